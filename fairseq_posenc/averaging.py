@@ -1,0 +1,214 @@
+"""The average of checkpoints: which ones, and the arithmetic of fairseq's own script."""
+
+import math
+import os
+import re
+from collections import Counter, OrderedDict
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+
+import torch
+from torch import Tensor
+from tqdm import tqdm
+
+from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import replacing
+
+# The names that fairseq gives: the number that orders them is the last one.
+_NAMES = {
+    "epochs": re.compile(r"checkpoint(\d+)\.pt"),
+    "updates": re.compile(r"checkpoint_\d+_(\d+)\.pt"),
+}
+_KEPT_AS_BEST = re.compile(r"checkpoint\.best_.+\.pt")
+
+
+class Validated(NamedTuple):
+    """A checkpoint with what it says of its own validation."""
+
+    path: str
+    updates: int
+    value: Optional[float]
+    metric: str
+    maximize: bool
+
+
+def average(paths: Sequence[str]) -> Dict[str, Any]:
+    """Return the state of the first checkpoint, with the mean of the models of all.
+
+    One checkpoint at a time is in memory, beside the running sum; the first one is read twice.
+    As in fairseq's ``average_checkpoints.py``, to the last bit: parameters are added in the order
+    of ``paths``, those in half precision as float32, which they stay; sums are divided at the end,
+    those of integers rounded down. Unlike there, bfloat16 counts as half precision too.
+
+    Raises:
+        UsageError: a file that cannot be read, or models that do not fit together.
+    """
+    sums: Dict[str, Tensor] = OrderedDict()
+    for path in tqdm(paths, desc="averaging", unit="checkpoint"):
+        _add(sums, path, paths[0])
+    for total in sums.values():
+        if total.is_floating_point():
+            total.div_(len(paths))
+        else:
+            total //= len(paths)
+    state = load_checkpoint(paths[0])
+    state["model"] = sums
+    return state
+
+
+def save_average(paths: Sequence[str], output: str) -> None:
+    """Write the average of ``paths`` to ``output``, which appears only when complete.
+
+    Raises:
+        UsageError: see :func:`average`; ``output`` is one of the inputs or cannot be written.
+    """
+    if os.path.realpath(output) in map(os.path.realpath, paths):
+        raise UsageError(f"--output {output} is one of the checkpoints to average; name another")
+    state = average(paths)
+    with replacing(output, "wb") as stream:
+        torch.save(state, stream)
+
+
+def find(inputs: Iterable[str]) -> List[str]:
+    """Return the checkpoints among ``inputs``: files as they are, all ``.pt`` of a folder.
+
+    Raises:
+        UsageError: an input that does not exist.
+    """
+    paths: List[str] = []
+    for name in inputs:
+        if os.path.isdir(name):
+            paths += [os.path.join(name, f) for f in sorted(os.listdir(name)) if f.endswith(".pt")]
+        elif os.path.exists(name):
+            paths.append(name)
+        else:
+            raise UsageError(f"{name} does not exist; give folders or files of checkpoints")
+    return list(dict.fromkeys(paths))
+
+
+def last(paths: Sequence[str], count: int, by: Optional[str] = None) -> List[str]:
+    """Return the ``count`` newest checkpoints by the number in their names, newest first.
+
+    Args:
+        paths: of one run; other names than ``checkpointEPOCH.pt`` and
+            ``checkpoint_EPOCH_UPDATES.pt`` (copies such as ``checkpoint_best.pt``) do not count.
+        count: how many.
+        by: ``epochs`` or ``updates``, whose names to take; needed only where there are both, since
+            ``checkpointEPOCH.pt`` does not tell its updates.
+
+    Raises:
+        UsageError: too few; both kinds without ``by``; more than one folder.
+    """
+    _demand_one_folder(paths)
+    numbered = {kind: _numbered(paths, pattern) for kind, pattern in _NAMES.items()}
+    if by is None:
+        kinds = [kind for kind, found in numbered.items() if found]
+        if len(kinds) > 1:
+            raise UsageError(
+                f"there are {len(numbered['epochs'])} checkpoints of epochs (checkpointN.pt) and "
+                f"{len(numbered['updates'])} of updates (checkpoint_E_N.pt): choose with "
+                "--by epochs or --by updates"
+            )
+        by = kinds[0] if kinds else "epochs"
+    found = [path for _, path in sorted(numbered[by], reverse=True)]
+    _demand_enough(found, count, paths, f"--last {count}")
+    return found[:count]
+
+
+def best(paths: Sequence[str], count: int) -> List[str]:
+    """Return the ``count`` checkpoints with the best validation metric, best first.
+
+    Metric and direction are those that each checkpoint was trained with
+    (``--best-checkpoint-metric``, ``--maximize-best-checkpoint-metric``). Copies of one update
+    count once, of equal values the later one is better, as in fairseq. Every file is read once.
+
+    Raises:
+        UsageError: too few with a metric; more than one folder; several metrics.
+    """
+    _demand_one_folder(paths)
+    patterns = [*_NAMES.values(), _KEPT_AS_BEST]
+    named = [path for path in paths if any(p.fullmatch(os.path.basename(path)) for p in patterns)]
+    found: Dict[int, Validated] = {}
+    for path in tqdm(named, desc="reading metrics", unit="checkpoint"):
+        validated = _validated(path)
+        if validated.value is not None and math.isfinite(validated.value):
+            found.setdefault(validated.updates, validated)
+    metrics = {(v.metric, v.maximize) for v in found.values()}
+    if len(metrics) > 1:
+        names = ", ".join(sorted(f"{m} ({'max' if up else 'min'})" for m, up in metrics))
+        raise UsageError(f"the checkpoints were validated by different metrics: {names}")
+    _demand_enough([v.path for v in found.values()], count, paths, f"--best {count}")
+    sign = -1 if metrics.pop()[1] else 1
+    ranked = sorted(found.values(), key=lambda v: (sign * v.value, -v.updates))
+    return [v.path for v in ranked[:count]]
+
+
+def _numbered(paths: Sequence[str], pattern: "re.Pattern") -> List[Tuple[int, str]]:
+    matches = [(pattern.fullmatch(os.path.basename(path)), path) for path in paths]
+    return [(int(match.group(1)), path) for match, path in matches if match]
+
+
+def _validated(path: str) -> Validated:
+    state = load_checkpoint(path)
+    try:
+        # Up to fairseq 0.10 the options are in a namespace, after that in a dictionary.
+        options = vars(state["args"]) if state["args"] else state["cfg"]["checkpoint"]
+        return Validated(
+            path,
+            state["optimizer_history"][-1]["num_updates"],
+            state["extra_state"]["val_loss"],
+            options["best_checkpoint_metric"],
+            options["maximize_best_checkpoint_metric"],
+        )
+    except (KeyError, TypeError, IndexError) as error:
+        raise UsageError(
+            f"{path} is no checkpoint of fairseq-train: it lacks its options, updates or metric"
+        ) from error
+
+
+def _add(sums: Dict[str, Tensor], path: str, first: str) -> None:
+    state = load_checkpoint(path)
+    if not isinstance(state, dict) or "model" not in state:
+        raise UsageError(f"{path} is no checkpoint of fairseq-train: it has no model")
+    model = state["model"]
+    _demand_equal_shapes(sums, model, path, first)
+    for name, parameter in model.items():
+        if parameter.dtype in (torch.float16, torch.bfloat16):
+            parameter = parameter.float()
+        if name in sums:
+            sums[name] += parameter
+        else:
+            # Two names may share one tensor, which must not be added to twice.
+            sums[name] = parameter.clone()
+
+
+def _demand_equal_shapes(
+    sums: Dict[str, Tensor], model: Dict[str, Tensor], path: str, first: str
+) -> None:
+    if not sums:
+        return
+    differing = sorted(sums.keys() ^ model.keys()) or [
+        name for name, total in sums.items() if total.shape != model[name].shape
+    ]
+    if differing:
+        raise UsageError(
+            f"{path} and {first} are not of the same model: {len(differing)} parameters are in one "
+            f"only or of other shape, such as {differing[0]}"
+        )
+
+
+def _demand_one_folder(paths: Sequence[str]) -> None:
+    folders = Counter(os.path.dirname(os.path.abspath(path)) for path in paths)
+    if len(folders) > 1:
+        raise UsageError(
+            f"checkpoints of {len(folders)} folders: --last and --best choose within one run"
+        )
+
+
+def _demand_enough(found: Sequence[str], count: int, paths: Sequence[str], option: str) -> None:
+    if len(found) < count:
+        names = ", ".join(os.path.basename(path) for path in paths) or "no .pt file at all"
+        raise UsageError(
+            f"{option} asks for more than the {len(found)} checkpoints to choose from; found: "
+            f"{names}"
+        )

@@ -1,0 +1,31 @@
+"""Finding checkpoints that can be continued from."""
+
+import glob
+import os
+from typing import Optional
+
+from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.errors import UsageError
+
+
+def newest_whole(folder: str) -> Optional[str]:
+    """Return the checkpoint of the most updates that can be read, or ``None``.
+
+    Only checkpoints with an optimiser state count: others cannot be continued from.
+    """
+    best, most = None, -1
+    for path in sorted(glob.glob(os.path.join(folder, "checkpoint*.pt"))):
+        try:
+            state = load_checkpoint(path)
+        except UsageError:
+            continue
+        updates = _updates(state)
+        if updates > most:
+            best, most = path, updates
+    return best
+
+
+def _updates(state: dict) -> int:
+    if state.get("last_optimizer_state") is None:
+        return -1
+    return state["optimizer_history"][-1]["num_updates"]

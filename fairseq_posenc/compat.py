@@ -1,0 +1,117 @@
+"""Every difference between fairseq 0.12.2, its maintained fork and versions of torch.
+
+Loading: a checkpoint is a pickle, and a pickle may call any function. torch ≥ 2.6 loads tensors and
+plain containers only, unless told otherwise; fairseq's checkpoints hold one thing beyond these, an
+``argparse.Namespace``. Older versions of torch load everything, so there we look first.
+"""
+
+import argparse
+import collections
+import functools
+import inspect
+import io
+import pickle
+import re
+from types import SimpleNamespace
+from typing import Any, Callable, Dict
+
+import torch
+from fairseq import checkpoint_utils
+from torch import nn
+
+from fairseq_posenc.errors import UsageError
+
+# torch ≥ 2.4 can be told what is harmless; torch ≥ 2.6 refuses the rest without being asked.
+_HAS_SAFE_LOADING = hasattr(torch.serialization, "add_safe_globals")
+_LOADS_SAFELY = inspect.signature(torch.load).parameters["weights_only"].default is None
+if _HAS_SAFE_LOADING:
+    torch.serialization.add_safe_globals([argparse.Namespace])
+_HARMLESS = {
+    ("argparse", "Namespace"): argparse.Namespace,
+    ("collections", "OrderedDict"): collections.OrderedDict,
+    ("torch", "Size"): torch.Size,
+    ("torch", "device"): torch.device,
+    **{("torch._utils", name): getattr(torch._utils, name) for name in (
+        "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_parameter",
+    )},
+}  # fmt: skip
+
+
+class _HarmlessUnpickler(pickle.Unpickler):
+    """An unpickler that builds tensors, plain containers and namespaces, and calls nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) in _HARMLESS:
+            return _HARMLESS[module, name]
+        if module in ("torch", "torch.storage") and name.endswith("Storage"):
+            return super().find_class(module, name)
+        raise pickle.UnpicklingError(f"Unsupported global: {module}.{name}")
+
+
+_HARMLESS_PICKLE = SimpleNamespace(
+    Unpickler=_HarmlessUnpickler,
+    load=lambda stream, **_: _HarmlessUnpickler(stream).load(),
+    loads=lambda data, **_: _HarmlessUnpickler(io.BytesIO(data)).load(),
+    __name__="pickle",
+)
+
+
+def load_checkpoint(path: str) -> Dict[str, Any]:
+    """Return what a checkpoint holds, on the CPU; nothing in it is run.
+
+    Raises:
+        UsageError: missing, cut off, not a checkpoint, or holding objects other than tensors,
+            plain containers and an ``argparse.Namespace``.
+    """
+    how = {"weights_only": True} if _HAS_SAFE_LOADING else {"pickle_module": _HARMLESS_PICKLE}
+    try:
+        return torch.load(path, map_location="cpu", **how)
+    except Exception as error:
+        raise _explained(path, error) from None
+
+
+def _explained(path: str, error: Exception) -> UsageError:
+    if isinstance(error, OSError):
+        return UsageError(f"cannot read checkpoint {path}: {error.strerror or error}")
+    culprit = re.search(r"global: (?:GLOBAL )?([\w.]+)", str(error))
+    if culprit:
+        return UsageError(
+            f"checkpoint {path} refused: it holds code or objects that could run on loading "
+            f"({culprit.group(1)}), not only weights and options; get it from a source you trust"
+        )
+    return UsageError(
+        f"checkpoint {path} is damaged or no checkpoint ({type(error).__name__}); delete it and "
+        "continue from an earlier one, for example with --restore-file checkpoint_best.pt"
+    )
+
+
+def make_loading_safe() -> None:
+    """Make fairseq's own loading as safe as :func:`load_checkpoint`, and its errors as clear."""
+    original = checkpoint_utils.load_checkpoint_to_cpu
+    if not hasattr(original, "__wrapped__"):
+        checkpoint_utils.load_checkpoint_to_cpu = _guarded(original)
+
+
+def _guarded(load: Callable) -> Callable:
+    @functools.wraps(load)
+    def load_checkpoint_to_cpu(path, *args, **kwargs):
+        if not _LOADS_SAFELY:
+            load_checkpoint(path)
+        try:
+            return load(path, *args, **kwargs)
+        except (pickle.UnpicklingError, EOFError, OSError, RuntimeError) as error:
+            raise _explained(path, error) from None
+
+    return load_checkpoint_to_cpu
+
+
+def without_fused_path(layer: nn.Module) -> nn.Module:
+    """Return an encoder layer that takes ``(length, batch, channels)`` in evaluation, too.
+
+    Layers of fairseq 0.12.2 expect ``(batch, length, channels)`` once they have been loaded from a
+    checkpoint, for a fused kernel that knows no positions.
+    """
+    for module in layer.modules():
+        if hasattr(module, "can_use_fastpath"):
+            module.can_use_fastpath = False
+    return layer

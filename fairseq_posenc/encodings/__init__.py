@@ -1,0 +1,81 @@
+"""The position encodings: pure PyTorch, usable without fairseq.
+
+>>> from fairseq_posenc.encodings import Positions, Stack, build, names
+>>> encoding = build("cape", Stack(channels=512), global_shift=10.0)
+>>> terms = encoding(Positions.of_tokens(tokens, padding_index=1))
+>>> x = embeddings + terms.input
+
+To add an encoding, write a file with a subclass of :class:`Encoding` and name it in ``TABLE``; to
+add an option, name it in ``options.py`` as well.
+"""
+
+import inspect
+from typing import Dict, List, Type
+
+from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
+from fairseq_posenc.encodings.cape import Cape
+from fairseq_posenc.encodings.conditional import Conditional
+from fairseq_posenc.encodings.learned import Learned
+from fairseq_posenc.encodings.none import NoPositions
+from fairseq_posenc.encodings.shape import Shape
+from fairseq_posenc.encodings.sinusoidal import Sinusoidal
+from fairseq_posenc.version import __version__
+
+__all__ = ["Encoding", "Positions", "Stack", "Terms", "build", "names", "options", "signature"]
+
+TABLE: Dict[str, Type[Encoding]] = {
+    "none": NoPositions,
+    "sinusoidal": Sinusoidal,
+    "learned": Learned,
+    "shape": Shape,
+    "cape": Cape,
+    "conditional": Conditional,
+}
+
+
+def names() -> List[str]:
+    """Return the values of ``--position-encoding``."""
+    return list(TABLE)
+
+
+def options(name: str) -> Dict[str, object]:
+    """Return the options that an encoding reads, with their defaults."""
+    parameters = inspect.signature(TABLE[name].__init__).parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+
+def build(name: str, stack: Stack, **chosen) -> Encoding:
+    """Build an encoding for a stack.
+
+    Args:
+        name: one of :func:`names`.
+        stack: the stack of layers that it serves.
+        **chosen: options; those left out have the encoding's defaults.
+
+    Raises:
+        ValueError: unknown name, an option that the encoding does not read, or a bad value.
+    """
+    if name not in TABLE:
+        raise ValueError(f"unknown position encoding '{name}'; choose from {', '.join(TABLE)}")
+    for option in chosen:
+        if option not in options(name):
+            readers = [other for other in TABLE if option in options(other)]
+            raise ValueError(
+                f"position encoding '{name}' does not read {option.replace('_', '-')}"
+                + (f" (read by {', '.join(readers)})" if readers else "")
+            )
+    return TABLE[name](stack, **chosen)
+
+
+def signature(name: str, **chosen) -> str:
+    """Return a line that names every choice, in the manner of sacreBLEU.
+
+    >>> signature("shape", max_shift=100)
+    'position:shape|max-shift:100|eval-shift:0|source-scale:1|version:0.1.0'
+    """
+    fields = {"position": name}
+    for option, value in {**options(name), **chosen}.items():
+        shown = ("no", "yes")[value] if isinstance(value, bool) else value
+        fields[option.replace("_", "-")] = f"{shown:g}" if isinstance(shown, float) else shown
+    fields["version"] = __version__
+    return "|".join(f"{key}:{value}" for key, value in fields.items())

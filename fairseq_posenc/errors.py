@@ -1,0 +1,16 @@
+"""The one exception that is meant for people at a command line."""
+
+
+class UsageError(ValueError, SystemExit):
+    """Something the user can mend: a wrong option, file or checkpoint.
+
+    Uncaught, Python prints the message alone, without a traceback, and exits with status 1,
+    also from inside ``fairseq-train``; in Python code it is a :class:`ValueError` like any other.
+    """
+
+    def __init__(self, message: str):
+        super().__init__(message)
+        self.code = f"fairseq_posenc: error: {message}"
+
+    def __str__(self) -> str:
+        return str(self.args[0])

@@ -1,0 +1,99 @@
+"""Plots of results, in the manner of SHAPE's Figure 3."""
+
+import logging
+import math
+import os
+from typing import List, Optional
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.evaluation.bleu import METRICS
+from fairseq_posenc.evaluation.tables import Runs, by_length, length_label
+from fairseq_posenc.files import replacing
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart; the markers and
+# line styles do so in print.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+_MARKERS = "osD^vPX*<>"
+_STYLES = ("-", "--", "-.", ":")
+
+
+def plot_by_length(
+    runs: Runs, output: str, metric: str = "sacrebleu", trained_up_to: Optional[int] = None
+) -> None:
+    """Draw ``metric`` against length, a line per run, and write it to ``output``.
+
+    Several seeds of a run give their mean, with bars of one sample standard deviation.
+
+    Args:
+        runs: what :func:`read_runs` gives.
+        output: its ending names the format: png, pdf, svg.
+        metric: one of ``METRICS``.
+        trained_up_to: the longest training sentence, in the unit of the bins: bins of longer
+            sentences only lie on a grey ground.
+
+    Raises:
+        UsageError: see :func:`by_length`; an unknown ending of ``output``.
+    """
+    # Importing fairseq lets all loggers talk, and matplotlib would tell of every font on its way.
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)
+    from matplotlib.figure import Figure
+
+    table = by_length(runs, metric)
+    first = next(iter(runs.values()))[0]
+    bins = first["by_length"]["bins"]
+    figure = Figure(figsize=(8.0, 4.0), layout="constrained")
+    axes = figure.add_subplot()
+    for number, (name, cells) in enumerate(table.rows.items()):
+        points = [(x, cell) for x, cell in enumerate(cells[1:]) if cell.mean is not None]
+        axes.errorbar(
+            [x + _dodge(number, len(runs)) for x, _ in points],
+            [cell.mean for _, cell in points],
+            yerr=[cell.spread or 0 for _, cell in points] if len(runs[name]) > 1 else None,
+            label=name,
+            color=_COLOURS[number % len(_COLOURS)],
+            marker=_MARKERS[number % len(_MARKERS)],
+            linestyle=_STYLES[number // len(_COLOURS) % len(_STYLES)],
+            markersize=7,
+            markeredgecolor="white",
+            markeredgewidth=0.6,
+            capthick=1.2,
+            capsize=3,
+        )
+    _shade(axes, bins, trained_up_to)
+    _label(axes, bins, length_label(first).capitalize(), METRICS[metric])
+    figure.legend(loc="outside right upper", frameon=False)
+    _save(figure, output)
+
+
+def _shade(axes, bins: List[dict], trained_up_to: Optional[int]) -> None:
+    if trained_up_to is None:
+        return
+    label = f"no training data\n(longer than {trained_up_to})"
+    for x, part in enumerate(bins):
+        if math.floor(part["longer_than"]) + 1 > trained_up_to:
+            axes.axvspan(x - 0.5, x + 0.5, color="0.9", linewidth=0, zorder=0, label=label)
+            label = None
+
+
+def _dodge(number: int, count: int) -> float:
+    """Move lines apart a little, that error bars do not hide each other."""
+    return 0.02 * (number - (count - 1) / 2)
+
+
+def _label(axes, bins: List[dict], x_label: str, y_label: str) -> None:
+    axes.set_xticks(range(len(bins)), [f"{part['name']}\nn = {part['sentences']}" for part in bins])
+    axes.set_xlim(-0.5, len(bins) - 0.5)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.grid(axis="y", color="0.8", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _save(figure, output: str) -> None:
+    kind = os.path.splitext(output)[1].lstrip(".").lower() or "none"
+    known = figure.canvas.get_supported_filetypes()
+    if kind not in known:
+        raise UsageError(f"{output}: cannot draw {kind}; choose an ending of {', '.join(known)}")
+    with replacing(output, "wb") as stream:
+        figure.savefig(stream, format=kind, dpi=150)

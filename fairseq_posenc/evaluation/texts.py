@@ -1,0 +1,182 @@
+"""The texts of one test set in the forms that metrics want: tokenised and detokenised."""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Callable, Dict, List, Optional, Sequence
+
+from fairseq.data.data_utils import post_process
+from sacremoses import MosesDetokenizer, MosesTokenizer
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.evaluation.generated import Generated, read_generated
+from fairseq_posenc.files import read_lines
+
+# The marks by which subwords are known; with those that glue everything else together, no mark
+# means that the wrong kind was named.
+_MARKS = {
+    "@@ ": "@@", "subword_nmt": "@@", "none": None,
+    "sentencepiece": "\u2581", "wordpiece": "_", "letter": "|", "_EOW": "_EOW",
+}  # fmt: skip
+BPE_SYMBOLS = tuple(_MARKS)
+_GLUING = ("sentencepiece", "wordpiece", "letter", "_EOW")
+
+
+@dataclass
+class Texts:
+    """Hypotheses and references, one string per sentence, all lists equally long.
+
+    ``hypothesis_tokens``, ``reference_tokens`` and ``source_tokens`` are tokenised, with spaces
+    between the tokens and subwords joined; ``hypothesis`` and ``reference`` are plain text.
+    ``subwords`` holds the number of subwords per sentence of ``source`` and ``reference`` where it
+    is known; ``remarks`` is what the user should know about the texts.
+    """
+
+    hypothesis: List[str]
+    reference: List[str]
+    hypothesis_tokens: List[str]
+    reference_tokens: List[str]
+    source_tokens: Optional[List[str]] = None
+    subwords: Dict[str, List[int]] = field(default_factory=dict)
+    remarks: List[str] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.hypothesis)
+
+
+def from_files(
+    hypothesis: str,
+    reference: str,
+    source: Optional[str] = None,
+    language: str = "de",
+    source_language: str = "en",
+) -> Texts:
+    """Read plain text, one sentence a line, and tokenise it as Moses does with ``-no-escape``.
+
+    Raises:
+        UsageError: files that cannot be read or have different numbers of lines.
+    """
+    references = read_lines(reference)
+    hypotheses = _read_aligned(hypothesis, len(references))
+    tokenise = _tokeniser(language)
+    return Texts(
+        hypothesis=hypotheses,
+        reference=references,
+        hypothesis_tokens=tokenise(hypotheses),
+        reference_tokens=tokenise(references),
+        source_tokens=source and _raw_source(source, len(references), source_language),
+    )
+
+
+def from_generated(
+    generated: str,
+    reference: Optional[str] = None,
+    source: Optional[str] = None,
+    remove_bpe: str = "@@ ",
+    language: str = "de",
+    source_language: str = "en",
+) -> Texts:
+    """Read an output of ``fairseq-generate``, whose lines are tokenised and may hold subwords.
+
+    Tokens are the H- and T-lines with the subwords joined. Plain text is made of them with Moses'
+    detokeniser; ``reference``, the raw text of the test set, replaces that of the T-lines.
+    ``source``, raw as well, replaces the S-lines.
+
+    Where fairseq was told to decode (``--bpe``, ``--tokenizer``), it prints S, T and D as plain
+    text but H as tokens. Then D and T are taken as plain text, and tokenised like plain files.
+
+    Raises:
+        UsageError: see :func:`read_generated`; no references; subwords of another kind than
+            ``remove_bpe``.
+    """
+    references = reference and read_lines(reference)
+    lines = read_generated(generated, references and len(references))
+    if not (lines.references or references):
+        raise UsageError(f"{generated} has no T-lines: give the references with --reference")
+    join = partial(_join, symbol=remove_bpe, path=generated)
+    joined = join(lines.hypotheses)
+    if any(d not in (h, j) for d, h, j in zip(lines.decoded, lines.hypotheses, joined)):
+        texts = _from_decoded(lines, references, language, _tokeniser(source_language))
+    else:
+        texts = _from_tokens(lines, joined, references, language, join)
+        texts.subwords = _subword_counts(lines, remove_bpe)
+    if source:
+        texts.source_tokens = _raw_source(source, len(lines.hypotheses), source_language)
+    unknown = sum("<<unk>>" in line for line in lines.references or ())
+    if unknown:
+        texts.remarks.append(
+            f"{unknown} T-lines hold <<unk>>, which no hypothesis matches: figures computed from "
+            "them are too low" + ("" if references else "; give the raw text with --reference")
+        )
+    return texts
+
+
+def _from_decoded(
+    lines: Generated, references: Optional[List[str]], language: str, tokenise_source: Callable
+) -> Texts:
+    tokenise = _tokeniser(language)
+    references = references or lines.references
+    return Texts(
+        hypothesis=lines.decoded,
+        reference=references,
+        hypothesis_tokens=tokenise(lines.decoded),
+        reference_tokens=tokenise(references),
+        source_tokens=lines.sources and tokenise_source(lines.sources),
+        remarks=["fairseq detokenised this output: tokenised BLEU after tokenising it again"],
+    )
+
+
+def _from_tokens(
+    lines: Generated,
+    hypothesis_tokens: List[str],
+    references: Optional[List[str]],
+    language: str,
+    join: Callable,
+) -> Texts:
+    tokens = join(lines.references) if lines.references else _tokeniser(language)(references)
+    detokenise = MosesDetokenizer(lang=language).detokenize
+    return Texts(
+        hypothesis=[detokenise(line.split()) for line in hypothesis_tokens],
+        reference=references or [detokenise(line.split()) for line in tokens],
+        hypothesis_tokens=hypothesis_tokens,
+        reference_tokens=tokens,
+        source_tokens=lines.sources and join(lines.sources),
+    )
+
+
+def _join(lines: Sequence[str], symbol: str, path: str) -> List[str]:
+    """Join subwords; the kind of subwords must be the one that is there."""
+    mark = _MARKS[symbol]
+    if symbol in _GLUING and not any(mark in line for line in lines):
+        raise UsageError(f"--remove-bpe {symbol}: no {mark!r} in {path}; choose another kind")
+    if mark == "@@" and all(line.startswith("\u2581") for line in lines if line):
+        raise UsageError(f"{path} holds sentencepieces: pass --remove-bpe sentencepiece")
+    return [post_process(line, symbol) for line in lines]
+
+
+def _subword_counts(lines: Generated, symbol: str) -> Dict[str, List[int]]:
+    mark = _MARKS[symbol]
+    sides = {"source": lines.sources, "reference": lines.references}
+    return {
+        side: [len(line.split()) for line in texts]
+        for side, texts in sides.items()
+        if texts and mark and any(mark in line for line in texts)
+    }
+
+
+def _tokeniser(language: str) -> Callable[[Sequence[str]], List[str]]:
+    tokenize = MosesTokenizer(lang=language).tokenize
+    return lambda lines: [tokenize(line, return_str=True, escape=False) for line in lines]
+
+
+def _raw_source(path: str, count: int, language: str) -> List[str]:
+    return _tokeniser(language)(_read_aligned(path, count))
+
+
+def _read_aligned(path: str, count: int) -> List[str]:
+    lines = read_lines(path)
+    if len(lines) != count:
+        raise UsageError(
+            f"{path} has {len(lines)} lines, but there are {count} sentences: the files must "
+            "belong to the same test set, one sentence a line"
+        )
+    return lines

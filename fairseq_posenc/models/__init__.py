@@ -1,0 +1,12 @@
+"""fairseq models with a choice of position encodings.
+
+Importing them makes loading checkpoints safe and registers the tasks that go with them, as
+``from_pretrained`` needs.
+"""
+
+from fairseq_posenc import compat
+from fairseq_posenc.tasks import translation
+
+__all__ = ["translation"]
+
+compat.make_loading_safe()

@@ -1,0 +1,96 @@
+"""The translation model ``posenc_transformer`` and its architectures."""
+
+import logging
+
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.transformer import TransformerModel, base_architecture
+from fairseq.models.transformer.transformer_legacy import (
+    tiny_architecture,
+    transformer_iwslt_de_en,
+    transformer_wmt_en_de,
+    transformer_wmt_en_de_big,
+)
+
+from fairseq_posenc import options
+from fairseq_posenc.data.token_ratio import training_token_ratio
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.models.transformer_decoder import PosencTransformerDecoder
+from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
+
+logger = logging.getLogger(__name__)
+
+STOCK_POSITION_FLAGS = (
+    "no_token_positional_embeddings",
+    "encoder_learned_pos",
+    "decoder_learned_pos",
+)
+
+
+@register_model("posenc_transformer")
+class PosencTransformerModel(TransformerModel):
+    """fairseq's Transformer with a choice of position encodings.
+
+    With ``--position-encoding sinusoidal`` it exchanges checkpoints with stock ``transformer``.
+    """
+
+    @classmethod
+    def hub_models(cls):
+        """Return no models: none is published."""
+        return {}
+
+    @staticmethod
+    def add_args(parser):
+        """Add fairseq's options and the ``--position-…`` ones."""
+        TransformerModel.add_args(parser)
+        options.add_arguments(parser)
+
+    @classmethod
+    def build_model(cls, args, task):
+        """Build the model, and log and keep the signature of its encoding.
+
+        Raises:
+            UsageError: options that exclude each other, or a value that an encoding refuses.
+        """
+        for flag in STOCK_POSITION_FLAGS:
+            if getattr(args, flag, False):
+                raise UsageError(
+                    f"--{flag.replace('_', '-')} chooses fairseq's own positions; leave it out and "
+                    "use --position-encoding none or learned"
+                )
+        args.position_encoding = options.encoding_name(args)
+        if options.chosen(args).get("source_scale") == "auto":
+            args.position_source_scale = training_token_ratio(task)
+        args.position_signature = options.signature(args)
+        model = super().build_model(args, task)
+        logger.info(args.position_signature)
+        return model
+
+    @classmethod
+    def build_encoder(cls, cfg, src_dict, embed_tokens):
+        """Build the encoder."""
+        return PosencTransformerEncoder(cfg, src_dict, embed_tokens)
+
+    @classmethod
+    def build_decoder(cls, cfg, tgt_dict, embed_tokens):
+        """Build the decoder."""
+        return PosencTransformerDecoder(
+            cfg, tgt_dict, embed_tokens, no_encoder_attn=cfg.no_cross_attention
+        )
+
+
+def _deep_architecture(args):
+    """Eighteen layers on either side, for the deep models of CAPE's Table 2."""
+    args.encoder_layers = getattr(args, "encoder_layers", 18)
+    args.decoder_layers = getattr(args, "decoder_layers", 18)
+    transformer_wmt_en_de(args)
+
+
+for _name, _architecture in {
+    "posenc_transformer": base_architecture,
+    "posenc_transformer_tiny": tiny_architecture,
+    "posenc_transformer_iwslt_de_en": transformer_iwslt_de_en,
+    "posenc_transformer_wmt_en_de": transformer_wmt_en_de,
+    "posenc_transformer_wmt_en_de_big": transformer_wmt_en_de_big,
+    "posenc_transformer_wmt_en_de_18l": _deep_architecture,
+}.items():
+    register_model_architecture("posenc_transformer", _name)(_architecture)

@@ -1,0 +1,127 @@
+"""The command-line options of the encodings (``--position-…``), for every model."""
+
+import argparse
+from typing import Any, Callable, Dict, NamedTuple, Union
+
+from fairseq_posenc import encodings
+from fairseq_posenc.errors import UsageError
+
+DEFAULT = "sinusoidal"
+
+
+class Option(NamedTuple):
+    """How an option of an encoding is read from the command line."""
+
+    parse: Callable[[str], Any]
+    help: str
+
+
+def number_or_auto(text: str) -> Union[float, str]:
+    """Parse the value of ``--position-source-scale``."""
+    return text if text == "auto" else float(text)
+
+
+OPTIONS: Dict[str, Option] = {
+    "max_shift": Option(int, "K of SHAPE: offsets are drawn from 0…K"),
+    "eval_shift": Option(int, "constant offset in evaluation: 0 (paper) or K (authors' code)"),
+    "global_shift": Option(float, "largest global shift Δmax of CAPE"),
+    "local_shift": Option(float, "largest local shift εmax of CAPE"),
+    "global_scale": Option(float, "largest global scale λmax ≥ 1 of CAPE"),
+    "source_scale": Option(
+        number_or_auto,
+        "α: multiplies source positions; 'auto' takes target tokens / source tokens of the "
+        "binarised training set",
+    ),
+    "mean_normalize": Option(bool, "subtract the mean position (not for decoders)"),
+    "kernel_size": Option(int, "taps of the convolution, odd, at least 3"),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add ``--position-encoding`` and the options of all encodings.
+
+    None has a default here: what is not given is left to the encoding.
+    """
+    parser.add_argument(
+        "--position-encoding",
+        choices=encodings.names(),
+        default=argparse.SUPPRESS,
+        help=f"position encoding of encoder and decoder (default: {DEFAULT})",
+    )
+    for name, option in OPTIONS.items():
+        readers = {n: encodings.options(n)[name] for n in encodings.names() if _reads(n, name)}
+        defaults = ", ".join(sorted({str(default) for default in readers.values()}))
+        how = {"action": "store_true"} if option.parse is bool else {"type": option.parse}
+        parser.add_argument(
+            _flag(name),
+            default=argparse.SUPPRESS,
+            help=f"{option.help} (read by {', '.join(readers)}; default: {defaults})",
+            **how,
+        )
+
+
+def encoding_name(args) -> str:
+    """Return the encoding that a namespace of model options asks for.
+
+    Raises:
+        UsageError: there is none of that name.
+    """
+    name = getattr(args, "position_encoding", None) or DEFAULT
+    if name not in encodings.names():
+        known = ", ".join(encodings.names())
+        raise UsageError(f"unknown position encoding '{name}'; choose from {known}")
+    return name
+
+
+def chosen(args) -> Dict[str, Any]:
+    """Return the options of the encoding that were set.
+
+    Raises:
+        UsageError: an option is set that the encoding does not read. Set to the value that it
+            has by default anyway, it is let pass.
+    """
+    name = encoding_name(args)
+    found = {}
+    for option in OPTIONS:
+        value = getattr(args, f"position_{option}", None)
+        if value is None:
+            continue
+        if _reads(name, option):
+            found[option] = value
+        elif value not in _defaults(option):
+            readers = [other for other in encodings.names() if _reads(other, option)]
+            raise UsageError(
+                f"{_flag(option)} is not read by --position-encoding {name}; leave it out, or "
+                f"choose {' or '.join(readers)}"
+            )
+    return found
+
+
+def build(args, stack: encodings.Stack) -> encodings.Encoding:
+    """Build the encoding of one stack from a namespace of model options.
+
+    Raises:
+        UsageError: with the encoding's own words on what is wrong.
+    """
+    name = encoding_name(args)
+    try:
+        return encodings.build(name, stack, **chosen(args))
+    except ValueError as error:
+        raise UsageError(f"--position-encoding {name}: {error}") from None
+
+
+def signature(args) -> str:
+    """Return the signature of the encoding, every choice named."""
+    return encodings.signature(encoding_name(args), **chosen(args))
+
+
+def _flag(option: str) -> str:
+    return f"--position-{option.replace('_', '-')}"
+
+
+def _reads(name: str, option: str) -> bool:
+    return option in encodings.options(name)
+
+
+def _defaults(option: str) -> set:
+    return {encodings.options(n)[option] for n in encodings.names() if _reads(n, option)}

@@ -1,0 +1,1 @@
+"""fairseq tasks that know of positions."""

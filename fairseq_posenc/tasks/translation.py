@@ -1,0 +1,105 @@
+"""The task ``posenc_translation``: fairseq's translation, and BOS before the source if wanted."""
+
+import logging
+import os
+from dataclasses import dataclass, field
+
+import numpy as np
+from fairseq import utils
+from fairseq.tasks import register_task
+from fairseq.tasks.translation import TranslationConfig, TranslationTask
+
+from fairseq_posenc.data.source_bos import with_source_bos
+from fairseq_posenc.errors import UsageError
+
+logger = logging.getLogger(__name__)
+
+
+def _listed(folder: str) -> list:
+    return os.listdir(folder) if os.path.isdir(folder) else []
+
+
+@dataclass
+class PosencTranslationConfig(TranslationConfig):
+    """Options of fairseq's translation task, and one more."""
+
+    prepend_source_bos: bool = field(
+        default=False,
+        metadata={"help": "put BOS before every source sentence (CAPE's later version, D.1)"},
+    )
+
+
+@register_task("posenc_translation", dataclass=PosencTranslationConfig)
+class PosencTranslationTask(TranslationTask):
+    """Translation from binarised parallel data, as in fairseq.
+
+    A model that was trained with ``--prepend-source-bos`` gets its BOS at generation too, whether
+    or not the option is given again.
+    """
+
+    def __init__(self, cfg: PosencTranslationConfig, src_dict, tgt_dict):
+        super().__init__(cfg, src_dict, tgt_dict)
+        self.may_skip = False
+
+    @classmethod
+    def setup_task(cls, cfg: PosencTranslationConfig, **kwargs):
+        """Load the dictionaries.
+
+        Raises:
+            UsageError: no binarised data where ``data`` points to, or options that exclude each
+                other.
+        """
+        folder = utils.split_paths(cfg.data)[0]
+        dictionaries = [n for n in _listed(folder) if n.startswith("dict.") and n.endswith(".txt")]
+        if len(dictionaries) < 2:
+            raise UsageError(
+                f"no binarised parallel data in {folder}: dict.<language>.txt is missing; run "
+                "fairseq-preprocess first"
+            )
+        if cfg.prepend_source_bos and cfg.num_batch_buckets:
+            raise UsageError("--prepend-source-bos and --num-batch-buckets exclude each other")
+        return super().setup_task(cfg, **kwargs)
+
+    def build_model(self, cfg, from_checkpoint: bool = False):
+        """Build the model, and follow it in whether sources start with BOS."""
+        if getattr(cfg, "prepend_source_bos", False):
+            self.cfg.prepend_source_bos = True
+        self.may_skip = getattr(cfg, "skip_invalid_size_inputs_valid_test", False)
+        return super().build_model(cfg, from_checkpoint)
+
+    def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
+        """Load a split.
+
+        Raises:
+            UsageError: the split is missing, or holds a sentence pair that is too long for the
+                model, which fairseq would find out in the first validation only.
+        """
+        try:
+            super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
+        except FileNotFoundError as error:
+            raise UsageError(
+                f"there is no binarised '{split}' set: {error}; run fairseq-preprocess on it"
+            ) from None
+        if self.cfg.prepend_source_bos:
+            self.datasets[split] = with_source_bos(self.datasets[split])
+        before_training = split != self.cfg.train_subset and "task_cfg" not in kwargs
+        if before_training and not self.may_skip:
+            self._check_lengths(split)
+
+    def _check_lengths(self, split: str) -> None:
+        pairs, limits = self.datasets[split], self.max_positions()
+        for side, sizes, limit in zip(
+            ("source", "target"), (pairs.src_sizes, pairs.tgt_sizes), limits
+        ):
+            longest = int(np.max(sizes)) if sizes is not None and len(sizes) else 0
+            if longest > limit:
+                raise UsageError(
+                    f"the '{split}' set has a {side} of {longest} tokens, more than "
+                    f"--max-{side}-positions {limit}; raise that, or skip such pairs with "
+                    "--skip-invalid-size-inputs-valid-test"
+                )
+
+    def build_dataset_for_inference(self, src_tokens, src_lengths, constraints=None):
+        """Return a data set of sources alone, for ``fairseq-interactive`` and the hub interface."""
+        pairs = super().build_dataset_for_inference(src_tokens, src_lengths, constraints)
+        return with_source_bos(pairs) if self.cfg.prepend_source_bos else pairs

@@ -1,0 +1,72 @@
+# Stages, as speech and translation recipes have them: numbered, timed, skipped when complete.
+# A recipe sources this file, calls `stage NUMBER TITLE MARK COMMAND…` for each, and may set
+# FIRST_STAGE and LAST_STAGE from its options.
+
+FIRST_STAGE=${FIRST_STAGE:-1}
+LAST_STAGE=${LAST_STAGE:-99}
+
+say() { printf '%s | %s\n' "$(date +%H:%M:%S)" "$*"; }
+
+die() {
+    printf '%s: error: %s\n' "$(basename "$0")" "$*" >&2
+    exit 1
+}
+
+# stage NUMBER TITLE MARK COMMAND…: run COMMAND, then touch MARK; with MARK there, run nothing.
+# MARK `-` always runs the command, which then looks after its own parts.
+stage() {
+    local number=$1 title=$2 mark=$3 started=$SECONDS
+    shift 3
+    if ((number < FIRST_STAGE || number > LAST_STAGE)); then return; fi
+    if [[ -e $mark ]]; then
+        say "stage $number: $title: done before"
+        return
+    fi
+    say "stage $number: $title"
+    "$@"
+    if [[ $mark != - ]]; then touch "$mark"; fi
+    say "stage $number: $title: finished in $((SECONDS - started)) s"
+}
+
+# same_settings FILE TEXT: refuse to go on with results that other settings have made.
+same_settings() {
+    local file=$1 text=$2
+    mkdir -p "$(dirname "$file")" 2>/dev/null || die "cannot make the folder $(dirname "$file")"
+    if [[ -e $file ]]; then
+        if [[ $(cat "$file") != "$text" ]]; then
+            diff "$file" <(printf '%s\n' "$text") >&2 || true
+            die "$(dirname "$file") was made with other settings (above, < then, > now);" \
+                "give another --run-dir, or delete that folder"
+        fi
+    else
+        { printf '%s\n' "$text" >"$file.part" && mv "$file.part" "$file"; } 2>/dev/null ||
+            die "cannot write $file"
+    fi
+}
+
+# writing FILE COMMAND…: the command's output becomes FILE only if the command succeeds.
+writing() {
+    local file=$1
+    shift
+    "$@" >"$file.part" || return
+    mv "$file.part" "$file"
+}
+
+# in_parallel COUNT FUNCTION ITEM…: call FUNCTION on every item, COUNT at a time; stop at a failure.
+in_parallel() {
+    local count=$1 function=$2 running=0
+    shift 2
+    local item
+    for item in "$@"; do
+        if ((running >= count)); then
+            wait -n || return
+            running=$((running - 1))
+        fi
+        "$function" "$item" &
+        running=$((running + 1))
+    done
+    while ((running > 0)); do
+        wait -n || return
+        running=$((running - 1))
+    done
+}

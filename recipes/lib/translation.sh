@@ -1,0 +1,141 @@
+# What the translation recipes share: from parallel text to a table of BLEU by length.
+# The recipe sets the variables in capitals and calls the functions in its stages:
+#   RUN_DIR        folder of all results          TEXT_DIR    {train,valid,test}.tok.{SOURCE,TARGET}
+#   SOURCE TARGET  languages                      BPE_SIZE    joint BPE operations
+#   ROWS           rows of the table: `label=encoding option…`, or `encoding option…`
+#   SEEDS JOBS     seeds; how many trainings at a time
+#   TRAIN_OPTIONS GENERATE_OPTIONS SCORE_OPTIONS  for fairseq-train, fairseq-generate, score.py
+#   KEEP           checkpoints to average
+
+export PYTHONIOENCODING=utf-8
+
+learn_subwords() {
+    cat "$TEXT_DIR"/train.tok.{"$SOURCE","$TARGET"} |
+        writing "$RUN_DIR/bpe.codes" subword-nmt learn-bpe --symbols "$BPE_SIZE"
+    local split language
+    for split in train valid test; do
+        for language in "$SOURCE" "$TARGET"; do
+            say "apply BPE to $split.$language"
+            writing "$RUN_DIR/$split.bpe.$language" subword-nmt apply-bpe \
+                --codes "$RUN_DIR/bpe.codes" <"$TEXT_DIR/$split.tok.$language"
+        done
+    done
+}
+
+binarise() {
+    rm -rf "$RUN_DIR/bin"
+    fairseq-preprocess --source-lang "$SOURCE" --target-lang "$TARGET" --joined-dictionary \
+        --trainpref "$RUN_DIR/train.bpe" --validpref "$RUN_DIR/valid.bpe" \
+        --testpref "$RUN_DIR/test.bpe" --destdir "$RUN_DIR/bin" --workers "$(nproc)" \
+        >"$RUN_DIR/preprocess.out" 2>&1 || die "fairseq-preprocess failed, see $RUN_DIR/preprocess.out"
+}
+
+row_label() {
+    if [[ $1 =~ ^([A-Za-z0-9_.-]+)= ]]; then
+        echo "${BASH_REMATCH[1]}"
+    else
+        echo "$1" | sed 's/ *--position-/_/g; s/[^A-Za-z0-9_.-]\{1,\}/-/g'
+    fi
+}
+
+row_options() { [[ $1 =~ ^[A-Za-z0-9_.-]+= ]] && echo "${1#*=}" || echo "$1"; }
+
+# The cells of the table: `seed row`.
+list_cells() {
+    local row seed
+    for seed in $SEEDS; do
+        for row in "${ROWS[@]}"; do echo "$seed $row"; done
+    done
+}
+
+# Sets `row`, `seed`, `label`, `folder` and `options` for a cell.
+open_cell() {
+    seed=${1%% *} row=${1#* }
+    label=$(row_label "$row")
+    folder=$RUN_DIR/$label/seed$seed
+    read -r -a options <<<"$(row_options "$row")"
+}
+
+all_cells() {
+    local cells
+    mapfile -t cells < <(list_cells)
+    export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(($(nproc) > JOBS ? $(nproc) / JOBS : 1))}
+    in_parallel "$JOBS" "$1" "${cells[@]}"
+}
+
+train_cell() {
+    local seed row label folder options restore
+    open_cell "$1"
+    local arguments=("$RUN_DIR/bin" --user-dir fairseq_posenc --task posenc_translation
+        --source-lang "$SOURCE" --target-lang "$TARGET" --seed "$seed" "${TRAIN_OPTIONS[@]}"
+        --position-encoding "${options[@]}")
+    same_settings "$folder/settings" "${arguments[*]}"
+    if [[ -e $folder/train.done ]]; then return; fi
+    restore=$(python scripts/newest_checkpoint.py "$folder")
+    say "[$label] train${restore:+, continuing from $restore}"
+    fairseq-train "${arguments[@]}" --save-dir "$folder" ${restore:+--restore-file "$restore"} \
+        --keep-last-epochs "$KEEP" --log-format simple --log-interval 100 2>&1 |
+        tee -a "$folder/train.log" | progress "$label" ||
+        die "training of $label failed, see $folder/train.log"
+    touch "$folder/train.done"
+}
+
+# Pick what a person wants to watch from fairseq's log.
+progress() {
+    sed -n -u -E \
+        -e "s/.*\| (position:.*)/[$1] \1/p" \
+        -e "s/.*train_inner \| epoch ([0-9]+): .* loss=([0-9.]+), .* wps=([0-9.]+), .*num_updates=([0-9]+),.*/[$1] epoch \1, update \4: loss \2, \3 tokens\/s/p" \
+        -e "s/.*valid on .* nll_loss ([0-9.]+) .*num_updates ([0-9]+).*/[$1] update \2: validation nll_loss \1/p" \
+        -e "s/.*(fairseq_posenc: error:.*|[A-Za-z]*Error: .*)/[$1] \1/p"
+}
+
+translate_cell() {
+    local seed row label folder options
+    open_cell "$1"
+    if [[ -e $folder/generate.out ]]; then return; fi
+    say "[$label] average the last $KEEP checkpoints and translate the test set"
+    python scripts/average.py --inputs "$folder" --last "$KEEP" --output "$folder/average.pt" \
+        >"$folder/average.log" 2>&1 || die "averaging failed, see $folder/average.log"
+    writing "$folder/generate.out" fairseq-generate "$RUN_DIR/bin" --user-dir fairseq_posenc \
+        --task posenc_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
+        --path "$folder/average.pt" --required-batch-size-multiple 1 "${GENERATE_OPTIONS[@]}" \
+        2>"$folder/generate.log" || die "translation with $label failed, see $folder/generate.log"
+    say "[$label] $(tail -n 1 "$folder/generate.out" | head -c 60)"
+}
+
+score_cell() {
+    local seed row label folder options
+    open_cell "$1"
+    if [[ -e $folder/score.json ]]; then return; fi
+    python scripts/score.py --generated "$folder/generate.out" --output "$folder/score.json" \
+        --language "$TARGET" --note "row=$row" --note "seed=$seed" \
+        --note "signature=$(grep -o 'position:.*' "$folder/train.log" | tail -n 1)" \
+        "${SCORE_OPTIONS[@]}" >"$folder/score.txt" || die "scoring of $label failed"
+    say "[$label] $(grep -m 1 -i sacrebleu "$folder/score.txt" || true)"
+}
+
+# make_table TRAINED_UP_TO: the table and the picture.
+make_table() {
+    local scores=() seed row label folder options cell
+    while read -r cell; do
+        open_cell "$cell"
+        scores+=("$label=$folder/score.json")
+    done < <(list_cells)
+    python scripts/table.py --by-length "${scores[@]}" --output "$RUN_DIR/table.md"
+    python scripts/plot.py --by-length "${scores[@]}" --output "$RUN_DIR/bleu_by_length.png" \
+        --trained-up-to "$1"
+    say "table:   $RUN_DIR/table.md"
+    say "picture: $RUN_DIR/bleu_by_length.png"
+}
+
+# Sets DEVICE, JOBS and DEVICE_OPTIONS where the user has not chosen.
+choose_device() {
+    if [[ -z $DEVICE ]]; then
+        DEVICE=$(python -c 'import torch; print("cuda" if torch.cuda.is_available() else "cpu")')
+    fi
+    case $DEVICE in
+        cpu) DEVICE_OPTIONS=(--cpu) JOBS=${JOBS:-$(nproc)} ;;
+        cuda) DEVICE_OPTIONS=() JOBS=${JOBS:-1} ;;
+        *) die "--device is cpu or cuda, not $DEVICE" ;;
+    esac
+}

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# Multi30k, English to German: from the download to a table of BLEU by length.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source recipes/lib/stages.sh
+source recipes/lib/translation.sh
+
+usage() {
+    cat <<'HELP'
+usage: bash recipes/multi30k.sh [options] [-- options for fairseq-train]
+
+Trains translation models with different position encodings on Multi30k (29,000 pairs) and scores
+them on the 2016 test set, by length. Started again, it continues where it was.
+
+  --raw-dir DIR       take {train,val,test_2016_flickr}.{en,de}.gz from here, do not download
+  --url URL           download from here (a mirror of the data set's data/task1/raw)
+  --run-dir DIR       results (runs/multi30k)
+  --encodings LIST    comma-separated rows, each `encoding [option…]` or `label=encoding [option…]`
+                      (sinusoidal, shape, cape=cape --position-source-scale auto)
+  --seeds LIST        (1)
+  --epochs N          (15)
+  --dim N             width of the model; the FFN is twice as wide (128)
+  --layers N          layers of encoder and decoder (3)
+  --heads N           attention heads (4)
+  --max-tokens N      tokens per batch (2048)
+  --lr X              peak learning rate (0.005)
+  --device cpu|cuda   (cuda if there is one)
+  --jobs N            trainings at a time (number of cores on a CPU, 1 on a GPU)
+  --stage N           start at this stage: 1 set-up, 2 data, 3 subwords, 4 binarise, 5 train,
+  --stop-stage N      stop after this one: 6 translate, 7 score, 8 table
+
+On a GPU, full size:
+  bash recipes/multi30k.sh --dim 512 --layers 6 --heads 8 --max-tokens 8192 --lr 0.0007 \
+    --epochs 60 -- --fp16
+HELP
+}
+
+SOURCE=en TARGET=de BPE_SIZE=6000 KEEP=5
+RUN_DIR=runs/multi30k RAW_DIR='' SEEDS=1 EPOCHS=15 DIM=128 LAYERS=3 HEADS=4 MAX_TOKENS=2048
+LR=0.005 DEVICE='' JOBS='' EXTRA=()
+URL=https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw
+ROWS=(sinusoidal shape "cape=cape --position-source-scale auto")
+
+while (($#)); do
+    if [[ $1 == -- ]]; then shift && EXTRA=("$@") && break; fi
+    if [[ $1 == --help || $1 == -h ]]; then usage && exit; fi
+    (($# > 1)) || die "$1 needs a value, or is no option; see --help"
+    case $1 in
+        --raw-dir) RAW_DIR=$2 ;;
+        --url) URL=$2 ;;
+        --run-dir) RUN_DIR=$2 ;;
+        --encodings) IFS=, read -r -a ROWS <<<"$2" ;;
+        --seeds) SEEDS=${2//,/ } ;;
+        --epochs) EPOCHS=$2 ;;
+        --dim) DIM=$2 ;;
+        --layers) LAYERS=$2 ;;
+        --heads) HEADS=$2 ;;
+        --max-tokens) MAX_TOKENS=$2 ;;
+        --lr) LR=$2 ;;
+        --device) DEVICE=$2 ;;
+        --jobs) JOBS=$2 ;;
+        --stage) FIRST_STAGE=$2 ;;
+        --stop-stage) LAST_STAGE=$2 ;;
+        *) die "unknown option $1; see --help" ;;
+    esac
+    shift 2
+done
+TEXT_DIR=$RUN_DIR/text
+
+get_data() {
+    local name language split splits=(train:train val:valid test_2016_flickr:test)
+    mkdir -p "$RUN_DIR/raw" "$TEXT_DIR"
+    for split in "${splits[@]}"; do
+        for language in $SOURCE $TARGET; do
+            name=${split%:*}.$language.gz
+            fetch "$name"
+            say "tokenise $name"
+            python scripts/tokenise.py --language "$language" --input "$RUN_DIR/raw/$name" \
+                --output "$TEXT_DIR/${split#*:}.tok.$language"
+        done
+    done
+}
+
+fetch() {
+    local file=$RUN_DIR/raw/$1
+    if [[ -e $file ]]; then return; fi
+    if [[ -n $RAW_DIR ]]; then
+        [[ -r $RAW_DIR/$1 ]] || die "$RAW_DIR/$1 is missing"
+        cp "$RAW_DIR/$1" "$file.part"
+    else
+        say "download $URL/$1"
+        curl --fail --location --silent --show-error --retry 3 --continue-at - \
+            --output "$file.part" "$URL/$1" ||
+            die "cannot download $URL/$1; fetch the files by hand and give --raw-dir"
+    fi
+    gzip --test "$file.part" || { rm "$file.part" && die "$1 is damaged; start again"; }
+    mv "$file.part" "$file"
+}
+
+stage 1 "set-up" - source scripts/env.sh
+choose_device
+same_settings "$RUN_DIR/settings" "bpe=$BPE_SIZE"
+TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings
+    --encoder-layers "$LAYERS" --decoder-layers "$LAYERS"
+    --encoder-embed-dim "$DIM" --decoder-embed-dim "$DIM"
+    --encoder-ffn-embed-dim $((2 * DIM)) --decoder-ffn-embed-dim $((2 * DIM))
+    --encoder-attention-heads "$HEADS" --decoder-attention-heads "$HEADS"
+    --dropout 0.3 --criterion label_smoothed_cross_entropy --label-smoothing 0.1
+    --optimizer adam --adam-betas '(0.9,0.98)' --lr "$LR" --lr-scheduler inverse_sqrt
+    --warmup-updates 1000 --max-tokens "$MAX_TOKENS" --max-epoch "$EPOCHS"
+    "${DEVICE_OPTIONS[@]}" "${EXTRA[@]}")
+GENERATE_OPTIONS=(--beam 5 --max-tokens 4000 --max-len-a 1.5 --max-len-b 10 "${DEVICE_OPTIONS[@]}")
+SCORE_OPTIONS=(--bins 10,15,20)
+
+stage 2 "data" "$RUN_DIR/data.done" get_data
+stage 3 "subwords" "$RUN_DIR/subwords.done" learn_subwords
+stage 4 "binarise" "$RUN_DIR/binarise.done" binarise
+stage 5 "train" - all_cells train_cell
+stage 6 "translate" - all_cells translate_cell
+stage 7 "score" - all_cells score_cell
+stage 8 "table" - make_table 50

@@ -1,0 +1,39 @@
+#!/usr/bin/env bash
+# usage: bash scripts/test.sh [--venv DIR] [--python PATH] [--torch VERSION] [pytest's options]
+#
+# Sets up what the tests need (see setup.sh), checks the style with ruff and runs pytest.
+# Exits with pytest's status, or where the tests pass with that of the style.
+set -euo pipefail
+
+root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+usage() {
+  sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}"
+}
+
+check_style() {
+  command -v ruff >/dev/null || return 0
+  ruff check . && ruff format --check .
+}
+
+setup=(bash "$root/scripts/setup.sh" --extra test --print-bin)
+while [ $# -gt 0 ]; do
+  case $1 in
+    --help | -h) usage && exit 0 ;;
+    --venv | --python | --torch) ;;
+    *) break ;;
+  esac
+  [ $# -ge 2 ] || { echo "test.sh: error: $1 needs a value" >&2 && exit 2; }
+  setup+=("$1" "$2")
+  shift 2
+done
+
+bin=$("${setup[@]}")
+export PATH="$bin:$PATH" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
+cd "$root"
+style=0
+check_style || style=$?
+tests=0
+python -m pytest "$@" || tests=$?
+if [ "$tests" -ne 0 ]; then exit "$tests"; fi
+exit "$style"

@@ -1,0 +1,42 @@
+"""Package metadata; scripts/setup.sh makes a whole environment, fairseq included."""
+
+import re
+from pathlib import Path
+
+from setuptools import find_packages, setup
+
+ROOT = Path(__file__).resolve().parent
+VERSION = re.search(
+    r'^__version__ = "(.+)"$',
+    (ROOT / "fairseq_posenc" / "version.py").read_text(encoding="utf-8"),
+    re.MULTILINE,
+).group(1)
+README = ROOT / "README.md"
+
+setup(
+    name="fairseq_posenc",
+    version=VERSION,
+    description="Position encodings for fairseq: a plugin for translation and BERT-like models",
+    long_description=README.read_text(encoding="utf-8") if README.is_file() else "",
+    long_description_content_type="text/markdown",
+    license="MIT",
+    packages=find_packages(include=["fairseq_posenc", "fairseq_posenc.*"]),
+    python_requires=">=3.8",
+    # fairseq is an extra, so that installing the plugin never replaces the one that is there
+    install_requires=[
+        "matplotlib",
+        "numpy",
+        "sacrebleu>=2.0",
+        "sacremoses",
+        "subword-nmt>=0.3.8",
+        "torch>=1.10",
+        "tqdm",
+    ],
+    extras_require={
+        "fairseq": [
+            "fairseq-fixed==0.12.3.1; python_version >= '3.11'",
+            "fairseq==0.12.2; python_version < '3.11'",
+        ],
+        "test": ["pytest", "ruff"],
+    },
+)

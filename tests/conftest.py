@@ -1,0 +1,67 @@
+"""What the tests share: tiny tasks and models, and a place to run command lines."""
+
+import os
+import subprocess
+import sys
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.models.transformer import TransformerModel, tiny_architecture
+
+from fairseq_posenc.models.transformer import PosencTransformerModel
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@pytest.fixture
+def tiny_task():
+    """A translation task with a dictionary of 40 types and no data."""
+    dictionary = Dictionary()
+    for index in range(36):
+        dictionary.add_symbol(f"w{index}")
+    return SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
+
+
+@pytest.fixture
+def build_model(tiny_task):
+    """A function that builds a tiny model: `encoding` names ours, None the stock Transformer."""
+
+    def build(encoding="sinusoidal", seed=1, **options):
+        # dropout 0 lets training mode be compared with evaluation
+        args = Namespace(dropout=0.0, max_source_positions=64, max_target_positions=64)
+        vars(args).update(options)
+        tiny_architecture(args)
+        torch.manual_seed(seed)
+        if encoding is None:
+            return TransformerModel.build_model(args, tiny_task).eval()
+        args.position_encoding = encoding
+        return PosencTransformerModel.build_model(args, tiny_task).eval()
+
+    return build
+
+
+@pytest.fixture
+def run():
+    """A function that runs a command line at the top of the repository, as a user would."""
+
+    def run(*command, check=True, **environment):
+        environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
+        folder = os.path.dirname(sys.executable)
+        environment["PATH"] = f"{folder}{os.pathsep}{environment['PATH']}"
+        done = subprocess.run(
+            [str(part) for part in command],
+            cwd=REPOSITORY,
+            env=environment,
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+        )
+        assert not check or done.returncode == 0, done.stdout[-4000:]
+        return done
+
+    return run

@@ -1,0 +1,161 @@
+"""What every encoding promises, on both sides of the model; a new one is tested by its name."""
+
+import io
+
+import pytest
+import torch
+
+from fairseq_posenc.encodings import Stack, build, names
+
+CHANNELS = 8
+LONGEST = 12
+
+both_sides = pytest.mark.parametrize("decoder", [False, True], ids=["encoder", "decoder"])
+pytestmark = pytest.mark.parametrize("name", names())
+
+
+def make(name, decoder, seed=0):
+    """An encoding with random parameters, in evaluation mode."""
+    encoding = build(name, Stack(CHANNELS, decoder, max_length=LONGEST)).eval()
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in encoding.parameters():
+        parameter.data.normal_(generator=generator)
+    return encoding
+
+
+def some_hidden(sequences, length):
+    generator = torch.Generator().manual_seed(9)
+    return torch.randn(sequences, length, CHANNELS, generator=generator)
+
+
+@both_sides
+def test_terms_have_the_shapes_that_the_stack_expects(name, decoder, batch, place):
+    terms = make(name, decoder)(place(batch([5, 3])))
+    if terms.input is not None:
+        assert terms.input.shape == (2, 5, CHANNELS)
+        assert terms.input.dtype == torch.float32
+    for layer in terms.after_layer.values():
+        assert layer(some_hidden(5, 2)).shape == (5, 2, CHANNELS)
+
+
+@both_sides
+@pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
+def test_padding_does_not_change_real_tokens(name, decoder, batch, place, effect, left):
+    encoding, lengths = make(name, decoder), [4, 9, 1]
+    hidden = some_hidden(3, 9)
+    found = effect(encoding, place(batch(lengths, left)), hidden)
+    for b, length in enumerate(lengths):
+        real = slice(9 - length, 9) if left else slice(0, length)
+        alone = effect(encoding, place(batch([length])), hidden[b : b + 1, real])
+        torch.testing.assert_close(found[b : b + 1, real], alone, rtol=0, atol=1e-6)
+
+
+@both_sides
+def test_sentences_far_longer_than_trained_can_be_encoded(name, decoder, batch, place, effect):
+    encoding, length = make(name, decoder), 40 * LONGEST
+    found = effect(encoding, place(batch([length, 3])), some_hidden(2, length))
+    assert found.shape == (2, length, CHANNELS)
+    assert bool(found.isfinite().all())
+    assert encoding.max_positions >= length
+
+
+def test_a_decoder_does_not_see_the_future(name, batch, place, effect):
+    encoding, hidden = make(name, decoder=True), some_hidden(1, LONGEST)
+    whole = effect(encoding, place(batch([LONGEST])), hidden)
+    for length in range(1, LONGEST):
+        prefix = effect(encoding, place(batch([length])), hidden[:, :length])
+        torch.testing.assert_close(prefix, whole[:, :length], rtol=0, atol=1e-6)
+
+
+def test_decoding_step_by_step_equals_the_whole(name, batch, place, effect):
+    encoding, hidden, cache = make(name, decoder=True), some_hidden(2, 20), {}
+    tokens = batch([20, 20])
+    whole = effect(encoding, place(tokens), hidden)
+    for t in range(20):
+        newest = place(tokens[:, : t + 1], cache=cache)
+        found = effect(encoding, newest, hidden[:, t : t + 1])
+        torch.testing.assert_close(found, whole[:, t : t + 1], rtol=0, atol=1e-6)
+
+
+@both_sides
+def test_a_saved_encoding_comes_back_the_same(name, decoder, batch, place, effect):
+    encoding, other = make(name, decoder), make(name, decoder, seed=1)
+    file = io.BytesIO()
+    torch.save(encoding.state_dict(), file)
+    file.seek(0)
+    other.load_state_dict(torch.load(file, weights_only=True))
+    positions, hidden = place(batch([LONGEST, 4], left=True)), some_hidden(2, LONGEST)
+    found = effect(other, positions, hidden)
+    assert torch.equal(found, effect(encoding, positions, hidden))
+    if list(encoding.parameters()):
+        changed = effect(make(name, decoder, seed=1), positions, hidden)
+        assert not torch.equal(found, changed)
+
+
+@both_sides
+def test_evaluation_draws_nothing(name, decoder, batch, place, effect):
+    encoding, positions = make(name, decoder), place(batch([6, 3]))
+    before = torch.get_rng_state()
+    first = effect(encoding, positions, some_hidden(2, 6))
+    assert torch.equal(before, torch.get_rng_state())
+    assert torch.equal(first, effect(encoding, positions, some_hidden(2, 6)))
+
+
+@both_sides
+def test_one_seed_means_one_outcome_in_training(name, decoder, batch, place, effect):
+    positions, outcomes = place(batch([6, 3], left=True)), []
+    for _ in range(2):
+        encoding = make(name, decoder).train()
+        torch.manual_seed(11)
+        outcomes.append([effect(encoding, positions, some_hidden(2, 6)) for _ in range(3)])
+    assert all(torch.equal(one, other) for one, other in zip(*outcomes))
+
+
+@both_sides
+def test_what_is_random_differs_between_workers(name, decoder, batch, place, effect, on_rank):
+    encoding, positions = make(name, decoder).train(), place(batch([6, 3]))
+
+    def outcome(seed, rank):
+        on_rank(rank)
+        torch.manual_seed(seed)
+        return effect(encoding, positions, some_hidden(2, 6))
+
+    first = outcome(seed=11, rank=0)
+    random = not torch.equal(first, outcome(seed=12, rank=0))
+    for rank in range(1, 8):
+        assert torch.equal(first, outcome(seed=11, rank=rank)) != random
+
+
+@both_sides
+def test_every_parameter_gets_a_gradient(name, decoder, batch, place, effect):
+    """A parameter without one stops data-parallel training."""
+    for lengths in ([5, 2], [1]):
+        encoding = make(name, decoder).train()
+        hidden = some_hidden(len(lengths), lengths[0])
+        loss = effect(encoding, place(batch(lengths)), hidden).square().sum()
+        if loss.requires_grad:
+            loss.backward()
+        for parameter in encoding.parameters():
+            assert parameter.grad is not None
+            assert bool(parameter.grad.any())
+
+
+@both_sides
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["half", "bfloat16"])
+def test_low_precision_costs_no_more_than_its_rounding(name, decoder, dtype, batch, place, effect):
+    """Positions up to 600: more than bfloat16 can count, and phases that it cannot tell apart."""
+    length, positions = 600, place(batch([600, 9]))
+    low = build(name, Stack(CHANNELS, decoder, max_length=length)).eval().to(dtype)
+    single = build(name, Stack(CHANNELS, decoder, max_length=length)).eval()
+    single.load_state_dict({k: v.float() for k, v in low.state_dict().items()})
+    hidden = some_hidden(2, length).to(dtype)
+    found, expected = low(positions), single(positions)
+    unit = torch.finfo(dtype).eps / 2
+    if expected.input is not None:
+        error = (found.input.to(dtype).float() - expected.input).abs()
+        assert bool((error <= unit * expected.input.abs() + 1e-7).all())
+    for layer in expected.after_layer:
+        rounded = found.after_layer[layer](hidden.transpose(0, 1))
+        assert rounded.dtype == dtype
+        exact = expected.after_layer[layer](hidden.transpose(0, 1).float())
+        assert bool(((rounded.float() - exact).abs() <= 10 * unit * exact.abs().max()).all())

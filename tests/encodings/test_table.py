@@ -1,0 +1,188 @@
+"""The table of encodings: building by name, signatures, options, and what may be imported."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_posenc import options as command_line
+from fairseq_posenc.encodings import TABLE, Encoding, Stack, build, names, options, signature
+from fairseq_posenc.version import __version__
+
+ROOT = Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / "fairseq_posenc" / "encodings").glob("*.py"))
+NAN, INFINITY = float("nan"), float("inf")
+
+every_encoding = pytest.mark.parametrize("name", names())
+
+
+@every_encoding
+@pytest.mark.parametrize("decoder", [False, True])
+def test_every_name_builds_an_encoding_with_its_defaults(name, decoder):
+    encoding = build(name, Stack(channels=8, decoder=decoder))
+    assert type(encoding) is TABLE[name]
+    assert isinstance(encoding, Encoding)
+    assert encoding.stack.decoder is decoder
+
+
+def test_an_unknown_name_is_refused_with_the_known_ones():
+    with pytest.raises(ValueError, match="unknown.*'sinus'.*sinusoidal.*learned"):
+        build("sinus", Stack(8))
+
+
+@pytest.mark.parametrize(
+    "name, option, readers",
+    [
+        ("none", "max_shift", ["shape"]),
+        ("learned", "source_scale", ["sinusoidal", "shape", "cape"]),
+        ("shape", "global_shift", ["cape"]),
+        ("cape", "kernel_size", ["conditional"]),
+        ("sinusoidal", "invented", []),
+    ],
+)
+def test_an_option_of_another_encoding_is_refused_with_its_readers(name, option, readers):
+    with pytest.raises(ValueError) as caught:
+        build(name, Stack(8), **{option: 1})
+    for word in [name, option.replace("_", "-"), *readers]:
+        assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name, option, value",
+    [
+        *[("shape", "max_shift", v) for v in (-1, NAN, INFINITY, 2.5)],
+        *[("shape", "eval_shift", v) for v in (-1, NAN, INFINITY)],
+        *[("cape", "global_shift", v) for v in (-0.1, NAN, INFINITY)],
+        *[("cape", "local_shift", v) for v in (-0.1, NAN, INFINITY)],
+        *[("cape", "global_scale", v) for v in (0.99, 0.0, -2.0, NAN, INFINITY)],
+        *[
+            (name, "source_scale", v)
+            for name in ("sinusoidal", "shape", "cape")
+            for v in (0.0, -1.0, NAN, INFINITY)
+        ],
+        *[("conditional", "kernel_size", v) for v in (1, 2, 4, 0, -3, NAN, 3.5)],
+    ],
+)
+@pytest.mark.parametrize("decoder", [False, True])
+def test_a_value_without_sense_is_refused_on_both_sides(name, option, value, decoder):
+    with pytest.raises(ValueError) as caught:
+        build(name, Stack(8, decoder), **{option: value})
+    assert re.search(option.replace("_", "[-_ ]"), str(caught.value)), str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "name, chosen",
+    [
+        ("shape", {"max_shift": 0, "eval_shift": 0}),
+        ("shape", {"max_shift": 10, "eval_shift": 10}),
+        ("cape", {"global_shift": 0, "local_shift": 0, "global_scale": 1}),
+        ("cape", {"source_scale": 0.5}),
+        ("conditional", {"kernel_size": 27}),
+    ],
+)
+def test_values_at_the_limits_are_fine(name, chosen):
+    build(name, Stack(8), **chosen)
+
+
+SIGNATURES = {
+    "none": "position:none",
+    "sinusoidal": "position:sinusoidal|source-scale:1",
+    "learned": "position:learned",
+    "shape": "position:shape|max-shift:500|eval-shift:0|source-scale:1",
+    "cape": "position:cape|global-shift:5|local-shift:0.5|global-scale:1|source-scale:1"
+    "|mean-normalize:no",
+    "conditional": "position:conditional|kernel-size:3",
+}
+
+
+@pytest.mark.parametrize("name", SIGNATURES)
+def test_signatures_do_not_change_between_versions(name):
+    assert signature(name) == f"{SIGNATURES[name]}|version:{__version__}"
+
+
+@every_encoding
+def test_a_signature_names_every_option(name):
+    fields = [field.split(":")[0] for field in signature(name).split("|")]
+    expected = [option.replace("_", "-") for option in options(name)]
+    assert fields == ["position", *expected, "version"]
+
+
+@every_encoding
+def test_a_signature_tells_values_apart(name):
+    for option, default in options(name).items():
+        other = not default if isinstance(default, bool) else default + 0.0337
+        assert signature(name, **{option: other}) != signature(name)
+        assert signature(name, **{option: default}) == signature(name)
+
+
+def test_the_signature_of_a_choice():
+    chosen = {"global_shift": 10.0, "source_scale": 1.0337, "mean_normalize": True}
+    assert signature("cape", **chosen) == (
+        "position:cape|global-shift:10|local-shift:0.5|global-scale:1|source-scale:1.0337"
+        f"|mean-normalize:yes|version:{__version__}"
+    )
+
+
+def test_every_option_of_an_encoding_is_on_the_command_line_and_no_other():
+    read = {option for name in names() for option in options(name)}
+    assert set(command_line.OPTIONS) == read
+
+
+@every_encoding
+def test_an_option_means_the_same_type_everywhere(name):
+    for option, default in options(name).items():
+        shown = str(default) if command_line.OPTIONS[option].parse is not bool else default
+        parsed = command_line.OPTIONS[option].parse(shown)
+        assert (parsed, type(parsed)) == (default, type(default))
+
+
+@every_encoding
+def test_the_docstring_says_which_paper_it_follows(name):
+    text = TABLE[name].__doc__
+    assert re.search(r"et al\. \d{4}|section \d|[Aa]ppendix [A-Z]|eq\. \d|\bCAPE\b|\bSHAPE\b", text)
+    for option in options(name):
+        assert option in text
+
+
+def imported_names(file):
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports hide where things come from"
+            yield node.module
+
+
+@pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+def test_encodings_import_torch_and_themselves_alone(file):
+    allowed = ("torch", "fairseq_posenc.encodings", "fairseq_posenc.version")
+    standard = ("dataclasses", "inspect", "math", "typing")
+    for module in imported_names(file):
+        inside = any(module == name or module.startswith(f"{name}.") for name in allowed)
+        assert inside or module in standard, module
+
+
+def test_encodings_work_where_fairseq_is_not_installed():
+    program = """
+import sys
+for blocked in ("fairseq", "omegaconf", "hydra", "sacrebleu"):
+    sys.modules[blocked] = None
+import torch
+from fairseq_posenc.encodings import Positions, Stack, build, names
+for name in names():
+    for decoder in (False, True):
+        encoding = build(name, Stack(channels=8, decoder=decoder))
+        terms = encoding(Positions.of_tokens(torch.full((2, 3), 7), padding_index=1))
+        for layer in terms.after_layer.values():
+            layer(torch.zeros(3, 2, 8))
+print(*names())
+"""
+    ran = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert ran.stderr == ""
+    assert ran.stdout.split() == names()

@@ -1,0 +1,197 @@
+"""Promises that every encoding keeps inside the translation model."""
+
+import pytest
+import torch
+
+from fairseq_posenc.encodings import names
+
+PAD, EOS = 1, 2
+each_encoding = pytest.mark.parametrize("encoding", names())
+
+
+def batch_of(sentences, left_pad):
+    width = max(map(len, sentences))
+    padded = [
+        [PAD] * (width - len(s)) * left_pad + s + [PAD] * (width - len(s)) * (not left_pad)
+        for s in sentences
+    ]
+    return torch.tensor(padded)
+
+
+def sentences(seed, *lengths):
+    generator = torch.Generator().manual_seed(seed)
+    return [
+        torch.randint(4, 40, (length - 1,), generator=generator).tolist() + [EOS]
+        for length in lengths
+    ]
+
+
+def log_probabilities(model, source, target):
+    output = model(source, None, target)
+    return model.get_normalized_probs(output, log_probs=True)
+
+
+@pytest.fixture
+def batch():
+    """Left-padded sources and right-padded targets of several lengths."""
+    source = batch_of(sentences(3, 9, 4, 7), left_pad=True)
+    target = batch_of(sentences(4, 8, 6, 3), left_pad=False)
+    return source, target
+
+
+@each_encoding
+def test_padding_does_not_change_the_output(build_model, encoding):
+    model = build_model(encoding)
+    sources, targets = sentences(3, 9, 4, 7), sentences(4, 8, 6, 3)
+    for left_pad in (True, False):
+        source = batch_of(sources, left_pad)
+        together = log_probabilities(model, source, batch_of(targets, False))
+        for row, (one_source, one_target) in enumerate(zip(sources, targets)):
+            alone = log_probabilities(model, torch.tensor([one_source]), torch.tensor([one_target]))
+            difference = together[row, : len(one_target)] - alone[0]
+            assert difference.abs().max() < 1e-5
+
+
+@each_encoding
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_decoding_step_by_step_equals_the_full_pass(build_model, encoding, pre_norm):
+    model = build_model(
+        encoding, encoder_normalize_before=pre_norm, decoder_normalize_before=pre_norm
+    )
+    source = batch_of(sentences(5, 9, 4, 7, 5), left_pad=True)
+    generator = torch.Generator().manual_seed(1)
+    encoded, state = model.encoder(source), {}
+    prefix = torch.full((4, 1), EOS)
+    for step in range(12):
+        newest = model.decoder(prefix, encoder_out=encoded, incremental_state=state)
+        full = model.decoder(prefix, encoder_out=encoded)
+        assert (newest[0][:, 0] - full[0][:, -1]).abs().max() < 1e-5
+        # a beam search picks hypotheses, some twice, and drops finished sentences
+        size = len(prefix) - (step == 6)
+        order = torch.randint(0, len(prefix), (size,), generator=generator)
+        model.decoder.reorder_incremental_state_scripting(state, order)
+        encoded = model.encoder.reorder_encoder_out(encoded, order)
+        following = torch.randint(4, 40, (size, 1), generator=generator)
+        prefix = torch.cat([prefix[order], following], dim=1)
+
+
+@each_encoding
+def test_positions_matter_or_are_said_not_to(build_model, encoding):
+    model = build_model(encoding)
+    source = torch.tensor([[5, 6, 7, 8, 9, EOS]])
+    target = torch.tensor([[EOS, 5, 6]])
+    swapped = source[:, [1, 0, 2, 3, 4, 5]]
+    difference = (
+        log_probabilities(model, source, target) - log_probabilities(model, swapped, target)
+    ).abs()
+    assert (difference.max() < 1e-5) == (encoding == "none")
+
+
+@each_encoding
+def test_sequences_longer_than_in_training_are_translated(build_model, encoding):
+    model = build_model(encoding, max_source_positions=16, max_target_positions=16)
+    source = batch_of(sentences(6, 90, 40), left_pad=True)
+    target = batch_of(sentences(7, 70, 80), left_pad=False)
+    assert log_probabilities(model, source, target).isfinite().all()
+
+
+@each_encoding
+def test_saved_and_loaded_it_is_the_same(build_model, encoding, batch, tmp_path):
+    model, other = build_model(encoding, seed=1), build_model(encoding, seed=2)
+    assert not torch.equal(log_probabilities(model, *batch), log_probabilities(other, *batch))
+    torch.save(model.state_dict(), tmp_path / "model.pt")
+    other.load_state_dict(torch.load(tmp_path / "model.pt"))
+    assert torch.equal(log_probabilities(model, *batch), log_probabilities(other, *batch))
+
+
+@each_encoding
+def test_every_parameter_gets_a_gradient(build_model, encoding, batch):
+    model = build_model(encoding).train()
+    log_probabilities(model, *batch).sum().backward()
+    assert [n for n, p in model.named_parameters() if p.grad is None] == []
+
+
+@each_encoding
+def test_activation_checkpointing_changes_nothing(build_model, encoding, batch):
+    gradients = []
+    for checkpointed in (False, True):
+        model = build_model(encoding, checkpoint_activations=checkpointed).train()
+        torch.manual_seed(3)
+        loss = log_probabilities(model, *batch).square().mean()
+        loss.backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in model.parameters()]))
+    assert torch.allclose(gradients[0], gradients[1], atol=1e-7)
+
+
+@each_encoding
+@pytest.mark.parametrize("dtype, tolerance", [(torch.bfloat16, 0.2), (torch.float16, 0.05)])
+def test_half_precision_agrees_far_from_the_start(build_model, encoding, dtype, tolerance):
+    model = build_model(encoding, max_source_positions=900, max_target_positions=900)
+    source = batch_of(sentences(8, 800, 300), left_pad=True)
+    target = batch_of(sentences(9, 30, 20), left_pad=False)
+    exact = log_probabilities(model, source, target)
+    rough = log_probabilities(model.to(dtype), source, target).float()
+    # positions in half precision would repeat beyond 256 (bf16) or 2048 (fp16)
+    assert (exact - rough)[target.ne(PAD)].abs().max() < tolerance
+
+
+@pytest.mark.parametrize("shared", [False, True])
+@pytest.mark.parametrize("pre_norm", [False, True])
+def test_sinusoidal_exchanges_weights_with_stock_fairseq(build_model, batch, shared, pre_norm):
+    options = {
+        "share_all_embeddings": shared,
+        "encoder_normalize_before": pre_norm,
+        "decoder_normalize_before": pre_norm,
+    }
+    for giver, taker in ((None, "sinusoidal"), ("sinusoidal", None)):
+        trained, fresh = build_model(giver, 1, **options), build_model(taker, 2, **options)
+        fresh.load_state_dict(trained.state_dict())
+        difference = log_probabilities(trained, *batch) - log_probabilities(fresh, *batch)
+        assert difference.abs().max() < 1e-5
+
+
+def test_learned_exchanges_weights_with_stock_fairseq(build_model, batch):
+    learned = {"encoder_learned_pos": True, "decoder_learned_pos": True}
+    stock, ours = build_model(None, 1, **learned), build_model("learned", 2)
+    ours.load_state_dict(stock.state_dict())
+    difference = log_probabilities(stock, *batch) - log_probabilities(ours, *batch)
+    assert difference.abs().max() < 1e-5
+
+
+def test_cape_gives_source_and_target_the_same_shift(build_model):
+    options = {"position_local_shift": 0.0, "position_global_scale": 1.5}
+    model = build_model("cape", **options).train()
+    seen = {}
+    for side in ("encoder", "decoder"):
+        encoding = getattr(model, side).embed_positions
+        encoding.register_forward_hook(
+            lambda module, inputs, terms, side=side: seen.update({side: terms})
+        )
+    tokens = torch.tensor(sentences(1, 6, 6))
+    model(tokens, None, tokens)
+    assert torch.equal(seen["encoder"].input, seen["decoder"].input)
+    assert not torch.equal(seen["encoder"].input[0], seen["encoder"].input[1])
+
+
+def test_what_the_sides_share_follows_the_beam(build_model):
+    model = build_model("cape").train()
+    encoded = model.encoder(torch.tensor(sentences(1, 5, 5, 5)))
+    order = torch.tensor([2, 0, 0])
+    reordered = model.encoder.reorder_encoder_out(encoded, order)
+    for before, after in zip(encoded["position_shared"], reordered["position_shared"]):
+        assert torch.equal(before[order], after)
+    assert len(reordered["position_shared"]) == 2
+
+
+def test_shape_moves_source_and_target_on_their_own(build_model):
+    model = build_model("shape").train()
+    shifts = {"encoder": [], "decoder": []}
+    for side, drawn in shifts.items():
+        encoding = getattr(model, side).embed_positions
+        draw = encoding.draw
+        encoding.draw = lambda numbers, draw=draw, drawn=drawn: (
+            drawn.append(draw(numbers)) or (drawn[-1])
+        )
+    tokens = torch.tensor(sentences(1, *[6] * 8))
+    model(tokens, None, tokens)
+    assert not torch.equal(shifts["encoder"][0], shifts["decoder"][0])

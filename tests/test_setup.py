@@ -1,0 +1,200 @@
+"""scripts/setup.sh, test.sh and setup.py, without installing anything."""
+
+import importlib.util
+import os
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_posenc.version import __version__
+
+ROOT = Path(__file__).resolve().parent.parent
+SHELL = sorted([*ROOT.glob("scripts/*.sh"), *ROOT.glob("recipes/**/*.sh"), ROOT / ".ci" / "run"])
+PINS = sorted(ROOT.glob("scripts/constraints*.txt"))
+ASKED = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHON", "POSENC_VENV")
+
+
+def program(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def bash(*arguments, path="", **variables):
+    environment = {k: v for k, v in os.environ.items() if k not in ASKED}
+    environment.update(variables, PATH=f"{path}:{os.environ['PATH']}")
+    return subprocess.run(
+        ["bash", *map(str, arguments)],
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+
+
+def setup(*arguments, **keywords):
+    return bash(ROOT / "scripts" / "setup.sh", *arguments, **keywords)
+
+
+def pins(path):
+    lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
+    return dict(line.split("==") for line in lines)
+
+
+@pytest.fixture
+def python38(tmp_path):
+    """A folder of programs where python3 is 3.8 and the newer ones only fail."""
+    program(tmp_path / "old" / "python3", "echo 3.8")
+    for name in ("python3.10", "python3.11", "python3.12"):
+        program(tmp_path / "old" / name, "echo not installed >&2; exit 127")
+    return tmp_path / "old"
+
+
+@pytest.fixture
+def environment_script():
+    spec = importlib.util.spec_from_file_location("env_", ROOT / "scripts" / "environment.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def one_line(run):
+    assert run.returncode != 0
+    lines = run.stderr.splitlines()
+    assert len(lines) == 1, run.stderr
+    return lines[0]
+
+
+@pytest.mark.parametrize("script", SHELL, ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_shell_script_parses(script):
+    assert bash("-n", script).returncode == 0
+
+
+def test_help_names_every_option():
+    source = (ROOT / "scripts" / "setup.sh").read_text()
+    options = set(re.findall(r"--[a-z-]+(?= \||\))", source))
+    assert {"--venv", "--python", "--torch", "--extra", "--print-bin", "--help"} <= options
+    run = setup("--help")
+    assert run.returncode == 0
+    assert not [option for option in options if option not in run.stdout]
+
+
+def test_without_a_supported_python_one_line_says_what_to_install(python38, tmp_path):
+    line = one_line(setup("--venv", tmp_path / "new", path=python38))
+    assert "python3 is 3.8" in line
+    assert "apt-get install python3.11" in line
+    assert not (tmp_path / "new").exists()
+
+
+def test_without_ensurepip_one_line_says_what_to_install(python38, tmp_path):
+    program(python38 / "python3.12", 'case "$2" in *ensurepip*) exit 1 ;; esac\necho 3.12')
+    line = one_line(setup("--venv", tmp_path / "new", path=python38))
+    assert "apt-get install python3.12-venv" in line
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--python", "no-such-python"], "no-such-python is no working Python"),
+        (["--python", "python3"], "python3 is Python 3.8"),
+        (["--torch", "newest"], "--torch takes a version"),
+        (["--extra", "everything"], "unknown extra everything"),
+        (["--venv"], "--venv needs a value"),
+        (["--fast"], "unknown option --fast"),
+    ],
+)
+def test_a_wrong_option_is_one_line(python38, arguments, said):
+    assert said in one_line(setup(*arguments, path=python38))
+
+
+def test_python_of_the_environment_variable_is_checked(python38):
+    assert "python3 is Python 3.8" in one_line(setup(path=python38, PYTHON="python3"))
+
+
+def test_a_folder_that_is_no_environment_is_left_alone(tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    assert "no working Python environment" in one_line(setup("--venv", tmp_path))
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_a_moved_environment_is_noticed(tmp_path):
+    program(tmp_path / "bin" / "python", "echo 3.11")
+    (tmp_path / ".fairseq_posenc").mkdir()
+    (tmp_path / ".fairseq_posenc" / "owned").write_text("/elsewhere/.venv\n")
+    assert "was made as /elsewhere/.venv" in one_line(setup("--venv", tmp_path))
+
+
+def test_repair_removes_only_what_a_cut_run_left(environment_script, monkeypatch, tmp_path):
+    monkeypatch.setattr(environment_script, "get_path", lambda name: str(tmp_path))
+    begun = tmp_path / "begun"
+    begun.touch()
+    for name in ("old", "cut", "whole"):
+        (tmp_path / f"{name}-1.dist-info").mkdir()
+    (tmp_path / "whole-1.dist-info" / "RECORD").touch()
+    (tmp_path / "~hole").mkdir()
+    os.utime(tmp_path / "old-1.dist-info", (0, 0))
+    assert environment_script.repair(begun) == ["cut-1.dist-info", "~hole"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == [
+        "begun",
+        "old-1.dist-info",
+        "whole-1.dist-info",
+    ]
+
+
+def test_installed_versions_are_kept_but_for_those_named(environment_script):
+    lines = environment_script.installed(["torch"])
+    assert f"pytest=={pytest.__version__}" in lines
+    assert not [line for line in lines if line.startswith("torch==")]
+
+
+@pytest.mark.parametrize("status", [0, 5])
+@pytest.mark.parametrize("style", [0, 1])
+def test_test_script_passes_options_and_status_on(tmp_path, status, style):
+    scripts = tmp_path / "a b" / "scripts"
+    program(scripts / "setup.sh", f'echo "$@" >"{tmp_path}/asked"; echo "{tmp_path}/bin"')
+    program(scripts / "test.sh", (ROOT / "scripts" / "test.sh").read_text())
+    program(tmp_path / "bin" / "ruff", f"exit {style}")
+    program(tmp_path / "bin" / "python", f'echo "$@" "$OMP_NUM_THREADS"; exit {status}')
+    run = bash(scripts / "test.sh", "--venv", "there", "-x", "tests/a b", OMP_NUM_THREADS="2")
+    assert run.returncode == (status or style)
+    assert run.stdout == "-m pytest -x tests/a b 2\n"
+    assert (tmp_path / "asked").read_text() == "--extra test --print-bin --venv there\n"
+
+
+@pytest.fixture
+def metadata(monkeypatch):
+    caught = {}
+    monkeypatch.setattr("setuptools.setup", caught.update)
+    monkeypatch.setattr(sys, "argv", ["setup.py"])
+    runpy.run_path(str(ROOT / "setup.py"))
+    return caught
+
+
+def test_metadata_has_the_version_and_every_package(metadata):
+    assert metadata["version"] == __version__
+    folders = {p.parent for p in (ROOT / "fairseq_posenc").rglob("__init__.py")}
+    assert set(metadata["packages"]) == {
+        ".".join(folder.relative_to(ROOT).parts) for folder in folders
+    }
+
+
+def test_installing_the_plugin_never_replaces_fairseq(metadata):
+    assert not [r for r in metadata["install_requires"] if r.startswith("fairseq")]
+
+
+def test_extra_fairseq_and_constraints_name_the_same_releases(metadata):
+    pinned = {f"{k}=={v}" for p in PINS for k, v in pins(p).items() if k.startswith("fairseq")}
+    assert {r.split(";")[0] for r in metadata["extras_require"]["fairseq"]} == pinned
+
+
+@pytest.mark.parametrize("path", PINS, ids=lambda p: p.name)
+def test_every_requirement_of_the_plugin_is_pinned(metadata, path):
+    wanted = metadata["install_requires"] + metadata["extras_require"]["test"]
+    names = {re.split(r"[<>=]", requirement)[0] for requirement in wanted}
+    assert names <= set(pins(path))
