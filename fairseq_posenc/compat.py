@@ -71,7 +71,7 @@ def load_checkpoint(path: str) -> Dict[str, Any]:
 
 
 def _explained(path: str, error: Exception) -> UsageError:
-    if isinstance(error, OSError):
+    if isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError)):
         return UsageError(f"cannot read checkpoint {path}: {error.strerror or error}")
     culprit = re.search(r"global: (?:GLOBAL )?([\w.]+)", str(error))
     if culprit:

@@ -32,7 +32,7 @@ class Conditional(Encoding):
 
     def __init__(self, stack: Stack, kernel_size: int = 3):
         super().__init__(stack)
-        if kernel_size < 3 or kernel_size % 2 == 0:
+        if not (isinstance(kernel_size, int) and kernel_size >= 3 and kernel_size % 2):
             raise ValueError(f"kernel size must be odd and at least 3, not {kernel_size}")
         channels = stack.channels
         self.conv = nn.Conv1d(channels, channels, kernel_size, groups=channels)

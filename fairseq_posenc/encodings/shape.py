@@ -26,10 +26,9 @@ class Shape(Sinusoidal):
         self, stack: Stack, max_shift: int = 500, eval_shift: int = 0, source_scale: float = 1.0
     ):
         super().__init__(stack, source_scale)
-        if max_shift < 0:
-            raise ValueError(f"max shift K must be 0 or more, not {max_shift}")
-        if eval_shift < 0:
-            raise ValueError(f"eval shift must be 0 or more, not {eval_shift}")
+        for name, value in (("max shift K", max_shift), ("eval shift", eval_shift)):
+            if not (isinstance(value, int) and value >= 0):
+                raise ValueError(f"{name} must be a whole number, 0 or more, not {value}")
         self.max_shift = max_shift
         self.eval_shift = eval_shift
 

@@ -12,7 +12,11 @@ from fairseq_posenc import encodings, options
     [
         ("cape", {"position_max_shift": 10}, "--position-max-shift is not read by"),
         ("none", {"position_source_scale": "auto"}, "choose sinusoidal or shape or cape"),
-        ("shape", {"position_max_shift": -1}, "max shift K must be 0 or more, not -1"),
+        (
+            "shape",
+            {"position_max_shift": -1},
+            "max shift K must be a whole number, 0 or more, not -1",
+        ),
         ("cape", {"position_global_scale": 0.5}, "λmax must be 1 or more, not 0.5"),
         ("cape", {"position_source_scale": 0.0}, "must be a positive number, not 0.0"),
         ("cape", {"position_mean_normalize": True}, "leave it off for translation"),
