@@ -66,11 +66,13 @@ def test_the_gradient_reaches_the_rows_that_are_used_and_no_other(batch, place, 
     assert not encoding.weight.grad[FIRST + 6 :].any()
 
 
-def test_padding_gives_no_gradient_to_rows_that_no_token_uses(batch, place):
-    encoding = learned()
-    encoding(place(batch([4, 6]))).input.sum().backward()
-    assert not encoding.weight.grad[:FIRST].any()
-    assert not encoding.weight.grad[FIRST + 6 :].any()
+@pytest.mark.parametrize("left", [False, True])
+def test_padding_gets_the_row_of_padding_which_is_zero_and_never_learns(batch, place, left):
+    encoding, tokens = learned(), batch([4, 6], left)
+    at_padding = encoding(place(tokens)).input[tokens.eq(1)]
+    assert torch.equal(at_padding, torch.zeros(2, 6))
+    at_padding.sum().backward()
+    assert not encoding.weight.grad.any()
 
 
 @pytest.mark.parametrize("decoder", [False, True])

@@ -1,0 +1,101 @@
+#!/usr/bin/env bash
+# Which position encoding holds up on sentences longer than it was trained on? From nothing to a
+# table and a picture, on an embedded English-German corpus.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source recipes/lib/stages.sh
+source recipes/lib/translation.sh
+
+usage() {
+    cat <<'HELP'
+usage: bash recipes/quickstart.sh [options] [-- options for fairseq-train]
+
+Makes an English-German corpus, trains a small translation model per position encoding on its short
+sentences, and scores them on short and on longer ones. Started again, it continues where it was.
+
+  --run-dir DIR       results (runs/quickstart)
+  --encodings LIST    comma-separated rows, each `encoding [option…]` or `label=encoding [option…]`
+                      (sinusoidal, shape, cape=cape --position-source-scale auto, none)
+  --seeds LIST        comma-separated (1)
+  --train N           training pairs (20000)
+  --train-length A-B  their length in English words and marks (4-20)
+  --test N            test pairs per range of lengths (150)
+  --test-lengths LIST ranges of lengths (4-20,21-30,31-45,46-60)
+  --updates N         (1600)
+  --device cpu|cuda   (cuda if there is one)
+  --jobs N            trainings at a time (number of cores on a CPU, 1 on a GPU)
+  --stage N           start at this stage: 1 set-up, 2 corpus, 3 subwords, 4 binarise, 5 train,
+  --stop-stage N      stop after this one: 6 translate, 7 score, 8 table
+HELP
+}
+
+SOURCE=en TARGET=de BPE_SIZE=1000 KEEP=3
+RUN_DIR=runs/quickstart SEEDS=1 TRAIN=20000 TRAIN_LENGTH=4-20 TEST=150 UPDATES=1600
+TEST_LENGTHS=4-20,21-30,31-45,46-60 DEVICE='' JOBS='' EXTRA=()
+ROWS=(sinusoidal shape "cape=cape --position-source-scale auto" none)
+
+while (($#)); do
+    if [[ $1 == -- ]]; then shift && EXTRA=("$@") && break; fi
+    if [[ $1 == --help || $1 == -h ]]; then usage && exit; fi
+    (($# > 1)) || die "$1 needs a value, or is no option; see --help"
+    case $1 in
+        --run-dir) RUN_DIR=$2 ;;
+        --encodings) IFS=, read -r -a ROWS <<<"$2" ;;
+        --seeds) SEEDS=${2//,/ } ;;
+        --train) TRAIN=$2 ;;
+        --train-length) TRAIN_LENGTH=$2 ;;
+        --test) TEST=$2 ;;
+        --test-lengths) TEST_LENGTHS=$2 ;;
+        --updates) UPDATES=$2 ;;
+        --device) DEVICE=$2 ;;
+        --jobs) JOBS=$2 ;;
+        --stage) FIRST_STAGE=$2 ;;
+        --stop-stage) LAST_STAGE=$2 ;;
+        *) die "unknown option $1; see --help" ;;
+    esac
+    shift 2
+done
+TEXT_DIR=$RUN_DIR/text
+
+make_corpus() {
+    local split language
+    python scripts/make_corpus.py --output "$RUN_DIR/corpus" --seed 1 --quiet \
+        --train "$TRAIN" --train-length "$TRAIN_LENGTH" --valid 300 \
+        --test "$TEST" --test-lengths "$TEST_LENGTHS"
+    for split in train valid test; do
+        for language in $SOURCE $TARGET; do
+            python scripts/tokenise.py --language "$language" \
+                --input "$RUN_DIR/corpus/$split.$language" \
+                --output "$TEXT_DIR/$split.tok.$language"
+        done
+    done
+    say "for example: $(head -n 1 "$RUN_DIR/corpus/test.en") = $(head -n 1 "$RUN_DIR/corpus/test.de")"
+}
+
+# The upper ends of all ranges but the last: the edges of the table's bins.
+bin_edges() { tr , '\n' <<<"$TEST_LENGTHS" | sed 's/.*-//' | sed '$d' | paste -s -d , -; }
+
+stage 1 "set-up" - source scripts/env.sh
+choose_device
+same_settings "$RUN_DIR/settings" \
+    "train=$TRAIN train-length=$TRAIN_LENGTH test=$TEST test-lengths=$TEST_LENGTHS"
+TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings
+    --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 128 --decoder-embed-dim 128
+    --encoder-ffn-embed-dim 512 --decoder-ffn-embed-dim 512
+    --encoder-attention-heads 4 --decoder-attention-heads 4
+    --encoder-normalize-before --decoder-normalize-before
+    --dropout 0.1 --criterion label_smoothed_cross_entropy --label-smoothing 0.1
+    --optimizer adam --adam-betas '(0.9,0.98)' --lr 0.004 --lr-scheduler inverse_sqrt
+    --warmup-updates 400 --max-tokens 2000 --max-update "$UPDATES"
+    "${DEVICE_OPTIONS[@]}" "${EXTRA[@]}")
+GENERATE_OPTIONS=(--beam 4 --max-tokens 4000 --max-len-a 1.5 --max-len-b 10 "${DEVICE_OPTIONS[@]}")
+SCORE_OPTIONS=(--bins "$(bin_edges)" --reference "$RUN_DIR/corpus/test.$TARGET"
+    --source "$RUN_DIR/corpus/test.$SOURCE")
+
+stage 2 "corpus" "$RUN_DIR/corpus.done" make_corpus
+stage 3 "subwords" "$RUN_DIR/subwords.done" learn_subwords
+stage 4 "binarise" "$RUN_DIR/binarise.done" binarise
+stage 5 "train" - all_cells train_cell
+stage 6 "translate" - all_cells translate_cell
+stage 7 "score" - all_cells score_cell
+stage 8 "table" - make_table "${TRAIN_LENGTH#*-}"
