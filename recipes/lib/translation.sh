@@ -111,7 +111,7 @@ score_cell() {
         --language "$TARGET" --note "row=$row" --note "seed=$seed" \
         --note "signature=$(grep -o 'position:.*' "$folder/train.log" | tail -n 1)" \
         "${SCORE_OPTIONS[@]}" >"$folder/score.txt" || die "scoring of $label failed"
-    say "[$label] $(grep -m 1 -i sacrebleu "$folder/score.txt" || true)"
+    say "[$label] sacreBLEU $(awk '$1 == "all" { print $3 }' "$folder/score.txt")"
 }
 
 # make_table TRAINED_UP_TO: the table and the picture.
