@@ -130,7 +130,7 @@ install_libraries() {
   set -- "$torch" matplotlib numpy sacrebleu sacremoses subword-nmt tqdm
   if fairseq_is_ours; then
     # all that fairseq needs for text; its own list has torchaudio, which asks for another torch
-    set -- "$@" bitarray cffi cython hydra-core omegaconf packaging regex
+    set -- "$@" bitarray cffi cython hydra-core omegaconf packaging regex tensorboardX
     if [ "$version" != 3.10 ]; then set -- "$@" scikit-learn; fi
   fi
   case " $extras " in *" test "*) set -- "$@" pytest ruff ;; esac

@@ -45,23 +45,37 @@ def build_model(tiny_task):
 
 
 @pytest.fixture
-def run():
-    """A function that runs a command line at the top of the repository, as a user would."""
+def start():
+    """A function that starts a command line at the top of the repository, as a user would."""
 
-    def run(*command, check=True, **environment):
-        environment = {**os.environ, "OMP_NUM_THREADS": "1", **environment}
-        folder = os.path.dirname(sys.executable)
-        environment["PATH"] = f"{folder}{os.pathsep}{environment['PATH']}"
-        done = subprocess.run(
+    def start(*command, **environment):
+        path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+        return subprocess.Popen(
             [str(part) for part in command],
             cwd=REPOSITORY,
-            env=environment,
-            text=True,
+            env={
+                **os.environ,
+                "OMP_NUM_THREADS": "1",
+                "PYTHONPATH": ".",
+                "PATH": path,
+                **environment,
+            },
+            encoding="utf-8",
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            encoding="utf-8",
         )
-        assert not check or done.returncode == 0, done.stdout[-4000:]
-        return done
+
+    return start
+
+
+@pytest.fixture
+def run(start):
+    """A function that runs a command line to its good end and returns what it printed."""
+
+    def run(*command, **environment):
+        process = start(*command, **environment)
+        printed = process.communicate()[0]
+        assert process.returncode == 0, printed[-4000:]
+        return printed
 
     return run

@@ -76,6 +76,6 @@ def signature(name: str, **chosen) -> str:
     fields = {"position": name}
     for option, value in {**options(name), **chosen}.items():
         shown = ("no", "yes")[value] if isinstance(value, bool) else value
-        fields[option.replace("_", "-")] = f"{shown:g}" if isinstance(shown, float) else shown
+        fields[option.replace("_", "-")] = f"{shown:.10g}" if isinstance(shown, float) else shown
     fields["version"] = __version__
     return "|".join(f"{key}:{value}" for key, value in fields.items())

@@ -15,14 +15,18 @@ class Stack:
         channels: width of the embeddings and hidden states.
         decoder: whether this is a decoder, which sees the past only.
         max_length: longest sequence that is trained on; the size of a learned table.
-        first_index: number that fairseq gives to the first token (padding index + 1). Sinusoids
-            and tables start there, so that they are exchangeable with stock models.
+        first_index: number that fairseq gives to the first token (padding index + 1), at least 1.
+            Sinusoids and tables start there, so that they are exchangeable with stock models.
     """
 
     channels: int
     decoder: bool = False
     max_length: int = 1024
     first_index: int = 2
+
+    def __post_init__(self):
+        if self.first_index < 1:
+            raise ValueError(f"first index must be at least 1, not {self.first_index}")
 
 
 @dataclass

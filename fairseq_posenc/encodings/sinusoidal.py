@@ -54,7 +54,7 @@ class Sinusoidal(Encoding):
         super().__init__(stack)
         if stack.channels < 4:
             raise ValueError(f"sinusoids need at least 4 channels, not {stack.channels}")
-        if not (0 < source_scale < math.inf):
+        if not (isinstance(source_scale, (int, float)) and 0 < source_scale < math.inf):
             raise ValueError(f"source scale must be a positive number, not {source_scale}")
         self.scale = 1.0 if stack.decoder else float(source_scale)
 

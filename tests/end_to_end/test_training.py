@@ -1,0 +1,97 @@
+"""Training by the real command lines: resume, several workers, what a checkpoint keeps."""
+
+import json
+import re
+import signal
+import socket
+import time
+
+import pytest
+
+from fairseq_posenc.checkpoints import newest_whole
+from fairseq_posenc.compat import load_checkpoint
+
+# fairseq-train that also prints the offsets it draws
+SPY = """
+from fairseq_posenc.encodings.shape import Shape
+draw = Shape.draw
+def spy(self, numbers):
+    offsets = draw(self, numbers)
+    print("drawn", offsets.flatten().tolist(), flush=True)
+    return offsets
+Shape.draw = spy
+from fairseq_cli.train import cli_main
+cli_main()
+"""
+
+
+def losses(printed):
+    """Updates and their losses, as printed."""
+    entries = [json.loads(line) for line in re.findall(r"\{\"epoch.*?\}", printed)]
+    return {int(e["num_updates"]): e["loss"] for e in entries if "loss" in e}
+
+
+@pytest.mark.parametrize("encoding", ["shape", "cape"])
+def test_killed_and_resumed_gives_the_losses_of_an_unbroken_run(
+    run, start, training, tmp_path, encoding
+):
+    options = ["--position-encoding", encoding, "--max-update", "24", "--dropout", "0.1"]
+    options += ["--save-interval-updates", "6", "--disable-validation", "--no-epoch-checkpoints"]
+    unbroken = losses(run(*training(*options, "--save-dir", tmp_path / "unbroken")))
+    folder = tmp_path / "broken"
+    process = start(*training(*options, "--save-dir", folder))
+    while not (folder / "checkpoint_1_6.pt").exists():
+        assert process.poll() is None
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    resumed = losses(
+        run(*training(*options, "--save-dir", folder, "--restore-file", newest_whole(folder)))
+    )
+    assert min(resumed) > 6 and max(resumed) == 24
+    assert resumed == {update: unbroken[update] for update in resumed}
+
+
+def test_alpha_is_measured_and_kept_in_the_checkpoint(run, training, tmp_path, binarised):
+    options = ["--position-encoding", "cape", "--position-source-scale", "auto"]
+    options += ["--prepend-source-bos", "--max-update", "2", "--save-dir", tmp_path]
+    run(*training(*options))
+    kept = load_checkpoint(tmp_path / "checkpoint_last.pt")["cfg"]["model"]
+    counts = {}
+    for language in ("en", "de"):
+        text = (binarised.parent / f"train.{language}").read_text(encoding="utf-8")
+        counts[language] = len(text.split())
+    assert kept.position_source_scale == pytest.approx(counts["de"] / counts["en"], abs=1e-12)
+    assert kept.position_signature.startswith("position:cape|global-shift:5|local-shift:0.5|")
+
+
+def test_two_workers_see_the_data_of_one(run, start, training):
+    options = ["--position-encoding", "sinusoidal", "--max-update", "6", "--no-save"]
+    options += ["--disable-validation", "--dropout", "0"]
+    alone = losses(run(*training(*options, "--update-freq", "2")))
+    together = losses(_two_workers(start, training(*options))[0])
+    assert len(alone) == 6 and together == alone
+
+
+def test_two_workers_draw_different_offsets(start, training):
+    options = ["--position-encoding", "shape", "--position-max-shift", "100000", "--no-save"]
+    command = training(*options, "--max-update", "2", "--disable-validation")[1:]
+    first, second = _two_workers(start, ["python", "-c", SPY, *command])
+    drawn = [
+        set(re.findall(r"\d+\.0", " ".join(re.findall("drawn.*", out)))) for out in (first, second)
+    ]
+    assert min(map(len, drawn)) > 10
+    assert len(drawn[0] & drawn[1]) <= 1
+
+
+def _two_workers(start, command):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = [*command, "--ddp-backend", "legacy_ddp", "--distributed-backend", "gloo"]
+    command += ["--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-no-spawn"]
+    command += ["--distributed-world-size", "2", "--distributed-rank"]
+    workers = [start(*command, rank) for rank in (0, 1)]
+    printed = [worker.communicate(timeout=120)[0] for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0], printed[0][-3000:]
+    return printed

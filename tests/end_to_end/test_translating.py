@@ -1,0 +1,82 @@
+"""From a checkpoint to scores by the real command lines, and back and forth to stock fairseq."""
+
+import argparse
+import json
+
+import pytest
+import torch
+
+from fairseq_posenc import encodings
+from fairseq_posenc.compat import load_checkpoint
+
+
+def generate(binarised, checkpoint, *options):
+    command = ["fairseq-generate", binarised, "--user-dir", "fairseq_posenc", "--path", checkpoint]
+    command += ["--task", "posenc_translation", "--source-lang", "en", "--target-lang", "de"]
+    return [*command, "--beam", "2", "--required-batch-size-multiple", "1", "--cpu", *options]
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory):
+    return tmp_path_factory.mktemp("trained")
+
+
+@pytest.mark.parametrize("encoding", encodings.names())
+def test_every_encoding_trains_translates_and_is_scored(
+    run, training, binarised, tmp_path, encoding
+):
+    run(*training("--position-encoding", encoding, "--max-epoch", "2", "--save-dir", tmp_path))
+    average = tmp_path / "average.pt"
+    command = ["python", "scripts/average.py", "--inputs", tmp_path, "--last", 2]
+    run(*command, "--output", average)
+    output = tmp_path / "generate.out"
+    output.write_text(run(*generate(binarised, average)), encoding="utf-8")
+    score = ["python", "scripts/score.py", "--generated", output, "--bins", "12"]
+    run(*score, "--reference", binarised.parent / "test.de", "--output", tmp_path / "score.json")
+    result = json.loads((tmp_path / "score.json").read_text(encoding="utf-8"))
+    assert result["all"]["sentences"] == 20
+    assert [bin["sentences"] for bin in result["by_length"]["bins"]] == [10, 10]
+
+
+def test_checkpoints_are_exchanged_with_stock_fairseq(run, training, binarised, tmp_path):
+    """A run that continues the other's checkpoint validates with the same loss, both ways."""
+    stock, ours = ["--arch", "transformer_tiny"], ["--position-encoding", "sinusoidal"]
+    for name, giver, taker in (("a", stock, ours), ("b", ours, stock)):
+        folder = tmp_path / name
+        run(*training(*giver, "--max-update", "5", "--save-dir", folder, "--save-interval", "9"))
+        loss = load_checkpoint(folder / "checkpoint_last.pt")["extra_state"]["val_loss"]
+        taken = ["--restore-file", folder / "checkpoint_last.pt", "--reset-optimizer"]
+        taken += ["--reset-dataloader", "--reset-meters", "--reset-lr-scheduler"]
+        # a learning rate of 0 leaves the weights as they were taken over
+        run(
+            *training(*taker, *taken, "--max-update", "1", "--lr", "0", "--save-dir", folder / "on")
+        )
+        continued = load_checkpoint(folder / "on" / "checkpoint_last.pt")["extra_state"]["val_loss"]
+        assert continued == pytest.approx(loss, abs=1e-5)
+
+
+def test_bos_is_remembered_by_the_checkpoint(run, training, binarised, tmp_path):
+    options = ["--position-encoding", "cape", "--prepend-source-bos", "--max-update", "3"]
+    run(*training(*options, "--save-dir", tmp_path))
+    command = generate(binarised, tmp_path / "checkpoint_last.pt")
+    remembered = [line for line in run(*command).splitlines() if line.startswith("H-")]
+    told = [line for line in run(*command, "--prepend-source-bos").splitlines() if line[:2] == "H-"]
+    assert remembered == told and len(told) == 20
+
+
+class Hostile:
+    def __init__(self, witness):
+        self.witness = witness
+
+    def __reduce__(self):
+        return open, (str(self.witness), "w")
+
+
+def test_a_hostile_checkpoint_is_refused_and_nothing_runs(start, binarised, tmp_path):
+    witness, path = tmp_path / "witness", tmp_path / "hostile.pt"
+    torch.save({"args": argparse.Namespace(), "model": {}, "extra": Hostile(witness)}, path)
+    process = start(*generate(binarised, path))
+    printed = process.communicate()[0]
+    assert process.returncode != 0 and not witness.exists()
+    assert printed.splitlines()[-1].startswith(f"fairseq_posenc: error: checkpoint {path} refused")
+    assert "Traceback" not in printed
