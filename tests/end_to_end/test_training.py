@@ -13,6 +13,7 @@ from fairseq_posenc.compat import load_checkpoint
 
 # fairseq-train that also prints the offsets it draws
 SPY = """
+import fairseq_posenc.models.transformer
 from fairseq_posenc.encodings.shape import Shape
 draw = Shape.draw
 def spy(self, numbers):
