@@ -128,9 +128,10 @@ def render(result: Dict[str, Any]) -> str:
         "|---|" + "---:|" * len(lengths),
     ]
     for name in next(iter(lengths.values())):
-        cells = [
-            "{speed:.3f} ({low:.2f}-{high:.2f})".format(**figures[name])
-            for figures in lengths.values()
-        ]
+        cells = [_cell(figures[name]) for figures in lengths.values()]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines)
+
+
+def _cell(figures: Dict[str, float]) -> str:
+    return f"{figures['speed']:.3f} ({figures['low']:.2f}-{figures['high']:.2f})"
