@@ -121,7 +121,7 @@ def render(result: Dict[str, Any]) -> str:
     """Return the figures as a Markdown table."""
     lengths = result["lengths"]
     lines = [
-        f"Training speed as a share of {BASELINE}: median (quartiles) of {result['rounds']} rounds; "
+        f"Training speed, share of {BASELINE}: median (quartiles) of {result['rounds']} rounds; "
         f"{result['shape']}, {result['tokens']} tokens; {result['hardware']}",
         "",
         "| | " + " | ".join(f"length {length}" for length in lengths) + " |",
