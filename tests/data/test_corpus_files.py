@@ -2,14 +2,12 @@
 
 import os
 import sys
-from pathlib import Path
 
 import pytest
 
 from fairseq_posenc.data.corpus import Range, Split, count_tokens, write_corpus
 from fairseq_posenc.errors import UsageError
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 SPLITS = [
     Split("test", 30, [Range(4, 8), Range(20, 30)]),
     Split("valid", 20, [Range(4, 8)]),
@@ -101,7 +99,7 @@ def test_bad_input_is_told_in_one_line(tmp_path):
 def test_the_command_writes_a_corpus(run, tmp_path):
     command = [sys.executable, "scripts/make_corpus.py", "--output", tmp_path, "--valid", 3]
     command += ["--train", 20, "--train-length", "4-9", "--test", 5, "--test-lengths", "4-9,12-14"]
-    run(*command, PYTHONPATH=str(REPOSITORY))
+    run(*command)
     numbers = [len(lines(tmp_path, f"{name}.de")) for name in ("train", "valid", "test")]
     assert numbers == [20, 3, 10]
 
@@ -110,8 +108,9 @@ def test_the_command_writes_a_corpus(run, tmp_path):
     "option, value, message",
     [("--train-length", "1-2", "lengths start at 3"), ("--train", "-5", "must not be negative")],
 )
-def test_the_command_tells_bad_input_in_one_line(run, tmp_path, option, value, message):
+def test_the_command_tells_bad_input_in_one_line(start, tmp_path, option, value, message):
     command = [sys.executable, "scripts/make_corpus.py", "--output", tmp_path, option, value]
-    done = run(*command, check=False, PYTHONPATH=str(REPOSITORY))
-    assert done.returncode == 1
-    assert message in done.stdout and done.stdout.count("\n") == 1
+    process = start(*command)
+    printed = process.communicate()[0]
+    assert process.returncode == 1
+    assert message in printed and printed.count("\n") == 1

@@ -104,7 +104,7 @@ def test_a_step_of_decoding_gets_what_stock_fairseq_gives_it(batch, place):
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("first", [0, 2, 5])
+@pytest.mark.parametrize("first", [1, 2, 5])
 def test_the_first_token_has_the_first_index(sinusoid, first):
     encoding = build("sinusoidal", Stack(8, first_index=first))
     numbers = torch.arange(7, dtype=torch.float64).unsqueeze(0)
@@ -123,3 +123,8 @@ def test_alpha_stretches_the_source_and_leaves_its_first_token(sinusoid, name, d
     found = encoding(Positions(numbers)).input
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
     assert math.isclose(float(found[0, 0, 0]), math.sin(2))
+
+
+def test_no_position_has_the_index_of_padding():
+    with pytest.raises(ValueError, match="at least 1"):
+        Stack(8, first_index=0)
