@@ -182,12 +182,20 @@ write_stamp() {
   mv "$state/stamp.part" "$state/stamp"
 }
 
+# What was asked for earlier stays installed when something changes.
+keep_extras() {
+  local extra
+  for extra in $(sed -n '3s/^-//p' "$state/stamp"); do
+    case " $extras " in *" $extra "*) ;; *) extras="$extras $extra" ;; esac
+  done
+}
+
 set_up() {
   claim_environment
   take_lock
   if is_complete; then return; fi
   if [ -f "$state/stamp" ]; then
-    extras="$extras$(sed -n '3s/^-//p' "$state/stamp")"
+    keep_extras
     rm "$state/stamp"
   fi
   install_everything
