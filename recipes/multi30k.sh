@@ -99,7 +99,7 @@ fetch() {
 
 stage 1 "set-up" - source scripts/env.sh
 choose_device
-same_settings "$RUN_DIR/settings" "bpe=$BPE_SIZE"
+open_run_dir "$RUN_DIR" "bpe=$BPE_SIZE"
 TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings
     --encoder-layers "$LAYERS" --decoder-layers "$LAYERS"
     --encoder-embed-dim "$DIM" --decoder-embed-dim "$DIM"

@@ -44,6 +44,17 @@ same_settings() {
     fi
 }
 
+# open_run_dir DIR SETTINGS: DIR belongs to this run and to these settings. Programs of a run that was
+# killed may outlive it; they are waited for.
+open_run_dir() {
+    same_settings "$1/settings" "$2"
+    command -v flock >/dev/null || return 0
+    exec 9>"$1/lock"
+    if flock -n 9; then return; fi
+    say "waiting for programs of another run in $1 to end"
+    flock 9
+}
+
 # writing FILE COMMAND…: the command's output becomes FILE only if the command succeeds.
 writing() {
     local file=$1

@@ -1,0 +1,51 @@
+"""α from the binarised training set."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.data import indexed_dataset
+
+from fairseq_posenc.data.token_ratio import training_token_ratio
+from fairseq_posenc.errors import UsageError
+
+
+def write(folder, name, sentences):
+    """Binarise sentences of the given numbers of tokens, and end-of-sentence symbols."""
+    builder = indexed_dataset.make_builder(f"{folder / name}.bin", impl="mmap", vocab_size=100)
+    for length in sentences:
+        builder.add_item(torch.tensor([5] * length + [2], dtype=torch.int32))
+    builder.finalize(f"{folder / name}.idx")
+
+
+def task(*folders):
+    data = ":".join(str(folder) for folder in folders)
+    cfg = SimpleNamespace(data=data, train_subset="train", source_lang="en", target_lang="de")
+    return SimpleNamespace(cfg=cfg)
+
+
+def test_the_ratio_counts_tokens_without_the_end_of_sentence(tmp_path):
+    write(tmp_path, "train.en-de.en", [3, 5])
+    write(tmp_path, "train.en-de.de", [4, 8])
+    assert training_token_ratio(task(tmp_path)) == 12 / 8
+
+
+def test_all_parts_and_shards_count_and_so_does_the_other_direction(tmp_path):
+    other = tmp_path / "other"
+    other.mkdir()
+    write(tmp_path, "train.en-de.en", [3])
+    write(tmp_path, "train.en-de.de", [4])
+    write(tmp_path, "train1.en-de.en", [2])
+    write(tmp_path, "train1.en-de.de", [6])
+    write(other, "train.de-en.en", [5])
+    write(other, "train.de-en.de", [7])
+    assert training_token_ratio(task(tmp_path, other)) == 17 / 10
+
+
+def test_a_missing_or_empty_training_set_is_told_in_one_line(tmp_path):
+    with pytest.raises(UsageError, match="needs the binarised training set"):
+        training_token_ratio(task(tmp_path))
+    write(tmp_path, "train.en-de.en", [0])
+    write(tmp_path, "train.en-de.de", [0])
+    with pytest.raises(UsageError, match="needs the binarised training set"):
+        training_token_ratio(task(tmp_path))
