@@ -35,6 +35,11 @@ _HARMLESS = {
         "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_parameter",
     )},
 }  # fmt: skip
+_FUSED_WEIGHTS = [
+    f"{part}_{kind}"
+    for part in ("in_proj", "out_proj", "fc1", "fc2")
+    for kind in ("weight", "bias")
+]
 
 
 class _HarmlessUnpickler(pickle.Unpickler):
@@ -105,13 +110,22 @@ def _guarded(load: Callable) -> Callable:
     return load_checkpoint_to_cpu
 
 
-def without_fused_path(layer: nn.Module) -> nn.Module:
-    """Return an encoder layer that takes ``(length, batch, channels)`` in evaluation, too.
+def remove_fused_weights(layer: nn.Module) -> None:
+    """Remove the second copy of its weights that an encoder layer of fairseq 0.12.2 has.
 
-    Layers of fairseq 0.12.2 expect ``(batch, length, channels)`` once they have been loaded from a
-    checkpoint, for a fused kernel that knows no positions.
+    It is for a fused kernel that knows no positions, and would get no gradients.
     """
-    for module in layer.modules():
-        if hasattr(module, "can_use_fastpath"):
-            module.can_use_fastpath = False
-    return layer
+    for name in _FUSED_WEIGHTS:
+        if hasattr(layer, name):
+            delattr(layer, name)
+
+
+def drop_fused_weights(state_dict: Dict[str, Any], prefix: str) -> None:
+    """Remove that copy from a state dictionary, which is changed in place.
+
+    Args:
+        state_dict: of any fairseq model.
+        prefix: name of the layer with a dot, for example ``encoder.layers.0.``.
+    """
+    for name in _FUSED_WEIGHTS:
+        state_dict.pop(prefix + name, None)

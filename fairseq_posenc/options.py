@@ -1,7 +1,7 @@
 """The command-line options of the encodings (``--position-…``), for every model."""
 
 import argparse
-from typing import Any, Callable, Dict, NamedTuple, Union
+from typing import Any, Callable, Dict, NamedTuple, Optional, Union
 
 from fairseq_posenc import encodings
 from fairseq_posenc.errors import UsageError
@@ -21,6 +21,11 @@ def number_or_auto(text: str) -> Union[float, str]:
     return text if text == "auto" else float(text)
 
 
+def whole_or_auto(text: str) -> Optional[int]:
+    """Parse the value of ``--position-rank``; the encoding replaces ``None``."""
+    return None if text == "auto" else int(text)
+
+
 OPTIONS: Dict[str, Option] = {
     "max_shift": Option(int, "K of SHAPE: offsets are drawn from 0…K"),
     "eval_shift": Option(int, "constant offset in evaluation: 0 (paper) or K (authors' code)"),
@@ -34,6 +39,11 @@ OPTIONS: Dict[str, Option] = {
     ),
     "mean_normalize": Option(bool, "subtract the mean position (not for decoders)"),
     "kernel_size": Option(int, "taps of the convolution, odd, at least 3"),
+    "max_distance": Option(int, "larger distances are not told apart"),
+    "shared_tables": Option(bool, "one table of relative positions for both keys and values"),
+    "num_buckets": Option(int, "buckets of distances, even, at least 4"),
+    "sharing": Option(str, "who shares one set of scalars: none, layers or heads (of a layer)"),
+    "rank": Option(whole_or_auto, "width of P in ABS-SCALAR; 'auto' is the width of a head"),
 }
 
 
@@ -49,13 +59,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"position encoding of encoder and decoder (default: {DEFAULT})",
     )
     for name, option in OPTIONS.items():
-        readers = {n: encodings.options(n)[name] for n in encodings.names() if _reads(n, name)}
-        defaults = ", ".join(sorted({str(default) for default in readers.values()}))
         how = {"action": "store_true"} if option.parse is bool else {"type": option.parse}
         parser.add_argument(
             _flag(name),
             default=argparse.SUPPRESS,
-            help=f"{option.help} (read by {', '.join(readers)}; default: {defaults})",
+            help=f"{option.help} ({_readers_and_defaults(name)})",
             **how,
         )
 
@@ -113,6 +121,14 @@ def build(args, stack: encodings.Stack) -> encodings.Encoding:
 def signature(args) -> str:
     """Return the signature of the encoding, every choice named."""
     return encodings.signature(encoding_name(args), **chosen(args))
+
+
+def _readers_and_defaults(option: str) -> str:
+    readers = [name for name in encodings.names() if _reads(name, option)]
+    shown = [encodings.shown(encodings.options(name)[option]) for name in readers]
+    if len(set(shown)) > 1:
+        shown = [f"{name} {default}" for name, default in zip(readers, shown)]
+    return f"read by {', '.join(readers)}; default: {', '.join(dict.fromkeys(shown))}"
 
 
 def _flag(option: str) -> str:

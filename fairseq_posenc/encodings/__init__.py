@@ -12,16 +12,34 @@ add an option, name it in ``options.py`` as well.
 import inspect
 from typing import Dict, List, Type
 
+from fairseq_posenc.encodings.abs_scalar import AbsScalar
+from fairseq_posenc.encodings.alibi import Alibi
 from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
 from fairseq_posenc.encodings.cape import Cape
 from fairseq_posenc.encodings.conditional import Conditional
 from fairseq_posenc.encodings.learned import Learned
 from fairseq_posenc.encodings.none import NoPositions
+from fairseq_posenc.encodings.rel_scalar import RelScalar
+from fairseq_posenc.encodings.rotary import Rotary
 from fairseq_posenc.encodings.shape import Shape
+from fairseq_posenc.encodings.shaw import Shaw
 from fairseq_posenc.encodings.sinusoidal import Sinusoidal
+from fairseq_posenc.encodings.t5 import T5
+from fairseq_posenc.encodings.transformer_xl import TransformerXL
+from fairseq_posenc.encodings.tupe import Tupe
 from fairseq_posenc.version import __version__
 
-__all__ = ["Encoding", "Positions", "Stack", "Terms", "build", "names", "options", "signature"]
+__all__ = [
+    "Encoding",
+    "Positions",
+    "Stack",
+    "Terms",
+    "build",
+    "names",
+    "options",
+    "shown",
+    "signature",
+]
 
 TABLE: Dict[str, Type[Encoding]] = {
     "none": NoPositions,
@@ -30,6 +48,14 @@ TABLE: Dict[str, Type[Encoding]] = {
     "shape": Shape,
     "cape": Cape,
     "conditional": Conditional,
+    "shaw": Shaw,
+    "transformer_xl": TransformerXL,
+    "t5": T5,
+    "tupe": Tupe,
+    "abs_scalar": AbsScalar,
+    "rel_scalar": RelScalar,
+    "rotary": Rotary,
+    "alibi": Alibi,
 }
 
 
@@ -67,6 +93,15 @@ def build(name: str, stack: Stack, **chosen) -> Encoding:
     return TABLE[name](stack, **chosen)
 
 
+def shown(value: object) -> str:
+    """Return an option's value as users see it: ``auto`` is what the encoding finds itself."""
+    if value is None:
+        return "auto"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
 def signature(name: str, **chosen) -> str:
     """Return a line that names every choice, in the manner of sacreBLEU.
 
@@ -75,7 +110,6 @@ def signature(name: str, **chosen) -> str:
     """
     fields = {"position": name}
     for option, value in {**options(name), **chosen}.items():
-        shown = ("no", "yes")[value] if isinstance(value, bool) else value
-        fields[option.replace("_", "-")] = f"{shown:.10g}" if isinstance(shown, float) else shown
+        fields[option.replace("_", "-")] = shown(value)
     fields["version"] = __version__
     return "|".join(f"{key}:{value}" for key, value in fields.items())

@@ -17,16 +17,29 @@ class Stack:
         max_length: longest sequence that is trained on; the size of a learned table.
         first_index: number that fairseq gives to the first token (padding index + 1), at least 1.
             Sinusoids and tables start there, so that they are exchangeable with stock models.
+        layers: number of layers.
+        heads: attention heads of a layer; they divide ``channels``.
+        has_cls: whether index 0 of every sequence is a [CLS] token (BERT models).
     """
 
     channels: int
     decoder: bool = False
     max_length: int = 1024
     first_index: int = 2
+    layers: int = 1
+    heads: int = 1
+    has_cls: bool = False
 
     def __post_init__(self):
         if self.first_index < 1:
             raise ValueError(f"first index must be at least 1, not {self.first_index}")
+        if self.channels % self.heads:
+            raise ValueError(f"{self.heads} heads do not divide {self.channels} channels")
+
+    @property
+    def head_channels(self) -> int:
+        """Width of one attention head."""
+        return self.channels // self.heads
 
 
 @dataclass
@@ -41,12 +54,26 @@ class Positions:
             too; tensors whose first dimension is the batch. Empty if nothing is shared.
         cache: when decoding step by step, the dictionary that lives as long as the hypotheses.
             ``numbers`` then holds the newest token alone.
+        keys: number of tokens that self-attention may look at: the length, or when decoding step
+            by step that of the prefix so far.
     """
 
     numbers: Tensor
     padding_mask: Optional[Tensor] = None
     shared: List[Tensor] = field(default_factory=list)
     cache: Optional[Dict[str, Dict[str, Any]]] = None
+    keys: int = 0
+
+    def __post_init__(self):
+        self.keys = self.keys or self.numbers.size(1)
+
+    @property
+    def line(self) -> Tensor:
+        """Numbers ``(length,)`` that are right for all rows, up to a shift if padded left.
+
+        For terms that depend on distances, or whose encoding is ``by_index``.
+        """
+        return self.numbers.amax(dim=0)
 
     @classmethod
     def of_tokens(cls, tokens: Tensor, padding_index: int, **others) -> "Positions":
@@ -58,7 +85,53 @@ class Positions:
         numbers = (real.cumsum(dim=1) - 1).clamp_(min=0).float()
         if others.get("cache") is not None:
             numbers, real = numbers[:, -1:], real[:, -1:]
-        return cls(numbers, None if real.all() else ~real, **others)
+        return cls(numbers, None if real.all() else ~real, keys=tokens.size(1), **others)
+
+
+@dataclass
+class AttentionTerms:
+    """What an encoding contributes to the self-attention of one layer.
+
+    Queries are the last ``Q`` of ``K`` keys: ``Q = K`` for whole sequences, ``Q = 1`` when decoding
+    step by step. With query ``i`` and key ``j`` counted along the keys, and their distance
+    ``i - j``, head ``h`` computes::
+
+        score[i, j]  = scale · (q[i] + u[h]) · k[j]
+                     + scale · (q[i] + v[h]) · (W_K distances)[h, i - j]
+                     + scale · q[i] · relative_keys[clip(i - j)]
+                     + bias[h, i, j]
+                     + segment_scalars[h, segment of i, segment of j]
+        output[i]    = Σ_j softmax(score)[i, j] · (value[j] + relative_values[clip(i - j)])
+
+    where ``q`` and ``k`` are rotated first if there is a ``rotation``. What is ``None`` is left
+    out. All are tensors or a number, so that a layer can hand them on one by one.
+
+    Attributes:
+        scale: instead of ``1 / √head_channels``.
+        bias: ``(heads or 1, Q, K)``.
+        segments: ``(batch, K, number of segments)``, one-hot rows; Q = K.
+        segment_scalars: ``(heads or 1, number of segments, number of segments)``.
+        relative_keys: ``(2k + 1, head_channels)``; row ``k + d`` is for distance ``d``, and
+            distances are clipped to ``-k … k``.
+        relative_values: the same for the values.
+        distances: ``(Q + K - 1, channels)``, by falling distance from ``K - 1`` to ``1 - Q``.
+        content_query: u, ``(heads, head_channels)``.
+        position_query: v, ``(heads, head_channels)``.
+        rotation: ``(2, Q, head_channels // 2)``, cosines and sines of the queries' angles; keys
+            are rotated when they are new, so the same ones serve. Channels ``2c`` and ``2c + 1``
+            are a pair.
+    """
+
+    scale: Optional[float] = None
+    bias: Optional[Tensor] = None
+    segments: Optional[Tensor] = None
+    segment_scalars: Optional[Tensor] = None
+    relative_keys: Optional[Tensor] = None
+    relative_values: Optional[Tensor] = None
+    distances: Optional[Tensor] = None
+    content_query: Optional[Tensor] = None
+    position_query: Optional[Tensor] = None
+    rotation: Optional[Tensor] = None
 
 
 @dataclass
@@ -69,10 +142,12 @@ class Terms:
         input: ``(batch, length, channels)``, added to the embeddings, or ``None``.
         after_layer: for some layers (numbered from 0), a function from the layer's output
             ``(length, batch, channels)`` to what the next layer gets.
+        attention: for each layer that has any, its attention's terms.
         shared: for the other side of the model, see :class:`Positions`.
     """
 
     input: Optional[Tensor] = None
+    attention: Dict[int, AttentionTerms] = field(default_factory=dict)
     after_layer: Dict[int, Callable[[Tensor], Tensor]] = field(default_factory=dict)
     shared: List[Tensor] = field(default_factory=list)
 
@@ -86,9 +161,12 @@ class Encoding(nn.Module):
 
     Attributes:
         max_positions: longest sequence that can be encoded at all.
+        by_index: whether the terms need the padding of whole sequences on the right, so that
+            index and position are the same in every row; the model sees to it.
     """
 
     max_positions = 100_000
+    by_index = False
 
     def __init__(self, stack: Stack):
         super().__init__()

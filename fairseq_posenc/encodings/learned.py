@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
+from fairseq_posenc.encodings.rows import check_fits, check_length
 
 
 class Learned(Encoding):
@@ -20,8 +21,7 @@ class Learned(Encoding):
 
     def __init__(self, stack: Stack):
         super().__init__(stack)
-        if stack.max_length < 1:
-            raise ValueError(f"a table of learned positions cannot have {stack.max_length} rows")
+        check_length(stack)
         self.weight = nn.Parameter(
             torch.empty(stack.first_index + stack.max_length, stack.channels)
         )
@@ -34,15 +34,10 @@ class Learned(Encoding):
         Raises:
             ValueError: in training, for a sequence longer than the table.
         """
+        numbers = positions.numbers
+        check_fits(numbers.size(1), numbers, self.stack, self.training)
         last = self.stack.max_length - 1
-        length = positions.numbers.size(1)
-        # Only padding can make a batch longer than its longest sequence, so most are not looked at.
-        if self.training and length > last + 1 and positions.numbers.max() > last:
-            raise ValueError(
-                f"a sequence of {length} tokens is longer than the table of {last + 1} learned "
-                "positions; raise --max-source-positions and --max-target-positions"
-            )
-        rows = positions.numbers.clamp(max=last).long() + self.stack.first_index
+        rows = numbers.clamp(max=last).long() + self.stack.first_index
         if positions.padding_mask is not None:
             rows = rows.masked_fill(positions.padding_mask, self.stack.first_index - 1)
         padding_row = self.stack.first_index - 1

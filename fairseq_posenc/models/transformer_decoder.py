@@ -1,13 +1,21 @@
 """fairseq's Transformer decoder with a position encoding of ours."""
 
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
-from torch import Tensor
+from torch import Tensor, nn
 
 from fairseq_posenc import options
 from fairseq_posenc.encodings import Positions, Stack, Terms
+from fairseq_posenc.models.padding import left_padding, moved
 from fairseq_posenc.models.state import drop_stock_position_buffers
+from fairseq_posenc.modules.layers import (
+    DecoderLayer,
+    JointDecoderLayer,
+    as_arguments,
+    drawn,
+    wrapped,
+)
 
 
 class PosencTransformerDecoder(TransformerDecoderBase):
@@ -29,6 +37,8 @@ class PosencTransformerDecoder(TransformerDecoderBase):
             decoder=True,
             max_length=cfg.max_target_positions,
             first_index=self.padding_idx + 1,
+            layers=cfg.decoder.layers,
+            heads=cfg.decoder.attention_heads,
         )
         self.embed_positions = options.build(cfg, stack)
 
@@ -44,52 +54,67 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         """Return features ``(batch, length, channels)`` and fairseq's dictionary of extras.
 
         With ``incremental_state``, the tokens are the prefix so far and the features those of the
-        newest token.
+        newest token. Attention weights ``attn`` are ``(batch, length, source length)``, the mean
+        over ``alignment_heads``, of the last layer if ``alignment_layer`` does not say otherwise;
+        in training there are none unless it does, as they would cost time.
         """
-        encoder_out = encoder_out or {}
+        tokens, encoder_out = prev_output_tokens, encoder_out or {}
+        padding = None
+        if self.embed_positions.by_index and incremental_state is None:
+            padding = left_padding(tokens, self.padding_idx)
+        if padding is not None:
+            tokens = moved(tokens, -padding)
         positions = Positions.of_tokens(
-            prev_output_tokens,
+            tokens,
             self.padding_idx,
             shared=encoder_out.get("position_shared", []),
             cache=incremental_state,
         )
         terms: Terms = self.embed_positions(positions)
         if incremental_state is not None:
-            prev_output_tokens = prev_output_tokens[:, -1:]
-        mask = positions.padding_mask
-        if self.cross_self_attention and mask is None:
-            mask = prev_output_tokens.eq(self.padding_idx)
-        if alignment_layer is None:
+            tokens = tokens[:, -1:]
+        if alignment_layer is None and not self.training:
             alignment_layer = self.num_layers - 1
 
-        x = self.embed(prev_output_tokens, terms.input).transpose(0, 1)
-        causal = incremental_state is None and not full_context_alignment
-        future = self.buffered_future_mask(x) if causal else None
-        attention: Optional[Tensor] = None
-        states = [x]
-        for index, layer in enumerate(self.layers):
-            x, weights, _ = layer(
-                x,
-                _first(encoder_out, "encoder_out"),
-                _first(encoder_out, "encoder_padding_mask"),
-                incremental_state,
-                self_attn_mask=future,
-                self_attn_padding_mask=mask,
-                need_attn=index == alignment_layer,
-                need_head_weights=index == alignment_layer,
-            )
-            if index in terms.after_layer:
-                x = terms.after_layer[index](x)
-            states.append(x)
-            if weights is not None and index == alignment_layer:
-                attention = weights.float().to(x)[:alignment_heads].mean(dim=0)
+        x = self.embed(tokens, terms.input).transpose(0, 1)
+        arguments = {
+            "incremental_state": incremental_state,
+            "self_attn_padding_mask": positions.padding_mask,
+            "causal": incremental_state is None and not full_context_alignment,
+        }
+        for name in ("encoder_out", "encoder_padding_mask", "sentences"):
+            arguments[name] = next(iter(encoder_out.get(name, [])), None)
+        states, weights = self._states(x, terms, alignment_layer, arguments)
+        attention = None if weights is None else weights[:, :alignment_heads].mean(dim=1).to(x)
+        if padding is not None:
+            states = [moved(y.transpose(0, 1), padding).transpose(0, 1) for y in states]
+            attention = None if attention is None else moved(attention, padding)
+        features = self.finish(states[-1].transpose(0, 1))
+        return features, {"attn": [attention], "inner_states": states}
 
-        if self.layer_norm is not None:
-            x = self.layer_norm(x)
-        x = x.transpose(0, 1)
-        if self.project_out_dim is not None:
-            x = self.project_out_dim(x)
-        return x, {"attn": [attention], "inner_states": states}
+    def _states(
+        self, x: Tensor, terms: Terms, alignment_layer: Optional[int], arguments: Dict[str, Any]
+    ) -> Tuple[List[Tensor], Optional[Tensor]]:
+        """Return the states before the first layer and after each, and one layer's weights.
+
+        States are ``(length, batch, channels)``, weights ``(batch, heads, length, source length)``.
+        """
+        states, attention = [x], None
+        for number, layer in enumerate(drawn(self.layers)):
+            aligned = number == alignment_layer
+            if layer is not None:
+                own = as_arguments(terms.attention.get(number))
+                x, weights = layer(x, need_attn=aligned, **arguments, **own)
+                attention = weights if aligned else attention
+            if number in terms.after_layer:
+                x = terms.after_layer[number](x)
+            states.append(x)
+        return states, attention
+
+    def build_decoder_layer(self, cfg, no_encoder_attn: bool = False) -> nn.Module:
+        """Build a layer whose self-attention takes position terms."""
+        kind = JointDecoderLayer if cfg.cross_self_attention else DecoderLayer
+        return wrapped(kind(cfg, no_encoder_attn), cfg)
 
     def embed(self, tokens: Tensor, position: Optional[Tensor]) -> Tensor:
         """Return the input of the first layer ``(batch, length, channels)``."""
@@ -104,6 +129,12 @@ class PosencTransformerDecoder(TransformerDecoderBase):
             x = self.layernorm_embedding(x)
         return self.dropout_module(x)
 
+    def finish(self, x: Tensor) -> Tensor:
+        """Return the features ``(batch, length, channels)`` from the last layer's output."""
+        if self.layer_norm is not None:
+            x = self.layer_norm(x)
+        return x if self.project_out_dim is None else self.project_out_dim(x)
+
     def max_positions(self) -> int:
         """Return the longest sequence that can be decoded; the task holds the user's limit."""
         return self.embed_positions.max_positions
@@ -112,8 +143,3 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         """Accept the checkpoints of stock models, too."""
         drop_stock_position_buffers(state_dict, f"{name}.embed_positions")
         return super().upgrade_state_dict_named(state_dict, name)
-
-
-def _first(encoder_out: Dict[str, List[Tensor]], key: str) -> Optional[Tensor]:
-    values = encoder_out.get(key, [])
-    return values[0] if values else None

@@ -2,12 +2,15 @@
 
 from typing import Dict, List, Optional
 
+import torch
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
-from torch import Tensor
+from torch import Tensor, nn
 
-from fairseq_posenc import compat, options
+from fairseq_posenc import options
 from fairseq_posenc.encodings import Positions, Stack, Terms
+from fairseq_posenc.models.padding import left_padding, moved
 from fairseq_posenc.models.state import drop_stock_position_buffers
+from fairseq_posenc.modules.layers import EncoderLayer, as_arguments, drawn, wrapped
 
 
 class PosencTransformerEncoder(TransformerEncoderBase):
@@ -25,6 +28,8 @@ class PosencTransformerEncoder(TransformerEncoderBase):
             channels=embed_tokens.embedding_dim,
             max_length=cfg.max_source_positions,
             first_index=self.padding_idx + 1,
+            layers=cfg.encoder.layers,
+            heads=cfg.encoder.attention_heads,
         )
         self.embed_positions = options.build(cfg, stack)
 
@@ -38,37 +43,56 @@ class PosencTransformerEncoder(TransformerEncoderBase):
         """Encode ``(batch, length)`` tokens.
 
         Returns:
-            fairseq's dictionary, and ``position_shared``: what the decoder's encoding must share.
+            fairseq's dictionary; ``position_shared``: what the decoder's encoding must share; and
+            ``sentences``: ``(batch,)``, numbers that are equal where the sentence is.
         """
+        padding = None
+        if self.embed_positions.by_index:
+            padding = left_padding(src_tokens, self.padding_idx)
+        if padding is not None:
+            src_tokens = moved(src_tokens, -padding)
+            if token_embeddings is not None:
+                token_embeddings = moved(token_embeddings, -padding)
         positions = Positions.of_tokens(src_tokens, self.padding_idx)
         terms: Terms = self.embed_positions(positions)
         mask = positions.padding_mask
         x, embedding = self.embed(src_tokens, token_embeddings, terms.input)
         if mask is not None:
-            x = x * (~mask).unsqueeze(-1).type_as(x)
-        x = x.transpose(0, 1)
-        states = [x]
-        for index, layer in enumerate(self.layers):
-            x = layer(x, encoder_padding_mask=mask)
-            if index in terms.after_layer:
-                x = terms.after_layer[index](x)
-            states.append(x)
-        if self.layer_norm is not None:
-            x = self.layer_norm(x)
-        real = src_tokens.ne(self.padding_idx)
+            x = x.masked_fill(mask.unsqueeze(-1), 0)
+        states = self._states(x.transpose(0, 1), mask, terms)
+        x = states[-1] if self.layer_norm is None else self.layer_norm(states[-1])
+        if mask is None:
+            mask = torch.zeros_like(src_tokens, dtype=torch.bool)
+        states = states if return_all_hiddens else []
+        if padding is not None:
+            mask, embedding = moved(mask, padding), moved(embedding, padding)
+            x, *states = (moved(y.transpose(0, 1), padding).transpose(0, 1) for y in [x, *states])
         return {
             "encoder_out": [x],
-            "encoder_padding_mask": [~real],
+            "encoder_padding_mask": [mask],
             "encoder_embedding": [embedding],
-            "encoder_states": states if return_all_hiddens else [],
+            "encoder_states": states,
             "src_tokens": [],
-            "src_lengths": [real.sum(dim=1, keepdim=True).int()],
+            "src_lengths": [(~mask).sum(dim=1, keepdim=True).int()],
             "position_shared": terms.shared,
+            "sentences": [torch.arange(len(mask), device=mask.device)],
         }
 
-    def build_encoder_layer(self, cfg):
-        """Build a layer of fairseq's."""
-        return compat.without_fused_path(super().build_encoder_layer(cfg))
+    def _states(self, x: Tensor, mask: Optional[Tensor], terms: Terms) -> List[Tensor]:
+        """Return ``(length, batch, channels)`` before the first layer and after each."""
+        states = [x]
+        for number, layer in enumerate(drawn(self.layers)):
+            if layer is not None:
+                arguments = as_arguments(terms.attention.get(number))
+                x = layer(x, encoder_padding_mask=mask, **arguments)
+            if number in terms.after_layer:
+                x = terms.after_layer[number](x)
+            states.append(x)
+        return states
+
+    def build_encoder_layer(self, cfg) -> nn.Module:
+        """Build a layer whose self-attention takes position terms."""
+        return wrapped(EncoderLayer(cfg), cfg)
 
     def embed(self, tokens: Tensor, embedded: Optional[Tensor], position: Optional[Tensor]):
         """Return the input of the first layer, and the scaled embeddings alone."""
@@ -85,10 +109,18 @@ class PosencTransformerEncoder(TransformerEncoderBase):
         return x, embedding
 
     def reorder_encoder_out(self, encoder_out: Dict[str, List[Tensor]], new_order: Tensor):
-        """Reorder along the batch, as the beam search asks for."""
+        """Reorder along the batch, as the beam search asks for.
+
+        A beam search mostly moves hypotheses of one sentence, whose sources are the same.
+        """
+        sentences = encoder_out["sentences"][0]
+        reordered_sentences = sentences.index_select(0, new_order)
+        if torch.equal(reordered_sentences, sentences):
+            return encoder_out
         reordered = super().reorder_encoder_out(encoder_out, new_order)
         shared = encoder_out["position_shared"]
         reordered["position_shared"] = [tensor.index_select(0, new_order) for tensor in shared]
+        reordered["sentences"] = [reordered_sentences]
         return reordered
 
     def max_positions(self) -> int:

@@ -6,6 +6,8 @@ import pytest
 import torch
 
 from fairseq_posenc.encodings import Positions
+from fairseq_posenc.models.padding import moved
+from fairseq_posenc.modules.attention import SelfAttention
 
 PADDING = 1
 
@@ -84,18 +86,44 @@ def place():
 
 @pytest.fixture(scope="session")
 def effect():
-    """Function that sends hidden states ``(batch, length, channels)`` through all terms."""
+    """Function that sends hidden states ``(batch, length, channels)`` through all terms.
+
+    Where there are attention terms, a self-attention with fixed weights uses them.
+    """
+    modules = {}
+
+    def attend(stack, layer, hidden, terms, positions):
+        key = (stack.channels, stack.heads, layer)
+        if key not in modules:
+            with torch.random.fork_rng():
+                torch.manual_seed(8)
+                attention = SelfAttention(stack.channels, stack.heads)
+            modules[key] = attention.eval().requires_grad_(False)
+        causal = stack.decoder and positions.cache is None
+        return modules[key](hidden, terms, positions.padding_mask, causal, positions.cache)[0]
 
     def apply(encoding, positions, hidden):
         terms = encoding(positions)
         if terms.input is not None:
             hidden = hidden + terms.input
         hidden = hidden.transpose(0, 1)
-        for layer in sorted(terms.after_layer):
-            hidden = terms.after_layer[layer](hidden)
+        for layer in range(encoding.stack.layers):
+            if layer in terms.attention:
+                ours = terms.attention[layer]
+                hidden = hidden + attend(encoding.stack, layer, hidden, ours, positions)
+            if layer in terms.after_layer:
+                hidden = terms.after_layer[layer](hidden)
         return hidden.transpose(0, 1)
 
-    return apply
+    def with_padding_on_the_right(encoding, positions, hidden):
+        mask = positions.padding_mask
+        if not encoding.by_index or positions.cache is not None or mask is None:
+            return apply(encoding, positions, hidden)
+        left = mask.long().cumprod(dim=1).sum(dim=1)
+        ours = Positions(moved(positions.numbers, -left), moved(mask, -left), positions.shared)
+        return moved(apply(encoding, ours, moved(hidden, -left)), left)
+
+    return with_padding_on_the_right
 
 
 @pytest.fixture

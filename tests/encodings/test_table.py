@@ -1,5 +1,6 @@
 """The table of encodings: building by name, signatures, options, and what may be imported."""
 
+import argparse
 import ast
 import re
 import subprocess
@@ -9,7 +10,17 @@ from pathlib import Path
 import pytest
 
 from fairseq_posenc import options as command_line
-from fairseq_posenc.encodings import TABLE, Encoding, Stack, build, names, options, signature
+from fairseq_posenc.encodings import (
+    TABLE,
+    Encoding,
+    Stack,
+    build,
+    names,
+    options,
+    shown,
+    signature,
+)
+from fairseq_posenc.errors import UsageError
 from fairseq_posenc.version import __version__
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -64,6 +75,11 @@ def test_an_option_of_another_encoding_is_refused_with_its_readers(name, option,
             for v in (0.0, -1.0, NAN, INFINITY)
         ],
         *[("conditional", "kernel_size", v) for v in (1, 2, 4, 0, -3, NAN, 3.5)],
+        *[("shaw", "max_distance", v) for v in (0, -1, NAN, INFINITY, 2.5)],
+        *[(n, "max_distance", v) for n in ("t5", "tupe") for v in (8, 0, -1, NAN, INFINITY, 99.5)],
+        *[(n, "num_buckets", v) for n in ("t5", "tupe") for v in (0, 2, 7, -4, NAN, 8.0)],
+        *[(n, "sharing", "no") for n in ("t5", "abs_scalar", "rel_scalar")],
+        *[("abs_scalar", "rank", v) for v in (0, -1, NAN, 2.5)],
     ],
 )
 @pytest.mark.parametrize("decoder", [False, True])
@@ -82,6 +98,10 @@ def test_a_value_without_sense_is_refused_on_both_sides(name, option, value, dec
         ("cape", {"global_shift": 0, "local_shift": 0, "global_scale": 1}),
         ("cape", {"source_scale": 0.5}),
         ("conditional", {"kernel_size": 27}),
+        ("shaw", {"max_distance": 1}),
+        ("t5", {"num_buckets": 4, "max_distance": 3}),
+        ("tupe", {"num_buckets": 4, "max_distance": 3}),
+        ("abs_scalar", {"rank": 1}),
     ],
 )
 def test_values_at_the_limits_are_fine(name, chosen):
@@ -96,6 +116,14 @@ SIGNATURES = {
     "cape": "position:cape|global-shift:5|local-shift:0.5|global-scale:1|source-scale:1"
     "|mean-normalize:no",
     "conditional": "position:conditional|kernel-size:3",
+    "shaw": "position:shaw|max-distance:16|shared-tables:no",
+    "transformer_xl": "position:transformer_xl",
+    "t5": "position:t5|num-buckets:32|max-distance:128|sharing:layers",
+    "tupe": "position:tupe|num-buckets:32|max-distance:128",
+    "abs_scalar": "position:abs_scalar|rank:auto|sharing:none",
+    "rel_scalar": "position:rel_scalar|sharing:none",
+    "rotary": "position:rotary",
+    "alibi": "position:alibi",
 }
 
 
@@ -111,10 +139,16 @@ def test_a_signature_names_every_option(name):
     assert fields == ["position", *expected, "version"]
 
 
+OTHERS = {int: 337, str: "heads", type(None): 337}
+
+
 @every_encoding
 def test_a_signature_tells_values_apart(name):
     for option, default in options(name).items():
-        other = not default if isinstance(default, bool) else default + 0.0337
+        if isinstance(default, bool):
+            other = not default
+        else:
+            other = default + 0.0337 if isinstance(default, float) else OTHERS[type(default)]
         assert signature(name, **{option: other}) != signature(name)
         assert signature(name, **{option: default}) == signature(name)
 
@@ -135,9 +169,45 @@ def test_every_option_of_an_encoding_is_on_the_command_line_and_no_other():
 @every_encoding
 def test_an_option_means_the_same_type_everywhere(name):
     for option, default in options(name).items():
-        shown = str(default) if command_line.OPTIONS[option].parse is not bool else default
-        parsed = command_line.OPTIONS[option].parse(shown)
+        parse = command_line.OPTIONS[option].parse
+        parsed = parse(default if parse is bool else shown(default))
         assert (parsed, type(parsed)) == (default, type(default))
+
+
+@pytest.mark.parametrize(
+    "given, expected",
+    [
+        ("t5 --position-max-distance 16", {"max_distance": 16}),
+        ("rotary --position-max-distance 16", {}),
+        ("rotary --position-max-distance 128 --position-sharing layers", {}),
+        ("abs_scalar --position-rank auto", {}),
+        ("abs_scalar --position-rank 5 --position-sharing heads", {"rank": 5, "sharing": "heads"}),
+        ("shaw --position-shared-tables --position-rank auto", {"shared_tables": True}),
+    ],
+)
+def test_the_default_of_any_reader_is_let_pass(given, expected):
+    parser = argparse.ArgumentParser()
+    command_line.add_arguments(parser)
+    args = parser.parse_args(["--position-encoding", *given.split()])
+    assert command_line.chosen(args) == expected
+
+
+@pytest.mark.parametrize("given", ["alibi --position-max-distance 17", "t5 --position-rank 8"])
+def test_what_is_no_default_of_a_reader_is_refused(given):
+    parser = argparse.ArgumentParser()
+    command_line.add_arguments(parser)
+    with pytest.raises(UsageError, match="is not read by"):
+        command_line.chosen(parser.parse_args(["--position-encoding", *given.split()]))
+
+
+def test_the_help_tells_which_encoding_has_which_default():
+    parser = argparse.ArgumentParser()
+    command_line.add_arguments(parser)
+    text = " ".join(parser.format_help().split())
+    assert "(read by shaw, t5, tupe; default: shaw 16, t5 128, tupe 128)" in text
+    assert "(read by t5, tupe; default: 32)" in text
+    assert "(read by abs_scalar; default: auto)" in text
+    assert "(read by shaw; default: no)" in text
 
 
 @every_encoding

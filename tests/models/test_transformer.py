@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from fairseq_posenc.encodings import names
+from fairseq_posenc.modules import cache
 
 PAD, EOS = 1, 2
 each_encoding = pytest.mark.parametrize("encoding", names())
@@ -32,6 +33,21 @@ def log_probabilities(model, source, target):
 
 
 @pytest.fixture
+def build(build_model):
+    """A function that builds a tiny model whose position encoding has strong parameters."""
+
+    def build(encoding, seed=1, **options):
+        model = build_model(encoding, seed, **options)
+        generator = torch.Generator().manual_seed(seed)
+        for side in (model.encoder, model.decoder):
+            for parameter in side.embed_positions.parameters():
+                parameter.data += 0.3 * torch.randn(parameter.shape, generator=generator)
+        return model
+
+    return build
+
+
+@pytest.fixture
 def batch():
     """Left-padded sources and right-padded targets of several lengths."""
     source = batch_of(sentences(3, 9, 4, 7), left_pad=True)
@@ -40,34 +56,59 @@ def batch():
 
 
 @each_encoding
-def test_padding_does_not_change_the_output(build_model, encoding):
-    model = build_model(encoding)
+@pytest.mark.parametrize("left_source", [True, False])
+@pytest.mark.parametrize("left_target", [True, False])
+def test_padding_does_not_change_the_output(build, encoding, left_source, left_target):
+    model = build(encoding)
     sources, targets = sentences(3, 9, 4, 7), sentences(4, 8, 6, 3)
-    for left_pad in (True, False):
-        source = batch_of(sources, left_pad)
-        together = log_probabilities(model, source, batch_of(targets, False))
-        for row, (one_source, one_target) in enumerate(zip(sources, targets)):
-            alone = log_probabilities(model, torch.tensor([one_source]), torch.tensor([one_target]))
-            difference = together[row, : len(one_target)] - alone[0]
-            assert difference.abs().max() < 1e-5
+    source, target = batch_of(sources, left_source), batch_of(targets, left_target)
+    together, extra = model(source, None, target)
+    for row, (one_source, one_target) in enumerate(zip(sources, targets)):
+        alone, alone_extra = model(torch.tensor([one_source]), None, torch.tensor([one_target]))
+        real_source, real_target = source[row].ne(PAD), target[row].ne(PAD)
+        assert (together[row, real_target] - alone[0]).abs().max() < 1e-5
+        weights = extra["attn"][0][row, real_target][:, real_source]
+        assert (weights - alone_extra["attn"][0][0]).abs().max() < 1e-5
+
+
+@each_encoding
+@pytest.mark.parametrize("left_pad", [True, False])
+def test_what_the_encoder_returns_is_in_the_order_of_its_input(build, encoding, left_pad):
+    model, sources = build(encoding), sentences(3, 9, 4, 7)
+    source = batch_of(sources, left_pad)
+    embedded = model.encoder.embed_tokens(source)
+    found = model.encoder(source, return_all_hiddens=True, token_embeddings=embedded)
+    assert torch.equal(found["encoder_padding_mask"][0], source.eq(PAD))
+    assert found["src_lengths"][0].flatten().tolist() == [9, 4, 7]
+    for row, one_source in enumerate(sources):
+        real = source[row].ne(PAD)
+        alone = model.encoder(torch.tensor([one_source]), return_all_hiddens=True)
+        pairs = zip(
+            [found["encoder_out"][0], *found["encoder_states"]],
+            [alone["encoder_out"][0], *alone["encoder_states"]],
+        )
+        for together, one in pairs:
+            assert (together[real, row] - one[:, 0]).abs().max() < 1e-5
+        embedding = found["encoder_embedding"][0][row, real]
+        assert torch.equal(embedding, alone["encoder_embedding"][0][0])
 
 
 @each_encoding
 @pytest.mark.parametrize("pre_norm", [False, True])
-def test_decoding_step_by_step_equals_the_full_pass(build_model, encoding, pre_norm):
-    model = build_model(
-        encoding, encoder_normalize_before=pre_norm, decoder_normalize_before=pre_norm
-    )
+@torch.no_grad()
+def test_decoding_step_by_step_equals_the_full_pass(build, encoding, pre_norm, monkeypatch):
+    monkeypatch.setattr(cache, "FIRST_CAPACITY", 2)
+    model = build(encoding, encoder_normalize_before=pre_norm, decoder_normalize_before=pre_norm)
     beam, generator = 3, torch.Generator().manual_seed(1)
     source = batch_of(sentences(5, 9, 4, 7, 5), left_pad=True).repeat_interleave(beam, 0)
     encoded, state = model.encoder(source), {}
     prefix = torch.full((len(source), 1), EOS)
-    for step in range(12):
+    for step in range(11):
         newest = model.decoder(prefix, encoder_out=encoded, incremental_state=state)
         full = model.decoder(prefix, encoder_out=encoded)
         assert (newest[0][:, 0] - full[0][:, -1]).abs().max() < 1e-5
         # the search picks hypotheses of a sentence, some twice, and drops finished sentences
-        size = len(prefix) - beam * (step == 6)
+        size = len(prefix) - beam * (step in (4, 8))
         picked = torch.randint(0, beam, (size,), generator=generator)
         order = torch.arange(size) // beam * beam + picked
         model.decoder.reorder_incremental_state_scripting(state, order)
@@ -77,8 +118,8 @@ def test_decoding_step_by_step_equals_the_full_pass(build_model, encoding, pre_n
 
 
 @each_encoding
-def test_positions_matter_or_are_said_not_to(build_model, encoding):
-    model = build_model(encoding)
+def test_positions_matter_or_are_said_not_to(build, encoding):
+    model = build(encoding)
     source = torch.tensor([[5, 6, 7, 8, 9, EOS]])
     target = torch.tensor([[EOS, 5, 6]])
     swapped = source[:, [1, 0, 2, 3, 4, 5]]
@@ -89,16 +130,25 @@ def test_positions_matter_or_are_said_not_to(build_model, encoding):
 
 
 @each_encoding
-def test_sequences_longer_than_in_training_are_translated(build_model, encoding):
-    model = build_model(encoding, max_source_positions=16, max_target_positions=16)
-    source = batch_of(sentences(6, 90, 40), left_pad=True)
-    target = batch_of(sentences(7, 70, 80), left_pad=False)
-    assert log_probabilities(model, source, target).isfinite().all()
+@pytest.mark.parametrize("factor", [2, 8])
+@torch.no_grad()
+def test_sequences_longer_than_in_training_are_translated(build, encoding, factor):
+    model = build(encoding, max_source_positions=8, max_target_positions=8)
+    source = batch_of(sentences(6, 8 * factor, 5 * factor), left_pad=True)
+    target = batch_of(sentences(7, 7 * factor, 8 * factor), left_pad=False)
+    whole = log_probabilities(model, source, target)
+    assert whole.isfinite().all()
+    assert model.max_positions()[0] >= 8 * factor <= model.max_positions()[1]
+    encoded, state = model.encoder(source), {}
+    for length in range(1, 8 * factor + 1):
+        newest = model.decoder(target[:, :length], encoded, incremental_state=state)
+        found = model.get_normalized_probs(newest, log_probs=True)[1, 0]
+        assert (found - whole[1, length - 1]).abs().max() < 1e-5
 
 
 @each_encoding
-def test_saved_and_loaded_it_is_the_same(build_model, encoding, batch, tmp_path):
-    model, other = build_model(encoding, seed=1), build_model(encoding, seed=2)
+def test_saved_and_loaded_it_is_the_same(build, encoding, batch, tmp_path):
+    model, other = build(encoding, seed=1), build(encoding, seed=2)
     assert not torch.equal(log_probabilities(model, *batch), log_probabilities(other, *batch))
     torch.save(model.state_dict(), tmp_path / "model.pt")
     other.load_state_dict(torch.load(tmp_path / "model.pt"))
@@ -106,17 +156,18 @@ def test_saved_and_loaded_it_is_the_same(build_model, encoding, batch, tmp_path)
 
 
 @each_encoding
-def test_every_parameter_gets_a_gradient(build_model, encoding, batch):
-    model = build_model(encoding).train()
+def test_every_parameter_gets_a_gradient(build, encoding, batch):
+    model = build(encoding).train()
     log_probabilities(model, *batch).sum().backward()
     assert [n for n, p in model.named_parameters() if p.grad is None] == []
 
 
 @each_encoding
-def test_activation_checkpointing_changes_nothing(build_model, encoding, batch):
+def test_activation_checkpointing_changes_nothing(build, encoding, batch):
     gradients = []
     for checkpointed in (False, True):
-        model = build_model(encoding, checkpoint_activations=checkpointed).train()
+        model = build(encoding, checkpoint_activations=checkpointed, attention_dropout=0.2)
+        model.train()
         torch.manual_seed(3)
         loss = log_probabilities(model, *batch).square().mean()
         loss.backward()
@@ -125,9 +176,10 @@ def test_activation_checkpointing_changes_nothing(build_model, encoding, batch):
 
 
 @each_encoding
+@pytest.mark.skipif(torch.__version__ < "2.2", reason="no half precision on the CPU yet")
 @pytest.mark.parametrize("dtype, tolerance", [(torch.bfloat16, 0.2), (torch.float16, 0.05)])
-def test_half_precision_agrees_far_from_the_start(build_model, encoding, dtype, tolerance):
-    model = build_model(encoding, max_source_positions=900, max_target_positions=900)
+def test_half_precision_agrees_far_from_the_start(build, encoding, dtype, tolerance):
+    model = build(encoding, max_source_positions=900, max_target_positions=900)
     source = batch_of(sentences(8, 800, 300), left_pad=True)
     target = batch_of(sentences(9, 30, 20), left_pad=False)
     exact = log_probabilities(model, source, target)
@@ -147,6 +199,9 @@ def test_sinusoidal_exchanges_weights_with_stock_fairseq(build_model, batch, sha
     for giver, taker in ((None, "sinusoidal"), ("sinusoidal", None)):
         trained, fresh = build_model(giver, 1, **options), build_model(taker, 2, **options)
         fresh.load_state_dict(trained.state_dict())
+        for layer in fresh.encoder.layers:
+            # the fused path of fairseq 0.12.2 fails with torch 2.0
+            layer.can_use_fastpath = False
         difference = log_probabilities(trained, *batch) - log_probabilities(fresh, *batch)
         assert difference[batch[1].ne(PAD)].abs().max() < 1e-5
 
@@ -182,6 +237,15 @@ def test_what_the_sides_share_follows_the_beam(build_model):
     for before, after in zip(encoded["position_shared"], reordered["position_shared"]):
         assert torch.equal(before[order], after)
     assert len(reordered["position_shared"]) == 2
+
+
+def test_hypotheses_of_a_sentence_change_places_for_nothing(build_model):
+    encoder = build_model("sinusoidal").encoder
+    encoded = encoder(torch.tensor(sentences(1, 5, 5)))
+    beams = encoder.reorder_encoder_out(encoded, torch.tensor([0, 0, 1, 1]))
+    assert encoder.reorder_encoder_out(beams, torch.tensor([1, 0, 2, 2])) is beams
+    other = encoder.reorder_encoder_out(beams, torch.tensor([1, 0, 2, 1]))
+    assert torch.equal(other["encoder_out"][0], encoded["encoder_out"][0][:, [0, 0, 1, 0]])
 
 
 def test_shape_moves_source_and_target_on_their_own(build_model):

@@ -1,0 +1,60 @@
+"""Absolute positions per head, by a product of low rank (Chen et al. 2021: ABS-SCALAR)."""
+
+from typing import Optional
+
+import torch
+from torch import nn
+
+from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
+from fairseq_posenc.encodings.rows import check_length, rows_of_keys
+from fairseq_posenc.encodings.sharing import sets, terms_of_biases
+
+
+class AbsScalar(Encoding):
+    """A scalar per pair of positions, from a matrix of low rank, added to the scores.
+
+    Chen et al. 2021, section 2.4, eq. (7), with queries ``q`` and keys ``k`` of a head of width d,
+    and the rows ``P[i]`` of the head's table::
+
+        A[i, j] = q[i] · k[j] / √d + P[i] · P[j]
+
+    Nothing is added to the embeddings or values. Positions are indices in the sequence, so whole
+    sequences must be padded on the right.
+
+    Reading: "P ∈ R^{n × d_h}" has a row per position, so the paper's PᵀP is the product of rows.
+
+    Parameter ``table`` ``(layers or 1, heads or 1, max_length, rank)``, drawn from N(0, 0.02²).
+
+    Beyond the table: in training an error; in evaluation every further position has the last row.
+
+    Args:
+        stack: the stack it serves.
+        rank: width of P, at least 1 (None: the width of a head, as in the paper).
+        sharing: ``none``: every head of every layer has its own table (the paper); ``layers``:
+            those of the heads serve all layers; ``heads``: the heads of a layer share one.
+    """
+
+    by_index = True
+
+    def __init__(self, stack: Stack, rank: Optional[int] = None, sharing: str = "none"):
+        super().__init__(stack)
+        check_length(stack)
+        if rank is None:
+            rank = stack.head_channels
+        if not (isinstance(rank, int) and rank >= 1):
+            raise ValueError(f"rank must be a whole number, 1 or more, not {rank}")
+        self.table = nn.Parameter(torch.empty(*sets(stack, sharing), stack.max_length, rank))
+        nn.init.normal_(self.table, std=0.02)
+
+    def forward(self, positions: Positions) -> Terms:
+        """Return the biases; one object serves all layers that share a table.
+
+        Raises:
+            ValueError: in training, for a sequence longer than the table.
+        """
+        rows = rows_of_keys(positions, self.stack, self.training)
+        queries = positions.numbers.size(1)
+        # unbound before the product, whose gradient would be as large as all layers' biases
+        vectors = self.table.index_select(2, rows).unbind()
+        biases = [keys[:, -queries:] @ keys.transpose(1, 2) for keys in vectors]
+        return Terms(attention=terms_of_biases(self.stack, biases))

@@ -1,0 +1,49 @@
+"""Scores that fall with the distance (Press et al. 2022: ALiBi)."""
+
+from typing import List
+
+import torch
+
+from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
+from fairseq_posenc.encodings.diagonals import spread
+from fairseq_posenc.encodings.sharing import terms_of_biases
+
+
+def exponents(heads: int) -> List[float]:
+    """Return ``e`` of the slope ``2 ** -e`` of each head.
+
+    ``8 h / heads`` for head ``h`` from 1 on if their number is a power of two; otherwise those of
+    the next smaller power of two, then every other one of its double, as in the authors' code.
+    """
+    power = 2 ** (heads.bit_length() - 1)
+    first = [8 * h / power for h in range(1, power + 1)]
+    return first + [4 * h / power for h in range(1, 2 * (heads - power), 2)]
+
+
+class Alibi(Encoding):
+    """A bias that falls linearly with the distance, by a slope per head (Press et al. 2022).
+
+    Section 3 of the ALiBi paper; not in the papers that this package reproduces. With queries
+    ``q`` and keys ``k`` of head ``h`` of width d::
+
+        A[i, j] = q[i] · k[j] / √d - slope[h] · |i - j|
+
+    In an encoder the bias is symmetric: the paper is about decoders only. Slopes: see
+    :func:`exponents`; the same in all layers. Nothing is added to the embeddings or values. There
+    are no parameters, and any length can be encoded. Computed in float32 at least.
+    """
+
+    def __init__(self, stack: Stack):
+        super().__init__(stack)
+        # few binary digits, which half precision holds exactly; slopes would be rounded
+        values = torch.tensor(exponents(stack.heads))
+        self.register_buffer("exponents", values, persistent=False)
+
+    def forward(self, positions: Positions) -> Terms:
+        """Return the bias, one object for all layers."""
+        queries, keys = positions.numbers.size(1), positions.keys
+        dtype = torch.promote_types(self.exponents.dtype, torch.float32)
+        slopes = torch.pow(2, -self.exponents.to(dtype))
+        distances = torch.arange(keys - 1, -queries, -1, device=slopes.device)
+        bias = spread(slopes.unsqueeze(-1) * -distances.abs(), queries, keys)
+        return Terms(attention=terms_of_biases(self.stack, [bias]))

@@ -1,0 +1,53 @@
+"""One scalar per distance, head and layer (Chen et al. 2021: REL-SCALAR)."""
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
+from fairseq_posenc.encodings.diagonals import spread
+from fairseq_posenc.encodings.sharing import sets, terms_of_biases
+
+
+class RelScalar(Encoding):
+    """A scalar per distance, without buckets or clipping, added to the scores.
+
+    Chen et al. 2021, section 3, eq. (8), with queries ``q`` and keys ``k`` of a head of width d::
+
+        A[i, j] = q[i] · k[j] / √d + R[i - j]
+
+    Segment scalars, eq. (9) to (11), are in ``segments.py``; they go with any encoding. Nothing is
+    added to the embeddings or values.
+
+    Parameter ``scalars``, drawn from N(0, 0.02²), with ``n = max_length``: in an encoder
+    ``(layers or 1, heads or 1, 2 n - 1)``, index ``n - 1 + d`` for distance ``d`` from ``1 - n`` to
+    ``n - 1``; in a decoder ``(…, n)``, index ``d`` for distance ``d`` from 0 to ``n - 1``.
+
+    Beyond the table (the paper has no rule): a distance of ``n`` or more takes the scalar of
+    ``n - 1``, and one of ``-n`` or less that of ``1 - n``, in training and in evaluation. Distances
+    that training has not seen keep what was drawn for them, which is nearly 0.
+
+    Args:
+        stack: the stack it serves.
+        sharing: ``none``: every head of every layer has its own (the paper); ``layers``: those of
+            the heads serve all layers; ``heads``: the heads of a layer share them (section 4.4).
+    """
+
+    def __init__(self, stack: Stack, sharing: str = "none"):
+        super().__init__(stack)
+        if stack.max_length < 1:
+            raise ValueError(f"a table of distances cannot be {stack.max_length} positions long")
+        self.zero = 0 if stack.decoder else stack.max_length - 1
+        scalars = torch.empty(*sets(stack, sharing), self.zero + stack.max_length)
+        self.scalars = nn.Parameter(nn.init.normal_(scalars, std=0.02))
+
+    def forward(self, positions: Positions) -> Terms:
+        """Return the biases; one object serves all layers that share their scalars."""
+        queries, keys = positions.numbers.size(1), positions.keys
+        by_distance = self.scalars.index_select(-1, self.indices(queries, keys))
+        biases = [spread(layer, queries, keys) for layer in by_distance.unbind()]
+        return Terms(attention=terms_of_biases(self.stack, biases))
+
+    def indices(self, queries: int, keys: int) -> Tensor:
+        """Return where the scalars ``(Q + K - 1,)`` of falling distances from ``K - 1`` are."""
+        distances = torch.arange(keys - 1, -queries, -1, device=self.scalars.device)
+        return (distances + self.zero).clamp_(0, self.scalars.size(-1) - 1)

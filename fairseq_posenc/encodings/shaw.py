@@ -1,0 +1,53 @@
+"""Relative keys and values, clipped (Shaw et al. 2018)."""
+
+import torch
+from torch import nn
+
+from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, Stack, Terms
+
+
+class Shaw(Encoding):
+    """Vectors for clipped distances, added to keys and values (Shaw et al. 2018).
+
+    Chen et al. 2021, section 2.2.2, eq. (2); per head of width d, with queries ``q``, keys ``k``
+    and values ``v``, and ``c = clip(i - j, -K, K)``::
+
+        A[i, j] = q[i] · (k[j] + keys[c]) / √d
+        O[i]    = Σ_j softmax(A)[i, j] · (v[j] + values[c])
+
+    Distances are query minus key. Nothing is added to the embeddings: there are no absolute
+    positions. Any length can be encoded, as every distance beyond K has the vector of K.
+
+    Parameters ``keys`` and ``values``, ``(layers, 2 K + 1, d)``: row ``K + c`` is for distance
+    ``c``. A table of its own per layer, shared by the heads of a layer, each drawn Xavier-uniform.
+    In a decoder the rows of the future (the first K) are not used.
+
+    Args:
+        stack: the stack it serves.
+        max_distance: K, at least 1 (16, Kiyono et al. 2021).
+        shared_tables: use ``keys`` for values, too, as the baseline of the authors of SHAPE does;
+            there is no ``values`` then (False, the paper).
+    """
+
+    def __init__(self, stack: Stack, max_distance: int = 16, shared_tables: bool = False):
+        super().__init__(stack)
+        if not (isinstance(max_distance, int) and max_distance >= 1):
+            raise ValueError(f"max distance must be a whole number, 1 or more, not {max_distance}")
+        shape = (stack.layers, 2 * max_distance + 1, stack.head_channels)
+        self.keys = nn.Parameter(torch.empty(shape))
+        self.values = None if shared_tables else nn.Parameter(torch.empty(shape))
+        for tables in self.parameters():
+            for table in tables.detach():
+                nn.init.xavier_uniform_(table)
+
+    def forward(self, positions: Positions) -> Terms:
+        """Return the tables of the layers; they do not depend on the positions."""
+        keys = self.keys.unbind()
+        values = keys if self.values is None else self.values.unbind()
+        layers = enumerate(zip(keys, values))
+        return Terms(
+            attention={
+                layer: AttentionTerms(relative_keys=key, relative_values=value)
+                for layer, (key, value) in layers
+            }
+        )

@@ -1,0 +1,84 @@
+"""Relative sinusoids with trained queries of their own (Dai et al. 2019, Yang et al. 2019)."""
+
+from typing import Optional
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, Stack, Terms
+
+
+def relative_sinusoid(distances: Tensor, channels: int, dtype: torch.dtype) -> Tensor:
+    """Return sinusoids of distances, sines and cosines in turn (Chen et al. 2021, section 2.2.1).
+
+    ``R[d, 2c] = sin(d / 10000 ** (2c / channels))``, ``R[d, 2c + 1] = cos(…)``.
+
+    Args:
+        distances: ``(n,)`` int64, of either sign.
+        channels: width.
+        dtype: float32 or float64.
+
+    Returns:
+        ``(n, channels)``.
+    """
+    even = torch.arange(0, channels, 2, dtype=dtype, device=distances.device)
+    angles = distances.to(dtype).unsqueeze(-1) * torch.pow(10000, -even / channels)
+    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :channels]
+
+
+class TransformerXL(Encoding):
+    """Sinusoids of the distance as further keys, and trained queries u and v.
+
+    Chen et al. 2021, eq. (3), as printed; per head, with the layer's queries ``q = W_Q x`` and
+    keys ``k = W_K x`` of width d, all four terms scaled by ``1 / √d``::
+
+        A[i, j] = q[i] · k[j] + q[i] · W_K R[i - j] + u · k[j] + v · W_K R[i - j]
+
+    Readings: ``R`` has the width of the embeddings, as ``W_K`` of the layer, without its bias,
+    projects it (Yang et al. 2019 have a projection of its own for ``R``); u and v are per layer
+    and head. Values get nothing. Nothing is added to the embeddings, and any length can be
+    encoded.
+
+    Parameters: u = ``content_query`` and v = ``position_query``, ``(layers, heads, d)``, drawn from
+    N(0, 0.02²). ``R``, see :func:`relative_sinusoid`, is one tensor for all layers, in float32 at
+    least; it is kept from one forward pass to the next.
+    """
+
+    def __init__(self, stack: Stack):
+        super().__init__(stack)
+        shape = (stack.layers, stack.heads, stack.head_channels)
+        self.content_query = nn.Parameter(torch.empty(shape))
+        self.position_query = nn.Parameter(torch.empty(shape))
+        nn.init.normal_(self.content_query, std=0.02)
+        nn.init.normal_(self.position_query, std=0.02)
+        self._known: Optional[Tensor] = None
+
+    def forward(self, positions: Positions) -> Terms:
+        """Return the sinusoids, and u and v of each layer."""
+        distances = self.sinusoids(positions.numbers.size(1), positions.keys)
+        queries = enumerate(zip(self.content_query.unbind(), self.position_query.unbind()))
+        return Terms(
+            attention={
+                layer: AttentionTerms(distances=distances, content_query=u, position_query=v)
+                for layer, (u, v) in queries
+            }
+        )
+
+    def sinusoids(self, queries: int, keys: int) -> Tensor:
+        """Return ``R``, ``(Q + K - 1, channels)``, by falling distance from ``K - 1``."""
+        like = self.content_query
+        dtype = torch.promote_types(like.dtype, torch.float32)
+        known = self._known
+        if (
+            known is None
+            or known.size(0) < 2 * keys - 1
+            or known.dtype != dtype
+            or known.device != like.device
+        ):
+            longest = max(64, 2 ** (keys - 1).bit_length())
+            # kept for training, which does not take what was made in inference mode
+            with torch.inference_mode(False):
+                every = torch.arange(longest - 1, -longest, -1, device=like.device)
+                known = self._known = relative_sinusoid(every, self.stack.channels, dtype)
+        zero = known.size(0) // 2
+        return known[zero - keys + 1 : zero + queries]

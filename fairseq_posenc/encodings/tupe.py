@@ -1,0 +1,106 @@
+"""Untied positions: absolute and bucketed relative scores of their own (Ke et al. 2020: TUPE)."""
+
+from typing import Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, Stack, Terms
+from fairseq_posenc.encodings.buckets import Buckets
+from fairseq_posenc.encodings.diagonals import spread
+from fairseq_posenc.encodings.rows import check_length, rows_of_keys
+
+
+class Tupe(Encoding):
+    """Scores of position with position, and of distances, apart from content (Ke et al. 2020).
+
+    Chen et al. 2021, eq. (5), and the authors' code for the scales; per head of width d, with the
+    layer's queries ``q`` and keys ``k``, ``p = LayerNorm(table)``, and ``b`` T5's buckets::
+
+        A[i, j] = q[i] · k[j] / √(2 d) + Reset(U_Q p[i] · U_K p[j] / √(2 d) + scalars[b(i - j)])
+
+    ``Reset`` replaces its argument where [CLS], at index 0, takes part, if the stack has one: by
+    ``reset[0]`` if the query is [CLS], otherwise by ``reset[1]`` if the key is. It is left out in
+    translation. All that is not ``q · k`` is computed once per forward pass and shared by all
+    layers. Nothing is added to the embeddings or values. Positions are indices in the sequence,
+    so whole sequences must be padded on the right.
+
+    Parameters, all shared by the layers: ``table`` ``(max_length, channels)``, ``norm``, ``query``
+    and ``key`` (U_Q and U_K, with biases, split into heads), ``scalars`` ``(heads, num_buckets)``,
+    and ``reset`` ``(2, heads)``. All weights are drawn from N(0, 0.02²), as BERT's are; biases are
+    0. The gradient of ``key.bias`` is 0 without [CLS], as softmax ignores what a row has in common.
+
+    Beyond the table: in training an error; in evaluation every further position has the last row.
+
+    Args:
+        stack: the stack it serves.
+        num_buckets: of the relative term, even, at least 4 (32); see :class:`Buckets`.
+        max_distance: distances from here on are not told apart (128); more than a quarter of
+            ``num_buckets`` in an encoder, than half in a decoder.
+    """
+
+    by_index = True
+
+    def __init__(self, stack: Stack, num_buckets: int = 32, max_distance: int = 128):
+        super().__init__(stack)
+        check_length(stack)
+        self.buckets = Buckets(stack.decoder, num_buckets, max_distance)
+        self.scale = (2 * stack.head_channels) ** -0.5
+        self.table = nn.Parameter(torch.empty(stack.max_length, stack.channels))
+        self.norm = nn.LayerNorm(stack.channels)
+        self.query = nn.Linear(stack.channels, stack.channels)
+        self.key = nn.Linear(stack.channels, stack.channels)
+        self.scalars = nn.Parameter(torch.empty(stack.heads, num_buckets))
+        self.reset = nn.Parameter(torch.empty(2, stack.heads)) if stack.has_cls else None
+        for linear in (self.query, self.key):
+            nn.init.zeros_(linear.bias)
+        for weights in (self.table, self.query.weight, self.key.weight, self.scalars, self.reset):
+            if weights is not None:
+                nn.init.normal_(weights, std=0.02)
+
+    def forward(self, positions: Positions) -> Terms:
+        """Return one object for all layers.
+
+        Raises:
+            ValueError: in training, for a sequence longer than the table.
+        """
+        queries, keys = self.project(positions)
+        lengths = (queries.size(1), keys.size(1))
+        relative = spread(self.scalars.index_select(-1, self.buckets(*lengths)), *lengths)
+        bias = torch.baddbmm(relative, queries, keys.transpose(1, 2), alpha=self.scale)
+        if self.reset is not None:
+            bias[:, :, 0] = self.reset[1].unsqueeze(-1)
+            if lengths[0] == lengths[1]:
+                bias[:, 0] = self.reset[0].unsqueeze(-1)
+        terms = AttentionTerms(scale=self.scale, bias=bias)
+        return Terms(attention=dict.fromkeys(range(self.stack.layers), terms))
+
+    def project(self, positions: Positions) -> Tuple[Tensor, Tensor]:
+        """Return ``U_Q p``, ``(heads, Q, d)``, and ``U_K p``, ``(heads, K, d)``.
+
+        Step by step, only the newest position is projected; the keys before are remembered.
+        """
+        rows = rows_of_keys(positions, self.stack, self.training)
+        past = self._past(positions)
+        new = rows if past is None else rows[-1:]
+        embedded = self.norm(nn.functional.embedding(new, self.table))
+        keys = self.key(embedded)
+        if past is not None:
+            keys = torch.cat([past, keys])
+        if positions.cache is not None:
+            positions.cache[self._name] = {"keys": keys}
+        queries = self.query(embedded[-positions.numbers.size(1) :])
+        return self._split(queries), self._split(keys)
+
+    def _split(self, projected: Tensor) -> Tensor:
+        shape = (-1, self.stack.heads, self.stack.head_channels)
+        return projected.view(shape).transpose(0, 1)
+
+    def _past(self, positions: Positions) -> Optional[Tensor]:
+        """Return the keys ``(K - 1, channels)`` of the steps before, the same for every row."""
+        known = (positions.cache or {}).get(self._name, {}).get("keys")
+        return known if known is not None and known.size(0) == positions.keys - 1 else None
+
+    @property
+    def _name(self) -> str:
+        return f"tupe.{id(self)}"

@@ -1,0 +1,31 @@
+"""Moving padding from the left of sequences to their right, and back."""
+
+from typing import Optional
+
+import torch
+from torch import Tensor
+
+
+def left_padding(tokens: Tensor, padding_index: int) -> Optional[Tensor]:
+    """Return how much padding ``(batch,)`` stands before the first real token; ``None`` if none.
+
+    Args:
+        tokens: ``(batch, length)``.
+        padding_index: the token that pads.
+    """
+    if not tokens[:, 0].eq(padding_index).any():
+        return None
+    return tokens.ne(padding_index).long().cumsum(dim=1).eq(0).sum(dim=1)
+
+
+def moved(x: Tensor, places: Tensor) -> Tensor:
+    """Move what is in row ``b`` by ``places[b]`` to the right; what falls off enters on the left.
+
+    Args:
+        x: ``(batch, length, …)``.
+        places: ``(batch,)``, negative to move to the left.
+    """
+    batch, length = x.shape[:2]
+    origin = (torch.arange(length, device=x.device) - places.unsqueeze(1)) % length
+    origin = origin + length * torch.arange(batch, device=x.device).unsqueeze(1)
+    return x.flatten(0, 1).index_select(0, origin.flatten()).view_as(x)

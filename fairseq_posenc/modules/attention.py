@@ -1,0 +1,182 @@
+"""Multi-head attention: fairseq's parameters, and the position terms of a layer."""
+
+from typing import Optional, Tuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from fairseq_posenc.encodings.base import AttentionTerms
+from fairseq_posenc.modules import core
+from fairseq_posenc.modules.cache import Prefix, Source
+from fairseq_posenc.modules.projections import Projections, State
+
+
+class SelfAttention(Projections):
+    """Multi-head self-attention with the position terms of its layer; it names no encoding.
+
+    The formula is that of :class:`fairseq_posenc.encodings.base.AttentionTerms`, and is the same
+    for whole sequences and step by step.
+    """
+
+    def forward(
+        self,
+        x: Tensor,
+        terms: AttentionTerms,
+        padding_mask: Optional[Tensor] = None,
+        causal: bool = False,
+        incremental_state: Optional[State] = None,
+        need_weights: bool = False,
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """Return the output ``(length, batch, channels)``, and the weights if asked for.
+
+        Args:
+            x: ``(length, batch, channels)``.
+            terms: this layer's.
+            padding_mask: ``(batch, length)`` bool, true at padding, which is not looked at.
+            causal: whether a token sees no later ones.
+            incremental_state: when decoding step by step, what all modules remember. ``x`` and
+                ``padding_mask`` are then of the newest token, ``terms`` of the prefix so far.
+            need_weights: whether to return the weights ``(batch, heads, length, keys)`` too.
+        """
+        queries, keys, values = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        if terms.rotation is not None:
+            queries, keys = (_rotate(y, terms.rotation) for y in (queries, keys))
+        prefix = None
+        if incremental_state is not None:
+            prefix = self.remembered(incremental_state).setdefault("prefix", Prefix())
+            keys, values = prefix.keys.append(keys), prefix.values.append(values)
+            padding_mask = prefix.append_padding(padding_mask)
+        outputs, weights = core.attend(
+            self.split(queries),
+            self.split(keys),
+            self.split(values),
+            self._core_terms(terms, prefix),
+            padding_mask,
+            causal=causal,
+            dropout_p=self.dropout_p,
+            need_weights=need_weights,
+        )
+        return self.join(outputs), weights
+
+    def reorder_incremental_state(self, state: State, order: Tensor) -> State:
+        """Follow the beam search, which calls this on every module of a decoder."""
+        prefix = self.remembered(state).get("prefix")
+        if prefix is not None:
+            prefix.reorder(order)
+        return state
+
+    def _core_terms(self, terms: AttentionTerms, prefix: Optional[Prefix]) -> core.CoreTerms:
+        return core.CoreTerms(
+            scale=self.head_dim**-0.5 if terms.scale is None else terms.scale,
+            bias=terms.bias,
+            segments=terms.segments,
+            segment_scalars=terms.segment_scalars,
+            relative_keys=terms.relative_keys,
+            relative_values=terms.relative_values,
+            distance_keys=self._distance_keys(terms.distances, prefix),
+            content_query=terms.content_query,
+            position_query=terms.position_query,
+        )
+
+    def _distance_keys(
+        self, distances: Optional[Tensor], prefix: Optional[Prefix]
+    ) -> Optional[Tensor]:
+        """Return distances ``(D, channels)`` projected to ``(heads, D, head channels)``.
+
+        Step by step each distance is projected once: the newest is the largest, the first row.
+        """
+        if distances is None:
+            return None
+        known = None if prefix is None else prefix.distances
+        new = distances if known is None else distances[: distances.size(0) - known.size(0)]
+        projected = F.linear(new.to(self.k_proj.weight.dtype), self.k_proj.weight)
+        if known is not None:
+            projected = torch.cat([projected, known])
+        if prefix is not None:
+            prefix.distances = projected
+        return projected.view(projected.size(0), -1, self.head_dim).transpose(0, 1)
+
+
+class CrossAttention(Projections):
+    """Multi-head attention to the encoder's output, without position terms.
+
+    Step by step the source is projected once, and once for all hypotheses of a sentence: they are
+    to it what the tokens of a sequence are.
+    """
+
+    def forward(
+        self,
+        x: Tensor,
+        encoder_out: Tensor,
+        padding_mask: Optional[Tensor] = None,
+        sentences: Optional[Tensor] = None,
+        incremental_state: Optional[State] = None,
+        need_weights: bool = False,
+    ) -> Tuple[Tensor, Optional[Tensor]]:
+        """Return the output ``(length, batch, channels)``, and the weights if asked for.
+
+        Args:
+            x: ``(length, batch, channels)``; step by step of the newest token alone.
+            encoder_out: ``(source length, batch, encoder channels)``.
+            padding_mask: ``(batch, source length)`` bool, true at padding.
+            sentences: ``(batch,)``, equal where the source is the same sentence; ``None`` if all
+                differ.
+            incremental_state: when decoding step by step, what all modules remember.
+            need_weights: whether to return the weights ``(batch, heads, length, source length)``.
+        """
+        queries = self.q_proj(x)
+        if incremental_state is None:
+            source = self._project(encoder_out, padding_mask)
+        else:
+            memory = self.remembered(incremental_state)
+            if "source" not in memory:
+                beam = beam_size(sentences)
+                mask = padding_mask if padding_mask is None else padding_mask[::beam]
+                memory["source"] = self._project(encoder_out[:, ::beam], mask, beam)
+            source = memory["source"]
+        if source.beam > 1:
+            queries = queries.view(-1, source.beam, x.size(-1)).transpose(0, 1)
+        outputs, weights = core.attend(
+            self.split(queries),
+            source.keys,
+            source.values,
+            core.CoreTerms(scale=self.head_dim**-0.5),
+            source.padding_mask,
+            dropout_p=self.dropout_p,
+            need_weights=need_weights,
+        )
+        if source.beam > 1:
+            outputs = outputs.transpose(1, 2).flatten(0, 1).unsqueeze(2)
+            if weights is not None:
+                weights = weights.transpose(1, 2).flatten(0, 1).unsqueeze(2)
+        return self.join(outputs), weights
+
+    def _project(self, encoder_out: Tensor, mask: Optional[Tensor], beam: int = 1) -> Source:
+        keys, values = self.k_proj(encoder_out), self.v_proj(encoder_out)
+        return Source(self.split(keys), self.split(values), mask, beam)
+
+    def reorder_incremental_state(self, state: State, order: Tensor) -> State:
+        """Follow the beam search, which calls this on every module of a decoder."""
+        memory = self.remembered(state)
+        if "source" in memory:
+            memory["source"] = memory["source"].reordered(order)
+        return state
+
+
+def beam_size(sentences: Optional[Tensor]) -> int:
+    """Return how many hypotheses each sentence has if they stand together and are as many; or 1."""
+    if sentences is None:
+        return 1
+    sizes = sentences.unique_consecutive(return_counts=True)[1]
+    return int(sizes[0]) if bool(sizes.eq(sizes[0]).all()) else 1
+
+
+def _rotate(x: Tensor, rotation: Tensor) -> Tensor:
+    """Turn the pairs of channels of ``(length, batch, channels)``, in float32 at least."""
+    length, batch, channels = x.shape
+    width = rotation.size(-1)
+    pairs = x.to(torch.promote_types(x.dtype, torch.float32)).view(length, batch, -1, width, 2)
+    turn = torch.complex(rotation[0], rotation[1])[:, None, None]
+    turned = torch.view_as_real(torch.view_as_complex(pairs) * turn)
+    return turned.view(length, batch, channels).to(x.dtype)

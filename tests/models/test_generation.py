@@ -1,0 +1,76 @@
+"""Beam search with every encoding: what it finds is what the model says of it."""
+
+import pytest
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+
+from fairseq_posenc.encodings import names
+
+PAD, EOS = 1, 2
+
+
+@pytest.fixture
+def sample():
+    """Left-padded sources of several lengths."""
+    generator, lengths = torch.Generator().manual_seed(3), [9, 4, 7, 5, 8]
+    tokens = torch.randint(4, 40, (5, 9), generator=generator)
+    tokens[:, -1] = EOS
+    tokens[torch.arange(9) < 9 - torch.tensor(lengths).unsqueeze(1)] = PAD
+    return {"net_input": {"src_tokens": tokens, "src_lengths": torch.tensor(lengths)}}
+
+
+def translations(models, dictionary, sample, **options):
+    generator = SequenceGenerator(
+        models, dictionary, beam_size=3, max_len_a=0, max_len_b=14, **options
+    )
+    return generator.generate(models, sample)
+
+
+@pytest.mark.parametrize("encoding", names())
+@torch.no_grad()
+def test_scores_are_those_of_the_full_pass(build_model, tiny_task, sample, encoding):
+    model = build_model(encoding)
+    # the end is likely everywhere, so that sentences leave the batch early and late
+    bias = torch.zeros(len(tiny_task.target_dictionary))
+    bias[EOS] = 2.0
+    model.decoder.output_projection.bias = torch.nn.Parameter(bias)
+    found = translations([model], tiny_task.target_dictionary, sample)
+    assert len({len(hypothesis["tokens"]) for beam in found for hypothesis in beam}) > 2
+    for source, beam in zip(sample["net_input"]["src_tokens"], found):
+        for hypothesis in beam:
+            tokens = hypothesis["tokens"]
+            prefix = torch.cat([torch.tensor([EOS]), tokens[:-1]])
+            output = model(source[source.ne(PAD)].unsqueeze(0), None, prefix.unsqueeze(0))
+            scores = model.get_normalized_probs(output, log_probs=True)[0]
+            expected = scores.gather(1, tokens.unsqueeze(1)).squeeze(1)
+            assert (hypothesis["positional_scores"] - expected).abs().max() < 1e-5
+            weights = hypothesis["attention"][source.ne(PAD)].t()
+            assert (weights - output[1]["attn"][0][0]).abs().max() < 1e-5
+
+
+@pytest.mark.parametrize("generation_only", [False, True])
+@torch.no_grad()
+def test_translations_are_those_of_stock_fairseq(build_model, tiny_task, sample, generation_only):
+    stock, ours = build_model(None, 1), build_model("sinusoidal", 2)
+    ours.load_state_dict(stock.state_dict())
+    if generation_only:
+        for model in (stock, ours):
+            model.make_generation_fast_(need_attn=False)
+    found, expected = (
+        translations([model], tiny_task.target_dictionary, sample) for model in (ours, stock)
+    )
+    for beam, other in zip(found, expected):
+        for hypothesis, stock_hypothesis in zip(beam, other):
+            assert torch.equal(hypothesis["tokens"], stock_hypothesis["tokens"])
+            assert abs(hypothesis["score"] - stock_hypothesis["score"]) < 1e-5
+
+
+@torch.no_grad()
+def test_an_ensemble_of_encodings_generates(build_model, tiny_task, sample):
+    models = [build_model(name, seed) for seed, name in enumerate((None, "shaw", "tupe"))]
+    prefix = torch.tensor([[7, 8], [9, PAD], [7, 7], [PAD, PAD], [5, 6]])
+    dictionary = tiny_task.target_dictionary
+    generator = SequenceGenerator(models, dictionary, beam_size=3, max_len_a=0, max_len_b=9)
+    found = generator.generate(models, sample, prefix_tokens=prefix)
+    assert [beam[0]["tokens"][0].item() for beam in found[:3]] == [7, 9, 7]
+    assert all(hypothesis["score"].isfinite() for beam in found for hypothesis in beam)
