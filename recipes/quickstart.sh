@@ -16,7 +16,7 @@ sentences, and scores them on short and on longer ones. Started again, it contin
   --run-dir DIR       results (runs/quickstart)
   --encodings LIST    comma-separated rows, each `encoding [option…]` or `label=encoding [option…]`
                       (sinusoidal, shape=shape --position-max-shift 40,
-                      cape=cape --position-source-scale auto, none)
+                      cape=cape --position-source-scale auto, shaw, rel_scalar)
   --seeds LIST        comma-separated (1)
   --train N           training pairs (20000)
   --train-length A-B  their length in English words and marks (4-20)
@@ -34,7 +34,8 @@ SOURCE=en TARGET=de BPE_SIZE=1000 KEEP=3
 RUN_DIR=runs/quickstart SEEDS=1 TRAIN=20000 TRAIN_LENGTH=4-20 TEST=150 UPDATES=1000
 TEST_LENGTHS=4-20,21-30,31-45,46-60 DEVICE='' JOBS='' EXTRA=()
 # K = 40 is what the SHAPE paper found best when long sentences are kept from training (section 3.3)
-ROWS=(sinusoidal "shape=shape --position-max-shift 40" "cape=cape --position-source-scale auto" none)
+ROWS=(sinusoidal "shape=shape --position-max-shift 40" "cape=cape --position-source-scale auto"
+    shaw rel_scalar)
 
 while (($#)); do
     if [[ $1 == -- ]]; then shift && EXTRA=("$@") && break; fi

@@ -1,35 +1,102 @@
 #!/usr/bin/env python3
-"""Time training steps of every position encoding and of stock fairseq against `sinusoidal`.
+"""Time every position encoding against `sinusoidal` and against stock fairseq.
 
-All are timed in turn, round after round, so that a machine whose speed drifts slows all alike;
-the table gives the median over rounds of each round's ratio to `sinusoidal`, and its quartiles.
+All are timed in turn, round after round, so that a machine whose speed drifts slows all alike; the
+tables give the median over rounds of each round's ratio of times (below 1 is faster), its
+quartiles, and the peak memory of a step.
+
+    scripts/benchmark.py --quick                                    a first look, under a minute
+    scripts/benchmark.py training --shape base --dropout 0,0.1      whole training steps
 """
 
 import argparse
 import json
+import os
+import platform
 
-from fairseq_posenc.benchmark import SHAPES, render, training_speed
+import torch
+
+from fairseq_posenc.benchmark import SUBJECTS, Setting, measure
+from fairseq_posenc.benchmark.report import render
+from fairseq_posenc.benchmark.setting import BASELINE, SHAPES
+from fairseq_posenc.encodings import names
+from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing
 
-if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--shape", choices=SHAPES, default="small", help="size of the model")
-    parser.add_argument("--lengths", default="32,128", help="tokens per sentence, both sides")
-    parser.add_argument("--tokens", type=int, default=1024, help="tokens per batch")
-    parser.add_argument("--rounds", type=int, default=15, help="timed rounds, at least 5")
-    parser.add_argument("--device", default="cpu", help="cpu or cuda")
-    parser.add_argument("--output", help="write the figures here too, as JSON")
-    arguments = parser.parse_args()
-    if arguments.rounds < 5:
-        parser.error("--rounds must be 5 or more")
-    result = training_speed(
-        arguments.shape,
-        [int(length) for length in arguments.lengths.split(",")],
-        arguments.tokens,
-        arguments.rounds,
-        arguments.device,
+
+def parse() -> argparse.Namespace:
+    """Read the command line; `--quick` only changes defaults."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    print(render(result))
-    if arguments.output:
-        with replacing(arguments.output) as stream:
-            json.dump(result, stream, indent=2)
+    add = parser.add_argument
+    add("subjects", nargs="*", metavar="SUBJECT", help=f"{', '.join(SUBJECTS)} (default: all)")
+    add("--encodings", default=",".join(names()), help="comma-separated (default: all)")
+    add("--lengths", help="tokens per sentence, comma-separated (default: the subject's)")
+    add("--dropout", default="0", help="comma-separated (default: 0)")
+    add("--shape", choices=SHAPES, help="size of the models (default: base; bert: bert_base)")
+    add("--tokens", type=int, default=1024, help="tokens per batch (default: 1024)")
+    add("--rounds", type=int, default=9, help="timed rounds, 5 or more (default: 9)")
+    add("--device", choices=["cpu", "cuda"], help="default: cuda if there is a GPU")
+    add("--dtype", choices=["float32", "bfloat16"], default="float32")
+    add("--quick", action="store_true", help="small models, two short lengths, 5 rounds")
+    add("--output", help="write the figures here too, as JSON")
+    args = parser.parse_args()
+    if args.quick:
+        parser.set_defaults(shape="tiny", lengths="16,64", tokens=256, rounds=5)
+        args = parser.parse_args()
+    check(args)
+    return args
+
+
+def check(args: argparse.Namespace) -> None:
+    """Refuse what cannot be measured."""
+    unknown = [name for name in args.subjects if name not in SUBJECTS]
+    unknown += [name for name in args.encodings.split(",") if name not in names()]
+    if unknown:
+        raise UsageError(f"unknown: {', '.join(unknown)}; see --help")
+    if args.rounds < 5:
+        raise UsageError(f"--rounds must be 5 or more, not {args.rounds}")
+    if args.device == "cuda" and not torch.cuda.is_available():
+        raise UsageError("--device cuda: no GPU is at hand")
+    if args.device is None:
+        args.device = "cuda" if torch.cuda.is_available() else "cpu"
+        if args.device == "cpu":
+            print("no GPU: timing the CPU")
+
+
+def settings(args: argparse.Namespace, subject: str):
+    """Yield what to time a subject with."""
+    encodings = list(dict.fromkeys([BASELINE, *args.encodings.split(",")]))
+    shape = args.shape or ("bert_base" if subject == "bert" else "base")
+    lengths = [int(n) for n in args.lengths.split(",")] if args.lengths else None
+    for dropout in args.dropout.split(","):
+        for length in lengths or SUBJECTS[subject].lengths:
+            yield Setting(
+                shape, encodings, length, args.tokens, float(dropout), args.device, args.dtype
+            )
+
+
+def hardware(device: str) -> str:
+    """Name what the figures were measured on."""
+    name = torch.cuda.get_device_name() if device == "cuda" else platform.processor() or "CPU"
+    return (
+        f"{name}, {torch.get_num_threads()} of {os.cpu_count()} threads, torch {torch.__version__}"
+    )
+
+
+def main() -> None:
+    """Measure and print."""
+    args = parse()
+    machine = hardware(args.device)
+    results = []
+    for subject in args.subjects or SUBJECTS:
+        results += measure(subject, settings(args, subject), args.rounds)
+    print(render(results, machine, args.rounds))
+    if args.output:
+        with replacing(args.output) as stream:
+            json.dump({"hardware": machine, "rounds": args.rounds, "results": results}, stream)
+
+
+if __name__ == "__main__":
+    main()

@@ -3,29 +3,75 @@
 import json
 
 import pytest
+import torch
 
-from fairseq_posenc import benchmark
+from fairseq_posenc.benchmark import SUBJECTS, Setting, timing
+from fairseq_posenc.benchmark.attention import NAIVE_SHAW, SEGMENTS, prepare
+from fairseq_posenc.benchmark.report import render
 from fairseq_posenc.encodings import names
 
 
-def test_the_command_times_every_encoding(run, tmp_path):
+def test_the_command_times_every_encoding_in_every_subject(run, tmp_path):
     output = tmp_path / "speed.json"
-    options = "--lengths 6 --tokens 12 --rounds 5".split()
-    printed = run("python", "scripts/benchmark.py", *options, "--output", output)
-    table = json.loads(output.read_text())["lengths"]["6"]
-    assert list(table) == [benchmark.STOCK, *names()]
-    assert table["sinusoidal"]["speed"] == 1
-    for name, figures in table.items():
-        assert figures["low"] <= figures["speed"] <= figures["high"]
-        assert f"| {name} | {figures['speed']:.3f} (" in printed
+    options = "--shape tiny --lengths 8 --tokens 16 --rounds 5 --dropout 0.1".split()
+    printed = run("python", "scripts/benchmark.py", *options, "--device", "cpu", "--output", output)
+    results = json.loads(output.read_text())["results"]
+    assert [result["subject"] for result in results] == list(SUBJECTS)
+    for result in results:
+        extra = {SEGMENTS, NAIVE_SHAW} if result["subject"] == "attention" else set()
+        assert set(result["contestants"]) == {"stock", *names()} | extra
+        for name, figures in result["contestants"].items():
+            assert figures["sinusoidal_low"] <= figures["sinusoidal"] <= figures["sinusoidal_high"]
+            assert figures["megabytes"] > 0
+            assert f"| {name} | {figures['stock']:.3f} (" in printed
+        assert result["contestants"]["sinusoidal"]["sinusoidal"] == 1
 
 
-def test_ratios_are_taken_round_by_round():
-    figures = benchmark._summary([1.0, 2.0, 4.0, 8.0, 10.0], [2.0, 4.0, 8.0, 16.0, 10.0])
-    assert figures["speed"] == 2 and figures["seconds"] == 4
+def test_ratios_are_taken_round_by_round(monkeypatch):
+    durations = {"sinusoidal": [2.0, 4.0, 8.0, 16.0, 10.0], "shaw": [1.0, 2.0, 4.0, 8.0, 10.0]}
+    monkeypatch.setattr(timing, "_seconds", lambda step, device: step())
+    monkeypatch.setattr(timing, "peak_memory", lambda step, device: 0)
+    steps = {name: iter(taken).__next__ for name, taken in durations.items()}
+    figures = timing.race(steps, 5, "cpu", "test")
+    assert figures["shaw"]["sinusoidal"] == 0.5 and figures["shaw"]["seconds"] == 4
+    assert "stock" not in figures["shaw"]
+    column = {**Setting("tiny", [], 8).described(), "subject": "s", "what": "w"}
+    text = render([{**column, "contestants": figures}], "machine", 5)
+    assert "| shaw | 0.500 (0.50-0.75), 0 MB |" in text
 
 
-@pytest.mark.parametrize("rounds", ["4", "0"])
-def test_too_few_rounds_are_refused(start, rounds):
-    process = start("python", "scripts/benchmark.py", "--rounds", rounds)
-    assert "5 or more" in process.communicate()[0] and process.returncode != 0
+def test_peak_memory_is_what_is_held_at_once():
+    def step():
+        first = torch.zeros(1 << 20)
+        del first
+        return torch.zeros(1 << 19), torch.zeros(1 << 19)
+
+    assert timing.peak_memory(step, "cpu") == pytest.approx(4 << 20, rel=0.01)
+
+
+def test_shaw_by_pairs_computes_the_same_as_ours(monkeypatch):
+    """Both ways of the comparison do the same work: same outputs, same gradients."""
+    torch.manual_seed(0)
+    seen = []
+    monkeypatch.setattr(torch.autograd, "backward", lambda outputs, _: seen.append(outputs))
+    steps = prepare(Setting("tiny", ["sinusoidal", "shaw"], 40, tokens=160))
+    for name in ("shaw", NAIVE_SHAW):
+        steps[name]()
+    real = slice(0, 30)
+    for ours, pairs in zip(*seen):
+        torch.testing.assert_close(ours[real], pairs[real], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ("--rounds 4", "5 or more, not 4"),
+        ("speed", "unknown: speed"),
+        ("--encodings shaw,sinusodial", "unknown: sinusodial"),
+    ],
+)
+def test_mistakes_are_answered_in_one_line(start, options, words):
+    process = start("python", "scripts/benchmark.py", *options.split())
+    printed = process.communicate()[0]
+    assert words in printed.splitlines()[-1] and process.returncode != 0
+    assert "Traceback" not in printed

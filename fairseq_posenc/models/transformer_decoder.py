@@ -2,6 +2,7 @@
 
 from typing import Any, Dict, List, Optional, Tuple
 
+import torch
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from torch import Tensor, nn
 
@@ -9,6 +10,7 @@ from fairseq_posenc import options
 from fairseq_posenc.encodings import Positions, Stack, Terms
 from fairseq_posenc.models.padding import left_padding, moved
 from fairseq_posenc.models.state import drop_stock_position_buffers
+from fairseq_posenc.modules.cache import beam_size
 from fairseq_posenc.modules.layers import (
     DecoderLayer,
     JointDecoderLayer,
@@ -16,6 +18,7 @@ from fairseq_posenc.modules.layers import (
     drawn,
     wrapped,
 )
+from fairseq_posenc.modules.projections import State
 
 
 class PosencTransformerDecoder(TransformerDecoderBase):
@@ -42,11 +45,41 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         )
         self.embed_positions = options.build(cfg, stack)
 
+    def forward(
+        self,
+        prev_output_tokens: Tensor,
+        encoder_out: Optional[Dict[str, List[Tensor]]] = None,
+        incremental_state: Optional[State] = None,
+        **others: Any,
+    ):
+        """Return scores ``(batch, length, types)`` and fairseq's dictionary of extras.
+
+        A beam search starts with hypotheses that are all the same. That first step is taken once
+        for each sentence; from then on, they share the sentence's source.
+        """
+        beam = 1
+        if incremental_state is not None and prev_output_tokens.size(1) == 1 and encoder_out:
+            beam = beam_size(encoder_out["sentences"][0])
+        first = prev_output_tokens[::beam]
+        if beam == 1 or not torch.equal(first.repeat_interleave(beam, 0), prev_output_tokens):
+            return super().forward(prev_output_tokens, encoder_out, incremental_state, **others)
+        sources = {
+            "encoder_out": [x[:, ::beam] for x in encoder_out["encoder_out"]],
+            "encoder_padding_mask": [x[::beam] for x in encoder_out["encoder_padding_mask"]],
+            "position_shared": [x[::beam] for x in encoder_out["position_shared"]],
+        }
+        x, extra = super().forward(first, sources, incremental_state, **others)
+        order = torch.arange(len(first), device=first.device).repeat_interleave(beam)
+        self.reorder_incremental_state_scripting(incremental_state, order)
+        attention = [y if y is None else y[order] for y in extra["attn"]]
+        states = [y[:, order] for y in extra["inner_states"]]
+        return x[order], {"attn": attention, "inner_states": states}
+
     def extract_features_scriptable(
         self,
         prev_output_tokens: Tensor,
         encoder_out: Optional[Dict[str, List[Tensor]]],
-        incremental_state: Optional[Dict[str, Dict[str, Any]]] = None,
+        incremental_state: Optional[State] = None,
         full_context_alignment: bool = False,
         alignment_layer: Optional[int] = None,
         alignment_heads: Optional[int] = None,
@@ -82,7 +115,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
             "self_attn_padding_mask": positions.padding_mask,
             "causal": incremental_state is None and not full_context_alignment,
         }
-        for name in ("encoder_out", "encoder_padding_mask", "sentences"):
+        for name in ("encoder_out", "encoder_padding_mask"):
             arguments[name] = next(iter(encoder_out.get(name, [])), None)
         states, weights = self._states(x, terms, alignment_layer, arguments)
         attention = None if weights is None else weights[:, :alignment_heads].mean(dim=1).to(x)
@@ -115,6 +148,18 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         """Build a layer whose self-attention takes position terms."""
         kind = JointDecoderLayer if cfg.cross_self_attention else DecoderLayer
         return wrapped(kind(cfg, no_encoder_attn), cfg)
+
+    def reorder_incremental_state_scripting(self, incremental_state: State, new_order: Tensor):
+        """Let all modules that remember something follow the beam search.
+
+        As in fairseq, which looks for them anew at every step.
+        """
+        known = incremental_state.setdefault("modules that remember", {})
+        if not known:
+            remembering = (m for m in self.modules() if hasattr(m, "reorder_incremental_state"))
+            known.update(enumerate(remembering))
+        for module in known.values():
+            module.reorder_incremental_state(incremental_state, new_order)
 
     def embed(self, tokens: Tensor, position: Optional[Tensor]) -> Tensor:
         """Return the input of the first layer ``(batch, length, channels)``."""

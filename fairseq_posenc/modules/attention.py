@@ -41,7 +41,8 @@ class SelfAttention(Projections):
         """
         queries, keys, values = self.q_proj(x), self.k_proj(x), self.v_proj(x)
         if terms.rotation is not None:
-            queries, keys = (_rotate(y, terms.rotation) for y in (queries, keys))
+            turn = torch.complex(*terms.rotation)[:, None, None]
+            queries, keys = rotated(queries, turn), rotated(keys, turn)
         prefix = None
         if incremental_state is not None:
             prefix = self.remembered(incremental_state).setdefault("prefix", Prefix())
@@ -51,7 +52,7 @@ class SelfAttention(Projections):
             self.split(queries),
             self.split(keys),
             self.split(values),
-            self._core_terms(terms, prefix),
+            self.core_terms(terms, prefix),
             padding_mask,
             causal=causal,
             dropout_p=self.dropout_p,
@@ -66,7 +67,8 @@ class SelfAttention(Projections):
             prefix.reorder(order)
         return state
 
-    def _core_terms(self, terms: AttentionTerms, prefix: Optional[Prefix]) -> core.CoreTerms:
+    def core_terms(self, terms: AttentionTerms, prefix: Optional[Prefix] = None) -> core.CoreTerms:
+        """Return the terms as the core wants them: rotation apart, distances projected."""
         return core.CoreTerms(
             scale=self.head_dim**-0.5 if terms.scale is None else terms.scale,
             bias=terms.bias,
@@ -101,8 +103,8 @@ class SelfAttention(Projections):
 class CrossAttention(Projections):
     """Multi-head attention to the encoder's output, without position terms.
 
-    Step by step the source is projected once, and once for all hypotheses of a sentence: they are
-    to it what the tokens of a sequence are.
+    Step by step the source is projected once. When the beam search has then made several hypotheses
+    of each sentence, they share it: they are to it what the tokens of a sequence are.
     """
 
     def forward(
@@ -110,7 +112,6 @@ class CrossAttention(Projections):
         x: Tensor,
         encoder_out: Tensor,
         padding_mask: Optional[Tensor] = None,
-        sentences: Optional[Tensor] = None,
         incremental_state: Optional[State] = None,
         need_weights: bool = False,
     ) -> Tuple[Tensor, Optional[Tensor]]:
@@ -120,9 +121,8 @@ class CrossAttention(Projections):
             x: ``(length, batch, channels)``; step by step of the newest token alone.
             encoder_out: ``(source length, batch, encoder channels)``.
             padding_mask: ``(batch, source length)`` bool, true at padding.
-            sentences: ``(batch,)``, equal where the source is the same sentence; ``None`` if all
-                differ.
-            incremental_state: when decoding step by step, what all modules remember.
+            incremental_state: when decoding step by step, what all modules remember. The source is
+                read in the first step only.
             need_weights: whether to return the weights ``(batch, heads, length, source length)``.
         """
         queries = self.q_proj(x)
@@ -131,9 +131,7 @@ class CrossAttention(Projections):
         else:
             memory = self.remembered(incremental_state)
             if "source" not in memory:
-                beam = beam_size(sentences)
-                mask = padding_mask if padding_mask is None else padding_mask[::beam]
-                memory["source"] = self._project(encoder_out[:, ::beam], mask, beam)
+                memory["source"] = self._project(encoder_out, padding_mask)
             source = memory["source"]
         if source.beam > 1:
             queries = queries.view(-1, source.beam, x.size(-1)).transpose(0, 1)
@@ -152,9 +150,9 @@ class CrossAttention(Projections):
                 weights = weights.transpose(1, 2).flatten(0, 1).unsqueeze(2)
         return self.join(outputs), weights
 
-    def _project(self, encoder_out: Tensor, mask: Optional[Tensor], beam: int = 1) -> Source:
+    def _project(self, encoder_out: Tensor, mask: Optional[Tensor]) -> Source:
         keys, values = self.k_proj(encoder_out), self.v_proj(encoder_out)
-        return Source(self.split(keys), self.split(values), mask, beam)
+        return Source(self.split(keys), self.split(values), mask)
 
     def reorder_incremental_state(self, state: State, order: Tensor) -> State:
         """Follow the beam search, which calls this on every module of a decoder."""
@@ -164,19 +162,14 @@ class CrossAttention(Projections):
         return state
 
 
-def beam_size(sentences: Optional[Tensor]) -> int:
-    """Return how many hypotheses each sentence has if they stand together and are as many; or 1."""
-    if sentences is None:
-        return 1
-    sizes = sentences.unique_consecutive(return_counts=True)[1]
-    return int(sizes[0]) if bool(sizes.eq(sizes[0]).all()) else 1
+def rotated(x: Tensor, turn: Tensor) -> Tensor:
+    """Turn the pairs of channels of ``(length, batch, channels)`` by complex numbers.
 
-
-def _rotate(x: Tensor, rotation: Tensor) -> Tensor:
-    """Turn the pairs of channels of ``(length, batch, channels)``, in float32 at least."""
+    Args:
+        x: computed with in float32 at least.
+        turn: ``(length, 1, 1, head channels // 2)``, of absolute value 1.
+    """
     length, batch, channels = x.shape
-    width = rotation.size(-1)
-    pairs = x.to(torch.promote_types(x.dtype, torch.float32)).view(length, batch, -1, width, 2)
-    turn = torch.complex(rotation[0], rotation[1])[:, None, None]
-    turned = torch.view_as_real(torch.view_as_complex(pairs) * turn)
-    return turned.view(length, batch, channels).to(x.dtype)
+    pairs = x.to(torch.promote_types(x.dtype, torch.float32))
+    pairs = torch.view_as_complex(pairs.view(length, batch, -1, turn.size(-1), 2))
+    return torch.view_as_real(pairs * turn).view(length, batch, channels).to(x.dtype)

@@ -12,9 +12,9 @@ FIRST_CAPACITY = 32
 class Rows:
     """One vector per token and hypothesis, ``(length, batch, channels)``; grows by a token a step.
 
-    The vectors lie in one piece of memory that doubles when it is full, so that a step writes the
-    newest ones alone. Hypotheses are reordered into a second piece of the same size. Where
-    gradients are asked for, memory is not reused and all is done the plain way.
+    The vectors lie in memory that doubles when it is full, so that a step writes the newest ones
+    alone. Hypotheses are reordered into a second piece of the same size, which then is the first.
+    Where gradients are asked for, no memory is written to twice.
     """
 
     def __init__(self):
@@ -28,30 +28,25 @@ class Rows:
         if newest.requires_grad:
             self.all = torch.cat([self.all, newest]) if length else newest
             return self.all
-        used, size = length * newest.numel(), newest.numel()
-        if self._memory is None or self._memory.numel() < used + size:
-            self._memory = newest.new_empty(max(2 * used, FIRST_CAPACITY * size))
-            self._spare = None
+        if self._memory is None or self._memory.size(0) == length:
+            self._memory = newest.new_empty(max(2 * length, FIRST_CAPACITY), *newest.shape[1:])
             if length:
-                self._memory[:used] = self.all.flatten()
-        self._memory[used : used + size].view_as(newest).copy_(newest)
-        self.all = self._memory[: used + size].view(length + 1, *newest.shape[1:])
+                self._memory[:length] = self.all
+        self._memory[length] = newest[0]
+        self.all = self._memory[: length + 1]
         return self.all
 
     def reorder(self, order: Tensor) -> None:
         """Let hypothesis ``b`` be what hypothesis ``order[b]`` was; there may be fewer now."""
         if self._memory is None or self.all.requires_grad:
-            self.all = self.all.index_select(1, order)
-            self._memory = None
+            self.all, self._memory = self.all.index_select(1, order), None
             return
-        length, _, channels = self.all.shape
-        size = length * order.numel() * channels
-        if self._spare is None or self._spare.numel() < size:
-            self._spare = self._memory.new_empty(max(size, self._memory.numel()))
-        reordered = self._spare[:size].view(length, order.numel(), channels)
-        torch.index_select(self.all, 1, order, out=reordered)
-        self.all = reordered
+        capacity, _, channels = self._memory.shape
+        shape, length = (capacity, order.numel(), channels), self.all.size(0)
+        if self._spare is None or self._spare.shape != shape:
+            self._spare = self._memory.new_empty(shape)
         self._memory, self._spare = self._spare, self._memory
+        self.all = torch.index_select(self.all, 1, order, out=self._memory[:length])
 
 
 @dataclass
@@ -92,41 +87,49 @@ class Prefix:
             self.padding_mask = self.padding_mask.index_select(0, order)
 
 
-@dataclass
 class Source:
     """The encoder's output, as the attention of one decoder layer needs it.
 
-    Attributes:
+    Hypotheses of a sentence share it, as long as they stand together and are as many for each.
+
+    Args:
         keys: ``(sentences, heads, source length, head channels)``.
         values: the same for the values.
         padding_mask: ``(sentences, source length)`` bool, true at padding, or ``None``.
-        beam: how many hypotheses each sentence has, which follow one another.
+        beam: how many hypotheses each sentence has.
     """
 
-    keys: Tensor
-    values: Tensor
-    padding_mask: Optional[Tensor] = None
-    beam: int = 1
+    def __init__(
+        self, keys: Tensor, values: Tensor, padding_mask: Optional[Tensor] = None, beam: int = 1
+    ):
+        self.keys = keys
+        self.values = values
+        self.padding_mask = padding_mask
+        self.beam = beam
+        every = torch.arange(keys.size(0), device=keys.device)
+        self._sentences = every.repeat_interleave(beam) if beam > 1 else every
 
     def reordered(self, order: Tensor) -> "Source":
         """Return the source of the hypotheses ``order``."""
-        sentences = order.div(self.beam, rounding_mode="floor")
-        if order.numel() % self.beam == 0:
-            groups = sentences.view(-1, self.beam)
-            if bool(groups.eq(groups[:, :1]).all()):
-                return self._of(groups[:, 0].contiguous(), self.beam)
-        return self._of(sentences, 1)
-
-    def _of(self, sentences: Tensor, beam: int) -> "Source":
-        if beam == self.beam and _is_identity(sentences, self.keys.size(0)):
+        sentences = self._sentences.index_select(0, order)
+        if torch.equal(sentences, self._sentences):
             return self
-        mask = self.padding_mask
-        return Source(
-            self.keys.index_select(0, sentences),
-            self.values.index_select(0, sentences),
-            mask if mask is None else mask.index_select(0, sentences),
-            beam,
-        )
+        beam = beam_size(sentences)
+        sentences = sentences[::beam]
+        parts = (self.keys, self.values, self.padding_mask)
+        if not _is_identity(sentences, self.keys.size(0)):
+            parts = (x if x is None else x.index_select(0, sentences) for x in parts)
+        return Source(*parts, beam)
+
+
+def beam_size(sentences: Tensor) -> int:
+    """Return how many hypotheses each sentence has if they stand together and are as many; or 1.
+
+    Args:
+        sentences: ``(batch,)``, for each hypothesis the number of its sentence.
+    """
+    sizes = sentences.unique_consecutive(return_counts=True)[1]
+    return int(sizes[0]) if bool(sizes.eq(sizes[0]).all()) else 1
 
 
 def _is_identity(order: Tensor, batch: int) -> bool:

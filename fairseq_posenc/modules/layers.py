@@ -122,7 +122,6 @@ class DecoderLayer(TransformerDecoderLayerBase):
         x: Tensor,
         encoder_out: Optional[Tensor] = None,
         encoder_padding_mask: Optional[Tensor] = None,
-        sentences: Optional[Tensor] = None,
         incremental_state: Optional[State] = None,
         self_attn_padding_mask: Optional[Tensor] = None,
         causal: bool = False,
@@ -135,8 +134,6 @@ class DecoderLayer(TransformerDecoderLayerBase):
             x: ``(length, batch, channels)``; step by step of the newest token alone.
             encoder_out: ``(source length, batch, encoder channels)``.
             encoder_padding_mask: ``(batch, source length)`` bool, true at padding.
-            sentences: ``(batch,)``, equal where the source is the same sentence; ``None`` if all
-                differ.
             incremental_state: what all modules remember when decoding step by step.
             self_attn_padding_mask: ``(batch, length)`` bool, true at padding.
             causal: whether a token sees no later ones.
@@ -155,7 +152,7 @@ class DecoderLayer(TransformerDecoderLayerBase):
         if self.encoder_attn is not None and encoder_out is not None:
             y = self.encoder_attn_layer_norm(x) if before else x
             y, weights = self.encoder_attn(
-                y, encoder_out, encoder_padding_mask, sentences, incremental_state, need_attn
+                y, encoder_out, encoder_padding_mask, incremental_state, need_attn
             )
             x = self.residual_connection(self.dropout_module(y), x)
             x = x if before else self.encoder_attn_layer_norm(x)
@@ -190,7 +187,6 @@ class JointDecoderLayer(TransformerDecoderLayerBase):
         x: Tensor,
         encoder_out: Tensor,
         encoder_padding_mask: Optional[Tensor] = None,
-        sentences: Optional[Tensor] = None,
         incremental_state: Optional[State] = None,
         self_attn_padding_mask: Optional[Tensor] = None,
         causal: bool = False,

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from fairseq_posenc.modules.masks import causal_bias, padding_bias
+
 
 @dataclass
 class CoreTerms:
@@ -55,64 +57,112 @@ def attend(
         need_weights: whether to return the weights ``(B, H, Q, K)``, before dropout, in float32 at
             least; otherwise ``None`` stands in their place.
     """
-    scores = _scores(queries, keys, terms)
-    lowest = torch.finfo(scores.dtype).min
-    if padding_mask is not None:
-        scores = scores.masked_fill(padding_mask[:, None, None], lowest)
-    if causal:
-        future = torch.ones(scores.shape[-2:], dtype=torch.bool, device=scores.device).triu(1)
-        scores = scores.masked_fill(future, lowest)
-    weights = scores.softmax(dim=-1)
-    kept = F.dropout(weights, dropout_p)
-    outputs = kept.to(values.dtype) @ values
-    if terms.relative_values is not None:
-        table = terms.relative_values.to(values.dtype)
-        nothing = kept.new_zeros(kept.shape[:-1] + (table.size(0),))
-        by_distance = nothing.scatter_add(-1, _table_rows(kept.shape, table), kept)
-        outputs = outputs + by_distance.to(values.dtype) @ table
+    weights = weigh(queries, keys, terms, padding_mask, causal)
+    outputs = blend(F.dropout(weights, dropout_p), values, terms)
     return outputs, weights if need_weights else None
+
+
+def weigh(
+    queries: Tensor,
+    keys: Tensor,
+    terms: CoreTerms,
+    padding_mask: Optional[Tensor] = None,
+    causal: bool = False,
+) -> Tensor:
+    """Return the weights ``(B, H, Q, K)`` of :func:`attend`, before dropout."""
+    scores = _scores(queries, keys, terms)
+    if padding_mask is not None:
+        scores = scores + padding_bias(padding_mask, scores.dtype)
+    if causal:
+        scores = scores + causal_bias(queries.size(2), scores.dtype, scores.device)
+    return scores.softmax(dim=-1)
+
+
+def blend(weights: Tensor, values: Tensor, terms: CoreTerms) -> Tensor:
+    """Return the outputs ``(B, H, Q, d)`` of weights ``(B, H, Q, K)``."""
+    outputs = weights.to(values.dtype) @ values
+    if terms.relative_values is not None:
+        outputs = outputs + _relative_outputs(weights, terms.relative_values.to(values.dtype))
+    return outputs
 
 
 def _scores(queries: Tensor, keys: Tensor, terms: CoreTerms) -> Tensor:
     """Return the scores ``(B, H, Q, K)`` before masks, in float32 at least."""
     dtype = torch.promote_types(queries.dtype, torch.float32)
-    batch, heads, length, _ = queries.shape
-    every = (batch, heads, length, keys.size(-2))
-    scores = (_scaled(queries, terms.content_query, terms.scale) @ keys.transpose(-1, -2)).to(dtype)
+    queries = queries * terms.scale
+    content = _shifted(queries, terms.content_query, terms.scale)
+    scores = (content @ keys.transpose(-1, -2)).to(dtype)
     if terms.distance_keys is not None:
-        moved = _scaled(queries, terms.position_query, terms.scale)
+        moved = _shifted(queries, terms.position_query, terms.scale)
         by_distance = torch.einsum("bhqd,hcd->bhqc", moved, terms.distance_keys.to(moved.dtype))
-        columns = keys.size(-2) - 1 - _distances(*every[2:], keys.device)
-        scores = scores + by_distance.gather(-1, columns.expand(every)).to(dtype)
+        if queries.size(2) > 1:
+            columns = keys.size(2) - 1 - _distances(scores)
+            by_distance = by_distance.gather(-1, columns.expand(scores.shape))
+        scores = scores + by_distance.to(dtype)
     if terms.relative_keys is not None:
-        table = terms.relative_keys.to(queries.dtype)
-        by_distance = _scaled(queries, None, terms.scale) @ table.transpose(0, 1)
-        rows = _table_rows(every, table)
-        scores = scores + by_distance.gather(-1, rows).to(dtype)
-    if terms.bias is not None:
-        scores = scores + terms.bias.to(dtype)
-    if terms.segments is not None:
-        segments = terms.segments.to(dtype).unsqueeze(1)
-        by_pair = segments @ terms.segment_scalars.to(dtype) @ segments.transpose(-1, -2)
-        scores = scores + by_pair
-    return scores
+        by_distance = _relative_scores(queries, terms.relative_keys.to(queries.dtype), scores)
+        scores = scores + by_distance.to(dtype)
+    sums = added(terms, dtype)
+    return scores if sums is None else scores + sums
 
 
-def _scaled(queries: Tensor, shift: Optional[Tensor], scale: float) -> Tensor:
-    """Return ``scale · (queries + shift)``, with a shift ``(heads, head channels)`` or none."""
-    if shift is not None:
-        queries = queries + shift.to(queries.dtype).unsqueeze(1)
-    return queries * scale
+def added(terms: CoreTerms, dtype: torch.dtype) -> Optional[Tensor]:
+    """Return what is added to scores whatever the queries and keys: the bias and the segments'.
+
+    ``(batch or 1, heads or 1, Q, K)``, or ``None`` if there is nothing.
+    """
+    total = None if terms.bias is None else terms.bias.to(dtype).unsqueeze(0)
+    if terms.segments is None:
+        return total
+    segments = terms.segments.to(dtype).unsqueeze(1)
+    by_pair = segments @ terms.segment_scalars.to(dtype) @ segments.transpose(-1, -2)
+    return by_pair if total is None else total + by_pair
 
 
-def _distances(queries: int, keys: int, device: torch.device) -> Tensor:
-    """Return the distances ``(Q, K)``, query minus key."""
-    line = torch.arange(keys, device=device)
+def _shifted(queries: Tensor, shift: Optional[Tensor], scale: float) -> Tensor:
+    """Add ``scale · shift``, with a shift ``(heads, head channels)`` or none."""
+    return queries if shift is None else queries + (shift * scale).to(queries.dtype).unsqueeze(1)
+
+
+def _distances(scores: Tensor) -> Tensor:
+    """Return the distances ``(Q, K)`` of scores ``(B, H, Q, K)``, query minus key."""
+    queries, keys = scores.shape[2:]
+    line = torch.arange(keys, device=scores.device)
     return line[keys - queries :, None] - line
 
 
-def _table_rows(shape: Tuple[int, int, int, int], table: Tensor) -> Tensor:
-    """Return which row of a table of clipped distances serves each score, in their shape."""
-    limit = table.size(0) // 2
-    distances = _distances(shape[2], shape[3], table.device)
-    return (distances.clamp(-limit, limit) + limit).expand(shape)
+def _table_rows(scores: Tensor, rows: int) -> Tensor:
+    """Return for each score which row of a table of clipped distances serves it."""
+    farthest = rows // 2
+    return (_distances(scores).clamp(-farthest, farthest) + farthest).expand(scores.shape)
+
+
+def _near(keys: int, table: Tensor) -> Tuple[int, Tensor]:
+    """Return what one query at the end needs of a table: its rows by rising key position.
+
+    The first one serves all keys before too, whose number comes first.
+    """
+    farthest = table.size(0) // 2
+    farther = max(keys - 1 - farthest, 0)
+    return farther, table[farthest : farthest + keys - farther].flip(0)
+
+
+def _relative_scores(queries: Tensor, table: Tensor, scores: Tensor) -> Tensor:
+    """Return the products of scaled queries with a table's rows, in the shape of the scores."""
+    if queries.size(2) > 1:
+        rows = _table_rows(scores, table.size(0))
+        return (queries @ table.transpose(0, 1)).gather(-1, rows)
+    farther, near = _near(scores.size(3), table)
+    products = queries @ near.transpose(0, 1)
+    return torch.cat([products[..., :1].expand(-1, -1, -1, farther), products], dim=-1)
+
+
+def _relative_outputs(weights: Tensor, table: Tensor) -> Tensor:
+    """Return the sums ``(B, H, Q, d)`` of a table's rows, weighted by ``(B, H, Q, K)``."""
+    if weights.size(2) > 1:
+        sums = weights.new_zeros(weights.shape[:-1] + table.shape[:1])
+        sums = sums.scatter_add(-1, _table_rows(weights, table.size(0)), weights)
+        return sums.to(table.dtype) @ table
+    farther, near = _near(weights.size(3), table)
+    far = weights[..., : farther + 1].sum(dim=-1, keepdim=True)
+    return torch.cat([far, weights[..., farther + 1 :]], dim=-1).to(table.dtype) @ near

@@ -74,3 +74,25 @@ def test_an_ensemble_of_encodings_generates(build_model, tiny_task, sample):
     found = generator.generate(models, sample, prefix_tokens=prefix)
     assert [beam[0]["tokens"][0].item() for beam in found[:3]] == [7, 9, 7]
     assert all(hypothesis["score"].isfinite() for beam in found for hypothesis in beam)
+
+
+@torch.no_grad()
+def test_the_first_step_is_taken_once_for_all_hypotheses_of_a_sentence(build_model, sample):
+    model, rows, seen = build_model("conditional"), torch.arange(5).repeat_interleave(3), []
+    model.decoder.layers[0].fc1.register_forward_hook(
+        lambda module, inputs, output: seen.append(output.size(1))
+    )
+    encoded = model.encoder(**sample["net_input"])
+    beams, state = model.encoder.reorder_encoder_out(encoded, rows), {}
+    start = torch.full((15, 1), EOS)
+    found, extra = model.decoder(start, beams, incremental_state=state)
+    expected, expected_extra = model.decoder(start, beams)
+    assert seen == [5, 15]
+    assert (found - expected).abs().max() < 1e-5
+    assert (extra["attn"][0] - expected_extra["attn"][0]).abs().max() < 1e-5
+    pairs = zip(extra["inner_states"], expected_extra["inner_states"])
+    assert all((one - other).abs().max() < 1e-5 for one, other in pairs)
+    different = torch.arange(4, 19).unsqueeze(1)
+    found = model.decoder(different, beams, incremental_state={})[0]
+    assert (found - model.decoder(different, beams)[0]).abs().max() < 1e-5
+    assert seen == [5, 15, 15, 15]

@@ -207,27 +207,22 @@ def test_dropout_is_for_training_unless_it_is_retained(attention):
     assert not torch.equal(attention.train()(x, AttentionTerms())[0], first)
 
 
-def repeated(source, padding, order):
-    """The source of hypotheses, as ``reorder_encoder_out`` makes it."""
-    return source[:, order], padding[order], torch.tensor(order)
-
-
 @pytest.mark.parametrize("gradients", [False, True])
 def test_hypotheses_look_at_their_sentence(cross, gradients):
     """Orders as beam searches give them: within sentences, and with sentences that are done."""
     source, padding = rand(6, 3, CHANNELS), mask(6, 3, 5)
-    rows, state = [0, 0, 1, 1, 2, 2], {}
-    orders = [[1, 0, 2, 2, 5, 5], [0, 1, 5, 4], [1, 1, 2, 3], [3, 2]]
+    rows, state = [0, 1, 2], {}
+    orders = [[0, 0, 1, 1, 2, 2], [1, 0, 2, 2, 5, 5], [0, 1, 5, 4], [1, 1, 2, 3], [3, 2]]
     with torch.set_grad_enabled(gradients):
-        for step in range(5):
+        for step in range(6):
             x = rand(1, len(rows), CHANNELS, seed=step)
-            given = repeated(source, padding, rows)
-            whole, whole_weights = cross(x, *given[:2], need_weights=True)
+            given = source[:, rows], padding[rows]
+            whole, whole_weights = cross(x, *given, need_weights=True)
             found, weights = cross(x, *given, incremental_state=state, need_weights=True)
             assert torch.allclose(found, whole, atol=1e-6)
             assert torch.allclose(weights, whole_weights, atol=1e-6)
             assert weights.shape == (len(rows), HEADS, 1, 6)
-            if step < 4:
+            if step < 5:
                 rows = [rows[i] for i in orders[step]]
                 cross.reorder_incremental_state(state, torch.tensor(orders[step]))
     assert cross.remembered(state)["source"].beam == 2
@@ -236,20 +231,22 @@ def test_hypotheses_look_at_their_sentence(cross, gradients):
 @pytest.mark.parametrize("order", [[1, 2, 3, 4], [2, 0], [0, 3, 1], [3, 3, 0, 0, 1, 1]])
 def test_any_other_order_is_followed_too(cross, order):
     source, padding, state = rand(6, 3, CHANNELS), mask(6, 3, 5), {}
-    rows = [0, 0, 1, 1, 2, 2]
-    cross(rand(1, 6, CHANNELS), *repeated(source, padding, rows), incremental_state=state)
+    cross(rand(1, 3, CHANNELS), source, padding, state)
+    cross.reorder_incremental_state(state, torch.tensor([0, 0, 1, 1, 2, 2]))
     cross.reorder_incremental_state(state, torch.tensor(order))
-    rows, x = [rows[i] for i in order], rand(1, len(order), CHANNELS)
-    given = repeated(source, padding, rows)
-    found = cross(x, *given, incremental_state=state)[0]
-    assert torch.allclose(found, cross(x, *given[:2])[0], atol=1e-6)
+    rows, x = [i // 2 for i in order], rand(1, len(order), CHANNELS)
+    found = cross(x, source[:, rows], padding[rows], state)[0]
+    assert torch.allclose(found, cross(x, source[:, rows], padding[rows])[0], atol=1e-6)
 
 
-@pytest.mark.parametrize("rows, projected", [([0, 0, 1, 1], 2), ([0, 0, 1], 3), ([0, 1, 2], 3)])
-def test_a_sentence_is_projected_once_for_all_its_hypotheses(cross, rows, projected):
+def test_hypotheses_of_a_sentence_share_its_source(cross):
     seen, state = [], {}
     cross.k_proj.register_forward_hook(lambda module, inputs, output: seen.append(output.size(1)))
-    source = rand(6, 3, CHANNELS)[:, rows]
-    for _ in range(3):
-        cross(rand(1, len(rows), CHANNELS), source, None, torch.tensor(rows), state)
-    assert seen == [projected]
+    source, rows = rand(6, 2, CHANNELS), [0, 0, 0, 1, 1, 1]
+    cross(rand(1, 2, CHANNELS), source, None, state)
+    keys = cross.remembered(state)["source"].keys
+    for order in (rows, [2, 0, 0, 3, 5, 4]):
+        cross.reorder_incremental_state(state, torch.tensor(order))
+        cross(rand(1, 6, CHANNELS), source[:, rows], None, state)
+        assert cross.remembered(state)["source"].keys is keys
+    assert seen == [2]

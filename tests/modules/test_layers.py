@@ -79,6 +79,12 @@ def test_the_weights_of_attention_are_those_of_fairseq(build_model):
     assert (heads.sum(dim=-1) - 1).abs().max() < 1e-5
 
 
+def test_in_training_weights_of_attention_are_there_if_asked_for(build_model):
+    model = build_model("sinusoidal").train()
+    assert model(SOURCE, None, TARGET)[1]["attn"] == [None]
+    assert model(SOURCE, None, TARGET, alignment_layer=1)[1]["attn"][0].shape == (2, 5, 6)
+
+
 def test_layers_without_terms_get_no_arguments():
     assert as_arguments(None) == {}
     assert as_arguments(AttentionTerms(scale=2.0)) == {"scale": 2.0}
@@ -138,3 +144,9 @@ def test_the_second_copy_of_weights_of_fairseq_0_12_2_is_dropped(build_model):
         "encoder.layers.1.fc2_bias": torch.zeros(64),
     }
     build_model("sinusoidal", 2).load_state_dict(old)
+
+
+@pytest.mark.parametrize("side", ["encoder", "decoder"])
+def test_another_kind_of_attention_is_refused(build_model, side):
+    with pytest.raises(UsageError, match="xFormers"):
+        build_model("none", **{f"{side}_xformers_att_config": "{'name': 'linformer'}"})

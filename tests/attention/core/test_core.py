@@ -13,7 +13,7 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 kinds_of_steps = pytest.mark.parametrize("kind", [k for k in KINDS if "segments" not in k])
 
 
-def check(case, dropout_p=0.0):
+def check(case):
     """Compare the two cores: outputs up to 2e-5, gradients up to 1e-4 of the largest entry."""
     expected, slopes = case.outputs_and_gradients(plain.attend, torch.float64)
     found, gradients = case.outputs_and_gradients(core.attend, torch.float32)
@@ -51,6 +51,19 @@ def test_work_in_portions_leaves_nothing_out(kind, shape, causal, make_case):
     """More scores than one portion holds, and numbers that portions do not divide."""
     batch, heads, length = shape
     check(make_case(kind, batch, heads, length, side="right", causal=causal))
+
+
+@pytest.mark.parametrize("kind", "none bias bias+segments relative distances".split())
+@pytest.mark.parametrize("length", [2, 15, 16, 63, 64, 255, 256, 1030])
+@pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
+@pytest.mark.parametrize("side", [None, "left"])
+def test_every_length_is_right_in_evaluation_and_in_training(kind, length, causal, side, make_case):
+    case = make_case(kind, heads=1, length=length, side=side, causal=causal)
+    if length <= 256 or kind == "none":
+        check(case)
+    expected = case.run(plain.attend, {n: t.double() for n, t in case.tensors.items()})[0]
+    found = case.run(core.attend)[0]
+    assert float(((found - expected) * case.sighted()).abs().max()) <= 2e-5
 
 
 @kinds_of_steps

@@ -23,9 +23,11 @@ def kept(case, seed, p, attend=core.attend):
     """Which weights a seed leaves, ``(B, H, T, T)``; those of the future count as dropped."""
     torch.manual_seed(seed)
     shared, case.shared = case.shared, False
-    output = case.run(attend, showing_weights(case), dropout_p=p)[0]
+    tensors = showing_weights(case)
+    tensors["queries"] = tensors["queries"].detach().requires_grad_()
+    output = case.run(attend, tensors, dropout_p=p)[0]
     case.shared = shared
-    return output != 0
+    return output.detach() != 0
 
 
 def square(make_case, kind, length, **others):
@@ -132,6 +134,18 @@ def test_one_seed_means_one_outcome(kind, length, make_case):
     assert torch.equal(one, again)
     assert all(torch.equal(slopes[name], repeated[name]) for name in slopes)
     assert not torch.equal(one, other)
+
+
+@kinds
+@pytest.mark.parametrize("length", [5, 20, 300])
+def test_a_seed_drops_the_same_with_and_without_gradients(kind, length, make_case):
+    """Activation checkpointing runs forward without gradients, then again with them."""
+    case, outcomes = make_case(kind, heads=1, length=length, causal=True), []
+    for learns in (False, True):
+        torch.manual_seed(1)
+        with torch.set_grad_enabled(learns):
+            outcomes.append(case.run(core.attend, case.leaves(torch.float32), dropout_p=0.3)[0])
+    torch.testing.assert_close(*outcomes, rtol=1e-4, atol=1e-5)
 
 
 def test_the_plain_core_drops_as_well(make_case):

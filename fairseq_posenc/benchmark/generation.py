@@ -1,0 +1,34 @@
+"""Beam search with random weights, all hypotheses of one length."""
+
+from typing import Callable, Dict
+
+import torch
+from fairseq.sequence_generator import SequenceGenerator
+
+from fairseq_posenc.benchmark.models import build_model
+from fairseq_posenc.benchmark.setting import PADDING, STOCK, Setting
+
+BEAM = 4
+
+
+def prepare(setting: Setting) -> Dict[str, Callable[[], object]]:
+    """Translate a batch of sources into hypotheses of the sources' length."""
+    source = setting.draw_tokens(left=True)
+    sample = {
+        "net_input": {"src_tokens": source, "src_lengths": source.ne(PADDING).sum(dim=1)},
+        "ntokens": source.numel(),
+    }
+
+    def contestant(name: str) -> Callable[[], object]:
+        model = build_model(name, setting).eval()
+        generator = SequenceGenerator(
+            [model],
+            model.decoder.dictionary,
+            beam_size=BEAM,
+            max_len_a=0,
+            max_len_b=setting.length,
+            min_len=setting.length,
+        )
+        return torch.no_grad()(lambda: generator.generate([model], sample))
+
+    return {name: contestant(name) for name in [STOCK, *setting.encodings]}

@@ -1,0 +1,80 @@
+"""Time in turn, compare round by round."""
+
+import statistics
+import time
+from typing import Callable, Dict, List
+
+import torch
+from tqdm import tqdm
+
+from fairseq_posenc.benchmark.setting import BASELINE, STOCK
+
+Steps = Dict[str, Callable[[], object]]
+
+
+def race(steps: Steps, rounds: int, device: str, title: str) -> Dict[str, Dict[str, float]]:
+    """Run all steps in turn, ``rounds`` times, after one unmeasured round that warms up.
+
+    Args:
+        steps: one function per contestant.
+        rounds: 2 or more.
+        device: ``cpu`` or ``cuda``.
+        title: for the progress bar.
+
+    Returns:
+        per contestant: median ``seconds``; ``megabytes``, the peak of what the step allocates; and
+        as ratios of its time to that of `sinusoidal` and of stock fairseq in the same round,
+        ``sinusoidal`` and ``stock``, each with the quartiles ``…_low`` and ``…_high``.
+    """
+    megabytes = {name: peak_memory(step, device) / 2**20 for name, step in steps.items()}
+    seconds: Dict[str, List[float]] = {name: [] for name in steps}
+    names = list(steps)
+    for turn in tqdm(range(rounds), desc=title, mininterval=1, leave=False):
+        start = turn % len(names)
+        for name in names[start:] + names[:start]:
+            seconds[name].append(_seconds(steps[name], device))
+    return {
+        name: {
+            "seconds": statistics.median(taken),
+            "megabytes": megabytes[name],
+            **_ratios(BASELINE, taken, seconds),
+            **_ratios(STOCK, taken, seconds),
+        }
+        for name, taken in seconds.items()
+    }
+
+
+def _ratios(base: str, taken: List[float], seconds: Dict[str, List[float]]) -> Dict[str, float]:
+    if base not in seconds:
+        return {}
+    low, middle, high = statistics.quantiles([t / b for t, b in zip(taken, seconds[base])], n=4)
+    return {base: middle, f"{base}_low": low, f"{base}_high": high}
+
+
+def _seconds(step: Callable[[], object], device: str) -> float:
+    if device != "cpu":
+        torch.cuda.synchronize()
+    started = time.perf_counter()
+    step()
+    if device != "cpu":
+        torch.cuda.synchronize()
+    return time.perf_counter() - started
+
+
+def peak_memory(step: Callable[[], object], device: str) -> float:
+    """Return the bytes that a step holds at most beyond what was there before it."""
+    if device != "cpu":
+        torch.cuda.synchronize()
+        before = torch.cuda.memory_allocated()
+        torch.cuda.reset_peak_memory_stats()
+        step()
+        return torch.cuda.max_memory_allocated() - before
+    activities = [torch.profiler.ProfilerActivity.CPU]
+    with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
+        step()
+    held = most = 0
+    for event in profile.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            most = max(most, held)
+    return most

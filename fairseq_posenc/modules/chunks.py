@@ -1,0 +1,121 @@
+"""How attention on a CPU is cut into pieces whose scores stay in the cache."""
+
+from typing import Iterator, NamedTuple, Tuple
+
+from torch import Tensor
+
+# Scores in flight per thread: 1 MB of float32, about the second-level cache of a core.
+_SCORES = 2**18
+# From this length on, causal attention is cut into blocks of rows that leave the future out.
+_LONG, _CAUSAL_ROWS = 256, 128
+_FEWEST_ROWS = 16
+
+
+class Chunk(NamedTuple):
+    """Some heads of some sequences, some rows, columns up to a last one.
+
+    Attributes:
+        flat: which of the ``batch · heads`` matrices.
+        batches: which sequences.
+        heads: which heads.
+        rows: which queries.
+        columns: how many keys, from the first.
+        first: whether no other chunk of these matrices came before; it has all columns then.
+    """
+
+    flat: slice
+    batches: slice
+    heads: slice
+    rows: slice
+    columns: int
+    first: bool
+
+    @property
+    def shape(self) -> Tuple[int, int, int]:
+        """Matrices, rows, columns."""
+        matrices = _length(self.batches) * _length(self.heads)
+        return matrices, _length(self.rows), self.columns
+
+    def by_head(self, scores: Tensor) -> Tensor:
+        """View the chunk's scores ``(matrices, rows, columns)`` as ``(sequences, heads, …)``."""
+        return scores.view((_length(self.batches), _length(self.heads)) + scores.shape[1:])
+
+
+class Layout(NamedTuple):
+    """The size of an attention: its matrices of scores are ``(queries, keys)``."""
+
+    batch: int
+    heads: int
+    queries: int
+    keys: int
+    causal: bool
+
+    @property
+    def shape(self) -> Tuple[int, int, int, int]:
+        """The shape of all scores."""
+        return self.batch, self.heads, self.queries, self.keys
+
+    def chunks(self, threads: int, most_rows: int, head_by_head: bool = False) -> Iterator[Chunk]:
+        """Cut into chunks of at most that many rows; the last rows of a matrix come first."""
+        budget = _SCORES * threads
+        fitting = max(_FEWEST_ROWS, budget // self.keys)
+        if self.causal and self.queries >= _LONG:
+            fitting = _CAUSAL_ROWS
+        rows = min(self.queries, most_rows, fitting)
+        matrices = max(1, budget // (rows * self.keys))
+        starts = range(0, self.queries, rows)
+        for flat, batches, heads in self._groups(matrices, head_by_head):
+            for start in reversed(starts):
+                stop = min(start + rows, self.queries)
+                columns = stop if self.causal else self.keys
+                first = start == starts[-1]
+                yield Chunk(flat, batches, heads, slice(start, stop), columns, first)
+
+    def _groups(self, most: int, head_by_head: bool) -> Iterator[Tuple[slice, slice, slice]]:
+        """Cut sequences and heads into groups of at most that many matrices."""
+        if most >= self.heads and not head_by_head:
+            for batches in _parts(self.batch, most // self.heads):
+                flat = slice(batches.start * self.heads, batches.stop * self.heads, 1)
+                yield flat, batches, slice(0, self.heads)
+        elif head_by_head:
+            for head in range(self.heads):
+                for batches in _parts(self.batch, most):
+                    first = batches.start * self.heads + head
+                    flat = slice(first, batches.stop * self.heads, self.heads)
+                    yield flat, batches, slice(head, head + 1)
+        else:
+            for number in range(self.batch):
+                for heads in _parts(self.heads, most):
+                    first = number * self.heads
+                    flat = slice(first + heads.start, first + heads.stop, 1)
+                    yield flat, slice(number, number + 1), heads
+
+
+def _parts(total: int, most: int) -> Iterator[slice]:
+    """Cut a range into parts of nearly the same size, none above ``most``."""
+    number = -(-total // most)
+    for part in range(number):
+        yield slice(total * part // number, total * (part + 1) // number)
+
+
+def _length(part: slice) -> int:
+    return part.stop - part.start
+
+
+class Scratch:
+    """Memory for the scores of one chunk at a time, with some zeros before and behind them."""
+
+    def __init__(self, like: Tensor, slack: int):
+        self.like, self.slack = like, slack
+        self.memory = like.new_empty(0)
+
+    def get(self, shape: Tuple[int, int, int], fresh: bool = False) -> Tensor:
+        """Return memory of that shape; what the last call returned is overwritten."""
+        size = shape[0] * shape[1] * shape[2]
+        needed = size + 2 * self.slack
+        if fresh or self.memory.numel() < needed:
+            self.memory = self.like.new_empty(needed)
+        if self.slack:
+            self.memory[: self.slack].zero_()
+            self.memory[self.slack + size : needed].zero_()
+        return self.memory[self.slack : self.slack + size].view(shape)

@@ -1,0 +1,149 @@
+"""Terms of the scores for :mod:`fairseq_posenc.modules.fused`: what is added, and its gradient.
+
+A term is made anew for each pass over the chunks. ``enter`` adds it to the scores of a chunk
+``(matrices, rows, columns)``; ``leave`` takes the gradient of these scores, adds to the gradient
+of the queries and keeps its own, which ``gradients`` returns at the end, by name.
+"""
+
+from typing import Dict, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+from fairseq_posenc.modules.chunks import Chunk, Layout, Scratch
+from fairseq_posenc.modules.masks import causal_bias, padding_bias
+
+
+class Additive:
+    """The bias ``(heads or 1, Q, K)``, padding and the future: what the scores start from."""
+
+    def __init__(self, layout: Layout, bias: Optional[Tensor], padding_mask: Optional[Tensor]):
+        self.bias, self.padding = bias, None
+        if layout.causal:
+            future = causal_bias(layout.queries, torch.float32, torch.device("cpu"))
+            self.bias = future if bias is None else bias + future
+        if padding_mask is not None:
+            self.padding = padding_bias(padding_mask, torch.float32)
+        self.total = None
+
+    def fill(self, scores: Tensor, chunk: Chunk) -> bool:
+        """Write into the scores, and return whether there was anything to write."""
+        scores = chunk.by_head(scores)
+        bias = padding = None
+        if self.bias is not None:
+            bias = self.bias[self._part(chunk)]
+        if self.padding is not None:
+            padding = self.padding[chunk.batches, ..., : chunk.columns]
+        if bias is not None and padding is not None:
+            torch.add(bias.expand(scores.shape[1:]), padding, out=scores)
+        elif bias is not None or padding is not None:
+            scores.copy_(padding if bias is None else bias)
+        return bias is not None or padding is not None
+
+    def leave(self, gradient: Tensor, chunk: Chunk) -> None:
+        """Sum over the batch, and over the heads if they share the bias."""
+        by_head = chunk.by_head(gradient)
+        if self.bias.size(0) == 1:
+            by_head = by_head.flatten(0, 1).unsqueeze(1)
+        summed = by_head[0] if by_head.size(0) == 1 else by_head.sum(dim=0)
+        if self.total is None:
+            self.total = torch.zeros_like(self.bias)
+        self.total[self._part(chunk)].add_(summed)
+
+    def _part(self, chunk: Chunk) -> Tuple[slice, slice, slice]:
+        heads = chunk.heads if self.bias.size(0) > 1 else slice(0, 1)
+        return heads, chunk.rows, slice(0, chunk.columns)
+
+    def gradients(self) -> Dict[str, Tensor]:
+        """Return the gradient of the bias."""
+        return {} if self.total is None else {"bias": self.total}
+
+
+class Segments:
+    """One scalar per pair of segments: a product of one-hot rows with a small matrix between."""
+
+    def __init__(self, layout: Layout, segments: Tensor, scalars: Tensor):
+        self.segments, self.scalars = segments, scalars
+        every = (layout.batch, layout.heads, layout.keys, segments.size(-1))
+        matrices = layout.batch * layout.heads
+        self.keys = segments.unsqueeze(1).expand(every).reshape((matrices,) + every[2:])
+        by_query = torch.einsum("bqs,hst->bqht", segments, scalars).transpose(1, 2)
+        self.queries = by_query.expand(every).reshape((matrices,) + every[2:])
+        self.total = torch.empty_like(self.keys)
+
+    def enter(self, scores: Tensor, chunk: Chunk) -> None:
+        """Add to the scores."""
+        keys = self.keys[chunk.flat, : chunk.columns]
+        scores.baddbmm_(self.queries[chunk.flat, chunk.rows], keys.transpose(1, 2))
+
+    def leave(self, gradient: Tensor, chunk: Chunk) -> None:
+        """Keep the sums over the keys of each segment."""
+        keys = self.keys[chunk.flat, : chunk.columns]
+        self.total[chunk.flat, chunk.rows] = torch.bmm(gradient, keys)
+
+    def gradients(self) -> Dict[str, Tensor]:
+        """Return the gradient of the scalars."""
+        by_sequence = self.total.unflatten(0, (self.segments.size(0), -1))
+        total = torch.einsum("bqs,bhqt->hst", self.segments, by_sequence)
+        return {"segment_scalars": total.sum_to_size(self.scalars.shape)}
+
+
+class Distances:
+    """Products of queries with projected distances, which differ from head to head.
+
+    Rows of the distances fall, so that the window that a block of rows needs is one slice, and the
+    product's diagonals, which are columns of the scores, are a view of it. A chunk has one head, so
+    that one product serves its sequences.
+    """
+
+    most_rows = 128
+
+    def __init__(self, layout: Layout, keys: Tensor, shift: Optional[Tensor], scale: float):
+        self.layout, self.scale = layout, scale
+        self.keys = keys.contiguous()
+        self.shift = self.keys.new_zeros(self.keys[:, 0].shape) if shift is None else shift
+        self.total, self.shift_total = torch.zeros_like(self.keys), torch.zeros_like(self.shift)
+        self.scratch = Scratch(keys, 0)
+        self.upright = keys.new_zeros(0)
+
+    def _window(self, chunk: Chunk) -> Tuple[int, slice]:
+        """Return the chunk's head and which distances it needs."""
+        start = self.layout.queries - chunk.rows.stop
+        return chunk.heads.start, slice(start, start + chunk.shape[1] + chunk.columns - 1)
+
+    def _diagonals(self, by_distance: Tensor, columns: int) -> Tensor:
+        """View a contiguous product ``(matrices, rows, window)`` as scores."""
+        matrices, rows, window = by_distance.shape
+        strides = (rows * window, max(window - 1, 1), 1)
+        return by_distance.as_strided((matrices, rows, columns), strides, rows - 1)
+
+    def _shifted(self, queries: Tensor, chunk: Chunk) -> Tensor:
+        """Return the chunk's queries plus the position query, ``(matrices · rows, d)``."""
+        return (queries + self.shift[chunk.heads.start]).flatten(0, 1)
+
+    def enter(self, scores: Tensor, queries: Tensor, chunk: Chunk) -> None:
+        """Add to the scores; queries are the chunk's."""
+        keys = self.keys[self._window(chunk)]
+        product = self.scratch.get(queries.shape[:2] + keys.shape[:1])
+        torch.mm(self._shifted(queries, chunk), keys.t(), out=product.flatten(0, 1))
+        scores.add_(self._diagonals(product, chunk.columns), alpha=self.scale)
+
+    def leave(self, gradient: Tensor, queries: Tensor, moved: Tensor, chunk: Chunk) -> None:
+        """Keep the terms' gradients and add to that of the queries, ``moved``."""
+        head, window = self._window(chunk)
+        keys = self.keys[head, window]
+        shape = queries.shape[:2] + keys.shape[:1]
+        # Corners that belong to no score stay zero from one use to the next.
+        if self.upright.shape != shape:
+            self.upright = gradient.new_zeros(shape)
+        self._diagonals(self.upright, chunk.columns).copy_(gradient)
+        upright = self.upright.flatten(0, 1)
+        part = torch.mm(upright, keys).mul_(self.scale)
+        moved.add_(part.view(moved.shape))
+        self.shift_total[head].add_(part.sum(dim=0))
+        queries = self._shifted(queries, chunk)
+        self.total[head, window].addmm_(upright.t(), queries, alpha=self.scale)
+
+    def gradients(self) -> Dict[str, Tensor]:
+        """Return the gradients of the projected distances and the position query."""
+        return {"distance_keys": self.total, "position_query": self.shift_total}
