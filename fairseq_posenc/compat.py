@@ -35,6 +35,8 @@ _HARMLESS = {
         "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_parameter",
     )},
 }  # fmt: skip
+# torch 2.0 multiplies small outputs that shall be overwritten by 0, so that NaN in them stays NaN.
+BADDBMM_READS_OUT = tuple(map(int, re.findall(r"\d+", torch.__version__)[:2])) < (2, 1)
 _FUSED_WEIGHTS = [
     f"{part}_{kind}"
     for part in ("in_proj", "out_proj", "fc1", "fc2")

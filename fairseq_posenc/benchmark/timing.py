@@ -1,5 +1,6 @@
 """Time in turn, compare round by round."""
 
+import os
 import statistics
 import time
 from typing import Callable, Dict, List
@@ -69,6 +70,7 @@ def peak_memory(step: Callable[[], object], device: str) -> float:
         torch.cuda.reset_peak_memory_stats()
         step()
         return torch.cuda.max_memory_allocated() - before
+    os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # or the profiler tells of its every start
     activities = [torch.profiler.ProfilerActivity.CPU]
     with torch.profiler.profile(activities=activities, profile_memory=True) as profile:
         step()

@@ -5,6 +5,7 @@ from typing import Dict, Iterator, NamedTuple, Optional, Sequence, Tuple
 import torch
 from torch import Tensor
 
+from fairseq_posenc import compat
 from fairseq_posenc.modules import fused_relative
 from fairseq_posenc.modules.chunks import Chunk, Layout, Scratch
 from fairseq_posenc.modules.fused_terms import Additive, Distances, Segments
@@ -199,6 +200,8 @@ def flat(tensor: Tensor) -> Tensor:
 
 def multiply(left: Tensor, right: Tensor, out: Tensor, alpha: float, beta: float = 0) -> Tensor:
     """Write ``alpha · left · right + beta · out`` into ``out``, which is fastest if contiguous."""
+    if not beta and compat.BADDBMM_READS_OUT:
+        out.zero_()
     return torch.baddbmm(out, left, right, beta=beta, alpha=alpha, out=out)
 
 

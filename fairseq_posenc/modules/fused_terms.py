@@ -18,7 +18,7 @@ class Additive:
     """The bias ``(heads or 1, Q, K)``, padding and the future: what the scores start from."""
 
     def __init__(self, layout: Layout, bias: Optional[Tensor], padding_mask: Optional[Tensor]):
-        self.bias, self.padding = bias, None
+        self.bias, self.padding, self.causal = bias, None, layout.causal
         if layout.causal:
             future = causal_bias(layout.queries, torch.float32, torch.device("cpu"))
             self.bias = future if bias is None else bias + future
@@ -47,8 +47,15 @@ class Additive:
             by_head = by_head.flatten(0, 1).unsqueeze(1)
         summed = by_head[0] if by_head.size(0) == 1 else by_head.sum(dim=0)
         if self.total is None:
-            self.total = torch.zeros_like(self.bias)
-        self.total[self._part(chunk)].add_(summed)
+            # The first chunks below overwrite all of it, but for the future.
+            self.total = torch.empty_like(self.bias)
+            if self.causal:
+                self.total.zero_()
+        total = self.total[self._part(chunk)]
+        if chunk.batches.start or (self.bias.size(0) == 1 and chunk.heads.start):
+            total.add_(summed)
+        else:
+            total.copy_(summed)
 
     def _part(self, chunk: Chunk) -> Tuple[slice, slice, slice]:
         heads = chunk.heads if self.bias.size(0) > 1 else slice(0, 1)
@@ -64,21 +71,24 @@ class Segments:
 
     def __init__(self, layout: Layout, segments: Tensor, scalars: Tensor):
         self.segments, self.scalars = segments, scalars
-        every = (layout.batch, layout.heads, layout.keys, segments.size(-1))
+        number = segments.size(-1)
+        every = (layout.batch, layout.heads, number, layout.keys)
         matrices = layout.batch * layout.heads
-        self.keys = segments.unsqueeze(1).expand(every).reshape((matrices,) + every[2:])
-        by_query = torch.einsum("bqs,hst->bqht", segments, scalars).transpose(1, 2)
-        self.queries = by_query.expand(every).reshape((matrices,) + every[2:])
-        self.total = torch.empty_like(self.keys)
+        # One row per segment: products with narrow matrices are slow when their rows are short.
+        keys = segments.transpose(1, 2).unsqueeze(1).expand(every)
+        self.keys = keys.reshape(matrices, number, layout.keys)
+        by_query = torch.einsum("bqs,hst->bhtq", segments, scalars).expand(every)
+        self.queries = by_query.reshape(matrices, number, layout.keys)
+        self.total = torch.empty_like(self.keys).transpose(1, 2)
 
     def enter(self, scores: Tensor, chunk: Chunk) -> None:
         """Add to the scores."""
-        keys = self.keys[chunk.flat, : chunk.columns]
-        scores.baddbmm_(self.queries[chunk.flat, chunk.rows], keys.transpose(1, 2))
+        queries = self.queries[chunk.flat, :, chunk.rows].transpose(1, 2)
+        scores.baddbmm_(queries, self.keys[chunk.flat, :, : chunk.columns])
 
     def leave(self, gradient: Tensor, chunk: Chunk) -> None:
         """Keep the sums over the keys of each segment."""
-        keys = self.keys[chunk.flat, : chunk.columns]
+        keys = self.keys[chunk.flat, :, : chunk.columns].transpose(1, 2)
         self.total[chunk.flat, chunk.rows] = torch.bmm(gradient, keys)
 
     def gradients(self) -> Dict[str, Tensor]:

@@ -64,20 +64,31 @@ writing() {
 }
 
 # in_parallel COUNT FUNCTION ITEM…: call FUNCTION on every item, COUNT at a time; stop at a failure.
+# Jobs leave word of a failure themselves: `wait -n` forgets one of two that end at the same time.
 in_parallel() {
-    local count=$1 function=$2 running=0
+    local count=$1 function=$2 running=0 failures item
     shift 2
-    local item
+    failures=$(mktemp)
     for item in "$@"; do
         if ((running >= count)); then
-            wait -n || return
+            wait -n || true
             running=$((running - 1))
         fi
-        "$function" "$item" &
+        if [[ -s $failures ]]; then break; fi
+        {
+            trap '(($? == 0)) || echo failed >>"$failures"' EXIT
+            "$function" "$item"
+        } &
         running=$((running + 1))
     done
-    while ((running > 0)); do
-        wait -n || return
+    while [[ ! -s $failures ]] && ((running > 0)); do
+        wait -n || true
         running=$((running - 1))
     done
+    if [[ ! -s $failures ]]; then
+        rm "$failures"
+        return
+    fi
+    rm "$failures"
+    return 1
 }
