@@ -37,6 +37,6 @@ setup(
             "fairseq-fixed==0.12.3.1; python_version >= '3.11'",
             "fairseq==0.12.2; python_version < '3.11'",
         ],
-        "test": ["pytest", "ruff"],
+        "test": ["pytest", "pytest-xdist", "ruff"],
     },
 )

@@ -133,7 +133,7 @@ install_libraries() {
     set -- "$@" bitarray cffi cython hydra-core omegaconf packaging regex tensorboardX
     if [ "$version" != 3.10 ]; then set -- "$@" scikit-learn; fi
   fi
-  case " $extras " in *" test "*) set -- "$@" pytest ruff ;; esac
+  case " $extras " in *" test "*) set -- "$@" pytest pytest-xdist ruff ;; esac
   pip_install -c "$state/constraints.txt" "$@" || pip_failed "the libraries"
 }
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # usage: bash scripts/test.sh [--venv DIR] [--python PATH] [--torch VERSION] [pytest's options]
 #
-# Sets up what the tests need (see setup.sh), checks the style with ruff and runs pytest.
+# Sets up what the tests need (see setup.sh), checks the style with ruff and runs pytest, as many
+# tests at a time as there are cores (`-n 0`: one by one).
 # Exits with pytest's status, or where the tests pass with that of the style.
 set -euo pipefail
 
@@ -34,6 +35,6 @@ cd "$root"
 style=0
 check_style || style=$?
 tests=0
-python -m pytest "$@" || tests=$?
+python -m pytest -n "$(nproc)" "$@" || tests=$?
 if [ "$tests" -ne 0 ]; then exit "$tests"; fi
 exit "$style"

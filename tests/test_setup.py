@@ -159,11 +159,12 @@ def test_test_script_passes_options_and_status_on(tmp_path, status, style):
     scripts = tmp_path / "a b" / "scripts"
     program(scripts / "setup.sh", f'echo "$@" >"{tmp_path}/asked"; echo "{tmp_path}/bin"')
     program(scripts / "test.sh", (ROOT / "scripts" / "test.sh").read_text())
+    program(tmp_path / "bin" / "nproc", "echo 7")
     program(tmp_path / "bin" / "ruff", f"exit {style}")
     program(tmp_path / "bin" / "python", f'echo "$@" "$OMP_NUM_THREADS"; exit {status}')
     run = bash(scripts / "test.sh", "--venv", "there", "-x", "tests/a b", OMP_NUM_THREADS="2")
     assert run.returncode == (status or style)
-    assert run.stdout == "-m pytest -x tests/a b 2\n"
+    assert run.stdout == "-m pytest -n 7 -x tests/a b 2\n"
     assert (tmp_path / "asked").read_text() == "--extra test --print-bin --venv there\n"
 
 

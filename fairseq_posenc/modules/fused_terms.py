@@ -18,7 +18,7 @@ class Additive:
     """The bias ``(heads or 1, Q, K)``, padding and the future: what the scores start from."""
 
     def __init__(self, layout: Layout, bias: Optional[Tensor], padding_mask: Optional[Tensor]):
-        self.bias, self.padding, self.causal = bias, None, layout.causal
+        self.bias, self.padding = bias, None
         if layout.causal:
             future = causal_bias(layout.queries, torch.float32, torch.device("cpu"))
             self.bias = future if bias is None else bias + future
@@ -47,15 +47,8 @@ class Additive:
             by_head = by_head.flatten(0, 1).unsqueeze(1)
         summed = by_head[0] if by_head.size(0) == 1 else by_head.sum(dim=0)
         if self.total is None:
-            # The first chunks below overwrite all of it, but for the future.
-            self.total = torch.empty_like(self.bias)
-            if self.causal:
-                self.total.zero_()
-        total = self.total[self._part(chunk)]
-        if chunk.batches.start or (self.bias.size(0) == 1 and chunk.heads.start):
-            total.add_(summed)
-        else:
-            total.copy_(summed)
+            self.total = torch.zeros_like(self.bias)
+        self.total[self._part(chunk)].add_(summed)
 
     def _part(self, chunk: Chunk) -> Tuple[slice, slice, slice]:
         heads = chunk.heads if self.bias.size(0) > 1 else slice(0, 1)

@@ -16,16 +16,17 @@ def generate(binarised, checkpoint, *options):
     return [*command, "--beam", "2", "--required-batch-size-multiple", "1", "--cpu", *options]
 
 
-@pytest.fixture(scope="session")
-def trained(tmp_path_factory):
-    return tmp_path_factory.mktemp("trained")
-
-
 @pytest.mark.parametrize("encoding", encodings.names())
-def test_every_encoding_trains_translates_and_is_scored(
-    run, training, binarised, tmp_path, encoding
-):
-    run(*training("--position-encoding", encoding, "--max-epoch", "2", "--save-dir", tmp_path))
+def test_every_encoding_trains_and_translates(run, training, binarised, tmp_path, encoding):
+    run(*training("--position-encoding", encoding, "--max-epoch", "1", "--save-dir", tmp_path))
+    printed = run(*generate(binarised, tmp_path / "checkpoint_last.pt"))
+    translated = [line for line in printed.splitlines() if line.startswith("H-")]
+    assert len(translated) == 20
+    assert all(float(line.split("\t")[1]) < 0 for line in translated)
+
+
+def test_checkpoints_are_averaged_translated_and_scored(run, training, binarised, tmp_path):
+    run(*training("--position-encoding", "shaw", "--max-epoch", "2", "--save-dir", tmp_path))
     average = tmp_path / "average.pt"
     command = ["python", "scripts/average.py", "--inputs", tmp_path, "--last", 2]
     run(*command, "--output", average)
@@ -36,6 +37,19 @@ def test_every_encoding_trains_translates_and_is_scored(
     result = json.loads((tmp_path / "score.json").read_text(encoding="utf-8"))
     assert result["all"]["sentences"] == 20
     assert [bin["sentences"] for bin in result["by_length"]["bins"]] == [10, 10]
+
+
+def test_a_trained_model_loads_and_translates_in_python(run, training, binarised, tmp_path):
+    run(*training("--position-encoding", "t5", "--max-update", "2", "--save-dir", tmp_path))
+    script = f"""
+from fairseq_posenc.models.transformer import PosencTransformerModel
+model = PosencTransformerModel.from_pretrained(
+    {str(tmp_path)!r}, checkpoint_file="checkpoint_last.pt",
+    data_name_or_path={str(binarised)!r}, user_dir="fairseq_posenc", cpu=True,
+)
+print("translated:", type(model.translate("the dog sleeps .", beam=2)).__name__)
+"""
+    assert "translated: str" in run("python", "-c", script)
 
 
 def test_checkpoints_are_exchanged_with_stock_fairseq(run, training, binarised, tmp_path):
