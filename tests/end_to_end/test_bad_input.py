@@ -8,7 +8,7 @@ WRONG_OPTIONS = {
     "--position-encoding shape --position-max-shift -1": "0 or more, not -1",
     "--position-encoding cape --position-global-scale 0.5": "must be 1 or more, not 0.5",
     "--position-encoding cape --position-source-scale 0": "must be a positive number, not 0",
-    "--position-encoding rel_scalar --position-sharing head": "one of none, layers, heads, not head",
+    "--position-encoding rel_scalar --position-sharing head": "one of none, layers, heads",
     "--position-encoding t5 --position-num-buckets 7": "even and at least 4, not 7",
     "--position-encoding abs_scalar --max-target-positions 6": "more than --max-target-positions 6",
     "--position-encoding shape --max-source-positions 5": "more than --max-source-positions 5",
