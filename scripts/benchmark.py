@@ -11,8 +11,6 @@ quartiles, and the peak memory of a step.
 
 import argparse
 import json
-import os
-import platform
 
 import torch
 
@@ -22,6 +20,7 @@ from fairseq_posenc.benchmark.setting import SHAPES
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing
+from fairseq_posenc.hardware import hardware
 
 
 def parse() -> argparse.Namespace:
@@ -77,18 +76,10 @@ def settings(args: argparse.Namespace, subject: str):
             )
 
 
-def hardware(device: str) -> str:
-    """Name what the figures were measured on."""
-    name = torch.cuda.get_device_name() if device == "cuda" else platform.processor() or "CPU"
-    return (
-        f"{name}, {torch.get_num_threads()} of {os.cpu_count()} threads, torch {torch.__version__}"
-    )
-
-
 def main() -> None:
     """Measure and print."""
     args = parse()
-    machine = hardware(args.device)
+    machine = f"{hardware(torch.device(args.device))}, torch {torch.__version__}"
     results = []
     for subject in args.subjects or SUBJECTS:
         results += measure(subject, settings(args, subject), args.rounds)

@@ -7,7 +7,6 @@ attribute ``predictions_suffix``.
 
 import json
 import os
-import platform
 import time
 from importlib.metadata import version
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -22,6 +21,7 @@ from fairseq_posenc import models, tasks
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.evaluation.score import versions
 from fairseq_posenc.files import replacing
+from fairseq_posenc.hardware import hardware
 
 
 def predict(
@@ -64,7 +64,7 @@ def predict(
         "notes": dict(notes),
         "command": list(command),
         "versions": {**versions(), **_versions_of("scikit-learn", "scipy")},
-        "hardware": _hardware(device),
+        "hardware": hardware(device),
         "seconds": round(time.perf_counter() - begin, 1),
     }
     with replacing(os.path.join(output, "score.json")) as stream:
@@ -126,8 +126,3 @@ def predictions(
 
 def _versions_of(*packages: str) -> Dict[str, str]:
     return {package: version(package) for package in packages}
-
-
-def _hardware(device: torch.device) -> str:
-    name = torch.cuda.get_device_name() if device.type == "cuda" else platform.processor() or "CPU"
-    return f"{name}, {torch.get_num_threads()} of {os.cpu_count()} threads"
