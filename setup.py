@@ -42,6 +42,6 @@ setup(
             "fairseq-fixed==0.12.3.1; python_version >= '3.11'",
             "fairseq==0.12.2; python_version < '3.11'",
         ],
-        "test": ["pytest", "pytest-xdist", "ruff"],
+        "test": ["hypothesis", "mypy", "pytest", "pytest-cov", "pytest-xdist", "ruff"],
     },
 )

@@ -10,7 +10,7 @@
 #                    default: the first of 3.11, 3.12 and 3.10 that works here
 #   --torch VERSION  this torch, e.g. 2.4.1+cu121; default: the one that is there, else the
 #                    tested one (scripts/constraints*.txt)
-#   --extra test     also what the tests need: pytest and ruff
+#   --extra test     also what the tests need: pytest, hypothesis, mypy, ruff
 #   --print-bin      print the folder with the environment's programs to standard output
 #   --help           show this
 set -euo pipefail

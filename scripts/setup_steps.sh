@@ -133,7 +133,9 @@ install_libraries() {
     # all that fairseq needs for text; its own list has torchaudio, which asks for another torch
     set -- "$@" bitarray cffi cython hydra-core omegaconf packaging regex tensorboardX
   fi
-  case " $extras " in *" test "*) set -- "$@" pytest pytest-xdist ruff ;; esac
+  case " $extras " in
+    *" test "*) set -- "$@" hypothesis mypy pytest pytest-cov pytest-xdist ruff ;;
+  esac
   pip_install -c "$state/constraints.txt" "$@" || pip_failed "the libraries"
   # what it requires is for downloads, which nothing here does with it
   pip_install -c "$state/constraints.txt" --no-deps tokenizers || pip_failed "the libraries"
