@@ -2,6 +2,7 @@
 
 import functools
 import io
+import re
 from collections import Counter
 from typing import Dict, Iterable, Iterator, List
 
@@ -17,6 +18,7 @@ from fairseq_posenc.files import read_lines, replacing, stream_lines
 _LARGEST_CACHE = 300_000  # words per process, some 100 MB
 _COUNTED_TOGETHER = 20_000  # lines
 _MARGIN = "\r\n "
+_VERSION = re.compile(r"#version: 0\.[12]")
 
 
 def learn(inputs: Iterable[str], codes: str, operations: int, workers: int = 1) -> None:
@@ -42,10 +44,13 @@ def learn(inputs: Iterable[str], codes: str, operations: int, workers: int = 1) 
         chunks = chunked(progress, _COUNTED_TOGETHER)
         for found in in_order(_count, chunks, workers):
             words.update(found)
-    if all(len(word) == 1 for word in words):
-        raise UsageError("cannot learn BPE: no word of the text has two letters")
+    merges = io.StringIO()
+    if any(len(word) > 1 for word in words):
+        learn_bpe(_Dictionary(words), merges, operations, is_dict=True)
+    if merges.getvalue().count("\n") < 2:
+        raise UsageError("cannot learn BPE: no two letters of the text are neighbours twice")
     with replacing(codes) as stream:
-        learn_bpe(_Dictionary(words), stream, operations, is_dict=True)
+        stream.write(merges.getvalue())
 
 
 def _count(lines: List[str]) -> Counter:
@@ -77,8 +82,8 @@ def apply(codes: str, source: str, destination: str, workers: int = 1) -> None:
         workers: processes.
 
     Raises:
-        UsageError: a file is missing, empty or no UTF-8, the codes are none, or the output cannot
-            be written.
+        UsageError: a file is missing, empty or no UTF-8, the codes are none, a line of the text
+            has a carriage return inside, or the output cannot be written.
     """
     # loaded here, the codes are checked once, and forked processes have them
     _subwords.cache_clear()
@@ -86,9 +91,19 @@ def apply(codes: str, source: str, destination: str, workers: int = 1) -> None:
     work = functools.partial(_apply, codes=codes)
     progress = tqdm(desc=f"BPE {source}", unit=" lines", disable=None)
     with replacing(destination) as stream, progress:
-        for lines in in_order(work, chunked(stream_lines(source)), workers):
+        for lines in in_order(work, chunked(_unbroken_lines(source)), workers):
             stream.writelines(f"{line}\n" for line in lines)
             progress.update(len(lines))
+
+
+def _unbroken_lines(path: str) -> Iterator[str]:
+    for number, line in enumerate(stream_lines(path), 1):
+        if "\r" in line:
+            raise UsageError(
+                f"{path}, line {number}: fairseq-preprocess would split the line at its carriage "
+                "return; tokenise the text first"
+            )
+        yield line
 
 
 def _apply(lines: List[str], codes: str) -> List[str]:
@@ -101,9 +116,12 @@ class _Subwords(Dict[str, str]):
     def __init__(self, path: str):
         super().__init__()
         lines = read_lines(path)
-        for number, line in enumerate(lines, 1):
-            if not line.startswith("#version:") and len(line.strip(_MARGIN).split(" ")) != 2:
+        first = 1 if _VERSION.fullmatch(lines[0]) else 0
+        for number, line in enumerate(lines[first:], first + 1):
+            if len(line.strip(_MARGIN).split(" ")) != 2 or line.startswith("#version:"):
                 raise UsageError(f"{path}, line {number}: no BPE operation")
+        if not lines[first:]:
+            raise UsageError(f"{path} holds no BPE operations")
         codes = io.StringIO("".join(f"{line}\n" for line in lines))
         self._bpe = BPE(codes, glossaries=[SEPARATOR])
 

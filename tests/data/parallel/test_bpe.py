@@ -81,7 +81,7 @@ def test_codes_that_have_changed_are_read_anew(tmp_path, texts):
 @pytest.mark.parametrize(
     "text, operations, told",
     [
-        ("a b\n", 5, "no word of the text has two letters"),
+        ("a b\n", 5, "no two letters of the text are neighbours twice"),
         ("", 5, "text is empty"),
         ("words words\n", 0, "cannot learn 0 BPE operations"),
         (None, 5, "cannot read .*text: No such file"),
