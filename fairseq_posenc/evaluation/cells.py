@@ -9,7 +9,7 @@ leaves open how the learning rate is chosen. Our reading: the one with the best 
 own metric on its English development set.
 """
 
-import json
+import math
 import statistics
 from fnmatch import fnmatch
 from pathlib import Path
@@ -17,9 +17,12 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from fairseq_posenc.data.sentence_pairs import glue
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.evaluation.papers import parse_options
 from fairseq_posenc.files import read_lines
+from fairseq_posenc.json_files import Each, read_shaped
 
 Scores = Dict[str, Dict[str, float]]
+_RESULT = {"scores": Each(Each(float))}
 
 
 class Metric(NamedTuple):
@@ -117,8 +120,9 @@ def read_cells(folder: str) -> List[Cell]:
     """Return the cells of a folder of runs, sorted by their place.
 
     Raises:
-        UsageError: no cells, an unknown task, a row without its ``row`` file, a result that is
-            none, or results of one task over different subsets, whose means cannot be compared.
+        UsageError: no cells, an unknown task, a learning rate that is no number, a row without its
+            ``row`` file, a result that is none, or results of one task that have different metrics
+            or subsets, whose means cannot be compared.
     """
     cells = []
     for place in sorted(Path(folder).glob("*/*/lr*/seed*")):
@@ -126,9 +130,12 @@ def read_cells(folder: str) -> List[Cell]:
         if task not in TASKS:
             raise UsageError(f"{place}: no task is called {task}; known: {', '.join(TASKS)}")
         options = read_options(Path(folder, row))
-        result = read_result(place / "score.json", "scores", "scripts/predict.py")
+        result = read_result(place / "score.json", _RESULT, "scripts/predict.py")
         scores = result and result["scores"]
-        cells.append(Cell(row, options, task, lr[len("lr") :], seed[len("seed") :], scores))
+        lr = lr[len("lr") :]
+        if not _is_number(lr):
+            raise UsageError(f"{place}: {lr!r} is no learning rate")
+        cells.append(Cell(row, options, task, lr, seed[len("seed") :], scores))
     if not cells:
         raise UsageError(f"{folder} has no cells <row>/<task>/lr<lr>/seed<n>")
     _check_comparable(cells)
@@ -142,11 +149,11 @@ def summarise(cells: Sequence[Cell], task: str, metric: Metric) -> Optional[Summ
     has finished.
     """
     cells = [cell for cell in cells if cell.task == task]
-    values = _by_lr(cells, metric)
-    if not values:
+    values, choice = _by_lr(cells, metric), _by_lr(cells, TASKS[task].choice)
+    known = sorted(values.keys() & choice.keys(), key=lambda lr: (float(lr), lr))
+    if not known:
         return None
-    choice = _by_lr(cells, TASKS[task].choice)
-    lr = max(sorted(values, key=float), key=lambda lr: statistics.median(choice[lr]))
+    lr = max(known, key=lambda lr: statistics.median(choice[lr]))
     return Summary(
         median=statistics.median(values[lr]),
         spread=statistics.stdev(values[lr]) if len(values[lr]) > 1 else None,
@@ -171,30 +178,45 @@ def _check_comparable(cells: Sequence[Cell]) -> None:
         if cell.scores is None:
             continue
         other = first.setdefault(cell.task, cell)
-        if set(cell.scores) != set(other.scores):
+        ours, theirs = _names(cell.scores), _names(other.scores)
+        if ours != theirs:
             raise UsageError(
-                f"{cell} cannot be compared with {other}: one has scores of "
-                f"{', '.join(sorted(cell.scores))}, the other of {', '.join(sorted(other.scores))}"
+                f"{cell} cannot be compared with {other}: one has scores of {', '.join(ours)}, "
+                f"the other of {', '.join(theirs)}"
             )
 
 
+def _names(scores: Scores) -> List[str]:
+    """Return the subsets, and what each is scored by."""
+    return sorted(f"{subset} ({' '.join(sorted(figures))})" for subset, figures in scores.items())
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
 def read_options(folder: Path) -> str:
-    """Return a row's encoding and its options, from the file ``row`` in its folder."""
-    return " ".join(read_lines(str(folder / "row")))
+    """Return a row's encoding and its options, from the file ``row`` in its folder.
+
+    Raises:
+        UsageError: there is no such file, or it holds something else.
+    """
+    path = str(folder / "row")
+    options = " ".join(read_lines(path))
+    try:
+        parse_options(options)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error}") from None
+    return options
 
 
-def read_result(path: Path, key: str, origin: str) -> Optional[Dict[str, Any]]:
+def read_result(path: Path, shape: Any, origin: str) -> Optional[Dict[str, Any]]:
     """Return the content of a ``score.json``, or None if it is not there.
 
     Raises:
-        UsageError: it is no JSON, or has no dictionary ``key``: not from the script ``origin``.
+        UsageError: it is no JSON of that shape, see :mod:`fairseq_posenc.json_files`.
     """
-    if not path.exists():
-        return None
-    try:
-        content = json.loads("\n".join(read_lines(str(path))))
-    except json.JSONDecodeError as error:
-        raise UsageError(f"{path} is no JSON: {error}") from error
-    if not isinstance(content, dict) or not isinstance(content.get(key), dict):
-        raise UsageError(f"{path} is not from {origin}")
-    return content
+    return read_shaped(str(path), shape, origin) if path.exists() else None

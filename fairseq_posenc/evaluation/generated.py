@@ -2,12 +2,13 @@
 
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import Dict, List, Optional, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 
-_LINE = re.compile(r"([STHD])-(\d+)\t(.*)", re.DOTALL)
+_LINE = re.compile(r"([STHD])-([0-9]{1,15})\t(.*)", re.DOTALL)
 _FOREIGN = re.compile(r"\| (?:INFO|WARNING) \| fairseq|(?:INFO|WARNING):fairseq")
 _REMEDY = (
     "pass --required-batch-size-multiple 1 to fairseq-generate (by default it drops what does not "
@@ -113,10 +114,11 @@ def _scored(path: str, number: int, text: str) -> Tuple[float, str]:
 
 
 def _demand_all(path: str, kind: str, lines: Dict[int, str], count: int) -> None:
-    missing = [i for i in range(count) if i not in lines]
+    missing = count - len(lines)
     if missing:
-        named = ", ".join(map(str, missing[:5])) + (", ..." if len(missing) > 5 else "")
+        # a damaged id may be huge
+        first = islice((i for i in range(count) if i not in lines), 5)
+        named = ", ".join(map(str, first)) + (", ..." if missing > 5 else "")
         raise UsageError(
-            f"{path} has no {kind}-line for {len(missing)} of {count} sentences (ids {named}): "
-            f"{_REMEDY}"
+            f"{path} has no {kind}-line for {missing} of {count} sentences (ids {named}): {_REMEDY}"
         )

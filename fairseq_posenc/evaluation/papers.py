@@ -8,6 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from fairseq_posenc.errors import UsageError
+
 FOLDER = Path(__file__).parent / "papers"
 
 
@@ -92,15 +94,22 @@ def load(name: str) -> PaperTable:
 
 
 def parse_options(options: str) -> Tuple[str, Dict[str, str]]:
-    """Return an encoding and its options by flag: ``''`` for one without value, numbers as such."""
-    encoding, *words = options.split()
+    """Return an encoding and its options by flag: ``''`` for one without value, numbers as such.
+
+    Raises:
+        UsageError: there is no encoding, or a value where an option should be.
+    """
+    encoding, *words = options.split() or [""]
     found: Dict[str, str] = {}
+    flag = ""
     for word in words:
         if word.startswith("--"):
             flag = word
             found[flag] = ""
         else:
             found[flag] = _normal(word)
+    if not encoding or "" in found:
+        raise UsageError(f"expected `encoding [--option [value]…]`, not {options[:80]!r}")
     return encoding, found
 
 

@@ -139,7 +139,7 @@ def _cost(recipe: Dict[str, Any], setting: str, options: str, cells: Sequence[Ce
     facts = recipe["settings"][setting]
     tokens = facts.get("updates", 0) * facts.get("tokens_per_update", 0)
     tokens = tokens or facts["epochs"] * facts["tokens_per_epoch"]
-    measured = [cell for cell in cells if cell.setting == setting and cell.training()]
+    measured = [cell for cell in cells if cell.setting == setting and _rate(cell)]
     same = [cell for cell in measured if parse_options(cell.options) == parse_options(options)]
     if measured:
         rate, basis = _measured(same or measured)
@@ -152,11 +152,16 @@ def _cost(recipe: Dict[str, Any], setting: str, options: str, cells: Sequence[Ce
 
 def _measured(cells: Sequence[Cell]) -> Tuple[float, str]:
     """Return tokens per second and device, and where they are from."""
-    facts = [cell.training() for cell in cells]
-    rate = statistics.mean(fact["tokens_per_second"] / (fact["gpus"] or 1) for fact in facts)
-    hardware = ", ".join(sorted({str(fact["hardware"]) for fact in facts}))
+    rate = statistics.mean(map(_rate, cells))
+    hardware = ", ".join(sorted({str(cell.hardware()[0]) for cell in cells}))
     names = ", ".join(sorted({cell.row for cell in cells}))
     return rate, f"ours: {names} at {rate:.0f} tokens/s per device, {hardware}"
+
+
+def _rate(cell: Cell) -> float:
+    """Return tokens per second and device, 0 if they are not known."""
+    facts = cell.training()
+    return (facts.get("tokens_per_second") or 0) / (facts.get("gpus") or 1)
 
 
 def _split(line: str) -> Tuple[str, str]:

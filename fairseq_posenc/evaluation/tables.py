@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import re
 import statistics
 from dataclasses import dataclass, field
@@ -11,7 +10,16 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.evaluation.bleu import METRICS
-from fairseq_posenc.files import read_lines
+from fairseq_posenc.json_files import Each, Maybe, OrNull, read_shaped
+
+# what tables read of the result of scripts/score.py; a metric may be missing from older ones
+FIGURES = dict.fromkeys(METRICS, Maybe(float))
+_BIN = {"name": str, "longer_than": float, "up_to": OrNull(float), "sentences": int, **FIGURES}
+_SCORE = {
+    "all": FIGURES,
+    "by_length": OrNull({"of": str, "unit": str, "bins": [_BIN]}),
+    "signatures": Each(str),
+}
 
 Score = Dict[str, Any]
 Runs = Dict[str, List[Score]]
@@ -96,7 +104,8 @@ def read_runs(arguments: Sequence[str]) -> Runs:
             path = argument
             folder = Path(path).resolve().parent
             name = folder.parent.name if re.fullmatch(r"seed\d+", folder.name) else folder.name
-        runs.setdefault(name, []).append(_read_score(path))
+        score = read_shaped(path, _SCORE, "scripts/score.py --output")
+        runs.setdefault(name, []).append(score)
     return runs
 
 
@@ -113,7 +122,7 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
     rows = {}
     for name, seeds in runs.items():
         parts = [[score["all"], *score["by_length"]["bins"]] for score in seeds]
-        rows[name] = [_cell([part[metric] for part in column]) for column in zip(*parts)]
+        rows[name] = [_cell([part.get(metric) for part in column]) for column in zip(*parts)]
     notes = [f"Signature: {first['signatures'][metric]}"]
     if any(len(seeds) > 1 for seeds in runs.values()):
         counts = ", ".join(f"{name} {len(seeds)}" for name, seeds in runs.items())
@@ -138,6 +147,8 @@ def check_comparable(runs: Runs, metric: str) -> None:
         for score in seeds:
             if not score["by_length"]:
                 raise UsageError(f"{name} has no bins: score it with --bins or --percentiles")
+            if metric not in score["signatures"]:
+                raise UsageError(f"{name} has no {METRICS[metric]}; score it again")
             for what, value in _conditions(score, metric).items():
                 if expected.setdefault(what, value) != value:
                     raise UsageError(
@@ -161,13 +172,3 @@ def _cell(values: List[Optional[float]]) -> Cell:
         return Cell(None)
     spread = statistics.stdev(values) if len(values) > 1 else None
     return Cell(statistics.mean(values), spread)
-
-
-def _read_score(path: str) -> Score:
-    try:
-        score = json.loads("\n".join(read_lines(path)))
-    except json.JSONDecodeError as error:
-        raise UsageError(f"{path} is no JSON: {error}") from error
-    if not isinstance(score, dict) or not {"all", "by_length", "signatures"} <= set(score):
-        raise UsageError(f"{path} is not from scripts/score.py --output")
-    return score

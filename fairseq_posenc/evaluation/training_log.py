@@ -7,17 +7,18 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 
-_PARAMETERS = re.compile(r"num\. (?:shared )?model params: ([\d,]+) ")
-_DEVICES = re.compile(r"training on (\d+) devices")
+_WHOLE, _NUMBER = r"([0-9]{1,15})", r"([0-9]{1,15}(?:\.[0-9]+)?)"
+_PARAMETERS = re.compile(r"num\. (?:shared )?model params: ([0-9,]{1,20}) ")
+_DEVICES = re.compile(rf"training on {_WHOLE} devices")
 _GPU = re.compile(r"rank +\d+: capabilities = .*; name = (.+?) *$")
 _POSITION = re.compile(r"\| (position:\S+)")
-_LOADED = re.compile(r"Loaded checkpoint .* @ (\d+) updates\)")
-_DONE = re.compile(r"done training in ([\d.]+) seconds")
+_LOADED = re.compile(rf"Loaded checkpoint .* @ {_WHOLE} updates\)")
+_DONE = re.compile(rf"done training in {_NUMBER} seconds")
 # of a `train_inner` line and of the `train` line that closes an epoch
-_UPDATES = re.compile(r"\| train(?:_inner)? \|.*\bnum_updates[= ](\d+)\b")
-_WALL = re.compile(r"\bwall[= ](\d+)\b")
-_SPEED = re.compile(r"\| train_inner \|.*\bwps=([\d.]+)")
-_EPOCH_SPEED = re.compile(r"\| train \|.*\bwps ([\d.]+)")
+_UPDATES = re.compile(rf"\| train(?:_inner)? \|.*\bnum_updates[= ]{_WHOLE}\b")
+_WALL = re.compile(rf"\bwall[= ]{_WHOLE}\b")
+_SPEED = re.compile(rf"\| train_inner \|.*\bwps={_NUMBER}\b")
+_EPOCH_SPEED = re.compile(rf"\| train \|.*\bwps {_NUMBER}\b")
 
 
 class _Part(NamedTuple):
@@ -51,7 +52,8 @@ def read_log(path: str) -> Dict[str, Any]:
     """
     lines = read_lines(path)
     speeds = [float(value) for value in _all(_SPEED, lines) or _all(_EPOCH_SPEED, lines)]
-    if not speeds:
+    updates = _all(_UPDATES, lines)
+    if not speeds or not updates:
         raise UsageError(f"{path} is no log of fairseq-train --log-format simple")
     parts = _parts(lines)
     counted = [
@@ -60,7 +62,7 @@ def read_log(path: str) -> Dict[str, Any]:
     ]
     parameters, gpus = _all(_PARAMETERS, lines), _all(_DEVICES, lines)
     return {
-        "updates": int(_all(_UPDATES, lines)[-1]),
+        "updates": int(updates[-1]),
         "seconds": round(sum(counted), 1),
         "seconds_repeated": round(sum(part.seconds() for part in parts) - sum(counted), 1),
         "parts": len(parts),

@@ -6,6 +6,7 @@ the cell has finished; ``<setting>/<row>/row`` holds the row's encoding and its 
 ``<setting>/swap.json``, if there, what ``scripts/analyse.py swap`` found, by row.
 """
 
+import os
 import statistics
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -14,6 +15,8 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.evaluation.cells import read_options, read_result, seeds_text
 from fairseq_posenc.evaluation.comparison import Comparison, Group, Style, place
 from fairseq_posenc.evaluation.papers import PaperRow, PaperTable, parse_options
+from fairseq_posenc.evaluation.tables import FIGURES
+from fairseq_posenc.json_files import Each, Maybe
 
 TRANSLATION = Style(
     reading=(
@@ -24,6 +27,20 @@ TRANSLATION = Style(
     runs="seeds",
 )
 BASELINE = "sinusoidal"
+_RESULT = {
+    "tests": Each({"all": {"sentences": int, **FIGURES}, "signatures": Each(str)}),
+    "training": Maybe(
+        {
+            "updates": int,
+            "seconds": Maybe(float),
+            "tokens_per_second": Maybe(float),
+            "parameters": Maybe(int),
+            "gpus": Maybe(int),
+            "hardware": Maybe(str),
+        }
+    ),
+}
+_SWAP = {"models": Each(dict.fromkeys(("original", "swapped", "drop"), Maybe(float)))}
 
 
 class Cell(NamedTuple):
@@ -48,7 +65,7 @@ class Cell(NamedTuple):
 
     def training(self) -> Dict[str, Any]:
         """Return the facts of the training, none before it has finished."""
-        return (self.result or {}).get("training", {})
+        return (self.result or {}).get("training") or {}
 
     def hardware(self) -> Tuple:
         """Return kind and number of devices."""
@@ -86,7 +103,7 @@ def find_cells(folder: str) -> List[Cell]:
     cells = []
     for place_ in sorted(Path(folder).glob("*/*/seed*"), key=_naturally):
         setting, row, seed = place_.relative_to(folder).parts
-        result = read_result(place_ / "score.json", "tests", "scripts/score_cell.py")
+        result = read_result(place_ / "score.json", _RESULT, "scripts/score_cell.py")
         begun = result is not None or any(place_.glob("checkpoint*.pt"))
         options = read_options(place_.parent)
         cells.append(Cell(setting, row, options, seed[len("seed") :], begun, result))
@@ -171,14 +188,11 @@ def value(cell: Cell, measure: Mapping[str, Any]) -> Optional[float]:
     """
     result = cell.result or {}
     if "tests" in measure:
-        scores = [result.get("tests", {}).get(name) for name in measure["tests"]]
-        return (
-            None
-            if None in scores
-            else statistics.mean(score["all"][measure["metric"]] for score in scores)
-        )
+        scores = [result.get("tests", {}).get(name, {"all": {}}) for name in measure["tests"]]
+        figures = [score["all"].get(measure["metric"]) for score in scores]
+        return None if None in figures else statistics.mean(figures)
     kind = "training" if "training" in measure else "swap"
-    found = result.get(kind, {}).get(measure[kind])
+    found = (result.get(kind) or {}).get(measure[kind])
     return None if found is None else found / measure.get("unit", 1)
 
 
@@ -197,7 +211,7 @@ def _baseline(
 
 
 def _ratio(number: Optional[float], base: Optional[float]) -> Optional[float]:
-    return None if number is None or base is None else number / base
+    return None if number is None or not base else number / base
 
 
 def _remarks(table: PaperTable, cells: Sequence[Cell]) -> List[str]:
@@ -222,10 +236,7 @@ def _check_comparable(cells: Sequence[Cell]) -> None:
     first: Dict[Tuple[str, str], Tuple[Cell, Any]] = {}
     for cell in cells:
         for name, score in (cell.result or {}).get("tests", {}).items():
-            try:
-                conditions = _conditions(score)
-            except (KeyError, TypeError, AttributeError):
-                raise UsageError(f"{cell}: {name} is not from scripts/score_cell.py") from None
+            conditions = _conditions(score)
             other, expected = first.setdefault((cell.setting, name), (cell, conditions))
             if conditions != expected:
                 raise UsageError(
@@ -245,8 +256,10 @@ def _conditions(score: Mapping[str, Any]) -> Tuple[int, Dict[str, str]]:
 def _swaps(folder: str) -> List[Cell]:
     cells = []
     for path in sorted(Path(folder).glob("*/swap.json")):
-        found = read_result(path, "models", "scripts/analyse.py swap")["models"]
+        found = read_result(path, _SWAP, "scripts/analyse.py swap")["models"]
         for row, figures in found.items():
+            if not os.path.isdir(path.parent / row):
+                raise UsageError(f"{path} has a row {row!r}, which {path.parent} lacks")
             options = read_options(path.parent / row)
             cells.append(Cell(path.parent.name, row, options, "", True, {"swap": figures}))
     return cells
@@ -255,4 +268,4 @@ def _swaps(folder: str) -> List[Cell]:
 def _naturally(path: Path) -> Tuple:
     """Sort seed10 after seed9."""
     seed = path.name[len("seed") :]
-    return path.parent, int(seed) if seed.isdigit() else 0, seed
+    return path.parent, int(seed) if seed.isdecimal() else 0, seed

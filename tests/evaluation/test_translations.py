@@ -228,7 +228,8 @@ def test_cells_are_read_from_their_folders(runs):
         ("{", "no JSON"),
         ({"all": {}, "by_length": None, "signatures": {}}, "not from scripts/score_cell.py"),
         ({"scores": {"valid": {}}}, "not from scripts/score_cell.py"),
-        ({"tests": {"newstest2014": {"sacrebleu": 3}}}, "newstest2014 is not from"),
+        ({"tests": {"newstest2014": {"sacrebleu": 3}}}, "tests.newstest2014.all is missing"),
+        ({"tests": {}, "training": {"gpus": 1}}, "damaged: training.updates is missing"),
     ],
 )
 def test_foreign_results_are_refused(runs, content, message):

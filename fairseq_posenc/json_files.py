@@ -1,0 +1,112 @@
+"""Reading JSON, and checking that it is built as it should be.
+
+The shape of a value is written with these:
+
+- ``str``; ``int``, a whole number; ``float``, any finite number
+- ``[shape]``: a list of such values
+- ``{"name": shape}``: an object with at least these members
+- :class:`Each`: an object whose members, of any name, are all of one shape
+- :class:`OrNull`: such a value, or null
+- :class:`Maybe`: such a value, or null, or a member that is missing
+"""
+
+import json
+from typing import Any, Iterable, NamedTuple, Optional, Tuple
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import read_lines
+
+_LARGEST = 1e18
+_MISSING = object()
+_WORDS = {str: "text", int: "a whole number", float: "a number", list: "a list", dict: "an object"}
+
+
+class Each(NamedTuple):
+    """An object whose members are all of one shape."""
+
+    shape: Any
+
+
+class OrNull(NamedTuple):
+    """A value that may be null."""
+
+    shape: Any
+
+
+class Maybe(NamedTuple):
+    """A value that may be null or missing."""
+
+    shape: Any
+
+
+def read_json(path: str) -> Any:
+    """Return what a file of JSON holds.
+
+    Raises:
+        UsageError: it is missing, unreadable, empty, no UTF-8 or no JSON.
+    """
+    return parse_json("\n".join(read_lines(path)), path)
+
+
+def parse_json(text: str, name: str) -> Any:
+    """Return the value of JSON; ``name`` is for messages.
+
+    Raises:
+        UsageError: it is no JSON.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise UsageError(f"{name} is no JSON: nested too deeply") from None
+    except ValueError as error:
+        raise UsageError(f"{name} is no JSON: {error}") from None
+
+
+def read_shaped(path: str, shape: Any, origin: str) -> Any:
+    """Return what a file of JSON holds, if it has a shape; ``origin`` is what writes such files.
+
+    Raises:
+        UsageError: as :func:`read_json`, or it has not that shape.
+    """
+    value = read_json(path)
+    misfit = find_misfit(value, shape)
+    if misfit:
+        raise UsageError(f"{path} is not from {origin}, or damaged: {misfit}")
+    return value
+
+
+def find_misfit(value: Any, shape: Any, place: str = "") -> Optional[str]:
+    """Return what is wrong with the first member that has not its shape, None if all have."""
+    if value is _MISSING:
+        return None if isinstance(shape, Maybe) else f"{place} is missing"
+    if isinstance(shape, (OrNull, Maybe)):
+        return None if value is None else find_misfit(value, shape.shape, place)
+    kind = shape if isinstance(shape, type) else list if isinstance(shape, list) else dict
+    if not _is_a(value, kind):
+        return f"{place or 'it'} should be {_WORDS[kind]}"
+    if isinstance(shape, type):
+        return None
+    for name, member, wanted in _members(value, shape):
+        misfit = find_misfit(member, wanted, f"{place}.{name}" if place else name)
+        if misfit:
+            return misfit
+    return None
+
+
+def _is_a(value: Any, kind: type) -> bool:
+    if kind is str:
+        # half of a surrogate pair is no character, and cannot be written
+        return isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
+    if kind in (int, float):
+        known = isinstance(value, kind) or isinstance(value, int)
+        return known and not isinstance(value, bool) and -_LARGEST < value < _LARGEST
+    return isinstance(value, kind)
+
+
+def _members(value: Any, shape: Any) -> Iterable[Tuple[str, Any, Any]]:
+    """Return names, values and shapes."""
+    if isinstance(shape, list):
+        return [(str(index), member, shape[0]) for index, member in enumerate(value)]
+    if isinstance(shape, Each):
+        return [(name, member, shape.shape) for name, member in value.items()]
+    return [(name, value.get(name, _MISSING), wanted) for name, wanted in shape.items()]
