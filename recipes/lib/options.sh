@@ -11,7 +11,7 @@ parse_arguments() {
     for argument in "$@"; do
         case $argument in
             --) break ;;
-            --help | -h) usage && exit ;;
+            --help | -h) usage || true; exit 0 ;;
             --smoke) [[ $FLAGS != *--smoke* ]] || { SMOKE=yes && set_smoke; } ;;
         esac
     done

@@ -1,0 +1,66 @@
+#!/usr/bin/env bash
+# usage: bash scripts/smoke.sh [FOLDER]
+#
+# Every recipe from its data to its table, with tiny models on generated data, and every command of
+# the documentation: what scripts/test.sh has no time for. Offline but for the package index; about
+# half an hour on 2 cores. Results and logs go to FOLDER (runs/smoke); runs that finished there
+# before are not repeated. Exits with 1 if one fails, and names it.
+set -euo pipefail
+cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
+
+case ${1:-} in
+  -*) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}" && exit ;;
+esac
+folder=${1:-runs/smoke}
+failed=0
+mkdir -p "$folder"
+bin=$(bash scripts/setup.sh --extra test --print-bin)
+export PATH="$bin:$PATH" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
+
+# smoke NAME COMMAND…: run it with its output in a log, and say how it ended.
+smoke() {
+  local name=$1 log=$folder/$1.log start=$SECONDS
+  shift
+  [ ! -e "$folder/$name.done" ] || return 0
+  printf 'smoke: %s … ' "$name"
+  if "$@" >"$log" 2>&1; then
+    echo "finished in $((SECONDS - start)) s"
+    touch "$folder/$name.done"
+  else
+    echo "failed after $((SECONDS - start)) s: $log ends with"
+    tail -n 20 "$log"
+    failed=1
+  fi
+}
+
+# Files named as Multi30k's, of the embedded grammar.
+make_multi30k() {
+  local side
+  python scripts/make_corpus.py --output "$1" --train 400 --valid 40 --test 20 --quiet
+  for side in en de; do
+    gzip -c "$1/train.$side" >"$1/train.$side.gz"
+    gzip -c "$1/valid.$side" >"$1/val.$side.gz"
+    gzip -c "$1/test.$side" >"$1/test_2016_flickr.$side.gz"
+  done
+}
+
+multi30k() {
+  make_multi30k "$folder/multi30k_raw"
+  local setting
+  for setting in vanilla extrapolate interpolate; do
+    bash recipes/multi30k.sh --raw-dir "$folder/multi30k_raw" --run-dir "$folder/multi30k_$setting" \
+      --setting "$setting" --longest 20 --epochs 5 --dim 32 --layers 1
+  done
+}
+
+smoke quickstart bash recipes/quickstart.sh --run-dir "$folder/quickstart" --train 500 --test 20 \
+  --updates 20
+smoke multi30k multi30k
+smoke shape bash recipes/shape/run.sh --smoke --run-dir "$folder/shape"
+smoke cape bash recipes/cape/run.sh --smoke --run-dir "$folder/cape"
+smoke rel_scalar bash recipes/rel_scalar/translate.sh --smoke --run-dir "$folder/rel_scalar"
+# they call recipes/rel_scalar/pretrain_english.sh and recipes/rel_scalar/pretrain_multilingual.sh
+smoke glue bash recipes/glue/run.sh --smoke --run-dir "$folder/glue"
+smoke xtreme bash recipes/xtreme/run.sh --smoke --run-dir "$folder/xtreme"
+smoke documentation python -m pytest -n "$(env -u OMP_NUM_THREADS nproc)" -m slow
+exit "$failed"

@@ -1,0 +1,138 @@
+"""Every block of commands in README.md and docs/ is run, made small by further options."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGES = sorted(
+    str(path.relative_to(REPOSITORY))
+    for path in [REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")]
+    if path.name != "adding_an_encoding.md"  # has a test of its own
+)
+ONE_LAYER = "--encoder-layers 1 --decoder-layers 1"
+CPU = "--cpu --num-workers 0 --log-format none"
+# How a command is made small: its beginning, what then comes first, what comes last. Recipes are
+# run by scripts/smoke.sh; here their options are read, and no stage is run.
+SMALLER = [
+    (r"bash (scripts/test|recipes/quickstart)\.sh", "--help #", ""),
+    (r"bash recipes/\S+", "--stop-stage 0", ""),
+    (r"(fairseq-train|python scripts/profile_admin\.py) \$options", "",
+     f"--max-update 3 {ONE_LAYER}"),
+    (r"fairseq-train bin ", "", f"{CPU} {ONE_LAYER} --arch posenc_transformer_tiny --max-epoch 5 "
+     "--max-tokens 1000"),
+    (r"fairseq-train (text|bin/MNLI) ", "", f"{CPU} --arch posenc_bert_tiny --update-freq 1 "
+     "--batch-size 8 --max-update 2 --warmup-updates 1"),
+    (r"fairseq-generate ", "", "--cpu --max-len-b 10"),
+    (r"python scripts/make_corpus\.py", "", "--train 100 --valid 10 --test 10 --quiet"),
+    (r"python scripts/prepare_text\.py", "", "--hold-out 3"),
+    (r"python scripts/predict\.py", "", "--cpu"),
+    (r"python scripts/benchmark\.py", "", "--shape tiny --lengths 8 --tokens 16 --rounds 5 "
+     "--dropout 0"),
+    (r"python scripts/analyse\.py shift-invariance", "", "--sentences 5"),
+]  # fmt: skip
+
+
+def blocks(page, language):
+    """Return a page's blocks of commands or code."""
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```", text, flags=re.DOTALL | re.MULTILINE)
+
+
+def smaller(line):
+    """Return a line of commands with the options that make it small."""
+    for begins, first, last in SMALLER:
+        match = re.match(begins, line)
+        if match:
+            command, redirection, target = line.partition(" > ")
+            return f"{match.group()} {first}{command[match.end() :]} {last}{redirection}{target}"
+    return line
+
+
+def script(page):
+    """Return all commands of a page as one small script."""
+    lines = "\n".join(blocks(page, "bash")).replace("\\\n", " ").splitlines()
+    return "\n".join(["set -euo pipefail", *map(smaller, lines)])
+
+
+@pytest.fixture
+def do(tmp_path):
+    """A function that runs a command line in a folder that looks like the repository."""
+    for name in ("fairseq_posenc", "recipes", "scripts"):
+        (tmp_path / name).symlink_to(REPOSITORY / name)
+    path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": ".", "OMP_NUM_THREADS": "1"}
+
+    def do(*command):
+        done = subprocess.run(
+            list(command), cwd=tmp_path, env=environment, encoding="utf-8",
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stdout[-4000:]
+        return done.stdout
+
+    return do
+
+
+def raw_text(do, folder):
+    """What README.md starts from: parallel text, documents and MNLI's files."""
+    do("python", "scripts/make_corpus.py", "--output", ".", "--train", "60", "--valid", "10",
+       "--test", "10", "--quiet")  # fmt: skip
+    (folder / "test.raw.de").symlink_to("test.de")
+    do("python", "scripts/make_benchmarks.py", "--output", "benchmarks", "--examples", "30")
+    (folder / "documents").symlink_to("benchmarks/text")
+    (folder / "glue").symlink_to("benchmarks/glue")
+
+
+TRAINED = """
+fairseq-preprocess --source-lang en --target-lang de --joined-dictionary --destdir bin \\
+    --trainpref train --validpref valid --testpref test
+task="--user-dir fairseq_posenc --task posenc_translation --cpu"
+fairseq-train bin $task --arch posenc_transformer_tiny --position-encoding rel_scalar \\
+    --share-all-embeddings --optimizer adam --max-tokens 500 --max-update 1 --save-dir row/seed1
+mv row/seed1/checkpoint_last.pt row/seed1/average.pt
+fairseq-generate bin $task --path row/seed1/average.pt --max-len-b 9 \\
+    --required-batch-size-multiple 1 > row/seed1/generate.out
+mkdir -p runs/multi30k
+mv bin runs/multi30k/bin
+for row in sinusoidal shape cape shaw t5 rel_scalar; do cp -r row runs/multi30k/$row; done
+"""
+
+
+def trained_models(do, folder):
+    """What docs/analyses.md starts from: the results of recipes/multi30k.sh, tiny."""
+    raw_text(do, folder)
+    do("bash", "-c", "set -euo pipefail" + TRAINED)
+
+
+PREPARED = {"README.md": raw_text, "docs/analyses.md": trained_models}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", PAGES)
+def test_the_commands_of_a_page_run(page, do, tmp_path):
+    PREPARED.get(page, lambda do, folder: None)(do, tmp_path)
+    do("bash", "-c", script(page))
+    for code in blocks(page, "python"):
+        assert do("python", "-c", code).strip()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_recipes_of_a_page_have_a_smoke_run(page):
+    smoke = (REPOSITORY / "scripts" / "smoke.sh").read_text(encoding="utf-8")
+    for recipe in re.findall(r"^bash (recipes/\S+)", "\n".join(blocks(page, "bash")), re.MULTILINE):
+        assert recipe in smoke
+
+
+@pytest.mark.parametrize("page", [*PAGES, "docs/adding_an_encoding.md"])
+def test_links_of_a_page_lead_somewhere(page):
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    links = re.findall(r"\]\(([^)#]+)\)", text)
+    for link in links:
+        assert link.startswith("https://") or (REPOSITORY / page).parent.joinpath(link).exists(), (
+            link
+        )
