@@ -60,21 +60,23 @@ def related(word, role, inner_subject, phrase, preposition=None):
     return head
 
 
-def sentences():
+KING = the("king")
+
+
+def main_clauses():
     """Yield trees with the texts expected."""
-    king = the("king")
     yield (
-        clause(king, calls_up()),
+        clause(KING, calls_up()),
         "The king calls up the doctor.",
         "Der König ruft den Arzt an.",
     )
     yield (
-        clause(king, verb("call", "up", object=Group([SHE]))),
+        clause(KING, verb("call", "up", object=Group([SHE]))),
         "The king calls her up.",
         "Der König ruft sie an.",
     )
     yield (
-        clause(king, calls_up(PERFECT, frequency=FREQUENCIES[0])),
+        clause(KING, calls_up(PERFECT, frequency=FREQUENCIES[0])),
         "The king has often called up the doctor.",
         "Der König hat oft den Arzt angerufen.",
     )
@@ -84,33 +86,37 @@ def sentences():
         "Die Könige werden heute den Arzt anrufen.",
     )
     yield (
-        clause(king, verb("sleep"), front=TODAY),
+        clause(KING, verb("sleep"), front=TODAY),
         "Today the king sleeps.",
         "Heute schläft der König.",
     )
     yield (
-        clause(king, verb("jump", tense=PERFECT, places=[Adjunct(INTO, Group([the("house")]))])),
+        clause(KING, verb("jump", tense=PERFECT, places=[Adjunct(INTO, Group([the("house")]))])),
         "The king has jumped into the house.",
         "Der König ist ins Haus gesprungen.",
     )
     yield (
-        clause(king, verb("sing"), front=Adjunct(IN, Group([the("garden")]))),
+        clause(KING, verb("sing"), front=Adjunct(IN, Group([the("garden")]))),
         "In the garden the king sings.",
         "Im Garten singt der König.",
     )
+
+
+def subordinate_clauses():
+    """Yield trees with the texts expected."""
     because = Subordinate(REASONS[0], clause(HE, calls_up()))
     yield (
-        clause(king, verb("sleep"), followers=[because]),
+        clause(KING, verb("sleep"), followers=[because]),
         "The king sleeps because he calls up the doctor.",
         "Der König schläft, weil er den Arzt anruft.",
     )
     yield (
-        clause(king, verb("sleep"), front=because),
+        clause(KING, verb("sleep"), front=because),
         "Because he calls up the doctor, the king sleeps.",
         "Weil er den Arzt anruft, schläft der König.",
     )
     yield (
-        clause(king, verb("know", complement=clause(SHE, verb("sing", tense=WILL)))),
+        clause(KING, verb("know", complement=clause(SHE, verb("sing", tense=WILL)))),
         "The king knows that she will sing.",
         "Der König weiß, dass sie singen wird.",
     )
@@ -119,25 +125,29 @@ def sentences():
         "The queen who calls up the doctor sleeps.",
         "Die Königin, die den Arzt anruft, schläft.",
     )
-    seen = related("dog", "object", king, verb("see", tense=PERFECT))
+    seen = related("dog", "object", KING, verb("see", tense=PERFECT))
     yield (
         clause(SHE, verb("wake", "up", object=Group([seen]))),
         "She wakes up the dog which the king has seen.",
         "Sie weckt den Hund auf, den der König gesehen hat.",
     )
     yield (
-        clause(related("girl", "object", king, verb("listen")), verb("laugh")),
+        clause(related("girl", "object", KING, verb("listen")), verb("laugh")),
         "The girl to whom the king listens laughs.",
         "Das Mädchen, dem der König zuhört, lacht.",
     )
     yield (
-        clause(related("man", "companion", king, verb("sing"), COMPANIONS[1]), verb("laugh")),
+        clause(related("man", "companion", KING, verb("sing"), COMPANIONS[1]), verb("laugh")),
         "The man for whom the king sings laughs.",
         "Der Mann, für den der König singt, lacht.",
     )
+
+
+def middle_fields():
+    """Yield trees with the texts expected."""
     slowly = verb("wash", object=Group([the("cat")]), time=TODAY, manner=MANNERS[0])
     yield (
-        clause(king, slowly),
+        clause(KING, slowly),
         "The king washes the cat slowly today.",
         "Der König wäscht heute langsam die Katze.",
     )
@@ -149,7 +159,9 @@ def sentences():
     )
 
 
-@pytest.mark.parametrize("tree, source, target", list(sentences()))
+@pytest.mark.parametrize(
+    "tree, source, target", [*main_clauses(), *subordinate_clauses(), *middle_fields()]
+)
 def test_sentences_as_a_person_would_write_them(tree, source, target):
     assert english.sentence(Sentence(tree)) == source
     assert german.sentence(Sentence(tree)) == target

@@ -1,0 +1,69 @@
+"""What the repository keeps to, so that it can be read in an evening."""
+
+import ast
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+LONGEST_FILE = 350
+LONGEST_FUNCTION = 60
+TOP = "docs fairseq_posenc recipes scripts tests setup.py pyproject.toml README.md LICENSE".split()
+
+
+def files(*endings):
+    """Paths of all files of the repository with these endings, as git knows them."""
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=REPOSITORY, encoding="utf-8", stdout=subprocess.PIPE,
+    )  # fmt: skip
+    if listed.returncode:
+        pytest.skip("not a git repository")
+    paths = [REPOSITORY / line for line in listed.stdout.splitlines()]
+    return [path for path in paths if path.suffix in endings and path.exists()]
+
+
+def function_lengths(path):
+    """Yield name and number of lines of each function of a Python file."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef):
+            yield node.name, node.end_lineno - node.lineno + 1
+
+
+def shell_function_lengths(path):
+    """Yield name and number of lines of each function of a shell script."""
+    text = path.read_text(encoding="utf-8")
+    for found in re.finditer(r"^(\w+)\(\) \{\n(.*?)^\}", text, re.DOTALL | re.MULTILINE):
+        yield found.group(1), found.group().count("\n") + 1
+
+
+def test_no_file_is_too_long():
+    for path in files(".py", ".sh", ".md"):
+        assert path.read_text(encoding="utf-8").count("\n") <= LONGEST_FILE, path
+
+
+def test_no_function_is_too_long():
+    checked = 0
+    for path in files(".py", ".sh"):
+        lengths = function_lengths if path.suffix == ".py" else shell_function_lengths
+        for name, length in lengths(path):
+            checked += 1
+            assert length <= LONGEST_FUNCTION, (path, name)
+    assert checked > 1000
+
+
+def test_the_top_level_holds_what_it_should():
+    found = {
+        path.relative_to(REPOSITORY).parts[0] for path in files(*{".py", ".sh", ".md", ".toml"})
+    }
+    assert {name for name in found if not name.startswith(".")} <= set(TOP)
+
+
+def test_encodings_know_nothing_of_fairseq():
+    for path in (REPOSITORY / "fairseq_posenc" / "encodings").glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+            assert not any(name.split(".")[0] == "fairseq" for name in names), path
