@@ -35,6 +35,7 @@ class AbsScalar(Encoding):
     """
 
     by_index = True
+    not_portable = "its scores are of pairs of absolute positions"
 
     def __init__(self, stack: Stack, rank: Optional[int] = None, sharing: str = "none"):
         super().__init__(stack)

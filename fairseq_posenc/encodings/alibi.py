@@ -3,10 +3,10 @@
 from typing import List
 
 import torch
+from torch import Tensor
 
-from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
-from fairseq_posenc.encodings.diagonals import spread
-from fairseq_posenc.encodings.sharing import terms_of_biases
+from fairseq_posenc.encodings.base import Stack
+from fairseq_posenc.encodings.by_distance import ByDistance
 
 
 def exponents(heads: int) -> List[float]:
@@ -20,7 +20,7 @@ def exponents(heads: int) -> List[float]:
     return first + [4 * h / power for h in range(1, 2 * (heads - power), 2)]
 
 
-class Alibi(Encoding):
+class Alibi(ByDistance):
     """A bias that falls linearly with the distance, by a slope per head (Press et al. 2022).
 
     Section 3 of the ALiBi paper; not in the papers that this package reproduces. With queries
@@ -39,11 +39,9 @@ class Alibi(Encoding):
         values = torch.tensor(exponents(stack.heads))
         self.register_buffer("exponents", values, persistent=False)
 
-    def forward(self, positions: Positions) -> Terms:
-        """Return the bias, one object for all layers."""
-        queries, keys = positions.numbers.size(1), positions.keys
+    def falling(self, queries: int, keys: int) -> Tensor:
+        """Return the penalties, of all layers alike."""
         dtype = torch.promote_types(self.exponents.dtype, torch.float32)
         slopes = torch.pow(2, -self.exponents.to(dtype))
         distances = torch.arange(keys - 1, -queries, -1, device=slopes.device)
-        bias = spread(slopes.unsqueeze(-1) * -distances.abs(), queries, keys)
-        return Terms(attention=terms_of_biases(self.stack, [bias]))
+        return (slopes.unsqueeze(-1) * -distances.abs()).unsqueeze(0)

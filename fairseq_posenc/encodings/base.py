@@ -6,6 +6,8 @@ from typing import Any, Callable, Dict, List, Optional
 import torch
 from torch import Tensor, nn
 
+from fairseq_posenc.encodings.portable import Portable
+
 
 @dataclass(frozen=True)
 class Stack:
@@ -83,6 +85,11 @@ class Positions:
         For terms that depend on distances, or whose encoding is ``by_index``.
         """
         return self.numbers.amax(dim=0)
+
+    @classmethod
+    def of_length(cls, length: int) -> "Positions":
+        """Number the tokens of one whole sequence without padding."""
+        return cls(torch.arange(length, dtype=torch.float32).unsqueeze(0))
 
     @classmethod
     def of_tokens(cls, tokens: Tensor, padding_index: int, **others) -> "Positions":
@@ -172,10 +179,12 @@ class Encoding(nn.Module):
         max_positions: longest sequence that can be encoded at all.
         by_index: whether the terms need the padding of whole sequences on the right, so that
             index and position are the same in every row; the model sees to it.
+        not_portable: why there is no :class:`Portable` of it, to follow "cannot be exported:".
     """
 
     max_positions = 100_000
     by_index = False
+    not_portable = "it does not say what it computes in evaluation (Encoding.portable)"
 
     def __init__(self, stack: Stack):
         super().__init__()
@@ -184,6 +193,16 @@ class Encoding(nn.Module):
     def forward(self, positions: Positions) -> Terms:
         """Return this stack's terms; called once per forward pass."""
         raise NotImplementedError(f"{type(self).__name__}.forward")
+
+    def portable(self, length: int) -> Portable:
+        """Return what is computed in evaluation, for sequences of up to ``length`` tokens.
+
+        Called in evaluation, with the parameters on the CPU, for export to other programs.
+
+        Raises:
+            ValueError: why that cannot be told in such tables.
+        """
+        raise ValueError(self.not_portable)
 
 
 def worker_generator(device: torch.device) -> torch.Generator:

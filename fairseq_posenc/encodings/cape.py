@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from fairseq_posenc.encodings.base import Positions, Stack, Terms, worker_generator
+from fairseq_posenc.encodings.portable import Portable
 from fairseq_posenc.encodings.sinusoidal import Sinusoidal
 
 
@@ -100,6 +101,16 @@ class Cape(Sinusoidal):
         terms = self.encode(augment(numbers, draws))
         terms.shared = [draws.global_shift, draws.log_scale]
         return terms
+
+    def portable(self, length: int) -> Portable:
+        """Return the sinusoids of the positions in evaluation.
+
+        Raises:
+            ValueError: they depend on the length of the sequence.
+        """
+        if self.mean_normalize:
+            raise ValueError("mean normalization makes positions depend on the sentence's length")
+        return super().portable(length)
 
     def draw(self, positions: Positions) -> Draws:
         """Draw new numbers, but take over those that the other side of the model has drawn."""

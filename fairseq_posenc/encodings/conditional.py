@@ -30,6 +30,8 @@ class Conditional(Encoding):
         kernel_size: k, odd and at least 3 (3, the paper's "k ≥ 3").
     """
 
+    not_portable = "it is a convolution of the hidden states after the first layer"
+
     def __init__(self, stack: Stack, kernel_size: int = 3):
         super().__init__(stack)
         if not (isinstance(kernel_size, int) and kernel_size >= 3 and kernel_size % 2):

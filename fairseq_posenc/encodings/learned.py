@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
+from fairseq_posenc.encodings.portable import Portable
 from fairseq_posenc.encodings.rows import check_fits, check_length
 
 
@@ -42,3 +43,7 @@ class Learned(Encoding):
             rows = rows.masked_fill(positions.padding_mask, self.stack.first_index - 1)
         padding_row = self.stack.first_index - 1
         return Terms(input=nn.functional.embedding(rows, self.weight, padding_row))
+
+    def portable(self, length: int) -> Portable:
+        """Return the rows of the table, the last one for all positions beyond it."""
+        return Portable(input=self(Positions.of_length(length)).input[0])

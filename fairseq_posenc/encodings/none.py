@@ -1,6 +1,7 @@
 """No positions at all."""
 
 from fairseq_posenc.encodings.base import Encoding, Positions, Terms
+from fairseq_posenc.encodings.portable import Portable
 
 
 class NoPositions(Encoding):
@@ -9,3 +10,7 @@ class NoPositions(Encoding):
     def forward(self, positions: Positions) -> Terms:
         """Return no terms."""
         return Terms()
+
+    def portable(self, length: int) -> Portable:
+        """Return nothing."""
+        return Portable()

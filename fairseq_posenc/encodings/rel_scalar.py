@@ -3,12 +3,12 @@
 import torch
 from torch import Tensor, nn
 
-from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
-from fairseq_posenc.encodings.diagonals import spread
-from fairseq_posenc.encodings.sharing import sets, terms_of_biases
+from fairseq_posenc.encodings.base import Stack
+from fairseq_posenc.encodings.by_distance import ByDistance
+from fairseq_posenc.encodings.sharing import sets
 
 
-class RelScalar(Encoding):
+class RelScalar(ByDistance):
     """A scalar per distance, without buckets or clipping, added to the scores.
 
     Chen et al. 2021, section 3, eq. (8), with queries ``q`` and keys ``k`` of a head of width d::
@@ -40,12 +40,9 @@ class RelScalar(Encoding):
         scalars = torch.empty(*sets(stack, sharing), self.zero + stack.max_length)
         self.scalars = nn.Parameter(nn.init.normal_(scalars, std=0.02))
 
-    def forward(self, positions: Positions) -> Terms:
-        """Return the biases; one object serves all layers that share their scalars."""
-        queries, keys = positions.numbers.size(1), positions.keys
-        by_distance = self.scalars.index_select(-1, self.indices(queries, keys))
-        biases = [spread(layer, queries, keys) for layer in by_distance.unbind()]
-        return Terms(attention=terms_of_biases(self.stack, biases))
+    def falling(self, queries: int, keys: int) -> Tensor:
+        """Return the scalars of the distances, those at the table's ends for all beyond."""
+        return self.scalars.index_select(-1, self.indices(queries, keys))
 
     def indices(self, queries: int, keys: int) -> Tensor:
         """Return where the scalars ``(Q + K - 1,)`` of falling distances from ``K - 1`` are."""

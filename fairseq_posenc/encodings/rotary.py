@@ -1,8 +1,10 @@
 """Queries and keys turned by their position (Su et al. 2021: RoPE)."""
 
 import torch
+from torch import Tensor
 
 from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, Stack, Terms
+from fairseq_posenc.encodings.portable import Portable
 
 
 class Rotary(Encoding):
@@ -29,8 +31,16 @@ class Rotary(Encoding):
 
     def forward(self, positions: Positions) -> Terms:
         """Return the rotation of the queries, one object for all layers."""
-        dtype = torch.promote_types(self.pairs.dtype, torch.float32)
-        speeds = torch.pow(10000, self.pairs.to(dtype) * (-2 / self.stack.head_channels))
-        angles = positions.line.to(dtype).unsqueeze(-1) * speeds
+        speeds = self.speeds()
+        angles = positions.line.to(speeds.dtype).unsqueeze(-1) * speeds
         terms = AttentionTerms(rotation=torch.stack([angles.cos(), angles.sin()]))
         return Terms(attention=dict.fromkeys(range(self.stack.layers), terms))
+
+    def speeds(self) -> Tensor:
+        """Return the angles ``(d / 2,)`` by which one position turns the pairs."""
+        pairs = self.pairs.to(torch.promote_types(self.pairs.dtype, torch.float32))
+        return torch.pow(10000, pairs * (-2 / self.stack.head_channels))
+
+    def portable(self, length: int) -> Portable:
+        """Return the angles of one position."""
+        return Portable(rotation=self.speeds())

@@ -4,6 +4,7 @@ import torch
 from torch import nn
 
 from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, Stack, Terms
+from fairseq_posenc.encodings.portable import Portable
 
 
 class Shaw(Encoding):
@@ -51,3 +52,8 @@ class Shaw(Encoding):
                 for layer, (key, value) in layers
             }
         )
+
+    def portable(self, length: int) -> Portable:
+        """Return the tables of the layers."""
+        values = self.keys if self.values is None else self.values
+        return Portable(relative_keys=self.keys, relative_values=values)

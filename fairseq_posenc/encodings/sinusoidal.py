@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
+from fairseq_posenc.encodings.portable import Portable
 
 
 def sinusoid(numbers: Tensor, channels: int) -> Tensor:
@@ -62,6 +63,10 @@ class Sinusoidal(Encoding):
     def forward(self, positions: Positions) -> Terms:
         """Return the sinusoids as input term."""
         return self.encode(self.scaled(positions))
+
+    def portable(self, length: int) -> Portable:
+        """Return the sinusoids of the positions in evaluation."""
+        return Portable(input=self(Positions.of_length(length)).input[0])
 
     def scaled(self, positions: Positions) -> Tensor:
         """Return the positions ``(batch, length)`` times α."""

@@ -1,15 +1,15 @@
 """One scalar per bucket of distances (Raffel et al. 2020: T5)."""
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
+from fairseq_posenc.encodings.base import Stack
 from fairseq_posenc.encodings.buckets import Buckets
-from fairseq_posenc.encodings.diagonals import spread
-from fairseq_posenc.encodings.sharing import sets, terms_of_biases
+from fairseq_posenc.encodings.by_distance import ByDistance
+from fairseq_posenc.encodings.sharing import sets
 
 
-class T5(Encoding):
+class T5(ByDistance):
     """A scalar per bucket of distances, added to the scores (Raffel et al. 2020, section 2.1).
 
     Chen et al. 2021, eq. (4), with queries ``q`` and keys ``k`` of a head of width d::
@@ -43,9 +43,6 @@ class T5(Encoding):
         self.scalars = nn.Parameter(torch.empty(*sets(stack, sharing), num_buckets))
         nn.init.normal_(self.scalars, std=0.02)
 
-    def forward(self, positions: Positions) -> Terms:
-        """Return the biases; one object serves all layers that share their scalars."""
-        queries, keys = positions.numbers.size(1), positions.keys
-        by_distance = self.scalars.index_select(-1, self.buckets(queries, keys))
-        biases = [spread(layer, queries, keys) for layer in by_distance.unbind()]
-        return Terms(attention=terms_of_biases(self.stack, biases))
+    def falling(self, queries: int, keys: int) -> Tensor:
+        """Return the scalars of the distances' buckets."""
+        return self.scalars.index_select(-1, self.buckets(queries, keys))

@@ -44,6 +44,8 @@ class TransformerXL(Encoding):
     least; it is kept from one forward pass to the next.
     """
 
+    not_portable = "its scores come from distances projected by the weights of every layer's keys"
+
     def __init__(self, stack: Stack):
         super().__init__(stack)
         shape = (stack.layers, stack.heads, stack.head_channels)

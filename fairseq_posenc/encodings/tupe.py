@@ -40,6 +40,7 @@ class Tupe(Encoding):
     """
 
     by_index = True
+    not_portable = "its scores are of pairs of absolute positions"
 
     def __init__(self, stack: Stack, num_buckets: int = 32, max_distance: int = 128):
         super().__init__(stack)

@@ -1,0 +1,1 @@
+"""Trained translation models for other programs: stock fairseq and CTranslate2."""
