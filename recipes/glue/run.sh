@@ -21,12 +21,13 @@ HELP
     finetune_usage
 }
 
-RUN_DIR=runs/glue PRETRAIN_DIR=runs/pretrain_english LENGTH=128 TABLES='4 8 10'
+RUN_DIR=runs/glue PRETRAIN_DIR=runs/pretrain_english LENGTH=128
+TABLES='chen2021-4 chen2021-8 chen2021-10'
 PRETRAIN_RECIPE=recipes/rel_scalar/pretrain_english.sh TASKS='MNLI QQP QNLI SST-2 CoLA STS-B'
 
 set_smoke() {
     RUN_DIR=runs/glue-smoke PRETRAIN_DIR=runs/glue-smoke/pretrain ARCH=posenc_bert_tiny LENGTH=64
-    TASKS='CoLA STS-B MNLI' LRS=3e-4 SEEDS='1 2' EPOCHS=10 BATCH=16 TABLES=4
+    TASKS='CoLA STS-B MNLI' LRS=3e-4 SEEDS='1 2' EPOCHS=10 BATCH=16 TABLES=chen2021-4
     ROWS=("${ROWS[0]}" "${ROWS[3]}")
 }
 

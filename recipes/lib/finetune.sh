@@ -10,6 +10,7 @@
 source recipes/lib/rows.sh
 source recipes/lib/options.sh
 source recipes/lib/finetune_options.sh
+source recipes/lib/tables.sh
 
 export PYTHONIOENCODING=utf-8
 
@@ -218,18 +219,6 @@ fetch() {
 }
 
 make_benchmarks() { python scripts/make_benchmarks.py --output "$RUN_DIR/benchmarks"; }
-
-make_tables() {
-    local number note=()
-    if [[ $SMOKE == yes ]]; then
-        note=(--note "Ours are of tiny models on a generated corpus, and say nothing about encodings.")
-    fi
-    for number in $TABLES; do
-        python scripts/table.py --paper "chen2021-$number" --runs "$RUN_DIR" "${note[@]}" \
-            --output "$RUN_DIR/chen2021-$number.md" "$RUN_DIR/chen2021-$number.csv"
-        say "table: $RUN_DIR/chen2021-$number.md, .csv"
-    done
-}
 
 finetune() {
     stage 1 "set-up" - source scripts/env.sh

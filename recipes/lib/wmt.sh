@@ -16,6 +16,7 @@ source recipes/lib/options.sh
 source recipes/lib/wmt_options.sh
 source recipes/lib/wmt_data.sh
 source recipes/lib/batch.sh
+source recipes/lib/tables.sh
 
 export PYTHONIOENCODING=utf-8
 
@@ -180,18 +181,6 @@ score_cell() {
         >"$folder/score.txt" || die "scoring failed"
     say "[$setting $label seed $seed] scored: $folder/score.json"
     if [[ $KEEP_CHECKPOINTS == no ]]; then rm -f "$folder"/checkpoint[0-9_]*[0-9].pt; fi
-}
-
-make_tables() {
-    local name note=()
-    if [[ $SMOKE == yes ]]; then
-        note=(--note "Ours are of tiny models on a generated corpus, and say nothing about encodings.")
-    fi
-    for name in $TABLES; do
-        python scripts/table.py --paper "$name" --runs "$RUN_DIR" "${note[@]}" \
-            --output "$RUN_DIR/$name.md" "$RUN_DIR/$name.csv"
-        say "table: $RUN_DIR/$name.md, .csv"
-    done
 }
 
 print_plan() {

@@ -33,11 +33,12 @@ HELP
 }
 
 RUN_DIR=runs/xtreme PRETRAIN_DIR=runs/pretrain_multilingual LENGTH=512 STRIDE=128 EPOCHS=3
-PRETRAIN_RECIPE=recipes/rel_scalar/pretrain_multilingual.sh TASKS='XNLI SQuAD' TABLES='5 9 11 12'
+PRETRAIN_RECIPE=recipes/rel_scalar/pretrain_multilingual.sh TASKS='XNLI SQuAD'
+TABLES='chen2021-5 chen2021-9 chen2021-11 chen2021-12'
 
 set_smoke() {
     RUN_DIR=runs/xtreme-smoke PRETRAIN_DIR=runs/xtreme-smoke/pretrain ARCH=posenc_bert_tiny
-    LENGTH=128 STRIDE=64 LRS=3e-4 SEEDS='1 2' EPOCHS=2 BATCH=16 TABLES=5
+    LENGTH=128 STRIDE=64 LRS=3e-4 SEEDS='1 2' EPOCHS=2 BATCH=16 TABLES=chen2021-5
     ROWS=("${ROWS[0]}" "${ROWS[3]}")
 }
 
