@@ -2,15 +2,16 @@
 
 import itertools
 import os
-from typing import Tuple
+from typing import Any, Optional, Tuple
 
 from fairseq import utils
 from fairseq.data import data_utils
 
+from fairseq_posenc.data.indexed import check_split
 from fairseq_posenc.errors import UsageError
 
 
-def training_token_ratio(task) -> float:
+def training_token_ratio(task: Any) -> float:
     """Return target tokens / source tokens of a translation task's binarised training set.
 
     "# tokens in target corpus / # tokens in source corpus" (CAPE, section 5.3); our reading: the
@@ -18,11 +19,12 @@ def training_token_ratio(task) -> float:
     and parts (``train``, ``train1``, …) count.
 
     Raises:
-        UsageError: there is no binarised training set, or one of its sides is empty.
+        UsageError: there is no binarised training set, it is damaged, or one of its sides is empty.
     """
     source_lang, target_lang = task.cfg.source_lang, task.cfg.target_lang
     source = target = 0
     for folder in utils.split_paths(task.cfg.data):
+        check_split(folder, task.cfg.train_subset)
         for part in itertools.count():
             name = f"{task.cfg.train_subset}{part or ''}"
             counts = _count(folder, name, source_lang, target_lang)
@@ -37,10 +39,11 @@ def training_token_ratio(task) -> float:
     return target / source
 
 
-def _count(folder: str, name: str, source: str, target: str) -> "Tuple[int, int] | None":
+def _count(folder: str, name: str, source: str, target: str) -> Optional[Tuple[int, int]]:
     for pair in (f"{source}-{target}", f"{target}-{source}"):
         prefix = os.path.join(folder, f"{name}.{pair}.")
         sides = [data_utils.load_indexed_dataset(prefix + lang, None) for lang in (source, target)]
         if all(side is not None for side in sides):
-            return tuple(int(side.sizes.sum()) - len(side) for side in sides)
+            first, second = (int(side.sizes.sum()) - len(side) for side in sides)
+            return first, second
     return None

@@ -1,6 +1,6 @@
 """A tree in German words: agreement, case, and the verb in second or last place."""
 
-from typing import List, NamedTuple, Union
+from typing import List, NamedTuple, Tuple, Union
 
 from fairseq_posenc.data.corpus.english import join
 from fairseq_posenc.data.corpus.lexicon import (
@@ -187,7 +187,7 @@ def _relative(tree: Clause) -> List[str]:
     return [",", *preposition, pronoun, *_verb_last(tree), ","]
 
 
-def _gap_case(gap: Gap, phrase: VerbPhrase):
+def _gap_case(gap: Gap, phrase: VerbPhrase) -> Tuple[str, List[str]]:
     if gap.preposition is not None:
         return gap.preposition.case, [gap.preposition.german]
     if gap.role == "object":

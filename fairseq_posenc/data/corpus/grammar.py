@@ -1,6 +1,6 @@
 """Fresh pieces of a sentence: phrases, verb phrases and clauses, small and without ornament."""
 
-from typing import List, NamedTuple, Optional, Sequence
+from typing import List, NamedTuple, Optional, Sequence, Union
 
 from fairseq_posenc.data.corpus.dice import Dice
 from fairseq_posenc.data.corpus.lexicon import (
@@ -14,6 +14,8 @@ from fairseq_posenc.data.corpus.lexicon import (
     PRONOUNS,
     SURROUNDINGS,
     VERBS,
+    Adjective,
+    Modal,
     Noun,
     Verb,
 )
@@ -113,7 +115,7 @@ class Grammar:
         nouns = [member.noun for member in taken if isinstance(member, Phrase)]
         return Group([self.phrase(kinds, nouns)])
 
-    def adjective(self, phrase: Phrase):
+    def adjective(self, phrase: Phrase) -> Adjective:
         """Return an adjective that suits the noun."""
         return self.dice.pick([word for word in ADJECTIVES if phrase.noun.kind in word.kinds])
 
@@ -175,7 +177,7 @@ class Grammar:
         frames = [(frame, _FRAMES[frame]) for frame, verbs in fitting.items() if verbs]
         return self.dice.pick(fitting[self.dice.weighted(frames)])
 
-    def _tense(self, verb: Verb, plain: bool):
+    def _tense(self, verb: Verb, plain: bool) -> Union[str, Modal]:
         if plain or not verb.participle:
             return PRESENT
         tense = self.dice.weighted(_TENSES)

@@ -252,7 +252,10 @@ def _rows(table: str, width: int) -> List[List[str]]:
 
 
 NOUNS = tuple(Noun(*row) for row in _rows(_NOUNS, 6))
-ADJECTIVES = tuple(Adjective(*row[:4], row[4] == "yes") for row in _rows(_ADJECTIVES, 5))
+ADJECTIVES = tuple(
+    Adjective(english, german, stem, kinds, gradable == "yes")
+    for english, german, stem, kinds, gradable in _rows(_ADJECTIVES, 5)
+)
 
 
 def _verb(row: List[str]) -> Verb:

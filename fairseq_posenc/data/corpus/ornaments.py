@@ -3,7 +3,7 @@
 Every function tries one addition at a place drawn by chance and returns whether it was made.
 """
 
-from typing import List, Optional, Tuple
+from typing import List, Optional, Tuple, Union
 
 from fairseq_posenc.data.corpus import english
 from fairseq_posenc.data.corpus.draft import Draft
@@ -34,9 +34,10 @@ def adjective(draft: Draft) -> bool:
 def very(draft: Draft) -> bool:
     """Strengthen an adjective."""
     clause = draft.clause()
+    described: List[Union[Phrase, VerbPhrase]] = [*_noun_phrases(clause), *clause.phrases]
     weak = [
         phrase
-        for phrase in [*_noun_phrases(clause), *clause.phrases]
+        for phrase in described
         if phrase.adjective and phrase.adjective.gradable and not phrase.very
     ]
     if not weak or not draft.affords(1):

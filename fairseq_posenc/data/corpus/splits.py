@@ -10,6 +10,8 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing
 
 SEPARATOR = "<sep>"
+# wraps the pairs of a range; gets them, their number and the split's name
+Progress = Callable[[Iterator[Pair], int, str], Iterable[Pair]]
 
 
 class Range(NamedTuple):
@@ -46,7 +48,7 @@ def write_corpus(
     *,
     join: int = 1,
     separator: str = SEPARATOR,
-    progress: Callable[[Iterator[Pair], int, str], Iterable[Pair]] = lambda pairs, *_: pairs,
+    progress: Progress = lambda pairs, *_: pairs,
 ) -> None:
     """Write ``<split>.en``, ``.de`` and ``.docs``, one sentence (or ``join`` of them) a line.
 
@@ -62,7 +64,7 @@ def write_corpus(
             what they do not use.
         join: so many neighbouring sentences of a document make one line.
         separator: the token between them.
-        progress: wraps the sentence pairs of a range; gets them, their number and the split's name.
+        progress: wraps the sentence pairs of a range.
 
     Raises:
         UsageError: a number is out of range, sentences run out, or a file cannot be written.
@@ -85,7 +87,9 @@ def write_corpus(
             taken |= own
 
 
-def _pairs(split, seed, join, taken, own, progress) -> Iterator[Pair]:
+def _pairs(
+    split: Split, seed: int, join: int, taken: Set[str], own: Set[str], progress: Progress
+) -> Iterator[Pair]:
     """Yield the pairs of all ranges; documents hold whole lines and are counted throughout."""
     size = join * max(1, SENTENCES // join)
     documents = 0

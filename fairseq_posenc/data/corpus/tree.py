@@ -1,7 +1,7 @@
 """The abstract tree of a sentence, which holds what both languages say and no word order."""
 
 from dataclasses import dataclass, field
-from typing import Iterator, List, NamedTuple, Optional, Union
+from typing import Any, Iterator, List, NamedTuple, Optional, Union
 
 from fairseq_posenc.data.corpus.lexicon import (
     Adjective,
@@ -33,7 +33,7 @@ class Phrase:
 class Group:
     """One pronoun, or one or more noun phrases joined by commas and "and"."""
 
-    members: List[Union[Phrase, Pronoun]]
+    members: List[Any]
 
     @property
     def plural(self) -> bool:

@@ -11,7 +11,7 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
-from typing import BinaryIO, Callable, Iterator, NamedTuple, Optional, Tuple
+from typing import IO, Any, Callable, Dict, Iterator, NamedTuple, Optional, Tuple, Type
 
 from fairseq_posenc.data.downloads.web import BLOCK
 from fairseq_posenc.errors import UsageError
@@ -19,9 +19,14 @@ from fairseq_posenc.files import replacing
 
 # tarfile's modes; without one, its errors have a line for every kind of compression
 TAR_MODES = {".tar": "r:", ".gz": "r:gz", ".tgz": "r:gz", ".bz2": "r:bz2", ".xz": "r:xz"}
-OPENERS = {".gz": gzip.open, ".tgz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
-BROKEN = (EOFError, OSError, RuntimeError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
-BROKEN += (tarfile.TarError,)
+OPENERS: Dict[str, Callable[..., Any]] = {
+    ".gz": gzip.open,
+    ".tgz": gzip.open,
+    ".bz2": bz2.open,
+    ".xz": lzma.open,
+}
+BROKEN: Tuple[Type[Exception], ...] = (EOFError, OSError, RuntimeError, zipfile.BadZipFile)
+BROKEN += (zlib.error, lzma.LZMAError, tarfile.TarError)
 
 
 class Damaged(ValueError):
@@ -101,10 +106,15 @@ def check_archive(path: str, name: str) -> None:
                 while stream.read(BLOCK):
                     pass
         if is_tar:
-            with tarfile.open(path, TAR_MODES.get(ending, "r")) as archive:
-                archive.getmembers()
+            with open_tar(path, ending) as tar:
+                tar.getmembers()
     except BROKEN as error:
         raise Damaged(f"it is no whole {ending[1:]} file ({error})") from error
+
+
+def open_tar(path: str, ending: str) -> tarfile.TarFile:
+    """Open a tar file for reading; ``ending`` tells how it is compressed."""
+    return tarfile.open(path, TAR_MODES.get(ending, "r"))  # type: ignore[call-overload]
 
 
 def unpack(path: str, folder: str) -> int:
@@ -139,7 +149,7 @@ def unpack(path: str, folder: str) -> int:
     return len(set(names))
 
 
-def _write(staging: str, name: str, stream: BinaryIO) -> str:
+def _write(staging: str, name: str, stream: IO[bytes]) -> str:
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
     outside = name.startswith(("/", "\\")) or ".." in parts or ":" in (parts or [":"])[0]
     if outside or "\0" in name:
@@ -149,15 +159,15 @@ def _write(staging: str, name: str, stream: BinaryIO) -> str:
     return os.path.join(*parts)
 
 
-def _zip_members(path: str) -> Iterator[Tuple[str, BinaryIO]]:
+def _zip_members(path: str) -> Iterator[Tuple[str, IO[bytes]]]:
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             if not member.is_dir():
                 yield member.filename, archive.open(member)
 
 
-def _tar_members(path: str) -> Iterator[Tuple[str, BinaryIO]]:
-    with tarfile.open(path, TAR_MODES.get(suffixes(path)[1], "r")) as archive:
+def _tar_members(path: str) -> Iterator[Tuple[str, IO[bytes]]]:
+    with open_tar(path, suffixes(path)[1]) as archive:
         for member in archive.getmembers():
             if member.isdir():
                 continue
@@ -173,6 +183,6 @@ def _tar_members(path: str) -> Iterator[Tuple[str, BinaryIO]]:
             yield member.name, stream
 
 
-def _only_member(path: str) -> Iterator[Tuple[str, BinaryIO]]:
+def _only_member(path: str) -> Iterator[Tuple[str, IO[bytes]]]:
     stem, ending = os.path.splitext(os.path.basename(path))
     yield stem, OPENERS[ending.lower()](path)

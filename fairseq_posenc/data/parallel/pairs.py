@@ -6,7 +6,7 @@ import posixpath
 import tarfile
 from contextlib import ExitStack, contextmanager
 from itertools import zip_longest
-from typing import Callable, Iterable, Iterator, Tuple
+from typing import Any, Callable, Iterable, Iterator, Tuple
 
 from fairseq_posenc.data.downloads.archives import OPENERS
 from fairseq_posenc.data.downloads.web import BLOCK
@@ -76,13 +76,13 @@ def from_archive(path: str, members: Tuple[str, str]) -> Iterator[Pair]:
 def _member_lines(path: str, member: str) -> Iterator[str]:
     wanted = posixpath.basename(member)
     with reading(path), ExitStack() as opened:
-        opener = OPENERS.get(os.path.splitext(path)[1].lower(), open)
+        opener: Callable = OPENERS.get(os.path.splitext(path)[1].lower(), open)
         stream = opened.enter_context(opener(path, "rb"))
         # as a stream: otherwise tarfile first reads the whole archive to list it
         archive = opened.enter_context(tarfile.open(fileobj=stream, mode="r|", bufsize=BLOCK))
         for info in archive:
             if info.isfile() and posixpath.basename(info.name) == wanted:
-                content = archive.extractfile(info)
+                content: Any = archive.extractfile(info)
                 if wanted.endswith(".gz"):
                     content = opened.enter_context(gzip.open(content))
                 yield from decode_lines(content, f"{path}: {member}")

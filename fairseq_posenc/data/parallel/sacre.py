@@ -32,17 +32,17 @@ def read_test_set(name: str, languages: Tuple[str, str], raw: str, cache: str) -
     dataset, pair = copy.copy(DATASETS[name]), "-".join(languages)
     # sacreBLEU has no other way to a folder of one's own once it is imported
     dataset._outdir, dataset._rawdir = cache, os.path.join(cache, "raw")
-    dataset.maybe_download = lambda: None
+    dataset.maybe_download = lambda: None  # type: ignore[method-assign]
     archives = [os.path.join(raw, download.name) for download in of_test_set(name)]
     for archive in archives:
         _unpack(archive, dataset._rawdir)
     for member in dataset.langpairs[pair]:
         _check(os.path.join(dataset._rawdir, member), member, archives[0])
     sides = dataset.source(pair), (line.rstrip("\n") for line, *_ in dataset.references(pair))
-    names = tuple(f"{archives[0]}: {member}" for member in dataset.langpairs[pair])
-    pairs = list(aligned(*sides, names))
+    first, second = (f"{archives[0]}: {member}" for member in dataset.langpairs[pair])
+    pairs = list(aligned(*sides, (first, second)))
     if not pairs:
-        raise UsageError(f"{names[0]} holds no segments")
+        raise UsageError(f"{first} holds no segments")
     return pairs
 
 

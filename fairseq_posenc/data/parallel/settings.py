@@ -1,6 +1,6 @@
 """The data settings of SHAPE (Kiyono et al. 2021, section 3.1), made from text with BPE."""
 
-from typing import Iterable, Iterator, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, Tuple
 
 from tqdm import tqdm
 
@@ -37,8 +37,14 @@ def interpolate(
             yield source, target
 
 
+_SETTINGS: Dict[str, Callable[..., Iterator[Pair]]] = {
+    "extrapolate": extrapolate,
+    "interpolate": interpolate,
+}
+
+
 def write_setting(
-    name: str, prefix: str, output: str, languages: Languages, **options
+    name: str, prefix: str, output: str, languages: Languages, **options: Any
 ) -> Tuple[int, int]:
     """Turn the pair of files ``prefix.<language>`` into one of the setting.
 
@@ -56,7 +62,7 @@ def write_setting(
             written.
     """
     pairs = Counted(tqdm(from_files(prefix, languages), desc=name, unit=" pairs", disable=None))
-    made = Counted({"extrapolate": extrapolate, "interpolate": interpolate}[name](pairs, **options))
+    made = Counted(_SETTINGS[name](pairs, **options))
     with writing(output, languages) as write:
         write(made)
     return pairs.count, made.count

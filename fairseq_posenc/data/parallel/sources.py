@@ -2,7 +2,7 @@
 
 import os
 import urllib.parse
-from typing import Dict, List, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional, Sequence
 
 from sacrebleu.dataset import DATASETS
 
@@ -37,8 +37,9 @@ def test_sets(corpus: Corpus) -> Dict[str, str]:
 def of_test_set(name: str) -> List[Download]:
     """Return the files of a test set, by its name in sacreBLEU."""
     dataset = DATASETS[name]
-    sums = dataset.md5 or [None] * len(dataset.data)
-    return [Download(url, md5, saved_name(url)) for url, md5 in zip(dataset.data, sums)]
+    urls = dataset.data or []
+    sums: Sequence[Optional[str]] = dataset.md5 or [None] * len(urls)
+    return [Download(url, md5, saved_name(url)) for url, md5 in zip(urls, sums)]
 
 
 def downloads(corpus: Corpus) -> List[Download]:

@@ -47,7 +47,8 @@ def prepare(numbered: List[Tuple[int, Pair]], corpus: Corpus) -> Prepared:
     Every ``hold_out``-th is held out, and not cleaned.
     """
     tokenised = tokenise_pairs(corpus, [pair for _, pair in numbered], corpus.normalise)
-    remaining, held_out = [], []
+    remaining: List[Pair] = []
+    held_out: List[Pair] = []
     for (number, _), pair in zip(numbered, tokenised):
         out = corpus.hold_out and number % corpus.hold_out == 0
         (held_out if out else remaining).append(pair)

@@ -175,7 +175,7 @@ def _read_file(
             part.skipped.append(row)
             continue
         part.sentences.append(sentences)
-        if part.targets is not None:
+        if part.targets is not None and target is not None:
             part.targets.append(target)
     found = {name: part for name, part in found.items() if part.sentences}
     if not found:

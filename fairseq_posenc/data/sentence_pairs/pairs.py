@@ -136,8 +136,12 @@ class PairDataset(FairseqDataset):
             return np.random.permutation(len(self))
 
     def batch_by_size(
-        self, indices, max_tokens=None, max_sentences=None, required_batch_size_multiple=1
-    ):
+        self,
+        indices: np.ndarray,
+        max_tokens: Optional[int] = None,
+        max_sentences: Optional[int] = None,
+        required_batch_size_multiple: int = 1,
+    ) -> Sequence[np.ndarray]:
         """Return batches of all examples.
 
         fairseq leaves out the last batch unless it has a multiple of 8 examples, and a score needs

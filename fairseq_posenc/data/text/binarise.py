@@ -99,7 +99,7 @@ def binarise(
     totals = Totals()
     ended = True
     # subword models do not travel between processes: each makes its own
-    encode = functools.partial(_encode, folder=folder, splits=splits)
+    encode: Callable[[Chunk], _Encoded] = functools.partial(_encode, folder=folder, splits=splits)
     if workers == 1:
         encode = _Encoder(folder, splits)
     with _dataset(os.path.join(folder, split), len(dictionary)) as builder:

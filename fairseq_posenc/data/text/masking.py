@@ -139,7 +139,7 @@ class MaskedDataset(FairseqDataset):
         super().__init__()
         self.blocks, self.masking, self.seed = blocks, masking, seed
         self.is_fixed = epoch is not None
-        self.epoch = epoch if self.is_fixed else 1
+        self.epoch = 1 if epoch is None else epoch
         self.sizes = blocks.sizes
 
     def __len__(self) -> int:
@@ -210,7 +210,7 @@ class MaskedDataset(FairseqDataset):
         """Return the size of a block, for the limits of models."""
         return self.sizes[index]
 
-    def batch_by_size(self, indices: np.ndarray, **limits) -> List[np.ndarray]:
+    def batch_by_size(self, indices: np.ndarray, **limits: Any) -> List[np.ndarray]:
         """Return batches of indices in their order, without fairseq's loss of the last ones.
 
         fairseq drops the last batch unless it is a multiple of ``--required-batch-size-multiple``.

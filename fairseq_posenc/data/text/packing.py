@@ -15,7 +15,7 @@ rest is packed like a sentence. (fairseq makes one oversized block of it, which 
 """
 
 from array import array
-from typing import Iterator, NamedTuple, Tuple
+from typing import Any, Iterator, NamedTuple, Tuple
 
 import numpy as np
 import torch
@@ -132,7 +132,7 @@ class PackedDataset(FairseqDataset):
     the papers that pre-train without sentence pairs leave open what a segment then is.
     """
 
-    def __init__(self, sentences, tokens_per_sample: int, mode: str, bos: int):
+    def __init__(self, sentences: Any, tokens_per_sample: int, mode: str, bos: int):
         """Cut the text.
 
         Args:

@@ -5,7 +5,7 @@ import itertools
 import os
 import re
 from collections import Counter
-from typing import Callable, Iterable, Iterator, List, Set, Tuple
+from typing import Any, Callable, Iterable, Iterator, List, Set, Tuple
 
 from fairseq_posenc.data.text.subwords import SPECIALS, UNKNOWN, SentencePiece, WordPiece, library
 from fairseq_posenc.errors import UsageError
@@ -65,7 +65,9 @@ def learn_wordpiece(lines: Lines, folder: str, size: int, cased: bool = False) -
         stream.write(result.to_str())
 
 
-def _wordpiece_alphabet(lines: Iterable[str], normaliser, splitter) -> Tuple[List[str], List[str]]:
+def _wordpiece_alphabet(
+    lines: Iterable[str], normaliser: Any, splitter: Any
+) -> Tuple[List[str], List[str]]:
     """Return the pieces of one character, ``c`` and ``##c``, and the characters alone."""
     counts: Counter = Counter()
     neighbours: Set[Tuple[str, str]] = set()

@@ -11,7 +11,7 @@ import html
 import itertools
 import os
 import re
-from typing import BinaryIO, Callable, FrozenSet, Iterator, List, Tuple
+from typing import Any, BinaryIO, Callable, FrozenSet, Iterator, List, Tuple
 from xml.etree import ElementTree
 
 from tqdm import tqdm
@@ -76,7 +76,7 @@ def articles(dump: str, workers: int = 1, quiet: bool = False) -> Iterator[List[
         ) from error
 
 
-def _decompressed(file: BinaryIO, name: str) -> BinaryIO:
+def _decompressed(file: BinaryIO, name: str) -> Any:
     if name.endswith(".bz2"):
         return bz2.open(file)
     return gzip.open(file) if name.endswith(".gz") else file

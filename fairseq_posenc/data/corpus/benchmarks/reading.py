@@ -27,9 +27,9 @@ _ATTEMPTS = 2000
 
 
 class Question(NamedTuple):
-    """A question about one part of a passage's scene; the index is that of the scene."""
+    """A question about one part of a passage's scene; ``scene`` is that one's number."""
 
-    index: int
+    scene: int
     role: str
     name: str
 
@@ -160,7 +160,7 @@ def _paragraph(passage: Passage, tongue: Tongue, golds: int) -> Dict:
         context += tongue.text(scene)
     asked = []
     for question in passage.questions:
-        scene, start = passage.scenes[question.index], starts[question.index]
+        scene, start = passage.scenes[question.scene], starts[question.scene]
         answers = [
             {"answer_start": start + low, "text": context[start + low : start + high]}
             for low, high in answer_spans(tongue, scene, question.role)[:golds]

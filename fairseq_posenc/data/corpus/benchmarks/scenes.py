@@ -5,7 +5,7 @@ Edits return a new clause and leave the old one as it is.
 """
 
 from dataclasses import replace
-from typing import Callable, Iterator, List, Set
+from typing import Any, Callable, Dict, Iterator, List, Set
 
 from fairseq_posenc.data.corpus import ornaments
 from fairseq_posenc.data.corpus.dice import Dice
@@ -38,7 +38,7 @@ class Scenes:
         self.dice = dice
         self.grammar = Grammar(dice)
 
-    def draw(self, fits: Callable[[Clause], bool] = lambda _: True) -> Clause:
+    def draw(self, fits: Callable[[Clause], object] = lambda _: True) -> Clause:
         """Return a scene about which ``fits`` is true."""
         while True:
             draft = Draft(self.grammar, _AMPLE)
@@ -94,7 +94,7 @@ def optional_parts(scene: Clause) -> List[str]:
     ]
 
 
-def with_verb_phrase(scene: Clause, **changes) -> Clause:
+def with_verb_phrase(scene: Clause, **changes: Any) -> Clause:
     """Return the scene with other fields of its :class:`VerbPhrase`."""
     return replace(scene, phrases=[replace(scene.phrases[0], **changes)])
 
@@ -116,7 +116,9 @@ def with_phrases(scene: Clause, change: Callable[[Phrase], Phrase]) -> Clause:
 
 def without(scene: Clause, *parts: str) -> Clause:
     """Return the scene without some of its :data:`OPTIONAL` parts."""
-    bare = {part: [] if part == "places" else None for part in parts if part != ADJECTIVES}
+    bare: Dict[str, Any] = {
+        part: [] if part == "places" else None for part in parts if part != ADJECTIVES
+    }
     scene = with_verb_phrase(scene, **bare)
     if ADJECTIVES not in parts:
         return scene

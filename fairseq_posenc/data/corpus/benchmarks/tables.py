@@ -5,7 +5,7 @@ has a blank before the tab; training examples of MNLI have one annotator, develo
 The columns of parses are empty, as they are in XNLI.
 """
 
-from typing import Callable, Dict, Iterator, List, NamedTuple, Sequence
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Sequence
 
 from fairseq_posenc.data.corpus.benchmarks import sentences
 from fairseq_posenc.data.corpus.benchmarks.plan import File, Plan
@@ -47,7 +47,9 @@ _TWO_WAY = (sentences.ENTAILMENT, sentences.OTHERWISE)
 _THREE_WAY = (sentences.ENTAILMENT, sentences.NEUTRAL, sentences.CONTRADICTION)
 
 
-def _task(name: str, labels: Sequence[str], maker: Maker, test: str, labelled: str, **more) -> Task:
+def _task(
+    name: str, labels: Sequence[str], maker: Maker, test: str, labelled: str, **more: Any
+) -> Task:
     return Task(name, labels, maker, labelled, labelled, test, **more)
 
 

@@ -106,7 +106,7 @@ def _thai(word: str) -> str:
 def _chinese(word: str) -> str:
     """Return the word with a character for every two letters, and for the last if it is single."""
     pairs = (word[start : start + 2].ljust(2, "`") for start in range(0, len(word), 2))
-    numbers = (27 * (ord(one) - ord("`")) + ord(two) - ord("`") for one, two in pairs)
+    numbers = (27 * (ord(two[0]) - ord("`")) + ord(two[1]) - ord("`") for two in pairs)
     return "".join(chr(_FIRST_CHARACTER + number) for number in numbers)
 
 

@@ -27,7 +27,7 @@ Maker = Callable[[Scenes, str], Optional[Example]]
 class Unseen:
     """Keeps splits apart: an example with a text of an earlier split is drawn again."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._taken: Set[str] = set()
 
     def split(self, maker: Maker, labels: Sequence[str], number: int, seed: str) -> List[Example]:

@@ -7,7 +7,7 @@ sentences, ``blemishes`` what cleaning should remove of them, ``sgm`` the format
 """
 
 import os
-from typing import Callable, Iterable, List
+from typing import Callable, Iterable, Iterator, List, Tuple
 
 from fairseq_posenc.data.corpus.mirror.layout import Members, Passage, all_test_sets, archives
 from fairseq_posenc.data.corpus.mirror.packing import pack
@@ -53,7 +53,7 @@ def write_mirror(
                 pack(stream, path.endswith(".tgz"), _contents(wanted[path], texts))
 
 
-def _contents(members: Members, texts: Texts):
+def _contents(members: Members, texts: Texts) -> Iterator[Tuple[str, bytes]]:
     for name, passage in members.items():
         yield name, "".join(f"{line}\n" for line in _lines(name, passage, texts)).encode("utf-8")
 

@@ -18,9 +18,8 @@ def pack(stream: BinaryIO, compress: bool, members: Iterable[Tuple[str, bytes]])
         members: names and contents (those of ``.gz`` members not compressed yet).
     """
     with ExitStack() as opened:
-        if compress:
-            stream = opened.enter_context(_gzip(stream))
-        archive = opened.enter_context(tarfile.open(fileobj=stream, mode="w"))
+        target = opened.enter_context(_gzip(stream)) if compress else stream
+        archive = opened.enter_context(tarfile.open(fileobj=target, mode="w"))
         for name, content in members:
             if name.endswith(".gz"):
                 content = _compressed(content)

@@ -8,7 +8,7 @@ import signal
 import socketserver
 import sys
 import urllib.parse
-from typing import BinaryIO, Optional, Sequence, Tuple
+from typing import Any, BinaryIO, Mapping, Optional, Sequence, Tuple
 
 from fairseq_posenc.data.corpus.mirror.faults import Fault, Faults
 from fairseq_posenc.data.downloads.web import BLOCK
@@ -56,14 +56,14 @@ class MirrorServer(http.server.ThreadingHTTPServer):
     def server_bind(self) -> None:
         """Bind without asking for this machine's name, which takes long without a network."""
         socketserver.TCPServer.server_bind(self)
-        self.server_name, self.server_port = self.server_address[:2]
+        self.server_name, self.server_port = HOST, self.server_address[1]
 
     def service_actions(self) -> None:
         """End with the parent process."""
         if os.getppid() != self._parent:
             sys.exit()
 
-    def handle_error(self, request, client_address) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:
         """Do not mind clients that go away."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
@@ -137,16 +137,16 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             return 0, size
         return int(asked[1]), min(size, int(asked[2]) + 1 if asked[2] else size)
 
-    def _start(self, status: int, headers) -> None:
+    def _start(self, status: int, headers: Mapping[str, Any]) -> None:
         self.send_response(status)
         for name, value in headers.items():
             self.send_header(name, str(value))
         self.end_headers()
 
-    def log_request(self, code="-", size="-") -> None:
+    def log_request(self, code: Any = "-", size: Any = "-") -> None:
         if self.server.verbose:
             parts = (str(int(code)), self.path, self.headers.get("Range"), self.fault)
             print(*filter(None, parts), file=sys.stderr, flush=True)
 
-    def log_error(self, format: str, *args) -> None:
+    def log_error(self, format: str, *args: Any) -> None:
         """Say nothing: the request has been logged with its status."""

@@ -18,7 +18,7 @@ _FRENCH = "oçdlébrsumkvtpajgcfnièqxêzàùîh"
 _CZECH = "uvdřypščoklmnbězžtsáírwxjhéůúc"
 
 
-def _letters(others: str) -> Dict[int, str]:
+def _letters(others: str) -> Dict[int, int]:
     return str.maketrans(_EUROPEAN + _EUROPEAN[:-1].upper(), others + others[:-1].upper())
 
 
