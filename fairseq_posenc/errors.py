@@ -14,3 +14,8 @@ class UsageError(ValueError, SystemExit):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of what a library says of an error, or the kind of error."""
+    return (str(error).splitlines() or [type(error).__name__])[0]

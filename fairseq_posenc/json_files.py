@@ -11,6 +11,7 @@ The shape of a value is written with these:
 """
 
 import json
+import re
 from typing import Any, Iterable, NamedTuple, Optional, Tuple
 
 from fairseq_posenc.errors import UsageError
@@ -18,6 +19,7 @@ from fairseq_posenc.files import read_lines
 
 _LARGEST = 1e18
 _MISSING = object()
+_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
 _WORDS = {str: "text", int: "a whole number", float: "a number", list: "a list", dict: "an object"}
 
 
@@ -96,9 +98,9 @@ def find_misfit(value: Any, shape: Any, place: str = "") -> Optional[str]:
 def _is_a(value: Any, kind: type) -> bool:
     if kind is str:
         # half of a surrogate pair is no character, and cannot be written
-        return isinstance(value, str) and not any("\ud800" <= c <= "\udfff" for c in value)
+        return isinstance(value, str) and not _HALF_A_PAIR.search(value)
     if kind in (int, float):
-        known = isinstance(value, kind) or isinstance(value, int)
+        known = isinstance(value, (kind, int))
         return known and not isinstance(value, bool) and -_LARGEST < value < _LARGEST
     return isinstance(value, kind)
 

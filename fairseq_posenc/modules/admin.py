@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
+from fairseq_posenc.json_files import parse_json
 
 VERSION = 1
 # The names of the authors' code, in the order of the sub-layers.
@@ -105,10 +106,7 @@ def inline(args) -> str:
         origin = "the ADMIN profile in the model's options"
     else:
         value = "\n".join(read_lines(value))
-    try:
-        profile = json.loads(value)
-    except (ValueError, RecursionError):
-        raise UsageError(f"{origin} is not JSON; {_ADVICE}") from None
+    profile = parse_json(value, origin)
     problem = _problem(profile, args)
     if problem:
         raise UsageError(f"{origin}: {problem}; {_ADVICE}")

@@ -10,7 +10,6 @@ import torch
 from fairseq import utils
 from fairseq.data import (
     BaseWrapperDataset,
-    Dictionary,
     IdDataset,
     ListDataset,
     NestedDictionaryDataset,
@@ -25,6 +24,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMTask
 from omegaconf import II, MISSING
 
+from fairseq_posenc.data.indexed import check_split, read_dictionary
 from fairseq_posenc.data.text.masking import MaskedDataset, Masking
 from fairseq_posenc.data.text.packing import MODES, PackedDataset
 from fairseq_posenc.errors import UsageError
@@ -103,7 +103,7 @@ class PosencMaskedLMTask(MaskedLMTask):
                 raise UsageError(
                     f"{folder} has another dict.txt than {folders[0]}; binarise both with one"
                 )
-        dictionary = Dictionary.load(first)
+        dictionary = read_dictionary(first)
         logger.info("dictionary: %d types", len(dictionary))
         return cls(cfg, dictionary)
 
@@ -111,8 +111,8 @@ class PosencMaskedLMTask(MaskedLMTask):
         """Load a split: pack it, hide tokens, and sort blocks of one size in random order.
 
         Raises:
-            UsageError: the split is missing in some folder, holds no text, or was binarised
-                without ``</s>``.
+            UsageError: the split is missing in some folder, damaged, holds no text, or was
+                binarised without ``</s>``.
         """
         folders = utils.split_paths(self.cfg.data)
         is_training = split == self.cfg.train_subset
@@ -126,6 +126,7 @@ class PosencMaskedLMTask(MaskedLMTask):
                         "empty); run prepare_text.py on it"
                     )
         folder = folders[(epoch - 1) % len(folders)]
+        check_split(folder, split)
         blocks = self._packed(os.path.join(folder, split), combine)
         masked = MaskedDataset(
             blocks,
@@ -138,10 +139,7 @@ class PosencMaskedLMTask(MaskedLMTask):
         self.datasets[split] = SortDataset(masked, sort_order=[shuffled, masked.sizes])
 
     def _packed(self, path: str, combine: bool) -> PackedDataset:
-        try:
-            sentences = data_utils.load_indexed_dataset(path, self.dictionary, combine=combine)
-        except ValueError as error:
-            raise UsageError(f"{path}.idx is damaged ({error}); make it again") from None
+        sentences = data_utils.load_indexed_dataset(path, self.dictionary, combine=combine)
         mode, length = str(self.cfg.sample_break_mode), self.cfg.tokens_per_sample
         blocks = PackedDataset(sentences, length, mode, self.dictionary.bos())
         if not len(blocks):

@@ -97,7 +97,7 @@ class PosencSentencePredictionTask(FineTuningTask):
         """Load a split.
 
         Raises:
-            UsageError: it is missing or incomplete, or subsets shall be combined.
+            UsageError: it is missing, incomplete or damaged, or subsets shall be combined.
         """
         known = self.description.splits
         if split not in known:
@@ -106,7 +106,7 @@ class PosencSentencePredictionTask(FineTuningTask):
             )
         training = self.is_training_set(split, combine)
         inputs = sentence_folder.inputs(self.cfg.data, split)
-        targets = sentence_folder.targets(self.cfg.data, split, self.description.regression)
+        targets = sentence_folder.targets(self.cfg.data, split, len(self.description.labels))
         lengths = {len(part) for part in inputs + ([] if targets is None else [targets])}
         if len(lengths) != 1 or not inputs:
             raise UsageError(f"{self.cfg.data} is incomplete ('{split}'); prepare the folder again")

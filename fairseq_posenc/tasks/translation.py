@@ -10,6 +10,7 @@ from fairseq.data import ListDataset
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
+from fairseq_posenc.data.indexed import check_split, read_dictionary
 from fairseq_posenc.data.source_bos import with_source_bos
 from fairseq_posenc.errors import UsageError
 
@@ -61,6 +62,15 @@ class PosencTranslationTask(TranslationTask):
             raise UsageError("--prepend-source-bos and --num-batch-buckets exclude each other")
         return super().setup_task(cfg, **kwargs)
 
+    @classmethod
+    def load_dictionary(cls, filename: str):
+        """Load a dictionary.
+
+        Raises:
+            UsageError: it is missing or damaged.
+        """
+        return read_dictionary(filename)
+
     def build_model(self, cfg, from_checkpoint: bool = False):
         """Build the model, and follow it in whether sources start with BOS."""
         if getattr(cfg, "prepend_source_bos", False):
@@ -72,9 +82,12 @@ class PosencTranslationTask(TranslationTask):
         """Load a split.
 
         Raises:
-            UsageError: the split is missing, or holds a sentence pair that is too long for the
-                model, which fairseq would find out in the first validation only.
+            UsageError: the split is missing or damaged, or holds a sentence pair that is too long
+                for the model, which fairseq would find out in the first validation only.
         """
+        folders = utils.split_paths(self.cfg.data)
+        shard = (epoch - 1) % len(folders) if split == self.cfg.train_subset else 0
+        check_split(folders[shard], split)
         try:
             super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         except FileNotFoundError as error:

@@ -12,7 +12,7 @@ import shutil
 import sys
 import urllib.parse
 from contextlib import contextmanager
-from typing import BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from tqdm import tqdm
 
@@ -29,11 +29,12 @@ from fairseq_posenc.data.downloads.web import (
 )
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing
+from fairseq_posenc.json_files import OrNull, read_shaped
 
 try:
     import fcntl
 except ImportError:  # Windows has no such locks
-    fcntl = None
+    fcntl = None  # type: ignore[assignment]
 
 
 def download(
@@ -75,6 +76,9 @@ def download(
         os.remove(part.note_path)
 
 
+_NOTE = {"url": str, "version": str, "size": OrNull(int)}
+
+
 class _Part:
     """The growing file, locked while it is open, and the note on its origin."""
 
@@ -82,9 +86,8 @@ class _Part:
         self.path, self.note_path, self.stream = f"{path}.part", f"{path}.part.note", stream
         self.note: Dict = {}
         try:
-            with open(self.note_path, encoding="utf-8") as note:
-                self.note = dict(json.load(note))
-        except (OSError, ValueError, TypeError):
+            self.note = read_shaped(self.note_path, _NOTE, "download.py")
+        except UsageError:
             self.clear()
 
     @property
@@ -96,7 +99,7 @@ class _Part:
         self.stream.truncate(0)
         self.note = {}
 
-    def write_note(self, **note) -> None:
+    def write_note(self, **note: Any) -> None:
         self.note = note
         with replacing(self.note_path) as stream:
             json.dump(note, stream)

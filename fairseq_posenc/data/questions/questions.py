@@ -20,12 +20,17 @@ import numpy as np
 import torch
 from fairseq.data import indexed_dataset
 
+from fairseq_posenc.data.indexed import check_indexed
 from fairseq_posenc.data.questions.squad import Answer, Question, Questions
+from fairseq_posenc.data.text import subwords
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.evaluation.answers import check_metric
 from fairseq_posenc.files import replacing
+from fairseq_posenc.json_files import find_misfit, read_shaped
 
 PARTS = ("question", "context", "offsets")
 _FORMAT = 1
+_SHAPE = {"format": int, "language": str, "metric": str, "contexts": [str], "questions": [list]}
 
 
 class Split:
@@ -47,16 +52,15 @@ class Split:
 
     def __init__(self, folder: str, name: str):
         values = _load(folder, name)
+        self.language, self.metric = values["language"], values["metric"]
+        self.contexts: List[str] = values["contexts"]
         try:
-            self.language, self.metric = str(values["language"]), str(values["metric"])
-            self.contexts: List[str] = values["contexts"]
-            self.questions = [
-                Question(key, text, context, tuple(Answer(*answer) for answer in answers))
-                for key, text, context, answers in values["questions"]
-            ]
-            self._parts = {part: _mapped(folder, name, part) for part in PARTS}
+            check_metric(self.metric, self.language)
+            self.questions = [self._question(*fields) for fields in values["questions"]]
+            types = len(subwords.load_dictionary(folder))
+            self._parts = {part: _mapped(folder, name, part, types) for part in PARTS}
             self._check()
-        except (KeyError, TypeError, ValueError, OSError) as error:
+        except (TypeError, ValueError) as error:
             raise UsageError(
                 f"split '{name}' in {folder} is damaged ({error}); run scripts/prepare_squad.py "
                 "again"
@@ -90,12 +94,28 @@ class Split:
         offsets = self.offsets(number)
         return self.contexts[self.questions[number].context][offsets[first, 0] : offsets[last, 1]]
 
+    def _question(self, key: Any, text: Any, context: Any, answers: Any) -> Question:
+        found = tuple(Answer(*answer) for answer in answers)
+        misfit = find_misfit([key, text, *(answer.text for answer in found)], [str])
+        misfit = misfit or find_misfit([context, *(answer.start for answer in found)], [int])
+        if misfit or not found or not 0 <= context < len(self.contexts):
+            raise ValueError(f"question {key!r} has no context or answers")
+        for answer in found:
+            if not self.contexts[context].startswith(answer.text, max(answer.start, 0)):
+                raise ValueError(f"an answer to {key!r} is not in its context")
+        return Question(key, text, context, found)
+
     def _check(self) -> None:
         sizes = {part: self.sizes(part) for part in PARTS}
         if len(sizes["question"]) != len(self) or len(sizes["context"]) != len(self.contexts):
             raise ValueError("files of different length")
         if not np.array_equal(sizes["offsets"], 2 * sizes["context"]):
             raise ValueError("tokens without offsets")
+        for number, context in enumerate(self.contexts):
+            starts, ends = self._parts["offsets"][number].numpy().reshape(-1, 2).T
+            inside = not len(starts) or (starts[0] >= 0 and ends.max() <= len(context))
+            if not inside or (np.diff(starts) < 0).any() or (starts >= ends).any():
+                raise ValueError(f"tokens of context {number} that are not in its text")
 
 
 def splits(folder: str) -> List[str]:
@@ -185,24 +205,22 @@ def _path(folder: str, split: str, ending: str) -> str:
 
 
 def _load(folder: str, name: str) -> Dict[str, Any]:
-    try:
-        with open(_path(folder, name, "json"), encoding="utf-8") as stream:
-            values = json.load(stream)
-    except FileNotFoundError:
+    path = _path(folder, name, "json")
+    if not os.path.exists(path):
         there = ", ".join(splits(folder)) or "none"
         raise UsageError(
             f"there is no split '{name}' in {folder} (there: {there}); make it with "
             "scripts/prepare_squad.py"
-        ) from None
-    except (OSError, ValueError) as error:
-        raise UsageError(f"cannot read {_path(folder, name, 'json')}: {error}") from None
-    if not isinstance(values, dict) or values.get("format") != _FORMAT:
-        raise UsageError(f"{_path(folder, name, 'json')} is not from scripts/prepare_squad.py")
+        )
+    values = read_shaped(path, _SHAPE, "scripts/prepare_squad.py")
+    if values["format"] != _FORMAT:
+        raise UsageError(f"{path} is not from this version of scripts/prepare_squad.py")
     return values
 
 
-def _mapped(folder: str, name: str, part: str):
+def _mapped(folder: str, name: str, part: str, types: int):
     path = _path(folder, name, part)
     if not indexed_dataset.MMapIndexedDataset.exists(path):
         raise ValueError(f"{os.path.basename(path)} is missing")
+    check_indexed(path, types=None if part == "offsets" else types)
     return indexed_dataset.MMapIndexedDataset(path)

@@ -10,10 +10,10 @@ XQuAD, MLQA and TyDiQA-GoldP use it too ::
 there letter by letter, white space included. Other fields are not read.
 """
 
-import json
 from typing import Any, Iterator, List, NamedTuple, Set, Tuple
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import read_json
 
 _TYPES = {list: "a list", dict: "an object", str: "text", int: "a whole number"}
 
@@ -64,7 +64,7 @@ def read(path: str, skip_malformed: bool = False, prefix: str = "") -> Questions
     questions: List[Question] = []
     dropped: List[str] = []
     seen: Set[str] = set()
-    for where, paragraph in _paragraphs(path, _load(path)):
+    for where, paragraph in _paragraphs(path, read_json(path)):
         try:
             context = _get(paragraph, "context", str)
             entries = _get(paragraph, "qas", list)
@@ -89,24 +89,6 @@ def read(path: str, skip_malformed: bool = False, prefix: str = "") -> Questions
             f"{path} holds no question{wanted}" + " that is well formed" * bool(dropped)
         )
     return Questions(contexts, questions, dropped)
-
-
-def _load(path: str) -> Any:
-    try:
-        with open(path, encoding="utf-8-sig") as stream:
-            text = stream.read()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: invalid UTF-8 at byte {error.start}") from error
-    if not text.strip():
-        raise UsageError(f"{path} is empty")
-    try:
-        return json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
-        line = f", line {error.lineno}" if isinstance(error, json.JSONDecodeError) else ""
-        what = error.msg if isinstance(error, json.JSONDecodeError) else "nested too deeply"
-        raise UsageError(f"{path}{line}: no valid JSON ({what})") from error
 
 
 def _paragraphs(path: str, document: Any) -> Iterator[Tuple[str, Any]]:

@@ -16,14 +16,23 @@ import torch
 from fairseq.data import Dictionary, indexed_dataset
 from tqdm import tqdm
 
+from fairseq_posenc.data.indexed import check_indexed
 from fairseq_posenc.data.sentence_pairs import glue
 from fairseq_posenc.data.text import subwords
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
+from fairseq_posenc.evaluation.glue import METRICS
+from fairseq_posenc.files import read_lines, replacing
+from fairseq_posenc.json_files import Each, Maybe, read_shaped
 
 _FILE = "task.json"
 _INPUTS = ("input0", "input1")
 _KINDS = ("classification", "regression")
+_DESCRIPTION = {
+    **dict.fromkeys(("name", "kind", "best"), str),
+    **dict.fromkeys(("labels", "metrics"), [str]),
+    "splits": Each(str),
+    "skipped": Maybe(Each([int])),
+}
 _CHUNK = 500
 # a label's index and </s>
 _LABEL_TYPE = indexed_dataset.best_fitting_int_dtype(0)
@@ -66,16 +75,15 @@ class Description:
             UsageError: there is none, or it is damaged.
         """
         path = os.path.join(folder, _FILE)
-        try:
-            with open(path, encoding="utf-8") as stream:
-                found = cls(**json.load(stream))
-        except OSError as error:
+        if not os.path.isfile(path):
+            raise UsageError(f"there is no {path}; prepare the folder with scripts/prepare_glue.py")
+        content = read_shaped(path, _DESCRIPTION, "scripts/prepare_glue.py")
+        found = cls(**{name: content[name] for name in _DESCRIPTION if name in content})
+        unknown = sorted({*found.metrics, found.best} - set(METRICS))
+        if unknown:
             raise UsageError(
-                f"cannot read {path} ({error.strerror}); prepare the folder with "
-                "scripts/prepare_glue.py"
-            ) from None
-        except (ValueError, TypeError) as error:
-            raise UsageError(f"{path} is damaged ({error}); prepare the folder again") from None
+                f"{path}: no metric is called {unknown[0]!r}; prepare the folder again"
+            )
         if found.kind not in _KINDS or bool(found.labels) == found.regression:
             raise UsageError(
                 f"{path}: kind {found.kind!r} with {len(found.labels)} labels is neither a "
@@ -139,24 +147,53 @@ def input_folders(folder: str) -> List[str]:
 
 
 def inputs(folder: str, split: str) -> List[Any]:
-    """Return the one or two data sets of sentences of a split; none if one of them is missing."""
+    """Return the one or two data sets of sentences of a split; none if one of them is missing.
+
+    Raises:
+        UsageError: one is damaged, or was made with another dictionary.
+    """
     paths = [os.path.join(part, split) for part in input_folders(folder)]
+    for path in paths:
+        check_indexed(path, types=len(subwords.load_dictionary(os.path.dirname(path))))
     found = [indexed_dataset.make_dataset(path, "mmap") for path in paths if _exists(path)]
     return found if len(found) == len(paths) else []
 
 
-def targets(folder: str, split: str, regression: bool) -> Optional[torch.Tensor]:
-    """Return labels (int64) or scores (float64) of a split, (examples,); None without labels."""
+def targets(folder: str, split: str, labels: int) -> Optional[torch.Tensor]:
+    """Return labels (int64) or scores (float64) of a split, (examples,); None if it has none.
+
+    Args:
+        folder: of the task.
+        split: its name.
+        labels: how many there are; 0 for a regression.
+
+    Raises:
+        UsageError: the files are damaged.
+    """
     path = os.path.join(folder, "label", split)
-    if regression:
-        if not os.path.exists(f"{path}.label"):
-            return None
-        return torch.from_numpy(np.loadtxt(f"{path}.label", dtype=np.float64, ndmin=1))
+    if not labels:
+        return _scores(f"{path}.label") if os.path.exists(f"{path}.label") else None
     if not _exists(path):
         return None
+    check_indexed(path)
     # all at once: item by item takes seconds for the 400,000 labels of MNLI
-    items = np.fromfile(f"{path}.bin", dtype=_LABEL_TYPE).reshape(-1, 2)
-    return torch.from_numpy(items[:, 0].astype(np.int64)) - Dictionary().nspecial
+    items, specials = np.fromfile(f"{path}.bin", dtype=_LABEL_TYPE), Dictionary().nspecial
+    found = items[::2].astype(np.int64) - specials
+    if len(items) % 2 or (len(found) and not 0 <= found.min() <= found.max() < labels):
+        raise UsageError(f"{path}.bin is damaged; prepare the folder again")
+    return torch.from_numpy(found)
+
+
+def _scores(path: str) -> torch.Tensor:
+    try:
+        scores = [float(line) for line in read_lines(path)]
+    except UsageError:
+        raise
+    except ValueError as error:
+        raise UsageError(f"{path} is damaged ({error}); prepare the folder again") from None
+    if not np.isfinite(scores).all():
+        raise UsageError(f"{path} is damaged (no finite score); prepare the folder again")
+    return torch.tensor(scores, dtype=torch.float64)
 
 
 def _exists(path: str) -> bool:
@@ -190,7 +227,7 @@ def _write_inputs(
                 _write(os.path.join(folder, split), _encoded(sentences, pool, progress), types)
 
 
-def _encoded(sentences: List[str], pool, progress: tqdm) -> Iterator[List[np.ndarray]]:
+def _encoded(sentences: List[str], pool: Any, progress: tqdm) -> Iterator[List[np.ndarray]]:
     chunks = [sentences[start : start + _CHUNK] for start in range(0, len(sentences), _CHUNK)]
     for items in pool.imap(_encode, chunks):
         progress.update(len(items))

@@ -14,6 +14,7 @@ from fairseq_posenc.data.text import documents, sampling, subwords, vocabulary
 from fairseq_posenc.data.text.binarise import Totals, binarise
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing
+from fairseq_posenc.json_files import read_shaped
 
 SETTINGS = "prepare.json"
 VOCABULARY_LINES = 2_000_000
@@ -171,10 +172,11 @@ def _open_folder(options: Options, files: Dict[str, List[documents.Corpus]]) -> 
             json.dump(settings, stream, indent=1, ensure_ascii=False, sort_keys=True)
         return
     try:
-        with open(path, encoding="utf-8") as stream:
-            before = json.load(stream)
-    except (OSError, ValueError):
-        raise UsageError(f"{options.output} holds other data; give another --output") from None
+        before = read_shaped(path, {}, "scripts/prepare_text.py")
+    except UsageError as error:
+        raise UsageError(
+            f"{options.output} holds other data ({error}); give another --output"
+        ) from None
     different = sorted(key for key in settings if before.get(key) != settings[key])
     if different:
         raise UsageError(

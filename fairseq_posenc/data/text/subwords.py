@@ -7,17 +7,19 @@ one piece, the unknown token, and never ``<``, ``unk``, ``>``.
 import os
 import shutil
 import unicodedata
-from typing import Iterator, List, Tuple
+from typing import Any, Iterator, List, Tuple
 
 from fairseq.data import Dictionary
 
-from fairseq_posenc.errors import UsageError
+from fairseq_posenc.data.indexed import read_dictionary
+from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.files import replacing
 
 UNKNOWN = "<unk>"
 # the piece for masked tokens is appended by the tasks, the others are in every dictionary
 SPECIALS = ("<s>", "<pad>", "</s>", UNKNOWN, "<mask>")
 DICTIONARY = "dict.txt"
+_UNHEARD_OF = "\u16a0" * 200
 
 Span = Tuple[int, int]
 
@@ -175,12 +177,15 @@ def load(folder: str) -> Subwords:
         )
     kind, file = found[0]
     try:
-        return kind(file)
+        model = kind(file)
+        # a damaged model may fail at a word that it does not know
+        model.pieces(_UNHEARD_OF)
+        return model
     except UsageError:
         raise
     # the libraries raise bare Exception and RuntimeError
     except Exception as error:
-        raise UsageError(f"cannot load the subword model {file}: {_brief(error)}") from None
+        raise UsageError(f"cannot load the subword model {file}: {first_line(error)}") from None
 
 
 def load_dictionary(folder: str) -> Dictionary:
@@ -190,16 +195,12 @@ def load_dictionary(folder: str) -> Dictionary:
         UsageError: it is missing or damaged.
     """
     file = os.path.join(folder, DICTIONARY)
-    try:
-        return Dictionary.load(file)
-    except FileNotFoundError:
-        raise UsageError(f"there is no {file}; scripts/prepare_text.py writes it") from None
-    # fairseq raises bare Exception for wrong encodings
-    except Exception as error:
-        raise UsageError(f"cannot read the dictionary {file}: {_brief(error)}") from None
+    if not os.path.exists(file):
+        raise UsageError(f"there is no {file}; scripts/prepare_text.py writes it")
+    return read_dictionary(file)
 
 
-def library(name: str):
+def library(name: str) -> Any:
     """Import a library of subwords, or say how to get it."""
     try:
         return __import__(name)
@@ -207,10 +208,6 @@ def library(name: str):
         raise UsageError(
             f"this subword model needs the library {name}: pip install {name}"
         ) from None
-
-
-def _brief(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]
 
 
 def _copy(source: str, destination: str) -> None:

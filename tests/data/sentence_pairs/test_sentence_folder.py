@@ -64,7 +64,7 @@ def test_sentences_and_labels_come_back(text, mnli, tmp_path):
             *indices, last = part[number].tolist()
             assert [dictionary[index] for index in indices] == model.pieces(sentence)
             assert last == dictionary.eos()
-    assert sentence_folder.targets(output, "train", False).tolist() == [2, 0, 1]
+    assert sentence_folder.targets(output, "train", 3).tolist() == [2, 0, 1]
     description = Description.read(output)
     assert description.labels == ["entailment", "neutral", "contradiction"]
     assert description.splits["valid1"] == "dev_mismatched.tsv"
@@ -76,7 +76,7 @@ def test_scores_come_back_exactly(text, raw, tmp_path):
     ]
     folder = raw("STS-B", "sentence1\tsentence2\tscore\n", lines)
     prepare(TASKS["STS-B"], folder, text, str(tmp_path / "bin"))
-    scores = sentence_folder.targets(str(tmp_path / "bin"), "valid", True)
+    scores = sentence_folder.targets(str(tmp_path / "bin"), "valid", 0)
     assert scores.tolist() == [0.0, 3.1, 5.0] and scores.dtype == torch.float64
     assert Description.read(str(tmp_path / "bin")).regression
 
@@ -153,9 +153,10 @@ def test_the_script_names_the_lines_it_leaves_out(text, raw, tmp_path, monkeypat
 @pytest.mark.parametrize(
     "change, message",
     [
-        (None, "cannot read"),
-        ("{", "is damaged"),
-        ({"unknown": 1}, "is damaged"),
+        (None, "there is no .*task.json"),
+        ("{", "is no JSON"),
+        ({"splits": 1}, "damaged: splits should be an object"),
+        ({"best": "bleu"}, "no metric is called 'bleu'"),
         ({"kind": "ranking"}, "neither a classification nor a regression"),
         ({"labels": []}, "neither a classification nor a regression"),
     ],
