@@ -23,9 +23,14 @@ def model(name, build_model):
     return model.requires_grad_(False)
 
 
-def of_one(model, source, target):
-    """Scores of one pair's target tokens, without any padding."""
-    return model(torch.tensor([source]), None, torch.tensor([target]))[0][0]
+def passed(model, source, target):
+    """What the encoder makes of sources, ``(length, batch, channels)``, and the decoder's scores."""
+    encoded = model.encoder(source)
+    return encoded["encoder_out"][0], model.decoder(target, encoder_out=encoded)[0]
+
+
+def close(found, expected):
+    torch.testing.assert_close(found, expected, rtol=0, atol=ROUNDING)
 
 
 @seldom
@@ -34,11 +39,13 @@ def test_padding_of_any_width_and_side_changes_no_real_token(name, model, ragged
     source = data.draw(ragged())
     count = len(source.sentences)
     target = data.draw(ragged((count, count)))
-    found = model(source.tokens, None, target.tokens)[0]
-    for row, pair in enumerate(zip(source.sentences, target.sentences)):
-        real = target.tokens[row].ne(PADDING)
-        expected = of_one(model, *pair)
-        torch.testing.assert_close(found[row, real], expected, rtol=0, atol=ROUNDING)
+    encoded, scores = passed(model, source.tokens, target.tokens)
+    for row in range(count):
+        one_source = torch.tensor([source.sentences[row]])
+        one_target = torch.tensor([target.sentences[row]])
+        encoded_alone, scores_alone = passed(model, one_source, one_target)
+        close(encoded[source.tokens[row].ne(PADDING), row], encoded_alone[:, 0])
+        close(scores[row, target.tokens[row].ne(PADDING)], scores_alone[0])
 
 
 @seldom
@@ -46,10 +53,12 @@ def test_padding_of_any_width_and_side_changes_no_real_token(name, model, ragged
 def test_another_order_of_the_batch_gives_the_results_in_that_order(name, model, ragged, data):
     source, target = data.draw(ragged((3, 3))), data.draw(ragged((3, 3)))
     order = torch.tensor(data.draw(st.permutations(range(3))))
-    found = model(source.tokens, None, target.tokens)[0]
-    moved = model(source.tokens[order], None, target.tokens[order])[0]
+    encoded, scores = passed(model, source.tokens, target.tokens)
+    moved = passed(model, source.tokens[order], target.tokens[order])
+    real = source.tokens[order].ne(PADDING).t()
+    close(moved[0][real], encoded[:, order][real])
     real = target.tokens[order].ne(PADDING)
-    torch.testing.assert_close(moved[real], found[order][real], rtol=0, atol=ROUNDING)
+    close(moved[1][real], scores[order][real])
 
 
 @given(data=st.data(), decoder=st.booleans())
