@@ -21,7 +21,10 @@ setup(
     long_description_content_type="text/markdown",
     license="MIT",
     packages=find_packages(include=["fairseq_posenc", "fairseq_posenc.*"]),
-    package_data={"fairseq_posenc.evaluation": ["papers/*.json"]},
+    package_data={
+        "fairseq_posenc.evaluation": ["papers/*.json"],
+        "fairseq_posenc.benchmark.cost": ["tables/*.json"],
+    },
     python_requires=">=3.8",
     # fairseq is an extra, so that installing the plugin never replaces the one that is there
     install_requires=[

@@ -7,14 +7,18 @@ quartiles, and the peak memory of a step.
 
     scripts/benchmark.py --quick                                    a first look, under a minute
     scripts/benchmark.py training --shape base --dropout 0,0.1      whole training steps
+    scripts/benchmark.py cost --help                                the papers' tables of cost
 """
 
 import argparse
 import json
+import logging
+import sys
 
 import torch
 
 from fairseq_posenc.benchmark import SUBJECTS, Setting, measure
+from fairseq_posenc.benchmark.cost.command import main as cost
 from fairseq_posenc.benchmark.report import render
 from fairseq_posenc.benchmark.setting import SHAPES
 from fairseq_posenc.encodings import names
@@ -78,6 +82,10 @@ def settings(args: argparse.Namespace, subject: str):
 
 def main() -> None:
     """Measure and print."""
+    logging.getLogger("fairseq_posenc").setLevel(logging.WARNING)
+    if sys.argv[1:2] == ["cost"]:
+        cost(sys.argv[2:])
+        return
     args = parse()
     machine = f"{hardware(torch.device(args.device))}, torch {torch.__version__}"
     results = []

@@ -7,12 +7,13 @@ import torch
 
 from fairseq_posenc.benchmark import SUBJECTS, Setting, timing
 from fairseq_posenc.benchmark.attention import NAIVE_SHAW, SEGMENTS, prepare
+from fairseq_posenc.benchmark.bert import SEGMENTED
 from fairseq_posenc.benchmark.report import render
 from fairseq_posenc.encodings import names
 
 EXTRA = {
     "attention": {SEGMENTS, NAIVE_SHAW},
-    "bert": {"learned, segments input", "rel_scalar, segments per_head"},
+    "bert": set(SEGMENTED.values()),
 }
 
 

@@ -1,6 +1,7 @@
-"""Training steps of masked language models: ours with every encoding and segments, and RoBERTa."""
+"""Masked language models, trained and used: ours with every encoding and segments, and RoBERTa."""
 
 from argparse import Namespace
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Callable, Dict
 
@@ -10,15 +11,19 @@ from fairseq.models.roberta.model import RobertaModel, base_architecture
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fairseq_posenc.benchmark.models import training_step
+from fairseq_posenc.benchmark.models import position_options
 from fairseq_posenc.benchmark.setting import STOCK, Setting
+from fairseq_posenc.benchmark.weights import built, training_steps
 from fairseq_posenc.models.bert import PosencBertModel
 
 BASE = "learned"
-SEGMENTED = {"learned": "input", "rel_scalar": "per_head"}
+SEGMENTED = {
+    "learned": "learned --position-segments input",
+    "rel_scalar": "rel_scalar --position-segments per_head",
+}
 
 
-def build_bert(name: str, segments: str, setting: Setting) -> nn.Module:
+def build_bert(contestant: str, setting: Setting) -> nn.Module:
     """Build a masked language model with random weights: ``STOCK``, or an encoding's."""
     dictionary = Dictionary()
     for index in range(setting.types - len(dictionary)):
@@ -32,34 +37,51 @@ def build_bert(name: str, segments: str, setting: Setting) -> nn.Module:
         max_positions=max(512, setting.length),
         dropout=setting.dropout,
         attention_dropout=setting.dropout,
+        **vars(position_options(contestant)),
     )
+    vars(args).update(setting.model)
     torch.manual_seed(1)
-    if name == STOCK:
+    if contestant == STOCK:
         base_architecture(args)
         return setting.cast(RobertaModel.build_model(args, task))
-    args.position_encoding, args.position_segments = name, segments
     return setting.cast(PosencBertModel.build_model(args, task))
 
 
 def prepare(setting: Setting) -> Dict[str, Callable[[], object]]:
+    """Training steps; encodings that papers use with segments are there with them, too."""
+    extra = [SEGMENTED[name] for name in SEGMENTED if name in setting.encodings]
+    return prepare_training(replace(setting, encodings=[*setting.encodings, *extra]))
+
+
+def prepare_training(setting: Setting) -> Dict[str, Callable[[], object]]:
     """Predict 15 % of the tokens, forward, backward and Adam; the second half is segment 1."""
     tokens = setting.draw_tokens()
+    numbers = _halves(tokens)
     chosen = torch.rand(tokens.shape, device=tokens.device) < 0.15
     chosen[0, 0] = True
+
+    def loss(model: nn.Module) -> Tensor:
+        logits = model(tokens, segments=numbers, masked_tokens=chosen)[0].float()
+        return F.cross_entropy(logits, tokens[chosen])
+
+    return training_steps(setting, built(setting, lambda name: build_bert(name, setting)), loss)
+
+
+def prepare_inference(setting: Setting) -> Dict[str, Callable[[], object]]:
+    """Forward pass to the hidden states, without scores of words; the second half is segment 1."""
+    tokens = setting.draw_tokens()
+    numbers = _halves(tokens)
+
+    def contestant(model: nn.Module) -> Callable[[], object]:
+        model.eval()
+        return torch.no_grad()(lambda: model(tokens, segments=numbers, features_only=True))
+
+    models = built(setting, lambda name: build_bert(name, setting))
+    return {name: contestant(model) for name, model in models.items()}
+
+
+def _halves(tokens: Tensor) -> Tensor:
+    """Return segment numbers: 0 in the first half of each row, 1 in the second."""
     numbers = torch.zeros_like(tokens)
-    numbers[:, setting.length // 2 :] = 1
-
-    def contestant(name: str, segments: str = "none") -> Callable[[], None]:
-        model = build_bert(name, segments, setting)
-
-        def loss() -> Tensor:
-            logits = model(tokens, segments=numbers, masked_tokens=chosen)[0].float()
-            return F.cross_entropy(logits, tokens[chosen])
-
-        return training_step(model, loss)
-
-    steps = {name: contestant(name) for name in [STOCK, *setting.encodings]}
-    for name, segments in SEGMENTED.items():
-        if name in setting.encodings:
-            steps[f"{name}, segments {segments}"] = contestant(name, segments)
-    return steps
+    numbers[:, tokens.size(1) // 2 :] = 1
+    return numbers

@@ -4,9 +4,11 @@ from typing import Callable, Dict
 
 import torch
 from fairseq.sequence_generator import SequenceGenerator
+from torch import nn
 
 from fairseq_posenc.benchmark.models import build_model
-from fairseq_posenc.benchmark.setting import PADDING, STOCK, Setting
+from fairseq_posenc.benchmark.setting import PADDING, Setting
+from fairseq_posenc.benchmark.weights import built
 
 BEAM = 4
 
@@ -19,8 +21,8 @@ def prepare(setting: Setting) -> Dict[str, Callable[[], object]]:
         "ntokens": source.numel(),
     }
 
-    def contestant(name: str) -> Callable[[], object]:
-        model = build_model(name, setting).eval()
+    def contestant(model: nn.Module) -> Callable[[], object]:
+        model.eval()
         generator = SequenceGenerator(
             [model],
             model.decoder.dictionary,
@@ -31,4 +33,5 @@ def prepare(setting: Setting) -> Dict[str, Callable[[], object]]:
         )
         return torch.no_grad()(lambda: generator.generate([model], sample))
 
-    return {name: contestant(name) for name in [STOCK, *setting.encodings]}
+    models = built(setting, lambda name: build_model(name, setting))
+    return {name: contestant(model) for name, model in models.items()}

@@ -14,9 +14,9 @@ Steps = Dict[str, Callable[[], object]]
 
 
 def race(
-    steps: Steps, rounds: int, device: str, title: str, base: str
+    steps: Steps, rounds: int, device: str, title: str, base: str, warm_up: int = 0
 ) -> Dict[str, Dict[str, float]]:
-    """Run all steps in turn, ``rounds`` times, after one unmeasured round that warms up.
+    """Run all steps in turn, ``rounds`` times, after one untimed round for their memory.
 
     Args:
         steps: one function per contestant.
@@ -24,12 +24,16 @@ def race(
         device: ``cpu`` or ``cuda``.
         title: for the progress bar.
         base: the contestant that all are compared with, beside stock fairseq.
+        warm_up: further untimed rounds before all others.
 
     Returns:
         per contestant: median ``seconds``; ``megabytes``, the peak of what the step allocates; and
         as ratios of its time to that of the base and of stock fairseq in the same round,
         ``base`` and ``stock``, each with the quartiles ``…_low`` and ``…_high``.
     """
+    for _ in range(warm_up):
+        for step in tqdm(steps.values(), desc=f"{title}, warm-up", mininterval=1, leave=False):
+            step()
     megabytes = {name: peak_memory(step, device) / 2**20 for name, step in steps.items()}
     seconds: Dict[str, List[float]] = {name: [] for name in steps}
     names = list(steps)
@@ -56,13 +60,21 @@ def _ratios(name: str, taken: List[float], others: Optional[List[float]]) -> Dic
 
 
 def _seconds(step: Callable[[], object], device: str) -> float:
-    if device != "cpu":
-        torch.cuda.synchronize()
-    started = time.perf_counter()
+    started = _clock(device)
     step()
+    return _clock(device) - started
+
+
+def _clock(device: str) -> float:
+    """Return seconds: on a GPU once its work is done, on one thread those of this process alone.
+
+    The latter leave out the time in which other programs had the processor.
+    """
     if device != "cpu":
         torch.cuda.synchronize()
-    return time.perf_counter() - started
+    elif torch.get_num_threads() == 1:
+        return time.process_time()
+    return time.perf_counter()
 
 
 def peak_memory(step: Callable[[], object], device: str) -> float:

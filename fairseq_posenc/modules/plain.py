@@ -137,6 +137,12 @@ def _table_rows(scores: Tensor, rows: int) -> Tensor:
     return (_distances(scores).clamp(-farthest, farthest) + farthest).expand(scores.shape)
 
 
+def _reachable(table: Tensor, keys: int) -> Tensor:
+    """Return the middle rows of a table, which serve the distances that there are among keys."""
+    beyond = max(table.size(0) // 2 - (keys - 1), 0)
+    return table[beyond : table.size(0) - beyond]
+
+
 def _near(keys: int, table: Tensor) -> Tuple[int, Tensor]:
     """Return what one query at the end needs of a table: its rows by rising key position.
 
@@ -150,6 +156,7 @@ def _near(keys: int, table: Tensor) -> Tuple[int, Tensor]:
 def _relative_scores(queries: Tensor, table: Tensor, scores: Tensor) -> Tensor:
     """Return the products of scaled queries with a table's rows, in the shape of the scores."""
     if queries.size(2) > 1:
+        table = _reachable(table, scores.size(3))
         rows = _table_rows(scores, table.size(0))
         return (queries @ table.transpose(0, 1)).gather(-1, rows)
     farther, near = _near(scores.size(3), table)
@@ -160,6 +167,7 @@ def _relative_scores(queries: Tensor, table: Tensor, scores: Tensor) -> Tensor:
 def _relative_outputs(weights: Tensor, table: Tensor) -> Tensor:
     """Return the sums ``(B, H, Q, d)`` of a table's rows, weighted by ``(B, H, Q, K)``."""
     if weights.size(2) > 1:
+        table = _reachable(table, weights.size(3))
         sums = weights.new_zeros(weights.shape[:-1] + table.shape[:1])
         sums = sums.scatter_add(-1, _table_rows(weights, table.size(0)), weights)
         return sums.to(table.dtype) @ table

@@ -1,0 +1,49 @@
+"""From a command line to the tables of cost."""
+
+import sys
+import time
+from typing import Dict, List, Sequence
+
+from fairseq_posenc.benchmark.cost.cell import Cell, measure
+from fairseq_posenc.benchmark.cost.options import choice, parse
+from fairseq_posenc.benchmark.cost.plan import cells
+from fairseq_posenc.benchmark.cost.record import Record
+from fairseq_posenc.benchmark.cost.report import render
+from fairseq_posenc.benchmark.cost.table import Table, load, names
+from fairseq_posenc.errors import UsageError
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure what has not been measured yet, and print the tables."""
+    args = parse(arguments)
+    tables = {name: load(name) for name in args.tables or names()}
+    plan = _plan(tables, choice(args))
+    record = Record(args.output)
+    missing = [cell for wanted in plan.values() for cell in wanted if record.find(cell) is None]
+    try:
+        for number, cell in enumerate(missing, 1):
+            begin = time.perf_counter()
+            record.add(cell, measure(cell))
+            took = f"{time.perf_counter() - begin:.0f} s"
+            print(f"{number} of {len(missing)}: {cell.title}: {took}", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        kept = f"the same command continues from {args.output}" if args.output else "use --output"
+        raise UsageError(f"interrupted; {kept}") from None
+    parts = [render(tables[name], [record.find(cell) for cell in plan[name]]) for name in plan]
+    print("\n\n".join(parts))
+
+
+def _plan(tables: Dict[str, Table], asked) -> Dict[str, List[Cell]]:
+    """Return the cells of the tables that have any.
+
+    Raises:
+        UsageError: none has.
+    """
+    plan = {name: cells(name, table, asked) for name, table in tables.items()}
+    for name in [name for name in plan if not plan[name]]:
+        lengths = dict.fromkeys(str(column["length"]) for column in tables[name].columns.values())
+        del plan[name]
+        print(f"{name}: no such column; lengths are {', '.join(lengths)}", file=sys.stderr)
+    if not plan:
+        raise UsageError("no table has a column of these --lengths and --dtype")
+    return plan

@@ -1,0 +1,50 @@
+"""What has been measured, in a file that grows cell by cell."""
+
+import json
+import os
+from typing import Any, Dict, List, Optional
+
+from fairseq_posenc.benchmark.cost.cell import Cell
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import reading, replacing
+
+
+class Record:
+    """Cells and their figures, kept in a file if there is one.
+
+    Cells measured with other settings, or elsewhere, stay in the file.
+
+    Args:
+        path: JSON, written anew after every cell; what it holds already counts as measured.
+
+    Raises:
+        UsageError: the file holds something else.
+    """
+
+    def __init__(self, path: Optional[str] = None):
+        self.path = path
+        self.results: List[Dict[str, Any]] = []
+        if path is None or not os.path.exists(path):
+            return
+        try:
+            with reading(path), open(path, encoding="utf-8") as stream:
+                self.results = json.load(stream)["cells"]
+        except (ValueError, TypeError, KeyError) as error:
+            if isinstance(error, UsageError):
+                raise
+            raise UsageError(
+                f"{path} is not from `scripts/benchmark.py cost`; name another --output"
+            ) from None
+
+    def find(self, cell: Cell) -> Optional[Dict[str, Any]]:
+        """Return what was measured of a cell with the very same settings, or None."""
+        described = cell.described()
+        return next((found for found in self.results if found["cell"] == described), None)
+
+    def add(self, cell: Cell, figures: Dict[str, Any]) -> Dict[str, Any]:
+        """Keep the figures of a cell, see :func:`.cell.measure`."""
+        self.results.append({"cell": cell.described(), **figures})
+        if self.path is not None:
+            with replacing(self.path) as stream:
+                json.dump({"cells": self.results}, stream, indent=1)
+        return self.results[-1]
