@@ -7,6 +7,7 @@ import lzma
 import os
 import re
 import shutil
+import struct
 import tarfile
 import tempfile
 import zipfile
@@ -27,6 +28,8 @@ OPENERS: Dict[str, Callable[..., Any]] = {
 }
 BROKEN: Tuple[Type[Exception], ...] = (EOFError, OSError, RuntimeError, zipfile.BadZipFile)
 BROKEN += (zlib.error, lzma.LZMAError, tarfile.TarError)
+# what zipfile raises for wrong bytes where it does not expect them
+BROKEN += (ValueError, IndexError, OverflowError, struct.error)
 
 
 class Damaged(ValueError):
@@ -96,6 +99,8 @@ def check_archive(path: str, name: str) -> None:
     """
     is_tar, ending = suffixes(name)
     try:
+        if not os.path.getsize(path):
+            raise Damaged("it is empty")
         if ending == ".zip":
             with zipfile.ZipFile(path) as archive:
                 broken = archive.testzip()
@@ -108,8 +113,18 @@ def check_archive(path: str, name: str) -> None:
         if is_tar:
             with open_tar(path, ending) as tar:
                 tar.getmembers()
+                _check_end(tar)
+    except Damaged:
+        raise
     except BROKEN as error:
         raise Damaged(f"it is no whole {ending[1:]} file ({error})") from error
+
+
+def _check_end(tar: tarfile.TarFile) -> None:
+    """Look for the empty block at the end; tarfile takes a broken header, too, for the end."""
+    tar.fileobj.seek(tar.offset)
+    if tar.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+        raise Damaged(f"it is broken or cut off behind {tar.offset} bytes")
 
 
 def open_tar(path: str, ending: str) -> tarfile.TarFile:
@@ -135,38 +150,43 @@ def unpack(path: str, folder: str) -> int:
     if not is_archive(path):
         raise UsageError(f"cannot unpack {path}: its name ends like no archive's")
     try:
+        # what is read of a compressed tar file to unpack it does not include its checksum
+        check_archive(path, path)
         os.makedirs(folder, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".unpack", dir=folder) as staging:
-            names = [_write(staging, name, stream) for name, stream in members(path)]
+            names = [_write(staging, *member) for member in members(path)]
             for name in names:
                 target = os.path.join(folder, name)
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 os.replace(os.path.join(staging, name), target)
     except UsageError:
         raise
-    except BROKEN as error:
-        raise UsageError(f"cannot unpack {path} into {folder}: {error}") from error
+    except BROKEN as error:  # Damaged among them
+        raise UsageError(f"cannot unpack {path}: {error}") from error
     return len(set(names))
 
 
-def _write(staging: str, name: str, stream: IO[bytes]) -> str:
+def _write(staging: str, name: str, size: int, stream: IO[bytes]) -> str:
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
     outside = name.startswith(("/", "\\")) or ".." in parts or ":" in (parts or [":"])[0]
     if outside or "\0" in name:
         raise UsageError(f"refused to unpack: the path {name!r} leaves the archive's folder")
+    free = shutil.disk_usage(staging).free
+    if size > free:
+        raise UsageError(f"{name!r} takes {size / 1e9:.1f} GB, and only {free / 1e9:.1f} are free")
     with stream, replacing(os.path.join(staging, *parts), "wb") as target:
         shutil.copyfileobj(stream, target, BLOCK)
     return os.path.join(*parts)
 
 
-def _zip_members(path: str) -> Iterator[Tuple[str, IO[bytes]]]:
+def _zip_members(path: str) -> Iterator[Tuple[str, int, IO[bytes]]]:
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             if not member.is_dir():
-                yield member.filename, archive.open(member)
+                yield member.filename, member.file_size, archive.open(member)
 
 
-def _tar_members(path: str) -> Iterator[Tuple[str, IO[bytes]]]:
+def _tar_members(path: str) -> Iterator[Tuple[str, int, IO[bytes]]]:
     with open_tar(path, suffixes(path)[1]) as archive:
         for member in archive.getmembers():
             if member.isdir():
@@ -180,9 +200,9 @@ def _tar_members(path: str) -> Iterator[Tuple[str, IO[bytes]]]:
                 raise UsageError(
                     f"refused to unpack: {member.name!r} is no file, or a link to none in {path}"
                 )
-            yield member.name, stream
+            yield member.name, member.size, stream
 
 
-def _only_member(path: str) -> Iterator[Tuple[str, IO[bytes]]]:
+def _only_member(path: str) -> Iterator[Tuple[str, int, IO[bytes]]]:
     stem, ending = os.path.splitext(os.path.basename(path))
-    yield stem, OPENERS[ending.lower()](path)
+    yield stem, 0, OPENERS[ending.lower()](path)

@@ -6,7 +6,7 @@ from typing import List, Tuple
 
 from sacrebleu.dataset import DATASETS
 
-from fairseq_posenc.data.downloads.archives import Damaged, check_archive, unpack
+from fairseq_posenc.data.downloads.archives import unpack
 from fairseq_posenc.data.parallel.pairs import Pair, aligned
 from fairseq_posenc.data.parallel.sources import of_test_set
 from fairseq_posenc.errors import UsageError
@@ -35,7 +35,7 @@ def read_test_set(name: str, languages: Tuple[str, str], raw: str, cache: str) -
     dataset.maybe_download = lambda: None  # type: ignore[method-assign]
     archives = [os.path.join(raw, download.name) for download in of_test_set(name)]
     for archive in archives:
-        _unpack(archive, dataset._rawdir)
+        unpack(archive, dataset._rawdir)
     for member in dataset.langpairs[pair]:
         _check(os.path.join(dataset._rawdir, member), member, archives[0])
     sides = dataset.source(pair), (line.rstrip("\n") for line, *_ in dataset.references(pair))
@@ -44,14 +44,6 @@ def read_test_set(name: str, languages: Tuple[str, str], raw: str, cache: str) -
     if not pairs:
         raise UsageError(f"{first} holds no segments")
     return pairs
-
-
-def _unpack(archive: str, folder: str) -> None:
-    try:
-        check_archive(archive, archive)
-    except Damaged as error:
-        raise UsageError(f"cannot unpack {archive}: {error}") from error
-    unpack(archive, folder)
 
 
 def _check(path: str, member: str, archive: str) -> None:

@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import shutil
 import tarfile
 import zipfile
 
@@ -104,7 +105,7 @@ def test_half_an_archive_is_noticed_and_leaves_nothing(name, tmp_path):
         check_archive(str(path), name)
     with pytest.raises(UsageError, match="cannot unpack"):
         unpack(str(path), str(tmp_path / "out"))
-    assert not list((tmp_path / "out").iterdir())
+    assert not (tmp_path / "out").exists()
 
 
 def test_a_changed_byte_in_a_zip_is_noticed(tmp_path):
@@ -114,6 +115,33 @@ def test_a_changed_byte_in_a_zip_is_noticed(tmp_path):
     (tmp_path / "x.zip").write_bytes(content)
     with pytest.raises(Damaged):
         check_archive(path, "x.zip")
+
+
+def test_a_changed_byte_in_a_compressed_tar_is_not_unpacked(tmp_path):
+    path = make_tar(tmp_path / "x.tgz", [("a.txt", bytes(5000))])
+    whole = (tmp_path / "x.tgz").read_bytes()
+    # in the checksum, which stands at the end
+    (tmp_path / "x.tgz").write_bytes(whole[:-8] + bytes([whole[-8] ^ 1]) + whole[-7:])
+    with pytest.raises(UsageError, match="no whole tgz file .CRC check failed"):
+        unpack(path, str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("damage", [lambda whole: whole[:1024], lambda whole: b"x".join([
+    whole[:1024], whole[1025:]])], ids=["cut off", "broken header"])  # fmt: skip
+def test_a_tar_that_ends_after_its_first_file_is_not_unpacked(tmp_path, damage):
+    path = make_tar(tmp_path / "x.tar", [("a.txt", b"one"), ("b.txt", b"two")], "w")
+    (tmp_path / "x.tar").write_bytes(damage((tmp_path / "x.tar").read_bytes()))
+    with pytest.raises(UsageError, match="broken or cut off behind 1024 bytes"):
+        unpack(path, str(tmp_path / "out"))
+
+
+def test_more_than_the_disk_holds_is_not_begun(tmp_path, monkeypatch):
+    usage = shutil.disk_usage(tmp_path)._replace(free=2)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    for path in make_zip(tmp_path / "x.zip", FILES), make_tar(tmp_path / "x.tgz", FILES):
+        with pytest.raises(UsageError, match="'a/b.txt' takes .* are free"):
+            unpack(path, str(tmp_path / "out"))
+        assert not list((tmp_path / "out").iterdir())
 
 
 def test_an_unknown_kind_is_refused(tmp_path):
