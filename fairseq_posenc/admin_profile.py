@@ -3,7 +3,7 @@
 import json
 import math
 from argparse import Namespace
-from typing import Any, Dict
+from typing import Any, Dict, List, Tuple
 
 import numpy as np
 import torch
@@ -97,7 +97,7 @@ def measure(model: nn.Module, **inputs: Tensor) -> Dict[str, Any]:
 class _Stack:
     """Watches the residual connections of an encoder or decoder, in the order of their calls."""
 
-    def __init__(self, stack: nn.Module):
+    def __init__(self, stack: Any):
         self.omega = 1.0
         # not by iteration, in which LayerDrop leaves layers out
         layers = [layer for _, layer in stack.layers.named_children()]
@@ -108,11 +108,11 @@ class _Stack:
             if name in admin.ENCODER_RATIOS + admin.DECODER_RATIOS
         }
         self.channels = stack.layers[0].fc_ratio_change.numel()
-        self.omegas = [{} for _ in layers]
-        self.variances = [{} for _ in layers]
+        self.omegas: List[Dict[str, float]] = [{} for _ in layers]
+        self.variances: List[Dict[str, List[float]]] = [{} for _ in layers]
         self.handles = [layer.residual.register_forward_pre_hook(self.watch) for layer in layers]
 
-    def watch(self, _, inputs) -> None:
+    def watch(self, _: nn.Module, inputs: Tuple[Tensor, ...]) -> None:
         """Set one ω, and find the next."""
         y, x, ratio = inputs
         number, name = self.places[id(ratio)]
@@ -139,7 +139,7 @@ def _variance(x: Tensor) -> float:
     return x.double().var(unbiased=False).item()
 
 
-def _first_batch(cfg, task, model) -> Dict[str, Any]:
+def _first_batch(cfg: Any, task: Any, model: Any) -> Dict[str, Any]:
     """Return the batch that the first worker of ``fairseq-train`` sees first."""
     data, first_epoch = cfg.dataset, 1
     task.load_dataset(data.train_subset, epoch=first_epoch, combine=True)

@@ -139,7 +139,8 @@ def best(paths: Sequence[str], count: int) -> List[str]:
         raise UsageError(f"the checkpoints were validated by different metrics: {names}")
     _demand_enough([v.path for v in found.values()], count, paths, f"--best {count}")
     sign = -1 if metrics.pop()[1] else 1
-    ranked = sorted(found.values(), key=lambda v: (sign * v.value, -v.updates))
+    # all have a value here
+    ranked = sorted(found.values(), key=lambda v: (sign * v.value, -v.updates))  # type: ignore
     return [v.path for v in ranked[:count]]
 
 

@@ -2,7 +2,7 @@
 
 import glob
 import os
-from typing import Optional
+from typing import Any, Optional
 
 from fairseq_posenc.compat import load_checkpoint
 from fairseq_posenc.errors import UsageError
@@ -29,7 +29,10 @@ def newest_whole(folder: str, names: str = "checkpoint*.pt") -> Optional[str]:
     return best
 
 
-def _updates(state: dict) -> int:
-    if state.get("last_optimizer_state") is None:
+def _updates(state: Any) -> int:
+    try:
+        resumable = state["last_optimizer_state"] is not None
+        updates = state["optimizer_history"][-1]["num_updates"]
+    except (KeyError, IndexError, TypeError):
         return -1
-    return state["optimizer_history"][-1]["num_updates"]
+    return updates if resumable and isinstance(updates, int) else -1

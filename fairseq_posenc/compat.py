@@ -14,8 +14,9 @@ import inspect
 import io
 import pickle
 import re
+import zipfile
 from types import SimpleNamespace
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, List
 
 import numpy as np
 import torch
@@ -28,8 +29,13 @@ from fairseq_posenc.errors import UsageError
 _HAS_SAFE_LOADING = hasattr(torch.serialization, "add_safe_globals")
 _LOADS_SAFELY = inspect.signature(torch.load).parameters["weights_only"].default is None
 # what arrays and numbers are rebuilt by, and types of what that makes
-_REBUILD_ARRAY, _REBUILD_NUMBER = (np.arange(1).__reduce__()[0], np.int64(1).__reduce__()[0])
-_NUMPY_TYPES = [np.ndarray, np.dtype, *{type(np.dtype(kind)) for kind in "bBhHiIlLqQefdO?"}]
+_REBUILD_ARRAY: Any = np.arange(1).__reduce__()[0]
+_REBUILD_NUMBER: Any = np.int64(1).__reduce__()[0]
+_NUMPY_TYPES: List[Any] = [
+    np.ndarray,
+    np.dtype,
+    *{type(np.dtype(kind)) for kind in "bBhHiIlLqQefdO?"},
+]
 if _HAS_SAFE_LOADING:
     torch.serialization.add_safe_globals(
         [argparse.Namespace, _REBUILD_ARRAY, _REBUILD_NUMBER, *_NUMPY_TYPES]
@@ -85,9 +91,18 @@ def load_checkpoint(path: str) -> Dict[str, Any]:
     """
     how = {"weights_only": True} if _HAS_SAFE_LOADING else {"pickle_module": _HARMLESS_PICKLE}
     try:
+        _check_sums(path)
         return torch.load(path, map_location="cpu", **how)
     except Exception as error:
         raise _explained(path, error) from None
+
+
+def _check_sums(path: str) -> None:
+    """Compare the checksums that torch writes, and does not look at when it loads."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if archive.testzip():
+                raise zipfile.BadZipFile("wrong checksum")
 
 
 def _explained(path: str, error: Exception) -> UsageError:
@@ -114,12 +129,16 @@ def make_loading_safe() -> None:
 
 def _guarded(load: Callable) -> Callable:
     @functools.wraps(load)
-    def load_checkpoint_to_cpu(path, *args, **kwargs):
+    def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Dict[str, Any]:
         if not _LOADS_SAFELY:
             load_checkpoint(path)
         try:
+            _check_sums(path)
             return load(path, *args, **kwargs)
-        except (pickle.UnpicklingError, EOFError, OSError, RuntimeError) as error:
+        except UsageError:
+            raise
+        # a damaged pickle ends in any error
+        except Exception as error:
             raise _explained(path, error) from None
 
     return load_checkpoint_to_cpu

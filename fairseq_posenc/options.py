@@ -68,7 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def encoding_name(args) -> str:
+def encoding_name(args: Any) -> str:
     """Return the encoding that a namespace of model options asks for.
 
     Raises:
@@ -81,7 +81,7 @@ def encoding_name(args) -> str:
     return name
 
 
-def chosen(args) -> Dict[str, Any]:
+def chosen(args: Any) -> Dict[str, Any]:
     """Return the options of the encoding that were set.
 
     Raises:
@@ -105,7 +105,7 @@ def chosen(args) -> Dict[str, Any]:
     return found
 
 
-def build(args, stack: encodings.Stack) -> encodings.Encoding:
+def build(args: Any, stack: encodings.Stack) -> encodings.Encoding:
     """Build the encoding of one stack from a namespace of model options.
 
     Raises:
@@ -118,7 +118,7 @@ def build(args, stack: encodings.Stack) -> encodings.Encoding:
         raise UsageError(f"--position-encoding {name}: {error}") from None
 
 
-def signature(args, **others: Any) -> str:
+def signature(args: Any, **others: Any) -> str:
     """Return the signature of the encoding, every choice named, and others besides."""
     return encodings.signature(encoding_name(args), **chosen(args), **others)
 

@@ -10,7 +10,7 @@ add an option, name it in ``options.py`` as well.
 """
 
 import inspect
-from typing import Dict, List, Type
+from typing import Any, Dict, List, Type
 
 from fairseq_posenc.encodings.abs_scalar import AbsScalar
 from fairseq_posenc.encodings.alibi import Alibi
@@ -70,7 +70,7 @@ def options(name: str) -> Dict[str, object]:
     return {p.name: p.default for p in parameters if p.default is not p.empty}
 
 
-def build(name: str, stack: Stack, **chosen) -> Encoding:
+def build(name: str, stack: Stack, **chosen: Any) -> Encoding:
     """Build an encoding for a stack.
 
     Args:
@@ -102,7 +102,7 @@ def shown(value: object) -> str:
     return f"{value:.10g}" if isinstance(value, float) else str(value)
 
 
-def signature(name: str, **chosen) -> str:
+def signature(name: str, **chosen: Any) -> str:
     """Return a line that names every choice, in the manner of sacreBLEU.
 
     >>> signature("shape", max_shift=100)

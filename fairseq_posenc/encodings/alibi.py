@@ -33,6 +33,8 @@ class Alibi(ByDistance):
     are no parameters, and any length can be encoded. Computed in float32 at least.
     """
 
+    exponents: Tensor
+
     def __init__(self, stack: Stack):
         super().__init__(stack)
         # few binary digits, which half precision holds exactly; slopes would be rounded

@@ -39,7 +39,7 @@ class Stack:
     table_std: Optional[float] = None
     token_std: float = 1.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.first_index < 1:
             raise ValueError(f"first index must be at least 1, not {self.first_index}")
         if self.channels % self.heads:
@@ -75,7 +75,7 @@ class Positions:
     keys: int = 0
     segments: Optional[Tensor] = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         self.keys = self.keys or self.numbers.size(1)
 
     @property
@@ -92,7 +92,7 @@ class Positions:
         return cls(torch.arange(length, dtype=torch.float32).unsqueeze(0))
 
     @classmethod
-    def of_tokens(cls, tokens: Tensor, padding_index: int, **others) -> "Positions":
+    def of_tokens(cls, tokens: Tensor, padding_index: int, **others: Any) -> "Positions":
         """Number the tokens ``(batch, length)`` of whole sequences, padded left or right.
 
         When ``cache`` is given, the tokens are the prefix so far, and the newest alone is kept.

@@ -29,6 +29,8 @@ class Buckets(nn.Module):
         ValueError: for other values.
     """
 
+    starts: Tensor
+
     def __init__(self, decoder: bool, num_buckets: int, max_distance: int):
         super().__init__()
         if not (isinstance(num_buckets, int) and num_buckets >= 4 and num_buckets % 2 == 0):

@@ -1,5 +1,7 @@
 """Scalars of distances, laid out along the diagonals of a matrix of scores, and their gradient."""
 
+from typing import Any, Tuple
+
 import torch
 from torch import Tensor
 
@@ -37,14 +39,14 @@ class _Spread(torch.autograd.Function):
     """:func:`spread`; linear, so its backward is :class:`_SumDiagonals` whatever the input."""
 
     @staticmethod
-    def forward(ctx, scalars: Tensor, queries: int, keys: int) -> Tensor:
+    def forward(ctx: Any, scalars: Tensor, queries: int, keys: int) -> Tensor:
         scalars = scalars.contiguous()
         # Row by row from the last to the first, the window of scalars moves right by one.
         strides = scalars.stride()[:-1] + (1, 1)
         return scalars.as_strided(scalars.shape[:-1] + (queries, keys), strides).flip(-2)
 
     @staticmethod
-    def backward(ctx, gradient: Tensor):
+    def backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, None, None]:
         return _SumDiagonals.apply(gradient), None, None
 
 
@@ -52,7 +54,7 @@ class _SumDiagonals(torch.autograd.Function):
     """The adjoint of :func:`spread`: ``(…, Q, K)`` to ``(…, Q + K - 1)``."""
 
     @staticmethod
-    def forward(ctx, matrix: Tensor) -> Tensor:
+    def forward(ctx: Any, matrix: Tensor) -> Tensor:
         ctx.queries, ctx.keys = queries, keys = matrix.shape[-2:]
         matrices = matrix.reshape(-1, queries, keys)
         dtype = torch.promote_types(matrix.dtype, torch.float32)
@@ -68,5 +70,5 @@ class _SumDiagonals(torch.autograd.Function):
         return sums.view(matrix.shape[:-2] + sums.shape[1:]).to(matrix.dtype)
 
     @staticmethod
-    def backward(ctx, gradient: Tensor):
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
         return _Spread.apply(gradient, ctx.queries, ctx.keys)

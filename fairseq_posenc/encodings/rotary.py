@@ -20,6 +20,8 @@ class Rotary(Encoding):
     length can be encoded. Angles are computed in float32 at least. d must be even.
     """
 
+    pairs: Tensor
+
     def __init__(self, stack: Stack):
         super().__init__(stack)
         width = stack.head_channels

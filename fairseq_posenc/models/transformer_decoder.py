@@ -158,7 +158,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
 
         As in fairseq, which looks for them anew at every step.
         """
-        known = incremental_state.setdefault("modules that remember", {})
+        known: Dict = incremental_state.setdefault("modules that remember", {})
         if not known:
             remembering = (m for m in self.modules() if hasattr(m, "reorder_incremental_state"))
             known.update(enumerate(remembering))

@@ -8,7 +8,7 @@ to the model as a profile: JSON, in a file or, as in checkpoints, as the option'
 
 import argparse
 import json
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -118,7 +118,7 @@ def _in_line(profile: Dict[str, Any]) -> str:
 
 
 def _ratio_names(args) -> Dict[str, tuple]:
-    decoder = DECODER_RATIOS
+    decoder: Tuple[str, ...] = DECODER_RATIOS
     if getattr(args, "no_cross_attention", False):
         decoder = tuple(name for name in decoder if name != "encoder_ratio_change")
     return {"encoder": ENCODER_RATIOS, "decoder": decoder}

@@ -116,10 +116,10 @@ class Source:
             return self
         beam = beam_size(sentences)
         sentences = sentences[::beam]
-        parts = (self.keys, self.values, self.padding_mask)
+        parts = [self.keys, self.values, self.padding_mask]
         if not _is_identity(sentences, self.keys.size(0)):
-            parts = (x if x is None else x.index_select(0, sentences) for x in parts)
-        return Source(*parts, beam)
+            parts = [x if x is None else x.index_select(0, sentences) for x in parts]
+        return Source(*parts, beam=beam)
 
 
 def beam_size(sentences: Tensor) -> int:

@@ -1,6 +1,6 @@
 """How attention on a CPU is cut into pieces whose scores stay in the cache."""
 
-from typing import Iterator, NamedTuple, Tuple
+from typing import Iterator, NamedTuple, Sequence, Tuple
 
 from torch import Tensor
 
@@ -109,7 +109,7 @@ class Scratch:
         self.like, self.slack = like, slack
         self.memory = like.new_empty(0)
 
-    def get(self, shape: Tuple[int, int, int], fresh: bool = False) -> Tensor:
+    def get(self, shape: Sequence[int], fresh: bool = False) -> Tensor:
         """Return memory of that shape; what the last call returned is overwritten."""
         size = shape[0] * shape[1] * shape[2]
         needed = size + 2 * self.slack

@@ -151,7 +151,8 @@ def _plainly(
 ) -> Tuple[Optional[Tensor], ...]:
     """Return the gradients of all inputs but the mask, such that they have gradients in turn."""
     with torch.no_grad():
-        work = Pass(settings, *inputs[:4], inputs[4:])
+        padding_mask, queries, keys, values, *tables = inputs
+        work = Pass(settings, padding_mask, queries, keys, values, tables)
         factors = torch.zeros(work.layout.shape)
         by_matrix = flat(factors)
         for chunk, signed in zip(work.chunks(), weights):

@@ -64,7 +64,8 @@ class Pass:
     ):
         terms = dict(zip(NAMES, tables))
         self.settings, self.kept_scale = settings, 1 / (1 - settings.dropout_p)
-        self.layout = layout = Layout(*queries.shape[:3], keys.size(2), settings.causal)
+        batch, heads, rows, _ = queries.shape
+        self.layout = layout = Layout(batch, heads, rows, keys.size(2), settings.causal)
         self.queries, self.keys, self.values = flat(queries), flat(keys), flat(values)
         self.additive = Additive(layout, terms["bias"], padding_mask)
         self.segments = self.distances = self.relative_keys = self.relative_values = None

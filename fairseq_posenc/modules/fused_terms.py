@@ -24,7 +24,7 @@ class Additive:
             self.bias = future if bias is None else bias + future
         if padding_mask is not None:
             self.padding = padding_bias(padding_mask, torch.float32)
-        self.total = None
+        self.total: Optional[Tensor] = None
 
     def fill(self, scores: Tensor, chunk: Chunk) -> bool:
         """Write into the scores, and return whether there was anything to write."""
@@ -110,9 +110,15 @@ class Distances:
         self.upright = keys.new_zeros(0)
 
     def _window(self, chunk: Chunk) -> Tuple[int, slice]:
-        """Return the chunk's head and which distances it needs."""
+        """Return the chunk's head and which distances it needs.
+
+        Of the future, which nobody sees, one: so that rows of the scores do not overlap.
+        """
         start = self.layout.queries - chunk.rows.stop
-        return chunk.heads.start, slice(start, start + chunk.shape[1] + chunk.columns - 1)
+        width = chunk.shape[1] + chunk.columns - 1
+        if self.layout.causal:
+            width = min(width, chunk.columns + 1)
+        return chunk.heads.start, slice(start, start + width)
 
     def _diagonals(self, by_distance: Tensor, columns: int) -> Tensor:
         """View a contiguous product ``(matrices, rows, window)`` as scores."""
@@ -139,7 +145,10 @@ class Distances:
         # Corners that belong to no score stay zero from one use to the next.
         if self.upright.shape != shape:
             self.upright = gradient.new_zeros(shape)
-        self._diagonals(self.upright, chunk.columns).copy_(gradient)
+        diagonals = self._diagonals(self.upright, chunk.columns).copy_(gradient)
+        if self.layout.causal:
+            # The future lies in corners of other rows. It has weights where no key can be seen.
+            diagonals[..., chunk.rows.start + 1 :].tril_(-1)
         upright = self.upright.flatten(0, 1)
         part = torch.mm(upright, keys).mul_(self.scale)
         moved.add_(part.view(moved.shape))

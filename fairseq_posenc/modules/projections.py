@@ -68,4 +68,5 @@ class Projections(FairseqIncrementalState, nn.Module):
 
     def remembered(self, state: State) -> Dict[str, Any]:
         """Return what this module keeps in the state of a step-by-step search, to be written to."""
-        return state.setdefault(self._get_full_incremental_state_key("attention"), {})
+        name: str = self._get_full_incremental_state_key("attention")  # type: ignore[operator]
+        return state.setdefault(name, {})

@@ -1,9 +1,8 @@
 """The optimizer ``posenc_radam``: rectified Adam (Liu et al. 2019, "On the Variance of …")."""
 
 import ast
-from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Sequence, Tuple
 
 import torch
 from fairseq.dataclass import FairseqDataclass
@@ -43,7 +42,7 @@ class PosencRAdam(FairseqOptimizer):
         """Return what overrides the values in a checkpoint when training is resumed."""
         lr = self.cfg.lr
         return {
-            "lr": lr[0] if isinstance(lr, Collection) else lr,
+            "lr": lr[0] if isinstance(lr, Sequence) else lr,
             "betas": _betas(self.cfg.radam_betas),
             "eps": self.cfg.radam_eps,
         }

@@ -3,7 +3,7 @@
 import zlib
 from contextlib import nullcontext
 from functools import partial
-from typing import Any, Dict, Iterable, List, Tuple
+from typing import Any, Dict, Iterable, List, Tuple, Type
 
 from fairseq.data import Dictionary
 from fairseq.logging import metrics
@@ -32,7 +32,7 @@ class FineTuningTask(FairseqTask):
         dictionary: of the subwords, with ``<mask>``.
     """
 
-    criterion = FineTuningCriterion
+    criterion: Type[FineTuningCriterion] = FineTuningCriterion
     metric_names: Iterable[str] = ()
 
     def __init__(self, cfg: Any, dictionary: Dictionary):

@@ -46,7 +46,7 @@ class PosencMaskedLMConfig(FairseqDataclass):
             "turn, everything else is in the first"
         },
     )
-    sample_break_mode: ChoiceEnum(MODES) = field(
+    sample_break_mode: ChoiceEnum(MODES) = field(  # type: ignore[valid-type]
         default="complete",
         metadata={
             "help": "complete: whole sentences up to --tokens-per-sample; complete_doc: the same "

@@ -24,7 +24,7 @@ def model(name, build_model):
 
 
 def passed(model, source, target):
-    """What the encoder makes of sources, ``(length, batch, channels)``, and the decoder's scores."""
+    """The encoder's output ``(length, batch, channels)``, and the decoder's scores."""
     encoded = model.encoder(source)
     return encoded["encoder_out"][0], model.decoder(target, encoder_out=encoded)[0]
 
