@@ -45,6 +45,15 @@ setup(
             "fairseq-fixed==0.12.3.1; python_version >= '3.11'",
             "fairseq==0.12.2; python_version < '3.11'",
         ],
-        "test": ["hypothesis", "mypy", "pytest", "pytest-cov", "pytest-xdist", "ruff"],
+        "export": ["ctranslate2>=4"],
+        "test": [
+            "ctranslate2>=4",
+            "hypothesis",
+            "mypy",
+            "pytest",
+            "pytest-cov",
+            "pytest-xdist",
+            "ruff",
+        ],
     },
 )

@@ -134,7 +134,7 @@ install_libraries() {
     set -- "$@" bitarray cffi cython hydra-core omegaconf packaging regex tensorboardX
   fi
   case " $extras " in
-    *" test "*) set -- "$@" hypothesis mypy pytest pytest-cov pytest-xdist ruff ;;
+    *" test "*) set -- "$@" ctranslate2 hypothesis mypy pytest pytest-cov pytest-xdist ruff ;;
   esac
   pip_install -c "$state/constraints.txt" "$@" || pip_failed "the libraries"
   # what it requires is for downloads, which nothing here does with it
