@@ -87,6 +87,21 @@ def test_a_row_of_padding_alone_does_no_harm(kind, causal, make_case):
     assert all(bool(t.grad.isfinite().all()) for t in tensors.values() if t.requires_grad)
 
 
+@kinds
+@pytest.mark.parametrize("length", [5, 33, 150])
+def test_a_query_that_sees_nothing_disturbs_no_other(kind, length, make_case):
+    """Whatever gradient comes back to such queries, others' gradients are as without."""
+    case = make_case(kind, heads=1, length=length, side="left", causal=True)
+    sighted = case.sighted()
+    assert not bool(sighted.all())
+    found = []
+    for outer in (sighted.float(), torch.where(sighted, 1.0, 100.0)):
+        tensors = case.leaves(torch.float32)
+        (case.run(core.attend, tensors)[0] * outer).sum().backward()
+        found.append(tensors["queries"].grad * sighted)
+    torch.testing.assert_close(*found, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("kind", ["none", "bias", "relative", "distances"])
 @pytest.mark.parametrize("length", [5, 300])
 def test_hidden_keys_get_no_weight_however_bad_the_others_are(kind, length, make_case):
