@@ -153,14 +153,19 @@ def _validated(path: str) -> Validated:
     state = load_checkpoint(path)
     try:
         # Up to fairseq 0.10 the options are in a namespace, after that in a dictionary.
-        options = vars(state["args"]) if state["args"] else state["cfg"]["checkpoint"]
-        return Validated(
+        args = state["args"]
+        options = vars(args) if args is not None else state["cfg"]["checkpoint"]
+        found = Validated(
             path,
             state["optimizer_history"][-1]["num_updates"],
             state["extra_state"]["val_loss"],
             options["best_checkpoint_metric"],
             options["maximize_best_checkpoint_metric"],
         )
+        kinds = (int, (int, float, type(None)), str, bool)
+        if not all(map(isinstance, found[1:], kinds)):
+            raise TypeError("values of other types")
+        return found
     except (KeyError, TypeError, IndexError) as error:
         raise UsageError(
             f"{path} is no checkpoint of fairseq-train: it lacks its options, updates or metric"
@@ -169,9 +174,9 @@ def _validated(path: str) -> Validated:
 
 def _add(sums: Dict[str, Tensor], path: str, first: str) -> None:
     state = load_checkpoint(path)
-    if not isinstance(state, dict) or "model" not in state:
+    model = state.get("model") if isinstance(state, dict) else None
+    if not isinstance(model, dict) or not all(isinstance(p, Tensor) for p in model.values()):
         raise UsageError(f"{path} is no checkpoint of fairseq-train: it has no model")
-    model = state["model"]
     _demand_equal_shapes(sums, model, path, first)
     for name, parameter in model.items():
         if parameter.dtype in (torch.float16, torch.bfloat16):
@@ -189,13 +194,17 @@ def _demand_equal_shapes(
     if not sums:
         return
     differing = sorted(sums.keys() ^ model.keys()) or [
-        name for name, total in sums.items() if total.shape != model[name].shape
+        name for name, total in sums.items() if _kind(total) != _kind(model[name])
     ]
     if differing:
         raise UsageError(
             f"{path} and {first} are not of the same model: {len(differing)} parameters are in one "
             f"only or of other shape, such as {differing[0]}"
         )
+
+
+def _kind(parameter: Tensor) -> Tuple[torch.Size, bool]:
+    return parameter.shape, parameter.is_floating_point()
 
 
 def _demand_one_folder(paths: Sequence[str]) -> None:

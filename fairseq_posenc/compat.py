@@ -130,10 +130,8 @@ def make_loading_safe() -> None:
 def _guarded(load: Callable) -> Callable:
     @functools.wraps(load)
     def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Dict[str, Any]:
-        if not _LOADS_SAFELY:
-            load_checkpoint(path)
         try:
-            _check_sums(path)
+            (_check_sums if _LOADS_SAFELY else load_checkpoint)(path)
             return load(path, *args, **kwargs)
         except UsageError:
             raise

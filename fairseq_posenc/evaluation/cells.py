@@ -178,7 +178,7 @@ def _check_comparable(cells: Sequence[Cell]) -> None:
         if cell.scores is None:
             continue
         other = first.setdefault(cell.task, cell)
-        ours, theirs = _names(cell.scores), _names(other.scores)
+        ours, theirs = (_names(one.scores or {}) for one in (cell, other))
         if ours != theirs:
             raise UsageError(
                 f"{cell} cannot be compared with {other}: one has scores of {', '.join(ours)}, "
