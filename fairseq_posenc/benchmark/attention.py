@@ -1,12 +1,13 @@
 """Self-attention of a stack's layers alone: no projections, no embeddings, but the positions."""
 
-from typing import Callable, Dict, List, Optional
+from typing import Callable, List, Optional
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
 from fairseq_posenc.benchmark.setting import PADDING, STOCK, Setting
+from fairseq_posenc.benchmark.timing import Steps
 from fairseq_posenc.encodings import Encoding, Positions, Stack, build
 from fairseq_posenc.encodings.base import AttentionTerms
 from fairseq_posenc.encodings.segments import SegmentScalars
@@ -19,7 +20,7 @@ NAIVE_SHAW = "shaw by (T, T, d) tensors"
 Attend = Callable[[Tensor, Tensor, Tensor, int], Tensor]
 
 
-def prepare(setting: Setting) -> Dict[str, Callable[[], None]]:
+def prepare(setting: Setting) -> Steps:
     """Forward and backward passes of an encoder's self-attention, with its padding.
 
     ``stock`` is ``scaled_dot_product_attention``, which stock fairseq calls. There are a row with
@@ -47,7 +48,7 @@ def prepare(setting: Setting) -> Dict[str, Callable[[], None]]:
         setting.width, max_length=max(1024, setting.length),
         layers=setting.layers, heads=setting.heads,
     )  # fmt: skip
-    steps = {STOCK: contestant(None, lambda: _sdpa(setting, tokens))}
+    steps: Steps = {STOCK: contestant(None, lambda: _sdpa(setting, tokens))}
     for name in setting.encodings:
         encoding = setting.cast(build(name, stack))
         steps[name] = contestant(encoding, _ours(setting, tokens, stack, encoding))

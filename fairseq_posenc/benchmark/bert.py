@@ -3,7 +3,7 @@
 from argparse import Namespace
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Callable, Dict
+from typing import Callable
 
 import torch
 from fairseq.data import Dictionary
@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from fairseq_posenc.benchmark.models import position_options
 from fairseq_posenc.benchmark.setting import STOCK, Setting
+from fairseq_posenc.benchmark.timing import Steps
 from fairseq_posenc.benchmark.weights import built, training_steps
 from fairseq_posenc.models.bert import PosencBertModel
 
@@ -47,13 +48,13 @@ def build_bert(contestant: str, setting: Setting) -> nn.Module:
     return setting.cast(PosencBertModel.build_model(args, task))
 
 
-def prepare(setting: Setting) -> Dict[str, Callable[[], object]]:
+def prepare(setting: Setting) -> Steps:
     """Training steps; encodings that papers use with segments are there with them, too."""
     extra = [SEGMENTED[name] for name in SEGMENTED if name in setting.encodings]
     return prepare_training(replace(setting, encodings=[*setting.encodings, *extra]))
 
 
-def prepare_training(setting: Setting) -> Dict[str, Callable[[], object]]:
+def prepare_training(setting: Setting) -> Steps:
     """Predict 15 % of the tokens, forward, backward and Adam; the second half is segment 1."""
     tokens = setting.draw_tokens()
     numbers = _halves(tokens)
@@ -67,7 +68,7 @@ def prepare_training(setting: Setting) -> Dict[str, Callable[[], object]]:
     return training_steps(setting, built(setting, lambda name: build_bert(name, setting)), loss)
 
 
-def prepare_inference(setting: Setting) -> Dict[str, Callable[[], object]]:
+def prepare_inference(setting: Setting) -> Steps:
     """Forward pass to the hidden states, without scores of words; the second half is segment 1."""
     tokens = setting.draw_tokens()
     numbers = _halves(tokens)

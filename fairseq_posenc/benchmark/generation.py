@@ -1,19 +1,20 @@
 """Beam search with random weights, all hypotheses of one length."""
 
-from typing import Callable, Dict
+from typing import Callable
 
 import torch
+from fairseq.models.transformer import TransformerModel
 from fairseq.sequence_generator import SequenceGenerator
-from torch import nn
 
 from fairseq_posenc.benchmark.models import build_model
 from fairseq_posenc.benchmark.setting import PADDING, Setting
+from fairseq_posenc.benchmark.timing import Steps
 from fairseq_posenc.benchmark.weights import built
 
 BEAM = 4
 
 
-def prepare(setting: Setting) -> Dict[str, Callable[[], object]]:
+def prepare(setting: Setting) -> Steps:
     """Translate a batch of sources into hypotheses of the sources' length."""
     source = setting.draw_tokens(left=True)
     sample = {
@@ -21,7 +22,7 @@ def prepare(setting: Setting) -> Dict[str, Callable[[], object]]:
         "ntokens": source.numel(),
     }
 
-    def contestant(model: nn.Module) -> Callable[[], object]:
+    def contestant(model: TransformerModel) -> Callable[[], object]:
         model.eval()
         generator = SequenceGenerator(
             [model],

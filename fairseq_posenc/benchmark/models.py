@@ -2,21 +2,20 @@
 
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from types import SimpleNamespace
-from typing import Callable, Dict
+from typing import Callable
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.models.transformer import TransformerModel, base_architecture
+from fairseq.models.transformer import TransformerEncoder, TransformerModel, base_architecture
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fairseq_posenc import options
 from fairseq_posenc.benchmark.setting import PADDING, STOCK, Setting
+from fairseq_posenc.benchmark.timing import Steps
 from fairseq_posenc.benchmark.weights import built, training_steps
 from fairseq_posenc.encodings import segments
 from fairseq_posenc.models.transformer import PosencTransformerModel
-
-Steps = Dict[str, Callable[[], object]]
 
 
 def position_options(contestant: str) -> Namespace:
@@ -29,7 +28,7 @@ def position_options(contestant: str) -> Namespace:
     )
 
 
-def build_model(contestant: str, setting: Setting, layers: int = 0) -> nn.Module:
+def build_model(contestant: str, setting: Setting, layers: int = 0) -> TransformerModel:
     """Build a translation model with random weights: ``STOCK``, or a position encoding's."""
     args = Namespace(share_all_embeddings=True, **vars(position_options(contestant)))
     args.dropout = args.attention_dropout = setting.dropout
@@ -66,7 +65,7 @@ def prepare_encoder(setting: Setting, layers: int = 0) -> Steps:
     """Forward and backward pass of embeddings and encoder, of so many layers or all."""
     tokens = setting.draw_tokens()
 
-    def contestant(encoder: nn.Module) -> Callable[[], None]:
+    def contestant(encoder: TransformerEncoder) -> Callable[[], None]:
         return _passes(encoder, lambda: encoder(tokens)["encoder_out"][0])
 
     models = built(setting, lambda name: build_model(name, setting, layers).encoder)
@@ -85,7 +84,7 @@ def prepare_decoder(setting: Setting) -> Steps:
     """
     source, target = setting.draw_tokens(left=True), setting.draw_tokens()
 
-    def contestant(model: nn.Module) -> Callable[[], None]:
+    def contestant(model: TransformerModel) -> Callable[[], None]:
         with torch.no_grad():
             encoded = model.encoder(source)
         decode = model.decoder

@@ -1,13 +1,14 @@
 """Models that race: each with weights of its own, or all with one set of them."""
 
 from collections import defaultdict
-from typing import Any, Callable, Dict, Tuple
+from typing import Any, Callable, DefaultDict, Dict, Tuple
 
 import torch
 from torch import Tensor, nn
 from tqdm import tqdm
 
 from fairseq_posenc.benchmark.setting import Setting
+from fairseq_posenc.benchmark.timing import Steps
 
 Models = Dict[str, nn.Module]
 
@@ -35,9 +36,7 @@ def use_parameters(model: nn.Module, owner: nn.Module) -> None:
             setattr(model.get_submodule(prefix), name, other)
 
 
-def training_steps(
-    setting: Setting, models: Models, loss: Callable[[nn.Module], Tensor]
-) -> Dict[str, Callable[[], None]]:
+def training_steps(setting: Setting, models: Models, loss: Callable[[nn.Module], Tensor]) -> Steps:
     """Return whole training steps: forward, loss, backward, Adam.
 
     Args:
@@ -48,7 +47,7 @@ def training_steps(
     Returns:
         per contestant a step, whose gradients are gone when it ends.
     """
-    state: Dict[Tensor, Dict[str, Any]] = defaultdict(dict)
+    state: DefaultDict[Tensor, Any] = defaultdict(dict)
 
     def contestant(model: nn.Module) -> Callable[[], None]:
         optimiser = torch.optim.Adam(model.parameters(), lr=1e-4)

@@ -8,8 +8,8 @@ import torch
 
 from fairseq_posenc.benchmark import bert, generation, models, timing
 from fairseq_posenc.benchmark.setting import Setting
+from fairseq_posenc.benchmark.timing import Steps
 
-Steps = Dict[str, Callable[[], object]]
 SUBJECTS: Dict[str, Callable[[Setting], Steps]] = {
     "layer": models.prepare_layer,
     "encoder": models.prepare_encoder,

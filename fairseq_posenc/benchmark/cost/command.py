@@ -29,8 +29,7 @@ def main(arguments: Sequence[str]) -> None:
     except KeyboardInterrupt:
         kept = f"the same command continues from {args.output}" if args.output else "use --output"
         raise UsageError(f"interrupted; {kept}") from None
-    parts = [render(tables[name], [record.find(cell) for cell in plan[name]]) for name in plan]
-    print("\n\n".join(parts))
+    print("\n\n".join(render(tables[name], record.all(plan[name])) for name in plan))
 
 
 def _plan(tables: Dict[str, Table], asked) -> Dict[str, List[Cell]]:

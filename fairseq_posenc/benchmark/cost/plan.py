@@ -46,35 +46,42 @@ def cells(name: str, table: Table, choice: Choice) -> List[Cell]:
     if encodings is None:
         encodings = names() if table.every else []
     return [
-        _cell(name, table, group, column, choice, table.contestants(encodings))
+        _cell(name, table, group, column, dtype, choice, table.contestants(encodings))
         for group in table.groups
-        for column in _columns(table, choice)
+        for column, dtype in _columns(table, choice).items()
     ]
 
 
-def _columns(table: Table, choice: Choice) -> List[str]:
+def _columns(table: Table, choice: Choice) -> Dict[str, str]:
+    """Return the names of the columns that are measured, and the type of each."""
     lengths = choice.lengths
     if choice.quick:
         lengths = [next(iter(table.columns.values()))["length"]]
-    return [
-        column
-        for column, content in table.columns.items()
-        if (lengths is None or content["length"] in lengths) and _dtype(content, choice)
-    ]
+    found = {}
+    for column, content in table.columns.items():
+        dtypes = _dtypes(content, choice)
+        if dtypes and (lengths is None or content["length"] in lengths):
+            found[column] = dtypes[0]
+    return found
 
 
-def _dtype(column: Dict[str, Any], choice: Choice) -> Optional[str]:
+def _dtypes(column: Dict[str, Any], choice: Choice) -> List[str]:
     precision = column.get("precision")
-    fitting = [
+    return [
         dtype
         for dtype in choice.dtypes
         if precision is None or (dtype == FULL) == (precision == "full")
     ]
-    return fitting[0] if fitting else None
 
 
 def _cell(
-    name: str, table: Table, group: str, column: str, choice: Choice, contestants: Sequence[str]
+    name: str,
+    table: Table,
+    group: str,
+    column: str,
+    dtype: str,
+    choice: Choice,
+    contestants: Sequence[str],
 ) -> Cell:
     content = {**table.groups[group], **table.columns[column]}
     length = content["length"]
@@ -90,7 +97,7 @@ def _cell(
         length=length,
         dropout=table.dropout,
         device=choice.device,
-        dtype=_dtype(content, choice),
+        dtype=dtype,
         model=table.model,
         contestants=contestants,
         base=table.base,

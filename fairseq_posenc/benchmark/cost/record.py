@@ -2,7 +2,7 @@
 
 import json
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Iterable, List, Optional
 
 from fairseq_posenc.benchmark.cost.cell import Cell
 from fairseq_posenc.errors import UsageError
@@ -41,10 +41,14 @@ class Record:
         described = cell.described()
         return next((found for found in self.results if found["cell"] == described), None)
 
-    def add(self, cell: Cell, figures: Dict[str, Any]) -> Dict[str, Any]:
+    def all(self, cells: Iterable[Cell]) -> List[Dict[str, Any]]:
+        """Return what was measured of cells, in their order."""
+        found = (self.find(cell) for cell in cells)
+        return [result for result in found if result is not None]
+
+    def add(self, cell: Cell, figures: Dict[str, Any]) -> None:
         """Keep the figures of a cell, see :func:`.cell.measure`."""
         self.results.append({"cell": cell.described(), **figures})
         if self.path is not None:
             with replacing(self.path) as stream:
                 json.dump({"cells": self.results}, stream, indent=1)
-        return self.results[-1]
