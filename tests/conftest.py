@@ -44,6 +44,22 @@ def build_model(tiny_task):
     return build
 
 
+class Hostile:
+    """An object whose pickle makes a file, `witness`, when it is loaded by a credulous loader."""
+
+    def __init__(self, witness):
+        self.witness = witness
+
+    def __reduce__(self):
+        return open, (str(self.witness), "w")
+
+
+@pytest.fixture
+def hostile(tmp_path):
+    """An object that shows whether loading it runs what it holds, by the file `hostile.witness`."""
+    return Hostile(tmp_path / "witness")
+
+
 @pytest.fixture
 def start():
     """A function that starts a command line at the top of the repository, as a user would."""

@@ -8,14 +8,6 @@ from fairseq_posenc.compat import load_checkpoint
 from fairseq_posenc.errors import UsageError
 
 
-class Hostile:
-    def __init__(self, witness):
-        self.witness = witness
-
-    def __reduce__(self):
-        return open, (str(self.witness), "w")
-
-
 @pytest.mark.parametrize("kind", [np.int64, np.int32, np.float64, np.float32, np.bool_])
 def test_arrays_and_numbers_of_numpy_load_as_they_were(tmp_path, kind):
     array = np.arange(6).reshape(2, 3).astype(kind)
@@ -25,9 +17,9 @@ def test_arrays_and_numbers_of_numpy_load_as_they_were(tmp_path, kind):
     assert loaded["number"] == kind(1) and loaded["number"].dtype == kind
 
 
-def test_an_array_of_objects_brings_in_nothing_hostile(tmp_path):
-    array = np.array([Hostile(tmp_path / "witness")], dtype=object)
+def test_an_array_of_objects_brings_in_nothing_hostile(tmp_path, hostile):
+    array = np.array([hostile], dtype=object)
     torch.save({"array": array}, tmp_path / "a.pt")
     with pytest.raises(UsageError, match="refused: it holds code"):
         load_checkpoint(str(tmp_path / "a.pt"))
-    assert not (tmp_path / "witness").exists()
+    assert not hostile.witness.exists()

@@ -98,19 +98,11 @@ for number, found in enumerate(model.generate(sources, beam=2)):
     assert again == {(line.split("\t")[0][2:], line.split("\t")[2]) for line in told}
 
 
-class Hostile:
-    def __init__(self, witness):
-        self.witness = witness
-
-    def __reduce__(self):
-        return open, (str(self.witness), "w")
-
-
-def test_a_hostile_checkpoint_is_refused_and_nothing_runs(start, binarised, tmp_path):
-    witness, path = tmp_path / "witness", tmp_path / "hostile.pt"
-    torch.save({"args": argparse.Namespace(), "model": {}, "extra": Hostile(witness)}, path)
+def test_a_hostile_checkpoint_is_refused_and_nothing_runs(start, binarised, tmp_path, hostile):
+    path = tmp_path / "hostile.pt"
+    torch.save({"args": argparse.Namespace(), "model": {}, "extra": hostile}, path)
     process = start(*generate(binarised, path))
     printed = process.communicate()[0]
-    assert process.returncode != 0 and not witness.exists()
+    assert process.returncode != 0 and not hostile.witness.exists()
     assert printed.splitlines()[-1].startswith(f"fairseq_posenc: error: checkpoint {path} refused")
     assert "Traceback" not in printed
