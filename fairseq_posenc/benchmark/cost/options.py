@@ -17,8 +17,9 @@ Measure the papers' tables of what position encodings cost, and print them with 
 
 All rows of a table and stock fairseq are timed in turn, round after round; a figure is the median
 over rounds of each round's ratio of times, with quartiles. On a GPU the settings are the papers';
-on a CPU batches are cut to 1024 tokens and 9 rounds are timed. A batch that does not fit into
-memory is halved, and the table says so.
+on a CPU batches are cut to 1024 tokens and 9 rounds are timed. With one thread (OMP_NUM_THREADS=1)
+it is processor time that counts, which other programs hardly disturb. A batch that does not fit
+into memory is halved, and the table says so.
 
     scripts/benchmark.py cost --output cost.json           everything; interrupted, it continues
     scripts/benchmark.py cost cape-9 --lengths 10,100      columns of a table
