@@ -1,9 +1,10 @@
-"""Reading and writing of text files, such that half a file is never taken for a whole one."""
+"""Reading and writing of files, such that half a file is never taken for a whole one."""
 
 import bz2
 import gzip
 import lzma
 import os
+import shutil
 import tarfile
 import zlib
 from contextlib import contextmanager
@@ -37,6 +38,31 @@ def replacing(path: str, mode: str = "w", encoding: Optional[str] = None) -> Ite
     finally:
         if os.path.exists(partial):
             os.remove(partial)
+
+
+@contextmanager
+def replacing_folder(path: str) -> Iterator[str]:
+    """Make a temporary folder beside ``path`` that takes its name once the block has ended well.
+
+    What has that name already is moved aside first, and removed last. If the block raises, or the
+    process is killed before, it stays as it was.
+
+    Raises:
+        UsageError: the folder cannot be made or written, or the disk is full.
+    """
+    path = os.path.abspath(path)
+    partial, old = f"{path}.part{os.getpid()}", f"{path}.old{os.getpid()}"
+    try:
+        os.makedirs(partial)
+        yield partial
+        if os.path.lexists(path):
+            os.replace(path, old)
+        os.replace(partial, path)
+        shutil.rmtree(old, ignore_errors=True)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def read_lines(path: str) -> List[str]:

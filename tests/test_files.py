@@ -1,4 +1,4 @@
-"""Reading of text files: lines, whatever the file is packed in."""
+"""Reading of text files, whatever they are packed in, and folders that appear when complete."""
 
 import bz2
 import gzip
@@ -7,7 +7,7 @@ import lzma
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines, stream_lines
+from fairseq_posenc.files import read_lines, replacing_folder, stream_lines
 
 
 @pytest.mark.parametrize(
@@ -36,3 +36,20 @@ def test_bad_files_are_told_in_one_line(tmp_path, name, content, told):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UsageError, match=told):
         list(stream_lines(str(tmp_path / name.replace("b.txt", "a.txt"))))
+
+
+def test_a_folder_appears_when_it_is_complete_and_replaces_another(tmp_path):
+    path = tmp_path / "model"
+    for content in ("old", "new"):
+        with replacing_folder(str(path)) as folder:
+            (tmp_path / folder / "file").write_text(content)
+            assert path.exists() == (content == "new")
+        assert (path / "file").read_text() == content
+    with pytest.raises(ZeroDivisionError), replacing_folder(str(path)) as folder:
+        (tmp_path / folder / "file").write_text(str(1 / 0))
+    assert (path / "file").read_text() == "new"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["model"]
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with pytest.raises(UsageError, match="cannot write"), replacing_folder(f"{blocked}/model"):
+        pass

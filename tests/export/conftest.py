@@ -24,6 +24,20 @@ def dictionary(types):
     return found
 
 
+def never_pad(decoder):
+    """Make padding unlikely: fairseq never chooses it, CTranslate2 does as with any type."""
+    types = decoder.output_projection.weight.data
+    types[:, 0], types[PAD, 0] = 0, -100
+    last = decoder.layers[-1]
+    if decoder.layer_norm is None and last.normalize_before:
+        # nothing keeps these scores small
+        types *= 0.02
+        last.fc2.bias.data[0] = 1000
+    else:
+        norm = decoder.layer_norm or last.final_layer_norm
+        norm.weight.data[0], norm.bias.data[0] = 0, 10
+
+
 @pytest.fixture
 def data(tmp_path):
     """A folder with dictionaries of 40 source and 36 target types."""
@@ -57,9 +71,10 @@ def checkpoint(tmp_path, data):
         for parameter_name, parameter in model.named_parameters():
             width = 1.0 if "encoder_attn" in parameter_name or ".fc" in parameter_name else 0.3
             parameter.data += width * torch.randn(parameter.shape)
-        for side in (model.encoder, model.decoder):
-            side.embed_tokens.weight.data[PAD] = 0
+        if model.decoder.output_projection is not None:
+            never_pad(model.decoder)
         task_options = {"data": str(data), "source_lang": "en", "target_lang": "de"}
+        task_options.update(dataset_impl=None, required_seq_len_multiple=1, train_subset="train")
         task_options["prepend_source_bos"] = getattr(args, "prepend_source_bos", False)
         state = {
             "args": None,
@@ -71,7 +86,12 @@ def checkpoint(tmp_path, data):
             },
             "model": model.state_dict(),
             "optimizer_history": [
-                {"criterion_name": "C", "optimizer_name": "O", "num_updates": 7},
+                {
+                    "criterion_name": "C",
+                    "optimizer_name": "O",
+                    "num_updates": 7,
+                    "lr_scheduler_state": {},
+                }
             ],
             "extra_state": {"train_iterator": {"epoch": 2}},
             "last_optimizer_state": {"large": torch.zeros(3)},
@@ -93,7 +113,7 @@ def sources():
 def translate():
     """A function from a model and sources to its hypotheses: tokens and scores, best first."""
 
-    def search(model, sources, beam=4, longest=8, bos=False):
+    def search(model, sources, beam=4, longest=8, shortest=0, bos=False):
         sources = [[0] * bos + source + [EOS] for source in sources]
         width = max(map(len, sources))
         tokens = torch.tensor([[PAD] * (width - len(s)) + s for s in sources])
@@ -102,7 +122,7 @@ def translate():
             layer.can_use_fastpath = False
         generator = SequenceGenerator(
             [model], dictionary(model.decoder.embed_tokens.num_embeddings),
-            beam_size=beam, max_len_a=0, max_len_b=longest,
+            beam_size=beam, max_len_a=0, max_len_b=longest, min_len=shortest,
         )  # fmt: skip
         net_input = {"src_tokens": tokens, "src_lengths": torch.tensor(list(map(len, sources)))}
         found = generator.generate([model], {"net_input": net_input})
