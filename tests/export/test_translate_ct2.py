@@ -123,9 +123,9 @@ def test_scores_are_those_that_fairseq_prints(script, learnt, binarised, tmp_pat
     )  # fmt: skip
     ours, theirs = scores(folder / "generate.fairseq.out"), scores(folder / "generate.ct2.out")
     # the end of a sentence is ruled out as first token before the softmax here, after it there
-    same = ours.keys() & theirs.keys()
-    assert len(same) >= SENTENCES - 2
-    assert [theirs[key] for key in same] == pytest.approx([ours[key] for key in same], abs=0.05)
+    differences = sorted(abs(ours[key] - theirs[key]) for key in ours.keys() & theirs.keys())
+    assert len(differences) >= SENTENCES - 2
+    assert differences[len(differences) // 2] < 0.01 and differences[-1] < 0.3
 
 
 def test_bad_models_and_data_are_told_in_one_line(script, learnt, binarised, data, tmp_path):
