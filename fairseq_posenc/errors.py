@@ -9,6 +9,8 @@ class UsageError(ValueError, SystemExit):
     """
 
     def __init__(self, message: str):
+        # a name or value in it may hold line feeds, and it shall be one line
+        message = message.replace("\r", "\\r").replace("\n", "\\n")
         super().__init__(message)
         self.code = f"fairseq_posenc: error: {message}"
 

@@ -142,7 +142,7 @@ def _problem(profile: Any, args) -> Optional[str]:
     if profile.get("version") != VERSION:
         return f"version {profile.get('version')!r} is not known, only {VERSION}"
     if profile.get("channels") != _channels(args):
-        return f"made for channels {profile.get('channels')}, the model has {_channels(args)}"
+        return f"made for channels {profile.get('channels')!r}, the model has {_channels(args)}"
     for side, names in _ratio_names(args).items():
         found, layers = profile["omegas"].get(side), getattr(args, f"{side}_layers")
         count = len(found) if isinstance(found, list) else "no"

@@ -32,6 +32,10 @@ BROKEN += (zlib.error, lzma.LZMAError, tarfile.TarError)
 BROKEN += (ValueError, IndexError, OverflowError, struct.error)
 
 
+# the record at the end of a zip file with the longest comment
+_ZIP_END = 22 + 0xFFFF
+
+
 class Damaged(ValueError):
     """A file that is not what it should be; the message says how."""
 
@@ -104,15 +108,19 @@ def check_archive(path: str, name: str) -> None:
         if ending == ".zip":
             with zipfile.ZipFile(path) as archive:
                 broken = archive.testzip()
+                count = len(archive.infolist())
             if broken:
-                raise Damaged(f"{broken} in it is broken")
+                raise Damaged(f"{broken!r} in it is broken")
+            if not 0 < count == _count_in_zip(path, count):
+                raise Damaged("it lacks files that it shall have")
         elif ending in OPENERS:
             with OPENERS[ending](path) as stream:
                 while stream.read(BLOCK):
                     pass
         if is_tar:
             with open_tar(path, ending) as tar:
-                tar.getmembers()
+                if not tar.getmembers():
+                    raise Damaged("it holds no files")
                 _check_end(tar)
     except Damaged:
         raise
@@ -120,10 +128,22 @@ def check_archive(path: str, name: str) -> None:
         raise Damaged(f"it is no whole {ending[1:]} file ({error})") from error
 
 
+def _count_in_zip(path: str, count: int) -> int:
+    """Return how many files a zip file says that it has, or ``count`` if it has too many to say."""
+    with open(path, "rb") as stream:
+        stream.seek(max(0, os.path.getsize(path) - _ZIP_END))
+        end = stream.read()
+    (told,) = struct.unpack_from("<H", end, end.rfind(b"PK\5\6") + 10)
+    return count if told == 0xFFFF else int(told)
+
+
 def _check_end(tar: tarfile.TarFile) -> None:
-    """Look for the empty block at the end; tarfile takes a broken header, too, for the end."""
-    tar.fileobj.seek(tar.offset)
-    if tar.fileobj.read(tarfile.BLOCKSIZE) != bytes(tarfile.BLOCKSIZE):
+    """Look for empty blocks alone at the end; tarfile takes a broken header, too, for the end."""
+    stream = tar.fileobj
+    assert stream
+    stream.seek(tar.offset)
+    rest = stream.read(BLOCK)
+    if len(rest) < tarfile.BLOCKSIZE or rest.strip(b"\0"):
         raise Damaged(f"it is broken or cut off behind {tar.offset} bytes")
 
 
@@ -155,7 +175,7 @@ def unpack(path: str, folder: str) -> int:
         os.makedirs(folder, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".unpack", dir=folder) as staging:
             names = [_write(staging, *member) for member in members(path)]
-            for name in names:
+            for name in dict.fromkeys(names):
                 target = os.path.join(folder, name)
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 os.replace(os.path.join(staging, name), target)
@@ -182,7 +202,8 @@ def _write(staging: str, name: str, size: int, stream: IO[bytes]) -> str:
 def _zip_members(path: str) -> Iterator[Tuple[str, int, IO[bytes]]]:
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
-            if not member.is_dir():
+            # without a name, is_dir fails
+            if not member.filename or not member.is_dir():
                 yield member.filename, member.file_size, archive.open(member)
 
 

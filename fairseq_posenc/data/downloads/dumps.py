@@ -80,7 +80,7 @@ def _listed(listing: str, wiki: str, date: str) -> Tuple[str, Optional[Checksum]
     dated = r"\d{8}" if date == "latest" else re.escape(date)
     found = re.findall(rf"\b{wiki}-{dated}-pages-articles\.xml\.bz2\b", "\n".join(lines))
     name = max(found, default="")
-    return name, Checksum.from_listing(iter(lines), name)
+    return name, Checksum.from_listing(iter(lines), name) if name else None
 
 
 def _wiki(language: str) -> str:
