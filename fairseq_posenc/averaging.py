@@ -162,7 +162,7 @@ def _validated(path: str) -> Validated:
             options["best_checkpoint_metric"],
             options["maximize_best_checkpoint_metric"],
         )
-        kinds = (int, (int, float, type(None)), str, bool)
+        kinds: Any = (int, (int, float, type(None)), str, bool)
         if not all(map(isinstance, found[1:], kinds)):
             raise TypeError("values of other types")
         return found

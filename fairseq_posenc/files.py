@@ -8,11 +8,11 @@ import shutil
 import tarfile
 import zlib
 from contextlib import contextmanager
-from typing import BinaryIO, Iterator, List, Optional
+from typing import BinaryIO, Callable, Dict, Iterator, List, Optional
 
 from fairseq_posenc.errors import UsageError
 
-_OPENERS = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_OPENERS: Dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Self-attention of a stack's layers alone: no projections, no embeddings, but the positions."""
 
-from typing import Callable, List, Optional
+from functools import partial
+from typing import Any, Callable, Optional
 
 import torch
 from torch import Tensor
@@ -18,6 +19,7 @@ SEGMENTS = "rel_scalar, segments"
 NAIVE_SHAW = "shaw by (T, T, d) tensors"
 
 Attend = Callable[[Tensor, Tensor, Tensor, int], Tensor]
+Prepare = Callable[[], Attend]
 
 
 def prepare(setting: Setting) -> Steps:
@@ -29,15 +31,15 @@ def prepare(setting: Setting) -> Steps:
     tokens = setting.draw_tokens()
     shape = (setting.length, setting.sentences, setting.width)
     draw = lambda: torch.randn(shape, device=setting.device, dtype=setting.torch_dtype)  # noqa: E731
-    inputs = [draw().requires_grad_() for _ in range(3)]
+    queries, keys, values = inputs = [draw().requires_grad_() for _ in range(3)]
     gradient = draw()
 
-    def contestant(encoding: Optional[Encoding], prepare_pass) -> Callable[[], None]:
+    def contestant(encoding: Optional[Encoding], prepare_pass: Prepare) -> Callable[[], None]:
         leaves = [*inputs, *(encoding.parameters() if encoding is not None else ())]
 
         def step() -> None:
             attend = prepare_pass()
-            outputs = [attend(*inputs, layer) for layer in range(setting.layers)]
+            outputs = [attend(queries, keys, values, layer) for layer in range(setting.layers)]
             torch.autograd.backward(outputs, [gradient] * len(outputs))
             for leaf in leaves:
                 leaf.grad = None
@@ -56,7 +58,7 @@ def prepare(setting: Setting) -> Steps:
             scalars = setting.cast(SegmentScalars(stack, 2))
             steps[SEGMENTS] = contestant(encoding, _ours(setting, tokens, stack, encoding, scalars))
         if name == "shaw":
-            steps[NAIVE_SHAW] = contestant(encoding, lambda e=encoding: _naive(setting, tokens, e))
+            steps[NAIVE_SHAW] = contestant(encoding, partial(_naive, setting, tokens, encoding))
     return steps
 
 
@@ -90,7 +92,7 @@ def _ours(
     stack: Stack,
     encoding: Encoding,
     scalars: Optional[SegmentScalars] = None,
-):
+) -> Prepare:
     """Return a function that computes the terms of a forward pass and returns its attention."""
     module = setting.cast(SelfAttention(setting.width, setting.heads))
     halves = torch.arange(setting.length, device=tokens.device) >= setting.length // 2
@@ -106,17 +108,16 @@ def _ours(
             if terms.rotation is not None:
                 turn = torch.complex(*terms.rotation)[:, None, None]
                 q, k = rotated(q, turn), rotated(k, turn)
-            heads: List[Tensor] = [_split(setting, x) for x in (q, k, v)]
-            terms = module.core_terms(terms)
-            mask = positions.padding_mask
-            return _join(core.attend(*heads, terms, mask, dropout_p=setting.dropout)[0])
+            q, k, v = (_split(setting, x) for x in (q, k, v))
+            ours, mask = module.core_terms(terms), positions.padding_mask
+            return _join(core.attend(q, k, v, ours, mask, dropout_p=setting.dropout)[0])
 
         return attend
 
     return prepare_pass
 
 
-def _naive(setting: Setting, tokens: Tensor, encoding: Encoding) -> Attend:
+def _naive(setting: Setting, tokens: Tensor, encoding: Any) -> Attend:
     """Shaw's encoding with one vector for every pair of positions."""
     padding = _mask(tokens)
     line = torch.arange(setting.length, device=tokens.device)

@@ -1,6 +1,6 @@
 """The figures as Markdown tables."""
 
-from typing import Dict, List
+from typing import Dict, List, Optional
 
 from fairseq_posenc.benchmark.setting import STOCK
 
@@ -35,7 +35,7 @@ def _table(columns: List[dict], against: str, name: str) -> List[str]:
     return lines
 
 
-def _cell(figures: Dict[str, float], against: str) -> str:
+def _cell(figures: Optional[Dict[str, float]], against: str) -> str:
     if figures is None:
         return "-"
     spread = f"{figures[against + '_low']:.2f}-{figures[against + '_high']:.2f}"

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Mapping
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 STOCK = "stock"
 BASELINE = "sinusoidal"
@@ -83,6 +83,6 @@ class Setting:
                 tokens[: max(1, self.sentences // 4), padded] = PADDING
         return tokens.to(self.device)
 
-    def cast(self, module):
+    def cast(self, module: nn.Module) -> Any:
         """Move a module to device and precision, in training mode."""
         return module.to(self.device, self.torch_dtype).train()

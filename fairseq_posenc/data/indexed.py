@@ -7,7 +7,7 @@ fails hours later.
 import glob
 import os
 import struct
-from typing import Optional
+from typing import Any, Optional
 
 import numpy as np
 from fairseq.data import Dictionary, indexed_dataset
@@ -75,7 +75,7 @@ def check_indexed(path: str, types: Optional[int] = None) -> None:
             raise UsageError(f"{data} has tokens that are not among the dictionary's {types} types")
 
 
-def _ends(index: str):
+def _ends(index: str) -> Any:
     """Return where items end, in bytes, and the type of tokens; None, None of other formats."""
     damaged = UsageError(f"{index} is damaged; binarise the text again")
     with open(index, "rb") as stream:

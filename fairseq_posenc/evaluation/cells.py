@@ -92,14 +92,15 @@ class Summary(NamedTuple):
     """A figure at the learning rate ``lr``: median over its ``seeds`` finished cells.
 
     ``spread`` is their sample standard deviation, None for one seed. ``unfinished`` counts the
-    row's cells of that task, of any learning rate, that are without a result.
+    row's cells of that task, of any learning rate, that are without a result. Means of other
+    figures have none of these.
     """
 
     median: float
     spread: Optional[float]
-    seeds: int
-    lr: str
-    unfinished: int
+    seeds: Optional[int]
+    lr: Optional[str]
+    unfinished: Optional[int]
 
     @property
     def value(self) -> float:
@@ -108,7 +109,9 @@ class Summary(NamedTuple):
 
     def runs(self) -> str:
         """Return which runs it is from; nothing for means of other figures."""
-        return "" if self.lr is None else f"{self.lr}, {seeds_text(self.seeds, self.unfinished)}"
+        if self.lr is None or self.seeds is None or self.unfinished is None:
+            return ""
+        return f"{self.lr}, {seeds_text(self.seeds, self.unfinished)}"
 
 
 def seeds_text(seeds: int, unfinished: int) -> str:

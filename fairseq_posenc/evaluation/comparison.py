@@ -53,7 +53,9 @@ class Figure(NamedTuple):
 
     def difference(self) -> Optional[float]:
         """Return ours minus the paper's."""
-        return None if None in self else self.ours.value - self.paper
+        if self.ours is None or self.paper is None:
+            return None
+        return self.ours.value - self.paper
 
 
 Text = Callable[[Figure, Digits], str]
@@ -105,7 +107,7 @@ class Comparison:
             [*self.table.labels, "row", "options", "figure", *summary, "paper", "difference"]
         ]
         for entry in self.entries:
-            labels = entry.labels or [None] * len(self.table.labels)
+            labels: Sequence = entry.labels or [None] * len(self.table.labels)
             for name, figure in entry.figures.items():
                 ours = figure.ours or [None] * len(summary)
                 start = [*labels, entry.ours, entry.options, name]
@@ -156,12 +158,12 @@ def place(
     """
 
     def entry(row: Optional[PaperRow], group: Optional[Group]) -> Entry:
-        ours = figures(row, groups.get(group, []))
+        ours = figures(row, groups[group] if group else [])
         theirs = {**dict(zip(table.figures(), row.figures)), AVERAGE: row.average} if row else {}
         return Entry(
             labels=row and row.labels,
             ours=group and str(group),
-            options=group.options if group else row.options[0],
+            options=group.options if group else row.options[0] if row else "",
             figures={name: Figure(ours.get(name), theirs.get(name)) for name in order},
         )
 
@@ -170,11 +172,11 @@ def place(
         matching = [group for group in groups if row.has(group.setting, group.options)]
         if table.best:
             values = {group: figures(row, groups[group])[table.best] for group in matching}
-            matching.sort(key=lambda group: values[group].value if values[group] else -math.inf)
+            matching.sort(key=lambda group: getattr(values[group], "value", -math.inf))
             matching = matching[-1:]
         for group in matching:
             left.pop(group, None)
-        entries += [entry(row, group) for group in matching or [None]]
+        entries += [entry(row, group) for group in matching] or [entry(row, None)]
     return entries + [entry(None, group) for group in left]
 
 
@@ -196,9 +198,9 @@ def _figures(table: PaperTable, cells: Sequence[Cell]) -> Dict[str, Optional[Sum
         for task, (_, metrics) in TASKS.items()
         for name, metric in metrics.items()
     }
-    averaged = [ours[name] for name in table.figures()]
-    if None not in averaged:
-        ours[AVERAGE] = Summary(statistics.mean(one.median for one in averaged), *[None] * 4)
+    medians = [one.median for one in map(ours.get, table.figures()) if one]
+    if len(medians) == len(table.figures()):
+        ours[AVERAGE] = Summary(statistics.mean(medians), None, None, None, None)
     return ours
 
 

@@ -15,7 +15,7 @@ class Gathered(MetersDict._DerivedMeter):
     of all others it writes the content into checkpoints, and can read none but its own again.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__(lambda _: len(self.values))
         self.values: Dict[int, Any] = {}
 
@@ -33,6 +33,6 @@ def from_all_workers(value: Any) -> List[Any]:
     workers = distributed_utils.get_world_size(group)
     if workers == 1:
         return [value]
-    values = [None] * workers
+    values: List[Any] = [None] * workers
     torch.distributed.all_gather_object(values, value, group=group)
     return values

@@ -14,7 +14,7 @@ import numpy as np
 from fairseq_posenc.errors import UsageError
 
 
-def _library(name: str):
+def _library(name: str) -> Any:
     # late: every start of fairseq imports this file, and these libraries take a second
     try:
         return import_module(name)
@@ -77,7 +77,7 @@ def score(
     Returns:
         Metrics by name, in percent (-100 to 100), not rounded.
     """
-    targets, predictions = np.asarray(targets), np.asarray(predictions)
+    both = np.asarray(targets), np.asarray(predictions)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about what is not defined
-        return {name: 100 * float(METRICS[name](targets, predictions)) for name in names}
+        return {name: 100 * float(METRICS[name](*both)) for name in names}

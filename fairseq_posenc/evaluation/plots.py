@@ -54,7 +54,7 @@ def plot_by_length(
     save(figure, output)
 
 
-def new_figure(width: float, height: float):
+def new_figure(width: float, height: float) -> Any:
     """Return an empty figure of matplotlib, in inches; no display is needed."""
     # Importing fairseq lets all loggers talk, and matplotlib would tell of every font on its way.
     logging.getLogger("matplotlib").setLevel(logging.WARNING)
@@ -77,11 +77,11 @@ def line_style(number: int) -> Dict[str, Any]:
     }
 
 
-def shade(axes, bins: List[dict], trained_up_to: Optional[int]) -> None:
+def shade(axes: Any, bins: List[dict], trained_up_to: Optional[int]) -> None:
     """Lay a grey ground under the bins of sentences longer than any in training, if told."""
     if trained_up_to is None:
         return
-    label = f"no training data\n(longer than {trained_up_to})"
+    label: Optional[str] = f"no training data\n(longer than {trained_up_to})"
     for x, part in enumerate(bins):
         if math.floor(part["longer_than"]) + 1 > trained_up_to:
             axes.axvspan(x - 0.5, x + 0.5, color="0.9", linewidth=0, zorder=0, label=label)
@@ -93,7 +93,7 @@ def dodge(number: int, count: int) -> float:
     return 0.02 * (number - (count - 1) / 2)
 
 
-def label_bins(axes, bins: List[dict], x_label: str, y_label: str) -> None:
+def label_bins(axes: Any, bins: List[dict], x_label: str, y_label: str) -> None:
     """Name the axes, and each bin on the x axis with its number of sentences."""
     axes.set_xticks(range(len(bins)), [f"{part['name']}\nn = {part['sentences']}" for part in bins])
     axes.set_xlim(-0.5, len(bins) - 0.5)
@@ -104,7 +104,7 @@ def label_bins(axes, bins: List[dict], x_label: str, y_label: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def save(figure, output: str) -> None:
+def save(figure: Any, output: str) -> None:
     """Write a figure, whole or not at all.
 
     Raises:

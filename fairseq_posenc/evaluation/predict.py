@@ -72,7 +72,7 @@ def predict(
     return result
 
 
-def load(path: str, data: str) -> Tuple[torch.nn.Module, Any]:
+def load(path: str, data: str) -> Tuple[Any, Any]:
     """Return the model of a checkpoint, and its task, looking at the folder ``data``.
 
     Raises:
@@ -86,7 +86,7 @@ def load(path: str, data: str) -> Tuple[torch.nn.Module, Any]:
     return model, task
 
 
-def load_any(path: str, data: Optional[str]) -> Tuple[torch.nn.Module, Any, str]:
+def load_any(path: str, data: Optional[str]) -> Tuple[Any, Any, str]:
     """Return the model of a checkpoint of any task, its task, and the name of that.
 
     Args:
@@ -114,9 +114,7 @@ def load_any(path: str, data: Optional[str]) -> Tuple[torch.nn.Module, Any, str]
     return found[0], task, config.task._name
 
 
-def predictions(
-    model: torch.nn.Module, task: Any, subset: str, max_tokens: int
-) -> List[Tuple[int, Any]]:
+def predictions(model: Any, task: Any, subset: str, max_tokens: int) -> List[Tuple[int, Any]]:
     """Return what a task predicts for a subset, in the order of the examples' numbers."""
     task.load_dataset(subset)
     limits = utils.resolve_max_positions(task.max_positions(), model.max_positions())

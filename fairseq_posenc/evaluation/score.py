@@ -48,14 +48,14 @@ def evaluate(
     Raises:
         UsageError: options that exclude each other, and whatever is wrong with the files.
     """
-    if bool(generated) == bool(hypothesis) or (hypothesis and not reference):
-        raise UsageError("give either --generated, or --hypothesis and --reference")
-    if generated:
+    if generated and not hypothesis:
         found = texts.from_generated(
             generated, reference, source, remove_bpe, language, source_language
         )
-    else:
+    elif hypothesis and reference and not generated:
         found = texts.from_files(hypothesis, reference, source, language, source_language)
+    else:
+        raise UsageError("give either --generated, or --hypothesis and --reference")
     scorer = Scorer(language)
     return {
         "all": {**scorer.score(found), **_empty(found)},

@@ -168,7 +168,8 @@ def _conditions(score: Score, metric: str) -> Dict[str, Any]:
 
 
 def _cell(values: List[Optional[float]]) -> Cell:
-    if None in values:
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
         return Cell(None)
-    spread = statistics.stdev(values) if len(values) > 1 else None
-    return Cell(statistics.mean(values), spread)
+    spread = statistics.stdev(known) if len(known) > 1 else None
+    return Cell(statistics.mean(known), spread)

@@ -86,7 +86,7 @@ def from_files(
         reference=references,
         hypothesis_tokens=tokenise(hypotheses),
         reference_tokens=tokenise(references),
-        source_tokens=source and _raw_source(source, len(references), source_language),
+        source_tokens=_raw_source(source, len(references), source_language) if source else None,
     )
 
 
@@ -111,8 +111,8 @@ def from_generated(
         UsageError: see :func:`read_generated`; no references; subwords of another kind than
             ``remove_bpe``.
     """
-    references = reference and read_lines(reference)
-    lines = read_generated(generated, references and len(references))
+    references = read_lines(reference) if reference else None
+    lines = read_generated(generated, len(references) if references else None)
     if not (lines.references or references):
         raise UsageError(f"{generated} has no T-lines: give the references with --reference")
     join = partial(_join, symbol=remove_bpe, path=generated)
@@ -137,7 +137,7 @@ def _from_decoded(
     lines: Generated, references: Optional[List[str]], language: str, tokenise_source: Callable
 ) -> Texts:
     tokenise = _tokeniser(language)
-    references = references or lines.references
+    references = references or lines.references or []
     return Texts(
         hypothesis=lines.decoded,
         reference=references,
@@ -155,7 +155,7 @@ def _from_tokens(
     language: str,
     join: Callable,
 ) -> Texts:
-    tokens = join(lines.references) if lines.references else _tokeniser(language)(references)
+    tokens = join(lines.references) if lines.references else _tokeniser(language)(references or [])
     detokenise = MosesDetokenizer(lang=language).detokenize
     return Texts(
         hypothesis=[detokenise(line.split()) for line in hypothesis_tokens],
@@ -169,7 +169,7 @@ def _from_tokens(
 def _join(lines: Sequence[str], symbol: str, path: str) -> List[str]:
     """Join subwords; the kind of subwords must be the one that is there."""
     mark = _MARKS[symbol]
-    if symbol in _GLUING and not any(mark in line for line in lines):
+    if symbol in _GLUING and mark and not any(mark in line for line in lines):
         raise UsageError(f"--remove-bpe {symbol}: no {mark!r} in {path}; choose another kind")
     if mark == "@@" and all(line.startswith("\u2581") for line in lines if line):
         raise UsageError(f"{path} holds sentencepieces: pass --remove-bpe sentencepiece")

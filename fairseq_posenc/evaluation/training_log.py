@@ -70,7 +70,7 @@ def read_log(path: str) -> Dict[str, Any]:
         "parameters": int(parameters[-1].replace(",", "")) if parameters else None,
         "gpus": int(gpus[-1]) if gpus else None,
         "hardware": _hardware(lines),
-        "position": (_all(_POSITION, lines) or [None])[-1],
+        "position": next(reversed(_all(_POSITION, lines)), None),
     }
 
 

@@ -199,14 +199,14 @@ def value(cell: Cell, measure: Mapping[str, Any]) -> Optional[float]:
 def _baseline(
     cell: Cell, measure: Mapping[str, Any], everything: Sequence[Cell]
 ) -> Optional[float]:
-    values = [
+    found = [
         value(other, measure)
         for other in everything
         if other.setting == cell.setting
         and parse_options(other.options) == (BASELINE, {})
         and other.hardware() == cell.hardware()
     ]
-    values = [number for number in values if number is not None]
+    values = [number for number in found if number is not None]
     return statistics.mean(values) if values else None
 
 
@@ -256,8 +256,8 @@ def _conditions(score: Mapping[str, Any]) -> Tuple[int, Dict[str, str]]:
 def _swaps(folder: str) -> List[Cell]:
     cells = []
     for path in sorted(Path(folder).glob("*/swap.json")):
-        found = read_result(path, _SWAP, "scripts/analyse.py swap")["models"]
-        for row, figures in found.items():
+        found = read_result(path, _SWAP, "scripts/analyse.py swap") or {}
+        for row, figures in found["models"].items():
             if not os.path.isdir(path.parent / row):
                 raise UsageError(f"{path} has a row {row!r}, which {path.parent} lacks")
             options = read_options(path.parent / row)

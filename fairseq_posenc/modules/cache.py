@@ -17,7 +17,7 @@ class Rows:
     Where gradients are asked for, no memory is written to twice.
     """
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.all: Optional[Tensor] = None
         self._memory: Optional[Tensor] = None
         self._spare: Optional[Tensor] = None
@@ -119,7 +119,8 @@ class Source:
         parts = [self.keys, self.values, self.padding_mask]
         if not _is_identity(sentences, self.keys.size(0)):
             parts = [x if x is None else x.index_select(0, sentences) for x in parts]
-        return Source(*parts, beam=beam)
+        keys, values, padding_mask = parts
+        return Source(keys, values, padding_mask, beam)
 
 
 def beam_size(sentences: Tensor) -> int:

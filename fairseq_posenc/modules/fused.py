@@ -115,9 +115,8 @@ class _Fused(torch.autograd.Function):
         weights, condensed = saved[split : split + number], saved[split + number :]
         if torch.is_grad_enabled():
             wanted = ctx.needs_input_grad[2:]
-            found = _plainly(ctx.settings, inputs, weights, gradient, wanted)
-            return (None, None, *found)
-        work = Pass(ctx.settings, *inputs[:4], inputs[4:])
+            return (None, None, *_plainly(ctx.settings, inputs, weights, gradient, wanted))
+        work = _pass(ctx.settings, inputs)
         moved = [_like(tensor, tensor.size(-1)) for tensor in inputs[1:4]]
         queries, keys, values = map(flat, moved)
         by_matrix = flat(gradient)
@@ -136,6 +135,11 @@ class _Fused(torch.autograd.Function):
         return (None, None, *moved, *[found.get(name) if yes else None for name, yes in wanted])
 
 
+def _pass(settings: Settings, inputs: Sequence[Optional[Tensor]]) -> Pass:
+    padding_mask, queries, keys, values, *tables = inputs
+    return Pass(settings, padding_mask, queries, keys, values, tables)
+
+
 def _like(tensor: Tensor, channels: int) -> Tensor:
     """Return new memory ``(B, H, T, channels)``, in the order ``(T, B, H, channels)``."""
     batch, heads, length, _ = tensor.shape
@@ -151,8 +155,7 @@ def _plainly(
 ) -> Tuple[Optional[Tensor], ...]:
     """Return the gradients of all inputs but the mask, such that they have gradients in turn."""
     with torch.no_grad():
-        padding_mask, queries, keys, values, *tables = inputs
-        work = Pass(settings, padding_mask, queries, keys, values, tables)
+        work = _pass(settings, inputs)
         factors = torch.zeros(work.layout.shape)
         by_matrix = flat(factors)
         for chunk, signed in zip(work.chunks(), weights):

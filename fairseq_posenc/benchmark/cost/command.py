@@ -2,7 +2,7 @@
 
 import sys
 import time
-from typing import Dict, List, Sequence
+from typing import Any, Dict, List, Sequence
 
 from fairseq_posenc.benchmark.cost.cell import Cell, measure
 from fairseq_posenc.benchmark.cost.options import choice, parse
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str]) -> None:
     print("\n\n".join(render(tables[name], record.all(plan[name])) for name in plan))
 
 
-def _plan(tables: Dict[str, Table], asked) -> Dict[str, List[Cell]]:
+def _plan(tables: Dict[str, Table], asked: Any) -> Dict[str, List[Cell]]:
     """Return the cells of the tables that have any.
 
     Raises:

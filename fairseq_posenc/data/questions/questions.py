@@ -218,7 +218,7 @@ def _load(folder: str, name: str) -> Dict[str, Any]:
     return values
 
 
-def _mapped(folder: str, name: str, part: str, types: int):
+def _mapped(folder: str, name: str, part: str, types: int) -> Any:
     path = _path(folder, name, part)
     if not indexed_dataset.MMapIndexedDataset.exists(path):
         raise ValueError(f"{os.path.basename(path)} is missing")

@@ -10,7 +10,7 @@ XQuAD, MLQA and TyDiQA-GoldP use it too ::
 there letter by letter, white space included. Other fields are not read.
 """
 
-from typing import Any, Iterator, List, NamedTuple, Set, Tuple
+from typing import Any, Iterator, List, NamedTuple, Set, Tuple, Type
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import read_json
@@ -102,7 +102,7 @@ def _paragraphs(path: str, document: Any) -> Iterator[Tuple[str, Any]]:
         raise UsageError(f"{path}: {where}{error}; this is not the format of SQuAD") from None
 
 
-def _get(entry: Any, name: str, kind: type) -> Any:
+def _get(entry: Any, name: str, kind: Type[Any]) -> Any:
     if not isinstance(entry, dict) or name not in entry:
         raise _Malformed(f"'{name}' is missing")
     value = entry[name]

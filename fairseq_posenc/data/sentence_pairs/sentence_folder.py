@@ -269,5 +269,5 @@ def _write_targets(task: glue.GlueTask, splits: Dict[str, glue.Split], folder: s
     indices = [dictionary.add_symbol(label) for label in task.labels]
     dictionary.save(os.path.join(folder, subwords.DICTIONARY))
     for name, labels in labelled.items():
-        items = [np.array([indices[label], dictionary.eos()]) for label in labels]
+        items = [np.array([indices[int(label)], dictionary.eos()]) for label in labels]
         _write(os.path.join(folder, name), [items], len(dictionary))

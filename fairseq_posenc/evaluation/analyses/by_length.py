@@ -135,7 +135,7 @@ def _figures(
             drawn = np.array(list(bootstrap(stacks, samples, seed)))
             lows, highs = np.percentile(drawn - drawn[:, :1], [2.5, 97.5], axis=0).tolist()
         for name, score, low, high in zip(found, scores, lows, highs):
-            difference = None if score is None else score - scores[0]
+            difference = None if score is None or scores[0] is None else score - scores[0]
             rows[name][part] = {
                 "bleu": score, "difference": difference, "low": low, "high": high
             }  # fmt: skip

@@ -1,7 +1,7 @@
 """The scores of content alone, Q Kᵀ, of a model that reads running text."""
 
 import os
-from typing import Dict
+from typing import Any, Callable, Dict
 
 import torch
 from fairseq import utils
@@ -37,8 +37,8 @@ def content_scores(
         return {kind: {0: products(first, x)} for kind, x in inputs.items()}
     seen: Dict[int, Tensor] = {}
 
-    def remember(layer: int):
-        def hook(module, inputs):
+    def remember(layer: int) -> Callable[[Any, Any], None]:
+        def hook(module: Any, inputs: Any) -> None:
             x, terms = inputs[:2]
             queries, keys = module.split(module.q_proj(x)), module.split(module.k_proj(x))
             seen[layer] = module.core_terms(terms).scale * queries @ keys.transpose(2, 3)

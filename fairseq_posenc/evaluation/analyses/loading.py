@@ -8,7 +8,6 @@ import torch
 from fairseq import utils
 from fairseq.data import FairseqDataset
 from fairseq.tasks.translation import TranslationTask
-from torch import nn
 from tqdm import tqdm
 
 from fairseq_posenc.encodings.abs_scalar import AbsScalar
@@ -25,7 +24,7 @@ class Trained:
     """A model in evaluation, on the device where it is run, and its task."""
 
     name: str
-    model: nn.Module
+    model: Any
     task: Any
 
     @property

@@ -16,7 +16,7 @@ from fairseq_posenc.evaluation.plots import (
 Matrix = Sequence[Sequence[Optional[float]]]
 
 
-def similarities(matrices: Mapping[str, Matrix], offsets: Sequence[int]):
+def similarities(matrices: Mapping[str, Matrix], offsets: Sequence[int]) -> Any:
     """Draw a square of similarities per model (SHAPE, Figure 2); returns matplotlib's figure."""
     side = 0.55 * len(offsets) + 0.8
     rows = math.ceil(len(matrices) / 5)
@@ -37,7 +37,7 @@ def similarities(matrices: Mapping[str, Matrix], offsets: Sequence[int]):
     return figure
 
 
-def swapped(results: Mapping[str, Mapping[str, Any]]):
+def swapped(results: Mapping[str, Mapping[str, Any]]) -> Any:
     """Draw BLEU of the first sentence in both orders, two bars per model (SHAPE, Table 1)."""
     figure = new_figure(1.8 + 1.3 * len(results), 3.6)
     axes = figure.add_subplot()
@@ -60,7 +60,7 @@ def shares(
     counts: Sequence[Sequence[int]],
     name_a: str,
     name_b: str,
-):
+) -> Any:
     """Draw the shares of tokens by frequency and position (SHAPE, Figure 4)."""
     rows, columns = names["frequency_ranks"], names["positions"]
     figure = new_figure(0.85 * len(columns) + 3.0, 0.6 * len(rows) + 1.5)
@@ -90,7 +90,7 @@ def differences(
     members: Mapping[str, Sequence[int]],
     of: str,
     trained_up_to: Optional[int],
-):
+) -> Any:
     """Draw the difference in BLEU to the first model with its interval (SHAPE, Figure 3)."""
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
@@ -111,7 +111,7 @@ def differences(
     return figure
 
 
-def maps(models: Mapping[str, Mapping[int, Any]]):
+def maps(models: Mapping[str, Mapping[int, Any]]) -> Any:
     """Draw the scores of positions, a row per layer and a column per head (Chen et al., Figure 4).
 
     Layers that have the same scores are one row. Blue is looked at more, red less; the colours of
@@ -129,7 +129,7 @@ def maps(models: Mapping[str, Mapping[int, Any]]):
     return figure
 
 
-def ranks(models: Mapping[str, Mapping[str, Any]], length: int):
+def ranks(models: Mapping[str, Mapping[str, Any]], length: int) -> Any:
     """Draw the rank of each head's scores, layer by layer (Chen et al. 2021, Figure 2)."""
     layers = [len(model["layers"]) for model in models.values()]
     widths = [max(0.55 * count, 1.2) for count in layers]
@@ -163,7 +163,7 @@ def _without_repeats(layers: Mapping[int, Any]) -> Dict[str, Any]:
     return {f"layer {number + 1}": layers[number] for number in numbers}
 
 
-def _draw_maps(part, block: Mapping[str, Any], heads: int) -> None:
+def _draw_maps(part: Any, block: Mapping[str, Any], heads: int) -> None:
     limit = max(float(scores.abs().max()) for scores in block.values()) or 1.0
     panels = part.subplots(len(block), heads, squeeze=False)
     for head, axes in enumerate(panels[0]):
@@ -183,7 +183,15 @@ def _draw_maps(part, block: Mapping[str, Any], heads: int) -> None:
     part.supxlabel("key", fontsize=8)
 
 
-def _heat_map(axes, values: Matrix, colours: str, low: float, high: float, form: str, counts=None):
+def _heat_map(
+    axes: Any,
+    values: Matrix,
+    colours: str,
+    low: float,
+    high: float,
+    form: str,
+    counts: Optional[Sequence[Sequence[int]]] = None,
+) -> Any:
     """Draw a matrix with its figures; where there is none the ground stays grey."""
     numbers = [[float("nan") if v is None else v for v in row] for row in values]
     image = axes.imshow(numbers, cmap=colours, vmin=low, vmax=high, aspect="auto")
@@ -200,7 +208,7 @@ def _heat_map(axes, values: Matrix, colours: str, low: float, high: float, form:
     return image
 
 
-def _ticks(axes, columns: Sequence[Any], rows: Sequence[Any]) -> None:
+def _ticks(axes: Any, columns: Sequence[Any], rows: Sequence[Any]) -> None:
     axes.set_xticks(range(len(columns)), columns)
     axes.set_yticks(range(len(rows)), rows)
     axes.tick_params(length=0)

@@ -85,7 +85,7 @@ def _of_attention(attention: SelfAttention, terms: AttentionTerms, length: int) 
         core = attention.core_terms(terms)
         by_distance = torch.einsum("hd,hkd->hk", core.position_query, core.distance_keys)
         scores = scores + core.scale * spread(by_distance, length, length)
-    if terms.segment_scalars is not None:
+    if terms.segments is not None and terms.segment_scalars is not None:
         rows = terms.segments[0]
         scores = scores + rows @ terms.segment_scalars @ rows.transpose(0, 1)
     return scores

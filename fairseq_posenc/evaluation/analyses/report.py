@@ -24,7 +24,7 @@ class Report:
     """
 
     title: str
-    table: List[Sequence[str]]
+    table: Sequence[Sequence[str]]
     data: Dict[str, Any]
     pictures: Dict[str, Any]
     labels: int = 1

@@ -107,9 +107,9 @@ def _joined_pairs(
         pair = dataset[index]
         source = without_bos(pair["source"], task.source_dictionary.bos())
         sides = [side[:-1].tolist() for side in (source, pair["target"])]
-        cut = tuple(parts(side, mark) for side, mark in zip(sides, marks))
-        if len(cut[0]) == len(cut[1]) > 1:
-            found.append(cut)
+        ours, theirs = (parts(side, mark) for side, mark in zip(sides, marks))
+        if len(ours) == len(theirs) > 1:
+            found.append((ours, theirs))
             if len(found) == wanted:
                 break
     if not found:
