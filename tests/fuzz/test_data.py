@@ -1,0 +1,210 @@
+"""Damaged files of tasks and vocabularies, and of the folders that are made of them."""
+
+import io
+import json
+import re
+import tarfile
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.data import indexed_dataset
+
+from fairseq_posenc.data.downloads.archives import Checksum
+from fairseq_posenc.data.downloads.dumps import _listed
+from fairseq_posenc.data.parallel.sacre import read_test_set
+from fairseq_posenc.data.parallel.sources import of_test_set
+from fairseq_posenc.data.questions import question_folder, squad
+from fairseq_posenc.data.questions.questions import Split
+from fairseq_posenc.data.sentence_pairs import glue, sentence_folder
+from fairseq_posenc.data.text import subwords, vocabulary
+from fairseq_posenc.data.text.prepare_text import Options, prepare
+from fairseq_posenc.data.token_ratio import training_token_ratio
+from fairseq_posenc.files import read_lines
+
+CONTEXT = "Berlin ist die Hauptstadt 😀 von Deutschland . é"
+SPOKEN = [f"the dog {i} runs over häuser {chr(97 + i % 26) * 3} <unk>" for i in range(200)]
+SUMS = f"{'a' * 40}  simplewiki-20261101-pages-articles.xml.bz2\nSHA1 (x.gz) = {'c' * 40}\n"
+WIKI = re.compile(r"simplewiki-\d{8}-pages-articles\.xml\.bz2")
+
+
+def rows(name, language="language"):
+    """The lines of a file of GLUE or XNLI."""
+    task = glue.TASKS[name]
+    columns = task.columns or ("index", *task.sentences, language, task.label)
+    lines = [] if task.columns else ["\t".join(columns)]
+    for i in range(12):
+        label = task.labels[i % len(task.labels)] if task.labels else f"{i % 5}.5"
+        cells = {task.label: label, language: ["de", "en", "zh"][i % 3]}
+        lines.append("\t".join(cells.get(column, f'He said "x {i}" é .') for column in columns))
+    return "\n".join(lines) + "\n"
+
+
+def questions():
+    answers = [{"text": word, "answer_start": CONTEXT.index(word)} for word in ("Berlin", "von")]
+    entries = [{"id": f"q{i}", "question": "Was ist Berlin ?", "answers": answers} for i in (1, 2)]
+    paragraphs = [{"context": CONTEXT, "qas": entries}, {"context": CONTEXT, "qas": []}]
+    return json.dumps({"version": "1.1", "data": [{"paragraphs": paragraphs}]})
+
+
+def segments(kind):
+    lines = (f'<seg id="{i}">Der Hund {i} &amp; „so“.</seg>\n' for i in range(1, 5))
+    return f'<{kind} setid="x"><doc docid="a"><p>\n{"".join(lines)}</p></doc></{kind}>\n'
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory):
+    """A folder with every kind of file."""
+    folder = tmp_path_factory.mktemp("prepared")
+    for name in ("wordpiece", "sentencepiece", "raw", "ratio"):
+        (folder / name).mkdir()
+    vocabulary.learn_wordpiece(lambda: iter(SPOKEN), str(folder / "wordpiece"), 120)
+    vocabulary.learn_sentencepiece(lambda: iter(SPOKEN), str(folder / "sentencepiece"), 60)
+    for name in ("wordpiece", "sentencepiece"):
+        subwords.load(str(folder / name)).copy_to(str(folder / name))
+    for name in ("CoLA", "RTE", "STS-B", "XNLI"):
+        (folder / name).mkdir()
+        for file in glue.TASKS[name].labelled.values():
+            (folder / name / file).write_text(rows(name))
+        words, binary = str(folder / "wordpiece"), str(folder / "bin" / name)
+        sentence_folder.prepare(glue.TASKS[name], str(folder / name), words, binary)
+    (folder / "squad.json").write_text(questions())
+    question_folder.prepare(str(folder / "squad.json"), "valid", words, str(folder / "questions"))
+    (folder / "raw.txt").write_text("\n\n".join(SPOKEN))
+    prepare(text_options(folder), say=lambda line: None)
+    (folder / "sums").write_text(SUMS)
+    (folder / "src.sgm").write_text(segments("srcset"))
+    for side in ("en", "de"):
+        builder = indexed_dataset.make_builder(f"{folder}/ratio/train.en-de.{side}.bin", "mmap", 50)
+        for length in range(3, 9):
+            builder.add_item(torch.arange(length, dtype=torch.int32))
+        builder.finalize(f"{folder}/ratio/train.en-de.{side}.idx")
+    return folder
+
+
+def text_options(folder):
+    files = {"output": str(folder / "text"), "train": [str(folder / "raw.txt")]}
+    return Options(**files, hold_out=5, vocabulary_size=120)
+
+
+def read_task(name, refuse):
+    def read(folder):
+        problems = []
+        found = glue.read(glue.TASKS[name], str(folder / name), problems)
+        if refuse:
+            glue.refuse(problems)
+        return found
+
+    return read
+
+
+def targets(name, split="valid"):
+    labels = len(glue.TASKS[name].labels)
+    return lambda folder: sentence_folder.targets(str(folder / "bin" / name), split, labels)
+
+
+def use(kind):
+    def read(folder):
+        model = subwords.load(str(folder / kind))
+        model.pieces_with_offsets("the dog häuser ½ zz")
+        return model.dictionary()
+
+    return read
+
+
+def read_inputs(folder):
+    inputs = sentence_folder.inputs(str(folder / "bin" / "RTE"), "valid")
+    return [part[index].tolist() for part in inputs for index in range(len(part))]
+
+
+def read_answers(folder):
+    split = Split(str(folder / "questions"), "valid")
+    lasts = [len(split.context_tokens(number)) - 1 for number in range(len(split))]
+    return [split.span_text(number, last, last) for number, last in enumerate(lasts)]
+
+
+def read_segments(folder):
+    member, other = "test/newstest2013-src.en.sgm", "test/newstest2013-src.de.sgm"
+    cache = folder / "raw" / str(len(list((folder / "raw").iterdir())))
+    cache.mkdir()
+    with tarfile.open(folder / of_test_set("wmt13")[0].name, "w:gz") as archive:
+        contents = {member: (folder / "src.sgm").read_bytes(), other: segments("refset").encode()}
+        for name, content in contents.items():
+            about = tarfile.TarInfo(name)
+            about.size = len(content)
+            archive.addfile(about, io.BytesIO(content))
+    return read_test_set("wmt13", ("en", "de"), str(folder), str(cache))
+
+
+def ratio(folder):
+    data = {"source_lang": "en", "target_lang": "de", "data": str(folder / "ratio")}
+    cfg = SimpleNamespace(**data, train_subset="train")
+    return training_token_ratio(SimpleNamespace(cfg=cfg))
+
+
+def aligned(splits, data):
+    targets = ((split.sentences, split.targets) for split in splits.values())
+    return any(t is not None and len(s) != len(t) for s, t in targets) and "sentences unlabelled"
+
+
+def in_place(found, data):
+    places = ((found.contexts[q.context], a) for q in found.questions for a in q.answers)
+    return any(not c.startswith(a.text, a.start) for c, a in places) and "an answer elsewhere"
+
+
+def of_sum(expected):
+    return lambda found, data: found != expected and f"{found}, not {expected}"
+
+
+# name: file, how to read it, what is wrong with a result, how many cases
+READERS = {
+    "GLUE without header": ("CoLA/dev.tsv", read_task("CoLA", False), aligned, 1000),
+    "GLUE": ("RTE/train.tsv", read_task("RTE", True), aligned, 1000),
+    "GLUE, scores": ("STS-B/dev.tsv", read_task("STS-B", False), aligned, 1000),
+    "XNLI": ("XNLI/xnli.dev.tsv", read_task("XNLI", False), aligned, 1000),
+    "SQuAD": ("squad.json", lambda f: squad.read(str(f / "squad.json")), in_place, 1000),
+    "SQuAD, the good of it": (
+        "squad.json", lambda f: squad.read(str(f / "squad.json"), True, "q"), in_place, 1000),
+    "WordPiece": ("wordpiece/wordpiece.json", use("wordpiece"), None, 1000),
+    "SentencePiece": ("sentencepiece/sentencepiece.model", use("sentencepiece"), None, 200),
+    "dictionary": (
+        "wordpiece/dict.txt", lambda f: subwords.load_dictionary(str(f / "wordpiece")), None, 1000),
+    "task.json": (
+        "bin/RTE/task.json", lambda f: sentence_folder.Description.read(str(f / "bin/RTE")),
+        None, 1000),
+    "index of sentences": ("bin/RTE/input0/valid.idx", read_inputs, None, 1000),
+    "sentences": ("bin/RTE/input1/valid.bin", read_inputs, None, 500),
+    "labels": (
+        "bin/RTE/label/valid.bin", targets("RTE"),
+        lambda found, _: not set(found.tolist()) <= {0, 1} and "other labels", 500),
+    "index of labels": ("bin/RTE/label/valid.idx", targets("RTE"), None, 1000),
+    "scores": (
+        "bin/STS-B/label/valid.label", targets("STS-B"),
+        lambda found, _: not found.isfinite().all() and "no numbers", 1000),
+    "questions": ("questions/valid.json", read_answers, None, 500),
+    "index of questions": ("questions/valid.question.idx", read_answers, None, 500),
+    "contexts": ("questions/valid.context.bin", read_answers, None, 300),
+    "offsets": (
+        "questions/valid.offsets.bin", read_answers,
+        lambda found, _: not all(text and text in CONTEXT for text in found) and "no text", 300),
+    "prepare.json": (
+        "text/prepare.json", lambda f: prepare(text_options(f), say=lambda line: None), None, 500),
+    "index of a training set": ("ratio/train.en-de.en.idx", ratio, of_sum(1.0), 1000),
+    "training set": ("ratio/train.en-de.de.bin", ratio, of_sum(1.0), 500),
+    "list of dumps": (
+        "sums", lambda f: _listed(str(f / "sums"), "simplewiki", "latest"),
+        lambda found, _: found[1] and not WIKI.fullmatch(found[0]) and "another dump", 1000),
+    "checksums": (
+        "sums", lambda f: Checksum.from_listing(iter(read_lines(str(f / "sums"))), "x.gz"),
+        lambda found, _: found and len(found.value) not in (32, 40, 64, 128) and "no sum", 1000),
+    "SGM": (
+        "src.sgm", read_segments, lambda pairs, _: len(pairs) != 4 and "sentences lost", 150),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_damaged_data_is_told_or_read_right(fuzz, prepared, name):
+    file, read, wrong, cases = READERS[name]
+    others = [rows("RTE"), rows("STS-B"), questions(), SUMS]
+    others = [text.encode() for text in others]
+    fuzz(name, prepared / file, lambda: read(prepared), wrong, cases, others)
