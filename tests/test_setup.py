@@ -169,6 +169,43 @@ def test_test_script_passes_options_and_status_on(tmp_path, status, style):
 
 
 @pytest.fixture
+def environments(tmp_path):
+    """test_environments.sh beside a test.sh that fails under 3.11, where python3.12 is missing."""
+    scripts = tmp_path / "scripts"
+    program(
+        scripts / "test_environments.sh", (ROOT / "scripts" / "test_environments.sh").read_text()
+    )
+    program(scripts / "test.sh", 'echo "$@"; case $4 in *3.11) echo 1 failed; exit 1 ;; esac')
+    for version in ("3.10", "3.11"):
+        program(tmp_path / "bin" / f"python{version}", f"echo {version}")
+    program(tmp_path / "bin" / "python3.12", "echo not installed >&2; exit 127")
+    program(tmp_path / "bin" / "uv", "exit 2")
+
+    def run(*arguments):
+        where = {"path": tmp_path / "bin", "PYENV_ROOT": str(tmp_path)}
+        return bash(scripts / "test_environments.sh", *arguments, **where)
+
+    return run
+
+
+def test_every_environment_gets_its_line_and_a_failure_fails_the_whole(environments, tmp_path):
+    run = environments()
+    assert run.returncode == 1
+    found = [re.sub(r"\d+ s", "T s", line) for line in run.stdout.splitlines()]
+    assert found[0] == f"3.10  passed  T s  --venv {tmp_path}/.venv310 --python python3.10"
+    assert found[1] == "3.11  failed  T s  1 failed"
+    assert found[2].startswith("3.12  failed  T s  there is no Python 3.12; install it")
+
+
+def test_environments_and_options_can_be_chosen(environments, tmp_path):
+    run = environments("3.10", "--", "-x", "tests/a b")
+    assert run.returncode == 0
+    assert run.stdout.endswith(" -x tests/a b\n")
+    assert (tmp_path / "runs" / "tests" / "3.10.log").read_text().startswith("--venv")
+    assert environments("3.9").returncode == 2
+
+
+@pytest.fixture
 def metadata(monkeypatch):
     caught = {}
     monkeypatch.setattr("setuptools.setup", caught.update)
