@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # usage: bash scripts/test.sh [--venv DIR] [--python PATH] [--torch VERSION] [pytest's options]
 #
-# Sets up what the tests need (see setup.sh), checks the style with ruff and runs pytest, as many
-# tests at a time as there are cores (`-n 0`: one by one).
-# Exits with pytest's status, or where the tests pass with that of the style.
+# Sets up what the tests need (see setup.sh), checks style and types with ruff and mypy, and runs
+# pytest, as many tests at a time as there are cores (`-n 0`: one by one; `--cov`: coverage, slowly).
+# Exits with pytest's status, or where the tests pass with that of style and types.
 set -euo pipefail
 
 root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -14,7 +14,7 @@ usage() {
 
 check_style() {
   command -v ruff >/dev/null || return 0
-  ruff check . && ruff format --check .
+  ruff check . && ruff format --check . && mypy
 }
 
 setup=(bash "$root/scripts/setup.sh" --extra test --print-bin)

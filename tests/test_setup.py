@@ -154,16 +154,17 @@ def test_installed_versions_are_kept_but_for_those_named(environment_script):
 
 
 @pytest.mark.parametrize("status", [0, 5])
-@pytest.mark.parametrize("style", [0, 1])
-def test_test_script_passes_options_and_status_on(tmp_path, status, style):
+@pytest.mark.parametrize("style, types", [(0, 0), (1, 0), (0, 1)])
+def test_test_script_passes_options_and_status_on(tmp_path, status, style, types):
     scripts = tmp_path / "a b" / "scripts"
     program(scripts / "setup.sh", f'echo "$@" >"{tmp_path}/asked"; echo "{tmp_path}/bin"')
     program(scripts / "test.sh", (ROOT / "scripts" / "test.sh").read_text())
     program(tmp_path / "bin" / "nproc", "echo 7")
     program(tmp_path / "bin" / "ruff", f"exit {style}")
+    program(tmp_path / "bin" / "mypy", f"exit {types}")
     program(tmp_path / "bin" / "python", f'echo "$@" "$OMP_NUM_THREADS"; exit {status}')
     run = bash(scripts / "test.sh", "--venv", "there", "-x", "tests/a b", OMP_NUM_THREADS="2")
-    assert run.returncode == (status or style)
+    assert run.returncode == (status or style or types)
     assert run.stdout == "-m pytest -n 7 -x tests/a b 2\n"
     assert (tmp_path / "asked").read_text() == "--extra test --print-bin --venv there\n"
 
