@@ -20,6 +20,9 @@ SUBJECTS: Dict[str, Callable[[Setting], Steps]] = {
     "generation": generation.prepare,
 }
 
+# What GPUs, their libraries and CPUs say
+NO_MEMORY = ("out of memory", "ALLOC_FAILED", "can't allocate memory")
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -122,8 +125,8 @@ def _fits(run: Callable[[], object]) -> bool:
     except MemoryError:
         return False
     except RuntimeError as error:
-        # PyTorch has a class of its own for GPUs, and none for CPUs
-        if "out of memory" in str(error) or "can't allocate memory" in str(error):
+        # PyTorch has a class of its own for one of these alone
+        if any(words in str(error) for words in NO_MEMORY):
             return False
         raise
     return True

@@ -10,6 +10,7 @@ from fairseq_posenc.benchmark.cost.table import load
 
 WORDS = {
     "cuda": "CUDA out of memory. Tried to allocate 20.00 MiB",
+    "library": "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
     "cpu": "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes.",
 }
 
