@@ -10,6 +10,7 @@ from torch import nn
 from fairseq_posenc import options
 from fairseq_posenc.encodings import segments
 from fairseq_posenc.models.bert_encoder import PosencBertEncoder
+from fairseq_posenc.models.bert_hub import BertHub, load
 from fairseq_posenc.models.heads import SpanHead
 from fairseq_posenc.models.state import check_fits, complete
 
@@ -33,6 +34,28 @@ class PosencBertModel(RobertaModel):
     def hub_models(cls):
         """Return no models: none is published."""
         return {}
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        model_name_or_path: str,
+        checkpoint_file: str = "model.pt",
+        data_name_or_path: str = ".",
+        **overrides: Any,
+    ) -> BertHub:
+        """Load a trained model, for use in Python.
+
+        Args:
+            model_name_or_path: folder of the checkpoint.
+            checkpoint_file: its name.
+            data_name_or_path: folder of the training's data, or of others with the same subwords;
+                one that begins with a dot is looked for in the checkpoint's.
+            **overrides: further options of the model or the task.
+
+        Raises:
+            UsageError: the checkpoint is missing, damaged or of no BERT model, or its data are.
+        """
+        return load(model_name_or_path, checkpoint_file, data_name_or_path, **overrides)
 
     @staticmethod
     def add_args(parser):

@@ -1,9 +1,11 @@
 """Trained translation models in CTranslate2: export, translation, comparison with fairseq's."""
 
+from typing import Any
+
 from fairseq_posenc.errors import UsageError
 
 
-def library():
+def library() -> Any:
     """Return the package ``ctranslate2``, which is needed for nothing else.
 
     Raises:

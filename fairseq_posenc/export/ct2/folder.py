@@ -4,8 +4,8 @@ import os
 from typing import Dict, List, Optional
 
 from fairseq import utils
-from fairseq.data import Dictionary
 
+from fairseq_posenc.data.indexed import read_dictionary
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.export.ct2 import library
 from fairseq_posenc.export.ct2.spec import specify
@@ -78,7 +78,7 @@ def _vocabularies(trained: Trained, data: Optional[str]) -> Dict[str, List[str]]
         file = os.path.join(folder, f"dict.{language}.txt")
         if not os.path.isfile(file):
             raise UsageError(f"there is no {file}; name the folder of the dictionaries with --data")
-        dictionary = Dictionary.load(file)
+        dictionary = read_dictionary(file)
         types = getattr(trained.model, side).embed_tokens.num_embeddings
         if len(dictionary) != types:
             raise UsageError(

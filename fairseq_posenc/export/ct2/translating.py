@@ -1,6 +1,5 @@
 """Translations of binarised data, by CTranslate2 and by fairseq, alike in search and output."""
 
-import json
 import math
 import os
 from argparse import Namespace
@@ -11,6 +10,7 @@ from fairseq.data import Dictionary
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.export.ct2 import library
+from fairseq_posenc.json_files import read_json
 
 Sample = Dict[str, Any]
 
@@ -69,8 +69,8 @@ class Ct2Translator:
         self.source = _checked_types(folder, "source", task.source_dictionary)
         _checked_types(folder, "target", task.target_dictionary)
         self.special = {task.source_dictionary.pad(), task.source_dictionary.eos()}
-        with open(os.path.join(folder, "config.json"), encoding="utf-8") as stream:
-            self.adds_bos = json.load(stream).get("add_source_bos", False)
+        config = read_json(os.path.join(folder, "config.json"))
+        self.adds_bos = config.get("add_source_bos", False)
         self.bos = task.source_dictionary.bos()
         try:
             self.translator = library().Translator(
@@ -176,8 +176,7 @@ def _checked_types(folder: str, side: str, dictionary: Dictionary) -> List[str]:
     for name in (f"{side}_vocabulary.json", "shared_vocabulary.json"):
         path = os.path.join(folder, name)
         if os.path.isfile(path):
-            with open(path, encoding="utf-8") as stream:
-                types = json.load(stream)
+            types = read_json(path)
             if spelled(dictionary) == types:
                 return types
     raise UsageError(

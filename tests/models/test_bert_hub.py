@@ -1,0 +1,275 @@
+"""Trained BERT models in Python: what they say of texts is what the model says of their tokens."""
+
+import csv
+import json
+import random
+from argparse import Namespace
+from dataclasses import asdict
+
+import pytest
+import torch
+
+from fairseq_posenc.data.questions import question_folder
+from fairseq_posenc.data.sentence_pairs import glue, sentence_folder
+from fairseq_posenc.data.text import subwords
+from fairseq_posenc.data.text.vocabulary import learn_sentencepiece, learn_wordpiece
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.evaluation.predict import predict
+from fairseq_posenc.models.bert import PosencBertModel
+from fairseq_posenc.models.bert_hub import Answer, Label
+from fairseq_posenc.models.hub_texts import HubTexts
+from fairseq_posenc.tasks.masked_lm import PosencMaskedLMConfig, PosencMaskedLMTask
+from fairseq_posenc.tasks.question_answering import (
+    PosencQuestionAnsweringConfig,
+    PosencQuestionAnsweringTask,
+)
+from fairseq_posenc.tasks.sentence_prediction import (
+    PosencSentencePredictionConfig,
+    PosencSentencePredictionTask,
+)
+
+WORDS = "the cat dog bird sees hears likes a red old house tree and not walks walked".split()
+LIMIT = 24
+
+
+both_kinds = pytest.mark.parametrize("text", ["wordpiece", "sentencepiece"], indirect=True)
+
+
+@pytest.fixture(scope="module")
+def text(request, tmp_path_factory):
+    """A folder with a subword model, WordPiece if not told otherwise."""
+    folder = str(tmp_path_factory.mktemp("text"))
+    if getattr(request, "param", "") == "sentencepiece":
+        learn_sentencepiece(lambda: iter([" ".join(WORDS)] * 9), folder, 60, 1.0)
+    else:
+        learn_wordpiece(lambda: iter([" ".join(WORDS)] * 3), folder, 70)
+    subwords.load(folder).copy_to(folder)
+    return folder
+
+
+def save(folder, task, name, **options):
+    """Write a checkpoint of a new model with strong weights, as fairseq-train would."""
+    sizes = {"encoder_layers": 2, "encoder_embed_dim": 16, "encoder_ffn_embed_dim": 24}
+    args = Namespace(arch="posenc_bert_tiny", encoder_attention_heads=2, **sizes, **options)
+    args.max_positions = LIMIT
+    torch.manual_seed(3)
+    model = task.build_model(args)
+    for parameter in model.parameters():
+        parameter.data += 0.4 * torch.randn(parameter.shape)
+    state = {
+        "args": None,
+        "cfg": {"model": args, "task": {**asdict(task.cfg), "_name": name}, "common": {}},
+        "model": model.state_dict(),
+        "task_state": task.state_dict(),
+        "optimizer_history": [{"optimizer_name": "adam", "num_updates": 1}],
+        "extra_state": {"train_iterator": {"epoch": 1}},
+    }
+    state["optimizer_history"][0]["lr_scheduler_state"] = {}
+    torch.save(state, str(folder / "model.pt"))
+    return str(folder)
+
+
+@pytest.fixture
+def masked(text, tmp_path):
+    """A masked language model."""
+    cfg = PosencMaskedLMConfig(
+        data=text, tokens_per_sample=LIMIT, seed=1, train_subset="train", sample_break_mode="eos"
+    )
+    task = PosencMaskedLMTask.setup_task(cfg)
+    folder = save(tmp_path, task, "posenc_masked_lm", position_encoding="rel_scalar")
+    return PosencBertModel.from_pretrained(folder, data_name_or_path=text)
+
+
+@pytest.fixture
+def fine_tuned(text, tmp_path):
+    """A function from the name of a task of GLUE to a model of it, its data and its sentences."""
+
+    def fine_tuned(name, **options):
+        task = glue.TASKS[name]
+        raw = tmp_path / f"raw-{name}"
+        raw.mkdir()
+        draw, examples = random.Random(4), []
+        header = "\t".join([*task.sentences, task.label])
+        for _ in range(20):
+            cells = [" ".join(draw.choices(WORDS, k=draw.randint(1, 9))) for _ in task.sentences]
+            examples.append(tuple(cells))
+        target = task.labels[0] if task.labels else "1.5"
+        content = "".join("\t".join([*cells, target]) + "\n" for cells in examples)
+        for file in task.labelled.values():
+            (raw / file).write_text(f"{header}\n{content}")
+        data = str(tmp_path / f"bin-{name}")
+        sentence_folder.prepare(task, str(raw), text, data)
+        cfg = PosencSentencePredictionConfig(
+            data=data, max_positions=LIMIT, seed=1, train_subset="train"
+        )
+        made = PosencSentencePredictionTask.setup_task(cfg)
+        save(tmp_path, made, "posenc_sentence_prediction", **options)
+        return (
+            PosencBertModel.from_pretrained(str(tmp_path), data_name_or_path=data),
+            data,
+            examples,
+        )
+
+    return fine_tuned
+
+
+def rows_of(folder):
+    with open(folder / "predictions.valid.tsv") as stream:
+        return [row["prediction"] for row in csv.DictReader(stream, delimiter="\t")]
+
+
+@both_kinds
+def test_masks_are_filled_by_the_model_s_best_tokens(masked):
+    texts = ["the <mask> sees a dog .", "<mask>", "a bird and the old <mask>walks"]
+    for text, found in zip(texts, masked.fill_mask(texts, topk=7)):
+        before, after = text.split("<mask>")
+        own, dictionary = masked.texts.subwords, masked.task.source_dictionary
+        pieces = [*own.pieces(before), "<mask>", *own.pieces(after)]
+        tokens = torch.tensor([[0, *map(dictionary.index, pieces), 2]])
+        assert masked.encode(text).tolist() == tokens[0].tolist()
+        with torch.no_grad():
+            scores = masked.model(tokens)[0][0, 1 + pieces.index("<mask>")]
+        best = scores.softmax(0).topk(7)
+        assert [dictionary.index(token) for _, _, token in found] == best.indices.tolist()
+        assert [chance for _, chance, _ in found] == pytest.approx(best.values.tolist(), abs=1e-6)
+        for filled, _, token in found:
+            plain = token.replace("##", "").replace("▁", "")
+            joined = not own.begins_word(token)
+            assert filled == (before.rstrip() if joined else before) + plain + after
+        alone = masked.fill_mask(text, topk=7)
+        assert [one[0] for one in alone] == [one[0] for one in found]
+        assert [one[1] for one in alone] == pytest.approx([one[1] for one in found], abs=1e-6)
+
+
+@both_kinds
+def test_a_token_that_continues_a_word_is_joined_to_it(text):
+    model = subwords.load(text)
+    texts = HubTexts(text, subwords.load_dictionary(text))
+    bare = {piece: piece.replace("##", "").replace("▁", "") for piece in model.vocabulary()}
+    longer = [piece for piece, letters in bare.items() if letters]
+    new = next(piece for piece in longer if model.begins_word(piece))
+    rest = next(piece for piece in longer if not model.begins_word(piece))
+    indices = [texts.dictionary.index(token) for token in (rest, new)]
+    assert texts.filled("the <mask> , dog", [0.7, 0.1], indices) == [
+        (f"the{bare[rest]} , dog", 0.7, rest),
+        (f"the {bare[new]} , dog", 0.1, new),
+    ]
+
+
+@pytest.mark.parametrize(
+    "call, words",
+    [
+        (lambda hub: hub.fill_mask("the cat"), "one <mask> in every text, not as in 'the cat'"),
+        (lambda hub: hub.fill_mask(["<mask>", "<mask> <mask>"]), "one <mask>"),
+        (lambda hub: hub.fill_mask("cat " * 30 + "<mask>"), "input 1 of 1 has .*more than the 24"),
+        (lambda hub: hub.fill_mask("<mask>", topk=0), "topk must be from 1 to"),
+        (lambda hub: hub.predict("the cat"), "--task posenc_masked_lm, which predicts nothing"),
+        (lambda hub: hub.extract_features(torch.zeros(30, dtype=torch.long)), "30 tokens.* 24"),
+    ],
+)
+def test_what_a_masked_language_model_cannot_do_is_told_in_one_line(masked, call, words):
+    with pytest.raises(UsageError, match=words) as caught:
+        call(masked)
+    assert "\n" not in str(caught.value)
+
+
+def test_features_are_the_model_s(masked):
+    tokens = masked.encode("the cat", "a dog")
+    assert tokens.tolist().count(2) == 2 and tokens[0] == 0
+    first = tokens.tolist().index(2)
+    segments = torch.tensor([[0] * (first + 1) + [1] * (len(tokens) - first - 1)])
+    with torch.no_grad():
+        expected = masked.model(tokens.unsqueeze(0), features_only=True, segments=segments)[0]
+    assert torch.equal(masked.extract_features(tokens), expected)
+
+
+@pytest.mark.parametrize("name", ["SST-2", "MNLI", "STS-B"])
+def test_predictions_are_those_of_the_script(fine_tuned, tmp_path, name):
+    options = {"position_encoding": "shaw", "position_segments": "per_head"}
+    hub, data, examples = fine_tuned(name, **options)
+    output = {"output": str(tmp_path / "out"), "notes": {}, "cpu": True}
+    predict(path=str(tmp_path / "model.pt"), data=data, subsets=["valid"], **output)
+    expected = rows_of(tmp_path / "out")
+    single = name == "SST-2"
+    found = hub.predict([e[0] if single else e for e in examples], cut=True)
+    if name == "STS-B":
+        assert found == pytest.approx(list(map(float, expected)), abs=1e-5)
+        assert len(set(expected)) > 10
+        return
+    assert [one.label for one in found] == expected and isinstance(found[0], Label)
+    for example, one in list(zip(examples, found))[:6]:
+        assert one.label == max(one.probabilities, key=one.probabilities.get)
+        assert sum(one.probabilities.values()) == pytest.approx(1, abs=1e-6)
+        alone = hub.predict(*example, cut=True)
+        assert list(alone.probabilities) == list(glue.TASKS[name].labels)
+        assert alone.probabilities == pytest.approx(one.probabilities, abs=1e-5)
+
+
+def test_too_long_sentences_and_wrong_numbers_of_them_are_refused(fine_tuned):
+    hub, _, _ = fine_tuned("MNLI", position_encoding="learned")
+    long = "cat " * 40
+    for arguments, words in (
+        ((["a", "b"],), "a pair of texts at a time, not 1"),
+        (([("a", "b", "c")],), "a pair of texts at a time, not 3"),
+        (("a", long), "input 1 of 1 has .* tokens, more than the 24 .*'a cat cat"),
+        (([("a", "b"), (long, "a")],), "input 2 of 2"),
+        ((["a"], "b"), "a list is given alone"),
+    ):
+        with pytest.raises(UsageError, match=words) as caught:
+            hub.predict(*arguments)
+        assert "\n" not in str(caught.value)
+    assert isinstance(hub.predict("a", long, cut=True), Label)
+    with pytest.raises(UsageError, match="fill_mask needs a masked language model"):
+        hub.fill_mask("<mask>")
+
+
+@both_kinds
+def test_answers_are_those_of_the_script_and_stand_in_the_context(text, tmp_path):
+    draw, paragraphs, asked = random.Random(2), [], []
+    for number in range(6):
+        context = ", ".join(" ".join(draw.choices(WORDS, k=5)) for _ in range(1 + 3 * number))
+        question = " ".join(draw.choices(WORDS, k=3))
+        asked.append((question, context))
+        qa = {"id": str(number), "question": question}
+        qa["answers"] = [{"text": context[:3], "answer_start": 0}]
+        paragraphs.append({"context": context, "qas": [qa]})
+    (tmp_path / "raw.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
+    data = str(tmp_path / "bin")
+    question_folder.prepare(str(tmp_path / "raw.json"), "valid", text, data)
+    cfg = PosencQuestionAnsweringConfig(
+        data=data, max_positions=LIMIT, stride=6, max_query_length=6, seed=1, train_subset="train"
+    )
+    task = PosencQuestionAnsweringTask.setup_task(cfg)
+    save(tmp_path, task, "posenc_question_answering", position_encoding="t5")
+    hub = PosencBertModel.from_pretrained(str(tmp_path), data_name_or_path="./bin")
+    output = {"output": str(tmp_path / "out"), "notes": {}, "cpu": True}
+    predict(path=str(tmp_path / "model.pt"), data=data, subsets=["valid"], **output)
+    expected = json.loads((tmp_path / "out" / "predictions.valid.json").read_text())
+    found = hub.predict(asked)
+    assert {str(n): one.text for n, one in enumerate(found)} == expected
+    for (question, context), one in zip(asked, found):
+        assert isinstance(one, Answer) and one.text == context[one.start : one.end] != ""
+        alone = hub.predict(question, context)
+        assert alone[:3] == one[:3] and alone.score == pytest.approx(one.score, abs=1e-5)
+    assert len(asked[-1][1].split()) > LIMIT
+    with pytest.raises(UsageError, match="a pair of texts"):
+        hub.predict("only a question")
+
+
+def test_no_checkpoint_of_another_kind_is_taken(masked, text, tmp_path):
+    load = PosencBertModel.from_pretrained
+    with pytest.raises(UsageError, match=f"there is no checkpoint {tmp_path}/none.pt"):
+        load(str(tmp_path), "none.pt", text)
+    with pytest.raises(UsageError, match="there is no folder .*nowhere"):
+        load(str(tmp_path), data_name_or_path="./nowhere")
+    state = torch.load(tmp_path / "model.pt")
+    state["cfg"]["model"].arch = "posenc_transformer"
+    torch.save(state, tmp_path / "other.pt")
+    with pytest.raises(UsageError, match="no BERT model, but one of --arch posenc_transformer"):
+        load(str(tmp_path), "other.pt", text)
+    with open(f"{text}/dict.txt") as stream:
+        lines = stream.readlines()
+    (tmp_path / "smaller").mkdir()
+    (tmp_path / "smaller" / "dict.txt").write_text("".join(lines[:-1]))
+    with pytest.raises(UsageError, match="vocabulary"):
+        load(str(tmp_path), data_name_or_path="./smaller")
