@@ -45,9 +45,9 @@ setup(
             "fairseq-fixed==0.12.3.1; python_version >= '3.11'",
             "fairseq==0.12.2; python_version < '3.11'",
         ],
-        "export": ["ctranslate2>=4"],
+        "export": ["ctranslate2>=4.8"],
         "test": [
-            "ctranslate2>=4",
+            "ctranslate2>=4.8",
             "hypothesis",
             "mypy",
             "pytest",

@@ -138,7 +138,9 @@ def script(monkeypatch, capsys):
     def run(name, *arguments):
         monkeypatch.setattr("sys.argv", [name, *map(str, arguments)])
         runpy.run_path(str(SCRIPTS / name), run_name="__main__")
-        return capsys.readouterr().out
+        printed = capsys.readouterr()
+        run.told = printed.err
+        return printed.out
 
     return run
 

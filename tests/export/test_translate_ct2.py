@@ -1,6 +1,7 @@
 """Translation with CTranslate2 as fairseq-generate does it, and the comparison of the two."""
 
 import random
+import re
 
 import pytest
 import torch
@@ -103,6 +104,7 @@ def test_both_translate_alike_and_are_compared(script, learnt, binarised, tmp_pa
     assert len(set(found["fairseq"].hypotheses)) > 3
     # a single model prints the same
     printed = script("translate_ct2.py", binarised, "--model", models[0], *options)
+    assert re.match(r"12 sentences, \d+ tokens in .* tokens/s; 0 were cut", script.told)
     alone = tmp_path / "alone.out"
     alone.write_text(printed, encoding="utf-8")
     assert read_generated(str(alone), SENTENCES).hypotheses == found["fairseq"].hypotheses

@@ -66,7 +66,6 @@ def compare(
     folder: str,
     reference: Optional[str] = None,
     remove_bpe: str = "@@ ",
-    language: Optional[str] = None,
 ) -> Dict[str, Measured]:
     """Translate with all systems, write ``<folder>/generate.<system>.out``, and score.
 
@@ -77,7 +76,6 @@ def compare(
         folder: for the outputs, which ``scripts/score.py --generated`` reads.
         reference: raw text of the references, as for ``scripts/score.py``.
         remove_bpe: kind of subwords, as there.
-        language: of the target; None: the task's.
     """
     found, seconds = race(systems, samples)
     measured = {}
@@ -90,7 +88,7 @@ def compare(
             generated=output,
             reference=reference,
             remove_bpe=remove_bpe,
-            language=language or task.cfg.target_lang,
+            language=task.cfg.target_lang,
             source_language=task.cfg.source_lang,
         )
         by_number = {one.sentence: one for batch in batches for one in batch}

@@ -3,7 +3,7 @@
 import os
 import time
 from argparse import Namespace
-from typing import Dict, TextIO
+from typing import Dict, List, TextIO
 
 import torch
 from fairseq.tasks import FairseqTask
@@ -15,6 +15,7 @@ from fairseq_posenc.export.ct2.translating import (
     Ct2Translator,
     FairseqTranslator,
     Search,
+    Translation,
     batches,
     lines,
 )
@@ -41,15 +42,20 @@ def translations(args: Namespace, output: TextIO, log: TextIO) -> None:
         )
     )
     translator = _ct2(args, args.models[0], task)
-    sentences, tokens, seconds = 0, 0, 0.0
+    every: List[Translation] = []
+    seconds = 0.0
     for sample in batches(task, args.gen_subset, args.max_tokens):
         begin = time.perf_counter()
         found = translator(sample)
         seconds += time.perf_counter() - begin
-        sentences, tokens = sentences + len(found), tokens + sum(len(t.tokens) + 1 for t in found)
+        every += found
         output.writelines(f"{line}\n" for line in lines(task, sample, found))
-    speed = f"{seconds:.1f} s: {tokens / seconds:.0f} tokens/s"
-    print(f"{sentences} sentences, {tokens} tokens in {speed}", file=log)
+    tokens = sum(len(one.tokens) + 1 for one in every)
+    print(
+        f"{len(every)} sentences, {tokens} tokens in {seconds:.1f} s: {tokens / seconds:.0f} "
+        f"tokens/s; {sum(not one.ended for one in every)} were cut at the greatest length",
+        file=log,
+    )
 
 
 def comparison(args: Namespace) -> str:
