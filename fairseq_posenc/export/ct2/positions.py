@@ -122,11 +122,18 @@ def clipped(bias: Tensor, decoder: bool) -> Tensor:
 
 
 def buckets(bias: Tensor, decoder: bool) -> Tuple[Tensor, int]:
-    """Return ``(heads, 2 k + 1)`` by rising distance as scalars of T5's buckets, and ``k``.
+    """Return the scalars of T5's buckets that do what a bias by distance does, and ``k``.
 
     T5 has ``N`` buckets for the past, in an encoder as many again for the future. The first
     ``N / 2`` are for one distance each, the others for more and more; they all get the scalar of
     distance k, with ``N = 2 k``.
+
+    Args:
+        bias: ``(heads, 2 k + 1)``, by rising distance.
+        decoder: whether there is no future.
+
+    Returns:
+        ``(heads, 2 k)``, in an encoder ``(heads, 4 k)``; and k.
     """
     k = bias.size(-1) // 2
     ways = [bias[:, k:]] if decoder else [bias[:, k:], bias[:, : k + 1].flip(-1)]
