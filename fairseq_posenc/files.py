@@ -1,14 +1,16 @@
 """Reading and writing of files, such that half a file is never taken for a whole one."""
 
 import bz2
+import errno
 import gzip
 import lzma
 import os
 import shutil
 import tarfile
+import tempfile
 import zlib
-from contextlib import contextmanager
-from typing import BinaryIO, Callable, Dict, Iterator, List, Optional
+from contextlib import ExitStack, contextmanager
+from typing import IO, BinaryIO, Callable, Dict, Iterator, List, Optional
 
 from fairseq_posenc.errors import UsageError
 
@@ -25,19 +27,45 @@ def replacing(path: str, mode: str = "w", encoding: Optional[str] = None) -> Ite
     Raises:
         UsageError: the folder cannot be made or written, or the disk is full.
     """
+    with replacing_all(mode, encoding) as begin:
+        yield begin(path)
+
+
+@contextmanager
+def replacing_all(mode: str = "w", encoding: Optional[str] = None) -> Iterator[Callable]:
+    """Give a function that opens a file as :func:`replacing` does; any number may be begun.
+
+    They take their names together, once the block has ended well and all are on the disk.
+
+    Raises:
+        UsageError: as :func:`replacing`.
+    """
     if encoding is None and "b" not in mode:
         encoding = "utf-8"
-    partial = f"{path}.part{os.getpid()}"
+    partials: Dict[str, str] = {}
     try:
-        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-        with open(partial, mode, encoding=encoding) as stream:
-            yield stream
-        os.replace(partial, path)
+        with ExitStack() as opened:
+
+            def begin(path: str) -> IO:
+                partials[path] = f"{path}.part{os.getpid()}"
+                os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+                if os.path.isdir(path):
+                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+                return opened.enter_context(open(partials[path], mode, encoding=encoding))
+
+            yield begin
+        for path, partial in partials.items():
+            os.replace(partial, path)
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+        raise _unwritten(" or ".join(list(partials)[:3]), error) from error
     finally:
-        if os.path.exists(partial):
-            os.remove(partial)
+        for partial in partials.values():
+            if os.path.exists(partial):
+                os.remove(partial)
+
+
+def _unwritten(path: str, error: OSError) -> UsageError:
+    return UsageError(f"cannot write {path}: {error.strerror or error}")
 
 
 @contextmanager
@@ -60,7 +88,39 @@ def replacing_folder(path: str) -> Iterator[str]:
         os.replace(partial, path)
         shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+        raise _unwritten(path, error) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        if os.path.lexists(old) and not os.path.lexists(path):
+            os.replace(old, path)
+
+
+@contextmanager
+def replacing_files(folder: str, last: str) -> Iterator[str]:
+    """Make a temporary folder inside ``folder``, whose files are moved there at the good end.
+
+    Other files of ``folder`` stay. The file called ``last`` is removed before the first is moved
+    and is the last to come: without it, the others are of different runs.
+
+    Raises:
+        UsageError: the folder cannot be made or written, or the disk is full.
+    """
+    partial = ""
+    try:
+        os.makedirs(folder, exist_ok=True)
+        partial = tempfile.mkdtemp(prefix=".part", dir=folder)
+        yield partial
+        final = os.path.join(folder, last)
+        if os.path.exists(final):
+            os.remove(final)
+        walked = os.walk(partial)
+        found = [os.path.join(place, name) for place, _, names in walked for name in names]
+        for name in sorted(found, key=lambda name: name == os.path.join(partial, last)):
+            target = os.path.join(folder, os.path.relpath(name, partial))
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            os.replace(name, target)
+    except OSError as error:
+        raise _unwritten(folder, error) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 

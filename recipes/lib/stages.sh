@@ -42,8 +42,7 @@ same_settings() {
                 "give another --run-dir, or delete that folder"
         fi
     else
-        { printf '%s\n' "$text" >"$file.part" && mv "$file.part" "$file"; } 2>/dev/null ||
-            die "cannot write $file"
+        { writing "$file" printf '%s\n' "$text"; } 2>/dev/null || die "cannot write $file"
     fi
 }
 
@@ -60,10 +59,12 @@ open_run_dir() {
 
 # writing FILE COMMAND…: the command's output becomes FILE only if the command succeeds.
 writing() {
-    local file=$1
+    local file=$1 status=0
     shift
-    "$@" >"$file.part" || return
-    mv "$file.part" "$file"
+    "$@" >"$file.part" || status=$?
+    if ((status == 0)); then mv "$file.part" "$file" || status=$?; fi
+    if ((status)); then rm -f "$file.part"; fi
+    return "$status"
 }
 
 # in_parallel COUNT FUNCTION ITEM…: call FUNCTION on every item, COUNT at a time; stop at a failure.

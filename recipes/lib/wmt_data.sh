@@ -58,9 +58,10 @@ prepare_text() {
     touch "$text/text.done"
 }
 
-# On a corpus: joint BPE of the training text, applied to all.
+# On a corpus: joint BPE of the training text, applied to all. Training text that is cut into subwords
+# but not cleaned yet is train.cut: of two languages, one alone cannot be cleaned a second time.
 learn_subwords() {
-    local text=$RUN_DIR/text/$1 file source target operations
+    local text=$RUN_DIR/text/$1 file output source target operations
     if [[ -e $text/subwords.done ]]; then return; fi
     IFS=_ read -r _ source target <<<"$1"
     operations=${BPE:-$(python scripts/prepare_pairs.py operations "$1")}
@@ -70,13 +71,16 @@ learn_subwords() {
             --operations "$operations" --output "$text/codes" --workers "$WORKERS"
     fi
     for file in "$text"/*.tok.{"$source","$target"}; do
-        if [[ -e ${file/.tok./.bpe.} ]]; then continue; fi
+        output=${file/.tok./.bpe.}
+        output=${output/train.bpe./train.cut.}
+        if [[ -e $output ]]; then continue; fi
         say "apply BPE to ${file##*/}"
         python scripts/prepare_pairs.py bpe-apply --codes "$text/codes" --input "$file" \
-            --output "${file/.tok./.bpe.}" --workers "$WORKERS"
+            --output "$output" --workers "$WORKERS"
     done
-    python scripts/prepare_pairs.py clean "$1" --input "$text/train.bpe" --output "$text/train.bpe"
+    python scripts/prepare_pairs.py clean "$1" --input "$text/train.cut" --output "$text/train.bpe"
     touch "$text/subwords.done"
+    rm "$text"/train.cut.*
 }
 
 # On a setting: what it makes of the text.

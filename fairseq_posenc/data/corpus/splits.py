@@ -2,12 +2,11 @@
 
 import os
 import re
-from contextlib import ExitStack
 from typing import Callable, Iterable, Iterator, List, NamedTuple, Sequence, Set
 
 from fairseq_posenc.data.corpus.documents import SENTENCES, Pair, generate
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
+from fairseq_posenc.files import replacing_all
 
 SEPARATOR = "<sep>"
 # wraps the pairs of a range; gets them, their number and the split's name
@@ -74,10 +73,10 @@ def write_corpus(
     if not separator or separator.split() != [separator]:
         raise UsageError(f"the separator must be one token without blanks, not {separator!r}")
     taken: Set[str] = set()
-    with ExitStack() as files:
+    with replacing_all() as begin:
         for split in splits:
             streams = [
-                files.enter_context(replacing(os.path.join(folder, f"{split.name}.{suffix}")))
+                begin(os.path.join(folder, f"{split.name}.{suffix}"))
                 for suffix in ("en", "de", "docs")
             ]
             own: Set[str] = set()

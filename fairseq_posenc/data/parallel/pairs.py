@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterable, Iterator, Tuple
 from fairseq_posenc.data.downloads.archives import OPENERS
 from fairseq_posenc.data.downloads.web import BLOCK
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import decode_lines, reading, replacing, stream_lines
+from fairseq_posenc.files import decode_lines, reading, replacing_all, stream_lines
 
 Pair = Tuple[str, str]
 Languages = Tuple[str, str]
@@ -95,15 +95,13 @@ def _member_lines(path: str, member: str) -> Iterator[str]:
 
 @contextmanager
 def writing(prefix: str, languages: Languages) -> Iterator[Callable[[Iterable[Pair]], None]]:
-    """Give a function that writes pairs to ``prefix.<language>``, whole files or none.
+    """Give a function that writes pairs to ``prefix.<language>``, both files or none.
 
     Raises:
         UsageError: the files cannot be written.
     """
-    with ExitStack() as opened:
-        streams = [
-            opened.enter_context(replacing(f"{prefix}.{language}")) for language in languages
-        ]
+    with replacing_all() as begin:
+        streams = [begin(f"{prefix}.{language}") for language in languages]
 
         def write(pairs: Iterable[Pair]) -> None:
             for pair in pairs:

@@ -1,19 +1,24 @@
 """From question answering files to a folder that the task ``posenc_question_answering`` reads."""
 
 import filecmp
-import multiprocessing
+import functools
 import os
-from typing import Any, Dict, Iterator, List, Tuple
+from typing import Dict, Iterator, List, Tuple
 
+from fairseq.data import Dictionary
 from tqdm import tqdm
 
 from fairseq_posenc.data.questions import questions, squad
 from fairseq_posenc.data.questions.finer import Finer
 from fairseq_posenc.data.text import subwords
+from fairseq_posenc.data.workers import chunked, in_order
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.evaluation.answers import check_metric
 
-_tools: Dict[str, Any] = {}
+_CHUNK = 50
+
+# indices of a text's tokens, and where they are in it
+Encoded = Tuple[List[int], List[Tuple[int, int]]]
 
 
 def prepare(
@@ -54,7 +59,6 @@ def prepare(
     model = subwords.load(subwords_folder)
     dictionary = subwords.load_dictionary(subwords_folder)
     _check_same_subwords(model, destination)
-    os.makedirs(destination, exist_ok=True)
     model.copy_to(destination)
     texts = [question.text for question in found.questions] + found.contexts
     encoded = _encoded(texts, subwords_folder, workers, split)
@@ -76,20 +80,22 @@ def _check_same_subwords(model: subwords.Subwords, folder: str) -> None:
             )
 
 
-def _encoded(
-    texts: List[str], folder: str, workers: int, title: str
-) -> Iterator[Tuple[List[int], List[Tuple[int, int]]]]:
-    with multiprocessing.Pool(max(1, workers), _load_tools, (folder,)) as pool:
-        encoded = pool.imap(_encode, texts, chunksize=50)
-        yield from tqdm(encoded, desc=title, total=len(texts), unit=" texts", leave=False)
+def _encoded(texts: List[str], folder: str, workers: int, title: str) -> Iterator[Encoded]:
+    # the folder may hold others than at the last call
+    _tools.cache_clear()
+    encode = functools.partial(_encode, folder=folder)
+    with tqdm(total=len(texts), desc=title, unit=" texts", leave=False) as progress:
+        for some in in_order(encode, chunked(texts, _CHUNK), workers):
+            yield from some
+            progress.update(len(some))
 
 
-def _load_tools(folder: str) -> None:
-    _tools.update(
-        subwords=Finer(subwords.load(folder)), dictionary=subwords.load_dictionary(folder)
-    )
+@functools.lru_cache(maxsize=1)
+def _tools(folder: str) -> Tuple[Finer, Dictionary]:
+    return Finer(subwords.load(folder)), subwords.load_dictionary(folder)
 
 
-def _encode(text: str) -> Tuple[List[int], List[Tuple[int, int]]]:
-    pieces, offsets = _tools["subwords"].pieces_with_offsets(text)
-    return [_tools["dictionary"].index(piece) for piece in pieces], offsets
+def _encode(texts: List[str], folder: str) -> List[Encoded]:
+    model, dictionary = _tools(folder)
+    cut = (model.pieces_with_offsets(text) for text in texts)
+    return [([dictionary.index(piece) for piece in pieces], spans) for pieces, spans in cut]

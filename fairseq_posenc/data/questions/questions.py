@@ -12,8 +12,6 @@ A folder holds ``dict.txt``, the subword model, and of each split
 import json
 import os
 import re
-import shutil
-import tempfile
 from typing import Any, Dict, Iterator, List, Sequence, Tuple
 
 import numpy as np
@@ -25,7 +23,7 @@ from fairseq_posenc.data.questions.squad import Answer, Question, Questions
 from fairseq_posenc.data.text import subwords
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.evaluation.answers import check_metric
-from fairseq_posenc.files import replacing
+from fairseq_posenc.files import replacing, replacing_files
 from fairseq_posenc.json_files import find_misfit, read_shaped
 
 PARTS = ("question", "context", "offsets")
@@ -159,32 +157,23 @@ def write(
     Raises:
         UsageError: the folder cannot be written.
     """
-    os.makedirs(folder, exist_ok=True)
-    partial = tempfile.mkdtemp(prefix=f".{split}.part", dir=folder)
-    try:
-        tokens = _write_parts(partial, encoded, len(questions.questions), vocabulary)
-        head = _path(folder, split, "json")
-        if os.path.exists(head):
-            os.remove(head)
-        for file in os.listdir(partial):
-            os.replace(os.path.join(partial, file), _path(folder, split, file))
-        with replacing(head) as stream:
+    with replacing_files(folder, last=f"{split}.json") as partial:
+        tokens = _write_parts(partial, split, encoded, len(questions.questions), vocabulary)
+        with replacing(_path(partial, split, "json")) as stream:
             texts = {"contexts": questions.contexts, "questions": questions.questions}
             json.dump({"format": _FORMAT, **about, **texts}, stream)
-    except OSError as error:
-        raise UsageError(f"cannot write {folder}: {error.strerror or error}") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return tokens
 
 
-def _write_parts(folder: str, encoded: Iterator, questions: int, vocabulary: int) -> Dict[str, int]:
+def _write_parts(
+    folder: str, split: str, encoded: Iterator, questions: int, vocabulary: int
+) -> Dict[str, int]:
     small = vocabulary < np.iinfo(np.uint16).max
     kinds = {part: np.uint16 if small else np.int32 for part in PARTS}
     kinds["offsets"] = np.int32
     builders = {
         part: indexed_dataset.MMapIndexedDatasetBuilder(
-            os.path.join(folder, f"{part}.bin"), dtype=kinds[part]
+            _path(folder, split, f"{part}.bin"), dtype=kinds[part]
         )
         for part in PARTS
     }
@@ -196,7 +185,7 @@ def _write_parts(folder: str, encoded: Iterator, questions: int, vocabulary: int
         if part == "context":
             builders["offsets"].add_item(torch.tensor(offsets, dtype=torch.long).flatten())
     for part, builder in builders.items():
-        builder.finalize(os.path.join(folder, f"{part}.idx"))
+        builder.finalize(_path(folder, split, f"{part}.idx"))
     return counts
 
 

@@ -4,8 +4,8 @@
 ``sentence_prediction`` reads; ``task.json``, written last, says what the folder is about.
 """
 
+import functools
 import json
-import multiprocessing
 import os
 import shutil
 from dataclasses import asdict, dataclass, field
@@ -19,9 +19,10 @@ from tqdm import tqdm
 from fairseq_posenc.data.indexed import check_indexed
 from fairseq_posenc.data.sentence_pairs import glue
 from fairseq_posenc.data.text import subwords
+from fairseq_posenc.data.workers import chunked, in_order
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.evaluation.glue import METRICS
-from fairseq_posenc.files import read_lines, replacing
+from fairseq_posenc.files import read_lines, replacing, replacing_files
 from fairseq_posenc.json_files import Each, Maybe, read_shaped
 
 _FILE = "task.json"
@@ -36,8 +37,6 @@ _DESCRIPTION = {
 _CHUNK = 500
 # a label's index and </s>
 _LABEL_TYPE = indexed_dataset.best_fitting_int_dtype(0)
-
-_tools: Dict[str, Any] = {}
 
 
 @dataclass
@@ -106,8 +105,8 @@ def prepare(
         task: one of :data:`fairseq_posenc.data.sentence_pairs.glue.TASKS`.
         source: folder with the files.
         subwords_folder: folder with a subword model and its ``dict.txt``.
-        destination: folder to write. What an earlier run has written there is replaced; without
-            ``task.json`` it is incomplete.
+        destination: folder to write. What an earlier run has written there is replaced when all
+            is done; without ``task.json`` it is incomplete.
         workers: processes.
         skip_malformed: leave malformed lines out.
 
@@ -122,10 +121,6 @@ def prepare(
     splits = glue.read(task, source, problems)
     if not skip_malformed:
         glue.refuse(problems)
-    _clear(destination)
-    subwords.load(subwords_folder).copy_to(destination)
-    _write_inputs(task, splits, destination, workers)
-    _write_targets(task, splits, os.path.join(destination, "label"))
     description = Description(
         name=task.name,
         kind="classification" if task.labels else "regression",
@@ -135,8 +130,13 @@ def prepare(
         splits={name: split.file for name, split in splits.items()},
         skipped={name: split.skipped for name, split in splits.items() if split.skipped},
     )
-    with replacing(os.path.join(destination, _FILE)) as stream:
-        stream.write(json.dumps(asdict(description), indent=2) + "\n")
+    with replacing_files(destination, last=_FILE) as partial:
+        subwords.load(subwords_folder).copy_to(partial)
+        _write_inputs(task, splits, partial, workers)
+        _write_targets(task, splits, os.path.join(partial, "label"))
+        with replacing(os.path.join(partial, _FILE)) as stream:
+            stream.write(json.dumps(asdict(description), indent=2) + "\n")
+        _clear(destination)
     return {name: len(split.sentences) for name, split in splits.items()}, problems
 
 
@@ -216,36 +216,34 @@ def _write_inputs(
 ) -> None:
     types = len(subwords.load_dictionary(destination))
     total = sum(len(split.sentences) for split in splits.values()) * len(task.sentences)
-    progress = tqdm(total=total, desc=task.name, unit=" sentences", leave=False)
-    with multiprocessing.Pool(workers, _load_tools, (destination,)) as pool, progress:
+    with tqdm(total=total, desc=task.name, unit=" sentences", leave=False) as progress:
         for number, name in enumerate(_INPUTS[: len(task.sentences)]):
             folder, file = os.path.join(destination, name), subwords.DICTIONARY
             os.makedirs(folder, exist_ok=True)
             shutil.copyfile(os.path.join(destination, file), os.path.join(folder, file))
             for split, examples in splits.items():
                 sentences = [example[number] for example in examples.sentences]
-                _write(os.path.join(folder, split), _encoded(sentences, pool, progress), types)
+                encode = functools.partial(_encode, folder=destination)
+                encoded = in_order(encode, chunked(sentences, _CHUNK), workers)
+                _write(os.path.join(folder, split), _counted(encoded, progress), types)
 
 
-def _encoded(sentences: List[str], pool: Any, progress: tqdm) -> Iterator[List[np.ndarray]]:
-    chunks = [sentences[start : start + _CHUNK] for start in range(0, len(sentences), _CHUNK)]
-    for items in pool.imap(_encode, chunks):
+def _counted(chunks: Iterator[List[np.ndarray]], progress: tqdm) -> Iterator[List[np.ndarray]]:
+    for items in chunks:
         progress.update(len(items))
         yield items
 
 
-def _load_tools(folder: str) -> None:
-    _tools.update(subwords=subwords.load(folder), dictionary=subwords.load_dictionary(folder))
+@functools.lru_cache(maxsize=1)
+def _tools(folder: str) -> Tuple[subwords.Subwords, Dictionary]:
+    return subwords.load(folder), subwords.load_dictionary(folder)
 
 
-def _encode(sentences: List[str]) -> List[np.ndarray]:
-    dictionary = _tools["dictionary"]
+def _encode(sentences: List[str], folder: str) -> List[np.ndarray]:
+    model, dictionary = _tools(folder)
     return [
-        np.array(
-            [*map(dictionary.index, _tools["subwords"].pieces(sentence)), dictionary.eos()],
-            dtype=np.int32,
-        )
-        for sentence in sentences
+        np.array([*map(dictionary.index, model.pieces(line)), dictionary.eos()], dtype=np.int32)
+        for line in sentences
     ]
 
 

@@ -108,18 +108,19 @@ def test_the_number_of_workers_changes_nothing(text, mnli, tmp_path, monkeypatch
         assert path.read_bytes() == other.read_bytes()
 
 
-def test_a_folder_that_was_cut_is_not_taken_for_a_whole_one(text, mnli, tmp_path, monkeypatch):
-    output = str(tmp_path / "bin")
-    prepare(TASKS["MNLI"], mnli, text, output)
+def test_a_folder_whose_making_was_cut_is_as_it_was(text, mnli, raw, tmp_path, monkeypatch):
+    output = tmp_path / "bin"
+    prepare(TASKS["MNLI"], mnli, text, str(output))
+    before = {path: path.is_file() and path.read_bytes() for path in output.rglob("*")}
 
     def killed(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(sentence_folder, "_write_targets", killed)
+    folder = raw("SST-2", "sentence\tlabel\n", ["a cat\t1"])
     with pytest.raises(KeyboardInterrupt):
-        prepare(TASKS["MNLI"], mnli, text, output)
-    with pytest.raises(UsageError, match="prepare the folder with"):
-        Description.read(output)
+        prepare(TASKS["SST-2"], folder, text, str(output))
+    assert before == {path: path.is_file() and path.read_bytes() for path in output.rglob("*")}
 
 
 def test_nothing_of_another_task_stays(text, mnli, raw, tmp_path):

@@ -9,7 +9,6 @@ scripts. ``sentences`` makes labelled examples of them, which ``unseen`` keeps a
 """
 
 import os
-from contextlib import ExitStack
 from itertools import chain
 from typing import Callable, Iterable
 
@@ -17,7 +16,7 @@ from fairseq_posenc.data.corpus.benchmarks.plan import File, Plan
 from fairseq_posenc.data.corpus.benchmarks.reading import question_answering
 from fairseq_posenc.data.corpus.benchmarks.tables import glue_and_xnli
 from fairseq_posenc.data.corpus.benchmarks.texts import raw_text
-from fairseq_posenc.files import replacing
+from fairseq_posenc.files import replacing_all
 
 __all__ = ["File", "Plan", "write_benchmarks"]
 
@@ -44,7 +43,7 @@ def write_benchmarks(
     """
     plan.check()
     files = chain(raw_text(plan), glue_and_xnli(plan), question_answering(plan))
-    with ExitStack() as opened:
+    with replacing_all() as begin:
         for path, lines in progress(files):
-            stream = opened.enter_context(replacing(os.path.join(folder, *path.split("/"))))
+            stream = begin(os.path.join(folder, *path.split("/")))
             stream.writelines(f"{line}\n" for line in lines)
