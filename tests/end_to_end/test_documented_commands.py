@@ -92,24 +92,40 @@ TRAINED = """
 fairseq-preprocess --source-lang en --target-lang de --joined-dictionary --destdir bin \\
     --trainpref train --validpref valid --testpref test
 task="--user-dir fairseq_posenc --task posenc_translation --cpu"
-fairseq-train bin $task --arch posenc_transformer_tiny --position-encoding rel_scalar \\
+fairseq-train bin $task --arch posenc_transformer_tiny --position-encoding $encoding \\
     --share-all-embeddings --optimizer adam --max-tokens 500 --max-update 1 --save-dir row/seed1
 mv row/seed1/checkpoint_last.pt row/seed1/average.pt
 fairseq-generate bin $task --path row/seed1/average.pt --max-len-b 9 \\
     --required-batch-size-multiple 1 > row/seed1/generate.out
-mkdir -p runs/multi30k
-mv bin runs/multi30k/bin
-for row in sinusoidal shape cape shaw t5 rel_scalar; do cp -r row runs/multi30k/$row; done
 """
 
 
-def trained_models(do, folder):
-    """What docs/analyses.md starts from: the results of recipes/multi30k.sh, tiny."""
+def trained(do, folder, encoding):
+    """Data in bin/, and a tiny model with its translations in row/seed1/."""
     raw_text(do, folder)
-    do("bash", "-c", "set -euo pipefail" + TRAINED)
+    do("bash", "-c", f"set -euo pipefail\nencoding={encoding}" + TRAINED)
 
 
-PREPARED = {"README.md": raw_text, "docs/analyses.md": trained_models}
+def results_of_multi30k(do, folder):
+    """What docs/analyses.md starts from."""
+    trained(do, folder, "rel_scalar")
+    (folder / "runs" / "multi30k").mkdir(parents=True)
+    (folder / "runs" / "multi30k" / "bin").symlink_to(folder / "bin")
+    for name in ("sinusoidal", "shape", "cape", "shaw", "t5", "rel_scalar"):
+        (folder / "runs" / "multi30k" / name).symlink_to(folder / "row")
+
+
+def translation_model(do, folder):
+    """What docs/export.md starts from."""
+    trained(do, folder, "cape")
+    (folder / "checkpoints").symlink_to("row/seed1")
+
+
+PREPARED = {
+    "README.md": raw_text,
+    "docs/analyses.md": results_of_multi30k,
+    "docs/export.md": translation_model,
+}
 
 
 @pytest.mark.slow

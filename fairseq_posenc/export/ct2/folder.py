@@ -1,9 +1,10 @@
 """From a checkpoint to the folder of a CTranslate2 model."""
 
 import os
-from typing import Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 from fairseq import utils
+from fairseq.data.data_utils import infer_language_pair
 
 from fairseq_posenc.data.indexed import read_dictionary
 from fairseq_posenc.errors import UsageError
@@ -74,7 +75,7 @@ def _vocabularies(trained: Trained, data: Optional[str]) -> Dict[str, List[str]]
     task = trained.state["cfg"]["task"]
     folder = data or utils.split_paths(task["data"] or "")[0]
     found = {}
-    for side, language in zip(SIDES, (task["source_lang"], task["target_lang"])):
+    for side, language in zip(SIDES, _languages(task, folder)):
         file = os.path.join(folder, f"dict.{language}.txt")
         if not os.path.isfile(file):
             raise UsageError(f"there is no {file}; name the folder of the dictionaries with --data")
@@ -87,3 +88,16 @@ def _vocabularies(trained: Trained, data: Optional[str]) -> Dict[str, List[str]]
             )
         found[side] = spelled(dictionary)
     return found
+
+
+def _languages(task: Dict[str, Any], folder: str) -> Tuple[str, str]:
+    """Return source and target language: those given in training, or found in the data as then."""
+    if task["source_lang"] and task["target_lang"]:
+        return task["source_lang"], task["target_lang"]
+    found = infer_language_pair(folder) if os.path.isdir(folder) else None
+    if not found or None in found:
+        raise UsageError(
+            f"there is no binarised text in {folder or 'the current folder'} that tells source and "
+            "target language; name the folder of the training's data with --data"
+        )
+    return task["source_lang"] or found[0], task["target_lang"] or found[1]
