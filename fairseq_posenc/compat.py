@@ -26,7 +26,8 @@ from torch import nn
 from fairseq_posenc.errors import UsageError
 
 # torch ≥ 2.4 can be told what is harmless; torch ≥ 2.6 refuses the rest without being asked.
-_HAS_SAFE_LOADING = hasattr(torch.serialization, "add_safe_globals")
+_SERIALISATION: Any = torch.serialization
+_HAS_SAFE_LOADING = hasattr(_SERIALISATION, "add_safe_globals")
 _LOADS_SAFELY = inspect.signature(torch.load).parameters["weights_only"].default is None
 # what arrays and numbers are rebuilt by, and types of what that makes
 _REBUILD_ARRAY: Any = np.arange(1).__reduce__()[0]
@@ -37,7 +38,7 @@ _NUMPY_TYPES: List[Any] = [
     *{type(np.dtype(kind)) for kind in "bBhHiIlLqQefdO?"},
 ]
 if _HAS_SAFE_LOADING:
-    torch.serialization.add_safe_globals(
+    _SERIALISATION.add_safe_globals(
         [argparse.Namespace, _REBUILD_ARRAY, _REBUILD_NUMBER, *_NUMPY_TYPES]
     )
 _HARMLESS = {

@@ -85,4 +85,4 @@ class Setting:
 
     def cast(self, module: nn.Module) -> Any:
         """Move a module to device and precision, in training mode."""
-        return module.to(self.device, self.torch_dtype).train()
+        return module.to(torch.device(self.device), self.torch_dtype).train()

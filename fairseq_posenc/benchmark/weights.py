@@ -1,7 +1,7 @@
 """Models that race: each with weights of its own, or all with one set of them."""
 
 from collections import defaultdict
-from typing import Any, Callable, DefaultDict, Dict, Tuple
+from typing import Any, Callable, Dict, Tuple
 
 import torch
 from torch import Tensor, nn
@@ -47,7 +47,7 @@ def training_steps(setting: Setting, models: Models, loss: Callable[[nn.Module],
     Returns:
         per contestant a step, whose gradients are gone when it ends.
     """
-    state: DefaultDict[Tensor, Any] = defaultdict(dict)
+    state: Any = defaultdict(dict)
 
     def contestant(model: nn.Module) -> Callable[[], None]:
         optimiser = torch.optim.Adam(model.parameters(), lr=1e-4)

@@ -64,7 +64,8 @@ class Conditional(Encoding):
         """
         length = window.size(0) - self.kernel_size + 1
         taps = self.conv.weight.squeeze(1).t()
-        total: Tensor = self.conv.bias + window[:length] * taps[0]  # type: ignore[operator]
+        bias: Any = self.conv.bias
+        total = bias + window[:length] * taps[0]
         for tap in range(1, self.kernel_size):
             total = torch.addcmul(total, window[tap : tap + length], taps[tap])
         return total
