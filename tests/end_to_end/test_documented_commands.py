@@ -31,6 +31,7 @@ SMALLER = [
     (r"python scripts/make_corpus\.py", "", "--train 100 --valid 10 --test 10 --quiet"),
     (r"python scripts/prepare_text\.py", "", "--hold-out 3"),
     (r"python scripts/predict\.py", "", "--cpu"),
+    (r"python scripts/benchmark\.py cost", "", "--quick"),
     (r"python scripts/benchmark\.py", "", "--shape tiny --lengths 8 --tokens 16 --rounds 5 "
      "--dropout 0"),
     (r"python scripts/analyse\.py shift-invariance", "", "--sentences 5"),
