@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from fairseq_posenc.checkpoints import save
 from fairseq_posenc.compat import load_checkpoint
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
 
 # The names that fairseq gives: the number that orders them is the last one.
 _NAMES = {
@@ -64,9 +64,7 @@ def save_average(paths: Sequence[str], output: str) -> None:
     """
     if os.path.realpath(output) in map(os.path.realpath, paths):
         raise UsageError(f"--output {output} is one of the checkpoints to average; name another")
-    state = average(paths)
-    with replacing(output, "wb") as stream:
-        torch.save(state, stream)
+    save(average(paths), output)
 
 
 def find(inputs: Iterable[str]) -> List[str]:

@@ -1,11 +1,30 @@
-"""Finding checkpoints that can be continued from."""
+"""Writing checkpoints, and finding those that can be continued from."""
 
 import glob
 import os
 from typing import Any, Optional
 
+import torch
+
 from fairseq_posenc.compat import load_checkpoint
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import replacing
+
+
+def save(state: Any, path: str) -> None:
+    """Write a checkpoint, which takes its name when it is complete.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    with replacing(path, "wb") as stream:
+        try:
+            torch.save(state, stream)
+        except RuntimeError as error:
+            if isinstance(error.__context__, OSError):
+                # a full disk, of which torch tells the consequences alone
+                raise error.__context__ from error
+            raise
 
 
 def newest_whole(folder: str, names: str = "checkpoint*.pt") -> Optional[str]:

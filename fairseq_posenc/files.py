@@ -49,8 +49,7 @@ def replacing_all(mode: str = "w", encoding: Optional[str] = None) -> Iterator[C
             def begin(path: str) -> IO:
                 partials[path] = f"{path}.part{os.getpid()}"
                 os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
-                if os.path.isdir(path):
-                    raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+                _refuse_folder(path)
                 return opened.enter_context(open(partials[path], mode, encoding=encoding))
 
             yield begin
@@ -62,6 +61,11 @@ def replacing_all(mode: str = "w", encoding: Optional[str] = None) -> Iterator[C
         for partial in partials.values():
             if os.path.exists(partial):
                 os.remove(partial)
+
+
+def _refuse_folder(path: str) -> None:
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 
 
 def _unwritten(path: str, error: OSError) -> UsageError:
@@ -96,11 +100,14 @@ def replacing_folder(path: str) -> Iterator[str]:
 
 
 @contextmanager
-def replacing_files(folder: str, last: str) -> Iterator[str]:
+def replacing_files(
+    folder: str, last: str, clear: Callable[[], object] = lambda: None
+) -> Iterator[str]:
     """Make a temporary folder inside ``folder``, whose files are moved there at the good end.
 
     Other files of ``folder`` stay. The file called ``last`` is removed before the first is moved
-    and is the last to come: without it, the others are of different runs.
+    and is the last to come: without it, the others are of different runs. ``clear`` is called
+    between, and may remove what shall not stay.
 
     Raises:
         UsageError: the folder cannot be made or written, or the disk is full.
@@ -110,13 +117,16 @@ def replacing_files(folder: str, last: str) -> Iterator[str]:
         os.makedirs(folder, exist_ok=True)
         partial = tempfile.mkdtemp(prefix=".part", dir=folder)
         yield partial
-        final = os.path.join(folder, last)
-        if os.path.exists(final):
-            os.remove(final)
         walked = os.walk(partial)
         found = [os.path.join(place, name) for place, _, names in walked for name in names]
-        for name in sorted(found, key=lambda name: name == os.path.join(partial, last)):
-            target = os.path.join(folder, os.path.relpath(name, partial))
+        targets = {name: os.path.join(folder, os.path.relpath(name, partial)) for name in found}
+        final = os.path.join(folder, last)
+        for target in targets.values():
+            _refuse_folder(target)
+        if os.path.exists(final):
+            os.remove(final)
+        clear()
+        for name, target in sorted(targets.items(), key=lambda pair: pair[1] == final):
             os.makedirs(os.path.dirname(target), exist_ok=True)
             os.replace(name, target)
     except OSError as error:

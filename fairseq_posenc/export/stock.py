@@ -8,10 +8,10 @@ import torch
 from fairseq.models.transformer import TransformerModel
 from torch import Tensor
 
+from fairseq_posenc.checkpoints import save
 from fairseq_posenc.encodings.sinusoidal import sinusoid
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.export.trained import LIMITS, SIDES, Trained, read, task_of
-from fairseq_posenc.files import replacing
 
 _BOS = (
     "it was trained with --prepend-source-bos, which stock fairseq does not know; with "
@@ -46,8 +46,7 @@ def to_fairseq(path: str, output: str, bos_in_text: bool = False, force: bool = 
     options = _options(trained, tables)
     weights = _weights(trained, tables)
     _check(trained, options, weights)
-    with replacing(output, "wb") as stream:
-        torch.save(_state(trained, options, weights), stream)
+    save(_state(trained, options, weights), output)
     return _notes(trained, options)
 
 

@@ -130,13 +130,12 @@ def prepare(
         splits={name: split.file for name, split in splits.items()},
         skipped={name: split.skipped for name, split in splits.items() if split.skipped},
     )
-    with replacing_files(destination, last=_FILE) as partial:
+    with replacing_files(destination, _FILE, lambda: _clear(destination)) as partial:
         subwords.load(subwords_folder).copy_to(partial)
         _write_inputs(task, splits, partial, workers)
         _write_targets(task, splits, os.path.join(partial, "label"))
         with replacing(os.path.join(partial, _FILE)) as stream:
             stream.write(json.dumps(asdict(description), indent=2) + "\n")
-        _clear(destination)
     return {name: len(split.sentences) for name, split in splits.items()}, problems
 
 
@@ -201,13 +200,11 @@ def _exists(path: str) -> bool:
 
 
 def _clear(folder: str) -> None:
-    """Remove what an earlier run has written, the description first."""
-    for name in ("", *_INPUTS, "label"):
+    """Remove what an earlier run has written."""
+    for name in (*_INPUTS, "label"):
         part = os.path.join(folder, name)
         for file in os.listdir(part) if os.path.isdir(part) else ():
-            if file == _FILE or (
-                name and file.endswith((".bin", ".idx", ".label", subwords.DICTIONARY))
-            ):
+            if file.endswith((".bin", ".idx", ".label", subwords.DICTIONARY)):
                 os.remove(os.path.join(part, file))
 
 

@@ -45,7 +45,7 @@ def write_mirror(
     wanted = archives(corpora)
     _same_settings(os.path.join(folder, "settings"), str(sizes))
     places = {path: os.path.join(folder, *path.split("/")) for path in wanted}
-    missing = [path for path, place in places.items() if not os.path.exists(place)]
+    missing = [path for path, place in places.items() if not os.path.isfile(place)]
     if missing:
         texts = Texts(sizes, all_test_sets())
         for path in progress(missing):
