@@ -1,0 +1,206 @@
+"""Disks that are full or break, and processes that are killed, at any point of a program's work."""
+
+import builtins
+import errno
+import io
+import os
+import resource
+import shutil
+import signal
+import sys
+import threading
+import time
+
+import pytest
+from tqdm import tqdm
+
+from fairseq_posenc.errors import UsageError
+
+
+class Faults:
+    """Has the n-th write or rename in a folder, counted from 0, fail, or kills the process there.
+
+    A disk that is full (ENOSPC) stays full; renaming fails once (EIO).
+    """
+
+    def __init__(self, folder, number, kill):
+        self.folder, self.number, self.kill = str(folder), number, kill
+        self.count, self.full = 0, False
+
+    def meet(self, code):
+        hit = self.count == self.number
+        self.count += 1
+        if hit and self.kill:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if hit or (self.full and code == errno.ENOSPC):
+            self.full = code == errno.ENOSPC
+            raise OSError(code, os.strerror(code))
+
+    def install(self):
+        """Stand between Python and the disk, in this process for good."""
+        really = {name: getattr(os, name) for name in ("replace", "rename")}
+        really_open = builtins.open
+
+        class File(io.FileIO):
+            def write(own, data):
+                self.meet(errno.ENOSPC)
+                return super().write(data)
+
+        def opening(file, mode="r", buffering=-1, encoding=None, errors=None, newline=None, **more):
+            if not set(mode) & set("wax") or not str(file).startswith(self.folder):
+                return really_open(file, mode, buffering, encoding, errors, newline, **more)
+            buffered = io.BufferedWriter(File(file, mode.replace("b", "")))
+            return (
+                buffered if "b" in mode else io.TextIOWrapper(buffered, encoding, errors, newline)
+            )
+
+        def renaming(name):
+            def rename(source, target):
+                self.meet(errno.EIO)
+                return really[name](source, target)
+
+            return rename
+
+        builtins.open = io.open = opening
+        for name in really:
+            setattr(os, name, renaming(name))
+        # copies that the kernel makes are no writes of ours
+        shutil._USE_CP_SENDFILE = False
+
+
+def limit_size(most):
+    """Let no file of this process become larger: the kernel itself sees to that."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+
+
+def in_child(work):
+    """Return how a forked process ended: "done: …", "told: …", "failed: …", or "killed"."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        # what pytest has put there is a file, too
+        sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+        try:
+            outcome = f"done: {work()}"
+        except UsageError as error:
+            outcome = f"told: {error}"
+        except BaseException as error:
+            outcome = f"failed: {error!r}"
+        os.write(writing, outcome.encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading, "rb") as stream:
+        outcome = stream.read().decode()
+    os.waitpid(child, 0)
+    return outcome or "killed"
+
+
+def files(folder):
+    """What is in a folder, by relative name."""
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def is_temporary(name):
+    parts = name.split("/")
+    return any(part[0] == "." or ".part" in part or ".old" in part for part in parts)
+
+
+@pytest.fixture
+def written(tmp_path, monkeypatch):
+    """A function that makes a :class:`Written` of a writer."""
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
+    # one that processes share would be held for ever by one that was killed
+    tqdm.set_lock(threading.RLock())
+    monkeypatch.setattr(tqdm, "monitor_interval", 0)
+    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
+    return lambda *arguments: Written(tmp_path, *arguments)
+
+
+class Written:
+    """A folder that a writer has written once, and that it shall write anew.
+
+    Args:
+        home: for the folder.
+        write: function of the folder and a version, 1 or 2, of what to write.
+        prepare: function of the folder, makes what must be there first; None if nothing must.
+        again: whether there can be two versions, or the folder must be empty first.
+        together: whether the files must all be of one version.
+    """
+
+    def __init__(self, home, write, prepare, again, together):
+        self.folder, self.write, self.prepare = home / "out", write, prepare
+        self.version, self.together = 2 if again else 1, together
+        self.before = {}
+        self.reset()
+        inputs = files(self.folder)
+        if again:
+            write(self.folder, 1)
+            self.before = files(self.folder)
+        self.run()
+        self.after = files(self.folder)
+        self.names = sorted(self.after.keys() - inputs.keys())
+        assert self.after != self.before and not any(map(is_temporary, self.names))
+
+    def reset(self):
+        """Make the folder as it is before the second time."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        if self.prepare:
+            self.prepare(self.folder)
+        for name, content in self.before.items():
+            path = self.folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(content)
+
+    def run(self):
+        """Write anew."""
+        self.write(self.folder, self.version)
+
+    def attempt(self, number=None, kill=False, largest=None):
+        """Write anew in another process, with a fault; return how that ended."""
+
+        def work():
+            disk = Faults(self.folder, number, kill)
+            if largest is None:
+                disk.install()
+            else:
+                limit_size(largest)
+            self.run()
+            return disk.count
+
+        self.reset()
+        return in_child(work)
+
+    def points(self, most):
+        """Return where faults can happen: all, or the first, the last and ``most`` at all."""
+        last = int(self.attempt().split()[1]) - 1
+        if last < most:
+            return range(last + 1)
+        return sorted({round(index * last / (most - 1)) for index in range(most)})
+
+    def check(self, killed=False, mixed=False):
+        """All that bears a final name is whole, of either version; nothing else has come."""
+        found = files(self.folder)
+        for name, content in found.items():
+            if killed and is_temporary(name):
+                continue
+            assert name in self.after or name in self.before, name
+            assert content in (self.before.get(name), self.after.get(name)), name
+        if self.together and not (killed or mixed):
+            assert found in (self.before, self.after)
+
+    def check_without(self, missing):
+        """All is as it was but for a name that was taken away."""
+        found = files(self.folder)
+        for name, content in found.items():
+            assert content in (self.before.get(name), self.after[name]), name
+        if self.together:
+            assert found == {name: self.before[name] for name in self.before if name != missing}
+
+    def check_again(self):
+        """It succeeds after all."""
+        self.run()
+        found = files(self.folder)
+        assert {name: found.get(name) for name in self.after} == self.after
