@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_posenc.modules import core, plain
+from fairseq_posenc.modules import core, fused, plain
 
 KINDS = "none bias one_bias bias+segments relative shared distances".split()
 kinds = pytest.mark.parametrize("kind", KINDS)
@@ -66,6 +66,23 @@ def test_weights_are_dropped_independently(kind, make_case):
         assert float(mean.abs().max()) < 5 * 0.5 / (one.numel() / mean.numel()) ** 0.5
 
 
+def with_weights_left(factors):
+    """Attention whose weights are multiplied by ``factors``, from the formula."""
+
+    def attend(queries, keys, values, terms, padding, causal, dropout_p, need_weights):
+        weights = plain.attend(queries, keys, values, terms, padding, causal, 0.0, True)[1]
+        weights = weights * factors
+        output = weights @ values
+        if terms.relative_values is not None:
+            k = len(terms.relative_values) // 2
+            index = torch.arange(factors.size(-1))
+            rows = (index[:, None] - index).clamp(-k, k) + k
+            output = output + torch.einsum("bhij,ijd->bhid", weights, terms.relative_values[rows])
+        return output, None
+
+    return attend
+
+
 @kinds
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 @pytest.mark.parametrize("length", [8, 40])
@@ -78,24 +95,47 @@ def test_outputs_and_gradients_are_those_of_the_weights_that_are_left(
     """
     p = 0.3
     case = square(make_case, kind, length, side="right", causal=causal)
-    keep = kept(case, 3, p).double() / (1 - p)
-
-    def formula(queries, keys, values, terms, padding, causal, dropout_p, need_weights):
-        weights = plain.attend(queries, keys, values, terms, padding, causal, 0.0, True)[1] * keep
-        output = weights @ values
-        if terms.relative_values is not None:
-            k = len(terms.relative_values) // 2
-            index = torch.arange(length)
-            rows = (index[:, None] - index).clamp(-k, k) + k
-            output = output + torch.einsum("bhij,ijd->bhid", weights, terms.relative_values[rows])
-        return output, None
-
+    formula = with_weights_left(kept(case, 3, p).double() / (1 - p))
     expected, slopes = case.outputs_and_gradients(formula, torch.float64)
     torch.manual_seed(3)
     found, gradients = case.outputs_and_gradients(core.attend, torch.float32, dropout_p=p)
     assert float((found - expected).abs().max()) <= 2e-5
     for name, slope in slopes.items():
         error = float((gradients[name] - slope).abs().max())
+        assert error <= 1e-4 * float(slope.abs().max()) + 1e-6, name
+
+
+def gradients_of_gradients(case, attend, dtype, dropout_p):
+    """Gradients of a random sum of the gradients of a random sum of outputs, by name."""
+    tensors = case.leaves(dtype)
+    output = case.run(attend, tensors, dropout_p)[0] * case.sighted()
+    learned = {name: t for name, t in tensors.items() if t.requires_grad}
+    generator = torch.Generator().manual_seed(6)
+
+    def weighted(tensor):
+        return (tensor * torch.randn(tensor.shape, generator=generator).to(dtype)).sum()
+
+    first = torch.autograd.grad(weighted(output), list(learned.values()), create_graph=True)
+    second = torch.autograd.grad(sum(map(weighted, first)), list(learned.values()))
+    return dict(zip(learned, second))
+
+
+@kinds
+@pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
+@pytest.mark.parametrize("p", [0.0, 0.3])
+def test_gradients_of_gradients_drop_the_same_weights(kind, causal, p, make_case):
+    case = square(make_case, kind, 20, side="right", causal=causal)
+    formula = with_weights_left(kept(case, 3, p).double() / (1 - p) if p else torch.ones(20, 20))
+    expected = gradients_of_gradients(case, formula, torch.float64, p)
+    torch.manual_seed(3)
+
+    def attend(*arguments):
+        *inputs, need_weights = arguments
+        return fused.attend(*inputs), None
+
+    found = gradients_of_gradients(case, attend, torch.float32, p)
+    for name, slope in expected.items():
+        error = float((found[name] - slope).abs().max())
         assert error <= 1e-4 * float(slope.abs().max()) + 1e-6, name
 
 
