@@ -52,6 +52,15 @@ def test_ratios_are_taken_round_by_round(monkeypatch):
     assert "| shaw | 0.500 (0.50-0.75), 0 MB |" in text
 
 
+def test_rounds_for_warming_up_come_first_and_are_not_timed(monkeypatch):
+    calls = []
+    monkeypatch.setattr(timing, "_seconds", lambda step, device: calls.append("timed") or 1.0)
+    monkeypatch.setattr(timing, "peak_memory", lambda step, device: calls.append("memory") or 0)
+    steps = {name: lambda name=name: calls.append(name) for name in ("sinusoidal", "shaw")}
+    timing.race(steps, 2, "cpu", "test", "sinusoidal", warm_up=3)
+    assert calls == ["sinusoidal", "shaw"] * 3 + ["memory"] * 2 + ["timed"] * 4
+
+
 def test_peak_memory_is_what_is_held_at_once():
     def step():
         first = torch.zeros(1 << 20)
