@@ -49,12 +49,12 @@ multi30k() {
   local setting
   for setting in vanilla extrapolate interpolate; do
     bash recipes/multi30k.sh --raw-dir "$folder/multi30k_raw" --run-dir "$folder/multi30k_$setting" \
-      --setting "$setting" --longest 20 --epochs 5 --dim 32 --layers 1
+      --setting "$setting" --longest 20 --epochs 5 --dim 32 --layers 1 --encodings sinusoidal,shaw
   done
 }
 
 smoke quickstart bash recipes/quickstart.sh --run-dir "$folder/quickstart" --train 500 --test 20 \
-  --updates 20
+  --updates 20 --encodings sinusoidal,shape,rel_scalar
 smoke multi30k multi30k
 smoke shape bash recipes/shape/run.sh --smoke --run-dir "$folder/shape"
 smoke cape bash recipes/cape/run.sh --smoke --run-dir "$folder/cape"
