@@ -1,6 +1,8 @@
 """Disks that are full or break, and processes that are killed, at any point of a program's work."""
 
 import builtins
+import contextlib
+import ctypes
 import errno
 import io
 import os
@@ -9,12 +11,14 @@ import shutil
 import signal
 import sys
 import threading
-import time
+from types import SimpleNamespace
 
 import pytest
 from tqdm import tqdm
 
 from fairseq_posenc.errors import UsageError
+
+CLONE_NEWUSER, CLONE_NEWNS, MS_RDONLY, MS_REMOUNT = 0x10000000, 0x20000, 1, 32
 
 
 class Faults:
@@ -74,6 +78,26 @@ def limit_size(most):
     resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
 
 
+def mount(folder, pages, flags=0):
+    """Mount a file system of this process alone on a folder; anybody may who has a namespace."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    uid, gid = os.getuid(), os.getgid()
+    if not flags & MS_REMOUNT:
+        if libc.unshare(CLONE_NEWUSER | CLONE_NEWNS):
+            raise NotMounted(os.strerror(ctypes.get_errno()))
+        maps = {"setgroups": "deny", "uid_map": f"0 {uid} 1", "gid_map": f"0 {gid} 1"}
+        for name, text in maps.items():
+            with contextlib.suppress(OSError), open(f"/proc/self/{name}", "w") as stream:
+                stream.write(text)
+    options = f"size={4096 * pages}".encode()
+    if libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", flags, options):
+        raise NotMounted(os.strerror(ctypes.get_errno()))
+
+
+class NotMounted(Exception):
+    """This machine does not let a process have a file system of its own."""
+
+
 def in_child(work):
     """Return how a forked process ended: "done: …", "told: …", "failed: …", or "killed"."""
     reading, writing = os.pipe()
@@ -96,6 +120,13 @@ def in_child(work):
     return outcome or "killed"
 
 
+def fill(folder, content):
+    """Write what :func:`files` returns."""
+    for name, text in content.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(text)
+
+
 def files(folder):
     """What is in a folder, by relative name."""
     found = (path for path in folder.rglob("*") if path.is_file())
@@ -107,15 +138,48 @@ def is_temporary(name):
     return any(part[0] == "." or ".part" in part or ".old" in part for part in parts)
 
 
-@pytest.fixture
-def written(tmp_path, monkeypatch):
+def faulty(work, folder, number=None, kill=False, largest=None):
+    """Do some work in another process, with a fault; return how that ended.
+
+    With ``number``, a write or rename in the folder fails, or the process is killed there; with
+    ``largest``, files do not become larger. "done: …" has the number of writes and renames.
+    """
+
+    def watched():
+        disk = Faults(folder, number, kill)
+        if largest is None:
+            disk.install()
+        else:
+            limit_size(largest)
+        work()
+        return disk.count
+
+    return in_child(watched)
+
+
+def chosen(outcome, most):
+    """Return the numbers of all writes and renames of work that was done, or some between."""
+    last = int(outcome.split()[1]) - 1
+    if last < most:
+        return range(last + 1)
+    return sorted({round(index * last / (most - 1)) for index in range(most)})
+
+
+@pytest.fixture(scope="module")
+def faults():
+    """The functions :func:`faulty` and :func:`chosen`."""
+    with pytest.MonkeyPatch.context() as patch:
+        # a lock that processes share would be held for ever by one that was killed
+        tqdm.set_lock(threading.RLock())
+        patch.setattr(tqdm, "monitor_interval", 0)
+        patch.setenv("TOKENIZERS_PARALLELISM", "false")
+        yield SimpleNamespace(faulty=faulty, chosen=chosen)
+
+
+@pytest.fixture(scope="module")
+def written(faults, tmp_path_factory):
     """A function that makes a :class:`Written` of a writer."""
-    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "false")
-    # one that processes share would be held for ever by one that was killed
-    tqdm.set_lock(threading.RLock())
-    monkeypatch.setattr(tqdm, "monitor_interval", 0)
-    monkeypatch.setattr(time, "perf_counter", lambda: 0.0)
-    return lambda *arguments: Written(tmp_path, *arguments)
+    return lambda *arguments: Written(tmp_path_factory.mktemp("written"), *arguments)
 
 
 class Written:
@@ -132,7 +196,7 @@ class Written:
     def __init__(self, home, write, prepare, again, together):
         self.folder, self.write, self.prepare = home / "out", write, prepare
         self.version, self.together = 2 if again else 1, together
-        self.before = {}
+        self.before, self.unbroken = {}, ""
         self.reset()
         inputs = files(self.folder)
         if again:
@@ -149,10 +213,7 @@ class Written:
         self.folder.mkdir(parents=True)
         if self.prepare:
             self.prepare(self.folder)
-        for name, content in self.before.items():
-            path = self.folder / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+        fill(self.folder, self.before)
 
     def run(self):
         """Write anew."""
@@ -160,25 +221,43 @@ class Written:
 
     def attempt(self, number=None, kill=False, largest=None):
         """Write anew in another process, with a fault; return how that ended."""
+        self.reset()
+        return faulty(self.run, self.folder, number, kill, largest)
+
+    def attempt_on(self, read_only=False):
+        """Write anew onto a disk without a page to spare, or one that cannot be written.
+
+        Returns how that ended, and "spoilt" or "whole" for what is there then.
+        """
+        content = dict(self.before)
+        pages = sum(-(-len(text) // 4096) for text in content.values())
 
         def work():
-            disk = Faults(self.folder, number, kill)
-            if largest is None:
-                disk.install()
-            else:
-                limit_size(largest)
-            self.run()
-            return disk.count
+            mount(self.folder, max(pages, 1))
+            fill(self.folder, content)
+            if read_only:
+                mount(self.folder, pages, MS_REMOUNT | MS_RDONLY)
+            try:
+                self.run()
+            except UsageError as error:
+                told = str(error)
+                self.check()
+                assert "\n" not in told
+                return told
+            self.check()
+            assert files(self.folder) == self.after
+            return "all fitted"
 
         self.reset()
-        return in_child(work)
+        outcome = in_child(work)
+        if "NotMounted" in outcome:
+            pytest.skip(f"no file system of one's own: {outcome}")
+        return outcome
 
     def points(self, most):
-        """Return where faults can happen: all, or the first, the last and ``most`` at all."""
-        last = int(self.attempt().split()[1]) - 1
-        if last < most:
-            return range(last + 1)
-        return sorted({round(index * last / (most - 1)) for index in range(most)})
+        """Return where faults can happen, ``most`` at all."""
+        self.unbroken = self.unbroken or self.attempt()
+        return chosen(self.unbroken, most)
 
     def check(self, killed=False, mixed=False):
         """All that bears a final name is whole, of either version; nothing else has come."""

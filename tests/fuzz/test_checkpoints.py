@@ -88,9 +88,9 @@ def other_weights(state, data):
 
 READERS = {
     load: (1000, other_weights),
-    newest: (300, lambda path, data: not path and "the other one is whole"),
-    average: (300, other_weights),
-    best: (300, None),
+    newest: (150, lambda path, data: not path and "the other one is whole"),
+    average: (150, other_weights),
+    best: (150, None),
 }
 each_reader = pytest.mark.parametrize("read", READERS, ids=lambda read: read.__name__)
 
@@ -142,7 +142,7 @@ def check_all(name, cases, state, path, read, hostile):
 @each_reader
 def test_other_types_and_shapes_are_told(folder, read, hostile):
     path = folder / "checkpoint1.pt"
-    check_all(read.__name__, 200, STATE, path, lambda: read(folder), hostile)
+    check_all(read.__name__, 100, STATE, path, lambda: read(folder), hostile)
 
 
 def test_other_options_and_weights_are_told(trained, hostile):
@@ -150,6 +150,6 @@ def test_other_options_and_weights_are_told(trained, hostile):
     path = folder / "checkpoint1.pt"
     logging.disable(logging.CRITICAL)
     try:
-        check_all("load_any", 30, state, path, lambda: load_any(str(path), str(folder)), hostile)
+        check_all("load_any", 20, state, path, lambda: load_any(str(path), str(folder)), hostile)
     finally:
         logging.disable(logging.NOTSET)

@@ -166,7 +166,7 @@ READERS = {
     "SQuAD, the good of it": (
         "squad.json", lambda f: squad.read(str(f / "squad.json"), True, "q"), in_place, 1000),
     "WordPiece": ("wordpiece/wordpiece.json", use("wordpiece"), None, 1000),
-    "SentencePiece": ("sentencepiece/sentencepiece.model", use("sentencepiece"), None, 200),
+    "SentencePiece": ("sentencepiece/sentencepiece.model", use("sentencepiece"), None, 100),
     "dictionary": (
         "wordpiece/dict.txt", lambda f: subwords.load_dictionary(str(f / "wordpiece")), None, 1000),
     "task.json": (
@@ -198,7 +198,7 @@ READERS = {
         "sums", lambda f: Checksum.from_listing(iter(read_lines(str(f / "sums"))), "x.gz"),
         lambda found, _: found and len(found.value) not in (32, 40, 64, 128) and "no sum", 1000),
     "SGM": (
-        "src.sgm", read_segments, lambda pairs, _: len(pairs) != 4 and "sentences lost", 150),
+        "src.sgm", read_segments, lambda pairs, _: len(pairs) != 4 and "sentences lost", 60),
 }  # fmt: skip
 
 

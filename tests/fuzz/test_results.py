@@ -151,14 +151,14 @@ def hypotheses_of_one_beam(found, data):
 # makes a file, and returns it and how to read it; how many cases; what is wrong with a result
 READERS = {
     output: (1000, hypotheses_of_one_beam),
-    scored_output: (150, lambda text, data: "tokenised" not in text),
-    reference: (150, lambda text, data: f" {COUNT} " not in text and "another number of lines"),
+    scored_output: (80, lambda text, data: "tokenised" not in text),
+    reference: (80, lambda text, data: f" {COUNT} " not in text and "another number of lines"),
     score_by_length: (1000, None),
     log: (1000, lambda facts, data: not 0 <= facts["seconds"] < 1e16 and "no time"),
     profile: (1000, None),
-    translation_score: (400, None),
-    translation_row: (150, None),
-    swapped: (400, None),
+    translation_score: (150, None),
+    translation_row: (80, None),
+    swapped: (200, None),
     fine_tuning_score: (400, None),
 }
 

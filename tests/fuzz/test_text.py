@@ -119,11 +119,11 @@ READERS = {
     "xz": ("a.xz", lzma.compress(TEXT.encode()), lines, unchanged, 1000),
     "pairs": ("a.de", TEXT.encode(), pairs, None, 1000),
     "pairs of an archive": ("a.tgz", archive(), archived, unchanged, 1000),
-    "tokenised": ("a.txt", TEXT.encode(), tokenised, one_to_one, 400),
+    "tokenised": ("a.txt", TEXT.encode(), tokenised, one_to_one, 200),
     "BPE codes": (
         "codes", CODES.encode(), coded, lambda text, _: text != TEXT and "other text", 1000),
-    "text to be cut": ("a.txt", TEXT.encode(), cut, one_to_one, 500),
-    "text to learn BPE from": ("a.txt", TEXT.encode(), learnt, None, 100),
+    "text to be cut": ("a.txt", TEXT.encode(), cut, one_to_one, 300),
+    "text to learn BPE from": ("a.txt", TEXT.encode(), learnt, None, 50),
     "documents": (
         "a", DOCUMENTS.encode(), lambda p: list(read_documents([str(p)], "title")), None, 1000),
     "Wikipedia": ("a.xml", DUMP.encode(), read_articles, None, 1000),
