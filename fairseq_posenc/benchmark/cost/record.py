@@ -6,7 +6,12 @@ from typing import Any, Dict, Iterable, List, Optional
 
 from fairseq_posenc.benchmark.cost.cell import Cell
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import reading, replacing
+from fairseq_posenc.files import replacing
+from fairseq_posenc.json_files import Each, OrNull, read_shaped
+
+_FIGURES = dict.fromkeys(("seconds", "megabytes", "base", "base_low", "base_high"), float)
+_CELL = {"cell": dict, "batch": int, "contestants": Each(OrNull(_FIGURES))}
+_SHAPE = {"cells": [_CELL]}
 
 
 class Record:
@@ -27,14 +32,9 @@ class Record:
         if path is None or not os.path.exists(path):
             return
         try:
-            with reading(path), open(path, encoding="utf-8") as stream:
-                self.results = json.load(stream)["cells"]
-        except (ValueError, TypeError, KeyError) as error:
-            if isinstance(error, UsageError):
-                raise
-            raise UsageError(
-                f"{path} is not from `scripts/benchmark.py cost`; name another --output"
-            ) from None
+            self.results = read_shaped(path, _SHAPE, "`scripts/benchmark.py cost`")["cells"]
+        except UsageError as error:
+            raise UsageError(f"{error}; name another --output") from None
 
     def find(self, cell: Cell) -> Optional[Dict[str, Any]]:
         """Return what was measured of a cell with the very same settings, or None."""
