@@ -5,6 +5,7 @@ import json
 
 import pytest
 
+from fairseq_posenc.benchmark.cost.record import Record
 from fairseq_posenc.evaluation import cells, comparison, papers, translations
 from fairseq_posenc.evaluation.generated import read_generated
 from fairseq_posenc.evaluation.plan import plan
@@ -88,6 +89,14 @@ def profile(folder):
     return path, lambda: admin.inline(argparse.Namespace(admin_profile=str(path), **shape))
 
 
+def record(folder):
+    figures = dict.fromkeys(("seconds", "megabytes", "base", "base_low", "base_high"), 1.5)
+    contestants = {"shaw": figures, "t5": None}
+    content = {"cells": [{"cell": {"group": "a"}, "batch": 2, "contestants": contestants}]}
+    path = write(folder / "cost.json", content)
+    return path, lambda: Record(str(path)).results
+
+
 def translation_runs(folder, tables):
     """Cells of two rows, and a function that makes the papers' tables and plans of them."""
     runs = folder / "runs"
@@ -156,6 +165,7 @@ READERS = {
     score_by_length: (1000, None),
     log: (1000, lambda facts, data: not 0 <= facts["seconds"] < 1e16 and "no time"),
     profile: (1000, None),
+    record: (1000, None),
     translation_score: (150, None),
     translation_row: (80, None),
     swapped: (200, None),

@@ -1,0 +1,55 @@
+"""JSON is read, or what is wrong with it is told with its place."""
+
+import pytest
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import Each, Maybe, OrNull, find_misfit, parse_json, read_shaped
+
+SHAPE = {
+    "count": int,
+    "bins": [{"name": str, "up_to": OrNull(float)}],
+    "scores": Each(Each(float)),
+    "notes": Maybe({"gpus": int}),
+}
+WHOLE = {"count": 3, "bins": [{"name": "a", "up_to": None}], "scores": {"valid": {"f1": 2}}}
+
+
+@pytest.mark.parametrize(
+    "change, expected",
+    [
+        ({}, None),
+        ({"more": []}, None),
+        ({"notes": None}, None),
+        ({"notes": {"gpus": 2}}, None),
+        ({"bins": []}, None),
+        ({"count": 3.0}, "count should be a whole number"),
+        ({"count": True}, "count should be a whole number"),
+        ({"count": 10**30}, "count should be a whole number"),
+        ({"bins": {}}, "bins should be a list"),
+        ({"bins": [{"name": "a", "up_to": 1}, {"name": "b"}]}, "bins.1.up_to is missing"),
+        ({"bins": [{"name": "\ud800", "up_to": 1}]}, "bins.0.name should be text"),
+        ({"scores": {"valid": {"f1": "2"}}}, "scores.valid.f1 should be a number"),
+        ({"scores": {"valid": {"f1": float("nan")}}}, "scores.valid.f1 should be a number"),
+        ({"scores": {"valid": None}}, "scores.valid should be an object"),
+        ({"notes": {}}, "notes.gpus is missing"),
+    ],
+)
+def test_the_first_misfit_is_named(change, expected):
+    assert find_misfit({**WHOLE, **change}, SHAPE) == expected
+
+
+def test_the_whole_may_be_of_another_kind():
+    assert find_misfit([], SHAPE) == "it should be an object"
+
+
+@pytest.mark.parametrize("text", ["", "{", "[" * 10**5, "9" * 5000 + "x", "nul"])
+def test_what_is_no_json_is_told_in_one_line(text):
+    with pytest.raises(UsageError, match="notes.json is no JSON: ") as error:
+        parse_json(text, "notes.json")
+    assert "\n" not in str(error.value)
+
+
+def test_a_file_of_another_origin_is_told(tmp_path):
+    (tmp_path / "a.json").write_text('{"count": 1}')
+    with pytest.raises(UsageError, match="a.json is not from b.py, or damaged: bins is missing"):
+        read_shaped(str(tmp_path / "a.json"), SHAPE, "b.py")
