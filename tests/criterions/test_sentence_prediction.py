@@ -58,7 +58,7 @@ def test_labels_have_a_cross_entropy_that_is_logged_in_bits_per_example():
         math.log(sum(map(math.exp, row))) - row[label]
         for row, label in (([2, 0, 1], 0), ([0, 0, 3], 1))
     )
-    assert float(loss) == pytest.approx(expected) and size == 2
+    assert loss.item() == pytest.approx(expected) and size == 2
     assert logged(log)["loss"] == pytest.approx(expected / 2 / math.log(2), abs=1e-4)
     loss.backward()
     assert model.outputs.grad is not None
@@ -68,7 +68,7 @@ def test_scores_have_a_squared_error_that_is_logged_as_it_is():
     loss, size, log = criterion(regression=True)(
         Model([[2.0], [1.0]]), sample([torch.tensor(2.5, dtype=torch.float64), 3.0])
     )
-    assert float(loss) == pytest.approx(0.25 + 4) and size == 2
+    assert loss.item() == pytest.approx(0.25 + 4) and size == 2
     assert logged(log) == {"loss": pytest.approx(2.125)}
 
 
