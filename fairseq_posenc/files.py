@@ -56,7 +56,8 @@ def replacing_all(mode: str = "w", encoding: Optional[str] = None) -> Iterator[C
         for path, partial in partials.items():
             os.replace(partial, path)
     except OSError as error:
-        raise _unwritten(" or ".join(list(partials)[:3]), error) from error
+        written = [path for path in partials if str(error.filename).startswith(path)]
+        raise _unwritten(" or ".join(written or list(partials)[:3]), error) from error
     finally:
         for partial in partials.values():
             if os.path.exists(partial):
@@ -69,7 +70,14 @@ def _refuse_folder(path: str) -> None:
 
 
 def _unwritten(path: str, error: OSError) -> UsageError:
-    return UsageError(f"cannot write {path}: {error.strerror or error}")
+    return UsageError(f"cannot write {path}: {_reason(error, path)}")
+
+
+def _reason(error: Exception, path: str) -> str:
+    """Say what went wrong, and with which file if it is another than ``path`` or what is in it."""
+    reason = getattr(error, "strerror", None) or str(error)
+    name = getattr(error, "filename", None)
+    return reason if name is None or str(name).startswith(path) else f"{reason}: {name}"
 
 
 @contextmanager
@@ -169,9 +177,7 @@ def reading(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError) as error:
-        raise UsageError(
-            f"cannot read {path}: {getattr(error, 'strerror', None) or error}"
-        ) from error
+        raise UsageError(f"cannot read {path}: {_reason(error, path)}") from error
 
 
 def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ import lzma
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines, replacing_folder, stream_lines
+from fairseq_posenc.files import read_lines, replacing, replacing_folder, stream_lines
 
 
 @pytest.mark.parametrize(
@@ -53,3 +53,11 @@ def test_a_folder_appears_when_it_is_complete_and_replaces_another(tmp_path):
     blocked.write_text("")
     with pytest.raises(UsageError, match="cannot write"), replacing_folder(f"{blocked}/model"):
         pass
+
+
+def test_another_file_that_fails_while_one_is_written_is_named(tmp_path):
+    """Not to be taken for the one that is written, of which there is nothing wrong."""
+    with pytest.raises(UsageError) as told, replacing(str(tmp_path / "new")):
+        (tmp_path / "missing").read_text()
+    assert str(told.value).endswith(f"No such file or directory: {tmp_path / 'missing'}")
+    assert list(tmp_path.iterdir()) == []

@@ -1,12 +1,16 @@
 """A WMT recipe from the download to the table, with a real training, on a generated mirror."""
 
 import json
+import os
+from pathlib import Path
 
 CAPE = "cape=cape --position-source-scale auto --prepend-source-bos"
 
 
 def test_capes_recipe_goes_from_the_download_to_the_table(run, tmp_path):
-    command = ["bash", "recipes/cape/run.sh", "--smoke", "--stage", "2", "--run-dir", tmp_path]
+    # relative, as the folders that are the recipes' own choice
+    runs = os.path.relpath(tmp_path, Path(__file__).resolve().parents[2])
+    command = ["bash", "recipes/cape/run.sh", "--smoke", "--stage", "2", "--run-dir", runs]
     command += ["--settings", "de6", "--encodings", CAPE, "--updates", "20", "--device", "cpu"]
     printed = run(*command)
     assert "| CAPE, 6L-6L" in printed and "stage 9: table: finished" in printed

@@ -30,6 +30,8 @@ def read_test_set(name: str, languages: Tuple[str, str], raw: str, cache: str) -
             invalid UTF-8, or has fewer sentences than the other.
     """
     dataset, pair = copy.copy(DATASETS[name]), "-".join(languages)
+    # sacreBLEU joins relative folders twice
+    cache = os.path.abspath(cache)
     # sacreBLEU has no other way to a folder of one's own once it is imported
     dataset._outdir, dataset._rawdir = cache, os.path.join(cache, "raw")
     dataset.maybe_download = lambda: None  # type: ignore[method-assign]

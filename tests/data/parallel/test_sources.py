@@ -72,7 +72,7 @@ def echoed(name, archive, side, cache):
 
 
 @pytest.mark.parametrize("name", ["wmt13", "wmt14/full"])
-def test_sentences_are_those_that_sacrebleu_echoes(tmp_path, make_test_set, name):
+def test_sentences_are_those_that_sacrebleu_echoes(tmp_path, monkeypatch, make_test_set, name):
     sources = [
         "AT&amp;T&#39;s &quot;x&quot; &lt;b&gt;",
         " “a”\u00a0 b\t\x85c ",
@@ -80,7 +80,8 @@ def test_sentences_are_those_that_sacrebleu_echoes(tmp_path, make_test_set, name
         "<i>f</i>",
     ]
     path = make_test_set(tmp_path, name, sources, sources[::-1])
-    read = read_test_set(name, ("en", "de"), str(tmp_path), str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+    read = read_test_set(name, ("en", "de"), ".", "cache")
     assert list(zip(*read)) == [
         tuple(echoed(name, path, side, tmp_path)) for side in ("src", "ref")
     ]
