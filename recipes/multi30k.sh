@@ -61,6 +61,7 @@ own_option() {
 }
 
 parse_arguments "own_option translation_option" "$@"
+whole_numbers LONGEST EPOCHS DIM LAYERS HEADS MAX_TOKENS
 BINS=10,15,20 TRAINED_UP_TO=50
 case $SETTING in
     vanilla) RUN_DIR=${RUN_DIR:-runs/multi30k} ;;
@@ -122,7 +123,7 @@ make_binary() {
     binarise "$RUN_DIR"/{train,valid,test}."$SETTING"
 }
 
-stage 1 "set-up" - source scripts/env.sh
+set_up
 choose_device
 open_run_dir "$RUN_DIR" "bpe=$BPE_SIZE$([[ $SETTING != extrapolate ]] || echo " longest=$LONGEST")"
 TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings

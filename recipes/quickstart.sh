@@ -49,6 +49,7 @@ own_option() {
 }
 
 parse_arguments "own_option translation_option" "$@"
+whole_numbers TRAIN TEST UPDATES
 TEXT_DIR=$RUN_DIR/text
 
 make_corpus() {
@@ -69,7 +70,7 @@ make_corpus() {
 # The upper ends of all ranges but the last: the edges of the table's bins.
 bin_edges() { tr , '\n' <<<"$TEST_LENGTHS" | sed 's/.*-//' | sed '$d' | paste -s -d , -; }
 
-stage 1 "set-up" - source scripts/env.sh
+set_up
 choose_device
 open_run_dir "$RUN_DIR" \
     "train=$TRAIN train-length=$TRAIN_LENGTH test=$TEST test-lengths=$TEST_LENGTHS"

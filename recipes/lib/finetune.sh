@@ -221,7 +221,7 @@ fetch() {
 make_benchmarks() { python scripts/make_benchmarks.py --output "$RUN_DIR/benchmarks"; }
 
 finetune() {
-    stage 1 "set-up" - source scripts/env.sh
+    set_up
     choose_jobs
     open_run_dir "$RUN_DIR" "pretrain-dir=$PRETRAIN_DIR text=$TEXT raw-dir=$RAW_DIR"
     TRAIN_OPTIONS=(--arch "$ARCH" --dropout 0.1 --attention-dropout 0.1 --pooler-dropout 0.1

@@ -78,7 +78,7 @@ finetune_option() {
 # parse_options FUNCTION ARGUMENT…: FUNCTION takes name and value of the recipe's own options.
 parse_options() {
     parse_arguments "$1 finetune_option" "${@:2}"
-    whole_numbers LENGTH EPOCHS BATCH INTERVAL JOBS
+    whole_numbers LENGTH EPOCHS BATCH INTERVAL
     [[ $KEEP == yes || $KEEP == no ]] || die "--keep-checkpoints is yes or no, not $KEEP"
 }
 

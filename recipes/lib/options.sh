@@ -16,7 +16,7 @@ parse_arguments() {
         esac
     done
     while (($#)); do
-        if [[ $1 == -- ]]; then shift && EXTRA=("$@") && return; fi
+        if [[ $1 == -- ]]; then shift && EXTRA=("$@") && break; fi
         if [[ " $FLAGS " == *" $1 "* ]]; then
             argument=${1#--}
             printf -v "${argument^^}" yes
@@ -27,6 +27,16 @@ parse_arguments() {
             if "$taker" "$1" "$2"; then shift 2 && continue 2; fi
         done
         die "unknown option $1; see --help"
+    done
+    check_common
+}
+
+# What every recipe has.
+check_common() {
+    local seed
+    whole_numbers JOBS FIRST_STAGE:stage LAST_STAGE:stop-stage
+    for seed in $SEEDS; do
+        [[ $seed =~ ^[0-9]+$ ]] || die "$seed is no whole number (--seeds; see --help)"
     done
 }
 

@@ -99,7 +99,7 @@ pretrain_option() {
 
 parse_options() {
     parse_arguments "own_option pretrain_option" "$@"
-    whole_numbers UPDATES BATCH LENGTH INTERVAL HOLD_OUT VOCABULARY WORKERS GPUS GPU_MEMORY JOBS \
+    whole_numbers UPDATES BATCH LENGTH INTERVAL HOLD_OUT VOCABULARY WORKERS GPUS GPU_MEMORY \
         MOST:sequences
     [[ $WARMUP =~ ^(0|0?\.[0-9]+)$ ]] || die "--warmup is a share below 1, not $WARMUP"
 }
@@ -231,7 +231,7 @@ print_plan() {
 }
 
 pretrain() {
-    stage 1 "set-up" - source scripts/env.sh
+    set_up
     choose_device
     make_commands
     if [[ $PLAN == no ]]; then

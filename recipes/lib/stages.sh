@@ -31,11 +31,19 @@ stage() {
     say "stage $number: $title: finished in $((SECONDS - started)) s"
 }
 
-# same_settings FILE TEXT: refuse to go on with results that other settings have made.
+# The environment; where its stage is left out, it is to be there.
+set_up() {
+    stage 1 "set-up" - source scripts/env.sh
+    command -v fairseq-train >/dev/null ||
+        die "there is no fairseq-train: start at stage 1, or first 'source scripts/env.sh'"
+}
+
+# same_settings FILE TEXT: refuse to go on with results that other settings have made; where there
+# is nothing but logs beside the file, there are none.
 same_settings() {
     local file=$1 text=$2
     mkdir -p "$(dirname "$file")" 2>/dev/null || die "cannot make the folder $(dirname "$file")"
-    if [[ -e $file ]]; then
+    if [[ -e $file ]] && made_in "$(dirname "$file")"; then
         if [[ $(cat "$file") != "$text" ]]; then
             diff "$file" <(printf '%s\n' "$text") >&2 || true
             die "$(dirname "$file") was made with other settings (above, < then, > now);" \
@@ -44,6 +52,10 @@ same_settings() {
     else
         { writing "$file" printf '%s\n' "$text"; } 2>/dev/null || die "cannot write $file"
     fi
+}
+
+made_in() {
+    [[ -n $(find "$1" -mindepth 1 ! -name settings ! -name lock ! -name '*.log' -print -quit) ]]
 }
 
 # open_run_dir DIR SETTINGS: DIR belongs to this run and to these settings. Programs of a run that was

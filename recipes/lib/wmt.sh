@@ -203,7 +203,7 @@ print_plan() {
 }
 
 reproduce() {
-    stage 1 "set-up" - source scripts/env.sh
+    set_up
     choose_device
     if [[ $DEVICE == cpu ]]; then GPUS=1; else look_at_gpus; fi
     choose_launch

@@ -70,7 +70,7 @@ wmt_option() {
 parse_options() {
     local known=$SETTINGS setting
     parse_arguments "$1 wmt_option" "${@:2}"
-    whole_numbers UPDATES BATCH BPE GPUS GPU_MEMORY MAX_TOKENS JOBS WORKERS
+    whole_numbers UPDATES BATCH BPE GPUS GPU_MEMORY MAX_TOKENS WORKERS
     for setting in $SETTINGS; do
         [[ " $known " == *" $setting "* ]] || die "--settings are ${known// /, }, not $setting"
     done

@@ -138,26 +138,6 @@ def test_help_names_every_option(run, recipe):
         assert f"  {option} " in printed
 
 
-@each_recipe
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        (["--colour", "red"], "unknown option --colour"),
-        (["--lrs"], "needs a value"),
-        (["--batch", "0"], "0 is no whole number above 0 (--batch"),
-        (["--keep-checkpoints", "maybe"], "--keep-checkpoints is yes or no, not maybe"),
-        (["--pretrained", "model.pt"], "--pretrained wants ROW=CHECKPOINT"),
-        (["--pretrained", "a=missing.pt"], "cannot read the checkpoint missing.pt"),
-        (["--stage", "2", "--device", "tpu"], "--device is cpu or cuda, not tpu"),
-    ],
-)
-def test_a_mistake_is_answered_in_one_line(start, recipe, options, words):
-    process = start("bash", recipe, *options)
-    printed = process.communicate()[0]
-    assert process.returncode != 0
-    assert printed.count("\n") == 1 and words in printed
-
-
 def test_a_grid_has_a_cell_per_row_task_learning_rate_and_seed(recipe):
     recipe("--lrs", "1e-5,2e-5", "--seeds", "1,2", "--tasks", "CoLA,RTE")
     found = {str(path.parent.relative_to(recipe.runs)) for path in recipe.runs.rglob("score.json")}

@@ -137,26 +137,6 @@ def test_help_names_every_option(run, recipe):
         assert f"  {option} " in printed
 
 
-@each_recipe
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        (["--colour", "red"], "unknown option --colour"),
-        (["--updates"], "needs a value"),
-        (["--batch", "many"], "many is no whole number above 0 (--batch; see --help)"),
-        (["--warmup", "3"], "--warmup is a share below 1, not 3"),
-        (["--stage", "2", "--optimizer", "sgd"], "--optimizer is adam or lamb, not sgd"),
-        (["--stage", "2", "--run-dir", "/dev/null/run"], "cannot make the folder /dev/null/run"),
-        (["--stage", "2", "--device", "tpu"], "--device is cpu or cuda, not tpu"),
-    ],
-)
-def test_a_mistake_is_answered_in_one_line(start, recipe, options, words):
-    process = start("bash", recipe, "--device", "cpu", *options)
-    printed = process.communicate()[0]
-    assert process.returncode != 0
-    assert printed.count("\n") == 1 and words in printed
-
-
 def write_dump(root, language, words, pages):
     """Lay out a dump of random sentences, and its list of checksums, as Wikimedia does."""
     dice = random.Random(1)

@@ -188,29 +188,6 @@ def test_help_names_every_option(run, recipe):
         assert f"  {option} " in printed
 
 
-@each_recipe
-@pytest.mark.parametrize(
-    "options, words",
-    [
-        (["--colour", "red"], "unknown option --colour"),
-        (["--updates"], "needs a value"),
-        (["--updates", "0"], "0 is no whole number above 0 (--updates; see --help)"),
-        (["--settings", "x"], "not x"),
-        (["--keep-checkpoints", "maybe"], "yes or no, not maybe"),
-        (
-            ["--stage", "2", "--device", "cpu", "--run-dir", "/dev/null/run"],
-            "cannot make the folder",
-        ),
-        (["--stage", "2", "--device", "tpu"], "--device is cpu or cuda, not tpu"),
-    ],
-)
-def test_a_mistake_is_answered_in_one_line(start, recipe, options, words):
-    process = start("bash", recipe, *options)
-    printed = process.communicate()[0]
-    assert process.returncode != 0
-    assert printed.count("\n") == 1 and words in printed
-
-
 def _plan(run, recipe, *options, **environment):
     return run(
         "bash", recipe, "--stage", "2", "--plan", "--device", "cuda", *options, **environment

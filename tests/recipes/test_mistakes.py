@@ -1,0 +1,72 @@
+"""What is wrong with the options of a recipe is told in one line, before anything is done."""
+
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+RECIPES = sorted(
+    str(path.relative_to(REPOSITORY))
+    for path in REPOSITORY.glob("recipes/**/*.sh")
+    if path.parent.name != "lib"
+)
+WMT = ["recipes/shape/run.sh", "recipes/cape/run.sh", "recipes/rel_scalar/translate.sh"]
+PRETRAIN = [f"recipes/rel_scalar/pretrain_{name}.sh" for name in ("english", "multilingual")]
+FINETUNE = ["recipes/glue/run.sh", "recipes/xtreme/run.sh"]
+SMALL = ["recipes/quickstart.sh", "recipes/multi30k.sh"]
+
+MISTAKES = {
+    "--colour red": ("unknown option --colour", RECIPES),
+    "--seeds": ("needs a value", RECIPES),
+    "--seeds x": ("x is no whole number (--seeds; see --help)", RECIPES),
+    "--stage two": ("two is no whole number above 0 (--stage; see --help)", RECIPES),
+    "--jobs 0": ("0 is no whole number above 0 (--jobs; see --help)", RECIPES),
+    "--stage 2 --device cpu --run-dir /dev/null/run": ("cannot make the folder", RECIPES),
+    "--stage 2 --device tpu": ("--device is cpu or cuda, not tpu", RECIPES),
+    "--updates 0": ("0 is no whole number above 0 (--updates", WMT + PRETRAIN + SMALL[:1]),
+    "--epochs 1.5": ("1.5 is no whole number above 0 (--epochs", SMALL[1:]),
+    "--setting x": ("--setting is vanilla, extrapolate or interpolate, not x", SMALL[1:]),
+    "--settings x": ("not x", WMT),
+    "--keep-checkpoints maybe": ("is yes or no, not maybe", WMT + FINETUNE),
+    "--batch many": ("many is no whole number above 0 (--batch", WMT + PRETRAIN + FINETUNE),
+    "--warmup 3": ("--warmup is a share below 1, not 3", PRETRAIN),
+    "--stage 2 --device cpu --optimizer sgd": ("is adam or lamb, not sgd", PRETRAIN),
+    "--pretrained model.pt": ("--pretrained wants ROW=CHECKPOINT", FINETUNE),
+    "--pretrained a=missing.pt": ("cannot read the checkpoint missing.pt", FINETUNE),
+}
+
+
+@pytest.mark.parametrize(
+    "recipe, options, words",
+    [
+        (recipe, options, words)
+        for options, (words, recipes) in MISTAKES.items()
+        for recipe in recipes
+    ],
+)
+def test_a_mistake_is_answered_in_one_line(start, recipe, options, words):
+    process = start("bash", recipe, *options.split())
+    printed = process.communicate()[0]
+    assert process.returncode != 0
+    assert printed.count("\n") == 1 and words in printed
+
+
+def test_every_recipe_is_of_a_kind():
+    assert sorted(WMT + PRETRAIN + FINETUNE + SMALL) == RECIPES
+
+
+def test_without_its_first_stage_a_recipe_needs_the_environment(start):
+    process = start("bash", "recipes/quickstart.sh", "--stage", "2", PATH="/usr/bin:/bin")
+    assert "start at stage 1, or first 'source scripts/env.sh'" in process.communicate()[0]
+
+
+def test_a_mistake_can_be_mended_in_the_same_folder(start, tmp_path):
+    command = ["bash", "recipes/quickstart.sh", "--stage", "2", "--stop-stage", "2"]
+    command += ["--run-dir", tmp_path / "run", "--device", "cpu", "--train", "5", "--test", "1"]
+    process = start(*command, "--test-lengths", "5")
+    assert "is written like 4-20, not '5'" in process.communicate()[0]
+    assert process.wait() != 0
+    process = start(*command, "--test-lengths", "4-6")
+    assert "stage 2: corpus: finished" in process.communicate()[0]
+    process = start(*command, "--test-lengths", "4-7")
+    assert "was made with other settings" in process.communicate()[0]
