@@ -20,7 +20,7 @@ CPU = "--cpu --num-workers 0 --log-format none"
 # run by scripts/smoke.sh; here their options are read, and no stage is run.
 SMALLER = [
     (r"bash (scripts/test|recipes/quickstart)\.sh", "--help #", ""),
-    (r"bash recipes/\S+", "--stop-stage 0", ""),
+    (r"bash recipes/\S+", "--stage 99", ""),
     (r"(fairseq-train|python scripts/profile_admin\.py) \$options", "",
      f"--max-update 3 {ONE_LAYER}"),
     (r"fairseq-train bin ", "", f"{CPU} {ONE_LAYER} --arch posenc_transformer_tiny --max-epoch 5 "
