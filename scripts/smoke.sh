@@ -3,7 +3,7 @@
 #
 # Every recipe from its data to its table, with tiny models on generated data, and every command of
 # the documentation: what scripts/test.sh has no time for. Offline but for the package index; about
-# half an hour on 2 cores. Results and logs go to FOLDER (runs/smoke); runs that finished there
+# 20 minutes on 2 cores. Results and logs go to FOLDER (runs/smoke); runs that finished there
 # before are not repeated. Exits with 1 if one fails, and names it.
 set -euo pipefail
 cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
