@@ -52,7 +52,7 @@ class SelfAttention(Projections):
             self.split(queries),
             self.split(keys),
             self.split(values),
-            self.core_terms(terms, prefix),
+            self.core_terms(terms, prefix, causal),
             padding_mask,
             causal=causal,
             dropout_p=self.dropout_p,
@@ -67,7 +67,9 @@ class SelfAttention(Projections):
             prefix.reorder(order)
         return state
 
-    def core_terms(self, terms: AttentionTerms, prefix: Optional[Prefix] = None) -> core.CoreTerms:
+    def core_terms(
+        self, terms: AttentionTerms, prefix: Optional[Prefix] = None, causal: bool = False
+    ) -> core.CoreTerms:
         """Return the terms as the core wants them: rotation apart, distances projected."""
         return core.CoreTerms(
             scale=self.head_dim**-0.5 if terms.scale is None else terms.scale,
@@ -76,20 +78,23 @@ class SelfAttention(Projections):
             segment_scalars=terms.segment_scalars,
             relative_keys=terms.relative_keys,
             relative_values=terms.relative_values,
-            distance_keys=self._distance_keys(terms.distances, prefix),
+            distance_keys=self._distance_keys(terms.distances, prefix, causal),
             content_query=terms.content_query,
             position_query=terms.position_query,
         )
 
     def _distance_keys(
-        self, distances: Optional[Tensor], prefix: Optional[Prefix]
+        self, distances: Optional[Tensor], prefix: Optional[Prefix], causal: bool
     ) -> Optional[Tensor]:
         """Return distances ``(D, channels)`` projected to ``(heads, D, head channels)``.
 
-        Step by step each distance is projected once: the newest is the largest, the first row.
+        Of the future, which nobody sees if ``causal``, there is one. Step by step each distance is
+        projected once: the newest is the largest, the first row.
         """
         if distances is None:
             return None
+        if causal:
+            distances = distances[: distances.size(0) // 2 + 2]
         known = None if prefix is None else prefix.distances
         new = distances if known is None else distances[: distances.size(0) - known.size(0)]
         projected = F.linear(new.to(self.k_proj.weight.dtype), self.k_proj.weight)

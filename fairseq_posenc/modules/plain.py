@@ -19,7 +19,8 @@ class CoreTerms:
 
     The same as :class:`fairseq_posenc.encodings.base.AttentionTerms`, where the formula is, except
     that rotation is over and distances are projected: ``distance_keys`` is ``(heads, Q + K - 1,
-    head channels)``, by falling distance from ``K - 1`` to ``1 - Q``.
+    head channels)``, by falling distance from ``K - 1`` to ``1 - Q``; when attention is causal
+    those below ``-1`` may be left out.
     """
 
     scale: float
@@ -96,7 +97,7 @@ def _scores(queries: Tensor, keys: Tensor, terms: CoreTerms) -> Tensor:
         moved = _shifted(queries, terms.position_query, terms.scale)
         by_distance = torch.einsum("bhqd,hcd->bhqc", moved, terms.distance_keys.to(moved.dtype))
         if queries.size(2) > 1:
-            columns = keys.size(2) - 1 - _distances(scores)
+            columns = (keys.size(2) - 1 - _distances(scores)).clamp(max=by_distance.size(-1) - 1)
             by_distance = by_distance.gather(-1, columns.expand(scores.shape))
         scores = scores + by_distance.to(dtype)
     if terms.relative_keys is not None:

@@ -100,7 +100,9 @@ def make_case():
         if {"relative", "relative_values"} & set(parts):
             tensors["relative_values"] = random(2 * k + 1, width)
         if "distances" in parts:
-            tensors["distance_keys"] = random(heads, length + keys - 1, width)
+            # as layers do, which leave out the future that nobody sees
+            rows = length + min(2 if causal else keys, keys) - 1
+            tensors["distance_keys"] = random(heads, rows, width)
         if "distances" in parts or "u" in parts:
             tensors["content_query"] = random(heads, width)
         if "distances" in parts:
