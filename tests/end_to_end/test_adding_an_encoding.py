@@ -69,7 +69,7 @@ def test_the_tests_of_encodings_and_models_test_the_new_one(extended, commands):
     printed = run_in(extended, commands[0].strip() + " -n 0")
     found = {kind: int(number) for number, kind in re.findall(r"(\d+) (passed|skipped)", printed)}
     # some torch has no half precision on a CPU
-    assert found["passed"] > 40 and found.get("skipped", 0) < 5
+    assert found["passed"] > 40 and found.get("skipped", 0) < 10
 
 
 def test_it_trains(extended, commands, binarised):
