@@ -35,6 +35,7 @@ SMALLER = [
     (r"python scripts/benchmark\.py", "", "--shape tiny --lengths 8 --tokens 16 --rounds 5 "
      "--dropout 0"),
     (r"python scripts/analyse\.py shift-invariance", "", "--sentences 5"),
+    (r"python scripts/analyse\.py swap", "", "--pairs 3 --max-len-a 0"),
 ]  # fmt: skip
 
 
@@ -79,10 +80,15 @@ def do(tmp_path):
     return do
 
 
+def parallel_text(do, *more):
+    """Parallel text in train, valid and test."""
+    do("python", "scripts/make_corpus.py", "--output", ".", "--train", "60", "--valid", "10",
+       "--test", "10", "--quiet", *more)  # fmt: skip
+
+
 def raw_text(do, folder):
     """What README.md starts from: parallel text, documents and MNLI's files."""
-    do("python", "scripts/make_corpus.py", "--output", ".", "--train", "60", "--valid", "10",
-       "--test", "10", "--quiet")  # fmt: skip
+    parallel_text(do)
     (folder / "test.raw.de").symlink_to("test.de")
     do("python", "scripts/make_benchmarks.py", "--output", "benchmarks", "--examples", "30")
     (folder / "documents").symlink_to("benchmarks/text")
@@ -101,24 +107,27 @@ fairseq-generate bin $task --path row/seed1/average.pt --max-len-b 9 \\
 """
 
 
-def trained(do, folder, encoding):
+def trained(do, encoding, *more):
     """Data in bin/, and a tiny model with its translations in row/seed1/."""
-    raw_text(do, folder)
+    parallel_text(do, *more)
     do("bash", "-c", f"set -euo pipefail\nencoding={encoding}" + TRAINED)
 
 
 def results_of_multi30k(do, folder):
     """What docs/analyses.md starts from."""
-    trained(do, folder, "rel_scalar")
-    (folder / "runs" / "multi30k").mkdir(parents=True)
-    (folder / "runs" / "multi30k" / "bin").symlink_to(folder / "bin")
-    for name in ("sinusoidal", "shape", "cape", "shaw", "t5", "rel_scalar"):
-        (folder / "runs" / "multi30k" / name).symlink_to(folder / "row")
+    for setting, join in ("multi30k", "1"), ("multi30k_interpolate", "3"):
+        trained(do, "rel_scalar", "--join", join)
+        runs = folder / "runs" / setting
+        runs.mkdir(parents=True)
+        for name in ("bin", "row"):
+            (folder / name).rename(runs / name)
+        for name in ("sinusoidal", "shape", "cape", "shaw", "t5", "rel_scalar"):
+            (runs / name).symlink_to("row")
 
 
 def translation_model(do, folder):
     """What docs/export.md starts from."""
-    trained(do, folder, "cape")
+    trained(do, "cape")
     (folder / "checkpoints").symlink_to("row/seed1")
 
 
