@@ -142,6 +142,7 @@ TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings
     "${DEVICE_OPTIONS[@]}" "${EXTRA[@]}")
 GENERATE_OPTIONS=(--beam 5 --max-tokens 4000 --max-len-a 1.5 --max-len-b 10 "${DEVICE_OPTIONS[@]}")
 SCORE_OPTIONS=(--bins "$BINS")
+if [[ $SETTING == interpolate ]]; then SCORE_OPTIONS+=(--without-token '<sep>'); fi
 
 stage 2 "data" "$RUN_DIR/data.done" get_data
 stage 3 "subwords" "$RUN_DIR/subwords.done" learn_subwords
