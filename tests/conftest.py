@@ -1,5 +1,6 @@
 """What the tests share: tiny tasks and models, and a place to run command lines."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -15,6 +16,9 @@ from fairseq.models.transformer import TransformerModel, tiny_architecture
 from fairseq_posenc.models.transformer import PosencTransformerModel
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+
+# What earlier tests left may wait, when it is collected, for threads that no forked process has.
+os.register_at_fork(after_in_child=gc.disable)
 
 
 @pytest.fixture

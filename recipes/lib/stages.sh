@@ -38,8 +38,7 @@ set_up() {
         die "there is no fairseq-train: start at stage 1, or first 'source scripts/env.sh'"
 }
 
-# same_settings FILE TEXT: refuse to go on with results that other settings have made; where there
-# is nothing but logs beside the file, there are none.
+# same_settings FILE TEXT: refuse to go on with results that other settings have made.
 same_settings() {
     local file=$1 text=$2
     mkdir -p "$(dirname "$file")" 2>/dev/null || die "cannot make the folder $(dirname "$file")"
@@ -54,8 +53,9 @@ same_settings() {
     fi
 }
 
+# made_in DIR: whether there are results, which settings and logs are not.
 made_in() {
-    [[ -n $(find "$1" -mindepth 1 ! -name settings ! -name lock ! -name '*.log' -print -quit) ]]
+    [[ -n $(find "$1" ! -type d ! -name settings ! -name row ! -name lock ! -name '*.log' -print -quit) ]]
 }
 
 # open_run_dir DIR SETTINGS: DIR belongs to this run and to these settings. Programs of a run that was

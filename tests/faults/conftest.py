@@ -4,7 +4,6 @@ import builtins
 import contextlib
 import ctypes
 import errno
-import gc
 import io
 import os
 import resource
@@ -104,8 +103,6 @@ def in_child(work):
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
-        # what earlier tests left may wait for threads that are not in this process when it goes
-        gc.disable()
         # what pytest has put there is a file, too
         sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115
         try:

@@ -58,6 +58,7 @@ def test_every_recipe_is_of_a_kind():
 def test_without_its_first_stage_a_recipe_needs_the_environment(start):
     process = start("bash", "recipes/quickstart.sh", "--stage", "2", PATH="/usr/bin:/bin")
     assert "start at stage 1, or first 'source scripts/env.sh'" in process.communicate()[0]
+    assert process.returncode != 0
 
 
 def test_a_mistake_can_be_mended_in_the_same_folder(start, tmp_path):
@@ -65,7 +66,7 @@ def test_a_mistake_can_be_mended_in_the_same_folder(start, tmp_path):
     command += ["--run-dir", tmp_path / "run", "--device", "cpu", "--train", "5", "--test", "1"]
     process = start(*command, "--test-lengths", "5")
     assert "is written like 4-20, not '5'" in process.communicate()[0]
-    assert process.wait() != 0
+    assert process.returncode != 0
     process = start(*command, "--test-lengths", "4-6")
     assert "stage 2: corpus: finished" in process.communicate()[0]
     process = start(*command, "--test-lengths", "4-7")

@@ -77,6 +77,17 @@ def test_other_settings_do_not_mix_into_a_run(shell, tmp_path):
     assert status != 0 and "made with other settings" in printed
 
 
+def test_a_row_can_be_mended_until_it_has_results(shell, tmp_path):
+    cell = tmp_path / "row" / "seed1"
+    mistaken = f"same_settings {tmp_path}/row/row shawl; same_settings {cell}/settings shawl"
+    mended = mistaken.replace("shawl", "shaw")
+    assert shell(mistaken)[1] == 0
+    (cell / "train.log").touch()
+    assert shell(mended)[1] == 0 and (cell / "settings").read_text() == "shaw\n"
+    (cell / "checkpoint1.pt").touch()
+    assert shell(mistaken)[1] != 0
+
+
 @pytest.mark.skipif(not shutil.which("flock"), reason="needs flock")
 def test_two_runs_do_not_share_a_folder(shell, start, tmp_path):
     lines = f"source recipes/lib/stages.sh; open_run_dir {tmp_path}/run a; echo mine; sleep 1"

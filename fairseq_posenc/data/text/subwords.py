@@ -7,6 +7,7 @@ one piece, the unknown token, and never ``<``, ``unk``, ``>``.
 import os
 import shutil
 import unicodedata
+from abc import ABC, abstractmethod
 from typing import Any, Iterator, List, Tuple
 
 from fairseq.data import Dictionary
@@ -24,7 +25,7 @@ _UNHEARD_OF = "\u16a0" * 200
 Span = Tuple[int, int]
 
 
-class Subwords:
+class Subwords(ABC):
     """What the two kinds of subword models share.
 
     Attributes:
@@ -36,9 +37,9 @@ class Subwords:
     def __init__(self, file: str):
         self.file = file
 
+    @abstractmethod
     def pieces(self, text: str) -> List[str]:
         """Return the pieces of a text; what the model does not know is ``<unk>``."""
-        raise NotImplementedError
 
     def pieces_with_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
         """Return the pieces of a text, and for each the characters (start, end) it stands for.
@@ -52,17 +53,17 @@ class Subwords:
         pieces, spans = self._pieces_with_raw_offsets(text)
         return pieces, _tidy(text, spans)
 
+    @abstractmethod
     def text(self, pieces: List[str]) -> str:
         """Return the text of pieces; it differs from what was cut by normalisation only."""
-        raise NotImplementedError
 
+    @abstractmethod
     def begins_word(self, piece: str) -> bool:
         """Return whether a piece stands at the beginning of a word (``<unk>`` does)."""
-        raise NotImplementedError
 
+    @abstractmethod
     def vocabulary(self) -> List[str]:
         """Return the model's pieces in its own order, without special tokens."""
-        raise NotImplementedError
 
     def dictionary(self) -> Dictionary:
         """Return a new dictionary: fairseq's special tokens, then the pieces in their order."""
@@ -85,8 +86,9 @@ class Subwords:
             with replacing(os.path.join(folder, DICTIONARY)) as stream:
                 self.dictionary().save(stream)
 
+    @abstractmethod
     def _pieces_with_raw_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
-        raise NotImplementedError
+        """Return pieces, and their spans as the library has them."""
 
 
 class WordPiece(Subwords):
