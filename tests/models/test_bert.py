@@ -177,4 +177,4 @@ def test_every_encoding_learns_to_fill_in_words(name, build_bert):
         optimiser.zero_grad()
         losses[-1].backward()
         optimiser.step()
-    assert float(losses[-1]) < 0.8 * float(losses[0])
+    assert losses[-1].item() < 0.8 * losses[0].item()
