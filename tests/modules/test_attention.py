@@ -4,7 +4,9 @@ import pytest
 import torch
 from fairseq.modules import MultiheadAttention
 
+from fairseq_posenc.encodings import Positions, Stack, build
 from fairseq_posenc.encodings.base import AttentionTerms
+from fairseq_posenc.encodings.transformer_xl import relative_sinusoid
 from fairseq_posenc.modules import cache
 from fairseq_posenc.modules.attention import CrossAttention, SelfAttention
 
@@ -137,6 +139,18 @@ def test_step_by_step_gradients_are_those_of_whole_sequences(attention):
                 attention.reorder_incremental_state(state, torch.tensor([1, 0]))
     torch.cat(steps).square().sum().backward()
     assert torch.allclose(x.grad, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("length", [1, 2, LONGEST])
+@pytest.mark.parametrize("causal", [False, True])
+def test_distances_are_projected_as_keys_are(attention, length, causal):
+    encoding = build("transformer_xl", Stack(channels=CHANNELS, heads=HEADS, layers=1))
+    terms = encoding(Positions.of_length(length)).attention[0]
+    found = attention.core_terms(terms, causal=causal).distance_keys
+    seen = torch.arange(length - 1, -2 if causal and length > 1 else -length, -1)
+    rows = relative_sinusoid(seen, CHANNELS, torch.float32)
+    expected = (rows @ attention.k_proj.weight.t()).view(-1, HEADS, WIDTH).transpose(0, 1)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
 
 
 def test_a_step_projects_the_newest_distance_alone(attention):
