@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from fairseq_posenc.encodings import names
+from fairseq_posenc.encodings.base import AttentionTerms
 from fairseq_posenc.modules import cache
 
 PAD, EOS = 1, 2
@@ -160,6 +161,26 @@ def test_every_parameter_gets_a_gradient(build, encoding, batch):
     model = build(encoding).train()
     log_probabilities(model, *batch).sum().backward()
     assert [n for n, p in model.named_parameters() if p.grad is None] == []
+
+
+@each_encoding
+@torch.no_grad()
+def test_every_layer_gets_its_own_terms(build, encoding, batch):
+    model, made, got = build(encoding).eval(), {}, {}
+    for side in (model.encoder, model.decoder):
+        side.embed_positions.register_forward_hook(
+            lambda _, __, terms, side=side: made.update({side: terms})
+        )
+        assert len(side.layers) > 1
+        for number, layer in enumerate(side.layers):
+            layer.self_attn.register_forward_pre_hook(
+                lambda _, given, key=(side, number): got.update({key: given[1]})
+            )
+    model(batch[0], None, batch[1])
+    for (side, number), terms in got.items():
+        own = made[side].attention.get(number, AttentionTerms())
+        assert all(getattr(terms, what) is value for what, value in vars(own).items())
+    assert len(got) == len(model.encoder.layers) + len(model.decoder.layers)
 
 
 @each_encoding
