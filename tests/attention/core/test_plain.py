@@ -90,9 +90,9 @@ def test_outputs_and_gradients_are_those_of_the_formula(kind, causal, side, make
 
 
 @kinds_of_steps
-@pytest.mark.parametrize("keys", [1, 2, 8])
-def test_one_query_for_many_keys_is_the_last_one(kind, keys, make_case):
-    case = make_case(kind, length=1, keys=keys, width=4, side="left", k=2)
+@pytest.mark.parametrize("queries, keys", [(1, 1), (1, 2), (1, 8), (3, 8)])
+def test_queries_for_more_keys_are_the_last_ones(kind, queries, keys, make_case):
+    case = make_case(kind, length=queries, keys=keys, width=4, side="left", k=2)
     expected, slopes = case.outputs_and_gradients(loops, torch.float64)
     found, gradients = case.outputs_and_gradients(plain.attend, torch.float64)
     same(found, expected)
