@@ -65,6 +65,15 @@ def test_weights_and_dropout_are_drawn_as_in_fairseq(build_model):
     assert abs(losses[0] - losses[1]) < 1e-6
 
 
+@pytest.mark.parametrize("choice", ["default", "one attention", "both attentions"])
+@torch.no_grad()
+def test_padding_of_the_source_alone_changes_nothing(build_model, choice):
+    model = build_model("sinusoidal", **CHOICES[choice]).eval()
+    padded = model(SOURCE, None, TARGET[:, :3])[0][:1]
+    alone = model(SOURCE[:1, 2:], None, TARGET[:1, :3])[0]
+    assert (padded - alone).abs().max() < 1e-5
+
+
 def test_the_weights_of_attention_are_those_of_fairseq(build_model):
     stock, ours = pair(build_model, {})
     state, other = {}, {}
