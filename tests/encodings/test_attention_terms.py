@@ -130,6 +130,14 @@ def test_segment_embeddings_join_what_is_added_at_the_input():
     assert torch.equal(module(Terms(input=position), numbers).input, position + alone)
 
 
+@pytest.mark.parametrize("chosen, std", [(None, 64**-0.5), (0.02, 0.02)])
+def test_segment_embeddings_are_drawn_as_tables_of_positions_are(chosen, std):
+    torch.manual_seed(0)
+    drawn = SegmentEmbeddings(Stack(64, table_std=chosen), 500).weight.detach()
+    assert float(drawn.std()) == pytest.approx(std, rel=0.02)
+    assert SegmentEmbeddings(Stack(64), 1).weight.shape == (1, 64)
+
+
 @pytest.mark.parametrize("segments", [0, -1, 1.5])
 def test_segments_must_be_some(segments):
     with pytest.raises(ValueError, match=f"segments.*{segments}"):

@@ -155,10 +155,11 @@ def test_masks_change_with_seed_epoch_and_index(masking):
 
 
 def test_a_fixed_epoch_stays(masking):
-    data = masked(masking(), epoch=1)
-    first = data[0]["source"]
+    data, moving = masked(masking(), epoch=3), masked(masking())
+    assert not torch.equal(data[0]["source"], moving[0]["source"])
+    moving.set_epoch(3)
     data.set_epoch(2)
-    assert torch.equal(data[0]["source"], first)
+    assert torch.equal(data[0]["source"], moving[0]["source"])
 
 
 def test_batches_are_padded_on_the_right(masking):
@@ -188,10 +189,11 @@ def test_the_last_batch_is_not_lost(masking):
         assert [list(batch) for batch in batches][: len(theirs)] == [list(b) for b in theirs]
 
 
-def test_a_text_of_another_dictionary_is_refused(dictionary):
-    text = ListDataset([torch.tensor([200, 5, 2])], np.array([3]))
+@pytest.mark.parametrize("beyond", [86, 200])
+def test_a_text_of_another_dictionary_is_refused(dictionary, beyond):
+    text = ListDataset([torch.tensor([beyond, 5, 2])], np.array([3]))
     data = MaskedDataset(PackedDataset(text, 8, "complete", 0), Masking(dictionary, 85), 1)
-    with pytest.raises(UsageError, match="token 200, but the dictionary has 86 types"):
+    with pytest.raises(UsageError, match=f"token {beyond}, but the dictionary has 86 types"):
         data[0]
 
 
