@@ -115,6 +115,12 @@ def test_no_sentences_have_no_score():
     assert all(figures[name] is None for name in METRICS)
 
 
+def test_empty_references_have_no_ratio_of_lengths():
+    figures = Scorer("de").score(texts_of(["a", ""], ["", ""]))
+    assert figures["length_ratio"] is None
+    assert figures["tokenised_bleu"] == figures["sacrebleu"] == 0
+
+
 def test_signatures_name_the_choices():
     scorer = Scorer("de")
     scorer.score(texts_of(["a"], ["a"]))
