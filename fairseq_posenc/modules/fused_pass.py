@@ -97,6 +97,7 @@ class Pass:
         scores = self.scores.get(chunk.shape, fresh=self.settings.keep)
         beta = 1 if self.additive.fill(scores, chunk) else 0
         multiply(queries, keys.transpose(1, 2), scores, self.settings.scale, beta)
+        self.additive.hide_future(scores, chunk)
         if self.segments is not None:
             self.segments.enter(scores, chunk)
         if self.distances is not None:

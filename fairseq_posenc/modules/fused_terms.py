@@ -15,19 +15,17 @@ from fairseq_posenc.modules.masks import causal_bias, padding_bias
 
 
 class Additive:
-    """The bias ``(heads or 1, Q, K)``, padding and the future: what the scores start from."""
+    """The bias ``(heads or 1, Q, K)`` and padding, which scores start from, and the future."""
 
     def __init__(self, layout: Layout, bias: Optional[Tensor], padding_mask: Optional[Tensor]):
-        self.bias, self.padding = bias, None
-        if layout.causal:
-            future = causal_bias(layout.queries, torch.float32, torch.device("cpu"))
-            self.bias = future if bias is None else bias + future
+        self.layout, self.bias, self.padding = layout, bias, None
         if padding_mask is not None:
             self.padding = padding_bias(padding_mask, torch.float32)
+        self.future = torch.empty(1, 0, 0)
         self.total: Optional[Tensor] = None
 
     def fill(self, scores: Tensor, chunk: Chunk) -> bool:
-        """Write into the scores, and return whether there was anything to write."""
+        """Write bias and padding into the scores, and return whether there are any."""
         scores = chunk.by_head(scores)
         bias = padding = None
         if self.bias is not None:
@@ -40,15 +38,30 @@ class Additive:
             scores.copy_(padding if bias is None else bias)
         return bias is not None or padding is not None
 
+    def hide_future(self, scores: Tensor, chunk: Chunk) -> None:
+        """Add to the scores of later keys, which are among the last columns of a causal chunk."""
+        if not self.layout.causal:
+            return
+        rows = scores.size(1)
+        if self.future.size(1) < rows:
+            self.future = causal_bias(rows, scores.dtype, scores.device)
+        scores[..., chunk.rows.start :].add_(self.future[:, :rows, :rows])
+
     def leave(self, gradient: Tensor, chunk: Chunk) -> None:
         """Sum over the batch, and over the heads if they share the bias."""
         by_head = chunk.by_head(gradient)
-        if self.bias.size(0) == 1:
+        shared = self.bias.size(0) == 1
+        if shared:
             by_head = by_head.flatten(0, 1).unsqueeze(1)
         summed = by_head[0] if by_head.size(0) == 1 else by_head.sum(dim=0)
         if self.total is None:
-            self.total = torch.zeros_like(self.bias)
-        self.total[self._part(chunk)].add_(summed)
+            empty = torch.zeros_like if self.layout.causal else torch.empty_like
+            self.total = empty(self.bias, memory_format=torch.contiguous_format)
+        total = self.total[self._part(chunk)]
+        if chunk.batches.start == 0 and not (shared and chunk.heads.start):
+            total.copy_(summed)
+        else:
+            total.add_(summed)
 
     def _part(self, chunk: Chunk) -> Tuple[slice, slice, slice]:
         heads = chunk.heads if self.bias.size(0) > 1 else slice(0, 1)

@@ -44,8 +44,8 @@ def test_relative_tables_are_right_at_every_edge(k, length, causal, make_case):
     check(make_case("shared", batch=1, heads=1, length=length, causal=causal, k=k))
 
 
-@pytest.mark.parametrize("kind", "none bias bias+segments relative distances".split())
-@pytest.mark.parametrize("shape", [(3, 8, 130), (45, 8, 33), (2, 3, 257), (1, 5, 256)], ids=str)
+@pytest.mark.parametrize("kind", "none bias one_bias bias+segments relative distances".split())
+@pytest.mark.parametrize("shape", [(3, 8, 130), (45, 8, 33), (2, 3, 257), (1, 9, 256)], ids=str)
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 def test_work_in_portions_leaves_nothing_out(kind, shape, causal, make_case):
     """More scores than one portion holds, and numbers that portions do not divide."""
