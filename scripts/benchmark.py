@@ -6,24 +6,24 @@ tables give the median over rounds of each round's ratio of times (below 1 is fa
 quartiles, and the peak memory of a step.
 
     scripts/benchmark.py --quick                                    a first look, under a minute
-    scripts/benchmark.py training --shape base --dropout 0,0.1      whole training steps
+    scripts/benchmark.py training --dropout 0,0.1 --output a.json   whole training steps;
+                                                                    interrupted, it continues
     scripts/benchmark.py cost --help                                the papers' tables of cost
 """
 
 import argparse
-import json
 import logging
 import sys
 
 import torch
 
-from fairseq_posenc.benchmark import SUBJECTS, Setting, measure
+from fairseq_posenc.benchmark import SUBJECTS, Column, Setting, measure
 from fairseq_posenc.benchmark.cost.command import main as cost
+from fairseq_posenc.benchmark.record import Record
 from fairseq_posenc.benchmark.report import render
 from fairseq_posenc.benchmark.setting import SHAPES
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
 from fairseq_posenc.hardware import hardware
 
 
@@ -43,7 +43,8 @@ def parse() -> argparse.Namespace:
     add("--device", choices=["cpu", "cuda"], help="default: cuda if there is a GPU")
     add("--dtype", choices=["float32", "bfloat16"], default="float32")
     add("--quick", action="store_true", help="small models, two short lengths, 5 rounds")
-    add("--output", help="write the figures here too, as JSON")
+    add("--output", metavar="FILE", help="JSON with all figures, written column by column; what "
+        "it holds already of these settings and this machine is not measured again")  # fmt: skip
     args = parser.parse_args()
     if args.quick:
         parser.set_defaults(shape="tiny", lengths="16,64", tokens=256, rounds=5)
@@ -88,13 +89,12 @@ def main() -> None:
         return
     args = parse()
     machine = f"{hardware(torch.device(args.device))}, torch {torch.__version__}"
-    results = []
-    for subject in args.subjects or SUBJECTS:
-        results += measure(subject, settings(args, subject), args.rounds)
-    print(render(results, machine, args.rounds))
-    if args.output:
-        with replacing(args.output) as stream:
-            json.dump({"hardware": machine, "rounds": args.rounds, "results": results}, stream)
+    columns = [
+        Column(subject, setting, args.rounds, machine)
+        for subject in args.subjects or SUBJECTS
+        for setting in settings(args, subject)
+    ]
+    print(render(Record(args.output).complete(columns, measure)))
 
 
 if __name__ == "__main__":

@@ -1,15 +1,19 @@
 """The benchmark runs and its arithmetic is right; how fast anything is, no test asks."""
 
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
 
-from fairseq_posenc.benchmark import SUBJECTS, Setting, timing
+from fairseq_posenc.benchmark import SUBJECTS, Column, Setting, timing
 from fairseq_posenc.benchmark.attention import NAIVE_SHAW, SEGMENTS, prepare
 from fairseq_posenc.benchmark.bert import SEGMENTED
+from fairseq_posenc.benchmark.record import Record
 from fairseq_posenc.benchmark.report import render
 from fairseq_posenc.encodings import names
+from fairseq_posenc.errors import UsageError
 
 EXTRA = {
     "attention": {SEGMENTS, NAIVE_SHAW},
@@ -21,16 +25,17 @@ def test_the_command_times_every_encoding_in_every_subject(run, tmp_path):
     output = tmp_path / "speed.json"
     options = "--shape tiny --lengths 8 --tokens 16 --rounds 5 --dropout 0.1".split()
     printed = run("python", "scripts/benchmark.py", *options, "--device", "cpu", "--output", output)
-    results = json.loads(output.read_text())["results"]
-    assert [result["subject"] for result in results] == list(SUBJECTS)
+    results = json.loads(output.read_text())["cells"]
+    assert [result["cell"]["subject"] for result in results] == list(SUBJECTS)
     for result in results:
-        extra = EXTRA.get(result["subject"], set())
+        subject = result["cell"]["subject"]
+        extra = EXTRA.get(subject, set())
         assert set(result["contestants"]) == {"stock", *names()} | extra
         for name, figures in result["contestants"].items():
             assert figures["base_low"] <= figures["base"] <= figures["base_high"]
             assert figures["megabytes"] > 0
             assert f"| {name} | {figures['stock']:.3f} (" in printed
-        base = "learned" if result["subject"] == "bert" else "sinusoidal"
+        base = "learned" if subject == "bert" else "sinusoidal"
         assert result["contestants"][base]["base"] == 1
 
 
@@ -42,14 +47,34 @@ def test_ratios_are_taken_round_by_round(monkeypatch):
     figures = timing.race(steps, 5, "cpu", "test", "sinusoidal")
     assert figures["shaw"]["base"] == 0.5 and figures["shaw"]["seconds"] == 4
     assert "stock" not in figures["shaw"]
-    column = {
-        **Setting("tiny", [], 8).described(),
-        "subject": "s",
-        "what": "w",
-        "base": "sinusoidal",
-    }
-    text = render([{**column, "contestants": figures}], "machine", 5)
-    assert "| shaw | 0.500 (0.50-0.75), 0 MB |" in text
+    column = Column("training", Setting("tiny", ["shaw"], 8), 5, "a machine")
+    record = Record()
+    record.add(column, {"batch": 1, "contestants": figures})
+    text = render(record.results)
+    assert "| shaw | 0.500 (0.50-0.75), 0 MB |" in text and "of 5 rounds; a machine" in text
+
+
+def test_an_interrupted_command_continues(tmp_path, capsys):
+    columns = [Column("layer", Setting("tiny", [], n), 5, "a machine") for n in (1, 2, 3)]
+    path, measured = str(tmp_path / "speed.json"), []
+
+    def measure(column):
+        if column.setting.length == 3 and len(measured) == 2:
+            measured.append("interrupted")
+            raise KeyboardInterrupt
+        measured.append(column.setting.length)
+        return {"batch": column.setting.length, "contestants": {}}
+
+    with pytest.raises(UsageError, match=f"the same command continues from {path}"):
+        Record(path).complete(columns, measure)
+    assert "2 of 3: layer, length 2, dropout 0: " in capsys.readouterr().err
+    assert len(json.loads(Path(path).read_text())["cells"]) == 2
+    results = Record(path).complete(columns, measure)
+    assert [result["batch"] for result in results] == [1, 2, 3]
+    assert measured == [1, 2, "interrupted", 3]
+    others = [replace(columns[0], rounds=6), replace(columns[0], hardware="another")]
+    others.append(replace(columns[0], setting=replace(columns[0].setting, encodings=["t5"])))
+    assert all(Record(path).find(other) is None for other in others)
 
 
 def test_rounds_for_warming_up_come_first_and_are_not_timed(monkeypatch):

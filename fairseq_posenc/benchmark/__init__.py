@@ -1,15 +1,17 @@
 """How fast every position encoding is, as ratios to a base and to stock fairseq in one run.
 
 A subject (:data:`SUBJECTS`) prepares one step per contestant; :mod:`.timing` runs them in turn, so
-that a machine whose speed drifts slows all alike; :mod:`.report` shows the ratios.
+that a machine whose speed drifts slows all alike; :mod:`.record` keeps the figures and
+:mod:`.report` shows them.
 """
 
-from typing import Callable, Dict, Iterable, List, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, NamedTuple
 
 from fairseq_posenc.benchmark import attention, bert, generation, models, timing
 from fairseq_posenc.benchmark.setting import BASELINE, Setting
 
-__all__ = ["SUBJECTS", "Setting", "Subject", "measure"]
+__all__ = ["SUBJECTS", "Column", "Setting", "Subject", "measure"]
 
 
 class Subject(NamedTuple):
@@ -41,31 +43,49 @@ SUBJECTS: Dict[str, Subject] = {
 }
 
 
-def measure(subject: str, settings: Iterable[Setting], rounds: int) -> List[dict]:
-    """Time a subject in several settings.
+@dataclass(frozen=True)
+class Column:
+    """One column of a table: all contestants in one setting.
 
-    Args:
+    Attributes:
         subject: one of ``SUBJECTS``.
-        settings: what to time it with.
+        setting: what to time it with.
         rounds: how often each contestant is timed.
+        hardware: and software, in words.
+    """
+
+    subject: str
+    setting: Setting
+    rounds: int
+    hardware: str
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return f"{self.subject}, length {self.setting.length}, dropout {self.setting.dropout:g}"
+
+    def described(self) -> Dict[str, Any]:
+        """Return whatever the figures depend on, and what a report must say."""
+        _, _, what, base = SUBJECTS[self.subject]
+        return {
+            "subject": self.subject,
+            "what": what,
+            "base": base,
+            **self.setting.described(),
+            "encodings": self.setting.encodings,
+            "rounds": self.rounds,
+            "hardware": self.hardware,
+        }
+
+
+def measure(column: Column) -> Dict[str, Any]:
+    """Time a column.
 
     Returns:
-        per setting: the subject, length, dropout and per contestant the figures of
+        ``batch``, the sentences in a batch, and ``contestants``: by name the figures of
         :func:`timing.race`.
     """
-    results = []
-    for setting in settings:
-        title = f"{subject}, length {setting.length}, dropout {setting.dropout:g}"
-        _, _, what, base = SUBJECTS[subject]
-        steps = SUBJECTS[subject].prepare(setting)
-        contestants = timing.race(steps, rounds, setting.device, title, base)
-        results.append(
-            {
-                "subject": subject,
-                "what": what,
-                "base": base,
-                **setting.described(),
-                "contestants": contestants,
-            }
-        )
-    return results
+    subject, setting = SUBJECTS[column.subject], column.setting
+    steps = subject.prepare(setting)
+    figures = timing.race(steps, column.rounds, setting.device, column.title, subject.base)
+    return {"batch": setting.sentences, "contestants": figures}

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from fairseq_posenc.benchmark.cost.record import Record
+from fairseq_posenc.benchmark.record import Record
 from fairseq_posenc.evaluation import cells, comparison, papers, translations
 from fairseq_posenc.evaluation.generated import read_generated
 from fairseq_posenc.evaluation.plan import plan

@@ -1,15 +1,14 @@
 """From a command line to the tables of cost."""
 
 import sys
-import time
 from typing import Any, Dict, List, Sequence
 
 from fairseq_posenc.benchmark.cost.cell import Cell, measure
 from fairseq_posenc.benchmark.cost.options import choice, parse
 from fairseq_posenc.benchmark.cost.plan import cells
-from fairseq_posenc.benchmark.cost.record import Record
 from fairseq_posenc.benchmark.cost.report import render
 from fairseq_posenc.benchmark.cost.table import Table, load, names
+from fairseq_posenc.benchmark.record import Record
 from fairseq_posenc.errors import UsageError
 
 
@@ -19,16 +18,7 @@ def main(arguments: Sequence[str]) -> None:
     tables = {name: load(name) for name in args.tables or names()}
     plan = _plan(tables, choice(args))
     record = Record(args.output)
-    missing = [cell for wanted in plan.values() for cell in wanted if record.find(cell) is None]
-    try:
-        for number, cell in enumerate(missing, 1):
-            begin = time.perf_counter()
-            record.add(cell, measure(cell))
-            took = f"{time.perf_counter() - begin:.0f} s"
-            print(f"{number} of {len(missing)}: {cell.title}: {took}", file=sys.stderr, flush=True)
-    except KeyboardInterrupt:
-        kept = f"the same command continues from {args.output}" if args.output else "use --output"
-        raise UsageError(f"interrupted; {kept}") from None
+    record.complete([cell for wanted in plan.values() for cell in wanted], measure)
     print("\n\n".join(render(tables[name], record.all(plan[name])) for name in plan))
 
 

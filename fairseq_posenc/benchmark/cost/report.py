@@ -1,12 +1,12 @@
 """The tables of cost in Markdown, the paper's figures beside ours."""
 
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from fairseq_posenc.benchmark.cost.table import Table
+from fairseq_posenc.benchmark.record import Result
 from fairseq_posenc.benchmark.setting import SHAPES, STOCK
 
 NO_MEMORY = "out of memory"
-Result = Dict[str, Any]
 
 
 class Figure(NamedTuple):
