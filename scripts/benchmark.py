@@ -18,6 +18,7 @@ import sys
 import torch
 
 from fairseq_posenc.benchmark import SUBJECTS, Column, Setting, measure
+from fairseq_posenc.benchmark.arguments import at_least, numbers, probabilities
 from fairseq_posenc.benchmark.cost.command import main as cost
 from fairseq_posenc.benchmark.record import Record
 from fairseq_posenc.benchmark.report import render
@@ -25,6 +26,7 @@ from fairseq_posenc.benchmark.setting import SHAPES
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.hardware import hardware
+from fairseq_posenc.version import __version__
 
 
 def parse() -> argparse.Namespace:
@@ -35,10 +37,11 @@ def parse() -> argparse.Namespace:
     add = parser.add_argument
     add("subjects", nargs="*", metavar="SUBJECT", help=f"{', '.join(SUBJECTS)} (default: all)")
     add("--encodings", default=",".join(names()), help="comma-separated (default: all)")
-    add("--lengths", help="tokens per sentence, comma-separated (default: the subject's)")
-    add("--dropout", default="0", help="comma-separated (default: 0)")
+    add("--lengths", type=numbers,
+        help="tokens per sentence, comma-separated (default: the subject's)")  # fmt: skip
+    add("--dropout", type=probabilities, default="0", help="comma-separated (default: 0)")
     add("--shape", choices=SHAPES, help="size of the models (default: base; bert: bert_base)")
-    add("--tokens", type=int, default=1024, help="tokens per batch (default: 1024)")
+    add("--tokens", type=at_least(1), default=1024, help="tokens per batch (default: 1024)")
     add("--rounds", type=int, default=9, help="timed rounds, 5 or more (default: 9)")
     add("--device", choices=["cpu", "cuda"], help="default: cuda if there is a GPU")
     add("--dtype", choices=["float32", "bfloat16"], default="float32")
@@ -73,12 +76,9 @@ def settings(args: argparse.Namespace, subject: str):
     """Yield what to time a subject with."""
     encodings = list(dict.fromkeys([SUBJECTS[subject].base, *args.encodings.split(",")]))
     shape = args.shape or ("bert_base" if subject == "bert" else "base")
-    lengths = [int(n) for n in args.lengths.split(",")] if args.lengths else None
-    for dropout in args.dropout.split(","):
-        for length in lengths or SUBJECTS[subject].lengths:
-            yield Setting(
-                shape, encodings, length, args.tokens, float(dropout), args.device, args.dtype
-            )
+    for dropout in args.dropout:
+        for length in args.lengths or SUBJECTS[subject].lengths:
+            yield Setting(shape, encodings, length, args.tokens, dropout, args.device, args.dtype)
 
 
 def main() -> None:
@@ -88,7 +88,8 @@ def main() -> None:
         cost(sys.argv[2:])
         return
     args = parse()
-    machine = f"{hardware(torch.device(args.device))}, torch {torch.__version__}"
+    versions = f"torch {torch.__version__}, fairseq_posenc {__version__}"
+    machine = f"{hardware(torch.device(args.device))}, {versions}"
     columns = [
         Column(subject, setting, args.rounds, machine)
         for subject in args.subjects or SUBJECTS

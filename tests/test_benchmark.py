@@ -114,6 +114,10 @@ def test_shaw_by_pairs_computes_the_same_as_ours(monkeypatch):
         ("--rounds 4", "5 or more, not 4"),
         ("speed", "unknown: speed"),
         ("--encodings shaw,sinusodial", "unknown: sinusodial"),
+        ("--lengths 8,x", "expected a whole number, 1 or more: x"),
+        ("--tokens 0", "expected a whole number, 1 or more: 0"),
+        ("--dropout 0,1.5", "expected probabilities below 1: 0,1.5"),
+        ("--dropout x", "expected probabilities below 1: x"),
     ],
 )
 def test_mistakes_are_answered_in_one_line(start, options, words):

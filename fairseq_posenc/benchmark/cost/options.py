@@ -1,11 +1,12 @@
 """The command line of the tables of cost."""
 
 import argparse
-from typing import Any, Callable, Dict, List, Sequence
+from typing import Any, Dict, Sequence
 
 import torch
 
 from fairseq_posenc import encodings
+from fairseq_posenc.benchmark.arguments import at_least, numbers, one_of, some_of
 from fairseq_posenc.benchmark.cost.plan import Choice
 from fairseq_posenc.benchmark.cost.table import names
 from fairseq_posenc.errors import UsageError
@@ -41,18 +42,18 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add("tables", nargs="*", type=_one_of(names()), metavar="TABLE",
+    add("tables", nargs="*", type=one_of(names()), metavar="TABLE",
         help=f"{', '.join(names())} (default: all)")  # fmt: skip
-    add("--encodings", type=_some_of(encodings.names()), metavar="A,B",
+    add("--encodings", type=some_of(encodings.names()), metavar="A,B",
         help="measured beside the papers' rows (default: the table's)")  # fmt: skip
-    add("--lengths", type=_numbers, metavar="M,N", help="of the tables' (default: all)")
-    add("--dtype", type=_some_of(DTYPES), metavar="A,B", dest="dtypes",
+    add("--lengths", type=numbers, metavar="M,N", help="of the tables' (default: all)")
+    add("--dtype", type=some_of(DTYPES), metavar="A,B", dest="dtypes",
         help=f"{', '.join(DTYPES)}; the first is for tables that know no precision (default: "
         "float32,bfloat16; GPU: float16,float32)")  # fmt: skip
-    add("--batch", type=_at_least(1), help="sentences per batch (default: the table's)")
-    add("--tokens", type=_at_least(1), help="per batch at most (default: 1024; GPU: any)")
-    add("--warm-up", type=_at_least(1), help="untimed rounds (default: 1; GPU: 10)")
-    add("--rounds", type=_at_least(5), help="timed rounds (default: 9; GPU: 100)")
+    add("--batch", type=at_least(1), help="sentences per batch (default: the table's)")
+    add("--tokens", type=at_least(1), help="per batch at most (default: 1024; GPU: any)")
+    add("--warm-up", type=at_least(1), help="untimed rounds (default: 1; GPU: 10)")
+    add("--rounds", type=at_least(5), help="timed rounds (default: 9; GPU: 100)")
     add("--device", choices=["cpu", "cuda"], help="default: cuda if there is a GPU")
     add("--quick", action="store_true", help="tiny models, the papers' rows and the first length")
     add("--output", metavar="FILE", help="JSON with all figures, written cell by cell; what it "
@@ -88,32 +89,3 @@ def choice(args: argparse.Namespace) -> Choice:
         tokens=args.tokens,
         quick=args.quick,
     )
-
-
-def _one_of(known: Sequence[str]) -> Callable[[str], str]:
-    return lambda text: _some_of(known)(text)[0]
-
-
-def _some_of(known: Sequence[str]) -> Callable[[str], List[str]]:
-    def parsed(text: str) -> List[str]:
-        unknown = [name for name in text.split(",") if name not in known]
-        if unknown:
-            raise argparse.ArgumentTypeError(
-                f"unknown: {', '.join(unknown)}; choose from {', '.join(known)}"
-            )
-        return text.split(",")
-
-    return parsed
-
-
-def _numbers(text: str) -> List[int]:
-    return [_at_least(1)(number) for number in text.split(",")]
-
-
-def _at_least(least: int) -> Callable[[str], int]:
-    def parsed(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"expected a whole number, {least} or more: {text}")
-        return int(text)
-
-    return parsed
