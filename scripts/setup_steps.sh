@@ -110,10 +110,20 @@ install_fairseq() {
   step "installing $fairseq $(pinned "$fairseq"): compiling takes a minute or two"
   : >"$state/building"
   printf '[build_ext]\nparallel = %s\n' "$(getconf _NPROCESSORS_ONLN)" >"$state/build.cfg"
+  hide_ninja
   # shellcheck disable=SC2086 # the options are words
   PIP_CONSTRAINT=$(ask uri "$pins") DIST_EXTRA_CONFIG=$state/build.cfg CFLAGS="-g0 ${CFLAGS:-}" \
+    PATH=$state/bin:$PATH \
     pip_install --no-deps $options "$fairseq==$(pinned "$fairseq")" || fairseq_failed
   rm "$state/building"
+}
+
+# With ninja, torch compiles every extension from one build file, which those that are compiled at
+# the same time overwrite; it does without one that does not work.
+hide_ninja() {
+  mkdir -p "$state/bin"
+  printf '#!/bin/sh\nexit 1\n' >"$state/bin/ninja"
+  chmod +x "$state/bin/ninja"
 }
 
 fairseq_failed() {

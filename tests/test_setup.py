@@ -153,6 +153,22 @@ def test_installed_versions_are_kept_but_for_those_named(environment_script):
     assert not [line for line in lines if line.startswith("torch==")]
 
 
+def test_fairseq_is_compiled_in_parallel_without_ninja(tmp_path):
+    program(tmp_path / "bin" / "ninja", "echo 1.11")
+    pip = 'ninja --version || cat "$DIST_EXTRA_CONFIG"'
+    run = bash(
+        "-euc",
+        f"here={ROOT}/scripts; source $here/setup_steps.sh\n"
+        f"state={tmp_path} python={sys.executable} version=3.11\n"
+        f"pins={PINS[-1]} fairseq=fairseq-fixed\n"
+        f"pip_install() {{ {pip}; }}\n"
+        "install_fairseq",
+        path=tmp_path / "bin",
+    )
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[1:] == ["[build_ext]", f"parallel = {os.cpu_count()}"]
+
+
 @pytest.mark.parametrize("status", [0, 5])
 @pytest.mark.parametrize("style, types", [(0, 0), (1, 0), (0, 1)])
 def test_test_script_passes_options_and_status_on(tmp_path, status, style, types):
