@@ -33,12 +33,12 @@ class Chunk(NamedTuple):
     @property
     def shape(self) -> Tuple[int, int, int]:
         """Matrices, rows, columns."""
-        matrices = _length(self.batches) * _length(self.heads)
-        return matrices, _length(self.rows), self.columns
+        matrices = length(self.batches) * length(self.heads)
+        return matrices, length(self.rows), self.columns
 
     def by_head(self, scores: Tensor) -> Tensor:
         """View the chunk's scores ``(matrices, rows, columns)`` as ``(sequences, heads, …)``."""
-        return scores.view((_length(self.batches), _length(self.heads)) + scores.shape[1:])
+        return scores.view((length(self.batches), length(self.heads)) + scores.shape[1:])
 
 
 class Layout(NamedTuple):
@@ -55,13 +55,13 @@ class Layout(NamedTuple):
         """The shape of all scores."""
         return self.batch, self.heads, self.queries, self.keys
 
-    def chunks(self, threads: int, most_rows: int, head_by_head: bool = False) -> Iterator[Chunk]:
-        """Cut into chunks of at most that many rows; the last rows of a matrix come first."""
+    def chunks(self, threads: int, head_by_head: bool = False) -> Iterator[Chunk]:
+        """Cut into chunks of rows; the last rows of a matrix come first."""
         budget = _SCORES * threads
         fitting = max(_FEWEST_ROWS, budget // self.keys)
         if self.causal and self.queries >= _LONG:
             fitting = _CAUSAL_ROWS
-        rows = min(self.queries, most_rows, fitting)
+        rows = min(self.queries, fitting)
         matrices = max(1, budget // (rows * self.keys))
         starts = range(0, self.queries, rows)
         for flat, batches, heads in self._groups(matrices, head_by_head):
@@ -91,6 +91,11 @@ class Layout(NamedTuple):
                     yield flat, slice(number, number + 1), heads
 
 
+def blocks_of_rows(chunk: Chunk, most: int) -> Iterator[slice]:
+    """Cut a chunk's rows, counted from its first, into blocks of nearly the same size."""
+    return _parts(length(chunk.rows), most)
+
+
 def _parts(total: int, most: int) -> Iterator[slice]:
     """Cut a range into parts of nearly the same size, none above ``most``."""
     number = -(-total // most)
@@ -98,7 +103,8 @@ def _parts(total: int, most: int) -> Iterator[slice]:
         yield slice(total * part // number, total * (part + 1) // number)
 
 
-def _length(part: slice) -> int:
+def length(part: slice) -> int:
+    """Return how many a slice without step has."""
     return part.stop - part.start
 
 

@@ -86,10 +86,8 @@ class Pass:
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield the chunks, always in the same order."""
-        threads = self.settings.threads
-        if self.distances is None:
-            return self.layout.chunks(threads, self.layout.queries)
-        return self.layout.chunks(threads, self.distances.most_rows, head_by_head=True)
+        head_by_head = self.distances is not None
+        return self.layout.chunks(self.settings.threads, head_by_head)
 
     def weigh(self, chunk: Chunk) -> Tensor:
         """Return the weights; those that are dropped are negative."""

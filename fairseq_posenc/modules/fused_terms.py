@@ -5,13 +5,16 @@ A term is made anew for each pass over the chunks. ``enter`` adds it to the scor
 of the queries and keeps its own, which ``gradients`` returns at the end, by name.
 """
 
-from typing import Dict, Optional, Tuple
+from typing import Dict, Iterator, NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
 
-from fairseq_posenc.modules.chunks import Chunk, Layout, Scratch
+from fairseq_posenc.modules.chunks import Chunk, Layout, Scratch, blocks_of_rows, length
 from fairseq_posenc.modules.masks import causal_bias, padding_bias
+
+# Products of fewer rows are slower per row; those of more compute more that no score needs.
+_BLOCK_ROWS = 64
 
 
 class Additive:
@@ -104,70 +107,92 @@ class Segments:
         return {"segment_scalars": total.sum_to_size(self.scalars.shape)}
 
 
+class Block(NamedTuple):
+    """Some rows of a chunk, counted from its first, and what they need.
+
+    Attributes:
+        rows: which.
+        columns: how many keys they see, from the first.
+        window: which distances they have.
+    """
+
+    rows: slice
+    columns: int
+    window: slice
+
+
 class Distances:
     """Products of queries with projected distances, which differ from head to head.
 
     Rows of the distances fall, so that the window that a block of rows needs is one slice, and the
     product's diagonals, which are columns of the scores, are a view of it. A chunk has one head, so
-    that one product serves its sequences.
+    that one product serves the block's rows of all its sequences.
     """
-
-    most_rows = 128
 
     def __init__(self, layout: Layout, keys: Tensor, shift: Optional[Tensor], scale: float):
         self.layout, self.scale = layout, scale
         self.keys = keys.contiguous()
         self.shift = self.keys.new_zeros(self.keys[:, 0].shape) if shift is None else shift
         self.total, self.shift_total = torch.zeros_like(self.keys), torch.zeros_like(self.shift)
-        self.scratch = Scratch(keys, 0)
-        self.upright = keys.new_zeros(0)
+        self.part = Scratch(keys, 0)
+        self.products: Dict[Tuple[int, int, int], Tuple[Tensor, Tensor]] = {}
 
-    def _window(self, chunk: Chunk) -> Tuple[int, slice]:
-        """Return the chunk's head and which distances it needs.
+    def _blocks(self, chunk: Chunk) -> Iterator[Block]:
+        """Cut a chunk: the fewer rows, the fewer distances that only some of them need."""
+        for rows in blocks_of_rows(chunk, _BLOCK_ROWS):
+            stop = chunk.rows.start + rows.stop
+            columns = stop if self.layout.causal else chunk.columns
+            window = length(rows) + columns - 1
+            if self.layout.causal:
+                # Of the future, which nobody sees, one: so that rows of the scores do not overlap.
+                window = min(window, columns + 1)
+            start = self.layout.queries - stop
+            yield Block(rows, columns, slice(start, start + window))
 
-        Of the future, which nobody sees, one: so that rows of the scores do not overlap.
+    def _use(self, matrices: int, block: Block) -> Tuple[Tensor, Tensor]:
+        """Return memory for a product ``(rows · matrices, window)``, and its view as scores.
+
+        Corners that belong to no score stay zero from one use to the next.
         """
-        start = self.layout.queries - chunk.rows.stop
-        width = chunk.shape[1] + chunk.columns - 1
-        if self.layout.causal:
-            width = min(width, chunk.columns + 1)
-        return chunk.heads.start, slice(start, start + width)
+        rows, window = length(block.rows), length(block.window)
+        shape = (matrices, rows, block.columns)
+        if shape not in self.products:
+            product = self.keys.new_zeros(rows * matrices, window)
+            strides = (window, max(matrices * window - 1, 1), 1)
+            self.products[shape] = product, product.as_strided(shape, strides, rows - 1)
+        return self.products[shape]
 
-    def _diagonals(self, by_distance: Tensor, columns: int) -> Tensor:
-        """View a contiguous product ``(matrices, rows, window)`` as scores."""
-        matrices, rows, window = by_distance.shape
-        strides = (rows * window, max(window - 1, 1), 1)
-        return by_distance.as_strided((matrices, rows, columns), strides, rows - 1)
-
-    def _shifted(self, queries: Tensor, chunk: Chunk) -> Tensor:
-        """Return the chunk's queries plus the position query, ``(matrices · rows, d)``."""
-        return (queries + self.shift[chunk.heads.start]).flatten(0, 1)
+    def _shifted(self, queries: Tensor, head: int) -> Tensor:
+        """Return queries plus the position query, contiguous ``(rows, matrices, d)``."""
+        queries = queries.transpose(0, 1)
+        return torch.add(queries, self.shift[head], out=queries.new_empty(queries.shape))
 
     def enter(self, scores: Tensor, queries: Tensor, chunk: Chunk) -> None:
         """Add to the scores; queries are the chunk's."""
-        keys = self.keys[self._window(chunk)]
-        product = self.scratch.get(queries.shape[:2] + keys.shape[:1])
-        torch.mm(self._shifted(queries, chunk), keys.t(), out=product.flatten(0, 1))
-        scores.add_(self._diagonals(product, chunk.columns), alpha=self.scale)
+        head, matrices = chunk.heads.start, scores.size(0)
+        keys, queries = self.keys[head], self._shifted(queries, head)
+        for block in self._blocks(chunk):
+            product, diagonals = self._use(matrices, block)
+            torch.mm(queries[block.rows].flatten(0, 1), keys[block.window].t(), out=product)
+            scores[:, block.rows, : block.columns].add_(diagonals, alpha=self.scale)
 
     def leave(self, gradient: Tensor, queries: Tensor, moved: Tensor, chunk: Chunk) -> None:
         """Keep the terms' gradients and add to that of the queries, ``moved``."""
-        head, window = self._window(chunk)
-        keys = self.keys[head, window]
-        shape = queries.shape[:2] + keys.shape[:1]
-        # Corners that belong to no score stay zero from one use to the next.
-        if self.upright.shape != shape:
-            self.upright = gradient.new_zeros(shape)
-        diagonals = self._diagonals(self.upright, chunk.columns).copy_(gradient)
-        if self.layout.causal:
-            # The future lies in corners of other rows. It has weights where no key can be seen.
-            diagonals[..., chunk.rows.start + 1 :].tril_(-1)
-        upright = self.upright.flatten(0, 1)
-        part = torch.mm(upright, keys).mul_(self.scale)
-        moved.add_(part.view(moved.shape))
-        self.shift_total[head].add_(part.sum(dim=0))
-        queries = self._shifted(queries, chunk)
-        self.total[head, window].addmm_(upright.t(), queries, alpha=self.scale)
+        head, matrices = chunk.heads.start, gradient.size(0)
+        keys, total, queries = self.keys[head], self.total[head], self._shifted(queries, head)
+        part = self.part.get(queries.shape)
+        for block in self._blocks(chunk):
+            product, diagonals = self._use(matrices, block)
+            diagonals.copy_(gradient[:, block.rows, : block.columns])
+            if self.layout.causal:
+                # The future lies in corners of other rows. It has weights where no key can be seen.
+                first = block.columns - diagonals.size(1)
+                diagonals[..., first + 1 :].tril_(-1)
+            torch.mm(product, keys[block.window], out=part[block.rows].flatten(0, 1))
+            some = queries[block.rows].flatten(0, 1)
+            total[block.window].addmm_(product.t(), some, alpha=self.scale)
+        moved.add_(part.transpose(0, 1), alpha=self.scale)
+        self.shift_total[head].add_(part.sum(dim=(0, 1)), alpha=self.scale)
 
     def gradients(self) -> Dict[str, Tensor]:
         """Return the gradients of the projected distances and the position query."""
