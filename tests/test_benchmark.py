@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,8 @@ def test_ratios_are_taken_round_by_round(monkeypatch):
     durations = {"sinusoidal": [2.0, 4.0, 8.0, 16.0, 10.0], "shaw": [1.0, 2.0, 4.0, 8.0, 10.0]}
     monkeypatch.setattr(timing, "_seconds", lambda step, device: step())
     monkeypatch.setattr(timing, "peak_memory", lambda step, device: 0)
-    steps = {name: iter(taken).__next__ for name, taken in durations.items()}
+    untimed_and_timed = {name: chain(*((99.0, t) for t in ts)) for name, ts in durations.items()}
+    steps = {name: taken.__next__ for name, taken in untimed_and_timed.items()}
     figures = timing.race(steps, 5, "cpu", "test", "sinusoidal")
     assert figures["shaw"]["base"] == 0.5 and figures["shaw"]["seconds"] == 4
     assert "stock" not in figures["shaw"]
@@ -77,13 +79,21 @@ def test_an_interrupted_command_continues(tmp_path, capsys):
     assert all(Record(path).find(other) is None for other in others)
 
 
-def test_rounds_for_warming_up_come_first_and_are_not_timed(monkeypatch):
+def test_every_timed_step_follows_an_untimed_one_of_its_own(monkeypatch):
     calls = []
-    monkeypatch.setattr(timing, "_seconds", lambda step, device: calls.append("timed") or 1.0)
+
+    def seconds(step, device):
+        calls.append("timed")
+        step()
+        return 1.0
+
+    monkeypatch.setattr(timing, "_seconds", seconds)
     monkeypatch.setattr(timing, "peak_memory", lambda step, device: calls.append("memory") or 0)
     steps = {name: lambda name=name: calls.append(name) for name in ("sinusoidal", "shaw")}
     timing.race(steps, 2, "cpu", "test", "sinusoidal", warm_up=3)
-    assert calls == ["sinusoidal", "shaw"] * 3 + ["memory"] * 2 + ["timed"] * 4
+    first, second = (["sinusoidal", "timed", "sinusoidal"], ["shaw", "timed", "shaw"])
+    expected = ["sinusoidal", "shaw"] * 3 + ["memory"] * 2 + first + second + second + first
+    assert calls == expected
 
 
 def test_peak_memory_is_what_is_held_at_once():

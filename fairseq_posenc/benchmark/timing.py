@@ -18,6 +18,9 @@ def race(
 ) -> Dict[str, Dict[str, float]]:
     """Run all steps in turn, ``rounds`` times, after one untimed round for their memory.
 
+    Every timed step follows an untimed one of the same contestant, as steps of a training do: after
+    another's, it would also be charged with the memory that the other has or has not left behind.
+
     Args:
         steps: one function per contestant.
         rounds: 2 or more.
@@ -40,6 +43,7 @@ def race(
     for turn in tqdm(range(rounds), desc=title, mininterval=1, leave=False):
         start = turn % len(names)
         for name in names[start:] + names[:start]:
+            steps[name]()
             seconds[name].append(_seconds(steps[name], device))
     return {
         name: {
