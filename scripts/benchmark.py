@@ -3,7 +3,8 @@
 
 All are timed in turn, round after round, so that a machine whose speed drifts slows all alike; the
 tables give the median over rounds of each round's ratio of times (below 1 is faster), its
-quartiles, and the peak memory of a step.
+quartiles, and the peak memory of a step. With `OMP_NUM_THREADS=1` on a CPU each has a process of
+its own; otherwise all share one.
 
     scripts/benchmark.py --quick                                    a first look, under a minute
     scripts/benchmark.py training --dropout 0,0.1 --output a.json   whole training steps;

@@ -1,14 +1,20 @@
 """The benchmark runs and its arithmetic is right; how fast anything is, no test asks."""
 
 import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
 from dataclasses import replace
-from itertools import chain
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
-from fairseq_posenc.benchmark import SUBJECTS, Column, Setting, timing
+from fairseq_posenc.benchmark import SUBJECTS, Column, Setting, apart, timing
 from fairseq_posenc.benchmark.attention import NAIVE_SHAW, SEGMENTS, prepare
 from fairseq_posenc.benchmark.bert import SEGMENTED
 from fairseq_posenc.benchmark.record import Record
@@ -40,13 +46,28 @@ def test_the_command_times_every_encoding_in_every_subject(run, tmp_path):
         assert result["contestants"][base]["base"] == 1
 
 
-def test_ratios_are_taken_round_by_round(monkeypatch):
+class Scripted(timing.Contestant):
+    """Takes the seconds it is told, and tells what it was asked."""
+
+    def __init__(self, name, taken, asked):
+        self.name, self.taken, self.asked = name, iter(taken), asked
+
+    def run(self):
+        self.asked.append(f"run {self.name}")
+
+    def seconds(self):
+        self.asked.append(f"time {self.name}")
+        return next(self.taken)
+
+    def megabytes(self):
+        self.asked.append(f"weigh {self.name}")
+        return 0.0
+
+
+def test_ratios_are_taken_round_by_round():
     durations = {"sinusoidal": [2.0, 4.0, 8.0, 16.0, 10.0], "shaw": [1.0, 2.0, 4.0, 8.0, 10.0]}
-    monkeypatch.setattr(timing, "_seconds", lambda step, device: step())
-    monkeypatch.setattr(timing, "peak_memory", lambda step, device: 0)
-    untimed_and_timed = {name: chain(*((99.0, t) for t in ts)) for name, ts in durations.items()}
-    steps = {name: taken.__next__ for name, taken in untimed_and_timed.items()}
-    figures = timing.race(steps, 5, "cpu", "test", "sinusoidal")
+    contestants = {name: Scripted(name, taken, []) for name, taken in durations.items()}
+    figures = timing.race(contestants, 5, "test", "sinusoidal")
     assert figures["shaw"]["base"] == 0.5 and figures["shaw"]["seconds"] == 4
     assert "stock" not in figures["shaw"]
     column = Column("training", Setting("tiny", ["shaw"], 8), 5, "a machine")
@@ -79,21 +100,79 @@ def test_an_interrupted_command_continues(tmp_path, capsys):
     assert all(Record(path).find(other) is None for other in others)
 
 
-def test_every_timed_step_follows_an_untimed_one_of_its_own(monkeypatch):
-    calls = []
+def test_rounds_for_warming_up_come_first_and_are_not_timed():
+    asked = []
+    contestants = {name: Scripted(name, [1.0, 1.0], asked) for name in ("sinusoidal", "shaw")}
+    timing.race(contestants, 2, "test", "sinusoidal", warm_up=2)
+    both = ["{} sinusoidal", "{} shaw"]
+    expected = [*both * 2, *both, *both, *reversed(both)]
+    tasks = ["run"] * 4 + ["weigh"] * 2 + ["time"] * 4
+    assert asked == [words.format(task) for words, task in zip(expected, tasks)]
 
-    def seconds(step, device):
-        calls.append("timed")
-        step()
-        return 1.0
 
-    monkeypatch.setattr(timing, "_seconds", seconds)
-    monkeypatch.setattr(timing, "peak_memory", lambda step, device: calls.append("memory") or 0)
-    steps = {name: lambda name=name: calls.append(name) for name in ("sinusoidal", "shaw")}
-    timing.race(steps, 2, "cpu", "test", "sinusoidal", warm_up=3)
-    first, second = (["sinusoidal", "timed", "sinusoidal"], ["shaw", "timed", "shaw"])
-    expected = ["sinusoidal", "shaw"] * 3 + ["memory"] * 2 + first + second + second + first
-    assert calls == expected
+def test_a_timed_step_follows_an_untimed_one():
+    steps = []
+    contestant = timing.Contestant(lambda: steps.append(time.sleep(0.05)), "cpu")
+    contestant.run()
+    assert len(steps) == 1
+    contestant.seconds()
+    assert len(steps) == 3
+
+
+@pytest.fixture
+def one_thread():
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+def test_contestants_apart_share_nothing(one_thread):
+    """Each has a process, which ends with the race; all start from the same state."""
+    state = []
+
+    def step(name):
+        state.append(name)
+        if state != [name] * len(state):
+            raise AssertionError(state)
+
+    steps = {name: partial(step, name) for name in ("sinusoidal", "shaw")}
+    with apart.contestants(steps, "cpu") as contestants:
+        figures = timing.race(contestants, 5, "test", "sinusoidal", warm_up=1)
+        processes = multiprocessing.active_children()
+        assert len(processes) == 2
+        assert all(process.is_alive() for process in processes)
+    assert not any(process.is_alive() for process in processes)
+    assert not state and figures["shaw"]["seconds"] > 0
+
+
+def test_a_contestant_that_dies_is_named(one_thread):
+    steps = {"sinusoidal": lambda: None, "shaw": lambda: os.kill(os.getpid(), signal.SIGKILL)}
+    told = pytest.raises(UsageError, match=r"process of shaw ended \(-9\).*fewer --encodings")
+    with told, apart.contestants(steps, "cpu") as contestants:
+        timing.race(contestants, 5, "test", "sinusoidal")
+
+
+def test_processes_end_with_the_one_that_made_them(tmp_path):
+    """A killed command leaves none behind that waits."""
+    program = (
+        "import os, signal; from fairseq_posenc.benchmark import apart\n"
+        "with apart.contestants({'a': print, 'b': print}, 'cpu') as found:\n"
+        "    print(*(c.process.pid for c in found.values()), flush=True)\n"
+        "    os.kill(os.getpid(), signal.SIGKILL)\n"
+    )
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-c", program]
+    # Returns once all have ended, for they hold its output open.
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
+    assert done.returncode == -signal.SIGKILL and len(done.stdout.split()) == 2
+
+
+def test_with_threads_all_share_one_process(one_thread):
+    torch.set_num_threads(2)
+    with apart.contestants({"shaw": lambda: None}, "cpu") as contestants:
+        assert type(contestants["shaw"]) is timing.Contestant
+    assert not apart.possible("cpu") and not apart.possible("cuda")
 
 
 def test_peak_memory_is_what_is_held_at_once():

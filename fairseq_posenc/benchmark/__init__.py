@@ -1,14 +1,14 @@
 """How fast every position encoding is, as ratios to a base and to stock fairseq in one run.
 
 A subject (:data:`SUBJECTS`) prepares one step per contestant; :mod:`.timing` runs them in turn, so
-that a machine whose speed drifts slows all alike; :mod:`.record` keeps the figures and
-:mod:`.report` shows them.
+that a machine whose speed drifts slows all alike, each in a process of its own where it can
+(:mod:`.apart`); :mod:`.record` keeps the figures and :mod:`.report` shows them.
 """
 
 from dataclasses import dataclass
 from typing import Any, Callable, Dict, List, NamedTuple
 
-from fairseq_posenc.benchmark import attention, bert, generation, models, timing
+from fairseq_posenc.benchmark import apart, attention, bert, generation, models, timing
 from fairseq_posenc.benchmark.setting import BASELINE, Setting
 
 __all__ = ["SUBJECTS", "Column", "Setting", "Subject", "measure"]
@@ -74,6 +74,7 @@ class Column:
             **self.setting.described(),
             "encodings": self.setting.encodings,
             "rounds": self.rounds,
+            "apart": apart.possible(self.setting.device),
             "hardware": self.hardware,
         }
 
@@ -87,5 +88,6 @@ def measure(column: Column) -> Dict[str, Any]:
     """
     subject, setting = SUBJECTS[column.subject], column.setting
     steps = subject.prepare(setting)
-    figures = timing.race(steps, column.rounds, setting.device, column.title, subject.base)
+    with apart.contestants(steps, setting.device) as contestants:
+        figures = timing.race(contestants, column.rounds, column.title, subject.base)
     return {"batch": setting.sentences, "contestants": figures}

@@ -3,7 +3,7 @@
 import os
 import statistics
 import time
-from typing import Callable, Dict, List, Optional
+from typing import Callable, Dict, List, Mapping, Optional
 
 import torch
 from tqdm import tqdm
@@ -13,18 +13,41 @@ from fairseq_posenc.benchmark.setting import STOCK
 Steps = Dict[str, Callable[[], object]]
 
 
-def race(
-    steps: Steps, rounds: int, device: str, title: str, base: str, warm_up: int = 0
-) -> Dict[str, Dict[str, float]]:
-    """Run all steps in turn, ``rounds`` times, after one untimed round for their memory.
-
-    Every timed step follows an untimed one of the same contestant, as steps of a training do: after
-    another's, it would also be charged with the memory that the other has or has not left behind.
+class Contestant:
+    """A step that can be timed.
 
     Args:
-        steps: one function per contestant.
-        rounds: 2 or more.
+        step: what to time.
         device: ``cpu`` or ``cuda``.
+    """
+
+    def __init__(self, step: Callable[[], object], device: str):
+        self.step, self.device = step, device
+
+    def run(self) -> None:
+        """Take the step."""
+        self.step()
+
+    def seconds(self) -> float:
+        """Take the step twice and time the second: steps of a training follow their like."""
+        self.step()
+        started = _clock(self.device)
+        self.step()
+        return _clock(self.device) - started
+
+    def megabytes(self) -> float:
+        """Take the step and return the peak of what it allocates."""
+        return peak_memory(self.step, self.device) / 2**20
+
+
+def race(
+    contestants: Mapping[str, Contestant], rounds: int, title: str, base: str, warm_up: int = 0
+) -> Dict[str, Dict[str, float]]:
+    """Time all contestants in turn, ``rounds`` times, after one untimed round for their memory.
+
+    Args:
+        contestants: by name.
+        rounds: 2 or more.
         title: for the progress bar.
         base: the contestant that all are compared with, beside stock fairseq.
         warm_up: further untimed rounds before all others.
@@ -35,16 +58,16 @@ def race(
         ``base`` and ``stock``, each with the quartiles ``…_low`` and ``…_high``.
     """
     for _ in range(warm_up):
-        for step in tqdm(steps.values(), desc=f"{title}, warm-up", mininterval=1, leave=False):
-            step()
-    megabytes = {name: peak_memory(step, device) / 2**20 for name, step in steps.items()}
-    seconds: Dict[str, List[float]] = {name: [] for name in steps}
-    names = list(steps)
+        warming = tqdm(contestants.values(), f"{title}, warm-up", mininterval=1, leave=False)
+        for contestant in warming:
+            contestant.run()
+    megabytes = {name: contestant.megabytes() for name, contestant in contestants.items()}
+    seconds: Dict[str, List[float]] = {name: [] for name in contestants}
+    names = list(contestants)
     for turn in tqdm(range(rounds), desc=title, mininterval=1, leave=False):
         start = turn % len(names)
         for name in names[start:] + names[:start]:
-            steps[name]()
-            seconds[name].append(_seconds(steps[name], device))
+            seconds[name].append(contestants[name].seconds())
     return {
         name: {
             "seconds": statistics.median(taken),
@@ -61,12 +84,6 @@ def _ratios(name: str, taken: List[float], others: Optional[List[float]]) -> Dic
         return {}
     low, middle, high = statistics.quantiles([t / b for t, b in zip(taken, others)], n=4)
     return {name: middle, f"{name}_low": low, f"{name}_high": high}
-
-
-def _seconds(step: Callable[[], object], device: str) -> float:
-    started = _clock(device)
-    step()
-    return _clock(device) - started
 
 
 def _clock(device: str) -> float:

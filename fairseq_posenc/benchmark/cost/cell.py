@@ -6,9 +6,9 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 
-from fairseq_posenc.benchmark import bert, generation, models, timing
+from fairseq_posenc.benchmark import bert, generation, models
 from fairseq_posenc.benchmark.setting import Setting
-from fairseq_posenc.benchmark.timing import Steps
+from fairseq_posenc.benchmark.timing import Contestant, Steps, race
 
 SUBJECTS: Dict[str, Callable[[Setting], Steps]] = {
     "layer": models.prepare_layer,
@@ -95,7 +95,8 @@ def measure(cell: Cell) -> Dict[str, Any]:
     if steps:
         title = f"{cell.title}, batch {batch}"
         warm_up = cell.warm_up - 1
-        figures.update(timing.race(steps, cell.rounds, cell.device, title, cell.base, warm_up))
+        contestants = {name: Contestant(step, cell.device) for name, step in steps.items()}
+        figures.update(race(contestants, cell.rounds, title, cell.base, warm_up))
     return {"batch": batch, "contestants": figures}
 
 
