@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -104,19 +103,21 @@ def test_rounds_for_warming_up_come_first_and_are_not_timed():
     asked = []
     contestants = {name: Scripted(name, [1.0, 1.0], asked) for name in ("sinusoidal", "shaw")}
     timing.race(contestants, 2, "test", "sinusoidal", warm_up=2)
-    both = ["{} sinusoidal", "{} shaw"]
-    expected = [*both * 2, *both, *both, *reversed(both)]
-    tasks = ["run"] * 4 + ["weigh"] * 2 + ["time"] * 4
-    assert asked == [words.format(task) for words, task in zip(expected, tasks)]
+    assert asked == [
+        *["run sinusoidal", "run shaw"] * 2,
+        *["weigh sinusoidal", "weigh shaw"],
+        *["time sinusoidal", "time shaw"],
+        *["time shaw", "time sinusoidal"],
+    ]
 
 
-def test_a_timed_step_follows_an_untimed_one():
-    steps = []
-    contestant = timing.Contestant(lambda: steps.append(time.sleep(0.05)), "cpu")
+def test_a_timed_step_follows_an_untimed_one(monkeypatch):
+    taken = []
+    monkeypatch.setattr(timing, "_clock", lambda device: float(len(taken)))
+    contestant = timing.Contestant(lambda: taken.append("step"), "cpu")
     contestant.run()
-    assert len(steps) == 1
-    contestant.seconds()
-    assert len(steps) == 3
+    assert len(taken) == 1
+    assert contestant.seconds() == 1 and len(taken) == 3
 
 
 @pytest.fixture
@@ -153,19 +154,46 @@ def test_a_contestant_that_dies_is_named(one_thread):
         timing.race(contestants, 5, "test", "sinusoidal")
 
 
-def test_processes_end_with_the_one_that_made_them(tmp_path):
-    """A killed command leaves none behind that waits."""
-    program = (
-        "import os, signal; from fairseq_posenc.benchmark import apart\n"
+@pytest.fixture
+def alone():
+    """A function that runs a program with one thread and in a group of its own, to its end."""
+
+    def alone(program):
+        return subprocess.run(
+            [sys.executable, "-c", f"import os, signal\n{program}"],
+            env={**os.environ, "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            start_new_session=True,
+        )
+
+    return alone
+
+
+def test_processes_end_with_the_one_that_made_them(alone):
+    """A killed command leaves none behind that waits; they would hold its output open."""
+    done = alone(
+        "from fairseq_posenc.benchmark import apart\n"
         "with apart.contestants({'a': print, 'b': print}, 'cpu') as found:\n"
         "    print(*(c.process.pid for c in found.values()), flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    command = [sys.executable, "-c", program]
-    # Returns once all have ended, for they hold its output open.
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)
     assert done.returncode == -signal.SIGKILL and len(done.stdout.split()) == 2
+
+
+def test_processes_say_nothing_of_an_interrupt(alone):
+    """Ctrl-C reaches all; only the one that made them answers."""
+    done = alone(
+        "from fairseq_posenc.benchmark import apart\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "with apart.contestants({'a': lambda: os.killpg(0, signal.SIGINT)}, 'cpu') as found:\n"
+        "    try:\n"
+        "        found['a'].run()\n"
+        "    except KeyboardInterrupt:\n"
+        "        print('interrupted')\n"
+    )
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
 
 
 def test_with_threads_all_share_one_process(one_thread):

@@ -15,6 +15,7 @@ from typing import Dict, Iterator
 import torch
 
 from fairseq_posenc.benchmark.timing import Contestant, Steps
+from fairseq_posenc.data.workers import follow
 from fairseq_posenc.errors import UsageError
 
 
@@ -75,11 +76,11 @@ class _Apart(Contestant):
 
 def _serve(contestant: Contestant, pipe: Connection, parent: int) -> None:
     """Answer until the parent ends this, or has ended."""
+    follow(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     give_back = getattr(ctypes.CDLL(None), "malloc_trim", None)
-    while os.getppid() == parent:
-        if pipe.poll(1):
-            answer = getattr(contestant, pipe.recv())()
-            if give_back is not None:  # or all of them hold a step's memory while they wait
-                give_back(0)
-            pipe.send(answer)
+    while True:
+        answer = getattr(contestant, pipe.recv())()
+        if give_back is not None:  # or all of them hold a step's memory while they wait
+            give_back(0)
+        pipe.send(answer)

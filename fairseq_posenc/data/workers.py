@@ -41,7 +41,7 @@ def in_order(
         return
     waiting: deque = deque()
     try:
-        with ProcessPoolExecutor(workers, initializer=_follow, initargs=(os.getpid(),)) as pool:
+        with ProcessPoolExecutor(workers, initializer=follow, initargs=(os.getpid(),)) as pool:
             for item in items:
                 waiting.append(pool.submit(work, item))
                 if len(waiting) > _AHEAD * workers:
@@ -54,12 +54,13 @@ def in_order(
         ) from None
 
 
-def _follow(parent: int) -> None:
+def follow(parent: int) -> None:
+    """Let this process, a child of ``parent``, end when that one was killed."""
     threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
 
 
 def _end_with(parent: int) -> None:
-    """End this process when its parent was killed; the library would let it wait forever."""
+    """Wait for the parent's end; without this a child whose parent was killed waits forever."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
