@@ -76,7 +76,7 @@ def test_ratios_are_taken_round_by_round():
     assert "| shaw | 0.500 (0.50-0.75), 0 MB |" in text and "of 5 rounds; a machine" in text
 
 
-def test_an_interrupted_command_continues(tmp_path, capsys):
+def test_an_interrupted_command_continues(tmp_path, capsys, monkeypatch):
     columns = [Column("layer", Setting("tiny", [], n), 5, "a machine") for n in (1, 2, 3)]
     path, measured = str(tmp_path / "speed.json"), []
 
@@ -97,6 +97,10 @@ def test_an_interrupted_command_continues(tmp_path, capsys):
     others = [replace(columns[0], rounds=6), replace(columns[0], hardware="another")]
     others.append(replace(columns[0], setting=replace(columns[0].setting, encodings=["t5"])))
     assert all(Record(path).find(other) is None for other in others)
+    assert Record(path).find(columns[0]) is not None
+    apart_now = apart.possible("cpu")
+    monkeypatch.setattr(apart, "possible", lambda device: not apart_now)
+    assert Record(path).find(columns[0]) is None
 
 
 def test_rounds_for_warming_up_come_first_and_are_not_timed():
@@ -196,11 +200,11 @@ def test_processes_say_nothing_of_an_interrupt(alone):
     assert (done.stdout, done.stderr) == ("interrupted\n", "")
 
 
-def test_with_threads_all_share_one_process(one_thread):
+def test_with_threads_or_a_gpu_all_share_one_process(one_thread):
+    assert apart.possible("cpu") and not apart.possible("cuda")
     torch.set_num_threads(2)
     with apart.contestants({"shaw": lambda: None}, "cpu") as contestants:
         assert type(contestants["shaw"]) is timing.Contestant
-    assert not apart.possible("cpu") and not apart.possible("cuda")
 
 
 def test_peak_memory_is_what_is_held_at_once():
