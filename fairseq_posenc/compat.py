@@ -1,60 +1,18 @@
-"""Every difference between fairseq 0.12.2, its maintained fork and versions of torch.
+"""Every difference between fairseq 0.12.2, its maintained fork and versions of torch."""
 
-Loading: a checkpoint is a pickle, and a pickle may call any function. torch ≥ 2.6 loads tensors and
-plain containers only, unless told otherwise; fairseq's checkpoints hold an ``argparse.Namespace``
-beyond these and, from trainings with ``--eval-bleu``, arrays of NumPy. Older versions of torch load
-everything, so there we look first.
-"""
-
-import argparse
-import codecs
-import collections
 import functools
-import inspect
-import io
-import pickle
 import re
-import zipfile
-from types import SimpleNamespace
-from typing import Any, Callable, Dict, List
+from typing import Any, BinaryIO, Callable, Dict, Optional
 
-import numpy as np
 import torch
 from fairseq import checkpoint_utils
 from torch import nn
 
-from fairseq_posenc.errors import UsageError
+from fairseq_posenc import checkpoint_reader
+from fairseq_posenc.checkpoint_check import check_options
+from fairseq_posenc.errors import DamagedCheckpoint, UsageError, first_line
+from fairseq_posenc.unpickler import Refused
 
-# torch ≥ 2.4 can be told what is harmless; torch ≥ 2.6 refuses the rest without being asked.
-_SERIALISATION: Any = torch.serialization
-_HAS_SAFE_LOADING = hasattr(_SERIALISATION, "add_safe_globals")
-_LOADS_SAFELY = inspect.signature(torch.load).parameters["weights_only"].default is None
-# what arrays and numbers are rebuilt by, and types of what that makes
-_REBUILD_ARRAY: Any = np.arange(1).__reduce__()[0]
-_REBUILD_NUMBER: Any = np.int64(1).__reduce__()[0]
-_NUMPY_TYPES: List[Any] = [
-    np.ndarray,
-    np.dtype,
-    *{type(np.dtype(kind)) for kind in "bBhHiIlLqQefdO?"},
-]
-if _HAS_SAFE_LOADING:
-    _SERIALISATION.add_safe_globals(
-        [argparse.Namespace, _REBUILD_ARRAY, _REBUILD_NUMBER, *_NUMPY_TYPES]
-    )
-_HARMLESS = {
-    ("_codecs", "encode"): codecs.encode,  # of bytes, in old pickles
-    ("numpy", "ndarray"): np.ndarray,
-    ("numpy", "dtype"): np.dtype,
-    **{(f"numpy.{core}.multiarray", function.__name__): function
-       for core in ("core", "_core") for function in (_REBUILD_ARRAY, _REBUILD_NUMBER)},
-    ("argparse", "Namespace"): argparse.Namespace,
-    ("collections", "OrderedDict"): collections.OrderedDict,
-    ("torch", "Size"): torch.Size,
-    ("torch", "device"): torch.device,
-    **{("torch._utils", name): getattr(torch._utils, name) for name in (
-        "_rebuild_tensor", "_rebuild_tensor_v2", "_rebuild_parameter",
-    )},
-}  # fmt: skip
 # torch 2.0 multiplies small outputs that shall be overwritten by 0, so that NaN in them stays NaN.
 BADDBMM_READS_OUT = tuple(map(int, re.findall(r"\d+", torch.__version__)[:2])) < (2, 1)
 _FUSED_WEIGHTS = [
@@ -64,81 +22,79 @@ _FUSED_WEIGHTS = [
 ]
 
 
-class _HarmlessUnpickler(pickle.Unpickler):
-    """An unpickler that builds tensors, plain containers and namespaces, and calls nothing else."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) in _HARMLESS:
-            return _HARMLESS[module, name]
-        if module in ("torch", "torch.storage") and name.endswith("Storage"):
-            return super().find_class(module, name)
-        raise pickle.UnpicklingError(f"Unsupported global: {module}.{name}")
-
-
-_HARMLESS_PICKLE = SimpleNamespace(
-    Unpickler=_HarmlessUnpickler,
-    load=lambda stream, **_: _HarmlessUnpickler(stream).load(),
-    loads=lambda data, **_: _HarmlessUnpickler(io.BytesIO(data)).load(),
-    __name__="pickle",
-)
-
-
 def load_checkpoint(path: str) -> Dict[str, Any]:
     """Return what a checkpoint holds, on the CPU; nothing in it is run.
 
     Raises:
-        UsageError: missing, cut off, not a checkpoint, or holding objects other than tensors,
-            plain containers, an ``argparse.Namespace`` and arrays.
+        DamagedCheckpoint: it is cut off, damaged or no checkpoint.
+        UsageError: it is missing or cannot be read now, or holds other objects than tensors, plain
+            containers, an ``argparse.Namespace`` and arrays of numbers.
     """
-    how = {"weights_only": True} if _HAS_SAFE_LOADING else {"pickle_module": _HARMLESS_PICKLE}
     try:
-        _check_sums(path)
-        return torch.load(path, map_location="cpu", **how)
-    except Exception as error:
-        raise _explained(path, error) from None
-
-
-def _check_sums(path: str) -> None:
-    """Compare the checksums that torch writes, and does not look at when it loads."""
-    if zipfile.is_zipfile(path):
-        with zipfile.ZipFile(path) as archive:
-            if archive.testzip():
-                raise zipfile.BadZipFile("wrong checksum")
-
-
-def _explained(path: str, error: Exception) -> UsageError:
-    if isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError)):
-        return UsageError(f"cannot read checkpoint {path}: {error.strerror or error}")
-    culprit = re.search(r"global: (?:GLOBAL )?([\w.]+)", str(error))
-    if culprit:
-        return UsageError(
+        return checkpoint_reader.read(path)
+    except Refused as error:
+        raise UsageError(
             f"checkpoint {path} refused: it holds code or objects that could run on loading "
-            f"({culprit.group(1)}), not only weights and options; get it from a source you trust"
-        )
-    return UsageError(
-        f"checkpoint {path} is damaged or no checkpoint ({type(error).__name__}); delete it and "
-        "continue from an earlier one, for example with --restore-file checkpoint_best.pt"
-    )
+            f"({error}), not only weights and options; get it from a source you trust"
+        ) from None
+    except (OSError, MemoryError) as error:
+        reason = getattr(error, "strerror", None) or first_line(error)
+        raise UsageError(f"cannot read checkpoint {path}: {reason}") from None
+    except Exception as error:
+        raise DamagedCheckpoint(
+            f"checkpoint {path} is damaged or no checkpoint ({type(error).__name__}); continue "
+            "from an earlier one, for example with --restore-file checkpoint_best.pt"
+        ) from None
+
+
+class _SafeTorch:
+    """What ``fairseq.checkpoint_utils`` takes for torch: ``load`` is ours, and checks options.
+
+    Args:
+        named: options that the caller gives in place of the checkpoint's.
+    """
+
+    def __init__(self, named: Dict[str, Any]):
+        self.named = named
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(torch, name)
+
+    def load(self, stream: BinaryIO, **_: Any) -> Dict[str, Any]:
+        """Return the checked content of an open file."""
+        state = load_checkpoint(stream.name)
+        check_options(state, stream.name, self.named)
+        return state
 
 
 def make_loading_safe() -> None:
-    """Make fairseq's own loading as safe as :func:`load_checkpoint`, and its errors as clear."""
+    """Let fairseq's programs load as :func:`load_checkpoint`, with checked options, in one line."""
     original = checkpoint_utils.load_checkpoint_to_cpu
     if not hasattr(original, "__wrapped__"):
+        checkpoint_utils.torch = _SafeTorch({})
         checkpoint_utils.load_checkpoint_to_cpu = _guarded(original)
 
 
 def _guarded(load: Callable) -> Callable:
     @functools.wraps(load)
-    def load_checkpoint_to_cpu(path: str, *args: Any, **kwargs: Any) -> Dict[str, Any]:
+    def load_checkpoint_to_cpu(
+        path: str, arg_overrides: Optional[Dict[str, Any]] = None, *args: Any, **kwargs: Any
+    ) -> Dict[str, Any]:
         try:
-            (_check_sums if _LOADS_SAFELY else load_checkpoint)(path)
-            return load(path, *args, **kwargs)
+            checkpoint_utils.torch = _SafeTorch(arg_overrides or {})
+            return load(path, arg_overrides, *args, **kwargs)
         except UsageError:
             raise
-        # a damaged pickle ends in any error
+        except OSError as error:
+            raise UsageError(f"cannot read checkpoint {path}: {error.strerror or error}") from None
+        # what fairseq makes of odd content ends in any error
         except Exception as error:
-            raise _explained(path, error) from None
+            raise UsageError(
+                f"checkpoint {path} is none of fairseq's ({type(error).__name__}: "
+                f"{first_line(error):.200})"
+            ) from None
+        finally:
+            checkpoint_utils.torch = _SafeTorch({})
 
     return load_checkpoint_to_cpu
 

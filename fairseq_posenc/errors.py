@@ -18,6 +18,13 @@ class UsageError(ValueError, SystemExit):
         return str(self.args[0])
 
 
+class DamagedCheckpoint(UsageError):
+    """A file whose content proves that it is no whole checkpoint.
+
+    A disk, memory or network that fails for a moment proves nothing, and is a :class:`UsageError`.
+    """
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of what a library says of an error, or the kind of error."""
     return (str(error).splitlines() or [type(error).__name__])[0]

@@ -4,16 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from fairseq_posenc import compat
 from fairseq_posenc.compat import load_checkpoint
 from fairseq_posenc.errors import UsageError
-
-
-@pytest.fixture(autouse=True, params=["as here", "before torch 2.4"])
-def loading(request, monkeypatch):
-    """The way in which checkpoints are loaded: torch before 2.4 cannot be told what is harmless."""
-    if request.param != "as here":
-        monkeypatch.setattr(compat, "_HAS_SAFE_LOADING", False)
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.int32, np.float64, np.float32, np.bool_])

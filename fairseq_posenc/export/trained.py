@@ -9,6 +9,7 @@ from typing import Any, Dict
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_MODEL_REGISTRY
 
+from fairseq_posenc.checkpoint_check import check_options
 from fairseq_posenc.compat import load_checkpoint
 from fairseq_posenc.encodings.portable import Portable
 from fairseq_posenc.errors import UsageError
@@ -67,6 +68,7 @@ def read(path: str) -> Trained:
     if not os.path.isfile(path):
         raise UsageError(f"there is no checkpoint {path}")
     state = load_checkpoint(path)
+    check_options(state, path)
     options = _options(state, path)
     weights = dict(state["model"])
     try:
@@ -100,8 +102,6 @@ def _options(state: Dict[str, Any], path: str) -> Namespace:
             f"{path} is a model of --arch {arch}; only translation models of "
             "--arch posenc_transformer… can be exported"
         )
-    # embeddings are in the checkpoint; the files that they once came from may be gone
-    options.encoder_embed_path = options.decoder_embed_path = None
     return options
 
 

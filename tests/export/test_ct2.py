@@ -6,6 +6,7 @@ import sys
 import pytest
 import torch
 
+from fairseq_posenc.compat import load_checkpoint
 from fairseq_posenc.encodings import Stack, build, names
 from fairseq_posenc.encodings.portable import Portable
 from fairseq_posenc.errors import UsageError
@@ -166,7 +167,7 @@ def test_other_dictionaries_are_refused(checkpoint, data, tmp_path):
 
 def test_languages_that_training_found_in_the_data_are_found_again(checkpoint, data, tmp_path):
     path, _ = checkpoint("sinusoidal")
-    state = torch.load(path, weights_only=False)
+    state = load_checkpoint(path)
     state["cfg"]["task"].update(source_lang=None, target_lang=None)
     torch.save(state, path)
     with pytest.raises(UsageError, match="no binarised text in .* --data"):

@@ -5,6 +5,7 @@ import torch
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from fairseq.models.transformer import TransformerModel
 
+from fairseq_posenc.compat import load_checkpoint
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.export.stock import to_fairseq
@@ -92,7 +93,7 @@ def test_models_of_all_shapes_are_exported(
 def test_nothing_of_ours_is_in_the_file(checkpoint, tmp_path):
     path, _ = checkpoint("shape", position_max_shift=5)
     to_fairseq(str(path), str(tmp_path / "stock.pt"))
-    state = torch.load(tmp_path / "stock.pt")
+    state = load_checkpoint(tmp_path / "stock.pt")
     assert plain(state)
     assert "posenc" not in str(state["cfg"]) and "position_" not in str(state["cfg"])
     assert state["cfg"]["common"] == {"user_dir": None, "seed": 1}
@@ -102,13 +103,13 @@ def test_nothing_of_ours_is_in_the_file(checkpoint, tmp_path):
 
 def test_half_precision_stays(checkpoint, tmp_path):
     path, _ = checkpoint("learned")
-    state = torch.load(path)
+    state = load_checkpoint(path)
     state["model"] = {
         k: v.half() if v.is_floating_point() else v for k, v in state["model"].items()
     }
     torch.save(state, path)
     to_fairseq(str(path), str(tmp_path / "stock.pt"))
-    written = torch.load(tmp_path / "stock.pt")["model"]
+    written = load_checkpoint(tmp_path / "stock.pt")["model"]
     for name in ("encoder.embed_tokens.weight", "encoder.embed_positions.weight"):
         assert written[name].dtype == torch.float16
     table = written["encoder.embed_positions.weight"]
@@ -142,12 +143,12 @@ def test_what_is_there_is_not_overwritten_by_accident(checkpoint, tmp_path):
         to_fairseq(str(path), str(path), force=True)
     assert output.read_text() == "precious"
     to_fairseq(str(path), str(output), force=True)
-    assert torch.load(output)["cfg"]["model"]["no_token_positional_embeddings"] is True
+    assert load_checkpoint(output)["cfg"]["model"]["no_token_positional_embeddings"] is True
 
 
 def test_weights_that_stock_fairseq_lacks_are_named(checkpoint, tmp_path):
     path, _ = checkpoint("sinusoidal")
-    state = torch.load(path)
+    state = load_checkpoint(path)
     profile = '{"version":1,"channels":{"encoder":64,"decoder":64},"omegas":{"encoder":['
     encoder, decoder = ["attention", "fc"], ["self", "encoder", "fc"]
     layer = lambda names: "{" + ",".join(f'"{n}_ratio_change":2.0' for n in names) + "}"  # noqa: E731
@@ -174,7 +175,7 @@ def test_weights_that_stock_fairseq_lacks_are_named(checkpoint, tmp_path):
 )
 def test_other_checkpoints_are_refused_in_one_line(checkpoint, tmp_path, spoil, words):
     path, _ = checkpoint("sinusoidal")
-    state = torch.load(path)
+    state = load_checkpoint(path)
     spoil(state)
     torch.save(state, path)
     with pytest.raises(UsageError, match=words) as caught:

@@ -7,6 +7,7 @@ import pytest
 import torch
 from fairseq.data import indexed_dataset
 
+from fairseq_posenc.compat import load_checkpoint
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.evaluation.generated import read_generated
 from fairseq_posenc.export.ct2.comparison import Measured, race, render
@@ -69,7 +70,7 @@ def learnt(checkpoint, lesson):
     )  # fmt: skip
     if not lesson:
         lesson.update(teach(model))
-    state = torch.load(path)
+    state = load_checkpoint(path)
     state["model"] = dict(lesson)
     torch.save(state, path)
     return path

@@ -9,6 +9,7 @@ from dataclasses import asdict
 import pytest
 import torch
 
+from fairseq_posenc.compat import load_checkpoint
 from fairseq_posenc.data.questions import question_folder
 from fairseq_posenc.data.sentence_pairs import glue, sentence_folder
 from fairseq_posenc.data.text import subwords
@@ -262,7 +263,7 @@ def test_no_checkpoint_of_another_kind_is_taken(masked, text, tmp_path):
         load(str(tmp_path), "none.pt", text)
     with pytest.raises(UsageError, match="there is no folder .*nowhere"):
         load(str(tmp_path), data_name_or_path="./nowhere")
-    state = torch.load(tmp_path / "model.pt")
+    state = load_checkpoint(tmp_path / "model.pt")
     state["cfg"]["model"].arch = "posenc_transformer"
     torch.save(state, tmp_path / "other.pt")
     with pytest.raises(UsageError, match="no BERT model, but one of --arch posenc_transformer"):

@@ -1,0 +1,262 @@
+"""What a checkpoint's own options may ask for, checked between reading them and building anything.
+
+fairseq builds the model, task and criterion that a checkpoint names, evaluates some of its options
+as Python (``eval``), lets OmegaConf resolve ``${oc.env:…}`` in them, fetches files from addresses
+and opens paths that they name. From a stranger all of this is refused, or not looked at.
+"""
+
+import argparse
+import ast
+import json
+import re
+import sys
+from typing import Any, Dict, Iterator, Mapping, Optional, Set, Tuple
+
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from torch import Tensor
+
+from fairseq_posenc.checkpoint_reader import count_values
+from fairseq_posenc.errors import UsageError, first_line
+from fairseq_posenc.unpickler import Refused
+
+# fairseq evaluates these; tests/security compares with the calls of eval in its source
+EVALUATED = frozenset(
+    """adafactor_eps adam_betas adamax_betas adaptive_input_cutoff adaptive_softmax_cutoff
+    character_filters conv_aggregator_layers conv_feature_layers decoder_attention decoder_layers
+    downsample encoder_attention encoder_layers feature_encoder_spec gated_attention lamb_betas
+    left_pad_source left_pad_target pipeline_balance pipeline_decoder_balance
+    pipeline_decoder_devices pipeline_devices pipeline_encoder_balance pipeline_encoder_devices
+    pretrained project_input self_attention wer_args xformers_att_config""".split()
+)
+# Files that fairseq would read, or programs that it would start, when a model is built or used: not
+# from a checkpoint. Weights of embeddings are in it, and subwords are named by whoever loads it.
+NOT_TAKEN = frozenset(
+    """user_dir encoder_embed_path decoder_embed_path sentencepiece_model sentencepiece_model_path
+    sentencepiece_vocab bpe_codes bpe_vocab bpe_merges gpt2_encoder_json gpt2_vocab_bpe
+    replace_unk lm_path use_plasma_view quantization_config_path""".split()
+)
+# options whose text may look like a call: paths, and what is written about a run
+FREE_TEXT = frozenset(
+    """data path save_dir restore_file finetune_from_model tensorboard_logdir log_file wandb_project
+    results_path aim_repo aim_run_hash plasma_path continue_once position_signature input
+    model_overrides""".split()
+)
+# ADMIN's profile may be a file on the command line only
+JSON = frozenset("eval_bleu_args eval_bleu_detok_args admin_profile".split())
+KINDS: Dict[str, Set[str]] = {
+    "arch": set(),  # by class, see _is_known
+    "task": {"translation", "masked_lm", "sentence_prediction", "language_modeling"},
+    "criterion": {
+        "cross_entropy", "label_smoothed_cross_entropy", "masked_lm", "sentence_prediction",
+        "label_smoothed_cross_entropy_with_alignment", "adaptive_loss", "composite_loss",
+    },
+    "optimizer": {
+        "adadelta", "adafactor", "adagrad", "adam", "adamax", "composite", "cpu_adam", "lamb",
+        "nag", "sgd",
+    },
+    "lr_scheduler": {
+        "cosine", "fixed", "inverse_sqrt", "manual", "pass_through", "polynomial_decay",
+        "reduce_lr_on_plateau", "step", "tri_stage", "triangular",
+    },
+    "tokenizer": {"moses", "nltk", "space"},
+    "eval_bleu_detok": {"moses", "nltk", "space"},
+    "bpe": {
+        "bert", "byte_bpe", "bytes", "characters", "fastbpe", "gpt2", "hf_byte_bpe",
+        "sentencepiece", "subword_nmt",
+    },
+    "scoring": {"bleu", "chrf", "meteor", "sacrebleu", "wer"},
+    "simul_type": set(),
+    "dataset_impl": {"raw", "lazy", "cached", "mmap"},
+}  # fmt: skip
+MODELS = {
+    "fairseq.models.transformer.transformer_legacy.TransformerModel",
+    "fairseq.models.transformer_lm.TransformerLanguageModel",
+    "fairseq.models.roberta.model.RobertaModel",
+}
+_ADDRESS = re.compile(r"(?i)\s*(https?|ftps?|s3|gs|file|data):|.*://", re.DOTALL)
+_OWN_ADDRESS = re.compile(r"(tcp|file|env)://[\w./:\[\]-]*")
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_LANGUAGE = re.compile(r"[\w-]{1,40}")
+_SIZE = re.compile(r"\w*(_dim|_layers|_heads)")
+_RUNS = (ast.Call, ast.Lambda, ast.comprehension, ast.NamedExpr, ast.Await, ast.JoinedStr)
+_MOST_VALUES = 100_000
+_MOST_POSITIONS = 1_000_000
+Options = Dict[str, Any]
+
+
+def check_options(state: Any, path: str, named: Optional[Mapping[str, Any]] = None) -> None:
+    """Check what a checkpoint asks fairseq to build and to read.
+
+    Args:
+        state: as it was read; options that name files are cleared in it.
+        path: of the checkpoint, for messages.
+        named: options that the caller gives instead; they, and those of the command line, may
+            name architectures, tasks and so on beyond the known ones.
+
+    Raises:
+        UsageError: it asks for something else than a known model of plain values.
+    """
+    try:
+        _check(state, {**_of_command_line(), **(named or {})})
+    except Refused as error:
+        raise UsageError(
+            f"checkpoint {path} refused: {error}; get it from a source you trust"
+        ) from None
+
+
+def _check(state: Any, named: Mapping[str, Any]) -> None:
+    if not isinstance(state, dict):
+        raise Refused("it holds no model and options")
+    weights = [tensor for tensor in _values(state.get("model")) if isinstance(tensor, Tensor)]
+    widest = max([len(weights), *(size for tensor in weights for size in tensor.shape)])
+    for top in ("args", "cfg"):
+        options = state.get(top)
+        if options is None:
+            continue
+        count_values(options, _MOST_VALUES)
+        for group, name, value in _walk(options, top):
+            _check_value(name, value)
+            _check_size(name, value, widest)
+            kind = {"model": "arch"}.get(group, group) if name == "_name" else name
+            if kind in KINDS and value is not None:
+                _check_name(kind, value, named)
+        model = _as_dict(options if top == "args" else options.get("model"))
+        if not any(isinstance(model.get(key), str) for key in ("_name", "arch")):
+            raise Refused("its options name no --arch")
+
+
+def _as_dict(options: Any) -> Options:
+    options = vars(options) if isinstance(options, argparse.Namespace) else options
+    if not isinstance(options, dict):
+        raise Refused("its options are no options")
+    return options
+
+
+def _values(container: Any) -> Any:
+    return container.values() if isinstance(container, dict) else ()
+
+
+def _walk(value: Any, name: str, group: str = "") -> Iterator[Tuple[str, str, Any]]:
+    """Yield all values with their names and their groups, and drop the files that they name."""
+    if isinstance(value, (dict, argparse.Namespace)):
+        options = _as_dict(value)
+        for key, inner in options.items():
+            if not isinstance(key, str) or "${" in key or key.startswith("__"):
+                raise Refused(f"its options have the name {key!r:.60}")
+            if key in NOT_TAKEN and inner is not None:
+                options[key] = False if isinstance(inner, bool) else None
+            yield from _walk(options[key], key, name)
+    elif isinstance(value, (list, tuple, set)):
+        for inner in value:
+            yield from _walk(inner, name, group)
+    else:
+        yield group, name, value
+
+
+def _check_value(name: str, value: Any) -> None:
+    if isinstance(value, str):
+        if name in JSON:
+            return _check_json(name, value)
+        _check_text(name, value)
+        if name in EVALUATED and not _is_literal(value):
+            raise Refused(f"its option {name} is no literal, but {value!r:.60}")
+    elif not isinstance(value, (type(None), bool, int, float)):
+        raise Refused(f"its option {name} is a {type(value).__name__}")
+
+
+def _check_json(name: str, text: str) -> None:
+    try:
+        inner = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise Refused(f"its option {name} is no JSON ({first_line(error)})") from None
+    if isinstance(inner, dict) and not inner.keys() & KINDS.keys():
+        for _, key, value in _walk(inner, name):
+            _check_value(key, value)
+    elif inner is not None:
+        raise Refused(f"its option {name} holds other options")
+
+
+def _check_text(name: str, text: str) -> None:
+    if "${" in text:
+        raise Refused(f"its option {name} asks to be replaced ({text!r:.60})")
+    own = name == "distributed_init_method" and _OWN_ADDRESS.fullmatch(text)
+    if _ADDRESS.match(text) and not own:
+        raise Refused(f"its option {name} is an address ({text!r:.60})")
+    if (name in ("lang", "source_lang", "target_lang")) and not _LANGUAGE.fullmatch(text):
+        raise Refused(f"its option {name} is no language ({text!r:.60})")
+    if name not in FREE_TEXT and name not in EVALUATED and _contains_call(text):
+        raise Refused(f"its option {name} is a piece of program ({text!r:.60})")
+
+
+def _parsed(text: str) -> Optional[ast.AST]:
+    try:
+        # as eval has it, which leaves out what stands before
+        return ast.parse(text.lstrip(" \t"), mode="eval").body
+    except (SyntaxError, ValueError):
+        return None
+    except (RecursionError, MemoryError):
+        raise Refused("an option is nested too deeply") from None
+
+
+def _contains_call(text: str) -> bool:
+    parsed = _parsed(text)
+    return parsed is not None and any(isinstance(node, _RUNS) for node in ast.walk(parsed))
+
+
+def _is_literal(text: str) -> bool:
+    """Return whether a text is made of numbers, strings and containers, or ``[…] * 3 + […]``."""
+
+    def check(node: Optional[ast.AST]) -> bool:
+        if isinstance(node, ast.BinOp):
+            repeats = isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List)
+            if repeats:
+                count = getattr(node.right, "value", None)
+                return check(node.left) and isinstance(count, int) and count <= 1000
+            return isinstance(node.op, ast.Add) and check(node.left) and check(node.right)
+        if isinstance(node, ast.UnaryOp):
+            return isinstance(node.op, (ast.USub, ast.UAdd)) and check(node.operand)
+        if isinstance(node, ast.Dict):
+            return all(map(check, [*node.keys, *node.values]))
+        if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
+            return all(map(check, node.elts))
+        return isinstance(node, ast.Constant)
+
+    return check(_parsed(text))
+
+
+def _check_size(name: str, value: Any, widest: int) -> None:
+    """Refuse a model that is far larger than the weights, which would fill the memory."""
+    if isinstance(value, (int, float)) and not isinstance(value, bool):
+        most = widest if _SIZE.fullmatch(name) else None
+        most = _MOST_POSITIONS if name.endswith("_positions") else most
+        if most is not None and value > most:
+            raise Refused(f"its option {name} is {value}, which goes beyond its weights")
+
+
+def _check_name(kind: str, name: Any, named: Mapping[str, Any]) -> None:
+    if not isinstance(name, str):
+        raise Refused(f"its option {kind} is a {type(name).__name__}")
+    if name != named.get(kind) and not _is_known(kind, name):
+        raise Refused(
+            f"it asks for --{kind.replace('_', '-')} {name!r:.60}, which is none of those that "
+            "are built for strangers; name it yourself if you trust it"
+        )
+
+
+def _is_known(kind: str, name: str) -> bool:
+    if name in KINDS[kind] or re.fullmatch(r"posenc_\w+", name):
+        return True
+    model: Any = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name) or object
+    return kind == "arch" and f"{model.__module__}.{model.__name__}" in MODELS
+
+
+def _of_command_line() -> Dict[str, str]:
+    """Return the architecture, task and so on that the user has named."""
+    found = {}
+    flags: Dict[str, str] = {f"--{kind.replace('_', '-')}": kind for kind in KINDS}
+    flags["-a"] = "arch"
+    for word, following in zip(sys.argv, [*sys.argv[1:], ""]):
+        flag, equals, value = word.partition("=")
+        if flag in flags:
+            found[flags[flag]] = value if equals else following
+    return found

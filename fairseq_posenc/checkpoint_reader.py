@@ -1,0 +1,134 @@
+"""Reading what any version of ``torch.save`` has written, without running any of it."""
+
+import argparse
+import collections
+import io
+import os
+import pickle
+import sys
+import zipfile
+from typing import Any, BinaryIO, Dict, List
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from fairseq_posenc.unpickler import Maker, Refused, Unpickler
+
+# first and second pickle of files by torch before 1.6
+_LEGACY_HEADER = (0x1950A86A20F9469CFC6C, 1001)
+_DEEPEST = 100
+_MOST_VALUES = 10_000_000
+_CONTAINERS = (dict, collections.OrderedDict, list, tuple, set, torch.Size, argparse.Namespace)
+_PLAIN = (type(None), bool, int, float, str, bytes, np.ndarray, np.dtype, torch.device)
+
+
+def read(path: str) -> Any:
+    """Return what a file by ``torch.save`` holds, on the CPU.
+
+    Raises:
+        Refused: it holds something else than weights, plain values and containers.
+        OSError: it cannot be read.
+        Exception: of many kinds: it is damaged or no such file.
+    """
+    with open(path, "rb") as stream:
+        start = stream.read(4)
+        stream.seek(0)
+        if start[:1] == pickle.PROTO:
+            value = _read_legacy(stream)
+        else:
+            value = _read_zip(stream)
+    count_values(value, _MOST_VALUES)
+    return value
+
+
+def count_values(value: Any, most: int) -> int:
+    """Return how many values there are, shared ones counted at each place.
+
+    Raises:
+        Refused: they are too many, too deep or cyclic, or one is of an unexpected type.
+    """
+    counts: Dict[int, int] = {}
+
+    def count(value: Any, depth: int) -> int:
+        kind = type(value)
+        if kind not in _CONTAINERS:
+            if kind not in _PLAIN and not isinstance(value, (Tensor, np.generic)):
+                raise Refused(value.name if kind is Maker else kind.__name__)
+            return 1
+        if id(value) not in counts:
+            counts[id(value)] = most + 1  # for what contains itself
+            if depth > _DEEPEST:
+                raise Refused("values that are nested too deeply")
+            counts[id(value)] = 1 + sum(count(inner, depth + 1) for inner in _inside(value))
+        if counts[id(value)] > most:
+            raise Refused("values without end")
+        return counts[id(value)]
+
+    return count(value, 0)
+
+
+def _inside(value: Any) -> List[Any]:
+    if isinstance(value, (dict, argparse.Namespace)):
+        items = vars(value) if isinstance(value, argparse.Namespace) else value
+        return [*items, *items.values()]
+    return list(value)
+
+
+def _read_zip(stream: BinaryIO) -> Any:
+    """Read the format of torch ≥ 1.6: a zip archive, whose checksums are compared."""
+    with zipfile.ZipFile(stream) as archive:
+        names = archive.namelist()
+        roots = [name[: -len("data.pkl")] for name in names if name.endswith("/data.pkl")]
+        if len(roots) != 1 or len(set(names)) != len(names):
+            raise Refused("an archive of another form")
+        if f"{roots[0]}constants.pkl" in names:
+            raise Refused("a TorchScript program")
+        if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
+            raise Refused("a compressed archive")
+        order = f"{roots[0]}byteorder"
+        if order in names and archive.read(order).decode() != sys.byteorder:
+            raise ValueError("the order of bytes is that of another machine")
+        left = os.fstat(stream.fileno()).st_size
+        storages: Dict[str, bytearray] = {}
+
+        def storage(key: str, size: int) -> bytearray:
+            nonlocal left
+            if key not in storages:
+                left -= size
+                if left < 0:
+                    raise Refused("more weights than the file is long")
+                storages[key] = bytearray(archive.read(f"{roots[0]}data/{key}"))
+            return storages[key]
+
+        return Unpickler(io.BytesIO(archive.read(f"{roots[0]}data.pkl")), storage).load()
+
+
+def _read_legacy(stream: BinaryIO) -> Any:
+    """Read the format of torch < 1.6: pickles, and the weights behind them, without checksums."""
+    storages: Dict[str, bytearray] = {}
+    left = os.fstat(stream.fileno()).st_size
+
+    def storage(key: str, size: int) -> bytearray:
+        nonlocal left
+        if key not in storages:
+            left -= size
+            if left < 0:
+                raise EOFError("more weights than the file is long")
+            storages[key] = bytearray(size)
+        return storages[key]
+
+    def unpickle() -> Any:
+        return Unpickler(stream, storage).load()
+
+    if (unpickle(), unpickle()) != _LEGACY_HEADER:
+        raise ValueError("no file of torch.save")
+    unpickle()  # sizes of numbers on the machine that wrote it
+    value = unpickle()
+    for key in unpickle():
+        count, buffer = int.from_bytes(stream.read(8), "little"), storages[key]
+        if count and len(buffer) % count:
+            raise ValueError(f"storage {key} has another size than its tensors")
+        if stream.readinto(memoryview(buffer)) != len(buffer):  # type: ignore[attr-defined]
+            raise EOFError(f"storage {key} is cut off")
+    return value

@@ -1,0 +1,56 @@
+"""A checkpoint that loads, for tests to put something hostile into."""
+
+import os
+
+import pytest
+import torch
+from fairseq import options, tasks
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from omegaconf import OmegaConf
+
+import fairseq_posenc.models.bert
+import fairseq_posenc.models.transformer  # noqa: F401 (registers it)
+
+SIZES = "--encoder-layers 1 --encoder-embed-dim 4 --encoder-ffn-embed-dim 4"
+SIZES += " --encoder-attention-heads 2"
+TRANSLATION = f"--arch posenc_transformer_tiny --task posenc_translation -s en -t de {SIZES} "
+TRANSLATION += SIZES.replace("encoder", "decoder")
+BERT = f"--arch posenc_bert_tiny --task posenc_masked_lm --tokens-per-sample 8 {SIZES}"
+
+
+class Trained:
+    """A checkpoint: `folder` of its data, its `state`, `args` for an old one, and `save`."""
+
+    def __init__(self, folder, command):
+        for name in ("dict.en.txt", "dict.de.txt", "dict.txt"):
+            (folder / name).write_text("a 2\nb 1\n")
+        words = [str(folder), *command.split(), "--optimizer", "adam", "--criterion"]
+        words += ["masked_lm" if "masked" in command else "cross_entropy", "--lr", "0.1"]
+        self.args = options.parse_args_and_arch(options.get_training_parser(), words)
+        cfg = convert_namespace_to_omegaconf(self.args)
+        self.weights = tasks.setup_task(cfg.task).build_model(cfg.model).state_dict()
+        self.cfg = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
+        self.folder, self.path = str(folder), os.path.join(str(folder), "model.pt")
+
+    def save(self, **parts):
+        """Write the checkpoint with other `args`, `cfg` and so on, and return its path."""
+        history = {"criterion_name": "x", "optimizer_name": "x", "lr_scheduler_state": {}}
+        state = {
+            "args": None, "cfg": self.cfg, "model": self.weights, "last_optimizer_state": None,
+            "optimizer_history": [{**history, "num_updates": 7}],
+            "extra_state": {"train_iterator": {"epoch": 1}, "val_loss": 3.5},
+        }  # fmt: skip
+        torch.save({**state, **parts}, self.path)
+        return self.path
+
+
+@pytest.fixture(scope="module", params=[TRANSLATION, BERT], ids=["translation", "bert"])
+def trained(request, tmp_path_factory):
+    """A checkpoint of a tiny model."""
+    return Trained(tmp_path_factory.mktemp("trained"), request.param)
+
+
+@pytest.fixture(scope="module")
+def translation(tmp_path_factory):
+    """A checkpoint of a tiny translation model."""
+    return Trained(tmp_path_factory.mktemp("translation"), TRANSLATION)

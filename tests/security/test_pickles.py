@@ -1,0 +1,216 @@
+"""Pickles that would call, change or overwrite something: refused before they do."""
+
+import argparse
+import io
+import pickle
+import random
+import struct
+import tarfile
+import zipfile
+from unittest.mock import Mock
+
+import numpy as np
+import pytest
+import torch
+
+from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.errors import DamagedCheckpoint, UsageError
+
+PROTOCOL = b"\x80\x02"
+MAGIC, VERSION = 0x1950A86A20F9469CFC6C, 1001
+
+
+def named(module, name):
+    return f"c{module}\n{name}\n".encode()
+
+
+def dumped(value):
+    """The opcodes of a plain value."""
+    return pickle.dumps(value, protocol=2)[2:-1]
+
+
+def storage(count, key="0", kind=None, module="torch"):
+    kind = kind or named(module, "FloatStorage")
+    return b"(" + dumped("storage") + kind + dumped(key) + dumped("cpu") + dumped(count) + b"tQ"
+
+
+def tensor(weights, offset=0, size=(2,), stride=(1,)):
+    parts = (
+        dumped(offset)
+        + dumped(size)
+        + dumped(stride)
+        + b"\x89"
+        + named("collections", "OrderedDict")
+    )
+    return named("torch._utils", "_rebuild_tensor_v2") + b"(" + weights + parts + b")RtR"
+
+
+def dtype(code, state):
+    return named("numpy", "dtype") + dumped((code, False, True)) + b"R" + dumped(state) + b"b"
+
+
+def array(kind, data, shape=(1,)):
+    made = named("numpy.core.multiarray", "_reconstruct") + b"(" + named("numpy", "ndarray")
+    made += dumped((0,)) + named("_codecs", "encode") + dumped(("b", "latin1")) + b"RtR"
+    return made + b"(" + dumped(1) + dumped(shape) + kind + b"\x89" + dumped(data) + b"tb"
+
+
+NAMESPACE = named("argparse", "Namespace")
+SYSTEM = dumped("touch witness")
+PLAIN = (3, "<", None, None, None, -1, -1, 0)
+WHOLE = (3, "|", None, None, None, -1, -1, 63)
+FIELDS = (3, "|", None, ("a",), {"a": ("O", 0)}, 8, 1, 63)
+HOSTILE = {
+    "a call": named("os", "system") + b"(" + SYSTEM + b"tR",
+    "a call of a builtin": named("builtins", "eval") + b"(" + dumped("1") + b"tR",
+    "a call inside of the opcode for instances": b"(" + SYSTEM + b"ios\nsystem\n",
+    "a call by the opcode for objects": b"(" + named("os", "system") + SYSTEM + b"o",
+    "a class of its own arguments": named("pathlib", "Path") + b")\x81",
+    "a class with named arguments": NAMESPACE + b")}\x92",
+    "an extension": b"\x82\x01",
+    "a name of an attribute": dumped("argparse") + dumped("Namespace.__init__") + b"\x93",
+    "a loader inside": named("torch.storage", "_load_from_bytes") + b"(" + dumped("x") + b"tR",
+    "another rebuilder": named("torch._utils", "_rebuild_qtensor") + b")R",
+    "a class as a value": NAMESPACE,
+    "a storage as a value": storage(2),
+    "a call of a value": dumped({}) + b")R",
+    "a call with a list": NAMESPACE + b"]R",
+    "a changed class": NAMESPACE + b"(N" + dumped({"__getattr__": 1}) + b"tb",
+    "slots of a namespace": NAMESPACE + b")\x81(N" + dumped({"a": 1}) + b"tb",
+    "dunders of a namespace": NAMESPACE + b")\x81" + dumped({"__class__": 1}) + b"b",
+    "a state of a list": b"]" + dumped({"a": 1}) + b"b",
+    "a state of a tensor": tensor(storage(2)) + dumped({"a": 1}) + b"b",
+    "items of a tensor": tensor(storage(2)) + dumped(0) + dumped(5.0) + b"s",
+    "items of a list": b"]" + dumped(0) + dumped(5.0) + b"s",
+    "a list's end of a tuple": b")" + dumped(0) + b"a",
+    "objects as numbers": array(dtype("O8", WHOLE), b"A" * 8),
+    "objects without flags": array(dtype("O8", PLAIN), b"A" * 8),
+    "fields of objects": array(dtype("V8", FIELDS), b"A" * 8),
+    "more numbers than there are": array(dtype("f8", PLAIN), b"A" * 8, shape=(1000,)),
+    "a number of a few bytes": named("numpy.core.multiarray", "scalar") + b"(" + dtype("f8", PLAIN)
+    + named("_codecs", "encode") + dumped(("b", "latin1")) + b"RtR",
+    "another encoding": named("_codecs", "encode") + dumped(("b", "zlib")) + b"R",
+    "more weights than there are": tensor(storage(1000), size=(1000,)),
+    "weights without end": tensor(storage(2**60)),
+    "fewer weights than none": tensor(storage(-1)),
+    "weights of another file": tensor(storage(2, key="../../x")),
+    "weights of a class": tensor(storage(2, kind=NAMESPACE)),
+    "a tensor behind its weights": tensor(storage(2), offset=1),
+    "a tensor before its weights": tensor(storage(2), offset=-1),
+    "a step behind its weights": tensor(storage(2), stride=(2**40,)),
+    "a step back": tensor(storage(2), offset=1, stride=(-1,)),
+    "one number as many": tensor(storage(2), size=(2**30, 2**30), stride=(0, 0)),
+    "fewer steps than sizes": tensor(storage(2), size=(1, 2)),
+    "a tensor of a number": tensor(dumped(2)),
+    "a reference to a module": b"(" + dumped("module") + b"NNNtQ",
+    "too deep": b"]" * 2000 + b"a" * 1999,
+    "itself": b"]q\x00h\x00a",
+    "no end": b"]q\x00" + b"".join(
+        b"(h" + bytes([n]) + b"h" + bytes([n]) + b"lq" + bytes([n + 1]) for n in range(60)
+    ).replace(b"l", b"t"),
+    "a set of lists": named("builtins", "set") + dumped(([[]],)) + b"R",
+    "a dictionary of lists": b"}]Ns",
+    "nothing at all": b"0",
+    "half a value": b"X\xff\xff\xff\x7fabc",
+}  # fmt: skip
+
+
+def write_zip(path, body, more=(), compression=zipfile.ZIP_STORED):
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        archive.writestr("archive/data.pkl", PROTOCOL + body + b".")
+        archive.writestr("archive/data/0", struct.pack("<2f", 1, 2))
+        for name in more:
+            archive.writestr(name, b"x")
+
+
+def write_legacy(path, body):
+    header = b"".join(pickle.dumps(value, 2) for value in (MAGIC, VERSION, {}))
+    weights = pickle.dumps(["0"], 2) + struct.pack("<q2f", 2, 1, 2)
+    path.write_bytes(header + PROTOCOL + body + b"." + weights)
+
+
+@pytest.mark.parametrize("write", [write_zip, write_legacy])
+@pytest.mark.parametrize("case", HOSTILE)
+def test_hostile_pickles_are_refused(tmp_path, monkeypatch, write, case):
+    monkeypatch.chdir(tmp_path)
+    before = set(vars(argparse.Namespace))
+    for body in (HOSTILE[case], b"}" + dumped("a") + HOSTILE[case] + b"s"):
+        write(tmp_path / "a.pt", body)
+        with pytest.raises(UsageError) as caught:
+            load_checkpoint(str(tmp_path / "a.pt"))
+        assert "\n" not in str(caught.value)
+    assert not (tmp_path / "witness").exists()
+    assert set(vars(argparse.Namespace)) == before
+
+
+@pytest.mark.parametrize("write", [write_zip, write_legacy])
+def test_the_same_ways_of_writing_load_what_is_harmless(tmp_path, write):
+    write(tmp_path / "a.pt", tensor(storage(2)))
+    assert load_checkpoint(str(tmp_path / "a.pt")).tolist() == [1, 2]
+    number = array(dtype("f8", PLAIN), struct.pack("<d", 3))
+    write(tmp_path / "a.pt", b"(" + tensor(storage(2)) + number + b"t")
+    assert load_checkpoint(str(tmp_path / "a.pt"))[1].tolist() == [3]
+
+
+def test_other_archives_are_refused(tmp_path):
+    path = tmp_path / "a.pt"
+    for options in (
+        {"more": ["archive/constants.pkl"]},
+        {"more": ["other/data.pkl"]},
+        {"compression": zipfile.ZIP_DEFLATED},
+    ):
+        write_zip(path, b"}", **options)
+        with pytest.raises(UsageError, match="refused"):
+            load_checkpoint(str(path))
+    with tarfile.open(path, "w") as archive:
+        archive.addfile(tarfile.TarInfo("storages"), io.BytesIO())
+    with pytest.raises(DamagedCheckpoint):
+        load_checkpoint(str(path))
+
+
+def test_changed_pickles_with_right_checksums_end_well_or_in_one_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    state = {
+        "a": argparse.Namespace(x=[1, "2"]), "n": np.arange(3.0), "m": np.float32(1), "s": {1, 2},
+        "d": torch.nn.Linear(2, 2).state_dict(), "t": torch.ones(2, 2).t(),
+    }  # fmt: skip
+    torch.save(state, "whole.pt")
+    with zipfile.ZipFile("whole.pt") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    pickled = next(name for name in parts if name.endswith("data.pkl"))
+    for case in range(2000):
+        chance, body = random.Random(case), bytearray(parts[pickled])
+        for _ in range(chance.choice([1, 1, 2, 5])):
+            at = chance.randrange(len(body))
+            choice = chance.random()
+            if choice < 0.6:
+                body[at] = chance.randrange(256)
+            elif choice < 0.8:
+                body[at:at] = chance.choice(list(HOSTILE.values()))
+            else:
+                del body[at : at + chance.randrange(1, 9)]
+        with zipfile.ZipFile("changed.pt", "w") as archive:
+            for name, content in parts.items():
+                archive.writestr(name, bytes(body) if name == pickled else content)
+        try:
+            load_checkpoint("changed.pt")
+        except UsageError as error:
+            assert "\n" not in str(error), case
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["changed.pt", "whole.pt"]
+
+
+def test_only_content_is_proof_of_damage(tmp_path, monkeypatch):
+    path = tmp_path / "a.pt"
+    torch.save({"a": torch.ones(1000)}, path)
+    whole = path.read_bytes()
+    for content in (whole[:-100], whole[:2000] + b"x" + whole[2001:], b"", b"\0" * 100):
+        path.write_bytes(content)
+        with pytest.raises(DamagedCheckpoint):
+            load_checkpoint(str(path))
+    path.write_bytes(whole)
+
+    for failure in (OSError(5, "Input/output error"), MemoryError(), OSError(24, "Too many files")):
+        monkeypatch.setattr(zipfile, "ZipFile", Mock(side_effect=failure))
+        with pytest.raises(UsageError, match="cannot read") as caught:
+            load_checkpoint(str(path))
+        assert not isinstance(caught.value, DamagedCheckpoint)
