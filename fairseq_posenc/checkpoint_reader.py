@@ -32,12 +32,9 @@ def read(path: str) -> Any:
         Exception: of many kinds: it is damaged or no such file.
     """
     with open(path, "rb") as stream:
-        start = stream.read(4)
+        is_pickle = stream.read(1) == pickle.PROTO
         stream.seek(0)
-        if start[:1] == pickle.PROTO:
-            value = _read_legacy(stream)
-        else:
-            value = _read_zip(stream)
+        value = _read_legacy(stream) if is_pickle else _read_zip(stream)
     count_values(value, _MOST_VALUES)
     return value
 

@@ -6,6 +6,7 @@ from typing import Any, BinaryIO, Callable, Dict, Optional
 
 import torch
 from fairseq import checkpoint_utils
+from fairseq.distributed import utils as distributed_utils
 from torch import nn
 
 from fairseq_posenc import checkpoint_reader
@@ -47,32 +48,32 @@ def load_checkpoint(path: str) -> Dict[str, Any]:
         ) from None
 
 
-class _SafeTorch:
-    """What ``fairseq.checkpoint_utils`` takes for torch: ``load`` is ours, and checks options.
+class _TorchWith:
+    """torch with a ``load`` of ours, for a module of fairseq's to use."""
 
-    Args:
-        named: options that the caller gives in place of the checkpoint's.
-    """
-
-    def __init__(self, named: Dict[str, Any]):
-        self.named = named
+    def __init__(self, load: Callable):
+        self.load = load
 
     def __getattr__(self, name: str) -> Any:
         return getattr(torch, name)
 
-    def load(self, stream: BinaryIO, **_: Any) -> Dict[str, Any]:
-        """Return the checked content of an open file."""
-        state = load_checkpoint(stream.name)
-        check_options(state, stream.name, self.named)
-        return state
+
+def _load_checked(named: Dict[str, Any], stream: BinaryIO, **_: Any) -> Dict[str, Any]:
+    """Return the content of an open checkpoint; ``named`` are options that the caller gives."""
+    state = load_checkpoint(stream.name)
+    check_options(state, stream.name, named)
+    return state
 
 
 def make_loading_safe() -> None:
     """Let fairseq's programs load as :func:`load_checkpoint`, with checked options, in one line."""
     original = checkpoint_utils.load_checkpoint_to_cpu
     if not hasattr(original, "__wrapped__"):
-        checkpoint_utils.torch = _SafeTorch({})
+        checkpoint_utils.torch = _TorchWith(functools.partial(_load_checked, {}))
         checkpoint_utils.load_checkpoint_to_cpu = _guarded(original)
+        # what one worker sends the others when a run is resumed holds options, which torch ≥ 2.6
+        # takes for a stranger's
+        distributed_utils.torch = _TorchWith(functools.partial(torch.load, weights_only=False))
 
 
 def _guarded(load: Callable) -> Callable:
@@ -81,7 +82,8 @@ def _guarded(load: Callable) -> Callable:
         path: str, arg_overrides: Optional[Dict[str, Any]] = None, *args: Any, **kwargs: Any
     ) -> Dict[str, Any]:
         try:
-            checkpoint_utils.torch = _SafeTorch(arg_overrides or {})
+            named = arg_overrides or {}
+            checkpoint_utils.torch = _TorchWith(functools.partial(_load_checked, named))
             return load(path, arg_overrides, *args, **kwargs)
         except UsageError:
             raise
@@ -94,7 +96,7 @@ def _guarded(load: Callable) -> Callable:
                 f"{first_line(error):.200})"
             ) from None
         finally:
-            checkpoint_utils.torch = _SafeTorch({})
+            checkpoint_utils.torch = _TorchWith(functools.partial(_load_checked, {}))
 
     return load_checkpoint_to_cpu
 

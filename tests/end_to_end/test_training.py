@@ -66,11 +66,12 @@ def test_alpha_is_measured_and_kept_in_the_checkpoint(run, training, tmp_path, b
     assert kept.position_signature.startswith("position:cape|global-shift:5|local-shift:0.5|")
 
 
-def test_two_workers_see_the_data_of_one(run, start, training):
-    options = ["--position-encoding", "sinusoidal", "--max-update", "6", "--no-save"]
-    options += ["--disable-validation", "--dropout", "0"]
-    alone = losses(run(*training(*options, "--update-freq", "2")))
-    together = losses(_two_workers(start, training(*options))[0])
+def test_two_workers_see_the_data_of_one_and_resume(run, start, training, tmp_path):
+    options = ["--position-encoding", "sinusoidal", "--disable-validation", "--dropout", "0"]
+    alone = losses(run(*training(*options, "--max-update", "6", "--update-freq", "2", "--no-save")))
+    kept = [*options, "--save-dir", tmp_path, "--no-epoch-checkpoints"]
+    together = losses(_two_workers(start, training(*kept, "--max-update", "3"))[0])
+    together.update(losses(_two_workers(start, training(*kept, "--max-update", "6"))[0]))
     assert len(alone) == 6 and together == alone
 
 
