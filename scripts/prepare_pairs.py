@@ -7,6 +7,7 @@
         --operations 32000 --output codes
     scripts/prepare_pairs.py bpe-apply --codes codes --input text/train.tok.en --output bpe/train.en
     scripts/prepare_pairs.py clean wmt14_en_fr --input bpe/train --output clean/train
+    scripts/prepare_pairs.py bpe-keep wmt14_en_fr --codes codes --output bin
     scripts/prepare_pairs.py setting extrapolate --languages en,de --input bpe/train --output short
 
 Text is UTF-8, one sentence a line. `files` prints what to download: address, MD5 or -, and the name
@@ -73,6 +74,13 @@ def apply(**options) -> None:
     bpe.apply(**options)
 
 
+def keep(**options) -> None:
+    """Leave the merges and the way of tokenising with binarised data."""
+    from fairseq_posenc.data.parallel import segmentation
+
+    segmentation.keep(**options)
+
+
 def clean(**options) -> None:
     """Drop pairs and print how many."""
     corpus = options["corpus"]
@@ -89,11 +97,12 @@ def write_setting(**options) -> None:
 
 
 # fmt: off
-def _command(among, name, run, text, corpus=False):
+def _command(among, name, run, text, corpus=False, **about_corpus):
     made = among.add_parser(name, help=text, description=text)
     made.set_defaults(run=run)
     if corpus:
-        made.add_argument("corpus", metavar="CORPUS", help=f"{', '.join(CORPORA)}, or reversed")
+        known = f"{', '.join(CORPORA)}, or reversed"
+        made.add_argument("corpus", metavar="CORPUS", help=known, **about_corpus)
     return made.add_argument
 
 
@@ -131,6 +140,13 @@ def _add_commands(commands) -> None:
     add("--input", required=True, dest="source", metavar="FILE")
     add("--output", required=True, dest="destination", metavar="FILE")
     _add_workers(add)
+    text = (
+        "leave the codes, and how text was tokenised, beside binarised data, where from_pretrained "
+        "looks for them; without a corpus: by scripts/tokenise.py"
+    )
+    add = _command(commands, "bpe-keep", keep, text, corpus=True, nargs="?")
+    add("--codes", required=True)
+    add("--output", required=True, dest="folder", metavar="FOLDER", help="of fairseq-preprocess")
     text = "drop pairs as the corpus asks for text with BPE; if it does not, keep all"
     _add_pairs(_command(commands, "clean", clean, text, corpus=True), required=False)
 
@@ -165,7 +181,7 @@ def main() -> None:
     _add_settings(commands)
     options = vars(parser.parse_args())
     run = options.pop("run")
-    if "corpus" in options:
+    if options.get("corpus"):
         options["corpus"] = named(options["corpus"])
     run(**options)
 

@@ -3,7 +3,8 @@
 import argparse
 import os
 
-from fairseq_posenc.data.parallel.tokens import Moses, tokenise_file
+from fairseq_posenc.data.parallel.segmentation import moses
+from fairseq_posenc.data.parallel.tokens import tokenise_file
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
@@ -12,5 +13,5 @@ if __name__ == "__main__":
     parser.add_argument("--output", required=True)
     parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
     arguments = parser.parse_args()
-    moses = Moses(arguments.language, escape=False)
-    tokenise_file(arguments.input, arguments.output, moses, arguments.workers)
+    how = moses(arguments.language)
+    tokenise_file(arguments.input, arguments.output, how, arguments.workers)

@@ -21,6 +21,7 @@ _OTHERS = (indexed_dataset.IndexedDataset._HDR_MAGIC, HuffmanMMapIndex._HDR_MAGI
 # magic, version, type of the tokens, number of items; behind it their sizes and places
 _HEADER = struct.Struct(f"<{len(_MAGIC)}sQBQ")
 _BYTES_OF_ITEM = 12
+_COUNTED_TOGETHER = 1 << 22  # tokens
 
 
 def read_dictionary(file: str) -> Dictionary:
@@ -34,6 +35,35 @@ def read_dictionary(file: str) -> Dictionary:
     # fairseq raises bare Exception for wrong encodings
     except Exception as error:
         raise UsageError(f"cannot read the dictionary {file}: {first_line(error)}") from None
+
+
+def same_types(file: str, other: str) -> bool:
+    """Return whether two dictionaries have the same types in the same order, whatever their counts.
+
+    Raises:
+        UsageError: one is missing or damaged.
+    """
+    return read_dictionary(file).symbols == read_dictionary(other).symbols
+
+
+def token_counts(path: str, types: int) -> np.ndarray:
+    """Return how often each type occurs in binarised data, int64 of shape (types,).
+
+    Args:
+        path: without the endings, as :func:`check_indexed`.
+        types: of the dictionary.
+
+    Raises:
+        UsageError: the data are damaged, or were made with another dictionary.
+    """
+    check_indexed(path, types)
+    ends, kind = _ends(f"{path}.idx")
+    counts = np.zeros(types, np.int64)
+    if ends is not None and len(ends) and ends[-1]:
+        tokens = np.memmap(f"{path}.bin", kind, "r")
+        for start in range(0, len(tokens), _COUNTED_TOGETHER):
+            counts += np.bincount(tokens[start : start + _COUNTED_TOGETHER], minlength=types)
+    return counts
 
 
 def check_split(folder: str, split: str) -> None:

@@ -11,11 +11,11 @@ own metric on its English development set.
 
 import math
 import statistics
-from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from fairseq_posenc.data.sentence_pairs import glue
+from fairseq_posenc.data.xtreme import BENCHMARKS
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.evaluation.papers import parse_options
 from fairseq_posenc.files import read_lines
@@ -26,19 +26,25 @@ _RESULT = {"scores": Each(Each(float))}
 
 
 class Metric(NamedTuple):
-    """``name`` averaged over the subsets that match the pattern ``subsets``."""
+    """``name`` averaged over ``subsets``, those that were scored."""
 
-    subsets: str
+    subsets: Sequence[str]
     name: str
+
+    def values(self, scores: Scores) -> List[float]:
+        """Return the figures of the subsets that were scored, in percent."""
+        found = (scores.get(subset, {}) for subset in self.subsets)
+        return [figures[self.name] for figures in found if self.name in figures]
 
     def of(self, scores: Scores) -> Optional[float]:
         """Return the figure in percent, or None if no such subset was scored."""
-        values = [
-            figures[self.name]
-            for subset, figures in scores.items()
-            if fnmatch(subset, self.subsets) and self.name in figures
-        ]
+        values = self.values(scores)
         return statistics.mean(values) if values else None
+
+    def part(self, scores: Scores) -> Optional[str]:
+        """Return ``9 of 11`` where subsets are missing, None where none is."""
+        found, whole = len(self.values(scores)), len(self.subsets)
+        return None if found == whole else f"{found} of {whole}"
 
 
 class Task(NamedTuple):
@@ -49,27 +55,27 @@ class Task(NamedTuple):
 
 
 def _one(name: str, metric: str) -> Task:
-    return Task(Metric("valid", metric), {name: Metric("valid", metric)})
+    return Task(Metric(("valid",), metric), {name: Metric(("valid",), metric)})
 
 
-def _answers(name: str, subsets: str) -> Dict[str, Metric]:
-    return {f"{name} F1": Metric(subsets, "f1"), f"{name} EM": Metric(subsets, "exact_match")}
+def _answers(name: str) -> Dict[str, Metric]:
+    splits = BENCHMARKS[name].splits()
+    return {f"{name} F1": Metric(splits, "f1"), f"{name} EM": Metric(splits, "exact_match")}
 
 
 TASKS: Dict[str, Task] = {
     **{name: _one(name, task.best) for name, task in glue.TASKS.items()},
     "MNLI": Task(
-        Metric("valid", "accuracy"),
-        {"MNLI-m": Metric("valid", "accuracy"), "MNLI-mm": Metric("valid1", "accuracy")},
+        Metric(("valid",), "accuracy"),
+        {"MNLI-m": Metric(("valid",), "accuracy"), "MNLI-mm": Metric(("valid1",), "accuracy")},
     ),
-    "XNLI": Task(Metric("valid-en", "accuracy"), {"XNLI": Metric("test-*", "accuracy")}),
+    "XNLI": Task(
+        Metric(("valid-en",), "accuracy"),
+        {"XNLI": Metric(BENCHMARKS["XNLI"].splits(), "accuracy")},
+    ),
     "SQuAD": Task(
-        Metric("valid", "f1"),
-        {
-            **_answers("XQuAD", "xquad-*"),
-            **_answers("MLQA", "mlqa-*"),
-            **_answers("TyDiQA-GoldP", "tydiqa-*"),
-        },
+        Metric(("valid",), "f1"),
+        {**_answers("XQuAD"), **_answers("MLQA"), **_answers("TyDiQA-GoldP")},
     ),
 }
 
@@ -93,7 +99,8 @@ class Summary(NamedTuple):
 
     ``spread`` is their sample standard deviation, None for one seed. ``unfinished`` counts the
     row's cells of that task, of any learning rate, that are without a result. Means of other
-    figures have none of these.
+    figures have none of these. ``part`` is ``9 of 11`` for a mean over some of a benchmark's
+    languages only.
     """
 
     median: float
@@ -101,6 +108,7 @@ class Summary(NamedTuple):
     seeds: Optional[int]
     lr: Optional[str]
     unfinished: Optional[int]
+    part: Optional[str] = None
 
     @property
     def value(self) -> float:
@@ -163,6 +171,7 @@ def summarise(cells: Sequence[Cell], task: str, metric: Metric) -> Optional[Summ
         seeds=len(values[lr]),
         lr=lr,
         unfinished=sum(cell.scores is None for cell in cells),
+        part=next(metric.part(cell.scores) for cell in cells if cell.scores),
     )
 
 

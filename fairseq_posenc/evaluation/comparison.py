@@ -18,6 +18,10 @@ __all__ = ["Comparison", "Entry", "Figure", "Group", "Style", "compare", "load",
 
 AVERAGE = "Avg"
 MISSING = "missing"
+PARTIAL = (
+    "`9 of 11` marks a mean over those of a benchmark's languages that were scored; it has no "
+    "difference to the paper's, which is over all, and no Avg."
+)
 
 
 class Style(NamedTuple):
@@ -25,7 +29,7 @@ class Style(NamedTuple):
 
     ``reading`` is printed below; ``summary`` names the fields of a summary in CSV; ``runs`` is the
     title of the lines that tell what runs a figure is from. A summary is a tuple with ``value``,
-    ``spread`` and ``runs``.
+    ``spread``, ``part`` (such as ``9 of 11``, or None) and ``runs``.
     """
 
     reading: str
@@ -40,7 +44,7 @@ FINE_TUNING = Style(
         "is the mean of the paper's columns. Differences are ours minus the paper's, in points. "
         "`open` counts cells of any learning rate that have not finished."
     ),
-    summary=("median", "standard deviation", "seeds", "lr", "unfinished"),
+    summary=("median", "standard deviation", "seeds", "lr", "unfinished", "languages"),
     runs="lr, seeds",
 )
 
@@ -52,8 +56,8 @@ class Figure(NamedTuple):
     paper: Optional[float]
 
     def difference(self) -> Optional[float]:
-        """Return ours minus the paper's."""
-        if self.ours is None or self.paper is None:
+        """Return ours minus the paper's; None if ours is over some languages only."""
+        if self.ours is None or self.paper is None or self.ours.part:
             return None
         return self.ours.value - self.paper
 
@@ -189,7 +193,9 @@ def compare(table: PaperTable, cells: Sequence[Cell], notes: Sequence[str] = ())
     columns.update({name: [name] for name in _appended(table, cells)})
     order = [name for column in columns.values() for name in column]
     entries = place(table, groups, order, lambda row, ours: _figures(table, ours))
-    return Comparison(table, columns, entries, notes)
+    figures = [figure for entry in entries for figure in entry.figures.values()]
+    partial = [PARTIAL] if any(figure.ours and figure.ours.part for figure in figures) else []
+    return Comparison(table, columns, entries, [*partial, *notes])
 
 
 def _figures(table: PaperTable, cells: Sequence[Cell]) -> Dict[str, Optional[Summary]]:
@@ -198,7 +204,7 @@ def _figures(table: PaperTable, cells: Sequence[Cell]) -> Dict[str, Optional[Sum
         for task, (_, metrics) in TASKS.items()
         for name, metric in metrics.items()
     }
-    medians = [one.median for one in map(ours.get, table.figures()) if one]
+    medians = [one.median for one in map(ours.get, table.figures()) if one and not one.part]
     if len(medians) == len(table.figures()):
         ours[AVERAGE] = Summary(statistics.mean(medians), None, None, None, None)
     return ours
@@ -218,7 +224,8 @@ def _ours(figure: Figure, digits: Digits) -> str:
     if figure.ours is None:
         return MISSING
     spread = "" if figure.ours.spread is None else f" ± {figure.ours.spread:.{digits.ours}f}"
-    return f"{figure.ours.value:.{digits.ours}f}{spread}"
+    part = f" ({figure.ours.part})" if figure.ours.part else ""
+    return f"{figure.ours.value:.{digits.ours}f}{spread}{part}"
 
 
 def _difference(figure: Figure, digits: Digits) -> str:

@@ -84,6 +84,11 @@ class Mean(NamedTuple):
     unfinished: int
 
     @property
+    def part(self) -> None:
+        """None: it is over all of a test set."""
+        return None
+
+    @property
     def value(self) -> float:
         """The figure that is compared with the paper's."""
         return self.mean

@@ -14,6 +14,7 @@ from fairseq.models.transformer.transformer_legacy import (
 from fairseq_posenc import options
 from fairseq_posenc.data.token_ratio import training_token_ratio
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.models import translation_hub
 from fairseq_posenc.models.transformer_decoder import PosencTransformerDecoder
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
 from fairseq_posenc.modules import admin
@@ -38,6 +39,31 @@ class PosencTransformerModel(TransformerModel):
     def hub_models(cls):
         """Return no models: none is published."""
         return {}
+
+    @classmethod
+    def from_pretrained(
+        cls, model_name_or_path, checkpoint_file="model.pt", data_name_or_path=".", **options
+    ):
+        """Load a trained model, for ``translate`` and what else fairseq's hub interface does.
+
+        Sentences are tokenised and cut into subwords, and their translations joined and
+        detokenised, as ``codes`` and ``tokeniser.json`` say, which are looked for beside the model
+        and then in the data folder, where the recipes leave them.
+
+        Args:
+            model_name_or_path: folder of the checkpoint.
+            checkpoint_file: its name; of an ensemble, several, separated by ``:``.
+            data_name_or_path: folder of the binarised data, with the dictionaries; one that begins
+                with a dot is looked for in the model's folder.
+            options: others than those of the training, such as ``cpu=True``. ``bpe_codes`` is a
+                file of merges; ``bpe=None`` takes sentences that are tokenised and cut already;
+                ``bpe`` and ``tokenizer`` may also name one of fairseq's, with its options.
+
+        Raises:
+            UsageError: folder or checkpoint is missing, the model does not translate, or it takes
+                subwords and nothing says how to make them.
+        """
+        return translation_hub.load(model_name_or_path, checkpoint_file, data_name_or_path, options)
 
     @staticmethod
     def add_args(parser):

@@ -24,7 +24,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMTask
 from omegaconf import II, MISSING
 
-from fairseq_posenc.data.indexed import check_split, read_dictionary
+from fairseq_posenc.data.indexed import check_split, read_dictionary, same_types
 from fairseq_posenc.data.text.masking import MaskedDataset, Masking
 from fairseq_posenc.data.text.packing import MODES, PackedDataset
 from fairseq_posenc.errors import UsageError
@@ -99,7 +99,7 @@ class PosencMaskedLMTask(MaskedLMTask):
         folders = utils.split_paths(cfg.data)
         first = _dictionary_file(folders[0])
         for folder in folders[1:]:
-            if _content(_dictionary_file(folder)) != _content(first):
+            if not same_types(_dictionary_file(folder), first):
                 raise UsageError(
                     f"{folder} has another dict.txt than {folders[0]}; binarise both with one"
                 )
@@ -239,8 +239,3 @@ def _dictionary_file(folder: str) -> str:
 
 def _has_content(path: str) -> bool:
     return os.path.isfile(path) and os.path.getsize(path) > 0
-
-
-def _content(path: str) -> bytes:
-    with open(path, "rb") as stream:
-        return stream.read()

@@ -48,6 +48,7 @@ binarise() {
     fairseq-preprocess --source-lang "$SOURCE" --target-lang "$TARGET" --joined-dictionary \
         --trainpref "$1" --validpref "$2" --testpref "$3" --destdir "$RUN_DIR/bin" --workers "$(cores)" \
         >"$RUN_DIR/preprocess.out" 2>&1 || die "fairseq-preprocess failed, see $RUN_DIR/preprocess.out"
+    python scripts/prepare_pairs.py bpe-keep --codes "$RUN_DIR/bpe.codes" --output "$RUN_DIR/bin"
 }
 
 train_cell() {

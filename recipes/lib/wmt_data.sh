@@ -123,6 +123,8 @@ binarise() {
         --trainpref "$data/train.bpe" --validpref "$data/valid.bpe" \
         --testpref "$data/tests" --destdir "$bin" --workers "$WORKERS" \
         >"$bin/preprocess.out" 2>&1 || die "fairseq-preprocess failed, see $bin/preprocess.out"
+    python scripts/prepare_pairs.py bpe-keep "$(corpus_of "$1")" --output "$bin" \
+        --codes "$(text_of "$1")/codes"
     touch "$bin/binarise.done"
 }
 

@@ -6,7 +6,7 @@ import pytest
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.evaluation.cells import TASKS, Cell, Metric, read_cells, summarise
 
-ACCURACY = Metric("valid", "accuracy")
+ACCURACY = Metric(("valid",), "accuracy")
 
 
 def cell(lr, seed, *figures, task="MNLI", row="a"):
@@ -59,11 +59,27 @@ def test_every_figure_of_a_task_is_of_the_learning_rate_that_its_own_metric_choo
 
 def test_languages_are_averaged_and_english_development_data_chooses():
     def xnli(lr, valid, *tests):
-        scores = {f"test-{name}": {"accuracy": value} for name, value in zip("abc", tests)}
+        languages = ("de", "ur", "th", "ro")
+        scores = {f"test-{name}": {"accuracy": value} for name, value in zip(languages, tests)}
         return Cell("a", "learned", "XNLI", lr, "1", {"valid-en": {"accuracy": valid}, **scores})
 
-    cells = [xnli("1e-5", 80.0, 30.0, 40.0, 50.0), xnli("2e-5", 70.0, 90.0, 90.0, 90.0)]
-    assert summarise(cells, "XNLI", TASKS["XNLI"].figures["XNLI"]).median == 40.0
+    cells = [xnli("1e-5", 80.0, 30.0, 40.0, 50.0, 99.0), xnli("2e-5", 70.0, *[90.0] * 4)]
+    summary = summarise(cells, "XNLI", TASKS["XNLI"].figures["XNLI"])
+    # Romanian is none of XNLI's
+    assert (summary.median, summary.part) == (40.0, "3 of 15")
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("XNLI", 15), ("XQuAD F1", 11), ("MLQA EM", 7), ("TyDiQA-GoldP F1", 9)]
+)
+def test_a_mean_over_all_languages_of_a_benchmark_is_whole(name, count):
+    metric = TASKS["XNLI" if name == "XNLI" else "SQuAD"].figures[name]
+    scores = {subset: {metric.name: 50.0} for subset in metric.subsets}
+    assert (len(scores), metric.of(scores), metric.part(scores)) == (count, 50.0, None)
+    assert metric.of({**scores, f"{metric.subsets[0][:-3]}-ro": {metric.name: 99.0}}) == 50.0
+    scores.popitem()
+    assert metric.part(scores) == f"{count - 1} of {count}"
+    assert metric.of({}) is None
 
 
 def test_unfinished_cells_of_any_learning_rate_are_counted():
@@ -75,7 +91,7 @@ def test_unfinished_cells_of_any_learning_rate_are_counted():
 
 def test_nothing_finished_is_no_figure():
     assert summarise([cell("1e-5", 1), cell("1e-5", 1, 50.0, task="QQP")], "MNLI", ACCURACY) is None
-    assert summarise([cell("1e-5", 1, 70.0)], "MNLI", Metric("valid1", "accuracy")) is None
+    assert summarise([cell("1e-5", 1, 70.0)], "MNLI", Metric(("valid1",), "accuracy")) is None
 
 
 def test_cells_are_read_from_their_folders(runs):

@@ -136,6 +136,35 @@ def test_what_is_missing_is_marked_and_not_averaged():
     assert ["", "", "", "ours", "missing / missing", *["missing"] * 6] in lines
 
 
+def xtreme_row(options, left_out=""):
+    """Finished cells of a row with 50 on every language but one."""
+    made = []
+    for task in ("XNLI", "SQuAD"):
+        choice, metrics = TASKS[task].choice, TASKS[task].figures.values()
+        scores = {choice.subsets[0]: {choice.name: 50.0}}
+        for metric in metrics:
+            for subset in set(metric.subsets) - {left_out}:
+                scores.setdefault(subset, {})[metric.name] = 50.0
+        made.append(Cell("b", options, task, "1e-5", "1", scores))
+    return made
+
+
+def test_means_over_some_languages_are_marked_and_not_compared():
+    options = "rel_scalar --position-segments per_head"
+    whole = compare(load("chen2021-9"), xtreme_row(options))
+    partial = compare(load("chen2021-9"), xtreme_row(options, "xquad-th"))
+    for table, figure, difference, average in (
+        (whole, "50.00 / 50.00", "-19.2 / -4.4", "50.00"),
+        (partial, "50.00 (10 of 11) / 50.00 (10 of 11)", "- / -", "missing"),
+    ):
+        lines = lines_of(table.markdown())
+        at = next(number for number, line in enumerate(lines) if line[3] == "b")
+        assert lines[at][4:] == ["50.00", figure, "50.00 / 50.00", "50.00 / 50.00", average]
+        assert lines[at + 1][4:6] == ["-18.4", difference]
+        assert ("of a benchmark's languages" in table.markdown()) == (table is partial)
+    assert "10 of 11" in partial.csv() and "10 of 11" not in whole.csv()
+
+
 def test_unfinished_cells_are_marked():
     ours = cells("b", "learned --position-segments input", CoLA=50.0)
     ours.append(ours[0]._replace(seed="2", scores=None))

@@ -198,6 +198,12 @@ def test_other_splits_stay_and_other_subwords_are_refused(files, subwords_folder
     assert before.items() <= contents(folder).items()
     other = str(tmp_path / "other")
     shutil.copytree(subwords_folder, other)
+    with open(os.path.join(other, "dict.txt"), encoding="utf-8") as stream:
+        lines = [f"{line.rsplit(' ', 1)[0]} {n}\n" for n, line in enumerate(stream)]
+    with open(os.path.join(other, "dict.txt"), "w", encoding="utf-8") as stream:
+        stream.writelines(lines)
+    # the same types, counted
+    prepare(files["en"], "valid", other, folder)
     with open(os.path.join(other, "dict.txt"), "a", encoding="utf-8") as stream:
         stream.write("more 1\n")
     with pytest.raises(UsageError, match="prepared with other subwords"):

@@ -235,24 +235,26 @@ def test_each_gpu_has_one_cell_at_a_time(recipe):
 
 
 @pytest.mark.parametrize(
-    ("mlqa", "tydiqa", "language"),
+    ("mlqa", "tydiqa"),
     [
-        ("MLQA_V1/test", "tydiqa-goldp-v1.1-dev/tydiqa-goldp-dev-arabic.json", "arabic"),
-        ("mlqa/test", "tydiqa/tydiqa.goldp.ar.dev.json", "ar"),
+        ("MLQA_V1/test", "tydiqa-goldp-v1.1-dev/tydiqa-goldp-dev-arabic.json"),
+        ("mlqa/test", "tydiqa/tydiqa.goldp.ar.dev.json"),
+        ("mlqa/MLQA_V1/test", "tydiqa/tydiqa-goldp-v1.1-dev/tydiqa.goldp.ar.dev.json"),
     ],
 )
 def test_questions_are_learned_in_english_and_asked_in_every_language(
-    start, tmp_path, mlqa, tydiqa, language
+    start, tmp_path, mlqa, tydiqa
 ):
     recipe = Recipe(start, tmp_path / "home", "recipes/xtreme/run.sh")
     for name in (
-        "squad/train-v1.1.json", "squad/dev-v1.1.json", "xquad/xquad.de.json",
+        "squad/train-v1.1.json", "squad/dev-v1.1.json",
+        "xquad/xquad.de.json", "xquad/xquad.ro.json",
         f"{mlqa}/test-context-zh-question-zh.json", f"{mlqa}/test-context-zh-question-en.json",
         tydiqa,
     ):  # fmt: skip
         (recipe.home / name).parent.mkdir(exist_ok=True, parents=True)
         (recipe.home / name).touch()
-    recipe("--tasks", "SQuAD")
+    assert "XQuAD: 1 of 11 languages" in recipe("--tasks", "SQuAD")
     splits = {path.stem: json.loads(path.read_text()) for path in recipe.runs.glob("data/*/*.json")}
     prepared = {name: (about["language"], about["metric"]) for name, about in splits.items()}
     assert prepared == {
@@ -260,15 +262,26 @@ def test_questions_are_learned_in_english_and_asked_in_every_language(
         "valid": ("en", "squad"),
         "xquad-de": ("de", "squad"),
         "mlqa-zh": ("zh", "mlqa"),
-        f"tydiqa-{language}": (language, "squad"),
+        "tydiqa-ar": ("ar", "squad"),
     }
     assert set(recipe.score("SQuAD")["scores"]) == set(prepared) - {"train"}
 
 
-def test_xnli_is_learned_from_mnli(start, tmp_path):
+def test_raw_files_that_are_not_where_they_should_be_end_the_recipe(start, tmp_path):
     recipe = Recipe(start, tmp_path / "home", "recipes/xtreme/run.sh")
-    for name in ("MNLI", "XNLI-1.0"):
-        (recipe.home / name).mkdir()
+    assert "there is no train.tsv in any of these folders" in recipe("--tasks", "XNLI", status=1)
+    (recipe.home / "squad").mkdir()
+    (recipe.home / "squad" / "train-v1.1.json").touch()
+    assert "no files of XQuAD, MLQA or TyDiQA-GoldP in" in recipe("--tasks", "SQuAD", status=1)
+    assert not (recipe.runs / "data").exists()
+
+
+@pytest.mark.parametrize("xnli", ["XNLI-1.0", "xnli", "xnli/XNLI-1.0"])
+def test_xnli_is_learned_from_mnli(start, tmp_path, xnli):
+    recipe = Recipe(start, tmp_path / "home", "recipes/xtreme/run.sh")
+    for name in ("MNLI/train.tsv", f"{xnli}/xnli.test.tsv"):
+        (recipe.home / name).parent.mkdir(parents=True)
+        (recipe.home / name).touch()
     recipe("--tasks", "XNLI")
     assert {data for *_, data in recipe.updates()} == {"MNLI"}
     assert recipe.score("XNLI")["data"] == "XNLI"

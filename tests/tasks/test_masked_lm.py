@@ -240,6 +240,12 @@ def test_folders_with_different_dictionaries_are_refused(setup, folder, tmp_path
         setup(data=f"{folder}:{tmp_path}")
 
 
+def test_folders_may_have_counted_their_types_differently(setup, folder, tmp_path):
+    text = (folder / "dict.txt").read_text(encoding="utf-8")
+    (tmp_path / "dict.txt").write_text(text.replace("w1 ", "w1 9"), encoding="utf-8")
+    assert len(setup(data=f"{folder}:{tmp_path}").dictionary) == WORDS + 5
+
+
 def test_blocks_of_one_token_are_refused(setup):
     with pytest.raises(UsageError, match="--tokens-per-sample must be 2 or more, not 1"):
         setup(tokens_per_sample=1)

@@ -110,8 +110,15 @@ def _apply(lines: List[str], codes: str) -> List[str]:
     return [_subwords(codes).cut(line) for line in lines]
 
 
-class _Subwords(Dict[str, str]):
-    """The subwords of each word met so far; the library looks at every word anew."""
+class Subwords(Dict[str, str]):
+    """The subwords of each word met so far; the library looks at every word anew.
+
+    Args:
+        path: merges that :func:`learn` or the library wrote.
+
+    Raises:
+        UsageError: the file is missing, empty, no UTF-8, or holds something else.
+    """
 
     def __init__(self, path: str):
         super().__init__()
@@ -133,9 +140,10 @@ class _Subwords(Dict[str, str]):
         return self[word]
 
     def cut(self, line: str) -> str:
+        """Return a line with its words cut; all but the last subword of a word end in ``@@``."""
         if line != line.strip(_MARGIN):
             return self._bpe.process_line(line)
         return " ".join([self[word] for word in line.split(" ") if word])
 
 
-_subwords = functools.lru_cache(maxsize=None)(_Subwords)
+_subwords = functools.lru_cache(maxsize=None)(Subwords)

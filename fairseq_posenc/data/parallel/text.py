@@ -9,6 +9,7 @@ from typing import Dict, List, Sequence
 from fairseq_posenc.data.parallel.corpora import Corpus
 from fairseq_posenc.data.parallel.pairs import from_archive, from_files, writing
 from fairseq_posenc.data.parallel.sacre import read_test_set
+from fairseq_posenc.data.parallel.segmentation import moses_of_tests
 from fairseq_posenc.data.parallel.sources import check_folder, saved_name, test_sets
 from fairseq_posenc.data.parallel.training import Part, tokenise_pairs
 from fairseq_posenc.errors import UsageError
@@ -83,10 +84,8 @@ def _write_test_set(corpus: Corpus, name: str, identifier: str, raw: str, output
         with tempfile.TemporaryDirectory(prefix=".sacrebleu", dir=output) as cache:
             pairs = read_test_set(identifier, languages, raw, cache)
         write_raw(pairs)
-    if corpus.plain_quotes:
-        pairs = [(source.replace("’", "'"), target.replace("’", "'")) for source, target in pairs]
     with writing(f"{prefix}.tok", languages) as write:
-        write(tokenise_pairs(corpus, pairs, normalise=False))
+        write(tokenise_pairs(corpus, pairs, moses_of_tests(corpus)))
     return len(pairs)
 
 

@@ -37,6 +37,7 @@ class Moses(NamedTuple):
             remove-non-printing-char.perl.
         aggressive: split words at hyphens, tokenizer.perl's ``-a``.
         escape: write ``&amp;`` and its like, as tokenizer.perl without ``-no-escape``.
+        plain_quotes: write ’ as ', before all else.
     """
 
     language: str
@@ -44,6 +45,7 @@ class Moses(NamedTuple):
     printable: bool = False
     aggressive: bool = False
     escape: bool = True
+    plain_quotes: bool = False
 
 
 class _Rule(NamedTuple):
@@ -122,6 +124,8 @@ def tokenise_lines(lines: List[str], moses: Moses) -> List[str]:
         lines: without line feeds.
         moses: how to do it.
     """
+    if moses.plain_quotes:
+        lines = [line.replace("’", "'") for line in lines]
     if moses.normalise:
         lines = normalise(lines, moses.language)
     if moses.printable:

@@ -26,16 +26,10 @@ class Prepared(NamedTuple):
         return len(self.kept) + len(self.held_out) + sum(self.dropped.values())
 
 
-def tokenise_pairs(corpus: Corpus, pairs: List[Pair], normalise: bool) -> List[Pair]:
-    """Tokenise both sides as the corpus says.
-
-    Args:
-        corpus: tells languages and hyphens.
-        pairs: at least one.
-        normalise: punctuation, and characters that do not print.
-    """
+def tokenise_pairs(corpus: Corpus, pairs: List[Pair], moses: Moses) -> List[Pair]:
+    """Tokenise both sides of at least one pair, each in its language of the corpus."""
     sides = [
-        tokenise_lines(list(lines), Moses(language, normalise, normalise, corpus.aggressive))
+        tokenise_lines(list(lines), moses._replace(language=language))
         for language, lines in zip((corpus.source, corpus.target), zip(*pairs))
     ]
     return list(zip(*sides))
@@ -46,7 +40,8 @@ def prepare(numbered: List[Tuple[int, Pair]], corpus: Corpus) -> Prepared:
 
     Every ``hold_out``-th is held out, and not cleaned.
     """
-    tokenised = tokenise_pairs(corpus, [pair for _, pair in numbered], corpus.normalise)
+    moses = Moses(corpus.source, corpus.normalise, corpus.normalise, corpus.aggressive)
+    tokenised = tokenise_pairs(corpus, [pair for _, pair in numbered], moses)
     remaining: List[Pair] = []
     held_out: List[Pair] = []
     for (number, _), pair in zip(numbered, tokenised):

@@ -8,6 +8,7 @@ from typing import Dict, Iterator, List, Tuple
 from fairseq.data import Dictionary
 from tqdm import tqdm
 
+from fairseq_posenc.data.indexed import same_types
 from fairseq_posenc.data.questions import questions, squad
 from fairseq_posenc.data.questions.finer import Finer
 from fairseq_posenc.data.text import subwords
@@ -73,11 +74,16 @@ def _check_same_subwords(model: subwords.Subwords, folder: str) -> None:
     source = os.path.dirname(model.file)
     for name in (model.name, subwords.DICTIONARY):
         ours, theirs = os.path.join(folder, name), os.path.join(source, name)
-        if os.path.exists(ours) and not filecmp.cmp(ours, theirs, shallow=False):
+        are_same = same_types if name == subwords.DICTIONARY else _same_bytes
+        if os.path.exists(ours) and not are_same(ours, theirs):
             raise UsageError(
                 f"{folder} was prepared with other subwords: {ours} and {theirs} differ; choose "
                 "another --output, or remove that folder"
             )
+
+
+def _same_bytes(file: str, other: str) -> bool:
+    return filecmp.cmp(file, other, shallow=False)
 
 
 def _encoded(texts: List[str], folder: str, workers: int, title: str) -> Iterator[Encoded]:

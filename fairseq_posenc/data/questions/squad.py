@@ -15,6 +15,7 @@ from typing import Any, Iterator, List, NamedTuple, Set, Tuple, Type
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import read_json
 
+_NO_TEXT = "an answer is empty"
 _TYPES = {list: "a list", dict: "an object", str: "text", int: "a whole number"}
 
 
@@ -81,6 +82,11 @@ def read(path: str, skip_malformed: bool = False, prefix: str = "") -> Questions
                 dropped.append(f"{path}: {name}: {error}")
         if len(questions) > first:
             contexts.append(context)
+    if dropped and not questions and all(line.endswith(f": {_NO_TEXT}") for line in dropped):
+        raise UsageError(
+            f"{path} holds no answers: XTREME's download takes them out of its test sets; get the "
+            "file from the benchmark itself"
+        )
     if dropped and not skip_malformed:
         raise UsageError(_refusal(dropped))
     if not questions:
@@ -136,7 +142,7 @@ def _question(entry: Any, number: int, context: str, seen: Set[str]) -> Question
 def _answer(entry: Any, context: str) -> Answer:
     text, start = _get(entry, "text", str), _get(entry, "answer_start", int)
     if not text.strip():
-        raise _Malformed("an answer is empty")
+        raise _Malformed(_NO_TEXT)
     if start >= 0 and context.startswith(text, start):
         return Answer(text, start)
     there = context[max(start, 0) :][: len(text)]

@@ -46,8 +46,8 @@ class Masking:
                 replaced or left as a whole; a cut-off rest at the beginning of a block is a word.
 
         Raises:
-            UsageError: shares that are none, or a dictionary that random tokens cannot be drawn
-                from.
+            UsageError: shares that are none, a dictionary that random tokens cannot be drawn from,
+                or, with ``by_frequency``, one whose counts are all the same.
         """
         self.probability, self.leave, self.replace = probability, leave, replace
         self._check_shares()
@@ -69,6 +69,12 @@ class Masking:
             raise UsageError(
                 "no random tokens can be drawn from a dictionary without counts or without types "
                 "of text; use --random-token-prob 0, or leave --freq-weighted-replacement out"
+            )
+        if by_frequency and replace and len(counts) > 1 and len(set(counts)) == 1:
+            raise UsageError(
+                f"the dictionary counts every type {counts[0]} times, so that frequencies are not "
+                "known: run prepare_text.py again, which adds counts to the folder's dict.txt, or "
+                "leave --freq-weighted-replacement out"
             )
         self.chances = np.cumsum(counts / max(counts.sum(), 1))
 

@@ -10,6 +10,7 @@ from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequenc
 
 from tqdm import tqdm
 
+from fairseq_posenc.data.indexed import token_counts
 from fairseq_posenc.data.text import documents, sampling, subwords, vocabulary
 from fairseq_posenc.data.text.binarise import Totals, binarise
 from fairseq_posenc.errors import UsageError
@@ -63,6 +64,8 @@ def prepare(options: Options, say: Callable[[str], object] = print) -> Dict[str,
 
     The folder gets the subword model, ``dict.txt``, ``valid`` and ``train`` as ``.bin`` and
     ``.idx``, each under its name only when it is complete, and ``prepare.json`` with the options.
+    The counts in ``dict.txt`` are those of ``train``, or those of the folder that the subwords come
+    from.
 
     Returns:
         What the splits hold that were made in this run.
@@ -86,13 +89,27 @@ def _complete(
     missing = [split for split in splits if not _has(options.output, split)]
     has_vocabulary = os.path.isfile(os.path.join(options.output, subwords.DICTIONARY))
     if has_vocabulary and not missing:
+        _count_types(options.output)
         say(f"{options.output} is complete")
         return {}
     texts = {split: _counted(_texts(options, files, split), split) for split in splits}
     texts["train"] = _sampled(texts["train"], options.sampling_exponent, say)
     if not has_vocabulary:
         _make_vocabulary(options, texts["train"], say)
-    return {split: _binarise(options, split, texts[split], say) for split in missing}
+    totals = {split: _binarise(options, split, texts[split], say) for split in missing}
+    _count_types(options.output)
+    return totals
+
+
+def _count_types(folder: str) -> None:
+    """Write into ``dict.txt`` how often the training text has each type, if no counts are there."""
+    dictionary = subwords.load_dictionary(folder)
+    if len(set(dictionary.count[dictionary.nspecial :])) > 1:
+        return
+    counts = token_counts(os.path.join(folder, "train"), len(dictionary))
+    dictionary.count = counts.tolist()
+    with replacing(os.path.join(folder, subwords.DICTIONARY)) as stream:
+        dictionary.save(stream)
 
 
 @contextmanager

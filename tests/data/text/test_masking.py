@@ -88,6 +88,14 @@ def test_special_tokens_are_neither_chosen_nor_drawn(masking, by_frequency):
     assert share == pytest.approx(expected / expected.sum(), abs=0.003)
 
 
+def test_frequencies_that_are_not_known_are_refused(masking, dictionary):
+    dictionary.count = [1] * len(dictionary)
+    with pytest.raises(UsageError, match="counts every type 1 times.*run prepare_text.py"):
+        masking(by_frequency=True)
+    masking(by_frequency=True, leave=1.0, replace=0.0)
+    masking()
+
+
 def test_the_number_of_masked_tokens_is_right_on_average_in_short_blocks_too(masking):
     draw = masking().draw
     tokens = tokens_of(10)

@@ -95,6 +95,39 @@ def test_a_text_folder_holds_the_text(raw, kind):
         assert totals[split].documents == len(expected)
 
 
+def counts(folder):
+    lines = (folder / "dict.txt").read_text(encoding="utf-8").splitlines()
+    return {piece: int(count) for piece, count in (line.rsplit(" ", 1) for line in lines)}
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece"])
+def test_the_dictionary_counts_the_training_text_in_the_order_of_the_vocabulary(raw, kind):
+    prepare(options(raw, kind=kind))
+    model = subwords.load(raw / "out")
+    expected = collections.Counter(
+        piece for document in given(raw / "en") for line in document for piece in model.pieces(line)
+    )
+    found = counts(raw / "out")
+    assert list(found) == model.vocabulary()
+    assert found == {piece: expected[piece] for piece in found}
+    assert len(set(found.values())) > 10
+
+
+def test_counts_come_with_the_subwords_of_another_folder_and_are_added_where_none_are(raw):
+    prepare(options(raw))
+    known = counts(raw / "out")
+    os.rename(raw / "out", raw / "first")
+    taken = options(raw, subwords=str(raw / "first"), vocabulary_size=None, train=[str(raw / "de")])
+    prepare(taken)
+    assert counts(raw / "out") == known
+    # as earlier versions wrote it, or a run that was killed
+    for folder in ("first", "out"):
+        path = raw / folder / "dict.txt"
+        path.write_text("".join(f"{piece} 1\n" for piece in known), encoding="utf-8")
+    assert prepare(taken) == {}
+    assert list(counts(raw / "out")) == list(known) and counts(raw / "out") != known
+
+
 def test_without_case_text_is_lowered(raw):
     prepare(options(raw))
     first = given(raw / "en")[0][0]

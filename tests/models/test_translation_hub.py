@@ -1,0 +1,177 @@
+"""Trained translation models in Python: raw text becomes what the recipe made of it."""
+
+import logging
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+
+from fairseq_posenc.data.parallel import bpe
+from fairseq_posenc.data.parallel.corpora import CORPORA
+from fairseq_posenc.data.parallel.segmentation import keep, moses
+from fairseq_posenc.data.parallel.tokens import tokenise_lines
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.models.transformer import PosencTransformerModel
+from fairseq_posenc.tasks.translation import PosencTranslationConfig, PosencTranslationTask
+
+RAW = ["A man – “asleep” – isn’t well-known.", "Rock & roll, 5,300 <b>!", "", "Dr. No\nsleeps."]
+TEXT = "the man is asleep . a dog isn 't well @-@ known & &apos;t , \" rock roll".split()
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Folders of a model, and of data with codes; the dictionary knows all single letters."""
+    model, data = tmp_path / "model", tmp_path / "bin"
+    for folder in (model, data):
+        folder.mkdir()
+    (tmp_path / "text").write_text("".join(" ".join(TEXT) + "\n" for _ in range(3)))
+    bpe.learn([str(tmp_path / "text")], str(tmp_path / "codes"), 30)
+    bpe.apply(str(tmp_path / "codes"), str(tmp_path / "text"), str(tmp_path / "cut"))
+    dictionary = Dictionary()
+    for symbol in sorted(set((tmp_path / "cut").read_text().split())):
+        dictionary.add_symbol(symbol)
+    for language in ("en", "de"):
+        dictionary.save(str(data / f"dict.{language}.txt"))
+    keep(str(tmp_path / "codes"), str(data))
+    return model, data
+
+
+@pytest.fixture
+def save(folders):
+    """A function that writes a checkpoint of a new model, with further options."""
+    model_folder, data = folders
+    cfg = PosencTranslationConfig(data=str(data), source_lang="en", target_lang="de")
+    cfg.left_pad_source, cfg.left_pad_target = True, False
+    task = PosencTranslationTask.setup_task(cfg)
+
+    def save(**options):
+        args = Namespace(arch="posenc_transformer_tiny", encoder_layers=1, decoder_layers=1)
+        args.position_encoding, args.share_all_embeddings = "shaw", True
+        args.task, args.source_lang, args.target_lang = "posenc_translation", "en", "de"
+        torch.manual_seed(1)
+        model = task.build_model(args)
+        vars(args).update(options)
+        state = {
+            "args": args,
+            "model": model.state_dict(),
+            "optimizer_history": [{"optimizer_name": "adam", "num_updates": 1,
+                                   "lr_scheduler_state": {}}],
+            "extra_state": {"train_iterator": {"epoch": 1}},
+        }  # fmt: skip
+        torch.save(state, str(model_folder / "model.pt"))
+
+    save()
+    return save
+
+
+@pytest.fixture
+def load(folders, save):
+    """A function that loads the model with further options."""
+    return lambda **options: PosencTransformerModel.from_pretrained(
+        str(folders[0]), data_name_or_path=str(folders[1]), **options
+    )
+
+
+def recipes_tokens(folder, raw, how):
+    """What tokeniser and BPE of a recipe make of sentences."""
+    (folder / "tok").write_text("".join(f"{line}\n" for line in tokenise_lines(raw, how)))
+    bpe.apply(str(folder / "codes"), str(folder / "tok"), str(folder / "bpe"))
+    return (folder / "bpe").read_text().split("\n")[:-1]
+
+
+@pytest.mark.parametrize("corpus", [None, *CORPORA])
+def test_text_is_cut_as_the_recipes_cut_it(load, folders, corpus):
+    data = folders[1]
+    keep(str(data / "codes"), str(data), corpus and CORPORA[corpus])
+    how = moses("en")
+    if corpus:
+        aggressive, quotes = CORPORA[corpus].aggressive, CORPORA[corpus].plain_quotes
+        how = how._replace(normalise=False, escape=True, aggressive=aggressive, plain_quotes=quotes)
+    hub = load()
+    expected = recipes_tokens(data, [line.replace("\n", " ") for line in RAW], how)
+    assert [hub.apply_bpe(hub.tokenize(line)) for line in RAW] == expected
+    for line, tokens in zip(RAW, expected):
+        assert hub.encode(line).tolist() == hub.binarize(tokens).tolist()
+    tokens = hub.binarize(hub.apply_bpe("isn &apos;t well @-@ known"))
+    assert hub.decode(tokens) == "isn 't well-known"  # as Moses detokenises German
+    assert isinstance(hub.translate(RAW[0], beam=2, max_len_b=5), str)
+    assert len(hub.translate(RAW, beam=2, max_len_b=5)) == len(RAW)
+
+
+def test_what_lies_beside_the_model_comes_before_the_data_folder(load, folders):
+    (folders[0] / "code").write_text("#version: 0.2\nz z\n")
+    assert load().apply_bpe("man") == "m@@ a@@ n"
+
+
+def test_the_callers_codes_come_first(load, folders, tmp_path):
+    (folders[0] / "code").write_text("#version: 0.2\nz z\n")
+    (tmp_path / "mine").write_text("#version: 0.2\nm a\n")
+    assert load(bpe_codes=str(tmp_path / "mine")).apply_bpe("man") == "ma@@ n"
+    chosen = load(bpe="subword_nmt", bpe_codes=str(tmp_path / "mine"), tokenizer="moses")
+    assert chosen.apply_bpe(chosen.tokenize("man-made")).startswith("ma@@ n @@@ -@@ @ ")
+
+
+def test_subwords_without_codes_are_refused_unless_text_is_cut_already(load, folders):
+    (folders[1] / "codes").unlink()
+    with pytest.raises(UsageError) as caught:
+        load()
+    assert "bpe=None" in str(caught.value) and str(folders[1]) in str(caught.value)
+    with pytest.raises(UsageError, match="no codes in"):
+        load(bpe="subword_nmt")
+    for present in (False, True):
+        if present:
+            (folders[1] / "codes").write_text("#version: 0.2\nm a\n")
+        hub = load(bpe=None)
+        assert hub.bpe is None and hub.tokenizer is None
+        assert hub.tokenize(hub.apply_bpe("m@@ an isn &apos;t")) == "m@@ an isn &apos;t"
+
+
+def test_whole_words_need_no_codes(load, folders):
+    for name in ("codes", "tokeniser.json"):
+        (folders[1] / name).unlink()
+    for language in ("en", "de"):
+        path = folders[1] / f"dict.{language}.txt"
+        path.write_text(path.read_text().replace("@@ ", "## "))
+    hub = load()
+    assert hub.bpe is None and hub.tokenizer is None
+
+
+def test_without_a_description_text_is_taken_as_tokenised_with_a_warning(load, folders, caplog):
+    (folders[1] / "tokeniser.json").unlink()
+    with caplog.at_level(logging.WARNING):
+        hub = load()
+    assert "sentences are taken as tokenised" in caplog.text
+    assert hub.tokenizer is None and hub.apply_bpe("man") == "man"
+    caplog.clear()
+    with caplog.at_level(logging.WARNING):
+        assert load(tokenizer="moses").tokenize("Rock&roll.") == "Rock &amp; roll ."
+    assert "taken as" not in caplog.text
+
+
+def test_files_that_a_checkpoint_names_are_not_read(load, save, folders, tmp_path):
+    (tmp_path / "theirs").write_text("not BPE\n")
+    save(
+        bpe="subword_nmt",
+        bpe_codes=str(tmp_path / "theirs"),
+        tokenizer="nltk",
+        replace_unk=str(tmp_path / "theirs"),
+    )
+    hub = load()
+    assert hub.apply_bpe("man") == "man" and not hub.align_dict
+    (folders[1] / "codes").unlink()
+    with pytest.raises(UsageError, match="there are no codes"):
+        load()
+
+
+@pytest.mark.parametrize(
+    "model, options, told",
+    [
+        ("none", {}, "there is no folder none"),
+        (".", {"checkpoint_file": "none.pt"}, "there is no checkpoint"),
+        (".", {"checkpoint_file": "README.md", "data_name_or_path": "none"}, "no folder none with"),
+    ],
+)
+def test_what_is_missing_is_told_in_one_line(model, options, told):
+    with pytest.raises(UsageError, match=told):
+        PosencTransformerModel.from_pretrained(model, **options)
