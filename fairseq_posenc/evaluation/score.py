@@ -44,16 +44,12 @@ def evaluate(
 ) -> Dict[str, Any]:
     """Score a test set; the arguments are the options of ``scripts/score.py``.
 
-    ``without_token`` is left out of both texts, and the whole set is scored once more. Our reading
-    of Kiyono et al. 2021, whose BLEU of ten sentences joined by ``<sep>`` is 8 points above that of
-    the same sentences one by one: separators count as tokens, so that they stay in ``all``.
-
     Returns:
         What ``score.json`` holds, and nothing that JSON cannot hold: ``all`` (see :func:`_figures`
         and :func:`_chance`; also ``empty_hypotheses`` and ``empty_references``, line numbers from
         1), ``by_length`` and ``sentences`` (see :func:`_by_length`), ``longest_trained`` (subwords
-        of ``source`` and ``reference``, or None), ``without_token`` (None, or ``token`` and
-        ``all``), ``signatures``, ``language``, ``source_language``, ``test_set`` (digests of
+        of ``source`` and ``reference``, or None), ``without_token`` (see :func:`_without`),
+        ``signatures``, ``language``, ``source_language``, ``test_set`` (digests of
         ``source`` and ``reference``), ``remarks``, ``versions``, ``command``, ``notes``.
 
     Raises:
@@ -79,11 +75,7 @@ def evaluate(
         "by_length": by_length,
         "sentences": sentences,
         "longest_trained": longest,
-        "without_token": without_token
-        and {
-            "token": without_token,
-            "all": scorer.score(scorer.statistics(found.without(without_token))),
-        },
+        "without_token": _without(without_token, found, scorer),
         "signatures": scorer.signatures(),
         "language": found.languages.target,
         "source_language": found.languages.source,
@@ -206,6 +198,18 @@ def _chance(found: texts.Texts, scorer: Scorer, statistics: Statistics) -> Figur
     scores = [corpus_score(name, one.sum(axis=0)) for one in (statistics[name], by_chance)]
     above = scores[0] - scores[1] >= _LEAST and interval(own - chance)[0] > 0
     return {"chance": scores[1], "above_chance": above}
+
+
+def _without(token: Optional[str], found: texts.Texts, scorer: Scorer) -> Optional[Dict[str, Any]]:
+    """Return the ``token`` and, without it in both texts, the figures of ``all``.
+
+    Our reading of Kiyono et al. 2021, whose BLEU of ten sentences joined by ``<sep>`` is 8 points
+    above that of the same sentences one by one: separators count as tokens, so that they stay in
+    the figures of the whole.
+    """
+    if not token:
+        return None
+    return {"token": token, "all": scorer.score(scorer.statistics(found.without(token)))}
 
 
 def _within(found: texts.Texts, data: Optional[str]) -> Tuple[Optional[Dict[str, int]], Any]:

@@ -1,5 +1,6 @@
 import json
 import os
+import random
 import runpy
 import sys
 from functools import partial
@@ -8,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.evaluation.bleu import METRICS
 from fairseq_posenc.evaluation import score
+from fairseq_posenc.evaluation.bleu import METRICS
 from fairseq_posenc.evaluation.score import render
 
 evaluate = partial(score.evaluate, language="de", source_language="en")
@@ -124,6 +125,29 @@ def test_a_token_is_left_out_of_a_second_score_of_the_whole_set(tmp_path):
 def test_options_that_do_not_go_together_are_refused(files, options, message):
     with pytest.raises(UsageError, match=message):
         evaluate(**{**files, **options})
+
+
+WORDS = "der die das Hund Katze Haus läuft schläft sieht heute schnell gern".split()
+LINES = [" ".join(random.Random(i).choices(WORDS, k=6 + i % 9)) for i in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("translate", "learned"),
+    [
+        (lambda i: LINES[i], True),
+        (lambda i: LINES[i] if i % 3 else "xyz", True),
+        # the same for every sentence, something for every length, another sentence's
+        (lambda i: LINES[0], False),
+        (lambda i: "Haus " * len(LINES[i].split()), False),
+        (lambda i: LINES[(i * 7 + 1) % 40], False),
+    ],
+)
+def test_outputs_that_do_not_depend_on_their_source_are_told(tmp_path, translate, learned):
+    files = {"hypothesis": write(tmp_path / "h", map(translate, range(40)))}
+    result = evaluate(**files, reference=write(tmp_path / "r", LINES))
+    assert result["all"]["above_chance"] is learned
+    said = f"learned nothing to speak of: its sacreBLEU is {result['all']['sacrebleu']:.2f}, "
+    assert (said in render(result)) != learned
 
 
 def test_empty_bins_are_dashes_to_read_and_null_in_json(files):

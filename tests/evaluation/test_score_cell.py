@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.evaluation.score import evaluate
 from fairseq_posenc.evaluation import score_cell as scoring
+from fairseq_posenc.evaluation.score import evaluate
 
 score_cell = partial(scoring.score_cell, language="de")
 SCRIPT = str(Path(__file__).parents[2] / "scripts" / "score_cell.py")
