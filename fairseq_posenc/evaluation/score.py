@@ -65,9 +65,8 @@ def evaluate(
     scorer = Scorer(found.languages.target or "")
     statistics = scorer.statistics(found)
     longest, within = _within(found, data)
-    by_length, sentences = _by_length(
-        found, scorer, statistics, within, bins, percentiles, length_of, length_unit
-    )
+    split = (bins, percentiles, length_of, length_unit)
+    by_length, sentences = _by_length(found, scorer, statistics, within, *split)
     whole = _figures(scorer, statistics, within, range(len(found)))
     whole.update(_chance(found, scorer, statistics), **_empty(found))
     return {
