@@ -140,6 +140,10 @@ LINES = [" ".join(random.Random(i).choices(WORDS, k=6 + i % 9)) for i in range(4
         (lambda i: LINES[0], False),
         (lambda i: "Haus " * len(LINES[i].split()), False),
         (lambda i: LINES[(i * 7 + 1) % 40], False),
+        # a single sentence: above chance by some points, and by luck
+        (lambda i: LINES[i] if i == 7 else "xyz " * 9, False),
+        # a word of each sentence: above chance for certain, and by less than a point
+        (lambda i: LINES[i].split()[0] + " xyz" * 20, False),
     ],
 )
 def test_outputs_that_do_not_depend_on_their_source_are_told(tmp_path, translate, learned):
