@@ -93,4 +93,4 @@ stage 4 "binarise" "$RUN_DIR/binarise.done" binarise "$RUN_DIR"/{train,valid,tes
 stage 5 "train" - all_cells train_cell
 stage 6 "translate" - all_cells translate_cell
 stage 7 "score" - all_cells score_cell
-stage 8 "table" - make_table "${TRAIN_LENGTH#*-}"
+stage 8 "table" - make_table

@@ -7,8 +7,8 @@ Each prints a table and writes PREFIX.md, PREFIX.json and PREFIX.png:
         --output shift
     scripts/analyse.py swap --models shape=shape.pt sinusoidal=sin.pt --data bin --output swap
     scripts/analyse.py tokens --models sinusoidal=sin.pt shape=shape.pt --data bin --output tokens
-    scripts/analyse.py length --generated sinusoidal=sin.out shape=shape.out --bins 10,20,30 \\
-        --output length
+    scripts/analyse.py length --generated sinusoidal=sin.out shape=shape.out --data bin \\
+        --bins 10,20,30 --output length
     scripts/analyse.py attention --models rel_scalar=rel.pt --data bin --output attention
 
 scripts/analyse.py NAME --help tells the options and what is computed.
@@ -27,6 +27,7 @@ from fairseq_posenc.evaluation.analyses.shift_invariance import shift_invariance
 from fairseq_posenc.evaluation.analyses.swap import swap
 from fairseq_posenc.evaluation.analyses.tokens import tokens
 from fairseq_posenc.evaluation.lengths import SIDES, UNITS
+from fairseq_posenc.evaluation.score_options import add_languages
 from fairseq_posenc.evaluation.texts import BPE_SYMBOLS
 
 
@@ -95,11 +96,9 @@ def _length(parser: argparse.ArgumentParser) -> None:
     split.add_argument("--percentiles", action="store_true", help="cut at 33 %% and 66 %%")
     add("--length-of", choices=SIDES, help="default: source for bins, reference for percentiles")
     add("--length-unit", choices=UNITS, default="words", help="default: words")
-    add("--trained-up-to", type=int, metavar="N", help="longest training sentence, as bins count")
     add("--samples", type=int, default=1000, help="of the bootstrap (default: 1000)")
     add("--remove-bpe", default="@@ ", choices=BPE_SYMBOLS, help="kind of subwords")
-    add("--language", default="de", help="target language (default: de)")
-    add("--source-language", default="en", help="to tokenise --source (default: en)")
+    add_languages(parser)
 
 
 def _attention(parser: argparse.ArgumentParser) -> None:

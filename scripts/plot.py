@@ -2,10 +2,10 @@
 """Draw results: a line per encoding, a metric against the length of sentences.
 
     scripts/plot.py --by-length shape=runs/shape/score.json sinusoidal=runs/sin/score.json \\
-        --trained-up-to 20 --output bleu_by_length.png
+        --output bleu_by_length.png
 
-Results are given as to scripts/table.py. Bins of sentences longer than any in training lie on a
-grey ground.
+Results are given as to scripts/table.py, whose intervals are the bars. Bins on a grey ground hold
+only sentences within the trained length, which scripts/score.py knows from --data.
 """
 
 import argparse
@@ -23,12 +23,9 @@ def main() -> None:
     kinds = parser.add_mutually_exclusive_group(required=True)
     kinds.add_argument("--by-length", nargs="+", metavar="[NAME=]score.json")
     parser.add_argument("--metric", choices=METRICS, default="sacrebleu", help="default: sacrebleu")
-    parser.add_argument(
-        "--trained-up-to", type=int, metavar="N", help="longest training sentence, as bins count"
-    )
     parser.add_argument("--output", required=True, metavar="FILE", help="png, pdf or svg")
     args = parser.parse_args()
-    plot_by_length(read_runs(args.by_length), args.output, args.metric, args.trained_up_to)
+    plot_by_length(read_runs(args.by_length), args.output, args.metric)
 
 
 if __name__ == "__main__":

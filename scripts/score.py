@@ -3,21 +3,23 @@
 
 From an output of fairseq-generate, complete, with or without BPE:
 
-    scripts/score.py --generated generate-test.txt --reference test.de --bins 10,20,30
+    scripts/score.py --generated generate.out --data bin --reference test.de --bins 10,20,30
 
-Its H- and T-lines are taken as Moses tokens and detokenised; --reference (raw text) is better than
-detokenised T-lines. With plain text, one sentence a line, tokenised BLEU is computed after Moses'
-tokeniser (-no-escape) on both sides:
+--data, the folder of fairseq-preprocess, tells the languages, which choose how to (de)tokenise, and
+how long the sentences are that were trained on. H- and T-lines are taken as Moses tokens and
+detokenised; --reference (raw text) is better than detokenised T-lines. With plain text, one
+sentence a line, tokenised BLEU is computed after Moses' tokeniser (-no-escape) on both sides:
 
-    scripts/score.py --hypothesis out.txt --reference test.de --source test.en --percentiles
+    scripts/score.py --hypothesis out.txt --reference test.de --source test.en \\
+        --language de --source-language en --percentiles
 """
 
 import argparse
-import json
+import logging
 import os
 import sys
 
-from fairseq_posenc.evaluation.score import evaluate, render
+from fairseq_posenc.evaluation.score import evaluate, render, to_json
 from fairseq_posenc.evaluation.score_options import add_scoring
 from fairseq_posenc.files import replacing
 
@@ -41,16 +43,16 @@ def _parser() -> argparse.ArgumentParser:
 def main() -> None:
     """Parse the command line, score, print and write."""
     options = vars(_parser().parse_args())
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
     as_json, output = options.pop("json"), options.pop("output")
     options["notes"] = dict(options["notes"])
     result = evaluate(**options, command=[os.path.basename(sys.argv[0]), *sys.argv[1:]])
     for remark in result["remarks"]:
         print(f"note: {remark}", file=sys.stderr)
-    text = json.dumps(result, indent=2, ensure_ascii=False)
     if output:
         with replacing(output) as stream:
-            stream.write(text + "\n")
-    print(text if as_json else render(result))
+            stream.write(to_json(result))
+    print(to_json(result).rstrip() if as_json else render(result))
 
 
 if __name__ == "__main__":

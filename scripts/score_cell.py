@@ -9,6 +9,7 @@ are taken. FOLDER/train.log tells parameters, speed and time of the training.
 """
 
 import argparse
+import logging
 import os
 import sys
 
@@ -34,6 +35,7 @@ def main() -> None:
     )
     add_scoring(parser)
     options = vars(parser.parse_args())
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
     for name in ("tests", "notes"):
         options[name] = dict(options[name])
     command = [os.path.basename(sys.argv[0]), *sys.argv[1:]]

@@ -6,8 +6,8 @@ Translation: one row per encoding, one column per bin of length, from scripts/sc
     scripts/table.py --by-length shape=runs/shape/score.json sinusoidal=runs/sin/score.json
     scripts/table.py --by-length runs/quickstart/*/seed*/score.json --output table.md
 
-Without NAME=, a run is named by its folder. Several results of one name (seeds) give mean and
-sample standard deviation.
+Without NAME=, a run is named by its folder. Several results of one name are seeds, and give their
+mean. Intervals are of the paired bootstrap over sentences, and over seeds where there are several.
 
 A table of a paper with ours in it, from the folder of a recipe: of recipes/shape, recipes/cape and
 recipes/rel_scalar/translate.sh (means over seeds), of recipes/glue and recipes/xtreme (medians):

@@ -2,8 +2,9 @@
 
 import itertools
 import os
-from typing import Any, Optional, Tuple
+from typing import Any, Iterator, Optional, Tuple
 
+import numpy as np
 from fairseq import utils
 from fairseq.data import data_utils
 
@@ -21,16 +22,9 @@ def training_token_ratio(task: Any) -> float:
     Raises:
         UsageError: there is no binarised training set, it is damaged, or one of its sides is empty.
     """
-    source_lang, target_lang = task.cfg.source_lang, task.cfg.target_lang
-    source = target = 0
-    for folder in utils.split_paths(task.cfg.data):
-        check_split(folder, task.cfg.train_subset)
-        for part in itertools.count():
-            name = f"{task.cfg.train_subset}{part or ''}"
-            counts = _count(folder, name, source_lang, target_lang)
-            if counts is None:
-                break
-            source, target = source + counts[0], target + counts[1]
+    cfg, source, target = task.cfg, 0, 0
+    for sizes in training_sizes(cfg.data, cfg.train_subset, cfg.source_lang, cfg.target_lang):
+        source, target = source + int(sizes[0].sum()), target + int(sizes[1].sum())
     if not source or not target:
         raise UsageError(
             f"--position-source-scale auto needs the binarised training set in {task.cfg.data}; "
@@ -39,11 +33,30 @@ def training_token_ratio(task: Any) -> float:
     return target / source
 
 
-def _count(folder: str, name: str, source: str, target: str) -> Optional[Tuple[int, int]]:
+def training_sizes(
+    data: str, subset: str, source: str, target: str
+) -> Iterator[Tuple[np.ndarray, np.ndarray]]:
+    """Yield the subwords of each source and target, EOS aside, of all shards and parts.
+
+    Raises:
+        UsageError: the data are damaged.
+    """
+    for folder in utils.split_paths(data):
+        check_split(folder, subset)
+        for part in itertools.count():
+            sizes = _sizes(folder, f"{subset}{part or ''}", source, target)
+            if sizes is None:
+                break
+            yield sizes
+
+
+def _sizes(
+    folder: str, name: str, source: str, target: str
+) -> Optional[Tuple[np.ndarray, np.ndarray]]:
     for pair in (f"{source}-{target}", f"{target}-{source}"):
         prefix = os.path.join(folder, f"{name}.{pair}.")
         sides = [data_utils.load_indexed_dataset(prefix + lang, None) for lang in (source, target)]
         if all(side is not None for side in sides):
-            first, second = (int(side.sizes.sum()) - len(side) for side in sides)
+            first, second = (np.array(side.sizes, dtype=np.int64) - 1 for side in sides)
             return first, second
     return None

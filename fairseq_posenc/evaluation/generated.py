@@ -6,9 +6,11 @@ from itertools import islice
 from typing import Dict, List, Optional, Tuple
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.evaluation.languages import Languages
 from fairseq_posenc.files import read_lines
 
 _LINE = re.compile(r"([STHD])-([0-9]{1,15})\t(.*)", re.DOTALL)
+_DICTIONARY = re.compile(r"\| \[(\S{1,40})\] dictionary: [0-9]+ types")
 _FOREIGN = re.compile(r"\| (?:INFO|WARNING) \| fairseq|(?:INFO|WARNING):fairseq")
 _REMEDY = (
     "pass --required-batch-size-multiple 1 to fairseq-generate (by default it drops what does not "
@@ -24,6 +26,7 @@ class Generated:
     Each list has one string per sentence: ``hypotheses`` (H: tokens as the model made them),
     ``decoded`` (D: the same after fairseq's ``--bpe`` and ``--tokenizer``, if given),
     ``references`` (T) and ``sources`` (S); these two are None where the output has no such lines.
+    ``languages`` are those that fairseq's log names, where it is part of the output.
     """
 
     path: str
@@ -31,6 +34,7 @@ class Generated:
     decoded: List[str]
     references: Optional[List[str]]
     sources: Optional[List[str]]
+    languages: Languages = Languages()
 
 
 def read_generated(path: str, expected: Optional[int] = None) -> Generated:
@@ -48,7 +52,8 @@ def read_generated(path: str, expected: Optional[int] = None) -> Generated:
         UsageError: no such lines, sentences without a hypothesis (ids are counted from 0), a
             sentence given twice, a line cut short or torn by a log message.
     """
-    found = _collect(path, read_lines(path))
+    lines = read_lines(path)
+    found = _collect(path, lines)
     for kind in "HD":
         if not found[kind]:
             raise UsageError(
@@ -68,7 +73,11 @@ def read_generated(path: str, expected: Optional[int] = None) -> Generated:
         if found[kind]:
             _demand_all(path, kind, found[kind], count)
     ordered = {kind: [lines[i] for i in sorted(lines)] for kind, lines in found.items()}
-    return Generated(path, ordered["H"], ordered["D"], ordered["T"] or None, ordered["S"] or None)
+    named = [match.group(1) for match in map(_DICTIONARY.search, lines) if match]
+    return Generated(
+        path, ordered["H"], ordered["D"], ordered["T"] or None, ordered["S"] or None,
+        Languages(*named) if len(named) == 2 else Languages(),
+    )  # fmt: skip
 
 
 def _collect(path: str, lines: List[str]) -> Dict[str, Dict[int, str]]:

@@ -76,7 +76,12 @@ def lengths_of(texts: Texts, side: str, unit: str) -> List[int]:
     tokens = texts.source_tokens if side == "source" else texts.reference_tokens
     if tokens is None:
         raise UsageError(
-            "the length of the source is asked for, but there is no source: give it with --source, "
-            "or take --length-of reference"
+            "the length of the source is asked for, but there is no source, or its language is not "
+            "known: give --source and --source-language, or take --length-of reference"
         )
     return [len(line.split()) for line in tokens]
+
+
+def share(within: Optional[int], sentences: int) -> str:
+    """Return how many of the sentences are within the trained length, as tables show it."""
+    return "?" if within is None else f"{within}/{sentences}"

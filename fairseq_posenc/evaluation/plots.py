@@ -1,13 +1,12 @@
 """Plots of results, in the manner of SHAPE's Figure 3."""
 
 import logging
-import math
 import os
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.evaluation.bleu import METRICS
-from fairseq_posenc.evaluation.tables import Runs, by_length, length_label
+from fairseq_posenc.evaluation.tables import Cell, Runs, by_length, length_label
 from fairseq_posenc.files import replacing
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; the markers and
@@ -17,41 +16,43 @@ _MARKERS = "osD^vPX*<>"
 _STYLES = ("-", "--", "-.", ":")
 
 
-def plot_by_length(
-    runs: Runs, output: str, metric: str = "sacrebleu", trained_up_to: Optional[int] = None
-) -> None:
+def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
     """Draw ``metric`` against length, a line per run, and write it to ``output``.
 
-    Several seeds of a run give their mean, with bars of one sample standard deviation.
+    Bars are the intervals of :func:`by_length`.
 
     Args:
         runs: what :func:`read_runs` gives.
         output: its ending names the format: png, pdf, svg.
         metric: one of ``METRICS``.
-        trained_up_to: the longest training sentence, in the unit of the bins: bins of longer
-            sentences only lie on a grey ground.
 
     Raises:
         UsageError: see :func:`by_length`; an unknown ending of ``output``.
     """
     table = by_length(runs, metric)
-    first = next(iter(runs.values()))[0]
-    bins = first["by_length"]["bins"]
+    bins = next(iter(runs.values()))[0]["by_length"]["bins"]
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
     for number, (name, cells) in enumerate(table.rows.items()):
-        points = [(x, cell) for x, cell in enumerate(cells[1:]) if cell.mean is not None]
-        axes.errorbar(
-            [x + dodge(number, len(runs)) for x, _ in points],
-            [cell.mean for _, cell in points],
-            yerr=[cell.spread or 0 for _, cell in points] if len(runs[name]) > 1 else None,
-            label=name,
-            **line_style(number),
-        )
-    shade(axes, bins, trained_up_to)
-    label_bins(axes, bins, length_label(first).capitalize(), METRICS[metric])
+        draw_cells(axes, name, cells[1:], number, len(runs))
+    label_bins(axes, bins, length_label(next(iter(runs.values()))[0]).capitalize(), METRICS[metric])
     figure.legend(loc="outside right upper", frameon=False)
     save(figure, output)
+
+
+def draw_cells(axes: Any, name: str, cells: Sequence[Cell], number: int, count: int) -> None:
+    """Draw the line ``number`` of ``count``, with the intervals of its cells as bars."""
+    points: List[Any] = [(x, cell) for x, cell in enumerate(cells) if cell.mean is not None]
+    # a bar must not point inwards, as where all samples lie to one side of the figure
+    below = [max(cell.mean - cell.low, 0) for _, cell in points]
+    above = [max(cell.high - cell.mean, 0) for _, cell in points]
+    axes.errorbar(
+        [x + 0.08 * (number - (count - 1) / 2) for x, _ in points],
+        [cell.mean for _, cell in points],
+        yerr=[below, above],
+        label=name,
+        **line_style(number),
+    )
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -77,25 +78,23 @@ def line_style(number: int) -> Dict[str, Any]:
     }
 
 
-def shade(axes: Any, bins: List[dict], trained_up_to: Optional[int]) -> None:
-    """Lay a grey ground under the bins of sentences longer than any in training, if told."""
-    if trained_up_to is None:
-        return
-    label: Optional[str] = f"no training data\n(longer than {trained_up_to})"
+def label_bins(axes: Any, bins: Sequence[Mapping], x_label: str, y_label: str) -> None:
+    """Name the axes, and each bin with its number of sentences, and of those within trained length.
+
+    Bins whose sentences all are no longer than the longest trained on lie on a grey ground.
+    """
+    label: Optional[str] = "all within\ntrained length"
+    names = []
     for x, part in enumerate(bins):
-        if math.floor(part["longer_than"]) + 1 > trained_up_to:
-            axes.axvspan(x - 0.5, x + 0.5, color="0.9", linewidth=0, zorder=0, label=label)
+        within, count = part.get("within"), part["sentences"]
+        known = within is not None
+        names.append(f"{part['name']}\n" + (f"{within} of {count}" if known else f"n = {count}"))
+        if known and within == count > 0:
+            axes.axvspan(x - 0.5, x + 0.5, color="0.92", linewidth=0, zorder=0, label=label)
             label = None
-
-
-def dodge(number: int, count: int) -> float:
-    """Move lines apart a little, that error bars do not hide each other."""
-    return 0.02 * (number - (count - 1) / 2)
-
-
-def label_bins(axes: Any, bins: List[dict], x_label: str, y_label: str) -> None:
-    """Name the axes, and each bin on the x axis with its number of sentences."""
-    axes.set_xticks(range(len(bins)), [f"{part['name']}\nn = {part['sentences']}" for part in bins])
+    if any(part.get("within") is not None for part in bins):
+        x_label += "; below: how many sentences are within trained length"
+    axes.set_xticks(range(len(bins)), names)
     axes.set_xlim(-0.5, len(bins) - 0.5)
     axes.set_xlabel(x_label)
     axes.set_ylabel(y_label)

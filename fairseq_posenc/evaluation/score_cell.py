@@ -1,11 +1,10 @@
 """The result of a translation training, its ``score.json``, from the files in its folder."""
 
-import json
 from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.evaluation.score import evaluate, versions
+from fairseq_posenc.evaluation.score import evaluate, to_json, versions
 from fairseq_posenc.evaluation.training_log import read_log
 from fairseq_posenc.files import replacing
 
@@ -47,6 +46,5 @@ def score_cell(
         "command": list(command),
     }
     with replacing(str(Path(folder, "score.json"))) as stream:
-        json.dump(result, stream, indent=2, ensure_ascii=False)
-        stream.write("\n")
+        stream.write(to_json(result))
     return result

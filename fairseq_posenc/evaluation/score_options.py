@@ -14,8 +14,7 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
     """
     add = parser.add_argument
     add("--remove-bpe", default="@@ ", choices=BPE_SYMBOLS, help="subwords of fairseq's output")
-    add("--language", default="de", help="target language (default: de)")
-    add("--source-language", default="en", help="to tokenise raw sources (default: en)")
+    add_languages(parser)
     split = parser.add_mutually_exclusive_group()
     split.add_argument("--bins", type=_edges, metavar="10,20,30", help="edges of length bins")
     split.add_argument("--percentiles", action="store_true", help="cut at 33 %% and 66 %%")
@@ -27,6 +26,14 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
         help="score once more without it, as '<sep>' between joined sentences",
     )
     add("--note", type=key_value, action="append", default=[], metavar="KEY=VALUE", dest="notes")
+
+
+def add_languages(parser: argparse.ArgumentParser) -> None:
+    """Add the options that tell the languages, and what the model was trained on."""
+    add = parser.add_argument
+    add("--data", metavar="FOLDER", help="binarised; tells languages and trained lengths")
+    add("--language", help="target language (default: that of --data, or of fairseq's log)")
+    add("--source-language", help="to tokenise raw sources (default: likewise)")
 
 
 def key_value(text: str) -> Tuple[str, str]:

@@ -6,19 +6,33 @@ import re
 import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.evaluation.bleu import METRICS
+from fairseq_posenc.evaluation.bleu import METRICS, WIDTHS, corpus_score
+from fairseq_posenc.evaluation.intervals import SAMPLES, SEED, bootstrap, interval
+from fairseq_posenc.evaluation.lengths import Bin, share
 from fairseq_posenc.json_files import Each, Maybe, OrNull, read_shaped
 
 # what tables read of the result of scripts/score.py; a metric may be missing from older ones
 FIGURES = dict.fromkeys(METRICS, Maybe(float))
-_BIN = {"name": str, "longer_than": float, "up_to": OrNull(float), "sentences": int, **FIGURES}
+_ALL = {"sentences": int, "within": Maybe(int), **FIGURES}
 _SCORE = {
-    "all": FIGURES,
-    "by_length": OrNull({"of": str, "unit": str, "bins": [_BIN]}),
+    "all": {**_ALL, "chance": Maybe(float)},
+    "by_length": OrNull(
+        {
+            "of": str,
+            "unit": str,
+            "bins": [{"name": str, "longer_than": float, "up_to": OrNull(float), **_ALL}],
+        }
+    ),
     "signatures": Each(str),
+    "sentences": Maybe({"length": [int], "statistics": Each([[int]])}),
+    "longest_trained": Maybe({"source": int, "reference": int}),
+    "language": Maybe(str),
+    "test_set": Maybe({"source": Maybe(str), "reference": str}),
 }
 
 Score = Dict[str, Any]
@@ -26,40 +40,79 @@ Runs = Dict[str, List[Score]]
 
 
 class Cell(NamedTuple):
-    """Mean and sample standard deviation of a figure over the seeds of a run.
+    """A figure: the mean over the seeds of a run, and what 95 % of bootstrap samples lie between.
 
-    ``mean`` is None where there is no sentence to score, ``spread`` where there is one seed.
+    ``mean`` is None where there is no sentence to score. ``spread``, the sample standard deviation
+    over seeds, is None where there is one seed.
     """
 
     mean: Optional[float]
+    low: Optional[float] = None
+    high: Optional[float] = None
     spread: Optional[float] = None
 
     def __str__(self) -> str:
-        if self.mean is None:
-            return "-"
-        return f"{self.mean:.2f}" + ("" if self.spread is None else f" ± {self.spread:.2f}")
+        return self.shown("{:.2f} [{:.2f}, {:.2f}]")
+
+    def signed(self) -> str:
+        """Return a difference, with a star where its interval leaves out 0."""
+        clear = self.low is not None and self.high is not None and self.low * self.high > 0
+        return self.shown("{:+.2f} [{:+.2f}, {:+.2f}]") + " *" * clear
+
+    def shown(self, form: str) -> str:
+        """Return the figure and its interval in ``form``; ``-`` where there is none."""
+        return "-" if self.mean is None else form.format(self.mean, self.low, self.high)
 
 
 @dataclass
 class Table:
-    """A table of figures, one row of cells per run; ``notes`` are printed below it."""
+    """Figures by length, a row of cells per run, each column a set of sentences.
+
+    ``sentences``: how many per column; ``within``: how many of them are no longer, on both sides,
+    than the longest trained on, or None where not known. ``differences``: of each run to the first,
+    a cell per column. ``notes`` are printed below.
+    """
 
     title: str
     columns: List[str]
+    sentences: List[int]
+    within: List[Optional[int]]
     rows: Dict[str, List[Cell]]
+    differences: Dict[str, List[Cell]]
     notes: List[str] = field(default_factory=list)
 
+    def header(self) -> List[str]:
+        """Return the names of the columns with their numbers of sentences."""
+        return ["", *(f"{name} (n={n})" for name, n in zip(self.columns, self.sentences))]
+
+    def within_line(self) -> List[List[str]]:
+        """Return a line of how many sentences are within the trained length, if that is known."""
+        if self.within[0] is None:
+            return []
+        return [["within trained length", *map(share, self.within, self.sentences)]]
+
     def markdown(self) -> str:
-        """Return the table as Markdown whose columns stand below each other as text too."""
-        lines = [[name, *map(str, cells)] for name, cells in self.rows.items()]
-        table = markdown_table([["", *self.columns], *lines])
-        return "\n\n".join([self.title, table, *self.notes]) + "\n"
+        """Return the tables as Markdown whose columns stand below each other as text too."""
+        lines = [self.header(), *([name, *map(str, row)] for name, row in self.rows.items())]
+        lines += self.within_line()
+        parts = [self.title, markdown_table(lines)]
+        first, *others = self.rows
+        if others:
+            lines = [[name, *(c.signed() for c in self.differences[name])] for name in others]
+            parts += [f"Differences to {first}", markdown_table([self.header(), *lines])]
+        return "\n\n".join([*parts, *self.notes]) + "\n"
 
     def csv(self) -> str:
         """Return the table as CSV, a line per figure."""
-        lines: List[Sequence[Any]] = [("row", "column", "mean", "standard deviation")]
+        lines: List[Sequence[Any]] = [
+            (
+                "row", "column", "sentences", "within trained length", "mean", "low", "high",
+                "standard deviation", "difference", "difference low", "difference high",
+            )
+        ]  # fmt: skip
         for name, cells in self.rows.items():
-            lines += [(name, column, *cell) for column, cell in zip(self.columns, cells)]
+            columns = zip(self.columns, self.sentences, self.within, cells, self.differences[name])
+            lines += [(name, *about, *cell, *other[:3]) for *about, cell, other in columns]
         return csv_table(lines)
 
 
@@ -109,29 +162,49 @@ def read_runs(arguments: Sequence[str]) -> Runs:
     return runs
 
 
-def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
+def by_length(
+    runs: Runs, metric: str = "sacrebleu", samples: int = SAMPLES, seed: int = SEED
+) -> Table:
     """Return ``metric`` (of ``METRICS``) for the whole test set and each bin of length.
 
+    Intervals are of the paired bootstrap, see :func:`bootstrap`, whose arguments ``samples`` and
+    ``seed`` are.
+
     Raises:
-        UsageError: results without bins, or that cannot be compared: of other bins, test sets or
-            signatures (the version of sacreBLEU aside).
+        UsageError: results without bins or statistics, or that cannot be compared: of other bins,
+            test sets, training sets or signatures (the version of sacreBLEU aside).
     """
     check_comparable(runs, metric)
     first = next(iter(runs.values()))[0]
-    bins = first["by_length"]["bins"]
-    rows = {}
-    for name, seeds in runs.items():
-        parts = [[score["all"], *score["by_length"]["bins"]] for score in seeds]
-        rows[name] = [_cell([part.get(metric) for part in column]) for column in zip(*parts)]
-    notes = [f"Signature: {first['signatures'][metric]}"]
-    if any(len(seeds) > 1 for seeds in runs.values()):
-        counts = ", ".join(f"{name} {len(seeds)}" for name, seeds in runs.items())
-        notes.insert(0, f"Mean ± sample standard deviation over seeds ({counts}).")
+    parts = [first["all"], *first["by_length"]["bins"]]
+    members = _members(first)
+    summands = {
+        name: [np.array(score["sentences"]["statistics"][metric]) for score in seeds]
+        for name, seeds in runs.items()
+    }
+    rows: Dict[str, List[Cell]] = {name: [] for name in runs}
+    differences: Dict[str, List[Cell]] = {name: [] for name in runs}
+    for chosen in members:
+        figures = [[one[chosen] for one in seeds] for seeds in summands.values()]
+        for name, (cell, difference) in zip(runs, _column(metric, figures, samples, seed)):
+            rows[name].append(cell)
+            differences[name].append(difference)
     return Table(
         title=f"{METRICS[metric]} by {length_label(first)}",
-        columns=["all", *(part["name"] for part in bins)],
+        columns=["all", *(part["name"] for part in parts[1:])],
+        sentences=[len(chosen) for chosen in members],
+        within=[part.get("within") for part in parts],
         rows=rows,
-        notes=notes,
+        differences=differences,
+        notes=_notes(runs, metric, samples),
+    )
+
+
+def nothing_learned(figures: Mapping[str, Any]) -> str:
+    """Say of a model whose figures of the whole test set are not above chance that it is none."""
+    return (
+        f"has learned nothing to speak of: its sacreBLEU is {figures['sacrebleu']:.2f}, and "
+        f"{figures['chance']:.2f} with the references of other sentences"
     )
 
 
@@ -155,21 +228,104 @@ def check_comparable(runs: Runs, metric: str) -> None:
                         f"{name} cannot be compared with {next(iter(runs))}: {what} differ "
                         f"({value} and {expected[what]}); score both alike"
                     )
+            _check_sentences(name, score, metric)
 
 
 def _conditions(score: Score, metric: str) -> Dict[str, Any]:
     bins = score["by_length"]["bins"]
+    test_set = score.get("test_set") or {}
     return {
         "lengths": length_label(score),
         "bins": ", ".join(f"{part['name']} up to {part['up_to']}" for part in bins),
         "sentences per bin": [part["sentences"] for part in bins],
         "signatures": re.sub(r"\|version:[^|]*", "", score["signatures"][metric]),
+        "target languages": score.get("language"),
+        "references": test_set.get("reference"),
+        "sources": test_set.get("source"),
+        "longest sentences trained on": score.get("longest_trained"),
+        "sentences within the trained length": [part.get("within") for part in bins],
     }
 
 
-def _cell(values: List[Optional[float]]) -> Cell:
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
-        return Cell(None)
-    spread = statistics.stdev(known) if len(known) > 1 else None
-    return Cell(statistics.mean(known), spread)
+def _check_sentences(name: str, score: Score, metric: str) -> None:
+    """Raise :class:`UsageError` unless the statistics of the sentences are there, and whole."""
+    sentences = score.get("sentences")
+    if not sentences or metric not in sentences["statistics"]:
+        raise UsageError(
+            f"{name} has no statistics of its sentences, from which intervals are drawn: an older "
+            "version scored it; score it again (in a recipe: delete score.json, and start it again)"
+        )
+    rows, width = sentences["statistics"][metric], WIDTHS[metric]
+    whole = all(len(row) == width and 0 <= min(row) <= max(row) < 1e9 for row in rows)
+    parts = [score["all"], *score["by_length"]["bins"]]
+    counts = [len(chosen) for chosen in _members(score)]
+    if (
+        not whole
+        or {len(rows), counts[0]} != {parts[0]["sentences"]}
+        or counts[1:] != [part["sentences"] for part in parts[1:]]
+    ):
+        raise UsageError(
+            f"{name} has statistics of other sentences than its figures; score it again"
+        )
+
+
+def _members(score: Score) -> List[List[int]]:
+    """Return the sentences of the whole test set, and of each bin."""
+    counted = score["sentences"]["length"]
+    bins = score["by_length"]["bins"]
+    edges = [Bin(part["name"], part["longer_than"], part["up_to"]) for part in bins]
+    return [list(range(len(counted))), *(part.members(counted) for part in edges)]
+
+
+def _column(
+    metric: str, runs: Sequence[Sequence[np.ndarray]], samples: int, seed: int
+) -> List[Tuple[Cell, Cell]]:
+    """Return, for each run, its figure of some sentences and the difference to the first run."""
+    if not len(runs[0][0]):
+        return [(Cell(None), Cell(None)) for _ in runs]
+    scores = [[corpus_score(metric, one.sum(axis=0)) for one in seeds] for seeds in runs]
+    means = [statistics.mean(values) for values in scores]
+    drawn = bootstrap(metric, runs, samples, seed)
+    return [
+        (
+            Cell(
+                mean, *interval(own), spread=statistics.stdev(values) if len(values) > 1 else None
+            ),
+            Cell(mean - means[0], *interval(own - drawn[0])),
+        )
+        for mean, values, own in zip(means, scores, drawn)
+    ]
+
+
+def _notes(runs: Runs, metric: str, samples: int) -> List[str]:
+    first = next(iter(runs.values()))[0]
+    several = {name: len(seeds) for name, seeds in runs.items() if len(seeds) > 1}
+    drawn = "the sentences, and of the seeds of a row" if several else "the sentences"
+    notes = [f"In brackets: 95 % of {samples} paired bootstrap samples of {drawn}."]
+    if len(runs) > 1:
+        notes[0] += f" *: the interval of the difference to {next(iter(runs))} leaves out 0."
+    if several:
+        counts = ", ".join(f"{name} {len(seeds)}" for name, seeds in runs.items())
+        notes.append(f"Trainings (seeds): {counts}. Of few seeds, intervals come out too narrow.")
+    if len(several) < len(runs):
+        which = "Some rows are of one training: their" if several else "One training per row:"
+        notes.append(
+            f"{which} intervals are over sentences only and say nothing about other seeds; rows "
+            "are not ranked."
+        )
+    longest = first.get("longest_trained")
+    if longest:
+        notes.append(
+            f"Within trained length: source of at most {longest['source']} and target of at most "
+            f"{longest['reference']} subwords, the longest of the training set."
+        )
+    notes += [
+        f"{name}{f', seed {number} of {len(seeds)},' if len(seeds) > 1 else ''} "
+        f"{nothing_learned(score['all'])}."
+        for name, seeds in runs.items()
+        for number, score in enumerate(seeds, 1)
+        if score["all"].get("above_chance") is False
+        and None not in (score["all"].get("chance"), score["all"].get("sacrebleu"))
+    ]
+    tongue = f"Target language: {first['language']}. " if first.get("language") else ""
+    return [*notes, f"{tongue}Signature: {first['signatures'][metric]}"]

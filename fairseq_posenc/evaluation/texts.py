@@ -10,6 +10,13 @@ from sacremoses import MosesDetokenizer, MosesTokenizer
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.evaluation.generated import Generated, read_generated
+from fairseq_posenc.evaluation.languages import (
+    Languages,
+    choose,
+    language_code,
+    languages_of_data,
+    remarks,
+)
 from fairseq_posenc.files import read_lines
 
 # The marks by which subwords are known; with those that glue everything else together, no mark
@@ -29,7 +36,8 @@ class Texts:
     ``hypothesis_tokens``, ``reference_tokens`` and ``source_tokens`` are tokenised, with spaces
     between the tokens and subwords joined; ``hypothesis`` and ``reference`` are plain text.
     ``subwords`` holds the number of subwords per sentence of ``source`` and ``reference`` where it
-    is known; ``remarks`` is what the user should know about the texts.
+    is known; ``remarks`` is what the user should know about the texts; ``languages`` are those by
+    whose rules they were tokenised and detokenised.
     """
 
     hypothesis: List[str]
@@ -39,6 +47,7 @@ class Texts:
     source_tokens: Optional[List[str]] = None
     subwords: Dict[str, List[int]] = field(default_factory=dict)
     remarks: List[str] = field(default_factory=list)
+    languages: Languages = Languages()
 
     def __len__(self) -> int:
         return len(self.hypothesis)
@@ -70,23 +79,31 @@ def from_files(
     hypothesis: str,
     reference: str,
     source: Optional[str] = None,
-    language: str = "de",
-    source_language: str = "en",
+    language: Optional[str] = None,
+    source_language: Optional[str] = None,
+    data: Optional[str] = None,
 ) -> Texts:
     """Read plain text, one sentence a line, and tokenise it as Moses does with ``-no-escape``.
 
+    The languages, where they are not given, are those of ``data`` (see :func:`from_generated`).
+
     Raises:
-        UsageError: files that cannot be read or have different numbers of lines.
+        UsageError: files that cannot be read or have different numbers of lines; languages that
+            are not known.
     """
+    known = languages_of_data(data, {}, language) if data else Languages()
+    languages = choose(Languages(source_language, language), known)
     references = read_lines(reference)
     hypotheses = _read_aligned(hypothesis, len(references))
-    tokenise = _tokeniser(language)
+    tokenise = _tokeniser(languages.target)
     return Texts(
         hypothesis=hypotheses,
         reference=references,
         hypothesis_tokens=tokenise(hypotheses),
         reference_tokens=tokenise(references),
-        source_tokens=_raw_source(source, len(references), source_language) if source else None,
+        source_tokens=_raw_source(source, len(references), languages) if source else None,
+        remarks=remarks(languages.target or ""),
+        languages=languages,
     )
 
 
@@ -95,8 +112,9 @@ def from_generated(
     reference: Optional[str] = None,
     source: Optional[str] = None,
     remove_bpe: str = "@@ ",
-    language: str = "de",
-    source_language: str = "en",
+    language: Optional[str] = None,
+    source_language: Optional[str] = None,
+    data: Optional[str] = None,
 ) -> Texts:
     """Read an output of ``fairseq-generate``, whose lines are tokenised and may hold subwords.
 
@@ -104,12 +122,15 @@ def from_generated(
     detokeniser; ``reference``, the raw text of the test set, replaces that of the T-lines.
     ``source``, raw as well, replaces the S-lines.
 
+    The languages, where they are not given, are those of the binarised ``data``, or those that
+    fairseq's log names, where it is in the output.
+
     Where fairseq was told to decode (``--bpe``, ``--tokenizer``), it prints S, T and D as plain
     text but H as tokens. Then D and T are taken as plain text, and tokenised like plain files.
 
     Raises:
         UsageError: see :func:`read_generated`; no references; subwords of another kind than
-            ``remove_bpe``.
+            ``remove_bpe``; languages that are not known.
     """
     references = read_lines(reference) if reference else None
     lines = read_generated(generated, len(references) if references else None)
@@ -117,13 +138,19 @@ def from_generated(
         raise UsageError(f"{generated} has no T-lines: give the references with --reference")
     join = partial(_join, symbol=remove_bpe, path=generated)
     joined = join(lines.hypotheses)
-    if any(d not in (h, j) for d, h, j in zip(lines.decoded, lines.hypotheses, joined)):
-        texts = _from_decoded(lines, references, language, _tokeniser(source_language))
+    decoded = any(d not in (h, j) for d, h, j in zip(lines.decoded, lines.hypotheses, joined))
+    subwords = {} if decoded else _subword_counts(lines, remove_bpe)
+    known = languages_of_data(data, subwords, language) if data else Languages()
+    languages = choose(Languages(source_language, language), known, lines.languages)
+    if decoded:
+        texts = _from_decoded(lines, references, languages)
     else:
-        texts = _from_tokens(lines, joined, references, language, join)
-        texts.subwords = _subword_counts(lines, remove_bpe)
+        texts = _from_tokens(lines, joined, references, languages, join)
+        texts.subwords = subwords
+    texts.languages = languages
+    texts.remarks += remarks(languages.target or "")
     if source:
-        texts.source_tokens = _raw_source(source, len(lines.hypotheses), source_language)
+        texts.source_tokens = _raw_source(source, len(lines.hypotheses), languages)
     unknown = sum("<<unk>>" in line for line in lines.references or ())
     if unknown:
         texts.remarks.append(
@@ -133,17 +160,16 @@ def from_generated(
     return texts
 
 
-def _from_decoded(
-    lines: Generated, references: Optional[List[str]], language: str, tokenise_source: Callable
-) -> Texts:
-    tokenise = _tokeniser(language)
+def _from_decoded(lines: Generated, references: Optional[List[str]], languages: Languages) -> Texts:
+    tokenise = _tokeniser(languages.target)
     references = references or lines.references or []
     return Texts(
         hypothesis=lines.decoded,
         reference=references,
         hypothesis_tokens=tokenise(lines.decoded),
         reference_tokens=tokenise(references),
-        source_tokens=lines.sources and tokenise_source(lines.sources),
+        source_tokens=lines.sources
+        and (_tokeniser(languages.source)(lines.sources) if languages.source else None),
         remarks=["fairseq detokenised this output: tokenised BLEU after tokenising it again"],
     )
 
@@ -152,11 +178,12 @@ def _from_tokens(
     lines: Generated,
     hypothesis_tokens: List[str],
     references: Optional[List[str]],
-    language: str,
+    languages: Languages,
     join: Callable,
 ) -> Texts:
-    tokens = join(lines.references) if lines.references else _tokeniser(language)(references or [])
-    detokenise = MosesDetokenizer(lang=language).detokenize
+    tokenise = _tokeniser(languages.target)
+    tokens = join(lines.references) if lines.references else tokenise(references or [])
+    detokenise = MosesDetokenizer(lang=language_code(languages.target or "")).detokenize
     return Texts(
         hypothesis=[detokenise(line.split()) for line in hypothesis_tokens],
         reference=references or [detokenise(line.split()) for line in tokens],
@@ -186,13 +213,18 @@ def _subword_counts(lines: Generated, symbol: str) -> Dict[str, List[int]]:
     }
 
 
-def _tokeniser(language: str) -> Callable[[Sequence[str]], List[str]]:
-    tokenize = MosesTokenizer(lang=language).tokenize
+def _tokeniser(language: Optional[str]) -> Callable[[Sequence[str]], List[str]]:
+    tokenize = MosesTokenizer(lang=language_code(language or "")).tokenize
     return lambda lines: [tokenize(line, return_str=True, escape=False) for line in lines]
 
 
-def _raw_source(path: str, count: int, language: str) -> List[str]:
-    return _tokeniser(language)(_read_aligned(path, count))
+def _raw_source(path: str, count: int, languages: Languages) -> List[str]:
+    if not languages.source:
+        raise UsageError(
+            "the language of the --source is not known: give --source-language, or with --data "
+            "the binarised data"
+        )
+    return _tokeniser(languages.source)(_read_aligned(path, count))
 
 
 def _read_aligned(path: str, count: int) -> List[str]:

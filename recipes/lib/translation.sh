@@ -87,22 +87,21 @@ score_cell() {
     open_cell "$1"
     if [[ -e $folder/score.json ]]; then return; fi
     python scripts/score.py --generated "$folder/generate.out" --output "$folder/score.json" \
-        --language "$TARGET" --note "row=$row" --note "seed=$seed" \
+        --data "$RUN_DIR/bin" --note "row=$row" --note "seed=$seed" \
         --note "signature=$(grep -o 'position:.*' "$folder/train.log" | tail -n 1)" \
         "${SCORE_OPTIONS[@]}" >"$folder/score.txt" || die "scoring of $label failed"
     say "[$label] sacreBLEU $(awk '$1 == "all" { print $3 }' "$folder/score.txt")"
 }
 
-# make_table TRAINED_UP_TO: the table and the picture.
+# The table and the picture.
 make_table() {
     local scores=() seed row label folder options cell
     while read -r cell; do
         open_cell "$cell"
         scores+=("$label=$folder/score.json")
     done < <(list_cells)
-    python scripts/table.py --by-length "${scores[@]}" --output "$RUN_DIR/table.md"
-    python scripts/plot.py --by-length "${scores[@]}" --output "$RUN_DIR/bleu_by_length.png" \
-        --trained-up-to "$1"
-    say "table:   $RUN_DIR/table.md"
+    python scripts/table.py --by-length "${scores[@]}" --output "$RUN_DIR"/table.{md,csv}
+    python scripts/plot.py --by-length "${scores[@]}" --output "$RUN_DIR/bleu_by_length.png"
+    say "table:   $RUN_DIR/table.md, .csv"
     say "picture: $RUN_DIR/bleu_by_length.png"
 }

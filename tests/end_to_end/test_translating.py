@@ -34,10 +34,12 @@ def test_checkpoints_are_averaged_translated_and_scored(run, training, binarised
     run(*command, "--output", average)
     output = tmp_path / "generate.out"
     output.write_text(run(*generate(binarised, average)), encoding="utf-8")
-    score = ["python", "scripts/score.py", "--generated", output, "--bins", "12"]
-    run(*score, "--reference", binarised.parent / "test.de", "--output", tmp_path / "score.json")
+    score = ["python", "scripts/score.py", "--generated", output, "--data", binarised]
+    score += ["--bins", "12", "--reference", binarised.parent / "test.de"]
+    run(*score, "--output", tmp_path / "score.json")
     result = json.loads((tmp_path / "score.json").read_text(encoding="utf-8"))
     assert result["all"]["sentences"] == 20
+    assert (result["source_language"], result["language"]) == ("en", "de")
     assert [bin["sentences"] for bin in result["by_length"]["bins"]] == [10, 10]
 
 

@@ -54,6 +54,11 @@ def texts_of(hypotheses, references):
     return Texts(hypotheses, references, hypotheses, references)
 
 
+def scored(texts, members=None, language="de"):
+    scorer = Scorer(language)
+    return scorer.score(scorer.statistics(texts), members)
+
+
 CASES = [random_corpus(seed, rate) for seed, rate in enumerate([0.05, 0.2, 0.4, 0.8])]
 CASES += [
     (["a b c d e f", "a a a a a"], ["a b c d e f g h", "a a b a"]),
@@ -69,7 +74,7 @@ CASES += [
 @pytest.mark.parametrize(("hypotheses", "references"), CASES)
 def test_tokenised_bleu_is_that_of_multi_bleu(hypotheses, references):
     score, precisions, penalty, length, reference_length = slow_bleu(hypotheses, references)
-    figures = Scorer("de").score(texts_of(hypotheses, references))
+    figures = scored(texts_of(hypotheses, references))
     assert figures["tokenised_bleu"] == pytest.approx(score, abs=1e-9)
     assert f"{figures['tokenised_bleu']:.2f}" == f"{score:.2f}"
     detail = figures["tokenised_detail"]
@@ -86,7 +91,7 @@ def test_the_cases_hold_zero_and_non_zero_scores():
 
 def test_plain_metrics_are_sacrebleus_defaults():
     hypotheses, references = ["Der Hund läuft schnell.", "JA!"], ["Der Hund läuft nun.", "Ja!"]
-    figures = Scorer("de").score(texts_of(hypotheses, references))
+    figures = scored(texts_of(hypotheses, references))
     expected = sacrebleu.corpus_bleu(hypotheses, [references])
     assert figures["sacrebleu"] == expected.score
     assert figures["chrf"] == sacrebleu.corpus_chrf(hypotheses, [references]).score
@@ -96,7 +101,7 @@ def test_plain_metrics_are_sacrebleus_defaults():
 
 def test_tokens_and_plain_text_are_not_confused():
     texts = Texts(["a b, c d."], ["a b, c d."], ["x"], ["y"])
-    figures = Scorer("de").score(texts)
+    figures = scored(texts)
     assert figures["sacrebleu"] == pytest.approx(100)
     assert figures["tokenised_bleu"] == 0
 
@@ -105,25 +110,24 @@ def test_a_part_is_scored_like_a_test_set_of_its_own():
     hypotheses, references = random_corpus(7, 0.1)
     part = [0, 3, 4, 20]
     alone = texts_of([hypotheses[i] for i in part], [references[i] for i in part])
-    scorer = Scorer("de")
-    assert scorer.score(texts_of(hypotheses, references), part) == scorer.score(alone)
+    assert scored(texts_of(hypotheses, references), part) == scored(alone)
 
 
 def test_no_sentences_have_no_score():
-    figures = Scorer("de").score(texts_of(["a"], ["a"]), [])
+    figures = scored(texts_of(["a"], ["a"]), [])
     assert figures["sentences"] == 0
     assert all(figures[name] is None for name in METRICS)
 
 
 def test_empty_references_have_no_ratio_of_lengths():
-    figures = Scorer("de").score(texts_of(["a", ""], ["", ""]))
+    figures = scored(texts_of(["a", ""], ["", ""]))
     assert figures["length_ratio"] is None
     assert figures["tokenised_bleu"] == figures["sacrebleu"] == 0
 
 
 def test_signatures_name_the_choices():
     scorer = Scorer("de")
-    scorer.score(texts_of(["a"], ["a"]))
+    scorer.statistics(texts_of(["a"], ["a"]))
     signatures = scorer.signatures()
     assert set(signatures) == set(METRICS)
     version = f"version:{sacrebleu.__version__}"
@@ -134,5 +138,5 @@ def test_signatures_name_the_choices():
 
 def test_chinese_is_tokenised_as_chinese():
     scorer = Scorer("zh")
-    scorer.score(texts_of(["你好"], ["你好"]))
+    scorer.statistics(texts_of(["你好"], ["你好"]))
     assert "tok:zh" in scorer.signatures()["sacrebleu"]

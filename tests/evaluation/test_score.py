@@ -1,15 +1,19 @@
 import json
 import os
+import random
 import runpy
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.evaluation import score
 from fairseq_posenc.evaluation.bleu import METRICS
-from fairseq_posenc.evaluation.score import evaluate, render
+from fairseq_posenc.evaluation.score import render
 
+evaluate = partial(score.evaluate, language="de", source_language="en")
 SCRIPT = str(Path(__file__).parents[2] / "scripts" / "score.py")
 SOURCES = ["a house", "the dog runs fast today", "two children play in the big garden there ."]
 REFERENCES = ["ein Haus", "der Hund läuft heute schnell", "zwei Kinder spielen im großen Garten ."]
@@ -123,10 +127,37 @@ def test_options_that_do_not_go_together_are_refused(files, options, message):
         evaluate(**{**files, **options})
 
 
+WORDS = "der die das Hund Katze Haus läuft schläft sieht heute schnell gern".split()
+LINES = [" ".join(random.Random(i).choices(WORDS, k=6 + i % 9)) for i in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("translate", "learned"),
+    [
+        (lambda i: LINES[i], True),
+        (lambda i: LINES[i] if i % 3 else "xyz", True),
+        # the same for every sentence, something for every length, another sentence's
+        (lambda i: LINES[0], False),
+        (lambda i: "Haus " * len(LINES[i].split()), False),
+        (lambda i: LINES[(i * 7 + 1) % 40], False),
+        # a single sentence: above chance by some points, and by luck
+        (lambda i: LINES[i] if i == 7 else "xyz " * 9, False),
+        # a word of each sentence: above chance for certain, and by less than a point
+        (lambda i: LINES[i].split()[0] + " xyz" * 20, False),
+    ],
+)
+def test_outputs_that_do_not_depend_on_their_source_are_told(tmp_path, translate, learned):
+    files = {"hypothesis": write(tmp_path / "h", map(translate, range(40)))}
+    result = evaluate(**files, reference=write(tmp_path / "r", LINES))
+    assert result["all"]["above_chance"] is learned
+    said = f"learned nothing to speak of: its sacreBLEU is {result['all']['sacrebleu']:.2f}, "
+    assert (said in render(result)) != learned
+
+
 def test_empty_bins_are_dashes_to_read_and_null_in_json(files):
     result = evaluate(**files, bins=[6, 7, 50])
     line = next(line for line in render(result).splitlines() if line.startswith("7-7"))
-    assert line.split() == ["7-7", "0"] + ["-"] * 5
+    assert line.split() == ["7-7", "0"] + ["-"] * 5 + ["?"]
     assert json.loads(json.dumps(result, allow_nan=False))["by_length"]["bins"][1]["chrf"] is None
 
 
@@ -136,7 +167,8 @@ def test_what_is_printed_is_what_was_computed(files):
     figures = result["all"]
     row = next(line for line in text.splitlines() if line.startswith("all")).split()
     expected = [f"{figures[name]:.2f}" for name in METRICS]
-    assert row == ["all", "3", *expected, f"{figures['length_ratio']:.3f}"]
+    assert [*row[:3], *row[5:-1]] == ["all", "3", *expected, f"{figures['length_ratio']:.3f}"]
+    assert " ".join(row[3:5]) == "[{:.2f}, {:.2f}]".format(*figures["interval"]["sacrebleu"])
     assert f"BLEU = {figures['tokenised_bleu']:.2f}, 84.6/" in text
     for signature in result["signatures"].values():
         assert signature in text
@@ -154,7 +186,18 @@ def run(monkeypatch, capsys):
 
 def test_script_prints_and_writes_the_same_json(run, generated, tmp_path):
     output = tmp_path / "runs" / "score.json"
-    arguments = ["--generated", generated, "--bins", "3,6", "--note", "seed=1", "--note", "x=a=b"]
+    arguments = [
+        "--generated",
+        generated,
+        "--language",
+        "de",
+        "--bins",
+        "3,6",
+        "--note",
+        "seed=1",
+        "--note",
+        "x=a=b",
+    ]
     printed = run(*arguments, "--json", "--output", str(output))
     result = json.loads(printed.out)
     assert result == json.loads(output.read_text(encoding="utf-8"))
@@ -168,6 +211,6 @@ def test_script_writes_nothing_for_incomplete_output(run, tmp_path):
     path = write(tmp_path / "out", ["H-1\t-1\tx", "D-1\t-1\tx"])
     output = tmp_path / "score.json"
     with pytest.raises(SystemExit) as error:
-        run("--generated", path, "--output", str(output))
+        run("--generated", path, "--language", "de", "--output", str(output))
     assert "--required-batch-size-multiple 1" in error.value.code
     assert not output.exists()

@@ -2,14 +2,16 @@ import json
 import os
 import runpy
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.evaluation import score_cell as scoring
 from fairseq_posenc.evaluation.score import evaluate
-from fairseq_posenc.evaluation.score_cell import score_cell
 
+score_cell = partial(scoring.score_cell, language="de")
 SCRIPT = str(Path(__file__).parents[2] / "scripts" / "score_cell.py")
 LOG = (
     "2026-11-21 03:59:51 | INFO | train_inner | epoch 001: 100 / 265 loss=1, wps=3631.3, "
@@ -42,11 +44,14 @@ def reference(cell):
 
 def test_every_test_set_is_scored_as_by_evaluate(cell):
     tests = {"first": reference(cell), "second": ""}
-    result = score_cell(str(cell), tests, {"seed": "1"}, ["x"], percentiles=True, language="de")
+    result = score_cell(str(cell), tests, {"seed": "1"}, ["x"], percentiles=True)
     assert result == json.loads((cell / "score.json").read_text(encoding="utf-8"))
     for name, path in tests.items():
         assert result["tests"][name] == evaluate(
-            generated=str(cell / f"{name}.out"), reference=path or None, percentiles=True
+            generated=str(cell / f"{name}.out"),
+            reference=path or None,
+            percentiles=True,
+            language="de",
         )
     assert result["tests"]["first"]["all"]["sacrebleu"] < 90
     assert result["tests"]["second"]["all"]["sacrebleu"] == pytest.approx(100)

@@ -1,8 +1,13 @@
+from functools import partial
+
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.evaluation.texts import from_files, from_generated
+from fairseq_posenc.evaluation import texts as reading
 
+GERMAN = {"language": "de", "source_language": "en"}
+from_files = partial(reading.from_files, **GERMAN)
+from_generated = partial(reading.from_generated, **GERMAN)
 HYPOTHESES = ["ein H@@ aus , rot .", "der H@@ und l@@ äu@@ ft ."]
 REFERENCES = ["ein H@@ aus , blau .", "die K@@ atze l@@ äu@@ ft ."]
 SOURCES = ["a hou@@ se , red .", "the d@@ og ru@@ n@@ s ."]

@@ -165,7 +165,7 @@ WRITERS = {
     "questions": lambda s, f, v: question_folder.prepare(
         str(s / "squad.json"), "valid", str(s / "vocabulary"), str(f)),
     "average": lambda s, f, v: averaging.save_average([str(s / "model.pt")], str(f / "average.pt")),
-    "score": lambda s, f, v: score_cell(str(f), {"test": None}, {"version": v}),
+    "score": lambda s, f, v: score_cell(str(f), {"test": None}, {"version": v}, language="de"),
     "report": lambda s, f, v: write_report(f, v),
     "predictions": lambda s, f, v: write_predictions(f, v),
     "folder": lambda s, f, v: write_folder(f, v),

@@ -55,23 +55,23 @@ def output(folder):
 
 def scored_output(folder):
     path = write(folder / "test.out", GENERATED)
-    return path, lambda: render(evaluate(generated=str(path), bins=[3, 5]))
+    return path, lambda: render(evaluate(generated=str(path), bins=[3, 5], language="en"))
 
 
 def reference(folder):
     output(folder)
     path = write(folder / "reference", "the dog.\n" * COUNT)
     files = {"generated": str(folder / "test.out"), "reference": str(path)}
-    return path, lambda: render(evaluate(**files, bins=[3, 5]))
+    return path, lambda: render(evaluate(**files, bins=[3, 5], language="en"))
 
 
 def score_by_length(folder):
     output(folder)
-    score = evaluate(generated=str(folder / "test.out"), bins=[3, 5])
+    score = evaluate(generated=str(folder / "test.out"), bins=[3, 5], language="en")
     path = write(folder / "score.json", score)
 
     def read():
-        table = by_length(read_runs([str(path)]))
+        table = by_length(read_runs([str(path)]), samples=5)
         return table.markdown(), table.csv()
 
     return path, read
@@ -106,7 +106,7 @@ def translation_runs(folder, tables):
         write(cell / "train.log", LOG)
         for test in TESTS:
             write(cell / f"{test}.out", GENERATED)
-        score_cell(str(cell), dict.fromkeys(TESTS))
+        score_cell(str(cell), dict.fromkeys(TESTS), language="en")
     figures = {"original": 30.0, "swapped": 28.0, "drop": 2.0}
     write(runs / "vanilla" / "swap.json", {"models": {"shape": figures}})
 

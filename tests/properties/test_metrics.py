@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU as SacreBleu
 
 from fairseq_posenc.evaluation import glue
-from fairseq_posenc.evaluation.analyses.by_length import bleu, statistics
 from fairseq_posenc.evaluation.answers import Scorer, f1, normalise
 from fairseq_posenc.evaluation.bleu import Scorer as TranslationScorer
+from fairseq_posenc.evaluation.bleu import corpus_score
 from fairseq_posenc.evaluation.lengths import by_edges, by_percentiles
 from fairseq_posenc.evaluation.texts import Texts
 
@@ -145,9 +145,10 @@ def test_figures_of_bins_add_up_to_those_of_the_whole(lines, edge):
     hypotheses, references = (list(side) for side in zip(*lines))
     texts = Texts(hypotheses, references, hypotheses, references)
     scorer = TranslationScorer("de")
+    summands = scorer.statistics(texts)
     bins = by_edges([edge])
     members = [part.members([len(line.split()) for line in references]) for part in bins]
-    whole, *parts = (scorer.score(texts, chosen) for chosen in (None, *members))
+    whole, *parts = (scorer.score(summands, chosen) for chosen in (None, *members))
     assert whole["sentences"] == len(lines) == sum(part["sentences"] for part in parts)
     details = [part["tokenised_detail"] for part in parts if part["sentences"]]
     for name, side in (("hypothesis_tokens", hypotheses), ("reference_tokens", references)):
@@ -163,8 +164,9 @@ def test_figures_of_bins_add_up_to_those_of_the_whole(lines, edge):
 def test_bleu_of_summed_statistics_is_that_of_the_sentences(lines, drawn):
     drawn = [index % len(lines) for index in drawn]
     hypotheses, references = (list(side) for side in zip(*lines))
-    summands = statistics(hypotheses, references, "de")
-    found = bleu(summands[np.array(drawn)].sum(axis=0))
+    texts = Texts(hypotheses, references, hypotheses, references)
+    summands = TranslationScorer("de").statistics(texts)["sacrebleu"]
+    found = corpus_score("sacrebleu", summands[np.array(drawn)].sum(axis=0))
     chosen = [[side[i] for i in drawn] for side in (hypotheses, references)]
     expected = SacreBleu(trg_lang="de").corpus_score(chosen[0], [chosen[1]]).score
     assert found == pytest.approx(expected, abs=1e-9)

@@ -3,15 +3,14 @@
 import math
 from typing import Any, Dict, Mapping, Optional, Sequence
 
-from fairseq_posenc.evaluation.lengths import Bin
 from fairseq_posenc.evaluation.plots import (
     COLOURS,
-    dodge,
+    draw_cells,
     label_bins,
     line_style,
     new_figure,
-    shade,
 )
+from fairseq_posenc.evaluation.tables import Table
 
 Matrix = Sequence[Sequence[Optional[float]]]
 
@@ -84,29 +83,15 @@ def shares(
     return figure
 
 
-def differences(
-    rows: Mapping[str, Mapping[str, Any]],
-    bins: Sequence[Bin],
-    members: Mapping[str, Sequence[int]],
-    of: str,
-    trained_up_to: Optional[int],
-) -> Any:
+def differences(table: Table, bins: Sequence[Mapping], of: str) -> Any:
     """Draw the difference in BLEU to the first model with its interval (SHAPE, Figure 3)."""
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
-    first, *others = rows
+    first, *others = table.rows
     axes.axhline(0, color="0.3", linewidth=1)
     for number, name in enumerate(others):
-        points = [(x, rows[name][part.name]) for x, part in enumerate(bins)]
-        points = [(x, found) for x, found in points if found["difference"] is not None]
-        values = [found["difference"] for _, found in points]
-        below = [v - found["low"] for v, (_, found) in zip(values, points)]
-        above = [found["high"] - v for v, (_, found) in zip(values, points)]
-        places = [x + 5 * dodge(number, len(others)) for x, _ in points]
-        axes.errorbar(places, values, yerr=[below, above], label=name, **line_style(number))
-    described = [{**vars(part), "sentences": len(members[part.name])} for part in bins]
-    shade(axes, described, trained_up_to)
-    label_bins(axes, described, of.capitalize(), f"sacreBLEU, difference to {first}")
+        draw_cells(axes, name, table.differences[name][1:], number, len(others))
+    label_bins(axes, bins, of.capitalize(), f"sacreBLEU, difference to {first}")
     figure.legend(loc="outside right upper", frameon=False)
     return figure
 

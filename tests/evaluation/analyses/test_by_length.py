@@ -1,13 +1,18 @@
 """BLEU differences by length, and their bootstrap."""
 
 import random
+from functools import partial
 
-import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.evaluation.analyses.by_length import bleu, bootstrap, by_length, statistics
+from fairseq_posenc.evaluation.analyses import by_length as analysis
+from fairseq_posenc.evaluation.bleu import Scorer
+from fairseq_posenc.evaluation.intervals import bootstrap, interval
+from fairseq_posenc.evaluation.texts import Texts
+
+by_length = partial(analysis.by_length, language="de")
 
 WORDS = "der die das Hund Katze Haus läuft schläft sieht heute , schnell .".split()
 LENGTHS = [3, 12, 5, 8, 30, 7, 9, 21, 4, 15, 6, 11]
@@ -52,29 +57,6 @@ def plain(lines):
     return [line.replace(" ,", ",").replace(" .", ".") for line in lines]
 
 
-def test_sums_of_statistics_give_corpus_bleu(texts):
-    hypotheses, references = plain(texts["a"]), plain(texts["reference"])
-    found = statistics(hypotheses, references, "de")
-    for chosen in (range(12), [0, 0, 4, 7], [1]):
-        corpus = BLEU(trg_lang="de").corpus_score(
-            [hypotheses[i] for i in chosen], [[references[i] for i in chosen]]
-        )
-        assert bleu(found[list(chosen)].sum(axis=0)) == pytest.approx(corpus.score, abs=1e-9)
-
-
-def test_the_bootstrap_is_that_of_slow_loops(texts):
-    references, metric = plain(texts["reference"]), BLEU(trg_lang="de")
-    models = [plain(texts["a"]), plain(texts["b"])]
-    found = list(bootstrap([statistics(m, references, "de") for m in models], 20, seed=3))
-    draw = np.random.RandomState(3)
-    for scores in found:
-        chosen = draw.randint(12, size=12)
-        drawn = [[references[i] for i in chosen]]
-        expected = [metric.corpus_score([m[i] for i in chosen], drawn).score for m in models]
-        assert scores == pytest.approx(expected, abs=1e-9)
-    assert len(found) == 20 and len({tuple(scores) for scores in found}) == 20
-
-
 def test_identical_models_differ_by_nothing(output):
     report = by_length(generated=[output("a"), output("a", name="same")], bins=[7])
     for figures in report.data["models"]["same"].values():
@@ -101,12 +83,17 @@ def test_figures_are_of_the_sentences_of_a_bin(output, texts):
     figures = report.data["models"]["b"]["8-15"]
     assert figures["bleu"] == pytest.approx(scores[1])
     assert figures["difference"] == pytest.approx(scores[1] - scores[0])
-    summands = [statistics(of[key], of["reference"], "de") for key in "ab"]
-    drawn = np.array(list(bootstrap(summands, 50, seed=1)))
-    interval = np.percentile(drawn[:, 1] - drawn[:, 0], [2.5, 97.5])
-    assert [figures["low"], figures["high"]] == pytest.approx(interval.tolist())
+    summands = [
+        Scorer("de").statistics(Texts(of[key], of["reference"], [""], [""]), ["sacrebleu"])
+        for key in "ab"
+    ]
+    drawn = bootstrap("sacrebleu", [[one["sacrebleu"]] for one in summands], 50)
+    assert (figures["low"], figures["high"]) == pytest.approx(interval(drawn[1] - drawn[0]))
+    assert (figures["bleu_low"], figures["bleu_high"]) == pytest.approx(interval(drawn[1]))
     assert [part["sentences"] for part in report.data["bins"]] == [5, 5, 2, 0]
-    assert report.data["models"]["b"]["41+"]["bleu"] is None and report.table[2][-1] == "-"
+    assert report.data["models"]["b"]["41+"]["bleu"] is None and [
+        line[-1] for line in report.table[1:]
+    ] == ["-", "-"]
 
 
 def test_percentiles_cut_the_references(output):
@@ -119,10 +106,10 @@ def test_percentiles_cut_the_references(output):
 
 def test_outputs_of_other_test_sets_are_refused(output, texts):
     other = {"source": texts["source"][::-1]}
-    with pytest.raises(UsageError, match="b and a are .* their sources differ"):
+    with pytest.raises(UsageError, match="b cannot be compared with a: sources differ"):
         by_length(generated=[output("a"), output("b", **other)], bins=[7])
     other = {"reference": texts["reference"][::-1]}
-    with pytest.raises(UsageError, match="their references differ"):
+    with pytest.raises(UsageError, match="references differ"):
         by_length(generated=[output("a"), output("b", **other)], bins=[7])
 
 

@@ -76,7 +76,7 @@ def test_length(analyse, tmp_path, capsys):
         ]
         (tmp_path / name).write_text("\n".join(lines) + "\n")
         outputs.append(f"{name}={tmp_path / name}")
-    options = ["--bins", "5,7", "--samples", "20", "--trained-up-to", "7"]
+    options = ["--bins", "5,7", "--samples", "20", "--language", "de"]
     prefix = analyse("length", "--generated", *outputs, *options)
     data = check(prefix, capsys.readouterr().out, "sacreBLEU by source length (words): a")
     assert data["models"]["a"]["all"]["bleu"] == pytest.approx(100)
