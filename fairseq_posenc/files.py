@@ -2,6 +2,7 @@
 
 import bz2
 import errno
+import functools
 import gzip
 import lzma
 import os
@@ -15,6 +16,7 @@ from typing import IO, BinaryIO, Callable, Dict, Iterator, List, Optional
 
 from fairseq_posenc.errors import UsageError
 
+LONGEST_LINE = 1 << 28  # bytes; whole files of questions in JSON are one line of up to 2 ** 26
 _OPENERS: Dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
@@ -144,12 +146,13 @@ def replacing_folder(path: str) -> Iterator[str]:
             os.replace(path, old)
         os.replace(partial, path)
         sync(os.path.dirname(path))
-        shutil.rmtree(old, ignore_errors=True)
     except OSError as error:
         raise _unwritten(path, error) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-        if os.path.lexists(old) and not os.path.lexists(path):
+        if os.path.lexists(path):
+            shutil.rmtree(old, ignore_errors=True)
+        elif os.path.lexists(old):
             os.replace(old, path)
 
 
@@ -211,8 +214,8 @@ def stream_lines(path: str) -> Iterator[str]:
     byte order mark is left out.
 
     Raises:
-        UsageError: the file is missing or unreadable, is empty, or holds invalid UTF-8 (the line's
-            number is named).
+        UsageError: the file is missing or unreadable, is empty, or holds invalid UTF-8 or a line
+            that no text has (the line's number is named).
     """
     opener = _OPENERS.get(os.path.splitext(path)[1], open)
     with reading(path), opener(path, "rb") as stream:
@@ -236,11 +239,16 @@ def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
     """Yield the lines of a stream of UTF-8 as :func:`stream_lines` does; ``name`` is for messages.
 
     Raises:
-        UsageError: the stream is empty, or holds invalid UTF-8 (the line's number is named).
+        UsageError: the stream is empty, or holds invalid UTF-8 or a line of more than
+            ``LONGEST_LINE`` bytes (the line's number is named).
     """
     number = 0
     try:
-        for number, line in enumerate(stream, 1):
+        for number, line in enumerate(
+            iter(functools.partial(stream.readline, LONGEST_LINE), b""), 1
+        ):
+            if len(line) == LONGEST_LINE:
+                raise UsageError(f"{name}, line {number}: longer than any line of text")
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             yield text.rstrip("\n").rstrip("\r")
     except UnicodeDecodeError:

@@ -9,6 +9,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from fairseq_posenc import files
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import (
     read_lines,
@@ -46,6 +47,16 @@ def test_bad_files_are_told_in_one_line(tmp_path, name, content, told):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UsageError, match=told):
         list(stream_lines(str(tmp_path / name.replace("b.txt", "a.txt"))))
+
+
+@pytest.mark.parametrize("name, compress", [("a.txt", bytes), ("a.gz", gzip.compress)])
+def test_a_line_without_end_is_not_held_in_memory(tmp_path, monkeypatch, name, compress):
+    monkeypatch.setattr(files, "LONGEST_LINE", 1000)
+    (tmp_path / name).write_bytes(compress(b"a\n" + b"b" * 998 + b"\n" + b"c" * 1000))
+    lines = stream_lines(str(tmp_path / name))
+    assert [next(lines), next(lines)] == ["a", "b" * 998]
+    with pytest.raises(UsageError, match="line 3: longer than any line of text"):
+        next(lines)
 
 
 def test_a_folder_appears_when_it_is_complete_and_replaces_another(tmp_path):

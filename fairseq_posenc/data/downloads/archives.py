@@ -212,12 +212,11 @@ def unpack(path: str, folder: str) -> int:
         # what is read of a compressed tar file to unpack it does not include its checksum
         total = check_archive(path, path)
         os.makedirs(folder, exist_ok=True)
-        free = shutil.disk_usage(folder).free
-        if total > free:
-            raise UsageError(
-                f"{path} takes {total / 1e9:.1f} GB unpacked, and only {free / 1e9:.1f} are free"
-            )
         with tempfile.TemporaryDirectory(prefix=".unpack", dir=folder) as staging:
+            free = shutil.disk_usage(folder).free
+            if total > free:
+                told = f"{total / 1e9:.1f} GB unpacked, and only {free / 1e9:.1f} are free"
+                raise UsageError(f"{path} takes {told}")
             names = [_write(staging, *member) for member in members(path)]
             targets = {name: os.path.join(folder, name) for name in names}
             for name, target in targets.items():
