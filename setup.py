@@ -34,7 +34,9 @@ setup(
         "sacremoses",
         "scikit-learn",
         "scipy",
-        "sentencepiece>=0.1.97",
+        # older ones may crash at a model that was made for it
+        "sentencepiece>=0.2.2; python_version >= '3.10'",
+        "sentencepiece>=0.1.97; python_version < '3.10'",
         "subword-nmt>=0.3.8",
         "tokenizers>=0.13",
         "torch>=1.10",

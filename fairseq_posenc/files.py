@@ -2,9 +2,11 @@
 
 import bz2
 import errno
+import functools
 import gzip
 import lzma
 import os
+import secrets
 import shutil
 import tarfile
 import tempfile
@@ -14,6 +16,7 @@ from typing import IO, BinaryIO, Callable, Dict, Iterator, List, Optional
 
 from fairseq_posenc.errors import UsageError
 
+LONGEST_LINE = 1 << 28  # bytes; whole files of questions in JSON are one line of up to 2 ** 26
 _OPENERS: Dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
@@ -21,8 +24,12 @@ _OPENERS: Dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma
 def replacing(path: str, mode: str = "w", encoding: Optional[str] = None) -> Iterator:
     """Open a temporary file beside ``path`` that takes its name once the block has ended well.
 
-    Folders on the way are made. If the block raises, or the process is killed, ``path`` is as it
-    was before.
+    Folders on the way are made. If the block raises, the process is killed, or the machine loses
+    power, ``path`` is as it was before. The temporary file's name is like no other's, so that
+    machines which share a disk may write one ``path`` at the same time: the last one stays.
+
+    Args:
+        mode: ``w`` or ``wb``.
 
     Raises:
         UsageError: the folder cannot be made or written, or the disk is full.
@@ -47,14 +54,20 @@ def replacing_all(mode: str = "w", encoding: Optional[str] = None) -> Iterator[C
         with ExitStack() as opened:
 
             def begin(path: str) -> IO:
-                partials[path] = f"{path}.part{os.getpid()}"
+                partials[path] = _temporary(path, "part")
                 os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
                 _refuse_folder(path)
-                return opened.enter_context(open(partials[path], mode, encoding=encoding))
+                # x: never a file that is there; rights are those of any new file
+                exclusive = mode.replace("w", "x")
+                return opened.enter_context(open(partials[path], exclusive, encoding=encoding))
 
             yield begin
+        for partial in partials.values():
+            sync(partial)
         for path, partial in partials.items():
             os.replace(partial, path)
+        for folder in {os.path.dirname(os.path.abspath(path)) for path in partials}:
+            sync(folder)
     except OSError as error:
         written = [path for path in partials if str(error.filename).startswith(path)]
         raise _unwritten(" or ".join(written or list(partials)[:3]), error) from error
@@ -62,6 +75,39 @@ def replacing_all(mode: str = "w", encoding: Optional[str] = None) -> Iterator[C
         for partial in partials.values():
             if os.path.exists(partial):
                 os.remove(partial)
+
+
+def sync(path: str) -> None:
+    """Wait until a file's bytes, or the names in a folder, are on the disk.
+
+    File systems that cannot do that, as some network disks cannot for folders, are left alone.
+
+    Raises:
+        OSError: they cannot be written.
+    """
+    try:
+        number = os.open(path, os.O_RDONLY)
+    except PermissionError:  # a folder that may be written and not read; any folder on Windows
+        return
+    try:
+        os.fsync(number)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EBADF):
+            raise
+    finally:
+        os.close(number)
+
+
+def _sync_tree(folder: str) -> None:
+    for place, _, names in os.walk(folder):
+        for name in names:
+            sync(os.path.join(place, name))
+        sync(place)
+
+
+def _temporary(path: str, kind: str) -> str:
+    """Return a name beside ``path`` that no other process, on whatever machine, will choose."""
+    return f"{path}.{kind}{secrets.randbits(48)}"
 
 
 def _refuse_folder(path: str) -> None:
@@ -85,25 +131,28 @@ def replacing_folder(path: str) -> Iterator[str]:
     """Make a temporary folder beside ``path`` that takes its name once the block has ended well.
 
     What has that name already is moved aside first, and removed last. If the block raises, or the
-    process is killed before, it stays as it was.
+    process is killed before, it stays as it was; killed between, it is called ``path.old…``.
 
     Raises:
         UsageError: the folder cannot be made or written, or the disk is full.
     """
     path = os.path.abspath(path)
-    partial, old = f"{path}.part{os.getpid()}", f"{path}.old{os.getpid()}"
+    partial, old = _temporary(path, "part"), _temporary(path, "old")
     try:
         os.makedirs(partial)
         yield partial
+        _sync_tree(partial)
         if os.path.lexists(path):
             os.replace(path, old)
         os.replace(partial, path)
-        shutil.rmtree(old, ignore_errors=True)
+        sync(os.path.dirname(path))
     except OSError as error:
         raise _unwritten(path, error) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-        if os.path.lexists(old) and not os.path.lexists(path):
+        if os.path.lexists(path):
+            shutil.rmtree(old, ignore_errors=True)
+        elif os.path.lexists(old):
             os.replace(old, path)
 
 
@@ -125,6 +174,7 @@ def replacing_files(
         os.makedirs(folder, exist_ok=True)
         partial = tempfile.mkdtemp(prefix=".part", dir=folder)
         yield partial
+        _sync_tree(partial)
         walked = os.walk(partial)
         found = [os.path.join(place, name) for place, _, names in walked for name in names]
         targets = {name: os.path.join(folder, os.path.relpath(name, partial)) for name in found}
@@ -133,10 +183,15 @@ def replacing_files(
             _refuse_folder(target)
         if os.path.exists(final):
             os.remove(final)
+            sync(folder)
         clear()
         for name, target in sorted(targets.items(), key=lambda pair: pair[1] == final):
             os.makedirs(os.path.dirname(target), exist_ok=True)
+            if target == final:
+                for place in {os.path.dirname(moved) for moved in targets.values()}:
+                    sync(place)
             os.replace(name, target)
+        sync(folder)
     except OSError as error:
         raise _unwritten(folder, error) from error
     finally:
@@ -159,8 +214,8 @@ def stream_lines(path: str) -> Iterator[str]:
     byte order mark is left out.
 
     Raises:
-        UsageError: the file is missing or unreadable, is empty, or holds invalid UTF-8 (the line's
-            number is named).
+        UsageError: the file is missing or unreadable, is empty, or holds invalid UTF-8 or a line
+            that no text has (the line's number is named).
     """
     opener = _OPENERS.get(os.path.splitext(path)[1], open)
     with reading(path), opener(path, "rb") as stream:
@@ -184,11 +239,16 @@ def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
     """Yield the lines of a stream of UTF-8 as :func:`stream_lines` does; ``name`` is for messages.
 
     Raises:
-        UsageError: the stream is empty, or holds invalid UTF-8 (the line's number is named).
+        UsageError: the stream is empty, or holds invalid UTF-8 or a line of more than
+            ``LONGEST_LINE`` bytes (the line's number is named).
     """
     number = 0
     try:
-        for number, line in enumerate(stream, 1):
+        for number, line in enumerate(
+            iter(functools.partial(stream.readline, LONGEST_LINE), b""), 1
+        ):
+            if len(line) == LONGEST_LINE:
+                raise UsageError(f"{name}, line {number}: longer than any line of text")
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
             yield text.rstrip("\n").rstrip("\r")
     except UnicodeDecodeError:

@@ -88,6 +88,8 @@ def find_misfit(value: Any, shape: Any, place: str = "") -> Optional[str]:
         return f"{place or 'it'} should be {_WORDS[kind]}"
     if isinstance(shape, type):
         return None
+    if isinstance(value, dict) and not all(_is_a(name, str) for name in value):
+        return f"the names in {place or 'it'} should be text"
     for name, member, wanted in _members(value, shape):
         misfit = find_misfit(member, wanted, f"{place}.{name}" if place else name)
         if misfit:

@@ -1,13 +1,24 @@
 """Reading of text files, whatever they are packed in, and folders that appear when complete."""
 
 import bz2
+import errno
 import gzip
 import lzma
+import os
+from contextlib import ExitStack
 
 import pytest
 
+from fairseq_posenc import files
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines, replacing, replacing_folder, stream_lines
+from fairseq_posenc.files import (
+    read_lines,
+    replacing,
+    replacing_all,
+    replacing_files,
+    replacing_folder,
+    stream_lines,
+)
 
 
 @pytest.mark.parametrize(
@@ -38,6 +49,16 @@ def test_bad_files_are_told_in_one_line(tmp_path, name, content, told):
         list(stream_lines(str(tmp_path / name.replace("b.txt", "a.txt"))))
 
 
+@pytest.mark.parametrize("name, compress", [("a.txt", bytes), ("a.gz", gzip.compress)])
+def test_a_line_without_end_is_not_held_in_memory(tmp_path, monkeypatch, name, compress):
+    monkeypatch.setattr(files, "LONGEST_LINE", 1000)
+    (tmp_path / name).write_bytes(compress(b"a\n" + b"b" * 998 + b"\n" + b"c" * 1000))
+    lines = stream_lines(str(tmp_path / name))
+    assert [next(lines), next(lines)] == ["a", "b" * 998]
+    with pytest.raises(UsageError, match="line 3: longer than any line of text"):
+        next(lines)
+
+
 def test_a_folder_appears_when_it_is_complete_and_replaces_another(tmp_path):
     path = tmp_path / "model"
     for content in ("old", "new"):
@@ -61,3 +82,95 @@ def test_another_file_that_fails_while_one_is_written_is_named(tmp_path):
         (tmp_path / "missing").read_text()
     assert str(told.value).endswith(f"No such file or directory: {tmp_path / 'missing'}")
     assert list(tmp_path.iterdir()) == []
+
+
+def write_files(folder, manager):
+    """Write ``folder/out/model/{a,b}`` by one of the ways."""
+    model = folder / "out" / "model"
+    with ExitStack() as opened:
+        if manager is replacing:
+            streams = [opened.enter_context(replacing(str(model / name))) for name in "ab"]
+        elif manager is replacing_all:
+            begin = opened.enter_context(replacing_all())
+            streams = [begin(str(model / name)) for name in "ab"]
+        else:
+            options = {"last": "b"} if manager is replacing_files else {}
+            partial = opened.enter_context(manager(str(model), **options))
+            streams = [opened.enter_context(open(f"{partial}/{name}", "w")) for name in "ab"]
+        for stream in streams:
+            stream.write("text")
+
+
+every_way = pytest.mark.parametrize(
+    "manager", [replacing, replacing_all, replacing_folder, replacing_files]
+)
+
+
+@every_way
+def test_files_are_on_the_disk_before_they_get_their_names_and_these_after(
+    manager, tmp_path, monkeypatch
+):
+    synced, named = {}, []
+
+    def fsync(number, really=os.fsync):
+        really(number)
+        synced[os.fstat(number).st_ino] = (len(named), os.fstat(number).st_size)
+
+    def replace(source, target, really=os.replace):
+        named.append(target)
+        really(source, target)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "replace", replace)
+    write_files(tmp_path, manager)
+    model = tmp_path / "out" / "model"
+    for path in (model / "a", model / "b"):
+        renamed = named.index(str(path if str(path) in named else model))
+        done, size = synced[path.stat().st_ino]
+        assert done <= renamed and size == 4
+    folder = model.parent if manager is replacing_folder else model
+    assert synced[folder.stat().st_ino][0] == len(named)
+
+
+@every_way
+@pytest.mark.parametrize("code, told", [(errno.EIO, True), (errno.EINVAL, False)])
+def test_a_disk_that_fails_to_sync_is_told_and_one_that_cannot_is_left_alone(
+    manager, tmp_path, monkeypatch, code, told
+):
+    def fail(number):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    if told:
+        with pytest.raises(UsageError, match="cannot write .*Input/output error"):
+            write_files(tmp_path, manager)
+    else:
+        write_files(tmp_path, manager)
+    found = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert len(found) == (0 if told else 2)
+
+
+@every_way
+def test_processes_of_one_number_on_two_machines_write_one_name(manager, tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "getpid", lambda: 7)
+    path = str(tmp_path / "a")
+    if manager in (replacing, replacing_all):
+        with replacing(path) as one, replacing(path) as two:
+            one.write("one")
+            two.write("two")
+        assert (tmp_path / "a").read_text() == "one"
+    else:
+        options = {"last": "b"} if manager is replacing_files else {}
+        with manager(path, **options) as one, manager(path, **options) as two:
+            assert one != two
+    assert os.listdir(tmp_path) == ["a"]
+
+
+def test_new_files_have_the_rights_of_any_new_file(tmp_path):
+    before = os.umask(0o027)
+    try:
+        with replacing(str(tmp_path / "a"), "wb") as stream:
+            stream.write(b"x")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640

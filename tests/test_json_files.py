@@ -30,6 +30,9 @@ WHOLE = {"count": 3, "bins": [{"name": "a", "up_to": None}], "scores": {"valid":
         ({"bins": [{"name": "\ud800", "up_to": 1}]}, "bins.0.name should be text"),
         ({"scores": {"valid": {"f1": "2"}}}, "scores.valid.f1 should be a number"),
         ({"scores": {"valid": {"f1": float("nan")}}}, "scores.valid.f1 should be a number"),
+        ({"scores": {"\ud800": {}}}, "the names in scores should be text"),
+        ({"\udfff": 1}, "the names in it should be text"),
+        ({"scores": {"valid": {"f1": float("inf")}}}, "scores.valid.f1 should be a number"),
         ({"scores": {"valid": None}}, "scores.valid should be an object"),
         ({"notes": {}}, "notes.gpus is missing"),
     ],
@@ -42,7 +45,9 @@ def test_the_whole_may_be_of_another_kind():
     assert find_misfit([], SHAPE) == "it should be an object"
 
 
-@pytest.mark.parametrize("text", ["", "{", "[" * 10**5, "9" * 5000 + "x", "nul"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[" * 10**5, '{"a":' * 10**5, "9" * 5000, "9" * 5000 + "x", "nul"]
+)
 def test_what_is_no_json_is_told_in_one_line(text):
     with pytest.raises(UsageError, match="notes.json is no JSON: ") as error:
         parse_json(text, "notes.json")

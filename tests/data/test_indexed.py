@@ -1,5 +1,7 @@
 """Binarised data: what fairseq would read wrongly is refused."""
 
+import struct
+
 import pytest
 import torch
 from fairseq.data import indexed_dataset
@@ -58,6 +60,68 @@ def test_damage_is_told(write, ending, function, words):
         check_indexed(path)
 
 
+def test_tokens_that_are_no_whole_numbers_are_told(write):
+    path = write("train", 4)
+    # the code of float64, eight bytes each as the eight tokens of two bytes of before
+    change(
+        f"{path}.idx",
+        lambda content: content[:17] + b"\6" + content[18:26] + struct.pack("<iq", 1, 0),
+    )
+    with pytest.raises(UsageError, match="train.idx is damaged"):
+        check_indexed(path)
+
+
+def numbers(*changes):
+    """A function that changes numbers of an index in the old format, by their places in it."""
+
+    def change(content):
+        found = list(struct.unpack(f"<{len(content) // 8}q", content))
+        for place, number in changes:
+            found[place] = number
+        return struct.pack(f"<{len(found)}q", *found)
+
+    return change
+
+
+# magic, version, type, bytes, items, sizes; 0 1 2; 0 3 7; 3 4
+OLD_DAMAGE = {
+    "cut": lambda content: content[:-8],
+    "longer": lambda content: content + bytes(8),
+    "nothing but its name": lambda content: content[:8],
+    "another version": numbers((1, 2)),
+    "no type": numbers((2, 99)),
+    "floats": numbers((2, 6), (3, 8)),
+    "another width": numbers((3, 8)),
+    "more items": numbers((4, 3)),
+    "as many items as memory has not": numbers((4, 1 << 60)),
+    "sizes elsewhere": numbers((7, 2)),
+    "a start before the file": numbers((10, -3)),
+    "a start behind it": numbers((11, 1 << 61), (13, (1 << 61) - 3)),
+    "starts that go round": numbers((10, 1 << 62), (11, -(1 << 63)), (12, 1 << 62), (13, 1 << 62)),
+    "a negative size": numbers((12, -3), (10, -3), (13, 10)),
+    "another size": numbers((12, 4)),
+}
+
+
+@pytest.mark.parametrize("name", OLD_DAMAGE)
+def test_damage_of_the_old_format_is_told(write, name):
+    """Fairseq would train on whatever lies in memory behind what it could read."""
+    path = write("train", 3, 4, impl="lazy")
+    check_indexed(path, types=4)
+    with pytest.raises(UsageError, match="not among the dictionary's 3 types"):
+        check_indexed(path, types=3)
+    change(f"{path}.idx", OLD_DAMAGE[name])
+    with pytest.raises(UsageError, match="train.idx is damaged"):
+        check_indexed(path)
+
+
+def test_old_data_that_were_cut_short_are_told(write):
+    path = write("train", 3, 4, impl="lazy")
+    change(f"{path}.bin", lambda content: content[:-1])
+    with pytest.raises(UsageError, match="bytes, and by its index"):
+        check_indexed(path)
+
+
 def test_an_index_of_other_data_is_told(write):
     path, other = write("train", 3, 4), write("valid", 3, 5)
     with open(f"{other}.idx", "rb") as stream:
@@ -74,10 +138,22 @@ def test_tokens_beyond_the_dictionary_are_told(write):
         check_indexed(path, types=8)
 
 
-def test_a_dictionary_is_read_or_told(tmp_path):
-    (tmp_path / "dict.txt").write_text("a 3\nb\n")
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a 3\nb\n", b"a 3\na 4\n", b"<s> 3\n", b"a -1\n", b"a " + b"9" * 30, b"a " + b"9" * 5000,
+        b"a \xb2\n", b"a \xc2\xb2\n", b"\xff 1\n", b"a 1.5\n", b"a 1 #fairseq:other\n",
+        b"#fairseq:overwrite\n", b"\0",
+    ],
+    ids=lambda content: repr(content[:20]),
+)  # fmt: skip
+def test_a_dictionary_that_is_none_is_told(tmp_path, content):
+    (tmp_path / "dict.txt").write_bytes(content)
     with pytest.raises(UsageError, match="cannot read the dictionary .*dict.txt") as error:
         read_dictionary(str(tmp_path / "dict.txt"))
     assert "\n" not in str(error.value)
+
+
+def test_a_dictionary_is_read(tmp_path):
     (tmp_path / "dict.txt").write_text("a 3\nb 1\n")
     assert read_dictionary(str(tmp_path / "dict.txt")).symbols[-2:] == ["a", "b"]

@@ -22,9 +22,9 @@ CLONE_NEWUSER, CLONE_NEWNS, MS_RDONLY, MS_REMOUNT = 0x10000000, 0x20000, 1, 32
 
 
 class Faults:
-    """Has the n-th write or rename in a folder, counted from 0, fail, or kills the process there.
+    """Has the n-th write, sync or rename in a folder, from 0, fail, or kills the process there.
 
-    A disk that is full (ENOSPC) stays full; renaming fails once (EIO).
+    A disk that is full (ENOSPC) stays full; a sync or rename fails once (EIO).
     """
 
     def __init__(self, folder, number, kill):
@@ -43,7 +43,7 @@ class Faults:
     def install(self):
         """Stand between Python and the disk, in this process for good."""
         really = {name: getattr(os, name) for name in ("replace", "rename")}
-        really_open = builtins.open
+        really_open, really_sync = builtins.open, os.fsync
 
         class File(io.FileIO):
             def write(own, data):
@@ -65,7 +65,12 @@ class Faults:
 
             return rename
 
+        def sync(number):
+            self.meet(errno.EIO)
+            really_sync(number)
+
         builtins.open = io.open = opening
+        os.fsync = sync
         for name in really:
             setattr(os, name, renaming(name))
         # copies that the kernel makes are no writes of ours

@@ -16,7 +16,7 @@ from typing import IO, Any, Callable, Dict, Iterator, NamedTuple, Optional, Tupl
 
 from fairseq_posenc.data.downloads.web import BLOCK
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
+from fairseq_posenc.files import replacing, sync
 
 # tarfile's modes; without one, its errors have a line for every kind of compression
 TAR_MODES = {".tar": "r:", ".gz": "r:gz", ".tgz": "r:gz", ".bz2": "r:bz2", ".xz": "r:xz"}
@@ -34,6 +34,9 @@ BROKEN += (ValueError, IndexError, OverflowError, struct.error)
 
 # the record at the end of a zip file with the longest comment
 _ZIP_END = 22 + 0xFFFF
+# no text is packed to less than a 200th; what unpacks to less than a GiB may be
+_LARGEST_RATIO, _HARMLESS = 200, 1 << 30
+_DEEPEST = 100  # folders in one another
 
 
 class Damaged(ValueError):
@@ -95,18 +98,25 @@ def is_archive(name: str) -> bool:
     return suffixes(name)[0] or suffixes(name)[1] in (*OPENERS, ".zip")
 
 
-def check_archive(path: str, name: str) -> None:
+def check_archive(path: str, name: str) -> int:
     """Read a compressed file to its end; ``name`` tells its kind.
 
+    Returns:
+        The number of bytes that it unpacks to.
+
     Raises:
-        Damaged: it is cut off, broken, or something else (a web page, say).
+        Damaged: it is cut off, broken, something else (a web page, say), or a bomb, which unpacks
+            to many times its size.
     """
     is_tar, ending = suffixes(name)
+    total = 0
     try:
-        if not os.path.getsize(path):
+        size = os.path.getsize(path)
+        if not size:
             raise Damaged("it is empty")
         if ending == ".zip":
             with zipfile.ZipFile(path) as archive:
+                total = _bounded(sum(member.file_size for member in archive.infolist()), size)
                 broken = archive.testzip()
                 count = len(archive.infolist())
             if broken:
@@ -115,17 +125,46 @@ def check_archive(path: str, name: str) -> None:
                 raise Damaged("it lacks files that it shall have")
         elif ending in OPENERS:
             with OPENERS[ending](path) as stream:
-                while stream.read(BLOCK):
-                    pass
+                for block in iter(lambda: stream.read(BLOCK), b""):
+                    total = _bounded(total + len(block), size)
         if is_tar:
             with open_tar(path, ending) as tar:
-                if not tar.getmembers():
-                    raise Damaged("it holds no files")
+                total = _bounded(_tar_total(tar), size)
                 _check_end(tar)
+        return total
     except Damaged:
         raise
     except BROKEN as error:
         raise Damaged(f"it is no whole {ending[1:]} file ({error})") from error
+
+
+def _bounded(total: int, size: int) -> int:
+    if total > max(_HARMLESS, _LARGEST_RATIO * size):
+        raise Damaged(f"it unpacks to more than {_LARGEST_RATIO} times its own size")
+    return total
+
+
+def _tar_total(tar: tarfile.TarFile) -> int:
+    """Return how many bytes all files take once unpacked, where links are copies."""
+    for member in tar:
+        # with such, tarfile goes round in circles
+        if member.size < 0:
+            raise Damaged(f"the size of {member.name!r} is negative")
+    if not tar.getmembers():
+        raise Damaged("it holds no files")
+    total = 0
+    for member in tar.getmembers():
+        stream = _open_member(tar, member) if member.islnk() or member.issym() else None
+        total += stream.seek(0, os.SEEK_END) if stream else member.size
+    return total
+
+
+def _open_member(tar: tarfile.TarFile, member: tarfile.TarInfo) -> Optional[IO[bytes]]:
+    """Open a file in a tar file, of a link what it points to in it; None of anything else."""
+    try:
+        return tar.extractfile(member)
+    except KeyError:
+        return None
 
 
 def _count_in_zip(path: str, count: int) -> int:
@@ -162,8 +201,8 @@ def unpack(path: str, folder: str) -> int:
         The number of files.
 
     Raises:
-        UsageError: the archive is broken or of no known kind, the folder cannot be written, or a
-            path or link leaves the archive; then no file is touched.
+        UsageError: the archive is broken, a bomb or of no known kind, the folder cannot be written,
+            or a path or link leaves the archive; then no file is touched.
     """
     is_tar, ending = suffixes(path)
     members = _tar_members if is_tar else {".zip": _zip_members}.get(ending, _only_member)
@@ -171,59 +210,60 @@ def unpack(path: str, folder: str) -> int:
         raise UsageError(f"cannot unpack {path}: its name ends like no archive's")
     try:
         # what is read of a compressed tar file to unpack it does not include its checksum
-        check_archive(path, path)
+        total = check_archive(path, path)
         os.makedirs(folder, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".unpack", dir=folder) as staging:
+            free = shutil.disk_usage(folder).free
+            if total > free:
+                told = f"{total / 1e9:.1f} GB unpacked, and only {free / 1e9:.1f} are free"
+                raise UsageError(f"{path} takes {told}")
             names = [_write(staging, *member) for member in members(path)]
-            for name in dict.fromkeys(names):
-                target = os.path.join(folder, name)
+            targets = {name: os.path.join(folder, name) for name in names}
+            for name, target in targets.items():
                 os.makedirs(os.path.dirname(target), exist_ok=True)
                 os.replace(os.path.join(staging, name), target)
+            for place in {os.path.dirname(target) for target in targets.values()}:
+                sync(place)
     except UsageError:
         raise
     except BROKEN as error:  # Damaged among them
         raise UsageError(f"cannot unpack {path}: {error}") from error
-    return len(set(names))
+    return len(targets)
 
 
-def _write(staging: str, name: str, size: int, stream: IO[bytes]) -> str:
+def _write(staging: str, name: str, stream: IO[bytes]) -> str:
     parts = [part for part in name.replace("\\", "/").split("/") if part not in ("", ".")]
     outside = name.startswith(("/", "\\")) or ".." in parts or ":" in (parts or [":"])[0]
-    if outside or "\0" in name:
+    if outside:
         raise UsageError(f"refused to unpack: the path {name!r} leaves the archive's folder")
-    free = shutil.disk_usage(staging).free
-    if size > free:
-        raise UsageError(f"{name!r} takes {size / 1e9:.1f} GB, and only {free / 1e9:.1f} are free")
+    if len(parts) > _DEEPEST or re.search("[\0-\x1f\x7f]", name):
+        raise UsageError(f"refused to unpack: {name[:100]!r} is no name for a file")
     with stream, replacing(os.path.join(staging, *parts), "wb") as target:
         shutil.copyfileobj(stream, target, BLOCK)
     return os.path.join(*parts)
 
 
-def _zip_members(path: str) -> Iterator[Tuple[str, int, IO[bytes]]]:
+def _zip_members(path: str) -> Iterator[Tuple[str, IO[bytes]]]:
     with zipfile.ZipFile(path) as archive:
         for member in archive.infolist():
             # without a name, is_dir fails
             if not member.filename or not member.is_dir():
-                yield member.filename, member.file_size, archive.open(member)
+                yield member.filename, archive.open(member)
 
 
-def _tar_members(path: str) -> Iterator[Tuple[str, int, IO[bytes]]]:
+def _tar_members(path: str) -> Iterator[Tuple[str, IO[bytes]]]:
     with open_tar(path, suffixes(path)[1]) as archive:
         for member in archive.getmembers():
             if member.isdir():
                 continue
-            try:
-                # of a link: the file in the archive that it points to
-                stream = archive.extractfile(member)
-            except KeyError:
-                stream = None
+            stream = _open_member(archive, member)
             if stream is None:
                 raise UsageError(
                     f"refused to unpack: {member.name!r} is no file, or a link to none in {path}"
                 )
-            yield member.name, member.size, stream
+            yield member.name, stream
 
 
-def _only_member(path: str) -> Iterator[Tuple[str, int, IO[bytes]]]:
+def _only_member(path: str) -> Iterator[Tuple[str, IO[bytes]]]:
     stem, ending = os.path.splitext(os.path.basename(path))
-    yield stem, 0, OPENERS[ending.lower()](path)
+    yield stem, OPENERS[ending.lower()](path)

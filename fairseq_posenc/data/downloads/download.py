@@ -10,7 +10,6 @@ import os
 import re
 import shutil
 import sys
-import urllib.parse
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Dict, Iterator, List, Optional, Sequence, Tuple
 
@@ -26,9 +25,11 @@ from fairseq_posenc.data.downloads.web import (
     ask,
     blocks,
     insist,
+    misfit,
+    number,
 )
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
+from fairseq_posenc.files import replacing, sync
 from fairseq_posenc.json_files import OrNull, read_shaped
 
 try:
@@ -43,6 +44,7 @@ def download(
     checksum: Optional[Checksum] = None,
     quiet: bool = False,
     patience: Patience = PATIENCE,
+    most: Optional[int] = None,
 ) -> None:
     """Fetch a file from the first of several mirrors that has it whole.
 
@@ -56,23 +58,27 @@ def download(
         checksum: what its bytes must add up to.
         quiet: show no progress and no word of connections that were lost.
         patience: how often and how long to try.
+        most: bytes that the file may have.
 
     Raises:
         UsageError: no mirror gave the file whole, the file that is there has another checksum,
             another process is loading it, or it cannot be written.
     """
     for url in urls:
-        if urllib.parse.urlsplit(url).scheme not in ("http", "https"):
-            raise UsageError(f"cannot download {url}: it is no http or https address")
+        problem = misfit(url)
+        if problem:
+            raise UsageError(f"cannot download {url}: {problem}")
     if os.path.exists(path):
         _check_existing(path, checksum, quiet)
         return
     with _open_part(path) as part:
-        loading = _Loading(part, path, checksum, quiet, patience)
+        loading = _Loading(part, path, checksum, quiet, patience, most)
         if not loading.from_any(urls):
             problems = "; ".join(loading.problems)
             raise UsageError(f"cannot download {os.path.basename(path)}: {problems}")
+        sync(part.path)
         os.replace(part.path, path)
+        sync(os.path.dirname(os.path.abspath(path)))
         os.remove(part.note_path)
 
 
@@ -115,6 +121,8 @@ def _open_part(path: str) -> Iterator[_Part]:
                     fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 except BlockingIOError as error:
                     raise UsageError(f"another process is downloading {path}") from error
+                except OSError:
+                    pass  # a file system without locks; the size tells when another one writes
             yield _Part(path, stream)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
@@ -130,9 +138,10 @@ class _Loading:
         checksum: Optional[Checksum],
         quiet: bool,
         patience: Patience,
+        most: Optional[int],
     ):
         self.part, self.path, self.checksum = part, path, checksum
-        self.quiet, self.patience = quiet, patience
+        self.quiet, self.patience, self.most = quiet, patience, most
         self.problems: List[str] = []
 
     def from_any(self, urls: Sequence[str]) -> bool:
@@ -176,34 +185,52 @@ class _Loading:
                 headers["If-Range"] = part.note["version"]
         try:
             with ask(url, self.patience.timeout, **headers) as response:
-                start, total = self._begin(url, response)
-                with _bar(os.path.basename(self.path), self.quiet, total, start) as bar:
+                size, total = self._begin(url, response)
+                with _bar(os.path.basename(self.path), self.quiet, total, size) as bar:
                     for block in blocks(response):
+                        size += len(block)
+                        self._limit(size, total)
                         part.stream.write(block)
                         bar.update(len(block))
+                        if part.size != size:
+                            raise UsageError(f"another process is downloading {self.path}")
         except Changed:
             part.clear()
             raise
-        if total is not None and part.size < total:
+        if total is not None and size < total:
             raise Cut("the connection ended early")
-        if total is not None and part.size > total:
-            part.clear()
-            raise Refused(f"it sent more than the {total} bytes that it told of")
+
+    def _limit(self, size: int, total: Optional[int]) -> None:
+        """Refuse more bytes than the server told of, or than there may be."""
+        if total is not None and size > total:
+            self.part.clear()
+            raise Refused(f"it sent more than the {total:,} bytes that it told of")
+        if self.most is not None and size > self.most:
+            self.part.clear()
+            raise Refused(f"it has more than the {self.most:,} bytes allowed")
 
     def _begin(self, url: str, response: http.client.HTTPResponse) -> Tuple[int, Optional[int]]:
         """Decide whether to continue; return the first byte to come and the whole file's size."""
         part = self.part
         if response.status == 206:
-            found = re.match(r"bytes (\d+)-\d+/(\d+)", response.headers.get("Content-Range") or "")
-            if not found or (int(found[1]), int(found[2])) != (part.size, part.note.get("size")):
+            told = response.headers.get("Content-Range") or ""
+            found = re.fullmatch(r"bytes (\d+)-\d+/(\d+)", told)
+            begun = (part.size, part.note.get("size"))
+            if not found or (number(found[1]), number(found[2])) != begun:
                 raise Changed("the file has changed on the server")
-            return part.size, int(found[2])
-        length = response.headers.get("Content-Length") or ""
-        total = int(length) if length.isdigit() else None
+            return begun
+        total = number(response.headers.get("Content-Length"))
+        packed = response.headers.get("Content-Encoding") or "identity"
+        # of archives, servers say so that are not asked to pack anything
+        if packed.lower() != "identity" and not (self.checksum or is_archive(self.path)):
+            raise Refused("it sent the file packed, which it was not asked for")
+        self._limit(total or 0, total)
         version = response.headers.get("ETag") or ""
         if not version.startswith('"'):
             # a weak tag does not promise the same bytes
             version = response.headers.get("Last-Modified") or ""
+        if not version.isprintable():
+            version = ""  # no header can send it back
         part.clear()
         part.write_note(url=url, version=version, size=total)
         free = shutil.disk_usage(os.path.dirname(os.path.abspath(part.path))).free

@@ -6,7 +6,7 @@ from typing import List, Optional, Sequence, Tuple
 
 from fairseq_posenc.data.downloads.archives import Checksum
 from fairseq_posenc.data.downloads.download import download
-from fairseq_posenc.data.downloads.web import PATIENCE, Patience
+from fairseq_posenc.data.downloads.web import LARGEST_TEXT, PATIENCE, Patience
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 
@@ -59,7 +59,7 @@ def fetch_dump(
     mirrors = [mirror.rstrip("/") for mirror in mirrors]
     listing = os.path.join(folder, f"{wiki}-{date}-sha1sums.txt")
     addresses = [f"{mirror}/{wiki}/{date}/{wiki}-{date}-sha1sums.txt" for mirror in mirrors]
-    download(addresses, listing, quiet=True, patience=patience)
+    download(addresses, listing, quiet=True, patience=patience, most=LARGEST_TEXT)
     name, checksum = _listed(listing, wiki, date)
     if checksum is None:
         os.remove(listing)

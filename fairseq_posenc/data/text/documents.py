@@ -7,7 +7,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optiona
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import stream_lines
 
-_UNFINISHED = re.compile(r"\.part\d*$")
+_UNFINISHED = re.compile(r"\.part(\d*|\.note)$")
 _TITLE = re.compile(r"= (?!= ).*\S =(?<! = =)")
 _HEADING = re.compile(r"= = .* = =")
 

@@ -4,6 +4,7 @@ Both know the literal ``<unk>``, which corpora such as WikiText hold in place of
 one piece, the unknown token, and never ``<``, ``unk``, ``>``.
 """
 
+import inspect
 import os
 import shutil
 import unicodedata
@@ -126,6 +127,8 @@ class SentencePiece(Subwords):
     def __init__(self, file: str):
         super().__init__(file)
         self._model = library("sentencepiece").SentencePieceProcessor(model_file=file)
+        # before 0.2.2 offsets came another way, which 0.2.3 no longer knows
+        self._maps = "return_type" in inspect.signature(self._model.encode).parameters
         pieces = (self._model.id_to_piece(index) for index in range(len(self._model)))
         # of the special tokens, text yields the unknown one only
         self._names = [UNKNOWN if piece in SPECIALS else piece for piece in pieces]
@@ -144,9 +147,14 @@ class SentencePiece(Subwords):
             if start:
                 pieces.append(UNKNOWN)
                 spans.append((start - len(UNKNOWN), start))
-            for piece in self._model.encode(part, out_type="immutable_proto").pieces:
-                pieces.append(self._names[piece.id])
-                spans.append((start + piece.begin, start + piece.end))
+            if self._maps:
+                found = self._model.encode(part, return_type="offset_mapping")
+                ids, offsets = found["ids"], found["offsets"]
+            else:
+                cut = self._model.encode(part, out_type="immutable_proto").pieces
+                ids, offsets = [piece.id for piece in cut], [(p.begin, p.end) for p in cut]
+            pieces += [self._names[index] for index in ids]
+            spans += [(start + first, start + last) for first, last in offsets]
         return pieces, spans
 
     def text(self, pieces: List[str]) -> str:  # noqa: D102

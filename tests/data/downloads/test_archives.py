@@ -138,8 +138,10 @@ def test_a_tar_that_ends_after_its_first_file_is_not_unpacked(tmp_path, damage):
 def test_more_than_the_disk_holds_is_not_begun(tmp_path, monkeypatch):
     usage = shutil.disk_usage(tmp_path)._replace(free=2)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    for path in make_zip(tmp_path / "x.zip", FILES), make_tar(tmp_path / "x.tgz", FILES):
-        with pytest.raises(UsageError, match="'a/b.txt' takes .* are free"):
+    (tmp_path / "x.gz").write_bytes(gzip.compress(b"one"))
+    paths = [make_zip(tmp_path / "x.zip", FILES), make_tar(tmp_path / "x.tgz", FILES)]
+    for path in [*paths, str(tmp_path / "x.gz")]:
+        with pytest.raises(UsageError, match=r"x\.\w+ takes .* unpacked, and only .* are free"):
             unpack(path, str(tmp_path / "out"))
         assert not list((tmp_path / "out").iterdir())
 

@@ -61,7 +61,8 @@ def make(folder, *names):
 
 
 def test_folders_are_searched_in_order_without_hidden_and_unfinished_files(tmp_path):
-    make(tmp_path, "b/2", "b/1", "a", "c/d/e.gz", ".hidden", ".git/f", "g.part", "h.part123")
+    unfinished = ("g.part", "g.part.note", "h.part123")
+    make(tmp_path, "b/2", "b/1", "a", "c/d/e.gz", ".hidden", ".git/f", *unfinished)
     (corpus,) = find_corpora([str(tmp_path)])
     assert corpus.language == ""
     found = [file[len(str(tmp_path)) + 1 :] for file in corpus.files]

@@ -111,6 +111,18 @@ def test_a_broken_dump_leaves_no_text(extract, tmp_path, content, name, words, w
     assert [found.name for found in tmp_path.iterdir()] == [name]
 
 
+LAUGHS = "".join(f'<!ENTITY l{i} "{f"&l{i - 1};" * 10}">' for i in range(1, 10))
+DOCTYPE = f'<!DOCTYPE a [<!ENTITY l0 "ha">{LAUGHS}<!ENTITY f SYSTEM "file:///etc/passwd">]>'
+
+
+@pytest.mark.parametrize("entity", ["l9", "f"])
+@pytest.mark.parametrize("place", ["<mediawiki", "<page>", "<title>"])
+def test_entities_of_a_dump_are_never_resolved(extract, entity, place):
+    content = dump([page("A", "before ENTITY behind")]).decode().replace("ENTITY", f"&{entity};")
+    with pytest.raises(UsageError, match="no valid XML"):
+        extract(content.replace(place, DOCTYPE + place).encode(), "x.xml")
+
+
 def test_pages_with_their_history_are_refused(extract, monkeypatch):
     monkeypatch.setattr(wikipedia, "BLOCK", 100)
     monkeypatch.setattr(wikipedia, "LARGEST_PAGE", 5000)
