@@ -25,7 +25,7 @@ setup(
         "fairseq_posenc.evaluation": ["papers/*.json"],
         "fairseq_posenc.benchmark.cost": ["tables/*.json"],
     },
-    python_requires=">=3.8",
+    python_requires=">=3.10",
     # fairseq is an extra, so that installing the plugin never replaces the one that is there
     install_requires=[
         "matplotlib",
@@ -35,8 +35,7 @@ setup(
         "scikit-learn",
         "scipy",
         # older ones may crash at a model that was made for it
-        "sentencepiece>=0.2.2; python_version >= '3.10'",
-        "sentencepiece>=0.1.97; python_version < '3.10'",
+        "sentencepiece>=0.2.2",
         "subword-nmt>=0.3.8",
         "tokenizers>=0.13",
         "torch>=1.10",

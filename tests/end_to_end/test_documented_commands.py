@@ -87,14 +87,26 @@ def parallel_text(do, *more):
 
 
 def raw_text(do, folder):
-    """What README.md starts from: parallel text, documents and MNLI's files."""
+    """What README.md starts from: text in subwords, a raw reference, documents and MNLI's files."""
     parallel_text(do)
-    (folder / "test.raw.de").symlink_to("test.de")
+    do("bash", "-c", SUBWORDS)
     do("python", "scripts/make_benchmarks.py", "--output", "benchmarks", "--examples", "30")
     (folder / "documents").symlink_to("benchmarks/text")
     (folder / "glue").symlink_to("benchmarks/glue")
 
 
+SUBWORDS = """
+set -euo pipefail
+cp test.de test.raw.de
+for name in {train,valid,test}.{en,de}; do
+    python scripts/tokenise.py --language ${name#*.} --input $name --output tok.$name
+done
+pairs="python scripts/prepare_pairs.py"
+$pairs bpe-learn --input tok.train.{en,de} --operations 100 --output codes
+for name in {train,valid,test}.{en,de}; do
+    $pairs bpe-apply --codes codes --input tok.$name --output $name
+done
+"""
 TRAINED = """
 fairseq-preprocess --source-lang en --target-lang de --joined-dictionary --destdir bin \\
     --trainpref train --validpref valid --testpref test
@@ -143,6 +155,9 @@ PREPARED = {
 def test_the_commands_of_a_page_run(page, do, tmp_path):
     PREPARED.get(page, lambda do, folder: None)(do, tmp_path)
     do("bash", "-c", script(page))
+    text = (REPOSITORY / page).read_text(encoding="utf-8")
+    for command in re.findall(r"`(python scripts/[^`]+)`", text):
+        do("bash", "-c", command)
     for code in blocks(page, "python"):
         assert do("python", "-c", code).strip()
 
