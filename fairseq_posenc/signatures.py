@@ -1,7 +1,7 @@
 """What positions a checkpoint was trained with, in one line, and whether two lines say the same."""
 
 from argparse import Namespace
-from typing import Any, Dict, List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional, Tuple
 
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.roberta.model import RobertaModel
@@ -58,19 +58,22 @@ def encoding_of(found: Mapping[str, Any]) -> Optional[str]:
 
 def same(first: str, second: str) -> bool:
     """Return whether two signatures are of the same positions, by whatever version of ours."""
-    return _fields(first) == _fields(second)
+    return {**_fields(first), "version": ""} == {**_fields(second), "version": ""}
+
+
+def same_version(first: str, second: str) -> bool:
+    """Return whether two signatures are of one version of the plugin."""
+    return _fields(first).get("version") == _fields(second).get("version")
 
 
 def _fields(signature: str) -> Dict[str, str]:
     # only BERT models have segments
-    fields = {"segments": "none", **dict(_pair(field) for field in signature.split("|"))}
-    fields.pop("version", None)
-    return fields
+    return {"segments": "none", **dict(_pair(field) for field in signature.split("|"))}
 
 
-def _pair(field: str) -> List[str]:
+def _pair(field: str) -> Tuple[str, str]:
     name, _, value = field.partition(":")
-    return [name, value]
+    return name, value
 
 
 def _is_roberta(found: Mapping[str, Any]) -> bool:

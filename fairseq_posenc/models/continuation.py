@@ -135,11 +135,12 @@ def check_positions(begun: Optional[Beginning], signature: str) -> None:
     Raises:
         UsageError: they differ in a run that is resumed.
     """
-    if begun is None or begun.signature == signature:
+    if begun is None:
         return
     difference = f"{begun.path} was trained with {begun.signature}, this run has {signature}"
     if signatures.same(begun.signature, signature):
-        logger.warning("another version of the plugin: %s", difference)
+        if not signatures.same_version(begun.signature, signature):
+            logger.warning("another version of the plugin: %s", difference)
     elif begun.fine_tuning:
         logger.warning("fine-tuning with other positions: %s", difference)
     else:

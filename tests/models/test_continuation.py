@@ -256,8 +256,8 @@ def test_another_version_is_a_warning(build, save, tmp_path, caplog):
     options.position_signature = options.position_signature.replace("version:", "version:9.")
     torch.save(state, tmp_path / "checkpoint_last.pt")
     build("posenc_bert", **OURS["tupe"], **resuming(tmp_path))
-    assert [r.levelname for r in caplog.records] == ["WARNING"]
-    assert "another version" in caplog.text
+    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert len(warnings) == 1 and "another version" in warnings[0]
 
 
 def test_which_checkpoint_a_run_begins_with(build, save, tmp_path):
@@ -311,5 +311,5 @@ def test_checkpoints_of_different_encodings_are_not_averaged(save, tmp_path, enc
         if other == encoding:
             averaging.average([first, second])
             continue
-        with pytest.raises(UsageError, match=rf"position:{encoding}\b.*position:{other}\b"):
+        with pytest.raises(UsageError, match=rf"position:{other}\b.*position:{encoding}\b"):
             averaging.average([first, second])
