@@ -5,6 +5,7 @@ from typing import Any, Optional
 
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.roberta.model import RobertaModel, base_architecture
+from omegaconf import OmegaConf
 from torch import nn
 
 from fairseq_posenc import options
@@ -12,6 +13,7 @@ from fairseq_posenc.encodings import segments
 from fairseq_posenc.models import continuation
 from fairseq_posenc.models.bert_encoder import PosencBertEncoder
 from fairseq_posenc.models.bert_hub import BertHub, load
+from fairseq_posenc.models.configuration import build_from_configuration
 from fairseq_posenc.models.heads import SpanHead
 from fairseq_posenc.models.state import complete
 
@@ -78,6 +80,8 @@ class PosencBertModel(continuation.FitsCheckpoints, RobertaModel):
             UsageError: a value that an encoding refuses, or other positions than those of the
                 checkpoint to resume from.
         """
+        if OmegaConf.is_config(args):
+            return build_from_configuration(cls, args, task)
         begun = continuation.prepare(args, "segments")
         args.position_encoding = options.encoding_name(args)
         args.position_segments = getattr(args, "position_segments", None) or "none"
@@ -127,6 +131,8 @@ class PosencBertModel(continuation.FitsCheckpoints, RobertaModel):
 def _architecture(layers: int, channels: int, heads: int):
     def architecture(args):
         """Set what is not set yet."""
+        if OmegaConf.is_config(args):
+            return  # omegaconf 2.0 answers None for what is not set; build_model comes back
         args.encoder_layers = getattr(args, "encoder_layers", layers)
         args.encoder_embed_dim = getattr(args, "encoder_embed_dim", channels)
         args.encoder_ffn_embed_dim = getattr(args, "encoder_ffn_embed_dim", 4 * channels)

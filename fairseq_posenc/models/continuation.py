@@ -13,7 +13,6 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional
 from fairseq import checkpoint_utils
 from fairseq.checkpoint_utils import prune_state_dict
 from fairseq.models import BaseFairseqModel
-from omegaconf import OmegaConf
 
 from fairseq_posenc import options, signatures
 from fairseq_posenc.compat import load_checkpoint
@@ -56,8 +55,6 @@ def prepare(args: Any, *others: str) -> Optional[Beginning]:
             :func:`adopt_positions`.
     """
     options.check_names(args, *others)
-    # a configuration of fairseq-hydra-train has the architecture's name here only
-    args.arch = getattr(args, "arch", None) or getattr(args, "_name", None)
     begun = beginning(args)
     adopt_positions(args, begun)
     return begun
@@ -67,28 +64,26 @@ def beginning(args: Any) -> Optional[Beginning]:
     """Return the checkpoint that fairseq will begin with, if there is one.
 
     Args:
-        args: options of a model that is to be built: all of the run's, as ``fairseq-train`` gives
-            them, or the model's part of a configuration.
+        args: all options of the run.
 
     Raises:
         UsageError: the checkpoint cannot be read, or its options make no sense.
     """
     if getattr(args, "position_signature", None):
         return None  # the options are those of a checkpoint
-    run = args._get_root().get("checkpoint") if OmegaConf.is_config(args) else args
-    restored = getattr(run, "restore_file", None)
+    restored = getattr(args, "restore_file", None)
     if restored is None:
         return None
     # the rest is what fairseq's checkpoint_utils.load_checkpoint does
-    suffix = getattr(run, "checkpoint_suffix", None) or ""
-    fine_tuning = bool(getattr(run, "reset_optimizer", False))
-    pretrained = getattr(run, "finetune_from_model", None)
+    suffix = getattr(args, "checkpoint_suffix", None) or ""
+    fine_tuning = bool(getattr(args, "reset_optimizer", False))
+    pretrained = getattr(args, "finetune_from_model", None)
     adopted = fine_tuning or pretrained is not None
     path = restored.replace(".pt", suffix + ".pt")
     if restored == _LAST:
-        path = os.path.join(run.save_dir, path)
+        path = os.path.join(args.save_dir, path)
         if not os.path.exists(path):
-            once = getattr(run, "continue_once", None)
+            once = getattr(args, "continue_once", None)
             path, fine_tuning = (once, fine_tuning) if once else (pretrained, True)
     if path is None or not (path == pretrained or os.path.exists(path)):
         return None

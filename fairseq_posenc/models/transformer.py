@@ -10,11 +10,13 @@ from fairseq.models.transformer.transformer_legacy import (
     transformer_wmt_en_de,
     transformer_wmt_en_de_big,
 )
+from omegaconf import OmegaConf
 
 from fairseq_posenc import options
 from fairseq_posenc.data.token_ratio import training_token_ratio
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models import continuation
+from fairseq_posenc.models.configuration import build_from_configuration
 from fairseq_posenc.models.transformer_decoder import PosencTransformerDecoder
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
 from fairseq_posenc.modules import admin
@@ -55,6 +57,8 @@ class PosencTransformerModel(continuation.FitsCheckpoints, TransformerModel):
             UsageError: options that exclude each other, a value that an encoding refuses, or
                 other positions than those of the checkpoint to resume from.
         """
+        if OmegaConf.is_config(args):
+            return build_from_configuration(cls, args, task)
         for flag in STOCK_POSITION_FLAGS:
             if getattr(args, flag, False):
                 raise UsageError(

@@ -9,7 +9,6 @@ from fairseq import checkpoint_utils
 from fairseq.models.roberta.model import RobertaModel
 from fairseq.models.roberta.model import base_architecture as roberta_architecture
 from fairseq.models.transformer import TransformerModel, tiny_architecture
-from omegaconf import OmegaConf
 
 from fairseq_posenc import averaging, signatures
 from fairseq_posenc.encodings import names
@@ -278,12 +277,8 @@ def test_which_checkpoint_a_run_begins_with(build, save, tmp_path):
             {**default, "save_dir": folder, "finetune_from_model": "gone.pt"}, (path, False)),
     }  # fmt: skip
     for what, (options, expected) in found.items():
-        for args in (
-            Namespace(**options),
-            OmegaConf.create({"checkpoint": options, "model": {"_name": "posenc_bert"}}).model,
-        ):
-            begun = continuation.beginning(args)
-            assert (begun and begun[:2]) == expected, what
+        begun = continuation.beginning(Namespace(**options))
+        assert (begun and begun[:2]) == expected, what
     with pytest.raises(UsageError, match="cannot read checkpoint gone.pt"):
         continuation.beginning(Namespace(**default, finetune_from_model="gone.pt"))
 
