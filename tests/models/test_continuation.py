@@ -233,6 +233,15 @@ def test_a_table_of_another_size_starts_afresh_where_options_say_so(build, save,
     assert keys and all(torch.equal(loaded[key], fresh[key]) for key in keys)
 
 
+def test_parameters_of_one_name_and_size_are_not_taken_from_another_encoding(build, save, tmp_path):
+    state = save("posenc_transformer", **OURS["rel_scalar"], position_sharing="layers")
+    built = build("posenc_transformer", **OURS["t5"], **fine_tuning(tmp_path))
+    fresh, loaded = load_and_compare(built, state)
+    key = "decoder.embed_positions.scalars"
+    assert state["model"][key].shape == fresh[key].shape
+    assert torch.equal(loaded[key], fresh[key])
+
+
 @each_model
 @pytest.mark.parametrize("encoding", ["learned", "rel_scalar"])
 def test_weights_of_other_shapes_are_refused_in_one_line(build, save, tmp_path, model, encoding):
