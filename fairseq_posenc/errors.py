@@ -1,4 +1,4 @@
-"""The one exception that is meant for people at a command line."""
+"""The exceptions that are meant for people at a command line."""
 
 
 class UsageError(ValueError, SystemExit):
@@ -16,6 +16,14 @@ class UsageError(ValueError, SystemExit):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class DamagedCheckpoint(UsageError):
+    """A checkpoint that was read and is proven to be damaged: cut off, or of a wrong checksum.
+
+    Whatever may be over in a moment, such as a lack of memory or a disk that does not answer, is no
+    proof and raises another :class:`UsageError`.
+    """
 
 
 def first_line(error: BaseException) -> str:
