@@ -9,6 +9,7 @@ everything, so there we look first.
 import argparse
 import codecs
 import collections
+import errno
 import functools
 import inspect
 import io
@@ -23,7 +24,7 @@ import torch
 from fairseq import checkpoint_utils
 from torch import nn
 
-from fairseq_posenc.errors import UsageError
+from fairseq_posenc.errors import DamagedCheckpoint, UsageError, first_line
 
 # torch ≥ 2.4 can be told what is harmless; torch ≥ 2.6 refuses the rest without being asked.
 _SERIALISATION: Any = torch.serialization
@@ -107,17 +108,21 @@ def _check_sums(path: str) -> None:
 
 
 def _explained(path: str, error: Exception) -> UsageError:
-    if isinstance(error, (FileNotFoundError, PermissionError, IsADirectoryError)):
-        return UsageError(f"cannot read checkpoint {path}: {error.strerror or error}")
+    # a cut archive sends the reader to places before its beginning (EINVAL)
+    environment = isinstance(error, OSError) and error.errno != errno.EINVAL
+    # torch tells a lack of memory as RuntimeError
+    if environment or isinstance(error, MemoryError) or "memory" in str(error):
+        reason = getattr(error, "strerror", None) or first_line(error)
+        return UsageError(f"cannot read checkpoint {path}: {reason}")
     culprit = re.search(r"global: (?:GLOBAL )?([\w.]+)", str(error))
     if culprit:
         return UsageError(
             f"checkpoint {path} refused: it holds code or objects that could run on loading "
             f"({culprit.group(1)}), not only weights and options; get it from a source you trust"
         )
-    return UsageError(
-        f"checkpoint {path} is damaged or no checkpoint ({type(error).__name__}); delete it and "
-        "continue from an earlier one, for example with --restore-file checkpoint_best.pt"
+    return DamagedCheckpoint(
+        f"checkpoint {path} is damaged or no checkpoint ({type(error).__name__}); move it aside "
+        "and continue from an earlier one, for example with --restore-file checkpoint_best.pt"
     )
 
 
