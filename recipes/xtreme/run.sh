@@ -114,8 +114,10 @@ raw() {
 # prepare_pairs TASK FOLDER…
 prepare_pairs() {
     local input output=$RUN_DIR/data/$1
-    if [[ -e $output/task.json ]]; then return; fi
+    if [[ -e $output/task.json && ! -d $RAW ]]; then return; fi
     input=$(raw "${@:2}")
+    same_data "$output/settings" "$input"
+    if [[ -e $output/task.json ]]; then return; fi
     python scripts/prepare_glue.py --task "$1" --input "$input" --subwords "$TEXT" --output "$output"
 }
 
@@ -151,6 +153,7 @@ list_languages() {
 prepare_split() {
     local split language metric file
     read -r split language metric file <<<"$1"
+    same_data "$RUN_DIR/data/SQuAD/$split.settings" "$file"
     if [[ -e $RUN_DIR/data/SQuAD/$split.json ]]; then return; fi
     python scripts/prepare_squad.py --split "$split" --input "$file" --language "$language" \
         --metric "$metric" --subwords "$TEXT" --output "$RUN_DIR/data/SQuAD"

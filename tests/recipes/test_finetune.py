@@ -88,6 +88,7 @@ class Recipe:
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
         (home / "text").mkdir()
+        (home / "text" / "dict.txt").write_text("a 1")
         (home / "log").mkdir()
         (home / "model.pt").write_text("model")
 

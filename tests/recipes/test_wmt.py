@@ -108,7 +108,7 @@ class Recipe:
         self.start, self.home, self.runs = start, home, home / "run"
         for folder in ("bin", "log"):
             (home / folder).mkdir(parents=True)
-        for name in ("python", "fairseq-preprocess", "fairseq-train", "fairseq-generate"):
+        for name in ("python", "fairseq-train", "fairseq-generate"):
             (home / "bin" / name).write_text(PROGRAM)
             (home / "bin" / name).chmod(0o755)
         for name, text in {
@@ -139,7 +139,7 @@ class Recipe:
 
 STAGES = [
     "make_mirror.py", "download.py", "prepare_pairs.py text", "prepare_pairs.py bpe-learn",
-    "prepare_pairs.py bpe-apply", "prepare_pairs.py clean", "fairseq-preprocess", "fairseq-train",
+    "prepare_pairs.py bpe-apply", "prepare_pairs.py clean", "preprocess.py", "fairseq-train",
     "average.py", "fairseq-generate", "score_cell.py", "table.py",
 ]  # fmt: skip
 
