@@ -91,11 +91,12 @@ get_data() {
     done
 }
 
-# What was taken from --raw-dir before is still there.
+# --raw-dir has no other files than those that were taken before.
 same_raw() {
-    local name
+    local name old
     for name in {train,val,test_2016_flickr}.{"$SOURCE","$TARGET"}.gz; do
-        [[ ! -e $RUN_DIR/raw/$name || ! -e $RAW_DIR/$name ]] || cmp -s "$RAW_DIR/$name" "$RUN_DIR/raw/$name" ||
+        old=$RUN_DIR/raw/$name
+        [[ ! -e $old || ! -e $RAW_DIR/$name ]] || cmp -s "$RAW_DIR/$name" "$old" ||
             die "$RUN_DIR was made from another $name than $RAW_DIR/$name; give another --run-dir"
     done
 }
@@ -150,8 +151,7 @@ TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings
     --encoder-attention-heads "$HEADS" --decoder-attention-heads "$HEADS"
     --criterion label_smoothed_cross_entropy --label-smoothing 0.1
     --optimizer adam --adam-betas '(0.9,0.98)' --lr-scheduler inverse_sqrt "${REGIME[@]}"
-    --max-tokens "$MAX_TOKENS" --max-epoch "$EPOCHS"
-    "${EXTRA[@]}")
+    --max-tokens "$MAX_TOKENS" --max-epoch "$EPOCHS" "${EXTRA[@]}")
 GENERATE_OPTIONS=(--beam 5 --max-tokens 4000 --max-len-a 1.5 --max-len-b 10 "${DEVICE_OPTIONS[@]}")
 SCORE_OPTIONS=(--bins "$BINS")
 if [[ $SETTING == interpolate ]]; then SCORE_OPTIONS+=(--without-token '<sep>'); fi

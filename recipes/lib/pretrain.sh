@@ -151,8 +151,8 @@ make_commands() {
         DOWNLOAD+=(--output "$RUN_DIR/raw" --url "$URL" --date "$DUMP_DATE")
     fi
     prepare_options
-    PREPARE=(python scripts/prepare_text.py "${PREPARE_OPTIONS[@]}" "${KIND_OPTIONS[@]}" --split-sentences
-        --vocabulary-size "$VOCABULARY" --workers "$WORKERS" --output "$RUN_DIR/bin")
+    PREPARE=(python scripts/prepare_text.py "${PREPARE_OPTIONS[@]}" "${KIND_OPTIONS[@]}"
+        --split-sentences --vocabulary-size "$VOCABULARY" --workers "$WORKERS" --output "$RUN_DIR/bin")
     if [[ -n $VALID ]]; then
         PREPARE+=(--valid "$VALID")
     else
@@ -192,8 +192,8 @@ plan_batch() {
 # Sets `command`, the training of an opened cell.
 training() {
     command=("${LAUNCH[@]}" "${TRAIN[@]}" --position-encoding "${options[@]}" --seed "$seed"
-        --batch-size "$SEQUENCES" --update-freq "$UPDATE_FREQ" "${DEVICE_OPTIONS[@]}" --save-dir "$folder"
-        --save-interval-updates "$INTERVAL" --validate-interval-updates "$INTERVAL"
+        --batch-size "$SEQUENCES" --update-freq "$UPDATE_FREQ" "${DEVICE_OPTIONS[@]}"
+        --save-dir "$folder" --save-interval-updates "$INTERVAL" --validate-interval-updates "$INTERVAL"
         --keep-interval-updates 1 --no-epoch-checkpoints --save-interval 1000000
         --validate-interval 1000000 --log-format simple
         --log-interval $((INTERVAL < 100 ? INTERVAL : 100)))
@@ -226,7 +226,9 @@ data_settings() {
         text=${!name:-}
         if [[ -z $text ]]; then continue; fi
         # LANGUAGE=PATH,LANGUAGE=PATH…
-        if [[ ! -e $text && $text == *=* ]]; then text=$(tr , '\n' <<<"$text" | sed 's/^[^=]*=//'); fi
+        if [[ ! -e $text && $text == *=* ]]; then
+            text=$(tr , '\n' <<<"$text" | sed 's/^[^=]*=//')
+        fi
         mapfile -t paths <<<"$text"
         files=$(fingerprint "${paths[@]}")
         DATA+=("--${name,,}" "$files")

@@ -65,7 +65,8 @@ only_in() {
 
 # made_in DIR: whether there are results, which settings and logs are not.
 made_in() {
-    [[ -n $(find "$1/" ! -type d ! -name '*settings' ! -name row ! -name lock ! -name '*.log' -print -quit) ]]
+    [[ -n $(find "$1/" ! -type d ! -name '*settings' ! -name row ! -name lock ! -name '*.log' \
+        -print -quit) ]]
 }
 
 # fingerprint PATH…: a number for what files, and the files of folders, hold, wherever they lie: their

@@ -45,8 +45,8 @@ learn_subwords() {
 # binarise TRAIN VALID TEST: files without their languages.
 binarise() {
     rm -rf "$RUN_DIR/bin"
-    python scripts/preprocess.py --source-lang "$SOURCE" --target-lang "$TARGET" --joined-dictionary \
-        --trainpref "$1" --validpref "$2" --testpref "$3" --destdir "$RUN_DIR/bin" \
+    python scripts/preprocess.py --source-lang "$SOURCE" --target-lang "$TARGET" \
+        --joined-dictionary --trainpref "$1" --validpref "$2" --testpref "$3" --destdir "$RUN_DIR/bin" \
         --workers "$(cores)" >"$RUN_DIR/preprocess.out" 2>&1 ||
         die "binarising failed, see $RUN_DIR/preprocess.out: $(tail -n 1 "$RUN_DIR/preprocess.out")"
 }
@@ -61,8 +61,8 @@ train_cell() {
     if [[ -e $folder/train.done ]]; then return; fi
     restore=$(python scripts/newest_checkpoint.py "$folder")
     say "[$label] train${restore:+, continuing from $restore}"
-    fairseq-train "${arguments[@]}" "${DEVICE_OPTIONS[@]}" --save-dir "$folder" ${restore:+--restore-file "$restore"} \
-        --keep-last-epochs "$KEEP" --log-format simple --log-interval 100 2>&1 |
+    fairseq-train "${arguments[@]}" "${DEVICE_OPTIONS[@]}" --save-dir "$folder" \
+        ${restore:+--restore-file "$restore"} --keep-last-epochs "$KEEP" --log-format simple --log-interval 100 2>&1 |
         tee -a "$folder/train.log" | progress "$label" ||
         die "training of $label failed, see $folder/train.log"
     touch "$folder/train.done"

@@ -115,8 +115,8 @@ train_cell() {
     ((KEEP)) || best=(--best)
     restore=$(python scripts/newest_checkpoint.py "$folder" "${best[@]}")
     say "[$name] train${restore:+, continuing from $restore}"
-    "${LAUNCH[@]}" "${arguments[@]}" "${batch[@]}" "${DEVICE_OPTIONS[@]}" "${admin[@]}" --save-dir "$folder" \
-        ${restore:+--restore-file "$restore"} --log-format simple --log-interval 100 2>&1 |
+    "${LAUNCH[@]}" "${arguments[@]}" "${batch[@]}" "${DEVICE_OPTIONS[@]}" "${admin[@]}" \
+        --save-dir "$folder" ${restore:+--restore-file "$restore"} --log-format simple --log-interval 100 2>&1 |
         tee -a "$folder/train.log" | progress "$name" ||
         die "training failed, see $folder/train.log"
     touch "$folder/train.done"

@@ -131,8 +131,8 @@ binarise() {
     done
     rm -rf "$bin" && mkdir -p "$bin"
     say "[$1] binarise"
-    python scripts/preprocess.py --source-lang "$SOURCE" --target-lang "$TARGET" --joined-dictionary \
-        --trainpref "$data/train.bpe" --validpref "$data/valid.bpe" \
+    python scripts/preprocess.py --source-lang "$SOURCE" --target-lang "$TARGET" \
+        --joined-dictionary --trainpref "$data/train.bpe" --validpref "$data/valid.bpe" \
         --testpref "$data/tests" --destdir "$bin" --workers "$WORKERS" \
         >"$bin/preprocess.out" 2>&1 ||
         die "binarising failed, see $bin/preprocess.out: $(tail -n 1 "$bin/preprocess.out")"

@@ -153,6 +153,8 @@ list_languages() {
 prepare_split() {
     local split language metric file
     read -r split language metric file <<<"$1"
+    # what was mistaken before there was a result can be mended
+    [[ -e $RUN_DIR/data/SQuAD/$split.json ]] || rm -f "$RUN_DIR/data/SQuAD/$split.settings"
     same_data "$RUN_DIR/data/SQuAD/$split.settings" "$file"
     if [[ -e $RUN_DIR/data/SQuAD/$split.json ]]; then return; fi
     python scripts/prepare_squad.py --split "$split" --input "$file" --language "$language" \
