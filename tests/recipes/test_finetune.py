@@ -56,7 +56,8 @@ if program == "updates_per_epoch.py":
 elif program == "newest_checkpoint.py":
     if Path(os.environ["STAND_IN"], "out of memory").exists():
         sys.exit("fairseq_posenc: error: cannot read checkpoint: Cannot allocate memory")
-    last = Path(sys.argv[2], "checkpoint_last.pt")
+    folder, best = sys.argv[2:]
+    last = Path(folder, "checkpoint_last.pt")
     if last.exists() and last.read_text() != "half":
         print(last)
 elif program == "prepare_glue.py":

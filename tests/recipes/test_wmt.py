@@ -235,6 +235,20 @@ def test_the_output_for_all_test_sets_is_cut_into_theirs(run, tmp_path):
     ]
 
 
+@pytest.mark.parametrize("keep, wanted", [(0, " --best"), (5, "")])
+def test_without_averaging_a_training_goes_on_with_the_best_checkpoint_restored(
+    run, tmp_path, keep, wanted
+):
+    script = f"""source recipes/lib/stages.sh; source recipes/lib/wmt.sh
+        open_cell() {{ setting=s label=l seed=1 folder={tmp_path} arguments=(); }}
+        python() {{ echo "python $*" >&2; }}
+        declare -A BATCHES=([s]="--max-tokens 1")
+        KEEP={keep} DEVICE_OPTIONS=() LAUNCH=(true)
+        train_cell cell"""
+    printed = run("bash", "-c", script)
+    assert f"python scripts/newest_checkpoint.py {tmp_path}{wanted}\n" in printed
+
+
 def test_in_a_slurm_job_of_several_nodes_srun_starts_the_training(run):
     options = "--gpus", "8", "--gpu-memory", "16", "--settings", "en-de"
     printed = _plan(run, REL_SCALAR, *options, SLURM_JOB_NUM_NODES="2")
