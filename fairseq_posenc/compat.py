@@ -46,8 +46,8 @@ def load_checkpoint(path: str) -> Dict[str, Any]:
             reason = getattr(error, "strerror", None) or first_line(error)
             raise UsageError(f"cannot read checkpoint {path}: {reason}") from None
         raise DamagedCheckpoint(
-            f"checkpoint {path} is damaged or no checkpoint ({type(error).__name__}); move it aside "
-            "and continue from an earlier one, for example with --restore-file checkpoint_best.pt"
+            f"checkpoint {path} is damaged or no checkpoint ({type(error).__name__}); move it "
+            "aside and continue from an earlier one, as with --restore-file checkpoint_best.pt"
         ) from None
 
 
