@@ -178,13 +178,3 @@ def test_recipes_of_a_page_have_a_smoke_run(page):
     smoke = (REPOSITORY / "scripts" / "smoke.sh").read_text(encoding="utf-8")
     for recipe in re.findall(r"^bash (recipes/\S+)", "\n".join(blocks(page, "bash")), re.MULTILINE):
         assert recipe in smoke
-
-
-@pytest.mark.parametrize("page", [*PAGES, "docs/adding_an_encoding.md"])
-def test_links_of_a_page_lead_somewhere(page):
-    text = (REPOSITORY / page).read_text(encoding="utf-8")
-    links = re.findall(r"\]\(([^)#]+)\)", text)
-    for link in links:
-        assert link.startswith("https://") or (REPOSITORY / page).parent.joinpath(link).exists(), (
-            link
-        )

@@ -1,0 +1,95 @@
+"""README.md and docs/ agree with one another and with the sources."""
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+import fairseq
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = {
+    str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+    for path in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
+}
+LINK = re.compile(r"\]\(([^)#]*)(?:#([^)]*))?\)")
+# three ratios in a row, or a score of two decimals, which are no coincidence
+FIGURES = re.compile(r"\d+\.\d\d(?:, \d+\.\d\d){2}|(?<![\d.])\d\d\.\d\d(?![\d.])")
+# options of programs that are neither ours nor fairseq's
+FOREIGN = {"nproc_per_node"}
+# tables of one training each, without intervals, which say so
+ONE_TRAINING = ["docs/recipes/cape.md"]
+
+
+def slugs(text):
+    """Names of a page's headings, as links have them."""
+    titles = re.findall(r"^#+ (.+)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def tables(text):
+    """A page's tables, as lists of rows of cells."""
+    found = re.findall(r"(?:^\|.*\n)+", text + "\n", re.MULTILINE)
+    return [[row.strip("|\n").split("|") for row in table.splitlines()] for table in found]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_and_pictures_of_a_page_lead_somewhere(page):
+    for target, heading in LINK.findall(PAGES[page]):
+        if target.startswith("https://"):
+            continue
+        path = (ROOT / page).parent.joinpath(target).resolve() if target else ROOT / page
+        assert path.exists(), target
+        assert not heading or heading in slugs(path.read_text(encoding="utf-8")), heading
+
+
+def test_every_page_is_linked_and_every_picture_shown():
+    targets = set()
+    for page, text in PAGES.items():
+        targets |= {(ROOT / page).parent.joinpath(link).resolve() for link, _ in LINK.findall(text)}
+    files = {*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs" / "gallery").iterdir()}
+    assert not files - targets
+
+
+def test_every_option_that_is_named_exists():
+    tops = [ROOT / name for name in ("fairseq_posenc", "scripts", "recipes")]
+    paths = [path for top in (*tops, Path(fairseq.__file__).parent) for path in top.rglob("*.*")]
+    paths = [path for path in paths if path.suffix in (".py", ".sh")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
+    # an option stands in the source as such, or as the name of a field; an encoding's without position
+    known = {word.replace("_", "-") for word in re.findall(r"\w[\w-]+", text)}
+    for page, text in PAGES.items():
+        for option in set(re.findall(r"(?<![\w-])--([a-z][\w-]*\w)", text)) - FOREIGN:
+            name = option.replace("_", "-")
+            assert {name, name.replace("position-", "")} & known, (page, option)
+
+
+def test_pythons_are_those_of_the_set_up():
+    script = (ROOT / "scripts" / "setup.sh").read_text(encoding="utf-8")
+    [case] = re.findall(r"^  case \$1 in (3\.[\d. |]+)\)", script, re.MULTILINE)
+    versions = case.split(" | ")
+    setup = (ROOT / "setup.py").read_text(encoding="utf-8")
+    assert f'python_requires=">={versions[0]}"' in setup
+    tested = (ROOT / "scripts" / "test_environments.sh").read_text(encoding="utf-8")
+    assert f"versions=({' '.join(versions)})" in tested
+    for page in ("README.md", "docs/CHANGELOG.md"):
+        named = re.findall(r"\(Python ([\d., to]+)\)", PAGES[page])
+        assert sorted(re.findall(r"3\.\d+", " ".join(named))) == versions
+
+
+def test_a_figure_stands_in_one_file():
+    pages = defaultdict(set)
+    for page, text in PAGES.items():
+        for figure in FIGURES.findall(text):
+            pages[figure].add(page)
+    assert len(pages) > 100
+    assert not {figure: found for figure, found in pages.items() if len(found) > 1}
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if p.startswith(("README", "docs/recipes"))])
+def test_results_have_their_intervals_and_numbers(page):
+    for table in tables(PAGES[page]):
+        cells = [cell for row in table[2:] for cell in row if re.search(r"\d\.\d\d", cell)]
+        if cells and page not in ONE_TRAINING:
+            assert all("[" in cell or "±" in cell for cell in cells), table[0]
+            assert "n=" in "".join(table[0]) or "n = " in PAGES[page], table[0]
