@@ -13,8 +13,8 @@ PAGES = {
     for path in [ROOT / "README.md", *sorted(ROOT.glob("docs/**/*.md"))]
 }
 LINK = re.compile(r"\]\(([^)#]*)(?:#([^)]*))?\)")
-# three ratios in a row, or a score of two decimals, which are no coincidence
-FIGURES = re.compile(r"\d+\.\d\d(?:, \d+\.\d\d){2}|(?<![\d.])\d\d\.\d\d(?![\d.])")
+# a score with its interval, three ratios in a row, or a score: no coincidence
+FIGURES = re.compile(r"\d+\.\d\d (?:\[.*?\]|± [\d.]+)|\d+\.\d\d(?:, \d+\.\d\d){2}|\b\d\d\.\d\d\b")
 # options of programs that are neither ours nor fairseq's
 FOREIGN = {"nproc_per_node"}
 # tables of one training each, without intervals, which say so
@@ -56,7 +56,7 @@ def test_every_option_that_is_named_exists():
     paths = [path for top in (*tops, Path(fairseq.__file__).parent) for path in top.rglob("*.*")]
     paths = [path for path in paths if path.suffix in (".py", ".sh")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in paths)
-    # an option stands in the source as such, or as the name of a field; an encoding's without position
+    # an option stands in the source as such or as a field; those of encodings without position
     known = {word.replace("_", "-") for word in re.findall(r"\w[\w-]+", text)}
     for page, text in PAGES.items():
         for option in set(re.findall(r"(?<![\w-])--([a-z][\w-]*\w)", text)) - FOREIGN:
