@@ -38,6 +38,7 @@ NOT_TAKEN: Dict[str, Any] = {
         "",
     ),
     "quantization_config_path": None,
+    "job_logging_cfg": None,  # of fairseq-hydra-train: names streams and classes
     "use_plasma_view": False,
 }
 # options whose text may look like a call: paths, and what is written about a run
