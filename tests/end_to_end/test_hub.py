@@ -24,7 +24,7 @@ def generate(run, folder, data):
         "--required-batch-size-multiple", 1, "--beam", 4, "--max-len-a", 1.5, "--max-len-b", 10,
     )  # fmt: skip
     (folder / "again.out").write_text(printed, encoding="utf-8")
-    return from_generated(str(folder / "again.out")).hypothesis
+    return from_generated(str(folder / "again.out"), language="de").hypothesis
 
 
 def test_raw_text_is_translated_as_by_the_recipe(run, tmp_path):

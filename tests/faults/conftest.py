@@ -6,6 +6,7 @@ import ctypes
 import errno
 import io
 import os
+import re
 import resource
 import shutil
 import signal
@@ -271,7 +272,11 @@ class Written:
             if killed and is_temporary(name):
                 continue
             assert name in self.after or name in self.before, name
-            assert content in (self.before.get(name), self.after.get(name)), name
+            whole = {self.before.get(name), self.after.get(name)}
+            if name == "text/dict.txt":
+                # its types are there before they can be counted
+                whole.add(re.sub(rb" \d+\n", b" 1\n", self.after[name]))
+            assert content in whole, name
         if self.together and not (killed or mixed):
             assert found in (self.before, self.after)
 

@@ -122,11 +122,10 @@ def test_without_the_best_checkpoint_nothing_is_continued_and_nothing_lost(tmp_p
 @pytest.mark.parametrize(
     "error",
     [OSError(errno.EMFILE, "Too many open files"), OSError(errno.ESTALE, "Stale file handle"),
-     OSError(errno.EIO, "Input/output error"), MemoryError(), PermissionError(13, "denied"),
-     RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")],
+     OSError(errno.EIO, "Input/output error"), MemoryError(), PermissionError(13, "denied")],
     ids=lambda error: error.__class__.__name__,
 )  # fmt: skip
-@pytest.mark.parametrize("where", ["zipfile.ZipFile", "torch.load"])
+@pytest.mark.parametrize("where", ["zipfile.ZipFile", "zipfile.ZipFile.read"])
 def test_what_may_be_over_in_a_moment_is_no_damage(tmp_path, monkeypatch, error, where):
     save(tmp_path, 6)
     before = {path: path.read_bytes() for path in tmp_path.iterdir()}

@@ -140,7 +140,7 @@ def test_every_encoding_is_fine_tuned_to_every_other(
     old = {key for key in state["model"] if is_of_positions(key)}
     for other in names():
         caplog.clear()
-        with caplog.at_level(logging.INFO):
+        with caplog.at_level(logging.INFO, "fairseq_posenc"):
             built = build(model, **OURS[other], **fine_tuning(tmp_path))
             fresh, loaded = load_and_compare(built, state)
         warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
@@ -217,7 +217,7 @@ def test_positions_of_fairseq_that_are_none_of_ours_must_be_replaced(
 
 def test_segments_start_at_zero_and_are_named(build, save, tmp_path, caplog):
     state = save("posenc_bert", **OURS["shaw"])
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, "fairseq_posenc"):
         built = build("posenc_bert", position_segments="per_head", **fine_tuning(tmp_path))
         _, loaded = load_and_compare(built, state)
     key = "encoder.sentence_encoder.segments.scalars"

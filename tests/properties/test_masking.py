@@ -30,7 +30,7 @@ def dictionary():
     """Specials, ten types that begin words, ten that continue them, and <mask>."""
     dictionary = Dictionary()
     for index in range(TYPES):
-        dictionary.add_symbol(f"{'##' * (index % 2)}w{index}")
+        dictionary.add_symbol(f"{'##' * (index % 2)}w{index}", n=1 + index)
     assert dictionary.add_symbol("<mask>") == MASK
     return dictionary
 
