@@ -80,8 +80,8 @@ class Unpickler(_PicklesOwn):
         state, value = self.stack.pop(), self.stack[-1]
         if isinstance(value, argparse.Namespace):
             vars(value).update({_name(key): inner for key, inner in _the(dict, state).items()})
-        elif type(value) is collections.OrderedDict and set(_the(dict, state)) <= {"_metadata"}:
-            value.__dict__.update(state)
+        elif type(value) is collections.OrderedDict:
+            pass  # versions of a model's layers, and how torch shall assign weights: not needed
         elif isinstance(value, np.dtype):
             order, rest = _the(tuple, state)[1], state[2:]
             if state[0] != 3 or order not in ("<", ">", "|") or rest != _DTYPE_STATE:

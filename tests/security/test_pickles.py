@@ -214,3 +214,12 @@ def test_only_content_is_proof_of_damage(tmp_path, monkeypatch):
         with pytest.raises(UsageError, match="cannot read") as caught:
             load_checkpoint(str(path))
         assert not isinstance(caught.value, DamagedCheckpoint)
+
+
+def test_shared_values_are_as_deep_as_they_look(tmp_path):
+    values = [[]]
+    for _ in range(2000):
+        values.append([values[-1]])
+    torch.save(values[::50], tmp_path / "a.pt")
+    with pytest.raises(UsageError, match="too deeply"):
+        load_checkpoint(str(tmp_path / "a.pt"))
