@@ -84,6 +84,7 @@ MODELS = {
 _ADDRESS = re.compile(r"(?i)(https?|s3):|.*://")
 _IGNORED = re.compile(r"[\0-\x20]")  # by who takes addresses apart
 _OWN_ADDRESS = re.compile(r"(tcp|file|env)://[\w./:\[\]-]*")
+_KEY = re.compile(r"(?!__)[\w./: -]{1,100}")
 _LANGUAGE = re.compile(r"[\w.-]{1,40}")
 _SIZE = re.compile(
     r"(\w+_)?(dim|layers|heads|max_distance|num_buckets|kernel_size|rank|num_classes)"
@@ -174,7 +175,7 @@ def _walk(value: Any, name: str, group: str = "") -> Iterator[Tuple[str, str, An
     if isinstance(value, (dict, argparse.Namespace)):
         options = _as_dict(value)
         for key, inner in options.items():
-            if not isinstance(key, str) or "${" in key or key.startswith("__"):
+            if not isinstance(key, str) or not _KEY.fullmatch(key):
                 raise Refused(f"its options have the name {key!r:.60}")
             if key in NOT_TAKEN and inner is not None:
                 options[key] = False if isinstance(inner, bool) else None

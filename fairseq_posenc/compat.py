@@ -38,7 +38,7 @@ def load_checkpoint(path: str) -> Dict[str, Any]:
     except Refused as error:
         raise UsageError(
             f"checkpoint {path} refused: it holds code or objects that could run on loading "
-            f"({error}), not only weights and options; get it from a source you trust"
+            f"({error!s:.200}), not only weights and options; get it from a source you trust"
         ) from None
     except (OSError, MemoryError) as error:
         reason = getattr(error, "strerror", None) or first_line(error)
