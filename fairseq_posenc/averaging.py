@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
+from fairseq_posenc import signatures
 from fairseq_posenc.checkpoints import save
 from fairseq_posenc.compat import load_checkpoint
 from fairseq_posenc.errors import UsageError
@@ -38,18 +39,30 @@ def average(paths: Sequence[str]) -> Dict[str, Any]:
     One checkpoint at a time is in memory, beside the running sum; the first one is read twice.
     As in fairseq's ``average_checkpoints.py``, to the last bit: parameters are added in the order
     of ``paths``, those in half precision as float32, which they stay; sums are divided at the end,
-    those of integers rounded down. Unlike there, bfloat16 counts as half precision too.
+    those of integers rounded down. Unlike there, bfloat16 counts as half precision too, and what
+    is true or false must be the same in all.
 
     Raises:
-        UsageError: a file that cannot be read, or models that do not fit together.
+        UsageError: a file that cannot be read or holds NaN or infinity, or models that do not fit
+            together or have other positions.
     """
     sums: Dict[str, Tensor] = OrderedDict()
+    signature = ""
     for path in tqdm(paths, desc="averaging", unit="checkpoint"):
-        _add(sums, path, paths[0])
+        state = load_checkpoint(path)
+        own = signatures.of_checkpoint(state)
+        signature = signature or own
+        if not signatures.same(own, signature):
+            raise UsageError(
+                f"{path} was trained with {own}, {paths[0]} with {signature}; average checkpoints "
+                "of one run"
+            )
+        _add(sums, state, path, paths[0])
+        del state
     for total in sums.values():
         if total.is_floating_point():
             total.div_(len(paths))
-        else:
+        elif total.dtype != torch.bool:
             total //= len(paths)
     state = load_checkpoint(paths[0])
     state["model"] = sums
@@ -170,18 +183,26 @@ def _validated(path: str) -> Validated:
         ) from error
 
 
-def _add(sums: Dict[str, Tensor], path: str, first: str) -> None:
-    state = load_checkpoint(path)
+def _add(sums: Dict[str, Tensor], state: Any, path: str, first: str) -> None:
     model = state.get("model") if isinstance(state, dict) else None
     if not isinstance(model, dict) or not all(isinstance(p, Tensor) for p in model.values()):
         raise UsageError(f"{path} is no checkpoint of fairseq-train: it has no model")
     _demand_equal_shapes(sums, model, path, first)
     for name, parameter in model.items():
+        if not parameter.isfinite().all():
+            raise UsageError(
+                f"{path} holds NaN or infinity, in {name}: its training has failed; leave it out"
+            )
+        is_bool = parameter.dtype == torch.bool
+        if is_bool and name in sums and not torch.equal(sums[name], parameter):
+            raise UsageError(
+                f"{path} and {first} differ in {name}, which is true or false and has no mean"
+            )
         if parameter.dtype in (torch.float16, torch.bfloat16):
             parameter = parameter.float()
-        if name in sums:
+        if name in sums and not is_bool:
             sums[name] += parameter
-        else:
+        elif name not in sums:
             # Two names may share one tensor, which must not be added to twice.
             sums[name] = parameter.clone()
 
@@ -201,8 +222,8 @@ def _demand_equal_shapes(
         )
 
 
-def _kind(parameter: Tensor) -> Tuple[torch.Size, bool]:
-    return parameter.shape, parameter.is_floating_point()
+def _kind(parameter: Tensor) -> Tuple[torch.Size, bool, bool]:
+    return parameter.shape, parameter.is_floating_point(), parameter.dtype == torch.bool
 
 
 def _demand_one_folder(paths: Sequence[str]) -> None:

@@ -37,12 +37,17 @@ EVALUATED = frozenset(
 )
 # Files that fairseq would read, or programs that it would start, when a model is built or used: not
 # from a checkpoint. Weights of embeddings are in it, and subwords are named by whoever loads it.
-NOT_TAKEN = frozenset(
-    """user_dir embed_path encoder_embed_path decoder_embed_path sentencepiece_model
-    sentencepiece_model_path sentencepiece_vocab bpe_codes bpe_vocab bpe_vocab_file bpe_merges
-    gpt2_encoder_json gpt2_vocab_bpe replace_unk lm_path use_plasma_view
-    quantization_config_path""".split()
-)
+NOT_TAKEN: Dict[str, Any] = {
+    **dict.fromkeys("user_dir embed_path encoder_embed_path decoder_embed_path".split()),
+    **dict.fromkeys("replace_unk lm_path bpe_vocab_file".split()),
+    **dict.fromkeys(
+        """sentencepiece_model sentencepiece_model_path sentencepiece_vocab bpe_codes bpe_vocab
+        bpe_merges gpt2_encoder_json gpt2_vocab_bpe""".split(),
+        "",
+    ),
+    "quantization_config_path": None,
+    "use_plasma_view": False,
+}
 # options whose text may look like a call: paths, and what is written about a run
 FREE_TEXT = frozenset(
     """data path save_dir restore_file finetune_from_model tensorboard_logdir log_file wandb_project
@@ -178,7 +183,7 @@ def _walk(value: Any, name: str, group: str = "") -> Iterator[Tuple[str, str, An
             if not isinstance(key, str) or not _KEY.fullmatch(key):
                 raise Refused(f"its options have the name {key!r:.60}")
             if key in NOT_TAKEN and inner is not None:
-                options[key] = False if isinstance(inner, bool) else None
+                options[key] = NOT_TAKEN[key]
             yield from _walk(options[key], key, name)
     elif isinstance(value, (list, tuple, set)):
         for inner in value:

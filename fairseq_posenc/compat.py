@@ -1,5 +1,6 @@
 """Every difference between fairseq 0.12.2, its maintained fork and versions of torch."""
 
+import errno
 import functools
 import os
 import re
@@ -40,13 +41,15 @@ def load_checkpoint(path: str) -> Dict[str, Any]:
             f"checkpoint {path} refused: it holds code or objects that could run on loading "
             f"({error!s:.200}), not only weights and options; get it from a source you trust"
         ) from None
-    except (OSError, MemoryError) as error:
-        reason = getattr(error, "strerror", None) or first_line(error)
-        raise UsageError(f"cannot read checkpoint {path}: {reason}") from None
     except Exception as error:
+        # a cut archive sends its reader to places before its beginning (EINVAL)
+        environment = isinstance(error, OSError) and error.errno != errno.EINVAL
+        if environment or isinstance(error, MemoryError):
+            reason = getattr(error, "strerror", None) or first_line(error)
+            raise UsageError(f"cannot read checkpoint {path}: {reason}") from None
         raise DamagedCheckpoint(
-            f"checkpoint {path} is damaged or no checkpoint ({type(error).__name__}); continue "
-            "from an earlier one, for example with --restore-file checkpoint_best.pt"
+            f"checkpoint {path} is damaged or no checkpoint ({type(error).__name__}); move it "
+            "aside and continue from an earlier one, as with --restore-file checkpoint_best.pt"
         ) from None
 
 

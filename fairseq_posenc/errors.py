@@ -1,7 +1,12 @@
 """The one exception that is meant for people at a command line."""
 
+import sys
 
-class UsageError(ValueError, SystemExit):
+# Hydra, if fairseq-hydra-train has started us, shows errors of this kind without a traceback.
+_WITHOUT_TRACEBACK = getattr(sys.modules.get("hydra.errors"), "CompactHydraException", Exception)
+
+
+class UsageError(ValueError, SystemExit, _WITHOUT_TRACEBACK):  # type: ignore[misc, valid-type]
     """Something the user can mend: a wrong option, file or checkpoint.
 
     Uncaught, Python prints the message alone, without a traceback, and exits with status 1,

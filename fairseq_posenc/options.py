@@ -1,7 +1,10 @@
 """The command-line options of the encodings (``--position-…``), for every model."""
 
 import argparse
+import difflib
 from typing import Any, Callable, Dict, NamedTuple, Optional, Union
+
+from omegaconf import OmegaConf
 
 from fairseq_posenc import encodings
 from fairseq_posenc.errors import UsageError
@@ -68,6 +71,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
 
 
+def check_names(args: Any, *others: str) -> None:
+    """Check that all options of positions are known, as they may come from a file of options.
+
+    Args:
+        args: options of a model.
+        *others: names of options that the model has besides those of encodings.
+
+    Raises:
+        UsageError: one is not, such as ``position_encodng``.
+    """
+    names = ["encoding", "signature", *OPTIONS, *others]
+    known = [f"position_{name}" for name in names]
+    for key in args if OmegaConf.is_config(args) else vars(args):
+        close = difflib.get_close_matches(str(key), known, n=1, cutoff=0.9)
+        if key not in known and (close or str(key).startswith("position_")):
+            close = close or difflib.get_close_matches(str(key), known, n=1, cutoff=0)
+            raise UsageError(f"the model has no option {key}; is {close[0]} meant?")
+
+
 def encoding_name(args: Any) -> str:
     """Return the encoding that a namespace of model options asks for.
 
@@ -85,8 +107,8 @@ def chosen(args: Any) -> Dict[str, Any]:
     """Return the options of the encoding that were set.
 
     Raises:
-        UsageError: an option is set that the encoding does not read. Set to the value that it
-            has by default anyway, it is let pass.
+        UsageError: a value is of another type, or an option is set that the encoding does not
+            read. Set to the value that it has by default anyway, it is let pass.
     """
     name = encoding_name(args)
     found = {}
@@ -94,6 +116,7 @@ def chosen(args: Any) -> Dict[str, Any]:
         value = getattr(args, f"position_{option}", None)
         if value is None:
             continue
+        value = _typed(option, value)
         if _reads(name, option):
             found[option] = value
         elif value not in _defaults(option):
@@ -129,6 +152,26 @@ def _readers_and_defaults(option: str) -> str:
     if len(set(shown)) > 1:
         shown = [f"{name} {default}" for name, default in zip(readers, shown)]
     return f"read by {', '.join(readers)}; default: {', '.join(dict.fromkeys(shown))}"
+
+
+def _typed(option: str, value: Any) -> Any:
+    """Return a value, which may be text from a file of options, as its option's type."""
+    parse = OPTIONS[option].parse
+    try:
+        if parse is bool and not isinstance(value, bool):
+            raise ValueError("neither true nor false")
+        return value if parse is bool else parse(str(value))
+    except ValueError:
+        raise UsageError(f"{_flag(option)} must be {_KINDS[parse]}, not {value!r}") from None
+
+
+_KINDS: Dict[Callable[[str], Any], str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    number_or_auto: "a number or auto",
+    whole_or_auto: "a whole number or auto",
+}
 
 
 def _flag(option: str) -> str:

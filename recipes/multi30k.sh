@@ -91,6 +91,16 @@ get_data() {
     done
 }
 
+# --raw-dir has no other files than those that were taken before.
+same_raw() {
+    local name old
+    for name in {train,val,test_2016_flickr}.{"$SOURCE","$TARGET"}.gz; do
+        old=$RUN_DIR/raw/$name
+        [[ ! -e $old || ! -e $RAW_DIR/$name ]] || cmp -s "$RAW_DIR/$name" "$old" ||
+            die "$RUN_DIR was made from another $name than $RAW_DIR/$name; give another --run-dir"
+    done
+}
+
 fetch() {
     local file=$RUN_DIR/raw/$1
     if [[ -e $file ]]; then return; fi
@@ -130,7 +140,10 @@ make_binary() {
 
 set_up
 choose_device
-open_run_dir "$RUN_DIR" "bpe=$BPE_SIZE$([[ $SETTING != extrapolate ]] || echo " longest=$LONGEST")"
+FORM=(--setting "$SETTING")
+if [[ $SETTING == extrapolate ]]; then FORM+=(--longest "$LONGEST"); fi
+open_run_dir "$RUN_DIR" "${FORM[@]}"
+if [[ -n $RAW_DIR ]]; then same_raw; fi
 TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings
     --encoder-layers "$LAYERS" --decoder-layers "$LAYERS"
     --encoder-embed-dim "$DIM" --decoder-embed-dim "$DIM"
@@ -138,8 +151,7 @@ TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings
     --encoder-attention-heads "$HEADS" --decoder-attention-heads "$HEADS"
     --criterion label_smoothed_cross_entropy --label-smoothing 0.1
     --optimizer adam --adam-betas '(0.9,0.98)' --lr-scheduler inverse_sqrt "${REGIME[@]}"
-    --max-tokens "$MAX_TOKENS" --max-epoch "$EPOCHS"
-    "${DEVICE_OPTIONS[@]}" "${EXTRA[@]}")
+    --max-tokens "$MAX_TOKENS" --max-epoch "$EPOCHS" "${EXTRA[@]}")
 GENERATE_OPTIONS=(--beam 5 --max-tokens 4000 --max-len-a 1.5 --max-len-b 10 "${DEVICE_OPTIONS[@]}")
 SCORE_OPTIONS=(--bins "$BINS")
 if [[ $SETTING == interpolate ]]; then SCORE_OPTIONS+=(--without-token '<sep>'); fi

@@ -72,8 +72,8 @@ bin_edges() { tr , '\n' <<<"$TEST_LENGTHS" | sed 's/.*-//' | sed '$d' | paste -s
 
 set_up
 choose_device
-open_run_dir "$RUN_DIR" \
-    "train=$TRAIN train-length=$TRAIN_LENGTH test=$TEST test-lengths=$TEST_LENGTHS"
+open_run_dir "$RUN_DIR" --train "$TRAIN" --train-length "$TRAIN_LENGTH" --test "$TEST" \
+    --test-lengths "$TEST_LENGTHS"
 TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings
     --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 128 --decoder-embed-dim 128
     --encoder-ffn-embed-dim 512 --decoder-ffn-embed-dim 512
@@ -81,8 +81,7 @@ TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings
     --encoder-normalize-before --decoder-normalize-before
     --dropout 0.1 --criterion label_smoothed_cross_entropy --label-smoothing 0.1
     --optimizer adam --adam-betas '(0.9,0.98)' --lr 0.004 --lr-scheduler inverse_sqrt
-    --warmup-updates 400 --max-tokens 2000 --max-update "$UPDATES"
-    "${DEVICE_OPTIONS[@]}" "${EXTRA[@]}")
+    --warmup-updates 400 --max-tokens 2000 --max-update "$UPDATES" "${EXTRA[@]}")
 GENERATE_OPTIONS=(--beam 4 --max-tokens 4000 --max-len-a 1.5 --max-len-b 10 "${DEVICE_OPTIONS[@]}")
 SCORE_OPTIONS=(--bins "$(bin_edges)" --reference "$RUN_DIR/corpus/test.$TARGET"
     --source "$RUN_DIR/corpus/test.$SOURCE")

@@ -1,17 +1,18 @@
-"""Print the newest whole checkpoint of a folder, or nothing if there is none.
+"""Print the checkpoint of a folder to continue from, or nothing if there is none.
 
-A process killed while fairseq copies ``checkpoint_last.pt`` leaves half a file under that name.
+A training that was killed while fairseq copied checkpoints is put in order first: what is damaged
+is moved aside, and checkpoint_last.pt and, if it is needed, checkpoint_best.pt are copied anew.
 """
 
 import argparse
 
-from fairseq_posenc.checkpoints import newest_whole
+from fairseq_posenc.checkpoints import restore
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", help="--save-dir of a run")
-    parser.add_argument("--names", default="checkpoint*.pt", help="default: checkpoint*.pt")
+    parser.add_argument("--best", action="store_true", help="checkpoint_best.pt is needed")
     args = parser.parse_args()
-    newest = newest_whole(args.folder, args.names)
+    newest = restore(args.folder, args.best)
     if newest:
         print(newest)

@@ -127,6 +127,45 @@ def test_other_models_are_refused(save, change):
         averaging.average(paths)
 
 
+@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("name", ["half", "bfloat", "double", "scalar"])
+def test_what_is_not_finite_is_refused(save, name, number):
+    bad = model(1)
+    bad[name] = bad[name].clone()
+    bad[name].view(-1)[-1] = number
+    paths = [save("1.pt", state(model(0))), save("2.pt", state(bad))]
+    with pytest.raises(UsageError, match=rf"2\.pt holds NaN or infinity, in {name}"):
+        averaging.average(paths)
+
+
+def test_what_is_true_or_false_is_kept_if_all_agree(save):
+    mask, other = torch.tensor([True, False]), torch.tensor([True, True])
+    paths = [
+        save(f"{i}.pt", state({**model(i), "mask": m})) for i, m in enumerate((mask, mask, other))
+    ]
+    assert torch.equal(averaging.average(paths[:2])["model"]["mask"], mask)
+    with pytest.raises(UsageError, match=r"2\.pt and .*0\.pt differ in mask"):
+        averaging.average(paths)
+    number = save("3.pt", state({**model(3), "mask": mask.long()}))
+    with pytest.raises(UsageError, match="same model.*mask"):
+        averaging.average([paths[0], number])
+
+
+def test_other_positions_are_refused(save):
+    def trained(name, **others):
+        options = argparse.Namespace(position_encoding="cape", **others)
+        return save(name, {**state(model(0)), "cfg": {"model": options}})
+
+    signature = "position:cape|source-scale:{}|version:{}"
+    paths = [
+        trained(f"{i}.pt", position_signature=signature.format(*fields))
+        for i, fields in enumerate([("1", "1"), ("1", "2"), ("1.1", "1")])
+    ]
+    averaging.average(paths[:2])
+    with pytest.raises(UsageError, match=r"2\.pt was .*scale:1\.1\|.*0\.pt with .*scale:1\|"):
+        averaging.average(paths)
+
+
 def test_the_last_are_chosen_by_number_newest_first(save, tmp_path):
     for name in ("9", "10", "100", "_best", "_last", ".best_loss_3.21", "12-shard0", "_average"):
         save(f"checkpoint{name}.pt")

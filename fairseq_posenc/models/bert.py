@@ -5,20 +5,23 @@ from typing import Any, Optional
 
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.roberta.model import RobertaModel, base_architecture
+from omegaconf import OmegaConf
 from torch import nn
 
 from fairseq_posenc import options
 from fairseq_posenc.encodings import segments
+from fairseq_posenc.models import continuation
 from fairseq_posenc.models.bert_encoder import PosencBertEncoder
 from fairseq_posenc.models.bert_hub import BertHub, load
+from fairseq_posenc.models.configuration import build_from_configuration
 from fairseq_posenc.models.heads import SpanHead
-from fairseq_posenc.models.state import check_fits, complete
+from fairseq_posenc.models.state import complete
 
 logger = logging.getLogger(__name__)
 
 
 @register_model("posenc_bert")
-class PosencBertModel(RobertaModel):
+class PosencBertModel(continuation.FitsCheckpoints, RobertaModel):
     """BERT (post-norm, GELU, tied embeddings) with a choice of position encodings and segments.
 
     With ``--position-encoding learned`` and no segments it exchanges checkpoints with stock
@@ -74,15 +77,21 @@ class PosencBertModel(RobertaModel):
         """Build the model, and log and keep the signature of its encoding.
 
         Raises:
-            UsageError: a value that an encoding refuses.
+            UsageError: a value that an encoding refuses, or other positions than those of the
+                checkpoint to resume from.
         """
+        if OmegaConf.is_config(args):
+            return build_from_configuration(cls, args, task)
+        begun = continuation.prepare(args, "segments")
         args.position_encoding = options.encoding_name(args)
         args.position_segments = getattr(args, "position_segments", None) or "none"
         args.position_signature = options.signature(args, segments=args.position_segments)
+        continuation.check_positions(begun, args.position_signature)
         base_architecture(args)
         args.max_positions = getattr(args, "max_positions", None) or task.max_positions()
         args.max_source_positions = args.max_positions
         model = cls(args, PosencBertEncoder(args, task.source_dictionary))
+        model.begun, model.signature = begun, args.position_signature
         logger.info(args.position_signature)
         return model
 
@@ -104,25 +113,26 @@ class PosencBertModel(RobertaModel):
         return self.span_heads[span_head_name](features), extra
 
     def upgrade_state_dict_named(self, state_dict, name: str):
-        """Accept the checkpoints of stock models, without segments, and with other heads.
-
-        Raises:
-            UsageError: the checkpoint is of a model of another shape.
-        """
+        """Accept the checkpoints of stock models, without segments, and with other heads."""
         prefix = f"{name}." if name else ""
         super().upgrade_state_dict_named(state_dict, name)
         segments_prefix = f"{prefix}encoder.sentence_encoder.segments."
-        complete(state_dict, self.encoder.sentence_encoder.segments, segments_prefix, zeros=True)
+        added = complete(
+            state_dict, self.encoder.sentence_encoder.segments, segments_prefix, zeros=True
+        )
+        if added:
+            logger.info("not in the checkpoint, start at zero: %s", ", ".join(added))
         complete(state_dict, self.span_heads, f"{prefix}span_heads.")
         for key in [key for key in state_dict if key.startswith(f"{prefix}span_heads.")]:
             if key[len(prefix) :].split(".")[1] not in self.span_heads:
                 del state_dict[key]
-        check_fits(state_dict, self, prefix)
 
 
 def _architecture(layers: int, channels: int, heads: int):
     def architecture(args):
         """Set what is not set yet."""
+        if OmegaConf.is_config(args):
+            return  # omegaconf 2.0 answers None for what is not set; build_model comes back
         args.encoder_layers = getattr(args, "encoder_layers", layers)
         args.encoder_embed_dim = getattr(args, "encoder_embed_dim", channels)
         args.encoder_ffn_embed_dim = getattr(args, "encoder_ffn_embed_dim", 4 * channels)

@@ -1,6 +1,6 @@
 """State dictionaries of stock models, of models with other heads, and of other models."""
 
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 import torch
 from torch import nn
@@ -19,8 +19,10 @@ def drop_stock_position_buffers(state_dict: Dict[str, Any], prefix: str) -> None
         state_dict.pop(f"{prefix}.{buffer}", None)
 
 
-def complete(state_dict: Dict[str, Any], module: nn.Module, prefix: str, zeros=False) -> None:
-    """Add what a module has and a checkpoint has not.
+def complete(
+    state_dict: Dict[str, Any], module: nn.Module, prefix: str, zeros: bool = False
+) -> List[str]:
+    """Add what a module has and a checkpoint has not, and return its names.
 
     Args:
         state_dict: changed in place.
@@ -28,18 +30,18 @@ def complete(state_dict: Dict[str, Any], module: nn.Module, prefix: str, zeros=F
         prefix: name of the module with a dot.
         zeros: add zeros instead.
     """
-    for key, weights in module.state_dict().items():
-        new = torch.zeros_like(weights) if zeros else weights
-        state_dict.setdefault(prefix + key, new)
+    missing = {k: w for k, w in module.state_dict(prefix=prefix).items() if k not in state_dict}
+    state_dict.update({k: torch.zeros_like(w) if zeros else w for k, w in missing.items()})
+    return list(missing)
 
 
-def check_fits(state_dict: Dict[str, Any], model: nn.Module, prefix: str = "") -> None:
+def check_fits(state_dict: Dict[str, Any], model: nn.Module) -> None:
     """Check that a checkpoint is of a model of the same shape.
 
     Raises:
         UsageError: names the first weights that differ, and the options to look at.
     """
-    own = {prefix + key: weights for key, weights in model.state_dict().items()}
+    own = model.state_dict()
     for key in own:
         if key not in state_dict:
             raise UsageError(

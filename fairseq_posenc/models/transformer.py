@@ -10,11 +10,13 @@ from fairseq.models.transformer.transformer_legacy import (
     transformer_wmt_en_de,
     transformer_wmt_en_de_big,
 )
+from omegaconf import OmegaConf
 
 from fairseq_posenc import options
 from fairseq_posenc.data.token_ratio import training_token_ratio
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.models import translation_hub
+from fairseq_posenc.models import continuation, translation_hub
+from fairseq_posenc.models.configuration import build_from_configuration
 from fairseq_posenc.models.transformer_decoder import PosencTransformerDecoder
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
 from fairseq_posenc.modules import admin
@@ -29,7 +31,7 @@ STOCK_POSITION_FLAGS = (
 
 
 @register_model("posenc_transformer")
-class PosencTransformerModel(TransformerModel):
+class PosencTransformerModel(continuation.FitsCheckpoints, TransformerModel):
     """fairseq's Transformer with a choice of position encodings.
 
     With ``--position-encoding sinusoidal`` it exchanges checkpoints with stock ``transformer``.
@@ -77,21 +79,27 @@ class PosencTransformerModel(TransformerModel):
         """Build the model, and log and keep the signature of its encoding.
 
         Raises:
-            UsageError: options that exclude each other, or a value that an encoding refuses.
+            UsageError: options that exclude each other, a value that an encoding refuses, or
+                other positions than those of the checkpoint to resume from.
         """
+        if OmegaConf.is_config(args):
+            return build_from_configuration(cls, args, task)
         for flag in STOCK_POSITION_FLAGS:
             if getattr(args, flag, False):
                 raise UsageError(
                     f"--{flag.replace('_', '-')} chooses fairseq's own positions; leave it out and "
                     "use --position-encoding none or learned"
                 )
+        begun = continuation.prepare(args)
         args.position_encoding = options.encoding_name(args)
         if options.chosen(args).get("source_scale") == "auto":
             args.position_source_scale = training_token_ratio(task)
         args.position_signature = options.signature(args)
+        continuation.check_positions(begun, args.position_signature)
         if getattr(args, "admin_profile", None):
             args.admin_profile = admin.inline(args)
         model = super().build_model(args, task)
+        model.begun, model.signature = begun, args.position_signature
         logger.info(args.position_signature)
         return model
 

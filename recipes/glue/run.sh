@@ -60,13 +60,15 @@ epochs_of() {
 }
 
 make_data() {
-    local task skip
+    local task skip raw=${RAW_DIR:-$RUN_DIR/raw}
     for task in $TASKS; do
+        same_data "$(data_of "$task")/settings" "$raw/$task"
         if [[ -e $(data_of "$task")/task.json ]]; then continue; fi
         if [[ -z $RAW_DIR ]]; then download "$task"; fi
+        same_data "$(data_of "$task")/settings" "$raw/$task"
         # some lines of the official file have no label
         skip=() && [[ $task != QQP ]] || skip=(--skip-malformed)
-        python scripts/prepare_glue.py --task "$task" --input "${RAW_DIR:-$RUN_DIR/raw}/$task" \
+        python scripts/prepare_glue.py --task "$task" --input "$raw/$task" \
             --subwords "$TEXT" --output "$(data_of "$task")" "${skip[@]}"
     done
 }

@@ -3,7 +3,8 @@
 # divide_batch BATCH GPUS MOST [UNIT]: sets SEQUENCES (per GPU and step, at most MOST), UPDATE_FREQ
 # and BATCH_MADE, their product with GPUS. That is BATCH, or where GPUS or MOST do not allow it,
 # unless in pieces of less than a quarter of MOST, the nearest number; then a line says so. UNIT is
-# what the batch is counted in, for that line.
+# what the batch is counted in, for that line. Also sets BATCH_NAMED, by which a run is known on
+# whatever GPUs: BATCH, unless it is missed by more than 1 %.
 divide_batch() {
     local batch=$1 gpus=$2 most=$3 unit=${4:-sequences} fewest frequency sequences off best=''
     fewest=$(((batch + gpus * most - 1) / (gpus * most)))
@@ -16,6 +17,7 @@ divide_batch() {
         fi
     done
     BATCH_MADE=$((SEQUENCES * UPDATE_FREQ * gpus))
+    BATCH_NAMED=$((best * 100 > batch ? BATCH_MADE : batch))
     if ((best)); then
         say "note: $batch $unit do not divide among $gpus GPUs: $BATCH_MADE are taken instead"
     fi

@@ -97,7 +97,7 @@ plan_cells() {
     for cell in "${cells[@]}"; do
         local seed lr task row label folder arguments
         open_cell "$cell"
-        same_settings "$folder/settings" "${arguments[*]} pretrained=${CHECKSUMS[$label]}"
+        same_settings "$folder/settings" "${arguments[@]:1}" --pretrained "${CHECKSUMS[$label]}"
         if [[ -e $folder/score.json ]]; then finished=$((finished + 1)); fi
     done
     say "${#cells[@]} cells, $finished finished before"
@@ -175,21 +175,20 @@ run_cell() {
     if [[ $KEEP != yes ]]; then rm -f "$folder"/checkpoint*.pt; fi
 }
 
-# fairseq writes checkpoint_last.pt after the best one, so that both agree if it is whole. Other
-# checkpoints may be newer than the best one that is there.
 train_cell() {
-    local last='' start
-    if [[ -e $folder/checkpoint_last.pt ]]; then
-        last=$(python scripts/newest_checkpoint.py "$folder" --names checkpoint_last.pt)
-    fi
-    if [[ -n $last ]]; then
-        start=(--restore-file "$last")
-        say "[$name] continue from $last"
+    local newest='' start file
+    newest=$(python scripts/newest_checkpoint.py "$folder" --best)
+    if [[ -n $newest ]]; then
+        start=(--restore-file "$newest")
+        say "[$name] continue from $newest"
     else
-        rm -f "$folder"/checkpoint*.pt
+        # fairseq would load the last one instead
+        for file in "$folder"/checkpoint*.pt; do
+            if [[ -e $file ]]; then mv "$file" "$file.unusable"; fi
+        done
         start=(--finetune-from-model "${PRETRAINED[$label]}")
     fi
-    fairseq-train "${arguments[@]}" "${start[@]}" --save-dir "$folder" \
+    fairseq-train "${arguments[@]}" "${start[@]}" "${DEVICE_TRAINING[@]}" --save-dir "$folder" \
         --no-epoch-checkpoints --keep-interval-updates 1 --save-interval 1000000 \
         --save-interval-updates "$INTERVAL" --log-format simple --log-interval 100 2>&1 |
         tee -a "$folder/train.log" | progress "$name" "${METRICS[$task]}" ||
@@ -218,16 +217,29 @@ fetch() {
     touch "$1/$name.done"
 }
 
+# same_data SETTINGS RAW: what is binary beside the file SETTINGS was made from RAW, a file or folder,
+# with TEXT's subwords. Raw files may be gone once that is done.
+same_data() {
+    local name made subwords=()
+    [[ -e $2 ]] || return 0
+    for name in dict.txt wordpiece.json sentencepiece.model; do
+        if [[ -e $TEXT/$name ]]; then subwords+=("$TEXT/$name"); fi
+    done
+    made=$(fingerprint "$2" "${subwords[@]}")
+    same_settings "$1" --raw-files-and-subwords "$made"
+}
+
 make_benchmarks() { python scripts/make_benchmarks.py --output "$RUN_DIR/benchmarks"; }
 
 finetune() {
     set_up
     choose_jobs
-    open_run_dir "$RUN_DIR" "pretrain-dir=$PRETRAIN_DIR text=$TEXT raw-dir=$RAW_DIR"
+    open_run_dir "$RUN_DIR"
     TRAIN_OPTIONS=(--arch "$ARCH" --dropout 0.1 --attention-dropout 0.1 --pooler-dropout 0.1
         --optimizer adam --adam-betas '(0.9,0.999)' --adam-eps 1e-6 --weight-decay 0.01
-        --clip-norm 1 "${DEVICE_OPTIONS[@]}" "${EXTRA[@]}")
-    if [[ $DEVICE == cpu ]]; then TRAIN_OPTIONS+=(--num-workers 0); fi
+        --clip-norm 1 "${EXTRA[@]}")
+    DEVICE_TRAINING=("${DEVICE_OPTIONS[@]}")
+    if [[ $DEVICE == cpu ]]; then DEVICE_TRAINING+=(--num-workers 0); fi
     if [[ $SMOKE == yes ]]; then
         stage 2 "generated corpus" "$RUN_DIR/benchmarks.done" make_benchmarks
     fi

@@ -79,6 +79,8 @@ finetune_option() {
 parse_options() {
     parse_arguments "$1 finetune_option" "${@:2}"
     whole_numbers LENGTH EPOCHS BATCH INTERVAL
+    no_repeats --tasks $TASKS
+    no_repeats --lrs $LRS
     [[ $KEEP == yes || $KEEP == no ]] || die "--keep-checkpoints is yes or no, not $KEEP"
 }
 

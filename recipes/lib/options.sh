@@ -33,11 +33,38 @@ parse_arguments() {
 
 # What every recipe has.
 check_common() {
-    local seed
+    local seed row labels=()
     whole_numbers JOBS FIRST_STAGE:stage LAST_STAGE:stop-stage
     for seed in $SEEDS; do
-        [[ $seed =~ ^[0-9]+$ ]] || die "$seed is no whole number (--seeds; see --help)"
+        [[ $seed =~ ^(0|[1-9][0-9]*)$ ]] || die "$seed is no whole number (--seeds; see --help)"
     done
+    for row in "${ROWS[@]}" "${SWEEP[@]}"; do
+        check_label "$(row_label "$row")" "$row"
+        labels+=("$(row_label "$row")")
+    done
+    no_repeats --encodings "${labels[@]}"
+    no_repeats --seeds $SEEDS
+}
+
+# check_label LABEL ROW: a row's folder lies in the run folder, and is no other thing there.
+check_label() {
+    [[ $1 =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]*$ ]] ||
+        die "the row '$2' needs a label of letters, digits and _.- that begins with none of .-:" \
+            "label=encoding (--encodings)"
+    case $1 in
+        bin | benchmarks | corpus | data | dumps | lock | mirror | pretrain | raw | row | settings | \
+            text | train.* | valid.* | test.* | *.codes | *.csv | *.done | *.md | *.out | *.part | \
+            *.png | *.port)
+            die "the run folder has something else called $1: give the row another label (--encodings)"
+            ;;
+    esac
+}
+
+# no_repeats OPTION WORD…: each word has a folder of its own.
+no_repeats() {
+    local repeated
+    repeated=$(printf '%s\n' "${@:2}" | sort | uniq -d | paste -s -d ,)
+    [[ -z $repeated ]] || die "$1 has $repeated more than once: they would share a folder"
 }
 
 # whole_numbers VARIABLE[:OPTION]…: these are whole numbers above 0, or empty. OPTION is the name

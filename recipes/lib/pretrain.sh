@@ -1,7 +1,8 @@
 # What the pre-training recipes share: from dumps of Wikipedia to pre-trained models. A recipe
 # defines `usage`, `own_option NAME VALUE` (fails for what is not the recipe's own) and
-# `prepare_options` (sets PREPARE_OPTIONS, for prepare_text.py), sets RUN_DIR, LANGUAGES, UPDATES,
-# LENGTH and VOCABULARY, and calls parse_options and pretrain.
+# `prepare_options` (sets PREPARE_OPTIONS, the text for prepare_text.py, and KIND_OPTIONS, how it is
+# to be cut), sets RUN_DIR, LANGUAGES, UPDATES, LENGTH and VOCABULARY, and calls parse_options and
+# pretrain.
 
 source recipes/lib/rows.sh
 source recipes/lib/options.sh
@@ -109,12 +110,21 @@ dumps_of() { echo "$RUN_DIR/dumps/$1"; }
 text_of() { echo "$RUN_DIR/text/$1"; }
 
 download() {
-    local language
+    local language list dumps made
+    mkdir -p "$RUN_DIR/dumps"
     for language in $LANGUAGES; do
-        if [[ -e $(dumps_of "$language") ]]; then continue; fi
-        mkdir -p "$RUN_DIR/dumps"
+        list=$(dumps_of "$language") dumps=('')
+        if [[ -e $list ]]; then
+            if [[ -e $list.extracted && -z $RAW_DIR ]]; then continue; fi
+            mapfile -t dumps <"$list"
+            # where they are taken from now; the folder may have been moved
+            if [[ $dumps -ef ${RAW_DIR:-$RUN_DIR/raw}/${dumps##*/} ]]; then continue; fi
+        fi
         if [[ -z $RAW_DIR ]]; then say "download the dump of $language"; fi
-        writing "$(dumps_of "$language")" "${DOWNLOAD[@]}" --languages "$language"
+        writing "$list" "${DOWNLOAD[@]}" --languages "$language"
+        mapfile -t dumps <"$list"
+        made=$(fingerprint "${dumps[@]}")
+        same_settings "$list.settings" --dumps "$made"
     done
 }
 
@@ -141,8 +151,8 @@ make_commands() {
         DOWNLOAD+=(--output "$RUN_DIR/raw" --url "$URL" --date "$DUMP_DATE")
     fi
     prepare_options
-    PREPARE=(python scripts/prepare_text.py "${PREPARE_OPTIONS[@]}" --split-sentences
-        --vocabulary-size "$VOCABULARY" --workers "$WORKERS" --output "$RUN_DIR/bin")
+    PREPARE=(python scripts/prepare_text.py "${PREPARE_OPTIONS[@]}" "${KIND_OPTIONS[@]}"
+        --split-sentences --vocabulary-size "$VOCABULARY" --workers "$WORKERS" --output "$RUN_DIR/bin")
     if [[ -n $VALID ]]; then
         PREPARE+=(--valid "$VALID")
     else
@@ -159,7 +169,7 @@ make_commands() {
         "${optimizer[@]}" --lr "$LR" --lr-scheduler polynomial_decay
         --warmup-updates "$(awk "BEGIN { printf \"%d\", $UPDATES * $WARMUP }")"
         --total-num-update "$UPDATES" --max-update "$UPDATES"
-        --required-batch-size-multiple 1 "${DEVICE_OPTIONS[@]}" "${EXTRA[@]}")
+        --required-batch-size-multiple 1 "${EXTRA[@]}")
 }
 
 # Sets LAUNCH, the program that trains, and how it divides the batch: SEQUENCES, UPDATE_FREQ.
@@ -182,8 +192,8 @@ plan_batch() {
 # Sets `command`, the training of an opened cell.
 training() {
     command=("${LAUNCH[@]}" "${TRAIN[@]}" --position-encoding "${options[@]}" --seed "$seed"
-        --batch-size "$SEQUENCES" --update-freq "$UPDATE_FREQ" --save-dir "$folder"
-        --save-interval-updates "$INTERVAL" --validate-interval-updates "$INTERVAL"
+        --batch-size "$SEQUENCES" --update-freq "$UPDATE_FREQ" "${DEVICE_OPTIONS[@]}"
+        --save-dir "$folder" --save-interval-updates "$INTERVAL" --validate-interval-updates "$INTERVAL"
         --keep-interval-updates 1 --no-epoch-checkpoints --save-interval 1000000
         --validate-interval 1000000 --log-format simple
         --log-interval $((INTERVAL < 100 ? INTERVAL : 100)))
@@ -192,8 +202,8 @@ training() {
 train_cell() {
     local seed row label folder options command restore
     open_cell "$1"
-    same_settings "$folder/settings" \
-        "$(row_options "$row") --seed $seed batch=$BATCH_MADE ${TRAIN[*]}"
+    same_settings "$folder/settings" "${TRAIN[@]:1}" --position-encoding "${options[@]}" \
+        --seed "$seed" --batch "$BATCH_NAMED"
     if [[ -e $folder/train.done ]]; then return; fi
     restore=$(python scripts/newest_checkpoint.py "$folder")
     say "[$label] train${restore:+, continuing from $restore}"
@@ -205,10 +215,24 @@ train_cell() {
     say "[$label] model: $folder/checkpoint_last.pt"
 }
 
-# What the text in RUN_DIR was made from, and how.
-settings() {
-    echo "${PREPARE_OPTIONS[*]} languages=${LANGUAGES% } raw-dir=$RAW_DIR dump-date=$DUMP_DATE" \
-        "valid=$VALID hold-out=$HOLD_OUT documents=$DOCUMENTS vocabulary=$VOCABULARY"
+# Sets DATA: what the binary data in RUN_DIR were made from, beside dumps, and how.
+data_settings() {
+    local name text paths files
+    DATA=("${KIND_OPTIONS[@]}" --vocabulary "$VOCABULARY")
+    if [[ -z $TEXT ]]; then DATA+=(--languages "${LANGUAGES% }" --dump-date "$DUMP_DATE"); fi
+    if [[ -z $VALID ]]; then DATA+=(--hold-out "$HOLD_OUT"); fi
+    if [[ -n $TEXT ]]; then DATA+=(--documents "$DOCUMENTS"); fi
+    for name in TEXT VALID BOOKS; do
+        text=${!name:-}
+        if [[ -z $text ]]; then continue; fi
+        # LANGUAGE=PATH,LANGUAGE=PATH…
+        if [[ ! -e $text && $text == *=* ]]; then
+            text=$(tr , '\n' <<<"$text" | sed 's/^[^=]*=//')
+        fi
+        mapfile -t paths <<<"$text"
+        files=$(fingerprint "${paths[@]}")
+        DATA+=("--${name,,}" "$files")
+    done
 }
 
 print_plan() {
@@ -235,7 +259,8 @@ pretrain() {
     choose_device
     make_commands
     if [[ $PLAN == no ]]; then
-        open_run_dir "$RUN_DIR" "$(settings)"
+        data_settings
+        open_run_dir "$RUN_DIR" "${DATA[@]}"
     fi
     plan_batch
     if [[ $PLAN == yes ]]; then

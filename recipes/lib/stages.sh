@@ -38,35 +38,69 @@ set_up() {
         die "there is no fairseq-train: start at stage 1, or first 'source scripts/env.sh'"
 }
 
-# same_settings FILE TEXT: refuse to go on with results that other settings have made.
+# What a run is: the version of the plugin, its data, by what they hold, and the options of its
+# trainings. Where it lies, on what device it runs and how many processes it has is not part of that.
+
+# same_settings FILE OPTION…: keep in FILE what has made the results in its folder, and refuse to go on
+# with results that something else has made.
 same_settings() {
-    local file=$1 text=$2
-    mkdir -p "$(dirname "$file")" 2>/dev/null || die "cannot make the folder $(dirname "$file")"
-    if [[ -e $file ]] && made_in "$(dirname "$file")"; then
-        if [[ $(cat "$file") != "$text" ]]; then
-            diff "$file" <(printf '%s\n' "$text") >&2 || true
-            die "$(dirname "$file") was made with other settings (above, < then, > now);" \
-                "give another --run-dir, or delete that folder"
-        fi
+    local file=$1 now=${*:2} folder made
+    folder=$(dirname "$file")
+    mkdir -p "$folder" 2>/dev/null || die "cannot make the folder $folder"
+    if [[ -e $file ]] && made_in "$folder"; then
+        made=$(cat "$file")
+        [[ $now == "$made" ]] || die "$folder was made with other settings" \
+            "(then: $(only_in "$made" "$now"); now: $(only_in "$now" "$made")); give another --run-dir"
     else
-        { writing "$file" printf '%s\n' "$text"; } 2>/dev/null || die "cannot write $file"
+        { writing "$file" printf '%s\n' "$now"; } 2>/dev/null || die "cannot write $file"
     fi
+}
+
+# only_in SETTINGS OTHERS: the options that OTHERS have not.
+only_in() {
+    local options
+    options=$(diff <(echo "${1// --/$'\n'--}") <(echo "${2// --/$'\n'--}") | sed -n 's/^< //p') || true
+    echo "${options:-nothing more}" | paste -s -d ' ' -
 }
 
 # made_in DIR: whether there are results, which settings and logs are not.
 made_in() {
-    [[ -n $(find "$1" ! -type d ! -name settings ! -name row ! -name lock ! -name '*.log' -print -quit) ]]
+    [[ -n $(find "$1/" ! -type d ! -name '*settings' ! -name row ! -name lock ! -name '*.log' \
+        -print -quit) ]]
 }
 
-# open_run_dir DIR SETTINGS: DIR belongs to this run and to these settings. Programs of a run that was
+# fingerprint PATH…: a number for what files, and the files of folders, hold, wherever they lie: their
+# sizes, and the first and last 64 KiB of each.
+fingerprint() {
+    local path
+    for path in "$@"; do [[ -r $path ]] || die "cannot read $path"; done
+    for path in "$@"; do
+        files_of "$path" | xargs -0 stat -L -c %s
+        files_of "$path" | xargs -0 head -q -c 65536
+        files_of "$path" | xargs -0 tail -q -c 65536
+    done | cksum | cut -d ' ' -f 1
+}
+
+files_of() { find -L "$1" -type f ! -name '.*' -print0 | LC_ALL=C sort -z; }
+
+# open_run_dir DIR OPTION…: DIR belongs to this run and to these settings. Programs of a run that was
 # killed may outlive it; they are waited for.
 open_run_dir() {
-    same_settings "$1/settings" "$2"
-    command -v flock >/dev/null || return 0
-    exec 9>"$1/lock"
-    if flock -n 9; then return; fi
-    say "waiting for programs of another run in $1 to end"
-    flock 9
+    local version status=0
+    mkdir -p "$1" 2>/dev/null || die "cannot make the folder $1"
+    if command -v flock >/dev/null; then
+        { : >>"$1/lock"; } 2>/dev/null || die "cannot write $1/lock"
+        exec 9>>"$1/lock"
+        flock -n 9 2>/dev/null || status=$?
+        if ((status == 1)); then
+            say "waiting for programs of another run in $1 to end"
+            flock 9
+        elif ((status)); then
+            say "note: $1 is on a file system without locks: let no second run use it meanwhile"
+        fi
+    fi
+    version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' fairseq_posenc/version.py)
+    same_settings "$1/settings" "--version $version" "${@:2}"
 }
 
 # writing FILE COMMAND…: the command's output becomes FILE only if the command succeeds.

@@ -45,9 +45,10 @@ learn_subwords() {
 # binarise TRAIN VALID TEST: files without their languages.
 binarise() {
     rm -rf "$RUN_DIR/bin"
-    fairseq-preprocess --source-lang "$SOURCE" --target-lang "$TARGET" --joined-dictionary \
-        --trainpref "$1" --validpref "$2" --testpref "$3" --destdir "$RUN_DIR/bin" --workers "$(cores)" \
-        >"$RUN_DIR/preprocess.out" 2>&1 || die "fairseq-preprocess failed, see $RUN_DIR/preprocess.out"
+    python scripts/preprocess.py --source-lang "$SOURCE" --target-lang "$TARGET" \
+        --joined-dictionary --trainpref "$1" --validpref "$2" --testpref "$3" --destdir "$RUN_DIR/bin" \
+        --workers "$(cores)" >"$RUN_DIR/preprocess.out" 2>&1 ||
+        die "binarising failed, see $RUN_DIR/preprocess.out: $(tail -n 1 "$RUN_DIR/preprocess.out")"
     python scripts/prepare_pairs.py bpe-keep --codes "$RUN_DIR/bpe.codes" --output "$RUN_DIR/bin"
 }
 
@@ -57,12 +58,12 @@ train_cell() {
     local arguments=("$RUN_DIR/bin" --user-dir fairseq_posenc --task posenc_translation
         --source-lang "$SOURCE" --target-lang "$TARGET" --seed "$seed" "${TRAIN_OPTIONS[@]}"
         --position-encoding "${options[@]}")
-    same_settings "$folder/settings" "${arguments[*]}"
+    same_settings "$folder/settings" "${arguments[@]:1}"
     if [[ -e $folder/train.done ]]; then return; fi
     restore=$(python scripts/newest_checkpoint.py "$folder")
     say "[$label] train${restore:+, continuing from $restore}"
-    fairseq-train "${arguments[@]}" --save-dir "$folder" ${restore:+--restore-file "$restore"} \
-        --keep-last-epochs "$KEEP" --log-format simple --log-interval 100 2>&1 |
+    fairseq-train "${arguments[@]}" "${DEVICE_OPTIONS[@]}" --save-dir "$folder" \
+        ${restore:+--restore-file "$restore"} --keep-last-epochs "$KEEP" --log-format simple --log-interval 100 2>&1 |
         tee -a "$folder/train.log" | progress "$label" ||
         die "training of $label failed, see $folder/train.log"
     touch "$folder/train.done"

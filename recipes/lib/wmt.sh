@@ -45,8 +45,7 @@ open_cell() {
     training_of "$setting"
     arguments=("$RUN_DIR/bin/$setting" --user-dir fairseq_posenc --task posenc_translation
         --source-lang "$SOURCE" --target-lang "$TARGET" --seed "$seed" "${TRAIN_OPTIONS[@]}"
-        --required-batch-size-multiple 1 --position-encoding "${options[@]}"
-        "${DEVICE_OPTIONS[@]}" "${EXTRA[@]}")
+        --required-batch-size-multiple 1 --position-encoding "${options[@]}" "${EXTRA[@]}")
 }
 
 # Sets SEQUENCES (tokens per GPU and step) and UPDATE_FREQ of a setting.
@@ -74,14 +73,15 @@ plan_cells() {
         plan_batch "$setting"
         say_batch "$setting"
         BATCHES[$setting]="--max-tokens $SEQUENCES --update-freq $UPDATE_FREQ"
-        MADE[$setting]=$BATCH_MADE
+        TOKENS_OF[$setting]=$BATCH_NAMED
     done
     mapfile -t cells < <(list_cells)
     for cell in "${cells[@]}"; do
         local seed setting row label folder arguments
         open_cell "$cell"
         same_settings "$RUN_DIR/$setting/$label/row" "$(row_options "$row")"
-        same_settings "$folder/settings" "${arguments[*]} tokens=${MADE[$setting]} admin=$ADMIN"
+        same_settings "$folder/settings" "${arguments[@]:1}" --batch "${TOKENS_OF[$setting]}" \
+            --admin "$ADMIN"
         if [[ -e $folder/score.json ]]; then finished=$((finished + 1)); fi
     done
     say "${#cells[@]} cells, $finished finished before"
@@ -90,7 +90,7 @@ plan_cells() {
 # all_cells FUNCTION: on every cell, JOBS at a time.
 all_cells() {
     local cells
-    declare -A BATCHES=() MADE=()
+    declare -A BATCHES=() TOKENS_OF=()
     plan_cells
     mapfile -t cells < <(list_cells)
     export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(($(cores) > JOBS ? $(cores) / JOBS : 1))}
@@ -98,7 +98,7 @@ all_cells() {
 }
 
 train_cell() {
-    local seed setting row label folder arguments name restore batch admin=()
+    local seed setting row label folder arguments name restore batch admin=() best=()
     open_cell "$1"
     if [[ -e $folder/train.done || -e $folder/score.json ]]; then return; fi
     name="$setting $label seed $seed"
@@ -108,14 +108,15 @@ train_cell() {
         if [[ ! -e $folder/admin.json ]]; then
             say "[$name] profile for ADMIN"
             python scripts/profile_admin.py "${arguments[@]}" "${batch[@]}" \
-                --output "$folder/admin.json" >"$folder/admin.log" 2>&1 ||
+                "${DEVICE_OPTIONS[@]}" --output "$folder/admin.json" >"$folder/admin.log" 2>&1 ||
                 die "profiling failed, see $folder/admin.log"
         fi
     fi
-    restore=$(python scripts/newest_checkpoint.py "$folder")
+    ((KEEP)) || best=(--best)
+    restore=$(python scripts/newest_checkpoint.py "$folder" "${best[@]}")
     say "[$name] train${restore:+, continuing from $restore}"
-    "${LAUNCH[@]}" "${arguments[@]}" "${batch[@]}" "${admin[@]}" --save-dir "$folder" \
-        ${restore:+--restore-file "$restore"} --log-format simple --log-interval 100 2>&1 |
+    "${LAUNCH[@]}" "${arguments[@]}" "${batch[@]}" "${DEVICE_OPTIONS[@]}" "${admin[@]}" \
+        --save-dir "$folder" ${restore:+--restore-file "$restore"} --log-format simple --log-interval 100 2>&1 |
         tee -a "$folder/train.log" | progress "$name" ||
         die "training failed, see $folder/train.log"
     touch "$folder/train.done"
@@ -195,7 +196,8 @@ print_plan() {
     for cell in "${cells[@]}"; do
         open_cell "$cell"
         plan_batch "$setting" >/dev/null
-        command=("${LAUNCH[@]}" "${arguments[@]}" --max-tokens "$SEQUENCES" --update-freq "$UPDATE_FREQ")
+        command=("${LAUNCH[@]}" "${arguments[@]}" --max-tokens "$SEQUENCES"
+            --update-freq "$UPDATE_FREQ" "${DEVICE_OPTIONS[@]}")
         printf '%q ' "${command[@]}" --save-dir "$folder" && echo
     done
     say "what is left, and for how long: python scripts/table.py --paper ${TABLES%% *}" \
@@ -211,7 +213,8 @@ reproduce() {
         print_plan
         return
     fi
-    open_run_dir "$RUN_DIR" "$(data_settings)"
+    data_settings
+    open_run_dir "$RUN_DIR" "${DATA[@]}"
     if [[ $SMOKE == yes ]]; then open_mirror; fi
     stage 2 "download" - each_corpus download
     stage 3 "text" - each_corpus prepare_text

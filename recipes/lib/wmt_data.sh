@@ -33,12 +33,22 @@ each_setting() {
     for setting in $SETTINGS; do "$1" "$setting"; done
 }
 
-# What the text in RUN_DIR was made from, and how.
-data_settings() { echo "raw-dir=$RAW_DIR add=${ADD[*]} bpe=$BPE"; }
+# Sets DATA: what the text in RUN_DIR was made from, beside the archives, and how.
+data_settings() {
+    local option files
+    DATA=(--bpe "${BPE:-default}")
+    for option in "${ADD[@]}"; do
+        if [[ $option == --add ]]; then continue; fi
+        files=$(fingerprint "$option".*)
+        DATA+=(--add "$files")
+    done
+}
 
+# On a corpus.
 download() {
-    local url checksum name option
+    local url checksum name option files archives=()
     while IFS=$'\t' read -r url checksum name; do
+        archives+=("$RAW/$name")
         if [[ -e $RAW/$name ]]; then continue; fi
         [[ -z $RAW_DIR ]] || die "$RAW/$name is missing: it is $url"
         option=()
@@ -48,6 +58,8 @@ download() {
         python scripts/download.py --output "$RAW/$name" "${option[@]}" "$url" ||
             die "cannot get $name; fetch it by hand and give --raw-dir"
     done < <(python scripts/prepare_pairs.py files "$1")
+    files=$(fingerprint "${archives[@]}")
+    same_settings "$RUN_DIR/text/$1/settings" --archives "$files"
 }
 
 prepare_text() {
@@ -90,7 +102,7 @@ reform() {
     if [[ $form == vanilla || -e $data/form.done ]]; then return; fi
     for split in train valid $(all_tests_of "$1"); do
         if [[ $form == extrapolate && $split != train ]]; then
-            ln -sf "$(realpath "$text")/$split".{bpe,raw}.* "$data"
+            (cd "$data" && ln -sf ../../text/"$(corpus_of "$1")/$split".{bpe,raw}.* .)
             continue
         fi
         rest=() && [[ $split == train ]] || rest=(--keep-rest)
@@ -119,10 +131,11 @@ binarise() {
     done
     rm -rf "$bin" && mkdir -p "$bin"
     say "[$1] binarise"
-    fairseq-preprocess --source-lang "$SOURCE" --target-lang "$TARGET" --joined-dictionary \
-        --trainpref "$data/train.bpe" --validpref "$data/valid.bpe" \
+    python scripts/preprocess.py --source-lang "$SOURCE" --target-lang "$TARGET" \
+        --joined-dictionary --trainpref "$data/train.bpe" --validpref "$data/valid.bpe" \
         --testpref "$data/tests" --destdir "$bin" --workers "$WORKERS" \
-        >"$bin/preprocess.out" 2>&1 || die "fairseq-preprocess failed, see $bin/preprocess.out"
+        >"$bin/preprocess.out" 2>&1 ||
+        die "binarising failed, see $bin/preprocess.out: $(tail -n 1 "$bin/preprocess.out")"
     python scripts/prepare_pairs.py bpe-keep "$(corpus_of "$1")" --output "$bin" \
         --codes "$(text_of "$1")/codes"
     touch "$bin/binarise.done"

@@ -74,6 +74,7 @@ parse_options() {
     for setting in $SETTINGS; do
         [[ " $known " == *" $setting "* ]] || die "--settings are ${known// /, }, not $setting"
     done
+    no_repeats --settings $SETTINGS
     [[ $KEEP_CHECKPOINTS == yes || $KEEP_CHECKPOINTS == no ]] ||
         die "--keep-checkpoints is yes or no, not $KEEP_CHECKPOINTS"
 }

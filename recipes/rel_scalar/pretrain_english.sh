@@ -39,7 +39,7 @@ prepare_options() {
         PREPARE_OPTIONS=(--train "$RUN_DIR/text")
     fi
     if [[ -n $BOOKS ]]; then PREPARE_OPTIONS+=("$BOOKS"); fi
-    PREPARE_OPTIONS+=(--kind wordpiece)
+    KIND_OPTIONS=(--kind wordpiece)
 }
 
 RUN_DIR=runs/pretrain_english LANGUAGES=en BOOKS='' UPDATES=500000 LENGTH=128 VOCABULARY=30000

@@ -41,7 +41,7 @@ prepare_options() {
         *=*) PREPARE_OPTIONS=(--train "$TEXT") ;;
         *) PREPARE_OPTIONS=(--train "$TEXT" --language-folders) ;;
     esac
-    PREPARE_OPTIONS+=(--kind sentencepiece --sampling-exponent "$EXPONENT")
+    KIND_OPTIONS=(--kind sentencepiece --sampling-exponent "$EXPONENT")
 }
 
 RUN_DIR=runs/pretrain_multilingual EXPONENT=0.7 UPDATES=125000 LENGTH=512 VOCABULARY=120000

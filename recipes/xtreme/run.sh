@@ -117,8 +117,10 @@ raw() {
 # prepare_pairs TASK FILE FOLDER…
 prepare_pairs() {
     local input output=$RUN_DIR/data/$1
-    if [[ -e $output/task.json ]]; then return; fi
+    if [[ -e $output/task.json && ! -d $RAW ]]; then return; fi
     input=$(raw "${@:2}")
+    same_data "$output/settings" "$input"
+    if [[ -e $output/task.json ]]; then return; fi
     python scripts/prepare_glue.py --task "$1" --input "$input" --subwords "$TEXT" --output "$output"
 }
 
@@ -134,6 +136,9 @@ prepare_questions() {
 prepare_split() {
     local split language metric file
     read -r split language metric file <<<"$1"
+    # what was mistaken before there was a result can be mended
+    [[ -e $RUN_DIR/data/SQuAD/$split.json ]] || rm -f "$RUN_DIR/data/SQuAD/$split.settings"
+    same_data "$RUN_DIR/data/SQuAD/$split.settings" "$file"
     if [[ -e $RUN_DIR/data/SQuAD/$split.json ]]; then return; fi
     python scripts/prepare_squad.py --split "$split" --input "$file" --language "$language" \
         --metric "$metric" --subwords "$TEXT" --output "$RUN_DIR/data/SQuAD"

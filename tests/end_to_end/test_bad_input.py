@@ -1,7 +1,11 @@
 """What a user gets wrong is answered in one line, with a non-zero exit and nothing left behind."""
 
+import json
+from pathlib import Path
+
 import pytest
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 WRONG_OPTIONS = {
     "--position-encoding sinusodial": "invalid choice: 'sinusodial'",
     "--position-encoding cape --position-max-shift 3": "is not read by --position-encoding cape",
@@ -23,6 +27,26 @@ def test_a_wrong_option_is_answered_in_one_line(start, training, tmp_path, optio
     assert process.returncode != 0
     assert WRONG_OPTIONS[options] in printed.splitlines()[-1]
     assert "Traceback" not in printed
+    assert list(tmp_path.glob("run/*")) == []
+
+
+def test_hydra_refuses_a_mistyped_option_without_a_traceback(start, tmp_path, binarised):
+    options = {
+        "common": {"user_dir": str(REPOSITORY / "fairseq_posenc"), "cpu": True},
+        "task": {"_name": "posenc_translation", "data": str(binarised)},
+        "model": {"_name": "posenc_transformer_tiny", "position_encodng": "shaw"},
+        "criterion": {"_name": "cross_entropy"},
+        "optimizer": {"_name": "adam"},
+        "lr_scheduler": {"_name": "fixed"},
+        "dataset": {"max_tokens": 100},
+        "checkpoint": {"save_dir": str(tmp_path / "run")},
+        "hydra": {"run": {"dir": str(tmp_path / "hydra")}},
+    }
+    (tmp_path / "options.yaml").write_text(json.dumps(options))
+    process = start("fairseq-hydra-train", "--config-dir", tmp_path, "--config-name", "options")
+    printed = process.communicate()[0]
+    assert process.returncode != 0 and "Traceback" not in printed, printed
+    assert "\nthe model has no option position_encodng; is position_encoding meant?\n" in printed
     assert list(tmp_path.glob("run/*")) == []
 
 

@@ -27,6 +27,8 @@ SMALLER = [
      "--max-tokens 1000"),
     (r"fairseq-train (text|bin/MNLI) ", "", f"{CPU} --arch posenc_bert_tiny --update-freq 1 "
      "--batch-size 8 --max-update 2 --warmup-updates 1"),
+    (r"fairseq-hydra-train ", "", "common.cpu=true model._name=posenc_transformer_tiny "
+     "optimization.max_update=2 dataset.num_workers=0"),
     (r"fairseq-generate ", "", "--cpu --max-len-b 10"),
     (r"python scripts/make_corpus\.py", "", "--train 100 --valid 10 --test 10 --quiet"),
     (r"python scripts/prepare_text\.py", "", "--hold-out 3"),
@@ -131,10 +133,19 @@ def translation_model(do, folder):
     (folder / "checkpoints").symlink_to("row/seed1")
 
 
+def configured(do, folder):
+    """What docs/hydra.md starts from: its file of options, and data in bin/."""
+    parallel_text(do)
+    do("bash", "-c", TRAINED.split("task=")[0])
+    [options] = blocks("docs/hydra.md", "yaml")
+    (folder / "cape.yaml").write_text(options, encoding="utf-8")
+
+
 PREPARED = {
     "README.md": raw_text,
     "docs/analyses.md": results_of_multi30k,
     "docs/export.md": translation_model,
+    "docs/hydra.md": configured,
 }
 
 

@@ -1,5 +1,7 @@
 """Checkpoints of fairseq and downloads, which come bit by bit, are continued or left alone."""
 
+import errno
+import itertools
 import logging
 import threading
 import time
@@ -10,29 +12,40 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.dataclass.configs import CheckpointConfig
 
-from fairseq_posenc.checkpoints import newest_whole
+from fairseq_posenc.checkpoints import newest_whole, restore
 from fairseq_posenc.compat import load_checkpoint
 from fairseq_posenc.data.corpus.mirror.server import MirrorServer
 from fairseq_posenc.data.downloads.archives import Checksum
 from fairseq_posenc.data.downloads.download import download
+from fairseq_posenc.errors import DamagedCheckpoint, UsageError
 
 CONTENT = bytes(range(256)) * 12_000
 SHA1 = Checksum.parse("0ac5afbde3bc0fd3f1a81b6c3cb3cd2cad5ba1ba")
 
 
-def save(folder, updates):
-    """Save as fairseq-train does after some updates: a checkpoint, copied to checkpoint_last.pt."""
+def save(folder, updates, value=None, epoch=None):
+    """Save as fairseq-train does: a checkpoint, its copies to checkpoint_{best,last}.pt.
+
+    ``value`` is of the validation, the higher the better; with ``epoch``, that is at its end.
+    """
     weights = torch.full((3000,), float(updates))
     history = [{"num_updates": updates}]
     state = {"model": {"a": weights}, "optimizer_history": history, "last_optimizer_state": {}}
     trainer = SimpleNamespace(
         data_parallel_rank=0, should_save_checkpoint_on_current_rank=True, checkpoint_suffix="",
         consolidate_optimizer=lambda: None, get_num_updates=lambda: updates, task=None,
-        save_checkpoint=lambda path, _: checkpoint_utils.torch_persistent_save(state, path),
     )  # fmt: skip
-    epoch = SimpleNamespace(epoch=1, end_of_epoch=lambda: False, state_dict=dict)
-    cfg = CheckpointConfig(save_dir=str(folder), save_interval_updates=6, keep_interval_updates=2)
-    checkpoint_utils.save_checkpoint(cfg, trainer, epoch, None)
+    trainer.save_checkpoint = lambda path, extra: checkpoint_utils.torch_persistent_save(
+        {**state, "extra_state": extra}, path
+    )
+    iterator = SimpleNamespace(
+        epoch=epoch or 1, end_of_epoch=lambda: epoch is not None, state_dict=dict
+    )
+    cfg = CheckpointConfig(
+        save_dir=str(folder), save_interval_updates=6, keep_interval_updates=2, keep_last_epochs=1,
+        maximize_best_checkpoint_metric=True,
+    )  # fmt: skip
+    checkpoint_utils.save_checkpoint(cfg, trainer, iterator, value)
 
 
 def newest(folder):
@@ -60,6 +73,88 @@ def test_a_training_that_ends_while_it_saves_can_be_continued(faults, tmp_path, 
                 path.unlink()
     finally:
         logging.disable(logging.NOTSET)
+
+
+def updates_of(path):
+    return load_checkpoint(str(path))["optimizer_history"][-1]["num_updates"]
+
+
+@pytest.mark.parametrize("value, best", [(3.0, 12), (2.0, 12), (1.0, 6)], ids=str)
+@pytest.mark.parametrize("per_epoch", [True, False], ids=["epochs", "updates"])
+def test_the_best_is_that_which_the_newest_has_counted(
+    faults, tmp_path, monkeypatch, value, best, per_epoch
+):
+    monkeypatch.setattr(checkpoint_utils.save_checkpoint, "best", 2.0, raising=False)
+    restored = set()
+
+    def second():
+        save(tmp_path, 12, value, 2 if per_epoch else None)
+
+    for number in itertools.count():
+        save(tmp_path, 6, 2.0, 1 if per_epoch else None)
+        outcome = faults.faulty(second, tmp_path, number, kill=True)
+        path = restore(str(tmp_path), best=True)
+        restored.add(newest := updates_of(path))
+        assert updates_of(tmp_path / "checkpoint_last.pt") == newest
+        assert updates_of(tmp_path / "checkpoint_best.pt") == (best if newest == 12 else 6)
+        for left in tmp_path.iterdir():
+            left.unlink()
+        if outcome != "killed":
+            break
+    # before the checkpoint, in each copy, and after them
+    assert number >= (5 if best == 12 else 3) and restored == {6, 12}
+
+
+def test_without_the_best_checkpoint_nothing_is_continued_and_nothing_lost(tmp_path, monkeypatch):
+    monkeypatch.setattr(checkpoint_utils.save_checkpoint, "best", 2.0, raising=False)
+    save(tmp_path, 6, 2.0, 1)
+    save(tmp_path, 12, 1.0, 2)
+    best = tmp_path / "checkpoint_best.pt"
+    best.write_bytes(best.read_bytes()[:-100])
+    half = best.read_bytes()
+    with pytest.raises(UsageError, match="no checkpoint of the best validation so far, 2.0: put"):
+        restore(str(tmp_path), best=True)
+    assert (tmp_path / "checkpoint_best.pt.damaged").read_bytes() == half
+    # where the last checkpoints are averaged, the best one is not needed
+    assert restore(str(tmp_path)) == str(tmp_path / "checkpoint2.pt")
+
+
+@pytest.mark.parametrize(
+    "error",
+    [OSError(errno.EMFILE, "Too many open files"), OSError(errno.ESTALE, "Stale file handle"),
+     OSError(errno.EIO, "Input/output error"), MemoryError(), PermissionError(13, "denied"),
+     RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 9 bytes")],
+    ids=lambda error: error.__class__.__name__,
+)  # fmt: skip
+@pytest.mark.parametrize("where", ["zipfile.ZipFile", "torch.load"])
+def test_what_may_be_over_in_a_moment_is_no_damage(tmp_path, monkeypatch, error, where):
+    save(tmp_path, 6)
+    before = {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def failing(*args, **kwargs):
+        raise error
+
+    with monkeypatch.context() as patch:
+        patch.setattr(where, failing)
+        with pytest.raises(UsageError, match="^cannot read checkpoint ") as told:
+            restore(str(tmp_path))
+    assert not isinstance(told.value, DamagedCheckpoint) and "delete" not in str(told.value)
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert updates_of(restore(str(tmp_path))) == 6
+
+
+def test_what_is_damaged_is_moved_aside_and_never_deleted(tmp_path, capsys):
+    last = tmp_path / "checkpoint_last.pt"
+    spoilt = []
+    for spoil in (lambda data: data[:-9], lambda data: b"", lambda data: data[:900] + b"?" * 99
+                  + data[999:]):  # fmt: skip
+        save(tmp_path, 6)
+        spoilt.append(spoil(last.read_bytes()))
+        last.write_bytes(spoilt[-1])
+        assert updates_of(restore(str(tmp_path))) == 6
+        assert "is damaged: moved to" in capsys.readouterr().err
+    assert [path.read_bytes() for path in sorted(tmp_path.glob("*.damaged*"))] == spoilt
+    assert updates_of(last) == 6
 
 
 @pytest.fixture

@@ -3,8 +3,10 @@
 import argparse
 
 import pytest
+from omegaconf import OmegaConf
 
 from fairseq_posenc import encodings, options
+from fairseq_posenc.errors import UsageError
 
 
 @pytest.mark.parametrize(
@@ -49,3 +51,59 @@ def test_the_help_names_readers_and_defaults():
 def test_the_signature_is_kept_with_the_model(build_model):
     model = build_model("shape", position_max_shift=40)
     assert model.args.position_signature.startswith("position:shape|max-shift:40|eval-shift:0|")
+
+
+@pytest.mark.parametrize("make", [OmegaConf.create, lambda found: argparse.Namespace(**found)])
+@pytest.mark.parametrize(
+    "key, meant",
+    [
+        ("position_encodng", "position_encoding"),
+        ("postion_encoding", "position_encoding"),
+        ("position_max_shfit", "position_max_shift"),
+        ("position_segments", "position_"),
+        ("position_of_the_moon", "position_"),
+    ],
+)
+def test_an_unknown_option_of_positions_is_refused(make, key, meant):
+    with pytest.raises(UsageError, match=f"no option {key}; is {meant}.* meant"):
+        options.check_names(make({"encoder_layers": 2, key: "shape"}))
+
+
+@pytest.mark.parametrize("make", [OmegaConf.create, lambda found: argparse.Namespace(**found)])
+def test_known_options_are_let_pass(make):
+    found = {f"position_{name}": 1 for name in options.OPTIONS}
+    found.update(position_encoding="shape", position_signature="", encoder_learned_pos=True)
+    options.check_names(make(found))
+    options.check_names(make({"position_segments": "none"}), "segments")
+
+
+def test_the_names_of_all_options_of_the_command_line_are_known():
+    parser = argparse.ArgumentParser()
+    options.add_arguments(parser)
+    flags = [action.dest for action in parser._actions if action.dest != "help"]
+    assert len(flags) == 1 + len(options.OPTIONS)
+    options.check_names(argparse.Namespace(**dict.fromkeys(flags)))
+
+
+@pytest.mark.parametrize(
+    "encoding, option, value, words",
+    [
+        ("cape", "global_shift", "abc", "--position-global-shift must be a number, not 'abc'"),
+        ("cape", "source_scale", "atuo", "must be a number or auto, not 'atuo'"),
+        ("cape", "mean_normalize", "no", "must be true or false, not 'no'"),
+        ("shape", "max_shift", "1.5", "must be a whole number, not '1.5'"),
+        ("shape", "max_shift", [1], r"must be a whole number, not \[1\]"),
+        ("abs_scalar", "rank", "x", "must be a whole number or auto, not 'x'"),
+    ],
+)
+def test_a_value_of_another_type_is_refused(encoding, option, value, words):
+    found = {"position_encoding": encoding, f"position_{option}": value}
+    with pytest.raises(UsageError, match=words):
+        options.chosen(argparse.Namespace(**found))
+
+
+def test_values_from_a_file_are_those_of_the_command_line():
+    found = {"position_encoding": "cape", "position_global_shift": 5, "position_local_shift": "0.5"}
+    chosen = options.chosen(OmegaConf.create(found))
+    assert chosen == {"global_shift": 5.0, "local_shift": 0.5}
+    assert all(isinstance(value, float) for value in chosen.values())

@@ -31,8 +31,9 @@ begin = len(chain.split("+")) - 1
 print(f"| position:stand-in", os.environ.get("CUDA_VISIBLE_DEVICES"))
 for update in range(begin + 1, int(value("--max-update")) + 1):
     with open(home / "log" / f"{{time.time_ns()}}-{{os.getpid()}}", "w") as log:
-        print(folder.relative_to(home / "run"), update, os.environ.get("CUDA_VISIBLE_DEVICES", "-"),
-              Path(words[0]).name, file=log)
+        cell = folder.relative_to(folder.parents[3])
+        gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "-")
+        print(cell, update, gpu, Path(words[0]).name, file=log)
     time.sleep(0.01)
     kill = home / "kill"
     if kill.exists() and update == int(kill.read_text()):
@@ -53,7 +54,10 @@ value = lambda name: sys.argv[sys.argv.index(name) + 1]
 if program == "updates_per_epoch.py":
     print(1)
 elif program == "newest_checkpoint.py":
-    last = Path(sys.argv[2], "checkpoint_last.pt")
+    if Path(os.environ["STAND_IN"], "out of memory").exists():
+        sys.exit("fairseq_posenc: error: cannot read checkpoint: Cannot allocate memory")
+    folder, best = sys.argv[2:]
+    last = Path(folder, "checkpoint_last.pt")
     if last.exists() and last.read_text() != "half":
         print(last)
 elif program == "prepare_glue.py":
@@ -88,6 +92,7 @@ class Recipe:
             (programs / name).write_text(text)
             (programs / name).chmod(0o755)
         (home / "text").mkdir()
+        (home / "text" / "dict.txt").write_text("a 1")
         (home / "log").mkdir()
         (home / "model.pt").write_text("model")
 
@@ -181,6 +186,47 @@ def test_half_a_last_checkpoint_starts_the_cell_afresh(recipe, other):
     (folder / "checkpoint_best.pt").write_text("newer than the last")
     other()
     assert other.score() == recipe.score()
+    aside = {path.read_text() for path in folder.glob("*.unusable")}
+    assert aside == {"half", "newer than the last"}
+
+
+def test_an_error_of_a_moment_stops_the_recipe_and_loses_nothing(recipe, other):
+    recipe()
+    other.kill_at(5)
+    other(status=1)
+    folder = other.runs / "a/CoLA/lr1e-5/seed1"
+    before = {path.name: path.read_bytes() for path in folder.glob("checkpoint*")}
+    (other.home / "out of memory").touch()
+    printed = other(status=1).splitlines()
+    assert printed[-1].endswith("cannot read checkpoint: Cannot allocate memory")
+    assert {path.name: path.read_bytes() for path in folder.glob("checkpoint*")} == before
+    (other.home / "out of memory").unlink()
+    other()
+    assert other.score() == recipe.score() and len(other.updates()) == len(recipe.updates()) + 2
+
+
+def test_a_killed_cell_is_continued_elsewhere_and_on_another_device(recipe, other):
+    recipe()
+    other.kill_at(5)
+    other(status=1)
+    moved = other.runs.rename(other.home / "run2")
+    other.runs.symlink_to("run2")
+    (other.home / "text").rename(other.home / "text2")
+    other("--run-dir", f"{moved}/", "--text", other.home / "text2", "--device", "cuda",
+          CUDA_VISIBLE_DEVICES="3")  # fmt: skip
+    assert other.score() == recipe.score() and len(other.updates()) == len(recipe.updates()) + 2
+
+
+def test_other_data_or_subwords_do_not_mix_into_a_grid(recipe):
+    (recipe.home / "CoLA").mkdir()
+    (recipe.home / "CoLA" / "train.tsv").write_text("a")
+    recipe()
+    for name in ("CoLA/train.tsv", "text/dict.txt"):
+        before = (recipe.home / name).read_text()
+        (recipe.home / name).write_text("another")
+        assert "data/CoLA was made with other settings (then: --raw-files" in recipe(status=1)
+        (recipe.home / name).write_text(before)
+    assert "1 finished before" in recipe()
 
 
 def test_a_cell_killed_while_predicting_is_not_trained_again(recipe):

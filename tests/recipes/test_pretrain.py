@@ -3,6 +3,7 @@
 import bz2
 import hashlib
 import http.server
+import os
 import random
 import re
 import threading
@@ -187,10 +188,10 @@ def pretrain(run, mirror, tmp_path):
     """A function that runs a recipe on the mirror; returns its output and what it asked for."""
     url, asked = mirror
 
-    def pretrain(recipe, *options):
+    def pretrain(recipe, *options, folder=tmp_path / "run"):
         asked.clear()
         command = ["bash", recipe, *TINY, "--url", f"{url}/gone,{url}", *options]
-        printed = run(*command, "--run-dir", tmp_path / "run", no_proxy="127.0.0.1")
+        printed = run(*command, "--run-dir", folder, no_proxy="127.0.0.1")
         return printed, list(asked)
 
     return pretrain
@@ -206,7 +207,8 @@ def test_from_a_dump_to_a_model_and_nothing_is_done_twice(pretrain, tmp_path):
     (text,) = (tmp_path / "run" / "text" / "en").iterdir()
     assert text.read_text().count("\n\n") == 40 and not re.search(r"[{}'*\[]", text.read_text())
     assert asked[-1].endswith("/enwiki-20250101-pages-articles.xml.bz2")
-    again, asked = pretrain(*options)
+    moved = (tmp_path / "run").rename(tmp_path / "moved")
+    again, asked = pretrain(*options, folder=os.path.relpath(moved, REPOSITORY))
     assert not asked and "stage 4: prepare: done before" in again and "] train" not in again
 
 

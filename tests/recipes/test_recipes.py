@@ -1,9 +1,13 @@
 """The recipes' shell: help, mistakes, stages. What they train is tested end to end."""
 
+import gzip
+import os
 import shutil
 from pathlib import Path
 
 import pytest
+
+from fairseq_posenc.version import __version__
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 RECIPES = sorted(path.relative_to(REPOSITORY) for path in REPOSITORY.glob("recipes/*.sh"))
@@ -69,12 +73,49 @@ def test_a_failure_among_parallel_jobs_is_noticed(shell):
 
 
 def test_other_settings_do_not_mix_into_a_run(shell, tmp_path):
-    assert shell(f"open_run_dir {tmp_path}/run a=1")[1] == 0
-    assert shell(f"open_run_dir {tmp_path}/run a=1")[1] == 0
-    assert shell(f"open_run_dir {tmp_path}/run a=2")[1] == 0
-    (tmp_path / "run" / "result").touch()
-    printed, status = shell(f"open_run_dir {tmp_path}/run a=3")
-    assert status != 0 and "made with other settings" in printed
+    run = tmp_path / "run"
+    assert shell(f"open_run_dir {run} --a 1 --b 2")[1] == 0
+    assert shell(f"open_run_dir {run} --a 1 --b 2")[1] == 0
+    assert shell(f"open_run_dir {run} --a 2 --b 2")[1] == 0
+    (run / "result").touch()
+    printed, status = shell(f"open_run_dir {run} --a 3 --b 2 --c '4 5'")
+    assert status != 0 and printed == (
+        f"bash: error: {run} was made with other settings (then: --a 2; now: --a 3 --c 4 5); "
+        "give another --run-dir\n"
+    )
+    # a link, too, has results behind it
+    (tmp_path / "link").symlink_to("run")
+    assert shell(f"open_run_dir {tmp_path}/link --a 3 --b 2")[1] != 0
+
+
+def test_versions_do_not_mix_into_a_run(shell, tmp_path):
+    settings = tmp_path / "settings"
+    assert shell(f"open_run_dir {tmp_path} --a 1")[1] == 0
+    assert settings.read_text() == f"--version {__version__} --a 1\n"
+    settings.write_text("--version 0.0.9 --a 1\n")
+    (tmp_path / "result").touch()
+    printed, status = shell(f"open_run_dir {tmp_path} --a 1")
+    assert status != 0
+    assert f"(then: --version 0.0.9; now: --version {__version__}); give another" in printed
+
+
+def test_data_are_known_by_what_they_hold(shell, tmp_path):
+    def fingerprint(*names):
+        printed, status = shell(f"cd {tmp_path}; fingerprint {' '.join(names)}")
+        return printed if status == 0 else "none"
+
+    text = "".join(f"line {number}\n" for number in range(30_000))
+    for name in ("a", "moved/b"):
+        (tmp_path / name).mkdir(parents=True)
+        for part, content in {"1.txt": text, "2 3.txt": "x"}.items():
+            (tmp_path / name / part).write_text(content)
+    whole = fingerprint("a")
+    assert whole == fingerprint("moved/b") == fingerprint(f"{tmp_path}/a/")
+    different = {whole, fingerprint("a/1.txt"), fingerprint("a", "a"), fingerprint("none")}
+    for changed in (text + "\n", "L" + text[1:], text[:-2] + "?\n"):
+        (tmp_path / "a" / "1.txt").write_text(changed)
+        different.add(fingerprint("a"))
+    assert len(different) == 7 and "none" in different
 
 
 def test_a_row_can_be_mended_until_it_has_results(shell, tmp_path):
@@ -96,3 +137,62 @@ def test_two_runs_do_not_share_a_folder(shell, start, tmp_path):
     printed, status = shell(f"open_run_dir {tmp_path}/run a")
     assert status == 0 and "waiting for programs" in printed
     assert first.wait(timeout=60) == 0
+
+
+@pytest.mark.parametrize("status", [65, 69, 71])
+def test_a_file_system_without_locks_is_noted_and_no_obstacle(shell, tmp_path, status):
+    (tmp_path / "flock").write_text(f"#!/bin/sh\necho flock: not implemented >&2\nexit {status}\n")
+    (tmp_path / "flock").chmod(0o755)
+    printed, status = shell(f"PATH={tmp_path}:$PATH; open_run_dir {tmp_path}/run a; echo mine")
+    assert status == 0 and "on a file system without locks" in printed
+    assert len(printed.splitlines()) == 2 and printed.endswith("mine\n")
+
+
+@pytest.fixture
+def multi30k(start, tmp_path):
+    """A function that prepares small files named as Multi30k's; returns status and output."""
+    for name in ("raw", "other"):
+        (tmp_path / name).mkdir()
+        for split in ("train", "val", "test_2016_flickr"):
+            for language in ("en", "de"):
+                text = "\n".join(f"{name} {split} {number} ." for number in range(40))
+                with gzip.open(tmp_path / name / f"{split}.{language}.gz", "wt") as stream:
+                    stream.write(text + "\n")
+
+    def multi30k(run, *options, raw="raw", device="cpu"):
+        command = ["bash", "recipes/multi30k.sh", "--stage", "2", "--stop-stage", "2"]
+        command += ["--raw-dir", tmp_path / raw, "--run-dir", run, "--device", device, *options]
+        process = start(*command)
+        return process.communicate()[0], process.returncode
+
+    return multi30k
+
+
+def test_a_setting_has_a_folder_of_its_own(multi30k, tmp_path):
+    assert multi30k(tmp_path / "run")[1] == 0
+    for options in (["--setting", "interpolate"], ["--setting", "extrapolate"]):
+        printed, status = multi30k(tmp_path / "run", *options)
+        assert status == 1 and printed.count("\n") == 1
+        assert f"(then: --setting vanilla; now: {options[0]} {options[1]}" in printed
+        assert "give another --run-dir" in printed and "delete" not in printed
+    assert multi30k(tmp_path / "second", "--setting", "extrapolate")[1] == 0
+    printed, status = multi30k(tmp_path / "second", "--setting", "extrapolate", "--longest", "9")
+    assert status == 1 and "(then: --longest 16; now: --longest 9)" in printed
+
+
+def test_other_data_do_not_mix_into_a_run(multi30k, tmp_path):
+    assert multi30k(tmp_path / "run")[1] == 0
+    printed, status = multi30k(tmp_path / "run", raw="other")
+    assert status == 1 and printed.count("\n") == 1
+    assert f"was made from another train.en.gz than {tmp_path}/other/train.en.gz" in printed
+
+
+def test_a_run_is_continued_wherever_it_lies_and_on_another_device(multi30k, tmp_path):
+    run, moved = tmp_path / "run", tmp_path / "moved"
+    assert multi30k(run)[1] == 0
+    run.rename(moved)
+    (tmp_path / "raw").rename(tmp_path / "raw2")
+    (tmp_path / "link").symlink_to(moved)
+    for spelt in (moved, f"{moved}/", os.path.relpath(moved, REPOSITORY), tmp_path / "link"):
+        printed, status = multi30k(spelt, raw="raw2", device="cuda")
+        assert status == 0 and "done before" in printed, printed

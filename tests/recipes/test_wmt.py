@@ -108,7 +108,7 @@ class Recipe:
         self.start, self.home, self.runs = start, home, home / "run"
         for folder in ("bin", "log"):
             (home / folder).mkdir(parents=True)
-        for name in ("python", "fairseq-preprocess", "fairseq-train", "fairseq-generate"):
+        for name in ("python", "fairseq-train", "fairseq-generate"):
             (home / "bin" / name).write_text(PROGRAM)
             (home / "bin" / name).chmod(0o755)
         for name, text in {
@@ -131,7 +131,8 @@ class Recipe:
         return process.communicate()[0], process.returncode
 
     def finished_calls(self):
-        return [path.read_text() for path in sorted((self.home / "log").iterdir())]
+        calls = [path.read_text() for path in sorted((self.home / "log").iterdir())]
+        return [re.sub(rf"{self.home}/run\d*", "RUN", call) for call in calls]
 
     def table(self):
         return (self.runs / "chen2021-6.md").read_text()
@@ -139,7 +140,7 @@ class Recipe:
 
 STAGES = [
     "make_mirror.py", "download.py", "prepare_pairs.py text", "prepare_pairs.py bpe-learn",
-    "prepare_pairs.py bpe-apply", "prepare_pairs.py clean", "fairseq-preprocess", "fairseq-train",
+    "prepare_pairs.py bpe-apply", "prepare_pairs.py clean", "preprocess.py", "fairseq-train",
     "average.py", "fairseq-generate", "score_cell.py", "table.py",
 ]  # fmt: skip
 
@@ -148,11 +149,13 @@ def test_killed_in_every_stage_it_ends_with_the_same_table_and_repeats_nothing(s
     unbroken, broken = (Recipe(start, tmp_path / name) for name in ("unbroken", "broken"))
     printed, status = unbroken()
     assert status == 0, printed
-    for stage in STAGES:
+    for number, stage in enumerate(STAGES):
         (broken.home / "kill").write_text(stage)
         printed, status = broken()
         assert status == -signal.SIGKILL, printed
-    printed, status = broken()
+        # a run is the same wherever it lies
+        broken.runs = broken.runs.rename(broken.home / f"run{number}")
+    printed, status = broken("--device", "cuda", "--gpus", "1", "--gpu-memory", "16")
     assert status == 0, printed
     assert broken.table() == unbroken.table()
     score = "en-cs/rel_scalar/seed1/score.json"
@@ -230,6 +233,20 @@ def test_the_output_for_all_test_sets_is_cut_into_theirs(run, tmp_path):
     assert printed.splitlines() == [
         f"{kind}-{n - 9}\t-1\ta {n}\tb" for n in (9, 10) for kind in "SH"
     ]
+
+
+@pytest.mark.parametrize("keep, wanted", [(0, " --best"), (5, "")])
+def test_without_averaging_a_training_goes_on_with_the_best_checkpoint_restored(
+    run, tmp_path, keep, wanted
+):
+    script = f"""source recipes/lib/stages.sh; source recipes/lib/wmt.sh
+        open_cell() {{ setting=s label=l seed=1 folder={tmp_path} arguments=(); }}
+        python() {{ echo "python $*" >&2; }}
+        declare -A BATCHES=([s]="--max-tokens 1")
+        KEEP={keep} DEVICE_OPTIONS=() LAUNCH=(true)
+        train_cell cell"""
+    printed = run("bash", "-c", script)
+    assert f"python scripts/newest_checkpoint.py {tmp_path}{wanted}\n" in printed
 
 
 def test_in_a_slurm_job_of_several_nodes_srun_starts_the_training(run):

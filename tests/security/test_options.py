@@ -198,7 +198,7 @@ def test_files_that_a_checkpoint_names_are_not_opened(translation, tmp_path):
     cfg["bpe"] = {"_name": "sentencepiece", "sentencepiece_model": str(fifo)}
     translation.save(cfg=cfg)
     _, found, _ = checkpoint_utils.load_model_ensemble_and_task([translation.path])
-    assert found.common.user_dir is None and found.bpe.sentencepiece_model is None
+    assert found.common.user_dir is None and found.bpe.sentencepiece_model == ""
 
 
 def test_what_the_command_line_or_the_caller_names_is_allowed(translation, monkeypatch):

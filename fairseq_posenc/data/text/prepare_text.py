@@ -177,7 +177,7 @@ def _open_folder(options: Options, files: Dict[str, List[documents.Corpus]]) -> 
         settings["subwords"] = subwords.load(options.subwords).file
     settings["texts"] = {
         split: {
-            corpus.language: {os.path.abspath(file): _size(file) for file in corpus.files}
+            corpus.language: [[os.path.basename(file), _size(file)] for file in corpus.files]
             for corpus in corpora
         }
         for split, corpora in files.items()
@@ -198,7 +198,7 @@ def _open_folder(options: Options, files: Dict[str, List[documents.Corpus]]) -> 
     if different:
         raise UsageError(
             f"{options.output} was made with other options or texts ({', '.join(different)}); give "
-            "another --output, or delete that folder"
+            "another --output"
         )
 
 

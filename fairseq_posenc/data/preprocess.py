@@ -1,0 +1,53 @@
+"""``fairseq-preprocess``, with processes whose death is noticed.
+
+fairseq's own wait for ever for a process that the system has killed, usually for want of memory.
+What is written is the same.
+"""
+
+import os
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, Optional, Sequence
+
+from fairseq import binarizer, options
+from fairseq.data import dictionary
+from fairseq_cli import preprocess as fairseq_preprocess
+
+from fairseq_posenc.data.workers import follow
+from fairseq_posenc.errors import UsageError
+
+
+class Pool:
+    """What fairseq uses of ``multiprocessing.Pool``."""
+
+    def __init__(self, processes: int):
+        self._executor = ProcessPoolExecutor(processes, initializer=follow, initargs=(os.getpid(),))
+
+    def apply_async(
+        self, function: Callable, args: Sequence[Any] = (), kwds: Optional[Dict[str, Any]] = None
+    ) -> SimpleNamespace:
+        """Return an object whose ``get()`` waits for the result, or raises what went wrong."""
+        return SimpleNamespace(get=self._executor.submit(function, *args, **(kwds or {})).result)
+
+    def close(self) -> None:
+        """Do nothing; ``join`` is always next."""
+
+    def join(self) -> None:
+        """Wait for the end of all work, or the death of a process."""
+        self._executor.shutdown()
+
+
+def preprocess(arguments: Sequence[str]) -> None:
+    """Run ``fairseq-preprocess`` with its command-line arguments.
+
+    Raises:
+        UsageError: a process died.
+    """
+    binarizer.Pool = dictionary.Pool = Pool
+    try:
+        fairseq_preprocess.main(options.get_preprocessing_parser().parse_args(list(arguments)))
+    except BrokenProcessPool:
+        raise UsageError(
+            "a process died, perhaps for want of memory; try again with fewer --workers"
+        ) from None

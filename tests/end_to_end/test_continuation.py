@@ -1,0 +1,99 @@
+"""Runs that begin with a checkpoint, by the real command lines: resumed or fine-tuned."""
+
+import pytest
+
+from fairseq_posenc import signatures
+from fairseq_posenc.compat import load_checkpoint
+
+CAPE = "--position-encoding cape --position-source-scale auto".split()
+BRIEF = "--disable-validation --no-epoch-checkpoints --max-update".split()
+
+
+def signature(folder):
+    return signatures.of_checkpoint(load_checkpoint(str(folder / "checkpoint_last.pt")))
+
+
+def warnings(printed):
+    return [line for line in printed.splitlines() if "| WARNING | fairseq_posenc" in line]
+
+
+@pytest.fixture
+def refused(start):
+    """A function that runs a command line that must be refused, and returns its last line."""
+
+    def refused(*command):
+        process = start(*command)
+        printed = process.communicate()[0]
+        assert process.returncode != 0 and "Traceback" not in printed, printed[-3000:]
+        return printed.splitlines()[-1]
+
+    return refused
+
+
+@pytest.fixture
+def cape(run, training, tmp_path):
+    """The folder of a run with CAPE, α measured, that was stopped after two updates."""
+    run(*training(*CAPE, *BRIEF, "2", "--save-dir", tmp_path / "cape"))
+    return tmp_path / "cape"
+
+
+def test_a_run_is_resumed_with_its_own_positions_alone(cape, run, training, refused):
+    before = (cape / "checkpoint_last.pt").read_bytes()
+    trained = signature(cape)
+    for options in (CAPE[:2], [*CAPE, "--position-global-shift", "3"]):
+        line = refused(*training(*options, *BRIEF, "3", "--save-dir", cape))
+        assert f"trained with {trained}, this run has position:" in line
+    path = cape / "checkpoint_last.pt"
+    line = refused(*training(*BRIEF, "3", "--save-dir", cape / "new", "--restore-file", path))
+    assert f"trained with {trained}, this run has position:sinusoidal" in line
+    assert (cape / "checkpoint_last.pt").read_bytes() == before
+    run(*training(*CAPE, *BRIEF, "3", "--save-dir", cape))
+    assert signature(cape) == trained
+
+
+def test_a_fine_tuned_run_has_the_positions_of_its_model(cape, run, training, refused, tmp_path):
+    start = ["--finetune-from-model", cape / "checkpoint_last.pt", "--save-dir", tmp_path / "fine"]
+    assert warnings(run(*training(*start, *BRIEF, "1"))) == []
+    assert signature(tmp_path / "fine") == signature(cape)
+    # the same command goes on, even if the first model is gone
+    (cape / "checkpoint_last.pt").rename(cape / "moved.pt")
+    run(*training(*start, *BRIEF, "2"))
+    assert signature(tmp_path / "fine").startswith("position:cape|")
+    line = refused(*training(*start[2:], *BRIEF, "3"))
+    assert "trained with position:cape" in line and "this run has position:sinusoidal" in line
+    start[1] = cape / "moved.pt"
+    line = refused(*training(*start, *BRIEF, "3", "--position-encoding", "shaw"))
+    assert "trained with position:cape" in line and "this run has position:shaw" in line
+
+
+def test_a_stock_model_becomes_another(run, training, refused, tmp_path):
+    stock = tmp_path / "stock"
+    run(*training("--arch", "transformer_tiny", *BRIEF, "1", "--save-dir", stock))
+    start = ["--finetune-from-model", stock / "checkpoint_last.pt", *BRIEF, "1"]
+    rel_scalar = ["--position-encoding", "rel_scalar", "--save-dir", tmp_path / "rel_scalar"]
+    printed = run(*training(*start, *rel_scalar))
+    assert len(warnings(printed)) == 1 and "trained with position:sinusoidal" in printed
+    named = [line for line in printed.splitlines() if "start afresh" in line]
+    assert len(named) == 1 and "encoder.embed_positions.scalars" in named[0]
+    line = refused(*training(*start, "--encoder-embed-dim", "32", "--save-dir", tmp_path / "32"))
+    assert "does not fit the model" in line and "x 64 there" in line
+
+
+def test_fine_tuning_bert_need_not_repeat_the_options_of_pre_training(run, tmp_path):
+    run("python", "scripts/make_benchmarks.py", "--output", tmp_path, "--examples", "20")
+    text, folder = tmp_path / "bin", tmp_path / "mnli"
+    run("python", "scripts/prepare_text.py", "--train", tmp_path / "text", "--output", text,
+        "--hold-out", "2", "--vocabulary-size", "200")  # fmt: skip
+    run("python", "scripts/prepare_glue.py", "--task", "MNLI", "--subwords", text,
+        "--input", tmp_path / "glue" / "MNLI", "--output", folder)  # fmt: skip
+    bert = "--user-dir fairseq_posenc --arch posenc_bert_tiny --max-positions 64 --cpu".split()
+    bert += "--num-workers 0 --optimizer adam --lr 0.001 --batch-size 8".split() + [*BRIEF, "1"]
+    masked = "--task posenc_masked_lm --criterion masked_lm --tokens-per-sample 64".split()
+    run("fairseq-train", text, *bert, *masked, "--position-encoding", "rel_scalar",
+        "--position-segments", "per_head", "--save-dir", tmp_path / "bert")  # fmt: skip
+    task = [f"--{what}=posenc_sentence_prediction" for what in ("task", "criterion")]
+    start = ["--finetune-from-model", tmp_path / "bert" / "checkpoint_last.pt"]
+    printed = run("fairseq-train", folder, *bert, *task, *start, "--save-dir", tmp_path / "fine")
+    assert warnings(printed) == [] and "start afresh" not in printed
+    assert signature(tmp_path / "fine") == signature(tmp_path / "bert")
+    assert "rel_scalar" in printed and "segments:per_head" in printed

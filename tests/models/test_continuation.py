@@ -1,0 +1,319 @@
+"""Runs that begin with a checkpoint: every encoding resumed and fine-tuned with every other."""
+
+import logging
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq import checkpoint_utils
+from fairseq.models.roberta.model import RobertaModel
+from fairseq.models.roberta.model import base_architecture as roberta_architecture
+from fairseq.models.transformer import TransformerModel, tiny_architecture
+
+from fairseq_posenc import averaging, signatures
+from fairseq_posenc.encodings import names
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.models import continuation
+from fairseq_posenc.models.bert import PosencBertModel
+from fairseq_posenc.models.transformer import PosencTransformerModel
+
+OURS = {name: {"position_encoding": name} for name in names()}
+NO_POSITIONS = {"no_token_positional_embeddings": True}
+BOTH_LEARNED = {"encoder_learned_pos": True, "decoder_learned_pos": True}
+# what a stock model is resumed with, or fine-tuned with if nothing is said
+STOCK = {
+    "posenc_transformer": {"sinusoidal": {}, "learned": BOTH_LEARNED, "none": NO_POSITIONS},
+    "posenc_bert": {"learned": {}, "none": NO_POSITIONS},
+}
+SIZES = dict(max_source_positions=32, max_target_positions=32, max_positions=32, dropout=0.0)
+SIZES.update(encoder_layers=1, encoder_embed_dim=16, encoder_ffn_embed_dim=16)
+each_model = pytest.mark.parametrize("model", STOCK)
+each_encoding = pytest.mark.parametrize("encoding", names())
+NOT_OPTIONS = {"arch", "_name", "position_signature"}
+
+
+@pytest.fixture
+def build(tiny_task):
+    """A function that builds a tiny model of ours, or a stock one, with options."""
+    tiny_task.max_positions = lambda: 32
+
+    def build(model, stock=False, seed=1, **options):
+        is_bert = model == "posenc_bert"
+        args = Namespace(**{**SIZES, "encoder_attention_heads": 2, **options})
+        args.arch = {False: "transformer", True: "roberta"}[is_bert] if stock else model
+        (roberta_architecture if is_bert else tiny_architecture)(args)
+        torch.manual_seed(seed)
+        kinds = {False: TransformerModel, True: RobertaModel}
+        ours = {False: PosencTransformerModel, True: PosencBertModel}
+        built = (kinds if stock else ours)[is_bert].build_model(args, tiny_task)
+        built.options = args
+        return built
+
+    return build
+
+
+@pytest.fixture
+def save(build, tmp_path):
+    """A function that saves a tiny model as checkpoint_last.pt and returns what it saved."""
+
+    def save(model, stock=False, **options):
+        built = build(model, stock, seed=2, **options)
+        state = {"args": None, "cfg": {"model": built.options}, "model": built.state_dict()}
+        torch.save(state, tmp_path / "checkpoint_last.pt")
+        return state
+
+    return save
+
+
+def resuming(folder):
+    return {"restore_file": "checkpoint_last.pt", "save_dir": str(folder)}
+
+
+def fine_tuning(folder):
+    path = str(folder / "checkpoint_last.pt")
+    return {**resuming(folder / "new"), "finetune_from_model": path}
+
+
+@each_model
+@each_encoding
+def test_a_run_is_resumed_with_its_own_encoding_alone(build, save, tmp_path, model, encoding):
+    trained = signatures.of_checkpoint(save(model, **OURS[encoding]))
+    for other in names():
+        if other == encoding:
+            build(model, **OURS[other], **resuming(tmp_path))
+            continue
+        with pytest.raises(UsageError) as caught:
+            build(model, **OURS[other], **resuming(tmp_path))
+        words = str(caught.value)
+        assert trained in words and f"this run has position:{other}|" in words
+        assert "\n" not in words
+
+
+@pytest.mark.parametrize(
+    "trained, given",
+    [
+        ({"position_source_scale": 1.1}, {}),
+        ({"position_global_shift": 7.0}, {}),
+        ({"position_global_shift": 7.0}, {"position_global_shift": 8.0}),
+        ({}, {"position_mean_normalize": True}),
+    ],
+)
+def test_a_run_is_resumed_with_its_own_options_alone(build, save, tmp_path, trained, given):
+    save("posenc_bert", **OURS["cape"], **trained)
+    build("posenc_bert", **OURS["cape"], **trained, **resuming(tmp_path))
+    with pytest.raises(UsageError, match="trained with position:cape.*this run has position:cape"):
+        build("posenc_bert", **OURS["cape"], **given, **resuming(tmp_path))
+
+
+@pytest.mark.parametrize("model, kind", [(m, kind) for m in STOCK for kind in STOCK[m]])
+def test_a_stock_run_is_resumed_with_fairseqs_own_positions(build, save, tmp_path, model, kind):
+    save(model, stock=True, **STOCK[model][kind])
+    for other in names():
+        if other == kind:
+            build(model, **OURS[other], **resuming(tmp_path))
+        else:
+            with pytest.raises(UsageError, match=rf"trained with position:{kind}\b"):
+                build(model, **OURS[other], **resuming(tmp_path))
+
+
+def is_of_positions(key):
+    return "embed_positions" in key or ".segments." in key
+
+
+def load_and_compare(model, state):
+    """Load a checkpoint and check which weights are its own and which the model's."""
+    fresh = {key: weights.clone() for key, weights in model.state_dict().items()}
+    model.load_state_dict(dict(state["model"]))
+    loaded = model.state_dict()
+    for key, weights in loaded.items():
+        if not is_of_positions(key):
+            assert torch.equal(weights, state["model"][key]), key
+    return fresh, loaded
+
+
+@each_model
+@each_encoding
+def test_every_encoding_is_fine_tuned_to_every_other(
+    build, save, tmp_path, caplog, model, encoding
+):
+    state = save(model, **OURS[encoding])
+    old = {key for key in state["model"] if is_of_positions(key)}
+    for other in names():
+        caplog.clear()
+        with caplog.at_level(logging.INFO):
+            built = build(model, **OURS[other], **fine_tuning(tmp_path))
+            fresh, loaded = load_and_compare(built, state)
+        warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+        named = " ".join(r.getMessage() for r in caplog.records if r.levelno == logging.INFO)
+        new = {key for key in loaded if is_of_positions(key)}
+        source = state["model"] if other == encoding else fresh
+        for key in new:
+            assert torch.equal(loaded[key], source[key]), key
+        if other == encoding:
+            assert warnings == [] and "afresh" not in named
+        else:
+            assert len(warnings) == 1 and f"trained with position:{encoding}|" in warnings[0]
+            assert f"this run has position:{other}|" in warnings[0]
+            assert all(key in named for key in old | new)
+
+
+@each_model
+@each_encoding
+def test_the_encoding_of_a_checkpoint_is_kept_if_none_is_given(
+    build, save, tmp_path, caplog, model, encoding
+):
+    state = save(model, **OURS[encoding])
+    for begin in (fine_tuning, lambda folder: {**resuming(folder), "reset_optimizer": True}):
+        built = build(model, **begin(tmp_path))
+        load_and_compare(built, state)
+        assert built.args.position_signature == signatures.of_checkpoint(state)
+        assert not [r for r in caplog.records if r.levelno == logging.WARNING]
+
+
+def test_the_options_of_a_checkpoint_are_kept_if_no_encoding_is_given(build, save, tmp_path):
+    trained = {"position_encoding": "cape", "position_source_scale": 1.1}
+    save("posenc_bert", **trained, position_global_shift=7.0, position_segments="per_head")
+    kept = build("posenc_bert", **fine_tuning(tmp_path)).args.position_signature
+    for part in ("cape|", "global-shift:7|", "source-scale:1.1|", "segments:per_head|"):
+        assert part in kept
+    changed = build("posenc_bert", position_global_shift=3.0, **fine_tuning(tmp_path)).args
+    assert "global-shift:3|" in changed.position_signature
+    assert "source-scale:1.1|" in changed.position_signature
+    other = build("posenc_bert", position_encoding="t5", **fine_tuning(tmp_path)).args
+    assert "position:t5" in other.position_signature
+    assert "segments:per_head" in other.position_signature
+
+
+@pytest.mark.parametrize("model, kind", [(m, kind) for m in STOCK for kind in STOCK[m]])
+def test_a_stock_model_is_fine_tuned(build, save, tmp_path, caplog, model, kind):
+    state = save(model, stock=True, **STOCK[model][kind])
+    kept = build(model, **fine_tuning(tmp_path))
+    load_and_compare(kept, state)
+    assert kept.args.position_encoding == kind
+    assert not [r for r in caplog.records if r.levelno == logging.WARNING]
+    changed = build(model, **OURS["rel_scalar"], **fine_tuning(tmp_path))
+    load_and_compare(changed, state)
+    assert len([r for r in caplog.records if r.levelno == logging.WARNING]) == 1
+
+
+@pytest.mark.parametrize(
+    "model, options",
+    [
+        ("posenc_transformer", {"encoder_learned_pos": True}),
+        ("posenc_bert", {"encoder_learned_pos": False}),
+    ],
+)
+def test_positions_of_fairseq_that_are_none_of_ours_must_be_replaced(
+    build, save, tmp_path, caplog, model, options
+):
+    state = save(model, stock=True, **options)
+    with pytest.raises(UsageError, match="none of ours; say with --position-encoding"):
+        build(model, **fine_tuning(tmp_path))
+    for encoding in ("sinusoidal", "learned"):
+        caplog.clear()
+        load_and_compare(build(model, **OURS[encoding], **fine_tuning(tmp_path)), state)
+        assert len([r for r in caplog.records if r.levelno == logging.WARNING]) == 1
+
+
+def test_segments_start_at_zero_and_are_named(build, save, tmp_path, caplog):
+    state = save("posenc_bert", **OURS["shaw"])
+    with caplog.at_level(logging.INFO):
+        built = build("posenc_bert", position_segments="per_head", **fine_tuning(tmp_path))
+        _, loaded = load_and_compare(built, state)
+    key = "encoder.sentence_encoder.segments.scalars"
+    assert not loaded[key].any() and f"start at zero: {key}" in caplog.text
+    assert "position:shaw" in built.args.position_signature
+
+
+def test_a_table_of_another_size_starts_afresh_where_options_say_so(build, save, tmp_path):
+    state = save("posenc_bert", **OURS["shaw"], position_max_distance=4)
+    built = build("posenc_bert", **OURS["shaw"], position_max_distance=8, **fine_tuning(tmp_path))
+    fresh, loaded = load_and_compare(built, state)
+    keys = [key for key in loaded if is_of_positions(key)]
+    assert keys and all(torch.equal(loaded[key], fresh[key]) for key in keys)
+
+
+def test_parameters_of_one_name_and_size_are_not_taken_from_another_encoding(build, save, tmp_path):
+    state = save("posenc_transformer", **OURS["rel_scalar"], position_sharing="layers")
+    built = build("posenc_transformer", **OURS["t5"], **fine_tuning(tmp_path))
+    fresh, loaded = load_and_compare(built, state)
+    key = "decoder.embed_positions.scalars"
+    assert state["model"][key].shape == fresh[key].shape
+    assert torch.equal(loaded[key], fresh[key])
+
+
+@each_model
+@pytest.mark.parametrize("encoding", ["learned", "rel_scalar"])
+def test_weights_of_other_shapes_are_refused_in_one_line(build, save, tmp_path, model, encoding):
+    state = save(model, position_encoding="learned")
+    built = build(model, **OURS[encoding], **fine_tuning(tmp_path))
+    for key in [key for key in state["model"] if key.endswith("embed_tokens.weight")]:
+        weights = state["model"][key]
+        for other in (weights[:-1], weights[:, :-1]):
+            with pytest.raises(UsageError, match="does not fit the model: .*embed_tokens"):
+                built.load_state_dict({**state["model"], key: other})
+    longer = build(model, position_encoding="learned", **{**SIZES, "max_positions": 64,
+                   "max_source_positions": 64}, **fine_tuning(tmp_path))  # fmt: skip
+    with pytest.raises(UsageError, match="does not fit the model: .*embed_positions"):
+        longer.load_state_dict(dict(state["model"]))
+
+
+def test_another_version_is_a_warning(build, save, tmp_path, caplog):
+    state = save("posenc_bert", **OURS["tupe"])
+    options = state["cfg"]["model"]
+    options.position_signature = options.position_signature.replace("version:", "version:9.")
+    torch.save(state, tmp_path / "checkpoint_last.pt")
+    build("posenc_bert", **OURS["tupe"], **resuming(tmp_path))
+    warnings = [r.getMessage() for r in caplog.records if r.levelno == logging.WARNING]
+    assert len(warnings) == 1 and "another version" in warnings[0]
+
+
+def test_which_checkpoint_a_run_begins_with(build, save, tmp_path):
+    save("posenc_bert", **OURS["tupe"])
+    folder, path = str(tmp_path), str(tmp_path / "checkpoint_last.pt")
+    default = {"restore_file": "checkpoint_last.pt", "save_dir": "elsewhere"}
+    found = {
+        "nothing": ({}, None),
+        "a new run": (default, None),
+        "a missing file": ({**default, "restore_file": "missing.pt"}, None),
+        "a run that goes on": ({**default, "save_dir": folder}, (path, False)),
+        "a file": ({**default, "restore_file": path}, (path, False)),
+        "a file's weights": ({**default, "restore_file": path, "reset_optimizer": True},
+                             (path, True)),
+        "weights": ({**default, "finetune_from_model": path}, (path, True)),
+        "another start": ({**default, "continue_once": path}, (path, False)),
+        "fine-tuning that goes on": (
+            {**default, "save_dir": folder, "finetune_from_model": "gone.pt"}, (path, False)),
+    }  # fmt: skip
+    for what, (options, expected) in found.items():
+        begun = continuation.beginning(Namespace(**options))
+        assert (begun and begun[:2]) == expected, what
+    with pytest.raises(UsageError, match="cannot read checkpoint gone.pt"):
+        continuation.beginning(Namespace(**default, finetune_from_model="gone.pt"))
+
+
+def test_what_a_model_refuses_is_shown_and_other_errors_stay(monkeypatch):
+    def load(error):
+        try:
+            raise error
+        except Exception:
+            raise Exception("Cannot load model parameters from checkpoint") from None
+
+    assert hasattr(checkpoint_utils.load_checkpoint, "__wrapped__")
+    with pytest.raises(UsageError, match="of another width"):
+        continuation._showing_refusals(load)(UsageError("of another width"))
+    with pytest.raises(Exception, match="Cannot load model parameters"):
+        continuation._showing_refusals(load)(KeyError("encoder"))
+
+
+@each_encoding
+def test_checkpoints_of_different_encodings_are_not_averaged(save, tmp_path, encoding):
+    first, second = str(tmp_path / "first.pt"), str(tmp_path / "second.pt")
+    torch.save(save("posenc_transformer", **OURS[encoding]), first)
+    for other in names():
+        torch.save(save("posenc_transformer", **OURS[other]), second)
+        if other == encoding:
+            averaging.average([first, second])
+            continue
+        with pytest.raises(UsageError, match=rf"position:{other}\b.*position:{encoding}\b"):
+            averaging.average([first, second])
