@@ -7,13 +7,19 @@ and opens paths that they name. From a stranger all of this is refused, or not l
 
 import argparse
 import ast
+import contextlib
+import dataclasses
 import json
+import os
 import re
 import sys
-from typing import Any, Dict, Iterator, Mapping, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Set, Tuple
 
+import numpy as np
+from fairseq.dataclass.configs import GenerationConfig
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from torch import Tensor
+from torch.nn.modules.module import register_module_parameter_registration_hook
 
 from fairseq_posenc.checkpoint_reader import count_values
 from fairseq_posenc.errors import UsageError, first_line
@@ -23,15 +29,17 @@ from fairseq_posenc.unpickler import Refused
 EVALUATED = frozenset(
     """adafactor_eps adam_betas adamax_betas adaptive_input_cutoff adaptive_softmax_cutoff
     character_filters conv_aggregator_layers conv_feature_layers decoder_attention decoder_layers
-    downsample encoder_attention encoder_layers feature_encoder_spec gated_attention lamb_betas
-    left_pad_source left_pad_target pipeline_balance pipeline_decoder_balance
-    pipeline_decoder_devices pipeline_devices pipeline_encoder_balance pipeline_encoder_devices
-    pretrained project_input self_attention wer_args xformers_att_config""".split()
+    decoder_xformers_att_config downsample encoder_attention encoder_layers
+    encoder_xformers_att_config feature_encoder_spec gated_attention lamb_betas left_pad_source
+    left_pad_target pipeline_balance pipeline_decoder_balance pipeline_decoder_devices
+    pipeline_devices pipeline_encoder_balance pipeline_encoder_devices pretrained project_input
+    self_attention wer_args xformers_att_config""".split()
 )
 # Files that fairseq would read, or programs that it would start, when a model is built or used: not
 # from a checkpoint. Weights of embeddings are in it, and subwords are named by whoever loads it.
 NOT_TAKEN: Dict[str, Any] = {
-    **dict.fromkeys("user_dir encoder_embed_path decoder_embed_path replace_unk lm_path".split()),
+    **dict.fromkeys("user_dir embed_path encoder_embed_path decoder_embed_path".split()),
+    **dict.fromkeys("replace_unk lm_path bpe_vocab_file".split()),
     **dict.fromkeys(
         """sentencepiece_model sentencepiece_model_path sentencepiece_vocab bpe_codes bpe_vocab
         bpe_merges gpt2_encoder_json gpt2_vocab_bpe""".split(),
@@ -79,14 +87,20 @@ MODELS = {
     "fairseq.models.transformer_lm.TransformerLanguageModel",
     "fairseq.models.roberta.model.RobertaModel",
 }
-_ADDRESS = re.compile(r"(?i)\s*(https?|ftps?|s3|gs|file|data):|.*://", re.DOTALL)
+_ADDRESS = re.compile(r"(?i)(https?|s3):|.*://")
+_IGNORED = re.compile(r"[\0-\x20]")  # by who takes addresses apart
 _OWN_ADDRESS = re.compile(r"(tcp|file|env)://[\w./:\[\]-]*")
-_NAME = re.compile(r"[A-Za-z_]\w*")
-_LANGUAGE = re.compile(r"[\w-]{1,40}")
-_SIZE = re.compile(r"\w*(_dim|_layers|_heads)")
+_KEY = re.compile(r"(?!__)[\w./: -]{1,100}")
+_LANGUAGE = re.compile(r"[\w.-]{1,40}")
+_SIZE = re.compile(
+    r"(\w+_)?(dim|layers|heads|max_distance|num_buckets|kernel_size|rank|num_classes)"
+)
 _RUNS = (ast.Call, ast.Lambda, ast.comprehension, ast.NamedExpr, ast.Await, ast.JoinedStr)
 _MOST_VALUES = 100_000
-_MOST_POSITIONS = 1_000_000
+_SMALL = 1024
+_LONGEST_PROGRAM = 10_000  # characters; what is nested deeper ends Python 3.10
+_MOST_POSITIONS = 100_000
+_SPARE_WEIGHTS = 10_000_000
 Options = Dict[str, Any]
 
 
@@ -113,6 +127,7 @@ def check_options(state: Any, path: str, named: Optional[Mapping[str, Any]] = No
 def _check(state: Any, named: Mapping[str, Any]) -> None:
     if not isinstance(state, dict):
         raise Refused("it holds no model and options")
+    _drop_fused(state.get("last_optimizer_state"))
     weights = [tensor for tensor in _values(state.get("model")) if isinstance(tensor, Tensor)]
     widest = max([len(weights), *(size for tensor in weights for size in tensor.shape)])
     for top in ("args", "cfg"):
@@ -126,9 +141,28 @@ def _check(state: Any, named: Mapping[str, Any]) -> None:
             kind = {"model": "arch"}.get(group, group) if name == "_name" else name
             if kind in KINDS and value is not None:
                 _check_name(kind, value, named)
+        _set_generation(_as_dict(options))
         model = _as_dict(options if top == "args" else options.get("model"))
         if not any(isinstance(model.get(key), str) for key in ("_name", "arch")):
             raise Refused("its options name no --arch")
+
+
+def _set_generation(options: Options) -> None:
+    """Set how to generate to fairseq's defaults: who generates says other things."""
+    defaults = dataclasses.asdict(GenerationConfig())
+    for name in {"generation", *defaults} - {"_name"}:
+        if name in options:
+            options[name] = defaults if name == "generation" else defaults[name]
+
+
+def _drop_fused(optimizer: Any) -> None:
+    """Let no optimizer take torch's fused way, which writes beyond a state that is too small."""
+    if isinstance(optimizer, dict):
+        if "fused" in optimizer:
+            optimizer["fused"] = None
+        optimizer = list(optimizer.values())
+    for inner in optimizer if isinstance(optimizer, (list, tuple)) else ():
+        _drop_fused(inner)
 
 
 def _as_dict(options: Any) -> Options:
@@ -147,7 +181,7 @@ def _walk(value: Any, name: str, group: str = "") -> Iterator[Tuple[str, str, An
     if isinstance(value, (dict, argparse.Namespace)):
         options = _as_dict(value)
         for key, inner in options.items():
-            if not isinstance(key, str) or "${" in key or key.startswith("__"):
+            if not isinstance(key, str) or not _KEY.fullmatch(key):
                 raise Refused(f"its options have the name {key!r:.60}")
             if key in NOT_TAKEN and inner is not None:
                 options[key] = NOT_TAKEN[key]
@@ -166,7 +200,7 @@ def _check_value(name: str, value: Any) -> None:
         _check_text(name, value)
         if name in EVALUATED and not _is_literal(value):
             raise Refused(f"its option {name} is no literal, but {value!r:.60}")
-    elif not isinstance(value, (type(None), bool, int, float)):
+    elif not isinstance(value, (type(None), bool, int, float, np.number)):
         raise Refused(f"its option {name} is a {type(value).__name__}")
 
 
@@ -186,7 +220,7 @@ def _check_text(name: str, text: str) -> None:
     if "${" in text:
         raise Refused(f"its option {name} asks to be replaced ({text!r:.60})")
     own = name == "distributed_init_method" and _OWN_ADDRESS.fullmatch(text)
-    if _ADDRESS.match(text) and not own:
+    if _ADDRESS.match(_IGNORED.sub("", text)) and not own:
         raise Refused(f"its option {name} is an address ({text!r:.60})")
     if (name in ("lang", "source_lang", "target_lang")) and not _LANGUAGE.fullmatch(text):
         raise Refused(f"its option {name} is no language ({text!r:.60})")
@@ -195,6 +229,8 @@ def _check_text(name: str, text: str) -> None:
 
 
 def _parsed(text: str) -> Optional[ast.AST]:
+    if len(text) > _LONGEST_PROGRAM:
+        raise Refused("an option is longer than any should be")
     try:
         # as eval has it, which leaves out what stands before
         return ast.parse(text.lstrip(" \t"), mode="eval").body
@@ -227,16 +263,19 @@ def _is_literal(text: str) -> bool:
             return all(map(check, node.elts))
         return isinstance(node, ast.Constant)
 
-    return check(_parsed(text))
+    try:
+        return check(_parsed(text))
+    except RecursionError:
+        return False
 
 
 def _check_size(name: str, value: Any, widest: int) -> None:
     """Refuse a model that is far larger than the weights, which would fill the memory."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        most = widest if _SIZE.fullmatch(name) else None
+    if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
+        most = max(widest, _SMALL) if _SIZE.fullmatch(name) else None
         most = _MOST_POSITIONS if name.endswith("_positions") else most
         if most is not None and value > most:
-            raise Refused(f"its option {name} is {value}, which goes beyond its weights")
+            raise Refused(f"its option {name} is beyond {most}, more than its weights show")
 
 
 def _check_name(kind: str, name: Any, named: Mapping[str, Any]) -> None:
@@ -254,6 +293,33 @@ def _is_known(kind: str, name: str) -> bool:
         return True
     model: Any = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name) or object
     return kind == "arch" and f"{model.__module__}.{model.__name__}" in MODELS
+
+
+@contextlib.contextmanager
+def no_larger_than(paths: Sequence[str]) -> Iterator[None]:
+    """Refuse, while a model is built, more weights than its files show.
+
+    Twice as many as they have bytes are let pass: ties and fused layers are made twice.
+
+    Raises:
+        UsageError: the model is larger.
+    """
+    left = 2 * sum(map(os.path.getsize, filter(os.path.isfile, paths))) + _SPARE_WEIGHTS
+
+    def count(_: Any, name: str, parameter: Optional[Tensor]) -> None:
+        nonlocal left
+        left -= 0 if parameter is None else parameter.numel()
+        if left < 0:
+            raise UsageError(
+                f"checkpoint {os.pathsep.join(paths)} refused: its options ask for a model that is "
+                "far larger than its weights; get it from a source you trust"
+            )
+
+    hook = register_module_parameter_registration_hook(count)
+    try:
+        yield
+    finally:
+        hook.remove()
 
 
 def _of_command_line() -> Dict[str, str]:

@@ -7,7 +7,7 @@ import os
 import pickle
 import sys
 import zipfile
-from typing import Any, BinaryIO, Dict, List
+from typing import Any, BinaryIO, Dict, List, Tuple
 
 import numpy as np
 import torch
@@ -45,24 +45,27 @@ def count_values(value: Any, most: int) -> int:
     Raises:
         Refused: they are too many, too deep or cyclic, or one is of an unexpected type.
     """
-    counts: Dict[int, int] = {}
+    found: Dict[int, Tuple[int, int]] = {}
 
-    def count(value: Any, depth: int) -> int:
+    def measure(value: Any, depth: int) -> Tuple[int, int]:
+        """Return how many values there are, and how deep below this one they go."""
         kind = type(value)
         if kind not in _CONTAINERS:
             if kind not in _PLAIN and not isinstance(value, (Tensor, np.generic)):
                 raise Refused(value.name if kind is Maker else kind.__name__)
-            return 1
-        if id(value) not in counts:
-            counts[id(value)] = most + 1  # for what contains itself
-            if depth > _DEEPEST:
-                raise Refused("values that are nested too deeply")
-            counts[id(value)] = 1 + sum(count(inner, depth + 1) for inner in _inside(value))
-        if counts[id(value)] > most:
+            return 1, 0
+        if id(value) not in found and depth <= _DEEPEST:
+            found[id(value)] = most + 1, 0  # for what contains itself
+            inside = [measure(inner, depth + 1) for inner in _inside(value)] or [(0, 0)]
+            found[id(value)] = 1 + sum(n for n, _ in inside), 1 + max(n for _, n in inside)
+        count, height = found.get(id(value), (0, 1))
+        if depth + height > _DEEPEST:
+            raise Refused("values that are nested too deeply")
+        if count > most:
             raise Refused("values without end")
-        return counts[id(value)]
+        return count, height
 
-    return count(value, 0)
+    return measure(value, 0)[0]
 
 
 def _inside(value: Any) -> List[Any]:

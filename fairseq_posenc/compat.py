@@ -2,8 +2,10 @@
 
 import errno
 import functools
+import os
 import re
-from typing import Any, BinaryIO, Callable, Dict, Optional
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Callable, Dict, Iterator, Optional, Sequence
 
 import torch
 from fairseq import checkpoint_utils
@@ -11,7 +13,7 @@ from fairseq.distributed import utils as distributed_utils
 from torch import nn
 
 from fairseq_posenc import checkpoint_reader
-from fairseq_posenc.checkpoint_check import check_options
+from fairseq_posenc.checkpoint_check import check_options, no_larger_than
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError, first_line
 from fairseq_posenc.unpickler import Refused
 
@@ -37,7 +39,7 @@ def load_checkpoint(path: str) -> Dict[str, Any]:
     except Refused as error:
         raise UsageError(
             f"checkpoint {path} refused: it holds code or objects that could run on loading "
-            f"({error}), not only weights and options; get it from a source you trust"
+            f"({error!s:.200}), not only weights and options; get it from a source you trust"
         ) from None
     except Exception as error:
         # a cut archive sends its reader to places before its beginning (EINVAL)
@@ -74,6 +76,10 @@ def make_loading_safe() -> None:
     if not hasattr(original, "__wrapped__"):
         checkpoint_utils.torch = _TorchWith(functools.partial(_load_checked, {}))
         checkpoint_utils.load_checkpoint_to_cpu = _guarded(original)
+        checkpoint_utils.load_model_ensemble_and_task = _building(
+            checkpoint_utils.load_model_ensemble_and_task
+        )
+        checkpoint_utils.load_checkpoint = _continuing(checkpoint_utils.load_checkpoint)
         # what one worker sends the others when a run is resumed holds options, which torch ≥ 2.6
         # takes for a stranger's
         distributed_utils.torch = _TorchWith(functools.partial(torch.load, weights_only=False))
@@ -102,6 +108,41 @@ def _guarded(load: Callable) -> Callable:
             checkpoint_utils.torch = _TorchWith(functools.partial(_load_checked, {}))
 
     return load_checkpoint_to_cpu
+
+
+def _building(load: Callable) -> Callable:
+    @functools.wraps(load)
+    def load_model_ensemble_and_task(filenames: Sequence[str], *args: Any, **kwargs: Any) -> Any:
+        # wrong options and weights end in any error
+        with one_line(f"{os.pathsep.join(filenames)} cannot be loaded"), no_larger_than(filenames):
+            return load(filenames, *args, **kwargs)
+
+    return load_model_ensemble_and_task
+
+
+def _continuing(load: Callable) -> Callable:
+    @functools.wraps(load)
+    def load_checkpoint(cfg: Any, *args: Any, **kwargs: Any) -> Any:
+        with one_line("cannot begin or continue the training"):
+            return load(cfg, *args, **kwargs)
+
+    return load_checkpoint
+
+
+@contextmanager
+def one_line(what: str) -> Iterator[None]:
+    """Turn any error into one line.
+
+    Raises:
+        UsageError: ``what`` cannot be done, and why.
+    """
+    try:
+        yield
+    except UsageError:
+        raise
+    except Exception as error:
+        reason = " ".join(str(error).split())[:300] or type(error).__name__
+        raise UsageError(f"{what}: {reason}") from error
 
 
 def remove_fused_weights(layer: nn.Module) -> None:

@@ -14,8 +14,9 @@ class UsageError(ValueError, SystemExit, _WITHOUT_TRACEBACK):  # type: ignore[mi
     """
 
     def __init__(self, message: str):
-        # a name or value in it may hold line feeds, and it shall be one line
-        message = message.replace("\r", "\\r").replace("\n", "\\n")
+        # a name or value in it may hold line feeds or commands to a terminal
+        shown = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
+        message = "".join(shown)
         super().__init__(message)
         self.code = f"fairseq_posenc: error: {message}"
 

@@ -23,6 +23,8 @@ _DTYPES = {
     "ShortStorage": torch.int16, "CharStorage": torch.int8, "ByteStorage": torch.uint8,
     "BoolStorage": torch.bool, "UntypedStorage": torch.uint8,
 }  # fmt: skip
+_KEYS = (str, bytes, int, float, bool, type(None))
+_EQUAL_HASHES = sys.hash_info.modulus
 # of an array or number of NumPy's: what __reduce__ gives beside the byte order
 _DTYPE_STATE = (None, None, None, -1, -1, 0)
 
@@ -80,8 +82,8 @@ class Unpickler(_PicklesOwn):
         state, value = self.stack.pop(), self.stack[-1]
         if isinstance(value, argparse.Namespace):
             vars(value).update({_name(key): inner for key, inner in _the(dict, state).items()})
-        elif type(value) is collections.OrderedDict and set(_the(dict, state)) <= {"_metadata"}:
-            value.__dict__.update(state)
+        elif type(value) is collections.OrderedDict:
+            pass  # versions of a model's layers, and how torch shall assign weights: not needed
         elif isinstance(value, np.dtype):
             order, rest = _the(tuple, state)[1], state[2:]
             if state[0] != 3 or order not in ("<", ">", "|") or rest != _DTYPE_STATE:
@@ -99,11 +101,11 @@ class Unpickler(_PicklesOwn):
 
     def _set_items(self) -> None:
         items = self.pop_mark()
-        self._target(dict, collections.OrderedDict).update(zip(items[::2], items[1::2]))
+        self._target(dict, collections.OrderedDict).update(zip(_keys(items[::2]), items[1::2]))
 
     def _set_item(self) -> None:
         value, key = self.stack.pop(), self.stack.pop()
-        self._target(dict, collections.OrderedDict)[key] = value
+        self._target(dict, collections.OrderedDict).update(zip(_keys([key]), [value]))
 
     def _append_all(self) -> None:
         items = self.pop_mark()
@@ -115,7 +117,7 @@ class Unpickler(_PicklesOwn):
 
     def _add_all(self) -> None:
         items = self.pop_mark()
-        self._target(set).update(items)
+        self._target(set).update(_keys(items))
 
     def _target(self, *kinds: type) -> Any:
         if type(self.stack[-1]) not in kinds:
@@ -163,6 +165,14 @@ def _the(kind: type, value: Any) -> Any:
     if type(value) is not kind:
         raise Refused(f"a {type(value).__name__} in place of a {kind.__name__}")
     return value
+
+
+def _keys(keys: Any) -> Any:
+    """Return keys whose hashes differ; a million equal ones take hours."""
+    for key in keys:
+        if type(key) not in _KEYS or (type(key) is int and abs(key) >= _EQUAL_HASHES):
+            raise Refused(f"a {type(key).__name__} as a key")
+    return keys
 
 
 def _name(key: Any) -> str:
@@ -224,7 +234,7 @@ def _empty_namespace() -> argparse.Namespace:
 
 
 def _ordered(pairs: Any = ()) -> "collections.OrderedDict":
-    return collections.OrderedDict((key, value) for key, value in pairs)
+    return collections.OrderedDict((_keys([key])[0], value) for key, value in pairs)
 
 
 def _size(numbers: Any = ()) -> torch.Size:
@@ -237,7 +247,7 @@ def _device(kind: Any, *index: Any) -> torch.device:
 
 
 def _set(items: Any = ()) -> set:
-    return set(_the(list, items))
+    return set(_keys(_the(list, items)))
 
 
 _MAKERS: Dict[Any, Optional[Callable]] = {

@@ -101,16 +101,9 @@ def load_any(path: str, data: Optional[str]) -> Tuple[Any, Any, str]:
     # registers all that a checkpoint may name; what is imported already is not imported again
     import_tasks(os.path.dirname(tasks.__file__), tasks.__name__)
     import_models(os.path.dirname(models.__file__), models.__name__)
-    try:
-        found, config, task = checkpoint_utils.load_model_ensemble_and_task(
-            [path], arg_overrides={} if data is None else {"data": data}
-        )
-    except UsageError:
-        raise
-    # wrong options and weights end in any error
-    except Exception as error:
-        reason = " ".join(str(error).split())[:300] or type(error).__name__
-        raise UsageError(f"{path} cannot be loaded: {reason}") from error
+    found, config, task = checkpoint_utils.load_model_ensemble_and_task(
+        [path], arg_overrides={} if data is None else {"data": data}
+    )
     return found[0], task, config.task._name
 
 

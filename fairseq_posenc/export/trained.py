@@ -9,8 +9,8 @@ from typing import Any, Dict
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_MODEL_REGISTRY
 
-from fairseq_posenc.checkpoint_check import check_options
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoint_check import check_options, no_larger_than
+from fairseq_posenc.compat import load_checkpoint, one_line
 from fairseq_posenc.encodings.portable import Portable
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer import PosencTransformerModel
@@ -70,13 +70,10 @@ def read(path: str) -> Trained:
     state = load_checkpoint(path)
     check_options(state, path)
     options = _options(state, path)
-    weights = dict(state["model"])
-    try:
+    with one_line(f"{path}: its weights do not fit its own options"), no_larger_than([path]):
+        weights = dict(state["model"])
         model = PosencTransformerModel.build_model(options, task_of(weights))
         model.load_state_dict(weights)
-    except (KeyError, RuntimeError) as error:
-        first = str(error).splitlines()[0]
-        raise UsageError(f"{path}: its weights do not fit its own options: {first}") from None
     return Trained(path, state, options, model.eval().float().requires_grad_(False))
 
 

@@ -34,14 +34,18 @@ class Trained:
 
     def save(self, **parts):
         """Write the checkpoint with other `args`, `cfg` and so on, and return its path."""
+        torch.save(self.state(**parts), self.path)
+        return self.path
+
+    def state(self, **parts):
+        """What a checkpoint with other `args`, `cfg` and so on holds."""
         history = {"criterion_name": "x", "optimizer_name": "x", "lr_scheduler_state": {}}
         state = {
             "args": None, "cfg": self.cfg, "model": self.weights, "last_optimizer_state": None,
             "optimizer_history": [{**history, "num_updates": 7}],
             "extra_state": {"train_iterator": {"epoch": 1}, "val_loss": 3.5},
         }  # fmt: skip
-        torch.save({**state, **parts}, self.path)
-        return self.path
+        return {**state, **parts}
 
 
 @pytest.fixture(scope="module", params=[TRANSLATION, BERT], ids=["translation", "bert"])

@@ -5,10 +5,12 @@ import ast
 import copy
 import logging
 import os
+import re
 import sys
 from pathlib import Path
 
 import fairseq
+import numpy as np
 import pytest
 import torch
 from fairseq import checkpoint_utils, file_utils
@@ -96,8 +98,14 @@ HOSTILE = {
     ("model", "arch"): "fconv",
     ("model", "encoder_layers"): CALL,
     ("model", "encoder_embed_dim"): 10**9,
+    ("model", "decoder_ffn_embed_dim"): 10**5000,
+    ("model", "layers"): 10**9,
+    ("model", "encoder_xformers_att_config"): "9**9**9",
+    ("model", "activation_fn"): "a" + ".a" * 10**6,
+    ("model", "position_num_buckets"): 10**9,
     ("model", "max_source_positions"): 10**12,
     ("model", "decoder_input_dim"): "9**9**9**9",
+    ("model", "adaptive_input_cutoff"): "1" + "+1" * 1200,
     ("model", "admin_profile"): "/etc/passwd",
     ("model", "__class__"): "x",
     ("task", "_name"): "multilingual_translation",
@@ -145,44 +153,46 @@ def test_hostile_options_are_refused_in_one_line(translation, read, place):
         read(translation)
 
 
+def check_and_load(trained, **parts):
+    """Load a checkpoint; write it only if the first thing that loading does lets it pass."""
+    try:
+        checkpoint_check.check_options(copy.deepcopy(trained.state(**parts)), "a.pt")
+        trained.save(**parts)
+        load_any(trained.path, trained.folder)
+    except UsageError as error:
+        assert "\n" not in str(error)
+
+
 def test_a_command_in_any_option_is_not_run(trained, command):
     cfg, places_ = trained.cfg, list(places(trained.cfg))
     places_ += [(group, name) for group in ("model", "task") for name in EVALUATED]
     for place in places_:
-        trained.save(cfg=set_option(cfg, place, str(command)))
-        try:
-            load_any(trained.path, trained.folder)
-        except UsageError as error:
-            assert "\n" not in str(error)
+        check_and_load(trained, cfg=set_option(cfg, place, str(command)))
         assert not command.witness.exists(), place
 
 
 def test_a_command_in_any_old_option_is_not_run(trained, command):
     for name in {*vars(trained.args), *EVALUATED}:
         args = argparse.Namespace(**{**vars(trained.args), name: str(command)})
-        trained.save(args=args, cfg=None)
-        try:
-            load_any(trained.path, trained.folder)
-        except UsageError as error:
-            assert "\n" not in str(error)
+        check_and_load(trained, args=args, cfg=None)
         assert not command.witness.exists(), name
 
 
-@pytest.mark.parametrize("value", ["${oc.env:HOME}", "http://127.0.0.1:9/x", "\thttp:x"])
+@pytest.mark.parametrize("value", ["${oc.env:HOME}", "http://127.0.0.1:9/x", "\x01ht\ntp:x"])
 def test_no_option_reads_the_environment_or_the_web(trained, value):
     for place in places(trained.cfg):
         if place[-1] in checkpoint_check.NOT_TAKEN:
             continue
-        trained.save(cfg=set_option(trained.cfg, place, value))
+        state = trained.state(cfg=set_option(trained.cfg, place, value))
         with pytest.raises(UsageError, match="refused"):
-            load_any(trained.path, trained.folder)
+            checkpoint_check.check_options(state, "a.pt")
 
 
 def test_files_that_a_checkpoint_names_are_not_opened(translation, tmp_path):
     fifo = tmp_path / "fifo"  # whoever opens it hangs
     os.mkfifo(fifo)
     cfg = set_option(translation.cfg, ("generation", "replace_unk"), str(fifo))
-    for name in ("encoder_embed_path", "decoder_embed_path"):
+    for name in ("embed_path", "encoder_embed_path", "decoder_embed_path"):
         cfg = set_option(cfg, ("model", name), str(fifo))
     cfg = set_option(cfg, ("common", "user_dir"), str(tmp_path))
     cfg["bpe"] = {"_name": "sentencepiece", "sentencepiece_model": str(fifo)}
@@ -214,6 +224,61 @@ def test_what_a_literal_is(text, literal):
         assert checkpoint_check._is_literal(text) == literal
     except checkpoint_check.Refused:
         assert not literal
+
+
+PARTS = {
+    "last_optimizer_state": {"param_groups": 5}, "extra_state": {}, "optimizer_history": [{}],
+    "model": {"a": 1}, "task_state": 5, "args": 5, "cfg": 5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("read", WAYS, ids=lambda read: read.__name__)
+def test_other_parts_end_well_or_in_one_line(translation, read, part):
+    translation.save(**{part: PARTS[part]})
+    try:
+        read(translation)
+    except UsageError as error:
+        assert "\n" not in str(error)
+
+
+def test_a_model_is_no_larger_than_its_weights(translation):
+    cfg = translation.cfg
+    for name in vars(cfg["model"]):
+        if re.fullmatch("..coder_(ffn_)?embed_dim|decoder_(in|out)put_dim", name):
+            cfg = set_option(cfg, ("model", name), 30000)
+    translation.save(cfg=cfg, model={**translation.weights, "long": torch.zeros(30000)})
+    for read in (generate, export_it):
+        with pytest.raises(UsageError, match="far larger than its weights"):
+            read(translation)
+
+
+def test_a_checkpoint_does_not_say_how_to_generate_nor_how_to_optimise(translation):
+    cfg = set_option(translation.cfg, ("generation", "max_len_b"), 10**9)
+    groups = {"param_groups": [{"fused": True}]}
+    translation.save(cfg=cfg, last_optimizer_state={"a": groups, **groups})
+    state = checkpoint_utils.load_checkpoint_to_cpu(translation.path)
+    assert state["cfg"].generation.max_len_b == 200
+    assert "True" not in str(state["last_optimizer_state"])
+
+
+@pytest.mark.parametrize("options", [
+    {"data": "data:data2"}, {"data": ["/a b/c", "/d"]}, {"save_dir": "runs (1)/a[2]/lr=(0.1)"},
+    {"source_lang": "tok.bpe.en"}, {"source_lang": "zh_Hans"}, {"lr": [0.5]}, {"lr": 0.5},
+    {"distributed_init_method": "tcp://learn0814:58461"}, {"adam_betas": (0.9, 0.98)},
+    {"distributed_init_method": "tcp://[::1]:5000"}, {"adam_betas": "0.9,0.98"},
+    {"adaptive_softmax_cutoff": "20000,60000"}, {"user_dir": "/x(1)"}, {"left_pad_source": "True"},
+    {"eval_bleu_args": '{"beam": 5, "max_len_a": 1.2}'}, {"lang_pairs": "en-de,en-fr"},
+    {"gpt2_encoder_json": "https://a.b/encoder.json"}, {"arch": "transformer_wmt_en_de"},
+    {"arch": "transformer_lm_gbw", "task": "language_modeling"}, {"num_classes": 3},
+    {"arch": "roberta_large", "task": "masked_lm", "criterion": "masked_lm"}, {"remove_bpe": "@@ "},
+    {"position_max_distance": 128, "position_num_buckets": 32}, {"lr_scheduler": "cosine"},
+    {"max_tokens": 3584.0, "max_epoch": float("inf"), "weights": np.float32(1)},
+], ids=str)  # fmt: skip
+def test_options_of_honest_checkpoints_are_let_pass(options):
+    known = {"arch": "transformer", "task": "translation", "optimizer": "adam", **options}
+    state = {"args": argparse.Namespace(**known), "model": {"a": torch.ones(2, 2)}}
+    checkpoint_check.check_options(state, "a.pt")
 
 
 def options_evaluated(tree):
