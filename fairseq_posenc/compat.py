@@ -141,6 +141,9 @@ def one_line(what: str) -> Iterator[None]:
     except UsageError:
         raise
     except Exception as error:
+        if isinstance(error.__context__, UsageError):
+            # what a model says of a checkpoint; fairseq says less
+            raise error.__context__ from None
         reason = " ".join(str(error).split())[:300] or type(error).__name__
         raise UsageError(f"{what}: {reason}") from error
 

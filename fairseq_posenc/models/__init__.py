@@ -12,4 +12,3 @@ from fairseq_posenc.tasks import masked_lm, question_answering, sentence_predict
 __all__ = ["masked_lm", "question_answering", "radam", "sentence_prediction", "translation"]
 
 compat.make_loading_safe()
-continuation.show_refusals()

@@ -4,13 +4,11 @@ A resumed run must have the positions of its checkpoint. A fine-tuned one has th
 options say otherwise; parameters of other positions then start afresh.
 """
 
-import functools
 import logging
 import os
 from argparse import Namespace
-from typing import Any, Callable, Dict, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional
 
-from fairseq import checkpoint_utils
 from fairseq.checkpoint_utils import prune_state_dict
 from fairseq.models import BaseFairseqModel
 
@@ -215,23 +213,3 @@ def _of_positions(key: str) -> bool:
 def _log(what: str, names: List[str]) -> None:
     if names:
         logger.info("%s: %s", what, ", ".join(names))
-
-
-def show_refusals() -> None:
-    """Show what a model says of a checkpoint, which fairseq hides in a traceback."""
-    original = checkpoint_utils.load_checkpoint
-    if not hasattr(original, "__wrapped__"):
-        checkpoint_utils.load_checkpoint = _showing_refusals(original)
-
-
-def _showing_refusals(load: Callable) -> Callable:
-    @functools.wraps(load)
-    def load_checkpoint(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return load(*args, **kwargs)
-        except Exception as error:
-            if isinstance(error.__context__, UsageError):
-                raise error.__context__ from None
-            raise
-
-    return load_checkpoint
