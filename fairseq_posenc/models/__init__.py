@@ -5,7 +5,6 @@ them, as ``from_pretrained`` and ``--user-dir`` need.
 """
 
 from fairseq_posenc import compat
-from fairseq_posenc.models import continuation
 from fairseq_posenc.optim import radam
 from fairseq_posenc.tasks import masked_lm, question_answering, sentence_prediction, translation
 
