@@ -2,6 +2,8 @@
 
 import json
 
+import pytest
+
 from fairseq_posenc.evaluation.texts import from_generated
 
 ODD = ["“A man – asleep – isn’t well-known.”", "Rock & roll: 5,300 <b>!", "The dog sleeps. "]
@@ -27,6 +29,7 @@ def generate(run, folder, data):
     return from_generated(str(folder / "again.out"), language="de").hypothesis
 
 
+@pytest.mark.slow
 def test_raw_text_is_translated_as_by_the_recipe(run, tmp_path):
     runs, odd = tmp_path / "runs", tmp_path / "odd"
     options = "--train 400 --test 12 --test-lengths 4-12 --updates 150 --stop-stage 6".split()

@@ -10,7 +10,7 @@ from fairseq.models.roberta.model import RobertaModel
 from fairseq.models.roberta.model import base_architecture as roberta_architecture
 from fairseq.models.transformer import TransformerModel, tiny_architecture
 
-from fairseq_posenc import averaging, signatures
+from fairseq_posenc import averaging, compat, signatures
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models import continuation
@@ -292,18 +292,22 @@ def test_which_checkpoint_a_run_begins_with(build, save, tmp_path):
         continuation.beginning(Namespace(**default, finetune_from_model="gone.pt"))
 
 
-def test_what_a_model_refuses_is_shown_and_other_errors_stay(monkeypatch):
+def test_what_a_model_refuses_is_shown_and_other_errors_are_one_line():
     def load(error):
-        try:
-            raise error
-        except Exception:
-            raise Exception("Cannot load model parameters from checkpoint") from None
+        with compat.one_line("cannot begin"):
+            try:
+                raise error
+            except Exception:
+                # as fairseq does
+                raise Exception("Cannot load model parameters from checkpoint") from None
 
     assert hasattr(checkpoint_utils.load_checkpoint, "__wrapped__")
-    with pytest.raises(UsageError, match="of another width"):
-        continuation._showing_refusals(load)(UsageError("of another width"))
-    with pytest.raises(Exception, match="Cannot load model parameters"):
-        continuation._showing_refusals(load)(KeyError("encoder"))
+    for error, told in (
+        (UsageError("of another width"), "^of another width"),
+        (KeyError("encoder"), "^cannot begin: Cannot load model parameters"),
+    ):
+        with pytest.raises(UsageError, match=told):
+            load(error)
 
 
 @each_encoding
