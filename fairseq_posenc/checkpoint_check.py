@@ -62,7 +62,9 @@ KINDS: Dict[str, Set[str]] = {
     "task": {"translation", "masked_lm", "sentence_prediction", "language_modeling"},
     "criterion": {
         "cross_entropy", "label_smoothed_cross_entropy", "masked_lm", "sentence_prediction",
-        "label_smoothed_cross_entropy_with_alignment", "adaptive_loss", "composite_loss",
+        "label_smoothed_cross_entropy_with_alignment", "label_smoothed_cross_entropy_with_rdrop",
+        "label_smoothed_cross_entropy_r3f", "sentence_prediction_r3f",
+        "sentence_prediction_adapters", "adaptive_loss",
     },
     "optimizer": {
         "adadelta", "adafactor", "adagrad", "adam", "adamax", "composite", "cpu_adam", "lamb",

@@ -116,7 +116,7 @@ HOSTILE = {
     ("task", "eval_bleu_args"): '{"a": "${oc.env:HOME}"}',
     ("task", "eval_bleu_detok_args"): '{"tokenizer": "x"}',
     ("task", "eval_bleu_detok"): "other",
-    ("criterion", "_name"): "ctc",
+    ("criterion", "_name"): "composite_loss",  # builds any other
     ("optimizer", "_name"): "other",
     ("optimizer", "adam_betas"): CALL,
     ("common", "seed"): "${oc.env:HOME}",
