@@ -64,7 +64,7 @@ def test_files_are_found_in_every_layout_and_other_languages_left_out(tmp_path, 
 def test_what_is_missing_is_named(run, tmp_path):
     lay_out(tmp_path, LAYOUTS["XTREME's download"][:1], ["en", "de", "ro"])
     lay_out(tmp_path, LAYOUTS["XTREME's download"][1:2])
-    printed = run(*SCRIPT, tmp_path).splitlines()
+    printed = run(*SCRIPT, tmp_path, PYTHONUNBUFFERED="1").splitlines()
     assert [line.split()[:3] for line in printed[:9]] == [
         *([f"xquad-{language}", language, "squad"] for language in ("en", "de")),
         *([f"mlqa-{language}", language, "mlqa"] for language in BENCHMARKS["MLQA"].languages),
