@@ -7,7 +7,7 @@ import os
 import pickle
 import sys
 import zipfile
-from typing import Any, BinaryIO, Dict, List, Tuple
+from typing import Any, BinaryIO, Callable, Dict, List, Tuple
 
 import numpy as np
 import torch
@@ -75,6 +75,32 @@ def _inside(value: Any) -> List[Any]:
     return list(value)
 
 
+class _Storages:
+    """The bytes of weights, each storage made once, and in all no more than the file is long.
+
+    Args:
+        stream: the file.
+        make: returns a storage, from its key and its size in bytes.
+        too_many: what is raised if there are more.
+    """
+
+    def __init__(
+        self, stream: BinaryIO, make: Callable[[str, int], bytearray], too_many: Exception
+    ):
+        self.made: Dict[str, bytearray] = {}
+        self._left = os.fstat(stream.fileno()).st_size
+        self._make, self._too_many = make, too_many
+
+    def get(self, key: str, size: int) -> bytearray:
+        """Return a storage."""
+        if key not in self.made:
+            self._left -= size
+            if self._left < 0:
+                raise self._too_many
+            self.made[key] = self._make(key, size)
+        return self.made[key]
+
+
 def _read_zip(stream: BinaryIO) -> Any:
     """Read the format of torch ≥ 1.6: a zip archive, whose checksums are compared."""
     with zipfile.ZipFile(stream) as archive:
@@ -89,44 +115,29 @@ def _read_zip(stream: BinaryIO) -> Any:
         order = f"{roots[0]}byteorder"
         if order in names and archive.read(order).decode() != sys.byteorder:
             raise ValueError("the order of bytes is that of another machine")
-        left = os.fstat(stream.fileno()).st_size
-        storages: Dict[str, bytearray] = {}
-
-        def storage(key: str, size: int) -> bytearray:
-            nonlocal left
-            if key not in storages:
-                left -= size
-                if left < 0:
-                    raise Refused("more weights than the file is long")
-                storages[key] = bytearray(archive.read(f"{roots[0]}data/{key}"))
-            return storages[key]
-
-        return Unpickler(io.BytesIO(archive.read(f"{roots[0]}data.pkl")), storage).load()
+        storages = _Storages(
+            stream,
+            lambda key, _: bytearray(archive.read(f"{roots[0]}data/{key}")),
+            Refused("more weights than the file is long"),
+        )
+        return Unpickler(io.BytesIO(archive.read(f"{roots[0]}data.pkl")), storages.get).load()
 
 
 def _read_legacy(stream: BinaryIO) -> Any:
     """Read the format of torch < 1.6: pickles, and the weights behind them, without checksums."""
-    storages: Dict[str, bytearray] = {}
-    left = os.fstat(stream.fileno()).st_size
-
-    def storage(key: str, size: int) -> bytearray:
-        nonlocal left
-        if key not in storages:
-            left -= size
-            if left < 0:
-                raise EOFError("more weights than the file is long")
-            storages[key] = bytearray(size)
-        return storages[key]
+    storages = _Storages(
+        stream, lambda _, size: bytearray(size), EOFError("more weights than the file is long")
+    )
 
     def unpickle() -> Any:
-        return Unpickler(stream, storage).load()
+        return Unpickler(stream, storages.get).load()
 
     if (unpickle(), unpickle()) != _LEGACY_HEADER:
         raise ValueError("no file of torch.save")
     unpickle()  # sizes of numbers on the machine that wrote it
     value = unpickle()
     for key in unpickle():
-        count, buffer = int.from_bytes(stream.read(8), "little"), storages[key]
+        count, buffer = int.from_bytes(stream.read(8), "little"), storages.made[key]
         if count and len(buffer) % count:
             raise ValueError(f"storage {key} has another size than its tensors")
         if stream.readinto(memoryview(buffer)) != len(buffer):  # type: ignore[attr-defined]
