@@ -22,9 +22,10 @@ setup(
     license="MIT",
     packages=find_packages(include=["fairseq_posenc", "fairseq_posenc.*"]),
     package_data={
-        "fairseq_posenc.evaluation": ["papers/*.json"],
-        "fairseq_posenc.benchmark.cost": ["tables/*.json"],
+        "fairseq_posenc.tools.results": ["papers/*.json"],
+        "fairseq_posenc.tools.benchmark.cost": ["tables/*.json"],
     },
+    entry_points={"console_scripts": ["posenc = fairseq_posenc.tools.cli:main"]},
     python_requires=">=3.10",
     # fairseq is an extra, so that installing the plugin never replaces the one that is there
     install_requires=[

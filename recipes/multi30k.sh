@@ -85,7 +85,7 @@ get_data() {
             name=${split%:*}.$language.gz
             fetch "$name"
             say "tokenise $name"
-            python scripts/tokenise.py --language "$language" --input "$RUN_DIR/raw/$name" \
+            posenc prepare tokenise --language "$language" --input "$RUN_DIR/raw/$name" \
                 --output "$TEXT_DIR/${split#*:}.tok.$language"
         done
     done
@@ -132,7 +132,7 @@ make_binary() {
                 continue
                 ;;
         esac
-        python scripts/prepare_pairs.py setting "${options[@]}" --input "$RUN_DIR/$split.bpe" \
+        posenc prepare pairs setting "${options[@]}" --input "$RUN_DIR/$split.bpe" \
             --output "$RUN_DIR/$split.$SETTING" --languages "$SOURCE,$TARGET"
     done
     binarise "$RUN_DIR"/{train,valid,test}."$SETTING"

@@ -54,12 +54,12 @@ TEXT_DIR=$RUN_DIR/text
 
 make_corpus() {
     local split language
-    python scripts/make_corpus.py --output "$RUN_DIR/corpus" --seed 1 --quiet \
+    posenc corpus --output "$RUN_DIR/corpus" --seed 1 --quiet \
         --train "$TRAIN" --train-length "$TRAIN_LENGTH" --valid 300 \
         --test "$TEST" --test-lengths "$TEST_LENGTHS"
     for split in train valid test; do
         for language in $SOURCE $TARGET; do
-            python scripts/tokenise.py --language "$language" \
+            posenc prepare tokenise --language "$language" \
                 --input "$RUN_DIR/corpus/$split.$language" \
                 --output "$TEXT_DIR/$split.tok.$language"
         done

@@ -36,7 +36,7 @@ smoke() {
 # Files named as Multi30k's, of the embedded grammar.
 make_multi30k() {
   local side
-  python scripts/make_corpus.py --output "$1" --train 400 --valid 100 --test 20 --quiet
+  posenc corpus --output "$1" --train 400 --valid 100 --test 20 --quiet
   for side in en de; do
     gzip -c "$1/train.$side" >"$1/train.$side.gz"
     gzip -c "$1/valid.$side" >"$1/val.$side.gz"

@@ -54,7 +54,7 @@ class PosencSentencePredictionCriterion(FineTuningCriterion):
         """
         if "target" not in sample:
             raise UsageError(
-                "a set without labels can be predicted (scripts/predict.py), but not be trained or "
+                "a set without labels can be predicted (posenc predict), but not be trained or "
                 "validated on"
             )
         outputs, targets = outputs_of(model, sample, self.head), sample["target"]

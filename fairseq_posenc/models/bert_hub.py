@@ -13,16 +13,16 @@ from torch import Tensor, nn
 
 from fairseq_posenc.criterions.question_answering import logits_of
 from fairseq_posenc.criterions.sentence_prediction import outputs_of
-from fairseq_posenc.data.questions.asked import Asked
-from fairseq_posenc.data.questions.windows import WindowDataset
-from fairseq_posenc.data.sentence_pairs import sentence_folder
+from fairseq_posenc.data import sentence_folder
+from fairseq_posenc.data.asked import Asked
+from fairseq_posenc.data.windows import WindowDataset
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.evaluation.spans import best_windows
+from fairseq_posenc.metrics.spans import best_windows
 from fairseq_posenc.models.hub_texts import MASK, Example, HubTexts, check_examples
 from fairseq_posenc.tasks.question_answering import PosencQuestionAnsweringTask
 from fairseq_posenc.tasks.sentence_prediction import PosencSentencePredictionTask
 
-# of a batch, with padding, as scripts/predict.py has it
+# of a batch, with padding, as posenc predict has it
 MAX_TOKENS = 8192
 _ASKED = "asked"
 

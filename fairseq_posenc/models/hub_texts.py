@@ -6,9 +6,9 @@ import torch
 from fairseq.data import Dictionary, ListDataset
 from torch import Tensor
 
-from fairseq_posenc.data.questions.finer import Finer
-from fairseq_posenc.data.sentence_pairs.pairs import PairDataset
-from fairseq_posenc.data.text import subwords
+from fairseq_posenc.data import subwords
+from fairseq_posenc.data.finer import Finer
+from fairseq_posenc.data.pairs import PairDataset
 from fairseq_posenc.errors import UsageError
 
 MASK = "<mask>"

@@ -13,13 +13,13 @@ from fairseq.models.transformer.transformer_legacy import (
 from omegaconf import OmegaConf
 
 from fairseq_posenc import options
+from fairseq_posenc.attention import admin
 from fairseq_posenc.data.token_ratio import training_token_ratio
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models import continuation, translation_hub
 from fairseq_posenc.models.configuration import build_from_configuration
 from fairseq_posenc.models.transformer_decoder import PosencTransformerDecoder
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
-from fairseq_posenc.modules import admin
 
 logger = logging.getLogger(__name__)
 

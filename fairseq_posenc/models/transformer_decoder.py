@@ -7,19 +7,19 @@ from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from torch import Tensor, nn
 
 from fairseq_posenc import options
-from fairseq_posenc.encodings import Positions, Stack, Terms
-from fairseq_posenc.models.padding import left_padding, moved
-from fairseq_posenc.models.state import drop_stock_position_buffers
-from fairseq_posenc.modules import admin
-from fairseq_posenc.modules.cache import beam_size
-from fairseq_posenc.modules.layers import (
+from fairseq_posenc.attention import admin
+from fairseq_posenc.attention.cache import beam_size
+from fairseq_posenc.attention.layers import (
     DecoderLayer,
     JointDecoderLayer,
     as_arguments,
     drawn,
     wrapped,
 )
-from fairseq_posenc.modules.projections import State
+from fairseq_posenc.attention.projections import State
+from fairseq_posenc.encodings import Positions, Stack, Terms
+from fairseq_posenc.models.padding import left_padding, moved
+from fairseq_posenc.models.state import drop_stock_position_buffers
 
 
 class PosencTransformerDecoder(TransformerDecoderBase):

@@ -7,11 +7,11 @@ from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from torch import Tensor, nn
 
 from fairseq_posenc import options
+from fairseq_posenc.attention import admin
+from fairseq_posenc.attention.layers import EncoderLayer, as_arguments, drawn, wrapped
 from fairseq_posenc.encodings import Positions, Stack, Terms
 from fairseq_posenc.models.padding import left_padding, moved
 from fairseq_posenc.models.state import drop_stock_position_buffers
-from fairseq_posenc.modules import admin
-from fairseq_posenc.modules.layers import EncoderLayer, as_arguments, drawn, wrapped
 
 
 class PosencTransformerEncoder(TransformerEncoderBase):

@@ -31,18 +31,18 @@ _TOKENISER = "tokeniser.json"
 
 
 class _Moses:
-    """Tokenises as a recipe did, and detokenises as ``scripts/score.py`` does."""
+    """Tokenises as a recipe did, and detokenises as ``posenc score`` does."""
 
     def __init__(self, path: str, source: str, target: str):
         from sacremoses import MosesDetokenizer
 
-        from fairseq_posenc.data.parallel.segmentation import read_tokeniser
+        from fairseq_posenc.tools.prepare.parallel.segmentation import read_tokeniser
 
         self._moses = read_tokeniser(path, source)
         self._detokeniser = MosesDetokenizer(lang=target)
 
     def encode(self, text: str) -> str:
-        from fairseq_posenc.data.parallel.tokens import tokenise_lines
+        from fairseq_posenc.tools.prepare.parallel.tokens import tokenise_lines
 
         return tokenise_lines([re.sub("[\r\n]+", " ", text)], self._moses)[0]
 
@@ -54,7 +54,7 @@ class _BytePairs:
     """Cuts words as ``subword-nmt apply-bpe`` does, and joins them."""
 
     def __init__(self, codes: str):
-        from fairseq_posenc.data.parallel.bpe import Subwords
+        from fairseq_posenc.tools.prepare.parallel.bpe import Subwords
 
         self._subwords = Subwords(codes)
 
@@ -123,7 +123,7 @@ def _subwords(
     if "bpe" in options or any(symbol.endswith("@@") for symbol in dictionary.symbols):
         raise UsageError(
             f"the model takes subwords, but there are no codes in {' or '.join(folders)} to make "
-            "them with; put them there (scripts/prepare_pairs.py bpe-keep), give bpe_codes=, or "
+            "them with; put them there (posenc prepare pairs bpe-keep), give bpe_codes=, or "
             "bpe=None for sentences that are tokenised and cut already"
         )
     return None
@@ -141,7 +141,7 @@ def _tokeniser(
         return _Moses(path, given["source_lang"], given["target_lang"])
     if cut:
         logger.warning(
-            "sentences are taken as tokenised: no %s in %s says how (scripts/prepare_pairs.py "
+            "sentences are taken as tokenised: no %s in %s says how (posenc prepare pairs "
             "bpe-keep writes it; or give tokenizer='moses', or None)",
             _TOKENISER,
             " or ".join(folders),

@@ -12,7 +12,7 @@ from omegaconf import OmegaConf, open_dict
 
 from fairseq_posenc.criterions.fine_tuning import FineTuningCriterion
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.evaluation.gathering import Gathered, from_all_workers
+from fairseq_posenc.metrics.gathering import Gathered, from_all_workers
 
 Predictions = List[Tuple[int, Any]]
 

@@ -25,8 +25,8 @@ from fairseq.tasks.masked_lm import MaskedLMTask
 from omegaconf import II, MISSING
 
 from fairseq_posenc.data.indexed import check_split, read_dictionary, same_types
-from fairseq_posenc.data.text.masking import MaskedDataset, Masking
-from fairseq_posenc.data.text.packing import MODES, PackedDataset
+from fairseq_posenc.data.masking import MaskedDataset, Masking
+from fairseq_posenc.data.packing import MODES, PackedDataset
 from fairseq_posenc.errors import UsageError
 
 logger = logging.getLogger(__name__)
@@ -156,7 +156,7 @@ class PosencMaskedLMTask(MaskedLMTask):
     def _masking(self, folder: str) -> Masking:
         begins_word = None
         if self.cfg.mask_whole_words:
-            from fairseq_posenc.data.text import subwords
+            from fairseq_posenc.data import subwords
 
             begins_word = subwords.load(folder).begins_word
         return Masking(

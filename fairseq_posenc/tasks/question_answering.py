@@ -17,12 +17,12 @@ from fairseq_posenc.criterions.question_answering import (
     PosencQuestionAnsweringCriterion,
     logits_of,
 )
-from fairseq_posenc.data.questions.questions import Split
-from fairseq_posenc.data.questions.windows import Layout, WindowDataset
-from fairseq_posenc.data.text import subwords
+from fairseq_posenc.data import subwords
+from fairseq_posenc.data.questions import Split
+from fairseq_posenc.data.windows import Layout, WindowDataset
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.evaluation.answers import Scorer
-from fairseq_posenc.evaluation.spans import best_spans, best_windows
+from fairseq_posenc.metrics.answers import Scorer
+from fairseq_posenc.metrics.spans import best_spans, best_windows
 from fairseq_posenc.tasks.fine_tuning import FineTuningTask
 
 logger = logging.getLogger(__name__)

@@ -14,12 +14,11 @@ from fairseq_posenc.criterions.sentence_prediction import (
     decisions,
     outputs_of,
 )
-from fairseq_posenc.data.sentence_pairs import sentence_folder
-from fairseq_posenc.data.sentence_pairs.pairs import PairDataset
-from fairseq_posenc.data.sentence_pairs.sentence_folder import Description
-from fairseq_posenc.data.text import subwords
+from fairseq_posenc.data import sentence_folder, subwords
+from fairseq_posenc.data.pairs import PairDataset
+from fairseq_posenc.data.sentence_folder import Description
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.evaluation import glue
+from fairseq_posenc.metrics import glue
 from fairseq_posenc.tasks.fine_tuning import FineTuningTask, Predictions
 
 logger = logging.getLogger(__name__)
@@ -82,7 +81,7 @@ class PosencSentencePredictionTask(FineTuningTask):
             if subwords.load_dictionary(folder).symbols != dictionary.symbols:
                 raise UsageError(
                     f"the dictionaries of {folder} and {cfg.data} differ; prepare the folder again "
-                    "with scripts/prepare_glue.py"
+                    "with posenc prepare glue"
                 )
         if cfg.max_positions < _SHORTEST:
             raise UsageError(

@@ -68,7 +68,7 @@ make_data() {
         same_data "$(data_of "$task")/settings" "$raw/$task"
         # some lines of the official file have no label
         skip=() && [[ $task != QQP ]] || skip=(--skip-malformed)
-        python scripts/prepare_glue.py --task "$task" --input "$raw/$task" \
+        posenc prepare glue --task "$task" --input "$raw/$task" \
             --subwords "$TEXT" --output "$(data_of "$task")" "${skip[@]}"
     done
 }

@@ -109,7 +109,7 @@ count_updates() {
     task_arguments "$1"
     file=$(data_of "$1")/updates-$(cksum <<<"${arguments[*]}" | cut -d ' ' -f 1)
     if [[ ! -e $file ]]; then
-        writing "$file" python scripts/updates_per_epoch.py "${arguments[@]}" 2>"$file.log" ||
+        writing "$file" python -m fairseq_posenc.tools.recipe.updates_per_epoch "${arguments[@]}" 2>"$file.log" ||
             die "$1 cannot be loaded: $(tail -n 1 "$file.log")"
     fi
     UPDATES[$1]=$(($(cat "$file") * $(epochs_of "$1")))
@@ -177,7 +177,7 @@ run_cell() {
 
 train_cell() {
     local newest='' start file
-    newest=$(python scripts/newest_checkpoint.py "$folder" --best)
+    newest=$(python -m fairseq_posenc.tools.recipe.newest_checkpoint "$folder" --best)
     if [[ -n $newest ]]; then
         start=(--restore-file "$newest")
         say "[$name] continue from $newest"
@@ -198,7 +198,7 @@ train_cell() {
 
 score_cell() {
     local scores
-    scores=$(python scripts/predict.py --path "$folder/checkpoint_best.pt" \
+    scores=$(posenc predict --path "$folder/checkpoint_best.pt" \
         --data "$(tested_on "$task")" --subsets "$(subsets_of "$task")" --output "$folder" \
         "${DEVICE_OPTIONS[@]}" --note "row=$row" --note "task=$task" --note "lr=$lr" \
         --note "seed=$seed" --note "pretrained=${PRETRAINED[$label]} ${CHECKSUMS[$label]}" \
@@ -212,7 +212,7 @@ fetch() {
     local name=${2##*/} unpack=()
     if [[ -e $1/$name.done ]]; then return; fi
     if [[ $name == *.zip || $name == *.tgz ]]; then unpack=(--unpack "$1"); fi
-    python scripts/download.py --output "$1/$name" "${unpack[@]}" "${URL:-${2%/*}}/$name" ||
+    posenc prepare download --output "$1/$name" "${unpack[@]}" "${URL:-${2%/*}}/$name" ||
         die "cannot get $name; fetch the files by hand and give --raw-dir"
     touch "$1/$name.done"
 }
@@ -229,7 +229,7 @@ same_data() {
     same_settings "$1" --raw-files-and-subwords "$made"
 }
 
-make_benchmarks() { python scripts/make_benchmarks.py --output "$RUN_DIR/benchmarks"; }
+make_benchmarks() { python -m fairseq_posenc.tools.corpus.make_benchmarks --output "$RUN_DIR/benchmarks"; }
 
 finetune() {
     set_up

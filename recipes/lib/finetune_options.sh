@@ -15,7 +15,7 @@ finetune_usage() {
                       ($PRETRAIN_DIR): models in <row>/seed1/checkpoint_last.pt, subwords and
                       dict.txt in bin
   --pretrained ROW=CHECKPOINT   another model for a row; may be given several times
-  --text FOLDER       subwords and dict.txt from here (output of scripts/prepare_text.py)
+  --text FOLDER       subwords and dict.txt from here (output of posenc prepare text)
   --pretrain OPTIONS  first run that recipe for rows without --pretrained, with these options, for
                       example '--text documents.txt --updates 20000'
   --url URL           download the files from here, by their names (their official addresses)

@@ -24,7 +24,7 @@ pretrain_usage() {
   --url LIST          or download them from here, verified; mirrors laid out as the default
                       ($URL)
   --dump-date DATE    YYYYMMDD ($DUMP_DATE)
-  --text TEXT         take text instead of dumps, see scripts/prepare_text.py
+  --text TEXT         take text instead of dumps, see posenc prepare text
   --valid TEXT        text for validation (default: taken from the training text)
   --hold-out N        that is every N-th document of each language ($HOLD_OUT)
   --documents KIND    what divides documents in --text: blank (lines), or title (lines, WikiText)
@@ -135,7 +135,7 @@ extract() {
         if [[ -e $mark ]]; then continue; fi
         mapfile -t dumps <"$(dumps_of "$language")"
         say "extract the text of $language"
-        python scripts/extract_wikipedia.py --output "$(text_of "$language")" \
+        posenc prepare wikipedia-text --output "$(text_of "$language")" \
             --workers "$WORKERS" "${dumps[@]}"
         touch "$mark"
     done
@@ -144,14 +144,14 @@ extract() {
 # Sets the commands DOWNLOAD and PREPARE, and TRAIN, the options that all trainings share.
 make_commands() {
     local optimizer=(--optimizer "$OPTIMIZER" --weight-decay 0.01 --clip-norm 1)
-    DOWNLOAD=(python scripts/download_wikipedia.py)
+    DOWNLOAD=(posenc prepare wikipedia-dumps)
     if [[ -n $RAW_DIR ]]; then
         DOWNLOAD+=(--local --output "$RAW_DIR")
     else
         DOWNLOAD+=(--output "$RUN_DIR/raw" --url "$URL" --date "$DUMP_DATE")
     fi
     prepare_options
-    PREPARE=(python scripts/prepare_text.py "${PREPARE_OPTIONS[@]}" "${KIND_OPTIONS[@]}"
+    PREPARE=(posenc prepare text "${PREPARE_OPTIONS[@]}" "${KIND_OPTIONS[@]}"
         --split-sentences --vocabulary-size "$VOCABULARY" --workers "$WORKERS" --output "$RUN_DIR/bin")
     if [[ -n $VALID ]]; then
         PREPARE+=(--valid "$VALID")
@@ -205,7 +205,7 @@ train_cell() {
     same_settings "$folder/settings" "${TRAIN[@]:1}" --position-encoding "${options[@]}" \
         --seed "$seed" --batch "$BATCH_NAMED"
     if [[ -e $folder/train.done ]]; then return; fi
-    restore=$(python scripts/newest_checkpoint.py "$folder")
+    restore=$(python -m fairseq_posenc.tools.recipe.newest_checkpoint "$folder")
     say "[$label] train${restore:+, continuing from $restore}"
     training
     "${command[@]}" ${restore:+--restore-file "$restore"} 2>&1 |
@@ -240,7 +240,7 @@ print_plan() {
     if [[ -z $TEXT ]]; then
         say "stages 2 and 3, for each of $(wc -w <<<"$LANGUAGES") languages:"
         printf '%q ' "${DOWNLOAD[@]}" --languages "$language" && echo
-        printf '%q ' python scripts/extract_wikipedia.py --output "$(text_of "$language")"
+        printf '%q ' posenc prepare wikipedia-text --output "$(text_of "$language")"
         echo DUMP…
     fi
     say "stage 4:"

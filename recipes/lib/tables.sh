@@ -6,7 +6,7 @@ make_tables() {
         note=(--note "Ours are of tiny models on a generated corpus, and say nothing about encodings.")
     fi
     for name in $TABLES; do
-        python scripts/table.py --paper "$name" --runs "$RUN_DIR" "${note[@]}" \
+        posenc table --paper "$name" --runs "$RUN_DIR" "${note[@]}" \
             --output "$RUN_DIR/$name.md" "$RUN_DIR/$name.csv"
         say "table: $RUN_DIR/$name.md, .csv"
     done

@@ -45,11 +45,11 @@ learn_subwords() {
 # binarise TRAIN VALID TEST: files without their languages.
 binarise() {
     rm -rf "$RUN_DIR/bin"
-    python scripts/preprocess.py --source-lang "$SOURCE" --target-lang "$TARGET" \
+    posenc prepare binarise --source-lang "$SOURCE" --target-lang "$TARGET" \
         --joined-dictionary --trainpref "$1" --validpref "$2" --testpref "$3" --destdir "$RUN_DIR/bin" \
         --workers "$(cores)" >"$RUN_DIR/preprocess.out" 2>&1 ||
         die "binarising failed, see $RUN_DIR/preprocess.out: $(tail -n 1 "$RUN_DIR/preprocess.out")"
-    python scripts/prepare_pairs.py bpe-keep --codes "$RUN_DIR/bpe.codes" --output "$RUN_DIR/bin"
+    posenc prepare pairs bpe-keep --codes "$RUN_DIR/bpe.codes" --output "$RUN_DIR/bin"
 }
 
 train_cell() {
@@ -60,7 +60,7 @@ train_cell() {
         --position-encoding "${options[@]}")
     same_settings "$folder/settings" "${arguments[@]:1}"
     if [[ -e $folder/train.done ]]; then return; fi
-    restore=$(python scripts/newest_checkpoint.py "$folder")
+    restore=$(python -m fairseq_posenc.tools.recipe.newest_checkpoint "$folder")
     say "[$label] train${restore:+, continuing from $restore}"
     fairseq-train "${arguments[@]}" "${DEVICE_OPTIONS[@]}" --save-dir "$folder" \
         ${restore:+--restore-file "$restore"} --keep-last-epochs "$KEEP" --log-format simple --log-interval 100 2>&1 |
@@ -74,7 +74,7 @@ translate_cell() {
     open_cell "$1"
     if [[ -e $folder/generate.out ]]; then return; fi
     say "[$label] average the last $KEEP checkpoints and translate the test set"
-    python scripts/average.py --inputs "$folder" --last "$KEEP" --output "$folder/average.pt" \
+    posenc average --inputs "$folder" --last "$KEEP" --output "$folder/average.pt" \
         >"$folder/average.log" 2>&1 || die "averaging failed, see $folder/average.log"
     writing "$folder/generate.out" fairseq-generate "$RUN_DIR/bin" --user-dir fairseq_posenc \
         --task posenc_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
@@ -87,7 +87,7 @@ score_cell() {
     local seed row label folder options
     open_cell "$1"
     if [[ -e $folder/score.json ]]; then return; fi
-    python scripts/score.py --generated "$folder/generate.out" --output "$folder/score.json" \
+    posenc score --generated "$folder/generate.out" --output "$folder/score.json" \
         --data "$RUN_DIR/bin" --note "row=$row" --note "seed=$seed" \
         --note "signature=$(grep -o 'position:.*' "$folder/train.log" | tail -n 1)" \
         "${SCORE_OPTIONS[@]}" >"$folder/score.txt" || die "scoring of $label failed"
@@ -101,8 +101,8 @@ make_table() {
         open_cell "$cell"
         scores+=("$label=$folder/score.json")
     done < <(list_cells)
-    python scripts/table.py --by-length "${scores[@]}" --output "$RUN_DIR"/table.{md,csv}
-    python scripts/plot.py --by-length "${scores[@]}" --output "$RUN_DIR/bleu_by_length.png"
+    posenc table --by-length "${scores[@]}" --output "$RUN_DIR"/table.{md,csv}
+    posenc plot --by-length "${scores[@]}" --output "$RUN_DIR/bleu_by_length.png"
     say "table:   $RUN_DIR/table.md, .csv"
     say "picture: $RUN_DIR/bleu_by_length.png"
 }

@@ -2,7 +2,7 @@
 # and training) × rows (encodings) × seeds, each cell in RUN_DIR/<setting>/<row>/seed<n>. A recipe
 # sets the variables in capitals of its options, and defines
 #   usage, set_smoke
-#   corpus_of SETTING      a corpus of fairseq_posenc/data/parallel/corpora.py
+#   corpus_of SETTING      a corpus of fairseq_posenc/tools/prepare/parallel/corpora.py
 #   form_of SETTING        vanilla, or the form of SHAPE, section 3.1: extrapolate, interpolate
 #   tests_of SETTING       the test sets to be scored, and valid if that is to be, too
 #   training_of SETTING    sets TRAIN_OPTIONS (for fairseq-train, without the batch), GENERATE_OPTIONS,
@@ -107,13 +107,13 @@ train_cell() {
         admin=(--admin-profile "$folder/admin.json")
         if [[ ! -e $folder/admin.json ]]; then
             say "[$name] profile for ADMIN"
-            python scripts/profile_admin.py "${arguments[@]}" "${batch[@]}" \
+            posenc profile-admin "${arguments[@]}" "${batch[@]}" \
                 "${DEVICE_OPTIONS[@]}" --output "$folder/admin.json" >"$folder/admin.log" 2>&1 ||
                 die "profiling failed, see $folder/admin.log"
         fi
     fi
     ((KEEP)) || best=(--best)
-    restore=$(python scripts/newest_checkpoint.py "$folder" "${best[@]}")
+    restore=$(python -m fairseq_posenc.tools.recipe.newest_checkpoint "$folder" "${best[@]}")
     say "[$name] train${restore:+, continuing from $restore}"
     "${LAUNCH[@]}" "${arguments[@]}" "${batch[@]}" "${DEVICE_OPTIONS[@]}" "${admin[@]}" \
         --save-dir "$folder" ${restore:+--restore-file "$restore"} --log-format simple --log-interval 100 2>&1 |
@@ -128,7 +128,7 @@ choose_model() {
     if ((KEEP)); then
         model=$folder/average.pt
         if [[ -e $model ]]; then return; fi
-        python scripts/average.py --inputs "$folder" --last "$KEEP" "${AVERAGE_OPTIONS[@]}" \
+        posenc average --inputs "$folder" --last "$KEEP" "${AVERAGE_OPTIONS[@]}" \
             --output "$model" >"$folder/average.log" 2>&1 ||
             die "averaging failed, see $folder/average.log"
     fi
@@ -177,7 +177,7 @@ score_cell() {
     for test in $(tests_of "$setting"); do
         tests+=(--test "$test=$(reference_of "$setting" "$test")")
     done
-    python scripts/score_cell.py "$folder" "${tests[@]}" --language "$TARGET" \
+    python -m fairseq_posenc.tools.recipe.score_cell "$folder" "${tests[@]}" --language "$TARGET" \
         --source-language "$SOURCE" "${SCORE_OPTIONS[@]}" --note "row=$row" --note "seed=$seed" \
         >"$folder/score.txt" || die "scoring failed"
     say "[$setting $label seed $seed] scored: $folder/score.json"
@@ -188,7 +188,7 @@ print_plan() {
     local cell cells command seed setting row label folder arguments
     for setting in $SETTINGS; do
         say "[$setting] download into $RAW:"
-        python scripts/prepare_pairs.py files "$(corpus_of "$setting")"
+        posenc prepare pairs files "$(corpus_of "$setting")"
         plan_batch "$setting"
         say_batch "$setting"
     done
@@ -200,7 +200,7 @@ print_plan() {
             --update-freq "$UPDATE_FREQ" "${DEVICE_OPTIONS[@]}")
         printf '%q ' "${command[@]}" --save-dir "$folder" && echo
     done
-    say "what is left, and for how long: python scripts/table.py --paper ${TABLES%% *}" \
+    say "what is left, and for how long: posenc table --paper ${TABLES%% *}" \
         "--runs $RUN_DIR --plan"
 }
 

@@ -55,9 +55,9 @@ download() {
         if [[ $checksum != - && $SMOKE == no ]]; then option=(--checksum "$checksum"); fi
         if [[ -n $URL ]]; then url=$URL/${url#*://*/}; fi
         say "download $url"
-        python scripts/download.py --output "$RAW/$name" "${option[@]}" "$url" ||
+        posenc prepare download --output "$RAW/$name" "${option[@]}" "$url" ||
             die "cannot get $name; fetch it by hand and give --raw-dir"
-    done < <(python scripts/prepare_pairs.py files "$1")
+    done < <(posenc prepare pairs files "$1")
     files=$(fingerprint "${archives[@]}")
     same_settings "$RUN_DIR/text/$1/settings" --archives "$files"
 }
@@ -65,7 +65,7 @@ download() {
 prepare_text() {
     local text=$RUN_DIR/text/$1
     if [[ -e $text/text.done ]]; then return; fi
-    python scripts/prepare_pairs.py text "$1" --raw "$RAW" --output "$text" --workers "$WORKERS" \
+    posenc prepare pairs text "$1" --raw "$RAW" --output "$text" --workers "$WORKERS" \
         "${ADD[@]}"
     touch "$text/text.done"
 }
@@ -76,10 +76,10 @@ learn_subwords() {
     local text=$RUN_DIR/text/$1 file output source target operations
     if [[ -e $text/subwords.done ]]; then return; fi
     IFS=_ read -r _ source target <<<"$1"
-    operations=${BPE:-$(python scripts/prepare_pairs.py operations "$1")}
+    operations=${BPE:-$(posenc prepare pairs operations "$1")}
     if [[ ! -e $text/codes ]]; then
         say "learn $operations BPE operations"
-        python scripts/prepare_pairs.py bpe-learn --input "$text"/train.tok.{"$source","$target"} \
+        posenc prepare pairs bpe-learn --input "$text"/train.tok.{"$source","$target"} \
             --operations "$operations" --output "$text/codes" --workers "$WORKERS"
     fi
     for file in "$text"/*.tok.{"$source","$target"}; do
@@ -87,10 +87,10 @@ learn_subwords() {
         output=${output/train.bpe./train.cut.}
         if [[ -e $output ]]; then continue; fi
         say "apply BPE to ${file##*/}"
-        python scripts/prepare_pairs.py bpe-apply --codes "$text/codes" --input "$file" \
+        posenc prepare pairs bpe-apply --codes "$text/codes" --input "$file" \
             --output "$output" --workers "$WORKERS"
     done
-    python scripts/prepare_pairs.py clean "$1" --input "$text/train.cut" --output "$text/train.bpe"
+    posenc prepare pairs clean "$1" --input "$text/train.cut" --output "$text/train.bpe"
     touch "$text/subwords.done"
     rm "$text"/train.cut.*
 }
@@ -108,7 +108,7 @@ reform() {
         rest=() && [[ $split == train ]] || rest=(--keep-rest)
         for kind in bpe raw; do
             if [[ ! -e $text/$split.$kind.$TARGET ]]; then continue; fi
-            counts=$(python scripts/prepare_pairs.py setting "$form" --input "$text/$split.$kind" \
+            counts=$(posenc prepare pairs setting "$form" --input "$text/$split.$kind" \
                 --output "$data/$split.$kind" --languages "$SOURCE,$TARGET" "${rest[@]}")
         done
         say "[$1] $split: $counts"
@@ -131,12 +131,12 @@ binarise() {
     done
     rm -rf "$bin" && mkdir -p "$bin"
     say "[$1] binarise"
-    python scripts/preprocess.py --source-lang "$SOURCE" --target-lang "$TARGET" \
+    posenc prepare binarise --source-lang "$SOURCE" --target-lang "$TARGET" \
         --joined-dictionary --trainpref "$data/train.bpe" --validpref "$data/valid.bpe" \
         --testpref "$data/tests" --destdir "$bin" --workers "$WORKERS" \
         >"$bin/preprocess.out" 2>&1 ||
         die "binarising failed, see $bin/preprocess.out: $(tail -n 1 "$bin/preprocess.out")"
-    python scripts/prepare_pairs.py bpe-keep "$(corpus_of "$1")" --output "$bin" \
+    posenc prepare pairs bpe-keep "$(corpus_of "$1")" --output "$bin" \
         --codes "$(text_of "$1")/codes"
     touch "$bin/binarise.done"
 }
@@ -145,9 +145,9 @@ binarise() {
 open_mirror() {
     local corpora
     corpora=$(each_corpus echo | paste -s -d , -)
-    python scripts/make_mirror.py --output "$RUN_DIR/mirror" --corpora "$corpora" --test-pairs 30
+    python -m fairseq_posenc.tools.corpus.make_mirror --output "$RUN_DIR/mirror" --corpora "$corpora" --test-pairs 30
     rm -f "$RUN_DIR/mirror.port"
-    python scripts/serve.py "$RUN_DIR/mirror" --port-file "$RUN_DIR/mirror.port" >/dev/null 9>&- &
+    python -m fairseq_posenc.tools.corpus.serve "$RUN_DIR/mirror" --port-file "$RUN_DIR/mirror.port" >/dev/null 9>&- &
     until [[ -s $RUN_DIR/mirror.port ]]; do
         kill -0 $! 2>/dev/null || die "the web server did not start"
         sleep 0.1

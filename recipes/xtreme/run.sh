@@ -121,13 +121,13 @@ prepare_pairs() {
     input=$(raw "${@:2}")
     same_data "$output/settings" "$input"
     if [[ -e $output/task.json ]]; then return; fi
-    python scripts/prepare_glue.py --task "$1" --input "$input" --subwords "$TEXT" --output "$output"
+    posenc prepare glue --task "$1" --input "$input" --subwords "$TEXT" --output "$output"
 }
 
 prepare_questions() {
     local folder found splits
     folder=$(raw train-v1.1.json squad)
-    found=$(python scripts/find_xtreme.py "$RAW")
+    found=$(python -m fairseq_posenc.tools.recipe.find_xtreme "$RAW")
     prepare_split "train en squad $folder/train-v1.1.json"
     mapfile -t splits <<<"valid en squad $folder/dev-v1.1.json"$'\n'"$found"
     in_parallel "$(cores)" prepare_split "${splits[@]}"
@@ -140,7 +140,7 @@ prepare_split() {
     [[ -e $RUN_DIR/data/SQuAD/$split.json ]] || rm -f "$RUN_DIR/data/SQuAD/$split.settings"
     same_data "$RUN_DIR/data/SQuAD/$split.settings" "$file"
     if [[ -e $RUN_DIR/data/SQuAD/$split.json ]]; then return; fi
-    python scripts/prepare_squad.py --split "$split" --input "$file" --language "$language" \
+    posenc prepare squad --split "$split" --input "$file" --language "$language" \
         --metric "$metric" --subwords "$TEXT" --output "$RUN_DIR/data/SQuAD"
 }
 

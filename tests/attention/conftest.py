@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from fairseq_posenc.attention.plain import CoreTerms, attend
 from fairseq_posenc.encodings import Stack, build
-from fairseq_posenc.modules.plain import CoreTerms, attend
 
 PADDING = 1
 

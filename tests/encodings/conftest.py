@@ -5,9 +5,9 @@ import math
 import pytest
 import torch
 
+from fairseq_posenc.attention.attention import SelfAttention
 from fairseq_posenc.encodings import Positions
 from fairseq_posenc.models.padding import moved
-from fairseq_posenc.modules.attention import SelfAttention
 
 PADDING = 1
 

@@ -79,7 +79,7 @@ def test_missing_data_is_answered_in_one_line(start, training, tmp_path, binaris
 def test_a_bad_text_file_is_answered_in_one_line(start, tmp_path, content, words):
     if content is not None:
         (tmp_path / "text").write_bytes(content)
-    command = ["python", "scripts/tokenise.py", "--language", "en", "--input", tmp_path / "text"]
+    command = ["posenc", "prepare", "tokenise", "--language", "en", "--input", tmp_path / "text"]
     process = start(*command, "--output", tmp_path / "out")
     printed = process.communicate()[0]
     assert process.returncode != 0 and words in printed.splitlines()[-1]
@@ -90,7 +90,7 @@ def test_a_bad_text_file_is_answered_in_one_line(start, tmp_path, content, words
 def test_an_unwritable_folder_is_answered_in_one_line(start, tmp_path):
     (tmp_path / "file").write_text("no folder")
     (tmp_path / "text").write_text("a b\n")
-    command = ["python", "scripts/tokenise.py", "--language", "en", "--input", tmp_path / "text"]
+    command = ["posenc", "prepare", "tokenise", "--language", "en", "--input", tmp_path / "text"]
     process = start(*command, "--output", tmp_path / "file" / "out")
     printed = process.communicate()[0]
     assert process.returncode != 0 and "cannot write" in printed.splitlines()[-1]

@@ -80,11 +80,19 @@ def test_a_stock_model_becomes_another(run, training, refused, tmp_path):
 
 
 def test_fine_tuning_bert_need_not_repeat_the_options_of_pre_training(run, tmp_path):
-    run("python", "scripts/make_benchmarks.py", "--output", tmp_path, "--examples", "20")
+    run(
+        "python",
+        "-m",
+        "fairseq_posenc.tools.corpus.make_benchmarks",
+        "--output",
+        tmp_path,
+        "--examples",
+        "20",
+    )
     text, folder = tmp_path / "bin", tmp_path / "mnli"
-    run("python", "scripts/prepare_text.py", "--train", tmp_path / "text", "--output", text,
+    run("posenc", "prepare", "text", "--train", tmp_path / "text", "--output", text,
         "--hold-out", "2", "--vocabulary-size", "200")  # fmt: skip
-    run("python", "scripts/prepare_glue.py", "--task", "MNLI", "--subwords", text,
+    run("posenc", "prepare", "glue", "--task", "MNLI", "--subwords", text,
         "--input", tmp_path / "glue" / "MNLI", "--output", folder)  # fmt: skip
     bert = "--user-dir fairseq_posenc --arch posenc_bert_tiny --max-positions 64 --cpu".split()
     bert += "--num-workers 0 --optimizer adam --lr 0.001 --batch-size 8".split() + [*BRIEF, "1"]

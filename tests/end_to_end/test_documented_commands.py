@@ -22,7 +22,7 @@ CPU = "--cpu --num-workers 0 --log-format none"
 SMALLER = [
     (r"bash (scripts/test|recipes/quickstart)\.sh", "--help #", ""),
     (r"bash recipes/\S+", "--stage 99", ""),
-    (r"(fairseq-train|python scripts/profile_admin\.py) \$options", "",
+    (r"(fairseq-train|posenc profile-admin) \$options", "",
      f"--max-update 3 {ONE_LAYER}"),
     (r"fairseq-train bin ", "", f"{CPU} {ONE_LAYER} --arch posenc_transformer_tiny --max-epoch 5 "
      "--max-tokens 1000"),
@@ -31,14 +31,14 @@ SMALLER = [
     (r"fairseq-hydra-train ", "", "common.cpu=true model._name=posenc_transformer_tiny "
      "optimization.max_update=2 dataset.num_workers=0"),
     (r"fairseq-generate ", "", "--cpu --max-len-b 10"),
-    (r"python scripts/make_corpus\.py", "", "--train 100 --valid 10 --test 10 --quiet"),
-    (r"python scripts/prepare_text\.py", "", "--hold-out 3"),
-    (r"python scripts/predict\.py", "", "--cpu"),
-    (r"python scripts/benchmark\.py cost", "", "--quick"),
-    (r"python scripts/benchmark\.py", "", "--shape tiny --lengths 8 --tokens 16 --rounds 5 "
+    (r"posenc corpus", "", "--train 100 --valid 10 --test 10 --quiet"),
+    (r"posenc prepare text", "", "--hold-out 3"),
+    (r"posenc predict", "", "--cpu"),
+    (r"posenc benchmark cost", "", "--quick"),
+    (r"posenc benchmark", "", "--shape tiny --lengths 8 --tokens 16 --rounds 5 "
      "--dropout 0"),
-    (r"python scripts/analyse\.py shift-invariance", "", "--sentences 5"),
-    (r"python scripts/analyse\.py swap", "", "--pairs 3 --max-len-a 0"),
+    (r"posenc analyse shift-invariance", "", "--sentences 5"),
+    (r"posenc analyse swap", "", "--pairs 3 --max-len-a 0"),
 ]  # fmt: skip
 
 
@@ -85,7 +85,7 @@ def do(tmp_path):
 
 def parallel_text(do, *more):
     """Parallel text in train, valid and test."""
-    do("python", "scripts/make_corpus.py", "--output", ".", "--train", "60", "--valid", "10",
+    do("posenc", "corpus", "--output", ".", "--train", "60", "--valid", "10",
        "--test", "10", "--quiet", *more)  # fmt: skip
 
 
@@ -93,7 +93,15 @@ def raw_text(do, folder):
     """What README.md starts from: text in subwords, a raw reference, documents and MNLI's files."""
     parallel_text(do)
     do("bash", "-c", SUBWORDS)
-    do("python", "scripts/make_benchmarks.py", "--output", "benchmarks", "--examples", "30")
+    do(
+        "python",
+        "-m",
+        "fairseq_posenc.tools.corpus.make_benchmarks",
+        "--output",
+        "benchmarks",
+        "--examples",
+        "30",
+    )
     (folder / "documents").symlink_to("benchmarks/text")
     (folder / "glue").symlink_to("benchmarks/glue")
 
@@ -102,9 +110,9 @@ SUBWORDS = """
 set -euo pipefail
 cp test.de test.raw.de
 for name in {train,valid,test}.{en,de}; do
-    python scripts/tokenise.py --language ${name#*.} --input $name --output tok.$name
+    posenc prepare tokenise --language ${name#*.} --input $name --output tok.$name
 done
-pairs="python scripts/prepare_pairs.py"
+pairs="posenc prepare pairs"
 $pairs bpe-learn --input tok.train.{en,de} --operations 100 --output codes
 for name in {train,valid,test}.{en,de}; do
     $pairs bpe-apply --codes codes --input tok.$name --output $name
@@ -177,7 +185,7 @@ def test_the_commands_of_a_page_run(page, do, tmp_path):
     PREPARED.get(page, lambda do, folder: None)(do, tmp_path)
     do("bash", "-c", script(page))
     text = (REPOSITORY / page).read_text(encoding="utf-8")
-    for command in re.findall(r"`(python scripts/[^`]+)`", text):
+    for command in re.findall(r"`(posenc [^`]+)`", text):
         do("bash", "-c", command)
     for code in blocks(page, "python"):
         assert do("python", "-c", code).strip()

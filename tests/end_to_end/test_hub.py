@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fairseq_posenc.evaluation.texts import from_generated
+from fairseq_posenc.tools.results.texts import from_generated
 
 ODD = ["“A man – asleep – isn’t well-known.”", "Rock & roll: 5,300 <b>!", "The dog sleeps. "]
 SCRIPT = """
@@ -40,7 +40,7 @@ def test_raw_text_is_translated_as_by_the_recipe(run, tmp_path):
     for language in ("en", "de"):
         source, tokens = odd / f"raw.{language}", odd / f"tok.{language}"
         source.write_text("".join(f"{line}\n" for line in raw), encoding="utf-8")
-        run("python", "scripts/tokenise.py", "--language", language, "--input", source,
+        run("posenc", "prepare", "tokenise", "--language", language, "--input", source,
             "--output", tokens)  # fmt: skip
         run("subword-nmt", "apply-bpe", "--codes", runs / "bpe.codes", "--input", tokens,
             "--output", odd / f"bpe.{language}")  # fmt: skip

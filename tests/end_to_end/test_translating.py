@@ -30,11 +30,11 @@ def test_checkpoints_are_averaged_translated_and_scored(run, training, binarised
     options = ["--eval-bleu", "--eval-bleu-args", '{"beam": 1}', "--max-epoch", "2"]
     run(*training("--position-encoding", "shaw", *options, "--save-dir", tmp_path))
     average = tmp_path / "average.pt"
-    command = ["python", "scripts/average.py", "--inputs", tmp_path, "--last", 2]
+    command = ["posenc", "average", "--inputs", tmp_path, "--last", 2]
     run(*command, "--output", average)
     output = tmp_path / "generate.out"
     output.write_text(run(*generate(binarised, average)), encoding="utf-8")
-    score = ["python", "scripts/score.py", "--generated", output, "--data", binarised]
+    score = ["posenc", "score", "--generated", output, "--data", binarised]
     score += ["--bins", "12", "--reference", binarised.parent / "test.de"]
     run(*score, "--output", tmp_path / "score.json")
     result = json.loads((tmp_path / "score.json").read_text(encoding="utf-8"))

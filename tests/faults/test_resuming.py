@@ -14,10 +14,10 @@ from fairseq.dataclass.configs import CheckpointConfig
 
 from fairseq_posenc.checkpoints import newest_whole, restore
 from fairseq_posenc.compat import load_checkpoint
-from fairseq_posenc.data.corpus.mirror.server import MirrorServer
-from fairseq_posenc.data.downloads.archives import Checksum
-from fairseq_posenc.data.downloads.download import download
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError
+from fairseq_posenc.tools.corpus.mirror.server import MirrorServer
+from fairseq_posenc.tools.prepare.downloads.archives import Checksum
+from fairseq_posenc.tools.prepare.downloads.download import download
 
 CONTENT = bytes(range(256)) * 12_000
 SHA1 = Checksum.parse("0ac5afbde3bc0fd3f1a81b6c3cb3cd2cad5ba1ba")

@@ -9,23 +9,23 @@ import time
 import pytest
 import torch
 
-from fairseq_posenc import averaging
-from fairseq_posenc.data.corpus import Range, Split, write_corpus
-from fairseq_posenc.data.corpus.mirror import Sizes, write_mirror
-from fairseq_posenc.data.downloads.archives import unpack
-from fairseq_posenc.data.parallel import bpe, cleaning, settings, tokens
-from fairseq_posenc.data.parallel.corpora import Cleaning, Corpus, Part
-from fairseq_posenc.data.parallel.text import prepare_text
-from fairseq_posenc.data.questions import question_folder
-from fairseq_posenc.data.sentence_pairs import glue, sentence_folder
-from fairseq_posenc.data.text import subwords, vocabulary, wikipedia
-from fairseq_posenc.data.text.prepare_text import Options, prepare
+from fairseq_posenc.data import glue, sentence_folder, subwords
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.evaluation import predict as prediction
-from fairseq_posenc.evaluation.analyses.report import Report
-from fairseq_posenc.evaluation.plots import new_figure
-from fairseq_posenc.evaluation.score_cell import score_cell
 from fairseq_posenc.files import replacing_folder
+from fairseq_posenc.tools import averaging
+from fairseq_posenc.tools import predict as prediction
+from fairseq_posenc.tools.analyses.report import Report
+from fairseq_posenc.tools.corpus import Range, Split, write_corpus
+from fairseq_posenc.tools.corpus.mirror import Sizes, write_mirror
+from fairseq_posenc.tools.prepare import question_folder
+from fairseq_posenc.tools.prepare.downloads.archives import unpack
+from fairseq_posenc.tools.prepare.parallel import bpe, cleaning, settings, tokens
+from fairseq_posenc.tools.prepare.parallel.corpora import Cleaning, Corpus, Part
+from fairseq_posenc.tools.prepare.parallel.text import prepare_text
+from fairseq_posenc.tools.prepare.text import vocabulary, wikipedia
+from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
+from fairseq_posenc.tools.results.plots import new_figure
+from fairseq_posenc.tools.results.score_cell import score_cell
 
 LANGUAGES = ("en", "de")
 CORPUS = Corpus("en", "de", [Part("http://a.b/x.tgz", "a")], None, {}, 9, True, False,

@@ -10,17 +10,17 @@ import pytest
 import torch
 from fairseq.data import indexed_dataset
 
-from fairseq_posenc.data.downloads.archives import Checksum
-from fairseq_posenc.data.downloads.dumps import _listed
-from fairseq_posenc.data.parallel.sacre import read_test_set
-from fairseq_posenc.data.parallel.sources import of_test_set
-from fairseq_posenc.data.questions import question_folder, squad
-from fairseq_posenc.data.questions.questions import Split
-from fairseq_posenc.data.sentence_pairs import glue, sentence_folder
-from fairseq_posenc.data.text import subwords, vocabulary
-from fairseq_posenc.data.text.prepare_text import Options, prepare
+from fairseq_posenc.data import glue, sentence_folder, squad, subwords
+from fairseq_posenc.data.questions import Split
 from fairseq_posenc.data.token_ratio import training_token_ratio
 from fairseq_posenc.files import read_lines
+from fairseq_posenc.tools.prepare import question_folder
+from fairseq_posenc.tools.prepare.downloads.archives import Checksum
+from fairseq_posenc.tools.prepare.downloads.dumps import _listed
+from fairseq_posenc.tools.prepare.parallel.sacre import read_test_set
+from fairseq_posenc.tools.prepare.parallel.sources import of_test_set
+from fairseq_posenc.tools.prepare.text import vocabulary
+from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
 
 CONTEXT = "Berlin ist die Hauptstadt 😀 von Deutschland . é"
 SPOKEN = [f"the dog {i} runs over häuser {chr(97 + i % 26) * 3} <unk>" for i in range(200)]

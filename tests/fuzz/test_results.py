@@ -5,15 +5,15 @@ import json
 
 import pytest
 
-from fairseq_posenc.benchmark.record import Record
-from fairseq_posenc.evaluation import cells, comparison, papers, translations
-from fairseq_posenc.evaluation.generated import read_generated
-from fairseq_posenc.evaluation.plan import plan
-from fairseq_posenc.evaluation.score import evaluate, render
-from fairseq_posenc.evaluation.score_cell import score_cell
-from fairseq_posenc.evaluation.tables import by_length, read_runs
-from fairseq_posenc.evaluation.training_log import read_log
-from fairseq_posenc.modules import admin
+from fairseq_posenc.attention import admin
+from fairseq_posenc.tools.benchmark.record import Record
+from fairseq_posenc.tools.results import cells, comparison, papers, translations
+from fairseq_posenc.tools.results.generated import read_generated
+from fairseq_posenc.tools.results.plan import plan
+from fairseq_posenc.tools.results.score import evaluate, render
+from fairseq_posenc.tools.results.score_cell import score_cell
+from fairseq_posenc.tools.results.tables import by_length, read_runs
+from fairseq_posenc.tools.results.training_log import read_log
 
 COUNT = 6
 TESTS = [f"newstest{year}" for year in range(2010, 2017)]

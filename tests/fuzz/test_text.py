@@ -8,12 +8,12 @@ import tarfile
 
 import pytest
 
-from fairseq_posenc.data.parallel import bpe
-from fairseq_posenc.data.parallel.pairs import from_archive, from_files
-from fairseq_posenc.data.parallel.tokens import Moses, tokenise_lines
-from fairseq_posenc.data.text.documents import read_documents
-from fairseq_posenc.data.text.wikipedia import articles
 from fairseq_posenc.files import read_lines
+from fairseq_posenc.tools.prepare.parallel import bpe
+from fairseq_posenc.tools.prepare.parallel.pairs import from_archive, from_files
+from fairseq_posenc.tools.prepare.parallel.tokens import Moses, tokenise_lines
+from fairseq_posenc.tools.prepare.text.documents import read_documents
+from fairseq_posenc.tools.prepare.text.wikipedia import articles
 
 TEXT = "".join(f"der {i}. Hund , 2.5 & „Katze“ <unk>\u00ad {chr(200 + i)}\n" for i in range(30))
 DOCUMENTS = "= A =\n\nOne two .\nThree .\n\n = = B = = \n\nFour\n\n= C =\n\nfive\n" * 3

@@ -10,12 +10,8 @@ import pytest
 import torch
 
 from fairseq_posenc.compat import load_checkpoint
-from fairseq_posenc.data.questions import question_folder
-from fairseq_posenc.data.sentence_pairs import glue, sentence_folder
-from fairseq_posenc.data.text import subwords
-from fairseq_posenc.data.text.vocabulary import learn_sentencepiece, learn_wordpiece
+from fairseq_posenc.data import glue, sentence_folder, subwords
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.evaluation.predict import predict
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.bert_hub import Answer, Label
 from fairseq_posenc.models.hub_texts import HubTexts
@@ -28,6 +24,9 @@ from fairseq_posenc.tasks.sentence_prediction import (
     PosencSentencePredictionConfig,
     PosencSentencePredictionTask,
 )
+from fairseq_posenc.tools.predict import predict
+from fairseq_posenc.tools.prepare import question_folder
+from fairseq_posenc.tools.prepare.text.vocabulary import learn_sentencepiece, learn_wordpiece
 
 WORDS = "the cat dog bird sees hears likes a red old house tree and not walks walked".split()
 LIMIT = 24

@@ -10,12 +10,13 @@ from fairseq.models.roberta.model import RobertaModel
 from fairseq.models.roberta.model import base_architecture as roberta_architecture
 from fairseq.models.transformer import TransformerModel, tiny_architecture
 
-from fairseq_posenc import averaging, compat, signatures
+from fairseq_posenc import compat, signatures
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models import continuation
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
+from fairseq_posenc.tools import averaging
 
 OURS = {name: {"position_encoding": name} for name in names()}
 NO_POSITIONS = {"no_token_positional_embeddings": True}

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
+from fairseq_posenc.attention import cache
 from fairseq_posenc.encodings import names
 from fairseq_posenc.encodings.base import AttentionTerms
-from fairseq_posenc.modules import cache
 
 PAD, EOS = 1, 2
 each_encoding = pytest.mark.parametrize("encoding", names())

@@ -7,13 +7,13 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from fairseq_posenc.data.parallel import bpe
-from fairseq_posenc.data.parallel.corpora import CORPORA
-from fairseq_posenc.data.parallel.segmentation import keep, moses
-from fairseq_posenc.data.parallel.tokens import tokenise_lines
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tasks.translation import PosencTranslationConfig, PosencTranslationTask
+from fairseq_posenc.tools.prepare.parallel import bpe
+from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA
+from fairseq_posenc.tools.prepare.parallel.segmentation import keep, moses
+from fairseq_posenc.tools.prepare.parallel.tokens import tokenise_lines
 
 RAW = ["A man – “asleep” – isn’t well-known.", "Rock & roll, 5,300 <b>!", "", "Dr. No\nsleeps."]
 TEXT = "the man is asleep . a dog isn 't well @-@ known & &apos;t , \" rock roll".split()

@@ -9,8 +9,8 @@ from fairseq.data import Dictionary, ListDataset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_posenc.data.text.masking import MaskedDataset, Masking
-from fairseq_posenc.data.text.packing import PackedDataset
+from fairseq_posenc.data.masking import MaskedDataset, Masking
+from fairseq_posenc.data.packing import PackedDataset
 
 PADDING, MASK, TYPES = 1, 24, 20
 SPECIAL = (0, 1, 2, 3, MASK)

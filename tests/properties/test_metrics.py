@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU as SacreBleu
 
-from fairseq_posenc.evaluation import glue
-from fairseq_posenc.evaluation.answers import Scorer, f1, normalise
-from fairseq_posenc.evaluation.bleu import Scorer as TranslationScorer
-from fairseq_posenc.evaluation.bleu import corpus_score
-from fairseq_posenc.evaluation.lengths import by_edges, by_percentiles
-from fairseq_posenc.evaluation.texts import Texts
+from fairseq_posenc.metrics import glue
+from fairseq_posenc.metrics.answers import Scorer, f1, normalise
+from fairseq_posenc.tools.results.bleu import Scorer as TranslationScorer
+from fairseq_posenc.tools.results.bleu import corpus_score
+from fairseq_posenc.tools.results.lengths import by_edges, by_percentiles
+from fairseq_posenc.tools.results.texts import Texts
 
 # capitals, an article, punctuation and white space, so that normalisation has something to do
 answers = st.lists(

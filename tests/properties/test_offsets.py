@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_posenc.data.questions.finer import Finer
-from fairseq_posenc.data.text import subwords
-from fairseq_posenc.data.text.vocabulary import learn_sentencepiece, learn_wordpiece
+from fairseq_posenc.data import subwords
+from fairseq_posenc.data.finer import Finer
+from fairseq_posenc.tools.prepare.text.vocabulary import learn_sentencepiece, learn_wordpiece
 
 LINES = [
     "In year 1185 the city of Dresden (1185–1226) had 5100,000 people; naïve café",

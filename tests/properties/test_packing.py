@@ -7,7 +7,7 @@ from fairseq.data import ListDataset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_posenc.data.text.packing import MODES, PackedDataset
+from fairseq_posenc.data.packing import MODES, PackedDataset
 
 BOS, EOS = 0, 2
 

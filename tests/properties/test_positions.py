@@ -7,9 +7,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fairseq_posenc.attention import core
 from fairseq_posenc.encodings import Positions
 from fairseq_posenc.models.padding import left_padding, moved
-from fairseq_posenc.modules import core
 
 PADDING = 1
 

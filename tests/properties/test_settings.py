@@ -8,8 +8,8 @@ from fairseq.data import indexed_dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_posenc.data.parallel.settings import extrapolate, interpolate
 from fairseq_posenc.data.token_ratio import training_token_ratio
+from fairseq_posenc.tools.prepare.parallel.settings import extrapolate, interpolate
 
 lines = st.lists(st.sampled_from(["ab", "c@@", "d"]), min_size=1, max_size=6).map(" ".join)
 corpora = st.lists(st.tuples(lines, lines), max_size=25)

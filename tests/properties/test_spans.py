@@ -4,7 +4,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_posenc.evaluation.spans import best_spans, best_windows
+from fairseq_posenc.metrics.spans import best_spans, best_windows
 
 NONE = float("-inf")
 # few values, so that many are equal

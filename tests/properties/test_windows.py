@@ -6,9 +6,9 @@ from fairseq.data import Dictionary
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fairseq_posenc.data.questions import questions
-from fairseq_posenc.data.questions.squad import Answer, Question, Questions
-from fairseq_posenc.data.questions.windows import (
+from fairseq_posenc.data import questions
+from fairseq_posenc.data.squad import Answer, Question, Questions
+from fairseq_posenc.data.windows import (
     Layout,
     WindowDataset,
     covering,

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from fairseq_posenc.data.questions.question_folder import prepare
-from fairseq_posenc.data.text import subwords
-from fairseq_posenc.data.text.vocabulary import learn_sentencepiece, learn_wordpiece
+from fairseq_posenc.data import subwords
+from fairseq_posenc.tools.prepare.question_folder import prepare
+from fairseq_posenc.tools.prepare.text.vocabulary import learn_sentencepiece, learn_wordpiece
 
 # sentences with answers in square brackets; {n} differs from sentence to sentence
 TEMPLATES = {

@@ -1,7 +1,7 @@
 import pytest
 
-from fairseq_posenc.data.questions.finer import Finer
-from fairseq_posenc.data.text import subwords
+from fairseq_posenc.data import subwords
+from fairseq_posenc.data.finer import Finer
 
 TEXTS = [
     "the city of Dresden (1185–1226), 9,000.5 1990s é́clair <unk> <unk>12abc 🙂km",

@@ -7,13 +7,12 @@ import numpy as np
 import pytest
 import torch
 
-from fairseq_posenc.data.questions import questions
-from fairseq_posenc.data.questions.question_folder import prepare
-from fairseq_posenc.data.questions.questions import Split
-from fairseq_posenc.data.questions.windows import Layout, WindowDataset, covering
-from fairseq_posenc.data.text import subwords
+from fairseq_posenc.data import questions, subwords
+from fairseq_posenc.data.questions import Split
+from fairseq_posenc.data.windows import Layout, WindowDataset, covering
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.evaluation.answers import normalise
+from fairseq_posenc.metrics.answers import normalise
+from fairseq_posenc.tools.prepare.question_folder import prepare
 
 LANGUAGES = ["en", "ar", "th", "zh"]
 SMALL = Layout(40, 8, 2)
@@ -229,5 +228,5 @@ def test_missing_and_damaged_splits_are_named(prepared, tmp_path):
         Split(folder, "valid-en")
     with open(f"{folder}/valid-zh.json", "w", encoding="utf-8") as stream:
         stream.write("{}")
-    with pytest.raises(UsageError, match="valid-zh.json is not from scripts/prepare_squad.py"):
+    with pytest.raises(UsageError, match="valid-zh.json is not from posenc prepare squad"):
         Split(folder, "valid-zh")

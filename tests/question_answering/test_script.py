@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_posenc.data.questions.questions import Split
+from fairseq_posenc.data.questions import Split
 
 pytestmark = pytest.mark.parametrize("subwords_folder", ["cased wordpiece"], indirect=True)
 
@@ -14,7 +14,7 @@ def test_the_script_reports_what_it_wrote_and_left_out(files, subwords_folder, t
     (tmp_path / "broken.json").write_text(json.dumps(data), encoding="utf-8")
     options = ["--input", tmp_path / "broken.json", "--split", "train", "--workers", "1"]
     options += ["--subwords", subwords_folder, "--output", tmp_path / "out", "--skip-malformed"]
-    printed = run("python", "scripts/prepare_squad.py", *options)
+    printed = run("posenc", "prepare", "squad", *options)
     assert "left out: " in printed and "question en-0-0: answer" in printed
     assert "out: train, 15 questions, 2 contexts, " in printed
     assert len(Split(str(tmp_path / "out"), "train")) == 15

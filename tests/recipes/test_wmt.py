@@ -246,7 +246,9 @@ def test_without_averaging_a_training_goes_on_with_the_best_checkpoint_restored(
         KEEP={keep} DEVICE_OPTIONS=() LAUNCH=(true)
         train_cell cell"""
     printed = run("bash", "-c", script)
-    assert f"python scripts/newest_checkpoint.py {tmp_path}{wanted}\n" in printed
+    assert (
+        f"python -m fairseq_posenc.tools.recipe.newest_checkpoint {tmp_path}{wanted}\n" in printed
+    )
 
 
 def test_in_a_slurm_job_of_several_nodes_srun_starts_the_training(run):

@@ -17,10 +17,10 @@ from fairseq import checkpoint_utils, file_utils
 
 from fairseq_posenc import checkpoint_check
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.evaluation.predict import load_any
-from fairseq_posenc.export import trained as export
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
+from fairseq_posenc.tools.export import trained as export
+from fairseq_posenc.tools.predict import load_any
 
 # names of fairseq's that are not in our models' options, and that some model or task evaluates
 EVALUATED = sorted(checkpoint_check.EVALUATED)

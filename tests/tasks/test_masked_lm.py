@@ -10,7 +10,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.data.indexed_dataset import MMapIndexedDatasetBuilder
 
-from fairseq_posenc.data.text.masking import Masking
+from fairseq_posenc.data.masking import Masking
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tasks.masked_lm import PosencMaskedLMConfig, PosencMaskedLMTask
 
@@ -170,7 +170,7 @@ def test_whole_words_are_found_by_the_subword_model_of_the_folder(setup, monkeyp
         asked.append(folder)
         return SimpleNamespace(begins_word=lambda piece: piece == "w0")
 
-    monkeypatch.setattr("fairseq_posenc.data.text.subwords.load", load)
+    monkeypatch.setattr("fairseq_posenc.data.subwords.load", load)
     task = setup(mask_whole_words=True)
     task.load_dataset("valid")
     masking = task.dataset("valid").dataset.masking

@@ -2,9 +2,7 @@ import io
 import json
 import random
 import re
-import runpy
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,22 +13,22 @@ from fairseq_posenc.criterions.sentence_prediction import (
     PosencSentencePredictionCriterion,
     PosencSentencePredictionCriterionConfig,
 )
-from fairseq_posenc.data.sentence_pairs.glue import TASKS
-from fairseq_posenc.data.sentence_pairs.sentence_folder import prepare
-from fairseq_posenc.data.text import subwords
+from fairseq_posenc.data import subwords
+from fairseq_posenc.data.glue import TASKS
+from fairseq_posenc.data.sentence_folder import prepare
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.evaluation import glue
-from fairseq_posenc.evaluation.predict import predict
+from fairseq_posenc.metrics import glue
 from fairseq_posenc.tasks import fine_tuning
 from fairseq_posenc.tasks.sentence_prediction import (
     PosencSentencePredictionConfig,
     PosencSentencePredictionTask,
 )
+from fairseq_posenc.tools import cli
+from fairseq_posenc.tools.predict import predict
 
 pytest.importorskip("tokenizers")
 pytest.importorskip("sklearn")
 
-SCRIPT = str(Path(__file__).parents[2] / "scripts" / "predict.py")
 WORDS = "the cat dog bird sees hears likes a red old house tree and not".split()
 
 
@@ -48,7 +46,7 @@ def lines(task, count, seed):
 @pytest.fixture
 def folder(tmp_path):
     """A function that prepares a task with 30 examples per split."""
-    from fairseq_posenc.data.text.vocabulary import learn_wordpiece
+    from fairseq_posenc.tools.prepare.text.vocabulary import learn_wordpiece
 
     text = str(tmp_path / "text")
     learn_wordpiece(lambda: iter([" ".join(WORDS)] * 3), text, 70)
@@ -221,7 +219,7 @@ def test_long_examples_are_cut(folder):
 
 
 def test_a_damaged_or_foreign_folder_is_refused(folder, tmp_path):
-    with pytest.raises(UsageError, match="prepare the folder with scripts/prepare_glue.py"):
+    with pytest.raises(UsageError, match="prepare the folder with posenc prepare glue"):
         task_of(str(tmp_path))
     data = folder("RTE")
     with pytest.raises(UsageError, match="no room for words; give at least 5"):
@@ -265,7 +263,7 @@ def test_a_model_trained_on_mnli_predicts_xnli(folder, run, tmp_path, monkeypatc
     out = str(tmp_path / "out")
     command = f"predict.py --path {checkpoint} --data {mnli} --output {out} --note row=rel_scalar"
     monkeypatch.setattr(sys, "argv", [*command.split(), "--subsets", "valid,valid1,test", "--cpu"])
-    runpy.run_path(SCRIPT, run_name="__main__")
+    cli.main()
     with open(f"{out}/score.json") as stream:
         result = json.load(stream)
     assert result["scores"]["valid"]["accuracy"] == pytest.approx(best, abs=1e-3)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_posenc.modules.plain import CoreTerms
+from fairseq_posenc.attention.plain import CoreTerms
 
 
 @dataclass

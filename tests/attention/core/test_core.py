@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_posenc.modules import core, plain
+from fairseq_posenc.attention import core, plain
 
 ALONE = "none bias one_bias segments relative_keys relative shared distances"
 JOINT = "bias+segments relative+bias relative+segments distances+bias+segments+relative"

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from fairseq_posenc.modules import core, fused, plain
+from fairseq_posenc.attention import core, plain
+from fairseq_posenc.attention.cpu import fused
 
 KINDS = "none bias one_bias bias+segments relative shared distances".split()
 kinds = pytest.mark.parametrize("kind", KINDS)

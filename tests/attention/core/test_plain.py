@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from fairseq_posenc.modules import plain
+from fairseq_posenc.attention import plain
 
 ALONE = "none bias one_bias segments one_segments relative_keys relative_values relative shared u"
 JOINT = "distances bias+segments relative+bias distances+bias+one_segments"

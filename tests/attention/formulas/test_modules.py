@@ -5,8 +5,8 @@ import copy
 import pytest
 import torch
 
+from fairseq_posenc.attention.attention import SelfAttention
 from fairseq_posenc.encodings import Positions, options
-from fairseq_posenc.modules.attention import SelfAttention
 
 CASES = [
     ("shaw", {"max_distance": 2}),

@@ -1,0 +1,157 @@
+"""ADMIN, "adaptive model initialization" of post-norm layers (Liu et al. 2020, section 4).
+
+A sub-layer f becomes x ← LN(x · ω + f(x)), with one trained vector ω (channels) per sub-layer. The
+deeper a sub-layer lies, the larger its ω starts, so that the whole depends less on any single f.
+The numbers are measured by a profiling pass (:mod:`fairseq_posenc.tools.admin_profile`) and given
+to the model as a profile: JSON, in a file or, as in checkpoints, as the option's own value.
+"""
+
+import argparse
+import json
+from typing import Any, Dict, List, Optional, Tuple
+
+import torch
+from torch import Tensor, nn
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import read_lines
+from fairseq_posenc.json_files import parse_json
+
+VERSION = 1
+# The names of the authors' code, in the order of the sub-layers.
+ENCODER_RATIOS = ("attention_ratio_change", "fc_ratio_change")
+DECODER_RATIOS = ("self_ratio_change", "encoder_ratio_change", "fc_ratio_change")
+_ADVICE = "make one with posenc profile-admin and the options of this run"
+
+
+class Residual(nn.Module):
+    """The sum of a sub-layer's output and its input; a module so that profiling can watch it."""
+
+    def forward(self, y: Tensor, x: Tensor, ratio: Optional[Tensor] = None) -> Tensor:
+        """Return x · ω + y, or x + y without ADMIN.
+
+        Args:
+            y: output of the sub-layer ``(length, batch, channels)``.
+            x: its input, of the same shape.
+            ratio: ω ``(channels,)``.
+        """
+        return x + y if ratio is None else x * ratio + y
+
+
+def add_ratios(
+    layer: nn.Module, names: tuple, channels: int, omegas: Optional[Dict[str, float]]
+) -> None:
+    """Give a layer under construction its ω as parameters, or ``None`` in their place.
+
+    Args:
+        layer: gets one parameter ``(channels,)`` for each of ``omegas``.
+        names: of all ω that such a layer can have.
+        channels: width of the layer.
+        omegas: from name to initial value, constant over channels; ``None`` without ADMIN.
+    """
+    for name in names:
+        start = (omegas or {}).get(name)
+        layer.register_parameter(
+            name, None if start is None else nn.Parameter(torch.full((channels,), float(start)))
+        )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add ``--admin-profile``."""
+    parser.add_argument(
+        "--admin-profile",
+        default=argparse.SUPPRESS,
+        metavar="FILE",
+        help="initialise with ADMIN (post-norm models): what posenc profile-admin has written",
+    )
+
+
+def by_layer(cfg, side: str) -> List[Optional[Dict[str, float]]]:
+    """Return the initial ω of each layer of a stack, from name to value; ``None`` without ADMIN.
+
+    Args:
+        cfg: configuration whose ``admin_profile`` is JSON, as :func:`inline` returns it.
+        side: ``encoder`` or ``decoder``.
+    """
+    text = getattr(cfg, "admin_profile", None)
+    return json.loads(text)["omegas"][side] if text else [None] * getattr(cfg, side).layers
+
+
+def flat(args) -> str:
+    """Return the profile of a model whose ω are all 1, in one line of JSON.
+
+    Raises:
+        UsageError: ADMIN does not go with the model.
+    """
+    _check_model(args)
+    omegas = {
+        side: [dict.fromkeys(names, 1.0)] * getattr(args, f"{side}_layers")
+        for side, names in _ratio_names(args).items()
+    }
+    return _in_line({"version": VERSION, "channels": _channels(args), "omegas": omegas})
+
+
+def inline(args) -> str:
+    """Return the profile that ``args.admin_profile`` names or is, in one line of JSON.
+
+    Kept in the model's options, it travels with the checkpoint, and the file is needed no more.
+
+    Raises:
+        UsageError: ADMIN does not go with the model, or the profile is missing, damaged or of
+            another model.
+    """
+    _check_model(args)
+    value, origin = args.admin_profile, f"--admin-profile {args.admin_profile}"
+    if value.startswith("{"):
+        origin = "the ADMIN profile in the model's options"
+    else:
+        value = "\n".join(read_lines(value))
+    profile = parse_json(value, origin)
+    problem = _problem(profile, args)
+    if problem:
+        raise UsageError(f"{origin}: {problem}; {_ADVICE}")
+    return _in_line({name: profile[name] for name in ("version", "channels", "omegas")})
+
+
+def _in_line(profile: Dict[str, Any]) -> str:
+    return json.dumps(profile, separators=(",", ":"))
+
+
+def _ratio_names(args) -> Dict[str, tuple]:
+    decoder: Tuple[str, ...] = DECODER_RATIOS
+    if getattr(args, "no_cross_attention", False):
+        decoder = tuple(name for name in decoder if name != "encoder_ratio_change")
+    return {"encoder": ENCODER_RATIOS, "decoder": decoder}
+
+
+def _channels(args) -> Dict[str, int]:
+    return {side: getattr(args, f"{side}_embed_dim") for side in ("encoder", "decoder")}
+
+
+def _check_model(args) -> None:
+    for flag in ("encoder_normalize_before", "decoder_normalize_before", "cross_self_attention"):
+        if getattr(args, flag, False):
+            kind = "one attention for both sides" if flag.startswith("cross") else "pre-norm layers"
+            raise UsageError(f"ADMIN does not go with {kind}; leave out --{flag.replace('_', '-')}")
+
+
+def _problem(profile: Any, args) -> Optional[str]:
+    """Return what is wrong with a profile for a model, if anything is."""
+    if not isinstance(profile, dict) or not isinstance(profile.get("omegas"), dict):
+        return "no ADMIN profile"
+    if profile.get("version") != VERSION:
+        return f"version {profile.get('version')!r} is not known, only {VERSION}"
+    if profile.get("channels") != _channels(args):
+        return f"made for channels {profile.get('channels')!r}, the model has {_channels(args)}"
+    for side, names in _ratio_names(args).items():
+        found, layers = profile["omegas"].get(side), getattr(args, f"{side}_layers")
+        count = len(found) if isinstance(found, list) else "no"
+        if count != layers:
+            return f"it has {count} {side} layers, the model {layers}"
+        for number, layer in enumerate(found):
+            if not isinstance(layer, dict) or set(layer) != set(names):
+                return f"{side} layer {number} should have {', '.join(names)}"
+            for name, omega in layer.items():
+                if type(omega) not in (int, float) or not 1e-30 < omega < 1e30:
+                    return f"{name} of {side} layer {number} is no positive number: {omega!r}"
+    return None

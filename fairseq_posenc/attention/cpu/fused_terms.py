@@ -1,0 +1,199 @@
+"""Terms of the scores for the fused attention: what is added, and its gradient.
+
+A term is made anew for each pass over the chunks. ``enter`` adds it to the scores of a chunk
+``(matrices, rows, columns)``; ``leave`` takes the gradient of these scores, adds to the gradient
+of the queries and keeps its own, which ``gradients`` returns at the end, by name.
+"""
+
+from typing import Dict, Iterator, NamedTuple, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+from fairseq_posenc.attention.cpu.chunks import Chunk, Layout, Scratch, blocks_of_rows, length
+from fairseq_posenc.attention.masks import causal_bias, padding_bias
+
+# Products of fewer rows are slower per row; those of more compute more that no score needs.
+_BLOCK_ROWS = 64
+
+
+class Additive:
+    """The bias ``(heads or 1, Q, K)`` and padding, which scores start from, and the future."""
+
+    def __init__(self, layout: Layout, bias: Optional[Tensor], padding_mask: Optional[Tensor]):
+        self.layout, self.bias, self.padding = layout, bias, None
+        if padding_mask is not None:
+            self.padding = padding_bias(padding_mask, torch.float32)
+        self.future = torch.empty(1, 0, 0)
+        self.total: Optional[Tensor] = None
+
+    def fill(self, scores: Tensor, chunk: Chunk) -> bool:
+        """Write bias and padding into the scores, and return whether there are any."""
+        scores = chunk.by_head(scores)
+        bias = padding = None
+        if self.bias is not None:
+            bias = self.bias[self._part(chunk)]
+        if self.padding is not None:
+            padding = self.padding[chunk.batches, ..., : chunk.columns]
+        if bias is not None and padding is not None:
+            torch.add(bias.expand(scores.shape[1:]), padding, out=scores)
+        elif bias is not None or padding is not None:
+            scores.copy_(padding if bias is None else bias)
+        return bias is not None or padding is not None
+
+    def hide_future(self, scores: Tensor, chunk: Chunk) -> None:
+        """Add to the scores of later keys, which are among the last columns of a causal chunk."""
+        if not self.layout.causal:
+            return
+        rows = scores.size(1)
+        if self.future.size(1) < rows:
+            self.future = causal_bias(rows, scores.dtype, scores.device)
+        scores[..., chunk.rows.start :].add_(self.future[:, :rows, :rows])
+
+    def leave(self, gradient: Tensor, chunk: Chunk) -> None:
+        """Sum over the batch, and over the heads if they share the bias."""
+        by_head = chunk.by_head(gradient)
+        shared = self.bias.size(0) == 1
+        if shared:
+            by_head = by_head.flatten(0, 1).unsqueeze(1)
+        summed = by_head[0] if by_head.size(0) == 1 else by_head.sum(dim=0)
+        if self.total is None:
+            empty = torch.zeros_like if self.layout.causal else torch.empty_like
+            self.total = empty(self.bias, memory_format=torch.contiguous_format)
+        total = self.total[self._part(chunk)]
+        if chunk.batches.start == 0 and not (shared and chunk.heads.start):
+            total.copy_(summed)
+        else:
+            total.add_(summed)
+
+    def _part(self, chunk: Chunk) -> Tuple[slice, slice, slice]:
+        heads = chunk.heads if self.bias.size(0) > 1 else slice(0, 1)
+        return heads, chunk.rows, slice(0, chunk.columns)
+
+    def gradients(self) -> Dict[str, Tensor]:
+        """Return the gradient of the bias."""
+        return {} if self.total is None else {"bias": self.total}
+
+
+class Segments:
+    """One scalar per pair of segments: a product of one-hot rows with a small matrix between."""
+
+    def __init__(self, layout: Layout, segments: Tensor, scalars: Tensor):
+        self.segments, self.scalars = segments, scalars
+        number = segments.size(-1)
+        every = (layout.batch, layout.heads, number, layout.keys)
+        matrices = layout.batch * layout.heads
+        # One row per segment: products with narrow matrices are slow when their rows are short.
+        keys = segments.transpose(1, 2).unsqueeze(1).expand(every)
+        self.keys = keys.reshape(matrices, number, layout.keys)
+        by_query = torch.einsum("bqs,hst->bhtq", segments, scalars).expand(every)
+        self.queries = by_query.reshape(matrices, number, layout.keys)
+        self.total = torch.empty_like(self.keys).transpose(1, 2)
+
+    def enter(self, scores: Tensor, chunk: Chunk) -> None:
+        """Add to the scores."""
+        queries = self.queries[chunk.flat, :, chunk.rows].transpose(1, 2)
+        scores.baddbmm_(queries, self.keys[chunk.flat, :, : chunk.columns])
+
+    def leave(self, gradient: Tensor, chunk: Chunk) -> None:
+        """Keep the sums over the keys of each segment."""
+        keys = self.keys[chunk.flat, :, : chunk.columns].transpose(1, 2)
+        self.total[chunk.flat, chunk.rows] = torch.bmm(gradient, keys)
+
+    def gradients(self) -> Dict[str, Tensor]:
+        """Return the gradient of the scalars."""
+        by_sequence = self.total.unflatten(0, (self.segments.size(0), -1))
+        total = torch.einsum("bqs,bhqt->hst", self.segments, by_sequence)
+        return {"segment_scalars": total.sum_to_size(self.scalars.shape)}
+
+
+class Block(NamedTuple):
+    """Some rows of a chunk, counted from its first, and what they need.
+
+    Attributes:
+        rows: which.
+        columns: how many keys they see, from the first.
+        window: which distances they have.
+    """
+
+    rows: slice
+    columns: int
+    window: slice
+
+
+class Distances:
+    """Products of queries with projected distances, which differ from head to head.
+
+    Rows of the distances fall, so that the window that a block of rows needs is one slice, and the
+    product's diagonals, which are columns of the scores, are a view of it. A chunk has one head, so
+    that one product serves the block's rows of all its sequences.
+    """
+
+    def __init__(self, layout: Layout, keys: Tensor, shift: Optional[Tensor], scale: float):
+        self.layout, self.scale = layout, scale
+        self.keys = keys.contiguous()
+        self.shift = self.keys.new_zeros(self.keys[:, 0].shape) if shift is None else shift
+        self.total, self.shift_total = torch.zeros_like(self.keys), torch.zeros_like(self.shift)
+        self.part = Scratch(keys, 0)
+        self.products: Dict[Tuple[int, int, int], Tuple[Tensor, Tensor]] = {}
+
+    def _blocks(self, chunk: Chunk) -> Iterator[Block]:
+        """Cut a chunk: the fewer rows, the fewer distances that only some of them need."""
+        for rows in blocks_of_rows(chunk, _BLOCK_ROWS):
+            stop = chunk.rows.start + rows.stop
+            columns = stop if self.layout.causal else chunk.columns
+            window = length(rows) + columns - 1
+            if self.layout.causal:
+                # Of the future, which nobody sees, one: so that rows of the scores do not overlap.
+                window = min(window, columns + 1)
+            start = self.layout.queries - stop
+            yield Block(rows, columns, slice(start, start + window))
+
+    def _use(self, matrices: int, block: Block) -> Tuple[Tensor, Tensor]:
+        """Return memory for a product ``(rows · matrices, window)``, and its view as scores.
+
+        Corners that belong to no score stay zero from one use to the next.
+        """
+        rows, window = length(block.rows), length(block.window)
+        shape = (matrices, rows, block.columns)
+        if shape not in self.products:
+            product = self.keys.new_zeros(rows * matrices, window)
+            strides = (window, max(matrices * window - 1, 1), 1)
+            self.products[shape] = product, product.as_strided(shape, strides, rows - 1)
+        return self.products[shape]
+
+    def _shifted(self, queries: Tensor, head: int) -> Tensor:
+        """Return queries plus the position query, contiguous ``(rows, matrices, d)``."""
+        queries = queries.transpose(0, 1)
+        return torch.add(queries, self.shift[head], out=queries.new_empty(queries.shape))
+
+    def enter(self, scores: Tensor, queries: Tensor, chunk: Chunk) -> None:
+        """Add to the scores; queries are the chunk's."""
+        head, matrices = chunk.heads.start, scores.size(0)
+        keys, queries = self.keys[head], self._shifted(queries, head)
+        for block in self._blocks(chunk):
+            product, diagonals = self._use(matrices, block)
+            torch.mm(queries[block.rows].flatten(0, 1), keys[block.window].t(), out=product)
+            scores[:, block.rows, : block.columns].add_(diagonals, alpha=self.scale)
+
+    def leave(self, gradient: Tensor, queries: Tensor, moved: Tensor, chunk: Chunk) -> None:
+        """Keep the terms' gradients and add to that of the queries, ``moved``."""
+        head, matrices = chunk.heads.start, gradient.size(0)
+        keys, total, queries = self.keys[head], self.total[head], self._shifted(queries, head)
+        part = self.part.get(queries.shape)
+        for block in self._blocks(chunk):
+            product, diagonals = self._use(matrices, block)
+            diagonals.copy_(gradient[:, block.rows, : block.columns])
+            if self.layout.causal:
+                # The future lies in corners of other rows. It has weights where no key can be seen.
+                first = block.columns - diagonals.size(1)
+                diagonals[..., first + 1 :].tril_(-1)
+            torch.mm(product, keys[block.window], out=part[block.rows].flatten(0, 1))
+            some = queries[block.rows].flatten(0, 1)
+            total[block.window].addmm_(product.t(), some, alpha=self.scale)
+        moved.add_(part.transpose(0, 1), alpha=self.scale)
+        self.shift_total[head].add_(part.sum(dim=(0, 1)), alpha=self.scale)
+
+    def gradients(self) -> Dict[str, Tensor]:
+        """Return the gradients of the projected distances and the position query."""
+        return {"distance_keys": self.total, "position_query": self.shift_total}

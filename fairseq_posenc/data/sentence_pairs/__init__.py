@@ -1,1 +1,0 @@
-"""Sentences and pairs of sentences with labels: the files of GLUE and XNLI."""

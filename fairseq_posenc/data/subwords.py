@@ -1,0 +1,262 @@
+"""Subword models: WordPiece (library ``tokenizers``) and SentencePiece (library ``sentencepiece``).
+
+Both know the literal ``<unk>``, which corpora such as WikiText hold in place of rare words: it is
+one piece, the unknown token, and never ``<``, ``unk``, ``>``.
+"""
+
+import inspect
+import os
+import shutil
+import unicodedata
+from abc import ABC, abstractmethod
+from typing import Any, Iterator, List, Tuple
+
+from fairseq.data import Dictionary
+
+from fairseq_posenc.data.indexed import read_dictionary
+from fairseq_posenc.errors import UsageError, first_line
+from fairseq_posenc.files import replacing
+
+UNKNOWN = "<unk>"
+# the piece for masked tokens is appended by the tasks, the others are in every dictionary
+SPECIALS = ("<s>", "<pad>", "</s>", UNKNOWN, "<mask>")
+DICTIONARY = "dict.txt"
+_UNHEARD_OF = "\u16a0" * 200
+
+Span = Tuple[int, int]
+
+
+class Subwords(ABC):
+    """What the two kinds of subword models share.
+
+    Attributes:
+        file: path of the model.
+    """
+
+    name = ""
+
+    def __init__(self, file: str):
+        self.file = file
+
+    @abstractmethod
+    def pieces(self, text: str) -> List[str]:
+        """Return the pieces of a text; what the model does not know is ``<unk>``."""
+
+    def pieces_with_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
+        """Return the pieces of a text, and for each the characters (start, end) it stands for.
+
+        Offsets count characters of the very string ``text``, whatever normalisation makes of it:
+        ``text[start:end]`` is never empty, starts and ends never decrease. Spaces belong to no
+        piece; combining marks that normalisation drops belong to the piece before them; a piece
+        that stands for a part of a character (½ is 1, ⁄ and 2) or for the mere beginning of a word
+        gets that character or that word's first one.
+        """
+        pieces, spans = self._pieces_with_raw_offsets(text)
+        return pieces, _tidy(text, spans)
+
+    @abstractmethod
+    def text(self, pieces: List[str]) -> str:
+        """Return the text of pieces; it differs from what was cut by normalisation only."""
+
+    @abstractmethod
+    def begins_word(self, piece: str) -> bool:
+        """Return whether a piece stands at the beginning of a word (``<unk>`` does)."""
+
+    @abstractmethod
+    def vocabulary(self) -> List[str]:
+        """Return the model's pieces in its own order, without special tokens."""
+
+    def dictionary(self) -> Dictionary:
+        """Return a new dictionary: fairseq's special tokens, then the pieces in their order."""
+        dictionary = Dictionary()
+        for piece in self.vocabulary():
+            dictionary.add_symbol(piece)
+        return dictionary
+
+    def copy_to(self, folder: str) -> None:
+        """Copy the model and its ``dict.txt`` (made anew if there is none) into a folder.
+
+        Raises:
+            UsageError: the folder cannot be written.
+        """
+        _copy(self.file, os.path.join(folder, self.name))
+        indices = os.path.join(os.path.dirname(self.file), DICTIONARY)
+        if os.path.isfile(indices):
+            _copy(indices, os.path.join(folder, DICTIONARY))
+        else:
+            with replacing(os.path.join(folder, DICTIONARY)) as stream:
+                self.dictionary().save(stream)
+
+    @abstractmethod
+    def _pieces_with_raw_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
+        """Return pieces, and their spans as the library has them."""
+
+
+class WordPiece(Subwords):
+    """WordPiece as BERT has it; pieces that continue a word start with ``##``."""
+
+    name = "wordpiece.json"
+
+    def __init__(self, file: str):
+        super().__init__(file)
+        self._model = library("tokenizers").Tokenizer.from_file(file)
+
+    def pieces(self, text: str) -> List[str]:  # noqa: D102
+        return self._model.encode(text, add_special_tokens=False).tokens
+
+    def _pieces_with_raw_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
+        encoding = self._model.encode(text, add_special_tokens=False)
+        return encoding.tokens, encoding.offsets
+
+    def text(self, pieces: List[str]) -> str:  # noqa: D102
+        return " ".join(pieces).replace(" ##", "")
+
+    def begins_word(self, piece: str) -> bool:  # noqa: D102
+        return not piece.startswith("##")
+
+    def vocabulary(self) -> List[str]:  # noqa: D102
+        indices = self._model.get_vocab()
+        return [piece for piece in sorted(indices, key=indices.get) if piece not in SPECIALS]
+
+
+class SentencePiece(Subwords):
+    """SentencePiece; pieces that begin a word start with ``▁``."""
+
+    name = "sentencepiece.model"
+
+    def __init__(self, file: str):
+        super().__init__(file)
+        self._model = library("sentencepiece").SentencePieceProcessor(model_file=file)
+        # before 0.2.2 offsets came another way, which 0.2.3 no longer knows
+        self._maps = "return_type" in inspect.signature(self._model.encode).parameters
+        pieces = (self._model.id_to_piece(index) for index in range(len(self._model)))
+        # of the special tokens, text yields the unknown one only
+        self._names = [UNKNOWN if piece in SPECIALS else piece for piece in pieces]
+
+    def pieces(self, text: str) -> List[str]:  # noqa: D102
+        pieces = []
+        for start, part in _around_unknown(text):
+            if start:
+                pieces.append(UNKNOWN)
+            pieces += [self._names[index] for index in self._model.encode(part)]
+        return pieces
+
+    def _pieces_with_raw_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
+        pieces, spans = [], []
+        for start, part in _around_unknown(text):
+            if start:
+                pieces.append(UNKNOWN)
+                spans.append((start - len(UNKNOWN), start))
+            if self._maps:
+                found = self._model.encode(part, return_type="offset_mapping")
+                ids, offsets = found["ids"], found["offsets"]
+            else:
+                cut = self._model.encode(part, out_type="immutable_proto").pieces
+                ids, offsets = [piece.id for piece in cut], [(p.begin, p.end) for p in cut]
+            pieces += [self._names[index] for index in ids]
+            spans += [(start + first, start + last) for first, last in offsets]
+        return pieces, spans
+
+    def text(self, pieces: List[str]) -> str:  # noqa: D102
+        marked = ("▁" + piece if piece == UNKNOWN else piece for piece in pieces)
+        return " ".join("".join(marked).replace("▁", " ").split())
+
+    def begins_word(self, piece: str) -> bool:  # noqa: D102
+        return piece.startswith("▁") or piece == UNKNOWN
+
+    def vocabulary(self) -> List[str]:  # noqa: D102
+        return [piece for piece in self._names if piece != UNKNOWN]
+
+
+KINDS = {"wordpiece": WordPiece, "sentencepiece": SentencePiece}
+
+
+def load(folder: str) -> Subwords:
+    """Load the subword model of a folder: ``wordpiece.json`` or ``sentencepiece.model``.
+
+    Raises:
+        UsageError: there is none, there are both, or the file is damaged.
+    """
+    files = [os.path.join(folder, kind.name) for kind in KINDS.values()]
+    found = [(kind, file) for kind, file in zip(KINDS.values(), files) if os.path.isfile(file)]
+    if len(found) != 1:
+        names = " and ".join(kind.name for kind in KINDS.values())
+        raise UsageError(
+            f"{folder} must hold one of {names}, and holds {'both' if found else 'neither'}; give "
+            "a folder that posenc prepare text has written"
+        )
+    kind, file = found[0]
+    try:
+        model = kind(file)
+        # a damaged model may fail at a word that it does not know
+        model.pieces(_UNHEARD_OF)
+        return model
+    except UsageError:
+        raise
+    # the libraries raise bare Exception and RuntimeError
+    except Exception as error:
+        raise UsageError(f"cannot load the subword model {file}: {first_line(error)}") from None
+
+
+def load_dictionary(folder: str) -> Dictionary:
+    """Load ``dict.txt`` of a folder; ``<mask>`` is left to the tasks.
+
+    Raises:
+        UsageError: it is missing or damaged.
+    """
+    file = os.path.join(folder, DICTIONARY)
+    if not os.path.exists(file):
+        raise UsageError(f"there is no {file}; posenc prepare text writes it")
+    return read_dictionary(file)
+
+
+def library(name: str) -> Any:
+    """Import a library of subwords, or say how to get it."""
+    try:
+        return __import__(name)
+    except ImportError:
+        raise UsageError(
+            f"this subword model needs the library {name}: pip install {name}"
+        ) from None
+
+
+def _copy(source: str, destination: str) -> None:
+    if os.path.abspath(source) == os.path.abspath(destination):
+        return
+    with open(source, "rb") as original, replacing(destination, "wb") as copy:
+        shutil.copyfileobj(original, copy)
+
+
+def _around_unknown(text: str) -> Iterator[Tuple[int, str]]:
+    """Yield what stands around each literal ``<unk>``, with where it starts (first: 0)."""
+    start = 0
+    for part in text.split(UNKNOWN):
+        yield start, part
+        start += len(part) + len(UNKNOWN)
+
+
+def _is_blank(character: str) -> bool:
+    return character.isspace() or unicodedata.category(character) in ("Cc", "Cf")
+
+
+def _tidy(text: str, spans: List[Span]) -> List[Span]:
+    """Strip spaces off raw spans, widen empty ones, and add dropped combining marks."""
+    tidy = []
+    for start, end in spans:
+        first = start
+        while first < len(text) and _is_blank(text[first]):
+            first += 1
+        if first == len(text):
+            first = min(start, len(text) - 1)
+        last = max(end, first + 1)
+        while last > first + 1 and _is_blank(text[last - 1]):
+            last -= 1
+        tidy.append((first, last))
+    following = [start for start, _ in tidy[1:]] + [len(text)]
+    return [(start, _with_marks(text, end, stop)) for (start, end), stop in zip(tidy, following)]
+
+
+def _with_marks(text: str, end: int, stop: int) -> int:
+    while end < stop and unicodedata.category(text[end]).startswith("M"):
+        end += 1
+    return end

@@ -1,1 +1,0 @@
-"""Text for masked language models: documents, subwords, binarised sentences, blocks, masks."""

@@ -1,0 +1,203 @@
+"""Long contexts in windows: ``<s> question </s> part of the context </s>``.
+
+The windows of a question begin every ``stride`` tokens of its context, as in BERT (Devlin et al.
+2019) and XTREME (Hu et al. 2020). Everything up to the first ``</s>`` is segment 0, the rest 1.
+"""
+
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+import torch
+from fairseq.data import data_utils
+
+from fairseq_posenc.data.pairs import PairDataset, laid_out
+from fairseq_posenc.data.questions import Split
+from fairseq_posenc.errors import UsageError
+
+# <s>, </s> and </s>
+_SPECIAL = 3
+
+
+class Layout(NamedTuple):
+    """How windows are cut; all numbers count tokens.
+
+    The defaults are those of XTREME.
+    """
+
+    max_positions: int = 384
+    stride: int = 128
+    max_query_length: int = 64
+
+    def check(self) -> None:
+        """Refuse values with which nothing could be cut.
+
+        Raises:
+            UsageError: it is so.
+        """
+        if min(self) < 1:
+            raise UsageError(
+                "--max-positions, --stride and --max-query-length must be 1 or more, not "
+                f"{self.max_positions}, {self.stride} and {self.max_query_length}"
+            )
+        if self.max_positions <= self.max_query_length + _SPECIAL:
+            raise UsageError(
+                f"--max-positions {self.max_positions} leaves no room for the context after a "
+                f"question of --max-query-length {self.max_query_length} and {_SPECIAL} special "
+                "tokens"
+            )
+
+    def query_length(self, question: int) -> int:
+        """Return how many of a question's tokens are kept, from its beginning."""
+        return min(question, self.max_query_length)
+
+    def cut(self, question: int, context: int) -> List[Tuple[int, int]]:
+        """Return the windows of a context, each as its first token and its length.
+
+        Every token is in at least one: windows move by less than the stride if they are shorter
+        than that.
+
+        Args:
+            question: tokens of the question.
+            context: tokens of the context.
+        """
+        room = self.max_positions - _SPECIAL - self.query_length(question)
+        step = min(self.stride, room)
+        count = 1 + max(0, -(-(context - room) // step))
+        return [(i * step, min(room, context - i * step)) for i in range(count)]
+
+
+def widest_context(windows: Sequence[Tuple[int, int]], number: int) -> np.ndarray:
+    """Return for which tokens of a window it is the one of all windows that shows most around them.
+
+    As in BERT, a token belongs to the window with the highest smaller number of tokens to its left
+    and right, plus a hundredth of the window's length, and to the earlier one when equal: each
+    token to exactly one window.
+
+    Args:
+        windows: all windows of one question, as :meth:`Layout.cut` returns them.
+        number: of the window that is asked for.
+
+    Returns:
+        ``(length of that window,)``, booleans.
+    """
+    first, length = windows[number]
+    tokens = np.arange(first, first + length)
+    starts, lengths = np.array(windows, dtype=np.int64).T[:, :, None]
+    left, right = tokens - starts, starts + lengths - 1 - tokens
+    # hundredths, so that nothing is rounded
+    score = 100 * np.minimum(left, right) + lengths
+    score = np.where((left >= 0) & (right >= 0), score, -1)
+    return score.argmax(0) == number
+
+
+def covering(offsets: np.ndarray, start: int, end: int) -> Optional[Tuple[int, int]]:
+    """Return the first and the last of the tokens that share a character with a span.
+
+    Args:
+        offsets: ``(tokens, 2)``, first character of each token and the one after its last.
+        start: first character of the span.
+        end: the one after its last.
+
+    Returns:
+        None if no token shares a character with the span.
+    """
+    shared = np.minimum(offsets[:, 1], end) > np.maximum(offsets[:, 0], start)
+    found = np.flatnonzero(shared)
+    return (int(found[0]), int(found[-1])) if len(found) else None
+
+
+class Window(NamedTuple):
+    """A window: numbers of its question and of its first token in the context, and its length.
+
+    ``before`` is the number of tokens in front of the context's part.
+    """
+
+    question: int
+    first: int
+    length: int
+    before: int
+
+
+class WindowDataset(PairDataset):
+    """All windows of a split.
+
+    Items are dictionaries: ``id`` (number of the window), ``tokens`` and ``segments``,
+    ``answerable`` (True at the context's tokens), ``beginnings`` (of these, those which
+    :func:`widest_context` gives to this window), all ``(length,)``, and ``answer`` ``(2,)``: the
+    positions of the first token and the last of the first gold answer, both 0, that is at ``<s>``,
+    in windows that do not hold all of it, as in XTREME.
+
+    Args:
+        split: a prepared split.
+        name: of the split, which batches carry along.
+        dictionary: fairseq's.
+        layout: how windows are cut.
+        seed: of the order of windows, which differs in each epoch; None for increasing length.
+    """
+
+    def __init__(
+        self, split: Split, name: str, dictionary: Any, layout: Layout, seed: Optional[int] = None
+    ):
+        super().__init__([], None, dictionary, layout.max_positions, seed)
+        self.split, self.name, self.layout = split, name, layout
+        self._questions = split.sizes("question")
+        self._contexts = split.sizes("context")
+        self._numbers: List[Tuple[int, int]] = [
+            (question, number)
+            for question in range(len(split))
+            for number in range(len(self._cut(question)))
+        ]
+        windows = (self.window(index) for index in range(len(self._numbers)))
+        self.sizes = np.array([w.before + w.length + 1 for w in windows], dtype=np.int64)
+
+    def window(self, index: int) -> Window:
+        """Return where a window lies."""
+        question, number = self._numbers[index]
+        before = self.layout.query_length(self._questions[question]) + _SPECIAL - 1
+        return Window(question, *self._cut(question)[number], before)
+
+    def __getitem__(self, index: int) -> Dict[str, Any]:
+        question, number = self._numbers[index]
+        window = self.window(index)
+        query = self.split.question_tokens(question)[: self.layout.max_query_length]
+        context = self.split.context_tokens(question)[window.first :][: window.length]
+        tokens, segments = laid_out([query, context], self.bos, self.eos, self.limit)
+        answerable = torch.zeros(len(tokens), dtype=torch.bool)
+        answerable[window.before : -1] = True
+        beginnings = answerable.clone()
+        widest = widest_context(self._cut(question), number)
+        beginnings[window.before : -1] = torch.from_numpy(widest)
+        return {
+            "id": int(index),
+            "tokens": tokens,
+            "segments": segments,
+            "answerable": answerable,
+            "beginnings": beginnings,
+            "answer": torch.tensor(self._answer(window)),
+        }
+
+    def collater(self, samples: List[Dict[str, Any]]) -> Dict[str, Any]:
+        """Return a batch.
+
+        ``id`` (B,), ``net_input`` of (B, T), padded on the right, ``answerable`` and ``beginnings``
+        (B, T), ``answer`` (B, 2), and ``split``, the split's name.
+        """
+        batch = super().collater(samples)
+        if batch:
+            for name in ("answerable", "beginnings"):
+                batch[name] = data_utils.collate_tokens([s[name] for s in samples], False)
+            batch["answer"] = torch.stack([sample["answer"] for sample in samples])
+            batch["split"] = self.name
+        return batch
+
+    def _cut(self, question: int) -> List[Tuple[int, int]]:
+        context = self.split.questions[question].context
+        return self.layout.cut(self._questions[question], self._contexts[context])
+
+    def _answer(self, window: Window) -> Tuple[int, int]:
+        text, start = self.split.questions[window.question].answers[0]
+        span = covering(self.split.offsets(window.question), start, start + len(text))
+        if span is None or span[0] < window.first or span[1] >= window.first + window.length:
+            return 0, 0
+        shift = window.before - window.first
+        return span[0] + shift, span[1] + shift

@@ -1,1 +1,0 @@
-"""Scoring of translations by length, and the tables and plots made of the scores."""

@@ -1,1 +1,0 @@
-"""The papers' analyses of trained models: one file each, all run by ``scripts/analyse.py``."""

@@ -1,0 +1,163 @@
+"""The profiling pass of ADMIN: how large the ω of every sub-layer should start."""
+
+import json
+import math
+from argparse import Namespace
+from typing import Any, Dict, List, Tuple
+
+import numpy as np
+import torch
+from fairseq import tasks, utils
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq.models import ARCH_MODEL_REGISTRY
+from torch import Tensor, nn
+
+from fairseq_posenc.attention import admin
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import replacing
+from fairseq_posenc.models.transformer import PosencTransformerModel
+
+
+def write_profile(args: Namespace, output: str) -> Dict[str, Any]:
+    """Measure the ω of a model on the first batch of its training, and write them as JSON.
+
+    Weights, batch and dropout are those of the first update of ``fairseq-train`` with the same
+    options on one device; ``--fp16`` and ``--update-freq`` are disregarded.
+
+    Args:
+        args: parsed options of ``fairseq-train``.
+        output: written at once, when all is done.
+
+    Returns:
+        What is written; see :func:`measure`.
+
+    Raises:
+        UsageError: ADMIN does not go with the model, or the data are missing.
+    """
+    if ARCH_MODEL_REGISTRY[args.arch] is not PosencTransformerModel:
+        raise UsageError(f"ADMIN needs an --arch posenc_transformer…, not {args.arch}")
+    if getattr(args, "admin_profile", None):
+        raise UsageError("--admin-profile is for training; leave it out of the profiling pass")
+    if not args.max_tokens and not args.batch_size:
+        raise UsageError("say how large a batch is, with --max-tokens or --batch-size")
+    args.admin_profile = admin.flat(args)
+    cfg = convert_namespace_to_omegaconf(args)
+    np.random.seed(cfg.common.seed)
+    utils.set_torch_seed(cfg.common.seed)
+    task = tasks.setup_task(cfg.task)
+    model = task.build_model(cfg.model)
+    sample = _first_batch(cfg, task, model)
+    if torch.cuda.is_available() and not cfg.common.cpu:
+        model, sample = model.cuda(), utils.move_to_cuda(sample)
+    utils.set_torch_seed(cfg.common.seed)
+    profile = measure(model, **sample["net_input"])
+    with replacing(output) as stream:
+        json.dump(profile, stream, indent=1)
+    return profile
+
+
+def measure(model: nn.Module, **inputs: Tensor) -> Dict[str, Any]:
+    """Set all ω of a model by one forward pass, and return them.
+
+    The ω of the first sub-layer of a stack is 1. After a sub-layer with v_in = Var[x · ω] and
+    v_out = Var[f(x)], the next one's ω is √(v_in + v_out): where x has variance 1, ω² grows by
+    Var[f(x)] from sub-layer to sub-layer. Our reading, as in the authors' code: x is multiplied by
+    the ω just found, the model is in training mode, f(x) is taken after its dropout, and the
+    variance is that of all numbers of the batch around their mean, padding included.
+
+    Args:
+        model: has ω, and is changed.
+        **inputs: of its forward pass.
+
+    Returns:
+        ``version``; ``channels`` per stack; ``omegas`` and ``variances`` (the pair v_in, v_out)
+        per stack and layer, by the name of the parameter.
+
+    Raises:
+        UsageError: a layer was left out by LayerDrop, or the variance is not finite.
+    """
+    stacks = {side: _Stack(getattr(model, side)) for side in ("encoder", "decoder")}
+    model.train()
+    try:
+        with torch.no_grad():
+            model(**inputs)
+    finally:
+        for stack in stacks.values():
+            stack.release()
+    for side, stack in stacks.items():
+        stack.check(side)
+    return {
+        "version": admin.VERSION,
+        "channels": {side: stack.channels for side, stack in stacks.items()},
+        "omegas": {side: stack.omegas for side, stack in stacks.items()},
+        "variances": {side: stack.variances for side, stack in stacks.items()},
+    }
+
+
+class _Stack:
+    """Watches the residual connections of an encoder or decoder, in the order of their calls."""
+
+    def __init__(self, stack: Any):
+        self.omega = 1.0
+        # not by iteration, in which LayerDrop leaves layers out
+        layers = [layer for _, layer in stack.layers.named_children()]
+        self.places = {
+            id(parameter): (number, name)
+            for number, layer in enumerate(layers)
+            for name, parameter in layer.named_parameters(recurse=False)
+            if name in admin.ENCODER_RATIOS + admin.DECODER_RATIOS
+        }
+        self.channels = stack.layers[0].fc_ratio_change.numel()
+        self.omegas: List[Dict[str, float]] = [{} for _ in layers]
+        self.variances: List[Dict[str, List[float]]] = [{} for _ in layers]
+        self.handles = [layer.residual.register_forward_pre_hook(self.watch) for layer in layers]
+
+    def watch(self, _: nn.Module, inputs: Tuple[Tensor, ...]) -> None:
+        """Set one ω, and find the next."""
+        y, x, ratio = inputs
+        number, name = self.places[id(ratio)]
+        ratio.fill_(self.omega)
+        variances = [_variance(x * ratio), _variance(y)]
+        self.omegas[number][name] = self.omega
+        self.variances[number][name] = variances
+        self.omega = math.sqrt(sum(variances))
+
+    def release(self) -> None:
+        """Watch no more."""
+        for handle in self.handles:
+            handle.remove()
+
+    def check(self, side: str) -> None:
+        """Check that all was seen."""
+        if sum(map(len, self.omegas)) < len(self.places):
+            raise UsageError(f"LayerDrop left out layers: profile with --{side}-layerdrop 0")
+        if not math.isfinite(self.omega):
+            raise UsageError(f"the {side}'s variances are not finite; are the options sound?")
+
+
+def _variance(x: Tensor) -> float:
+    return x.double().var(unbiased=False).item()
+
+
+def _first_batch(cfg: Any, task: Any, model: Any) -> Dict[str, Any]:
+    """Return the batch that the first worker of ``fairseq-train`` sees first."""
+    data, first_epoch = cfg.dataset, 1
+    task.load_dataset(data.train_subset, epoch=first_epoch, combine=True)
+    batches = task.get_batch_iterator(
+        dataset=task.dataset(data.train_subset),
+        max_tokens=data.max_tokens,
+        max_sentences=data.batch_size,
+        max_positions=utils.resolve_max_positions(
+            task.max_positions(), model.max_positions(), data.max_tokens
+        ),
+        ignore_invalid_inputs=True,
+        required_batch_size_multiple=data.required_batch_size_multiple,
+        seed=cfg.common.seed + first_epoch * data.update_ordered_indices_seed,
+        epoch=first_epoch,
+        skip_remainder_batch=cfg.optimization.skip_remainder_batch,
+        grouped_shuffling=data.grouped_shuffling,
+    ).next_epoch_itr(shuffle=first_epoch > data.curriculum)
+    sample = next(batches, None)
+    if not sample:
+        raise UsageError(f"the '{data.train_subset}' set has no batch that fits the limits given")
+    return sample

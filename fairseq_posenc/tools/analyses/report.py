@@ -1,0 +1,56 @@
+"""What an analysis gives: a table, the figures behind it, and pictures."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Sequence
+
+from fairseq_posenc.files import replacing
+from fairseq_posenc.tools.results import plots
+from fairseq_posenc.tools.results.score import versions
+from fairseq_posenc.tools.results.tables import markdown_table
+
+
+@dataclass
+class Report:
+    """The outcome of an analysis.
+
+    Attributes:
+        title: of the table.
+        table: lines of cells, the header first.
+        data: every figure, not rounded; only what JSON can hold.
+        pictures: endings of the files, such as ``.png``, and matplotlib's figures.
+        labels: how many columns of the table are text.
+        notes: printed below the table.
+    """
+
+    title: str
+    table: Sequence[Sequence[str]]
+    data: Dict[str, Any]
+    pictures: Dict[str, Any]
+    labels: int = 1
+    notes: List[str] = field(default_factory=list)
+
+    def markdown(self) -> str:
+        """Return title, table and notes as Markdown."""
+        table = markdown_table(self.table, self.labels)
+        return "\n\n".join([self.title, table, *self.notes]) + "\n"
+
+    def write(self, prefix: str, command: Sequence[str] = ()) -> None:
+        """Write ``prefix.md``, ``prefix.json`` and the pictures.
+
+        Raises:
+            UsageError: a file cannot be written.
+        """
+        for ending, figure in self.pictures.items():
+            plots.save(figure, prefix + ending)
+        about = {"title": self.title, "notes": self.notes}
+        everything = {**about, **self.data, "versions": versions(), "command": list(command)}
+        with replacing(f"{prefix}.json") as stream:
+            stream.write(json.dumps(everything, indent=2, ensure_ascii=False) + "\n")
+        with replacing(f"{prefix}.md") as stream:
+            stream.write(self.markdown())
+
+
+def shown(value: Optional[float], form: str = "{:.2f}") -> str:
+    """Return a figure as cells show it; ``-`` where there is none."""
+    return "-" if value is None else form.format(value)

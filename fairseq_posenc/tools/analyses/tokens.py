@@ -1,0 +1,143 @@
+"""Which model gives the tokens of the references higher scores? (SHAPE, section 4, Figure 4)."""
+
+from dataclasses import dataclass
+from typing import Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+import torch
+from fairseq.data import Dictionary
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.analyses import pictures
+from fairseq_posenc.tools.analyses.loading import Trained, load_all
+from fairseq_posenc.tools.analyses.report import Report, shown
+from fairseq_posenc.tools.results import lengths
+
+Cells = List[List[Optional[float]]]
+
+
+@dataclass
+class Gold:
+    """The tokens of all references, one after another, as arrays of one length.
+
+    Attributes:
+        tokens: their indices in the dictionary.
+        ranks: by frequency, from 1; 0 for the end of sentence and other special symbols.
+        positions: in the sentence, from 1.
+        scores: log-probabilities, natural logarithm.
+    """
+
+    tokens: np.ndarray
+    ranks: np.ndarray
+    positions: np.ndarray
+    scores: np.ndarray
+
+
+def tokens(
+    *,
+    models: Sequence[str],
+    data: str,
+    subset: str = "valid",
+    frequency_bins: Sequence[int] = (5000, 15000, 25000),
+    position_bins: Sequence[int] = (10, 20, 30, 40, 50, 60, 70),
+    max_tokens: int = 4000,
+    cpu: bool = False,
+) -> Report:
+    """Compare two models token by token; the arguments are the options of the command.
+
+    Kiyono et al. 2021, section 4: teacher forcing gives the log-probability of every token of the
+    references under the models A and B; the figure is the share of tokens to which B gives the
+    higher one, by frequency and by position in the target sentence.
+
+    Our readings. The paper's rows 1-5000 … 25001- are ranks by frequency, 1 the most frequent
+    token, as it calls the last row the low-frequency region; ranks are by the counts of the
+    dictionary, which of a joint one are those of both languages. The end of sentence and
+    ``<unk>`` are not counted. Equal scores count half, so that A and B exchanged give 1 - share.
+
+    Raises:
+        UsageError: not two models, or what is wrong with the files or bins.
+    """
+    if len(models) != 2:
+        raise UsageError(f"--models takes two models to compare, A and B, not {len(models)}")
+    names = {
+        "frequency_ranks": [part.name for part in lengths.by_edges(frequency_bins)] + ["all"],
+        "positions": [part.name for part in lengths.by_edges(position_bins)] + ["all"],
+    }
+    found = {t.name: gold(t, subset, max_tokens) for t in load_all(models, data, cpu)}
+    (name_a, a), (name_b, b) = found.items()
+    if not np.array_equal(a.tokens, b.tokens):
+        raise UsageError(f"{name_a} and {name_b} have different dictionaries or target sentences")
+    counts, shares = compare(a, b, frequency_bins, position_bins)
+    return Report(
+        title=f"Share of the tokens of {subset} that {name_b} scores above {name_a}",
+        table=_table(names, shares),
+        notes=["Rows: rank of the token by frequency; columns: position in the target sentence."],
+        data={
+            "a": name_a, "b": name_b, "subset": subset, **names, "shares": shares,
+            "tokens": counts,
+        },
+        pictures={".png": pictures.shares(names, shares, counts, name_a, name_b)},
+    )  # fmt: skip
+
+
+def compare(
+    a: Gold, b: Gold, frequency_bins: Sequence[int], position_bins: Sequence[int]
+) -> Tuple[List[List[int]], Cells]:
+    """Return the number of tokens, and the share that ``b`` scores above ``a``, of each cell.
+
+    Rows are ranks by frequency, up to each edge and beyond the last; columns are positions
+    likewise. The last row and the last column are for all. Cells without tokens have None.
+    """
+    rows = np.searchsorted(frequency_bins, a.ranks)
+    columns = np.searchsorted(position_bins, a.positions)
+    size = (len(frequency_bins) + 2, len(position_bins) + 2)
+    counts, better = np.zeros(size), np.zeros(size)
+    counted = a.ranks > 0
+    for row, column in ((rows, columns), (rows, -1), (-1, columns), (-1, -1)):
+        where = tuple(np.broadcast_to(part, a.ranks.shape)[counted] for part in (row, column))
+        np.add.at(counts, where, 1)
+        np.add.at(better, where, ((b.scores > a.scores) + 0.5 * (b.scores == a.scores))[counted])
+    shares = [
+        [float(hits / count) if count else None for hits, count in zip(*lines)]
+        for lines in zip(better, counts)
+    ]
+    return counts.astype(int).tolist(), shares
+
+
+@torch.no_grad()
+def gold(trained: Trained, subset: str, max_tokens: int) -> Gold:
+    """Score the references of a subset with a model, in the order of the subset."""
+    sentences: Dict[int, Tuple[np.ndarray, np.ndarray]] = {}
+    padding = trained.task.target_dictionary.pad()
+    for batch in trained.batches(trained.pairs(subset), max_tokens):
+        output = trained.model(**batch["net_input"])
+        logs = trained.model.get_normalized_probs(output, log_probs=True, sample=batch)
+        scores = logs.gather(-1, batch["target"].unsqueeze(-1)).squeeze(-1)
+        for index, target, line in zip(batch["id"].tolist(), batch["target"], scores):
+            real = target.ne(padding)
+            sentences[index] = target[real].cpu().numpy(), line[real].float().cpu().numpy()
+    ordered = [sentences[index] for index in sorted(sentences)]
+    tokens = np.concatenate([target for target, _ in ordered])
+    return Gold(
+        tokens=tokens,
+        ranks=ranks(trained.task.target_dictionary)[tokens],
+        positions=np.concatenate([np.arange(1, len(target) + 1) for target, _ in ordered]),
+        scores=np.concatenate([scores for _, scores in ordered]),
+    )
+
+
+def ranks(dictionary: Dictionary) -> np.ndarray:
+    """Return each token's rank by frequency, from 1; of equals, the first is first.
+
+    Special symbols have rank 0.
+    """
+    found = np.zeros(len(dictionary), dtype=int)
+    counts = np.array(dictionary.count[dictionary.nspecial :])
+    order = np.argsort(-counts, kind="stable")
+    found[dictionary.nspecial + order] = np.arange(1, len(counts) + 1)
+    return found
+
+
+def _table(names: Dict[str, List[str]], shares: Cells) -> List[List[str]]:
+    lines = [["rank", *names["positions"]]]
+    return lines + [[name, *map(shown, row)] for name, row in zip(names["frequency_ranks"], shares)]

@@ -1,0 +1,64 @@
+"""The command ``posenc``: a table of sub-commands, each imported when it is called."""
+
+import importlib
+import sys
+from typing import Dict, List, Tuple
+
+COMMANDS: Dict[str, str] = {
+    "prepare": "raw text, archives, GLUE and questions to binarised folders",
+    "average": "average the parameters of checkpoints of one run",
+    "score": "score translations: tokenised BLEU, sacreBLEU and chrF, also by length",
+    "table": "tables of results, beside those of the papers",
+    "plot": "draw results: a line per encoding, a metric against the length of sentences",
+    "analyse": "the papers' analyses, of trained models",
+    "predict": "predictions of a fine-tuned BERT for a task of GLUE, XNLI or questions",
+    "export": "write a checkpoint for stock fairseq or for CTranslate2",
+    "translate": "translate with a model exported to CTranslate2",
+    "benchmark": "time every position encoding against stock fairseq",
+    "profile-admin": "measure ADMIN's initialisation of a translation model",
+    "corpus": "write English-German parallel text of an embedded grammar",
+}
+PREPARATIONS: Dict[str, str] = {
+    "tokenise": "normalise punctuation and tokenise text as Moses does",
+    "pairs": "clean, join and cut parallel text into subwords",
+    "binarise": "fairseq-preprocess that notices when one of its processes is killed",
+    "text": "raw documents to the data of masked language models",
+    "glue": "a task of GLUE, or XNLI, to a binarised folder",
+    "squad": "SQuAD, XQuAD, MLQA or TyDiQA-GoldP to a binarised folder",
+    "download": "download a file, check it, unpack it",
+    "wikipedia-dumps": "download dumps of Wikipedia",
+    "wikipedia-text": "extract the text of Wikipedia's dumps",
+}
+
+
+def usage(program: str, commands: Dict[str, str]) -> str:
+    """Return the help text of a table of commands."""
+    width = max(map(len, commands))
+    lines = [f"  {name:{width}}  {about}" for name, about in commands.items()]
+    return "\n".join([f"usage: {program} COMMAND …", "", *lines, "", f"{program} COMMAND --help"])
+
+
+def choose(arguments: List[str]) -> Tuple[str, List[str]]:
+    """Return the words of the command that is asked for, and its own arguments."""
+    program, commands = "posenc", COMMANDS
+    if arguments[:1] == ["prepare"]:
+        program, commands, arguments = "posenc prepare", PREPARATIONS, arguments[1:]
+    if not arguments or arguments[0] in ("-h", "--help"):
+        print(usage(program, commands))
+        raise SystemExit(0 if arguments else 2)
+    if arguments[0] not in commands:
+        raise SystemExit(f"{program}: error: no command {arguments[0]!r}; see {program} --help")
+    return f"{program} {arguments[0]}", arguments[1:]
+
+
+def main() -> None:
+    """Run the sub-command that the command line names."""
+    command, arguments = choose(sys.argv[1:])
+    module = "_".join(command.replace("-", "_").split()[1:])
+    # argparse takes the name that it shows from here
+    sys.argv = [command, *arguments]
+    importlib.import_module(f"fairseq_posenc.tools.commands.{module}").main()
+
+
+if __name__ == "__main__":
+    main()

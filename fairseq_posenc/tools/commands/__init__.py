@@ -1,0 +1,1 @@
+"""The sub-commands of ``posenc``, a module each with ``main``."""

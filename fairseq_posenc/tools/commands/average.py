@@ -1,0 +1,52 @@
+"""Average the parameters of checkpoints of one run into a checkpoint that fairseq loads.
+
+    posenc average --inputs checkpoints/ --last 10 --output checkpoints/average.pt
+    posenc average --inputs checkpoints/ --best 5 --output checkpoints/average_best.pt
+
+Without --last and --best, all files of --inputs are averaged, which then may not be folders.
+"""
+
+import argparse
+import os
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools import averaging
+
+
+def positive(text: str) -> int:
+    """Parse a whole number above 0."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
+
+
+def main() -> None:
+    """Parse the command line, choose, average and write."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--inputs", nargs="+", required=True, metavar="FOLDER_OR_FILE")
+    choice = parser.add_mutually_exclusive_group()
+    choice.add_argument("--last", type=positive, metavar="N", help="the newest N checkpoints")
+    choice.add_argument(
+        "--best", type=positive, metavar="N", help="the N checkpoints of best validation metric"
+    )
+    parser.add_argument(
+        "--by",
+        choices=("epochs", "updates"),
+        help="for --last: take checkpointN.pt or checkpoint_E_N.pt, where there are both",
+    )
+    parser.add_argument("--output", required=True, metavar="FILE")
+    args = parser.parse_args()
+    if args.by and not args.last:
+        raise UsageError("--by goes with --last")
+    paths = averaging.find(args.inputs)
+    if args.last:
+        paths = averaging.last(paths, args.last, args.by)
+    elif args.best:
+        paths = averaging.best(paths, args.best)
+    elif any(map(os.path.isdir, args.inputs)):
+        raise UsageError("--inputs has a folder: say which checkpoints, with --last N or --best N")
+    averaging.save_average(paths, args.output)
+    print(f"{args.output}: average of {len(paths)} checkpoints: {', '.join(paths)}")

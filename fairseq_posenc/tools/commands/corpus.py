@@ -1,0 +1,58 @@
+"""Write a parallel English-German corpus of any size, made by the grammar of the package.
+
+    posenc corpus --output corpus --train 20000 --train-length 4-20 --valid 500 \\
+        --test 250 --test-lengths 4-20,21-30,31-45,46-70
+
+writes train, valid and test as <split>.en and <split>.de, line by line, and <split>.docs with the
+number of each line's document. Lengths are those of the English sentence, words and punctuation
+marks. No sentence occurs in two splits. With --join 10, a line is ten neighbouring sentences.
+"""
+
+import argparse
+from functools import partial
+
+from tqdm import tqdm
+
+from fairseq_posenc.tools.corpus import SEPARATOR, Range, Split, write_corpus
+
+SHOW_PROGRESS_FROM = 5000
+
+
+def show(pairs, total: int, name: str, quiet: bool):
+    """Wrap the sentences of a large split in a progress bar, unless errors go to a file."""
+    bar = partial(tqdm, total=total, desc=name, unit=" sentences")
+    return bar(pairs, disable=True if quiet or total < SHOW_PROGRESS_FROM else None)
+
+
+def main() -> None:
+    """Parse the command line and write."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--output", required=True, metavar="FOLDER")
+    add("--seed", type=int, default=1, help="default: 1")
+    add("--train", type=int, default=20000, metavar="LINES", help="default: 20000")
+    add("--train-length", default="4-20", metavar="LOW-HIGH", help="default: 4-20; also of valid")
+    add("--valid", type=int, default=500, metavar="LINES", help="default: 500")
+    add("--test", type=int, default=250, metavar="LINES", help="for each range; default: 250")
+    add("--test-lengths", metavar="LOW-HIGH,...", help="default: the training length")
+    add("--join", type=int, default=1, metavar="N", help="sentences in a line; default: 1")
+    add("--separator", default=SEPARATOR, help=f"token between joined sentences ({SEPARATOR})")
+    add("--quiet", action="store_true", help="no progress bar")
+    args = parser.parse_args()
+    trained = Range.parse(args.train_length)
+    tested = [Range.parse(part) for part in (args.test_lengths or args.train_length).split(",")]
+    splits = [
+        Split("test", args.test, tested),
+        Split("valid", args.valid, [trained]),
+        Split("train", args.train, [trained]),
+    ]
+    write_corpus(
+        args.output,
+        args.seed,
+        splits,
+        join=args.join,
+        separator=args.separator,
+        progress=partial(show, quiet=args.quiet),
+    )

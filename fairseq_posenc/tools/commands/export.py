@@ -1,0 +1,66 @@
+"""Write a trained translation model for another program.
+
+    posenc export --path checkpoints/average.pt --to fairseq --output stock.pt
+
+makes a stock `transformer` of fairseq, which needs no --user-dir: of every encoding that acts at
+the input (none, sinusoidal, learned, shape, cape).
+
+    posenc export --path checkpoints/average.pt --to ctranslate2 --data bin --output ct2
+
+makes a CTranslate2 model (pip install ctranslate2): of these, shaw, t5, rel_scalar, rotary and
+alibi. posenc translate translates with it, and compares it with fairseq.
+"""
+
+import argparse
+import logging
+
+from fairseq_posenc.tools.export.ct2.folder import to_ctranslate2
+from fairseq_posenc.tools.export.stock import to_fairseq
+
+
+def positive(text: str) -> int:
+    """Parse a whole number above 0."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not above 0")
+    return number
+
+
+def parse() -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--path", required=True, metavar="FILE", help="checkpoint")
+    add("--to", required=True, choices=["fairseq", "ctranslate2"])
+    add("--output", required=True, metavar="PATH", help="file, or folder of ctranslate2")
+    add("--force", action="store_true", help="replace what is there")
+    stock = parser.add_argument_group("fairseq")
+    stock.add_argument(
+        "--bos-in-text",
+        action="store_true",
+        help="export models trained with --prepend-source-bos, too; their sources must then start "
+        "with '<s> '",
+    )
+    ct2 = parser.add_argument_group("ctranslate2")
+    ct2.add_argument("--data", metavar="FOLDER", help="dictionaries (default: of the training)")
+    ct2.add_argument("--quantization", help="int8, float16, … (default: float32)")
+    ct2.add_argument(
+        "--positions", type=positive, metavar="N",
+        help="longest sentence in tokens (default: 1024, or the training's if that is more)",
+    )  # fmt: skip
+    return parser.parse_args()
+
+
+def main() -> None:
+    """Write, and print what to know of the result."""
+    args = parse()
+    logging.getLogger("fairseq_posenc").setLevel(logging.WARNING)
+    if args.to == "fairseq":
+        notes = to_fairseq(args.path, args.output, args.bos_in_text, args.force)
+    else:
+        notes = to_ctranslate2(
+            args.path, args.output, args.data, args.quantization, args.positions, args.force
+        )
+    print("\n".join([f"{args.output}: written", *notes]))

@@ -1,0 +1,47 @@
+"""Predict with a fine-tuned checkpoint (GLUE, XNLI, question answering), and score.
+
+    posenc predict --path checkpoint_best.pt --data bin/MNLI --subsets valid,valid1 --output out
+
+writes out/predictions.<subset>.tsv (or .json) and out/score.json: the metrics of the task on each
+whole subset, in percent. Subsets without labels get predictions only. --data may be another folder
+than that of training, for example XNLI for a model trained on MNLI.
+"""
+
+import argparse
+import logging
+import os
+import sys
+import warnings
+
+from fairseq_posenc.tools.predict import predict
+
+
+def key_value(text: str) -> list:
+    """Parse ``KEY=VALUE``."""
+    if "=" not in text[1:]:
+        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, not {text!r}")
+    return text.split("=", 1)
+
+
+def main() -> None:
+    """Parse the command line, predict, and print the scores."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--path", required=True, metavar="FILE", help="checkpoint")
+    add("--data", required=True, metavar="FOLDER", help="prepared folder")
+    add("--subsets", default="valid", help="separated by commas (default: valid)")
+    add("--output", required=True, metavar="FOLDER")
+    add("--max-tokens", type=int, default=8192, help="of a batch, with padding (default: 8192)")
+    add("--cpu", action="store_true", help="leave a GPU alone")
+    add("--note", type=key_value, action="append", default=[], metavar="KEY=VALUE", dest="notes")
+    options = vars(parser.parse_args())
+    options["notes"] = dict(options["notes"])
+    options["subsets"] = options["subsets"].split(",")
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq always asks for it
+    result = predict(**options, command=[os.path.basename(sys.argv[0]), *sys.argv[1:]])
+    for subset, scores in result["scores"].items():
+        figures = "  ".join(f"{name} {value:.2f}" for name, value in scores.items())
+        print(f"{subset}: {figures or 'no labels'}")

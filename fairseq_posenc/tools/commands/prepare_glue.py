@@ -1,0 +1,37 @@
+"""Binarise a task of GLUE, or XNLI, from its official files.
+
+    posenc prepare glue --task MNLI --input glue/MNLI --subwords text --output bin/MNLI
+
+--subwords is a folder that posenc prepare text wrote. Splits: train, valid and, where there is
+a file without labels, test; valid1 and test1 for MNLI mismatched; valid-de, test-de and so on for
+XNLI, to whose folder every model that was trained on MNLI with the same subwords can be applied.
+"""
+
+import argparse
+import os
+import sys
+
+from fairseq_posenc.data.glue import TASKS
+from fairseq_posenc.data.sentence_folder import prepare
+
+
+def main() -> None:
+    """Parse the command line, prepare, and print how many examples there are."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--task", required=True, choices=TASKS)
+    add("--input", required=True, metavar="FOLDER", help="with the official .tsv files")
+    add("--subwords", required=True, metavar="FOLDER", help="with subword model and dict.txt")
+    add("--output", required=True, metavar="FOLDER")
+    add("--workers", type=int, default=os.cpu_count(), help="processes (default: all cores)")
+    add("--skip-malformed", action="store_true", help="leave malformed lines out and name them")
+    args = parser.parse_args()
+    examples, problems = prepare(
+        TASKS[args.task], args.input, args.subwords, args.output, args.workers, args.skip_malformed
+    )
+    for problem in problems:
+        print(f"left out: {problem}", file=sys.stderr)
+    counts = ", ".join(f"{split} {count}" for split, count in examples.items())
+    print(f"{args.output}: {args.task}, {counts}")

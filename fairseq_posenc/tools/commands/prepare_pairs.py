@@ -1,0 +1,185 @@
+"""Prepare parallel text for translation, from WMT's archives to subwords, step by step.
+
+    posenc prepare pairs files wmt16_en_de
+    posenc prepare pairs text wmt16_en_de --raw raw --output text
+    posenc prepare pairs bpe-learn --input text/train.tok.en text/train.tok.de \\
+        --operations 32000 --output codes
+    posenc prepare pairs bpe-apply --codes codes --input text/train.tok.en --output bpe/train.en
+    posenc prepare pairs clean wmt14_en_fr --input bpe/train --output clean/train
+    posenc prepare pairs bpe-keep wmt14_en_fr --codes codes --output bin
+    posenc prepare pairs setting extrapolate --languages en,de --input bpe/train --output short
+
+Text is UTF-8, one sentence a line. `files` prints what to download: address, MD5 or -, and the name
+to save it under in the folder --raw.
+"""
+
+import argparse
+import json
+import os
+from typing import Tuple
+
+from fairseq_posenc.tools.prepare.parallel import cleaning, settings
+from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA, Corpus, named
+
+# Modules are imported by the commands that use them: sacremoses and sacreBLEU take long.
+
+
+def languages(text: str) -> Tuple[str, str]:
+    """Parse ``en,de``."""
+    first, comma, second = text.partition(",")
+    if not (first and second) or "," in second or first == second:
+        raise argparse.ArgumentTypeError(f"expected two languages such as en,de, not {text!r}")
+    return first, second
+
+
+def positive(text: str) -> int:
+    """Parse a number of at least 1."""
+    if not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"expected a positive number, not {text!r}")
+    return int(text)
+
+
+def print_files(corpus: Corpus) -> None:
+    """Print what must be downloaded."""
+    from fairseq_posenc.tools.prepare.parallel.sources import downloads
+
+    for file in downloads(corpus):
+        print(file.url, file.md5 or "-", file.name, sep="\t")
+
+
+def print_operations(corpus: Corpus) -> None:
+    """Print the number of BPE operations."""
+    print(corpus.operations)
+
+
+def prepare_text(**options) -> None:
+    """Write tokenised text and print the counts."""
+    from fairseq_posenc.tools.prepare.parallel import text
+
+    print(json.dumps(text.prepare_text(**options), indent=2))
+
+
+def learn(**options) -> None:
+    """Learn merges."""
+    from fairseq_posenc.tools.prepare.parallel import bpe
+
+    bpe.learn(**options)
+
+
+def apply(**options) -> None:
+    """Cut words into subwords."""
+    from fairseq_posenc.tools.prepare.parallel import bpe
+
+    bpe.apply(**options)
+
+
+def keep(**options) -> None:
+    """Leave the merges and the way of tokenising with binarised data."""
+    from fairseq_posenc.tools.prepare.parallel import segmentation
+
+    segmentation.keep(**options)
+
+
+def clean(**options) -> None:
+    """Drop pairs and print how many."""
+    corpus = options["corpus"]
+    options["languages"] = options["languages"] or (corpus.source, corpus.target)
+    left, dropped = cleaning.clean(**options)
+    reasons = "".join(f", {count} {reason}" for reason, count in sorted(dropped.items()))
+    print(f"{left} pairs kept, {sum(dropped.values())} dropped{reasons}")
+
+
+def write_setting(**options) -> None:
+    """Write text of a setting and print how much."""
+    read, written = settings.write_setting(**options)
+    print(f"{read} pairs read, {written} written")
+
+
+# fmt: off
+def _command(among, name, run, text, corpus=False, **about_corpus):
+    made = among.add_parser(name, help=text, description=text)
+    made.set_defaults(run=run)
+    if corpus:
+        known = f"{', '.join(CORPORA)}, or reversed"
+        made.add_argument("corpus", metavar="CORPUS", help=known, **about_corpus)
+    return made.add_argument
+
+
+def _add_workers(add):
+    add("--workers", type=positive, default=os.cpu_count(), metavar="N",
+        help="processes (default: as many as processors); the result does not depend on it")
+
+
+def _add_pairs(add, required=True):
+    add("--input", required=True, dest="prefix", metavar="PREFIX", help="before .<language>")
+    add("--output", required=True, metavar="PREFIX")
+    add("--languages", required=required, type=languages, metavar="en,de")
+
+
+def _add_commands(commands) -> None:
+    _command(commands, "files", print_files, "print the files to download", corpus=True)
+    text = "print the number of BPE operations"
+    _command(commands, "operations", print_operations, text, corpus=True)
+    text = "tokenise and clean the text of archives"
+    add = _command(commands, "text", prepare_text, text, corpus=True)
+    add("--raw", required=True, metavar="FOLDER", help="the downloads, named as `files` says")
+    add("--output", required=True, metavar="FOLDER")
+    add("--add", action="append", default=[], dest="added", metavar="PREFIX",
+        help="further training text, PREFIX.en and PREFIX.de, say, or with .gz behind")
+    _add_workers(add)
+    text = "learn one byte pair encoding from all files together"
+    add = _command(commands, "bpe-learn", learn, text)
+    add("--input", required=True, nargs="+", dest="inputs", metavar="FILE")
+    add("--operations", required=True, type=positive, metavar="N")
+    add("--output", required=True, dest="codes", metavar="CODES")
+    _add_workers(add)
+    text = f"cut words into subwords; {settings.SEPARATOR} stays whole"
+    add = _command(commands, "bpe-apply", apply, text)
+    add("--codes", required=True)
+    add("--input", required=True, dest="source", metavar="FILE")
+    add("--output", required=True, dest="destination", metavar="FILE")
+    _add_workers(add)
+    text = (
+        "leave the codes, and how text was tokenised, beside binarised data, where from_pretrained "
+        "looks for them; without a corpus: by posenc prepare tokenise"
+    )
+    add = _command(commands, "bpe-keep", keep, text, corpus=True, nargs="?")
+    add("--codes", required=True)
+    add("--output", required=True, dest="folder", metavar="FOLDER", help="of fairseq-preprocess")
+    text = "drop pairs as the corpus asks for text with BPE; if it does not, keep all"
+    _add_pairs(_command(commands, "clean", clean, text, corpus=True), required=False)
+
+
+def _add_settings(commands) -> None:
+    text = "make a data setting of SHAPE, section 3.1, of text with BPE"
+    forms = commands.add_parser("setting", help=text, description=text).add_subparsers(
+        required=True, dest="name", metavar="SETTING"
+    )
+    add = _command(forms, "extrapolate", write_setting, "drop long pairs")
+    _add_pairs(add)
+    add("--longest", type=positive, default=settings.LONGEST, metavar="N",
+        help=f"subwords of either side (default: {settings.LONGEST})")
+    add = _command(forms, "interpolate", write_setting, "join neighbours")
+    _add_pairs(add)
+    add("--neighbours", type=positive, default=settings.NEIGHBOURS, metavar="N",
+        help=f"pairs to join (default: {settings.NEIGHBOURS})")
+    add("--separator", default=settings.SEPARATOR, metavar="TOKEN",
+        help=f"between them (default: {settings.SEPARATOR})")
+    add("--keep-rest", action="store_true",
+        help="keep what is left over at the end, as a shorter one: for validation and test sets")
+# fmt: on
+
+
+def main() -> None:
+    """Parse the command line and run the command."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_commands(commands)
+    _add_settings(commands)
+    options = vars(parser.parse_args())
+    run = options.pop("run")
+    if options.get("corpus"):
+        options["corpus"] = named(options["corpus"])
+    run(**options)

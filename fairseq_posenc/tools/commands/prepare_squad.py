@@ -1,0 +1,51 @@
+"""Binarise a question answering file in the format of SQuAD 1.1: SQuAD, XQuAD, MLQA, TyDiQA-GoldP.
+
+    posenc prepare squad --input train-v1.1.json --split train --subwords text --output bin
+    posenc prepare squad --input xquad.de.json --split valid-de --language de --subwords text \\
+        --output bin
+
+--subwords is a folder that posenc prepare text wrote. Each run adds one split to the folder.
+MLQA is scored by its own rules, --metric mlqa, which need the --language of the contexts; all
+others by those of SQuAD, as in XTREME. The English part of TyDiQA-GoldP's training file:
+--id-prefix english-
+"""
+
+import argparse
+import os
+import sys
+
+from fairseq_posenc.metrics.answers import METRICS
+from fairseq_posenc.tools.prepare.question_folder import prepare
+
+
+def main() -> None:
+    """Parse the command line, prepare, and print how much there is."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("--input", required=True, metavar="FILE", help="JSON")
+    add("--split", required=True, metavar="NAME", help="for example train, valid, valid-de")
+    add("--subwords", required=True, metavar="FOLDER", help="with subword model and dict.txt")
+    add("--output", required=True, metavar="FOLDER")
+    add("--language", default="en", help="of contexts and answers (default: en)")
+    add("--metric", default="squad", choices=METRICS, help="rules of scoring (default: squad)")
+    add("--id-prefix", default="", metavar="TEXT", help="only questions whose id begins so")
+    add("--workers", type=int, default=os.cpu_count(), help="processes (default: all cores)")
+    add("--skip-malformed", action="store_true", help="leave malformed questions out, name them")
+    args = parser.parse_args()
+    counts, dropped = prepare(
+        args.input,
+        args.split,
+        args.subwords,
+        args.output,
+        language=args.language,
+        metric=args.metric,
+        prefix=args.id_prefix,
+        skip_malformed=args.skip_malformed,
+        workers=args.workers,
+    )
+    for problem in dropped:
+        print(f"left out: {problem}", file=sys.stderr)
+    counted = ", ".join(f"{count} {name}" for name, count in counts.items())
+    print(f"{args.output}: {args.split}, {counted}")

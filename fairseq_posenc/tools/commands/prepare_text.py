@@ -1,0 +1,69 @@
+"""Make binary data for masked language models from raw documents.
+
+    posenc prepare text --train wiki/ books/ --valid valid.txt.gz --output text
+
+learns a WordPiece vocabulary and writes dict.txt, the subword model, train and valid into the
+folder text, which fairseq-train --task posenc_masked_lm reads. Many languages, where small ones are
+read more often:
+
+    posenc prepare text --kind sentencepiece --train de=german.txt,sw=swahili/ --hold-out 500 \\
+        --output text
+
+Text is UTF-8, plain or .gz, .bz2, .xz. A run that was broken off goes on when it is started again.
+"""
+
+import argparse
+import os
+
+from fairseq_posenc.tools.prepare.text import documents, prepare_text, sampling, vocabulary
+
+SIZES = ", ".join(f"{size} for {kind}" for kind, size in vocabulary.SIZES.items())
+
+
+# fmt: off
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument_group("text").add_argument
+    text = "files or folders, or LANGUAGE=PATH,LANGUAGE=PATH..."
+    add("--train", required=True, nargs="+", metavar="TEXT", help=text)
+    add("--valid", default=[], nargs="+", metavar="TEXT", help="likewise")
+    add("--hold-out", type=int, metavar="N",
+        help="instead of --valid: every N-th document of each language")
+    add("--language-folders", action="store_true",
+        help="the folders given hold one folder for each language")
+    add("--documents", choices=documents.BOUNDARIES, default="blank",
+        help="what divides documents: blank lines (default), or title lines ' = Title = ' as in "
+        "WikiText, which are left out with all other headings")
+    add("--split-sentences", action="store_true",
+        help="split lines into sentences by punctuation; default: a line is a sentence")
+    add = parser.add_argument_group("vocabulary").add_argument
+    add("--subwords", metavar="FOLDER", help="take the vocabulary of this folder, learn none")
+    add("--kind", choices=vocabulary.SIZES, help="default: wordpiece")
+    add("--vocabulary-size", type=int, metavar="N",
+        help=f"with the 5 special tokens (default: {SIZES}); small texts give fewer")
+    add("--vocabulary-lines", type=int, metavar="N",
+        help=f"learn from this many lines, 0: from all (default: {prepare_text.VOCABULARY_LINES}); "
+        "sentencepiece holds them in memory")
+    add("--cased", action="store_true",
+        help="wordpiece: keep case and accents; default: lower case, no accents, as BERT uncased")
+    add("--character-coverage", type=float, metavar="SHARE",
+        help="sentencepiece: share of characters that get an entry "
+        f"(default: {prepare_text.CHARACTER_COVERAGE})")
+    add = parser.add_argument_group("languages").add_argument
+    add("--sampling-exponent", type=float, default=sampling.EXPONENT, metavar="S",
+        help="shares of languages become share^S: 1 as they are, 0 all equal "
+        f"(default: {sampling.EXPONENT}, as multilingual BERT)")
+    add("--seed", type=int, default=1, help="for the sampling of languages (default: 1)")
+    add = parser.add_argument_group("work").add_argument
+    add("--output", required=True, metavar="FOLDER")
+    add("--workers", type=int, default=os.cpu_count(), metavar="N",
+        help="processes (default: as many as processors); the result does not depend on it")
+    return parser
+# fmt: on
+
+
+def main() -> None:
+    """Parse the command line and run."""
+    prepare_text.prepare(prepare_text.Options(**vars(_parser().parse_args())))

@@ -1,0 +1,54 @@
+"""Score translations: tokenised BLEU, sacreBLEU (cased and lower-cased) and chrF, also by length.
+
+From an output of fairseq-generate, complete, with or without BPE:
+
+    posenc score --generated generate.out --data bin --reference test.de --bins 10,20,30
+
+--data, the folder of fairseq-preprocess, tells the languages, which choose how to (de)tokenise, and
+how long the sentences are that were trained on. H- and T-lines are taken as Moses tokens and
+detokenised; --reference (raw text) is better than detokenised T-lines. With plain text, one
+sentence a line, tokenised BLEU is computed after Moses' tokeniser (-no-escape) on both sides:
+
+    posenc score --hypothesis out.txt --reference test.de --source test.en \\
+        --language de --source-language en --percentiles
+"""
+
+import argparse
+import logging
+import os
+import sys
+
+from fairseq_posenc.files import replacing
+from fairseq_posenc.tools.results.score import evaluate, render, to_json
+from fairseq_posenc.tools.results.score_options import add_scoring
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    texts = parser.add_mutually_exclusive_group(required=True)
+    texts.add_argument("--generated", metavar="FILE", help="output of fairseq-generate")
+    texts.add_argument("--hypothesis", metavar="FILE", help="plain text")
+    add("--reference", metavar="FILE", help="raw text of the references")
+    add("--source", metavar="FILE", help="raw text of the sources, for splits by length")
+    add("--json", action="store_true", help="print the result as JSON")
+    add("--output", metavar="FILE", help="write the result as JSON to this file too")
+    add_scoring(parser)
+    return parser
+
+
+def main() -> None:
+    """Parse the command line, score, print and write."""
+    options = vars(_parser().parse_args())
+    logging.getLogger("fairseq").setLevel(logging.WARNING)
+    as_json, output = options.pop("json"), options.pop("output")
+    options["notes"] = dict(options["notes"])
+    result = evaluate(**options, command=[os.path.basename(sys.argv[0]), *sys.argv[1:]])
+    for remark in result["remarks"]:
+        print(f"note: {remark}", file=sys.stderr)
+    if output:
+        with replacing(output) as stream:
+            stream.write(to_json(result))
+    print(to_json(result).rstrip() if as_json else render(result))

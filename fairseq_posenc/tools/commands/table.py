@@ -1,0 +1,75 @@
+"""Print a table of results as Markdown.
+
+Translation: one row per encoding, one column per bin of length, from posenc score --output:
+
+    posenc table --by-length shape=runs/shape/score.json sinusoidal=runs/sin/score.json
+    posenc table --by-length runs/quickstart/*/seed*/score.json --output table.md
+
+Without NAME=, a run is named by its folder. Several results of one name are seeds, and give their
+mean. Intervals are of the paired bootstrap over sentences, and over seeds where there are several.
+
+A table of a paper with ours in it, from the folder of a recipe: of recipes/shape, recipes/cape and
+recipes/rel_scalar/translate.sh (means over seeds), of recipes/glue and recipes/xtreme (medians):
+
+    posenc table --paper shape-2 --runs runs/shape --output table.md table.csv
+    posenc table --paper chen2021-4 --runs runs/glue
+
+What is left to run of a table of translations, with commands and an estimate of the time:
+
+    posenc table --paper cape-2 --runs runs/cape --plan
+"""
+
+import argparse
+
+from fairseq_posenc.files import replacing
+from fairseq_posenc.tools.results import cells, comparison, papers, translations
+from fairseq_posenc.tools.results.bleu import METRICS
+from fairseq_posenc.tools.results.plan import plan
+from fairseq_posenc.tools.results.tables import by_length, read_runs
+
+
+def _table(args: argparse.Namespace):
+    if args.by_length:
+        return by_length(read_runs(args.by_length), args.metric)
+    table = papers.load(args.paper)
+    if args.plan:
+        return plan(table, translations.find_cells(args.runs), args.runs)
+    kind = translations if table.measures else comparison
+    read = translations.read_cells if table.measures else cells.read_cells
+    return kind.compare(table, read(args.runs), args.note)
+
+
+def main() -> None:
+    """Parse the command line, print and write the table."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    translation = papers.names(translation=True)
+    kinds = parser.add_mutually_exclusive_group(required=True)
+    kinds.add_argument("--by-length", nargs="+", metavar="[NAME=]score.json")
+    kinds.add_argument("--paper", choices=[*translation, *papers.names()], help="PAPER-TABLE")
+    parser.add_argument("--runs", metavar="FOLDER", help="with --paper: the results of a recipe")
+    parser.add_argument(
+        "--plan", action="store_true", help="with --paper: what is left to run of it"
+    )
+    parser.add_argument(
+        "--note", default=[], action="append", help="with --paper: printed below it"
+    )
+    parser.add_argument("--metric", choices=METRICS, default="sacrebleu", help="default: sacrebleu")
+    parser.add_argument(
+        "--output",
+        metavar="FILE",
+        nargs="+",
+        default=[],
+        help="write it to these too; .csv: as CSV",
+    )
+    args = parser.parse_args()
+    if bool(args.paper) != bool(args.runs):
+        parser.error("--paper and --runs belong together")
+    if args.plan and args.paper not in translation:
+        parser.error("--plan is for tables of translations; other recipes count their cells")
+    table = _table(args)
+    for path in args.output:
+        with replacing(path) as stream:
+            stream.write(table.csv() if path.endswith(".csv") else table.markdown())
+    print(table.markdown(), end="")

@@ -1,0 +1,164 @@
+"""The abstract tree of a sentence, which holds what both languages say and no word order."""
+
+from dataclasses import dataclass, field
+from typing import Any, Iterator, List, NamedTuple, Optional, Union
+
+from fairseq_posenc.tools.corpus.lexicon import (
+    Adjective,
+    Determiner,
+    Modal,
+    Noun,
+    Preposition,
+    Pronoun,
+    Verb,
+    Word,
+)
+
+PRESENT, PERFECT = "present", "perfect"
+
+
+@dataclass(eq=False)
+class Phrase:
+    """A noun with its determiner, perhaps an adjective and a relative clause."""
+
+    determiner: Determiner
+    noun: Noun
+    plural: bool
+    adjective: Optional[Adjective] = None
+    very: bool = False
+    relative: Optional["Clause"] = None
+
+
+@dataclass(eq=False)
+class Group:
+    """One pronoun, or one or more noun phrases joined by commas and "and"."""
+
+    members: List[Any]
+
+    @property
+    def plural(self) -> bool:
+        """Whether a verb agrees with it in the plural."""
+        return len(self.members) > 1 or self.members[0].plural
+
+    @property
+    def pronominal(self) -> bool:
+        """Whether it is a pronoun."""
+        return isinstance(self.members[0], Pronoun)
+
+    @property
+    def relative(self) -> Optional["Clause"]:
+        """The relative clause of its last phrase, if there is one."""
+        return None if self.pronominal else self.members[-1].relative
+
+
+class Adjunct(NamedTuple):
+    """A preposition with what it governs."""
+
+    preposition: Preposition
+    group: Group
+
+
+@dataclass(eq=False)
+class VerbPhrase:
+    """A verb with all that belongs to it, but for the subject.
+
+    ``tense`` is "present", "perfect" or a modal verb. What the clause around it leaves open (see
+    :class:`Gap`) is None here.
+    """
+
+    verb: Verb
+    tense: Union[str, Modal] = PRESENT
+    recipient: Optional[Group] = None
+    object: Optional[Group] = None
+    adjective: Optional[Adjective] = None
+    very: bool = False
+    frequency: Optional[Word] = None
+    time: Optional[Word] = None
+    manner: Optional[Word] = None
+    companion: Optional[Adjunct] = None
+    places: List[Adjunct] = field(default_factory=list)
+    complement: Optional["Clause"] = None
+
+    def groups(self) -> Iterator[Group]:
+        """Yield its groups in the order in which both languages say them."""
+        companion = self.companion.group if self.companion else None
+        for group in (self.recipient, self.object, companion):
+            if group is not None:
+                yield group
+        for place in self.places:
+            yield place.group
+
+    @property
+    def closed(self) -> bool:
+        """Whether a clause ends it, after which nothing may follow that could belong to either."""
+        return self.complement is not None or any(group.relative for group in self.groups())
+
+
+class Gap(NamedTuple):
+    """What a relative clause leaves open for the noun before it.
+
+    ``role`` is subject, object, recipient, companion or place; ``preposition`` comes with the last
+    two.
+    """
+
+    role: str
+    head: Phrase
+    preposition: Optional[Preposition] = None
+
+
+@dataclass(eq=False)
+class Clause:
+    """A subject and one or two verb phrases; main, subordinate or relative.
+
+    ``front`` comes before everything else: a time, a place or a subordinate clause with its
+    conjunction. ``followers`` are subordinate clauses at the end. ``depth`` counts the clauses
+    around it.
+    """
+
+    subject: Optional[Group]
+    phrases: List[VerbPhrase]
+    depth: int = 0
+    gap: Optional[Gap] = None
+    front: Union[None, Word, Adjunct, "Subordinate"] = None
+    followers: List["Subordinate"] = field(default_factory=list)
+
+    @property
+    def plural(self) -> bool:
+        """Whether its verbs are in the plural."""
+        return self.gap.head.plural if self.subject is None else self.subject.plural
+
+    def groups(self) -> Iterator[Group]:
+        """Yield the groups of this clause, not those of clauses inside it."""
+        if isinstance(self.front, Adjunct):
+            yield self.front.group
+        if self.subject is not None:
+            yield self.subject
+        for phrase in self.phrases:
+            yield from phrase.groups()
+
+    def clauses(self) -> Iterator["Clause"]:
+        """Yield this clause and every clause inside it."""
+        yield self
+        inside = [group.relative for group in self.groups()]
+        inside += [phrase.complement for phrase in self.phrases]
+        inside += [clause for _, clause in self.followers]
+        if isinstance(self.front, Subordinate):
+            inside.append(self.front.clause)
+        for clause in inside:
+            if clause is not None:
+                yield from clause.clauses()
+
+
+class Subordinate(NamedTuple):
+    """A conjunction with the clause it opens."""
+
+    conjunction: Word
+    clause: Clause
+
+
+@dataclass(eq=False)
+class Sentence:
+    """Main clauses; each but the first comes with the conjunction before it."""
+
+    first: Clause
+    others: List[Subordinate] = field(default_factory=list)

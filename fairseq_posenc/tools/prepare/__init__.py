@@ -1,0 +1,1 @@
+"""From raw text and downloads to binarised folders: ``posenc prepare``."""

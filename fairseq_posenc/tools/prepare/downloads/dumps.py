@@ -1,0 +1,87 @@
+"""Finding and fetching the dumps of Wikipedia in many languages."""
+
+import os
+import re
+from typing import List, Optional, Sequence, Tuple
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import read_lines
+from fairseq_posenc.tools.prepare.downloads.archives import Checksum
+from fairseq_posenc.tools.prepare.downloads.download import download
+from fairseq_posenc.tools.prepare.downloads.web import LARGEST_TEXT, PATIENCE, Patience
+
+WIKIMEDIA = "https://dumps.wikimedia.org"
+
+
+def find_dumps(folder: str, language: str) -> List[str]:
+    """Return a language's newest dump in a folder, whole or in parts, in alphabetic order.
+
+    Where both kinds are there, those called ``multistream`` are left out: they hold the same.
+
+    Raises:
+        UsageError: there are none.
+    """
+    pattern = rf"{_wiki(language)}-(\w+)-pages-articles.*\.xml(-p\d+p\d+)?(\.bz2|\.gz)?"
+    try:
+        found = [re.fullmatch(pattern, name) for name in os.listdir(folder)]
+    except OSError as error:
+        raise UsageError(f"cannot read {folder}: {error.strerror}") from error
+    dumps = sorted((match[1], match[0]) for match in found if match)
+    if not dumps:
+        raise UsageError(f"{folder} holds no dump of {language} ({_wiki(language)}-….xml.bz2)")
+    newest = [name for date, name in dumps if date == dumps[-1][0]]
+    plain = [name for name in newest if "multistream" not in name]
+    return [os.path.join(folder, name) for name in plain or newest]
+
+
+def fetch_dump(
+    language: str,
+    folder: str,
+    mirrors: Sequence[str] = (WIKIMEDIA,),
+    date: str = "latest",
+    quiet: bool = False,
+    patience: Patience = PATIENCE,
+) -> str:
+    """Download a language's ``pages-articles`` dump; return its path.
+
+    The list of checksums is loaded first and kept: it tells the date of ``latest``, and started
+    again the same dump is continued.
+
+    Args:
+        language: as in the wiki's address: ``en``, ``simple``, ``zh-yue``.
+        mirrors: addresses laid out like ``https://dumps.wikimedia.org``.
+        date: ``latest`` or ``YYYYMMDD``.
+
+    Raises:
+        UsageError: see :func:`~fairseq_posenc.tools.prepare.downloads.download.download`.
+    """
+    wiki = _wiki(language)
+    mirrors = [mirror.rstrip("/") for mirror in mirrors]
+    listing = os.path.join(folder, f"{wiki}-{date}-sha1sums.txt")
+    addresses = [f"{mirror}/{wiki}/{date}/{wiki}-{date}-sha1sums.txt" for mirror in mirrors]
+    download(addresses, listing, quiet=True, patience=patience, most=LARGEST_TEXT)
+    name, checksum = _listed(listing, wiki, date)
+    if checksum is None:
+        os.remove(listing)
+        raise UsageError(
+            f"the dump {date} of {wiki} is not complete yet: its list of checksums has no "
+            "pages-articles.xml.bz2; give another date, or start again later"
+        )
+    dated = name.split("-")[1]
+    path = os.path.join(folder, name)
+    urls = [f"{mirror}/{wiki}/{dated}/{name}" for mirror in mirrors]
+    if not os.path.exists(path):
+        download(urls, path, checksum, quiet, patience)
+    return path
+
+
+def _listed(listing: str, wiki: str, date: str) -> Tuple[str, Optional[Checksum]]:
+    lines = read_lines(listing)
+    dated = r"\d{8}" if date == "latest" else re.escape(date)
+    found = re.findall(rf"\b{wiki}-{dated}-pages-articles\.xml\.bz2\b", "\n".join(lines))
+    name = max(found, default="")
+    return name, Checksum.from_listing(iter(lines), name) if name else None
+
+
+def _wiki(language: str) -> str:
+    return f"{language.replace('-', '_')}wiki"

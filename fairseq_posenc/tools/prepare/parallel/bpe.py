@@ -1,0 +1,149 @@
+"""Byte pair encoding by the library subword-nmt, with several processes and little memory."""
+
+import functools
+import io
+import re
+from collections import Counter
+from typing import Dict, Iterable, Iterator, List
+
+from subword_nmt.apply_bpe import BPE
+from subword_nmt.learn_bpe import learn_bpe
+from tqdm import tqdm
+
+from fairseq_posenc.data.workers import chunked, in_order
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import read_lines, replacing, stream_lines
+from fairseq_posenc.tools.prepare.parallel.settings import SEPARATOR
+
+_LARGEST_CACHE = 300_000  # words per process, some 100 MB
+_COUNTED_TOGETHER = 20_000  # lines
+_MARGIN = "\r\n "
+_VERSION = re.compile(r"#version: 0\.[12]")
+
+
+def learn(inputs: Iterable[str], codes: str, operations: int, workers: int = 1) -> None:
+    """Learn one set of merges from all files together: ``cat FILE… | subword-nmt learn-bpe``.
+
+    The words of the texts are counted in several processes and held in memory, the texts are not.
+
+    Args:
+        inputs: tokenised text, plain or compressed.
+        codes: the file to write.
+        operations: merges to learn; fewer if the text has no more pairs that occur twice.
+        workers: processes that count.
+
+    Raises:
+        UsageError: an input is missing, empty or no UTF-8, there is nothing to learn, or the codes
+            cannot be written.
+    """
+    if operations < 1:
+        raise UsageError(f"cannot learn {operations} BPE operations")
+    words: Counter = Counter()
+    for path in inputs:
+        progress = tqdm(stream_lines(path), desc=f"count {path}", unit=" lines", disable=None)
+        chunks = chunked(progress, _COUNTED_TOGETHER)
+        for found in in_order(_count, chunks, workers):
+            words.update(found)
+    merges = io.StringIO()
+    if any(len(word) > 1 for word in words):
+        learn_bpe(_Dictionary(words), merges, operations, is_dict=True)
+    if merges.getvalue().count("\n") < 2:
+        raise UsageError("cannot learn BPE: no two letters of the text are neighbours twice")
+    with replacing(codes) as stream:
+        stream.write(merges.getvalue())
+
+
+def _count(lines: List[str]) -> Counter:
+    words: Counter = Counter()
+    for line in lines:
+        words.update(line.strip(_MARGIN).split(" "))
+    del words[""]
+    return words
+
+
+class _Dictionary:
+    """What the library takes for a file of words and counts."""
+
+    def __init__(self, words: Dict[str, int]):
+        self._words = words
+
+    def __iter__(self) -> Iterator[str]:
+        for word, count in self._words.items():
+            yield f"{word} {count}\n"
+
+
+def apply(codes: str, source: str, destination: str, workers: int = 1) -> None:
+    """Cut the words of a text into subwords: ``subword-nmt apply-bpe --glossaries '<sep>'``.
+
+    Args:
+        codes: merges that :func:`learn` or the library wrote.
+        source: tokenised text, plain or compressed.
+        destination: the file to write.
+        workers: processes.
+
+    Raises:
+        UsageError: a file is missing, empty or no UTF-8, the codes are none, a line of the text
+            has a carriage return inside, or the output cannot be written.
+    """
+    # loaded here, the codes are checked once, and forked processes have them
+    _subwords.cache_clear()
+    _subwords(codes)
+    work = functools.partial(_apply, codes=codes)
+    progress = tqdm(desc=f"BPE {source}", unit=" lines", disable=None)
+    with replacing(destination) as stream, progress:
+        for lines in in_order(work, chunked(_unbroken_lines(source)), workers):
+            stream.writelines(f"{line}\n" for line in lines)
+            progress.update(len(lines))
+
+
+def _unbroken_lines(path: str) -> Iterator[str]:
+    for number, line in enumerate(stream_lines(path), 1):
+        if "\r" in line:
+            raise UsageError(
+                f"{path}, line {number}: fairseq-preprocess would split the line at its carriage "
+                "return; tokenise the text first"
+            )
+        yield line
+
+
+def _apply(lines: List[str], codes: str) -> List[str]:
+    return [_subwords(codes).cut(line) for line in lines]
+
+
+class Subwords(Dict[str, str]):
+    """The subwords of each word met so far; the library looks at every word anew.
+
+    Args:
+        path: merges that :func:`learn` or the library wrote.
+
+    Raises:
+        UsageError: the file is missing, empty, no UTF-8, or holds something else.
+    """
+
+    def __init__(self, path: str):
+        super().__init__()
+        lines = read_lines(path)
+        first = 1 if _VERSION.fullmatch(lines[0]) else 0
+        for number, line in enumerate(lines[first:], first + 1):
+            if len(line.strip(_MARGIN).split(" ")) != 2 or line.startswith("#version:"):
+                raise UsageError(f"{path}, line {number}: no BPE operation")
+        if not lines[first:]:
+            raise UsageError(f"{path} holds no BPE operations")
+        codes = io.StringIO("".join(f"{line}\n" for line in lines))
+        self._bpe = BPE(codes, glossaries=[SEPARATOR])
+
+    def __missing__(self, word: str) -> str:
+        if len(self) >= _LARGEST_CACHE:
+            self.clear()
+            self._bpe.cache.clear()
+        self[word] = " ".join(self._bpe.segment_tokens([word]))
+        return self[word]
+
+    def cut(self, line: str) -> str:
+        """Return a line with its words cut; all but the last subword of a word end in ``@@``."""
+        if line != line.strip(_MARGIN):
+            return self._bpe.process_line(line)
+        return " ".join([self[word] for word in line.split(" ") if word])
+
+
+_subwords = functools.lru_cache(maxsize=None)(Subwords)

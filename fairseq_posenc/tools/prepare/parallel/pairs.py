@@ -1,0 +1,111 @@
+"""Pairs of sentences: from two files or an archive, and to two files, always as streams."""
+
+import gzip
+import os
+import posixpath
+import tarfile
+from contextlib import ExitStack, contextmanager
+from itertools import zip_longest
+from typing import Any, Callable, Iterable, Iterator, Tuple
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import decode_lines, reading, replacing_all, stream_lines
+from fairseq_posenc.tools.prepare.downloads.archives import OPENERS
+from fairseq_posenc.tools.prepare.downloads.web import BLOCK
+
+Pair = Tuple[str, str]
+Languages = Tuple[str, str]
+
+
+class Counted:
+    """Pairs, and how many of them were read so far."""
+
+    def __init__(self, pairs: Iterable[Pair]):
+        self._pairs, self.count = pairs, 0
+
+    def __iter__(self) -> Iterator[Pair]:
+        for pair in self._pairs:
+            self.count += 1
+            yield pair
+
+
+def aligned(first: Iterable[str], second: Iterable[str], names: Tuple[str, str]) -> Iterator[Pair]:
+    """Yield the lines of two sides of a text.
+
+    Raises:
+        UsageError: one has more lines than the other; ``names`` tell which.
+    """
+    number = 0
+    for number, pair in enumerate(zip_longest(first, second), 1):
+        if None in pair:
+            short, long = names if pair[0] is None else reversed(names)
+            raise UsageError(f"{short} has {number - 1} lines, and {long} has more")
+        yield pair
+
+
+def from_files(prefix: str, languages: Languages) -> Iterator[Pair]:
+    """Yield the lines of ``prefix.<language>``, plain or ``.gz``.
+
+    Raises:
+        UsageError: as :func:`fairseq_posenc.files.stream_lines`, or the files differ in length.
+    """
+    names = [f"{prefix}.{language}" for language in languages]
+    names = [name if os.path.exists(name) else _compressed(name) for name in names]
+    return aligned(stream_lines(names[0]), stream_lines(names[1]), (names[0], names[1]))
+
+
+def _compressed(name: str) -> str:
+    return f"{name}.gz" if os.path.exists(f"{name}.gz") else name
+
+
+def from_archive(path: str, members: Tuple[str, str]) -> Iterator[Pair]:
+    """Yield the lines of two members of a tar archive; those called ``.gz`` are unpacked.
+
+    The archive is read twice at the same time, and to its end, so that damage is noticed wherever
+    it is. The folders of members do not count.
+
+    Raises:
+        UsageError: the archive is missing, damaged or lacks a member, or a member is empty, holds
+            invalid UTF-8 (the line is named), or has fewer lines than the other.
+    """
+    names = [f"{path}: {member}" for member in members]
+    sides = [_member_lines(path, member) for member in members]
+    return aligned(sides[0], sides[1], (names[0], names[1]))
+
+
+def _member_lines(path: str, member: str) -> Iterator[str]:
+    wanted = posixpath.basename(member)
+    with reading(path), ExitStack() as opened:
+        opener: Callable = OPENERS.get(os.path.splitext(path)[1].lower(), open)
+        stream = opened.enter_context(opener(path, "rb"))
+        # as a stream: otherwise tarfile first reads the whole archive to list it
+        archive = opened.enter_context(tarfile.open(fileobj=stream, mode="r|", bufsize=BLOCK))
+        for info in archive:
+            if info.isfile() and posixpath.basename(info.name) == wanted:
+                content: Any = archive.extractfile(info)
+                if wanted.endswith(".gz"):
+                    content = opened.enter_context(gzip.open(content))
+                yield from decode_lines(content, f"{path}: {member}")
+                break
+        else:
+            raise UsageError(f"{path} holds no {member}")
+        while stream.read(BLOCK):
+            pass
+
+
+@contextmanager
+def writing(prefix: str, languages: Languages) -> Iterator[Callable[[Iterable[Pair]], None]]:
+    """Give a function that writes pairs to ``prefix.<language>``, both files or none.
+
+    Raises:
+        UsageError: the files cannot be written.
+    """
+    with replacing_all() as begin:
+        streams = [begin(f"{prefix}.{language}") for language in languages]
+
+        def write(pairs: Iterable[Pair]) -> None:
+            for pair in pairs:
+                for stream, line in zip(streams, pair):
+                    stream.write(line + "\n")
+
+        yield write

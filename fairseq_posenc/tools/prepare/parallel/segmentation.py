@@ -1,0 +1,74 @@
+"""How new sentences become the subwords that a model was trained on, kept beside binarised data.
+
+``codes`` has the merges of byte pair encoding, ``tokeniser.json`` the options of Moses' tokeniser;
+:mod:`fairseq_posenc.models.translation_hub` reads both.
+"""
+
+import json
+import os
+from typing import Optional
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import read_lines, replacing
+from fairseq_posenc.json_files import Each, read_shaped
+from fairseq_posenc.tools.prepare.parallel.bpe import Subwords
+from fairseq_posenc.tools.prepare.parallel.corpora import Corpus
+from fairseq_posenc.tools.prepare.parallel.tokens import Moses
+
+CODES = "codes"
+TOKENISER = "tokeniser.json"
+
+
+def moses(language: str) -> Moses:
+    """Return how ``posenc prepare tokenise`` tokenises text."""
+    return Moses(language, escape=False)
+
+
+def moses_of_tests(corpus: Corpus) -> Moses:
+    """Return how the test sets of a corpus are tokenised, in its source language."""
+    return Moses(
+        corpus.source,
+        normalise=False,
+        aggressive=corpus.aggressive,
+        plain_quotes=corpus.plain_quotes,
+    )
+
+
+def keep(codes: str, folder: str, corpus: Optional[Corpus] = None) -> None:
+    """Write ``codes`` and ``tokeniser.json`` into a folder of binarised data.
+
+    Args:
+        codes: merges that the text was cut with.
+        folder: has the binarised data.
+        corpus: tells how text was tokenised; None: by ``posenc prepare tokenise``.
+
+    Raises:
+        UsageError: the codes are none, there is no such folder, or it cannot be written.
+    """
+    Subwords(codes)
+    if not os.path.isdir(folder):
+        raise UsageError(f"there is no folder {folder}; run fairseq-preprocess first")
+    how = (moses_of_tests(corpus) if corpus else moses(""))._asdict()
+    del how["language"]
+    lines = read_lines(codes)
+    with replacing(os.path.join(folder, CODES)) as stream:
+        stream.writelines(f"{line}\n" for line in lines)
+    with replacing(os.path.join(folder, TOKENISER)) as stream:
+        stream.write(json.dumps(how, indent=2) + "\n")
+
+
+def read_tokeniser(path: str, language: str) -> Moses:
+    """Return the tokeniser that :func:`keep` described, for a language.
+
+    Raises:
+        UsageError: the file is missing or damaged.
+    """
+    origin = "posenc prepare pairs bpe-keep"
+    how = read_shaped(path, Each(object), origin)
+    options = set(Moses._fields) - {"language"}
+    if set(how) != options or not all(isinstance(value, bool) for value in how.values()):
+        raise UsageError(
+            f"{path} is not from {origin}, or damaged: it should say true or false for "
+            f"{', '.join(sorted(options))}"
+        )
+    return Moses(language, **how)

@@ -1,0 +1,1 @@
+"""Raw documents to the data of masked language models."""

@@ -1,0 +1,161 @@
+"""From lines of text to fairseq's binary data, with several processes."""
+
+import functools
+import os
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional
+
+import numpy as np
+import torch
+from fairseq.data import indexed_dataset
+
+from fairseq_posenc.data import subwords
+from fairseq_posenc.data.workers import in_order
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.prepare.text.sentences import split_sentences
+
+_CHUNK_CHARACTERS = 200_000
+
+Chunk = List[Optional[str]]
+
+
+@dataclass
+class Totals:
+    """What a split holds; tokens without ends of sentences and documents."""
+
+    documents: int = 0
+    sentences: int = 0
+    tokens: int = 0
+    unknown: int = 0
+
+    def __str__(self) -> str:
+        share = 100 * self.unknown / max(1, self.tokens)
+        return (
+            f"{self.documents:,} documents, {self.sentences:,} sentences, {self.tokens:,} tokens, "
+            f"{share:.2f} % unknown"
+        )
+
+
+class _Encoded(NamedTuple):
+    tokens: np.ndarray  # all items one after the other, int32
+    sizes: np.ndarray  # of the items; 1 is the end of a document
+    lines: int
+
+
+class _Encoder:
+    """Encodes chunks of lines; one per process."""
+
+    def __init__(self, folder: str, splits: bool):
+        self.subwords = subwords.load(folder)
+        dictionary = subwords.load_dictionary(folder)
+        self.indices, self.unknown = dictionary.indices, dictionary.unk()
+        self.end = dictionary.eos()
+        self.splits = splits
+
+    def __call__(self, chunk: Chunk) -> _Encoded:
+        tokens: List[int] = []
+        sizes: List[int] = []
+        for line in chunk:
+            if line is None:
+                tokens.append(self.end)
+                sizes.append(1)
+                continue
+            for sentence in split_sentences(line) if self.splits else (line,):
+                pieces = self.subwords.pieces(sentence)
+                # an item without pieces would mean the end of a document
+                if pieces:
+                    tokens += [self.indices.get(piece, self.unknown) for piece in pieces]
+                    tokens.append(self.end)
+                    sizes.append(len(pieces) + 1)
+        lines = len(chunk) - chunk.count(None)
+        return _Encoded(np.array(tokens, np.int32), np.array(sizes, np.int32), lines)
+
+
+def binarise(
+    lines: Iterable[Optional[str]],
+    folder: str,
+    split: str,
+    *,
+    workers: int = 1,
+    splits: bool = False,
+    progress: Callable[[int], object] = lambda lines: None,
+) -> Totals:
+    """Write ``<split>.bin`` and ``<split>.idx`` into a folder that holds the subword model.
+
+    An item is a sentence and ends with ``</s>``; after a document there is an item of ``</s>``
+    alone. The result is the same for any number of processes. Files get their names when they are
+    complete, the index last.
+
+    Args:
+        lines: lines, and None where a document ends (``documents.py``).
+        splits: whether to split lines into sentences; otherwise a line is a sentence.
+        progress: called with the number of lines that were done since the last call.
+
+    Raises:
+        UsageError: there is no text, a file cannot be written, or a process died.
+    """
+    dictionary = subwords.load_dictionary(folder)
+    totals = Totals()
+    ended = True
+    # subword models do not travel between processes: each makes its own
+    encode: Callable[[Chunk], _Encoded] = functools.partial(_encode, folder=folder, splits=splits)
+    if workers == 1:
+        encode = _Encoder(folder, splits)
+    with _dataset(os.path.join(folder, split), len(dictionary)) as builder:
+        for tokens, sizes, count in in_order(encode, _chunks(lines), workers):
+            totals.unknown += int((tokens == dictionary.unk()).sum())
+            for item in torch.from_numpy(tokens).split(sizes.tolist()):
+                if len(item) > 1 or not ended:
+                    builder.add_item(item)
+                    totals.sentences += len(item) > 1
+                    totals.documents += len(item) == 1
+                    totals.tokens += len(item) - 1
+                ended = len(item) == 1
+            progress(count)
+        if not totals.tokens:
+            raise UsageError(f"the text for '{split}' has no words that the vocabulary could cut")
+    return totals
+
+
+def _chunks(lines: Iterable[Optional[str]]) -> Iterator[Chunk]:
+    chunk: Chunk = []
+    characters = 0
+    for line in lines:
+        chunk.append(line)
+        characters += len(line or "")
+        if characters >= _CHUNK_CHARACTERS:
+            yield chunk
+            chunk, characters = [], 0
+    if chunk:
+        yield chunk
+
+
+@functools.lru_cache(maxsize=1)
+def _encoder(folder: str, splits: bool) -> "_Encoder":
+    return _Encoder(folder, splits)
+
+
+def _encode(chunk: Chunk, folder: str, splits: bool) -> _Encoded:
+    return _encoder(folder, splits)(chunk)
+
+
+@contextmanager
+def _dataset(prefix: str, size: int) -> Iterator:
+    """Give a builder of fairseq's data set whose files take their names at the good end."""
+    data, index = f"{prefix}.bin", f"{prefix}.idx"
+    try:
+        builder = indexed_dataset.make_builder(f"{data}.part", impl="mmap", vocab_size=size)
+        yield builder
+        builder.finalize(f"{index}.part")
+        # never an index of other data
+        if os.path.exists(index):
+            os.remove(index)
+        os.replace(f"{data}.part", data)
+        os.replace(f"{index}.part", index)
+    except OSError as error:
+        raise UsageError(f"cannot write {data}: {error.strerror or error}") from error
+    finally:
+        for part in (f"{data}.part", f"{index}.part"):
+            if os.path.isfile(part):
+                os.remove(part)

@@ -1,0 +1,156 @@
+"""Learning a vocabulary of subwords from a stream of lines."""
+
+import io
+import itertools
+import os
+import re
+from collections import Counter
+from typing import Any, Callable, Iterable, Iterator, List, Set, Tuple
+
+from fairseq_posenc.data.subwords import SPECIALS, UNKNOWN, SentencePiece, WordPiece, library
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import replacing
+
+# Chen et al. 2021, section 4: English, and many languages
+SIZES = {"wordpiece": 30000, "sentencepiece": 120000}
+# rarer characters become <unk>; 1000 is what the library proposes for BERT
+WORDPIECE_CHARACTERS = 1000
+# longer lines are skipped by SentencePiece's trainer, without a word; its default is 4192 bytes
+_LONGEST_LINE = 1 << 20
+
+Lines = Callable[[], Iterable[str]]
+
+
+def learn_wordpiece(lines: Lines, folder: str, size: int, cased: bool = False) -> None:
+    """Learn WordPiece from lines and write ``wordpiece.json`` into a folder.
+
+    Text is normalised and cut into words as BERT does it: spaces around punctuation and around
+    Chinese characters; without ``cased``, as in BERT's uncased models, letters are lowered and lose
+    their accents. The same lines give the same vocabulary in every run.
+
+    Args:
+        lines: called twice; gives an iterator over the lines.
+        size: of the vocabulary with the five special tokens; a small corpus gives fewer.
+
+    Raises:
+        UsageError: there is no text, the size cannot hold the characters, or the folder cannot be
+            written.
+    """
+    tokenizers = library("tokenizers")
+    # unless this is said, processes that are started later print a warning
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
+    normaliser = tokenizers.normalizers.BertNormalizer(lowercase=not cased)
+    splitter = tokenizers.pre_tokenizers.BertPreTokenizer()
+    alphabet, characters = _wordpiece_alphabet(_known(lines()), normaliser, splitter)
+    if size <= len(alphabet) + len(SPECIALS):
+        raise _too_small(size, len(alphabet) + len(SPECIALS))
+    learner = tokenizers.Tokenizer(tokenizers.models.WordPiece(unk_token=UNKNOWN))
+    learner.normalizer, learner.pre_tokenizer = normaliser, splitter
+    # The library numbers ##-characters in random order, and breaks ties by number: as "special
+    # tokens" they come first, in our order.
+    trainer = tokenizers.trainers.WordPieceTrainer(
+        vocab_size=size - len(SPECIALS) + 1,
+        special_tokens=[UNKNOWN, *alphabet],
+        initial_alphabet=characters,
+        limit_alphabet=len(characters),
+        show_progress=False,
+    )
+    learner.train_from_iterator(_known(lines()), trainer)
+    model = tokenizers.models.WordPiece(learner.get_vocab(), unk_token=UNKNOWN)
+    result = tokenizers.Tokenizer(model)
+    result.normalizer, result.pre_tokenizer = normaliser, splitter
+    result.decoder = tokenizers.decoders.WordPiece(cleanup=False)
+    result.add_special_tokens([UNKNOWN])
+    with replacing(os.path.join(folder, WordPiece.name)) as stream:
+        stream.write(result.to_str())
+
+
+def _wordpiece_alphabet(
+    lines: Iterable[str], normaliser: Any, splitter: Any
+) -> Tuple[List[str], List[str]]:
+    """Return the pieces of one character, ``c`` and ``##c``, and the characters alone."""
+    counts: Counter = Counter()
+    neighbours: Set[Tuple[str, str]] = set()
+    for line in lines:
+        normal = normaliser.normalize_str(line)
+        counts.update(normal)
+        neighbours.update(zip(normal, normal[1:]))
+    for blank in [character for character in counts if character.isspace()]:
+        del counts[blank]
+    frequent = sorted(counts, key=lambda character: (-counts[character], character))
+    kept = sorted(frequent[:WORDPIECE_CHARACTERS])
+    inside = {
+        second
+        for first, second in neighbours
+        if first in counts
+        and second in counts
+        and len(splitter.pre_tokenize_str(first + second)) == 1
+    }
+    return kept + ["##" + character for character in kept if character in inside], kept
+
+
+def learn_sentencepiece(
+    lines: Lines, folder: str, size: int, character_coverage: float = 0.9995
+) -> None:
+    """Learn a SentencePiece unigram model and write ``sentencepiece.model`` into a folder.
+
+    Text is normalised as the library does by default (NFKC and unified spaces; case is kept). The
+    same lines give the same vocabulary in every run.
+
+    Args:
+        lines: called once; gives an iterator over the lines, which the library keeps in memory.
+        size: of the vocabulary with the five special tokens; a small corpus gives fewer.
+        character_coverage: share of the text's characters that get a piece; the rest is ``<unk>``.
+
+    Raises:
+        UsageError: there is no text, the size cannot hold the characters, or the folder cannot be
+            written.
+    """
+    sentencepiece = library("sentencepiece")
+    model = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=_known(lines()),
+            model_writer=model,
+            model_type="unigram",
+            vocab_size=size - 2,  # the library counts <unk>, <s> and </s>
+            hard_vocab_limit=False,
+            character_coverage=character_coverage,
+            max_sentence_length=_LONGEST_LINE,
+            minloglevel=2,
+        )
+    except SystemError as error:  # lines() has raised
+        raise error.__cause__ or error from None
+    except RuntimeError as error:
+        raise _explained(error, size) from None
+    with replacing(os.path.join(folder, SentencePiece.name), "wb") as stream:
+        stream.write(model.getvalue())
+
+
+def _known(lines: Iterable[str]) -> Iterator[str]:
+    """Return the lines that teach something, without the literal ``<unk>``.
+
+    Raises:
+        UsageError: there are none; SentencePiece's trainer would take the process down.
+    """
+    known = (line.replace(UNKNOWN, " ") for line in lines)
+    words = (line for line in known if any(map(str.isalnum, line)))
+    first = next(words, None)
+    if first is None:
+        raise UsageError("there are no words in the text to learn a vocabulary from")
+    return itertools.chain([first], words)
+
+
+def _too_small(size: int, least: int, remedy: str = "") -> UsageError:
+    return UsageError(
+        f"a vocabulary of {size} is too small for the characters of this text; it takes more than "
+        f"{least}{remedy}"
+    )
+
+
+def _explained(error: RuntimeError, size: int) -> UsageError:
+    numbers = re.search(r"required_chars\. \d+ vs (\d+)", str(error))
+    if numbers or size <= len(SPECIALS):
+        least = int(numbers.group(1)) + 2 if numbers else len(SPECIALS)
+        return _too_small(size, least, ", or a lower character coverage")
+    return UsageError(f"SentencePiece cannot learn a vocabulary: {error}")

@@ -1,0 +1,123 @@
+"""Four benchmarks of XTREME: their languages (Hu et al. 2020, Table 1), and their files."""
+
+import os
+from typing import Dict, List, NamedTuple, Tuple
+
+from fairseq_posenc.errors import UsageError
+
+# of the names of TyDiQA-GoldP's own files
+_NAMES = {
+    "ar": "arabic", "bn": "bengali", "en": "english", "fi": "finnish", "id": "indonesian",
+    "ko": "korean", "ru": "russian", "sw": "swahili", "te": "telugu",
+}  # fmt: skip
+
+
+class Benchmark(NamedTuple):
+    """A benchmark.
+
+    Attributes:
+        prefix: of its splits, ``xquad`` of ``xquad-de``.
+        languages: over which its figures are means.
+        metric: how answers are scored, see ``posenc prepare squad``.
+        files: where the files of a language may lie in a folder of raw data, the benchmark's own
+            layout first, then those of XTREME's download and of others.
+    """
+
+    prefix: str
+    languages: Tuple[str, ...]
+    metric: str = ""
+    files: Tuple[str, ...] = ()
+
+    def splits(self) -> Tuple[str, ...]:
+        """Return the names of its splits."""
+        return tuple(f"{self.prefix}-{language}" for language in self.languages)
+
+
+BENCHMARKS: Dict[str, Benchmark] = {
+    "XNLI": Benchmark("test", tuple("en ar bg de el es fr hi ru sw th tr ur vi zh".split())),
+    "XQuAD": Benchmark(
+        "xquad",
+        tuple("en es de el ru tr ar vi th zh hi".split()),
+        "squad",
+        ("xquad/xquad.{language}.json",),
+    ),
+    "MLQA": Benchmark(
+        "mlqa",
+        tuple("en es de ar hi vi zh".split()),
+        "mlqa",
+        # question and context in one language
+        tuple(
+            f"{folder}/test/test-context-{{language}}-question-{{language}}.json"
+            for folder in ("MLQA_V1", "mlqa/MLQA_V1", "mlqa")
+        ),
+    ),
+    "TyDiQA-GoldP": Benchmark(
+        "tydiqa",
+        tuple(_NAMES),
+        "squad",
+        tuple(
+            f"{folder}/{file}"
+            for folder in ("tydiqa-goldp-v1.1-dev", "tydiqa/tydiqa-goldp-v1.1-dev", "tydiqa")
+            for file in (
+                "tydiqa-goldp-dev-{name}.json",
+                "tydiqa.goldp.{language}.dev.json",
+                "tydiqa.{language}.dev.json",
+            )
+        ),
+    ),
+}
+
+
+class QuestionFile(NamedTuple):
+    """A file of questions and what ``posenc prepare squad`` is to be told of it."""
+
+    split: str
+    language: str
+    metric: str
+    path: str
+
+
+def find_questions(folder: str) -> Tuple[List[QuestionFile], List[str]]:
+    """Return the files of XQuAD, MLQA and TyDiQA-GoldP in a folder, and what is missing.
+
+    Files of other languages than a benchmark's are left out.
+
+    Raises:
+        UsageError: there is no file, or a benchmark's folder holds none where it should be.
+    """
+    found: List[QuestionFile] = []
+    missing = []
+    for title, benchmark in BENCHMARKS.items():
+        if not benchmark.files:
+            continue
+        before = len(found)
+        for split, language in zip(benchmark.splits(), benchmark.languages):
+            names = {"language": language, "name": _NAMES.get(language, "")}
+            paths = [os.path.join(folder, file.format(**names)) for file in benchmark.files]
+            path = next(filter(os.path.isfile, paths), "")
+            if path:
+                found.append(QuestionFile(split, language, benchmark.metric, path))
+        here = [file.language for file in found[before:]]
+        absent = [language for language in benchmark.languages if language not in here]
+        if not here:
+            _refuse_other_layout(folder, title, benchmark)
+        if absent:
+            count = f"{len(here)} of {len(benchmark.languages)} languages"
+            missing.append(f"{title}: {count}, without {', '.join(absent)}")
+    if not found:
+        expected = (file for benchmark in BENCHMARKS.values() for file in benchmark.files[:1])
+        raise UsageError(
+            f"no files of XQuAD, MLQA or TyDiQA-GoldP in {folder}; it should hold "
+            + ", or ".join(expected)
+        )
+    return found, missing
+
+
+def _refuse_other_layout(folder: str, title: str, benchmark: Benchmark) -> None:
+    for file in benchmark.files:
+        place = os.path.join(folder, file.split("/")[0])
+        if os.path.isdir(place):
+            raise UsageError(
+                f"{place} holds no file of {title} where it should be, as "
+                + " or ".join(benchmark.files)
+            )

@@ -1,0 +1,1 @@
+"""What recipes ask of Python; no commands of a user."""

@@ -1,0 +1,29 @@
+"""Print the test files of XQuAD, MLQA and TyDiQA-GoldP in a folder: split, language, metric, file.
+
+    python -m fairseq_posenc.tools.recipe.find_xtreme raw
+
+The benchmarks' own layouts are known, and that of XTREME's download. Languages that are not in a
+benchmark (Romanian in XQuAD's repository, say) are left out; those that lack are named.
+"""
+
+import argparse
+import sys
+
+from fairseq_posenc.tools.prepare.xtreme import find_questions
+
+
+def main() -> None:
+    """Parse the command line and run."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("folder", metavar="FOLDER")
+    found, missing = find_questions(parser.parse_args().folder)
+    for file in found:
+        print(*file)
+    for line in missing:
+        print(line, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()

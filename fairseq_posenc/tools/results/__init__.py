@@ -1,0 +1,1 @@
+"""Scores of runs, and tables and pictures of many of them."""

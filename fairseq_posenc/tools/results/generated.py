@@ -1,0 +1,133 @@
+"""What ``fairseq-generate`` prints: the lines S-id, T-id, H-id and D-id, and how to read them."""
+
+import re
+from dataclasses import dataclass
+from itertools import islice
+from typing import Dict, List, Optional, Tuple
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import read_lines
+from fairseq_posenc.tools.results.languages import Languages
+
+_LINE = re.compile(r"([STHD])-([0-9]{1,15})\t(.*)", re.DOTALL)
+_DICTIONARY = re.compile(r"\| \[(\S{1,40})\] dictionary: [0-9]+ types")
+_FOREIGN = re.compile(r"\| (?:INFO|WARNING) \| fairseq|(?:INFO|WARNING):fairseq")
+_REMEDY = (
+    "pass --required-batch-size-multiple 1 to fairseq-generate (by default it drops what does not "
+    "fill the last batch), and, if sentences were skipped as too long, raise "
+    "--max-source-positions/--max-target-positions"
+)
+
+
+@dataclass
+class Generated:
+    """The sentences of one output of ``fairseq-generate``, in the order of the test set.
+
+    Each list has one string per sentence: ``hypotheses`` (H: tokens as the model made them),
+    ``decoded`` (D: the same after fairseq's ``--bpe`` and ``--tokenizer``, if given),
+    ``references`` (T) and ``sources`` (S); these two are None where the output has no such lines.
+    ``languages`` are those that fairseq's log names, where it is part of the output.
+    """
+
+    path: str
+    hypotheses: List[str]
+    decoded: List[str]
+    references: Optional[List[str]]
+    sources: Optional[List[str]]
+    languages: Languages = Languages()
+
+
+def read_generated(path: str, expected: Optional[int] = None) -> Generated:
+    """Read an output of ``fairseq-generate``: lines in any order, log lines in between.
+
+    Of several hypotheses of a sentence (``--nbest``) the one with the best score is taken, the
+    first one of equals.
+
+    Args:
+        path: what was printed, or the file ``generate-test.txt`` in ``--results-path``.
+        expected: the number of sentences of the test set, if known. Without it a missing sentence
+            at the very end cannot be noticed.
+
+    Raises:
+        UsageError: no such lines, sentences without a hypothesis (ids are counted from 0), a
+            sentence given twice, a line cut short or torn by a log message.
+    """
+    lines = read_lines(path)
+    found = _collect(path, lines)
+    for kind in "HD":
+        if not found[kind]:
+            raise UsageError(
+                f"{path} has no {kind}-lines: give the whole output of fairseq-generate"
+            )
+    count = 1 + max(max(lines, default=0) for lines in found.values())
+    if expected is not None:
+        if count > expected:
+            raise UsageError(
+                f"{path} has a sentence with id {count - 1}, but the test set has {expected}: "
+                "output and reference do not belong together"
+            )
+        count = expected
+    for kind in "HD":
+        _demand_all(path, kind, found[kind], count)
+    for kind in "ST":
+        if found[kind]:
+            _demand_all(path, kind, found[kind], count)
+    ordered = {kind: [lines[i] for i in sorted(lines)] for kind, lines in found.items()}
+    named = [match.group(1) for match in map(_DICTIONARY.search, lines) if match]
+    return Generated(
+        path, ordered["H"], ordered["D"], ordered["T"] or None, ordered["S"] or None,
+        Languages(*named) if len(named) == 2 else Languages(),
+    )  # fmt: skip
+
+
+def _collect(path: str, lines: List[str]) -> Dict[str, Dict[int, str]]:
+    found: Dict[str, Dict[int, str]] = {kind: {} for kind in "STHD"}
+    scores: Dict[Tuple[str, int], float] = {}
+    for number, line in enumerate(lines, 1):
+        match = _LINE.fullmatch(line)
+        if not match:
+            if re.match(r"[STHD]-\d+$", line):
+                raise UsageError(f"{path}, line {number}: cut short; run fairseq-generate again")
+            continue
+        kind, sentence, text = match.group(1), int(match.group(2)), match.group(3)
+        if _FOREIGN.search(text):
+            raise UsageError(
+                f"{path}, line {number}: a log message was printed into this line; do not join "
+                "the outputs by 2>&1, or let fairseq-generate write a file with --results-path"
+            )
+        if kind in "ST":
+            if sentence in found[kind]:
+                raise UsageError(
+                    f"{path}, line {number}: {kind}-{sentence} a second time; give one output"
+                )
+            found[kind][sentence] = text
+        else:
+            score, text = _scored(path, number, text)
+            if scores.get((kind, sentence), float("-inf")) < score or sentence not in found[kind]:
+                scores[kind, sentence] = score
+                found[kind][sentence] = text
+    return found
+
+
+def _scored(path: str, number: int, text: str) -> Tuple[float, str]:
+    score, tab, text = text.partition("\t")
+    try:
+        if tab:
+            return float(score), text
+    except ValueError:
+        pass
+    raise UsageError(
+        f"{path}, line {number}: expected a score and a text, separated by a tab; the line is cut "
+        "short or not from fairseq-generate"
+    )
+
+
+def _demand_all(path: str, kind: str, lines: Dict[int, str], count: int) -> None:
+    missing = count - len(lines)
+    if missing:
+        # a damaged id may be huge
+        first = islice((i for i in range(count) if i not in lines), 5)
+        named = ", ".join(map(str, first)) + (", ..." if missing > 5 else "")
+        raise UsageError(
+            f"{path} has no {kind}-line for {missing} of {count} sentences (ids {named}): {_REMEDY}"
+        )

@@ -1,0 +1,87 @@
+"""Splitting a test set by the length of its sentences."""
+
+import math
+from dataclasses import dataclass
+from typing import List, Optional, Sequence
+
+import numpy as np
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.results.texts import Texts
+
+SIDES = ("source", "reference")
+UNITS = ("words", "subwords")
+TERTILES = (33.0, 66.0)
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Sentences longer than ``longer_than`` and at most ``up_to`` long (None: no limit)."""
+
+    name: str
+    longer_than: float
+    up_to: Optional[float]
+
+    def members(self, lengths: Sequence[int]) -> List[int]:
+        """Return the indices of the sentences whose length lies in this bin."""
+        top = math.inf if self.up_to is None else self.up_to
+        return [i for i, length in enumerate(lengths) if self.longer_than < length <= top]
+
+
+def by_edges(edges: Sequence[int]) -> List[Bin]:
+    """Return the bins 1-10, 11-20, 21-30, 31+ for the edges 10, 20, 30 (SHAPE, Figure 3).
+
+    An empty sentence counts to the first bin, so that the bins make up the whole test set.
+
+    Raises:
+        UsageError: edges that are not rising whole numbers above 0.
+    """
+    if not edges or edges[0] < 1 or any(low >= high for low, high in zip(edges, edges[1:])):
+        raise UsageError("--bins takes rising whole numbers above 0, such as 10,20,30")
+    lows, tops = [0, *edges], [*edges, None]
+    names = [f"{low + 1}-{top}" if top else f"{low + 1}+" for low, top in zip(lows, tops)]
+    return [Bin(*bin) for bin in zip(names, [-1, *edges], tops)]
+
+
+def by_percentiles(lengths: Sequence[int]) -> List[Bin]:
+    """Return the bins short, medium and long, cut at the 33 % and 66 % percentiles of ``lengths``.
+
+    As in CAPE (Likhomanenko et al. 2021, section 5.3, Figure 8). Percentiles are NumPy's (linear
+    interpolation between sentences). A sentence as long as a percentile belongs below it; sentences
+    of one length are never torn apart, so that many equal lengths make the bins unequal in size.
+    """
+    low, high = (float(cut) for cut in np.percentile(lengths, TERTILES))
+    return [Bin("short", -1, low), Bin("medium", low, high), Bin("long", high, None)]
+
+
+def lengths_of(texts: Texts, side: str, unit: str) -> List[int]:
+    """Return the length of each sentence, without the end of sentence.
+
+    Args:
+        texts: the test set.
+        side: ``source`` or ``reference``.
+        unit: ``words`` (tokens with subwords joined) or ``subwords`` (as the model saw them).
+
+    Raises:
+        UsageError: the texts do not tell.
+    """
+    if unit == "subwords":
+        if side not in texts.subwords:
+            raise UsageError(
+                f"--length-unit subwords: the subwords of the {side} are not known. They are in "
+                "the output of fairseq-generate made without --remove-bpe, --bpe and --tokenizer; "
+                "give it with --generated, or take --length-unit words"
+            )
+        return texts.subwords[side]
+    tokens = texts.source_tokens if side == "source" else texts.reference_tokens
+    if tokens is None:
+        raise UsageError(
+            "the length of the source is asked for, but there is no source, or its language is not "
+            "known: give --source and --source-language, or take --length-of reference"
+        )
+    return [len(line.split()) for line in tokens]
+
+
+def share(within: Optional[int], sentences: int) -> str:
+    """Return how many of the sentences are within the trained length, as tables show it."""
+    return "?" if within is None else f"{within}/{sentences}"

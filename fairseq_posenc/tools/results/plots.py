@@ -1,0 +1,117 @@
+"""Plots of results, in the manner of SHAPE's Figure 3."""
+
+import logging
+import os
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import replacing
+from fairseq_posenc.tools.results.bleu import METRICS
+from fairseq_posenc.tools.results.tables import Cell, Runs, by_length, length_label
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart; the markers and
+# line styles do so in print.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+_MARKERS = "osD^vPX*<>"
+_STYLES = ("-", "--", "-.", ":")
+
+
+def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
+    """Draw ``metric`` against length, a line per run, and write it to ``output``.
+
+    Bars are the intervals of :func:`by_length`.
+
+    Args:
+        runs: what :func:`read_runs` gives.
+        output: its ending names the format: png, pdf, svg.
+        metric: one of ``METRICS``.
+
+    Raises:
+        UsageError: see :func:`by_length`; an unknown ending of ``output``.
+    """
+    table = by_length(runs, metric)
+    bins = next(iter(runs.values()))[0]["by_length"]["bins"]
+    figure = new_figure(8.0, 4.0)
+    axes = figure.add_subplot()
+    for number, (name, cells) in enumerate(table.rows.items()):
+        draw_cells(axes, name, cells[1:], number, len(runs))
+    label_bins(axes, bins, length_label(next(iter(runs.values()))[0]).capitalize(), METRICS[metric])
+    figure.legend(loc="outside right upper", frameon=False)
+    save(figure, output)
+
+
+def draw_cells(axes: Any, name: str, cells: Sequence[Cell], number: int, count: int) -> None:
+    """Draw the line ``number`` of ``count``, with the intervals of its cells as bars."""
+    points: List[Any] = [(x, cell) for x, cell in enumerate(cells) if cell.mean is not None]
+    # a bar must not point inwards, as where all samples lie to one side of the figure
+    below = [max(cell.mean - cell.low, 0) for _, cell in points]
+    above = [max(cell.high - cell.mean, 0) for _, cell in points]
+    axes.errorbar(
+        [x + 0.08 * (number - (count - 1) / 2) for x, _ in points],
+        [cell.mean for _, cell in points],
+        yerr=[below, above],
+        label=name,
+        **line_style(number),
+    )
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty figure of matplotlib, in inches; no display is needed."""
+    # Importing fairseq lets all loggers talk, and matplotlib would tell of every font on its way.
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def line_style(number: int) -> Dict[str, Any]:
+    """Return how the line of a run looks, as ``errorbar`` takes it, for its number from 0."""
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "marker": _MARKERS[number % len(_MARKERS)],
+        "linestyle": _STYLES[number // len(COLOURS) % len(_STYLES)],
+        "markersize": 7,
+        "markeredgecolor": "white",
+        "markeredgewidth": 0.6,
+        "capthick": 1.2,
+        "capsize": 3,
+    }
+
+
+def label_bins(axes: Any, bins: Sequence[Mapping], x_label: str, y_label: str) -> None:
+    """Name the axes, and each bin with its number of sentences, and of those within trained length.
+
+    Bins whose sentences all are no longer than the longest trained on lie on a grey ground.
+    """
+    label: Optional[str] = "all within\ntrained length"
+    names = []
+    for x, part in enumerate(bins):
+        within, count = part.get("within"), part["sentences"]
+        known = within is not None
+        names.append(f"{part['name']}\n" + (f"{within} of {count}" if known else f"n = {count}"))
+        if known and within == count > 0:
+            axes.axvspan(x - 0.5, x + 0.5, color="0.92", linewidth=0, zorder=0, label=label)
+            label = None
+    if any(part.get("within") is not None for part in bins):
+        x_label += "; below: how many sentences are within trained length"
+    axes.set_xticks(range(len(bins)), names)
+    axes.set_xlim(-0.5, len(bins) - 0.5)
+    axes.set_xlabel(x_label)
+    axes.set_ylabel(y_label)
+    axes.grid(axis="y", color="0.8", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def save(figure: Any, output: str) -> None:
+    """Write a figure, whole or not at all.
+
+    Raises:
+        UsageError: ``output`` has an ending that matplotlib does not know.
+    """
+    kind = os.path.splitext(output)[1].lstrip(".").lower() or "none"
+    known = figure.canvas.get_supported_filetypes()
+    if kind not in known:
+        raise UsageError(f"{output}: cannot draw {kind}; choose an ending of {', '.join(known)}")
+    with replacing(output, "wb") as stream:
+        figure.savefig(stream, format=kind, dpi=150)

@@ -1,0 +1,331 @@
+"""Tables of results: encodings by length of sentence, over the ``score.json`` of many runs."""
+
+import csv
+import io
+import re
+import statistics
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import Each, Maybe, OrNull, read_shaped
+from fairseq_posenc.tools.results.bleu import METRICS, WIDTHS, corpus_score
+from fairseq_posenc.tools.results.intervals import SAMPLES, SEED, bootstrap, interval
+from fairseq_posenc.tools.results.lengths import Bin, share
+
+# what tables read of the result of posenc score; a metric may be missing from older ones
+FIGURES = dict.fromkeys(METRICS, Maybe(float))
+_ALL = {"sentences": int, "within": Maybe(int), **FIGURES}
+_SCORE = {
+    "all": {**_ALL, "chance": Maybe(float)},
+    "by_length": OrNull(
+        {
+            "of": str,
+            "unit": str,
+            "bins": [{"name": str, "longer_than": float, "up_to": OrNull(float), **_ALL}],
+        }
+    ),
+    "signatures": Each(str),
+    "sentences": Maybe({"length": [int], "statistics": Each([[int]])}),
+    "longest_trained": Maybe({"source": int, "reference": int}),
+    "language": Maybe(str),
+    "test_set": Maybe({"source": Maybe(str), "reference": str}),
+}
+
+Score = Dict[str, Any]
+Runs = Dict[str, List[Score]]
+
+
+class Cell(NamedTuple):
+    """A figure: the mean over the seeds of a run, and what 95 % of bootstrap samples lie between.
+
+    ``mean`` is None where there is no sentence to score. ``spread``, the sample standard deviation
+    over seeds, is None where there is one seed.
+    """
+
+    mean: Optional[float]
+    low: Optional[float] = None
+    high: Optional[float] = None
+    spread: Optional[float] = None
+
+    def __str__(self) -> str:
+        return self.shown("{:.2f} [{:.2f}, {:.2f}]")
+
+    def signed(self) -> str:
+        """Return a difference, with a star where its interval leaves out 0."""
+        clear = self.low is not None and self.high is not None and self.low * self.high > 0
+        return self.shown("{:+.2f} [{:+.2f}, {:+.2f}]") + " *" * clear
+
+    def shown(self, form: str) -> str:
+        """Return the figure and its interval in ``form``; ``-`` where there is none."""
+        return "-" if self.mean is None else form.format(self.mean, self.low, self.high)
+
+
+@dataclass
+class Table:
+    """Figures by length, a row of cells per run, each column a set of sentences.
+
+    ``sentences``: how many per column; ``within``: how many of them are no longer, on both sides,
+    than the longest trained on, or None where not known. ``differences``: of each run to the first,
+    a cell per column. ``notes`` are printed below.
+    """
+
+    title: str
+    columns: List[str]
+    sentences: List[int]
+    within: List[Optional[int]]
+    rows: Dict[str, List[Cell]]
+    differences: Dict[str, List[Cell]]
+    notes: List[str] = field(default_factory=list)
+
+    def header(self) -> List[str]:
+        """Return the names of the columns with their numbers of sentences."""
+        return ["", *(f"{name} (n={n})" for name, n in zip(self.columns, self.sentences))]
+
+    def within_line(self) -> List[List[str]]:
+        """Return a line of how many sentences are within the trained length, if that is known."""
+        if self.within[0] is None:
+            return []
+        return [["within trained length", *map(share, self.within, self.sentences)]]
+
+    def markdown(self) -> str:
+        """Return the tables as Markdown whose columns stand below each other as text too."""
+        lines = [self.header(), *([name, *map(str, row)] for name, row in self.rows.items())]
+        lines += self.within_line()
+        parts = [self.title, markdown_table(lines)]
+        first, *others = self.rows
+        if others:
+            lines = [[name, *(c.signed() for c in self.differences[name])] for name in others]
+            parts += [f"Differences to {first}", markdown_table([self.header(), *lines])]
+        return "\n\n".join([*parts, *self.notes]) + "\n"
+
+    def csv(self) -> str:
+        """Return the table as CSV, a line per figure."""
+        lines: List[Sequence[Any]] = [
+            (
+                "row", "column", "sentences", "within trained length", "mean", "low", "high",
+                "standard deviation", "difference", "difference low", "difference high",
+            )
+        ]  # fmt: skip
+        for name, cells in self.rows.items():
+            columns = zip(self.columns, self.sentences, self.within, cells, self.differences[name])
+            lines += [(name, *about, *cell, *other[:3]) for *about, cell, other in columns]
+        return csv_table(lines)
+
+
+def markdown_table(lines: Sequence[Sequence[str]], labels: int = 1) -> str:
+    """Return lines of cells, the header first, as Markdown; the first ``labels`` are text."""
+    widths = [max(3, *map(len, column)) for column in zip(*lines)]
+    rule = [
+        "-" * width if index < labels else "-" * (width - 1) + ":"
+        for index, width in enumerate(widths)
+    ]
+    lines = [lines[0], rule, *lines[1:]]
+    return "\n".join(f"| {' | '.join(padded(line, widths, labels))} |" for line in lines)
+
+
+def csv_table(lines: Sequence[Sequence[Any]]) -> str:
+    """Return lines of values as CSV; None is an empty field."""
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(lines)
+    return stream.getvalue()
+
+
+def padded(row: Sequence[str], widths: Sequence[int], labels: int = 1) -> List[str]:
+    """Return the cells filled with spaces to ``widths``: ``labels`` to the left, others right."""
+    return [
+        cell.ljust(width) if index < labels else cell.rjust(width)
+        for index, (cell, width) in enumerate(zip(row, widths))
+    ]
+
+
+def read_runs(arguments: Sequence[str]) -> Runs:
+    """Read results given as ``NAME=path/score.json``; several of one name are seeds of one run.
+
+    Without ``NAME=``, a run has the name of its folder, or of the one above ``seed<n>``.
+
+    Raises:
+        UsageError: a file that is missing or not from ``posenc score --output``.
+    """
+    runs: Runs = {}
+    for argument in arguments:
+        name, sign, path = argument.partition("=")
+        if not sign or "/" in name:
+            path = argument
+            folder = Path(path).resolve().parent
+            name = folder.parent.name if re.fullmatch(r"seed\d+", folder.name) else folder.name
+        score = read_shaped(path, _SCORE, "posenc score --output")
+        runs.setdefault(name, []).append(score)
+    return runs
+
+
+def by_length(
+    runs: Runs, metric: str = "sacrebleu", samples: int = SAMPLES, seed: int = SEED
+) -> Table:
+    """Return ``metric`` (of ``METRICS``) for the whole test set and each bin of length.
+
+    Intervals are of the paired bootstrap, see :func:`bootstrap`, whose arguments ``samples`` and
+    ``seed`` are.
+
+    Raises:
+        UsageError: results without bins or statistics, or that cannot be compared: of other bins,
+            test sets, training sets or signatures (the version of sacreBLEU aside).
+    """
+    check_comparable(runs, metric)
+    first = next(iter(runs.values()))[0]
+    parts = [first["all"], *first["by_length"]["bins"]]
+    members = _members(first)
+    summands = {
+        name: [np.array(score["sentences"]["statistics"][metric]) for score in seeds]
+        for name, seeds in runs.items()
+    }
+    rows: Dict[str, List[Cell]] = {name: [] for name in runs}
+    differences: Dict[str, List[Cell]] = {name: [] for name in runs}
+    for chosen in members:
+        figures = [[one[chosen] for one in seeds] for seeds in summands.values()]
+        for name, (cell, difference) in zip(runs, _column(metric, figures, samples, seed)):
+            rows[name].append(cell)
+            differences[name].append(difference)
+    return Table(
+        title=f"{METRICS[metric]} by {length_label(first)}",
+        columns=["all", *(part["name"] for part in parts[1:])],
+        sentences=[len(chosen) for chosen in members],
+        within=[part.get("within") for part in parts],
+        rows=rows,
+        differences=differences,
+        notes=_notes(runs, metric, samples),
+    )
+
+
+def nothing_learned(figures: Mapping[str, Any]) -> str:
+    """Say of a model whose figures of the whole test set are not above chance that it is none."""
+    return (
+        f"has learned nothing to speak of: its sacreBLEU is {figures['sacrebleu']:.2f}, and "
+        f"{figures['chance']:.2f} with the references of other sentences"
+    )
+
+
+def length_label(score: Score) -> str:
+    """Return what the bins of a result count, in words."""
+    return f"{score['by_length']['of']} length ({score['by_length']['unit']})"
+
+
+def check_comparable(runs: Runs, metric: str) -> None:
+    """Raise :class:`UsageError` unless the results have the same bins, test set and signature."""
+    expected: Dict[str, Any] = {}
+    for name, seeds in runs.items():
+        for score in seeds:
+            if not score["by_length"]:
+                raise UsageError(f"{name} has no bins: score it with --bins or --percentiles")
+            if metric not in score["signatures"]:
+                raise UsageError(f"{name} has no {METRICS[metric]}; score it again")
+            for what, value in _conditions(score, metric).items():
+                if expected.setdefault(what, value) != value:
+                    raise UsageError(
+                        f"{name} cannot be compared with {next(iter(runs))}: {what} differ "
+                        f"({value} and {expected[what]}); score both alike"
+                    )
+            _check_sentences(name, score, metric)
+
+
+def _conditions(score: Score, metric: str) -> Dict[str, Any]:
+    bins = score["by_length"]["bins"]
+    test_set = score.get("test_set") or {}
+    return {
+        "lengths": length_label(score),
+        "bins": ", ".join(f"{part['name']} up to {part['up_to']}" for part in bins),
+        "sentences per bin": [part["sentences"] for part in bins],
+        "signatures": re.sub(r"\|version:[^|]*", "", score["signatures"][metric]),
+        "target languages": score.get("language"),
+        "references": test_set.get("reference"),
+        "sources": test_set.get("source"),
+        "longest sentences trained on": score.get("longest_trained"),
+        "sentences within the trained length": [part.get("within") for part in bins],
+    }
+
+
+def _check_sentences(name: str, score: Score, metric: str) -> None:
+    """Raise :class:`UsageError` unless the statistics of the sentences are there, and whole."""
+    sentences = score.get("sentences")
+    if not sentences or metric not in sentences["statistics"]:
+        raise UsageError(
+            f"{name} has no statistics of its sentences, from which intervals are drawn: an older "
+            "version scored it; score it again (in a recipe: delete score.json, and start it again)"
+        )
+    rows, width = sentences["statistics"][metric], WIDTHS[metric]
+    whole = all(len(row) == width and 0 <= min(row) <= max(row) < 1e9 for row in rows)
+    parts = [score["all"], *score["by_length"]["bins"]]
+    counts = [len(chosen) for chosen in _members(score)]
+    if (
+        not whole
+        or {len(rows), counts[0]} != {parts[0]["sentences"]}
+        or counts[1:] != [part["sentences"] for part in parts[1:]]
+    ):
+        raise UsageError(
+            f"{name} has statistics of other sentences than its figures; score it again"
+        )
+
+
+def _members(score: Score) -> List[List[int]]:
+    """Return the sentences of the whole test set, and of each bin."""
+    counted = score["sentences"]["length"]
+    bins = score["by_length"]["bins"]
+    edges = [Bin(part["name"], part["longer_than"], part["up_to"]) for part in bins]
+    return [list(range(len(counted))), *(part.members(counted) for part in edges)]
+
+
+def _column(
+    metric: str, runs: Sequence[Sequence[np.ndarray]], samples: int, seed: int
+) -> List[Tuple[Cell, Cell]]:
+    """Return, for each run, its figure of some sentences and the difference to the first run."""
+    if not len(runs[0][0]):
+        return [(Cell(None), Cell(None)) for _ in runs]
+    scores = [[corpus_score(metric, one.sum(axis=0)) for one in seeds] for seeds in runs]
+    means = [statistics.mean(values) for values in scores]
+    drawn = bootstrap(metric, runs, samples, seed)
+    return [
+        (
+            Cell(
+                mean, *interval(own), spread=statistics.stdev(values) if len(values) > 1 else None
+            ),
+            Cell(mean - means[0], *interval(own - drawn[0])),
+        )
+        for mean, values, own in zip(means, scores, drawn)
+    ]
+
+
+def _notes(runs: Runs, metric: str, samples: int) -> List[str]:
+    first = next(iter(runs.values()))[0]
+    several = {name: len(seeds) for name, seeds in runs.items() if len(seeds) > 1}
+    drawn = "the sentences, and of the seeds of a row" if several else "the sentences"
+    notes = [f"In brackets: 95 % of {samples} paired bootstrap samples of {drawn}."]
+    if len(runs) > 1:
+        notes[0] += f" *: the interval of the difference to {next(iter(runs))} leaves out 0."
+    if several:
+        counts = ", ".join(f"{name} {len(seeds)}" for name, seeds in runs.items())
+        notes.append(f"Trainings (seeds): {counts}. Of few seeds, intervals come out too narrow.")
+    if len(several) < len(runs):
+        which = "Some rows are of one training: their" if several else "One training per row:"
+        notes.append(
+            f"{which} intervals are over sentences only and say nothing about other seeds; rows "
+            "are not ranked."
+        )
+    longest = first.get("longest_trained")
+    if longest:
+        notes.append(
+            f"Within trained length: source of at most {longest['source']} and target of at most "
+            f"{longest['reference']} subwords, the longest of the training set."
+        )
+    notes += [
+        f"{name}{f', seed {number} of {len(seeds)},' if len(seeds) > 1 else ''} "
+        f"{nothing_learned(score['all'])}."
+        for name, seeds in runs.items()
+        for number, score in enumerate(seeds, 1)
+        if score["all"].get("above_chance") is False
+        and None not in (score["all"].get("chance"), score["all"].get("sacrebleu"))
+    ]
+    tongue = f"Target language: {first['language']}. " if first.get("language") else ""
+    return [*notes, f"{tongue}Signature: {first['signatures'][metric]}"]

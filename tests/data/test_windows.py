@@ -1,0 +1,89 @@
+import numpy as np
+import pytest
+
+from fairseq_posenc.data.windows import Layout, covering, widest_context
+from fairseq_posenc.errors import UsageError
+
+LAYOUTS = [Layout(12, 3, 4), Layout(12, 100, 4), Layout(8, 1, 4), Layout()]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("question", [0, 3, 4, 70])
+@pytest.mark.parametrize("context", [0, 1, 5, 6, 23, 700])
+def test_every_token_is_in_a_window_and_no_window_is_too_long(layout, question, context):
+    windows = layout.cut(question, context)
+    kept = layout.query_length(question)
+    assert kept == min(question, layout.max_query_length)
+    covered = np.zeros(context, dtype=int)
+    for first, length in windows:
+        covered[first : first + length] += 1
+        assert kept + length + 3 <= layout.max_positions
+    assert (covered > 0).all()
+    if len(windows) > 1:
+        # all are full but the last, which is needed
+        room = layout.max_positions - kept - 3
+        assert {length for _, length in windows[:-1]} == {room}
+        assert sum(windows[-2]) < context
+
+
+def test_windows_begin_every_stride_as_in_bert():
+    assert Layout(13, 3, 4).cut(4, 14) == [(0, 6), (3, 6), (6, 6), (9, 5)]
+    assert Layout(13, 3, 4).cut(4, 12) == [(0, 6), (3, 6), (6, 6)]
+    # a stride longer than the window would skip tokens
+    assert Layout(13, 9, 4).cut(4, 14) == [(0, 6), (6, 6), (12, 2)]
+
+
+def test_each_token_belongs_to_the_window_that_shows_most_around_it():
+    windows = [(0, 6), (3, 6), (6, 6), (9, 5)]
+    owners = np.full(14, -1)
+    for number, (first, _) in enumerate(windows):
+        mine = np.flatnonzero(widest_context(windows, number)) + first
+        assert (owners[mine] == -1).all()
+        owners[mine] = number
+    # token 4 has one token to its right in the first window and one to its left in the second:
+    # equal, so the earlier one; token 13 is in the last window only
+    assert owners.tolist() == [0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 3, 3, 3]
+
+
+def test_the_longer_window_wins_where_margins_are_equal():
+    assert widest_context([(0, 3), (2, 5)], 0).tolist() == [True, True, False]
+    assert widest_context([(0, 3), (2, 5)], 1).tolist() == [True] * 5
+
+
+def test_a_token_just_outside_a_long_window_is_not_of_it():
+    assert widest_context([(0, 300), (128, 173)], 1)[-1]
+
+
+OFFSETS = np.array([[0, 3], [4, 9], [9, 10], [11, 12]])
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "expected"),
+    [
+        (0, 3, (0, 0)),
+        (4, 10, (1, 2)),
+        (1, 2, (0, 0)),
+        (8, 12, (1, 3)),
+        (2, 5, (0, 1)),
+        (3, 4, None),
+        (10, 12, (3, 3)),
+        (20, 25, None),
+    ],
+)
+def test_the_tokens_that_share_a_character_with_a_span_are_found(start, end, expected):
+    assert covering(OFFSETS, start, end) == expected
+
+
+@pytest.mark.parametrize(
+    ("layout", "message"),
+    [
+        (Layout(67, 128, 64), "--max-positions 67 leaves no room"),
+        (Layout(384, 0, 64), "--stride"),
+        (Layout(384, 128, 0), "--max-query-length"),
+        (Layout(-1, 128, 64), "must be 1 or more"),
+    ],
+)
+def test_layouts_without_room_are_refused(layout, message):
+    with pytest.raises(UsageError, match=message):
+        layout.check()
+    Layout(68, 128, 64).check()

@@ -1,0 +1,159 @@
+"""Tiny checkpoints on disk, as training writes them, and the search that translates with them."""
+
+from argparse import Namespace
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.models.transformer import tiny_architecture
+from fairseq.sequence_generator import SequenceGenerator
+
+from fairseq_posenc.models.transformer import PosencTransformerModel
+from fairseq_posenc.tools import cli
+
+PAD, EOS = 1, 2
+
+
+def dictionary(types):
+    found = Dictionary()
+    for index in range(types - 4):
+        found.add_symbol(f"w{index}")
+    return found
+
+
+def never_pad(decoder):
+    """Make padding unlikely: fairseq never chooses it, CTranslate2 does as with any type."""
+    types = decoder.output_projection.weight.data
+    types[:, 0], types[PAD, 0] = 0, -100
+    last = decoder.layers[-1]
+    if decoder.layer_norm is None and last.normalize_before:
+        # nothing keeps these scores small
+        types *= 0.02
+        last.fc2.bias.data[0] = 1000
+    else:
+        norm = decoder.layer_norm or last.final_layer_norm
+        norm.weight.data[0], norm.bias.data[0] = 0, 10
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A folder with dictionaries of 40 source and 36 target types."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    dictionary(40).save(str(folder / "dict.en.txt"))
+    dictionary(36).save(str(folder / "dict.de.txt"))
+    return folder
+
+
+@pytest.fixture
+def checkpoint(tmp_path, data):
+    """A function that writes a checkpoint and returns its path and its model.
+
+    All parameters are strong, so that positions matter and translations are sharp.
+    """
+
+    def write(encoding, seed=1, name="model.pt", **chosen):
+        options = {"dropout": 0.0, "max_source_positions": 48, "max_target_positions": 40}
+        options.update(arch="posenc_transformer_tiny", position_encoding=encoding)
+        args = Namespace(**{**options, **chosen})
+        tiny_architecture(args)
+        shared = getattr(args, "share_all_embeddings", False)
+        task = SimpleNamespace(
+            source_dictionary=dictionary(40), target_dictionary=dictionary(40 if shared else 36)
+        )
+        if shared:
+            task.source_dictionary.save(str(data / "dict.de.txt"))
+        torch.manual_seed(seed)
+        model = PosencTransformerModel.build_model(args, task).eval()
+        for parameter_name, parameter in model.named_parameters():
+            width = 1.0 if "encoder_attn" in parameter_name or ".fc" in parameter_name else 0.3
+            parameter.data += width * torch.randn(parameter.shape)
+        if model.decoder.output_projection is not None:
+            never_pad(model.decoder)
+        task_options = {"data": str(data), "source_lang": "en", "target_lang": "de"}
+        task_options.update(dataset_impl=None, required_seq_len_multiple=1, train_subset="train")
+        task_options["prepend_source_bos"] = getattr(args, "prepend_source_bos", False)
+        state = {
+            "args": None,
+            "cfg": {
+                "common": {"user_dir": "fairseq_posenc", "seed": 1},
+                "model": args,
+                "task": {"_name": "posenc_translation", **task_options},
+                "optimizer": {"_name": "posenc_radam"},
+            },
+            "model": model.state_dict(),
+            "optimizer_history": [
+                {
+                    "criterion_name": "C",
+                    "optimizer_name": "O",
+                    "num_updates": 7,
+                    "lr_scheduler_state": {},
+                }
+            ],
+            "extra_state": {"train_iterator": {"epoch": 2}},
+            "last_optimizer_state": {"large": torch.zeros(3)},
+        }
+        torch.save(state, tmp_path / name)
+        return tmp_path / name, model
+
+    return write
+
+
+@pytest.fixture
+def sources():
+    """Sentences of 8, 3, 1 and 15 tokens of the source dictionary, without EOS."""
+    generator = torch.Generator().manual_seed(3)
+    return [torch.randint(4, 40, (n,), generator=generator).tolist() for n in (8, 3, 1, 15)]
+
+
+@pytest.fixture
+def translate():
+    """A function from a model and sources to its hypotheses: tokens and scores, best first."""
+
+    def search(model, sources, beam=4, longest=8, shortest=0, bos=False):
+        sources = [[0] * bos + source + [EOS] for source in sources]
+        width = max(map(len, sources))
+        tokens = torch.tensor([[PAD] * (width - len(s)) + s for s in sources])
+        for layer in model.encoder.layers:
+            # the fused path of fairseq 0.12.2 fails with torch 2.0
+            layer.can_use_fastpath = False
+        generator = SequenceGenerator(
+            [model], dictionary(model.decoder.embed_tokens.num_embeddings),
+            beam_size=beam, max_len_a=0, max_len_b=longest, min_len=shortest,
+        )  # fmt: skip
+        net_input = {"src_tokens": tokens, "src_lengths": torch.tensor(list(map(len, sources)))}
+        found = generator.generate([model], {"net_input": net_input})
+        return [[(h["tokens"].tolist(), float(h["score"])) for h in one] for one in found]
+
+    return search
+
+
+@pytest.fixture
+def script(monkeypatch, capsys):
+    """A function that runs a script in this process and returns what it printed."""
+
+    def run(name, *arguments):
+        monkeypatch.setattr("sys.argv", ["posenc", name, *map(str, arguments)])
+        cli.main()
+        printed = capsys.readouterr()
+        run.told = printed.err
+        return printed.out
+
+    return run
+
+
+@pytest.fixture
+def agree():
+    """A function that compares hypotheses: equal tokens, and scores but for rounding."""
+
+    def compare(found, expected, rounding=1e-5):
+        assert [[tokens for tokens, _ in one] for one in found] == [
+            [tokens for tokens, _ in one] for one in expected
+        ]
+        for one, other in zip(found, expected):
+            assert [score for _, score in one] == pytest.approx(
+                [score for _, score in other], abs=rounding
+            )
+
+    return compare

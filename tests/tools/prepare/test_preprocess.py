@@ -1,0 +1,63 @@
+"""fairseq-preprocess with processes of our own: the same files, and no waiting for the dead."""
+
+import os
+import random
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+LANGUAGES = ["--source-lang", "en", "--target-lang", "de", "--workers", "3"]
+
+
+@pytest.fixture
+def text(tmp_path):
+    """A function that writes parallel text, and returns options that name it."""
+
+    def text(lines):
+        dice = random.Random(1)
+        words = [f"w{number}" for number in range(500)]
+        for language in ("en", "de"):
+            chosen = (" ".join(dice.choices(words, k=12)) for _ in range(lines))
+            (tmp_path / f"train.{language}").write_text("\n".join(chosen) + "\n")
+        return ["--trainpref", tmp_path / "train", "--validpref", tmp_path / "train"]
+
+    return text
+
+
+def test_the_files_are_those_of_fairseq_preprocess(run, text, tmp_path):
+    options = [*LANGUAGES, "--joined-dictionary", *text(300), "--destdir"]
+    run("fairseq-preprocess", *options, tmp_path / "theirs")
+    run("posenc", "prepare", "binarise", *options, tmp_path / "ours")
+    theirs, ours = (
+        {
+            path.name: path.read_bytes()
+            for path in (tmp_path / name).iterdir()
+            if ".log" not in path.name
+        }
+        for name in ("theirs", "ours")
+    )
+    assert len(ours) == 10 and ours == theirs
+
+
+@pytest.mark.parametrize("stage", ["dictionary", "data"])
+def test_the_death_of_a_process_is_told_in_one_line(start, text, tmp_path, stage):
+    options = text(60_000)
+    if stage == "data":
+        (tmp_path / "dict.txt").write_text("w1 1\n")
+        options += ["--srcdict", tmp_path / "dict.txt", "--joined-dictionary"]
+    process = start(
+        "posenc", "prepare", "binarise", *LANGUAGES, *options, "--destdir", tmp_path / "bin"
+    )
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    while not (found := children.read_text().split()):
+        time.sleep(0.01)
+    os.kill(int(found[0]), signal.SIGKILL)
+    printed = process.communicate(timeout=30)[0].splitlines()
+    assert process.returncode == 1
+    assert (
+        printed[-1].startswith("fairseq_posenc: error: a process died")
+        and "--workers" in printed[-1]
+    )
+    assert not any("Traceback" in line for line in printed)

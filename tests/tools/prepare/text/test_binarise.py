@@ -1,0 +1,179 @@
+"""Text to binary data."""
+
+import itertools
+import multiprocessing
+import os
+import signal
+import time
+
+import pytest
+from fairseq.data import data_utils, indexed_dataset
+
+from fairseq_posenc.data import subwords
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.corpus import documents
+from fairseq_posenc.tools.prepare.text import binarise as module
+from fairseq_posenc.tools.prepare.text import vocabulary
+from fairseq_posenc.tools.prepare.text.binarise import Totals, binarise
+
+pytest.importorskip("tokenizers")
+
+LINES = [
+    line
+    for _, document in itertools.groupby(documents.generate(60, 1, 4, 12), lambda pair: pair[2])
+    for line in [*(pair.english for pair in document), None]
+]
+END = 2
+
+
+@pytest.fixture
+def folder(tmp_path):
+    vocabulary.learn_wordpiece(lambda: (line for line in LINES if line), tmp_path, 200)
+    subwords.load(tmp_path).copy_to(tmp_path)
+    return tmp_path
+
+
+def items(folder, split="train"):
+    data = indexed_dataset.make_dataset(str(folder / split), "mmap")
+    return [item.tolist() for item in data]
+
+
+def files(folder):
+    return {kind: (folder / f"train.{kind}").read_bytes() for kind in ("bin", "idx")}
+
+
+def test_fairseq_reads_what_was_cut(folder):
+    totals = binarise(LINES, folder, "train")
+    model, dictionary = subwords.load(folder), subwords.load_dictionary(folder)
+    data = data_utils.load_indexed_dataset(str(folder / "train"), dictionary)
+    expected = [
+        [*map(dictionary.index, model.pieces(line or "")), dictionary.eos()] for line in LINES
+    ]
+    assert [item.tolist() for item in data] == expected
+    assert totals == Totals(
+        documents=8, sentences=60, tokens=sum(map(len, expected)) - len(LINES), unknown=0
+    )
+
+
+@pytest.mark.parametrize("workers", [2, 3])
+def test_the_number_of_processes_does_not_change_the_files(folder, monkeypatch, workers):
+    binarise(LINES, folder, "train")
+    alone = files(folder)
+    for size in (1, 150):
+        monkeypatch.setattr(module, "_CHUNK_CHARACTERS", size)
+        binarise(LINES, folder, "train", workers=workers)
+        assert files(folder) == alone
+
+
+@pytest.mark.parametrize("size", [1, 100000])
+def test_only_the_end_of_a_document_is_an_empty_item(folder, monkeypatch, size):
+    monkeypatch.setattr(module, "_CHUNK_CHARACTERS", size)
+    lines = ["\u200b", None, "he", "\x07", "he", None, "\u200b", None, None, "he", None]
+    totals = binarise(lines, folder, "train")
+    ends = [len(item) == 1 for item in items(folder)]
+    assert ends == [False, False, True, False, True]
+    assert all(item[-1] == END for item in items(folder))
+    assert (totals.documents, totals.sentences) == (2, 3)
+
+
+def test_lines_are_split_into_sentences_if_asked_for(folder):
+    lines = ["He is . She is .", None]
+    assert binarise(lines, folder, "train").sentences == 1
+    totals = binarise(lines, folder, "train", splits=True)
+    assert totals.sentences == 2 and [item.count(END) for item in items(folder)] == [1, 1, 1]
+
+
+def test_unknown_tokens_and_lines_are_counted(folder):
+    counts = []
+    totals = binarise(["he 龘 <unk>", None], folder, "train", progress=counts.append)
+    assert totals.unknown == 2 and sum(counts) == 1
+    assert "2 documents" not in str(totals) and "66.67 % unknown" in str(totals)
+
+
+def test_a_text_without_words_is_told_and_leaves_nothing(folder):
+    with pytest.raises(UsageError, match="'train' has no words"):
+        binarise(["\u200b", None], folder, "train")
+    assert not [name for name in os.listdir(folder) if name.startswith("train")]
+
+
+def test_a_broken_off_run_leaves_the_files_of_the_one_before(folder):
+    binarise(LINES, folder, "train")
+    before = files(folder)
+
+    def broken():
+        yield from LINES[:20]
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        binarise(broken(), folder, "train")
+    assert files(folder) == before
+    assert sorted(name for name in os.listdir(folder) if "train" in name) == [
+        "train.bin",
+        "train.idx",
+    ]
+
+
+@pytest.mark.parametrize("killed_at", [0, 1])
+def test_a_run_killed_between_its_files_leaves_no_index(folder, monkeypatch, killed_at):
+    binarise(LINES, folder, "train")
+    rename, renamed = os.replace, []
+
+    def killed(source, destination):
+        if len(renamed) == killed_at:
+            raise KeyboardInterrupt
+        renamed.append(destination)
+        rename(source, destination)
+
+    monkeypatch.setattr(os, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        binarise(LINES[:9], folder, "train")
+    assert not (folder / "train.idx").exists()
+
+
+def test_a_file_that_cannot_be_written_is_told(folder):
+    (folder / "train.bin.part").mkdir()
+    with pytest.raises(UsageError, match="cannot write .*train.bin: Is a directory"):
+        binarise(LINES, folder, "train")
+
+
+def test_a_process_that_dies_is_told(folder, monkeypatch):
+    monkeypatch.setattr(module._Encoder, "__call__", lambda *_: os._exit(9))
+    with pytest.raises(UsageError, match="a process died"):
+        binarise(LINES, folder, "train", workers=2)
+
+
+def test_processes_end_when_their_run_is_killed(folder, monkeypatch):
+    cut = module._Encoder.__call__
+
+    def noted(self, chunk):
+        (folder / f"process-{os.getpid()}").touch()
+        return cut(self, chunk)
+
+    monkeypatch.setattr(module._Encoder, "__call__", noted)
+    endless = itertools.cycle(LINES)
+    run = multiprocessing.get_context("fork").Process(
+        target=binarise, args=(endless, folder, "train"), kwargs={"workers": 2}
+    )
+    run.start()
+    deadline = time.monotonic() + 15
+    while len(list(folder.glob("process-*"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    workers = [int(path.name.split("-")[1]) for path in folder.glob("process-*")]
+    running = [_is_running(worker) for worker in workers]
+    run.kill()
+    run.join()
+    assert running == [True, True]
+    while any(map(_is_running, workers)) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    left = [worker for worker in workers if _is_running(worker)]
+    for worker in left:
+        os.kill(worker, signal.SIGKILL)
+    assert not left
+
+
+def _is_running(process):
+    try:
+        with open(f"/proc/{process}/stat", encoding="ascii") as stream:
+            return stream.read().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False

@@ -1,0 +1,69 @@
+"""MediaWiki's markup: what stays as text and what goes."""
+
+import time
+
+import pytest
+
+from fairseq_posenc.tools.prepare.text.wikitext import HIDDEN, paragraphs
+
+CASES = {
+    "bold and links": ("'''A''' is ''the'' [[b]] [[Bar (place)|Bar]]s.", ["A is the b Bars."]),
+    "templates": ("A {{x|y={{z|{{{p|}}}}}\n|q}}b.", ["A b."]),
+    "template with table": ("{{x|\n{|\n| a\n|}}}\nText.", ["Text."]),
+    "kept templates": (
+        "{{lang|fr|mot}}, {{lang-de|Wort}}, {{convert|5|km|mi}}, {{nowrap|a b}}.",
+        ["mot, Wort, 5 km, a b."],
+    ),
+    "unclosed template": ("One {{x | y\nTwo.", ["One Two."]),
+    "stray ends": ("A }} b ]] c.", ["A b c."]),
+    "unclosed link": ("A [[b c.", ["A b c."]),
+    "infobox end": ("{{x\n|a=1\n|b=\n|}}\nText.", ["Text."]),
+    "tables": ('A.\n{| class="x"\n! h\n|-\n| c || {| \n| d\n|}\n|}\nB.', ["A.", "B."]),
+    "references": ('A<ref name="a">b [[c]]</ref><ref name=b />, d<ref name="a" />.', ["A, d."]),
+    "unclosed reference": ("A<ref>b. C<ref>d</ref> e.", ["Ab. C e."]),
+    "nested elements": ("A<ref>b <math>c</math> d</ref> e<gallery>\nx|y</gallery>f.", ["A ef."]),
+    "formulas": ("If <math>x < y</math> then.", ["If then."]),
+    "comments": ("A<!-- b\n\n<ref> --> c<!-- d", ["A c"]),
+    "headings": ("A.\n== B ==\nC.\n=== D === \nE.", ["A.", "C.", "E."]),
+    "lists": ("A:\n* b\n# c\n; d\n: e\nF.", ["A:", "F."]),
+    "paragraphs": ("A\nb.\n\nC.", ["A b.", "C."]),
+    "line breaks": ("A<br />b<br>c.", ["A b c."]),
+    "tags": ('A<sup id="x">2</sup> <span style="y">b</span>.', ["A2 b."]),
+    "files": ("[[File:a b.jpg|thumb|A [[cat]]s [[File:c.png]] x]]B.", ["B."]),
+    "files by their ending": ("[[Bild:a.JPG|mini|x]]B.", ["B."]),
+    "categories": ("A.\n[[Category:B]]\n[[de:C]]\n[[zh-yue:D]]", ["A."]),
+    "links to categories": ("See [[:Category:B|those]].", ["See those."]),
+    "web links": ("A [https://a.b/c?d label] and [http://e.f] b.", ["A label and b."]),
+    "entities": ("3&nbsp;km &amp; &lt;b&gt; &#8211; x", ["3 km & <b> – x"]),
+    "nowiki": ("A <nowiki>[[b]] {{c}} ''d''</nowiki>.", ["A [[b]] {{c}} ''d''."]),
+    "switches": ("__NOTOC__A.", ["A."]),
+    "empty brackets": ("A ({{IPA|x}}; {{lang|el|Α}}) b ( , ;) c（{{x}}）.", ["A (Α) b c."]),
+    "chinese variants": ("A -{zh-hans:简; zh-hant:繁}- -{B}- -{H|zh:C}-d.", ["A 简 B d."]),
+    "apostrophes": ("It's John's.", ["It's John's."]),
+    "arabic": ("'''برلين''' هي [[عاصمة|عاصمة]] [[ألمانيا]].", ["برلين هي عاصمة ألمانيا."]),
+    "no words": ("{{a}} .\n----\n1 2 3\n", []),
+    "nothing": ("", []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_markup(name):
+    text, expected = CASES[name]
+    assert paragraphs(text) == expected
+
+
+def test_namespaces_of_the_wiki_hide_links():
+    text = "[[Kategorie:X]]A [[Wikipedia:B|b]]."
+    assert paragraphs(text, HIDDEN | {"kategorie"}) == ["A b."]
+    assert paragraphs(text) == ["Kategorie:XA b."]
+
+
+BROKEN = "{{ [[ ]] }} <ref> </ref> {| |} <nowiki> <br {{lang| [http:// -{ (, '' = <!-{ &".split()
+BROKEN += [" ", "\n", "{", "{{convert|", "{{lang|a|b ", "(", "<", "''"]
+
+
+@pytest.mark.parametrize("piece", BROKEN)
+def test_broken_markup_takes_no_more_time_than_its_length(piece):
+    started = time.process_time()
+    paragraphs(piece * (100_000 // len(piece)))
+    assert time.process_time() - started < 5

@@ -1,0 +1,113 @@
+import random
+
+import pytest
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.results.generated import read_generated
+
+LOG = [
+    "2026-01-31 10:00:00 | INFO | fairseq_cli.generate | loading model(s) from a.pt",
+    "Generate test with beam=5: BLEU4 = 27.31, 60.1/33.2/20.4/12.9",
+]
+
+
+def lines_of(sentence, text="a b@@ c", kinds="STHDP"):
+    texts = {
+        "S": f"source {sentence}",
+        "T": f"target {sentence}",
+        "H": f"-0.5\t{text}",
+        "D": f"-0.5\t{text}",
+        "P": "-0.1 -0.2",
+    }
+    return [f"{kind}-{sentence}\t{texts[kind]}" for kind in kinds]
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(lines):
+        path = tmp_path / "generate-test.txt"
+        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def test_lines_in_any_order_come_out_in_the_order_of_the_test_set(write):
+    lines = LOG + [line for i in range(12) for line in lines_of(i, f"hypothesis {i}")]
+    random.Random(3).shuffle(lines)
+    found = read_generated(write(lines))
+    assert found.hypotheses == [f"hypothesis {i}" for i in range(12)]
+    assert found.references == [f"target {i}" for i in range(12)]
+    assert found.sources == [f"source {i}" for i in range(12)]
+
+
+def test_the_best_scored_of_several_hypotheses_is_taken(write):
+    lines = lines_of(0) + ["H-0\t-0.1\tbest", "D-0\t-0.1\tbest", "H-0\t-2\tworse", "D-0\t-2\tworse"]
+    found = read_generated(write(lines))
+    assert (found.hypotheses, found.decoded) == (["best"], ["best"])
+
+
+def test_a_hypothesis_without_a_finite_score_is_a_hypothesis(write):
+    lines = ["H-0\t-inf\tx", "D-0\t-inf\tx", "H-1\tnan\ty", "D-1\tnan\ty"]
+    assert read_generated(write(lines)).hypotheses == ["x", "y"]
+
+
+def test_empty_sentences_are_legal(write):
+    found = read_generated(write(["S-0\t", "T-0\t", "H-0\t-1\t", "D-0\t-1\t"]))
+    assert (found.sources, found.references, found.hypotheses) == ([""], [""], [""])
+
+
+def test_exotic_line_separators_do_not_end_a_line(write):
+    text = "a \u2028 b \x0b c \x85 d"
+    assert read_generated(write(lines_of(0, text))).hypotheses == [text]
+
+
+def test_output_without_references_and_sources_is_read(write):
+    found = read_generated(write(lines_of(0, kinds="HD")))
+    assert (found.references, found.sources) == (None, None)
+
+
+def test_missing_sentences_are_named_with_the_remedy(write):
+    lines = [line for i in range(20) if i % 2 for line in lines_of(i)]
+    with pytest.raises(UsageError) as error:
+        read_generated(write(lines))
+    message = str(error.value)
+    assert "10 of 20 sentences (ids 0, 2, 4, 6, 8, ...)" in message
+    assert "--required-batch-size-multiple 1" in message
+    assert "--max-source-positions/--max-target-positions" in message
+    assert "\n" not in message
+
+
+def test_a_missing_last_sentence_is_noticed_when_the_number_is_known(write):
+    path = write(lines_of(0) + lines_of(1))
+    assert len(read_generated(path, expected=2).hypotheses) == 2
+    with pytest.raises(UsageError, match=r"1 of 3 sentences \(ids 2\)"):
+        read_generated(path, expected=3)
+
+
+def test_more_sentences_than_references_are_refused(write):
+    with pytest.raises(UsageError, match="do not belong together"):
+        read_generated(write(lines_of(0) + lines_of(1)), expected=1)
+
+
+def test_a_missing_reference_line_is_noticed(write):
+    with pytest.raises(UsageError, match="no T-line for 1 of 2"):
+        read_generated(write(lines_of(0) + lines_of(1, kinds="SHD")))
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["some text"], "no H-lines"),
+        (lines_of(0, kinds="STH"), "no D-lines"),
+        (lines_of(0) + lines_of(0), "second time"),
+        ([*lines_of(0), "H-1\t-0.3"], "line 6.*cut short"),
+        ([*lines_of(0), "H-1"], "line 6.*cut short"),
+        ([*lines_of(0), "H-1\tno number\ttext"], "line 6.*score"),
+        (lines_of(0, "a b2026 | INFO | fairseq.logging | 100"), "2>&1"),
+        (lines_of(0, "a bINFO:fairseq.logging.progress_bar:100"), "2>&1"),
+    ],
+)
+def test_output_that_is_broken_is_refused(write, lines, message):
+    with pytest.raises(UsageError, match=message):
+        read_generated(write(lines))

@@ -1,0 +1,103 @@
+import os
+import random
+
+import pytest
+from matplotlib.figure import Figure
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.results.plots import plot_by_length
+from fairseq_posenc.tools.results.tables import by_length
+
+LENGTHS = [5] * 9 + [15] * 9 + [25] * 9 + [35] * 9
+WITHIN = [9, 4, 0, 0]
+
+
+def score(*rights, within=WITHIN):
+    """A result of which each bin has another share of right words, None: no sentences at all."""
+    parts = zip(range(4), [-1, 10, 20, 30], [10, 20, 30, None], rights, within)
+    bins = [
+        {"name": f"bin{i}", "longer_than": low, "up_to": up, "sentences": 9, "within": n}
+        for i, low, up, _, n in parts
+    ]
+    draw, rows, lengths = random.Random(str(rights)), [], []
+    for part, right in zip(bins, rights):
+        if right is None:
+            part.update(sentences=0, within=within and 0)
+            continue
+        lengths += [n for n in LENGTHS if part["longer_than"] < n <= (part["up_to"] or 99)]
+        for n in lengths[-9:]:
+            match = draw.randint(int(right * n), n)
+            rows.append([n, n, *(max(match - i, 0) for i in range(4)), *range(n, n - 4, -1)])
+    return {
+        "all": {"sentences": len(rows), "sacrebleu": 1.0, "within": within and 13},
+        "by_length": {"of": "source", "unit": "subwords", "bins": bins},
+        "sentences": {"length": lengths, "statistics": {"sacrebleu": rows}},
+        "signatures": {"sacrebleu": "tok:13a"},
+    }
+
+
+RUNS = {"shape": [score(0.9, 0.8, 0.6, 0.4), score(0.8, 0.8, 0.7, 0.4)]}
+RUNS["cape"] = [score(0.9, 0.7, 0.7, 0.5)]
+
+
+@pytest.fixture
+def axes(monkeypatch, tmp_path):
+    """The axes of a plot that was drawn and written."""
+
+    def axes(runs=RUNS):
+        figures = []
+        monkeypatch.setattr(
+            Figure, "savefig", lambda figure, *_, **__: figures.append(figure), raising=True
+        )
+        plot_by_length(runs, str(tmp_path / "plot.png"))
+        return figures[0].axes[0]
+
+    return axes
+
+
+def test_a_line_per_run_goes_through_its_cells_with_their_intervals_as_bars(axes):
+    found, table = axes().containers, by_length(RUNS)
+    lines = {container.get_label(): container for container in found}
+    for name, cells in table.rows.items():
+        assert lines[name][0].get_ydata() == pytest.approx([cell.mean for cell in cells[1:]])
+        bars = [segment[:, 1].tolist() for segment in lines[name][2][0].get_segments()]
+        assert bars == [pytest.approx([cell.low, cell.high]) for cell in cells[1:]]
+    assert lines["shape"][0].get_color() != lines["cape"][0].get_color()
+    assert lines["shape"][0].get_marker() != lines["cape"][0].get_marker()
+
+
+def test_bins_without_sentences_have_no_point(axes):
+    (line,) = axes({"cape": [score(0.9, 0.8, None, 0.5)]}).containers
+    assert line[0].get_xdata() == pytest.approx([0, 1, 3], abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("within", "shaded"),
+    [([9, 4, 0, 0], [0]), ([9, 9, 8, 0], [0, 1]), ([0, 0, 0, 0], []), ([None] * 4, [])],
+)
+def test_only_bins_wholly_within_the_trained_length_are_shaded(axes, within, shaded):
+    found = axes({"shape": [score(0.9, 0.8, 0.7, 0.6, within=within)]})
+    to_data = found.transData.inverted()
+    middles = [patch.get_extents().transformed(to_data).x0 + 0.5 for patch in found.patches]
+    assert middles == pytest.approx(shaded)
+    names = [tick.get_text() for tick in found.get_xticklabels()]
+    assert names[1] == ("bin1\nn = 9" if None in within else f"bin1\n{within[1]} of 9")
+    assert ("within" in found.get_xlabel()) == (None not in within)
+
+
+def test_axes_say_what_they_show(axes):
+    found = axes()
+    assert found.get_xlabel().startswith("Source length (subwords)")
+    assert found.get_ylabel() == "sacreBLEU"
+
+
+def test_a_png_is_written_and_nothing_else(tmp_path):
+    output = tmp_path / "plots" / "bleu.png"
+    plot_by_length(RUNS, str(output))
+    assert output.read_bytes().startswith(b"\x89PNG")
+    assert os.listdir(output.parent) == ["bleu.png"]
+
+
+def test_an_unknown_format_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="ending"):
+        plot_by_length(RUNS, str(tmp_path / "plot.xyz"))
