@@ -7,8 +7,7 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import Positions, Stack, Terms, worker_generator
-from fairseq_posenc.encodings.portable import Portable
+from fairseq_posenc.encodings.base import Portable, Positions, Stack, Terms, worker_generator
 from fairseq_posenc.encodings.sinusoidal import Sinusoidal
 
 

@@ -11,7 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_posenc.encodings.base import AttentionTerms, Stack, Terms
-from fairseq_posenc.encodings.sharing import sets
 
 
 class NoSegments(nn.Module):
@@ -80,7 +79,7 @@ class SegmentScalars(nn.Module):
         super().__init__()
         _check(segments)
         self.layers = stack.layers
-        self.scalars = nn.Parameter(torch.empty(*sets(stack, sharing), segments, segments))
+        self.scalars = nn.Parameter(torch.empty(*stack.table_shape(sharing), segments, segments))
         nn.init.normal_(self.scalars, std=0.02)
 
     def forward(self, terms: Terms, numbers: Tensor) -> Terms:

@@ -3,8 +3,7 @@
 import torch
 from torch import nn
 
-from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, Stack, Terms
-from fairseq_posenc.encodings.portable import Portable
+from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Portable, Positions, Stack, Terms
 
 
 class Shaw(Encoding):
@@ -45,13 +44,8 @@ class Shaw(Encoding):
         """Return the tables of the layers; they do not depend on the positions."""
         keys = self.keys.unbind()
         values = keys if self.values is None else self.values.unbind()
-        layers = enumerate(zip(keys, values))
-        return Terms(
-            attention={
-                layer: AttentionTerms(relative_keys=key, relative_values=value)
-                for layer, (key, value) in layers
-            }
-        )
+        terms = [AttentionTerms(relative_keys=k, relative_values=v) for k, v in zip(keys, values)]
+        return Terms(attention=dict(enumerate(terms)))
 
     def portable(self, length: int) -> Portable:
         """Return the tables of the layers."""

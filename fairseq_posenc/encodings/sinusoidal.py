@@ -5,8 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
-from fairseq_posenc.encodings.portable import Portable
+from fairseq_posenc.encodings.base import Encoding, Portable, Positions, Stack, Terms
 
 
 def sinusoid(numbers: Tensor, channels: int) -> Tensor:

@@ -17,7 +17,7 @@ from fairseq_posenc.encodings import (
     build,
     names,
     options,
-    shown,
+    format_value,
     signature,
 )
 from fairseq_posenc.errors import UsageError
@@ -170,7 +170,7 @@ def test_every_option_of_an_encoding_is_on_the_command_line_and_no_other():
 def test_an_option_means_the_same_type_everywhere(name):
     for option, default in options(name).items():
         parse = command_line.OPTIONS[option].parse
-        parsed = parse(default if parse is bool else shown(default))
+        parsed = parse(default if parse is bool else format_value(default))
         assert (parsed, type(parsed)) == (default, type(default))
 
 
