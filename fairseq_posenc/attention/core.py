@@ -10,16 +10,12 @@ from typing import Optional, Tuple
 from torch import Tensor
 from torch.nn import functional as F
 
-from fairseq_posenc.attention import plain
-from fairseq_posenc.attention.cpu import fused
-from fairseq_posenc.attention.masks import causal_bias, padding_bias
-from fairseq_posenc.attention.plain import CoreTerms
-
-__all__ = ["CoreTerms", "attend"]
+from fairseq_posenc.attention import cpu, plain
+from fairseq_posenc.encodings.base import AttentionTerms
 
 # Below this many queries, as when decoding step by step, what counts is the number of operations.
 _FEW_QUERIES = 16
-# Between these lengths our own kernel is at least as fast as torch's. Above, it is too in training,
+# Between these lengths our own way is at least as fast as torch's. Above, it is too in training,
 # but torch's does not keep the weights, so it needs less memory.
 _SHORT, _LONG = 64, 1024
 # From this length on, our own causal attention saves the time of the future, mask or not.
@@ -30,7 +26,7 @@ def attend(
     queries: Tensor,
     keys: Tensor,
     values: Tensor,
-    terms: CoreTerms,
+    terms: AttentionTerms,
     padding_mask: Optional[Tensor] = None,
     causal: bool = False,
     dropout_p: float = 0.0,
@@ -40,36 +36,36 @@ def attend(
     inputs = (queries, keys, values, terms, padding_mask, causal, dropout_p)
     if need_weights:
         return plain.attend(*inputs, need_weights=True)
-    if queries.is_cuda and _fits_torch(terms):
-        return _torch(*inputs), None
-    if not fused.supports(queries, keys, values, terms, causal, dropout_p):
+    if queries.is_cuda and _torch_can(terms):
+        return _torch_attend(*inputs), None
+    if not cpu.supports(queries, keys, values, terms, causal, dropout_p):
         return plain.attend(*inputs)
-    learns = fused.needs_gradient(queries, keys, values, terms)
+    learns = cpu.needs_gradient(queries, keys, values, terms)
     # With dropout the way must be the same in any case: activation checkpointing goes it twice,
     # first without gradients, and what is dropped must not differ.
     if not learns and not dropout_p and queries.size(2) < _FEW_QUERIES:
         return plain.attend(*inputs)
     if _torch_is_faster(keys.size(2), terms, padding_mask, causal, dropout_p, learns):
-        return _torch(*inputs), None
-    return fused.attend(*inputs), None
+        return _torch_attend(*inputs), None
+    return cpu.attend(*inputs), None
 
 
-def _fits_torch(terms: CoreTerms) -> bool:
-    """Tell whether all terms are sums to scores that do not depend on the queries."""
+def _torch_can(terms: AttentionTerms) -> bool:
+    """Tell whether all terms can be put into one mask, as they do not depend on the queries."""
     others = (terms.relative_keys, terms.relative_values, terms.distance_keys, terms.content_query)
     return all(term is None for term in others)
 
 
 def _torch_is_faster(
     length: int,
-    terms: CoreTerms,
+    terms: AttentionTerms,
     padding_mask: Optional[Tensor],
     causal: bool,
     dropout_p: float,
     learns: bool,
 ) -> bool:
     """Tell whether torch's own attention is the best way on a CPU."""
-    if not _fits_torch(terms) or terms.segments is not None or dropout_p:
+    if not _torch_can(terms) or terms.segments is not None or dropout_p:
         return False
     if learns and terms.bias is not None and terms.bias.requires_grad:
         return False
@@ -80,11 +76,11 @@ def _torch_is_faster(
     return True
 
 
-def _torch(
+def _torch_attend(
     queries: Tensor,
     keys: Tensor,
     values: Tensor,
-    terms: CoreTerms,
+    terms: AttentionTerms,
     padding_mask: Optional[Tensor],
     causal: bool,
     dropout_p: float,
@@ -94,17 +90,13 @@ def _torch(
     ratio = terms.scale * math.sqrt(queries.size(-1))
     if abs(ratio - 1) > 1e-9:
         queries = queries * ratio
-    mask = plain.added(terms, queries.dtype)
+    mask = plain.additive_bias(terms, queries.dtype)
     if padding_mask is not None:
-        padding = padding_bias(padding_mask, queries.dtype)
+        padding = plain.padding_bias(padding_mask, queries.dtype)
         mask = padding if mask is None else mask + padding
     if causal and mask is not None:
-        mask = mask + causal_bias(queries.size(2), queries.dtype, queries.device)
+        mask = mask + plain.causal_bias(queries.size(2), queries.dtype, queries.device)
+    is_causal = causal and mask is None
     return F.scaled_dot_product_attention(
-        queries,
-        keys,
-        values,
-        attn_mask=mask,
-        dropout_p=dropout_p,
-        is_causal=causal and mask is None,
+        queries, keys, values, attn_mask=mask, dropout_p=dropout_p, is_causal=is_causal
     )

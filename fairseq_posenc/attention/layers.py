@@ -18,8 +18,7 @@ from torch import Tensor, nn
 
 from fairseq_posenc import compat
 from fairseq_posenc.attention import admin
-from fairseq_posenc.attention.attention import CrossAttention, SelfAttention
-from fairseq_posenc.attention.projections import State
+from fairseq_posenc.attention.attention import CrossAttention, SelfAttention, State
 from fairseq_posenc.encodings.base import AttentionTerms
 from fairseq_posenc.errors import UsageError
 

@@ -3,7 +3,14 @@
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Portable, Positions, Stack, Terms
+from fairseq_posenc.encodings.base import (
+    AttentionTerms,
+    Encoding,
+    Portable,
+    Positions,
+    Stack,
+    Terms,
+)
 
 
 class Rotary(Encoding):
@@ -38,7 +45,7 @@ class Rotary(Encoding):
         return Terms(attention=dict.fromkeys(range(self.stack.layers), terms))
 
     def frequencies(self) -> Tensor:
-        """Return the angles ``(d / 2,)`` by which each pair is turned from one position to the next."""
+        """Return the angles ``(d / 2,)`` by which one position turns each pair."""
         pairs = self.pairs.to(torch.promote_types(self.pairs.dtype, torch.float32))
         return torch.pow(10000, pairs * (-2 / self.stack.head_channels))
 

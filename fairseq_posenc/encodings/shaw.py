@@ -3,7 +3,14 @@
 import torch
 from torch import nn
 
-from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Portable, Positions, Stack, Terms
+from fairseq_posenc.encodings.base import (
+    AttentionTerms,
+    Encoding,
+    Portable,
+    Positions,
+    Stack,
+    Terms,
+)
 
 
 class Shaw(Encoding):

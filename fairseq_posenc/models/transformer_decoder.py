@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from fairseq_posenc import options
 from fairseq_posenc.attention import admin
+from fairseq_posenc.attention.attention import State
 from fairseq_posenc.attention.cache import beam_size
 from fairseq_posenc.attention.layers import (
     DecoderLayer,
@@ -16,7 +17,6 @@ from fairseq_posenc.attention.layers import (
     drawn,
     wrapped,
 )
-from fairseq_posenc.attention.projections import State
 from fairseq_posenc.encodings import Positions, Stack, Terms
 from fairseq_posenc.models.padding import left_padding, moved
 from fairseq_posenc.models.state import drop_stock_position_buffers

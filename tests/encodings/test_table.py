@@ -15,9 +15,9 @@ from fairseq_posenc.encodings import (
     Encoding,
     Stack,
     build,
+    format_value,
     names,
     options,
-    format_value,
     signature,
 )
 from fairseq_posenc.errors import UsageError
