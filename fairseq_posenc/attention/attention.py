@@ -75,9 +75,16 @@ class Projections(FairseqIncrementalState, nn.Module):
         return self.out_proj(x.permute(2, 0, 1, 3).flatten(2))
 
     def own_state(self, state: State) -> Dict[str, Any]:
-        """Return the part of the state that belongs to this module, to be read and written."""
+        """Return the part of the state that belongs to this module: its ``cache``, if any yet."""
         name: str = self._get_full_incremental_state_key("attention")  # type: ignore[operator]
         return state.setdefault(name, {})
+
+    def reorder_incremental_state(self, state: State, order: Tensor) -> State:
+        """Follow the beam search, which calls this on every module of a decoder."""
+        own = self.own_state(state)
+        if "cache" in own:
+            own["cache"] = own["cache"].reordered(order)
+        return state
 
 
 class SelfAttention(Projections):
@@ -113,7 +120,7 @@ class SelfAttention(Projections):
             queries, keys = rotated(queries, turn), rotated(keys, turn)
         prefix = None
         if incremental_state is not None:
-            prefix = self.own_state(incremental_state).setdefault("prefix", Prefix())
+            prefix = self.own_state(incremental_state).setdefault("cache", Prefix())
             keys, values = prefix.keys.append(keys), prefix.values.append(values)
             padding_mask = prefix.append_padding(padding_mask)
         outputs, weights = core.attend(
@@ -153,13 +160,6 @@ class SelfAttention(Projections):
         by_head = projected.view(projected.size(0), -1, self.head_dim).transpose(0, 1)
         return replace(terms, scale=scale, rotation=None, distances=None, distance_keys=by_head)
 
-    def reorder_incremental_state(self, state: State, order: Tensor) -> State:
-        """Follow the beam search, which calls this on every module of a decoder."""
-        prefix = self.own_state(state).get("prefix")
-        if prefix is not None:
-            prefix.reorder(order)
-        return state
-
 
 class CrossAttention(Projections):
     """Multi-head attention to the encoder's output, without position terms.
@@ -188,10 +188,10 @@ class CrossAttention(Projections):
         """
         queries = self.q_proj(x)
         own = {} if incremental_state is None else self.own_state(incremental_state)
-        if "source" not in own:
+        if "cache" not in own:
             keys, values = self.k_proj(encoder_out), self.v_proj(encoder_out)
-            own["source"] = Source(self.split(keys), self.split(values), padding_mask)
-        source = own["source"]
+            own["cache"] = Source(self.split(keys), self.split(values), padding_mask)
+        source: Source = own["cache"]
         if source.beam > 1:
             queries = queries.view(-1, source.beam, x.size(-1)).transpose(0, 1)
         outputs, weights = core.attend(
@@ -208,13 +208,6 @@ class CrossAttention(Projections):
             if weights is not None:
                 weights = weights.transpose(1, 2).flatten(0, 1).unsqueeze(2)
         return self.join(outputs), weights
-
-    def reorder_incremental_state(self, state: State, order: Tensor) -> State:
-        """Follow the beam search, which calls this on every module of a decoder."""
-        own = self.own_state(state)
-        if "source" in own:
-            own["source"] = own["source"].reordered(order)
-        return state
 
 
 def rotated(x: Tensor, turn: Tensor) -> Tensor:

@@ -80,14 +80,14 @@ class Prefix:
         self.padding_mask = torch.cat([before, now], dim=1)
         return self.padding_mask
 
-    def reorder(self, order: Tensor) -> None:
-        """Make hypothesis ``b`` what hypothesis ``order[b]`` was; there may be fewer now."""
-        if _is_identity(order, self.keys.all.size(1)):
-            return
-        self.keys.reorder(order)
-        self.values.reorder(order)
-        if self.padding_mask is not None:
-            self.padding_mask = self.padding_mask.index_select(0, order)
+    def reordered(self, order: Tensor) -> "Prefix":
+        """Return this prefix, of which hypothesis ``b`` now is what ``order[b]`` was."""
+        if not _is_identity(order, self.keys.all.size(1)):
+            self.keys.reorder(order)
+            self.values.reorder(order)
+            if self.padding_mask is not None:
+                self.padding_mask = self.padding_mask.index_select(0, order)
+        return self
 
 
 class Source:
@@ -105,10 +105,7 @@ class Source:
     def __init__(
         self, keys: Tensor, values: Tensor, padding_mask: Optional[Tensor] = None, beam: int = 1
     ):
-        self.keys = keys
-        self.values = values
-        self.padding_mask = padding_mask
-        self.beam = beam
+        self.keys, self.values, self.padding_mask, self.beam = keys, values, padding_mask, beam
         every = torch.arange(keys.size(0), device=keys.device)
         self._sentences = every.repeat_interleave(beam) if beam > 1 else every
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fairseq_posenc.attention import cpu, plain
+from fairseq_posenc.attention.plain import Inputs
 from fairseq_posenc.encodings.base import AttentionTerms
 
 # Below this many queries, as when decoding step by step, what counts is the number of operations.
@@ -32,22 +33,29 @@ def attend(
     dropout_p: float = 0.0,
     need_weights: bool = False,
 ) -> Tuple[Tensor, Optional[Tensor]]:
-    """Return what :func:`fairseq_posenc.attention.plain.attend` returns for the same arguments."""
-    inputs = (queries, keys, values, terms, padding_mask, causal, dropout_p)
+    """Return the outputs ``(B, H, Q, d)`` of attention, and its weights if they are asked for.
+
+    For the arguments see :class:`fairseq_posenc.attention.plain.Inputs`.
+
+    Args:
+        need_weights: whether to return the weights ``(B, H, Q, K)``, before dropout, in float32 at
+            least; otherwise ``None`` stands in their place.
+    """
+    inputs = Inputs(queries, keys, values, terms, padding_mask, causal, dropout_p)
     if need_weights:
-        return plain.attend(*inputs, need_weights=True)
+        return plain.attend(inputs)
     if queries.is_cuda and _torch_can(terms):
-        return _torch_attend(*inputs), None
-    if not cpu.supports(queries, keys, values, terms, causal, dropout_p):
-        return plain.attend(*inputs)
-    learns = cpu.needs_gradient(queries, keys, values, terms)
+        return _torch_attend(inputs), None
+    if not cpu.supports(inputs):
+        return plain.attend(inputs)[0], None
+    learns = cpu.needs_gradient(inputs)
     # With dropout the way must be the same in any case: activation checkpointing goes it twice,
     # first without gradients, and what is dropped must not differ.
     if not learns and not dropout_p and queries.size(2) < _FEW_QUERIES:
-        return plain.attend(*inputs)
-    if _torch_is_faster(keys.size(2), terms, padding_mask, causal, dropout_p, learns):
-        return _torch_attend(*inputs), None
-    return cpu.attend(*inputs), None
+        return plain.attend(inputs)[0], None
+    if _torch_is_faster(inputs, learns):
+        return _torch_attend(inputs), None
+    return cpu.attend(inputs), None
 
 
 def _torch_can(terms: AttentionTerms) -> bool:
@@ -56,36 +64,23 @@ def _torch_can(terms: AttentionTerms) -> bool:
     return all(term is None for term in others)
 
 
-def _torch_is_faster(
-    length: int,
-    terms: AttentionTerms,
-    padding_mask: Optional[Tensor],
-    causal: bool,
-    dropout_p: float,
-    learns: bool,
-) -> bool:
+def _torch_is_faster(inputs: Inputs, learns: bool) -> bool:
     """Tell whether torch's own attention is the best way on a CPU."""
-    if not _torch_can(terms) or terms.segments is not None or dropout_p:
+    length, terms = inputs.keys.size(2), inputs.terms
+    if not _torch_can(terms) or terms.segments is not None or inputs.dropout_p:
         return False
     if learns and terms.bias is not None and terms.bias.requires_grad:
         return False
-    if causal and length >= _LONG_CAUSAL:
+    if inputs.causal and length >= _LONG_CAUSAL:
         return False
-    if learns or (terms.bias is not None and padding_mask is not None):
+    if learns or (terms.bias is not None and inputs.padding_mask is not None):
         return length < _SHORT or (length >= _LONG and terms.bias is None)
     return True
 
 
-def _torch_attend(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    terms: AttentionTerms,
-    padding_mask: Optional[Tensor],
-    causal: bool,
-    dropout_p: float,
-) -> Tensor:
+def _torch_attend(inputs: Inputs) -> Tensor:
     """Call torch's own attention, with everything that is added to scores as one mask."""
+    queries, keys, values, terms, padding_mask, causal, dropout_p = inputs
     # Its argument for another scale came with torch 2.1.
     ratio = terms.scale * math.sqrt(queries.size(-1))
     if abs(ratio - 1) > 1e-9:

@@ -3,7 +3,7 @@
 Every faster way is tested against this one, and leaves to it what it cannot do itself.
 """
 
-from typing import Optional, Tuple
+from typing import NamedTuple, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -12,19 +12,10 @@ from torch.nn import functional as F
 from fairseq_posenc.encodings.base import AttentionTerms
 
 
-def attend(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    terms: AttentionTerms,
-    padding_mask: Optional[Tensor] = None,
-    causal: bool = False,
-    dropout_p: float = 0.0,
-    need_weights: bool = False,
-) -> Tuple[Tensor, Optional[Tensor]]:
-    """Return the outputs ``(B, H, Q, d)`` of attention, and its weights if they are asked for.
+class Inputs(NamedTuple):
+    """What attention gets.
 
-    Args:
+    Attributes:
         queries: ``(B, H, Q, d)``, the last ``Q`` of ``K`` positions; rotated, but not scaled yet.
         keys: ``(B, H, K, d)``, rotated.
         values: ``(B, H, K, d)``.
@@ -33,22 +24,27 @@ def attend(
             at nothing gets some finite output.
         causal: whether a query sees no later key; ``Q = K``.
         dropout_p: probability that a weight is dropped; 0 when not training.
-        need_weights: whether to return the weights ``(B, H, Q, K)``, before dropout, in float32 at
-            least; otherwise ``None`` stands in their place.
     """
-    weights = attention_weights(queries, keys, terms, padding_mask, causal)
-    outputs = weighted_values(F.dropout(weights, dropout_p), values, terms)
-    return outputs, weights if need_weights else None
+
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    terms: AttentionTerms
+    padding_mask: Optional[Tensor] = None
+    causal: bool = False
+    dropout_p: float = 0.0
 
 
-def attention_weights(
-    queries: Tensor,
-    keys: Tensor,
-    terms: AttentionTerms,
-    padding_mask: Optional[Tensor] = None,
-    causal: bool = False,
-) -> Tensor:
+def attend(inputs: Inputs) -> Tuple[Tensor, Tensor]:
+    """Return the outputs ``(B, H, Q, d)`` of attention, and its weights before dropout."""
+    weights = attention_weights(inputs)
+    dropped = F.dropout(weights, inputs.dropout_p)
+    return weighted_values(dropped, inputs.values, inputs.terms), weights
+
+
+def attention_weights(inputs: Inputs) -> Tensor:
     """Return the weights ``(B, H, Q, K)`` before dropout, in float32 at least."""
+    queries, keys, terms = inputs.queries, inputs.keys, inputs.terms
     dtype = torch.promote_types(queries.dtype, torch.float32)
     queries = queries * terms.scale
     content = _plus(queries, terms.content_query, terms.scale)
@@ -67,9 +63,9 @@ def attention_weights(
     bias = additive_bias(terms, dtype)
     if bias is not None:
         scores = scores + bias
-    if padding_mask is not None:
-        scores = scores + padding_bias(padding_mask, dtype)
-    if causal:
+    if inputs.padding_mask is not None:
+        scores = scores + padding_bias(inputs.padding_mask, dtype)
+    if inputs.causal:
         scores = scores + causal_bias(queries.size(2), dtype, scores.device)
     return scores.softmax(dim=-1)
 

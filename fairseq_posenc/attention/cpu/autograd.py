@@ -9,22 +9,16 @@ from torch import Tensor
 from fairseq_posenc.attention import plain
 from fairseq_posenc.attention.cpu import relative
 from fairseq_posenc.attention.cpu.chunk_pass import NAMES, ChunkPass, Settings
+from fairseq_posenc.attention.plain import Inputs
 from fairseq_posenc.encodings.base import AttentionTerms
 
 
-def supports(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    terms: AttentionTerms,
-    causal: bool,
-    dropout_p: float,
-) -> bool:
-    """Tell whether :func:`attend` can take these arguments."""
-    tensors = [queries, keys, values] + _tensors(terms)
-    if any(t.dtype != torch.float32 or t.device.type != "cpu" for t in tensors):
+def supports(inputs: Inputs) -> bool:
+    """Tell whether :func:`attend` can take these inputs."""
+    queries, keys, terms = inputs.queries, inputs.keys, inputs.terms
+    if any(t.dtype != torch.float32 or t.device.type != "cpu" for t in _tensors(inputs)):
         return False
-    if dropout_p >= 1 or 0 in queries.shape or 0 in keys.shape:
+    if inputs.dropout_p >= 1 or 0 in queries.shape or 0 in keys.shape:
         return False
     if terms.segments is not None and terms.segments.requires_grad:
         return False
@@ -34,32 +28,26 @@ def supports(
     return all(relative.supports(queries.size(2), keys.size(2), table.size(0)) for table in tables)
 
 
-def needs_gradient(queries: Tensor, keys: Tensor, values: Tensor, terms: AttentionTerms) -> bool:
+def needs_gradient(inputs: Inputs) -> bool:
     """Tell whether a backward pass may follow."""
-    tensors = [queries, keys, values] + _tensors(terms)
-    return torch.is_grad_enabled() and any(t.requires_grad for t in tensors)
+    return torch.is_grad_enabled() and any(t.requires_grad for t in _tensors(inputs))
 
 
-def _tensors(terms: AttentionTerms) -> List[Tensor]:
-    return [term for term in vars(terms).values() if isinstance(term, Tensor)]
+def _tensors(inputs: Inputs) -> List[Tensor]:
+    """Return all tensors but the mask."""
+    terms = [term for term in vars(inputs.terms).values() if isinstance(term, Tensor)]
+    return [inputs.queries, inputs.keys, inputs.values, *terms]
 
 
-def attend(
-    queries: Tensor,
-    keys: Tensor,
-    values: Tensor,
-    terms: AttentionTerms,
-    padding_mask: Optional[Tensor] = None,
-    causal: bool = False,
-    dropout_p: float = 0.0,
-) -> Tensor:
+def attend(inputs: Inputs) -> Tensor:
     """Return the outputs of attention, as :func:`fairseq_posenc.attention.plain.attend` does.
 
-    For arguments that :func:`supports` accepts. The outputs ``(B, H, Q, d)`` lie in memory as
+    For inputs that :func:`supports` accepts. The outputs ``(B, H, Q, d)`` lie in memory as
     ``(Q, B, H, d)``, and so do the gradients of queries, keys and values. What is dropped comes
     from torch's generator, and depends on the number of threads. Gradients of gradients are
     computed by the plain implementation.
     """
+    queries, terms = inputs.queries, inputs.terms
     if terms.content_query is not None:
         # u goes into the queries, and out of the v that they get for distances
         shift = terms.position_query
@@ -67,10 +55,16 @@ def attend(
             shift = -terms.content_query if shift is None else shift - terms.content_query
         queries = queries + terms.content_query.unsqueeze(1)
         terms = replace(terms, content_query=None, position_query=shift)
-    keep = needs_gradient(queries, keys, values, terms)
-    settings = Settings(terms.scale, causal, dropout_p, keep, torch.get_num_threads())
+    settings = Settings(
+        terms.scale,
+        inputs.causal,
+        inputs.dropout_p,
+        keep=needs_gradient(inputs),
+        threads=torch.get_num_threads(),
+    )
     tables = [getattr(terms, name) for name in NAMES]
-    return _ChunkedAttention.apply(settings, padding_mask, queries, keys, values, *tables)
+    tensors = (inputs.padding_mask, queries, inputs.keys, inputs.values)
+    return _ChunkedAttention.apply(settings, *tensors, *tables)
 
 
 class _ChunkedAttention(torch.autograd.Function):
@@ -152,8 +146,8 @@ def _differentiable_gradients(
     aliases = [None if tensor is None else tensor.view_as(tensor) for tensor in inputs[1:]]
     queries, keys, values, *tables = aliases
     terms = AttentionTerms(settings.scale, **dict(zip(NAMES, tables)))
-    outputs = plain.attention_weights(queries, keys, terms, inputs[0], settings.causal) * factors
-    outputs = plain.weighted_values(outputs, values, terms)
+    again = Inputs(queries, keys, values, terms, inputs[0], settings.causal)
+    outputs = plain.weighted_values(plain.attention_weights(again) * factors, values, terms)
     wanted = [alias for alias, needed in zip(aliases, needs) if needed]
     found = iter(
         torch.autograd.grad(outputs, wanted, gradient, create_graph=True, allow_unused=True)

@@ -63,31 +63,30 @@ class Layout(NamedTuple):
         rows = min(self.queries, fitting)
         matrices = max(1, budget // (rows * self.keys))
         starts = range(0, self.queries, rows)
-        for group, batches, heads in self._groups(matrices, head_by_head):
+        for batches, heads in self._groups(matrices, head_by_head):
+            # one head of several sequences is every so many matrices
+            step = self.heads if head_by_head else 1
+            first = batches.start * self.heads + heads.start
+            group = slice(first, (batches.stop - 1) * self.heads + heads.stop, step)
             for start in reversed(starts):
                 stop = min(start + rows, self.queries)
                 columns = stop if self.causal else self.keys
-                first = start == starts[-1]
-                yield Chunk(group, batches, heads, slice(start, stop), columns, first)
+                is_first = start == starts[-1]
+                yield Chunk(group, batches, heads, slice(start, stop), columns, is_first)
 
-    def _groups(self, most: int, head_by_head: bool) -> Iterator[Tuple[slice, slice, slice]]:
-        """Cut sequences and heads into groups of at most that many matrices."""
-        if most >= self.heads and not head_by_head:
-            for batches in split_evenly(self.batch, most // self.heads):
-                group = slice(batches.start * self.heads, batches.stop * self.heads, 1)
-                yield group, batches, slice(0, self.heads)
-        elif head_by_head:
-            for head in range(self.heads):
-                for batches in split_evenly(self.batch, most):
-                    first = batches.start * self.heads + head
-                    group = slice(first, batches.stop * self.heads, self.heads)
-                    yield group, batches, slice(head, head + 1)
-        else:
-            for number in range(self.batch):
-                for heads in split_evenly(self.heads, most):
-                    first = number * self.heads
-                    group = slice(first + heads.start, first + heads.stop, 1)
-                    yield group, slice(number, number + 1), heads
+    def _groups(self, most: int, head_by_head: bool) -> Iterator[Tuple[slice, slice]]:
+        """Cut sequences and heads into pairs of slices of at most that many matrices."""
+        if head_by_head:
+            return (
+                (batches, heads)
+                for heads in split_evenly(self.heads, 1)
+                for batches in split_evenly(self.batch, most)
+            )
+        return (
+            (batches, heads)
+            for batches in split_evenly(self.batch, max(1, most // self.heads))
+            for heads in split_evenly(self.heads, most)
+        )
 
 
 def split_evenly(total: int, most: int) -> Iterator[slice]:
