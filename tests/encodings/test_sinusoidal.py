@@ -22,14 +22,14 @@ def test_double_precision_equals_the_loops(sinusoid, channels):
 
 
 @pytest.mark.parametrize("channels", CHANNELS + [64, 512])
-def test_single_precision_equals_the_loops_but_for_the_rounding_of_phases(
-    sinusoid, rounding, channels
-):
+def test_single_precision_equals_the_loops_but_for_the_rounding_of_phases(sinusoid, channels):
+    """Frequencies are off by up to 22 units in the last place, sines by 2."""
     numbers = torch.tensor([list(range(0, 1100, 50)) + [0.1, 17.3, -5.7, 1023.4, -1023.4, 2.5]])
     found = fast(numbers, channels)
     assert found.dtype == torch.float32
     error = (found.double() - sinusoid(numbers, channels)).abs()
-    assert bool((error <= rounding(numbers, channels)).all()), error.max()
+    limit = 2.0**-24 * (22 * numbers.abs().double() + 2)
+    assert bool((error <= limit.unsqueeze(-1)).all())
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
