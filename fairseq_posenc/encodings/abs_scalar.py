@@ -27,7 +27,6 @@ class AbsScalar(Encoding):
     Beyond the table: in training an error; in evaluation every further position has the last row.
 
     Args:
-        stack: the stack it serves.
         rank: width of P, at least 1 (None: the width of a head, as in the paper).
         sharing: ``none``: every head of every layer has its own table (the paper); ``layers``:
             those of the heads serve all layers; ``heads``: the heads of a layer share one.

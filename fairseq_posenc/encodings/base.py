@@ -234,7 +234,7 @@ class Portable:
 class Encoding(nn.Module):
     """Base of all encodings: one instance serves one stack.
 
-    The keyword arguments of a subclass's ``__init__`` are the options it reads
+    The keyword arguments of a subclass's ``__init__``, after the stack, are the options it reads
     (``--position-…`` on the command line); their defaults are the defaults. Subclasses raise
     ``ValueError`` for values that make no sense.
 

@@ -34,7 +34,6 @@ class Cape(Sinusoidal):
     draws its own Δ and λ.
 
     Args:
-        stack: the stack it serves.
         global_shift: Δmax ≥ 0 (5.0, the best for 6+6 layers, first version of the paper, D.1).
         local_shift: εmax ≥ 0 (0.5, the most that keeps the order of positions).
         global_scale: λmax ≥ 1 (1.0, as for translation).

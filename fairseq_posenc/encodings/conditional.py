@@ -26,7 +26,6 @@ class Conditional(Encoding):
     ``Conv1d``.
 
     Args:
-        stack: the stack it serves.
         kernel_size: k, odd and at least 3 (3, the paper's "k ≥ 3").
     """
 

@@ -26,7 +26,6 @@ class RelScalar(ByDistance):
     that training has not seen keep what was drawn for them, which is nearly 0.
 
     Args:
-        stack: the stack it serves.
         sharing: ``none``: every head of every layer has its own (the paper); ``layers``: those of
             the heads serve all layers; ``heads``: the heads of a layer share them (section 4.4).
     """

@@ -30,7 +30,6 @@ class Shaw(Encoding):
     In a decoder the rows of the future (the first K) are not used.
 
     Args:
-        stack: the stack it serves.
         max_distance: K, at least 1 (16, Kiyono et al. 2021).
         shared_tables: use ``keys`` for values, too, as the baseline of the authors of SHAPE does;
             there is no ``values`` then (False, the paper).

@@ -47,7 +47,6 @@ class Sinusoidal(Encoding):
     embeddings, it is multiplied by ``stack.token_std``, our reading; so are SHAPE and CAPE.
 
     Args:
-        stack: the stack it serves.
         source_scale: α > 0, multiplies the positions of the source (CAPE section 5.3; 1.0).
     """
 

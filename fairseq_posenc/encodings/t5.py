@@ -27,7 +27,6 @@ class T5(ByDistance):
     Parameter ``scalars`` ``(layers or 1, heads or 1, num_buckets)``, drawn from N(0, 0.02²).
 
     Args:
-        stack: the stack it serves.
         num_buckets: even, at least 4 (32).
         max_distance: distances from here on are not told apart (128); more than a quarter of
             ``num_buckets`` in an encoder, than half in a decoder.

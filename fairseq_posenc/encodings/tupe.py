@@ -33,7 +33,6 @@ class Tupe(Encoding):
     Beyond the table: in training an error; in evaluation every further position has the last row.
 
     Args:
-        stack: the stack it serves.
         num_buckets: of the relative term, even, at least 4 (32); see :class:`Buckets`.
         max_distance: distances from here on are not told apart (128); more than a quarter of
             ``num_buckets`` in an encoder, than half in a decoder.

@@ -55,13 +55,8 @@ def attend(inputs: Inputs) -> Tensor:
             shift = -terms.content_query if shift is None else shift - terms.content_query
         queries = queries + terms.content_query.unsqueeze(1)
         terms = replace(terms, content_query=None, position_query=shift)
-    settings = Settings(
-        terms.scale,
-        inputs.causal,
-        inputs.dropout_p,
-        keep=needs_gradient(inputs),
-        threads=torch.get_num_threads(),
-    )
+    keep, threads = needs_gradient(inputs), torch.get_num_threads()
+    settings = Settings(terms.scale, inputs.causal, inputs.dropout_p, keep, threads)
     tables = [getattr(terms, name) for name in NAMES]
     tensors = (inputs.padding_mask, queries, inputs.keys, inputs.values)
     return _ChunkedAttention.apply(settings, *tensors, *tables)
@@ -100,11 +95,8 @@ class _ChunkedAttention(torch.autograd.Function):
         weights, condensed = saved[split : split + number], saved[split + number :]
         needs = ctx.needs_input_grad[2:]
         if torch.is_grad_enabled():
-            return (
-                None,
-                None,
-                *_differentiable_gradients(ctx.settings, inputs, weights, gradient, needs),
-            )
+            again = _differentiable_gradients(ctx.settings, inputs, weights, gradient, needs)
+            return (None, None, *again)
         work = ChunkPass(ctx.settings, *inputs)
         gradients = [_time_first(tensor, tensor.size(-1)) for tensor in inputs[1:4]]
         into, by_matrix = [x.flatten(0, 1) for x in gradients], gradient.flatten(0, 1)
@@ -137,7 +129,7 @@ def _differentiable_gradients(
     """
     with torch.no_grad():
         work = ChunkPass(settings, *inputs)
-        factors = torch.zeros(work.layout.shape)
+        factors = torch.zeros(work.layout[:4])
         by_matrix = factors.flatten(0, 1)
         for chunk, signed in zip(work.chunks(), weights):
             kept = torch.signbit(signed).logical_not_()

@@ -49,11 +49,6 @@ class Layout(NamedTuple):
     keys: int
     causal: bool
 
-    @property
-    def shape(self) -> Tuple[int, int, int, int]:
-        """The shape of all scores."""
-        return self.batch, self.heads, self.queries, self.keys
-
     def chunks(self, threads: int, head_by_head: bool = False) -> Iterator[Chunk]:
         """Cut into chunks of rows; the last rows of a matrix come first."""
         budget = _SCORES * threads
