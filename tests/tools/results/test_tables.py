@@ -226,7 +226,8 @@ def test_runs_are_named_by_argument_or_folder(write):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [("{", "no JSON"), ("[1]", "posenc score"), ('{"all": 1}', "posenc score")]
+    ("content", "message"),
+    [("{", "no JSON"), ("[1]", "posenc score"), ('{"all": 1}', "posenc score")],
 )
 def test_files_that_are_no_results_are_refused(write, content, message):
     with pytest.raises(UsageError, match=message):
