@@ -1,6 +1,6 @@
 """A tree in German words: agreement, case, and the verb in second or last place."""
 
-from typing import List, NamedTuple, Tuple, Union
+from typing import List, Tuple, Union
 
 from fairseq_posenc.tools.corpus.english import join
 from fairseq_posenc.tools.corpus.lexicon import (
@@ -11,7 +11,6 @@ from fairseq_posenc.tools.corpus.lexicon import (
     NOMINATIVE,
     THAT,
     VERY,
-    Pronoun,
     Word,
 )
 from fairseq_posenc.tools.corpus.tree import (
@@ -19,11 +18,10 @@ from fairseq_posenc.tools.corpus.tree import (
     PRESENT,
     Adjunct,
     Clause,
-    Gap,
     Group,
+    Linked,
     Phrase,
     Sentence,
-    Subordinate,
     VerbPhrase,
 )
 
@@ -68,70 +66,85 @@ _PERFECT = {"haben": ("hat", "haben"), "sein": ("ist", "sind")}
 
 def sentence(tree: Sentence) -> str:
     """Return the sentence as text."""
-    tokens = _main(tree.first)
-    for conjunction, main in tree.others:
-        tokens += [",", conjunction.german, *_main(main)]
-    return join(_without_spare_commas([*tokens, "."]))
+    tokens = clause(tree[0].clause)
+    for conjunction, main in tree[1:]:
+        tokens += [",", conjunction.german, *clause(main)]
+    following = [*tokens[1:], "."]
+    # a comma that closes a clause is not said before another one or the end
+    spare = [token == "," and after in (",", ".") for token, after in zip(tokens, following)]
+    return join([*(token for token, out in zip(tokens, spare) if not out), "."])
 
 
-def _without_spare_commas(tokens: List[str]) -> List[str]:
-    following = [*tokens[1:], ""]
-    return [
-        token for token, after in zip(tokens, following) if token != "," or after not in (",", ".")
-    ]
-
-
-class _Parts(NamedTuple):
-    """A verb phrase in the order of German: the fields between and after the two verbs."""
-
-    finite: str
-    middle: List[str]
-    bracket: List[str]
-    joined: List[str]
-    after: List[str]
-
-
-def _main(tree: Clause) -> List[str]:
-    subject = group(tree.subject, NOMINATIVE)
+def clause(tree: Clause, verb_last: bool = False) -> List[str]:
+    """Return the tokens of a clause with its verb in second place, or in the last one."""
+    subject = group(tree.subject, NOMINATIVE) if tree.subject else []
     tokens: List[str] = []
     for number, phrase in enumerate(tree.phrases):
-        parts = _parts(phrase, tree.plural)
-        if number:
-            opening = [AND.german, parts.finite]
-        elif tree.front is None:
-            opening = [*subject, parts.finite]
+        finite, second = _verbs(phrase, tree.plural)
+        before = [AND.german] if number else subject
+        if verb_last:
+            separated = phrase.tense == PRESENT and second
+            verbs = [second[0] + finite] if separated else [*second, finite]
+            tokens += [*before, *_middle(phrase), *verbs, *_after(phrase)]
+            continue
+        if tree.front:
+            tokens += [*_front(tree.front), finite, *subject]
         else:
-            opening = [*_front(tree.front), parts.finite, *subject]
-        tokens += [*opening, *parts.middle, *parts.bracket, *parts.after]
-    return [*tokens, *_followers(tree)]
+            tokens += [*before, finite]
+        tokens += [*_middle(phrase), *second, *_after(phrase)]
+    for conjunction, follower in tree.followers:
+        tokens += [",", conjunction.german, *clause(follower, verb_last=True), ","]
+    return tokens
 
 
-def _front(front: Union[Word, Adjunct, Subordinate]) -> List[str]:
+def _front(front: Union[Word, Adjunct, Linked]) -> List[str]:
     if isinstance(front, Word):
         return [front.german]
     if isinstance(front, Adjunct):
         return adjunct(front)
-    return [front.conjunction.german, *_verb_last(front.clause), ","]
+    return [front.conjunction.german, *clause(front.clause, verb_last=True), ","]
 
 
-def _verb_last(tree: Clause) -> List[str]:
-    tokens = [] if tree.subject is None else group(tree.subject, NOMINATIVE)
-    for number, phrase in enumerate(tree.phrases):
-        parts = _parts(phrase, tree.plural)
-        tokens += [AND.german] if number else []
-        tokens += [*parts.middle, *parts.joined, *parts.after]
-    return [*tokens, *_followers(tree)]
+def _verbs(tree: VerbPhrase, plural: bool) -> Tuple[str, List[str]]:
+    """Return the finite verb, and what closes the bracket: prefix, participle or infinitive."""
+    verb = tree.verb
+    if verb.frame == "copula":
+        return "sind" if plural else "ist", []
+    if tree.tense == PRESENT:
+        finite = verb.infinitive if plural else verb.german_third
+        return finite, [verb.prefix] if verb.prefix else []
+    if tree.tense == PERFECT:
+        return _PERFECT[verb.auxiliary][plural], [verb.prefix + verb.german_participle]
+    finite = tree.tense.german_plural if plural else tree.tense.german_singular
+    return finite, [verb.prefix + verb.infinitive]
 
 
-def _followers(tree: Clause) -> List[str]:
+def _middle(tree: VerbPhrase) -> List[str]:
+    """Return what stands between the verbs: pronouns, adverbs, objects, adjuncts."""
+    object_case = DATIVE if tree.verb.case == DATIVE else ACCUSATIVE
+    objects = [(tree.recipient, DATIVE), (tree.object, object_case)]
+    objects = [(member, case) for member, case in objects if member]
     tokens: List[str] = []
-    for conjunction, clause in tree.followers:
-        tokens += [",", conjunction.german, *_verb_last(clause), ","]
+    for member, case in objects:
+        tokens += _without_relative(member, case) if member.pronominal else []
+    tokens += [word.german for word in (tree.frequency, tree.time, tree.manner) if word]
+    for member, case in objects:
+        tokens += [] if member.pronominal else _without_relative(member, case)
+    for part in [tree.companion, *tree.places]:
+        tokens += adjunct(part) if part else []
+    if tree.adjective:
+        tokens += [VERY, tree.adjective.german] if tree.very else [tree.adjective.german]
     return tokens
 
 
-def _column(phrase: Phrase) -> int:
-    return 3 if phrase.plural else _COLUMNS.index(phrase.noun.gender)
+def _after(tree: VerbPhrase) -> List[str]:
+    """Return the clause that follows the second verb: a relative one, or one with dass."""
+    for member in tree.groups():
+        if member.relative:
+            return _relative(member.relative)
+    if tree.complement:
+        return [",", THAT.german, *clause(tree.complement, verb_last=True), ","]
+    return []
 
 
 def group(tree: Group, case: str) -> List[str]:
@@ -141,14 +154,27 @@ def group(tree: Group, case: str) -> List[str]:
 
 
 def _without_relative(tree: Group, case: str) -> List[str]:
-    first = tree.members[0]
-    if isinstance(first, Pronoun):
-        return [getattr(first, case)]
-    tokens = noun_phrase(first, case)
+    if tree.pronominal:
+        return [getattr(tree.members[0], case)]
+    tokens = noun_phrase(tree.members[0], case)
     for number, phrase in enumerate(tree.members[1:], 2):
         tokens.append(AND.german if number == len(tree.members) else ",")
         tokens += noun_phrase(phrase, case)
     return tokens
+
+
+def _relative(tree: Clause) -> List[str]:
+    role, head, preposition = tree.gap
+    verb_case = tree.phrases[0].verb.case
+    if preposition:
+        case = preposition.case
+    elif role == "object":
+        case = ACCUSATIVE if verb_case == "both" else verb_case
+    else:
+        case = NOMINATIVE if role == "subject" else DATIVE
+    before = [preposition.german] if preposition else []
+    pronoun = _RELATIVE[case][_column(head)]
+    return [",", *before, pronoun, *clause(tree, verb_last=True), ","]
 
 
 def noun_phrase(tree: Phrase, case: str) -> List[str]:
@@ -159,7 +185,7 @@ def noun_phrase(tree: Phrase, case: str) -> List[str]:
         tokens = [_ARTICLE[case][column]]
     else:
         tokens = [determiner.stem + _ENDINGS[determiner.pattern][case][column]]
-    if tree.adjective is not None:
+    if tree.adjective:
         tokens += [VERY] if tree.very else []
         tokens.append(tree.adjective.stem + _ADJECTIVE[determiner.pattern][case][column])
     noun = tree.noun.german_plural if tree.plural else tree.noun.german
@@ -168,10 +194,14 @@ def noun_phrase(tree: Phrase, case: str) -> List[str]:
     return [*tokens, noun]
 
 
+def _column(phrase: Phrase) -> int:
+    return 3 if phrase.plural else _COLUMNS.index(phrase.noun.gender)
+
+
 def adjunct(tree: Adjunct) -> List[str]:
     """Return a preposition with its group, contracted where German contracts ("im", "ins").
 
-    A relative clause of the group is left out; see :func:`_parts`.
+    A relative clause of the group is left out; see :func:`_after`.
     """
     preposition = tree.preposition
     tokens = _without_relative(tree.group, preposition.case)
@@ -179,65 +209,3 @@ def adjunct(tree: Adjunct) -> List[str]:
     if preposition.german == IN.german and contracted:
         return [contracted, *tokens[1:]]
     return [preposition.german, *tokens]
-
-
-def _relative(tree: Clause) -> List[str]:
-    case, preposition = _gap_case(tree.gap, tree.phrases[0])
-    pronoun = _RELATIVE[case][_column(tree.gap.head)]
-    return [",", *preposition, pronoun, *_verb_last(tree), ","]
-
-
-def _gap_case(gap: Gap, phrase: VerbPhrase) -> Tuple[str, List[str]]:
-    if gap.preposition is not None:
-        return gap.preposition.case, [gap.preposition.german]
-    if gap.role == "object":
-        return ACCUSATIVE if phrase.verb.case == "both" else phrase.verb.case, []
-    return (NOMINATIVE if gap.role == "subject" else DATIVE), []
-
-
-def _parts(tree: VerbPhrase, plural: bool) -> _Parts:
-    verb = tree.verb
-    third = verb.infinitive if plural else verb.german_third
-    participle, infinitive = verb.prefix + verb.german_participle, verb.prefix + verb.infinitive
-    if verb.frame == "copula":
-        finite, bracket = "sind" if plural else "ist", []
-    elif tree.tense == PRESENT:
-        finite, bracket = third, [verb.prefix] if verb.prefix else []
-    elif tree.tense == PERFECT:
-        finite, bracket = _PERFECT[verb.auxiliary][plural], [participle]
-    else:
-        finite = tree.tense.german_plural if plural else tree.tense.german_singular
-        bracket = [infinitive]
-    separated = tree.tense == PRESENT and verb.prefix
-    joined = [verb.prefix + third] if separated else [*bracket, finite]
-    return _Parts(finite, _middle(tree), bracket, joined, _after(tree))
-
-
-def _middle(tree: VerbPhrase) -> List[str]:
-    """Return what stands between the verbs: pronouns, adverbs, objects, adjuncts."""
-    verb = tree.verb
-    objects = [(tree.recipient, DATIVE), (tree.object, ACCUSATIVE)]
-    if verb.case == DATIVE:
-        objects = [(tree.object, DATIVE)]
-    present = [(member, case) for member, case in objects if member is not None]
-    tokens: List[str] = []
-    for member, case in present:
-        tokens += _without_relative(member, case) if member.pronominal else []
-    tokens += [word.german for word in (tree.frequency, tree.time, tree.manner) if word]
-    for member, case in present:
-        tokens += [] if member.pronominal else _without_relative(member, case)
-    for part in [tree.companion, *tree.places]:
-        tokens += adjunct(part) if part else []
-    if tree.adjective is not None:
-        tokens += [VERY, tree.adjective.german] if tree.very else [tree.adjective.german]
-    return tokens
-
-
-def _after(tree: VerbPhrase) -> List[str]:
-    """Return the clause that follows the second verb: a relative one, or one with dass."""
-    for member in tree.groups():
-        if member.relative is not None:
-            return _relative(member.relative)
-    if tree.complement is not None:
-        return [",", THAT.german, *_verb_last(tree.complement), ","]
-    return []
