@@ -2,7 +2,9 @@
 
 import os
 import re
-from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Iterator, NamedTuple, Optional, Sequence, Set, Tuple
+
+from tqdm import tqdm
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing_all
@@ -13,6 +15,7 @@ from fairseq_posenc.tools.corpus.growth import grow
 SHORTEST = 3
 SENTENCES = 8
 SEPARATOR = "<sep>"
+SHOW_PROGRESS_FROM = 5000
 _ATTEMPTS = 5000
 _ATTEMPTS_PER_LENGTH = 50
 
@@ -23,10 +26,6 @@ class Pair(NamedTuple):
     english: str
     german: str
     document: int
-
-
-# wraps the pairs of a range; gets them, their number and the split's name
-Progress = Callable[[Iterator[Pair], int, str], Iterable[Pair]]
 
 
 class Range(NamedTuple):
@@ -72,8 +71,7 @@ def generate(
         pairs: how many.
         seed: a number or text.
         min_length, max_length: bounds of the English sentence's length, in words and punctuation
-            marks (:func:`~fairseq_posenc.tools.corpus.english.count_tokens`). Lengths are spread
-            evenly between them.
+            marks. Lengths are spread evenly between them.
         document_size: sentences in a document; the last document may have fewer.
         exclude: English sentences that must not come out.
         unique: no English sentence comes twice.
@@ -130,7 +128,7 @@ def write_corpus(
     *,
     join: int = 1,
     separator: str = SEPARATOR,
-    progress: Progress = lambda pairs, *_: pairs,
+    quiet: bool = True,
 ) -> None:
     """Write ``<split>.en``, ``.de`` and ``.docs``, one sentence (or ``join`` of them) a line.
 
@@ -146,7 +144,7 @@ def write_corpus(
             what they do not use.
         join: so many neighbouring sentences of a document make one line.
         separator: the token between them.
-        progress: wraps the sentence pairs of a range.
+        quiet: show no progress bar, else one for each large part where errors go to a terminal.
 
     Raises:
         UsageError: a number is out of range, sentences run out, or a file cannot be written.
@@ -162,36 +160,33 @@ def write_corpus(
                 begin(os.path.join(folder, f"{split.name}.{end}")) for end in ("en", "de", "docs")
             ]
             own: Set[str] = set()
-            line: List[Pair] = []
-            for pair in _pairs(split, seed, join, taken, own, progress):
-                line.append(pair)
-                if len(line) == join:
+            first_document = 0
+            for lengths in split.ranges:
+                pairs = _pairs(split, lengths, seed, join, taken, own)
+                total = split.lines * join
+                hidden = True if quiet or total < SHOW_PROGRESS_FROM else None
+                bar = tqdm(pairs, desc=split.name, total=total, unit=" sentences", disable=hidden)
+                document = first_document
+                for line in zip(*[iter(bar)] * join):
+                    own.update(pair.english for pair in line)
+                    document = first_document + line[0].document
                     sides = [f" {separator} ".join(side) for side in list(zip(*line))[:2]]
-                    for stream, text in zip(streams, [*sides, pair.document]):
+                    for stream, text in zip(streams, [*sides, document]):
                         stream.write(f"{text}\n")
-                    line = []
+                first_document = document + 1
             taken |= own
 
 
 def _pairs(
-    split: Split, seed: int, join: int, taken: Set[str], own: Set[str], progress: Progress
+    split: Split, lengths: Range, seed: int, join: int, taken: Set[str], own: Set[str]
 ) -> Iterator[Pair]:
-    """Yield the pairs of all ranges, and note them in ``own``; documents hold whole lines."""
-    first_document = 0
+    """Return the pairs of a range, in documents of whole lines, without those of other splits."""
     unique = split.name != "train"
-    for low, high in split.ranges:
-        pairs = generate(
-            split.lines * join,
-            f"{seed}/{split.name}/{low}-{high}",
-            low,
-            high,
-            document_size=join * max(1, SENTENCES // join),
-            exclude=taken | own if unique else taken,
-            unique=unique,
-        )
-        document = first_document
-        for pair in progress(pairs, split.lines * join, split.name):
-            own.add(pair.english)
-            document = first_document + pair.document
-            yield pair._replace(document=document)
-        first_document = document + 1
+    return generate(
+        split.lines * join,
+        f"{seed}/{split.name}/{lengths.low}-{lengths.high}",
+        *lengths,
+        document_size=join * max(1, SENTENCES // join),
+        exclude=taken | own if unique else taken,
+        unique=unique,
+    )

@@ -3,37 +3,12 @@
 import random
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from fairseq_posenc.tools.corpus.lexicon import (
-    ADJECTIVES,
-    COMPANIONS,
-    DETERMINERS,
-    IN,
-    INTO,
-    MODALS,
-    NOUNS,
-    PRONOUNS,
-    SURROUNDINGS,
-    VERBS,
-    Adjective,
-    Modal,
-    Noun,
-    Verb,
-)
-from fairseq_posenc.tools.corpus.tree import (
-    PERFECT,
-    PRESENT,
-    Adjunct,
-    Clause,
-    Gap,
-    Group,
-    Phrase,
-    VerbPhrase,
-)
+from fairseq_posenc.tools.corpus import lexicon, tree
 
 DEEPEST = 2
-_NOUNS_OF = {kind: [noun for noun in NOUNS if noun.kind == kind] for kind in "patl"}
+_NOUNS_OF = {kind: [noun for noun in lexicon.NOUNS if noun.kind == kind] for kind in "patl"}
 _SUBJECTS = (("p", 68.0), ("a", 21.0), ("t", 8.0), ("l", 3.0))
-_TENSES = ((PRESENT, 50.0), (PERFECT, 22.0), ("modal", 28.0))
+_TENSES = ((tree.PRESENT, 50.0), (tree.PERFECT, 22.0), ("modal", 28.0))
 _FRAMES = {
     "intransitive": 18.0,
     "motion": 8.0,
@@ -80,7 +55,7 @@ class Surroundings(NamedTuple):
     """What a clause has to fit: its depth, what it leaves open, and whether it must be present."""
 
     depth: int = 0
-    gap: Optional[Gap] = None
+    gap: Optional[tree.Gap] = None
     present: bool = False
 
 
@@ -89,16 +64,17 @@ class Grammar:
 
     def __init__(self, dice: Dice):
         self.dice = dice
-        self._cast: Dict[str, List[Noun]] = {}
+        self._cast: Dict[str, List[lexicon.Noun]] = {}
         for kind, size in _SIZE_OF_CAST:
             cast = self._cast[kind] = []
             while len(cast) < size:
                 noun = dice.pick(_NOUNS_OF[kind])
                 cast += [noun] if noun not in cast else []
         genders = {noun.gender for noun in self._cast["p"]}
-        self._pronouns = [word for word in PRONOUNS if not word.gender or word.gender in genders]
+        # "they" and "we" are always there, "he" and "she" if somebody is
+        self._pronouns = [word for word in lexicon.PRONOUNS if word.gender in {"", *genders}]
 
-    def phrase(self, kinds: str, besides: Sequence[Noun] = ()) -> Phrase:
+    def phrase(self, kinds: str, besides: Sequence[lexicon.Noun] = ()) -> tree.Phrase:
         """Return a noun phrase of one of these kinds, with none of the nouns in ``besides``."""
         dice = self.dice
         noun = None
@@ -107,11 +83,13 @@ class Grammar:
             noun = dice.pick(self._cast[kind] if dice.chance(0.7) else _NOUNS_OF[kind])
         plural = dice.chance(0.25)
         while True:
-            determiner = dice.weighted(DETERMINERS)
+            determiner = dice.weighted(lexicon.DETERMINERS)
             if determiner.plural if plural else determiner.singular:
-                return Phrase(determiner, noun, plural)
+                return tree.Phrase(determiner, noun, plural)
 
-    def group(self, kinds: str, pronoun: float = 0.0, beside: Optional[Group] = None) -> Group:
+    def group(
+        self, kinds: str, pronoun: float = 0.0, beside: Optional[tree.Group] = None
+    ) -> tree.Group:
         """Return a phrase, or with this probability a pronoun if the kinds include persons.
 
         ``beside`` is another group of the clause, whose words are not repeated.
@@ -120,24 +98,24 @@ class Grammar:
         if "p" in kinds and self.dice.chance(pronoun):
             word = self.dice.pick(self._pronouns)
             if word not in taken:
-                return Group([word])
-        nouns = [member.noun for member in taken if isinstance(member, Phrase)]
-        return Group([self.phrase(kinds, nouns)])
+                return tree.Group([word])
+        nouns = [member.noun for member in taken if isinstance(member, tree.Phrase)]
+        return tree.Group([self.phrase(kinds, nouns)])
 
-    def adjective(self, kind: str) -> Adjective:
+    def adjective(self, kind: str) -> lexicon.Adjective:
         """Return an adjective that suits nouns of this kind."""
-        return self.dice.pick([word for word in ADJECTIVES if kind in word.kinds])
+        return self.dice.pick([word for word in lexicon.ADJECTIVES if kind in word.kinds])
 
-    def companion(self, beside: Group) -> Adjunct:
+    def companion(self, beside: tree.Group) -> tree.Adjunct:
         """Return a preposition with somebody who is not in ``beside``."""
-        return Adjunct(self.dice.pick(COMPANIONS), self.group("ppa", 0.2, beside))
+        return tree.Adjunct(self.dice.pick(lexicon.COMPANIONS), self.group("ppa", 0.2, beside))
 
-    def place(self, beside: Group) -> Adjunct:
+    def place(self, beside: tree.Group) -> tree.Adjunct:
         """Return where something happens, a place that is not in ``beside``."""
-        preposition = IN if self.dice.chance(0.6) else self.dice.pick(SURROUNDINGS)
-        return Adjunct(preposition, self.group("l", beside=beside))
+        preposition = lexicon.IN if self.dice.chance(0.6) else self.dice.pick(lexicon.SURROUNDINGS)
+        return tree.Adjunct(preposition, self.group("l", beside=beside))
 
-    def clause(self, around: Surroundings) -> Clause:
+    def clause(self, around: Surroundings) -> tree.Clause:
         """Return a clause of a subject and a verb with what the verb needs."""
         role, head, _ = around.gap or ("", None, None)
         subject = None
@@ -145,11 +123,11 @@ class Grammar:
             kind = head.noun.kind
         else:
             kind = self._subject_kind(around.gap)
-            subject = self.group(kind, 0.25, Group([head]) if head else None)
+            subject = self.group(kind, 0.25, tree.Group([head]) if head else None)
         verbs = [self.verb_phrase(kind, subject, around)]
-        return Clause(subject, verbs, around.depth, around.gap)
+        return tree.Clause(subject, verbs, around.depth, around.gap)
 
-    def _subject_kind(self, gap: Optional[Gap]) -> str:
+    def _subject_kind(self, gap: Optional[tree.Gap]) -> str:
         if gap is None:
             return self.dice.weighted(_SUBJECTS)
         head = gap.head.noun.kind
@@ -157,47 +135,50 @@ class Grammar:
             return "p"
         return self.dice.pick("ppppa" if gap.role == "object" and head == "p" else "pppa")
 
-    def verb_phrase(self, kind: str, subject: Optional[Group], around: Surroundings) -> VerbPhrase:
+    def verb_phrase(
+        self, kind: str, subject: Optional[tree.Group], around: Surroundings
+    ) -> tree.VerbPhrase:
         """Return a verb phrase for a subject of this kind; ``subject`` is not repeated in it."""
         role = around.gap.role if around.gap else ""
         verb = self._verb(kind, around)
-        tree = VerbPhrase(verb, self._tense(verb, around.present))
+        made = tree.VerbPhrase(verb, self._tense(verb, around.present))
         if role == "subject":
-            subject = Group([around.gap.head])
+            subject = tree.Group([around.gap.head])
         if verb.frame == "ditransitive" and role != "recipient":
-            tree.recipient = self.group("p", 0.35, subject)
+            made.recipient = self.group("p", 0.35, subject)
         if verb.objects and role != "object":
-            tree.object = self.group(verb.objects, 0.2, subject)
+            made.object = self.group(verb.objects, 0.2, subject)
         if verb.frame == "motion":
-            tree.places.append(Adjunct(INTO, self.group("l")))
+            made.places.append(tree.Adjunct(lexicon.INTO, self.group("l")))
         if verb.frame == "clausal":
-            tree.complement = self.clause(Surroundings(around.depth + 1))
+            made.complement = self.clause(Surroundings(around.depth + 1))
         if verb.frame == "copula":
-            tree.adjective = self.adjective(kind)
-        return tree
+            made.adjective = self.adjective(kind)
+        return made
 
-    def _verb(self, kind: str, around: Surroundings) -> Verb:
-        fitting: Dict[str, List[Verb]] = {frame: [] for frame in _FRAMES}
-        for verb in VERBS:
+    def _verb(self, kind: str, around: Surroundings) -> lexicon.Verb:
+        fitting: Dict[str, List[lexicon.Verb]] = {frame: [] for frame in _FRAMES}
+        for verb in lexicon.VERBS:
             if kind in verb.subjects and _suits(verb, around):
                 fitting[verb.frame].append(verb)
         frames = [(frame, _FRAMES[frame]) for frame, verbs in fitting.items() if verbs]
         return self.dice.pick(fitting[self.dice.weighted(frames)])
 
-    def _tense(self, verb: Verb, present: bool) -> Union[str, Modal]:
+    def _tense(self, verb: lexicon.Verb, present: bool) -> Union[str, lexicon.Modal]:
         if present or not verb.participle:
-            return PRESENT
+            return tree.PRESENT
         tense = self.dice.weighted(_TENSES)
-        return self.dice.pick(MODALS) if tense == "modal" else tense
+        return self.dice.pick(lexicon.MODALS) if tense == "modal" else tense
 
-    def relative(self, head: Phrase, depth: int) -> Clause:
+    def relative(self, head: tree.Phrase, depth: int) -> tree.Clause:
         """Return a relative clause of this depth about the phrase."""
         role = self.dice.weighted(_ROLES[head.noun.kind])
-        preposition = {"companion": self.dice.pick(COMPANIONS), "place": IN}.get(role)
-        return self.clause(Surroundings(depth, Gap(role, head, preposition)))
+        companion = self.dice.pick(lexicon.COMPANIONS)
+        preposition = {"companion": companion, "place": lexicon.IN}.get(role)
+        return self.clause(Surroundings(depth, tree.Gap(role, head, preposition)))
 
 
-def _suits(verb: Verb, around: Surroundings) -> bool:
+def _suits(verb: lexicon.Verb, around: Surroundings) -> bool:
     if verb.frame == "clausal" and around.depth >= DEEPEST:
         return False
     if around.gap is None or around.gap.role == "subject":

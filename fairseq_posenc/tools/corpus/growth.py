@@ -6,38 +6,15 @@ clause takes nothing more that could belong to either.
 
 from typing import Callable, List, Optional, Tuple
 
-from fairseq_posenc.tools.corpus import english
+from fairseq_posenc.tools.corpus import english, lexicon, tree
 from fairseq_posenc.tools.corpus.grammar import DEEPEST, Grammar, Surroundings
-from fairseq_posenc.tools.corpus.lexicon import (
-    AND,
-    BUT,
-    FREQUENCIES,
-    LATER,
-    MANNERS,
-    NOW,
-    OCCASIONS,
-    REASONS,
-    TODAY,
-    Word,
-)
-from fairseq_posenc.tools.corpus.tree import (
-    PERFECT,
-    PRESENT,
-    Adjunct,
-    Clause,
-    Group,
-    Linked,
-    Phrase,
-    Sentence,
-    VerbPhrase,
-)
 
 _MOST_FAILURES = 60
 _MOST_PLACES = _MOST_FOLLOWERS = 2
 _LONGEST_LIST = 4
 
 
-def grow(grammar: Grammar, length: int) -> Optional[Sentence]:
+def grow(grammar: Grammar, length: int) -> Optional[tree.Sentence]:
     """Return a sentence of exactly ``length`` English tokens, or None if this start misses it.
 
     The steps have the same probabilities however long the sentence is, so that long sentences are
@@ -61,7 +38,7 @@ class Draft:
     def __init__(self, grammar: Grammar, length: int):
         self.grammar, self.dice = grammar, grammar.dice
         first = grammar.clause(Surroundings())
-        self.sentence = [Linked(None, first)]
+        self.sentence = [tree.Linked(None, first)]
         self.rest = length - len(english.clause(first)) - 1
         self.clauses = list(first.clauses())
 
@@ -90,7 +67,7 @@ class Draft:
         """Say how often."""
         phrase = self._without_time()
         if phrase and self.affords(1):
-            phrase.frequency = self.dice.pick(FREQUENCIES)
+            phrase.frequency = self.dice.pick(lexicon.FREQUENCIES)
 
     def time(self) -> None:
         """Say when, at the end of a verb phrase."""
@@ -98,24 +75,25 @@ class Draft:
         if phrase and not phrase.closed and self.affords(1):
             phrase.time = self._point_in_time(phrase)
 
-    def _without_time(self) -> Optional[VerbPhrase]:
+    def _without_time(self) -> Optional[tree.VerbPhrase]:
         """Return a verb phrase about which neither time nor frequency is said, or None."""
         clause = self.dice.pick(self.clauses)
         phrase = self.dice.pick(clause.phrases)
-        said = phrase.frequency or phrase.time or isinstance(clause.front, Word)
+        said = phrase.frequency or phrase.time or isinstance(clause.front, lexicon.Word)
         return None if said else phrase
 
-    def _point_in_time(self, phrase: VerbPhrase) -> Word:
+    def _point_in_time(self, phrase: tree.VerbPhrase) -> lexicon.Word:
         """Return an adverb that goes with the tense."""
-        if phrase.tense == PERFECT:
-            return TODAY
-        return self.dice.pick((TODAY, NOW) if phrase.tense == PRESENT else (TODAY, NOW, *LATER))
+        if phrase.tense == tree.PERFECT:
+            return lexicon.TODAY
+        later = () if phrase.tense == tree.PRESENT else lexicon.LATER
+        return self.dice.pick((lexicon.TODAY, lexicon.NOW, *later))
 
     def manner(self) -> None:
         """Say how."""
         _, phrase = self._open_to("m")
         if phrase and not phrase.manner and self.affords(1):
-            phrase.manner = self.dice.pick(MANNERS)
+            phrase.manner = self.dice.pick(lexicon.MANNERS)
 
     def companion(self) -> None:
         """Say with whom, for whom or without whom."""
@@ -128,12 +106,13 @@ class Draft:
     def place(self) -> None:
         """Say where, at the end of a verb phrase."""
         clause, phrase = self._open_to("p")
-        if phrase and len(phrase.places) < _MOST_PLACES and not isinstance(clause.front, Adjunct):
+        full = phrase is None or len(phrase.places) == _MOST_PLACES
+        if not full and not isinstance(clause.front, tree.Adjunct):
             place = self.grammar.place(_members(clause))
             if self.affords(len(english.adjunct(place))):
                 phrase.places.append(place)
 
-    def _open_to(self, adjunct: str) -> Tuple[Clause, Optional[VerbPhrase]]:
+    def _open_to(self, adjunct: str) -> Tuple[tree.Clause, Optional[tree.VerbPhrase]]:
         """Return a clause and its verb phrase that can take this adjunct (m, c or p), or None."""
         clause = self.dice.pick(self.clauses)
         phrase = self.dice.pick(clause.phrases)
@@ -171,18 +150,19 @@ class Draft:
                 clause.followers.append(follower)
                 self.clauses += follower.clause.clauses()
 
-    def _subordinate(self, main: Clause) -> Linked:
+    def _subordinate(self, main: tree.Clause) -> tree.Linked:
         """Return a clause for the main one, with a conjunction that it does not have yet."""
         used = [conjunction for conjunction, _ in main.followers]
-        used += [main.front.conjunction] if isinstance(main.front, Linked) else []
-        conjunction = self.dice.pick([word for word in OCCASIONS + REASONS if word not in used])
-        around = Surroundings(main.depth + 1, present=conjunction in OCCASIONS)
-        return Linked(conjunction, self.grammar.clause(around))
+        used += [main.front.conjunction] if isinstance(main.front, tree.Linked) else []
+        unused = [word for word in lexicon.OCCASIONS + lexicon.REASONS if word not in used]
+        conjunction = self.dice.pick(unused)
+        around = Surroundings(main.depth + 1, present=conjunction in lexicon.OCCASIONS)
+        return tree.Linked(conjunction, self.grammar.clause(around))
 
     def main(self) -> None:
         """Join another main clause."""
-        conjunction = AND if self.dice.chance(0.7) else BUT
-        main = Linked(conjunction, self.grammar.clause(Surroundings()))
+        conjunction = lexicon.AND if self.dice.chance(0.7) else lexicon.BUT
+        main = tree.Linked(conjunction, self.grammar.clause(Surroundings()))
         if self.affords(len(english.linked(main)) + 1):
             self.sentence.append(main)
             self.clauses += main.clause.clauses()
@@ -227,28 +207,28 @@ class Draft:
         if clause.gap and clause.gap.role != "subject":
             return
         owner = clause.gap.head if clause.gap else clause.subject.members[0]
-        kind = owner.noun.kind if isinstance(owner, Phrase) else "p"
-        around = Surroundings(clause.depth, clause.gap, first.tense == PRESENT)
+        kind = owner.noun.kind if isinstance(owner, tree.Phrase) else "p"
+        around = Surroundings(clause.depth, clause.gap, first.tense == tree.PRESENT)
         second = self.grammar.verb_phrase(kind, clause.subject, around)
         # "they must wait and sing": the second verb would share the modal, and German show it
-        bare = second.tense == PRESENT and second.verb.frame != "copula"
-        if second.verb == first.verb or (bare and first.tense != PRESENT):
+        bare = second.tense == tree.PRESENT and second.verb.frame != "copula"
+        if second.verb == first.verb or (bare and first.tense != tree.PRESENT):
             return
         if self.affords(len(english.verb_phrase(second, clause.plural)) + 1):
             clause.phrases.append(second)
             self.clauses += second.complement.clauses() if second.complement else []
 
 
-def _phrases(clause: Clause) -> List[Phrase]:
-    return [member for member in _members(clause).members if isinstance(member, Phrase)]
+def _phrases(clause: tree.Clause) -> List[tree.Phrase]:
+    return [member for member in _members(clause).members if isinstance(member, tree.Phrase)]
 
 
-def _members(clause: Clause) -> Group:
+def _members(clause: tree.Clause) -> tree.Group:
     """Return all who and what a clause speaks of."""
-    return Group([member for group in clause.groups() for member in group.members])
+    return tree.Group([member for group in clause.groups() for member in group.members])
 
 
-def _last(phrase: VerbPhrase) -> Optional[Group]:
+def _last(phrase: tree.VerbPhrase) -> Optional[tree.Group]:
     """Return the group at the end of a verb phrase, if one is and may take a relative clause."""
     if phrase.closed or phrase.places or phrase.time or phrase.adjective:
         return None

@@ -176,11 +176,12 @@ SURROUNDINGS = (
 )
 
 
-def _rows(table: str, width: int) -> List[List[str]]:
+def rows(table: str, width: int) -> List[List[str]]:
+    """Return the rows of a table, all of this many fields; "-" is an empty field, "|" nothing."""
     fields = ["" if field == "-" else field for field in table.replace("|", " ").split()]
     return [fields[start : start + width] for start in range(0, len(fields), width)]
 
 
-NOUNS = [Noun(*row) for row in _rows(_NOUNS, 6)]
-ADJECTIVES = [Adjective(*row[:4], row[4] == "yes") for row in _rows(_ADJECTIVES, 5)]
-VERBS = [Verb(*row) for row in _rows(_VERBS, 15)]
+NOUNS = [Noun(*row) for row in rows(_NOUNS, 6)]
+ADJECTIVES = [Adjective(*row[:4], row[4] == "yes") for row in rows(_ADJECTIVES, 5)]
+VERBS = [Verb(*row) for row in rows(_VERBS, 15)]

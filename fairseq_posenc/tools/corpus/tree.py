@@ -3,16 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Iterator, List, NamedTuple, Optional, Union
 
-from fairseq_posenc.tools.corpus.lexicon import (
-    Adjective,
-    Determiner,
-    Modal,
-    Noun,
-    Preposition,
-    Pronoun,
-    Verb,
-    Word,
-)
+from fairseq_posenc.tools.corpus import lexicon
 
 PRESENT, PERFECT = "present", "perfect"
 
@@ -21,10 +12,10 @@ PRESENT, PERFECT = "present", "perfect"
 class Phrase:
     """A noun with its determiner, perhaps an adjective and a relative clause."""
 
-    determiner: Determiner
-    noun: Noun
+    determiner: lexicon.Determiner
+    noun: lexicon.Noun
     plural: bool
-    adjective: Optional[Adjective] = None
+    adjective: Optional[lexicon.Adjective] = None
     very: bool = False
     relative: Optional["Clause"] = None
 
@@ -43,7 +34,7 @@ class Group:
     @property
     def pronominal(self) -> bool:
         """Whether it is a pronoun."""
-        return isinstance(self.members[0], Pronoun)
+        return isinstance(self.members[0], lexicon.Pronoun)
 
     @property
     def relative(self) -> Optional["Clause"]:
@@ -54,7 +45,7 @@ class Group:
 class Adjunct(NamedTuple):
     """A preposition with what it governs."""
 
-    preposition: Preposition
+    preposition: lexicon.Preposition
     group: Group
 
 
@@ -66,15 +57,15 @@ class VerbPhrase:
     :class:`Gap`) is None here.
     """
 
-    verb: Verb
-    tense: Union[str, Modal] = PRESENT
+    verb: lexicon.Verb
+    tense: Union[str, lexicon.Modal] = PRESENT
     recipient: Optional[Group] = None
     object: Optional[Group] = None
-    adjective: Optional[Adjective] = None
+    adjective: Optional[lexicon.Adjective] = None
     very: bool = False
-    frequency: Optional[Word] = None
-    time: Optional[Word] = None
-    manner: Optional[Word] = None
+    frequency: Optional[lexicon.Word] = None
+    time: Optional[lexicon.Word] = None
+    manner: Optional[lexicon.Word] = None
     companion: Optional[Adjunct] = None
     places: List[Adjunct] = field(default_factory=list)
     complement: Optional["Clause"] = None
@@ -99,7 +90,7 @@ class Gap(NamedTuple):
 
     role: str
     head: Phrase
-    preposition: Optional[Preposition] = None
+    preposition: Optional[lexicon.Preposition] = None
 
 
 @dataclass(eq=False)
@@ -114,7 +105,7 @@ class Clause:
     phrases: List[VerbPhrase]
     depth: int = 0
     gap: Optional[Gap] = None
-    front: Union[None, Word, Adjunct, "Linked"] = None
+    front: Union[None, lexicon.Word, Adjunct, "Linked"] = None
     followers: List["Linked"] = field(default_factory=list)
 
     @property
@@ -143,7 +134,7 @@ class Clause:
 class Linked(NamedTuple):
     """A clause and the conjunction before it, None before the first main clause."""
 
-    conjunction: Optional[Word]
+    conjunction: Optional[lexicon.Word]
     clause: Clause
 
 
