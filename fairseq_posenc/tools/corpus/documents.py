@@ -81,8 +81,6 @@ def generate(
     """
     if pairs < 0:
         raise UsageError(f"the number of sentence pairs must not be negative, not {pairs}")
-    if document_size < 1:
-        raise UsageError(f"a document needs at least one sentence, not {document_size}")
     if min_length > max_length:
         raise UsageError(f"empty range of lengths: {min_length} is more than {max_length}")
     if min_length < SHORTEST:

@@ -42,16 +42,17 @@ class Draft:
         self.rest = length - len(english.clause(first)) - 1
         self.clauses = list(first.clauses())
 
-    def affords(self, tokens: int) -> bool:
-        """Return whether this many tokens still fit, and if so, count them as used."""
-        fits = tokens <= self.rest
-        self.rest -= tokens if fits else 0
-        return fits
+    def spend(self, tokens: int) -> bool:
+        """Use this many tokens of the rest if they fit; return whether they do."""
+        if tokens > self.rest:
+            return False
+        self.rest -= tokens
+        return True
 
     def adjective(self) -> None:
         """Give a noun an adjective."""
         bare = [phrase for phrase in _phrases(self.dice.pick(self.clauses)) if not phrase.adjective]
-        if bare and self.affords(1):
+        if bare and self.spend(1):
             phrase = self.dice.pick(bare)
             phrase.adjective = self.grammar.adjective(phrase.noun.kind)
 
@@ -60,19 +61,19 @@ class Draft:
         clause = self.dice.pick(self.clauses)
         described = [each for each in [*_phrases(clause), *clause.phrases] if each.adjective]
         weak = [each for each in described if each.adjective.gradable and not each.very]
-        if weak and self.affords(1):
+        if weak and self.spend(1):
             self.dice.pick(weak).very = True
 
     def frequency(self) -> None:
         """Say how often."""
         phrase = self._without_time()
-        if phrase and self.affords(1):
+        if phrase and self.spend(1):
             phrase.frequency = self.dice.pick(lexicon.FREQUENCIES)
 
     def time(self) -> None:
         """Say when, at the end of a verb phrase."""
         phrase = self._without_time()
-        if phrase and not phrase.closed and self.affords(1):
+        if phrase and not phrase.closed and self.spend(1):
             phrase.time = self._point_in_time(phrase)
 
     def _without_time(self) -> Optional[tree.VerbPhrase]:
@@ -92,7 +93,7 @@ class Draft:
     def manner(self) -> None:
         """Say how."""
         _, phrase = self._open_to("m")
-        if phrase and not phrase.manner and self.affords(1):
+        if phrase and not phrase.manner and self.spend(1):
             phrase.manner = self.dice.pick(lexicon.MANNERS)
 
     def companion(self) -> None:
@@ -100,7 +101,7 @@ class Draft:
         clause, phrase = self._open_to("c")
         if phrase and not phrase.companion:
             companion = self.grammar.companion(_members(clause))
-            if self.affords(len(english.adjunct(companion))):
+            if self.spend(len(english.adjunct(companion))):
                 phrase.companion = companion
 
     def place(self) -> None:
@@ -109,7 +110,7 @@ class Draft:
         full = phrase is None or len(phrase.places) == _MOST_PLACES
         if not full and not isinstance(clause.front, tree.Adjunct):
             place = self.grammar.place(_members(clause))
-            if self.affords(len(english.adjunct(place))):
+            if self.spend(len(english.adjunct(place))):
                 phrase.places.append(place)
 
     def _open_to(self, adjunct: str) -> Tuple[tree.Clause, Optional[tree.VerbPhrase]]:
@@ -129,16 +130,16 @@ class Draft:
         kind = self.dice.pick(("time", "place", "clause"))
         if kind == "clause":
             front = self._subordinate(clause)
-            if self.affords(len(english.linked(front)) + 1):
+            if self.spend(len(english.linked(front)) + 1):
                 clause.front = front
                 self.clauses += front.clause.clauses()
         elif kind == "time":
-            if not phrase.frequency and not phrase.time and self.affords(1):
+            if not phrase.frequency and not phrase.time and self.spend(1):
                 clause.front = self._point_in_time(phrase)
         else:
             place = self.grammar.place(_members(clause))
             free = "p" in phrase.verb.adjuncts and not phrase.places
-            if free and self.affords(len(english.adjunct(place))):
+            if free and self.spend(len(english.adjunct(place))):
                 clause.front = place
 
     def follower(self) -> None:
@@ -146,7 +147,7 @@ class Draft:
         clause = self.dice.pick(self.sentence).clause
         if len(clause.followers) < _MOST_FOLLOWERS:
             follower = self._subordinate(clause)
-            if self.affords(len(english.linked(follower))):
+            if self.spend(len(english.linked(follower))):
                 clause.followers.append(follower)
                 self.clauses += follower.clause.clauses()
 
@@ -163,7 +164,7 @@ class Draft:
         """Join another main clause."""
         conjunction = lexicon.AND if self.dice.chance(0.7) else lexicon.BUT
         main = tree.Linked(conjunction, self.grammar.clause(Surroundings()))
-        if self.affords(len(english.linked(main)) + 1):
+        if self.spend(len(english.linked(main)) + 1):
             self.sentence.append(main)
             self.clauses += main.clause.clauses()
 
@@ -174,14 +175,13 @@ class Draft:
         for verbs in clause.phrases:
             groups += [verbs.object, verbs.companion.group if verbs.companion else None]
         groups = [group for group in groups if group and not group.pronominal]
-        groups = [
-            group for group in groups if not group.relative and len(group.members) < _LONGEST_LIST
-        ]
-        if groups:
-            group = self.dice.pick(groups)
+        short = [group for group in groups if len(group.members) < _LONGEST_LIST]
+        extensible = [group for group in short if not group.relative]
+        if extensible:
+            group = self.dice.pick(extensible)
             nouns = [member.noun for member in group.members]
             phrase = self.grammar.phrase(nouns[0].kind, nouns)
-            if self.affords(len(english.noun_phrase(phrase)) + 1):
+            if self.spend(len(english.noun_phrase(phrase)) + 1):
                 group.members.append(phrase)
 
     def relative(self) -> None:
@@ -194,7 +194,7 @@ class Draft:
             return
         if clause.depth < deepest:
             relative = self.grammar.relative(group.members[0], clause.depth + 1)
-            if self.affords(len(english.clause(relative))):
+            if self.spend(len(english.clause(relative))):
                 group.members[0].relative = relative
                 self.clauses += relative.clauses()
 
@@ -214,7 +214,7 @@ class Draft:
         bare = second.tense == tree.PRESENT and second.verb.frame != "copula"
         if second.verb == first.verb or (bare and first.tense != tree.PRESENT):
             return
-        if self.affords(len(english.verb_phrase(second, clause.plural)) + 1):
+        if self.spend(len(english.verb_phrase(second, clause.plural)) + 1):
             clause.phrases.append(second)
             self.clauses += second.complement.clauses() if second.complement else []
 

@@ -109,16 +109,6 @@ def test_joined_lines_hold_neighbours_of_one_document(tmp_path, join, separator)
     assert [int(line) for line in lines(tmp_path, "test.docs")] == [n // size for n in range(24)]
 
 
-def test_sentences_of_a_document_share_their_actors():
-    def repetition(pairs):
-        words = [set(pair.english.lower().split()) - {"the", "a"} for pair in pairs]
-        return sum(len(one & two) for one, two in zip(words, words[1:]))
-
-    pairs = list(generate(400, 2, 8, 12, document_size=8))
-    strangers = [pair for start in range(8) for pair in pairs[start::8]]
-    assert repetition(pairs) > 1.2 * repetition(strangers)
-
-
 def test_the_same_english_is_always_translated_alike():
     pairs = [pair[:2] for pair in generate(500, 8, 3, 4)]
     assert len(set(pairs)) == len(dict(pairs)) < 420
