@@ -35,7 +35,8 @@ for shift in 5 10 50; do
 done
 
 set_smoke() {
-    RUN_DIR=runs/cape-smoke SEEDS=1 EPOCHS=1 UPDATES=60 WARMUP=30 ARCH=posenc_transformer_tiny
+    RAW_DIR=recipes/smoke/wmt
+    RUN_DIR=runs/cape-smoke SEEDS=1 EPOCHS=3 UPDATES=60 WARMUP=30 ARCH=posenc_transformer_tiny
     BATCH=2000 BPE=500
     ROWS=("${ROWS[@]:0:3}")
 }

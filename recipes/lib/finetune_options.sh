@@ -10,7 +10,8 @@ declare -A PRETRAINED=() CHECKSUMS=() UPDATES=() METRICS=()
 
 finetune_usage() {
     cat <<HELP
-  --smoke             everything with tiny models on a generated corpus, in a few minutes
+  --smoke             everything with tiny models on the small texts in recipes/smoke, in a few
+                      minutes, offline
   --pretrain-dir DIR  results of $PRETRAIN_RECIPE
                       ($PRETRAIN_DIR): models in <row>/seed1/checkpoint_last.pt, subwords and
                       dict.txt in bin

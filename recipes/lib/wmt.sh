@@ -215,7 +215,6 @@ reproduce() {
     fi
     data_settings
     open_run_dir "$RUN_DIR" "${DATA[@]}"
-    if [[ $SMOKE == yes ]]; then open_mirror; fi
     stage 2 "download" - each_corpus download
     stage 3 "text" - each_corpus prepare_text
     stage 4 "subwords" - each_corpus learn_subwords

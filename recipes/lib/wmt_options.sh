@@ -6,8 +6,8 @@ ADD=() SWEEP=() SWEEP_SETTING='' AVERAGE_OPTIONS=() EXTRA=()
 
 wmt_usage() {
     cat <<HELP
-  --smoke             everything, from the download on, with tiny models on a generated mirror of the
-                      sites, in a few minutes, offline
+  --smoke             everything with tiny models on the small archives in recipes/smoke, in a few
+                      minutes, offline
   --plan              print the downloads, the batch and the commands, and stop
   --raw-dir DIR       take the archives from here, under the names that --plan prints
   --url URL           download them from here, a mirror with the paths of the original sites

@@ -29,6 +29,7 @@ RUN_DIR=runs/rel_scalar_translate SETTINGS='en-de de-en en-cs' SEEDS=1 KEEP=5 IN
 TABLES=chen2021-6 AVERAGE_OPTIONS=(--by updates) ROWS=(sinusoidal shaw t5 rel_scalar)
 
 set_smoke() {
+    RAW_DIR=recipes/smoke/wmt
     RUN_DIR=runs/rel_scalar_translate-smoke KEEP=2 ARCH=posenc_transformer_tiny UPDATES=60
     INTERVAL=20 BATCH=2000 BPE=500
 }

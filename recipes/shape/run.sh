@@ -33,6 +33,7 @@ INTERVAL=5000 TABLES='shape-2 shape-5 shape-6 shape-7' AVERAGE_OPTIONS=(--by upd
 ROWS=(sinusoidal "shaw=shaw --position-shared-tables" shape)
 
 set_smoke() {
+    RAW_DIR=recipes/smoke/wmt
     RUN_DIR=runs/shape-smoke SEEDS=1 KEEP=2 ARCH=posenc_transformer_tiny UPDATES=60 INTERVAL=20
     BATCH=2000 BPE=500 ROWS=(sinusoidal shape)
     set_sweep 40
