@@ -1,15 +1,15 @@
-"""A paper's batch on whatever GPUs there are: sequences (or tokens) per GPU × updates gathered × GPUs.
+"""A paper's batch on whatever GPUs there are: sequences or tokens per GPU × steps × GPUs.
 
 For recipes; each command prints numbers:
 
-    batch.py gpus                              GPUs and GiB of the smallest
-    batch.py divide BATCH GPUS MOST            SEQUENCES UPDATE_FREQ, and their product with GPUS
-    batch.py sequences MEMORY LENGTH VOCABULARY ARCH [fairseq's options]   that a GPU is likely to hold
-    batch.py tokens MEMORY VOCABULARY LAYERS CHANNELS HEADS [fairseq's options]   of either side
+    batch.py gpus                        GPUs, and GiB of the smallest
+    batch.py divide BATCH GPUS MOST      per GPU and step, steps per update, and their product
+    batch.py sequences MEMORY LENGTH VOCABULARY ARCH [OPTION…]        that a GPU is likely to hold
+    batch.py tokens MEMORY VOCABULARY LAYERS CHANNELS HEADS [OPTION…]           of either side
 
-MEMORY is in MiB. Bytes are counted as Korthikanti et al. 2022 do, per token, layer and channel 34 + 5
-heads·length/channels at 16 bits; beside them 1 GiB and 20 bytes a weight. Four in ten of the memory
-stay in reserve, as encodings differ, and larger steps are hardly faster.
+MEMORY is in MiB, OPTIONs are fairseq's. Bytes are counted as Korthikanti et al. 2022 do: per token,
+layer and channel 34 + 5 heads·length/channels at 16 bits; beside them 1 GiB and 20 bytes a weight.
+Four tenths of the memory stay in reserve, as encodings differ, and larger steps are hardly faster.
 """
 
 import sys
@@ -57,7 +57,7 @@ def sequences(memory: int, length: int, vocabulary: int, arch: str, options: Lis
 def tokens(
     memory: int, vocabulary: int, layers: int, channels: int, heads: int, options: List[str]
 ) -> int:
-    """Return how many tokens of either side a GPU is likely to hold in training a translation model.
+    """Return how many tokens of either side of a translation model a GPU is likely to hold.
 
     There are ``layers`` on either side, sentences of 32 tokens, 20 bytes more per channel of the
     decoder's attention to the encoder, and 12 for each type.
