@@ -1,6 +1,7 @@
 """Checkpoints of fairseq and downloads, which come bit by bit, are continued or left alone."""
 
 import errno
+import http.server
 import itertools
 import logging
 import threading
@@ -15,7 +16,6 @@ from fairseq.dataclass.configs import CheckpointConfig
 from fairseq_posenc.checkpoints import newest_whole, restore
 from fairseq_posenc.compat import load_checkpoint
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError
-from fairseq_posenc.tools.corpus.mirror.server import MirrorServer
 from fairseq_posenc.tools.prepare.downloads.archives import Checksum
 from fairseq_posenc.tools.prepare.downloads.download import download
 
@@ -156,16 +156,31 @@ def test_what_is_damaged_is_moved_aside_and_never_deleted(tmp_path, capsys):
     assert updates_of(last) == 6
 
 
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Serves CONTENT, from the byte asked for."""
+
+    def do_GET(self):
+        start, size = int((self.headers["Range"] or "bytes=0-")[6:-1]), len(CONTENT)
+        self.send_response(416 if start == size else 206 if start else 200)
+        if start:
+            self.send_header("Content-Range", f"bytes {start}-{size - 1}/{size}")
+        self.send_header("Content-Length", str(size - start))
+        self.send_header("ETag", '"1"')
+        self.end_headers()
+        self.wfile.write(CONTENT[start:])
+
+    def log_message(self, *args):
+        pass
+
+
 @pytest.fixture
-def url(tmp_path, monkeypatch):
+def url(monkeypatch):
     """The address of a file."""
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "file.bin").write_bytes(CONTENT)
-    with MirrorServer(str(tmp_path / "site")) as server:
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
-        yield f"{server.url}/file.bin"
+        yield f"http://127.0.0.1:{server.server_port}/file.bin"
         server.shutdown()
         thread.join()
 
