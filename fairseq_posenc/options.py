@@ -148,7 +148,7 @@ def signature(args: Any, **others: Any) -> str:
 
 def _readers_and_defaults(option: str) -> str:
     readers = [name for name in encodings.names() if _reads(name, option)]
-    shown = [encodings.shown(encodings.options(name)[option]) for name in readers]
+    shown = [encodings.format_value(encodings.options(name)[option]) for name in readers]
     if len(set(shown)) > 1:
         shown = [f"{name} {default}" for name, default in zip(readers, shown)]
     return f"read by {', '.join(readers)}; default: {', '.join(dict.fromkeys(shown))}"

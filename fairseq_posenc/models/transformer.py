@@ -97,7 +97,7 @@ class PosencTransformerModel(continuation.FitsCheckpoints, TransformerModel):
         args.position_signature = options.signature(args)
         continuation.check_positions(begun, args.position_signature)
         if getattr(args, "admin_profile", None):
-            args.admin_profile = admin.inline(args)
+            args.admin_profile = admin.load_profile(args)
         model = super().build_model(args, task)
         model.begun, model.signature = begun, args.position_signature
         logger.info(args.position_signature)

@@ -8,15 +8,15 @@ from torch import Tensor, nn
 
 from fairseq_posenc import options
 from fairseq_posenc.attention import admin
+from fairseq_posenc.attention.attention import State
 from fairseq_posenc.attention.cache import beam_size
 from fairseq_posenc.attention.layers import (
     DecoderLayer,
     JointDecoderLayer,
     as_arguments,
-    drawn,
+    layers_after_layerdrop,
     wrapped,
 )
-from fairseq_posenc.attention.projections import State
 from fairseq_posenc.encodings import Positions, Stack, Terms
 from fairseq_posenc.models.padding import left_padding, moved
 from fairseq_posenc.models.state import drop_stock_position_buffers
@@ -36,7 +36,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         self, cfg: TransformerConfig, dictionary, embed_tokens, no_encoder_attn: bool = False
     ):
         # taken one by one as fairseq's constructor builds the layers
-        self.omegas = admin.by_layer(cfg, "decoder")
+        self.omegas = admin.omegas_by_layer(cfg, "decoder")
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn=no_encoder_attn)
         stack = Stack(
             channels=self.embed_dim,
@@ -136,7 +136,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         States are ``(length, batch, channels)``, weights ``(batch, heads, length, source length)``.
         """
         states, attention = [x], None
-        for number, layer in enumerate(drawn(self.layers)):
+        for number, layer in enumerate(layers_after_layerdrop(self.layers)):
             aligned = number == alignment_layer
             if layer is not None:
                 own = as_arguments(terms.attention.get(number))

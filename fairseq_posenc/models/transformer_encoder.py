@@ -8,7 +8,12 @@ from torch import Tensor, nn
 
 from fairseq_posenc import options
 from fairseq_posenc.attention import admin
-from fairseq_posenc.attention.layers import EncoderLayer, as_arguments, drawn, wrapped
+from fairseq_posenc.attention.layers import (
+    EncoderLayer,
+    as_arguments,
+    layers_after_layerdrop,
+    wrapped,
+)
 from fairseq_posenc.encodings import Positions, Stack, Terms
 from fairseq_posenc.models.padding import left_padding, moved
 from fairseq_posenc.models.state import drop_stock_position_buffers
@@ -25,7 +30,7 @@ class PosencTransformerEncoder(TransformerEncoderBase):
 
     def __init__(self, cfg: TransformerConfig, dictionary, embed_tokens):
         # taken one by one as fairseq's constructor builds the layers
-        self.omegas = admin.by_layer(cfg, "encoder")
+        self.omegas = admin.omegas_by_layer(cfg, "encoder")
         super().__init__(cfg, dictionary, embed_tokens)
         self.embed_positions = options.build(cfg, self.stack(cfg))
 
@@ -94,7 +99,7 @@ class PosencTransformerEncoder(TransformerEncoderBase):
     def _states(self, x: Tensor, mask: Optional[Tensor], terms: Terms) -> List[Tensor]:
         """Return ``(length, batch, channels)`` before the first layer and after each."""
         states = [x]
-        for number, layer in enumerate(drawn(self.layers)):
+        for number, layer in enumerate(layers_after_layerdrop(self.layers)):
             if layer is not None:
                 arguments = as_arguments(terms.attention.get(number))
                 x = layer(x, encoder_padding_mask=mask, **arguments)

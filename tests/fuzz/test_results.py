@@ -85,8 +85,8 @@ def log(folder):
 def profile(folder):
     shape = {f"{side}_layers": 2 for side in ("encoder", "decoder")}
     shape.update({f"{side}_embed_dim": 8 for side in ("encoder", "decoder")})
-    path = write(folder / "admin.json", json.loads(admin.flat(argparse.Namespace(**shape))))
-    return path, lambda: admin.inline(argparse.Namespace(admin_profile=str(path), **shape))
+    path = write(folder / "admin.json", json.loads(admin.unit_profile(argparse.Namespace(**shape))))
+    return path, lambda: admin.load_profile(argparse.Namespace(admin_profile=str(path), **shape))
 
 
 def record(folder):

@@ -1,13 +1,15 @@
-"""Tables of relative keys and values (Shaw et al. 2018) for the fused attention.
+"""Tables of relative keys and values (Shaw et al. 2018) for the chunked attention.
 
 A table ``(2k + 1, d)`` has one row per distance, clipped to ``-k … k``. It is used in two ways that
 are each other's adjoint: products with queries are added to scores, and weights, which have the
-scores' shape, gather its rows into outputs. Both ways of doing so offer the same methods:
+scores' shape, gather its rows into outputs. There is a class for short and one for long sequences,
+with the same methods; their ``rows`` are queries or outputs ``(matrices, rows, d)``:
 
 - ``multiply`` adds the products of rows with the table to a chunk of scores;
-- ``collect`` condenses a chunk of weights to what the two others need;
-- ``combine`` adds the weighted sums of the table's rows to outputs;
-- ``accumulate`` adds to the table's gradient, which ``gradient`` returns at the end.
+- ``condense`` turns a chunk of weights into what the next two methods take;
+- ``combine`` adds the weighted sums of the table's rows to rows;
+- ``accumulate`` adds the weighted sums of rows to the table's gradient;
+- ``gradient`` returns the table's gradient at the end.
 """
 
 from typing import Dict, Optional, Tuple, Union
@@ -31,10 +33,33 @@ def supports(queries: int, keys: int, rows: int) -> bool:
     return keys <= _PAIRS if keys <= rows else rows // 2 <= _FARTHEST
 
 
-def build(layout: Layout, table: Tensor) -> Union["Pairs", "Band"]:
-    """Return the fast way for a table that is supported."""
+def build(layout: Layout, table: Tensor, scale: float) -> Union["Pairs", "Band"]:
+    """Return the fast way for a table that is supported; ``scale`` multiplies all products."""
     shortest = table.size(0) if layout.causal else max(table.size(0), _FAST_PAIRS)
-    return (Pairs if layout.keys <= shortest else Band)(layout, table)
+    return (Pairs if layout.keys <= shortest else Band)(layout, table, scale)
+
+
+class RelativeKeys:
+    """A table of keys as one of the terms of the scores, see :mod:`~.score_terms`."""
+
+    def __init__(self, layout: Layout, table: Tensor, scale: float):
+        self.table = build(layout, table, scale)
+
+    def add_to_scores(self, scores: Tensor, queries: Tensor, chunk: Chunk) -> None:
+        """Add to the scores."""
+        self.table.multiply(scores, queries, chunk)
+
+    def backward(
+        self, gradient: Tensor, queries: Tensor, query_gradient: Tensor, chunk: Chunk
+    ) -> None:
+        """Keep the table's gradient and add to that of the queries."""
+        condensed = self.table.condense(gradient, chunk)
+        self.table.combine(query_gradient, condensed)
+        self.table.accumulate(condensed, queries)
+
+    def gradients(self) -> Dict[str, Tensor]:
+        """Return the gradient of the table."""
+        return {"relative_keys": self.table.gradient()}
 
 
 class Pairs:
@@ -45,35 +70,36 @@ class Pairs:
 
     slack = 0
 
-    def __init__(self, layout: Layout, table: Tensor):
+    def __init__(self, layout: Layout, table: Tensor, scale: float):
+        self.table, self.scale = table, scale
         farthest = table.size(0) // 2
-        line = torch.arange(layout.keys)
-        distances = (line[:, None] - line).clamp_(-farthest, farthest)
+        index = torch.arange(layout.keys)
+        distances = (index[:, None] - index).clamp_(-farthest, farthest)
         self.index = (distances + farthest).flatten()
         pairs = (layout.keys, layout.keys, table.size(1))
         self.rows = table.index_select(0, self.index).view(pairs)
-        self.table, self.total = table, torch.zeros_like(self.rows)
+        self.total = torch.zeros_like(self.rows)
 
-    def values(self, values: Tensor) -> Tensor:
-        """Return the values that combine's part is on top of."""
+    def base_values(self, values: Tensor) -> Tensor:
+        """Return the values to whose weighted sums ``combine`` adds."""
         return values
 
-    def multiply(self, scores: Tensor, rows: Tensor, chunk: Chunk, alpha: float) -> None:
-        """Add ``alpha · rows · table`` to the scores; rows ``(matrices, rows, d)``."""
+    def multiply(self, scores: Tensor, rows: Tensor, chunk: Chunk) -> None:
+        """Add ``scale · rows · tableᵀ`` to the scores."""
         table = self.rows.transpose(1, 2)
-        scores.transpose(0, 1).baddbmm_(rows.transpose(0, 1), table, alpha=alpha)
+        scores.transpose(0, 1).baddbmm_(rows.transpose(0, 1), table, alpha=self.scale)
 
-    def collect(self, weights: Tensor, chunk: Chunk) -> Tensor:
+    def condense(self, weights: Tensor, chunk: Chunk) -> Tensor:
         """Return the weights as they are."""
         return weights
 
-    def combine(self, outputs: Tensor, weights: Tensor, alpha: float) -> None:
-        """Add ``alpha · weights · table`` to the outputs ``(matrices, rows, d)``."""
-        outputs.transpose(0, 1).baddbmm_(weights.transpose(0, 1), self.rows, alpha=alpha)
+    def combine(self, rows: Tensor, weights: Tensor) -> None:
+        """Add ``scale · weights · table`` to the rows."""
+        rows.transpose(0, 1).baddbmm_(weights.transpose(0, 1), self.rows, alpha=self.scale)
 
-    def accumulate(self, weights: Tensor, rows: Tensor, alpha: float) -> None:
-        """Add ``alpha · weightsᵀ · rows`` to the gradient."""
-        self.total.baddbmm_(weights.permute(1, 2, 0), rows.transpose(0, 1), alpha=alpha)
+    def accumulate(self, weights: Tensor, rows: Tensor) -> None:
+        """Add ``scale · weightsᵀ · rows`` to the table's gradient."""
+        self.total.baddbmm_(weights.permute(1, 2, 0), rows.transpose(0, 1), alpha=self.scale)
 
     def gradient(self, values: Optional[Tensor] = None) -> Tensor:
         """Return the table's gradient."""
@@ -94,9 +120,9 @@ class Band:
     the scores need as much memory before and behind them.
     """
 
-    def __init__(self, layout: Layout, table: Tensor):
+    def __init__(self, layout: Layout, table: Tensor, scale: float):
+        self.table, self.scale, self.causal = table, scale, layout.causal
         farthest = table.size(0) // 2
-        self.causal, self.table = layout.causal, table
         self.farthest = self.slack = farthest
         if self.causal:
             self.reference, rows = 2 * farthest, slice(farthest, 2 * farthest)
@@ -123,8 +149,8 @@ class Band:
         """Return 1 where the band is inside the matrix and 1 where the tail is, 0 elsewhere."""
         start, (_, rows, columns) = chunk.rows.start, chunk.shape
         if (start, rows, columns) not in self.masks:
-            line = torch.arange(start - self.reach, start - self.reach + rows)[:, None]
-            key = line + torch.arange(self.band.size(0))
+            first = torch.arange(start - self.reach, start - self.reach + rows)[:, None]
+            key = first + torch.arange(self.band.size(0))
             inside = ((key >= 0) & (key < columns)).to(self.table.dtype)
             farthest = start - self.farthest - 1
             tail = self.table.new_ones(rows, max(farthest + rows, 0)).tril_(farthest)
@@ -134,23 +160,23 @@ class Band:
     def _has_tail(self, chunk: Chunk) -> bool:
         return not self.causal and chunk.rows.stop > self.farthest + 1
 
-    def values(self, values: Tensor) -> Tensor:
-        """Return the values that combine's part is on top of."""
+    def base_values(self, values: Tensor) -> Tensor:
+        """Return the values to whose weighted sums ``combine`` adds."""
         return values + self.table[self.reference]
 
-    def multiply(self, scores: Tensor, rows: Tensor, chunk: Chunk, alpha: float) -> None:
-        """Add ``alpha · rows · table`` to the scores; rows ``(matrices, rows, d)``."""
+    def multiply(self, scores: Tensor, rows: Tensor, chunk: Chunk) -> None:
+        """Add ``scale · rows · tableᵀ`` to the scores."""
         inside, tail = self._masks(chunk)
         band = self.band.t().expand(rows.size(0), -1, -1)
         products = torch.bmm(rows, band)
         if self._has_tail(chunk):
-            scores[..., : tail.size(1)].addcmul_(products[..., :1], tail, value=alpha)
+            scores[..., : tail.size(1)].addcmul_(products[..., :1], tail, value=self.scale)
         # The ends of two neighbouring matrices' bands share memory, which threads must not.
         view = self._view(scores, chunk)
         for parity in range(min(2, len(view))):
-            view[parity::2].addcmul_(products[parity::2], inside, value=alpha)
+            view[parity::2].addcmul_(products[parity::2], inside, value=self.scale)
 
-    def collect(self, weights: Tensor, chunk: Chunk) -> Tensor:
+    def condense(self, weights: Tensor, chunk: Chunk) -> Tensor:
         """Return the weights in the band, the first one with the tail's sum."""
         inside, tail = self._masks(chunk)
         band = self._view(weights, chunk) * inside
@@ -160,13 +186,13 @@ class Band:
             band[..., 0] += torch.mul(weights, tail, out=scratch).sum(dim=-1)
         return band
 
-    def combine(self, outputs: Tensor, weights: Tensor, alpha: float) -> None:
-        """Add ``alpha · weights · table`` to the outputs ``(matrices, rows, d)``."""
-        outputs.baddbmm_(weights, self.band.expand(weights.size(0), -1, -1), alpha=alpha)
+    def combine(self, rows: Tensor, weights: Tensor) -> None:
+        """Add ``scale · weights · table`` to the rows."""
+        rows.baddbmm_(weights, self.band.expand(weights.size(0), -1, -1), alpha=self.scale)
 
-    def accumulate(self, weights: Tensor, rows: Tensor, alpha: float) -> None:
-        """Add ``alpha · weightsᵀ · rows`` to the gradient."""
-        self.total.addbmm_(weights.transpose(1, 2), rows, alpha=alpha)
+    def accumulate(self, weights: Tensor, rows: Tensor) -> None:
+        """Add ``scale · weightsᵀ · rows`` to the table's gradient."""
+        self.total.addbmm_(weights.transpose(1, 2), rows, alpha=self.scale)
 
     def gradient(self, values: Optional[Tensor] = None) -> Tensor:
         """Return the table's gradient; for a table of values given that of the values."""

@@ -1,17 +1,17 @@
-"""Terms of the scores for the fused attention: what is added, and its gradient.
+"""Terms of the scores: what is added to a chunk of them, and its gradient.
 
-A term is made anew for each pass over the chunks. ``enter`` adds it to the scores of a chunk
-``(matrices, rows, columns)``; ``leave`` takes the gradient of these scores, adds to the gradient
-of the queries and keeps its own, which ``gradients`` returns at the end, by name.
+A term is made anew for each pass over the chunks. ``add_to_scores`` adds it to the scores of a
+chunk ``(matrices, rows, columns)``; ``backward`` takes the gradient of these scores, adds to the
+gradient of the queries and keeps its own, which ``gradients`` returns at the end, by name.
 """
 
-from typing import Dict, Iterator, NamedTuple, Optional, Tuple
+from typing import Dict, Iterator, Optional, Tuple
 
 import torch
 from torch import Tensor
 
-from fairseq_posenc.attention.cpu.chunks import Chunk, Layout, Scratch, blocks_of_rows, length
-from fairseq_posenc.attention.masks import causal_bias, padding_bias
+from fairseq_posenc.attention.cpu.chunks import Chunk, Layout, Scratch, size, split_evenly
+from fairseq_posenc.attention.plain import causal_bias, padding_bias
 
 # Products of fewer rows are slower per row; those of more compute more that no score needs.
 _BLOCK_ROWS = 64
@@ -50,8 +50,8 @@ class Additive:
             self.future = causal_bias(rows, scores.dtype, scores.device)
         scores[..., chunk.rows.start :].add_(self.future[:, :rows, :rows])
 
-    def leave(self, gradient: Tensor, chunk: Chunk) -> None:
-        """Sum over the batch, and over the heads if they share the bias."""
+    def backward(self, gradient: Tensor, chunk: Chunk) -> None:
+        """Sum the bias's gradient over the batch, and over the heads if they share it."""
         by_head = chunk.by_head(gradient)
         shared = self.bias.size(0) == 1
         if shared:
@@ -90,35 +90,23 @@ class Segments:
         self.queries = by_query.reshape(matrices, number, layout.keys)
         self.total = torch.empty_like(self.keys).transpose(1, 2)
 
-    def enter(self, scores: Tensor, chunk: Chunk) -> None:
+    def add_to_scores(self, scores: Tensor, queries: Tensor, chunk: Chunk) -> None:
         """Add to the scores."""
-        queries = self.queries[chunk.flat, :, chunk.rows].transpose(1, 2)
-        scores.baddbmm_(queries, self.keys[chunk.flat, :, : chunk.columns])
+        by_query = self.queries[chunk.matrices, :, chunk.rows].transpose(1, 2)
+        scores.baddbmm_(by_query, self.keys[chunk.matrices, :, : chunk.columns])
 
-    def leave(self, gradient: Tensor, chunk: Chunk) -> None:
+    def backward(
+        self, gradient: Tensor, queries: Tensor, query_gradient: Tensor, chunk: Chunk
+    ) -> None:
         """Keep the sums over the keys of each segment."""
-        keys = self.keys[chunk.flat, :, : chunk.columns].transpose(1, 2)
-        self.total[chunk.flat, chunk.rows] = torch.bmm(gradient, keys)
+        keys = self.keys[chunk.matrices, :, : chunk.columns].transpose(1, 2)
+        self.total[chunk.matrices, chunk.rows] = torch.bmm(gradient, keys)
 
     def gradients(self) -> Dict[str, Tensor]:
         """Return the gradient of the scalars."""
         by_sequence = self.total.unflatten(0, (self.segments.size(0), -1))
         total = torch.einsum("bqs,bhqt->hst", self.segments, by_sequence)
         return {"segment_scalars": total.sum_to_size(self.scalars.shape)}
-
-
-class Block(NamedTuple):
-    """Some rows of a chunk, counted from its first, and what they need.
-
-    Attributes:
-        rows: which.
-        columns: how many keys they see, from the first.
-        window: which distances they have.
-    """
-
-    rows: slice
-    columns: int
-    window: slice
 
 
 class Distances:
@@ -137,61 +125,60 @@ class Distances:
         self.part = Scratch(keys, 0)
         self.products: Dict[Tuple[int, int, int], Tuple[Tensor, Tensor]] = {}
 
-    def _blocks(self, chunk: Chunk) -> Iterator[Block]:
-        """Cut a chunk: the fewer rows, the fewer distances that only some of them need."""
-        for rows in blocks_of_rows(chunk, _BLOCK_ROWS):
-            stop = chunk.rows.start + rows.stop
+    def _blocks(self, chunk: Chunk) -> Iterator[Tuple[slice, slice, Tensor, Tensor]]:
+        """Cut a chunk: the fewer rows, the fewer distances that only some of them need.
+
+        Yields:
+            The block's rows, counted from the chunk's first; its window of distances; memory for
+            their product ``(rows · matrices, window)``, and its view as scores, whose columns may
+            be fewer than the chunk's. Corners of the memory that belong to no score stay zero.
+        """
+        matrices = chunk.shape[0]
+        for block in split_evenly(size(chunk.rows), _BLOCK_ROWS):
+            rows, stop = size(block), chunk.rows.start + block.stop
             columns = stop if self.layout.causal else chunk.columns
-            window = length(rows) + columns - 1
+            window = rows + columns - 1
             if self.layout.causal:
                 # Of the future, which nobody sees, one: so that rows of the scores do not overlap.
                 window = min(window, columns + 1)
+            shape = (matrices, rows, columns)
+            if shape not in self.products:
+                product = self.keys.new_zeros(rows * matrices, window)
+                strides = (window, max(matrices * window - 1, 1), 1)
+                self.products[shape] = product, product.as_strided(shape, strides, rows - 1)
             start = self.layout.queries - stop
-            yield Block(rows, columns, slice(start, start + window))
-
-    def _use(self, matrices: int, block: Block) -> Tuple[Tensor, Tensor]:
-        """Return memory for a product ``(rows · matrices, window)``, and its view as scores.
-
-        Corners that belong to no score stay zero from one use to the next.
-        """
-        rows, window = length(block.rows), length(block.window)
-        shape = (matrices, rows, block.columns)
-        if shape not in self.products:
-            product = self.keys.new_zeros(rows * matrices, window)
-            strides = (window, max(matrices * window - 1, 1), 1)
-            self.products[shape] = product, product.as_strided(shape, strides, rows - 1)
-        return self.products[shape]
+            yield (block, slice(start, start + window), *self.products[shape])
 
     def _shifted(self, queries: Tensor, head: int) -> Tensor:
         """Return queries plus the position query, contiguous ``(rows, matrices, d)``."""
         queries = queries.transpose(0, 1)
         return torch.add(queries, self.shift[head], out=queries.new_empty(queries.shape))
 
-    def enter(self, scores: Tensor, queries: Tensor, chunk: Chunk) -> None:
+    def add_to_scores(self, scores: Tensor, queries: Tensor, chunk: Chunk) -> None:
         """Add to the scores; queries are the chunk's."""
-        head, matrices = chunk.heads.start, scores.size(0)
+        head = chunk.heads.start
         keys, queries = self.keys[head], self._shifted(queries, head)
-        for block in self._blocks(chunk):
-            product, diagonals = self._use(matrices, block)
-            torch.mm(queries[block.rows].flatten(0, 1), keys[block.window].t(), out=product)
-            scores[:, block.rows, : block.columns].add_(diagonals, alpha=self.scale)
+        for rows, window, product, diagonals in self._blocks(chunk):
+            torch.mm(queries[rows].flatten(0, 1), keys[window].t(), out=product)
+            scores[:, rows, : diagonals.size(2)].add_(diagonals, alpha=self.scale)
 
-    def leave(self, gradient: Tensor, queries: Tensor, moved: Tensor, chunk: Chunk) -> None:
-        """Keep the terms' gradients and add to that of the queries, ``moved``."""
-        head, matrices = chunk.heads.start, gradient.size(0)
+    def backward(
+        self, gradient: Tensor, queries: Tensor, query_gradient: Tensor, chunk: Chunk
+    ) -> None:
+        """Keep the terms' gradients and add to that of the queries."""
+        head = chunk.heads.start
         keys, total, queries = self.keys[head], self.total[head], self._shifted(queries, head)
         part = self.part.get(queries.shape)
-        for block in self._blocks(chunk):
-            product, diagonals = self._use(matrices, block)
-            diagonals.copy_(gradient[:, block.rows, : block.columns])
+        for rows, window, product, diagonals in self._blocks(chunk):
+            diagonals.copy_(gradient[:, rows, : diagonals.size(2)])
             if self.layout.causal:
                 # The future lies in corners of other rows. It has weights where no key can be seen.
-                first = block.columns - diagonals.size(1)
+                first = diagonals.size(2) - diagonals.size(1)
                 diagonals[..., first + 1 :].tril_(-1)
-            torch.mm(product, keys[block.window], out=part[block.rows].flatten(0, 1))
-            some = queries[block.rows].flatten(0, 1)
-            total[block.window].addmm_(product.t(), some, alpha=self.scale)
-        moved.add_(part.transpose(0, 1), alpha=self.scale)
+            torch.mm(product, keys[window], out=part[rows].flatten(0, 1))
+            some = queries[rows].flatten(0, 1)
+            total[window].addmm_(product.t(), some, alpha=self.scale)
+        query_gradient.add_(part.transpose(0, 1), alpha=self.scale)
         self.shift_total[head].add_(part.sum(dim=(0, 1)), alpha=self.scale)
 
     def gradients(self) -> Dict[str, Tensor]:
