@@ -2,7 +2,7 @@
 
 import torch
 
-from fairseq_posenc.checkpoints import newest_whole
+from fairseq_posenc.tools.recipe.newest_checkpoint import restore
 
 
 def save(path, updates, optimiser=True):
@@ -11,15 +11,15 @@ def save(path, updates, optimiser=True):
 
 
 def test_no_checkpoint_is_no_error(tmp_path):
-    assert newest_whole(str(tmp_path)) is None
-    assert newest_whole(str(tmp_path / "missing")) is None
+    assert restore(str(tmp_path)) is None
+    assert restore(str(tmp_path / "missing")) is None
 
 
 def test_the_most_updates_win_whatever_the_name(tmp_path):
     save(tmp_path / "checkpoint_last.pt", 20)
     save(tmp_path / "checkpoint1.pt", 30)
     save(tmp_path / "checkpoint2.pt", 10)
-    assert newest_whole(str(tmp_path)) == str(tmp_path / "checkpoint1.pt")
+    assert restore(str(tmp_path)) == str(tmp_path / "checkpoint1.pt")
 
 
 def test_half_a_file_and_averages_do_not_count(tmp_path):
@@ -28,4 +28,4 @@ def test_half_a_file_and_averages_do_not_count(tmp_path):
     whole = (tmp_path / "checkpoint_last.pt").read_bytes()
     (tmp_path / "checkpoint_last.pt").write_bytes(whole[: len(whole) // 2])
     save(tmp_path / "checkpoint_average.pt", 30, optimiser=False)
-    assert newest_whole(str(tmp_path)) == str(tmp_path / "checkpoint1.pt")
+    assert restore(str(tmp_path)) == str(tmp_path / "checkpoint1.pt")

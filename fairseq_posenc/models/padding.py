@@ -18,8 +18,8 @@ def left_padding(tokens: Tensor, padding_index: int) -> Optional[Tensor]:
     return tokens.ne(padding_index).long().cumsum(dim=1).eq(0).sum(dim=1)
 
 
-def moved(x: Tensor, places: Tensor) -> Tensor:
-    """Move what is in row ``b`` by ``places[b]`` to the right; what falls off enters on the left.
+def roll_rows(x: Tensor, places: Tensor) -> Tensor:
+    """Roll row ``b`` by ``places[b]`` to the right; what falls off enters on the left.
 
     Args:
         x: ``(batch, length, …)``.

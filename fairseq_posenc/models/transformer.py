@@ -31,7 +31,7 @@ STOCK_POSITION_FLAGS = (
 
 
 @register_model("posenc_transformer")
-class PosencTransformerModel(continuation.FitsCheckpoints, TransformerModel):
+class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
     """fairseq's Transformer with a choice of position encodings.
 
     With ``--position-encoding sinusoidal`` it exchanges checkpoints with stock ``transformer``.

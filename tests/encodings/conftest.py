@@ -7,7 +7,7 @@ import torch
 
 from fairseq_posenc.attention.attention import SelfAttention
 from fairseq_posenc.encodings import Positions
-from fairseq_posenc.models.padding import moved
+from fairseq_posenc.models.padding import roll_rows
 
 PADDING = 1
 
@@ -120,8 +120,10 @@ def effect():
         if not encoding.by_index or positions.cache is not None or mask is None:
             return apply(encoding, positions, hidden)
         left = mask.long().cumprod(dim=1).sum(dim=1)
-        ours = Positions(moved(positions.numbers, -left), moved(mask, -left), positions.shared)
-        return moved(apply(encoding, ours, moved(hidden, -left)), left)
+        ours = Positions(
+            roll_rows(positions.numbers, -left), roll_rows(mask, -left), positions.shared
+        )
+        return roll_rows(apply(encoding, ours, roll_rows(hidden, -left)), left)
 
     return with_padding_on_the_right
 

@@ -12,11 +12,11 @@ from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from omegaconf import OmegaConf
 
 import fairseq_posenc.models.transformer  # noqa: F401 (registers it)
-from fairseq_posenc.checkpoints import newest_whole
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools import averaging
 from fairseq_posenc.tools.predict import load_any
+from fairseq_posenc.tools.recipe.newest_checkpoint import restore
 
 VALUES = [None, True, -1, 10**30, 1e308, float("nan"), "", "x", "3", [], {}, [[]], {"a": 1}, b"x",
           torch.zeros(3), torch.zeros(2, 2, dtype=torch.int64), torch.zeros(0), (1, 2),
@@ -67,7 +67,7 @@ def load(folder):
 
 
 def newest(folder):
-    return newest_whole(str(folder))
+    return restore(str(folder))
 
 
 def average(folder):

@@ -10,7 +10,7 @@ from fairseq.models.roberta.model import RobertaModel
 from fairseq.models.roberta.model import base_architecture as roberta_architecture
 from fairseq.models.transformer import TransformerModel, tiny_architecture
 
-from fairseq_posenc import compat, signatures
+from fairseq_posenc.checkpoints import loading, signatures
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models import continuation
@@ -295,7 +295,7 @@ def test_which_checkpoint_a_run_begins_with(build, save, tmp_path):
 
 def test_what_a_model_refuses_is_shown_and_other_errors_are_one_line():
     def load(error):
-        with compat.one_line("cannot begin"):
+        with loading.one_line("cannot begin"):
             try:
                 raise error
             except Exception:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from fairseq_posenc.attention import core
 from fairseq_posenc.encodings import Positions
-from fairseq_posenc.models.padding import left_padding, moved
+from fairseq_posenc.models.padding import left_padding, roll_rows
 
 PADDING = 1
 
@@ -65,9 +65,9 @@ def test_padding_moves_to_the_right_and_back(ragged, data):
         assert padding is None
         return
     assert padding.tolist() == counts
-    right = moved(batch.tokens, -padding)
+    right = roll_rows(batch.tokens, -padding)
     assert torch.equal(right, batch._replace(left=False).tokens)
-    assert torch.equal(moved(right, padding), batch.tokens)
+    assert torch.equal(roll_rows(right, padding), batch.tokens)
 
 
 def attended(queries, keys, values, visible):

@@ -15,7 +15,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils, file_utils
 
-from fairseq_posenc import checkpoint_check
+from fairseq_posenc.checkpoints import option_checks
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
@@ -23,7 +23,7 @@ from fairseq_posenc.tools.export import trained as export
 from fairseq_posenc.tools.predict import load_any
 
 # names of fairseq's that are not in our models' options, and that some model or task evaluates
-EVALUATED = sorted(checkpoint_check.EVALUATED)
+EVALUATED = sorted(option_checks.EVALUATED)
 
 
 @pytest.fixture
@@ -156,7 +156,7 @@ def test_hostile_options_are_refused_in_one_line(translation, read, place):
 def check_and_load(trained, **parts):
     """Load a checkpoint; write it only if the first thing that loading does lets it pass."""
     try:
-        checkpoint_check.check_options(copy.deepcopy(trained.state(**parts)), "a.pt")
+        option_checks.check_options(copy.deepcopy(trained.state(**parts)), "a.pt")
         trained.save(**parts)
         load_any(trained.path, trained.folder)
     except UsageError as error:
@@ -181,11 +181,11 @@ def test_a_command_in_any_old_option_is_not_run(trained, command):
 @pytest.mark.parametrize("value", ["${oc.env:HOME}", "http://127.0.0.1:9/x", "\x01ht\ntp:x"])
 def test_no_option_reads_the_environment_or_the_web(trained, value):
     for place in places(trained.cfg):
-        if place[-1] in checkpoint_check.NOT_TAKEN:
+        if place[-1] in option_checks.CLEARED:
             continue
         state = trained.state(cfg=set_option(trained.cfg, place, value))
         with pytest.raises(UsageError, match="refused"):
-            checkpoint_check.check_options(state, "a.pt")
+            option_checks.check_options(state, "a.pt")
 
 
 def test_files_that_a_checkpoint_names_are_not_opened(translation, tmp_path):
@@ -221,8 +221,8 @@ def test_what_the_command_line_or_the_caller_names_is_allowed(translation, monke
 ])  # fmt: skip
 def test_what_a_literal_is(text, literal):
     try:
-        assert checkpoint_check._is_literal(text) == literal
-    except checkpoint_check.Refused:
+        assert option_checks.is_literal(text) == literal
+    except option_checks.Refused:
         assert not literal
 
 
@@ -278,7 +278,7 @@ def test_a_checkpoint_does_not_say_how_to_generate_nor_how_to_optimise(translati
 def test_options_of_honest_checkpoints_are_let_pass(options):
     known = {"arch": "transformer", "task": "translation", "optimizer": "adam", **options}
     state = {"args": argparse.Namespace(**known), "model": {"a": torch.ones(2, 2)}}
-    checkpoint_check.check_options(state, "a.pt")
+    option_checks.check_options(state, "a.pt")
 
 
 def options_evaluated(tree):
@@ -296,7 +296,7 @@ def test_all_options_that_fairseq_evaluates_are_known():
         if "examples" not in path.parts:
             found.update(options_evaluated(ast.parse(path.read_text(encoding="utf-8"))))
     assert {"adam_betas", "left_pad_source", "encoder_layers"} <= found
-    assert found <= checkpoint_check.EVALUATED
+    assert found <= option_checks.EVALUATED
 
 
 def test_generating_does_not_begin_with_a_hostile_checkpoint(translation, command, start):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError
 
 PROTOCOL = b"\x80\x02"
