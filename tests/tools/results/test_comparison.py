@@ -183,7 +183,7 @@ def folder(tmp_path):
 def test_script_prints_markdown_and_writes_it_and_csv(folder, tmp_path, monkeypatch, capsys):
     outputs = [tmp_path / "table.md", tmp_path / "table.csv"]
     options = ["--paper", "chen2021-4", "--runs", folder, "--note", "Tiny.", "--output", *outputs]
-    monkeypatch.setattr(sys, "argv", ["table.py", *map(str, options)])
+    monkeypatch.setattr(sys, "argv", ["posenc", "table", *map(str, options)])
     cli.main()
     printed = capsys.readouterr().out
     assert outputs[0].read_text(encoding="utf-8") == printed and printed.endswith("\nTiny.\n")
@@ -199,7 +199,7 @@ def test_script_prints_markdown_and_writes_it_and_csv(folder, tmp_path, monkeypa
     "options", [["--paper", "chen2021-4"], ["--by-length", "x", "--runs", "y"]]
 )
 def test_script_refuses_half_a_command(options, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["table.py", *options])
+    monkeypatch.setattr(sys, "argv", ["posenc", "table", *options])
     with pytest.raises(SystemExit):
         cli.main()
     assert "--paper and --runs belong together" in capsys.readouterr().err

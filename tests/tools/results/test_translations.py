@@ -275,7 +275,7 @@ def test_script_prints_markdown_and_writes_csv(runs, tmp_path, monkeypatch, caps
     folder = runs("vanilla/mine/seed1/score.json", result(news(20)))
     output = tmp_path / "table.csv"
     options = ["--paper", "shape-5", "--runs", folder, "--note", "Tiny.", "--output", str(output)]
-    monkeypatch.setattr(sys, "argv", ["table.py", *options])
+    monkeypatch.setattr(sys, "argv", ["posenc", "table", *options])
     cli.main()
     assert "\nTiny.\n" in capsys.readouterr().out
     with output.open(encoding="utf-8", newline="") as stream:
