@@ -50,11 +50,6 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
         self.span_heads = nn.ModuleDict()
 
     @classmethod
-    def hub_models(cls):
-        """Return no models: none is published."""
-        return {}
-
-    @classmethod
     def from_pretrained(
         cls,
         model_name_or_path: str,

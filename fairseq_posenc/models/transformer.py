@@ -38,11 +38,6 @@ class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
     """
 
     @classmethod
-    def hub_models(cls):
-        """Return no models: none is published."""
-        return {}
-
-    @classmethod
     def from_pretrained(
         cls, model_name_or_path, checkpoint_file="model.pt", data_name_or_path=".", **options
     ):

@@ -123,7 +123,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         attention = None if weights is None else weights[:, :alignment_heads].mean(dim=1).to(x)
         if padding is not None:
             states = [roll_rows(y.transpose(0, 1), padding).transpose(0, 1) for y in states]
-            attention = None if attention is None else roll_rows(attention, padding)
+            attention = roll_rows(attention, padding)
         features = self.finish(states[-1].transpose(0, 1))
         return features, {"attn": [attention], "inner_states": states}
 

@@ -60,11 +60,9 @@ class PosencTransformerEncoder(TransformerEncoderBase):
         if self.embed_positions.by_index:
             padding = left_padding(src_tokens, self.padding_idx)
         if padding is not None:
-            src_tokens = roll_rows(src_tokens, -padding)
-            if token_embeddings is not None:
-                token_embeddings = roll_rows(token_embeddings, -padding)
-            if segments is not None:
-                segments = roll_rows(segments, -padding)
+            src_tokens, token_embeddings, segments = (
+                roll_rows(x, -padding) for x in (src_tokens, token_embeddings, segments)
+            )
         positions = Positions.of_tokens(src_tokens, self.padding_idx, segments=segments)
         terms = self.terms(positions)
         mask = positions.padding_mask

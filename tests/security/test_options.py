@@ -50,21 +50,22 @@ def quiet(monkeypatch):
     logging.disable(logging.NOTSET)
 
 
+def as_dict(options):
+    return vars(options) if isinstance(options, argparse.Namespace) else options
+
+
 def set_option(cfg, place, value):
     """Return a copy of options with one of them changed; `place` is its path."""
-    cfg = copy.deepcopy(cfg)
-    holder = cfg
+    cfg = holder = copy.deepcopy(cfg)
     for key in place[:-1]:
-        holder = vars(holder)[key] if isinstance(holder, argparse.Namespace) else holder[key]
-    holder = vars(holder) if isinstance(holder, argparse.Namespace) else holder
-    holder[place[-1]] = value
+        holder = as_dict(holder)[key]
+    as_dict(holder)[place[-1]] = value
     return cfg
 
 
 def places(options, place=()):
-    """Yield the paths of all options, and of those that some model of fairseq evaluates."""
-    options = vars(options) if isinstance(options, argparse.Namespace) else options
-    for name, value in options.items():
+    """Yield the paths of all options."""
+    for name, value in as_dict(options).items():
         if isinstance(value, (dict, argparse.Namespace)):
             yield from places(value, (*place, name))
         else:
@@ -93,64 +94,57 @@ def generate(trained):
 
 WAYS = [from_transformer, from_bert, analyse_or_predict, export_it, generate]
 CALL = "__import__('os').getcwd()"
-HOSTILE = {
-    ("model", "adaptive_softmax_cutoff"): CALL,
-    ("model", "arch"): "fconv",
-    ("model", "encoder_layers"): CALL,
-    ("model", "encoder_embed_dim"): 10**9,
-    ("model", "decoder_ffn_embed_dim"): 10**5000,
-    ("model", "layers"): 10**9,
-    ("model", "encoder_xformers_att_config"): "9**9**9",
-    ("model", "activation_fn"): "a" + ".a" * 10**6,
-    ("model", "position_num_buckets"): 10**9,
-    ("model", "max_source_positions"): 10**12,
-    ("model", "decoder_input_dim"): "9**9**9**9",
-    ("model", "adaptive_input_cutoff"): "1" + "+1" * 1200,
-    ("model", "admin_profile"): "/etc/passwd",
-    ("model", "__class__"): "x",
-    ("task", "_name"): "multilingual_translation",
-    ("task", "left_pad_source"): CALL,
-    ("task", "source_lang"): "en;touch x",
-    ("task", "target_lang"): "../../de",
-    ("task", "dataset_impl"): "fasta",
-    ("task", "eval_bleu_args"): '{"a": "${oc.env:HOME}"}',
-    ("task", "eval_bleu_detok_args"): '{"tokenizer": "x"}',
-    ("task", "eval_bleu_detok"): "other",
-    ("criterion", "_name"): "composite_loss",  # builds any other
-    ("optimizer", "_name"): "other",
-    ("optimizer", "adam_betas"): CALL,
-    ("common", "seed"): "${oc.env:HOME}",
-    ("common", "tensorboard_logdir"): ["${oc.env:HOME}"],
-    ("checkpoint", "save_dir"): "https://example.org/x",
-    ("checkpoint", "restore_file"): "S3://example.org/x",
-    ("bpe",): {"_name": "sentencepiece", "sentencepiece_model": "http://a.b/${oc.env:HOME}"},
-    ("tokenizer",): {"_name": "other"},
-}  # fmt: skip
+HOSTILE = [
+    (("model", "adaptive_softmax_cutoff"), CALL),
+    (("model", "arch"), "fconv"),
+    (("model", "encoder_layers"), CALL),
+    (("model", "encoder_embed_dim"), 10**9),
+    (("model", "decoder_ffn_embed_dim"), 10**5000),
+    (("model", "layers"), 10**9),
+    (("model", "encoder_xformers_att_config"), "9**9**9"),
+    (("model", "activation_fn"), "a" + ".a" * 10**6),
+    (("model", "position_num_buckets"), 10**9),
+    (("model", "max_source_positions"), 10**12),
+    (("model", "adaptive_softmax_cutoff"), "9**9**9**9"),
+    (("model", "adaptive_input_cutoff"), "1" + "+1" * 1200),
+    (("model", "admin_profile"), "/etc/passwd"),
+    (("model", "__class__"), "x"),
+    (("task", "_name"), "multilingual_translation"),
+    (("task", "left_pad_source"), CALL),
+    (("task", "source_lang"), "en;touch x"),
+    (("task", "target_lang"), "../../de"),
+    (("task", "dataset_impl"), "fasta"),
+    (("task", "eval_bleu_args"), '{"a": "${oc.env:HOME}"}'),
+    (("task", "eval_bleu_detok_args"), '{"tokenizer": "x"}'),
+    (("task", "eval_bleu_detok"), "other"),
+    (("criterion", "_name"), "composite_loss"),  # builds any other
+    (("optimizer", "_name"), "other"),
+    (("optimizer", "adam_betas"), CALL),
+    (("common", "seed"), "${oc.env:HOME}"),
+    (("common", "tensorboard_logdir"), ["${oc.env:HOME}"]),
+    (("checkpoint", "save_dir"), "https://example.org/x"),
+    (("checkpoint", "restore_file"), "S3://example.org/x"),
+    (("bpe",), {"_name": "sentencepiece", "other": "http://a.b/${oc.env:HOME}"}),
+    (("tokenizer",), {"_name": "other"}),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("place", HOSTILE, ids=".".join)
+@pytest.mark.parametrize(
+    "place, value", HOSTILE, ids=lambda part: ".".join(part) if isinstance(part, tuple) else ""
+)
 @pytest.mark.parametrize("read", WAYS, ids=lambda read: read.__name__)
-def test_hostile_options_are_refused_in_one_line(translation, read, place):
-    if HOSTILE[place] == "9**9**9**9":
-        place, value = ("model", "adaptive_softmax_cutoff"), HOSTILE[place]
-    else:
-        value = HOSTILE[place]
-    cfg = set_option(translation.cfg, place, value)
-    if place[0] == "bpe":
-        # files are not taken from a checkpoint, whatever their names
-        cfg["bpe"]["other"] = cfg["bpe"]["sentencepiece_model"]
-    translation.save(cfg=cfg)
+def test_hostile_options_are_refused_in_one_line(translation, read, place, value):
+    translation.save(cfg=set_option(translation.cfg, place, value))
     with pytest.raises(UsageError, match="refused") as caught:
         read(translation)
     assert "\n" not in str(caught.value)
-    if place[0] not in ("task", "criterion", "optimizer"):
-        return
-    # checkpoints before fairseq 0.10.2 have all options in one namespace
-    name = {"_name": place[0]}.get(place[1], place[1])
-    args = argparse.Namespace(**{**vars(translation.args), name: value})
-    translation.save(args=args, cfg=None)
-    with pytest.raises(UsageError):
-        read(translation)
+    if place[0] in ("task", "criterion", "optimizer"):
+        # checkpoints before fairseq 0.10.2 have all options in one namespace
+        name = {"_name": place[0]}.get(place[1], place[1])
+        args = argparse.Namespace(**{**vars(translation.args), name: value})
+        translation.save(args=args, cfg=None)
+        with pytest.raises(UsageError):
+            read(translation)
 
 
 def check_and_load(trained, **parts):

@@ -156,6 +156,15 @@ def test_the_same_ways_of_writing_load_what_is_harmless(tmp_path, write):
     assert load_checkpoint(str(tmp_path / "a.pt"))[1].tolist() == [3]
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.float64, np.float32, np.bool_])
+def test_arrays_and_numbers_of_numpy_load_as_they_were(tmp_path, kind):
+    array = np.arange(6).reshape(2, 3).astype(kind)
+    torch.save({"array": array, "number": kind(1)}, tmp_path / "a.pt")
+    loaded = load_checkpoint(str(tmp_path / "a.pt"))
+    assert loaded["array"].dtype == array.dtype and (loaded["array"] == array).all()
+    assert loaded["number"] == kind(1) and loaded["number"].dtype == kind
+
+
 def test_other_archives_are_refused(tmp_path):
     path = tmp_path / "a.pt"
     for options in (
