@@ -70,7 +70,7 @@ def replacing_all(mode: str = "w", encoding: Optional[str] = None) -> Iterator[C
             sync(folder)
     except OSError as error:
         written = [path for path in partials if str(error.filename).startswith(path)]
-        raise _failed("write", " or ".join(written or list(partials)[:3]), error) from error
+        raise file_error("write", " or ".join(written or list(partials)[:3]), error) from error
     finally:
         for partial in partials.values():
             if os.path.exists(partial):
@@ -98,7 +98,7 @@ def replacing_folder(path: str) -> Iterator[str]:
         os.replace(partial, path)
         sync(os.path.dirname(path))
     except OSError as error:
-        raise _failed("write", path, error) from error
+        raise file_error("write", path, error) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         if os.path.lexists(path):
@@ -145,7 +145,7 @@ def replacing_files(
             os.replace(source, target)
         sync(folder)
     except OSError as error:
-        raise _failed("write", folder, error) from error
+        raise file_error("write", folder, error) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -188,7 +188,7 @@ def _refuse_folder(path: str) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 
 
-def _failed(what: str, path: str, error: Exception) -> UsageError:
+def file_error(what: str, path: str, error: Exception) -> UsageError:
     """Say what went wrong, and with which file if it is another than ``path`` or what is in it."""
     reason, name = getattr(error, "strerror", None) or str(error), getattr(error, "filename", None)
     other = name is not None and not str(name).startswith(path)
@@ -225,7 +225,7 @@ def reading(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError) as error:
-        raise _failed("read", path, error) from error
+        raise file_error("read", path, error) from error
 
 
 def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
