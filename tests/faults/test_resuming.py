@@ -13,11 +13,11 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.dataclass.configs import CheckpointConfig
 
-from fairseq_posenc.checkpoints import newest_whole, restore
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError
 from fairseq_posenc.tools.prepare.downloads.archives import Checksum
 from fairseq_posenc.tools.prepare.downloads.download import download
+from fairseq_posenc.tools.recipe.newest_checkpoint import restore
 
 CONTENT = bytes(range(256)) * 12_000
 SHA1 = Checksum.parse("0ac5afbde3bc0fd3f1a81b6c3cb3cd2cad5ba1ba")
@@ -50,7 +50,7 @@ def save(folder, updates, value=None, epoch=None):
 
 def newest(folder):
     """The updates of the newest checkpoint, whose weights are those of that update."""
-    state = load_checkpoint(newest_whole(str(folder)))
+    state = load_checkpoint(restore(str(folder)))
     (update,) = set(state["model"]["a"].tolist())
     assert update == state["optimizer_history"][-1]["num_updates"]
     return update

@@ -6,7 +6,7 @@ import sys
 import pytest
 import torch
 
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.encodings import Stack, build, names
 from fairseq_posenc.encodings.base import Portable
 from fairseq_posenc.errors import UsageError

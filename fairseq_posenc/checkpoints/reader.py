@@ -2,18 +2,20 @@
 
 import argparse
 import collections
+import errno
 import io
 import os
 import pickle
 import sys
 import zipfile
-from typing import Any, BinaryIO, Callable, Dict, List, Tuple
+from typing import Any, BinaryIO, Callable, Dict, Tuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from fairseq_posenc.unpickler import Maker, Refused, Unpickler
+from fairseq_posenc.checkpoints.unpickler import Maker, Refused, Unpickler
+from fairseq_posenc.errors import DamagedCheckpoint, UsageError, first_line
 
 # first and second pickle of files by torch before 1.6
 _LEGACY_HEADER = (0x1950A86A20F9469CFC6C, 1001)
@@ -23,20 +25,36 @@ _CONTAINERS = (dict, collections.OrderedDict, list, tuple, set, torch.Size, argp
 _PLAIN = (type(None), bool, int, float, str, bytes, np.ndarray, np.dtype, torch.device)
 
 
-def read(path: str) -> Any:
-    """Return what a file by ``torch.save`` holds, on the CPU.
+def load_checkpoint(path: str) -> Any:
+    """Return what a checkpoint holds, on the CPU; nothing in it is run.
 
     Raises:
-        Refused: it holds something else than weights, plain values and containers.
-        OSError: it cannot be read.
-        Exception: of many kinds: it is damaged or no such file.
+        DamagedCheckpoint: it is cut off, damaged or no checkpoint.
+        UsageError: it is missing or cannot be read now, or holds other objects than tensors, plain
+            containers, an ``argparse.Namespace`` and arrays of numbers.
     """
-    with open(path, "rb") as stream:
-        is_pickle = stream.read(1) == pickle.PROTO
-        stream.seek(0)
-        value = _read_legacy(stream) if is_pickle else _read_zip(stream)
-    count_values(value, _MOST_VALUES)
-    return value
+    try:
+        with open(path, "rb") as stream:
+            is_pickle = stream.read(1) == pickle.PROTO
+            stream.seek(0)
+            value = _read_legacy(stream) if is_pickle else _read_zip(stream)
+        count_values(value, _MOST_VALUES)
+        return value
+    except Refused as error:
+        raise UsageError(
+            f"checkpoint {path} refused: it holds code or objects that could run on loading "
+            f"({error!s:.200}), not only weights and options; get it from a source you trust"
+        ) from None
+    except Exception as error:
+        # a cut archive sends its reader to places before its beginning (EINVAL)
+        environment = isinstance(error, OSError) and error.errno != errno.EINVAL
+        if environment or isinstance(error, MemoryError):
+            reason = getattr(error, "strerror", None) or first_line(error)
+            raise UsageError(f"cannot read checkpoint {path}: {reason}") from None
+        raise DamagedCheckpoint(
+            f"checkpoint {path} is damaged or no checkpoint ({type(error).__name__}); move it "
+            "aside and continue from an earlier one, as with --restore-file checkpoint_best.pt"
+        ) from None
 
 
 def count_values(value: Any, most: int) -> int:
@@ -56,7 +74,9 @@ def count_values(value: Any, most: int) -> int:
             return 1, 0
         if id(value) not in found and depth <= _DEEPEST:
             found[id(value)] = most + 1, 0  # for what contains itself
-            inside = [measure(inner, depth + 1) for inner in _inside(value)] or [(0, 0)]
+            items = vars(value) if kind is argparse.Namespace else value
+            parts = [*items, *items.values()] if isinstance(items, dict) else items
+            inside = [measure(inner, depth + 1) for inner in parts] or [(0, 0)]
             found[id(value)] = 1 + sum(n for n, _ in inside), 1 + max(n for _, n in inside)
         count, height = found.get(id(value), (0, 1))
         if depth + height > _DEEPEST:
@@ -66,13 +86,6 @@ def count_values(value: Any, most: int) -> int:
         return count, height
 
     return measure(value, 0)[0]
-
-
-def _inside(value: Any) -> List[Any]:
-    if isinstance(value, (dict, argparse.Namespace)):
-        items = vars(value) if isinstance(value, argparse.Namespace) else value
-        return [*items, *items.values()]
-    return list(value)
 
 
 class _Storages:

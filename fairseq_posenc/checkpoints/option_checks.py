@@ -21,9 +21,9 @@ from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from torch import Tensor
 from torch.nn.modules.module import register_module_parameter_registration_hook
 
-from fairseq_posenc.checkpoint_reader import count_values
+from fairseq_posenc.checkpoints.reader import count_values
+from fairseq_posenc.checkpoints.unpickler import Refused
 from fairseq_posenc.errors import UsageError, first_line
-from fairseq_posenc.unpickler import Refused
 
 # fairseq evaluates these; tests/security compares with the calls of eval in its source
 EVALUATED = frozenset(
@@ -35,9 +35,9 @@ EVALUATED = frozenset(
     pipeline_devices pipeline_encoder_balance pipeline_encoder_devices pretrained project_input
     self_attention wer_args xformers_att_config""".split()
 )
-# Files that fairseq would read, or programs that it would start, when a model is built or used: not
-# from a checkpoint. Weights of embeddings are in it, and subwords are named by whoever loads it.
-NOT_TAKEN: Dict[str, Any] = {
+# Options that name files to read or programs to start, and what they are set to: weights of
+# embeddings are in the checkpoint itself, and subwords are named by whoever loads it.
+CLEARED: Dict[str, Any] = {
     **dict.fromkeys("user_dir embed_path encoder_embed_path decoder_embed_path".split()),
     **dict.fromkeys("replace_unk lm_path bpe_vocab_file".split()),
     **dict.fromkeys(
@@ -57,8 +57,8 @@ FREE_TEXT = frozenset(
 )
 # ADMIN's profile may be a file on the command line only
 JSON = frozenset("eval_bleu_args eval_bleu_detok_args admin_profile".split())
-KINDS: Dict[str, Set[str]] = {
-    "arch": set(),  # by class, see _is_known
+KNOWN: Dict[str, Set[str]] = {
+    "arch": set(),  # by class, see MODELS
     "task": {"translation", "masked_lm", "sentence_prediction", "language_modeling"},
     "criterion": {
         "cross_entropy", "label_smoothed_cross_entropy", "masked_lm", "sentence_prediction",
@@ -90,27 +90,26 @@ MODELS = {
     "fairseq.models.roberta.model.RobertaModel",
 }
 _ADDRESS = re.compile(r"(?i)(https?|s3):|.*://")
-_IGNORED = re.compile(r"[\0-\x20]")  # by who takes addresses apart
+_IGNORED = re.compile(r"[\0-\x20]")  # by programs that read addresses
 _OWN_ADDRESS = re.compile(r"(tcp|file|env)://[\w./:\[\]-]*")
-_KEY = re.compile(r"(?!__)[\w./: -]{1,100}")
+_NAME = re.compile(r"(?!__)[\w./: -]{1,100}")
 _LANGUAGE = re.compile(r"[\w.-]{1,40}")
 _SIZE = re.compile(
     r"(\w+_)?(dim|layers|heads|max_distance|num_buckets|kernel_size|rank|num_classes)"
 )
-_RUNS = (ast.Call, ast.Lambda, ast.comprehension, ast.NamedExpr, ast.Await, ast.JoinedStr)
+_CALLS = (ast.Call, ast.Lambda, ast.comprehension, ast.NamedExpr, ast.Await, ast.JoinedStr)
 _MOST_VALUES = 100_000
-_SMALL = 1024
+_SMALLEST_LIMIT = 1024
 _LONGEST_PROGRAM = 10_000  # characters; what is nested deeper ends Python 3.10
 _MOST_POSITIONS = 100_000
 _SPARE_WEIGHTS = 10_000_000
-Options = Dict[str, Any]
 
 
 def check_options(state: Any, path: str, named: Optional[Mapping[str, Any]] = None) -> None:
     """Check what a checkpoint asks fairseq to build and to read.
 
     Args:
-        state: as it was read; options that name files are cleared in it.
+        state: as it was read; options that name files or say how to generate are reset in it.
         path: of the checkpoint, for messages.
         named: options that the caller gives instead; they, and those of the command line, may
             name architectures, tasks and so on beyond the known ones.
@@ -130,31 +129,29 @@ def _check(state: Any, named: Mapping[str, Any]) -> None:
     if not isinstance(state, dict):
         raise Refused("it holds no model and options")
     _drop_fused(state.get("last_optimizer_state"))
-    weights = [tensor for tensor in _values(state.get("model")) if isinstance(tensor, Tensor)]
-    widest = max([len(weights), *(size for tensor in weights for size in tensor.shape)])
+    model = state.get("model")
+    weights = model.values() if isinstance(model, dict) else ()
+    shapes = [tensor.shape for tensor in weights if isinstance(tensor, Tensor)]
+    widest = max([_SMALLEST_LIMIT, len(shapes), *(size for shape in shapes for size in shape)])
     for top in ("args", "cfg"):
-        options = state.get(top)
-        if options is None:
+        found = state.get(top)
+        if found is None:
             continue
-        count_values(options, _MOST_VALUES)
-        for group, name, value in _walk(options, top):
+        count_values(found, _MOST_VALUES)
+        for group, name, value in _walk(found, top):
             _check_value(name, value)
             _check_size(name, value, widest)
             kind = {"model": "arch"}.get(group, group) if name == "_name" else name
-            if kind in KINDS and value is not None:
-                _check_name(kind, value, named)
-        _set_generation(_as_dict(options))
-        model = _as_dict(options if top == "args" else options.get("model"))
-        if not any(isinstance(model.get(key), str) for key in ("_name", "arch")):
+            if kind in KNOWN and value is not None:
+                _check_known(kind, value, named)
+        options = _as_dict(found)
+        # how to generate is said by whoever generates
+        defaults = dataclasses.asdict(GenerationConfig())
+        defaults["generation"] = dict(defaults)
+        options.update({k: v for k, v in defaults.items() if k in options and k != "_name"})
+        of_model = _as_dict(options if top == "args" else options.get("model"))
+        if not any(isinstance(of_model.get(key), str) for key in ("_name", "arch")):
             raise Refused("its options name no --arch")
-
-
-def _set_generation(options: Options) -> None:
-    """Set how to generate to fairseq's defaults: who generates says other things."""
-    defaults = dataclasses.asdict(GenerationConfig())
-    for name in {"generation", *defaults} - {"_name"}:
-        if name in options:
-            options[name] = defaults if name == "generation" else defaults[name]
 
 
 def _drop_fused(optimizer: Any) -> None:
@@ -167,26 +164,22 @@ def _drop_fused(optimizer: Any) -> None:
         _drop_fused(inner)
 
 
-def _as_dict(options: Any) -> Options:
+def _as_dict(options: Any) -> Dict[str, Any]:
     options = vars(options) if isinstance(options, argparse.Namespace) else options
     if not isinstance(options, dict):
         raise Refused("its options are no options")
     return options
 
 
-def _values(container: Any) -> Any:
-    return container.values() if isinstance(container, dict) else ()
-
-
 def _walk(value: Any, name: str, group: str = "") -> Iterator[Tuple[str, str, Any]]:
-    """Yield all values with their names and their groups, and drop the files that they name."""
+    """Yield ``(group, name, value)`` of all options; those of ``CLEARED`` are reset on the way."""
     if isinstance(value, (dict, argparse.Namespace)):
         options = _as_dict(value)
         for key, inner in options.items():
-            if not isinstance(key, str) or not _KEY.fullmatch(key):
+            if not isinstance(key, str) or not _NAME.fullmatch(key):
                 raise Refused(f"its options have the name {key!r:.60}")
-            if key in NOT_TAKEN and inner is not None:
-                options[key] = NOT_TAKEN[key]
+            if key in CLEARED and inner is not None:
+                options[key] = CLEARED[key]
             yield from _walk(options[key], key, name)
     elif isinstance(value, (list, tuple, set)):
         for inner in value:
@@ -196,14 +189,27 @@ def _walk(value: Any, name: str, group: str = "") -> Iterator[Tuple[str, str, An
 
 
 def _check_value(name: str, value: Any) -> None:
-    if isinstance(value, str):
-        if name in JSON:
-            return _check_json(name, value)
-        _check_text(name, value)
-        if name in EVALUATED and not _is_literal(value):
-            raise Refused(f"its option {name} is no literal, but {value!r:.60}")
-    elif not isinstance(value, (type(None), bool, int, float, np.number)):
+    """Refuse objects, and text that fairseq would run, replace or fetch."""
+    if value is None or isinstance(value, (bool, int, float, np.number)):
+        return
+    if not isinstance(value, str):
         raise Refused(f"its option {name} is a {type(value).__name__}")
+    if name in JSON:
+        return _check_json(name, value)
+    if "${" in value:
+        raise Refused(f"its option {name} asks to be replaced ({value!r:.60})")
+    own = name == "distributed_init_method" and _OWN_ADDRESS.fullmatch(value)
+    if _ADDRESS.match(_IGNORED.sub("", value)) and not own:
+        raise Refused(f"its option {name} is an address ({value!r:.60})")
+    if name in ("lang", "source_lang", "target_lang") and not _LANGUAGE.fullmatch(value):
+        raise Refused(f"its option {name} is no language ({value!r:.60})")
+    if name in EVALUATED:
+        if not is_literal(value):
+            raise Refused(f"its option {name} is no literal, but {value!r:.60}")
+    elif name not in FREE_TEXT:
+        parsed = _parse(value)
+        if parsed and any(isinstance(node, _CALLS) for node in ast.walk(parsed)):
+            raise Refused(f"its option {name} is a piece of program ({value!r:.60})")
 
 
 def _check_json(name: str, text: str) -> None:
@@ -211,30 +217,18 @@ def _check_json(name: str, text: str) -> None:
         inner = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise Refused(f"its option {name} is no JSON ({first_line(error)})") from None
-    if isinstance(inner, dict) and not inner.keys() & KINDS.keys():
+    if isinstance(inner, dict) and not inner.keys() & KNOWN.keys():
         for _, key, value in _walk(inner, name):
             _check_value(key, value)
     elif inner is not None:
         raise Refused(f"its option {name} holds other options")
 
 
-def _check_text(name: str, text: str) -> None:
-    if "${" in text:
-        raise Refused(f"its option {name} asks to be replaced ({text!r:.60})")
-    own = name == "distributed_init_method" and _OWN_ADDRESS.fullmatch(text)
-    if _ADDRESS.match(_IGNORED.sub("", text)) and not own:
-        raise Refused(f"its option {name} is an address ({text!r:.60})")
-    if (name in ("lang", "source_lang", "target_lang")) and not _LANGUAGE.fullmatch(text):
-        raise Refused(f"its option {name} is no language ({text!r:.60})")
-    if name not in FREE_TEXT and name not in EVALUATED and _contains_call(text):
-        raise Refused(f"its option {name} is a piece of program ({text!r:.60})")
-
-
-def _parsed(text: str) -> Optional[ast.AST]:
+def _parse(text: str) -> Optional[ast.AST]:
+    """Return the expression that ``eval`` would see in a text, if there is one."""
     if len(text) > _LONGEST_PROGRAM:
         raise Refused("an option is longer than any should be")
     try:
-        # as eval has it, which leaves out what stands before
         return ast.parse(text.lstrip(" \t"), mode="eval").body
     except (SyntaxError, ValueError):
         return None
@@ -242,59 +236,65 @@ def _parsed(text: str) -> Optional[ast.AST]:
         raise Refused("an option is nested too deeply") from None
 
 
-def _contains_call(text: str) -> bool:
-    parsed = _parsed(text)
-    return parsed is not None and any(isinstance(node, _RUNS) for node in ast.walk(parsed))
-
-
-def _is_literal(text: str) -> bool:
+def is_literal(text: str) -> bool:
     """Return whether a text is made of numbers, strings and containers, or ``[…] * 3 + […]``."""
 
-    def check(node: Optional[ast.AST]) -> bool:
-        if isinstance(node, ast.BinOp):
-            repeats = isinstance(node.op, ast.Mult) and isinstance(node.left, ast.List)
-            if repeats:
-                count = getattr(node.right, "value", None)
-                return check(node.left) and isinstance(count, int) and count <= 1000
-            return isinstance(node.op, ast.Add) and check(node.left) and check(node.right)
-        if isinstance(node, ast.UnaryOp):
-            return isinstance(node.op, (ast.USub, ast.UAdd)) and check(node.operand)
-        if isinstance(node, ast.Dict):
-            return all(map(check, [*node.keys, *node.values]))
-        if isinstance(node, (ast.List, ast.Tuple, ast.Set)):
-            return all(map(check, node.elts))
-        return isinstance(node, ast.Constant)
+    def check(node: ast.AST) -> None:
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+            check(node.left)
+            check(node.right)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            if not isinstance(node.left, ast.List) or ast.literal_eval(node.right) > 1000:
+                raise ValueError("no list, a few times")
+            check(node.left)
+        else:
+            ast.literal_eval(node)
 
     try:
-        return check(_parsed(text))
-    except RecursionError:
+        parsed = _parse(text)
+        if parsed is not None:
+            check(parsed)
+        return parsed is not None
+    except (ValueError, TypeError, RecursionError):
         return False
 
 
-def _check_size(name: str, value: Any, widest: int) -> None:
-    """Refuse a model that is far larger than the weights, which would fill the memory."""
-    if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
-        most = max(widest, _SMALL) if _SIZE.fullmatch(name) else None
-        most = _MOST_POSITIONS if name.endswith("_positions") else most
-        if most is not None and value > most:
-            raise Refused(f"its option {name} is beyond {most}, more than its weights show")
-
-
-def _check_name(kind: str, name: Any, named: Mapping[str, Any]) -> None:
+def _check_known(kind: str, name: Any, named: Mapping[str, Any]) -> None:
+    """Refuse to build a model, task and so on that is neither known nor named by the user."""
     if not isinstance(name, str):
         raise Refused(f"its option {kind} is a {type(name).__name__}")
-    if name != named.get(kind) and not _is_known(kind, name):
+    model: Any = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name) or object
+    if not (
+        name == named.get(kind)
+        or name in KNOWN[kind]
+        or re.fullmatch(r"posenc_\w+", name)
+        or (kind == "arch" and f"{model.__module__}.{model.__name__}" in MODELS)
+    ):
         raise Refused(
             f"it asks for --{kind.replace('_', '-')} {name!r:.60}, which is none of those that "
             "are built for strangers; name it yourself if you trust it"
         )
 
 
-def _is_known(kind: str, name: str) -> bool:
-    if name in KINDS[kind] or re.fullmatch(r"posenc_\w+", name):
-        return True
-    model: Any = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name) or object
-    return kind == "arch" and f"{model.__module__}.{model.__name__}" in MODELS
+def _of_command_line() -> Dict[str, str]:
+    """Return the architecture, task and so on that the user has named."""
+    found = {}
+    flags: Dict[str, str] = {f"--{kind.replace('_', '-')}": kind for kind in KNOWN}
+    flags["-a"] = "arch"
+    for word, following in zip(sys.argv, [*sys.argv[1:], ""]):
+        flag, equals, value = word.partition("=")
+        if flag in flags:
+            found[flags[flag]] = value if equals else following
+    return found
+
+
+def _check_size(name: str, value: Any, widest: int) -> None:
+    """Refuse a model that is far larger than the weights, which would fill the memory."""
+    if isinstance(value, (int, float, np.number)) and not isinstance(value, bool):
+        most = widest if _SIZE.fullmatch(name) else None
+        most = _MOST_POSITIONS if name.endswith("_positions") else most
+        if most is not None and value > most:
+            raise Refused(f"its option {name} is beyond {most}, more than its weights show")
 
 
 @contextlib.contextmanager
@@ -322,15 +322,3 @@ def no_larger_than(paths: Sequence[str]) -> Iterator[None]:
         yield
     finally:
         hook.remove()
-
-
-def _of_command_line() -> Dict[str, str]:
-    """Return the architecture, task and so on that the user has named."""
-    found = {}
-    flags: Dict[str, str] = {f"--{kind.replace('_', '-')}": kind for kind in KINDS}
-    flags["-a"] = "arch"
-    for word, following in zip(sys.argv, [*sys.argv[1:], ""]):
-        flag, equals, value = word.partition("=")
-        if flag in flags:
-            found[flags[flag]] = value if equals else following
-    return found

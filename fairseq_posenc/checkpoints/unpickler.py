@@ -42,16 +42,16 @@ class Maker(NamedTuple):
 
 
 class _Opcodes(dict):
-    """From opcode to its handler."""
+    """Handlers by opcode."""
 
     def __missing__(self, code: int) -> Any:
         raise Refused(f"the pickle opcode {code:#x}")
 
 
-_PicklesOwn: Any = pickle._Unpickler  # in Python, so that opcodes can be replaced
+_PythonUnpickler: Any = pickle._Unpickler  # the one in Python, whose opcodes can be replaced
 
 
-class Unpickler(_PicklesOwn):
+class Unpickler(_PythonUnpickler):
     """An unpickler that calls and changes nothing but what it has made itself.
 
     Args:
@@ -81,19 +81,22 @@ class Unpickler(_PicklesOwn):
     def _build(self) -> None:
         state, value = self.stack.pop(), self.stack[-1]
         if isinstance(value, argparse.Namespace):
-            vars(value).update({_name(key): inner for key, inner in _the(dict, state).items()})
+            for key in _expect(dict, state):
+                if type(key) is not str or key.startswith("__"):
+                    raise Refused(f"the attribute {key!r}")
+            vars(value).update(state)
         elif type(value) is collections.OrderedDict:
             pass  # versions of a model's layers, and how torch shall assign weights: not needed
         elif isinstance(value, np.dtype):
-            order, rest = _the(tuple, state)[1], state[2:]
+            order, rest = _expect(tuple, state)[1], state[2:]
             if state[0] != 3 or order not in ("<", ">", "|") or rest != _DTYPE_STATE:
                 raise Refused("a numpy.dtype that is no number's")
             if order not in ("|", "<" if sys.byteorder == "little" else ">"):
                 raise ValueError("the order of bytes is that of another machine")
         elif type(value) is np.ndarray:
-            _, shape, dtype, fortran, data = _the(tuple, state)
-            _numbers(_the(tuple, shape))
-            if len(_the(bytes, data)) != math.prod(shape) * _the_dtype(dtype).itemsize:
+            _, shape, dtype, fortran, data = _expect(tuple, state)
+            _check_sizes(_expect(tuple, shape))
+            if len(_expect(bytes, data)) != math.prod(shape) * _number_dtype(dtype).itemsize:
                 raise Refused("a numpy.ndarray of another size")
             value.__setstate__((1, shape, dtype, fortran, data))
         else:
@@ -101,11 +104,12 @@ class Unpickler(_PicklesOwn):
 
     def _set_items(self) -> None:
         items = self.pop_mark()
-        self._target(dict, collections.OrderedDict).update(zip(_keys(items[::2]), items[1::2]))
+        target = self._target(dict, collections.OrderedDict)
+        target.update(zip(_check_keys(items[::2]), items[1::2]))
 
     def _set_item(self) -> None:
         value, key = self.stack.pop(), self.stack.pop()
-        self._target(dict, collections.OrderedDict).update(zip(_keys([key]), [value]))
+        self._target(dict, collections.OrderedDict).update(zip(_check_keys([key]), [value]))
 
     def _append_all(self) -> None:
         items = self.pop_mark()
@@ -117,20 +121,21 @@ class Unpickler(_PicklesOwn):
 
     def _add_all(self) -> None:
         items = self.pop_mark()
-        self._target(set).update(_keys(items))
+        self._target(set).update(_check_keys(items))
 
     def _target(self, *kinds: type) -> Any:
+        """Return the container on top of the stack, which items are for."""
         if type(self.stack[-1]) not in kinds:
             raise Refused(f"items for {type(self.stack[-1]).__name__}")
         return self.stack[-1]
 
     def _load_storage(self) -> None:
-        kind, maker, key, _, count, *view = _the(tuple, self.stack.pop())
+        kind, maker, key, _, count, *view = _expect(tuple, self.stack.pop())
         if kind != "storage" or type(maker) is not Maker or not maker.dtype or any(view):
             raise Refused("a reference to something else than weights")
-        _numbers((count,))
+        _check_sizes((count,))
         size = count * torch.empty(0, dtype=maker.dtype).element_size()
-        buffer = self.storage(_the(str, key), size)
+        buffer = self.storage(_expect(str, key), size)
         if len(buffer) != size:
             raise Refused("weights of another size than they say")
         # frombuffer takes nothing empty
@@ -139,7 +144,7 @@ class Unpickler(_PicklesOwn):
 
     # pickle's own handlers, of what makes plain values and containers; then ours
     dispatch = _Opcodes(
-        (ord(getattr(pickle, code)), _PicklesOwn.dispatch[ord(getattr(pickle, code))])
+        (ord(getattr(pickle, code)), _PythonUnpickler.dispatch[ord(getattr(pickle, code))])
         for code in (
             "PROTO FRAME STOP MARK NONE NEWTRUE NEWFALSE BININT BININT1 BININT2 LONG1 LONG4 "
             "BINFLOAT BINUNICODE SHORT_BINUNICODE BINUNICODE8 BINBYTES SHORT_BINBYTES BINBYTES8 "
@@ -161,13 +166,13 @@ class _Storage(NamedTuple):
     flat: Tensor
 
 
-def _the(kind: type, value: Any) -> Any:
+def _expect(kind: type, value: Any) -> Any:
     if type(value) is not kind:
         raise Refused(f"a {type(value).__name__} in place of a {kind.__name__}")
     return value
 
 
-def _keys(keys: Any) -> Any:
+def _check_keys(keys: Any) -> Any:
     """Return keys whose hashes differ; a million equal ones take hours."""
     for key in keys:
         if type(key) not in _KEYS or (type(key) is int and abs(key) >= _EQUAL_HASHES):
@@ -175,23 +180,17 @@ def _keys(keys: Any) -> Any:
     return keys
 
 
-def _name(key: Any) -> str:
-    if type(key) is not str or key.startswith("__"):
-        raise Refused(f"the attribute {key!r}")
-    return key
-
-
-def _numbers(values: Any) -> None:
+def _check_sizes(values: Any) -> None:
     if any(type(value) is not int or value < 0 for value in values):
-        raise Refused("sizes that are none")
+        raise Refused("sizes that are no natural numbers")
 
 
 def _tensor(
     storage: Any, offset: Any, size: Any, stride: Any, grad: Any = False, *_: Any
 ) -> Tensor:
-    flat = _the(_Storage, storage).flat
+    flat = _expect(_Storage, storage).flat
     for numbers in ((offset,), size, stride):
-        _numbers(numbers)
+        _check_sizes(numbers)
     last = offset + sum((n - 1) * step for n, step in zip(size, stride))
     count = math.prod(size)
     if len(size) != len(stride) or count > flat.numel() or (count and last >= flat.numel()):
@@ -199,22 +198,18 @@ def _tensor(
     return flat.as_strided(size, stride, offset if count else 0).requires_grad_(bool(grad))
 
 
-def _parameter(tensor: Any, grad: Any, *_: Any) -> torch.nn.Parameter:
-    return torch.nn.Parameter(_the(Tensor, tensor), bool(grad))
-
-
-def _the_dtype(value: Any) -> np.dtype:
+def _number_dtype(value: Any) -> np.dtype:
     if not isinstance(value, np.dtype) or value.kind not in "biufc" or value.hasobject:
         raise Refused("a numpy.dtype that is no number's")
     return value
 
 
 def _numpy_dtype(code: Any, *_: Any) -> np.dtype:
-    return _the_dtype(np.dtype(_the(str, code)))
+    return _number_dtype(np.dtype(_expect(str, code)))
 
 
 def _numpy_number(dtype: Any, data: Any) -> Any:
-    return np.frombuffer(_the(bytes, data), _the_dtype(dtype), count=1)[0]
+    return np.frombuffer(_expect(bytes, data), _number_dtype(dtype), count=1)[0]
 
 
 def _numpy_array(_: Any, shape: Any, code: Any) -> np.ndarray:
@@ -226,38 +221,32 @@ def _numpy_array(_: Any, shape: Any, code: Any) -> np.ndarray:
 def _encoded(text: Any, encoding: Any = "latin1") -> bytes:
     if encoding not in ("latin1", "latin-1"):
         raise Refused(f"the encoding {encoding!r}")
-    return _the(str, text).encode("latin1")
-
-
-def _empty_namespace() -> argparse.Namespace:
-    return argparse.Namespace()
+    return _expect(str, text).encode("latin1")
 
 
 def _ordered(pairs: Any = ()) -> "collections.OrderedDict":
-    return collections.OrderedDict((_keys([key])[0], value) for key, value in pairs)
+    return collections.OrderedDict((_check_keys([key])[0], value) for key, value in pairs)
 
 
 def _size(numbers: Any = ()) -> torch.Size:
-    _numbers(numbers)
+    _check_sizes(numbers)
     return torch.Size(numbers)
 
 
-def _device(kind: Any, *index: Any) -> torch.device:
-    return torch.device(_the(str, kind), *index)
-
-
 def _set(items: Any = ()) -> set:
-    return set(_keys(_the(list, items)))
+    return set(_check_keys(_expect(list, items)))
 
 
 _MAKERS: Dict[Any, Optional[Callable]] = {
-    ("argparse", "Namespace"): _empty_namespace,
+    ("argparse", "Namespace"): lambda: argparse.Namespace(),  # without arguments
     ("collections", "OrderedDict"): _ordered,
     ("torch", "Size"): _size,
-    ("torch", "device"): _device,
+    ("torch", "device"): lambda kind, *index: torch.device(_expect(str, kind), *index),
     ("torch._utils", "_rebuild_tensor"): _tensor,
     ("torch._utils", "_rebuild_tensor_v2"): _tensor,
-    ("torch._utils", "_rebuild_parameter"): _parameter,
+    ("torch._utils", "_rebuild_parameter"): lambda tensor, grad, *_: torch.nn.Parameter(
+        _expect(Tensor, tensor), bool(grad)
+    ),
     ("_codecs", "encode"): _encoded,  # of bytes, in old pickles
     ("__builtin__", "set"): _set,
     ("builtins", "set"): _set,

@@ -1,7 +1,7 @@
 """What positions a checkpoint was trained with, in one line, and whether two lines say the same."""
 
 from argparse import Namespace
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional
 
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.roberta.model import RobertaModel
@@ -42,8 +42,8 @@ def of_checkpoint(state: Any) -> str:
 def encoding_of(found: Mapping[str, Any]) -> Optional[str]:
     """Return the encoding that a checkpoint's options stand for.
 
-    ``None`` if it is fairseq's own and ours has no like: learned on one side only, or sinusoids in
-    ``roberta``, which are larger than ours.
+    ``None`` if it is fairseq's own and none of ours is alike: learned on one side only, or
+    sinusoids in ``roberta``, which are larger than ours.
 
     Args:
         found: options of the model.
@@ -56,24 +56,16 @@ def encoding_of(found: Mapping[str, Any]) -> Optional[str]:
     return kinds.pop()
 
 
-def same(first: str, second: str) -> bool:
-    """Return whether two signatures are of the same positions, by whatever version of ours."""
-    return {**_fields(first), "version": ""} == {**_fields(second), "version": ""}
-
-
-def same_version(first: str, second: str) -> bool:
-    """Return whether two signatures are of one version of the plugin."""
-    return _fields(first).get("version") == _fields(second).get("version")
+def same(first: str, second: str, version: bool = False) -> bool:
+    """Return whether two signatures are of the same positions, and of one version if asked for."""
+    ignored = {} if version else {"version": ""}
+    return {**_fields(first), **ignored} == {**_fields(second), **ignored}
 
 
 def _fields(signature: str) -> Dict[str, str]:
+    fields = (field.partition(":") for field in signature.split("|"))
     # only BERT models have segments
-    return {"segments": "none", **dict(_pair(field) for field in signature.split("|"))}
-
-
-def _pair(field: str) -> Tuple[str, str]:
-    name, _, value = field.partition(":")
-    return name, value
+    return {"segments": "none", **{name: value for name, _, value in fields}}
 
 
 def _is_roberta(found: Mapping[str, Any]) -> bool:
