@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Mapping, Optional, Sequence, Tuple
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing
 from fairseq_posenc.tools.corpus.mirror.faults import Fault, Faults
-from fairseq_posenc.tools.prepare.downloads.web import BLOCK
+from fairseq_posenc.tools.prepare.downloads.archives import BLOCK
 
 HOST = "127.0.0.1"
 LOOK_AFTER_PARENT = 0.2

@@ -10,8 +10,7 @@ from typing import Any, Callable, Iterable, Iterator, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import decode_lines, reading, replacing_all, stream_lines
-from fairseq_posenc.tools.prepare.downloads.archives import OPENERS
-from fairseq_posenc.tools.prepare.downloads.web import BLOCK
+from fairseq_posenc.tools.prepare.downloads.archives import BLOCK, OPENERS
 
 Pair = Tuple[str, str]
 Languages = Tuple[str, str]
