@@ -54,12 +54,12 @@ class _BytePairs:
     """Cuts words as ``subword-nmt apply-bpe`` does, and joins them."""
 
     def __init__(self, codes: str):
-        from fairseq_posenc.tools.prepare.parallel.bpe import Subwords
+        from fairseq_posenc.tools.prepare.parallel.bpe import BytePairEncoder
 
-        self._subwords = Subwords(codes)
+        self._encoder = BytePairEncoder(codes)
 
     def encode(self, text: str) -> str:
-        return self._subwords.cut(text)
+        return self._encoder.cut(text)
 
     def decode(self, text: str) -> str:
         return post_process(text, "subword_nmt")
