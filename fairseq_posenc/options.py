@@ -75,7 +75,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"position encoding of encoder and decoder (default: {DEFAULT})",
     )
     for name, option in OPTIONS.items():
-        shown = {reader: encodings.shown(value) for reader, value in defaults(name).items()}
+        shown = {reader: encodings.format_value(value) for reader, value in defaults(name).items()}
         if len(set(shown.values())) == 1:
             default = next(iter(shown.values()))
         else:
