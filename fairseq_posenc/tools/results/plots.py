@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing
 from fairseq_posenc.tools.results.bleu import METRICS
-from fairseq_posenc.tools.results.tables import Cell, Runs, by_length, length_label
+from fairseq_posenc.tools.results.tables import Estimate, Runs, by_length, length_label
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; the markers and
 # line styles do so in print.
@@ -40,7 +40,7 @@ def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
     save(figure, output)
 
 
-def draw_cells(axes: Any, name: str, cells: Sequence[Cell], number: int, count: int) -> None:
+def draw_cells(axes: Any, name: str, cells: Sequence[Estimate], number: int, count: int) -> None:
     """Draw the line ``number`` of ``count``, with the intervals of its cells as bars."""
     points: List[Any] = [(x, cell) for x, cell in enumerate(cells) if cell.mean is not None]
     # a bar must not point inwards, as where all samples lie to one side of the figure
