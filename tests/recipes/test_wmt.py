@@ -26,16 +26,20 @@ import os, signal, subprocess, sys, time
 from pathlib import Path
 
 home, name, words = Path(os.environ["STAND_IN"]), Path(sys.argv[0]).name, sys.argv[1:]
-script = Path(words[0]).name if name == "python" else name
-call = " ".join([script, *words[1:]])
+if name == "python":
+    module, words = words[1], words[2:]
+    script = module.rpartition(".")[2]
+else:
+    script = " ".join([name, *words[: 1 + (words[0] == "prepare")]]) if name == "posenc" else name
+call = " ".join([name, *words]) if name == "posenc" else " ".join([script, *words])
 stand_in = home / script
 if stand_in.exists():
-    real = [{sys.executable!r}, str(stand_in), *words[name == "python":]]
+    real = [{sys.executable!r}, str(stand_in), *words]
 elif name == "python":
-    real = [{sys.executable!r}, *words]
+    real = [{sys.executable!r}, "-m", module, *words]
 else:
     real = [{str(Path(sys.executable).parent)!r} + "/" + name, *words]
-if script == "serve.py":  # which watches its parent
+if script == "serve":  # which watches its parent
     os.execv(real[0], real)
 kill = home / "kill"
 if kill.exists() and kill.read_text() in call:
@@ -108,14 +112,14 @@ class Recipe:
         self.start, self.home, self.runs = start, home, home / "run"
         for folder in ("bin", "log"):
             (home / folder).mkdir(parents=True)
-        for name in ("python", "fairseq-train", "fairseq-generate"):
+        for name in ("python", "posenc", "fairseq-train", "fairseq-generate"):
             (home / "bin" / name).write_text(PROGRAM)
             (home / "bin" / name).chmod(0o755)
         for name, text in {
             "fairseq-train": TRAIN,
             "fairseq-generate": GENERATE,
-            "newest_checkpoint.py": NEWEST,
-            "average.py": AVERAGE,
+            "newest_checkpoint": NEWEST,
+            "posenc average": AVERAGE,
         }.items():
             (home / name).write_text(text)
 
@@ -139,9 +143,9 @@ class Recipe:
 
 
 STAGES = [
-    "make_mirror.py", "download.py", "prepare_pairs.py text", "prepare_pairs.py bpe-learn",
-    "prepare_pairs.py bpe-apply", "prepare_pairs.py clean", "preprocess.py", "fairseq-train",
-    "average.py", "fairseq-generate", "score_cell.py", "table.py",
+    "make_mirror", "posenc prepare download", "pairs text", "pairs bpe-learn", "pairs bpe-apply",
+    "pairs clean", "posenc prepare binarise", "fairseq-train", "posenc average",
+    "fairseq-generate", "score_cell", "posenc table",
 ]  # fmt: skip
 
 

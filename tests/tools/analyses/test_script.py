@@ -37,7 +37,7 @@ def check(prefix, printed, title, endings=(".png",)):
     text = Path(f"{prefix}.md").read_text(encoding="utf-8")
     assert printed == text and text.startswith(title)
     data = json.loads(Path(f"{prefix}.json").read_text(encoding="utf-8"))
-    assert data["command"][0] == "analyse.py" and "torch" in data["versions"]
+    assert data["command"][0] == "posenc analyse" and "torch" in data["versions"]
     return data
 
 

@@ -186,7 +186,7 @@ def test_other_checkpoints_are_refused_in_one_line(checkpoint, tmp_path, spoil, 
 def test_the_command_line_needs_no_data(script, checkpoint, tmp_path):
     path, _ = checkpoint("cape", position_source_scale=1.1)
     output = tmp_path / "stock.pt"
-    printed = script("export.py", "--path", path, "--to", "fairseq", "--output", output)
+    printed = script("export", "--path", path, "--to", "fairseq", "--output", output)
     assert printed.splitlines() == [
         f"{output}: written",
         "encoder: positions as a table (--encoder-learned-pos) of 48 tokens",

@@ -88,7 +88,7 @@ def test_both_translate_alike_and_are_compared(script, learnt, binarised, tmp_pa
     options = ["--max-len-a", "1", "--max-len-b", "9", "--beam", "3", "--threads", "1", "--cpu"]
     chosen = [part for model in models for part in ("--model", model)]
     printed = script(
-        "translate_ct2.py", binarised, "--path", learnt, *chosen, "--output", folder, *options
+        "translate", binarised, "--path", learnt, *chosen, "--output", folder, *options
     )
     ours, exact, rough = rows(printed)
     assert [ours[0], exact[0], rough[0]] == ["fairseq", "float32", "int8"]
@@ -104,7 +104,7 @@ def test_both_translate_alike_and_are_compared(script, learnt, binarised, tmp_pa
     ]
     assert len(set(found["fairseq"].hypotheses)) > 3
     # a single model prints the same
-    printed = script("translate_ct2.py", binarised, "--model", models[0], *options)
+    printed = script("translate", binarised, "--model", models[0], *options)
     assert re.match(r"12 sentences, \d+ tokens in .* tokens/s; 0 were cut", script.told)
     alone = tmp_path / "alone.out"
     alone.write_text(printed, encoding="utf-8")
@@ -121,7 +121,7 @@ def test_scores_are_those_that_fairseq_prints(script, learnt, binarised, tmp_pat
     to_ctranslate2(str(learnt), str(tmp_path / "ct2"))
     folder = tmp_path / "compared"
     script(
-        "translate_ct2.py", binarised, "--path", learnt, "--model", tmp_path / "ct2",
+        "translate", binarised, "--path", learnt, "--model", tmp_path / "ct2",
         "--output", folder, "--lenpen", "0.6", "--max-len-b", "30", "--cpu",
     )  # fmt: skip
     ours, theirs = scores(folder / "generate.fairseq.out"), scores(folder / "generate.ct2.out")
@@ -134,7 +134,7 @@ def test_scores_are_those_that_fairseq_prints(script, learnt, binarised, tmp_pat
 def test_bad_models_and_data_are_told_in_one_line(script, learnt, binarised, data, tmp_path):
     def told(*arguments):
         with pytest.raises(UsageError) as caught:
-            script("translate_ct2.py", binarised, *arguments)
+            script("translate", binarised, *arguments)
         assert "\n" not in str(caught.value)
         return str(caught.value)
 

@@ -149,7 +149,7 @@ def test_csv_has_a_line_per_row_with_its_command():
 @pytest.fixture
 def run(monkeypatch, capsys):
     def run(*options):
-        monkeypatch.setattr(sys, "argv", ["table.py", *map(str, options)])
+        monkeypatch.setattr(sys, "argv", ["posenc", "table", *map(str, options)])
         cli.main()
         return capsys.readouterr().out
 

@@ -200,7 +200,7 @@ def test_script_prints_and_writes_the_same_json(run, generated, tmp_path):
     result = json.loads(printed.out)
     assert result == json.loads(output.read_text(encoding="utf-8"))
     assert result["notes"] == {"seed": "1", "x": "a=b"}
-    assert result["command"] == ["score.py", *arguments, "--json", "--output", str(output)]
+    assert result["command"] == ["posenc score", *arguments, "--json", "--output", str(output)]
     assert {"python", "torch", "fairseq", "sacrebleu"} <= set(result["versions"])
     assert os.listdir(output.parent) == ["score.json"]
 

@@ -95,7 +95,7 @@ def test_script_scores_all_and_writes_one_file(cell, run):
     result = json.loads((cell / "score.json").read_text(encoding="utf-8"))
     assert list(result["tests"]) == ["first", "second"]
     assert result["notes"] == {"row": "a=b"}
-    assert result["command"][:2] == ["score_cell.py", str(cell)]
+    assert result["command"][:2] == ["score_cell", str(cell)]
     without = result["tests"]["first"]["without_token"]
     assert without["token"] == "<sep>"
     assert without["all"]["sacrebleu"] < result["tests"]["first"]["all"]["sacrebleu"]

@@ -226,7 +226,8 @@ def test_runs_are_named_by_argument_or_folder(write):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [("{", "no JSON"), ("[1]", "score.py"), ('{"all": 1}', "score.py")]
+    ("content", "message"),
+    [("{", "no JSON"), ("[1]", "posenc score"), ('{"all": 1}', "posenc score")],
 )
 def test_files_that_are_no_results_are_refused(write, content, message):
     with pytest.raises(UsageError, match=message):
@@ -235,7 +236,9 @@ def test_files_that_are_no_results_are_refused(write, content, message):
 
 def test_script_prints_and_writes_the_table(write, tmp_path, monkeypatch, capsys):
     path, output = write("shape/score.json", score(0.8)), tmp_path / "table.md"
-    monkeypatch.setattr(sys, "argv", ["table.py", "--by-length", path, "--output", str(output)])
+    monkeypatch.setattr(
+        sys, "argv", ["posenc", "table", "--by-length", path, "--output", str(output)]
+    )
     cli.main()
     printed = capsys.readouterr().out
     assert "| shape " in printed
