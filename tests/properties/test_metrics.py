@@ -11,10 +11,10 @@ from sacrebleu.metrics import BLEU as SacreBleu
 
 from fairseq_posenc.metrics import glue
 from fairseq_posenc.metrics.answers import Scorer, f1, normalise
+from fairseq_posenc.tools.results import texts as results
 from fairseq_posenc.tools.results.bleu import Scorer as TranslationScorer
 from fairseq_posenc.tools.results.bleu import corpus_score
 from fairseq_posenc.tools.results.lengths import by_edges, by_percentiles
-from fairseq_posenc.tools.results.texts import Texts
 
 # capitals, an article, punctuation and white space, so that normalisation has something to do
 answers = st.lists(
@@ -143,7 +143,7 @@ def test_every_length_is_in_one_bin_and_bins_rise(lengths, edges, percentiles):
 )
 def test_figures_of_bins_add_up_to_those_of_the_whole(lines, edge):
     hypotheses, references = (list(side) for side in zip(*lines))
-    texts = Texts(hypotheses, references, hypotheses, references)
+    texts = results.TestSet(hypotheses, references, hypotheses, references)
     scorer = TranslationScorer("de")
     summands = scorer.statistics(texts)
     bins = by_edges([edge])
@@ -164,7 +164,7 @@ def test_figures_of_bins_add_up_to_those_of_the_whole(lines, edge):
 def test_bleu_of_summed_statistics_is_that_of_the_sentences(lines, drawn):
     drawn = [index % len(lines) for index in drawn]
     hypotheses, references = (list(side) for side in zip(*lines))
-    texts = Texts(hypotheses, references, hypotheses, references)
+    texts = results.TestSet(hypotheses, references, hypotheses, references)
     summands = TranslationScorer("de").statistics(texts)["sacrebleu"]
     found = corpus_score("sacrebleu", summands[np.array(drawn)].sum(axis=0))
     chosen = [[side[i] for i in drawn] for side in (hypotheses, references)]

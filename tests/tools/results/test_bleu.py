@@ -4,8 +4,8 @@ import random
 import pytest
 import sacrebleu
 
+from fairseq_posenc.tools.results import texts as results
 from fairseq_posenc.tools.results.bleu import METRICS, Scorer
-from fairseq_posenc.tools.results.texts import Texts
 
 
 def slow_bleu(hypotheses, references):
@@ -51,7 +51,7 @@ def random_corpus(seed, rate):
 
 
 def texts_of(hypotheses, references):
-    return Texts(hypotheses, references, hypotheses, references)
+    return results.TestSet(hypotheses, references, hypotheses, references)
 
 
 def scored(texts, members=None, language="de"):
@@ -100,7 +100,7 @@ def test_plain_metrics_are_sacrebleus_defaults():
 
 
 def test_tokens_and_plain_text_are_not_confused():
-    texts = Texts(["a b, c d."], ["a b, c d."], ["x"], ["y"])
+    texts = results.TestSet(["a b, c d."], ["a b, c d."], ["x"], ["y"])
     figures = scored(texts)
     assert figures["sacrebleu"] == pytest.approx(100)
     assert figures["tokenised_bleu"] == 0

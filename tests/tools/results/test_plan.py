@@ -5,15 +5,21 @@ import sys
 import pytest
 
 from fairseq_posenc.tools import cli
+from fairseq_posenc.tools.results.grid import Cell
 from fairseq_posenc.tools.results.papers import load
 from fairseq_posenc.tools.results.plan import plan
-from fairseq_posenc.tools.results.translations import Cell
 
 
 def cell(setting, row, options, seed, begun=True, **training):
     facts = {"gpus": 4, "hardware": "H200", "updates": 1, **training}
-    found = {"tests": {}, "training": facts} if training else None
-    return Cell(setting, row, options, str(seed), begun, found)
+    state = "finished" if training else "begun" if begun else "open"
+    figures = {"training": facts} if training else {}
+    return Cell("", setting, row, options, str(seed), state=state, figures=figures)
+
+
+def hours(job):
+    """Device-hours that are left."""
+    return job.hours * len(job.left)
 
 
 def jobs(name, cells=(), folder=None):
@@ -39,10 +45,10 @@ def test_a_plan_has_the_rows_of_the_paper_with_its_seeds():
 def test_hours_of_shape_are_those_of_its_table_6():
     made, found = jobs("shape-2")
     dgx1 = 5 * (97073 + 107089 + 96439) + 101469 + 111246 + 2 * 102535
-    hours = (8 * dgx1 + 16 * (69148 + 69529)) / 3600
-    assert sum(job.hours() for job in found.values()) == pytest.approx(hours)
-    assert all(job.cost.tokens == 22.4e9 for job in found.values())
-    assert f"21 of 21 cells are left: 470.4 × 10^9 tokens, {hours:.0f} device-hours." in (
+    total = (8 * dgx1 + 16 * (69148 + 69529)) / 3600
+    assert sum(hours(job) for job in found.values()) == pytest.approx(total)
+    assert all(job.tokens == 22.4e9 for job in found.values())
+    assert f"21 of 21 cells are left: 470.4 × 10^9 tokens, {total:.0f} device-hours." in (
         made.markdown()
     )
 
@@ -50,18 +56,18 @@ def test_hours_of_shape_are_those_of_its_table_6():
 def test_hours_of_cape_are_those_of_its_appendix():
     _, found = jobs("cape-2")
     rows = ["sinusoidal", "learned", "cape_5", "cape_10", "cape_50"]
-    hours = {"de6": 4 * 30, "de18": 4 * 70, "fr6": 8 * 60}
-    assert list(found) == [(setting, row) for setting in hours for row in rows]
+    each = {"de6": 4 * 30, "de18": 4 * 70, "fr6": 8 * 60}
+    assert list(found) == [(setting, row) for setting in each for row in rows]
     for (setting, _), job in found.items():
-        assert job.cost.hours == hours[setting] and job.hours() == 3 * hours[setting]
+        assert job.hours == each[setting] and hours(job) == 3 * each[setting]
 
 
 def test_hours_of_chen_are_tokens_by_a_speed():
     _, found = jobs("chen2021-6")
     assert len(found) == 4 * 3
     for job in found.values():
-        assert (job.cost.tokens, job.cost.basis) == (2.5e9, "paper")
-        assert job.hours() == pytest.approx(2.5e9 / 28800 / 3600)
+        assert (job.tokens, job.basis) == (2.5e9, "paper")
+        assert hours(job) == pytest.approx(2.5e9 / 28800 / 3600)
 
 
 def test_trainings_that_a_table_prints_twice_run_once():
@@ -79,7 +85,7 @@ def test_what_has_finished_is_not_run_again():
     made, found = jobs("shape-5", cells)
     job = found["vanilla", "shape"]
     assert job.seeds == {"finished": ["1"], "begun": ["2"], "open": ["3", "4", "5"]}
-    assert job.hours() == pytest.approx(4 * job.cost.hours)
+    assert hours(job) == pytest.approx(4 * job.hours)
     line = "bash recipes/shape/run.sh --settings vanilla --encodings shape --seeds 2,3,4,5"
     assert line in commands(made)
 
@@ -87,7 +93,7 @@ def test_what_has_finished_is_not_run_again():
 def test_a_finished_row_has_no_command():
     cells = [cell("interpolate", "shape", "shape", 1, tokens_per_second=1)]
     made, found = jobs("shape-2", cells)
-    assert found["interpolate", "shape"].hours() == 0
+    assert found["interpolate", "shape"].left == []
     assert len(commands(made)) == len(found) - 1
     assert "20 of 21 cells" in made.markdown()
 
@@ -127,13 +133,13 @@ def test_measured_speeds_replace_the_papers_hours():
         cell("vanilla", "t5", "t5", 1, tokens_per_second=1200),
     ]
     _, found = jobs("shape-2", cells)
-    own, other = found["vanilla", "shape"].cost, found["vanilla", "sinusoidal"].cost
+    own, other = found["vanilla", "shape"], found["vanilla", "sinusoidal"]
     # tokens per second of one GPU: means of 100 and 200, and of 100, 200 and 300
     assert own.hours == pytest.approx(22.4e9 / 150 / 3600)
     assert own.basis == "ours: shape at 150 tokens/s per device, H200"
     assert other.hours == pytest.approx(22.4e9 / 200 / 3600)
     assert other.basis == "ours: shape, t5 at 200 tokens/s per device, H200"
-    assert found["extrapolate", "shape"].cost.basis == "paper"
+    assert found["extrapolate", "shape"].basis == "paper"
 
 
 def test_csv_has_a_line_per_row_with_its_command():
@@ -163,9 +169,3 @@ def test_script_plans_before_there_is_anything(run, tmp_path):
     )
     assert output.read_text(encoding="utf-8") == printed
     assert "12 of 12 cells are left" in printed and "does not tell" in printed
-
-
-def test_script_refuses_plans_of_fine_tuning(run, capsys):
-    with pytest.raises(SystemExit):
-        run("--paper", "chen2021-4", "--runs", "x", "--plan")
-    assert "--plan is for tables of translations" in capsys.readouterr().err

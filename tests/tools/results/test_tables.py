@@ -8,7 +8,7 @@ import pytest
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools import cli
 from fairseq_posenc.tools.results.bleu import corpus_score
-from fairseq_posenc.tools.results.tables import Cell, by_length, read_runs
+from fairseq_posenc.tools.results.tables import Estimate, by_length, read_runs
 
 LENGTHS = [4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17]
 TRAINED = {"source": 12, "reference": 14}
@@ -83,9 +83,9 @@ def test_every_figure_has_its_interval_and_every_difference():
 
 
 def test_a_difference_is_starred_only_where_its_interval_leaves_out_0():
-    stars = [Cell(1, low, 2).signed().endswith("*") for low in (0.1, 0, -0.1)]
-    assert stars == [True, False, False] and Cell(-1, -2, -0.1).signed().endswith("*")
-    assert Cell(None).signed() == "-"
+    stars = [Estimate(1, low, 2).signed().endswith("*") for low in (0.1, 0, -0.1)]
+    assert stars == [True, False, False] and Estimate(-1, -2, -0.1).signed().endswith("*")
+    assert Estimate(None).signed() == "-"
 
 
 def test_one_training_is_not_ranked_and_the_table_says_so():
