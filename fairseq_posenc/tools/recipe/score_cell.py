@@ -30,12 +30,8 @@ def score_cell(
 ) -> Dict[str, Any]:
     """Score ``folder/<test>.out`` of each test set and write ``folder/score.json``.
 
-    Args:
-        folder: also has ``train.log``.
-        tests: raw text of the references by test set; without one, the T-lines are taken.
-        notes: kept in the result.
-        command: kept in the result.
-        options: of :func:`evaluate`, for every test set.
+    ``tests`` has the raw text of the references by test set; without one, the T-lines are taken.
+    ``options`` are those of :func:`evaluate`, for every test set.
 
     Returns:
         ``tests`` (by name, what :func:`evaluate` returns), ``training`` (see :func:`read_log`; also

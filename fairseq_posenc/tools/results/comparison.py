@@ -145,12 +145,13 @@ class Comparison:
 
     def csv(self) -> str:
         """Return CSV with a line per entry and figure."""
-        if self.table.fine_tuning:
-            names = {"median": "value", "standard deviation": "spread", "seeds": "seeds"}
-            names.update({"lr": "lr", "unfinished": "unfinished", "languages": "part"})
-        else:
-            names = {"mean": "value", "standard deviation": "spread", "seeds": "seeds"}
-            names.update({"unfinished": "unfinished"})
+        fine_tuning = self.table.fine_tuning
+        names = {"median" if fine_tuning else "mean": "value", "standard deviation": "spread"}
+        names.update(
+            {"seeds": "seeds", "lr": "lr", "unfinished": "unfinished", "languages": "part"}
+        )
+        if not fine_tuning:
+            del names["lr"], names["languages"]
         labels = self.table.labels
         lines: List[Sequence[Any]] = [
             [*labels, "row", "options", "figure", *names, "paper", "difference"]

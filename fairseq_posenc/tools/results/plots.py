@@ -57,7 +57,7 @@ def draw_cells(axes: Any, name: str, cells: Sequence[Estimate], number: int, cou
 
 def new_figure(width: float, height: float) -> Any:
     """Return an empty figure of matplotlib, in inches; no display is needed."""
-    # Importing fairseq lets all loggers talk, and matplotlib would tell of every font on its way.
+    # importing fairseq makes all loggers verbose, and matplotlib would list every font it looks at
     logging.getLogger("matplotlib").setLevel(logging.WARNING)
     from matplotlib.figure import Figure
 
@@ -81,7 +81,7 @@ def line_style(number: int) -> Dict[str, Any]:
 def label_bins(axes: Any, bins: Sequence[Mapping], x_label: str, y_label: str) -> None:
     """Name the axes, and each bin with its number of sentences, and of those within trained length.
 
-    Bins whose sentences all are no longer than the longest trained on lie on a grey ground.
+    Bins all of whose sentences are within the trained length are shaded.
     """
     label: Optional[str] = "all within\ntrained length"
     names = []

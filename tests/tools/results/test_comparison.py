@@ -296,37 +296,36 @@ def test_other_lengths_of_training_and_the_hardware_are_told():
     assert compare(load("shape-7"), cells[:1]).notes == [updates.format(60)]
 
 
-@pytest.mark.parametrize(
-    ("paper", "place", "options", "result", "line", "count"),
-    [
-        ("chen2021-4", "mine/CoLA/lr1e-5/seed1", LEARNED, {"scores": {"valid": {"matthews": 50.5}}},
-         {"row": "mine", "figure": "CoLA", "median": "50.5", "paper": "58.7", "seeds": "1"}, 4 * 8),
-        ("shape-5", "vanilla/mine/seed1", "shape",
-         {"tests": {"newstest2010": {"all": {"sentences": 3, "sacrebleu": 50.5},
-                                     "signatures": {}}}},
-         {"row": "vanilla/mine", "figure": "2010", "mean": "50.5", "paper": "24.18"}, 8 * 9),
-    ],
-)  # fmt: skip
-def test_script_prints_markdown_and_writes_it_and_csv(
-    paper, place, options, result, line, count, tmp_path, monkeypatch, capsys
-):
-    folder = tmp_path / "runs" / place
+def test_script_prints_markdown_and_writes_it_and_csv(tmp_path, monkeypatch, capsys):
+    folder = tmp_path / "runs" / "mine" / "CoLA" / "lr1e-5" / "seed1"
     folder.mkdir(parents=True)
-    (folder.parents[place.count("/") - 2 + ("lr" in place)] / "row").write_text(options)
-    (folder / "score.json").write_text(json.dumps(result))
-    outputs = [str(tmp_path / "table.md"), str(tmp_path / "table.csv")]
-    words = ["--paper", paper, "--runs", str(tmp_path / "runs"), "--note", "Tiny.", "--output"]
-    monkeypatch.setattr(sys, "argv", ["posenc", "table", *words, *outputs])
+    (tmp_path / "runs" / "mine" / "row").write_text(LEARNED)
+    (folder / "score.json").write_text(json.dumps({"scores": {"valid": {"matthews": 50.5}}}))
+    words = f"--paper chen2021-4 --runs {tmp_path}/runs --note Tiny. --output".split()
+    outputs = [tmp_path / "table.md", tmp_path / "table.csv"]
+    monkeypatch.setattr(sys, "argv", ["posenc", "table", *words, *map(str, outputs)])
     cli.main()
     printed = capsys.readouterr().out
-    assert "\nTiny.\n" in printed
-    with open(outputs[0], encoding="utf-8") as stream:
-        assert stream.read() == printed
-    with open(outputs[1], encoding="utf-8", newline="") as stream:
+    assert "\nTiny.\n" in printed and outputs[0].read_text(encoding="utf-8") == printed
+    with outputs[1].open(encoding="utf-8", newline="") as stream:
         lines = list(csv.DictReader(stream))
-    (found,) = [one for one in lines if (one["row"], one["figure"]) == tuple(line.values())[:2]]
-    assert line.items() <= found.items() and len(lines) == count
-    assert float(found["difference"]) == pytest.approx(50.5 - float(line["paper"]))
+    (found,) = [one for one in lines if (one["row"], one["figure"]) == ("mine", "CoLA")]
+    expected = {"median": "50.5", "seeds": "1", "lr": "1e-5", "unfinished": "0", "paper": "58.7"}
+    assert expected.items() <= found.items() and len(lines) == 4 * 8
+    assert float(found["difference"]) == pytest.approx(50.5 - 58.7)
+
+
+def test_csv_of_translation_has_means_and_no_learning_rates():
+    text = compare(load("shape-5"), [cell(1, news(20.0), "shape")]).csv()
+    lines = list(csv.DictReader(text.splitlines()))
+    (found,) = [one for one in lines if (one["row"], one["figure"]) == ("vanilla/shape", "2010")]
+    assert list(found)[5:] == (
+        ["mean", "standard deviation", "seeds", "unfinished", "paper", "difference"]
+    )
+    assert (found["mean"], found["seeds"], found["unfinished"], found["paper"]) == (
+        ("20.0", "1", "4", "24.18")
+    )
+    assert len(lines) == 8 * 9
 
 
 @pytest.mark.parametrize(
