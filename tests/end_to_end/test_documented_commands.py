@@ -140,6 +140,8 @@ def results_of_multi30k(do, folder):
     """What docs/analyses.md starts from."""
     for setting, join in ("multi30k", "1"), ("multi30k_interpolate", "3"):
         trained(do, "rel_scalar", "--join", join)
+        do("bash", "-c", "posenc score --bins 5,10 --data bin "
+           "--generated row/seed1/generate.out --output row/seed1/score.json")  # fmt: skip
         runs = folder / "runs" / setting
         runs.mkdir(parents=True)
         for name in ("bin", "row"):
