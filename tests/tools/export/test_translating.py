@@ -9,9 +9,13 @@ from fairseq.data import indexed_dataset
 
 from fairseq_posenc.compat import load_checkpoint
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.export.ct2.comparison import Measured, race, render
-from fairseq_posenc.tools.export.ct2.folder import to_ctranslate2
-from fairseq_posenc.tools.export.ct2.translating import Search, Translation
+from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
+from fairseq_posenc.tools.export.translating import (
+    TranslatedTestSet,
+    render,
+    translate_in_turn,
+)
+from fairseq_posenc.tools.export.translators import BeamSearch, Translation
 from fairseq_posenc.tools.results.generated import read_generated
 
 pytest.importorskip("ctranslate2")
@@ -88,7 +92,7 @@ def test_both_translate_alike_and_are_compared(script, learnt, binarised, tmp_pa
     options = ["--max-len-a", "1", "--max-len-b", "9", "--beam", "3", "--threads", "1", "--cpu"]
     chosen = [part for model in models for part in ("--model", model)]
     printed = script(
-        "translate_ct2.py", binarised, "--path", learnt, *chosen, "--output", folder, *options
+        "translate", binarised, "--path", learnt, *chosen, "--output", folder, *options
     )
     ours, exact, rough = rows(printed)
     assert [ours[0], exact[0], rough[0]] == ["fairseq", "float32", "int8"]
@@ -104,7 +108,7 @@ def test_both_translate_alike_and_are_compared(script, learnt, binarised, tmp_pa
     ]
     assert len(set(found["fairseq"].hypotheses)) > 3
     # a single model prints the same
-    printed = script("translate_ct2.py", binarised, "--model", models[0], *options)
+    printed = script("translate", binarised, "--model", models[0], *options)
     assert re.match(r"12 sentences, \d+ tokens in .* tokens/s; 0 were cut", script.told)
     alone = tmp_path / "alone.out"
     alone.write_text(printed, encoding="utf-8")
@@ -121,7 +125,7 @@ def test_scores_are_those_that_fairseq_prints(script, learnt, binarised, tmp_pat
     to_ctranslate2(str(learnt), str(tmp_path / "ct2"))
     folder = tmp_path / "compared"
     script(
-        "translate_ct2.py", binarised, "--path", learnt, "--model", tmp_path / "ct2",
+        "translate", binarised, "--path", learnt, "--model", tmp_path / "ct2",
         "--output", folder, "--lenpen", "0.6", "--max-len-b", "30", "--cpu",
     )  # fmt: skip
     ours, theirs = scores(folder / "generate.fairseq.out"), scores(folder / "generate.ct2.out")
@@ -134,7 +138,7 @@ def test_scores_are_those_that_fairseq_prints(script, learnt, binarised, tmp_pat
 def test_bad_models_and_data_are_told_in_one_line(script, learnt, binarised, data, tmp_path):
     def told(*arguments):
         with pytest.raises(UsageError) as caught:
-            script("translate_ct2.py", binarised, *arguments)
+            script("translate", binarised, *arguments)
         assert "\n" not in str(caught.value)
         return str(caught.value)
 
@@ -156,7 +160,7 @@ def test_batches_are_timed_in_turn(monkeypatch):
     def system(name):
         return lambda sample: calls.append((name, sample)) or []
 
-    found, seconds = race({"a": system("a"), "b": system("b")}, [1, 2, 3])
+    found, seconds = translate_in_turn({"a": system("a"), "b": system("b")}, [1, 2, 3])
     warm, timed = calls[:2], calls[2:]
     assert warm == [("a", 1), ("b", 1)]
     assert [name for name, _ in timed] == ["a", "b", "b", "a", "a", "b"]
@@ -166,7 +170,9 @@ def test_batches_are_timed_in_turn(monkeypatch):
 def test_the_table_compares_with_the_first():
     one = {0: Translation(0, ["a"], -1.0), 1: Translation(1, ["b", "c"], -1.0)}
     other = {0: Translation(0, ["a"], -2.0), 1: Translation(1, ["b"], -1.0)}
-    table = render({"x": Measured(one, 0.5, "", 30.0), "y": Measured(other, 0.1, "", 29.5)})
+    table = render(
+        {"x": TranslatedTestSet(one, 0.5, 30.0), "y": TranslatedTestSet(other, 0.1, 29.5)}
+    )
     assert rows(table) == [
         ["x", "10", "1.00", "30.00", ""],
         ["y", "40", "4.00", "29.50", "1 of 2, 50.00 %"],
@@ -175,5 +181,5 @@ def test_the_table_compares_with_the_first():
 
 def test_the_longest_translation_is_fairseqs():
     sample = {"net_input": {"src_tokens": torch.zeros(2, 7)}}
-    assert Search().longest(sample) == 200
-    assert Search(max_len_a=1.5, max_len_b=10).longest(sample) == 20
+    assert BeamSearch().longest(sample) == 200
+    assert BeamSearch(max_len_a=1.5, max_len_b=10).longest(sample) == 20
