@@ -19,7 +19,7 @@ from fairseq_posenc.checkpoints import option_checks
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
-from fairseq_posenc.tools.export import trained as export
+from fairseq_posenc.tools.export.source import read_checkpoint
 from fairseq_posenc.tools.predict import load_any
 
 # names of fairseq's that are not in our models' options, and that some model or task evaluates
@@ -85,7 +85,7 @@ def analyse_or_predict(trained):
 
 
 def export_it(trained):
-    export.read(trained.path)
+    read_checkpoint(trained.path)
 
 
 def generate(trained):

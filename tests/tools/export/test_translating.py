@@ -9,9 +9,13 @@ from fairseq.data import indexed_dataset
 
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.export.ct2.comparison import Measured, race, render
-from fairseq_posenc.tools.export.ct2.folder import to_ctranslate2
-from fairseq_posenc.tools.export.ct2.translating import Search, Translation
+from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
+from fairseq_posenc.tools.export.translating import (
+    TranslatedTestSet,
+    render,
+    translate_in_turn,
+)
+from fairseq_posenc.tools.export.translators import BeamSearch, Translation
 from fairseq_posenc.tools.results.generated import read_generated
 
 pytest.importorskip("ctranslate2")
@@ -156,7 +160,7 @@ def test_batches_are_timed_in_turn(monkeypatch):
     def system(name):
         return lambda sample: calls.append((name, sample)) or []
 
-    found, seconds = race({"a": system("a"), "b": system("b")}, [1, 2, 3])
+    found, seconds = translate_in_turn({"a": system("a"), "b": system("b")}, [1, 2, 3])
     warm, timed = calls[:2], calls[2:]
     assert warm == [("a", 1), ("b", 1)]
     assert [name for name, _ in timed] == ["a", "b", "b", "a", "a", "b"]
@@ -166,7 +170,9 @@ def test_batches_are_timed_in_turn(monkeypatch):
 def test_the_table_compares_with_the_first():
     one = {0: Translation(0, ["a"], -1.0), 1: Translation(1, ["b", "c"], -1.0)}
     other = {0: Translation(0, ["a"], -2.0), 1: Translation(1, ["b"], -1.0)}
-    table = render({"x": Measured(one, 0.5, "", 30.0), "y": Measured(other, 0.1, "", 29.5)})
+    table = render(
+        {"x": TranslatedTestSet(one, 0.5, 30.0), "y": TranslatedTestSet(other, 0.1, 29.5)}
+    )
     assert rows(table) == [
         ["x", "10", "1.00", "30.00", ""],
         ["y", "40", "4.00", "29.50", "1 of 2, 50.00 %"],
@@ -175,5 +181,5 @@ def test_the_table_compares_with_the_first():
 
 def test_the_longest_translation_is_fairseqs():
     sample = {"net_input": {"src_tokens": torch.zeros(2, 7)}}
-    assert Search().longest(sample) == 200
-    assert Search(max_len_a=1.5, max_len_b=10).longest(sample) == 20
+    assert BeamSearch().longest(sample) == 200
+    assert BeamSearch(max_len_a=1.5, max_len_b=10).longest(sample) == 20

@@ -1,7 +1,7 @@
-"""Where CTranslate2's models have places for positions, and how ours are put there.
+"""CTranslate2's tables of positions, and how ours are written into them.
 
-A stack has one of these, each the same in its encoder and decoder (its sources, version 4.8;
-the tests compare the numbers):
+A stack has one kind of these, in its encoder as in its decoder (its sources, version 4.8; the tests
+compare the numbers):
 
 - a table of vectors that are added to the embeddings, which ends somewhere;
 - T5's relative bias: a scalar per bucket of distances and head. Its buckets of single distances
@@ -25,24 +25,24 @@ from fairseq_posenc.errors import UsageError
 
 
 @dataclass
-class Places:
+class Ct2Tables:
     """What to fill into CTranslate2's specification of one stack.
 
     Attributes:
         options: of the specification's constructor.
-        table: ``(n, channels)``, added to the embeddings.
+        input: ``(n, channels)``, added to the embeddings.
         layers: attributes of the self-attention of each layer.
-        further_channels: of each head, for biases per layer and head; see the module.
+        added_channels: of each head, for biases per layer and head; see the module.
     """
 
     options: Dict[str, Any] = field(default_factory=dict)
-    table: Optional[Tensor] = None
+    input: Optional[Tensor] = None
     layers: List[Dict[str, Any]] = field(default_factory=list)
-    further_channels: int = 0
+    added_channels: int = 0
 
 
-def places(portable: Portable, stack: Stack, length: int) -> Places:
-    """Return where CTranslate2 has the positions of a stack.
+def to_ct2_tables(portable: Portable, stack: Stack, length: int) -> Ct2Tables:
+    """Return the positions of a stack as CTranslate2 has them.
 
     Args:
         portable: what the encoding computes, for ``length`` tokens.
@@ -63,44 +63,44 @@ def places(portable: Portable, stack: Stack, length: int) -> Places:
     if portable.rotation is not None:
         return _rotation(portable.rotation, stack.head_channels)
     table = portable.input
-    return Places(table=torch.zeros(length, stack.channels) if table is None else table)
+    return Ct2Tables(input=torch.zeros(length, stack.channels) if table is None else table)
 
 
-def _rotation(speeds: Tensor, width: int) -> Places:
+def _rotation(speeds: Tensor, width: int) -> Ct2Tables:
     """Return rotary positions, if their speeds fall geometrically as CTranslate2's do."""
     speeds = speeds.double()
     base = float(speeds[1] ** (-width / 2)) if width > 2 else 10_000.0
     expected = base ** (torch.arange(width // 2).double() * (-2 / width))
     if not torch.allclose(speeds, expected, rtol=1e-5):
         raise UsageError("CTranslate2 turns queries and keys at other speeds than this encoding")
-    return Places({"rotary_dim": 0, "rotary_interleave": True, "rotary_base": round(base, 2)})
+    return Ct2Tables({"rotary_dim": 0, "rotary_interleave": True, "rotary_base": round(base, 2)})
 
 
-def _relative(keys: Tensor, values: Optional[Tensor] = None, further_channels: int = 0) -> Places:
+def _relative(keys: Tensor, values: Optional[Tensor] = None, added_channels: int = 0) -> Ct2Tables:
     """Return Shaw's tables, whose rows CTranslate2 orders by key minus query."""
     layers: List[Dict[str, Any]] = [{"relative_position_keys": table} for table in keys.flip(1)]
     for number, layer in enumerate(layers):
         layer["relative_position_values"] = None if values is None else values[number].flip(0)
-    return Places({"relative_position": True}, None, layers, further_channels)
+    return Ct2Tables({"relative_position": True}, None, layers, added_channels)
 
 
-def _bias(bias: Tensor, stack: Stack) -> Places:
-    bias = clipped(bias, stack.decoder)
+def _bias(bias: Tensor, stack: Stack) -> Ct2Tables:
+    bias = clip_distances(bias, stack.decoder)
     bias = bias.expand(bias.size(0), stack.heads, -1)
     if all(torch.equal(layer, bias[0]) for layer in bias):
-        table, farthest = buckets(bias[0], stack.decoder)
+        table, farthest = t5_buckets(bias[0], stack.decoder)
         layer = {
             "relative_attention_bias": table.transpose(0, 1),
             "relative_attention_max_distance": 2 * farthest,
         }
-        return Places({"relative_attention_bias": True}, layers=[layer] * stack.layers)
+        return Ct2Tables({"relative_attention_bias": True}, layers=[layer] * stack.layers)
     # what is added to scaled scores must stand before the scale there
     unscaled = bias.transpose(1, 2) * math.sqrt(stack.head_channels)
     content = unscaled.new_zeros(*unscaled.shape[:2], stack.head_channels)
-    return _relative(torch.cat([content, unscaled], dim=-1), further_channels=stack.heads)
+    return _relative(torch.cat([content, unscaled], dim=-1), added_channels=stack.heads)
 
 
-def clipped(bias: Tensor, decoder: bool) -> Tensor:
+def clip_distances(bias: Tensor, decoder: bool) -> Tensor:
     """Leave out the distances at the ends of ``(…, 2 n - 1)`` that have what the last ones have.
 
     Args:
@@ -120,7 +120,7 @@ def clipped(bias: Tensor, decoder: bool) -> Tensor:
     return bias[..., zero - k : zero + k + 1]
 
 
-def buckets(bias: Tensor, decoder: bool) -> Tuple[Tensor, int]:
+def t5_buckets(bias: Tensor, decoder: bool) -> Tuple[Tensor, int]:
     """Return the scalars of T5's buckets that do what a bias by distance does, and ``k``.
 
     T5 has ``N`` buckets for the past, in an encoder as many again for the future. The first

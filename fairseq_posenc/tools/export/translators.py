@@ -1,4 +1,4 @@
-"""Translations of binarised data, by CTranslate2 and by fairseq, alike in search and output."""
+"""Translators of binarised data, CTranslate2's and fairseq's, alike in search and output."""
 
 import math
 import os
@@ -10,12 +10,12 @@ from fairseq.data import Dictionary
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import read_json
-from fairseq_posenc.tools.export.ct2 import library
+from fairseq_posenc.tools.export.ct2_model import ct2_types, import_ctranslate2
 
 Sample = Dict[str, Any]
 
 
-class Search(NamedTuple):
+class BeamSearch(NamedTuple):
     """The options of a beam search, by fairseq's names and with its defaults."""
 
     beam: int = 5
@@ -60,7 +60,7 @@ class Ct2Translator:
     """
 
     def __init__(
-        self, folder: str, task: Any, search: Search, threads: int = 1,
+        self, folder: str, task: Any, search: BeamSearch, threads: int = 1,
         device: str = "cpu", compute_type: str = "default",
     ):  # fmt: skip
         if not os.path.isfile(os.path.join(folder, "model.bin")):
@@ -73,7 +73,7 @@ class Ct2Translator:
         self.adds_bos = config.get("add_source_bos", False)
         self.bos = task.source_dictionary.bos()
         try:
-            self.translator = library().Translator(
+            self.translator = import_ctranslate2().Translator(
                 folder, device=device, compute_type=compute_type, intra_threads=threads
             )
         except (RuntimeError, ValueError) as error:
@@ -126,7 +126,7 @@ class FairseqTranslator:
         search: how to search.
     """
 
-    def __init__(self, model: Any, task: Any, search: Search):
+    def __init__(self, model: Any, task: Any, search: BeamSearch):
         generation = Namespace(**search._asdict())
         model.prepare_for_inference_(Namespace(generation=generation))
         self.model, self.task = model, task
@@ -147,7 +147,7 @@ class FairseqTranslator:
         ]
 
 
-def lines(task: Any, sample: Sample, translations: Sequence[Translation]) -> Iterator[str]:
+def generate_lines(task: Any, sample: Sample, translations: Sequence[Translation]) -> Iterator[str]:
     """Yield the lines S, T, H and D of ``fairseq-generate`` for the sentences of a batch."""
     sources, targets = task.source_dictionary, task.target_dictionary
     for row, (sentence, tokens, score, _) in enumerate(translations):
@@ -177,15 +177,9 @@ def _checked_types(folder: str, side: str, dictionary: Dictionary) -> List[str]:
         path = os.path.join(folder, name)
         if os.path.isfile(path):
             types = read_json(path)
-            if spelled(dictionary) == types:
+            if ct2_types(dictionary) == types:
                 return types
     raise UsageError(
         f"the {side} dictionary of the data is not that of {folder}; give the data that the model "
         "was trained on"
     )
-
-
-def spelled(dictionary: Dictionary) -> List[str]:
-    """Return the types of a dictionary as CTranslate2 spells them: it has a name for padding."""
-    padding = dictionary.pad_word
-    return ["<blank>" if type_ == padding else type_ for type_ in dictionary.symbols]

@@ -21,7 +21,7 @@ LIMITS = {"encoder": "max_source_positions", "decoder": "max_target_positions"}
 
 
 @dataclass
-class Trained:
+class ExportSource:
     """A checkpoint of a translation model.
 
     Attributes:
@@ -45,22 +45,24 @@ class Trained:
         """Return the most tokens that a source (``encoder``) or target (``decoder``) may have."""
         return getattr(self.options, LIMITS[side])
 
+    def refusal(self, reason: str) -> UsageError:
+        """Return the error of a model that cannot be exported."""
+        return UsageError(f"{self.path} cannot be exported: {reason}")
+
     def portable(self, side: str, length: int) -> Portable:
         """Return what the encoding of one side computes, for up to ``length`` tokens.
 
         Raises:
-            UsageError: with the encoding's own words on why that cannot be told.
+            UsageError: with the encoding's own words on why that cannot be written down.
         """
         try:
             return getattr(self.model, side).embed_positions.portable(length)
         except ValueError as error:
-            raise UsageError(
-                f"{self.path} cannot be exported: --position-encoding "
-                f"{self.options.position_encoding}: {error}"
-            ) from None
+            encoding = self.options.position_encoding
+            raise self.refusal(f"--position-encoding {encoding}: {error}") from None
 
 
-def read(path: str) -> Trained:
+def read_checkpoint(path: str) -> ExportSource:
     """Read a checkpoint; nothing in it is run.
 
     Raises:
@@ -70,23 +72,6 @@ def read(path: str) -> Trained:
         raise UsageError(f"there is no checkpoint {path}")
     state = load_checkpoint(path)
     check_options(state, path)
-    options = _options(state, path)
-    with one_line(f"{path}: its weights do not fit its own options"), no_larger_than([path]):
-        weights = dict(state["model"])
-        model = PosencTransformerModel.build_model(options, task_of(weights))
-        model.load_state_dict(weights)
-    return Trained(path, state, options, model.eval().float().requires_grad_(False))
-
-
-def task_of(weights: Dict[str, Any]) -> SimpleNamespace:
-    """Return what a model wants from a task: dictionaries as large as its embeddings."""
-    return SimpleNamespace(
-        source_dictionary=_dictionary(weights["encoder.embed_tokens.weight"].size(0)),
-        target_dictionary=_dictionary(weights["decoder.embed_tokens.weight"].size(0)),
-    )
-
-
-def _options(state: Dict[str, Any], path: str) -> Namespace:
     try:
         found = state["cfg"]["model"]
         options = Namespace(**(found if isinstance(found, dict) else vars(found)))
@@ -100,11 +85,25 @@ def _options(state: Dict[str, Any], path: str) -> Namespace:
             f"{path} is a model of --arch {arch}; only translation models of "
             "--arch posenc_transformer… can be exported"
         )
-    return options
+    misfit = f"{path}: its weights do not fit its own options"
+    try:
+        with one_line(misfit), no_larger_than([path]):
+            weights = dict(state["model"])
+            model = PosencTransformerModel.build_model(options, task_of(weights))
+            model.load_state_dict(weights)
+    except UsageError as error:
+        # what models and encodings say does not name the file
+        raise error if path in str(error) else UsageError(f"{misfit}: {error}") from None
+    return ExportSource(path, state, options, model.eval().float().requires_grad_(False))
 
 
-def _dictionary(types: int) -> Dictionary:
-    dictionary = Dictionary()
-    while len(dictionary) < types:
-        dictionary.add_symbol(f"type{len(dictionary)}")
-    return dictionary
+def task_of(weights: Dict[str, Any]) -> SimpleNamespace:
+    """Return what a model wants from a task: dictionaries as large as its embeddings."""
+    dictionaries = []
+    for side in SIDES:
+        dictionary = Dictionary()
+        while len(dictionary) < weights[f"{side}.embed_tokens.weight"].size(0):
+            dictionary.add_symbol(f"type{len(dictionary)}")
+        dictionaries.append(dictionary)
+    source, target = dictionaries
+    return SimpleNamespace(source_dictionary=source, target_dictionary=target)

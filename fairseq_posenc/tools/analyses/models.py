@@ -8,10 +8,10 @@ import torch
 from fairseq import utils
 from fairseq.data import FairseqDataset
 from fairseq.tasks.translation import TranslationTask
+from torch import Tensor
 from tqdm import tqdm
 
 from fairseq_posenc.encodings.abs_scalar import AbsScalar
-from fairseq_posenc.encodings.base import Encoding
 from fairseq_posenc.encodings.learned import Learned
 from fairseq_posenc.encodings.tupe import Tupe
 from fairseq_posenc.errors import UsageError
@@ -20,7 +20,7 @@ from fairseq_posenc.tools.predict import load_any
 
 
 @dataclass
-class Trained:
+class LoadedModel:
     """A model in evaluation, on the device where it is run, and its task."""
 
     name: str
@@ -49,6 +49,13 @@ class Trained:
         encoder = getattr(self.model.encoder, "sentence_encoder", self.model.encoder)
         return getattr(encoder.cfg, "position_signature", None)
 
+    @property
+    def table_size(self) -> Optional[int]:
+        """How many positions the encoder's encoding has rows for; None if it needs none."""
+        encoding = self.encoder.embed_positions
+        has_rows = isinstance(encoding, (AbsScalar, Learned, Tupe))
+        return encoding.stack.max_length if has_rows else None
+
     def pairs(self, subset: str) -> FairseqDataset:
         """Return a split of the sentence pairs.
 
@@ -63,7 +70,7 @@ class Trained:
             raise UsageError(f"there is no binarised '{subset}' set: {error}") from None
         return self.task.dataset(subset)
 
-    def inputs(self, sources: Sequence[torch.Tensor]) -> FairseqDataset:
+    def inputs(self, sources: Sequence[Tensor]) -> FairseqDataset:
         """Return a data set of sources alone, which end with EOS and have no BOS yet."""
         lengths = [len(source) for source in sources]
         return self.task.build_dataset_for_inference(list(sources), lengths)
@@ -90,24 +97,7 @@ class Trained:
             yield utils.move_to_cuda(sample) if on_gpu else sample
 
 
-def named(arguments: Sequence[str]) -> Dict[str, str]:
-    """Return the files of arguments ``NAME=PATH``, in their order.
-
-    Raises:
-        UsageError: there is no name, or one twice.
-    """
-    found: Dict[str, str] = {}
-    for argument in arguments:
-        name, _, path = argument.partition("=")
-        if not (name and path):
-            raise UsageError(f"expected NAME=FILE, not {argument}")
-        if name in found:
-            raise UsageError(f"there are two of the name {name}; give each its own")
-        found[name] = path
-    return found
-
-
-def load_all(models: Sequence[str], data: Optional[str], cpu: bool) -> Iterator[Trained]:
+def load_models(models: Sequence[str], data: Optional[str], cpu: bool) -> Iterator[LoadedModel]:
     """Load models one after another, so that one at a time is in memory.
 
     Args:
@@ -116,12 +106,20 @@ def load_all(models: Sequence[str], data: Optional[str], cpu: bool) -> Iterator[
         cpu: leave a GPU alone.
 
     Raises:
-        UsageError: two of one name; a checkpoint that is missing or damaged.
+        UsageError: a model without name, or two of one; a checkpoint that is missing or damaged.
     """
+    paths: Dict[str, str] = {}
+    for argument in models:
+        name, _, path = argument.partition("=")
+        if not (name and path):
+            raise UsageError(f"expected NAME=FILE, not {argument}")
+        if name in paths:
+            raise UsageError(f"there are two of the name {name}; give each its own")
+        paths[name] = path
     device = torch.device("cuda" if torch.cuda.is_available() and not cpu else "cpu")
-    for name, path in named(models).items():
+    for name, path in paths.items():
         model, task, _ = load_any(path, data)
-        yield Trained(name, model.to(device).eval(), task)
+        yield LoadedModel(name, model.to(device).eval(), task)
 
 
 def sample(count: int, wanted: Optional[int], seed: int) -> List[int]:
@@ -130,12 +128,6 @@ def sample(count: int, wanted: Optional[int], seed: int) -> List[int]:
     return [int(index) for index in (order if wanted is None else order[:wanted])]
 
 
-def without_bos(source: torch.Tensor, bos: int) -> torch.Tensor:
+def without_bos(source: Tensor, bos: int) -> Tensor:
     """Return a source as it was binarised: the task puts BOS before it again if need be."""
     return source[1:] if len(source) and int(source[0]) == bos else source
-
-
-def table_size(encoding: Encoding) -> Optional[int]:
-    """Return how many positions an encoding has rows for; None if it needs none."""
-    has_rows = isinstance(encoding, (AbsScalar, Learned, Tupe))
-    return encoding.stack.max_length if has_rows else None

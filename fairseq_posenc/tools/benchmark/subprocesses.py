@@ -1,6 +1,6 @@
 """Contestants in processes of their own, as trainings are.
 
-In one process each would be charged with the memory that the one before has or has not left.
+In one process each would also pay for the memory that the one before has or has not left.
 """
 
 import ctypes
@@ -19,33 +19,29 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.benchmark.timing import Contestant, Steps
 
 
-def possible(device: str) -> bool:
+def can_fork(device: str) -> bool:
     """Return whether this process can be copied: not with a GPU, nor with threads of PyTorch's."""
     return device == "cpu" and sys.platform == "linux" and torch.get_num_threads() == 1
 
 
 @contextmanager
-def contestants(steps: Steps, device: str) -> Iterator[Dict[str, Contestant]]:
-    """Give every step a process of its own where that is possible, until the context ends."""
-    here = {name: Contestant(step, device) for name, step in steps.items()}
-    if not possible(device):
-        yield here
-        return
-    there: Dict[str, _Apart] = {}
+def forked(steps: Steps, device: str) -> Iterator[Dict[str, Contestant]]:
+    """Give every step a process of its own until the context ends."""
+    contestants: Dict[str, _ForkedContestant] = {}
     try:
-        for name, contestant in here.items():
-            there[name] = _Apart(contestant, name)
-        yield dict(there)
+        for name, step in steps.items():
+            contestants[name] = _ForkedContestant(name, Contestant(step, device))
+        yield dict(contestants)
     finally:
-        for copy in there.values():
-            copy.process.terminate()
-            copy.process.join()
+        for contestant in contestants.values():
+            contestant.process.terminate()
+            contestant.process.join()
 
 
-class _Apart(Contestant):
-    """A contestant that lives in a copy of this process."""
+class _ForkedContestant(Contestant):
+    """A contestant whose steps are taken in a copy of this process."""
 
-    def __init__(self, contestant: Contestant, name: str):
+    def __init__(self, name: str, contestant: Contestant):
         context = multiprocessing.get_context("fork")
         self.name, (self.pipe, theirs) = name, context.Pipe()
         arguments = (contestant, theirs, os.getpid())
@@ -54,17 +50,17 @@ class _Apart(Contestant):
         theirs.close()
 
     def run(self) -> None:
-        self._ask("run")
+        self._call("run")
 
     def seconds(self) -> float:
-        return self._ask("seconds")
+        return self._call("seconds")
 
     def megabytes(self) -> float:
-        return self._ask("megabytes")
+        return self._call("megabytes")
 
-    def _ask(self, question: str) -> float:
+    def _call(self, method: str) -> float:
         try:
-            self.pipe.send(question)
+            self.pipe.send(method)
             return self.pipe.recv()
         except (EOFError, ConnectionError):
             self.process.join()
@@ -75,12 +71,12 @@ class _Apart(Contestant):
 
 
 def _serve(contestant: Contestant, pipe: Connection, parent: int) -> None:
-    """Answer until the parent ends this, or has ended."""
+    """Call the methods that the parent names until it ends this process, or has ended itself."""
     follow(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    give_back = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    release_memory = getattr(ctypes.CDLL(None), "malloc_trim", None)
     while True:
         answer = getattr(contestant, pipe.recv())()
-        if give_back is not None:  # or all of them hold a step's memory while they wait
-            give_back(0)
+        if release_memory is not None:  # or all of them hold a step's memory while they wait
+            release_memory(0)
         pipe.send(answer)

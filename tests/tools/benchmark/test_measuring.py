@@ -1,12 +1,11 @@
-"""A cell is measured with the batch that fits into memory."""
+"""A setting is measured with the batch that fits into memory."""
 
 import pytest
 
 from fairseq_posenc.tools.benchmark import timing
-from fairseq_posenc.tools.benchmark.cost.cell import SUBJECTS, measure
-from fairseq_posenc.tools.benchmark.cost.plan import cells
-from fairseq_posenc.tools.benchmark.cost.report import render
-from fairseq_posenc.tools.benchmark.cost.table import load
+from fairseq_posenc.tools.benchmark.markdown import render
+from fairseq_posenc.tools.benchmark.measuring import SUBJECTS, measure
+from fairseq_posenc.tools.benchmark.tables import load
 
 WORDS = {
     "cuda": "CUDA out of memory. Tried to allocate 20.00 MiB",
@@ -16,13 +15,13 @@ WORDS = {
 
 
 @pytest.fixture
-def cell(choose):
-    """A cell of CAPE's table, to be measured with batches of 12."""
-    return cells("cape-9", load("cape-9"), choose(batch=12, lengths=[10], quick=True))[0]
+def setting(settings_of):
+    """The first column of CAPE's table, to be measured with batches of 12."""
+    return settings_of("cape-9", "--batch 12 --tokens 120 --quick")[0]
 
 
 @pytest.fixture
-def subject(monkeypatch, cell):
+def subject(monkeypatch, setting):
     """A function that replaces what is timed by something that needs memory.
 
     A sentence takes as much as it says for a contestant, 1 if it does not; 3 are at hand.
@@ -31,18 +30,18 @@ def subject(monkeypatch, cell):
     def replace(needs, error, building=0):
         batches = []
 
-        def prepare(setting):
-            batches.append(setting.sentences)
-            if setting.sentences * building > 3:
+        def prepare(given):
+            batches.append(given.batch)
+            if given.batch * building > 3:
                 raise error
 
             def step(name):
-                if setting.sentences * needs.get(name, 1) > 3:
+                if given.batch * needs.get(name, 1) > 3:
                     raise error
 
-            return {name: lambda name=name: step(name) for name in setting.contestants}
+            return {name: lambda name=name: step(name) for name in ["stock", *given.contestants]}
 
-        monkeypatch.setitem(SUBJECTS, cell.subject, prepare)
+        monkeypatch.setitem(SUBJECTS, setting.subject, prepare)
         monkeypatch.setattr(timing, "peak_memory", lambda step, device: 0)
         return batches
 
@@ -50,43 +49,43 @@ def subject(monkeypatch, cell):
 
 
 @pytest.mark.parametrize("error", [RuntimeError(words) for words in WORDS.values()])
-def test_a_batch_that_does_not_fit_is_halved(cell, subject, error):
+def test_a_batch_that_does_not_fit_is_halved(setting, subject, error):
     batches = subject({}, error)
-    result = measure(cell)
+    result = measure(setting)
     assert batches == [12, 6, 3] and result["batch"] == 3
     assert all(figures["seconds"] > 0 for figures in result["contestants"].values())
     assert "3 x 10 tokens, 12 did not fit" in render(
-        load("cape-9"), [{"cell": cell.described(), **result}]
+        load("cape-9"), [{"cell": setting.to_json(), **result}]
     )
 
 
-def test_who_does_not_fit_with_one_sentence_is_left_out(cell, subject):
+def test_who_does_not_fit_with_one_sentence_is_left_out(setting, subject):
     large = "shaw --position-max-distance 1000"
     subject({large: 4}, RuntimeError(WORDS["cuda"]))
-    result = measure(cell)
+    result = measure(setting)
     assert result["batch"] == 1 and result["contestants"][large] is None
     assert result["contestants"]["none"]["base"] == 1
-    text = render(load("cape-9"), [{"cell": cell.described(), **result}])
+    text = render(load("cape-9"), [{"cell": setting.to_json(), **result}])
     assert f"relpos, 1000 context, `{large}` | out of memory; paper 2.1 |" in text
 
 
-def test_without_the_base_there_are_no_ratios(cell, subject):
+def test_without_the_base_there_are_no_ratios(setting, subject):
     subject({"none": 4}, MemoryError())
-    result = measure(cell)
-    text = render(load("cape-9"), [{"cell": cell.described(), **result}])
+    result = measure(setting)
+    text = render(load("cape-9"), [{"cell": setting.to_json(), **result}])
     assert "no positions, `none` | out of memory |" in text
     assert "`shaw --position-max-distance 100` | -; paper 2.1 |" in text
 
 
-def test_models_that_do_not_fit_at_all_are_told(cell, subject):
+def test_models_that_do_not_fit_at_all_are_told(setting, subject):
     batches = subject({}, RuntimeError(WORDS["cuda"]), building=4)
-    result = measure(cell)
+    result = measure(setting)
     assert batches == [12, 6, 3, 1]
-    assert set(result["contestants"]) == {"stock", *cell.contestants}
+    assert set(result["contestants"]) == {"stock", *setting.contestants}
     assert not any(result["contestants"].values())
 
 
-def test_other_errors_are_not_hidden(cell, subject):
+def test_other_errors_are_not_hidden(setting, subject):
     subject({}, RuntimeError("shapes do not fit"))
     with pytest.raises(RuntimeError, match="shapes do not fit"):
-        measure(cell)
+        measure(setting)

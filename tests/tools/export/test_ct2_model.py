@@ -10,8 +10,12 @@ from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.encodings import Stack, build, names
 from fairseq_posenc.encodings.base import Portable
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.export.ct2.folder import to_ctranslate2
-from fairseq_posenc.tools.export.ct2.positions import buckets, clipped, places
+from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
+from fairseq_posenc.tools.export.ct2_positions import (
+    clip_distances,
+    t5_buckets,
+    to_ct2_tables,
+)
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 EOS = 2
@@ -195,7 +199,7 @@ def test_models_that_ctranslate2_cannot_hold_are_refused(checkpoint, tmp_path, o
     assert "\n" not in str(caught.value)
 
 
-def test_positions_of_two_kinds_are_refused():
+def test_positions_of_two_kinds_and_odd_rotations_are_refused():
     stack = Stack(8)
     table, relative = torch.zeros(5, 8), torch.zeros(1, 3, 8)
     for portable in (
@@ -204,14 +208,11 @@ def test_positions_of_two_kinds_are_refused():
         Portable(relative_values=relative),
     ):
         with pytest.raises(UsageError, match="no place"):
-            places(portable, stack, 5)
+            to_ct2_tables(portable, stack, 5)
     with pytest.raises(UsageError, match="other speeds"):
-        places(Portable(rotation=torch.tensor([1.0, 0.5, 0.1, 0.05])), stack, 5)
-
-
-def test_rotation_of_any_base_has_a_place():
+        to_ct2_tables(Portable(rotation=torch.tensor([1.0, 0.5, 0.1, 0.05])), stack, 5)
     speeds = 500 ** (-torch.arange(4) / 4)
-    assert places(Portable(rotation=speeds), Stack(8), 5).options["rotary_base"] == 500
+    assert to_ct2_tables(Portable(rotation=speeds), stack, 5).options["rotary_base"] == 500
 
 
 @pytest.mark.parametrize("decoder", [False, True])
@@ -219,11 +220,11 @@ def test_rotation_of_any_base_has_a_place():
 def test_a_bias_by_distance_is_cut_where_it_ends_to_change(name, decoder):
     encoding = build(name, Stack(8, decoder=decoder, heads=2, max_length=6))
     bias = encoding.portable(200).bias[0]
-    short = clipped(bias, decoder)
+    short = clip_distances(bias, decoder)
     farthest = short.size(-1) // 2
     expected = {"t5": range(80, 129), "rel_scalar": [5], "alibi": [199]}
     assert farthest in expected[name]
-    table, k = buckets(short, decoder)
+    table, k = t5_buckets(short, decoder)
     assert k == farthest and table.size(-1) == (2 if decoder else 4) * k
     for distance in range(0 if decoder else -199, 200):
         # T5's rule where half of the buckets are for one distance each
