@@ -41,7 +41,7 @@ set_smoke() {
     ROWS=("${ROWS[@]:0:3}")
 }
 
-own_option() { [[ $1 == --epochs ]] && EPOCHS=$2; }
+OPTIONS=epochs
 
 corpus_of() { [[ $1 == fr6 ]] && echo wmt14_en_fr || echo wmt14_en_de; }
 form_of() { echo vanilla; }
@@ -69,7 +69,7 @@ training_of() {
         --max-len-b 20)
 }
 
-parse_options own_option "$@"
+parse_options "$@"
 whole_numbers EPOCHS
 RAW=${RAW_DIR:-$RUN_DIR/raw}
 reproduce

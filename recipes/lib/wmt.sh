@@ -55,7 +55,7 @@ plan_batch() {
     if [[ -z $most && $DEVICE == cpu ]]; then
         most=4096
     elif [[ -z $most ]]; then
-        most=$(tokens_for "$((GPU_MEMORY * 1024 / JOBS))" 33000 "${SHAPE_OF_MODEL[@]}" "${EXTRA[@]}")
+        most=$(batch tokens "$((GPU_MEMORY * 1024 / JOBS))" 33000 "${SHAPE_OF_MODEL[@]}" "${EXTRA[@]}")
     fi
     divide_batch "${BATCH:-$TOKENS}" "$GPUS" "$most" tokens
 }

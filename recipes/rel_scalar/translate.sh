@@ -34,7 +34,7 @@ set_smoke() {
     INTERVAL=20 BATCH=2000 BPE=500
 }
 
-own_option() { [[ $1 == --interval ]] && INTERVAL=$2; }
+OPTIONS=interval
 
 corpus_of() {
     case $1 in
@@ -60,7 +60,7 @@ training_of() {
     GENERATE_OPTIONS=(--beam 4 --lenpen 0.6 --max-tokens 8000 --max-len-a 1 --max-len-b 50)
 }
 
-parse_options own_option "$@"
+parse_options "$@"
 whole_numbers INTERVAL
 RAW=${RAW_DIR:-$RUN_DIR/raw}
 reproduce

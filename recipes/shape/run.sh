@@ -46,11 +46,12 @@ set_sweep() {
     for shift in ${1//,/ }; do SWEEP+=("shape_K$shift=shape --position-max-shift $shift"); done
 }
 
+OPTIONS=interval
+
 own_option() {
     case $1 in
         --sweep) set_sweep "$2" ;;
-        --interval) INTERVAL=$2 ;;
-        *) return 1 ;;
+        *) wmt_option "$@" ;;
     esac
 }
 
@@ -81,7 +82,7 @@ training_of() {
 }
 
 set_sweep 10,20,30,40,100
-parse_options own_option "$@"
+parse_options "$@"
 whole_numbers INTERVAL
 RAW=${RAW_DIR:-$RUN_DIR/raw}
 reproduce

@@ -207,17 +207,6 @@ def test_other_data_or_training_does_not_mix_into_a_run(start, tmp_path, url):
     assert status == 1 and "was made with other settings" in printed
 
 
-@each_recipe
-def test_help_names_every_option(run, recipe):
-    printed = run("bash", recipe, "--help")
-    paths = (recipe, "recipes/lib/wmt_options.sh")
-    lines = "".join((REPOSITORY / path).read_text() for path in paths).splitlines()
-    options = [line.split(")")[0].strip() for line in lines if re.match(" +--[a-z-]+\\)", line)]
-    assert len(options) > 20
-    for option in options:
-        assert f"  {option} " in printed
-
-
 def _plan(run, recipe, *options, **environment):
     return run(
         "bash", recipe, "--stage", "2", "--plan", "--device", "cuda", *options, **environment
