@@ -23,8 +23,8 @@ from fairseq_posenc.tools.prepare.parallel.corpora import Cleaning, Corpus, Part
 from fairseq_posenc.tools.prepare.parallel.text import prepare_text
 from fairseq_posenc.tools.prepare.text import vocabulary, wikipedia
 from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
+from fairseq_posenc.tools.recipe.score_cell import score_cell
 from fairseq_posenc.tools.results.plots import new_figure
-from fairseq_posenc.tools.results.score_cell import score_cell
 
 LANGUAGES = ("en", "de")
 CORPUS = Corpus("en", "de", [Part("http://a.b/x.tgz", "a")], None, {}, 9, True, False,

@@ -8,9 +8,9 @@ from sacrebleu.metrics import BLEU
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.analyses import by_length as analysis
+from fairseq_posenc.tools.results import texts as results
 from fairseq_posenc.tools.results.bleu import Scorer
 from fairseq_posenc.tools.results.intervals import bootstrap, interval
-from fairseq_posenc.tools.results.texts import Texts
 
 by_length = partial(analysis.by_length, language="de")
 
@@ -84,7 +84,9 @@ def test_figures_are_of_the_sentences_of_a_bin(output, texts):
     assert figures["bleu"] == pytest.approx(scores[1])
     assert figures["difference"] == pytest.approx(scores[1] - scores[0])
     summands = [
-        Scorer("de").statistics(Texts(of[key], of["reference"], [""], [""]), ["sacrebleu"])
+        Scorer("de").statistics(
+            results.TestSet(of[key], of["reference"], [""], [""]), ["sacrebleu"]
+        )
         for key in "ab"
     ]
     drawn = bootstrap("sacrebleu", [[one["sacrebleu"]] for one in summands], 50)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from fairseq.data import indexed_dataset
 
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.export.ct2.comparison import Measured, race, render
 from fairseq_posenc.tools.export.ct2.folder import to_ctranslate2
