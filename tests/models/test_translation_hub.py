@@ -7,6 +7,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
+from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tasks.translation import PosencTranslationConfig, PosencTranslationTask
@@ -104,10 +105,13 @@ def test_a_sentencepiece_model_beside_the_data_is_used(load, folders):
     (folders[1] / "codes").unlink()
     (folders[1] / "tokeniser.json").unlink()
     learn_sentencepiece(lambda: iter([" ".join(TEXT)] * 9), str(folders[1]), 50, 1.0)
-    (folders[1] / "sentencepiece.model").rename(folders[1] / "sentencepiece.bpe.model")
-    hub = load()
-    pieces = hub.apply_bpe(hub.tokenize("the man"))
-    assert pieces.startswith("▁") and hub.remove_bpe(pieces) == "the man"
+    hub, text = load(), "a  man “is” asleep ."
+    expected = " ".join(subwords.load(str(folders[1])).pieces("a man “is” asleep ."))
+    assert hub.apply_bpe(hub.tokenize(text)) == expected
+    assert hub.remove_bpe(hub.apply_bpe("a  man is asleep .")) == "a man is asleep ."
+    (folders[1] / "sentencepiece.model").write_bytes(b"none")
+    with pytest.raises(UsageError, match="sentencepiece.model is no SentencePiece model"):
+        load()
 
 
 @pytest.mark.parametrize("content", ["", "no BPE at all\n"])
