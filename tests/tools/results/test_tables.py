@@ -1,5 +1,6 @@
 import csv
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -245,3 +246,10 @@ def test_script_prints_and_writes_the_table(write, tmp_path, monkeypatch, capsys
     printed = capsys.readouterr().out
     assert "| shape " in printed
     assert output.read_text(encoding="utf-8") == printed
+
+
+@pytest.mark.parametrize("command", ["table", "plot", "score"])
+def test_commands_start_without_fairseq(command):
+    code = f"import sys, fairseq_posenc.tools.commands.{command}; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE)
+    assert not {"torch", "fairseq", "matplotlib"} & set(loaded.stdout.decode().split())
