@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from fairseq_posenc.criterions.question_answering import logits_of
 from fairseq_posenc.criterions.sentence_prediction import outputs_of
 from fairseq_posenc.data import sentence_folder
-from fairseq_posenc.data.asked import Asked
+from fairseq_posenc.data.questions import InMemoryQuestions
 from fairseq_posenc.data.windows import WindowDataset
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics.spans import best_windows
@@ -190,7 +190,7 @@ class BertHub(nn.Module):
     def _answers(self, examples: Sequence[Example]) -> List[Optional[Answer]]:
         check_examples(examples, 2)
         pairs = [(question, context) for question, context in examples]
-        asked = Asked(pairs, self.texts.cut)
+        asked = InMemoryQuestions(pairs, self.texts.cut)
         windows = WindowDataset(asked, _ASKED, self.texts.dictionary, self.task.layout)
         self.task.datasets[_ASKED] = windows
         candidates = []

@@ -7,7 +7,6 @@ from fairseq.data import Dictionary, ListDataset
 from torch import Tensor
 
 from fairseq_posenc.data import subwords
-from fairseq_posenc.data.finer import Finer
 from fairseq_posenc.data.pairs import PairDataset
 from fairseq_posenc.errors import UsageError
 
@@ -28,7 +27,9 @@ class HubTexts:
     def __init__(self, folder: str, dictionary: Dictionary, finer: bool = False):
         self.dictionary = dictionary
         self.subwords = subwords.load(folder)
-        self._cutter: Any = Finer(self.subwords) if finer else self.subwords
+        self._cutter: Any = (
+            subwords.AnswerAlignedSubwords(self.subwords) if finer else self.subwords
+        )
 
     def cut(self, text: str) -> Tuple[Tensor, List[Tuple[int, int]]]:
         """Return the tokens ``(length,)`` of a text and the characters that each stands for."""

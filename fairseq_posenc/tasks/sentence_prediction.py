@@ -30,7 +30,7 @@ _SHORTEST = 5
 class PosencSentencePredictionConfig(FairseqDataclass):
     """Options of the task, of the names that fairseq's ``sentence_prediction`` has for them."""
 
-    data: str = field(default=MISSING, metadata={"help": "folder that prepare_glue.py wrote"})
+    data: str = field(default=MISSING, metadata={"help": "folder that posenc prepare glue wrote"})
     classification_head_name: str = field(
         default="sentence_classification_head",
         metadata={"help": "name of the classification head to use"},
@@ -125,7 +125,7 @@ class PosencSentencePredictionTask(FineTuningTask):
             self.cfg.classification_head_name, num_classes=len(self.description.labels) or 1
         )
 
-    def derived(self, name: str, predictions: Dict[int, Any]) -> float:
+    def metric(self, name: str, predictions: Dict[int, Any]) -> float:
         """Return a metric in percent, of pairs of a prediction and its target."""
         found, targets = zip(*predictions.values())
         return glue.score([name], targets, found)[name]

@@ -10,13 +10,14 @@ import pytest
 import torch
 from fairseq.data import indexed_dataset
 
-from fairseq_posenc.data import glue, sentence_folder, squad, subwords
-from fairseq_posenc.data.questions import Split
+from fairseq_posenc.data import sentence_folder, subwords
+from fairseq_posenc.data.questions import QuestionFolder
 from fairseq_posenc.data.token_ratio import training_token_ratio
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.tools.prepare import question_folder
+from fairseq_posenc.tools.prepare import glue, squad
 from fairseq_posenc.tools.prepare.downloads.archives import Checksum
 from fairseq_posenc.tools.prepare.downloads.dumps import _listed
+from fairseq_posenc.tools.prepare.glue_tasks import TASKS
 from fairseq_posenc.tools.prepare.parallel.sacre import read_test_set
 from fairseq_posenc.tools.prepare.parallel.sources import of_test_set
 from fairseq_posenc.tools.prepare.text import vocabulary
@@ -30,7 +31,7 @@ WIKI = re.compile(r"simplewiki-\d{8}-pages-articles\.xml\.bz2")
 
 def rows(name, language="language"):
     """The lines of a file of GLUE or XNLI."""
-    task = glue.TASKS[name]
+    task = TASKS[name]
     columns = task.columns or ("index", *task.sentences, language, task.label)
     lines = [] if task.columns else ["\t".join(columns)]
     for i in range(12):
@@ -64,12 +65,12 @@ def prepared(tmp_path_factory):
         subwords.load(str(folder / name)).copy_to(str(folder / name))
     for name in ("CoLA", "RTE", "STS-B", "XNLI"):
         (folder / name).mkdir()
-        for file in glue.TASKS[name].labelled.values():
+        for file in TASKS[name].labelled.values():
             (folder / name / file).write_text(rows(name))
         words, binary = str(folder / "wordpiece"), str(folder / "bin" / name)
-        sentence_folder.prepare(glue.TASKS[name], str(folder / name), words, binary)
+        glue.prepare(TASKS[name], str(folder / name), words, binary)
     (folder / "squad.json").write_text(questions())
-    question_folder.prepare(str(folder / "squad.json"), "valid", words, str(folder / "questions"))
+    squad.prepare(str(folder / "squad.json"), "valid", words, str(folder / "questions"))
     (folder / "raw.txt").write_text("\n\n".join(SPOKEN))
     prepare(text_options(folder), say=lambda line: None)
     (folder / "sums").write_text(SUMS)
@@ -90,7 +91,7 @@ def text_options(folder):
 def read_task(name, refuse):
     def read(folder):
         problems = []
-        found = glue.read(glue.TASKS[name], str(folder / name), problems)
+        found = glue.read(TASKS[name], str(folder / name), problems)
         if refuse:
             glue.refuse(problems)
         return found
@@ -99,7 +100,7 @@ def read_task(name, refuse):
 
 
 def targets(name, split="valid"):
-    labels = len(glue.TASKS[name].labels)
+    labels = len(TASKS[name].labels)
     return lambda folder: sentence_folder.targets(str(folder / "bin" / name), split, labels)
 
 
@@ -118,7 +119,7 @@ def read_inputs(folder):
 
 
 def read_answers(folder):
-    split = Split(str(folder / "questions"), "valid")
+    split = QuestionFolder(str(folder / "questions"), "valid")
     lasts = [len(split.context_tokens(number)) - 1 for number in range(len(split))]
     return [split.span_text(number, last, last) for number, last in enumerate(lasts)]
 

@@ -14,9 +14,9 @@ from typing import Dict, Iterator
 
 import torch
 
-from fairseq_posenc.data.workers import follow
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.benchmark.timing import Contestant, Steps
+from fairseq_posenc.tools.workers import exit_with_parent
 
 
 def possible(device: str) -> bool:
@@ -76,7 +76,7 @@ class _Apart(Contestant):
 
 def _serve(contestant: Contestant, pipe: Connection, parent: int) -> None:
     """Answer until the parent ends this, or has ended."""
-    follow(parent)
+    exit_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     give_back = getattr(ctypes.CDLL(None), "malloc_trim", None)
     while True:

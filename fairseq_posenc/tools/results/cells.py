@@ -14,10 +14,10 @@ import statistics
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
-from fairseq_posenc.data import glue
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import Each, read_shaped
+from fairseq_posenc.tools.prepare import glue_tasks
 from fairseq_posenc.tools.prepare.xtreme import BENCHMARKS
 from fairseq_posenc.tools.results.papers import parse_options
 
@@ -64,7 +64,7 @@ def _answers(name: str) -> Dict[str, Metric]:
 
 
 TASKS: Dict[str, Task] = {
-    **{name: _one(name, task.best) for name, task in glue.TASKS.items()},
+    **{name: _one(name, task.best) for name, task in glue_tasks.TASKS.items()},
     "MNLI": Task(
         Metric(("valid",), "accuracy"),
         {"MNLI-m": Metric(("valid",), "accuracy"), "MNLI-mm": Metric(("valid1",), "accuracy")},

@@ -4,7 +4,6 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Tuple
 
 from tqdm import tqdm
 
-from fairseq_posenc.data.workers import chunked
 from fairseq_posenc.tools.prepare.parallel.pairs import (
     Counted,
     Languages,
@@ -12,6 +11,7 @@ from fairseq_posenc.tools.prepare.parallel.pairs import (
     from_files,
     writing,
 )
+from fairseq_posenc.tools.workers import chunked
 
 LONGEST = 50
 NEIGHBOURS = 10

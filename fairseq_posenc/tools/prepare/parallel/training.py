@@ -6,11 +6,11 @@ from typing import Dict, Iterable, Iterator, List, NamedTuple, Tuple
 
 from tqdm import tqdm
 
-from fairseq_posenc.data.workers import chunked, in_order
 from fairseq_posenc.tools.prepare.parallel.cleaning import kept
 from fairseq_posenc.tools.prepare.parallel.corpora import Corpus
 from fairseq_posenc.tools.prepare.parallel.pairs import Pair
 from fairseq_posenc.tools.prepare.parallel.tokens import Moses, tokenise_lines
+from fairseq_posenc.tools.workers import chunked, in_order
 
 
 class Prepared(NamedTuple):
