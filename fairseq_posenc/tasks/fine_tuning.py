@@ -21,8 +21,8 @@ Predictions = List[Tuple[int, Any]]
 class FineTuningTask(FairseqTask):
     """Base of tasks whose scores are computed over whole sets, from all batches and workers.
 
-    A subclass has ``predict``, ``score`` and ``write``, see :mod:`fairseq_posenc.tools.predict`;
-    its configuration has ``max_positions`` and ``train_subset``.
+    A subclass has ``predict``, ``score`` and ``write``, see ``posenc predict``; its
+    configuration has ``max_positions`` and ``train_subset``.
 
     Attributes:
         criterion: class of the criterion that goes with it.
