@@ -18,8 +18,7 @@ from fairseq_posenc.tools.prepare import glue, squad
 from fairseq_posenc.tools.prepare.downloads.archives import Checksum
 from fairseq_posenc.tools.prepare.downloads.dumps import _listed
 from fairseq_posenc.tools.prepare.glue_tasks import TASKS
-from fairseq_posenc.tools.prepare.parallel.sacre import read_test_set
-from fairseq_posenc.tools.prepare.parallel.sources import of_test_set
+from fairseq_posenc.tools.prepare.parallel.sources import of_test_set, read_test_set
 from fairseq_posenc.tools.prepare.text import vocabulary
 from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
 
@@ -126,15 +125,13 @@ def read_answers(folder):
 
 def read_segments(folder):
     member, other = "test/newstest2013-src.en.sgm", "test/newstest2013-src.de.sgm"
-    cache = folder / "raw" / str(len(list((folder / "raw").iterdir())))
-    cache.mkdir()
     with tarfile.open(folder / of_test_set("wmt13")[0].name, "w:gz") as archive:
         contents = {member: (folder / "src.sgm").read_bytes(), other: segments("refset").encode()}
         for name, content in contents.items():
             about = tarfile.TarInfo(name)
             about.size = len(content)
             archive.addfile(about, io.BytesIO(content))
-    return read_test_set("wmt13", ("en", "de"), str(folder), str(cache))
+    return read_test_set("wmt13", ("en", "de"), str(folder))
 
 
 def ratio(folder):
@@ -170,9 +167,6 @@ READERS = {
     "SentencePiece": ("sentencepiece/sentencepiece.model", use("sentencepiece"), None, 100),
     "dictionary": (
         "wordpiece/dict.txt", lambda f: subwords.load_dictionary(str(f / "wordpiece")), None, 1000),
-    "task.json": (
-        "bin/RTE/task.json", lambda f: sentence_folder.Description.read(str(f / "bin/RTE")),
-        None, 1000),
     "index of sentences": ("bin/RTE/input0/valid.idx", read_inputs, None, 1000),
     "sentences": ("bin/RTE/input1/valid.bin", read_inputs, None, 500),
     "labels": (
@@ -182,14 +176,11 @@ READERS = {
     "scores": (
         "bin/STS-B/label/valid.label", targets("STS-B"),
         lambda found, _: not found.isfinite().all() and "no numbers", 1000),
-    "questions": ("questions/valid.json", read_answers, None, 500),
     "index of questions": ("questions/valid.question.idx", read_answers, None, 500),
     "contexts": ("questions/valid.context.bin", read_answers, None, 300),
     "offsets": (
         "questions/valid.offsets.bin", read_answers,
         lambda found, _: not all(text and text in CONTEXT for text in found) and "no text", 300),
-    "prepare.json": (
-        "text/prepare.json", lambda f: prepare(text_options(f), say=lambda line: None), None, 500),
     "index of a training set": ("ratio/train.en-de.en.idx", ratio, of_sum(1.0), 1000),
     "training set": ("ratio/train.en-de.de.bin", ratio, of_sum(1.0), 500),
     "list of dumps": (
