@@ -23,7 +23,7 @@ setup(
     packages=find_packages(include=["fairseq_posenc", "fairseq_posenc.*"]),
     package_data={
         "fairseq_posenc.tools.results": ["papers/*.json"],
-        "fairseq_posenc.tools.benchmark.cost": ["tables/*.json"],
+        "fairseq_posenc.tools.benchmark": ["papers/*.json"],
     },
     entry_points={"console_scripts": ["posenc = fairseq_posenc.tools.cli:main"]},
     python_requires=">=3.10",

@@ -31,16 +31,11 @@ STOCK_POSITION_FLAGS = (
 
 
 @register_model("posenc_transformer")
-class PosencTransformerModel(continuation.FitsCheckpoints, TransformerModel):
+class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
     """fairseq's Transformer with a choice of position encodings.
 
     With ``--position-encoding sinusoidal`` it exchanges checkpoints with stock ``transformer``.
     """
-
-    @classmethod
-    def hub_models(cls):
-        """Return no models: none is published."""
-        return {}
 
     @classmethod
     def from_pretrained(

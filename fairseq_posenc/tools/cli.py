@@ -21,6 +21,7 @@ COMMANDS: Dict[str, str] = {
     "corpus": "write English-German parallel text of an embedded grammar",
 }
 PREPARATIONS: Dict[str, str] = {
+    "translation": "two files of raw parallel text to a binarised folder, in one call",
     "tokenise": "normalise punctuation and tokenise text as Moses does",
     "pairs": "clean, join and cut parallel text into subwords",
     "binarise": "fairseq-preprocess that notices when one of its processes is killed",

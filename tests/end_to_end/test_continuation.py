@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_posenc import signatures
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint, signatures
 
 CAPE = "--position-encoding cape --position-source-scale auto".split()
 BRIEF = "--disable-validation --no-epoch-checkpoints --max-update".split()

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError
 
 PROTOCOL = b"\x80\x02"
@@ -156,6 +156,15 @@ def test_the_same_ways_of_writing_load_what_is_harmless(tmp_path, write):
     assert load_checkpoint(str(tmp_path / "a.pt"))[1].tolist() == [3]
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.float64, np.float32, np.bool_])
+def test_arrays_and_numbers_of_numpy_load_as_they_were(tmp_path, kind):
+    array = np.arange(6).reshape(2, 3).astype(kind)
+    torch.save({"array": array, "number": kind(1)}, tmp_path / "a.pt")
+    loaded = load_checkpoint(str(tmp_path / "a.pt"))
+    assert loaded["array"].dtype == array.dtype and (loaded["array"] == array).all()
+    assert loaded["number"] == kind(1) and loaded["number"].dtype == kind
+
+
 def test_other_archives_are_refused(tmp_path):
     path = tmp_path / "a.pt"
     for options in (
@@ -211,6 +220,9 @@ def test_only_content_is_proof_of_damage(tmp_path, monkeypatch):
         path.write_bytes(content)
         with pytest.raises(DamagedCheckpoint):
             load_checkpoint(str(path))
+    write_legacy(path, tensor(storage(2**60)))  # told before memory is asked for
+    with pytest.raises(DamagedCheckpoint):
+        load_checkpoint(str(path))
     path.write_bytes(whole)
 
     for failure in (OSError(5, "Input/output error"), MemoryError(), OSError(24, "Too many files")):

@@ -28,5 +28,5 @@ def main() -> None:
         title = str(encodings.TABLE[name].__doc__).split("\n")[0]
         print(f"{name}{' (default)' * (name == DEFAULT)}: {title}")
         for option, default in encodings.options(name).items():
-            flag = f"--position-{option.replace('_', '-')} {encodings.shown(default)}"
+            flag = f"--position-{option.replace('_', '-')} {encodings.format_value(default)}"
             print(f"    {flag:34} {OPTIONS[option].help}")

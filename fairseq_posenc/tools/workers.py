@@ -1,0 +1,70 @@
+"""Several processes that work on chunks of text, in order and with little read ahead."""
+
+import os
+import threading
+import time
+from collections import deque
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from itertools import islice
+from typing import Callable, Iterable, Iterator, List, TypeVar
+
+from fairseq_posenc.errors import UsageError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+_AHEAD = 4  # chunks per process that wait for it or for their turn
+
+
+def chunked(items: Iterable[Item], size: int = 1000) -> Iterator[List[Item]]:
+    """Cut a stream into lists of ``size`` items; the last one may be shorter."""
+    iterator = iter(items)
+    return iter(lambda: list(islice(iterator, size)), [])
+
+
+def in_order(
+    work: Callable[[Item], Result], items: Iterable[Item], workers: int
+) -> Iterator[Result]:
+    """Like ``map``, in several processes; items are read only a little ahead of the results.
+
+    Args:
+        work: can be pickled, as ``functools.partial`` of a function of a module can.
+        items: what to work on.
+        workers: processes; with 1, all happens in this one.
+
+    Raises:
+        UsageError: a process died, or what ``work`` and ``items`` raise.
+    """
+    if workers < 2:
+        yield from map(work, items)
+        return
+    waiting: deque = deque()
+    try:
+        with ProcessPoolExecutor(
+            workers, initializer=exit_with_parent, initargs=(os.getpid(),)
+        ) as pool:
+            for item in items:
+                waiting.append(pool.submit(work, item))
+                if len(waiting) > _AHEAD * workers:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+    except BrokenProcessPool:
+        raise UsageError(
+            "a process died, perhaps for want of memory; try again with fewer --workers"
+        ) from None
+
+
+def exit_with_parent(parent: int) -> None:
+    """Let this process, a child of ``parent``, end when that one was killed.
+
+    Without this a child whose parent was killed would wait forever.
+    """
+
+    def wait() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()

@@ -1,0 +1,76 @@
+"""Several processes: in order, with little read ahead, and not waiting for what has died."""
+
+import os
+import time
+
+import pytest
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.workers import chunked, in_order
+
+
+def slow_if_even(number):
+    time.sleep(0.01 * (number % 2 == 0))
+    return -number
+
+
+def die(number):
+    os._exit(1)
+
+
+def refuse(number):
+    raise UsageError(f"{number} is bad")
+
+
+@pytest.mark.parametrize("count, sizes", [(0, []), (3, [3]), (7, [3, 3, 1])])
+def test_streams_are_cut_into_chunks(count, sizes):
+    chunks = list(chunked(iter(range(count)), 3))
+    assert [len(chunk) for chunk in chunks] == sizes and sum(chunks, []) == list(range(count))
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_results_come_in_order_and_items_are_read_little_ahead(workers):
+    read = [0]
+
+    def items():
+        for read[0] in range(100):
+            yield read[0]
+
+    for number, result in enumerate(in_order(slow_if_even, items(), workers)):
+        assert result == -number
+        assert read[0] - number <= (13 if workers == 3 else 0)
+    assert number == 99
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_what_work_and_items_raise_is_raised(workers):
+    with pytest.raises(UsageError, match="0 is bad"):
+        list(in_order(refuse, range(50), workers))
+    with pytest.raises(UsageError, match="7 is bad"):
+        list(in_order(abs, (refuse(7) for _ in range(50)), workers))
+
+
+def test_a_process_that_dies_is_told():
+    with pytest.raises(UsageError, match="a process died"):
+        list(in_order(die, range(50), 2))
+
+
+PROGRAM = """
+import time
+from fairseq_posenc.tools.workers import in_order
+
+def items():
+    yield from (1, 2)
+    print("started", flush=True)
+    time.sleep(60)
+
+list(in_order(abs, items(), 2))
+"""
+
+
+def test_processes_end_when_their_parent_is_killed(start):
+    process = start("python", "-c", PROGRAM)
+    assert process.stdout.readline() == "started\n"
+    process.kill()
+    # the end of the output comes once no process is left that could write to it
+    assert process.communicate(timeout=30)[0] == ""
