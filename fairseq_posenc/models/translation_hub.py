@@ -23,7 +23,7 @@ logger = logging.getLogger(__name__)
 # options of fairseq's subword classes, and what files of theirs are called
 _FILES = {
     "bpe_codes": ("codes", "code", "bpecodes"),
-    "sentencepiece_model": ("sentencepiece.bpe.model",),
+    "sentencepiece_model": ("sentencepiece.model", "sentencepiece.bpe.model"),
     "bpe_merges": ("merges.txt",),
     "bpe_vocab": ("vocab.json",),
 }
@@ -104,7 +104,8 @@ def load(
     given.update({name: _find(folders, files) for name, files in _FILES.items()})
     given.update({name: value for name, value in options.items() if value is not None})
     hub.bpe = _subwords(given, options, folders, task.source_dictionary)
-    hub.tokenizer = _tokeniser(given, options, folders, cut=hub.bpe is not None)
+    cut = hub.bpe is not None and not given["sentencepiece_model"]
+    hub.tokenizer = _tokeniser(given, options, folders, cut)
     return hub
 
 
@@ -120,6 +121,8 @@ def _subwords(
         return encoders.build_bpe(Namespace(**{**given, "bpe": options["bpe"]}))
     if given["bpe_codes"]:
         return _BytePairs(given["bpe_codes"])
+    if given["sentencepiece_model"] and "bpe" not in options:
+        return encoders.build_bpe(Namespace(**{**given, "bpe": "sentencepiece"}))
     if "bpe" in options or any(symbol.endswith("@@") for symbol in dictionary.symbols):
         raise UsageError(
             f"the model takes subwords, but there are no codes in {' or '.join(folders)} to make "

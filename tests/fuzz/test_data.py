@@ -17,8 +17,7 @@ from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.prepare import question_folder
 from fairseq_posenc.tools.prepare.downloads.archives import Checksum
 from fairseq_posenc.tools.prepare.downloads.dumps import _listed
-from fairseq_posenc.tools.prepare.parallel.sacre import read_test_set
-from fairseq_posenc.tools.prepare.parallel.sources import of_test_set
+from fairseq_posenc.tools.prepare.parallel.sources import of_test_set, read_test_set
 from fairseq_posenc.tools.prepare.text import vocabulary
 from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
 
@@ -125,15 +124,13 @@ def read_answers(folder):
 
 def read_segments(folder):
     member, other = "test/newstest2013-src.en.sgm", "test/newstest2013-src.de.sgm"
-    cache = folder / "raw" / str(len(list((folder / "raw").iterdir())))
-    cache.mkdir()
     with tarfile.open(folder / of_test_set("wmt13")[0].name, "w:gz") as archive:
         contents = {member: (folder / "src.sgm").read_bytes(), other: segments("refset").encode()}
         for name, content in contents.items():
             about = tarfile.TarInfo(name)
             about.size = len(content)
             archive.addfile(about, io.BytesIO(content))
-    return read_test_set("wmt13", ("en", "de"), str(folder), str(cache))
+    return read_test_set("wmt13", ("en", "de"), str(folder))
 
 
 def ratio(folder):
