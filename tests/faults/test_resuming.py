@@ -11,9 +11,9 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.dataclass.configs import CheckpointConfig
 
-from fairseq_posenc.checkpoints import newest_whole, restore
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError
+from fairseq_posenc.tools.recipe.newest_checkpoint import restore
 
 
 def save(folder, updates, value=None, epoch=None):
@@ -43,7 +43,7 @@ def save(folder, updates, value=None, epoch=None):
 
 def newest(folder):
     """The updates of the newest checkpoint, whose weights are those of that update."""
-    state = load_checkpoint(newest_whole(str(folder)))
+    state = load_checkpoint(restore(str(folder)))
     (update,) = set(state["model"]["a"].tolist())
     assert update == state["optimizer_history"][-1]["num_updates"]
     return update

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import sys
 from itertools import groupby
 from pathlib import Path
@@ -133,17 +132,6 @@ def recipe(start, tmp_path):
 @pytest.fixture
 def other(start, tmp_path):
     return Recipe(start, tmp_path / "second")
-
-
-@each_recipe
-def test_help_names_every_option(run, recipe):
-    printed = run("bash", recipe, "--help")
-    paths = (recipe, "recipes/lib/finetune_options.sh")
-    texts = [(REPOSITORY / path).read_text() for path in paths]
-    options = re.findall(r"(--[a-z-]+)(?:\) [A-Z_t].*;;| ]])", "\n".join(texts))
-    assert len(options) > 15
-    for option in options:
-        assert f"  {option} " in printed
 
 
 def test_a_grid_has_a_cell_per_row_task_learning_rate_and_seed(recipe):

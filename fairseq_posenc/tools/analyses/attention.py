@@ -1,23 +1,26 @@
 """What encodings look at, and the ranks of that (Chen et al. 2021, Figures 2, 4 and 6)."""
 
 import copy
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import torch
+from torch import Tensor
 
 from fairseq_posenc.encodings.segments import NoSegments
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
-from fairseq_posenc.tools.analyses import pictures
-from fairseq_posenc.tools.analyses.content_scores import content_scores, pieces
-from fairseq_posenc.tools.analyses.loading import load_all
+from fairseq_posenc.tools.analyses.models import load_models
 from fairseq_posenc.tools.analyses.position_scores import (
     Maps,
+    content_scores,
     input_vectors,
     position_maps,
+    ranks,
+    running_text,
+    singular_values,
 )
-from fairseq_posenc.tools.analyses.ranks import ranks, singular_values
 from fairseq_posenc.tools.analyses.report import Report
+from fairseq_posenc.tools.results.plots import line_style, new_figure
 
 
 @torch.no_grad()
@@ -51,25 +54,25 @@ def attention(
         raise UsageError("--length takes 2 or more, --inputs 1 or more, --threshold 0 or up to 1")
     drawn: Dict[str, Maps] = {}
     figures: Dict[str, Any] = {}
-    for trained in load_all(models, data, cpu):
-        encoder = copy.deepcopy(trained.encoder).double()
+    for loaded in load_models(models, data, cpu):
+        if loaded.table_size is not None and length > loaded.table_size:
+            raise UsageError(f"--length {length}: the table has {loaded.table_size} positions only")
+        encoder = copy.deepcopy(loaded.encoder).double()
         maps, content = position_maps(encoder, length), {}
-        named = {trained.name: maps, **_with_segments(encoder, trained.name, maps)}
-        centred = input_vectors(encoder, length) is not None
-        drawn.update({name: _centred(m) if centred else m for name, m in named.items()})
+        named = {loaded.name: maps, **_with_segments(encoder, loaded.name, maps)}
+        if input_vectors(encoder, length) is not None:
+            named = {name: _less_row_means(scores) for name, scores in named.items()}
+        drawn.update(named)
         if data is not None:
-            content = content_scores(encoder, pieces(trained, subset, length, inputs), maps)
-        figures[trained.name] = {
-            "encoding": trained.signature,
-            "layers": _ranks(maps, content, threshold),
-        }
-    endings = {".png": pictures.maps(drawn), ".ranks.png": pictures.ranks(figures, length)}
+            content = content_scores(encoder, running_text(loaded, subset, length, inputs), maps)
+        layers = _ranks(maps, content, threshold)
+        figures[loaded.name] = {"encoding": loaded.signature, "layers": layers}
     return Report(
         title=f"Ranks of the encoder's scores at {length} tokens: mean over heads (range)",
         table=_table(figures),
         notes=[f"Rank: singular values above {threshold} of the largest."],
         data={"length": length, "threshold": threshold, "models": figures},
-        pictures=endings,
+        pictures={".png": _draw_scores(drawn), ".ranks.png": _draw_ranks(figures, length)},
     )
 
 
@@ -87,26 +90,20 @@ def _with_segments(encoder: PosencTransformerEncoder, name: str, alone: Maps) ->
     return {} if same else {f"{name}, second segment from {length // 2}": maps}
 
 
-def _centred(maps: Maps) -> Maps:
+def _less_row_means(maps: Maps) -> Maps:
     return {layer: scores - scores.mean(dim=-1, keepdim=True) for layer, scores in maps.items()}
 
 
 def _ranks(maps: Maps, content: Dict[str, Maps], threshold: float) -> List[Dict[str, Any]]:
     """Return the ranks of every layer: a list over heads for each kind of scores."""
-    return [
-        {
-            "layer": layer + 1,
-            "ranks": {
-                "position": ranks(scores, threshold).tolist(),
-                **{
-                    kind: ranks(found[layer], threshold).double().mean(dim=0).tolist()
-                    for kind, found in content.items()
-                },
-            },
-            "singular_values": singular_values(scores).tolist(),
-        }
-        for layer, scores in sorted(maps.items())
-    ]
+    layers = []
+    for layer, scores in sorted(maps.items()):
+        of_layer = {"position": ranks(scores, threshold).tolist()}
+        for kind, found in content.items():
+            of_layer[kind] = ranks(found[layer], threshold).double().mean(dim=0).tolist()
+        values = singular_values(scores).tolist()
+        layers.append({"layer": layer + 1, "ranks": of_layer, "singular_values": values})
+    return layers
 
 
 def _table(figures: Dict[str, Any]) -> List[List[str]]:
@@ -114,10 +111,69 @@ def _table(figures: Dict[str, Any]) -> List[List[str]]:
     lines = [["", "layer", *kinds]]
     for name, model in figures.items():
         for layer in model["layers"]:
-            cells = [_cell(layer["ranks"][kind]) for kind in kinds]
+            heads = [layer["ranks"][kind] for kind in kinds]
+            cells = [f"{sum(h) / len(h):.1f} ({min(h):.3g}-{max(h):.3g})" for h in heads]
             lines.append([name, str(layer["layer"]), *cells])
     return lines
 
 
-def _cell(heads: Sequence[float]) -> str:
-    return f"{sum(heads) / len(heads):.1f} ({min(heads):.3g}-{max(heads):.3g})"
+def _draw_scores(models: Mapping[str, Maps]) -> Any:
+    """Draw the scores of positions, a row per layer and a column per head (Chen et al., Figure 4).
+
+    Layers that have the same scores are one row. Blue is looked at more, red less; the colours of
+    a model have one scale.
+    """
+    blocks: Dict[str, Dict[str, Tensor]] = {}
+    for name, maps in models.items():
+        (_, first), *others = layers = sorted(maps.items())
+        blocks[name] = {f"layer {number + 1}": scores for number, scores in layers}
+        if others and all(scores.equal(first) for _, scores in others):
+            blocks[name] = {"all layers": first}
+    heights = [len(block) + 0.5 for block in blocks.values()]
+    heads = max(len(scores) for block in blocks.values() for scores in block.values())
+    side = min(max(5.4 / heads, 1.35), 2.0)
+    figure = new_figure(side * heads + 1.8, side * sum(heights) + 0.3)
+    parts = figure.subfigures(len(blocks), 1, height_ratios=heights, squeeze=False)
+    for part, (name, block) in zip(parts.flat, blocks.items()):
+        part.suptitle(name, fontsize=11)
+        limit = max(float(scores.abs().max()) for scores in block.values()) or 1.0
+        style = {"cmap": "RdBu", "vmin": -limit, "vmax": limit, "aspect": "auto"}
+        panels = part.subplots(len(block), heads, squeeze=False)
+        for head, axes in enumerate(panels[0]):
+            axes.set_title(f"head {head + 1}", fontsize=8)
+        for row, (label, scores) in zip(panels, block.items()):
+            for head, axes in enumerate(row):
+                if head >= len(scores):
+                    axes.set_axis_off()
+                    continue
+                image = axes.imshow(scores[head].cpu(), **style)
+                axes.set_xticks([])
+                axes.set_yticks([])
+            row[0].set_ylabel(f"{label}\nquery", fontsize=8)
+        part.colorbar(image, ax=list(panels.flat), shrink=0.8, label="score")
+        part.supxlabel("key", fontsize=8)
+    return figure
+
+
+def _draw_ranks(models: Mapping[str, Mapping[str, Any]], length: int) -> Any:
+    """Draw the rank of each head's scores, layer by layer (Chen et al. 2021, Figure 2)."""
+    widths = [max(0.55 * len(model["layers"]), 1.2) for model in models.values()]
+    figure = new_figure(sum(widths) + 2.4, 3.4)
+    panels = figure.subplots(1, len(models), squeeze=False, sharey=True, width_ratios=widths)[0]
+    handles: Dict[str, Any] = {}
+    for axes, (name, model) in zip(panels, models.items()):
+        for layer in model["layers"]:
+            for number, (kind, heads) in enumerate(layer["ranks"].items()):
+                places = [layer["layer"] + 0.25 * (number - 1)] * len(heads)
+                style = {**line_style(number), "linestyle": "none", "alpha": 0.7}
+                handles[kind] = axes.errorbar(places, heads, **style)
+        axes.set_title(name, fontsize=11)
+        axes.set_xticks([layer["layer"] for layer in model["layers"]])
+        axes.set_xlim(model["layers"][0]["layer"] - 0.6, model["layers"][-1]["layer"] + 0.6)
+        axes.set_xlabel("layer")
+        axes.grid(axis="y", color="0.8", linewidth=0.6)
+        axes.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylim(0, 1.05 * length)
+    panels[0].set_ylabel("rank of a head's scores")
+    figure.legend(handles.values(), handles.keys(), loc="outside right upper", frameon=False)
+    return figure

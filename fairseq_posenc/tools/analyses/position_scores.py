@@ -1,17 +1,21 @@
-"""The scores that an encoding adds by itself, as maps of queries and keys."""
+"""Scores of attention taken apart: what positions add by themselves, what content, and ranks."""
 
+import os
 from dataclasses import replace
-from typing import Dict, Optional
+from typing import Any, Callable, Dict, Optional
 
 import torch
+from fairseq import utils
+from fairseq.data import data_utils
+from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
 from fairseq_posenc.attention.attention import SelfAttention
 from fairseq_posenc.encodings.base import AttentionTerms, Positions, Terms
-from fairseq_posenc.encodings.diagonals import spread
+from fairseq_posenc.encodings.by_distance import to_toeplitz
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
-from fairseq_posenc.tools.analyses.loading import table_size
+from fairseq_posenc.tools.analyses.models import LoadedModel
 
 Maps = Dict[int, Tensor]
 
@@ -36,18 +40,15 @@ def position_maps(
         For each layer, from 0, ``(heads, n, n)``: queries, keys.
 
     Raises:
-        UsageError: the encoding's scores depend on the content, or it has none, or its table is
-            shorter than ``length``.
+        UsageError: the encoding's scores depend on the content, or it has none.
     """
-    rows = table_size(encoder.embed_positions)
-    if rows is not None and length > rows:
-        raise UsageError(f"--length {length}: the table has {rows} positions only")
     positions = _positions(encoder, length)
-    alone = terms = encoder.embed_positions(positions)
-    _check_defined(type(encoder.embed_positions).__name__, alone)
+    terms = encoder.embed_positions(positions)
+    _check_defined(type(encoder.embed_positions).__name__, terms)
+    at_input = terms.input is not None
     if segments is not None:
         terms = encoder.terms(replace(positions, segments=segments.unsqueeze(0)))
-    if alone.input is not None:
+    if at_input:
         attention, of_layer = encoder.layers[0].self_attn, terms.attention.get(0, AttentionTerms())
         return {0: _of_attention(attention, of_layer, length) + products(attention, terms.input)[0]}
     return {
@@ -84,7 +85,8 @@ def _of_attention(attention: SelfAttention, terms: AttentionTerms, length: int) 
     if terms.distances is not None:
         core = attention.core_terms(terms)
         by_distance = torch.einsum("hd,hkd->hk", core.position_query, core.distance_keys)
-        scores = scores + core.scale * spread(by_distance, length, length)
+        by_pair = to_toeplitz(by_distance, length, length)
+        scores = scores + attention.head_dim**-0.5 * by_pair
     if terms.segments is not None and terms.segment_scalars is not None:
         rows = terms.segments[0]
         scores = scores + rows @ terms.segment_scalars @ rows.transpose(0, 1)
@@ -102,3 +104,92 @@ def _check_defined(name: str, terms: Terms) -> None:
         )
     if terms.input is None and not every:
         raise UsageError(f"{name} has no scores of positions at all")
+
+
+@torch.no_grad()
+def content_scores(
+    encoder: PosencTransformerEncoder, tokens: Tensor, maps: Maps
+) -> Dict[str, Maps]:
+    """Return the scores of content alone, Q Kᵀ, and the sum with those of positions.
+
+    Args:
+        encoder: in evaluation.
+        tokens: ``(batch, n)``, without padding.
+        maps: of :func:`position_maps` for the same n.
+
+    Returns:
+        ``content`` and ``both``: for each layer of ``maps``, ``(batch, heads, n, n)``.
+    """
+    vectors = input_vectors(encoder, tokens.size(1))
+    if vectors is not None:
+        first = encoder.layers[0].self_attn
+        words = encoder.embed_scale * encoder.embed_tokens(tokens)
+        inputs = {"content": words, "both": words + vectors}
+        return {kind: {0: products(first, x)} for kind, x in inputs.items()}
+    seen: Maps = {}
+
+    def keep_scores(layer: int) -> Callable[[Any, Any], None]:
+        def hook(module: Any, inputs: Any) -> None:
+            x, terms = inputs[:2]
+            queries, keys = module.split(module.q_proj(x)), module.split(module.k_proj(x))
+            seen[layer] = module.core_terms(terms).scale * queries @ keys.transpose(2, 3)
+
+        return hook
+
+    handles = [
+        layer.self_attn.register_forward_pre_hook(keep_scores(number))
+        for number, layer in enumerate(encoder.layers)
+    ]
+    try:
+        encoder(tokens)
+    finally:
+        for handle in handles:
+            handle.remove()
+    content = {layer: seen[layer] for layer in maps}
+    return {"content": content, "both": {layer: seen[layer] + maps[layer] for layer in maps}}
+
+
+def running_text(loaded: LoadedModel, subset: str, length: int, count: int) -> Tensor:
+    """Return ``count`` pieces ``(count, length)`` of the running text of a subset, or fewer.
+
+    Each is like a sentence: with EOS, and with BOS where the model wants it.
+
+    Raises:
+        UsageError: there is no such text, or too little.
+    """
+    task = loaded.task
+    dictionary = task.source_dictionary
+    folder, names = utils.split_paths(task.cfg.data)[0], [subset]
+    if isinstance(task, TranslationTask):
+        source, target = task.cfg.source_lang, task.cfg.target_lang
+        orders = (f"{source}-{target}", f"{target}-{source}")
+        names = [f"{subset}.{order}.{source}" for order in orders]
+    found = (data_utils.load_indexed_dataset(os.path.join(folder, n), dictionary) for n in names)
+    sentences = next((dataset for dataset in found if dataset is not None), None)
+    if sentences is None:
+        raise UsageError(f"there is no binarised {names[0]} in {folder}")
+    text = torch.cat([sentences[index] for index in range(len(sentences))])
+    text = text[text.ne(dictionary.eos()) & text.ne(dictionary.bos())]
+    has_bos = getattr(task.cfg, "prepend_source_bos", not isinstance(task, TranslationTask))
+    inner = length - 1 - has_bos
+    rows = min(count, len(text) // inner) if inner > 0 else 0
+    if not rows:
+        raise UsageError(f"'{subset}' has {len(text)} tokens, which make no input of {length}")
+    bos, eos = (text.new_full((rows, 1), mark) for mark in (dictionary.bos(), dictionary.eos()))
+    parts = [*[bos] * has_bos, text[: rows * inner].view(rows, inner), eos]
+    return torch.cat(parts, dim=1).to(next(loaded.model.parameters()).device)
+
+
+def singular_values(matrices: Tensor) -> Tensor:
+    """Return the singular values ``(…, n)`` of matrices ``(…, n, n)``, in float64, falling."""
+    return torch.linalg.svdvals(matrices.double())
+
+
+def ranks(matrices: Tensor, threshold: float) -> Tensor:
+    """Return the numerical ranks ``(…)`` of matrices ``(…, n, n)`` (Chen et al. 2021, Figure 2).
+
+    Our reading, as the paper names no threshold: the number of singular values that are more than
+    ``threshold`` times the largest. That of a zero matrix is 0.
+    """
+    values = singular_values(matrices)
+    return (values > threshold * values[..., :1]).sum(dim=-1)

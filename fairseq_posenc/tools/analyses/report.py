@@ -9,6 +9,8 @@ from fairseq_posenc.tools.results import plots
 from fairseq_posenc.tools.results.score import versions
 from fairseq_posenc.tools.results.tables import markdown_table
 
+Matrix = Sequence[Sequence[Optional[float]]]
+
 
 @dataclass
 class Report:
@@ -54,3 +56,44 @@ class Report:
 def shown(value: Optional[float], form: str = "{:.2f}") -> str:
     """Return a figure as cells show it; ``-`` where there is none."""
     return "-" if value is None else form.format(value)
+
+
+def draw_matrix(
+    axes: Any,
+    values: Matrix,
+    rows: Sequence[Any],
+    columns: Sequence[Any],
+    counts: Optional[Sequence[Sequence[int]]] = None,
+    form: str = "{:.3f}",
+    **style: Any,
+) -> Any:
+    """Draw a matrix as a heat map with its figures; where there is none the ground stays grey.
+
+    Args:
+        axes: of matplotlib.
+        values: the matrix.
+        rows, columns: their names.
+        counts: what stands below each figure as ``n = …``.
+        form: format of the figures.
+        style: colours and limits, as ``imshow`` takes them.
+
+    Returns:
+        matplotlib's image.
+    """
+    numbers = [[float("nan") if v is None else v for v in row] for row in values]
+    image = axes.imshow(numbers, aspect="auto", **style)
+    axes.set_facecolor("0.92")
+    for y, row in enumerate(values):
+        for x, value in enumerate(row):
+            text = shown(value, form)
+            if counts is not None and value is not None:
+                text += f"\nn = {counts[y][x]}"
+            light = value is not None and sum(image.cmap(image.norm(value))[:3]) < 1.5
+            size = 9 if counts is None else 7.5
+            colour = "white" if light else "black"
+            axes.text(x, y, text, ha="center", va="center", color=colour, fontsize=size)
+    axes.set_xticks(range(len(columns)), columns)
+    axes.set_yticks(range(len(rows)), rows)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return image

@@ -1,8 +1,9 @@
 """Are the encoder's states the same wherever the sentence stands? (SHAPE, Figures 2 and 6)."""
 
+import math
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import torch
 from torch import Tensor
@@ -10,17 +11,9 @@ from torch.nn import functional as F
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
-from fairseq_posenc.tools.analyses import pictures
-from fairseq_posenc.tools.analyses.loading import (
-    Trained,
-    load_all,
-    sample,
-    table_size,
-    without_bos,
-)
-from fairseq_posenc.tools.analyses.report import Report, shown
-
-Matrix = List[List[Optional[float]]]
+from fairseq_posenc.tools.analyses.models import LoadedModel, load_models, sample, without_bos
+from fairseq_posenc.tools.analyses.report import Matrix, Report, draw_matrix, shown
+from fairseq_posenc.tools.results.plots import new_figure
 
 
 def shift_invariance(
@@ -54,12 +47,12 @@ def shift_invariance(
     matrices: Dict[str, Matrix] = {}
     signatures: Dict[str, Any] = {}
     notes: List[str] = []
-    for trained in load_all(models, data, cpu):
-        sources = _sources(trained, subset, sentences, seed)
-        known = _known(trained, sources, offsets, notes)
-        means = _matrix(trained, sources, known, max_tokens)
-        matrices[trained.name] = [[means.get((a, b)) for b in offsets] for a in offsets]
-        signatures[trained.name] = trained.signature
+    for loaded in load_models(models, data, cpu):
+        pairs, bos = loaded.pairs(subset), loaded.task.source_dictionary.bos()
+        chosen = sample(len(pairs), sentences, seed)
+        sources = [without_bos(pairs[index]["source"], bos) for index in chosen]
+        matrices[loaded.name] = _mean_similarities(loaded, sources, offsets, max_tokens, notes)
+        signatures[loaded.name] = loaded.signature
     notes.append(f"{len(sources)} sentences of {subset}.")
     return Report(
         title="Cosine similarity of encoder states under two offsets of the positions",
@@ -73,7 +66,7 @@ def shift_invariance(
             "subset": subset,
             "sentences": len(sources),
         },
-        pictures={".png": pictures.similarities(matrices, offsets)},
+        pictures={".png": _draw(matrices, offsets)},
     )
 
 
@@ -113,46 +106,66 @@ def similarities(
     return torch.einsum("kbtc,lbtc->klb", stacked, stacked) / real.sum(dim=1)
 
 
-def _sources(trained: Trained, subset: str, wanted: Optional[int], seed: int) -> List[Tensor]:
-    pairs, bos = trained.pairs(subset), trained.task.source_dictionary.bos()
-    chosen = sample(len(pairs), wanted, seed)
-    return [without_bos(pairs[index]["source"], bos) for index in chosen]
+def _mean_similarities(
+    loaded: LoadedModel,
+    sources: Sequence[Tensor],
+    offsets: Sequence[int],
+    max_tokens: int,
+    notes: List[str],
+) -> Matrix:
+    """Return the mean over the sentences for every two offsets.
 
-
-def _known(
-    trained: Trained, sources: Sequence[Tensor], offsets: Sequence[int], notes: List[str]
-) -> List[int]:
-    """Return the offsets that the encoding has positions for; the others are noted."""
-    rows = table_size(trained.encoder.embed_positions)
-    if rows is None:
-        return list(offsets)
-    longest = max(trained.inputs(sources).num_tokens(index) for index in range(len(sources)))
-    known = [offset for offset in offsets if offset + longest <= rows]
-    if len(known) < len(offsets):
-        notes.append(
-            f"{trained.name} has a table of {rows} positions, and the longest sentence {longest} "
-            f"tokens: offsets above {rows - longest} lead beyond it."
-        )
-    return known
-
-
-def _matrix(
-    trained: Trained, sources: Sequence[Tensor], known: Sequence[int], max_tokens: int
-) -> Dict[Tuple[int, int], float]:
-    """Return the mean over the sentences for every two offsets."""
+    Offsets that the encoding has no positions for have None, and are noted.
+    """
+    known, rows = list(offsets), loaded.table_size
+    if rows is not None:
+        inputs = loaded.inputs(sources)
+        longest = max(inputs.num_tokens(index) for index in range(len(inputs)))
+        known = [offset for offset in offsets if offset + longest <= rows]
+        if len(known) < len(offsets):
+            notes.append(
+                f"{loaded.name} has a table of {rows} positions, and the longest sentence "
+                f"{longest} tokens: offsets above {rows - longest} lead beyond it."
+            )
     total = torch.zeros(len(known), len(known), dtype=torch.float64)
     if known:
-        for batch in trained.batches(trained.inputs(sources), max_tokens):
-            found = similarities(trained.encoder, batch["net_input"]["src_tokens"], known)
+        for batch in loaded.batches(loaded.inputs(sources), max_tokens):
+            found = similarities(loaded.encoder, batch["net_input"]["src_tokens"], known)
             total += found.sum(dim=-1).cpu()
     means = (total / len(sources)).tolist()
-    return {(a, b): means[i][j] for i, a in enumerate(known) for j, b in enumerate(known)}
+    # the known offsets are the first ones, as offsets rise
+    unknown = [None] * (len(offsets) - len(known))
+    return [*([*row, *unknown] for row in means), *([None] * len(offsets) for _ in unknown)]
 
 
-def _table(matrices: Dict[str, Matrix], offsets: Sequence[int]) -> List[List[str]]:
+def _table(matrices: Mapping[str, Matrix], offsets: Sequence[int]) -> List[List[str]]:
     lines = [["", "k", *map(str, offsets)]]
     for name, matrix in matrices.items():
         for number, (offset, row) in enumerate(zip(offsets, matrix)):
             cells = [shown(value, "{:.4f}") for value in row]
             lines.append([name if number == 0 else "", str(offset), *cells])
     return lines
+
+
+def _draw(matrices: Mapping[str, Matrix], offsets: Sequence[int]) -> Any:
+    """Draw a square of similarities per model (SHAPE, Figure 2); returns matplotlib's figure."""
+    side = 0.55 * len(offsets) + 0.8
+    rows = math.ceil(len(matrices) / 5)
+    columns = math.ceil(len(matrices) / rows)
+    figure = new_figure(side * columns + 1.1, side * rows + 0.4)
+    known = [v for matrix in matrices.values() for row in matrix for v in row if v is not None]
+    # in steps of a tenth, so that rounding errors are not blown up to a whole scale
+    style: Dict[str, Any] = {
+        "cmap": "viridis",
+        "vmin": math.floor(10 * min([0.8, *known])) / 10,
+        "vmax": 1.0,
+    }
+    panels = list(figure.subplots(rows, columns, squeeze=False).flat)
+    for axes, (name, matrix) in zip(panels, matrices.items()):
+        image = draw_matrix(axes, matrix, offsets, offsets, **style)
+        axes.set_title(name, fontsize=11)
+        axes.set_xlabel("offset k")
+    for axes in panels[len(matrices) :]:
+        axes.remove()
+    figure.colorbar(image, ax=panels[: len(matrices)], label="cosine similarity", shrink=0.9)
+    return figure

@@ -1,7 +1,7 @@
 """Is a sentence translated as well at the end of a long input as at its start? (SHAPE, Table 1)."""
 
 from argparse import Namespace
-from typing import Any, Dict, List, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import torch
 from fairseq.data import Dictionary
@@ -9,9 +9,9 @@ from sacrebleu.metrics import BLEU
 from sacremoses import MosesDetokenizer
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.analyses import pictures
-from fairseq_posenc.tools.analyses.loading import Trained, load_all, sample, without_bos
+from fairseq_posenc.tools.analyses.models import LoadedModel, load_models, sample, without_bos
 from fairseq_posenc.tools.analyses.report import Report
+from fairseq_posenc.tools.results.plots import COLOURS, new_figure
 
 Parts = List[List[int]]
 
@@ -38,8 +38,8 @@ def swap(
     the last part of the other are both compared with Y1: sacreBLEU of the detokenised texts. The
     pairs are drawn at random from those of two sentences or more, as many in source and target.
 
-    Our reading: whatever the number of separators in an output, its first or last part is taken;
-    how many outputs have a wrong number is told. An output without any is its own first and last.
+    Our reading: whatever the number of separators in an output, its first or last part is taken; a
+    note says how many outputs have a wrong number. An output without any is its own first and last.
 
     Raises:
         UsageError: no such separator, no joined sentences, and what is wrong with the files.
@@ -48,10 +48,10 @@ def swap(
         raise UsageError(f"--pairs must be 1 or more, not {pairs}")
     search = Namespace(beam=beam, max_len_a=max_len_a, max_len_b=max_len_b)
     results: Dict[str, Dict[str, Any]] = {}
-    for trained in load_all(models, data, cpu):
-        joined = _joined_pairs(trained, subset, pairs, separator, seed)
-        results[trained.name] = _compare(trained, joined, separator, search, max_tokens, remove_bpe)
-        signature = results[trained.name].pop("signature")
+    for loaded in load_models(models, data, cpu):
+        joined = _joined_pairs(loaded, subset, pairs, separator, seed)
+        results[loaded.name] = _compare(loaded, joined, separator, search, max_tokens, remove_bpe)
+        signature = results[loaded.name].pop("signature")
     wrong = "; ".join(
         f"{name} {found['wrong_original']} and {found['wrong_swapped']}"
         for name, found in results.items()
@@ -68,7 +68,7 @@ def swap(
             "models": results, "subset": subset, "pairs": len(joined), "beam": beam,
             "signature": signature,
         },
-        pictures={".png": pictures.swapped(results)},
+        pictures={".png": _draw(results)},
     )  # fmt: skip
 
 
@@ -83,11 +83,6 @@ def parts(tokens: Sequence[int], separator: int) -> Parts:
     return found
 
 
-def first_moved_last(sentences: Parts, separator: int) -> List[int]:
-    """Join sentences with the first one last."""
-    return join(sentences[1:] + sentences[:1], separator)
-
-
 def join(sentences: Parts, separator: int) -> List[int]:
     """Join sentences: the inverse of :func:`parts`."""
     joined = list(sentences[0])
@@ -97,10 +92,10 @@ def join(sentences: Parts, separator: int) -> List[int]:
 
 
 def _joined_pairs(
-    trained: Trained, subset: str, wanted: int, separator: str, seed: int
+    loaded: LoadedModel, subset: str, wanted: int, separator: str, seed: int
 ) -> List[Tuple[Parts, Parts]]:
     """Return the sentences of source and target of pairs drawn at random, without EOS and BOS."""
-    dataset, task = trained.pairs(subset), trained.task
+    dataset, task = loaded.pairs(subset), loaded.task
     marks = [_index(d, separator) for d in (task.source_dictionary, task.target_dictionary)]
     found = []
     for index in sample(len(dataset), None, seed):
@@ -127,43 +122,43 @@ def _index(dictionary: Dictionary, separator: str) -> int:
 
 
 def _compare(
-    trained: Trained,
+    loaded: LoadedModel,
     joined: List[Tuple[Parts, Parts]],
     separator: str,
     search: Namespace,
     max_tokens: int,
     remove_bpe: str,
 ) -> Dict[str, Any]:
-    task, target = trained.task, trained.task.target_dictionary
+    task, target = loaded.task, loaded.task.target_dictionary
     mark, target_mark = task.source_dictionary.index(separator), target.index(separator)
     orders = {
         "original": [join(source, mark) for source, _ in joined],
-        "swapped": [first_moved_last(source, mark) for source, _ in joined],
+        "swapped": [join(source[1:] + source[:1], mark) for source, _ in joined],
     }
     language = task.cfg.target_lang
     references = _texts([t[0] for _, t in joined], target, remove_bpe, language, escape_unk=True)
     metric, found = BLEU(trg_lang=language), {}
     for (order, sources), place in zip(orders.items(), (0, -1)):
-        translated = _translate(trained, sources, search, max_tokens)
+        translated = _translate(loaded, sources, search, max_tokens)
         outputs = [parts(tokens, target_mark) for tokens in translated]
         hypotheses = _texts([output[place] for output in outputs], target, remove_bpe, language)
         found[order] = metric.corpus_score(hypotheses, [references]).score
         wrong = sum(len(output) != len(t) for output, (_, t) in zip(outputs, joined))
         found[f"wrong_{order}"] = wrong
     found["drop"] = found["original"] - found["swapped"]
-    return {**found, "encoding": trained.signature, "signature": str(metric.get_signature())}
+    return {**found, "encoding": loaded.signature, "signature": str(metric.get_signature())}
 
 
 def _translate(
-    trained: Trained, sources: List[List[int]], search: Namespace, max_tokens: int
+    loaded: LoadedModel, sources: List[List[int]], search: Namespace, max_tokens: int
 ) -> List[List[int]]:
     """Return the best output for each source, without EOS."""
-    task, eos = trained.task, trained.task.source_dictionary.eos()
-    generator = task.build_generator([trained.model], search)
-    inputs = trained.inputs([torch.tensor([*source, eos]) for source in sources])
+    task, eos = loaded.task, loaded.task.source_dictionary.eos()
+    generator = task.build_generator([loaded.model], search)
+    inputs = loaded.inputs([torch.tensor([*source, eos]) for source in sources])
     found: List[List[int]] = [[] for _ in sources]
-    for batch in trained.batches(inputs, max_tokens):
-        outputs = task.inference_step(generator, [trained.model], batch)
+    for batch in loaded.batches(inputs, max_tokens):
+        outputs = task.inference_step(generator, [loaded.model], batch)
         for index, hypotheses in zip(batch["id"].tolist(), outputs):
             found[index] = hypotheses[0]["tokens"][:-1].tolist()
     return found
@@ -178,9 +173,26 @@ def _texts(
     return [detokenise(line.split()) for line in lines]
 
 
-def _table(results: Dict[str, Dict[str, Any]]) -> List[List[str]]:
-    columns = ("original", "swapped", "drop")
+def _table(results: Mapping[str, Mapping[str, Any]]) -> List[List[str]]:
     lines = [["", "Original", "Swapped", "Performance drop"]]
-    return lines + [
-        [name, *(f"{found[column]:.2f}" for column in columns)] for name, found in results.items()
-    ]
+    for name, found in results.items():
+        columns = ("original", "swapped", "drop")
+        lines.append([name, *(f"{found[column]:.2f}" for column in columns)])
+    return lines
+
+
+def _draw(results: Mapping[str, Mapping[str, Any]]) -> Any:
+    """Draw BLEU of the first sentence in both orders, two bars per model (SHAPE, Table 1)."""
+    figure = new_figure(1.8 + 1.3 * len(results), 3.6)
+    axes = figure.add_subplot()
+    for number, order in enumerate(("original", "swapped")):
+        places = [x + 0.38 * (number - 0.5) for x in range(len(results))]
+        values = [found[order] for found in results.values()]
+        bars = axes.bar(places, values, width=0.36, color=COLOURS[number], label=order)
+        axes.bar_label(bars, fmt="%.1f", fontsize=9)
+    axes.set_xticks(range(len(results)), list(results))
+    axes.set_ylabel("sacreBLEU of the first sentence")
+    axes.margins(y=0.12)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside upper center", ncols=2, frameon=False)
+    return figure

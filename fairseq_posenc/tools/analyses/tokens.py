@@ -1,23 +1,21 @@
 """Which model gives the tokens of the references higher scores? (SHAPE, section 4, Figure 4)."""
 
 from dataclasses import dataclass
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
 from fairseq.data import Dictionary
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.analyses import pictures
-from fairseq_posenc.tools.analyses.loading import Trained, load_all
-from fairseq_posenc.tools.analyses.report import Report, shown
+from fairseq_posenc.tools.analyses.models import LoadedModel, load_models
+from fairseq_posenc.tools.analyses.report import Matrix, Report, draw_matrix, shown
 from fairseq_posenc.tools.results import lengths
-
-Cells = List[List[Optional[float]]]
+from fairseq_posenc.tools.results.plots import new_figure
 
 
 @dataclass
-class Gold:
+class ScoredReferences:
     """The tokens of all references, one after another, as arrays of one length.
 
     Attributes:
@@ -63,7 +61,9 @@ def tokens(
         "frequency_ranks": [part.name for part in lengths.by_edges(frequency_bins)] + ["all"],
         "positions": [part.name for part in lengths.by_edges(position_bins)] + ["all"],
     }
-    found = {t.name: gold(t, subset, max_tokens) for t in load_all(models, data, cpu)}
+    found = {
+        m.name: score_references(m, subset, max_tokens) for m in load_models(models, data, cpu)
+    }
     (name_a, a), (name_b, b) = found.items()
     if not np.array_equal(a.tokens, b.tokens):
         raise UsageError(f"{name_a} and {name_b} have different dictionaries or target sentences")
@@ -76,13 +76,16 @@ def tokens(
             "a": name_a, "b": name_b, "subset": subset, **names, "shares": shares,
             "tokens": counts,
         },
-        pictures={".png": pictures.shares(names, shares, counts, name_a, name_b)},
+        pictures={".png": _draw(names, shares, counts, name_a, name_b)},
     )  # fmt: skip
 
 
 def compare(
-    a: Gold, b: Gold, frequency_bins: Sequence[int], position_bins: Sequence[int]
-) -> Tuple[List[List[int]], Cells]:
+    a: ScoredReferences,
+    b: ScoredReferences,
+    frequency_bins: Sequence[int],
+    position_bins: Sequence[int],
+) -> Tuple[List[List[int]], List[List[Optional[float]]]]:
     """Return the number of tokens, and the share that ``b`` scores above ``a``, of each cell.
 
     Rows are ranks by frequency, up to each edge and beyond the last; columns are positions
@@ -105,22 +108,22 @@ def compare(
 
 
 @torch.no_grad()
-def gold(trained: Trained, subset: str, max_tokens: int) -> Gold:
+def score_references(loaded: LoadedModel, subset: str, max_tokens: int) -> ScoredReferences:
     """Score the references of a subset with a model, in the order of the subset."""
     sentences: Dict[int, Tuple[np.ndarray, np.ndarray]] = {}
-    padding = trained.task.target_dictionary.pad()
-    for batch in trained.batches(trained.pairs(subset), max_tokens):
-        output = trained.model(**batch["net_input"])
-        logs = trained.model.get_normalized_probs(output, log_probs=True, sample=batch)
+    padding = loaded.task.target_dictionary.pad()
+    for batch in loaded.batches(loaded.pairs(subset), max_tokens):
+        output = loaded.model(**batch["net_input"])
+        logs = loaded.model.get_normalized_probs(output, log_probs=True, sample=batch)
         scores = logs.gather(-1, batch["target"].unsqueeze(-1)).squeeze(-1)
         for index, target, line in zip(batch["id"].tolist(), batch["target"], scores):
             real = target.ne(padding)
             sentences[index] = target[real].cpu().numpy(), line[real].float().cpu().numpy()
     ordered = [sentences[index] for index in sorted(sentences)]
     tokens = np.concatenate([target for target, _ in ordered])
-    return Gold(
+    return ScoredReferences(
         tokens=tokens,
-        ranks=ranks(trained.task.target_dictionary)[tokens],
+        ranks=ranks(loaded.task.target_dictionary)[tokens],
         positions=np.concatenate([np.arange(1, len(target) + 1) for target, _ in ordered]),
         scores=np.concatenate([scores for _, scores in ordered]),
     )
@@ -138,6 +141,33 @@ def ranks(dictionary: Dictionary) -> np.ndarray:
     return found
 
 
-def _table(names: Dict[str, List[str]], shares: Cells) -> List[List[str]]:
+def _table(names: Dict[str, List[str]], shares: Matrix) -> List[List[str]]:
     lines = [["rank", *names["positions"]]]
     return lines + [[name, *map(shown, row)] for name, row in zip(names["frequency_ranks"], shares)]
+
+
+def _draw(
+    names: Dict[str, List[str]], shares: Matrix, counts: List[List[int]], name_a: str, name_b: str
+) -> Any:
+    """Draw the shares of tokens by frequency and position (SHAPE, Figure 4)."""
+    rows, columns = names["frequency_ranks"], names["positions"]
+    figure = new_figure(0.85 * len(columns) + 3.0, 0.6 * len(rows) + 1.5)
+    axes = figure.add_subplot()
+    known = [value for row in shares for value in row if value is not None]
+    reach = max([0.1, *(abs(value - 0.5) for value in known)])
+    style: Dict[str, Any] = {
+        "cmap": "RdBu",
+        "vmin": 0.5 - reach,
+        "vmax": 0.5 + reach,
+        "form": "{:.2f}",
+    }
+    image = draw_matrix(axes, shares, rows, columns, counts, **style)
+    axes.axvline(len(columns) - 1.5, color="white", linewidth=3)
+    axes.axhline(len(rows) - 1.5, color="white", linewidth=3)
+    axes.set_xlabel("position in the target sentence")
+    axes.set_ylabel("rank by frequency")
+    bar = figure.colorbar(image, ax=axes, ticks=[0.5 - reach, 0.5, 0.5 + reach])
+    bar.ax.set_yticklabels(
+        [f"{name_a} better\n({0.5 - reach:.2f})", "equal", f"{name_b} better\n({0.5 + reach:.2f})"]
+    )
+    return figure

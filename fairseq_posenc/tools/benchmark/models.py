@@ -1,21 +1,23 @@
-"""Training steps of whole models, and passes through parts of them."""
+"""Models with random weights, each with its own, or all with one set of them."""
 
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from types import SimpleNamespace
-from typing import Callable
+from typing import Callable, Dict
 
 import torch
 from fairseq.data import Dictionary
-from fairseq.models.transformer import TransformerEncoder, TransformerModel, base_architecture
-from torch import Tensor, nn
-from torch.nn import functional as F
+from fairseq.models.roberta import model as roberta
+from fairseq.models.transformer import TransformerModel, base_architecture
+from torch import nn
+from tqdm import tqdm
 
 from fairseq_posenc import options
 from fairseq_posenc.encodings import segments
+from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
-from fairseq_posenc.tools.benchmark.setting import PADDING, STOCK, Setting
-from fairseq_posenc.tools.benchmark.timing import Steps
-from fairseq_posenc.tools.benchmark.weights import built, training_steps
+from fairseq_posenc.tools.benchmark.settings import STOCK, Setting
+
+Models = Dict[str, nn.Module]
 
 
 def position_options(contestant: str) -> Namespace:
@@ -28,78 +30,69 @@ def position_options(contestant: str) -> Namespace:
     )
 
 
-def build_model(contestant: str, setting: Setting, layers: int = 0) -> TransformerModel:
-    """Build a translation model with random weights: ``STOCK``, or a position encoding's."""
+def build_transformer(contestant: str, setting: Setting) -> TransformerModel:
+    """Build a translation model: ``STOCK``, or one with a position encoding."""
     args = Namespace(share_all_embeddings=True, **vars(position_options(contestant)))
     args.dropout = args.attention_dropout = setting.dropout
     args.max_source_positions = args.max_target_positions = max(1024, setting.length)
     for side in ("encoder", "decoder"):
-        setattr(args, f"{side}_embed_dim", setting.width)
-        setattr(args, f"{side}_ffn_embed_dim", setting.ffn)
-        setattr(args, f"{side}_layers", layers or setting.layers)
-        setattr(args, f"{side}_attention_heads", setting.heads)
+        setattr(args, f"{side}_embed_dim", setting.sizes.width)
+        setattr(args, f"{side}_ffn_embed_dim", setting.sizes.ffn)
+        setattr(args, f"{side}_layers", setting.sizes.layers)
+        setattr(args, f"{side}_attention_heads", setting.sizes.heads)
     vars(args).update(setting.model)
     base_architecture(args)
-    dictionary = Dictionary()
-    for index in range(setting.types - len(dictionary)):
-        dictionary.add_symbol(f"w{index}")
-    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
     torch.manual_seed(1)
     architecture = TransformerModel if contestant == STOCK else PosencTransformerModel
-    return setting.cast(architecture.build_model(args, task))
+    return setting.cast(architecture.build_model(args, _task(setting)))
 
 
-def _passes(module: nn.Module, forward: Callable[[], Tensor]) -> Callable[[], None]:
-    """Return a forward and a backward pass; its gradients are gone when it ends."""
-    with torch.no_grad():
-        gradient = torch.randn_like(forward())
-
-    def step() -> None:
-        forward().backward(gradient)
-        module.zero_grad(set_to_none=True)
-
-    return step
-
-
-def prepare_encoder(setting: Setting, layers: int = 0) -> Steps:
-    """Forward and backward pass of embeddings and encoder, of so many layers or all."""
-    tokens = setting.draw_tokens()
-
-    def contestant(encoder: TransformerEncoder) -> Callable[[], None]:
-        return _passes(encoder, lambda: encoder(tokens)["encoder_out"][0])
-
-    models = built(setting, lambda name: build_model(name, setting, layers).encoder)
-    return {name: contestant(encoder) for name, encoder in models.items()}
+def build_bert(contestant: str, setting: Setting) -> nn.Module:
+    """Build a masked language model: fairseq's RoBERTa for ``STOCK``, or ours."""
+    args = Namespace(
+        encoder_layers=setting.sizes.layers,
+        encoder_embed_dim=setting.sizes.width,
+        encoder_ffn_embed_dim=setting.sizes.ffn,
+        encoder_attention_heads=setting.sizes.heads,
+        max_positions=max(512, setting.length),
+        dropout=setting.dropout,
+        attention_dropout=setting.dropout,
+        **vars(position_options(contestant)),
+    )
+    vars(args).update(setting.model)
+    torch.manual_seed(1)
+    if contestant == STOCK:
+        roberta.base_architecture(args)
+        return setting.cast(roberta.RobertaModel.build_model(args, _task(setting)))
+    return setting.cast(PosencBertModel.build_model(args, _task(setting)))
 
 
-def prepare_layer(setting: Setting) -> Steps:
-    """Forward and backward pass of embeddings and one encoder layer."""
-    return prepare_encoder(setting, layers=1)
+def build_all(setting: Setting, build: Callable[[str, Setting], nn.Module]) -> Models:
+    """Build the model of every contestant, stock fairseq's first.
 
-
-def prepare_decoder(setting: Setting) -> Steps:
-    """Forward and backward pass of embeddings and decoder, without the scores of words.
-
-    The decoder attends to states of its encoder, as long as its own input, that are not trained.
+    If the setting's weights are shared, every model uses the parameters of the first wherever names
+    and shapes are equal, and has but those of its positions for itself.
     """
-    source, target = setting.draw_tokens(left=True), setting.draw_tokens()
-
-    def contestant(model: TransformerModel) -> Callable[[], None]:
-        with torch.no_grad():
-            encoded = model.encoder(source)
-        decode = model.decoder
-        return _passes(decode, lambda: decode(target, encoder_out=encoded, features_only=True)[0])
-
-    models = built(setting, lambda name: build_model(name, setting))
-    return {name: contestant(model) for name, model in models.items()}
+    models: Models = {}
+    for name in tqdm([STOCK, *setting.contestants], "building", mininterval=1, leave=False):
+        models[name] = build(name, setting)
+        if setting.shared:
+            _use_parameters(models[name], models[STOCK])
+    return models
 
 
-def prepare_training(setting: Setting) -> Steps:
-    """Training steps of translation models; sources are padded on the left, as fairseq does."""
-    source, target = setting.draw_tokens(left=True), setting.draw_tokens()
+def _use_parameters(model: nn.Module, owner: nn.Module) -> None:
+    """Make a model use the parameters of another wherever names and shapes are equal."""
+    owned = dict(owner.named_parameters(remove_duplicate=False))
+    for name, parameter in list(model.named_parameters(remove_duplicate=False)):
+        if name in owned and owned[name].shape == parameter.shape:
+            prefix, _, attribute = name.rpartition(".")
+            setattr(model.get_submodule(prefix), attribute, owned[name])
 
-    def loss(model: nn.Module) -> Tensor:
-        logits = model(source, None, target)[0].flatten(0, 1).float()
-        return F.cross_entropy(logits, target.flatten(), ignore_index=PADDING)
 
-    return training_steps(setting, built(setting, lambda name: build_model(name, setting)), loss)
+def _task(setting: Setting) -> SimpleNamespace:
+    """Return what a model wants from a task: dictionaries of the setting's number of types."""
+    dictionary = Dictionary()
+    for index in range(setting.sizes.types - len(dictionary)):
+        dictionary.add_symbol(f"w{index}")
+    return SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)

@@ -1,4 +1,4 @@
-"""Time in turn, compare round by round."""
+"""Contestants are timed in turn, and compared round by round."""
 
 import os
 import statistics
@@ -8,9 +8,10 @@ from typing import Callable, Dict, List, Mapping, Optional
 import torch
 from tqdm import tqdm
 
-from fairseq_posenc.tools.benchmark.setting import STOCK
+from fairseq_posenc.tools.benchmark.settings import STOCK
 
-Steps = Dict[str, Callable[[], object]]
+Step = Callable[[], object]
+Steps = Dict[str, Step]
 
 
 class Contestant:
@@ -21,7 +22,7 @@ class Contestant:
         device: ``cpu`` or ``cuda``.
     """
 
-    def __init__(self, step: Callable[[], object], device: str):
+    def __init__(self, step: Step, device: str):
         self.step, self.device = step, device
 
     def run(self) -> None:
@@ -98,7 +99,7 @@ def _clock(device: str) -> float:
     return time.perf_counter()
 
 
-def peak_memory(step: Callable[[], object], device: str) -> float:
+def peak_memory(step: Step, device: str) -> float:
     """Return the bytes that a step holds at most beyond what was there before it."""
     if device != "cpu":
         torch.cuda.synchronize()

@@ -6,11 +6,10 @@ Each prints a table and writes PREFIX.md, PREFIX.json and PREFIX.png:
         --output shift
     posenc analyse swap --models shape=shape.pt sinusoidal=sin.pt --data bin --output swap
     posenc analyse tokens --models sinusoidal=sin.pt shape=shape.pt --data bin --output tokens
-    posenc analyse length --generated sinusoidal=sin.out shape=shape.out --data bin \\
-        --bins 10,20,30 --output length
     posenc analyse attention --models rel_scalar=rel.pt --data bin --output attention
 
-posenc analyse NAME --help tells the options and what is computed.
+posenc analyse NAME --help tells the options and what is computed. BLEU by length of sentences is
+in posenc table --by-length and posenc plot --by-length.
 """
 
 import argparse
@@ -21,12 +20,9 @@ import warnings
 from typing import Callable, List
 
 from fairseq_posenc.tools.analyses.attention import attention
-from fairseq_posenc.tools.analyses.by_length import by_length
 from fairseq_posenc.tools.analyses.shift_invariance import shift_invariance
 from fairseq_posenc.tools.analyses.swap import swap
 from fairseq_posenc.tools.analyses.tokens import tokens
-from fairseq_posenc.tools.results.lengths import SIDES, UNITS
-from fairseq_posenc.tools.results.score_options import add_languages
 from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
 
 
@@ -35,39 +31,30 @@ def numbers(text: str) -> List[int]:
     return [int(number) for number in text.split(",")]
 
 
-def _models(parser: argparse.ArgumentParser, subset: str, data: bool = True) -> None:
+def _add_common(parser: argparse.ArgumentParser, subset: str, text_only: bool = False) -> None:
+    """Add the options of models and data; ``text_only``: data are for text alone, in no batches."""
     add = parser.add_argument
     add("--models", nargs="+", required=True, metavar="NAME=CHECKPOINT")
-    add("--data", required=data, metavar="FOLDER", help="binarised")
+    add("--data", required=not text_only, metavar="FOLDER", help="binarised")
     add("--subset", default=subset, help=f"default: {subset}")
     add("--cpu", action="store_true", help="leave a GPU alone")
-
-
-def _batches(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--max-tokens", type=int, default=4000, help="of a batch, with padding (default: 4000)"
-    )
-
-
-def _seed(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--seed", type=int, default=1, help="of what is drawn (default: 1)")
+    if not text_only:
+        add("--max-tokens", type=int, default=4000, help="of a batch, with padding (default: 4000)")
 
 
 def _shift_invariance(parser: argparse.ArgumentParser) -> None:
-    _models(parser, "test")
-    _batches(parser)
-    _seed(parser)
+    _add_common(parser, "test")
     add = parser.add_argument
     add("--offsets", type=numbers, default=[0, 100, 250, 500], help="default: 0,100,250,500")
     add("--sentences", type=int, metavar="N", help="as many, drawn at random (default: all)")
+    add("--seed", type=int, default=1, help="of what is drawn (default: 1)")
 
 
 def _swap(parser: argparse.ArgumentParser) -> None:
-    _models(parser, "train")
-    _batches(parser)
-    _seed(parser)
+    _add_common(parser, "train")
     add = parser.add_argument
     add("--pairs", type=int, default=10_000, help="drawn at random (default: 10000)")
+    add("--seed", type=int, default=1, help="of what is drawn (default: 1)")
     add("--separator", default="<sep>", help="token that joins sentences (default: <sep>)")
     add("--beam", type=int, default=4, help="default: 4")
     add("--max-len-a", type=float, default=1.5, help="longest output: a times the source (1.5)")
@@ -76,32 +63,15 @@ def _swap(parser: argparse.ArgumentParser) -> None:
 
 
 def _tokens(parser: argparse.ArgumentParser) -> None:
-    _models(parser, "valid")
-    _batches(parser)
+    _add_common(parser, "valid")
     ranks, positions = "5000,15000,25000", "10,20,30,40,50,60,70"
     add = parser.add_argument
     add("--frequency-bins", type=numbers, default=numbers(ranks), help=f"ranks (default: {ranks})")
     add("--position-bins", type=numbers, default=numbers(positions), help=f"default: {positions}")
 
 
-def _length(parser: argparse.ArgumentParser) -> None:
-    _seed(parser)
-    add = parser.add_argument
-    add("--generated", nargs="+", required=True, metavar="NAME=FILE", help="of fairseq-generate")
-    add("--reference", metavar="FILE", help="raw text of the references")
-    add("--source", metavar="FILE", help="raw text of the sources")
-    split = parser.add_mutually_exclusive_group(required=True)
-    split.add_argument("--bins", type=numbers, metavar="10,20,30", help="edges of length bins")
-    split.add_argument("--percentiles", action="store_true", help="cut at 33 %% and 66 %%")
-    add("--length-of", choices=SIDES, help="default: source for bins, reference for percentiles")
-    add("--length-unit", choices=UNITS, default="words", help="default: words")
-    add("--samples", type=int, default=1000, help="of the bootstrap (default: 1000)")
-    add("--remove-bpe", default="@@ ", choices=BPE_SYMBOLS, help="kind of subwords")
-    add_languages(parser)
-
-
 def _attention(parser: argparse.ArgumentParser) -> None:
-    _models(parser, "valid", data=False)
+    _add_common(parser, "valid", text_only=True)
     add = parser.add_argument
     add("--length", type=int, default=64, help="tokens of the input (default: 64)")
     add("--inputs", type=int, default=8, help="pieces of text, for --data (default: 8)")
@@ -112,7 +82,6 @@ ANALYSES = {
     "shift-invariance": (shift_invariance, _shift_invariance),
     "swap": (swap, _swap),
     "tokens": (tokens, _tokens),
-    "length": (by_length, _length),
     "attention": (attention, _attention),
 }
 
@@ -131,8 +100,8 @@ def main() -> None:
         command.add_argument("--output", required=True, metavar="PREFIX")
     options = vars(parser.parse_args())
     name, output = options.pop("name"), options.pop("output")
-    for talker in ("fairseq", "fairseq_posenc"):
-        logging.getLogger(talker).setLevel(logging.WARNING)
+    for logger in ("fairseq", "fairseq_posenc"):
+        logging.getLogger(logger).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq always asks for it
     report = ANALYSES[name][0](**options)
     report.write(output, command=[os.path.basename(sys.argv[0]), *sys.argv[1:]])

@@ -1,9 +1,9 @@
 """Time every position encoding against `sinusoidal` (BERT: `learned`) and stock fairseq.
 
 All are timed in turn, round after round, so that a machine whose speed drifts slows all alike; the
-tables give the median over rounds of each round's ratio of times (below 1 is faster), its
-quartiles, and the peak memory of a step. With `OMP_NUM_THREADS=1` on a CPU each has a process of
-its own; otherwise all share one.
+tables give the median over rounds of each round's ratio of times, its quartiles, and the time, the
+tokens/s and the peak memory of a step. With one thread (OMP_NUM_THREADS=1) on a CPU each has a
+process of its own; otherwise all share one. A batch that does not fit into memory is halved.
 
     posenc benchmark --quick                                    a first look, under a minute
     posenc benchmark training --dropout 0,0.1 --output a.json   whole training steps;
@@ -14,85 +14,174 @@ its own; otherwise all share one.
 import argparse
 import logging
 import sys
+from typing import Any, Callable, Dict, List, Sequence
 
 import torch
 
-from fairseq_posenc.encodings import names
+from fairseq_posenc import encodings
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.benchmark import SUBJECTS, Column, Setting, measure
-from fairseq_posenc.tools.benchmark.arguments import at_least, numbers, probabilities
-from fairseq_posenc.tools.benchmark.cost.command import main as cost
+from fairseq_posenc.tools.benchmark import tables
+from fairseq_posenc.tools.benchmark.markdown import render
+from fairseq_posenc.tools.benchmark.measuring import measure
 from fairseq_posenc.tools.benchmark.record import Record
-from fairseq_posenc.tools.benchmark.report import render
-from fairseq_posenc.tools.benchmark.setting import SHAPES
+from fairseq_posenc.tools.benchmark.settings import SHAPES
 from fairseq_posenc.tools.hardware import hardware
 from fairseq_posenc.version import __version__
 
+COST = """\
+Measure the papers' tables of what position encodings cost, and print them with the papers' figures.
 
-def parse() -> argparse.Namespace:
-    """Read the command line; `--quick` only changes defaults."""
+All rows of a table and stock fairseq are timed in turn, round after round, in one process and with
+one set of weights; a figure is the median over rounds of each round's ratio of times, with
+quartiles. On a GPU the settings are the papers'; on a CPU batches are cut to 1024 tokens and 9
+rounds are timed. With one thread (OMP_NUM_THREADS=1) it is processor time that counts, which other
+programs hardly disturb. A batch that does not fit into memory is halved, and the table says so.
+
+    posenc benchmark cost --output cost.json           everything; interrupted, it continues
+    posenc benchmark cost cape-9 --lengths 10,100      columns of a table
+    posenc benchmark cost --quick                      tiny models, under half a minute
+"""
+DTYPES = ("float32", "bfloat16", "float16")
+SPEED_DEFAULTS = {"dtypes": ["float32"], "rounds": 9, "warm_up": 1, "tokens": 1024}
+COST_DEFAULTS: Dict[str, Dict[str, Any]] = {
+    "cpu": {"dtypes": ["float32", "bfloat16"], "rounds": 9, "warm_up": 1, "tokens": 1024},
+    "cuda": {"dtypes": ["float16", "float32"], "rounds": 100, "warm_up": 10},
+}
+QUICK = {"shape": "tiny", "rounds": 5, "tokens": 64}
+
+
+def listed(parse: Callable[[str], Any]) -> Callable[[str], List[Any]]:
+    """Return a type of arguments: several of another type, with commas between."""
+    return lambda text: [parse(part) for part in text.split(",")]
+
+
+def one_of(known: Sequence[str]) -> Callable[[str], str]:
+    """Return a type of arguments: one of some names."""
+
+    def checked(text: str) -> str:
+        if text not in known:
+            raise argparse.ArgumentTypeError(f"unknown: {text}; choose from {', '.join(known)}")
+        return text
+
+    return checked
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """Return a type of arguments: whole numbers from ``least`` on."""
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"expected a whole number, {least} or more: {text}")
+        return int(text)
+
+    return number
+
+
+def probability(text: str) -> float:
+    """Parse a number from 0 to below 1."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = 1.0
+    if not 0 <= number < 1:
+        raise argparse.ArgumentTypeError(f"expected probabilities below 1: {text}")
+    return number
+
+
+def speed_parser() -> argparse.ArgumentParser:
+    """Return the parser of `posenc benchmark`."""
+    parser = _parser(prog="posenc benchmark", description=__doc__)
+    add = parser.add_argument
+    add("tables", nargs="*", type=one_of(list(tables.SPEED)), metavar="SUBJECT",
+        help=f"{', '.join(tables.SPEED)} (default: all)")  # fmt: skip
+    add("--encodings", type=listed(one_of(encodings.names())), metavar="A,B", help="default: all")
+    add("--lengths", type=listed(at_least(1)), metavar="M,N",
+        help="tokens per sentence (default: the subject's)")  # fmt: skip
+    add("--dropout", type=listed(probability), default=[0.0], metavar="P,Q", help="default: 0")
+    add("--shape", choices=SHAPES, help="size of the models (default: base; bert: bert_base)")
+    add("--dtype", type=lambda text: [one_of(DTYPES)(text)], metavar="TYPE", dest="dtypes",
+        help=f"{', '.join(DTYPES)} (default: float32)")  # fmt: skip
+    add("--tokens", type=at_least(1), help="per batch (default: 1024)")
+    add("--rounds", type=at_least(5), help="timed rounds (default: 9)")
+    parser.set_defaults(cost=False, batch=None, warm_up=1)
+    return parser
+
+
+def cost_parser() -> argparse.ArgumentParser:
+    """Return the parser of `posenc benchmark cost`."""
+    parser = _parser(prog="posenc benchmark cost", description=COST)
+    add = parser.add_argument
+    add("tables", nargs="*", type=one_of(tables.names()), metavar="TABLE",
+        help=f"{', '.join(tables.names())} (default: all)")  # fmt: skip
+    add("--encodings", type=listed(one_of(encodings.names())), metavar="A,B",
+        help="measured beside the papers' rows (default: the table's)")  # fmt: skip
+    add("--lengths", type=listed(at_least(1)), metavar="M,N", help="of the tables' (default: all)")
+    add("--dtype", type=listed(one_of(DTYPES)), metavar="A,B", dest="dtypes",
+        help=f"{', '.join(DTYPES)}; the first is for tables that know no precision (default: "
+        "float32,bfloat16; GPU: float16,float32)")  # fmt: skip
+    add("--batch", type=at_least(1), help="sentences per batch (default: the table's)")
+    add("--tokens", type=at_least(1), help="per batch at most (default: 1024; GPU: any)")
+    add("--warm-up", type=at_least(1), help="untimed rounds (default: 1; GPU: 10)")
+    add("--rounds", type=at_least(5), help="timed rounds (default: 9; GPU: 100)")
+    parser.set_defaults(cost=True, shape=None)
+    return parser
+
+
+def _parser(prog: str, description: str) -> argparse.ArgumentParser:
+    """Return a parser of the options that both commands have."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("subjects", nargs="*", metavar="SUBJECT", help=f"{', '.join(SUBJECTS)} (default: all)")
-    add("--encodings", default=",".join(names()), help="comma-separated (default: all)")
-    add("--lengths", type=numbers,
-        help="tokens per sentence, comma-separated (default: the subject's)")  # fmt: skip
-    add("--dropout", type=probabilities, default="0", help="comma-separated (default: 0)")
-    add("--shape", choices=SHAPES, help="size of the models (default: base; bert: bert_base)")
-    add("--tokens", type=at_least(1), default=1024, help="tokens per batch (default: 1024)")
-    add("--rounds", type=int, default=9, help="timed rounds, 5 or more (default: 9)")
     add("--device", choices=["cpu", "cuda"], help="default: cuda if there is a GPU")
-    add("--dtype", choices=["float32", "bfloat16"], default="float32")
-    add("--quick", action="store_true", help="small models, two short lengths, 5 rounds")
+    add("--quick", action="store_true", help="tiny models, short sentences, 5 rounds")
     add("--output", metavar="FILE", help="JSON with all figures, written column by column; what "
         "it holds already of these settings and this machine is not measured again")  # fmt: skip
-    args = parser.parse_args()
+    return parser
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Read the command line; what it leaves open depends on the device.
+
+    Raises:
+        UsageError: the machine cannot do it.
+    """
+    cost = list(arguments[:1]) == ["cost"]
+    parser = cost_parser() if cost else speed_parser()
+    args = parser.parse_args(arguments[cost:])
+    args.device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    defaults = COST_DEFAULTS[args.device] if cost else SPEED_DEFAULTS
     if args.quick:
-        parser.set_defaults(shape="tiny", lengths="16,64", tokens=256, rounds=5)
-        args = parser.parse_args()
-    check(args)
+        defaults = {**defaults, **QUICK, **({"encodings": []} if cost else {})}
+    for name, value in defaults.items():
+        if getattr(args, name) is None:
+            setattr(args, name, value)
+    if args.device == "cuda" and not torch.cuda.is_available():
+        raise UsageError("--device cuda: no GPU is at hand")
+    if args.device == "cpu" and "float16" in args.dtypes:
+        raise UsageError("--dtype float16 needs a GPU; on a CPU take bfloat16")
+    versions = f"torch {torch.__version__}, fairseq_posenc {__version__}"
+    args.hardware = f"{hardware(torch.device(args.device))}, {versions}"
     return args
 
 
-def check(args: argparse.Namespace) -> None:
-    """Refuse what cannot be measured."""
-    unknown = [name for name in args.subjects if name not in SUBJECTS]
-    unknown += [name for name in args.encodings.split(",") if name not in names()]
-    if unknown:
-        raise UsageError(f"unknown: {', '.join(unknown)}; see --help")
-    if args.rounds < 5:
-        raise UsageError(f"--rounds must be 5 or more, not {args.rounds}")
-    if args.device == "cuda" and not torch.cuda.is_available():
-        raise UsageError("--device cuda: no GPU is at hand")
-    if args.device is None:
-        args.device = "cuda" if torch.cuda.is_available() else "cpu"
-        if args.device == "cpu":
-            print("no GPU: timing the CPU")
-
-
-def settings(args: argparse.Namespace, subject: str):
-    """Yield what to time a subject with."""
-    encodings = list(dict.fromkeys([SUBJECTS[subject].base, *args.encodings.split(",")]))
-    shape = args.shape or ("bert_base" if subject == "bert" else "base")
-    for dropout in args.dropout:
-        for length in args.lengths or SUBJECTS[subject].lengths:
-            yield Setting(shape, encodings, length, args.tokens, dropout, args.device, args.dtype)
-
-
 def main() -> None:
-    """Measure and print."""
+    """Measure what has not been measured yet, and print the tables."""
     logging.getLogger("fairseq_posenc").setLevel(logging.WARNING)
-    if sys.argv[1:2] == ["cost"]:
-        cost(sys.argv[2:])
-        return
-    args = parse()
-    versions = f"torch {torch.__version__}, fairseq_posenc {__version__}"
-    machine = f"{hardware(torch.device(args.device))}, {versions}"
-    columns = [
-        Column(subject, setting, args.rounds, machine)
-        for subject in args.subjects or SUBJECTS
-        for setting in settings(args, subject)
-    ]
-    print(render(Record(args.output).complete(columns, measure)))
+    args = parse(sys.argv[1:])
+    if args.cost:
+        chosen = {name: tables.load(name) for name in args.tables or tables.names()}
+    else:
+        names = args.tables or tables.SPEED
+        chosen = {name: tables.speed_table(name, args) for name in names}
+    plans = {name: tables.plan(name, table, args) for name, table in chosen.items()}
+    for name, settings in plans.items():
+        if not settings:
+            lengths = {str(column["length"]): None for column in chosen[name].columns.values()}
+            print(f"{name}: no such column; lengths are {', '.join(lengths)}", file=sys.stderr)
+    if not any(plans.values()):
+        raise UsageError("no table has a column of these --lengths and --dtype")
+    record = Record(args.output)
+    record.complete([setting for settings in plans.values() for setting in settings], measure)
+    results = {name: record.find(settings) for name, settings in plans.items() if settings}
+    print("\n\n".join(render(chosen[name], found) for name, found in results.items()))

@@ -14,7 +14,7 @@ alibi. posenc translate translates with it, and compares it with fairseq.
 import argparse
 import logging
 
-from fairseq_posenc.tools.export.ct2.folder import to_ctranslate2
+from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
 from fairseq_posenc.tools.export.stock import to_fairseq
 
 

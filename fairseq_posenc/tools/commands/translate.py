@@ -16,7 +16,8 @@ import sys
 
 import torch
 
-from fairseq_posenc.tools.export.ct2 import run
+from fairseq_posenc.tools.export.translating import compare, translate
+from fairseq_posenc.tools.export.translators import BeamSearch
 from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
 
 
@@ -35,7 +36,7 @@ def parse() -> argparse.Namespace:
     add("--target-lang", help="default: that of the data")
     add("--max-tokens", type=int, default=4000, help="of a batch, with padding (default: 4000)")
     search = parser.add_argument_group("search, as fairseq-generate's")
-    for name, default in run.Search._field_defaults.items():
+    for name, default in BeamSearch._field_defaults.items():
         flag = f"--{name.replace('_', '-')}"
         search.add_argument(flag, type=type(default), default=default, help=f"default: {default}")
     machine = parser.add_argument_group("machine")
@@ -60,6 +61,6 @@ def main() -> None:
         logging.getLogger(name).setLevel(logging.WARNING)
     args.threads = args.threads or torch.get_num_threads()
     if args.path:
-        print(run.comparison(args))
+        print(compare(args))
     else:
-        run.translations(args, sys.stdout, sys.stderr)
+        translate(args, sys.stdout, sys.stderr)

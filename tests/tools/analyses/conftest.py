@@ -96,10 +96,10 @@ def checkpoint(corpus, tmp_path_factory):
 @pytest.fixture
 def trained(corpus, checkpoint):
     """A function that saves a model, loads it again and returns it as the analyses see it."""
-    from fairseq_posenc.tools.analyses.loading import load_all
+    from fairseq_posenc.tools.analyses.models import load_models
 
     def trained(encoding, *more, **others):
         data = corpus.text if others.get("bert") else corpus.path
-        return next(load_all([checkpoint(encoding, *more, **others)], data, cpu=True))
+        return next(load_models([checkpoint(encoding, *more, **others)], data, cpu=True))
 
     return trained

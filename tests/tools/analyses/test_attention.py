@@ -10,9 +10,12 @@ from fairseq_posenc.encodings import names
 from fairseq_posenc.encodings.base import Positions
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.analyses.attention import attention
-from fairseq_posenc.tools.analyses.content_scores import content_scores, pieces
-from fairseq_posenc.tools.analyses.position_scores import position_maps
-from fairseq_posenc.tools.analyses.ranks import ranks
+from fairseq_posenc.tools.analyses.position_scores import (
+    content_scores,
+    position_maps,
+    ranks,
+    running_text,
+)
 
 REFUSED = {"none": "at all", "conditional": "convolution", "shaw": "content", "rotary": "content"}
 AT_INPUT = ("sinusoidal", "learned", "shape", "cape")
@@ -87,9 +90,9 @@ def test_scores_without_a_map_are_refused(encoder, encoding):
 
 
 @pytest.mark.parametrize("encoding", ["learned", "tupe", "abs_scalar"])
-def test_lengths_beyond_a_table_are_refused(encoder, encoding):
+def test_lengths_beyond_a_table_are_refused(checkpoint, encoding):
     with pytest.raises(UsageError, match="table has 64 positions only"):
-        position_maps(encoder(encoding), 65)
+        attention(models=[checkpoint(encoding)], length=65, cpu=True)
 
 
 @pytest.mark.parametrize("rank", [1, 3])
@@ -116,7 +119,7 @@ def test_content_has_at_most_the_rank_of_a_head(corpus, checkpoint, encoding):
 
 @pytest.mark.parametrize("encoding", ["rel_scalar", "tupe", "alibi", "cape"])
 def test_the_sum_is_what_the_layers_see(no_gradients, encoder, trained, corpus, encoding):
-    model, tokens = encoder(encoding), pieces(trained(encoding), "valid", LENGTH, 2)
+    model, tokens = encoder(encoding), running_text(trained(encoding), "valid", LENGTH, 2)
     # vectors at the input are told apart before the norm, and without biases
     model.layers[0].self_attn_layer_norm = torch.nn.Identity()
     for projection in (model.layers[0].self_attn.q_proj, model.layers[0].self_attn.k_proj):
@@ -137,18 +140,21 @@ def test_the_sum_is_what_the_layers_see(no_gradients, encoder, trained, corpus, 
 def test_pieces_are_running_text_as_the_model_reads_it(trained, corpus):
     model = trained("rel_scalar", bert=True)
     dictionary = corpus.dictionary
-    found = pieces(model, "valid", 10, 3)
+    found = running_text(model, "valid", 10, 3)
     assert found.shape == (3, 10) and found[:, 0].eq(dictionary.bos()).all()
     assert found[:, -1].eq(dictionary.eos()).all()
     assert not found[:, 1:-1].eq(dictionary.eos()).any()
-    whole = pieces(model, "valid", 26, 1)[0, 1:-1]
+    whole = running_text(model, "valid", 26, 1)[0, 1:-1]
     assert torch.equal(found[:, 1:-1].flatten(), whole)
-    assert pieces(trained("cape", "--prepend-source-bos"), "valid", 8, 2)[0, 0] == dictionary.bos()
-    assert pieces(trained("cape"), "valid", 8, 2)[0, 0] != dictionary.bos()
+    assert (
+        running_text(trained("cape", "--prepend-source-bos"), "valid", 8, 2)[0, 0]
+        == dictionary.bos()
+    )
+    assert running_text(trained("cape"), "valid", 8, 2)[0, 0] != dictionary.bos()
     with pytest.raises(UsageError, match="no input of 5000"):
-        pieces(model, "valid", 5000, 1)
+        running_text(model, "valid", 5000, 1)
     with pytest.raises(UsageError, match="no binarised nowhere"):
-        pieces(model, "nowhere", 10, 1)
+        running_text(model, "nowhere", 10, 1)
 
 
 def test_segments_are_added_for_bert(no_gradients, encoder):

@@ -7,7 +7,7 @@ from fairseq.data import Dictionary
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.analyses import swap as module
-from fairseq_posenc.tools.analyses.swap import first_moved_last, parts, swap
+from fairseq_posenc.tools.analyses.swap import join, parts, swap
 
 SEP = 4
 
@@ -25,7 +25,8 @@ def analyse(corpus):
 def oracle(monkeypatch, corpus, trained):
     """A function that puts a translator with the references at hand in the model's place.
 
-    It translates sentence by sentence, whatever their order, and `spoils` what it has done.
+    It translates sentence by sentence, whatever their order, and `spoils` what it has done. The
+    function returns the list of what the translator is given.
     """
     pairs = trained("sinusoidal").pairs("train")
     lexicon = {}
@@ -36,11 +37,15 @@ def oracle(monkeypatch, corpus, trained):
     assert len(lexicon) == 3 * len(pairs)
 
     def oracle(spoil=lambda sentences: sentences):
+        seen = []
+
         def translate(trained, sources, search, max_tokens):
+            seen.append(sources)
             orders = [[lexicon[tuple(s)] for s in parts(source, SEP)] for source in sources]
             return [module.join(spoil(sentences), SEP) for sentences in orders]
 
         monkeypatch.setattr(module, "_translate", translate)
+        return seen
 
     return oracle
 
@@ -55,16 +60,18 @@ def wrong(report):
     return [found["wrong_original"], found["wrong_swapped"]]
 
 
-def test_the_first_sentence_moves_to_the_end():
-    sentences = parts([7, 8, SEP, 9, SEP, 10, 11], SEP)
-    assert sentences == [[7, 8], [9], [10, 11]]
-    assert first_moved_last(sentences, SEP) == [9, SEP, 10, 11, SEP, 7, 8]
+def test_parts_are_cut_at_separators_and_joined_again():
+    tokens = [7, 8, SEP, 9, SEP, 10, 11]
+    assert parts(tokens, SEP) == [[7, 8], [9], [10, 11]]
     assert parts([SEP, 7, SEP], SEP) == [[], [7], []]
+    assert join(parts(tokens, SEP), SEP) == tokens
 
 
 def test_a_translator_that_sees_no_order_loses_nothing(analyse, checkpoint, oracle):
-    oracle()
+    sources = oracle()
     report = analyse(checkpoint("sinusoidal", name="x"))
+    original, swapped = ([parts(source, SEP) for source in order] for order in sources)
+    assert [[*rest, first] for first, *rest in original] == swapped
     assert figures(report) == pytest.approx([100, 100, 0]) and wrong(report) == [0, 0]
     assert report.data["pairs"] == 40
 

@@ -6,7 +6,13 @@ import torch
 from fairseq.data import Dictionary
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.analyses.tokens import Gold, compare, gold, ranks, tokens
+from fairseq_posenc.tools.analyses.tokens import (
+    ScoredReferences,
+    compare,
+    ranks,
+    score_references,
+    tokens,
+)
 
 FREQUENCY, POSITION = (5, 20), (2, 6, 40)
 
@@ -39,7 +45,7 @@ def test_a_model_equals_itself(analyse, checkpoint):
 
 def test_scores_are_those_of_sentences_one_by_one(trained):
     model = trained("sinusoidal")
-    found, pairs = gold(model, "valid", max_tokens=60), model.pairs("valid")
+    found, pairs = score_references(model, "valid", max_tokens=60), model.pairs("valid")
     expected = [(token, i + 1) for pair in pairs for i, token in enumerate(pair["target"].tolist())]
     assert list(zip(found.tokens, found.positions)) == expected
     scores = []
@@ -58,9 +64,8 @@ def test_cells_are_those_of_a_slow_count():
     size = 2000
     ids, positions = random.randint(31, size=size), random.randint(1, 50, size=size)
     a, b = random.randint(3, size=(2, size)).astype(float)
-    counts, shares = compare(
-        Gold(ids, ids, positions, a), Gold(ids, ids, positions, b), FREQUENCY, POSITION
-    )
+    scored = [ScoredReferences(ids, ids, positions, scores) for scores in (a, b)]
+    counts, shares = compare(*scored, FREQUENCY, POSITION)
     rows = [(1, 5), (6, 20), (21, 99), (1, 99)]
     columns = [(1, 2), (3, 6), (7, 40), (41, 99), (1, 99)]
     for row, (low, high) in enumerate(rows):

@@ -5,7 +5,7 @@ import torch
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
 from fairseq.models.transformer import TransformerModel
 
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.export.stock import to_fairseq
@@ -169,8 +169,12 @@ def test_weights_that_stock_fairseq_lacks_are_named(checkpoint, tmp_path):
     [
         (lambda state: state["cfg"]["model"].__setattr__("arch", "roberta"), "--arch roberta"),
         (lambda state: state.pop("cfg"), "no checkpoint of fairseq-train"),
-        (lambda state: state["model"].pop("decoder.layers.1.fc1.bias"), "not fit"),
+        (lambda state: state["model"].pop("decoder.layers.1.fc1.bias"), "not fit .* no decoder"),
         (lambda state: state["model"].pop("encoder.embed_tokens.weight"), "not fit"),
+        (
+            lambda state: state["cfg"]["model"].__setattr__("position_encoding", "x"),
+            "not fit .*'x'",
+        ),
     ],
 )
 def test_other_checkpoints_are_refused_in_one_line(checkpoint, tmp_path, spoil, words):
@@ -180,7 +184,7 @@ def test_other_checkpoints_are_refused_in_one_line(checkpoint, tmp_path, spoil, 
     torch.save(state, path)
     with pytest.raises(UsageError, match=words) as caught:
         to_fairseq(str(path), str(tmp_path / "stock.pt"))
-    assert "\n" not in str(caught.value)
+    assert "\n" not in str(caught.value) and str(path) in str(caught.value)
 
 
 def test_the_command_line_needs_no_data(script, checkpoint, tmp_path):

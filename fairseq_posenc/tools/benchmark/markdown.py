@@ -1,0 +1,109 @@
+"""Tables of timings in Markdown, a paper's figures beside ours."""
+
+from functools import partial
+from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from fairseq_posenc.tools.benchmark.record import Result
+from fairseq_posenc.tools.benchmark.settings import SHAPES, STOCK
+from fairseq_posenc.tools.benchmark.tables import TimingTable
+
+NO_MEMORY = "out of memory"
+# from a column and the options of a row to what stands in the table
+PrintCell = Callable[[Result, str], str]
+Parts = List[Tuple[str, PrintCell]]
+
+
+class Measure(NamedTuple):
+    """How a ratio of times is printed.
+
+    Attributes:
+        of: from the ratio of a row's time to the base's to the figure.
+        ours: format of our figures.
+        paper: format of the paper's.
+    """
+
+    of: Callable[[float], float]
+    ours: str
+    paper: str
+
+
+FIGURES: Dict[str, Measure] = {
+    "ratio": Measure(lambda ratio: ratio, "{:.3f}", "{:.3f}"),
+    "slowdown": Measure(lambda ratio: ratio, "{:.2f}", "{:.1f}"),
+    "extra": Measure(lambda ratio: 100 * (ratio - 1), "{:+.0f} %", "{:+.0f} %"),
+    "speed": Measure(lambda ratio: 1 / ratio, "x{:.2f}", "x{:.2f}"),
+}
+
+
+def render(table: TimingTable, results: Sequence[Result]) -> str:
+    """Return Markdown: per group the figures, then the time, speed and memory of a step.
+
+    Args:
+        table: what the figures are.
+        results: its columns, measured on one machine, see :class:`.record.Record`.
+    """
+    first = results[0]["cell"]
+    name = f"{table.paper}, {table.table}: " if table.paper else ""
+    lines = [
+        f"## {name}{table.title}",
+        "",
+        f"Medians (quartiles) of {first['rounds']} rounds, all rows in turn; {first['hardware']}.",
+        *(f"- {note}" for note in table.notes),
+    ]
+    for group in dict.fromkeys(result["cell"]["group"] for result in results):
+        columns = [result for result in results if result["cell"]["group"] == group]
+        sizes = SHAPES[columns[0]["cell"]["shape"]]
+        shape = f"{sizes.width} wide, {sizes.heads} heads, model of {sizes.layers} layers"
+        parts: Parts = [(f"relative to `{table.base}`", partial(_figure, table, "base"))]
+        if table.speed:
+            parts.append(("relative to stock fairseq", partial(_figure, table, "stock")))
+        for title, cell in [*parts, (f"a step ({shape})", _step)]:
+            lines += ["", f"### {group}: {title}", "", *_grid(table, columns, cell)]
+    return "\n".join(lines)
+
+
+def _grid(table: TimingTable, columns: Sequence[Result], cell: PrintCell) -> List[str]:
+    """Return a table whose cells are what ``cell`` makes of a column and a row's options."""
+    lines = [
+        "| | " + " | ".join(_head(result) for result in columns) + " |",
+        "|---|" + "---:|" * len(columns),
+    ]
+    for options in [STOCK, *columns[0]["cell"]["contestants"]]:
+        label = "stock fairseq" if options == STOCK else table.row(options).label
+        shown = f"{label}, `{options}`" if label and options != STOCK else label or f"`{options}`"
+        lines.append(f"| {shown} | {' | '.join(cell(result, options) for result in columns)} |")
+    return lines
+
+
+def _head(result: Result) -> str:
+    setting = result["cell"]
+    asked = f", {setting['batch']} did not fit" if result["batch"] != setting["batch"] else ""
+    batch = f"{result['batch']} x {setting['length']} tokens{asked}"
+    return f"{setting['column']} ({setting['dtype']}, {batch})"
+
+
+def _figure(table: TimingTable, against: str, result: Result, options: str) -> str:
+    """Return a row's figure relative to ``base`` or ``stock``, and the paper's."""
+    figures: Optional[Dict[str, float]] = result["contestants"][options]
+    measure = FIGURES[table.figure]
+    if figures is None:
+        ours = NO_MEMORY
+    elif against not in figures:
+        ours = "-"
+    else:
+        middle, *quartiles = (
+            measure.of(figures[f"{against}{end}"]) for end in ("", "_low", "_high")
+        )
+        low, high = map(measure.ours.format, sorted(quartiles))
+        ours = f"{measure.ours.format(middle)} ({low} to {high})"
+    paper = table.printed(result["cell"]["group"], result["cell"]["column"], options)
+    return ours if paper is None else f"{ours}; paper {measure.paper.format(paper)}"
+
+
+def _step(result: Result, options: str) -> str:
+    figures = result["contestants"][options]
+    if figures is None:
+        return NO_MEMORY
+    seconds = figures["seconds"]
+    tokens = result["batch"] * result["cell"]["length"] / seconds
+    return f"{1000 * seconds:,.1f} ms, {tokens:,.0f} tokens/s, {figures['megabytes']:,.0f} MB"

@@ -1,0 +1,107 @@
+"""What is timed: sizes, batch, precision, and whatever else the figures depend on."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Dict, List, Mapping, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+STOCK = "stock"
+PADDING = 1
+
+
+class Shape(NamedTuple):
+    """The size of a model; ``types`` is the size of its vocabulary."""
+
+    width: int
+    ffn: int
+    layers: int
+    heads: int
+    types: int
+
+
+SHAPES: Dict[str, Shape] = {
+    "tiny": Shape(width=32, ffn=64, layers=1, heads=2, types=100),
+    "small": Shape(width=256, ffn=1024, layers=3, heads=4, types=6000),
+    "base": Shape(width=512, ffn=2048, layers=6, heads=8, types=32000),
+    # CAPE's Table 9; it names no feed-forward width: four times the model's, few types
+    "cape": Shape(width=768, ffn=3072, layers=6, heads=8, types=1000),
+    "bert_small": Shape(width=512, ffn=2048, layers=4, heads=8, types=30000),
+    "bert_base": Shape(width=768, ffn=3072, layers=12, heads=12, types=30000),
+}
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Whatever the figures of one column of a table depend on.
+
+    Attributes:
+        shape: name of the models' size in ``SHAPES``.
+        contestants: values of ``--position-encoding``, with options if there are any:
+            ``shaw --position-max-distance 8``. Stock fairseq is timed beside them.
+        length: tokens per sentence.
+        batch: sentences per batch.
+        subject: what is timed, of ``SUBJECTS`` in :mod:`.measuring`.
+        base: the contestant that all are compared with, beside stock fairseq.
+        dropout: of hidden states and of attention.
+        device: ``cpu`` or ``cuda``.
+        dtype: of the model, ``float32``, ``bfloat16`` or ``float16``.
+        model: further options of fairseq's models, such as ``encoder_normalize_before``.
+        shared: whether all contestants train one set of weights, so that many large ones fit into
+            memory.
+        forked: whether every contestant has a process of its own.
+        warm_up: untimed rounds, at least 1.
+        rounds: timed rounds.
+        hardware: and software, in words.
+        table, group, column: where the figures are printed.
+    """
+
+    shape: str
+    contestants: List[str]
+    length: int
+    batch: int = 1
+    subject: str = "training"
+    base: str = "sinusoidal"
+    dropout: float = 0.0
+    device: str = "cpu"
+    dtype: str = "float32"
+    model: Mapping[str, Any] = field(default_factory=dict)
+    shared: bool = False
+    forked: bool = False
+    warm_up: int = 1
+    rounds: int = 9
+    hardware: str = ""
+    table: str = ""
+    group: str = ""
+    column: str = ""
+
+    @property
+    def sizes(self) -> Shape:
+        """The size of the models."""
+        return SHAPES[self.shape]
+
+    @property
+    def title(self) -> str:
+        """The place of the figures, for progress bars."""
+        place = dict.fromkeys([self.table, self.group, self.column, self.dtype])
+        return ", ".join(place)
+
+    def to_json(self) -> Dict[str, Any]:
+        """Return all attributes."""
+        return asdict(self)
+
+    def draw_tokens(self, left: bool = False) -> Tensor:
+        """Draw a batch ``(batch, length)``; a quarter of the rows is padded by a quarter.
+
+        Args:
+            left: pad at the start of the rows.
+        """
+        tokens = torch.randint(4, self.sizes.types, (self.batch, self.length))
+        if self.batch > 1 and self.length >= 4:
+            padded = slice(0, self.length // 4) if left else slice(-(self.length // 4), None)
+            tokens[: max(1, self.batch // 4), padded] = PADDING
+        return tokens.to(self.device)
+
+    def cast(self, module: nn.Module) -> Any:
+        """Move a module to device and precision, in training mode."""
+        return module.to(torch.device(self.device), getattr(torch, self.dtype)).train()

@@ -1,0 +1,140 @@
+"""CTranslate2's tables of positions, and how ours are written into them.
+
+A stack has one kind of these, in its encoder as in its decoder (its sources, version 4.8; the tests
+compare the numbers):
+
+- a table of vectors that are added to the embeddings, which ends somewhere;
+- T5's relative bias: a scalar per bucket of distances and head. Its buckets of single distances
+  are half of all, so with twice as many buckets as distances it holds any bias by distance. All
+  layers use that of the first one.
+- Shaw's relative keys and values, clipped, per layer. With as many further channels in every head
+  as there are heads, where the queries of head h are 1 at h and the keys are 0, they hold any bias
+  by distance per layer and head.
+- rotary positions of any base.
+"""
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Optional, Tuple
+
+import torch
+from torch import Tensor
+
+from fairseq_posenc.encodings.base import Portable, Stack
+from fairseq_posenc.errors import UsageError
+
+
+@dataclass
+class Ct2Tables:
+    """What to fill into CTranslate2's specification of one stack.
+
+    Attributes:
+        options: of the specification's constructor.
+        input: ``(n, channels)``, added to the embeddings.
+        layers: attributes of the self-attention of each layer.
+        added_channels: of each head, for biases per layer and head; see the module.
+    """
+
+    options: Dict[str, Any] = field(default_factory=dict)
+    input: Optional[Tensor] = None
+    layers: List[Dict[str, Any]] = field(default_factory=list)
+    added_channels: int = 0
+
+
+def to_ct2_tables(portable: Portable, stack: Stack, length: int) -> Ct2Tables:
+    """Return the positions of a stack as CTranslate2 has them.
+
+    Args:
+        portable: what the encoding computes, for ``length`` tokens.
+        stack: the stack that it serves.
+        length: of the longest sequence; distances beyond it are not told apart.
+
+    Raises:
+        UsageError: it has no place for them.
+    """
+    known = (portable.input, portable.bias, portable.relative_keys, portable.rotation)
+    without_keys = portable.relative_values is not None and portable.relative_keys is None
+    if without_keys or sum(kind is not None for kind in known) > 1:
+        raise UsageError("CTranslate2 has no place for positions of several kinds in one model")
+    if portable.bias is not None:
+        return _bias(portable.bias, stack)
+    if portable.relative_keys is not None:
+        return _relative(portable.relative_keys, portable.relative_values)
+    if portable.rotation is not None:
+        return _rotation(portable.rotation, stack.head_channels)
+    table = portable.input
+    return Ct2Tables(input=torch.zeros(length, stack.channels) if table is None else table)
+
+
+def _rotation(speeds: Tensor, width: int) -> Ct2Tables:
+    """Return rotary positions, if their speeds fall geometrically as CTranslate2's do."""
+    speeds = speeds.double()
+    base = float(speeds[1] ** (-width / 2)) if width > 2 else 10_000.0
+    expected = base ** (torch.arange(width // 2).double() * (-2 / width))
+    if not torch.allclose(speeds, expected, rtol=1e-5):
+        raise UsageError("CTranslate2 turns queries and keys at other speeds than this encoding")
+    return Ct2Tables({"rotary_dim": 0, "rotary_interleave": True, "rotary_base": round(base, 2)})
+
+
+def _relative(keys: Tensor, values: Optional[Tensor] = None, added_channels: int = 0) -> Ct2Tables:
+    """Return Shaw's tables, whose rows CTranslate2 orders by key minus query."""
+    layers: List[Dict[str, Any]] = [{"relative_position_keys": table} for table in keys.flip(1)]
+    for number, layer in enumerate(layers):
+        layer["relative_position_values"] = None if values is None else values[number].flip(0)
+    return Ct2Tables({"relative_position": True}, None, layers, added_channels)
+
+
+def _bias(bias: Tensor, stack: Stack) -> Ct2Tables:
+    bias = clip_distances(bias, stack.decoder)
+    bias = bias.expand(bias.size(0), stack.heads, -1)
+    if all(torch.equal(layer, bias[0]) for layer in bias):
+        table, farthest = t5_buckets(bias[0], stack.decoder)
+        layer = {
+            "relative_attention_bias": table.transpose(0, 1),
+            "relative_attention_max_distance": 2 * farthest,
+        }
+        return Ct2Tables({"relative_attention_bias": True}, layers=[layer] * stack.layers)
+    # what is added to scaled scores must stand before the scale there
+    unscaled = bias.transpose(1, 2) * math.sqrt(stack.head_channels)
+    content = unscaled.new_zeros(*unscaled.shape[:2], stack.head_channels)
+    return _relative(torch.cat([content, unscaled], dim=-1), added_channels=stack.heads)
+
+
+def clip_distances(bias: Tensor, decoder: bool) -> Tensor:
+    """Leave out the distances at the ends of ``(…, 2 n - 1)`` that have what the last ones have.
+
+    Args:
+        bias: middle entry for distance 0, then for rising ones.
+        decoder: whether only distances from 0 on are looked at.
+
+    Returns:
+        ``(…, 2 k + 1)``, k at least 1: distances beyond k have the entries at the ends.
+    """
+    zero = bias.size(-1) // 2
+    halves = [bias[..., zero:]] if decoder else [bias[..., zero:], bias.flip(-1)[..., zero:]]
+    k = 1
+    for half in halves:
+        differs = (half != half[..., -1:]).flatten(0, -2).any(dim=0).nonzero()
+        k = max(k, int(differs.max()) + 1 if len(differs) else 0)
+    k = min(k, zero)
+    return bias[..., zero - k : zero + k + 1]
+
+
+def t5_buckets(bias: Tensor, decoder: bool) -> Tuple[Tensor, int]:
+    """Return the scalars of T5's buckets that do what a bias by distance does, and ``k``.
+
+    T5 has ``N`` buckets for the past, in an encoder as many again for the future. The first
+    ``N / 2`` are for one distance each, the others for more and more; they all get the scalar of
+    distance k, with ``N = 2 k``.
+
+    Args:
+        bias: ``(heads, 2 k + 1)``, by rising distance.
+        decoder: whether there is no future.
+
+    Returns:
+        ``(heads, 2 k)``, in an encoder ``(heads, 4 k)``; and k.
+    """
+    k = bias.size(-1) // 2
+    ways = [bias[:, k:]] if decoder else [bias[:, k:], bias[:, : k + 1].flip(-1)]
+    table = [torch.cat([way[:, :k], way[:, k:].expand(-1, k)], dim=-1) for way in ways]
+    return torch.cat(table, dim=-1), k

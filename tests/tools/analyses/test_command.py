@@ -1,0 +1,75 @@
+"""The command line of every analysis, and what it writes."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools import cli
+
+
+@pytest.fixture
+def analyse(monkeypatch, tmp_path):
+    """A function that runs an analysis and returns the prefix of what it wrote."""
+
+    def analyse(*arguments):
+        prefix = tmp_path / "out" / "it"
+        command = ["posenc", "analyse", *map(str, arguments), "--output", str(prefix)]
+        monkeypatch.setattr(sys, "argv", command)
+        cli.main()
+        return prefix
+
+    return analyse
+
+
+CASES = {
+    "shift-invariance": (
+        ["sinusoidal", "learned", "t5"], "--offsets 0,10,60 --sentences 3",
+        "Cosine similarity", {"sentences": 3, "offsets": [0, 10, 60]},
+    ),
+    "swap": (
+        ["sinusoidal", "shaw"], "--pairs 4 --beam 2 --max-len-a 1 --max-len-b 2",
+        "sacreBLEU of the", {"pairs": 4, "beam": 2},
+    ),
+    "tokens": (
+        ["sinusoidal", "shaw"], "--frequency-bins 9 --position-bins 5,10",
+        "Share of the tokens of valid that shaw", {"frequency_ranks": ["1-9", "10+", "all"]},
+    ),
+    "attention": (
+        ["rel_scalar", "sinusoidal", "t5"], "--length 12 --inputs 2", "Ranks", {"length": 12},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_analysis_prints_and_writes(analyse, checkpoint, corpus, capsys, name):
+    encodings, options, title, expected = CASES[name]
+    models = [checkpoint(encoding) for encoding in encodings]
+    prefix = analyse(name, "--models", *models, "--data", corpus.path, "--cpu", *options.split())
+    pictures = [".png", ".ranks.png"] if name == "attention" else [".png"]
+    written = sorted(path.name for path in prefix.parent.iterdir())
+    assert written == sorted(f"it{ending}" for ending in (".md", ".json", *pictures))
+    for ending in pictures:
+        assert Path(f"{prefix}{ending}").read_bytes().startswith(b"\x89PNG")
+    text = Path(f"{prefix}.md").read_text(encoding="utf-8")
+    assert capsys.readouterr().out == text and text.startswith(title)
+    data = json.loads(Path(f"{prefix}.json").read_text(encoding="utf-8"))
+    assert data["command"][:2] == ["posenc analyse", name] and "torch" in data["versions"]
+    assert {key: data[key] for key in expected} == expected
+    described = data.get("encodings", data.get("models"))
+    assert "position:sinusoidal|" in json.dumps(described) or name == "tokens"
+
+
+def test_nothing_is_written_when_a_model_is_refused(analyse, checkpoint, tmp_path):
+    with pytest.raises(UsageError, match="depend on the queries"):
+        analyse("attention", "--models", checkpoint("t5"), checkpoint("shaw"), "--length", 8)
+    for models, message in (
+        (["a=nowhere.pt"], "no checkpoint nowhere.pt"),
+        ([checkpoint("t5")] * 2, "two of the name t5"),
+        (["t5.pt"], "expected NAME=FILE"),
+    ):
+        with pytest.raises(UsageError, match=message):
+            analyse("attention", "--models", *models)
+    assert not (tmp_path / "out").exists()
