@@ -28,7 +28,7 @@ TOKENISER = "tokeniser.json"  # what posenc prepare writes beside binarised data
 # options of fairseq's subword classes, and what files of theirs are called
 _FILES = {
     "bpe_codes": ("codes", "code", "bpecodes"),
-    "sentencepiece_model": ("sentencepiece.bpe.model",),
+    "sentencepiece_model": ("sentencepiece.model", "sentencepiece.bpe.model"),
     "bpe_merges": ("merges.txt",),
     "bpe_vocab": ("vocab.json",),
 }

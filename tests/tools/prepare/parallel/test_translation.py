@@ -40,9 +40,7 @@ def sentences(folder, split, language="en"):
     """What the binary data say, as text."""
     dictionary = Dictionary.load(str(folder / f"dict.{language}.txt"))
     path = str(folder / f"{split}.en-fr.{language}")
-    return [
-        dictionary.string(item) for item in data_utils.load_indexed_dataset(path, dictionary)
-    ]
+    return [dictionary.string(item) for item in data_utils.load_indexed_dataset(path, dictionary)]
 
 
 def lines(path):
