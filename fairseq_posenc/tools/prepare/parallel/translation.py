@@ -34,6 +34,7 @@ BPE_OPERATIONS = 10_000
 LONGEST, RATIO = 250, 3.0  # subwords of either side; longer by shorter side
 _SENTENCEPIECE_LINES = 4_000_000  # which the library holds in memory
 SPLITS = ("train", "valid", "test")
+_SMALLEST_BATCH = 8  # sentences; fairseq-train leaves out what is less, and stops without any
 _COMMAND = "posenc prepare translation"
 
 Say = Callable[[str], object]
@@ -257,10 +258,13 @@ def _cut(options: Options, split: str, model: str, text: str, say: Say) -> None:
         cut = clean_pairs(cut, Cleaning(1, options.max_length, options.ratio), dropped)
     with writing(output, options.languages) as write:
         kept = write(cut)
-        if not kept:
-            raise UsageError(f"of the {split} pairs, all were dropped: {dict(dropped)}")
-    if dropped:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()))
+        if kept < _SMALLEST_BATCH and split != "test":
+            raise UsageError(
+                f"{kept} {split} pairs are left (dropped: {reasons or 'none'}); fairseq-train takes "
+                f"{_SMALLEST_BATCH} at least"
+            )
+    if dropped:
         say(f"{split}: {kept:,} pairs kept, {sum(dropped.values()):,} dropped: {reasons}")
 
 

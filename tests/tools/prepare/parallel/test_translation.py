@@ -150,7 +150,7 @@ def test_a_run_that_was_broken_off_goes_on_to_the_same_result(text, monkeypatch,
         ({"bpe": None, "sentencepiece": 7}, "a vocabulary of 7 is too small"),
         ({"bpe": None, "subwords": "none"}, "there is no none/dict.en.txt"),
         ({"ratio": 0.5}, "--ratio must be at least 1, not 0.5"),
-        ({"max_length": 1}, "of the train pairs, all were dropped"),
+        ({"max_length": 1}, "0 train pairs are left .dropped: 1 empty, 79 too long"),
         ({"output": "/dev/null/out"}, "cannot write /dev/null/out"),
     ],
 )
@@ -165,6 +165,7 @@ def test_mistakes_are_told_in_one_line(text, changes, message):
     [
         ("train.fr", b"un\n", "train.fr has 1 lines, and .*train.en has more"),
         ("valid.en", b"", "valid.en is empty"),
+        ("valid.fr", b"un\n", "valid.fr has 1 lines"),
         ("test.fr", b"un\n\xff\n", "test.fr, line 2: invalid UTF-8"),
     ],
 )
