@@ -28,24 +28,23 @@ setup(
     entry_points={"console_scripts": ["posenc = fairseq_posenc.tools.cli:main"]},
     python_requires=">=3.10",
     # fairseq is an extra, so that installing the plugin never replaces the one that is there
-    install_requires=[
-        "matplotlib",
-        "numpy",
-        "sacrebleu>=2.0",
-        "sacremoses",
-        "scikit-learn",
-        "scipy",
-        # older ones may crash at a model that was made for it
-        "sentencepiece>=0.2.2",
-        "subword-nmt>=0.3.8",
-        "tokenizers>=0.13",
-        "torch>=1.10",
-        "tqdm",
-    ],
+    install_requires=["torch>=1.10"],
     extras_require={
         "fairseq": [
             "fairseq-fixed==0.12.3.1; python_version >= '3.11'",
             "fairseq==0.12.2; python_version < '3.11'",
+        ],
+        "tools": [
+            "matplotlib",
+            "sacrebleu>=2.0",
+            "sacremoses",
+            "scikit-learn",
+            "scipy",
+            # older ones may crash at a model that was made for it
+            "sentencepiece>=0.2.2",
+            "subword-nmt>=0.3.8",
+            "tokenizers>=0.13",
+            "tqdm",
         ],
         "export": ["ctranslate2>=4.8"],
         "test": [

@@ -70,11 +70,84 @@ def replacing_all(mode: str = "w", encoding: Optional[str] = None) -> Iterator[C
             sync(folder)
     except OSError as error:
         written = [path for path in partials if str(error.filename).startswith(path)]
-        raise _unwritten(" or ".join(written or list(partials)[:3]), error) from error
+        raise file_error("write", " or ".join(written or list(partials)[:3]), error) from error
     finally:
         for partial in partials.values():
             if os.path.exists(partial):
                 os.remove(partial)
+
+
+@contextmanager
+def replacing_folder(path: str) -> Iterator[str]:
+    """Make a temporary folder beside ``path`` that takes its name once the block has ended well.
+
+    What has that name already is moved aside first, and removed last. If the block raises, or the
+    process is killed before, it stays as it was; killed between, it is called ``path.old…``.
+
+    Raises:
+        UsageError: the folder cannot be made or written, or the disk is full.
+    """
+    path = os.path.abspath(path)
+    partial, old = _temporary(path, "part"), _temporary(path, "old")
+    try:
+        os.makedirs(partial)
+        yield partial
+        _sync_tree(partial)
+        if os.path.lexists(path):
+            os.replace(path, old)
+        os.replace(partial, path)
+        sync(os.path.dirname(path))
+    except OSError as error:
+        raise file_error("write", path, error) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+        if os.path.lexists(path):
+            shutil.rmtree(old, ignore_errors=True)
+        elif os.path.lexists(old):
+            os.replace(old, path)
+
+
+@contextmanager
+def replacing_files(
+    folder: str, last: str, clear: Callable[[], object] = lambda: None
+) -> Iterator[str]:
+    """Make a temporary folder inside ``folder``, whose files are moved there at the good end.
+
+    Other files of ``folder`` stay. The file called ``last`` is removed before the first is moved
+    and is the last to come: without it, the others are of different runs. ``clear`` is called
+    between, and may remove what shall not stay.
+
+    Raises:
+        UsageError: the folder cannot be made or written, or the disk is full.
+    """
+    partial = ""
+    try:
+        os.makedirs(folder, exist_ok=True)
+        partial = tempfile.mkdtemp(prefix=".part", dir=folder)
+        yield partial
+        _sync_tree(partial)
+        final = os.path.join(folder, last)
+        targets = {}
+        for place, _, names in os.walk(partial):
+            for name in names:
+                source = os.path.join(place, name)
+                targets[source] = os.path.join(folder, os.path.relpath(source, partial))
+                _refuse_folder(targets[source])
+        if os.path.exists(final):
+            os.remove(final)
+            sync(folder)
+        clear()
+        for source, target in sorted(targets.items(), key=lambda pair: pair[1] == final):
+            os.makedirs(os.path.dirname(target), exist_ok=True)
+            if target == final:
+                for place in {os.path.dirname(moved) for moved in targets.values()}:
+                    sync(place)
+            os.replace(source, target)
+        sync(folder)
+    except OSError as error:
+        raise file_error("write", folder, error) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def sync(path: str) -> None:
@@ -115,95 +188,15 @@ def _refuse_folder(path: str) -> None:
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
 
 
-def _unwritten(path: str, error: OSError) -> UsageError:
-    return UsageError(f"cannot write {path}: {_reason(error, path)}")
-
-
-def _reason(error: Exception, path: str) -> str:
+def file_error(what: str, path: str, error: Exception) -> UsageError:
     """Say what went wrong, and with which file if it is another than ``path`` or what is in it."""
-    reason = getattr(error, "strerror", None) or str(error)
-    name = getattr(error, "filename", None)
-    return reason if name is None or str(name).startswith(path) else f"{reason}: {name}"
-
-
-@contextmanager
-def replacing_folder(path: str) -> Iterator[str]:
-    """Make a temporary folder beside ``path`` that takes its name once the block has ended well.
-
-    What has that name already is moved aside first, and removed last. If the block raises, or the
-    process is killed before, it stays as it was; killed between, it is called ``path.old…``.
-
-    Raises:
-        UsageError: the folder cannot be made or written, or the disk is full.
-    """
-    path = os.path.abspath(path)
-    partial, old = _temporary(path, "part"), _temporary(path, "old")
-    try:
-        os.makedirs(partial)
-        yield partial
-        _sync_tree(partial)
-        if os.path.lexists(path):
-            os.replace(path, old)
-        os.replace(partial, path)
-        sync(os.path.dirname(path))
-    except OSError as error:
-        raise _unwritten(path, error) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
-        if os.path.lexists(path):
-            shutil.rmtree(old, ignore_errors=True)
-        elif os.path.lexists(old):
-            os.replace(old, path)
-
-
-@contextmanager
-def replacing_files(
-    folder: str, last: str, clear: Callable[[], object] = lambda: None
-) -> Iterator[str]:
-    """Make a temporary folder inside ``folder``, whose files are moved there at the good end.
-
-    Other files of ``folder`` stay. The file called ``last`` is removed before the first is moved
-    and is the last to come: without it, the others are of different runs. ``clear`` is called
-    between, and may remove what shall not stay.
-
-    Raises:
-        UsageError: the folder cannot be made or written, or the disk is full.
-    """
-    partial = ""
-    try:
-        os.makedirs(folder, exist_ok=True)
-        partial = tempfile.mkdtemp(prefix=".part", dir=folder)
-        yield partial
-        _sync_tree(partial)
-        walked = os.walk(partial)
-        found = [os.path.join(place, name) for place, _, names in walked for name in names]
-        targets = {name: os.path.join(folder, os.path.relpath(name, partial)) for name in found}
-        final = os.path.join(folder, last)
-        for target in targets.values():
-            _refuse_folder(target)
-        if os.path.exists(final):
-            os.remove(final)
-            sync(folder)
-        clear()
-        for name, target in sorted(targets.items(), key=lambda pair: pair[1] == final):
-            os.makedirs(os.path.dirname(target), exist_ok=True)
-            if target == final:
-                for place in {os.path.dirname(moved) for moved in targets.values()}:
-                    sync(place)
-            os.replace(name, target)
-        sync(folder)
-    except OSError as error:
-        raise _unwritten(folder, error) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
+    reason, name = getattr(error, "strerror", None) or str(error), getattr(error, "filename", None)
+    other = name is not None and not str(name).startswith(path)
+    return UsageError(f"cannot {what} {path}: {reason}" + (f": {name}" if other else ""))
 
 
 def read_lines(path: str) -> List[str]:
-    """Return the lines that :func:`stream_lines` yields.
-
-    Raises:
-        UsageError: as :func:`stream_lines`.
-    """
+    """Return the lines that :func:`stream_lines` yields; errors are the same."""
     return list(stream_lines(path))
 
 
@@ -232,7 +225,7 @@ def reading(path: str) -> Iterator[None]:
     try:
         yield
     except (OSError, EOFError, zlib.error, lzma.LZMAError, tarfile.TarError) as error:
-        raise UsageError(f"cannot read {path}: {_reason(error, path)}") from error
+        raise file_error("read", path, error) from error
 
 
 def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
@@ -243,10 +236,9 @@ def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
             ``LONGEST_LINE`` bytes (the line's number is named).
     """
     number = 0
+    lines = iter(functools.partial(stream.readline, LONGEST_LINE), b"")
     try:
-        for number, line in enumerate(
-            iter(functools.partial(stream.readline, LONGEST_LINE), b""), 1
-        ):
+        for number, line in enumerate(lines, 1):
             if len(line) == LONGEST_LINE:
                 raise UsageError(f"{name}, line {number}: longer than any line of text")
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")

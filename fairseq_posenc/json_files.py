@@ -2,7 +2,7 @@
 
 The shape of a value is written with these:
 
-- ``str``; ``int``, a whole number; ``float``, any finite number
+- ``str``; ``bool``; ``int``, a whole number; ``float``, any finite number
 - ``[shape]``: a list of such values
 - ``{"name": shape}``: an object with at least these members
 - :class:`Each`: an object whose members, of any name, are all of one shape
@@ -12,7 +12,7 @@ The shape of a value is written with these:
 
 import json
 import re
-from typing import Any, Iterable, NamedTuple, Optional, Tuple
+from typing import Any, NamedTuple, Optional
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
@@ -20,7 +20,10 @@ from fairseq_posenc.files import read_lines
 _LARGEST = 1e18
 _MISSING = object()
 _HALF_A_PAIR = re.compile("[\ud800-\udfff]")
-_WORDS = {str: "text", int: "a whole number", float: "a number", list: "a list", dict: "an object"}
+_WORDS = {
+    str: "text", bool: "true or false", int: "a whole number", float: "a number",
+    list: "a list", dict: "an object",
+}  # fmt: skip
 
 
 class Each(NamedTuple):
@@ -86,11 +89,17 @@ def find_misfit(value: Any, shape: Any, place: str = "") -> Optional[str]:
     kind = shape if isinstance(shape, type) else list if isinstance(shape, list) else dict
     if not _is_a(value, kind):
         return f"{place or 'it'} should be {_WORDS[kind]}"
-    if isinstance(shape, type):
-        return None
     if isinstance(value, dict) and not all(_is_a(name, str) for name in value):
         return f"the names in {place or 'it'} should be text"
-    for name, member, wanted in _members(value, shape):
+    if isinstance(shape, type):
+        return None
+    if isinstance(shape, list):
+        members = [(str(index), member, shape[0]) for index, member in enumerate(value)]
+    elif isinstance(shape, Each):
+        members = [(name, member, shape.shape) for name, member in value.items()]
+    else:
+        members = [(name, value.get(name, _MISSING), wanted) for name, wanted in shape.items()]
+    for name, member, wanted in members:
         misfit = find_misfit(member, wanted, f"{place}.{name}" if place else name)
         if misfit:
             return misfit
@@ -105,12 +114,3 @@ def _is_a(value: Any, kind: type) -> bool:
         known = isinstance(value, (kind, int))
         return known and not isinstance(value, bool) and -_LARGEST < value < _LARGEST
     return isinstance(value, kind)
-
-
-def _members(value: Any, shape: Any) -> Iterable[Tuple[str, Any, Any]]:
-    """Return names, values and shapes."""
-    if isinstance(shape, list):
-        return [(str(index), member, shape[0]) for index, member in enumerate(value)]
-    if isinstance(shape, Each):
-        return [(name, member, shape.shape) for name, member in value.items()]
-    return [(name, value.get(name, _MISSING), wanted) for name, wanted in shape.items()]

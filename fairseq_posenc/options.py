@@ -29,6 +29,13 @@ def whole_or_auto(text: str) -> Optional[int]:
     return None if text == "auto" else int(text)
 
 
+_VALUES: Dict[Callable[[str], Any], str] = {
+    bool: "true or false",
+    int: "a whole number",
+    float: "a number",
+    number_or_auto: "a number or auto",
+    whole_or_auto: "a whole number or auto",
+}
 OPTIONS: Dict[str, Option] = {
     "max_shift": Option(int, "K of SHAPE: offsets are drawn from 0…K"),
     "eval_shift": Option(int, "constant offset in evaluation: 0 (paper) or K (authors' code)"),
@@ -50,6 +57,12 @@ OPTIONS: Dict[str, Option] = {
 }
 
 
+def defaults(option: str) -> Dict[str, Any]:
+    """Return the default of an option for each encoding that reads it, by the encoding's name."""
+    found = {name: encodings.options(name) for name in encodings.names()}
+    return {name: read[option] for name, read in found.items() if option in read}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add ``--position-encoding`` and the options of all encodings.
 
@@ -62,11 +75,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"position encoding of encoder and decoder (default: {DEFAULT})",
     )
     for name, option in OPTIONS.items():
+        shown = {reader: encodings.format_value(value) for reader, value in defaults(name).items()}
+        if len(set(shown.values())) == 1:
+            default = next(iter(shown.values()))
+        else:
+            default = ", ".join(f"{reader} {value}" for reader, value in shown.items())
         how = {"action": "store_true"} if option.parse is bool else {"type": option.parse}
         parser.add_argument(
             _flag(name),
             default=argparse.SUPPRESS,
-            help=f"{option.help} ({_readers_and_defaults(name)})",
+            help=f"{option.help} (read by {', '.join(shown)}; default: {default})",
             **how,
         )
 
@@ -81,8 +99,7 @@ def check_names(args: Any, *others: str) -> None:
     Raises:
         UsageError: one is not, such as ``position_encodng``.
     """
-    names = ["encoding", "signature", *OPTIONS, *others]
-    known = [f"position_{name}" for name in names]
+    known = [f"position_{name}" for name in ("encoding", "signature", *OPTIONS, *others)]
     for key in args if OmegaConf.is_config(args) else vars(args):
         close = difflib.get_close_matches(str(key), known, n=1, cutoff=0.9)
         if key not in known and (close or str(key).startswith("position_")):
@@ -110,20 +127,25 @@ def chosen(args: Any) -> Dict[str, Any]:
         UsageError: a value is of another type, or an option is set that the encoding does not
             read. Set to the value that it has by default anyway, it is let pass.
     """
-    name = encoding_name(args)
-    found = {}
-    for option in OPTIONS:
+    name, found = encoding_name(args), {}
+    for option, (parse, _) in OPTIONS.items():
         value = getattr(args, f"position_{option}", None)
         if value is None:
             continue
-        value = _typed(option, value)
-        if _reads(name, option):
+        try:
+            if parse is bool and not isinstance(value, bool):
+                raise ValueError("neither true nor false")
+            # text, if it is from a file of options
+            value = value if parse is bool else parse(str(value))
+        except ValueError:
+            raise UsageError(f"{_flag(option)} must be {_VALUES[parse]}, not {value!r}") from None
+        by_encoding = defaults(option)
+        if name in by_encoding:
             found[option] = value
-        elif value not in _defaults(option):
-            readers = [other for other in encodings.names() if _reads(other, option)]
+        elif value not in by_encoding.values():
             raise UsageError(
                 f"{_flag(option)} is not read by --position-encoding {name}; leave it out, or "
-                f"choose {' or '.join(readers)}"
+                f"choose {' or '.join(by_encoding)}"
             )
     return found
 
@@ -146,41 +168,5 @@ def signature(args: Any, **others: Any) -> str:
     return encodings.signature(encoding_name(args), **chosen(args), **others)
 
 
-def _readers_and_defaults(option: str) -> str:
-    readers = [name for name in encodings.names() if _reads(name, option)]
-    shown = [encodings.shown(encodings.options(name)[option]) for name in readers]
-    if len(set(shown)) > 1:
-        shown = [f"{name} {default}" for name, default in zip(readers, shown)]
-    return f"read by {', '.join(readers)}; default: {', '.join(dict.fromkeys(shown))}"
-
-
-def _typed(option: str, value: Any) -> Any:
-    """Return a value, which may be text from a file of options, as its option's type."""
-    parse = OPTIONS[option].parse
-    try:
-        if parse is bool and not isinstance(value, bool):
-            raise ValueError("neither true nor false")
-        return value if parse is bool else parse(str(value))
-    except ValueError:
-        raise UsageError(f"{_flag(option)} must be {_KINDS[parse]}, not {value!r}") from None
-
-
-_KINDS: Dict[Callable[[str], Any], str] = {
-    bool: "true or false",
-    int: "a whole number",
-    float: "a number",
-    number_or_auto: "a number or auto",
-    whole_or_auto: "a whole number or auto",
-}
-
-
 def _flag(option: str) -> str:
     return f"--position-{option.replace('_', '-')}"
-
-
-def _reads(name: str, option: str) -> bool:
-    return option in encodings.options(name)
-
-
-def _defaults(option: str) -> set:
-    return {encodings.options(n)[option] for n in encodings.names() if _reads(n, option)}

@@ -44,23 +44,8 @@ LR=''
 URL=https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw
 ROWS=(sinusoidal shape "cape=cape --position-source-scale auto")
 
-own_option() {
-    case $1 in
-        --raw-dir) RAW_DIR=$2 ;;
-        --url) URL=$2 ;;
-        --setting) SETTING=$2 ;;
-        --longest) LONGEST=$2 ;;
-        --epochs) EPOCHS=$2 ;;
-        --dim) DIM=$2 ;;
-        --layers) LAYERS=$2 ;;
-        --heads) HEADS=$2 ;;
-        --max-tokens) MAX_TOKENS=$2 ;;
-        --lr) LR=$2 ;;
-        *) return 1 ;;
-    esac
-}
-
-parse_arguments "own_option translation_option" "$@"
+OPTIONS='raw-dir url setting longest epochs dim layers heads max-tokens lr'
+parse_arguments "$@"
 whole_numbers LONGEST EPOCHS DIM LAYERS HEADS MAX_TOKENS
 BINS=10,15,20 REGIME=(--lr "${LR:-0.005}" --warmup-updates 1000 --dropout 0.3)
 case $SETTING in

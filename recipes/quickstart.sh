@@ -37,18 +37,8 @@ TEST_LENGTHS=4-20,21-30,31-45,46-60
 ROWS=(sinusoidal "shape=shape --position-max-shift 40" "cape=cape --position-source-scale auto"
     shaw rel_scalar)
 
-own_option() {
-    case $1 in
-        --train) TRAIN=$2 ;;
-        --train-length) TRAIN_LENGTH=$2 ;;
-        --test) TEST=$2 ;;
-        --test-lengths) TEST_LENGTHS=$2 ;;
-        --updates) UPDATES=$2 ;;
-        *) return 1 ;;
-    esac
-}
-
-parse_arguments "own_option translation_option" "$@"
+OPTIONS='train train-length test test-lengths updates'
+parse_arguments "$@"
 whole_numbers TRAIN TEST UPDATES
 TEXT_DIR=$RUN_DIR/text
 

@@ -9,7 +9,8 @@
 #   --python PATH    make it with this Python, 3.10 to 3.12 (or set PYTHON);
 #                    default: the first of 3.11, 3.12 and 3.10 that works here
 #   --torch VERSION  this torch, e.g. 2.4.1+cu121; default: the one that is there, else the
-#                    tested one (scripts/constraints*.txt)
+#                    tested one (scripts/constraints*.txt), for the CPU where there is no GPU and
+#                    the package index has that build
 #   --extra test     also what the tests need: pytest, hypothesis, mypy, ruff
 #   --print-bin      print the folder with the environment's programs to standard output
 #   --help           show this
@@ -17,21 +18,19 @@ set -euo pipefail
 
 here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
+venv=${POSENC_VENV:-} wanted_python=${PYTHON:-} wanted_torch="" extras="" print_bin=""
 
-venv=${POSENC_VENV:-} python_option=${PYTHON:-} torch_option="" extras="" print_bin=""
-environment="" state="" python="" owned="" base="" base_version=""
-
-# shellcheck source=scripts/setup_steps.sh
-source "$here/setup_steps.sh"
-
-usage() {
-  sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}"
+die() {
+  echo "setup: error: $*" >&2
+  exit 1
 }
+
+step() { printf 'setup: [%3d s] %s\n' "$SECONDS" "$*"; }
 
 parse_options() {
   while [ $# -gt 0 ]; do
     case $1 in
-      --help | -h) usage && exit 0 ;;
+      --help | -h) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}" && exit 0 ;;
       --print-bin) print_bin=yes && shift && continue ;;
       --venv | --python | --torch | --extra) ;;
       *) die "unknown option $1 (see --help)" ;;
@@ -39,114 +38,106 @@ parse_options() {
     [ -n "${2:-}" ] || die "$1 needs a value (see --help)"
     case $1 in
       --venv) venv=$2 ;;
-      --python) python_option=$2 ;;
-      --torch) torch_option=$2 ;;
-      --extra) extras="$extras $2" ;;
+      --python) wanted_python=$2 ;;
+      --torch) wanted_torch=$2 ;;
+      --extra) [ "$2" = test ] || die "unknown extra $2: there is only 'test'" && extras=test ;;
     esac
     shift 2
   done
-}
-
-check_options() {
-  local unknown=${extras// test/}
-  [ -z "$unknown" ] || die "unknown extra$unknown: there is only 'test'"
-  case $torch_option in
+  case $wanted_torch in
     "" | [0-9]*.[0-9]*) ;;
-    *) die "--torch takes a version such as 2.4.1 or 2.4.1+cu121, not '$torch_option'" ;;
+    *) die "--torch takes a version such as 2.4.1 or 2.4.1+cu121, not '$wanted_torch'" ;;
   esac
-  if [ -n "$python_option" ]; then
-    base=$python_option base_version=$(python_version "$python_option")
-    [ -n "$base_version" ] || die "$base is no working Python: name another (--python, PYTHON)"
-    supported "$base_version" ||
-      die "$base is Python $base_version: name a Python 3.10, 3.11 or 3.12 (--python, PYTHON)"
-  fi
 }
-
-# --- which Python ---
 
 # Version managers leave programs on the PATH that only fail: run it, read what it says.
 python_version() {
   "$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' </dev/null 2>/dev/null || true
 }
 
-supported() {
-  case $1 in 3.10 | 3.11 | 3.12) ;; *) return 1 ;; esac
-}
+imports() { "$python" -c "import $1" </dev/null >/dev/null 2>&1; }
 
-# Sets base and base_version.
+# Prints a Python that can make an environment.
 find_python() {
-  local wanted name without=""
-  if [ -n "$base" ]; then
-    check_venv_module
-    return
-  fi
-  for wanted in 3.11 3.12 3.10; do
-    for name in python3 "python$wanted"; do
-      [ "$(python_version "$name")" = "$wanted" ] || continue
-      base=$name base_version=$wanted
-      if has_venv_module; then return; fi
-      without=$wanted
+  local version name names found=""
+  for version in 3.11 3.12 3.10; do
+    names=(python3 "python$version")
+    [ -z "$wanted_python" ] || names=("$wanted_python")
+    for name in "${names[@]}"; do
+      [ "$(python_version "$name")" = "$version" ] || continue
+      if "$name" -c 'import ensurepip, venv' </dev/null 2>/dev/null; then echo "$name" && return; fi
+      found=$name
     done
   done
-  [ -z "$without" ] || check_venv_module
-  name=$(python_version python3)
-  die "no Python 3.10, 3.11 or 3.12 found (python3 is ${name:-missing}): install one, e.g." \
+  [ -z "$found" ] || die "$found has no venv or no ensurepip module and cannot make an environment:" \
+    "'apt-get install python$(python_version "$found")-venv', or name another with --python"
+  version=$(python_version "${wanted_python:-python3}")
+  [ -z "$wanted_python" ] || die "$wanted_python is ${version:+Python $version, }no working Python" \
+    "3.10, 3.11 or 3.12: name another (--python, PYTHON)"
+  die "no Python 3.10, 3.11 or 3.12 found (python3 is ${version:-missing}): install one, e.g." \
     "'apt-get install python3.11 python3.11-venv python3.11-dev', 'uv python install 3.11' or" \
     "'conda create -n posenc python=3.11', or name one with --python"
 }
 
-has_venv_module() {
-  "$base" -c 'import ensurepip, venv' </dev/null 2>/dev/null
+# Sets environment, its python, state (our notes in it) and ours: whether this script made it, so
+# that what it holds may be replaced.
+set_environment() {
+  environment=$1
+  if [ -d "$1" ]; then environment=$(cd -P "$1" && pwd); fi
+  case $environment in /*) ;; *) environment=$PWD/$environment ;; esac
+  python=$environment/bin/python state=$environment/.fairseq_posenc ours=""
+  if [ ! -f "$state/owned" ]; then return; fi
+  ours=yes
+  [ "$(cat "$state/owned")" = "$environment" ] ||
+    die "$environment was made as $(cat "$state/owned") and cannot be moved: remove it, run again"
 }
-
-check_venv_module() {
-  has_venv_module || die "$base has no venv or no ensurepip module and cannot make an" \
-    "environment: 'apt-get install python$base_version-venv', or name another with --python"
-}
-
-# --- which environment ---
 
 choose_environment() {
   local active
-  if [ -z "$venv$python_option$torch_option" ]; then
+  if [ -z "$venv$wanted_python$wanted_torch" ]; then
     for active in "${VIRTUAL_ENV:-}" "${CONDA_PREFIX:-}"; do
       [ -n "$active" ] || continue
       set_environment "$active"
-      if is_complete || "$python" -c 'import fairseq' </dev/null >/dev/null 2>&1; then return; fi
+      if is_complete || imports fairseq; then return; fi
     done
   fi
   set_environment "${venv:-$root/.venv}"
 }
 
-set_environment() {
-  environment=$1
-  if [ -d "$1" ]; then environment=$(cd -P "$1" && pwd); fi
-  case $environment in /*) ;; *) environment=$PWD/$environment ;; esac
-  state=$environment/.fairseq_posenc
-  python=$environment/bin/python
-  # packages of an environment that this script made may be replaced, those of the user's not
-  owned=""
-  if [ -f "$state/owned" ]; then owned=yes; fi
+# Refuses a folder of something else, and a Python that cannot make the environment or did not.
+check_environment() {
+  local have
+  [ -n "$ours" ] || [ -n "$(python_version "$python")" ] ||
+    [ -z "$(find "$environment" -mindepth 1 -maxdepth 1 ! -name .fairseq_posenc 2>/dev/null)" ] ||
+    die "$environment is no working Python environment: remove it, or name another (--venv)"
+  [ -n "$wanted_python" ] || return 0
+  find_python >/dev/null
+  have=$(python_version "$python")
+  [ "${have:-$(python_version "$wanted_python")}" = "$(python_version "$wanted_python")" ] ||
+    die "$environment holds Python $have: name another one (--venv)"
 }
 
-# Makes the folder for this script's notes, in an environment of its own with the mark "owned".
-claim_environment() {
-  if [ -z "$owned" ] && [ -z "$(python_version "$python")" ]; then
-    [ -z "$(find "$environment" -mindepth 1 -maxdepth 1 ! -name .fairseq_posenc 2>/dev/null)" ] ||
-      die "$environment is no working Python environment: remove it, or name another (--venv)"
-    find_python
-    mkdir -p "$state" || die "cannot write to $environment: name another one (--venv)"
-    set_environment "$environment"
-    echo "$environment" >"$state/owned.part"
-    mv "$state/owned.part" "$state/owned"
-    set_environment "$environment"
-  fi
-  mkdir -p "$state" || die "cannot write to $environment: name another one (--venv)"
-  [ -z "$owned" ] || [ "$(cat "$state/owned")" = "$environment" ] ||
-    die "$environment was made as $(cat "$state/owned") and cannot be moved: remove it, run again"
+fingerprint() {
+  {
+    printf '%s\n' "$root" "$environment"
+    cat "$here"/setup.sh "$here"/constraints*.txt "$root/setup.py" \
+      "$root/fairseq_posenc/version.py"
+  } | cksum
+}
+
+# The stamp is written last: fingerprint, version of torch, "-" and the extras.
+is_complete() {
+  local hash torch have
+  [ -x "$python" ] && [ -f "$state/stamp" ] || return 1
+  { read -r hash && read -r torch && read -r have; } <"$state/stamp" || return 1
+  [ "$hash" = "$(fingerprint)" ] || return 1
+  case $wanted_torch in "" | "$torch" | "${torch%%+*}") ;; *) return 1 ;; esac
+  case $have in *"$extras"*) ;; *) return 1 ;; esac
+  [ -z "$wanted_python" ] || [ "$(python_version "$python")" = "$(python_version "$wanted_python")" ]
 }
 
 take_lock() {
+  mkdir -p "$state" 2>/dev/null || die "cannot write to $environment: name another one (--venv)"
   command -v flock >/dev/null || return 0
   exec 9>"$state/lock"
   if flock -n 9; then return; fi
@@ -154,57 +145,134 @@ take_lock() {
   flock 9
 }
 
-# --- is there anything to do? ---
-
-fingerprint() {
-  {
-    printf '%s\n' "$root" "$environment"
-    cat "$here"/setup*.sh "$here/environment.py" "$here"/constraints*.txt "$root/setup.py" \
-      "$root/pyproject.toml" "$root/fairseq_posenc/version.py"
-  } | cksum
+# Makes the environment where there is none. One of ours whose set-up was cut is made anew.
+make_environment() {
+  local base
+  if [ -n "$ours" ] && { [ ! -f "$state/stamp" ] || [ -z "$(python_version "$python")" ]; }; then
+    find "$environment" -mindepth 1 -maxdepth 1 ! -name .fairseq_posenc -exec rm -rf {} +
+  fi
+  if [ -n "$(python_version "$python")" ]; then return; fi
+  base=$(find_python) || exit 1
+  mkdir -p "$environment" 2>/dev/null || die "cannot write to $environment: name another one (--venv)"
+  set_environment "$environment"
+  take_lock
+  echo "$environment" >"$state/owned"
+  ours=yes
+  step "making $environment with Python $(python_version "$base"): it takes some minutes, and 2 GB of" \
+    "disk, or 5 where the package index has torch with CUDA alone"
+  "$base" -m venv "$environment" </dev/null >"$state/venv.log" 2>&1 ||
+    die "$base -m venv failed: $(tail -n 1 "$state/venv.log")"
 }
 
-# The stamp is written last: fingerprint, version of torch, "-" and the extras.
-is_complete() {
-  local hash torch have extra
-  [ -x "$python" ] && [ -f "$state/stamp" ] || return 1
-  { read -r hash && read -r torch && read -r have; } <"$state/stamp" || return 1
-  [ "$hash" = "$(fingerprint)" ] || return 1
-  case $torch_option in "" | "$torch" | "${torch%%+*}") ;; *) return 1 ;; esac
-  for extra in $extras; do
-    case " $have " in *" $extra "*) ;; *) return 1 ;; esac
-  done
-  [ -z "$base_version" ] || [ "$(python_version "$python")" = "$base_version" ]
+pinned() { sed -n "s/^$1==//p" "$pins"; } # project
+
+pip_install() {
+  "$python" -m pip --no-input --disable-pip-version-check install "$@" </dev/null \
+    >"$state/pip.log" 2>&1
 }
 
-write_stamp() {
-  printf '%s\n' "$(fingerprint)" "$(ask version torch)" "-$extras" >"$state/stamp.part"
-  mv "$state/stamp.part" "$state/stamp"
+pip_failed() { # what
+  ! grep -q 'No matching distribution found for torch==' "$state/pip.log" ||
+    die "no package torch $torch for Python $version in the package index: choose another with" \
+      "--torch (tested: $(pinned torch)); for CUDA builds (+cu...) add PyTorch's own index with" \
+      "PIP_EXTRA_INDEX_URL"
+  grep '^ *ERROR: ' "$state/pip.log" | tail -n 5 >&2 || tail -n 5 "$state/pip.log" >&2
+  die "could not install $1; all that pip said: $state/pip.log"
 }
 
-# What was asked for earlier stays installed when something changes.
-keep_extras() {
-  local extra
-  for extra in $(sed -n '3s/^-//p' "$state/stamp"); do
-    case " $extras " in *" $extra "*) ;; *) extras="$extras $extra" ;; esac
-  done
+install_torch() {
+  local build=("cython" "numpy" "setuptools<81" "wheel")
+  torch=${wanted_torch:-$(pinned torch)}
+  step "installing torch $torch and what builds fairseq"
+  # newer ones refuse what fairseq 0.12.2 requires
+  if [ -n "$ours" ] && [ "$version" = 3.10 ]; then
+    pip_install "pip==$(pinned pip)" || pip_failed pip
+  fi
+  if [ -z "$wanted_torch" ] && ! command -v nvidia-smi >/dev/null &&
+    pip_install -c "$state/constraints.txt" "torch==$torch+cpu" "${build[@]}"; then
+    return
+  fi
+  pip_install -c "$state/constraints.txt" "torch==$torch" "${build[@]}" || pip_failed torch
+}
+
+install_fairseq() {
+  local options=(--no-deps --no-build-isolation) bin=$state/bin uri
+  if [ "$version" = 3.10 ]; then
+    # where its build sees torch it compiles sources that the archive lacks
+    options=(--no-deps)
+  elif [ "$torch" != "$(pinned torch)" ]; then
+    # a build in pip's cache may belong to another torch
+    options+=(--no-cache-dir)
+  fi
+  step "installing $fairseq $(pinned "$fairseq"): compiling takes a minute or two"
+  printf '[build_ext]\nparallel = %s\n' "$(getconf _NPROCESSORS_ONLN)" >"$state/build.cfg"
+  # With ninja, torch compiles every extension from one build file, which those that are compiled at
+  # the same time overwrite; it does without one that does not work.
+  mkdir -p "$bin"
+  printf '#!/bin/sh\nexit 1\n' >"$bin/ninja"
+  chmod +x "$bin/ninja"
+  uri=$("$python" -c 'import pathlib, sys; print(pathlib.Path(sys.argv[1]).as_uri())' "$pins")
+  if PIP_CONSTRAINT=$uri DIST_EXTRA_CONFIG=$state/build.cfg CFLAGS="-g0 ${CFLAGS:-}" \
+    PATH=$bin:$PATH pip_install "${options[@]}" "$fairseq==$(pinned "$fairseq")"; then
+    return
+  fi
+  command -v c++ >/dev/null || command -v g++ >/dev/null || command -v clang++ >/dev/null ||
+    die "fairseq is compiled here, and there is no C++ compiler: 'apt-get install g++'"
+  "$python" -c 'import os, sysconfig as s; os.stat(s.get_path("include") + "/Python.h")' \
+    2>/dev/null ||
+    die "fairseq is compiled here, and Python.h is missing: 'apt-get install python$version-dev'"
+  pip_failed fairseq
+}
+
+install_everything() {
+  local before="" after=""
+  version=$(python_version "$python")
+  case $version in
+    3.10) pins=$here/constraints-3.10.txt fairseq=fairseq ;;
+    3.11 | 3.12) pins=$here/constraints.txt fairseq=fairseq-fixed ;;
+    *) imports fairseq || die "$environment holds Python $version and no fairseq: name another" \
+      "one (--venv)" ;;
+  esac
+  step "completing $environment"
+  if [ -n "$ours" ]; then
+    # torch, and what it requires, may be another
+    sed '/^torch==/d' "$pins" >"$state/constraints.txt"
+  else
+    "$python" -m pip list --format=freeze --exclude fairseq_posenc >"$state/constraints.txt"
+  fi
+  if ! imports fairseq || [ -n "$wanted_torch" ]; then
+    install_torch
+    install_fairseq
+  fi
+  if [ -n "$ours" ]; then
+    step "installing libraries${extras:+, and those of the tests}"
+    # all are named, with all that they require that is used here
+    [ -n "$extras" ] || before='/^# export/,$d'
+    sed -e "/^fairseq/d; /^pip==/d; $before" "$state/constraints.txt" >"$state/libraries.txt"
+    pip_install --no-deps -r "$state/libraries.txt" || pip_failed "the libraries"
+    after=" --no-deps --no-build-isolation"
+  fi
+  step "installing the plugin and trying fairseq"
+  # shellcheck disable=SC2086 # the options are words
+  pip_install -c "$state/constraints.txt"$after -e "$root[tools${extras:+,$extras}]" ||
+    pip_failed "the plugin"
+  "$python" -c 'import fairseq' </dev/null >"$state/import.log" 2>&1 ||
+    die "fairseq in $environment cannot be imported: $(tail -n 1 "$state/import.log")"
 }
 
 set_up() {
-  claim_environment
-  take_lock
-  if is_complete; then return; fi
-  if [ -f "$state/stamp" ]; then
-    keep_extras
-    rm "$state/stamp"
-  fi
+  # what was asked for earlier stays installed when something changes
+  if [ -f "$state/stamp" ] && grep -q '^-.*test' "$state/stamp"; then extras=test; fi
+  make_environment
+  rm -f "$state/stamp"
   install_everything
-  write_stamp
+  torch=$("$python" -c 'from importlib.metadata import version; print(version("torch"))')
+  printf '%s\n' "$(fingerprint)" "$torch" "-$extras" >"$state/stamp.part"
+  mv "$state/stamp.part" "$state/stamp"
   step "done: source '$environment/bin/activate'"
 }
 
 parse_options "$@"
-check_options
 # these would send packages elsewhere than into the environment
 unset PIP_USER PIP_TARGET PIP_PREFIX
 if [ -n "$print_bin" ]; then exec 3>&1 1>&2; else exec 3>/dev/null; fi
@@ -212,6 +280,8 @@ choose_environment
 if is_complete; then
   [ -n "$print_bin" ] || echo "setup: $environment is complete"
 else
-  set_up
+  check_environment
+  if [ -d "$environment" ]; then take_lock; fi
+  is_complete || set_up
 fi
 echo "$environment/bin" >&3

@@ -2,7 +2,7 @@
 
 A sub-layer f becomes x ← LN(x · ω + f(x)), with one trained vector ω (channels) per sub-layer. The
 deeper a sub-layer lies, the larger its ω starts, so that the whole depends less on any single f.
-The numbers are measured by a profiling pass (:mod:`fairseq_posenc.tools.admin_profile`) and given
+The first ω are measured by a profiling pass (:mod:`fairseq_posenc.tools.admin_profile`) and given
 to the model as a profile: JSON, in a file or, as in checkpoints, as the option's own value.
 """
 
@@ -66,18 +66,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def by_layer(cfg, side: str) -> List[Optional[Dict[str, float]]]:
+def omegas_by_layer(cfg, side: str) -> List[Optional[Dict[str, float]]]:
     """Return the initial ω of each layer of a stack, from name to value; ``None`` without ADMIN.
 
     Args:
-        cfg: configuration whose ``admin_profile`` is JSON, as :func:`inline` returns it.
+        cfg: configuration whose ``admin_profile`` is JSON, as :func:`load_profile` returns it.
         side: ``encoder`` or ``decoder``.
     """
     text = getattr(cfg, "admin_profile", None)
     return json.loads(text)["omegas"][side] if text else [None] * getattr(cfg, side).layers
 
 
-def flat(args) -> str:
+def unit_profile(args) -> str:
     """Return the profile of a model whose ω are all 1, in one line of JSON.
 
     Raises:
@@ -88,13 +88,13 @@ def flat(args) -> str:
         side: [dict.fromkeys(names, 1.0)] * getattr(args, f"{side}_layers")
         for side, names in _ratio_names(args).items()
     }
-    return _in_line({"version": VERSION, "channels": _channels(args), "omegas": omegas})
+    return _one_line({"version": VERSION, "channels": _channels(args), "omegas": omegas})
 
 
-def inline(args) -> str:
-    """Return the profile that ``args.admin_profile`` names or is, in one line of JSON.
+def load_profile(args) -> str:
+    """Return the profile that ``args.admin_profile`` is, or that its file has, as a line of JSON.
 
-    Kept in the model's options, it travels with the checkpoint, and the file is needed no more.
+    The model keeps the line among its options, so that checkpoints do not need the file.
 
     Raises:
         UsageError: ADMIN does not go with the model, or the profile is missing, damaged or of
@@ -110,10 +110,10 @@ def inline(args) -> str:
     problem = _problem(profile, args)
     if problem:
         raise UsageError(f"{origin}: {problem}; {_ADVICE}")
-    return _in_line({name: profile[name] for name in ("version", "channels", "omegas")})
+    return _one_line({name: profile[name] for name in ("version", "channels", "omegas")})
 
 
-def _in_line(profile: Dict[str, Any]) -> str:
+def _one_line(profile: Dict[str, Any]) -> str:
     return json.dumps(profile, separators=(",", ":"))
 
 

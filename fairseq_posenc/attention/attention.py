@@ -1,15 +1,90 @@
 """Multi-head attention: fairseq's parameters, and the position terms of a layer."""
 
-from typing import Optional, Tuple
+import math
+from dataclasses import replace
+from typing import Any, Dict, Optional, Tuple
 
 import torch
-from torch import Tensor
+from fairseq.incremental_decoding_utils import FairseqIncrementalState
+from fairseq.modules.fairseq_dropout import FairseqDropout
+from fairseq.modules.quant_noise import quant_noise
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fairseq_posenc.attention import core
 from fairseq_posenc.attention.cache import Prefix, Source
-from fairseq_posenc.attention.projections import Projections, State
 from fairseq_posenc.encodings.base import AttentionTerms
+
+# What all modules of a decoder keep while decoding step by step.
+State = Dict[str, Dict[str, Any]]
+
+
+class Projections(FairseqIncrementalState, nn.Module):
+    """Projections to and from attention heads.
+
+    Parameters (``k_proj``, ``v_proj``, ``q_proj``, ``out_proj``, each ``weight`` and ``bias``), how
+    they are drawn and in which order are those of fairseq's ``MultiheadAttention``.
+
+    Args:
+        channels: width of the queries and of the output.
+        heads: number of heads; they divide ``channels``.
+        key_channels: width of what keys and values are made from, if not ``channels``.
+        dropout: probability that an attention weight is dropped in training.
+        q_noise: share of weights under quantisation noise.
+        qn_block_size: size of the blocks of that noise.
+    """
+
+    def __init__(
+        self,
+        channels: int,
+        heads: int,
+        key_channels: Optional[int] = None,
+        dropout: float = 0.0,
+        q_noise: float = 0.0,
+        qn_block_size: int = 8,
+    ):
+        super().__init__()
+        key_channels = key_channels or channels
+        self.num_heads = heads
+        self.head_dim = channels // heads
+        self.dropout_module = FairseqDropout(dropout, module_name="MultiheadAttention")
+        noise = {"p": q_noise, "block_size": qn_block_size}
+        self.k_proj = quant_noise(nn.Linear(key_channels, channels), **noise)
+        self.v_proj = quant_noise(nn.Linear(key_channels, channels), **noise)
+        self.q_proj = quant_noise(nn.Linear(channels, channels), **noise)
+        self.out_proj = quant_noise(nn.Linear(channels, channels), **noise)
+        gain = 1 / math.sqrt(2) if key_channels == channels else 1.0
+        for projection in (self.k_proj, self.v_proj, self.q_proj):
+            nn.init.xavier_uniform_(projection.weight, gain=gain)
+        nn.init.xavier_uniform_(self.out_proj.weight)
+        nn.init.zeros_(self.out_proj.bias)
+
+    @property
+    def dropout_p(self) -> float:
+        """Probability that a weight is dropped now."""
+        active = self.training or self.dropout_module.apply_during_inference
+        return self.dropout_module.p if active else 0.0
+
+    def split(self, x: Tensor) -> Tensor:
+        """Return ``(length, batch, channels)`` as ``(batch, heads, length, head channels)``."""
+        length, batch, _ = x.shape
+        return x.view(length, batch, -1, self.head_dim).permute(1, 2, 0, 3)
+
+    def join(self, x: Tensor) -> Tensor:
+        """Undo :meth:`split`, and project to the output."""
+        return self.out_proj(x.permute(2, 0, 1, 3).flatten(2))
+
+    def own_state(self, state: State) -> Dict[str, Any]:
+        """Return the part of the state that belongs to this module: its ``cache``, if any yet."""
+        name: str = self._get_full_incremental_state_key("attention")  # type: ignore[operator]
+        return state.setdefault(name, {})
+
+    def reorder_incremental_state(self, state: State, order: Tensor) -> State:
+        """Follow the beam search, which calls this on every module of a decoder."""
+        own = self.own_state(state)
+        if "cache" in own:
+            own["cache"] = own["cache"].reordered(order)
+        return state
 
 
 class SelfAttention(Projections):
@@ -35,7 +110,7 @@ class SelfAttention(Projections):
             terms: this layer's.
             padding_mask: ``(batch, length)`` bool, true at padding, which is not looked at.
             causal: whether a token sees no later ones.
-            incremental_state: when decoding step by step, what all modules remember. ``x`` and
+            incremental_state: when decoding step by step, what all modules keep. ``x`` and
                 ``padding_mask`` are then of the newest token, ``terms`` of the prefix so far.
             need_weights: whether to return the weights ``(batch, heads, length, keys)`` too.
         """
@@ -45,7 +120,7 @@ class SelfAttention(Projections):
             queries, keys = rotated(queries, turn), rotated(keys, turn)
         prefix = None
         if incremental_state is not None:
-            prefix = self.remembered(incremental_state).setdefault("prefix", Prefix())
+            prefix = self.own_state(incremental_state).setdefault("cache", Prefix())
             keys, values = prefix.keys.append(keys), prefix.values.append(values)
             padding_mask = prefix.append_padding(padding_mask)
         outputs, weights = core.attend(
@@ -60,49 +135,30 @@ class SelfAttention(Projections):
         )
         return self.join(outputs), weights
 
-    def reorder_incremental_state(self, state: State, order: Tensor) -> State:
-        """Follow the beam search, which calls this on every module of a decoder."""
-        prefix = self.remembered(state).get("prefix")
-        if prefix is not None:
-            prefix.reorder(order)
-        return state
-
     def core_terms(
         self, terms: AttentionTerms, prefix: Optional[Prefix] = None, causal: bool = False
-    ) -> core.CoreTerms:
-        """Return the terms as the core wants them: rotation apart, distances projected."""
-        return core.CoreTerms(
-            scale=self.head_dim**-0.5 if terms.scale is None else terms.scale,
-            bias=terms.bias,
-            segments=terms.segments,
-            segment_scalars=terms.segment_scalars,
-            relative_keys=terms.relative_keys,
-            relative_values=terms.relative_values,
-            distance_keys=self._distance_keys(terms.distances, prefix, causal),
-            content_query=terms.content_query,
-            position_query=terms.position_query,
-        )
+    ) -> AttentionTerms:
+        """Return the terms as :func:`core.attend` takes them, once the rotation is done.
 
-    def _distance_keys(
-        self, distances: Optional[Tensor], prefix: Optional[Prefix], causal: bool
-    ) -> Optional[Tensor]:
-        """Return distances ``(D, channels)`` projected to ``(heads, D, head channels)``.
-
-        Of the future, which nobody sees if ``causal``, there is one. Step by step each distance is
-        projected once: the newest is the largest, the first row.
+        The scale is filled in, and distances are projected as keys are.
+        Of the future, which nobody sees if ``causal``, one distance is kept. Step by step each
+        distance is projected once: the newest is the largest, the first row.
         """
+        scale = self.head_dim**-0.5 if terms.scale is None else terms.scale
+        distances = terms.distances
         if distances is None:
-            return None
+            return replace(terms, scale=scale, rotation=None)
         if causal:
             distances = distances[: distances.size(0) // 2 + 2]
-        known = None if prefix is None else prefix.distances
-        new = distances if known is None else distances[: distances.size(0) - known.size(0)]
+        past = None if prefix is None else prefix.distances
+        new = distances if past is None else distances[: distances.size(0) - past.size(0)]
         projected = F.linear(new.to(self.k_proj.weight.dtype), self.k_proj.weight)
-        if known is not None:
-            projected = torch.cat([projected, known])
+        if past is not None:
+            projected = torch.cat([projected, past])
         if prefix is not None:
             prefix.distances = projected
-        return projected.view(projected.size(0), -1, self.head_dim).transpose(0, 1)
+        by_head = projected.view(projected.size(0), -1, self.head_dim).transpose(0, 1)
+        return replace(terms, scale=scale, rotation=None, distances=None, distance_keys=by_head)
 
 
 class CrossAttention(Projections):
@@ -126,25 +182,23 @@ class CrossAttention(Projections):
             x: ``(length, batch, channels)``; step by step of the newest token alone.
             encoder_out: ``(source length, batch, encoder channels)``.
             padding_mask: ``(batch, source length)`` bool, true at padding.
-            incremental_state: when decoding step by step, what all modules remember. The source is
+            incremental_state: when decoding step by step, what all modules keep. The source is
                 read in the first step only.
             need_weights: whether to return the weights ``(batch, heads, length, source length)``.
         """
         queries = self.q_proj(x)
-        if incremental_state is None:
-            source = self._project(encoder_out, padding_mask)
-        else:
-            memory = self.remembered(incremental_state)
-            if "source" not in memory:
-                memory["source"] = self._project(encoder_out, padding_mask)
-            source = memory["source"]
+        own = {} if incremental_state is None else self.own_state(incremental_state)
+        if "cache" not in own:
+            keys, values = self.k_proj(encoder_out), self.v_proj(encoder_out)
+            own["cache"] = Source(self.split(keys), self.split(values), padding_mask)
+        source: Source = own["cache"]
         if source.beam > 1:
             queries = queries.view(-1, source.beam, x.size(-1)).transpose(0, 1)
         outputs, weights = core.attend(
             self.split(queries),
             source.keys,
             source.values,
-            core.CoreTerms(scale=self.head_dim**-0.5),
+            AttentionTerms(scale=self.head_dim**-0.5),
             source.padding_mask,
             dropout_p=self.dropout_p,
             need_weights=need_weights,
@@ -154,17 +208,6 @@ class CrossAttention(Projections):
             if weights is not None:
                 weights = weights.transpose(1, 2).flatten(0, 1).unsqueeze(2)
         return self.join(outputs), weights
-
-    def _project(self, encoder_out: Tensor, mask: Optional[Tensor]) -> Source:
-        keys, values = self.k_proj(encoder_out), self.v_proj(encoder_out)
-        return Source(self.split(keys), self.split(values), mask)
-
-    def reorder_incremental_state(self, state: State, order: Tensor) -> State:
-        """Follow the beam search, which calls this on every module of a decoder."""
-        memory = self.remembered(state)
-        if "source" in memory:
-            memory["source"] = memory["source"].reordered(order)
-        return state
 
 
 def rotated(x: Tensor, turn: Tensor) -> Tensor:

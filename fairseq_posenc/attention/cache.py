@@ -1,4 +1,4 @@
-"""What attention remembers when decoding step by step: the tokens so far, and the source."""
+"""What attention keeps while decoding step by step: the tokens so far, and the source."""
 
 from dataclasses import dataclass, field
 from typing import Optional
@@ -9,12 +9,15 @@ from torch import Tensor
 FIRST_CAPACITY = 32
 
 
-class Rows:
+class TokenBuffer:
     """One vector per token and hypothesis, ``(length, batch, channels)``; grows by a token a step.
 
-    The vectors lie in memory that doubles when it is full, so that a step writes the newest ones
-    alone. Hypotheses are reordered into a second piece of the same size, which then is the first.
-    Where gradients are asked for, no memory is written to twice.
+    The memory doubles when it is full, so that a step writes the newest vectors only. Hypotheses
+    are reordered into a second memory of the same size, and the two change places. Where gradients
+    are needed, no memory is written to twice.
+
+    Attributes:
+        all: the vectors so far, ``None`` before the first.
     """
 
     def __init__(self) -> None:
@@ -37,7 +40,7 @@ class Rows:
         return self.all
 
     def reorder(self, order: Tensor) -> None:
-        """Let hypothesis ``b`` be what hypothesis ``order[b]`` was; there may be fewer now."""
+        """Make hypothesis ``b`` what hypothesis ``order[b]`` was; there may be fewer now."""
         if self._memory is None or self.all.requires_grad:
             self.all, self._memory = self.all.index_select(1, order), None
             return
@@ -57,16 +60,16 @@ class Prefix:
         keys: projected, rotated if the encoding rotates.
         values: projected.
         padding_mask: ``(batch, length)`` bool, true at padding; ``None`` as long as there was none.
-        distances: projected ones ``(length, channels)``, falling to 0, the same for all.
+        distances: the projected distances ``(length, channels)``, from the largest down to 0.
     """
 
-    keys: Rows = field(default_factory=Rows)
-    values: Rows = field(default_factory=Rows)
+    keys: TokenBuffer = field(default_factory=TokenBuffer)
+    values: TokenBuffer = field(default_factory=TokenBuffer)
     padding_mask: Optional[Tensor] = None
     distances: Optional[Tensor] = None
 
     def append_padding(self, newest: Optional[Tensor]) -> Optional[Tensor]:
-        """Add the mask ``(batch, 1)`` of the newest keys, which are known by now."""
+        """Add the mask ``(batch, 1)`` of the keys appended last, and return all of it."""
         length, batch, _ = self.keys.all.shape
         if newest is None and self.padding_mask is None:
             return None
@@ -77,14 +80,14 @@ class Prefix:
         self.padding_mask = torch.cat([before, now], dim=1)
         return self.padding_mask
 
-    def reorder(self, order: Tensor) -> None:
-        """Let hypothesis ``b`` be what hypothesis ``order[b]`` was; there may be fewer now."""
-        if _is_identity(order, self.keys.all.size(1)):
-            return
-        self.keys.reorder(order)
-        self.values.reorder(order)
-        if self.padding_mask is not None:
-            self.padding_mask = self.padding_mask.index_select(0, order)
+    def reordered(self, order: Tensor) -> "Prefix":
+        """Return this prefix, of which hypothesis ``b`` now is what ``order[b]`` was."""
+        if not _is_identity(order, self.keys.all.size(1)):
+            self.keys.reorder(order)
+            self.values.reorder(order)
+            if self.padding_mask is not None:
+                self.padding_mask = self.padding_mask.index_select(0, order)
+        return self
 
 
 class Source:
@@ -102,10 +105,7 @@ class Source:
     def __init__(
         self, keys: Tensor, values: Tensor, padding_mask: Optional[Tensor] = None, beam: int = 1
     ):
-        self.keys = keys
-        self.values = values
-        self.padding_mask = padding_mask
-        self.beam = beam
+        self.keys, self.values, self.padding_mask, self.beam = keys, values, padding_mask, beam
         every = torch.arange(keys.size(0), device=keys.device)
         self._sentences = every.repeat_interleave(beam) if beam > 1 else every
 

@@ -1,7 +1,7 @@
 """Encoder and decoder layers: fairseq's, with self-attention that takes position terms.
 
-The terms of a layer arrive as keyword arguments, one tensor each (:func:`as_arguments`): hidden in
-an object, they would get no gradients under ``--checkpoint-activations``.
+The terms of a layer arrive as keyword arguments, one tensor each (:func:`as_arguments`): inside an
+object, they would get no gradients under ``--checkpoint-activations``.
 """
 
 import math
@@ -18,8 +18,7 @@ from torch import Tensor, nn
 
 from fairseq_posenc import compat
 from fairseq_posenc.attention import admin
-from fairseq_posenc.attention.attention import CrossAttention, SelfAttention
-from fairseq_posenc.attention.projections import State
+from fairseq_posenc.attention.attention import CrossAttention, SelfAttention, State
 from fairseq_posenc.encodings.base import AttentionTerms
 from fairseq_posenc.errors import UsageError
 
@@ -40,8 +39,8 @@ def wrapped(layer: nn.Module, cfg) -> nn.Module:
     return fsdp_wrap(layer, min_num_params=smallest)
 
 
-def drawn(layers: nn.ModuleList) -> List[Optional[nn.Module]]:
-    """Return the layers in their places, with ``None`` for those that LayerDrop leaves out now."""
+def layers_after_layerdrop(layers: nn.ModuleList) -> List[Optional[nn.Module]]:
+    """Return all layers in order, with ``None`` for those that LayerDrop leaves out this time."""
     kept = set(layers)
     return [layer if layer in kept else None for _, layer in layers.named_children()]
 
@@ -61,7 +60,7 @@ class EncoderLayer(TransformerEncoderLayerBase):
 
     Args:
         cfg: configuration of the model.
-        omegas: initial values of ADMIN's ω, which there are none of otherwise.
+        omegas: initial values of ADMIN's ω by name; ``None`` without ADMIN.
     """
 
     def __init__(self, cfg, omegas: Optional[Dict[str, float]] = None):
@@ -111,7 +110,7 @@ class DecoderLayer(TransformerDecoderLayerBase):
     Args:
         cfg: configuration of the model.
         no_encoder_attn: leave out the attention to the encoder.
-        omegas: initial values of ADMIN's ω, which there are none of otherwise.
+        omegas: initial values of ADMIN's ω by name; ``None`` without ADMIN.
     """
 
     def __init__(
@@ -151,7 +150,7 @@ class DecoderLayer(TransformerDecoderLayerBase):
             x: ``(length, batch, channels)``; step by step of the newest token alone.
             encoder_out: ``(source length, batch, encoder channels)``.
             encoder_padding_mask: ``(batch, source length)`` bool, true at padding.
-            incremental_state: what all modules remember when decoding step by step.
+            incremental_state: what all modules keep when decoding step by step.
             self_attn_padding_mask: ``(batch, length)`` bool, true at padding.
             causal: whether a token sees no later ones.
             need_attn: whether to return the weights ``(batch, heads, length, source length)`` of
@@ -163,7 +162,11 @@ class DecoderLayer(TransformerDecoderLayerBase):
         y, _ = self.self_attn(
             y, AttentionTerms(**terms), self_attn_padding_mask, causal, incremental_state
         )
-        x = self.residual(self.dropout_module(self._scaled(y)), x, self.self_ratio_change)
+        if self.c_attn is not None:  # NormFormer
+            by_head = y.view(*y.shape[:-1], self.nh, self.head_dim)
+            y = (by_head * self.c_attn.unsqueeze(-1)).flatten(-2)
+        y = y if self.attn_ln is None else self.attn_ln(y)
+        x = self.residual(self.dropout_module(y), x, self.self_ratio_change)
         x = x if before else self.self_attn_layer_norm(x)
 
         if self.encoder_attn is not None and encoder_out is not None:
@@ -173,17 +176,9 @@ class DecoderLayer(TransformerDecoderLayerBase):
             )
             x = self.residual(self.dropout_module(y), x, self.encoder_ratio_change)
             x = x if before else self.encoder_attn_layer_norm(x)
-        return self._transformed(x), weights
+        return self._feed_forward(x), weights
 
-    def _scaled(self, y: Tensor) -> Tensor:
-        """Scale the output of self-attention as NormFormer does, if so configured."""
-        if self.c_attn is not None:
-            by_head = y.view(*y.shape[:-1], self.nh, self.head_dim)
-            y = (by_head * self.c_attn.unsqueeze(-1)).flatten(-2)
-        return y if self.attn_ln is None else self.attn_ln(y)
-
-    def _transformed(self, x: Tensor) -> Tensor:
-        """Apply the feed-forward part."""
+    def _feed_forward(self, x: Tensor) -> Tensor:
         y = self.final_layer_norm(x) if self.normalize_before else x
         y = self.activation_dropout_module(self.activation_fn(self.fc1(y)))
         if self.ffn_layernorm is not None:

@@ -73,7 +73,7 @@ class Masking:
         if by_frequency and replace and len(counts) > 1 and len(set(counts)) == 1:
             raise UsageError(
                 f"the dictionary counts every type {counts[0]} times, so that frequencies are not "
-                "known: run prepare_text.py again, which adds counts to the folder's dict.txt, or "
+                "known: run posenc prepare text again, which adds counts to dict.txt, or "
                 "leave --freq-weighted-replacement out"
             )
         self.chances = np.cumsum(counts / max(counts.sum(), 1))

@@ -35,9 +35,9 @@ __all__ = [
     "Stack",
     "Terms",
     "build",
+    "format_value",
     "names",
     "options",
-    "shown",
     "signature",
 ]
 
@@ -93,8 +93,8 @@ def build(name: str, stack: Stack, **chosen: Any) -> Encoding:
     return TABLE[name](stack, **chosen)
 
 
-def shown(value: object) -> str:
-    """Return an option's value as users see it: ``auto`` is what the encoding finds itself."""
+def format_value(value: object) -> str:
+    """Return an option's value as users read and write it; ``None`` is ``auto``."""
     if value is None:
         return "auto"
     if isinstance(value, bool):
@@ -110,6 +110,6 @@ def signature(name: str, **chosen: Any) -> str:
     """
     fields = {"position": name}
     for option, value in {**options(name), **chosen}.items():
-        fields[option.replace("_", "-")] = shown(value)
+        fields[option.replace("_", "-")] = format_value(value)
     fields["version"] = __version__
     return "|".join(f"{key}:{value}" for key, value in fields.items())

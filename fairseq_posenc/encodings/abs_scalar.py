@@ -6,8 +6,7 @@ import torch
 from torch import nn
 
 from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
-from fairseq_posenc.encodings.rows import check_length, rows_of_keys
-from fairseq_posenc.encodings.sharing import sets, terms_of_biases
+from fairseq_posenc.encodings.learned import check_table_length, rows_of_keys
 
 
 class AbsScalar(Encoding):
@@ -28,7 +27,6 @@ class AbsScalar(Encoding):
     Beyond the table: in training an error; in evaluation every further position has the last row.
 
     Args:
-        stack: the stack it serves.
         rank: width of P, at least 1 (None: the width of a head, as in the paper).
         sharing: ``none``: every head of every layer has its own table (the paper); ``layers``:
             those of the heads serve all layers; ``heads``: the heads of a layer share one.
@@ -39,12 +37,12 @@ class AbsScalar(Encoding):
 
     def __init__(self, stack: Stack, rank: Optional[int] = None, sharing: str = "none"):
         super().__init__(stack)
-        check_length(stack)
+        check_table_length(stack)
         if rank is None:
             rank = stack.head_channels
         if not (isinstance(rank, int) and rank >= 1):
             raise ValueError(f"rank must be a whole number, 1 or more, not {rank}")
-        self.table = nn.Parameter(torch.empty(*sets(stack, sharing), stack.max_length, rank))
+        self.table = nn.Parameter(torch.empty(*stack.table_shape(sharing), stack.max_length, rank))
         nn.init.normal_(self.table, std=0.02)
 
     def forward(self, positions: Positions) -> Terms:
@@ -58,4 +56,4 @@ class AbsScalar(Encoding):
         # unbound before the product, whose gradient would be as large as all layers' biases
         vectors = self.table.index_select(2, rows).unbind()
         biases = [keys[:, -queries:] @ keys.transpose(1, 2) for keys in vectors]
-        return Terms(attention=terms_of_biases(self.stack, biases))
+        return Terms.of_biases(self.stack, biases)

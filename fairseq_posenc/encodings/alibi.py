@@ -9,7 +9,7 @@ from fairseq_posenc.encodings.base import Stack
 from fairseq_posenc.encodings.by_distance import ByDistance
 
 
-def exponents(heads: int) -> List[float]:
+def slope_exponents(heads: int) -> List[float]:
     """Return ``e`` of the slope ``2 ** -e`` of each head.
 
     ``8 h / heads`` for head ``h`` from 1 on if their number is a power of two; otherwise those of
@@ -29,8 +29,8 @@ class Alibi(ByDistance):
         A[i, j] = q[i] · k[j] / √d - slope[h] · |i - j|
 
     In an encoder the bias is symmetric: the paper is about decoders only. Slopes: see
-    :func:`exponents`; the same in all layers. Nothing is added to the embeddings or values. There
-    are no parameters, and any length can be encoded. Computed in float32 at least.
+    :func:`slope_exponents`; the same in all layers. Nothing is added to the embeddings or values.
+    There are no parameters, and any length can be encoded. Computed in float32 at least.
     """
 
     exponents: Tensor
@@ -38,10 +38,10 @@ class Alibi(ByDistance):
     def __init__(self, stack: Stack):
         super().__init__(stack)
         # few binary digits, which half precision holds exactly; slopes would be rounded
-        values = torch.tensor(exponents(stack.heads))
+        values = torch.tensor(slope_exponents(stack.heads))
         self.register_buffer("exponents", values, persistent=False)
 
-    def falling(self, queries: int, keys: int) -> Tensor:
+    def bias_by_distance(self, queries: int, keys: int) -> Tensor:
         """Return the penalties, of all layers alike."""
         dtype = torch.promote_types(self.exponents.dtype, torch.float32)
         slopes = torch.pow(2, -self.exponents.to(dtype))

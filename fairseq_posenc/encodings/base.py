@@ -1,12 +1,12 @@
 """What goes into an encoding (:class:`Positions`) and what comes out (:class:`Terms`)."""
 
 from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Optional
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor, nn
 
-from fairseq_posenc.encodings.portable import Portable
+SHARING = ("none", "layers", "heads")
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,21 @@ class Stack:
         """Width of one attention head."""
         return self.channels // self.heads
 
+    def table_shape(self, sharing: str) -> Tuple[int, int]:
+        """Return the first two dimensions of a table of scalars per layer and head.
+
+        Args:
+            sharing: ``none``: every head of every layer has its own, ``(layers, heads)``;
+                ``layers``: those of the heads serve all layers, ``(1, heads)``; ``heads``: the
+                heads of a layer share one, ``(layers, 1)`` (Chen et al. 2021, Table 8).
+
+        Raises:
+            ValueError: ``sharing`` is none of these.
+        """
+        if sharing not in SHARING:
+            raise ValueError(f"sharing must be one of {', '.join(SHARING)}, not {sharing}")
+        return 1 if sharing == "layers" else self.layers, 1 if sharing == "heads" else self.heads
+
 
 @dataclass
 class Positions:
@@ -79,10 +94,11 @@ class Positions:
         self.keys = self.keys or self.numbers.size(1)
 
     @property
-    def line(self) -> Tensor:
-        """Numbers ``(length,)`` that are right for all rows, up to a shift if padded left.
+    def position_row(self) -> Tensor:
+        """One row of numbers ``(length,)`` for the whole batch: that of its longest sequence.
 
-        For terms that depend on distances, or whose encoding is ``by_index``.
+        Rows that are padded on the left differ from it by a constant, which does not matter to
+        distances; encodings that are ``by_index`` get sequences padded on the right.
         """
         return self.numbers.amax(dim=0)
 
@@ -120,10 +136,10 @@ class AttentionTerms:
         output[i]    = Σ_j softmax(score)[i, j] · (value[j] + relative_values[clip(i - j)])
 
     where ``q`` and ``k`` are rotated first if there is a ``rotation``. What is ``None`` is left
-    out. All are tensors or a number, so that a layer can hand them on one by one.
+    out. All are tensors or a number, so that a layer can pass them on one by one.
 
     Attributes:
-        scale: instead of ``1 / √head_channels``.
+        scale: of the scores; ``None`` is ``1 / √head_channels``.
         bias: ``(heads or 1, Q, K)``.
         segments: ``(batch, K, number of segments)``, one-hot rows; Q = K.
         segment_scalars: ``(heads or 1, number of segments, number of segments)``.
@@ -136,6 +152,9 @@ class AttentionTerms:
         rotation: ``(2, Q, head_channels // 2)``, cosines and sines of the queries' angles; keys
             are rotated when they are new, so the same ones serve. Channels ``2c`` and ``2c + 1``
             are a pair.
+        distance_keys: no encoding sets it: the attention puts ``W_K distances`` here,
+            ``(heads, Q + K - 1, head_channels)``. If it is causal, distances below ``-1`` may be
+            missing.
     """
 
     scale: Optional[float] = None
@@ -148,6 +167,7 @@ class AttentionTerms:
     content_query: Optional[Tensor] = None
     position_query: Optional[Tensor] = None
     rotation: Optional[Tensor] = None
+    distance_keys: Optional[Tensor] = None
 
 
 @dataclass
@@ -167,19 +187,62 @@ class Terms:
     after_layer: Dict[int, Callable[[Tensor], Tensor]] = field(default_factory=dict)
     shared: List[Tensor] = field(default_factory=list)
 
+    @classmethod
+    def of_biases(cls, stack: Stack, biases: Sequence[Tensor]) -> "Terms":
+        """Return terms that add biases to the scores of all layers.
+
+        Args:
+            stack: the stack of layers.
+            biases: one ``(heads or 1, Q, K)`` per layer, or a single one for all layers.
+        """
+        terms = [AttentionTerms(bias=bias) for bias in biases]
+        return cls(attention=dict(enumerate(terms * (stack.layers // len(terms)))))
+
+
+@dataclass
+class Portable:
+    """What an encoding computes in evaluation, as tables that other programs can hold.
+
+    Positions count from 0 at the first real token. What is ``None`` is left out; an encoding
+    without any of these knows no positions. For their use in self-attention see
+    :class:`AttentionTerms`.
+
+    Attributes:
+        input: ``(n, channels)``; row ``p`` is added to the embedding of the token at position p.
+        bias: ``(layers or 1, heads or 1, 2 n - 1)``, added to the scaled scores; entry
+            ``n - 1 + d`` is for distance ``d``, query minus key. In a decoder those for negative
+            distances mean nothing.
+        relative_keys: ``(layers, 2 k + 1, head_channels)``; row ``k + d`` is for distance ``d``,
+            and distances are clipped to ``-k … k``.
+        relative_values: the same for the values.
+        rotation: ``(head_channels // 2,)``; channels ``2c`` and ``2c + 1`` of queries and keys at
+            position p are turned by the angle ``p · rotation[c]``.
+    """
+
+    input: Optional[Tensor] = None
+    bias: Optional[Tensor] = None
+    relative_keys: Optional[Tensor] = None
+    relative_values: Optional[Tensor] = None
+    rotation: Optional[Tensor] = None
+
+    @property
+    def attention(self) -> List[str]:
+        """The names of what acts inside self-attention."""
+        return [name for name, value in vars(self).items() if name != "input" and value is not None]
+
 
 class Encoding(nn.Module):
     """Base of all encodings: one instance serves one stack.
 
-    The keyword arguments of a subclass's ``__init__`` are the options it reads
+    The keyword arguments of a subclass's ``__init__``, after the stack, are the options it reads
     (``--position-…`` on the command line); their defaults are the defaults. Subclasses raise
     ``ValueError`` for values that make no sense.
 
     Attributes:
         max_positions: longest sequence that can be encoded at all.
-        by_index: whether the terms need the padding of whole sequences on the right, so that
-            index and position are the same in every row; the model sees to it.
-        not_portable: why there is no :class:`Portable` of it, to follow "cannot be exported:".
+        by_index: whether whole sequences must be padded on the right, so that a token's index is
+            its position in every row; the model then moves padding there.
+        not_portable: why it cannot be exported, if it has no method ``portable``.
     """
 
     max_positions = 100_000
@@ -195,12 +258,12 @@ class Encoding(nn.Module):
         raise NotImplementedError(f"{type(self).__name__}.forward")
 
     def portable(self, length: int) -> Portable:
-        """Return what is computed in evaluation, for sequences of up to ``length`` tokens.
+        """Return tables of what is computed in evaluation for up to ``length`` tokens.
 
-        Called in evaluation, with the parameters on the CPU, for export to other programs.
+        Called for export, in evaluation mode and with the parameters on the CPU.
 
         Raises:
-            ValueError: why that cannot be told in such tables.
+            ValueError: tables cannot hold it; the message says why.
         """
         raise ValueError(self.not_portable)
 
@@ -209,8 +272,8 @@ def worker_generator(device: torch.device) -> torch.Generator:
     """Return a random generator that no other data-parallel worker shares.
 
     fairseq seeds torch before every update with seed + number of updates, on all workers alike.
-    Our generator hangs on torch's, so a resumed run draws what an unbroken one draws, and on the
-    worker's rank, so that workers differ.
+    The generator's seed comes from torch's generator, so that a resumed run draws what an unbroken
+    one draws, and from the worker's rank, so that workers differ.
     """
     seed = int(torch.randint(2**31, ()))
     distributed = torch.distributed.is_available() and torch.distributed.is_initialized()

@@ -1,29 +1,97 @@
-"""The base of encodings that add a scalar per distance to the scores."""
+"""Encodings that add a scalar per distance to the scores, and how scalars become a matrix."""
 
+from typing import Any, Tuple
+
+import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import Encoding, Positions, Terms
-from fairseq_posenc.encodings.diagonals import spread
-from fairseq_posenc.encodings.portable import Portable
-from fairseq_posenc.encodings.sharing import terms_of_biases
+from fairseq_posenc.encodings.base import Encoding, Portable, Positions, Terms
+
+# Rows summed at a time: a block of them fits into the cache, in a buffer hardly wider than a row.
+_BLOCK = 64
 
 
 class ByDistance(Encoding):
     """Base of encodings whose only term is a scalar per distance, added to the scaled scores."""
 
-    def falling(self, queries: int, keys: int) -> Tensor:
+    def bias_by_distance(self, queries: int, keys: int) -> Tensor:
         """Return the scalars ``(layers or 1, heads or 1, Q + K - 1)``.
 
-        They are of falling distances, query minus key, from ``K - 1`` to ``1 - Q``.
+        They are in the order of falling distances, query minus key, from ``K - 1`` to ``1 - Q``.
         """
-        raise NotImplementedError(f"{type(self).__name__}.falling")
+        raise NotImplementedError(f"{type(self).__name__}.bias_by_distance")
 
     def forward(self, positions: Positions) -> Terms:
         """Return the biases; one object serves all layers that share their scalars."""
         queries, keys = positions.numbers.size(1), positions.keys
-        biases = [spread(layer, queries, keys) for layer in self.falling(queries, keys).unbind()]
-        return Terms(attention=terms_of_biases(self.stack, biases))
+        by_layer = self.bias_by_distance(queries, keys).unbind()
+        return Terms.of_biases(self.stack, [to_toeplitz(x, queries, keys) for x in by_layer])
 
     def portable(self, length: int) -> Portable:
         """Return the scalars of all distances below ``length``."""
-        return Portable(bias=self.falling(length, length).flip(-1))
+        return Portable(bias=self.bias_by_distance(length, length).flip(-1))
+
+
+def to_toeplitz(scalars: Tensor, queries: int, keys: int) -> Tensor:
+    """Lay out one scalar per distance along the diagonals of a matrix of scores.
+
+    The queries are the last of the keys' positions. The gradient is summed along the diagonals;
+    gradients of gradients work too.
+
+    Args:
+        scalars: ``(…, Q + K - 1)``, by falling distance (query minus key), from ``K - 1`` to
+            ``1 - Q``.
+        queries: number of rows, ``Q``.
+        keys: number of columns, ``K``.
+
+    Returns:
+        ``(…, Q, K)``; entry ``(i, j)`` is ``scalars[…, j - i + Q - 1]``.
+
+    Raises:
+        ValueError: if the number of scalars is not ``Q + K - 1``.
+    """
+    if scalars.size(-1) != queries + keys - 1:
+        raise ValueError(
+            f"{queries} queries and {keys} keys need {queries + keys - 1} scalars, "
+            f"not {scalars.size(-1)}"
+        )
+    return _ToToeplitz.apply(scalars, queries, keys)
+
+
+class _ToToeplitz(torch.autograd.Function):
+    """:func:`to_toeplitz`; it is linear, so its backward pass needs no input."""
+
+    @staticmethod
+    def forward(ctx: Any, scalars: Tensor, queries: int, keys: int) -> Tensor:
+        scalars = scalars.contiguous()
+        # Row by row from the last to the first, the window of scalars moves right by one.
+        strides = scalars.stride()[:-1] + (1, 1)
+        return scalars.as_strided(scalars.shape[:-1] + (queries, keys), strides).flip(-2)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, None, None]:
+        return _SumDiagonals.apply(gradient), None, None
+
+
+class _SumDiagonals(torch.autograd.Function):
+    """The adjoint of :func:`to_toeplitz`: ``(…, Q, K)`` to ``(…, Q + K - 1)``."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: Tensor) -> Tensor:
+        ctx.queries, ctx.keys = queries, keys = matrix.shape[-2:]
+        matrices = matrix.reshape(-1, queries, keys)
+        dtype = torch.promote_types(matrix.dtype, torch.float32)
+        sums = matrix.new_zeros((matrices.size(0), queries + keys - 1), dtype=dtype)
+        for start in range(0, queries, _BLOCK):
+            block = matrices[:, start : start + _BLOCK]
+            rows = block.size(1)
+            width = keys + rows - 1
+            # Each row starts one column further left than the one before: diagonals are columns.
+            upright = block.new_zeros((block.size(0), rows, width))
+            upright.as_strided(block.shape, (rows * width, width - 1, 1), rows - 1).copy_(block)
+            sums.narrow(1, queries - rows - start, width).add_(upright.sum(dim=1, dtype=dtype))
+        return sums.view(matrix.shape[:-2] + sums.shape[1:]).to(matrix.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return _ToToeplitz.apply(gradient, ctx.queries, ctx.keys)

@@ -1,44 +1,22 @@
 """CAPE: continuous augmented positional embeddings (Likhomanenko et al. 2021)."""
 
 import math
-from dataclasses import dataclass
-from typing import Optional
+from dataclasses import replace
+from typing import NamedTuple, Optional
 
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import Positions, Stack, Terms, worker_generator
-from fairseq_posenc.encodings.portable import Portable
+from fairseq_posenc.encodings.base import Portable, Positions, Stack, Terms, worker_generator
 from fairseq_posenc.encodings.sinusoidal import Sinusoidal
 
 
-@dataclass
-class Draws:
-    """Random numbers of one forward pass.
+class Draws(NamedTuple):
+    """Random numbers of one forward pass."""
 
-    Attributes:
-        global_shift: Δ, ``(batch, 1)``.
-        local_shift: ε, ``(batch, length)``.
-        log_scale: log λ, ``(batch, 1)``.
-    """
-
-    global_shift: Tensor
-    local_shift: Tensor
-    log_scale: Tensor
-
-
-def augment(numbers: Tensor, draws: Draws) -> Tensor:
-    """Return ``(p + Δ + ε) · exp(log λ)`` for positions ``(batch, length)`` (appendix A)."""
-    return (numbers + draws.global_shift + draws.local_shift) * draws.log_scale.exp()
-
-
-def centre(numbers: Tensor, padding_mask: Optional[Tensor]) -> Tensor:
-    """Subtract from each row of ``(batch, length)`` the mean over its real tokens."""
-    if padding_mask is None:
-        return numbers - numbers.mean(dim=1, keepdim=True)
-    real = (~padding_mask).to(numbers.dtype)
-    total = real.sum(dim=1, keepdim=True).clamp(min=1)
-    return numbers - (numbers * real).sum(dim=1, keepdim=True) / total
+    global_shift: Tensor  # Δ (batch, 1)
+    local_shift: Tensor  # ε (batch, length)
+    log_scale: Tensor  # log λ (batch, 1)
 
 
 class Cape(Sinusoidal):
@@ -56,7 +34,6 @@ class Cape(Sinusoidal):
     draws its own Δ and λ.
 
     Args:
-        stack: the stack it serves.
         global_shift: Δmax ≥ 0 (5.0, the best for 6+6 layers, first version of the paper, D.1).
         local_shift: εmax ≥ 0 (0.5, the most that keeps the order of positions).
         global_scale: λmax ≥ 1 (1.0, as for translation).
@@ -94,13 +71,12 @@ class Cape(Sinusoidal):
         """Return the sinusoids of the positions, augmented in training."""
         numbers = self.scaled(positions)
         if self.mean_normalize:
-            numbers = centre(numbers, positions.padding_mask)
+            numbers = _centred(numbers, positions.padding_mask)
         if not self.training:
             return self.encode(numbers)
         draws = self.draw(positions)
-        terms = self.encode(augment(numbers, draws))
-        terms.shared = [draws.global_shift, draws.log_scale]
-        return terms
+        numbers = (numbers + draws.global_shift + draws.local_shift) * draws.log_scale.exp()
+        return replace(self.encode(numbers), shared=[draws.global_shift, draws.log_scale])
 
     def portable(self, length: int) -> Portable:
         """Return the sinusoids of the positions in evaluation.
@@ -131,3 +107,12 @@ class Cape(Sinusoidal):
             global_shift = uniform(self.global_shift, batch, 1)
             log_scale = uniform(self.log_scale, batch, 1)
         return Draws(global_shift, local_shift, log_scale)
+
+
+def _centred(numbers: Tensor, padding_mask: Optional[Tensor]) -> Tensor:
+    """Subtract from each row of ``(batch, length)`` the mean over its real tokens."""
+    if padding_mask is None:
+        return numbers - numbers.mean(dim=1, keepdim=True)
+    real = (~padding_mask).to(numbers.dtype)
+    total = real.sum(dim=1, keepdim=True).clamp(min=1)
+    return numbers - (numbers * real).sum(dim=1, keepdim=True) / total

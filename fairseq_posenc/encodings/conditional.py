@@ -1,4 +1,4 @@
-"""Conditional positions: a convolution tells a token where it stands (Chu et al. 2021)."""
+"""Conditional positions: a convolution over the first layer's output (Chu et al. 2021)."""
 
 from typing import Any, Dict, Optional
 
@@ -26,7 +26,6 @@ class Conditional(Encoding):
     ``Conv1d``.
 
     Args:
-        stack: the stack it serves.
         kernel_size: k, odd and at least 3 (3, the paper's "k ≥ 3").
     """
 
@@ -46,14 +45,14 @@ class Conditional(Encoding):
 
     def generate(self, x: Tensor, positions: Positions) -> Tensor:
         """Return hidden states ``(length, batch, channels)`` with their encoding added."""
-        known = x
+        masked = x
         if positions.padding_mask is not None:
-            known = x.masked_fill(positions.padding_mask.t().unsqueeze(-1), 0)
-        before = self.kernel_size - 1 if self.stack.decoder else self.kernel_size // 2
+            masked = x.masked_fill(positions.padding_mask.t().unsqueeze(-1), 0)
         if positions.cache is not None:
-            window = self._remember(known, positions.cache)
+            window = self._append_to_cache(masked, positions.cache)
         else:
-            window = nn.functional.pad(known, (0, 0, 0, 0, before, self.kernel_size - 1 - before))
+            before = self.kernel_size - 1 if self.stack.decoder else self.kernel_size // 2
+            window = nn.functional.pad(masked, (0, 0, 0, 0, before, self.kernel_size - 1 - before))
         return x + self.convolve(window)
 
     def convolve(self, window: Tensor) -> Tensor:
@@ -70,7 +69,7 @@ class Conditional(Encoding):
             total = torch.addcmul(total, window[tap : tap + length], taps[tap])
         return total
 
-    def _remember(self, newest: Tensor, cache: Cache) -> Tensor:
+    def _append_to_cache(self, newest: Tensor, cache: Cache) -> Tensor:
         """Return the last k hidden states, and keep k - 1 of them for the next step."""
         past = cache.get(self._key, {}).get("hidden")
         if past is None:

@@ -1,11 +1,9 @@
-"""Learned absolute positions: one trained vector per position."""
+"""Learned absolute positions: one trained vector per position, and what any such table needs."""
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
-from fairseq_posenc.encodings.portable import Portable
-from fairseq_posenc.encodings.rows import check_fits, check_length
+from fairseq_posenc.encodings.base import Encoding, Portable, Positions, Stack, Terms
 
 
 class Learned(Encoding):
@@ -22,7 +20,7 @@ class Learned(Encoding):
 
     def __init__(self, stack: Stack):
         super().__init__(stack)
-        check_length(stack)
+        check_table_length(stack)
         self.weight = nn.Parameter(
             torch.empty(stack.first_index + stack.max_length, stack.channels)
         )
@@ -35,15 +33,55 @@ class Learned(Encoding):
         Raises:
             ValueError: in training, for a sequence longer than the table.
         """
-        numbers = positions.numbers
-        check_fits(numbers.size(1), numbers, self.stack, self.training)
-        last = self.stack.max_length - 1
-        rows = numbers.clamp(max=last).long() + self.stack.first_index
+        numbers, padding_row = positions.numbers, self.stack.first_index - 1
+        if self.training:
+            check_fits_table(numbers.size(1), numbers, self.stack)
+        rows = numbers.clamp(max=self.stack.max_length - 1).long() + self.stack.first_index
         if positions.padding_mask is not None:
-            rows = rows.masked_fill(positions.padding_mask, self.stack.first_index - 1)
-        padding_row = self.stack.first_index - 1
+            rows = rows.masked_fill(positions.padding_mask, padding_row)
         return Terms(input=nn.functional.embedding(rows, self.weight, padding_row))
 
     def portable(self, length: int) -> Portable:
         """Return the rows of the table, the last one for all positions beyond it."""
         return Portable(input=self(Positions.of_length(length)).input[0])
+
+
+def check_table_length(stack: Stack) -> None:
+    """Raise ``ValueError`` if the stack's ``max_length`` leaves a table without rows."""
+    if stack.max_length < 1:
+        raise ValueError(f"a table of learned positions cannot have {stack.max_length} rows")
+
+
+def check_fits_table(length: int, numbers: Tensor, stack: Stack) -> None:
+    """Refuse positions that a table does not have; called in training only.
+
+    Args:
+        length: of the longest sequence, padding included.
+        numbers: of the positions, from 0.
+        stack: its ``max_length`` is the number of rows.
+
+    Raises:
+        ValueError: a position is beyond the table.
+    """
+    # Only padding can make a batch longer than its longest sequence, so most are not looked at.
+    if length > stack.max_length and numbers.max() >= stack.max_length:
+        raise ValueError(
+            f"a sequence of {length} tokens is longer than the table of {stack.max_length} learned "
+            "positions; raise --max-source-positions and --max-target-positions"
+        )
+
+
+def rows_of_keys(positions: Positions, stack: Stack, training: bool) -> Tensor:
+    """Return the table's row of each key, ``(K,)`` int64, for an encoding that is ``by_index``.
+
+    Those of the queries are the last ones. Positions beyond the table have its last row.
+
+    Raises:
+        ValueError: in training, for a sequence longer than the table.
+    """
+    row = positions.position_row
+    if row.size(0) < positions.keys:
+        row = row[-1:] + torch.arange(1 - positions.keys, 1, device=row.device)
+    if training:
+        check_fits_table(positions.keys, row, stack)
+    return row.clamp(0, stack.max_length - 1).long()

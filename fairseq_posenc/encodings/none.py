@@ -1,7 +1,6 @@
 """No positions at all."""
 
-from fairseq_posenc.encodings.base import Encoding, Positions, Terms
-from fairseq_posenc.encodings.portable import Portable
+from fairseq_posenc.encodings.base import Encoding, Portable, Positions, Terms
 
 
 class NoPositions(Encoding):

@@ -5,7 +5,6 @@ from torch import Tensor, nn
 
 from fairseq_posenc.encodings.base import Stack
 from fairseq_posenc.encodings.by_distance import ByDistance
-from fairseq_posenc.encodings.sharing import sets
 
 
 class RelScalar(ByDistance):
@@ -27,7 +26,6 @@ class RelScalar(ByDistance):
     that training has not seen keep what was drawn for them, which is nearly 0.
 
     Args:
-        stack: the stack it serves.
         sharing: ``none``: every head of every layer has its own (the paper); ``layers``: those of
             the heads serve all layers; ``heads``: the heads of a layer share them (section 4.4).
     """
@@ -36,15 +34,12 @@ class RelScalar(ByDistance):
         super().__init__(stack)
         if stack.max_length < 1:
             raise ValueError(f"a table of distances cannot be {stack.max_length} positions long")
-        self.zero = 0 if stack.decoder else stack.max_length - 1
-        scalars = torch.empty(*sets(stack, sharing), self.zero + stack.max_length)
+        self.index_of_zero = 0 if stack.decoder else stack.max_length - 1
+        scalars = torch.empty(*stack.table_shape(sharing), self.index_of_zero + stack.max_length)
         self.scalars = nn.Parameter(nn.init.normal_(scalars, std=0.02))
 
-    def falling(self, queries: int, keys: int) -> Tensor:
+    def bias_by_distance(self, queries: int, keys: int) -> Tensor:
         """Return the scalars of the distances, those at the table's ends for all beyond."""
-        return self.scalars.index_select(-1, self.indices(queries, keys))
-
-    def indices(self, queries: int, keys: int) -> Tensor:
-        """Return where the scalars ``(Q + K - 1,)`` of falling distances from ``K - 1`` are."""
         distances = torch.arange(keys - 1, -queries, -1, device=self.scalars.device)
-        return (distances + self.zero).clamp_(0, self.scalars.size(-1) - 1)
+        rows = (distances + self.index_of_zero).clamp_(0, self.scalars.size(-1) - 1)
+        return self.scalars.index_select(-1, rows)

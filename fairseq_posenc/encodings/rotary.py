@@ -3,8 +3,14 @@
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, Stack, Terms
-from fairseq_posenc.encodings.portable import Portable
+from fairseq_posenc.encodings.base import (
+    AttentionTerms,
+    Encoding,
+    Portable,
+    Positions,
+    Stack,
+    Terms,
+)
 
 
 class Rotary(Encoding):
@@ -33,16 +39,16 @@ class Rotary(Encoding):
 
     def forward(self, positions: Positions) -> Terms:
         """Return the rotation of the queries, one object for all layers."""
-        speeds = self.speeds()
-        angles = positions.line.to(speeds.dtype).unsqueeze(-1) * speeds
+        frequencies = self.frequencies()
+        angles = positions.position_row.to(frequencies.dtype).unsqueeze(-1) * frequencies
         terms = AttentionTerms(rotation=torch.stack([angles.cos(), angles.sin()]))
         return Terms(attention=dict.fromkeys(range(self.stack.layers), terms))
 
-    def speeds(self) -> Tensor:
-        """Return the angles ``(d / 2,)`` by which one position turns the pairs."""
+    def frequencies(self) -> Tensor:
+        """Return the angles ``(d / 2,)`` by which one position turns each pair."""
         pairs = self.pairs.to(torch.promote_types(self.pairs.dtype, torch.float32))
         return torch.pow(10000, pairs * (-2 / self.stack.head_channels))
 
     def portable(self, length: int) -> Portable:
         """Return the angles of one position."""
-        return Portable(rotation=self.speeds())
+        return Portable(rotation=self.frequencies())

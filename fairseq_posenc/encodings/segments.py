@@ -1,7 +1,8 @@
 """Segments: telling a model which of several texts a token belongs to, with any position encoding.
 
-A kind of segments takes the terms of the position encoding and returns them with its own added;
-``KINDS`` has them by the name they have on the command line.
+A kind of segments is a module that serves one stack, as an encoding does. It takes the terms of the
+position encoding and numbers ``(batch, length)``, the segment of each token, and returns the terms
+with its own added. ``KINDS`` has the kinds by their names on the command line.
 """
 
 from dataclasses import replace
@@ -11,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_posenc.encodings.base import AttentionTerms, Stack, Terms
-from fairseq_posenc.encodings.sharing import sets
 
 
 class NoSegments(nn.Module):
@@ -32,11 +32,7 @@ class SegmentEmbeddings(nn.Module):
     N(0, ``stack.table_std``²).
 
     Args:
-        stack: the stack it serves.
         segments: number of segments, at least 1.
-
-    Raises:
-        ValueError: for fewer.
     """
 
     def __init__(self, stack: Stack, segments: int = 2):
@@ -46,12 +42,7 @@ class SegmentEmbeddings(nn.Module):
         nn.init.normal_(self.weight, std=stack.table_std or stack.channels**-0.5)
 
     def forward(self, terms: Terms, numbers: Tensor) -> Terms:
-        """Return the terms with each token's vector added to those at the input.
-
-        Args:
-            terms: of the position encoding.
-            numbers: ``(batch, length)`` long, the segment of each token.
-        """
+        """Return the terms with each token's vector added to those at the input."""
         vectors = nn.functional.embedding(numbers, self.weight)
         return replace(terms, input=vectors if terms.input is None else terms.input + vectors)
 
@@ -67,29 +58,20 @@ class SegmentScalars(nn.Module):
     N(0, 0.02²): k² per head and layer (section 3).
 
     Args:
-        stack: the stack it serves.
         segments: number of segments k, at least 1.
         sharing: ``none``: every head of every layer has its own scalars (the paper); ``layers``:
             those of the heads serve all layers; ``heads``: the heads of a layer share them.
-
-    Raises:
-        ValueError: for other values.
     """
 
     def __init__(self, stack: Stack, segments: int = 2, sharing: str = "none"):
         super().__init__()
         _check(segments)
         self.layers = stack.layers
-        self.scalars = nn.Parameter(torch.empty(*sets(stack, sharing), segments, segments))
+        self.scalars = nn.Parameter(torch.empty(*stack.table_shape(sharing), segments, segments))
         nn.init.normal_(self.scalars, std=0.02)
 
     def forward(self, terms: Terms, numbers: Tensor) -> Terms:
-        """Return the terms with every layer's scalars beside those of its attention.
-
-        Args:
-            terms: of the position encoding.
-            numbers: ``(batch, length)`` long, the segment of each token.
-        """
+        """Return the terms with every layer's scalars beside those of its attention."""
         one_hot = nn.functional.one_hot(numbers, self.scalars.size(-1)).to(self.scalars.dtype)
         attention = {}
         for layer in range(self.layers):

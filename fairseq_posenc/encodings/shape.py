@@ -16,7 +16,6 @@ class Shape(Sinusoidal):
     too. In evaluation ``k`` is constant: 0 in the paper; the authors' code uses K.
 
     Args:
-        stack: the stack it serves.
         max_shift: K ≥ 0 (500, section 3.1).
         eval_shift: the offset in evaluation (0).
         source_scale: α, see :class:`Sinusoidal`; not in the paper.

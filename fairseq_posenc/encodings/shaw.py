@@ -3,8 +3,14 @@
 import torch
 from torch import nn
 
-from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, Stack, Terms
-from fairseq_posenc.encodings.portable import Portable
+from fairseq_posenc.encodings.base import (
+    AttentionTerms,
+    Encoding,
+    Portable,
+    Positions,
+    Stack,
+    Terms,
+)
 
 
 class Shaw(Encoding):
@@ -24,7 +30,6 @@ class Shaw(Encoding):
     In a decoder the rows of the future (the first K) are not used.
 
     Args:
-        stack: the stack it serves.
         max_distance: K, at least 1 (16, Kiyono et al. 2021).
         shared_tables: use ``keys`` for values, too, as the baseline of the authors of SHAPE does;
             there is no ``values`` then (False, the paper).
@@ -45,13 +50,8 @@ class Shaw(Encoding):
         """Return the tables of the layers; they do not depend on the positions."""
         keys = self.keys.unbind()
         values = keys if self.values is None else self.values.unbind()
-        layers = enumerate(zip(keys, values))
-        return Terms(
-            attention={
-                layer: AttentionTerms(relative_keys=key, relative_values=value)
-                for layer, (key, value) in layers
-            }
-        )
+        terms = [AttentionTerms(relative_keys=k, relative_values=v) for k, v in zip(keys, values)]
+        return Terms(attention=dict(enumerate(terms)))
 
     def portable(self, length: int) -> Portable:
         """Return the tables of the layers."""

@@ -5,8 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
-from fairseq_posenc.encodings.portable import Portable
+from fairseq_posenc.encodings.base import Encoding, Portable, Positions, Stack, Terms
 
 
 def sinusoid(numbers: Tensor, channels: int) -> Tensor:
@@ -48,7 +47,6 @@ class Sinusoidal(Encoding):
     embeddings, it is multiplied by ``stack.token_std``, our reading; so are SHAPE and CAPE.
 
     Args:
-        stack: the stack it serves.
         source_scale: α > 0, multiplies the positions of the source (CAPE section 5.3; 1.0).
     """
 

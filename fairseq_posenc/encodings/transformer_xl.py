@@ -53,34 +53,33 @@ class TransformerXL(Encoding):
         self.position_query = nn.Parameter(torch.empty(shape))
         nn.init.normal_(self.content_query, std=0.02)
         nn.init.normal_(self.position_query, std=0.02)
-        self._known: Optional[Tensor] = None
+        self._table: Optional[Tensor] = None
 
     def forward(self, positions: Positions) -> Terms:
         """Return the sinusoids, and u and v of each layer."""
         distances = self.sinusoids(positions.numbers.size(1), positions.keys)
-        queries = enumerate(zip(self.content_query.unbind(), self.position_query.unbind()))
-        return Terms(
-            attention={
-                layer: AttentionTerms(distances=distances, content_query=u, position_query=v)
-                for layer, (u, v) in queries
-            }
-        )
+        by_layer = zip(self.content_query.unbind(), self.position_query.unbind())
+        terms = [
+            AttentionTerms(distances=distances, content_query=u, position_query=v)
+            for u, v in by_layer
+        ]
+        return Terms(attention=dict(enumerate(terms)))
 
     def sinusoids(self, queries: int, keys: int) -> Tensor:
         """Return ``R``, ``(Q + K - 1, channels)``, by falling distance from ``K - 1``."""
         like = self.content_query
         dtype = torch.promote_types(like.dtype, torch.float32)
-        known = self._known
+        table = self._table
         if (
-            known is None
-            or known.size(0) < 2 * keys - 1
-            or known.dtype != dtype
-            or known.device != like.device
+            table is None
+            or table.size(0) < 2 * keys - 1
+            or table.dtype != dtype
+            or table.device != like.device
         ):
             longest = max(64, 2 ** (keys - 1).bit_length())
-            # kept for training, which does not take what was made in inference mode
+            # a tensor made in inference mode could not be used in training later
             with torch.inference_mode(False):
-                every = torch.arange(longest - 1, -longest, -1, device=like.device)
-                known = self._known = relative_sinusoid(every, self.stack.channels, dtype)
-        zero = known.size(0) // 2
-        return known[zero - keys + 1 : zero + queries]
+                distances = torch.arange(longest - 1, -longest, -1, device=like.device)
+                table = self._table = relative_sinusoid(distances, self.stack.channels, dtype)
+        zero = table.size(0) // 2
+        return table[zero - keys + 1 : zero + queries]

@@ -6,9 +6,9 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, Stack, Terms
-from fairseq_posenc.encodings.buckets import Buckets
-from fairseq_posenc.encodings.diagonals import spread
-from fairseq_posenc.encodings.rows import check_length, rows_of_keys
+from fairseq_posenc.encodings.by_distance import to_toeplitz
+from fairseq_posenc.encodings.learned import check_table_length, rows_of_keys
+from fairseq_posenc.encodings.t5 import Buckets
 
 
 class Tupe(Encoding):
@@ -33,7 +33,6 @@ class Tupe(Encoding):
     Beyond the table: in training an error; in evaluation every further position has the last row.
 
     Args:
-        stack: the stack it serves.
         num_buckets: of the relative term, even, at least 4 (32); see :class:`Buckets`.
         max_distance: distances from here on are not told apart (128); more than a quarter of
             ``num_buckets`` in an encoder, than half in a decoder.
@@ -44,7 +43,7 @@ class Tupe(Encoding):
 
     def __init__(self, stack: Stack, num_buckets: int = 32, max_distance: int = 128):
         super().__init__(stack)
-        check_length(stack)
+        check_table_length(stack)
         self.buckets = Buckets(stack.decoder, num_buckets, max_distance)
         self.scale = (2 * stack.head_channels) ** -0.5
         self.table = nn.Parameter(torch.empty(stack.max_length, stack.channels))
@@ -60,14 +59,14 @@ class Tupe(Encoding):
                 nn.init.normal_(weights, std=0.02)
 
     def forward(self, positions: Positions) -> Terms:
-        """Return one object for all layers.
+        """Return the scale and the bias, one object for all layers.
 
         Raises:
             ValueError: in training, for a sequence longer than the table.
         """
         queries, keys = self.project(positions)
         lengths = (queries.size(1), keys.size(1))
-        relative = spread(self.scalars.index_select(-1, self.buckets(*lengths)), *lengths)
+        relative = to_toeplitz(self.scalars.index_select(-1, self.buckets(*lengths)), *lengths)
         bias = torch.baddbmm(relative, queries, keys.transpose(1, 2), alpha=self.scale)
         if self.reset is not None:
             bias[:, :, 0] = self.reset[1].unsqueeze(-1)
@@ -82,26 +81,19 @@ class Tupe(Encoding):
         Step by step, only the newest position is projected; the keys before are remembered.
         """
         rows = rows_of_keys(positions, self.stack, self.training)
-        past = self._past(positions)
-        new = rows if past is None else rows[-1:]
-        embedded = self.norm(nn.functional.embedding(new, self.table))
-        keys = self.key(embedded)
-        if past is not None:
-            keys = torch.cat([past, keys])
+        # of the steps before, (K - 1, channels), the same for every sentence
+        past: Optional[Tensor] = None
+        name = f"tupe.{id(self)}"
         if positions.cache is not None:
-            positions.cache[self._name] = {"keys": keys}
+            past = positions.cache.get(name, {}).get("keys")
+        if past is not None and past.size(0) == positions.keys - 1:
+            embedded = self.norm(nn.functional.embedding(rows[-1:], self.table))
+            keys = torch.cat([past, self.key(embedded)])
+        else:
+            embedded = self.norm(nn.functional.embedding(rows, self.table))
+            keys = self.key(embedded)
+        if positions.cache is not None:
+            positions.cache[name] = {"keys": keys}
         queries = self.query(embedded[-positions.numbers.size(1) :])
-        return self._split(queries), self._split(keys)
-
-    def _split(self, projected: Tensor) -> Tensor:
         shape = (-1, self.stack.heads, self.stack.head_channels)
-        return projected.view(shape).transpose(0, 1)
-
-    def _past(self, positions: Positions) -> Optional[Tensor]:
-        """Return the keys ``(K - 1, channels)`` of the steps before, the same for every row."""
-        known = (positions.cache or {}).get(self._name, {}).get("keys")
-        return known if known is not None and known.size(0) == positions.keys - 1 else None
-
-    @property
-    def _name(self) -> str:
-        return f"tupe.{id(self)}"
+        return queries.view(shape).transpose(0, 1), keys.view(shape).transpose(0, 1)

@@ -4,10 +4,10 @@ Importing them makes loading checkpoints safe and registers the tasks and optimi
 them, as ``from_pretrained`` and ``--user-dir`` need.
 """
 
-from fairseq_posenc import compat
+from fairseq_posenc.checkpoints.loading import make_loading_safe
 from fairseq_posenc.optim import radam
 from fairseq_posenc.tasks import masked_lm, question_answering, sentence_prediction, translation
 
 __all__ = ["masked_lm", "question_answering", "radam", "sentence_prediction", "translation"]
 
-compat.make_loading_safe()
+make_loading_safe()

@@ -6,22 +6,38 @@ from typing import Any, Optional
 from fairseq.models import register_model, register_model_architecture
 from fairseq.models.roberta.model import RobertaModel, base_architecture
 from omegaconf import OmegaConf
-from torch import nn
+from torch import Tensor, nn
 
 from fairseq_posenc import options
 from fairseq_posenc.encodings import segments
 from fairseq_posenc.models import continuation
 from fairseq_posenc.models.bert_encoder import PosencBertEncoder
-from fairseq_posenc.models.bert_hub import BertHub, load
+from fairseq_posenc.models.bert_hub import BertHub
 from fairseq_posenc.models.configuration import build_from_configuration
-from fairseq_posenc.models.heads import SpanHead
-from fairseq_posenc.models.state import complete
 
 logger = logging.getLogger(__name__)
 
 
+class SpanHead(nn.Module):
+    """Scores of every token as the first and as the last of an answer (Devlin et al. 2019, 4.2).
+
+    Args:
+        channels: width of the hidden states.
+        dropout: on the hidden states.
+    """
+
+    def __init__(self, channels: int, dropout: float):
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.out_proj = nn.Linear(channels, 2)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return ``(batch, length, 2)`` scores for ``(batch, length, channels)`` hidden states."""
+        return self.out_proj(self.dropout(features))
+
+
 @register_model("posenc_bert")
-class PosencBertModel(continuation.FitsCheckpoints, RobertaModel):
+class PosencBertModel(continuation.CheckedLoading, RobertaModel):
     """BERT (post-norm, GELU, tied embeddings) with a choice of position encodings and segments.
 
     With ``--position-encoding learned`` and no segments it exchanges checkpoints with stock
@@ -32,11 +48,6 @@ class PosencBertModel(continuation.FitsCheckpoints, RobertaModel):
     def __init__(self, args, encoder):
         super().__init__(args, encoder)
         self.span_heads = nn.ModuleDict()
-
-    @classmethod
-    def hub_models(cls):
-        """Return no models: none is published."""
-        return {}
 
     @classmethod
     def from_pretrained(
@@ -58,7 +69,7 @@ class PosencBertModel(continuation.FitsCheckpoints, RobertaModel):
         Raises:
             UsageError: the checkpoint is missing, damaged or of no BERT model, or its data are.
         """
-        return load(model_name_or_path, checkpoint_file, data_name_or_path, **overrides)
+        return BertHub.load(model_name_or_path, checkpoint_file, data_name_or_path, overrides)
 
     @staticmethod
     def add_args(parser):
@@ -116,13 +127,12 @@ class PosencBertModel(continuation.FitsCheckpoints, RobertaModel):
         """Accept the checkpoints of stock models, without segments, and with other heads."""
         prefix = f"{name}." if name else ""
         super().upgrade_state_dict_named(state_dict, name)
-        segments_prefix = f"{prefix}encoder.sentence_encoder.segments."
-        added = complete(
-            state_dict, self.encoder.sentence_encoder.segments, segments_prefix, zeros=True
-        )
+        segments_name = f"{prefix}encoder.sentence_encoder.segments."
+        own = self.encoder.sentence_encoder.segments
+        added = continuation.add_missing_weights(state_dict, own, segments_name, zeros=True)
         if added:
             logger.info("not in the checkpoint, start at zero: %s", ", ".join(added))
-        complete(state_dict, self.span_heads, f"{prefix}span_heads.")
+        continuation.add_missing_weights(state_dict, self.span_heads, f"{prefix}span_heads.")
         for key in [key for key in state_dict if key.startswith(f"{prefix}span_heads.")]:
             if key[len(prefix) :].split(".")[1] not in self.span_heads:
                 del state_dict[key]

@@ -73,24 +73,10 @@ class PosencBertEncoder(RobertaEncoder):
             segments: ``(batch, length)`` long, the segment of each token; all 0 by default.
             **unused: what other fields of ``net_input`` there may be.
         """
-        x, extra = self.extract_features(src_tokens, return_all_hiddens, segments=segments)
+        encoded = self.sentence_encoder(
+            src_tokens, return_all_hiddens=return_all_hiddens, segments=segments
+        )
+        x = encoded["encoder_out"][0].transpose(0, 1)
         if not features_only:
             x = self.output_layer(x, masked_tokens=masked_tokens)
-        return x, extra
-
-    def extract_features(
-        self,
-        src_tokens: Tensor,
-        return_all_hiddens: bool = False,
-        segments: Optional[Tensor] = None,
-        **others: Any,
-    ) -> Tuple[Tensor, Dict[str, Any]]:
-        """Return hidden states ``(batch, length, channels)``; for the arguments see forward."""
-        encoded = self.sentence_encoder(
-            src_tokens,
-            return_all_hiddens=return_all_hiddens,
-            token_embeddings=others.get("token_embeddings"),
-            segments=segments,
-        )
-        inner = encoded["encoder_states"] if return_all_hiddens else None
-        return encoded["encoder_out"][0].transpose(0, 1), {"inner_states": inner}
+        return x, {"inner_states": encoded["encoder_states"] if return_all_hiddens else None}

@@ -5,26 +5,27 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 
 import torch
 from fairseq import checkpoint_utils, utils
-from fairseq.data import FairseqDataset
+from fairseq.data import FairseqDataset, ListDataset
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.roberta.model import RobertaModel
 from fairseq.tasks.masked_lm import MaskedLMTask
 from torch import Tensor, nn
 
-from fairseq_posenc.criterions.question_answering import logits_of
 from fairseq_posenc.criterions.sentence_prediction import outputs_of
-from fairseq_posenc.data import sentence_folder
+from fairseq_posenc.data import sentence_folder, subwords
 from fairseq_posenc.data.asked import Asked
+from fairseq_posenc.data.finer import Finer
+from fairseq_posenc.data.pairs import PairDataset
 from fairseq_posenc.data.windows import WindowDataset
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics.spans import best_windows
-from fairseq_posenc.models.hub_texts import MASK, Example, HubTexts, check_examples
 from fairseq_posenc.tasks.question_answering import PosencQuestionAnsweringTask
 from fairseq_posenc.tasks.sentence_prediction import PosencSentencePredictionTask
 
-# of a batch, with padding, as posenc predict has it
-MAX_TOKENS = 8192
-_ASKED = "asked"
+MASK = "<mask>"
+MAX_TOKENS = 8192  # of a batch, with padding, as in posenc predict
+_SPLIT = "in memory"
+Example = Tuple[str, ...]  # one text, or the two of a pair
 
 
 class Label(NamedTuple):
@@ -59,8 +60,31 @@ class BertHub(nn.Module):
         super().__init__()
         self.task = task
         self.model = model.eval()
-        self.asks = isinstance(task, PosencQuestionAnsweringTask)
-        self.texts = HubTexts(folder, task.source_dictionary, finer=self.asks)
+        self.dictionary = task.source_dictionary
+        self.subwords = subwords.load(folder)
+        self._answers_questions = isinstance(task, PosencQuestionAnsweringTask)
+        # answers may begin or end inside of subwords
+        self._cutter: Any = Finer(self.subwords) if self._answers_questions else self.subwords
+
+    @classmethod
+    def load(cls, folder: str, file: str, data: str, options: Dict[str, Any]) -> "BertHub":
+        """Load a checkpoint, see :meth:`PosencBertModel.from_pretrained`."""
+        path = os.path.join(folder, file)
+        if not os.path.isfile(path):
+            raise UsageError(f"there is no checkpoint {path}")
+        if data.startswith("."):
+            data = os.path.abspath(os.path.join(folder, data))
+        if not os.path.isdir(data):
+            raise UsageError(f"there is no folder {data} with the data of the training")
+        options = {**options, "data": data}
+        state = checkpoint_utils.load_checkpoint_to_cpu(path, options)
+        arch = getattr((state.get("cfg") or {}).get("model"), "arch", None)
+        if not issubclass(ARCH_MODEL_REGISTRY.get(arch, nn.Module), RobertaModel):
+            raise UsageError(f"{path} is no BERT model, but one of --arch {arch}")
+        models, _, task = checkpoint_utils.load_model_ensemble_and_task(
+            [path], arg_overrides=options, state=state
+        )
+        return cls(task, models[0], data)
 
     @property
     def device(self) -> torch.device:
@@ -72,7 +96,8 @@ class BertHub(nn.Module):
 
         ``<mask>`` in a text is the token of that name.
         """
-        return self.texts.sequence((text,) if second is None else (text, second))
+        texts = (text,) if second is None else (text, second)
+        return torch.cat([torch.tensor([self.dictionary.bos()]), *map(self._sentence, texts)])
 
     @torch.no_grad()
     def extract_features(self, tokens: Tensor) -> Tensor:
@@ -90,7 +115,7 @@ class BertHub(nn.Module):
             raise UsageError(
                 f"{tokens.size(1)} tokens are more than the model's {self.model.max_positions()}"
             )
-        ends = tokens.eq(self.texts.dictionary.eos()).long()
+        ends = tokens.eq(self.dictionary.eos()).long()
         segments = (ends.cumsum(dim=1) - ends).clamp(max=1)
         return self.model(tokens, features_only=True, segments=segments)[0]
 
@@ -115,23 +140,31 @@ class BertHub(nn.Module):
                 f"fill_mask needs a masked language model; this one was trained with --task "
                 f"{self.task.cfg._name}"
             )
-        types = len(self.texts.dictionary)
-        if not 1 <= topk <= types:
-            raise UsageError(f"topk must be from 1 to {types}, not {topk}")
-        single = isinstance(text, str)
+        if not 1 <= topk <= len(self.dictionary):
+            raise UsageError(f"topk must be from 1 to {len(self.dictionary)}, not {topk}")
         texts: List[str] = [text] if isinstance(text, str) else list(text)
         for one in texts:
             if one.count(MASK) != 1:
                 raise UsageError(f"there must be one {MASK} in every text, not as in {one!r}")
         found: Dict[int, List[Tuple[str, float, str]]] = {}
-        for sample in self._batches(self._examples([(one,) for one in texts])):
+        for sample in self._batches(self._dataset([(one,) for one in texts])):
             masked = sample["net_input"]["src_tokens"].eq(self.task.mask_idx)
             scores = self.model(**sample["net_input"], masked_tokens=masked)[0].float()
             best = scores.softmax(dim=-1).topk(topk)
             rows = zip(sample["id"].tolist(), best.values.tolist(), best.indices.tolist())
             for number, chances, indices in rows:
-                found[number] = self.texts.filled(texts[number], chances, indices)
-        return found[0] if single else [found[number] for number in range(len(texts))]
+                filled = (self._fill(texts[number], index) for index in indices)
+                found[number] = [(one, p, token) for (one, token), p in zip(filled, chances)]
+        return found[0] if isinstance(text, str) else [found[n] for n in range(len(texts))]
+
+    def _fill(self, text: str, index: int) -> Tuple[str, str]:
+        """Return a text with a token for ``<mask>``, and the token."""
+        before, after = text.split(MASK)
+        token = self.dictionary[index]
+        # behind something, a piece shows what it is: a new word, or the rest of one
+        shown = self.subwords.text(["a", token])[1:].strip()
+        before = before if self.subwords.begins_word(token) else before.rstrip()
+        return before + shown + after, token
 
     @torch.no_grad()
     def predict(
@@ -155,59 +188,84 @@ class BertHub(nn.Module):
             UsageError: the checkpoint predicts nothing; sentences are too many, too few or too
                 long.
         """
-        single = isinstance(first, str)
-        if not single and second is not None:
-            raise UsageError("a list is given alone; second sentences are in its pairs")
-        items: List[Any] = list(first)
-        if single:
-            items = [first if second is None else (first, second)]
-        examples = [(item,) if isinstance(item, str) else tuple(item) for item in items]
-        found: Sequence[Any]
-        if self.asks:
-            found = self._answers(examples)
-        elif isinstance(self.task, PosencSentencePredictionTask):
-            found = self._predictions(examples, cut)
-        else:
+        if not self._answers_questions and not isinstance(self.task, PosencSentencePredictionTask):
             raise UsageError(
                 f"this model was trained with --task {self.task.cfg._name}, which predicts "
                 "nothing; use fill_mask, or fine-tune it first"
             )
-        return found[0] if single else found
+        if isinstance(first, str):
+            examples: List[Example] = [(first,) if second is None else (first, second)]
+        elif second is not None:
+            raise UsageError("a list is given alone; second sentences are in its pairs")
+        else:
+            examples = [(one,) if isinstance(one, str) else tuple(one) for one in first]
+        pairs = (
+            self._answers_questions or len(sentence_folder.input_folders(self.task.cfg.data)) > 1
+        )
+        for example in examples:
+            if len(example) != 1 + pairs:
+                texts = "a pair of texts" if pairs else "one text"
+                raise UsageError(f"the model takes {texts} at a time, not {len(example)}")
+        found = self._answer(examples) if self._answers_questions else self._judge(examples, cut)
+        return found[0] if isinstance(first, str) else found
 
-    def _predictions(self, examples: Sequence[Example], cut: bool) -> List[Union[Label, float]]:
-        task = self.task
-        check_examples(examples, len(sentence_folder.input_folders(task.cfg.data)))
-        labels = task.description.labels
+    def _judge(self, examples: Sequence[Example], cut: bool) -> List[Any]:
+        """Return labels or scores of sentences or pairs."""
+        labels, head = self.task.description.labels, self.task.cfg.classification_head_name
         found: Dict[int, Union[Label, float]] = {}
-        for sample in self._batches(self._examples(examples, cut)):
-            outputs = outputs_of(self.model, sample, task.cfg.classification_head_name).float()
+        for sample in self._batches(self._dataset(examples, cut)):
+            outputs = outputs_of(self.model, sample, head).float()
             for number, row in zip(sample["id"].tolist(), outputs):
                 chances = dict(zip(labels, row.softmax(dim=0).tolist()))
-                best = int(row.argmax())
-                found[number] = Label(labels[best], chances) if labels else float(row)
+                found[number] = Label(labels[row.argmax()], chances) if labels else float(row)
         return [found[number] for number in range(len(examples))]
 
-    def _answers(self, examples: Sequence[Example]) -> List[Optional[Answer]]:
-        check_examples(examples, 2)
-        pairs = [(question, context) for question, context in examples]
-        asked = Asked(pairs, self.texts.cut)
-        windows = WindowDataset(asked, _ASKED, self.texts.dictionary, self.task.layout)
-        self.task.datasets[_ASKED] = windows
-        candidates = []
+    def _answer(self, examples: Sequence[Example]) -> List[Optional[Answer]]:
+        """Return the answers to questions, each with its context, which is read in windows."""
+        asked = Asked([(question, context) for question, context in examples], self._cut)
+        windows = WindowDataset(asked, _SPLIT, self.dictionary, self.task.layout)
+        self.task.datasets[_SPLIT] = windows
+        spans = []
         for sample in self._batches(windows):
-            candidates += self.task.candidates(logits_of(self.model, sample), sample)
-        spans = [(windows.window(index).question, span) for index, span in candidates]
+            for index, span in self.task.predict(self.model, sample):
+                spans.append((windows.window(index).question, span))
         scores = {(question, *span[:2]): span[2] for question, span in spans}
-        found: List[Optional[Answer]] = [None] * len(pairs)
+        found: List[Optional[Answer]] = [None] * len(examples)
         for question, (first, last) in best_windows(spans).items():
             start, end = asked.offsets(question)[first, 0], asked.offsets(question)[last, 1]
             text = asked.span_text(question, first, last)
             found[question] = Answer(text, int(start), int(end), scores[question, first, last])
         return found
 
-    def _examples(self, examples: Sequence[Example], cut: bool = False) -> FairseqDataset:
+    def _cut(self, text: str) -> Tuple[Tensor, List[Tuple[int, int]]]:
+        """Return the tokens ``(length,)`` of a text and the characters that each stands for."""
+        pieces, offsets = self._cutter.pieces_with_offsets(text)
+        return torch.tensor([self.dictionary.index(p) for p in pieces], dtype=torch.long), offsets
+
+    def _sentence(self, text: str) -> Tensor:
+        """Return the tokens ``(length,)`` of a text, where ``<mask>`` is one, and ``</s>``."""
+        parts = []
+        for part in text.split(MASK):
+            parts += [self._cut(part)[0], torch.tensor([self.dictionary.index(MASK)])]
+        return torch.cat([*parts[:-1], torch.tensor([self.dictionary.eos()])])
+
+    def _dataset(self, examples: Sequence[Example], cut: bool = False) -> PairDataset:
+        """Return examples, all of one text or all of two, as the tasks have them.
+
+        Raises:
+            UsageError: one is too long, and shall not be cut.
+        """
         limit = min(self.task.max_positions(), self.model.max_positions())
-        return self.texts.examples(examples, limit, cut)
+        columns = [[self._sentence(text) for text in column] for column in zip(*examples)]
+        for number, tokens in enumerate(zip(*columns)):
+            length = 1 + sum(map(len, tokens))
+            if length > limit and not cut:
+                raise UsageError(
+                    f"input {number + 1} of {len(examples)} has {length} tokens, more than the "
+                    f"{limit} that the model was trained for: {' '.join(examples[number])[:40]!r}…"
+                )
+        inputs = [ListDataset(column, [len(tokens) for tokens in column]) for column in columns]
+        return PairDataset(inputs, None, self.dictionary, limit)
 
     def _batches(self, data: FairseqDataset) -> Iterator[Dict[str, Any]]:
         """Yield the batches of a data set, on the model's device."""
@@ -215,27 +273,3 @@ class BertHub(nn.Module):
         for indices in data.batch_by_size(data.ordered_indices(), max_tokens=most):
             sample = data.collater([data[int(index)] for index in indices])
             yield utils.apply_to_sample(lambda tensor: tensor.to(self.device), sample)
-
-
-def load(folder: str, file: str, data: str, **overrides: Any) -> BertHub:
-    """Load a checkpoint, see :meth:`fairseq_posenc.models.bert.PosencBertModel.from_pretrained`.
-
-    Raises:
-        UsageError: the checkpoint is missing, damaged or of no BERT model, or its data are.
-    """
-    path = os.path.join(folder, file)
-    if not os.path.isfile(path):
-        raise UsageError(f"there is no checkpoint {path}")
-    if data.startswith("."):
-        data = os.path.abspath(os.path.join(folder, data))
-    if not os.path.isdir(data):
-        raise UsageError(f"there is no folder {data} with the data of the training")
-    overrides["data"] = data
-    state = checkpoint_utils.load_checkpoint_to_cpu(path, overrides)
-    arch = getattr((state.get("cfg") or {}).get("model"), "arch", None)
-    if not issubclass(ARCH_MODEL_REGISTRY.get(arch, nn.Module), RobertaModel):
-        raise UsageError(f"{path} is no BERT model, but one of --arch {arch}")
-    models, _, task = checkpoint_utils.load_model_ensemble_and_task(
-        [path], arg_overrides=overrides, state=state
-    )
-    return BertHub(task, models[0], data)

@@ -9,18 +9,24 @@ import os
 from argparse import Namespace
 from typing import Any, Dict, List, NamedTuple, Optional
 
+import torch
 from fairseq.checkpoint_utils import prune_state_dict
 from fairseq.models import BaseFairseqModel
+from torch import nn
 
-from fairseq_posenc import options, signatures
-from fairseq_posenc.checkpoint_check import check_options
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc import options
+from fairseq_posenc.checkpoints import load_checkpoint, signatures
+from fairseq_posenc.checkpoints.option_checks import check_options
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.models.state import check_fits
 
 logger = logging.getLogger(__name__)
 
 _LAST = "checkpoint_last.pt"
+_ADVICE = {
+    "embed_tokens": "the vocabulary (dict.txt) is another one: prepare the data with the subwords "
+    "that the model was trained with",
+    "embed_positions": "give the --max-positions and --position-… options that it was trained with",
+}
 
 
 class Beginning(NamedTuple):
@@ -45,17 +51,31 @@ class Beginning(NamedTuple):
 def prepare(args: Any, *others: str) -> Optional[Beginning]:
     """Complete the options of a model that is to be built, and return where its training begins.
 
+    In fine-tuning, options that the user has not given get the values of the checkpoint; with
+    another encoding than the checkpoint's, its segments alone are taken.
+
     Args:
         args: changed in place.
         *others: names of options of positions that the model has besides those of encodings.
 
     Raises:
-        UsageError: an option of positions is unknown; see :func:`beginning` and
-            :func:`adopt_positions`.
+        UsageError: an option of positions is unknown, the checkpoint cannot be read, or the user
+            names no encoding and the checkpoint's is none of ours.
     """
     options.check_names(args, *others)
     begun = beginning(args)
-    adopt_positions(args, begun)
+    if begun is None or not begun.adopted:
+        return begun
+    given = getattr(args, "position_encoding", None) is not None
+    if not given and not begun.positions:
+        raise UsageError(
+            f"{begun.path} was trained with {begun.signature}, which is none of ours; say with "
+            "--position-encoding which to fine-tune with"
+        )
+    for name, value in begun.positions.items():
+        wanted = not given or name == "position_segments"
+        if wanted and getattr(args, name, None) is None:
+            setattr(args, name, value)
     return begun
 
 
@@ -98,32 +118,6 @@ def beginning(args: Any) -> Optional[Beginning]:
     return Beginning(path, fine_tuning, adopted, signatures.of_checkpoint(state), positions)
 
 
-def adopt_positions(args: Any, begun: Optional[Beginning]) -> None:
-    """Give the options that the user has not given the values of the checkpoint.
-
-    With another encoding than the checkpoint's, its segments alone are taken.
-
-    Args:
-        args: options of the model, changed in place.
-        begun: the checkpoint.
-
-    Raises:
-        UsageError: the user names no encoding, and the checkpoint's is none of ours.
-    """
-    if begun is None or not begun.adopted:
-        return
-    given = getattr(args, "position_encoding", None) is not None
-    if not given and not begun.positions:
-        raise UsageError(
-            f"{begun.path} was trained with {begun.signature}, which is none of ours; say with "
-            "--position-encoding which to fine-tune with"
-        )
-    for name, value in begun.positions.items():
-        wanted = not given or name == "position_segments"
-        if wanted and getattr(args, name, None) is None:
-            setattr(args, name, value)
-
-
 def check_positions(begun: Optional[Beginning], signature: str) -> None:
     """Compare the positions of a run with those of the checkpoint that it begins with.
 
@@ -134,7 +128,7 @@ def check_positions(begun: Optional[Beginning], signature: str) -> None:
         return
     difference = f"{begun.path} was trained with {begun.signature}, this run has {signature}"
     if signatures.same(begun.signature, signature):
-        if not signatures.same_version(begun.signature, signature):
+        if not signatures.same(begun.signature, signature, version=True):
             logger.warning("another version of the plugin: %s", difference)
     elif begun.fine_tuning:
         logger.warning("fine-tuning with other positions: %s", difference)
@@ -145,8 +139,8 @@ def check_positions(begun: Optional[Beginning], signature: str) -> None:
         )
 
 
-class FitsCheckpoints(BaseFairseqModel):
-    """Base of our models: what does not fit is refused in one line, or starts afresh.
+class CheckedLoading(BaseFairseqModel):
+    """Base of our models: weights that do not fit are refused in one line, or start afresh.
 
     Attributes:
         begun: the checkpoint that the training begins with, if any.
@@ -173,43 +167,66 @@ class FitsCheckpoints(BaseFairseqModel):
         """
         self.upgrade_state_dict(state_dict)
         state_dict = prune_state_dict(state_dict, model_cfg or args)
-        if self.begun and self.begun.fine_tuning:
-            _replace_positions(state_dict, self, self.begun, self.signature)
+        begun = self.begun
+        if begun and begun.fine_tuning and not signatures.same(begun.signature, self.signature):
+            self._replace_positions(state_dict, begun.signature)
         if strict:
-            check_fits(state_dict, self)
+            self._check_fits(state_dict)
         return super().load_state_dict(state_dict, strict)
 
+    def _replace_positions(self, state_dict: Dict[str, Any], signature: str) -> None:
+        """Put the model's own parameters of positions where a checkpoint has others."""
+        own = {key: weights for key, weights in self.state_dict().items() if _of_positions(key)}
+        same_encoding = signature.split("|")[0] == self.signature.split("|")[0]
+        dropped = []
+        for key in filter(_of_positions, list(state_dict)):
+            same_shape = key in own and own[key].shape == state_dict[key].shape
+            if not same_shape or ("embed_positions" in key and not same_encoding):
+                dropped.append(key)
+                del state_dict[key]
+        fresh = [key for key in own if key not in state_dict]
+        state_dict.update({key: own[key] for key in fresh})
+        for what, keys in (
+            ("of the checkpoint, left out", dropped),
+            ("not in the checkpoint, start afresh", fresh),
+        ):
+            if keys:
+                logger.info("%s: %s", what, ", ".join(keys))
 
-def _replace_positions(
-    state_dict: Dict[str, Any], model: FitsCheckpoints, begun: Beginning, signature: str
-) -> None:
-    """Put a model's own parameters of positions where a checkpoint has others."""
-    if signatures.same(begun.signature, signature):
-        return
-    own = {key: weights for key, weights in model.state_dict().items() if _of_positions(key)}
-    same_encoding = begun.signature.split("|")[0] == signature.split("|")[0]
-    dropped = [
-        key
-        for key, weights in state_dict.items()
-        if _of_positions(key)
-        and not (
-            key in own
-            and own[key].shape == weights.shape
-            and (same_encoding or "embed_positions" not in key)
-        )
-    ]
-    for key in dropped:
-        del state_dict[key]
-    fresh = [key for key in own if key not in state_dict]
-    state_dict.update({key: own[key] for key in fresh})
-    _log("of the checkpoint, left out", dropped)
-    _log("not in the checkpoint, start afresh", fresh)
+    def _check_fits(self, state_dict: Dict[str, Any]) -> None:
+        """Refuse a checkpoint of another shape; names the first weights that differ."""
+        own = self.state_dict()
+        for key in [*own, *state_dict]:
+            if key not in state_dict or key not in own:
+                problem = f"it has no {key}" if key in own else f"the model has no {key}"
+                advice = "give the --arch and the --position-… options that it was trained with"
+            elif state_dict[key].shape != own[key].shape:
+                shapes = (state_dict[key].shape, own[key].shape)
+                there, here = (" x ".join(map(str, shape)) for shape in shapes)
+                problem = f"{key} is {there} there, {here} here"
+                advice = _ADVICE.get(
+                    key.split(".")[-2], "give the options that it was trained with"
+                )
+            else:
+                continue
+            raise UsageError(f"the checkpoint does not fit the model: {problem}; {advice}")
 
 
 def _of_positions(key: str) -> bool:
     return not {"embed_positions", "segments"}.isdisjoint(key.split("."))
 
 
-def _log(what: str, names: List[str]) -> None:
-    if names:
-        logger.info("%s: %s", what, ", ".join(names))
+def add_missing_weights(
+    state_dict: Dict[str, Any], module: nn.Module, prefix: str, zeros: bool = False
+) -> List[str]:
+    """Add what a module has and a checkpoint has not, and return its names.
+
+    Args:
+        state_dict: changed in place.
+        module: its weights are taken.
+        prefix: name of the module with a dot.
+        zeros: add zeros instead.
+    """
+    missing = {k: w for k, w in module.state_dict(prefix=prefix).items() if k not in state_dict}
+    state_dict.update({k: torch.zeros_like(w) if zeros else w for k, w in missing.items()})
+    return list(missing)

@@ -18,13 +18,15 @@ def left_padding(tokens: Tensor, padding_index: int) -> Optional[Tensor]:
     return tokens.ne(padding_index).long().cumsum(dim=1).eq(0).sum(dim=1)
 
 
-def moved(x: Tensor, places: Tensor) -> Tensor:
-    """Move what is in row ``b`` by ``places[b]`` to the right; what falls off enters on the left.
+def roll_rows(x: Optional[Tensor], places: Tensor) -> Optional[Tensor]:
+    """Roll row ``b`` by ``places[b]`` to the right; what falls off enters on the left.
 
     Args:
-        x: ``(batch, length, …)``.
+        x: ``(batch, length, …)``; ``None`` stays ``None``.
         places: ``(batch,)``, negative to move to the left.
     """
+    if x is None:
+        return None
     batch, length = x.shape[:2]
     origin = (torch.arange(length, device=x.device) - places.unsqueeze(1)) % length
     origin = origin + length * torch.arange(batch, device=x.device).unsqueeze(1)

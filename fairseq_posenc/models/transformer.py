@@ -31,16 +31,11 @@ STOCK_POSITION_FLAGS = (
 
 
 @register_model("posenc_transformer")
-class PosencTransformerModel(continuation.FitsCheckpoints, TransformerModel):
+class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
     """fairseq's Transformer with a choice of position encodings.
 
     With ``--position-encoding sinusoidal`` it exchanges checkpoints with stock ``transformer``.
     """
-
-    @classmethod
-    def hub_models(cls):
-        """Return no models: none is published."""
-        return {}
 
     @classmethod
     def from_pretrained(
@@ -97,7 +92,7 @@ class PosencTransformerModel(continuation.FitsCheckpoints, TransformerModel):
         args.position_signature = options.signature(args)
         continuation.check_positions(begun, args.position_signature)
         if getattr(args, "admin_profile", None):
-            args.admin_profile = admin.inline(args)
+            args.admin_profile = admin.load_profile(args)
         model = super().build_model(args, task)
         model.begun, model.signature = begun, args.position_signature
         logger.info(args.position_signature)

@@ -6,20 +6,19 @@ import torch
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from torch import Tensor, nn
 
-from fairseq_posenc import options
+from fairseq_posenc import compat, options
 from fairseq_posenc.attention import admin
+from fairseq_posenc.attention.attention import State
 from fairseq_posenc.attention.cache import beam_size
 from fairseq_posenc.attention.layers import (
     DecoderLayer,
     JointDecoderLayer,
     as_arguments,
-    drawn,
+    layers_after_layerdrop,
     wrapped,
 )
-from fairseq_posenc.attention.projections import State
 from fairseq_posenc.encodings import Positions, Stack, Terms
-from fairseq_posenc.models.padding import left_padding, moved
-from fairseq_posenc.models.state import drop_stock_position_buffers
+from fairseq_posenc.models.padding import left_padding, roll_rows
 
 
 class PosencTransformerDecoder(TransformerDecoderBase):
@@ -36,7 +35,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         self, cfg: TransformerConfig, dictionary, embed_tokens, no_encoder_attn: bool = False
     ):
         # taken one by one as fairseq's constructor builds the layers
-        self.omegas = admin.by_layer(cfg, "decoder")
+        self.omegas = admin.omegas_by_layer(cfg, "decoder")
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn=no_encoder_attn)
         stack = Stack(
             channels=self.embed_dim,
@@ -99,7 +98,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         if self.embed_positions.by_index and incremental_state is None:
             padding = left_padding(tokens, self.padding_idx)
         if padding is not None:
-            tokens = moved(tokens, -padding)
+            tokens = roll_rows(tokens, -padding)
         positions = Positions.of_tokens(
             tokens,
             self.padding_idx,
@@ -123,8 +122,8 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         states, weights = self._states(x, terms, alignment_layer, arguments)
         attention = None if weights is None else weights[:, :alignment_heads].mean(dim=1).to(x)
         if padding is not None:
-            states = [moved(y.transpose(0, 1), padding).transpose(0, 1) for y in states]
-            attention = None if attention is None else moved(attention, padding)
+            states = [roll_rows(y.transpose(0, 1), padding).transpose(0, 1) for y in states]
+            attention = roll_rows(attention, padding)
         features = self.finish(states[-1].transpose(0, 1))
         return features, {"attn": [attention], "inner_states": states}
 
@@ -136,7 +135,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         States are ``(length, batch, channels)``, weights ``(batch, heads, length, source length)``.
         """
         states, attention = [x], None
-        for number, layer in enumerate(drawn(self.layers)):
+        for number, layer in enumerate(layers_after_layerdrop(self.layers)):
             aligned = number == alignment_layer
             if layer is not None:
                 own = as_arguments(terms.attention.get(number))
@@ -190,5 +189,5 @@ class PosencTransformerDecoder(TransformerDecoderBase):
 
     def upgrade_state_dict_named(self, state_dict, name: str):
         """Accept the checkpoints of stock models, too."""
-        drop_stock_position_buffers(state_dict, f"{name}.embed_positions")
+        compat.drop_position_buffers(state_dict, f"{name}.embed_positions")
         return super().upgrade_state_dict_named(state_dict, name)

@@ -6,12 +6,16 @@ import torch
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from torch import Tensor, nn
 
-from fairseq_posenc import options
+from fairseq_posenc import compat, options
 from fairseq_posenc.attention import admin
-from fairseq_posenc.attention.layers import EncoderLayer, as_arguments, drawn, wrapped
+from fairseq_posenc.attention.layers import (
+    EncoderLayer,
+    as_arguments,
+    layers_after_layerdrop,
+    wrapped,
+)
 from fairseq_posenc.encodings import Positions, Stack, Terms
-from fairseq_posenc.models.padding import left_padding, moved
-from fairseq_posenc.models.state import drop_stock_position_buffers
+from fairseq_posenc.models.padding import left_padding, roll_rows
 
 
 class PosencTransformerEncoder(TransformerEncoderBase):
@@ -25,7 +29,7 @@ class PosencTransformerEncoder(TransformerEncoderBase):
 
     def __init__(self, cfg: TransformerConfig, dictionary, embed_tokens):
         # taken one by one as fairseq's constructor builds the layers
-        self.omegas = admin.by_layer(cfg, "encoder")
+        self.omegas = admin.omegas_by_layer(cfg, "encoder")
         super().__init__(cfg, dictionary, embed_tokens)
         self.embed_positions = options.build(cfg, self.stack(cfg))
 
@@ -61,11 +65,9 @@ class PosencTransformerEncoder(TransformerEncoderBase):
         if self.embed_positions.by_index:
             padding = left_padding(src_tokens, self.padding_idx)
         if padding is not None:
-            src_tokens = moved(src_tokens, -padding)
-            if token_embeddings is not None:
-                token_embeddings = moved(token_embeddings, -padding)
-            if segments is not None:
-                segments = moved(segments, -padding)
+            src_tokens, token_embeddings, segments = (
+                roll_rows(x, -padding) for x in (src_tokens, token_embeddings, segments)
+            )
         positions = Positions.of_tokens(src_tokens, self.padding_idx, segments=segments)
         terms = self.terms(positions)
         mask = positions.padding_mask
@@ -78,8 +80,10 @@ class PosencTransformerEncoder(TransformerEncoderBase):
             mask = torch.zeros_like(src_tokens, dtype=torch.bool)
         states = states if return_all_hiddens else []
         if padding is not None:
-            mask, embedding = moved(mask, padding), moved(embedding, padding)
-            x, *states = (moved(y.transpose(0, 1), padding).transpose(0, 1) for y in [x, *states])
+            mask, embedding = roll_rows(mask, padding), roll_rows(embedding, padding)
+            x, *states = (
+                roll_rows(y.transpose(0, 1), padding).transpose(0, 1) for y in [x, *states]
+            )
         return {
             "encoder_out": [x],
             "encoder_padding_mask": [mask],
@@ -94,7 +98,7 @@ class PosencTransformerEncoder(TransformerEncoderBase):
     def _states(self, x: Tensor, mask: Optional[Tensor], terms: Terms) -> List[Tensor]:
         """Return ``(length, batch, channels)`` before the first layer and after each."""
         states = [x]
-        for number, layer in enumerate(drawn(self.layers)):
+        for number, layer in enumerate(layers_after_layerdrop(self.layers)):
             if layer is not None:
                 arguments = as_arguments(terms.attention.get(number))
                 x = layer(x, encoder_padding_mask=mask, **arguments)
@@ -142,5 +146,5 @@ class PosencTransformerEncoder(TransformerEncoderBase):
 
     def upgrade_state_dict_named(self, state_dict, name: str):
         """Accept the checkpoints of stock models, too."""
-        drop_stock_position_buffers(state_dict, f"{name}.embed_positions")
+        compat.drop_position_buffers(state_dict, f"{name}.embed_positions")
         return super().upgrade_state_dict_named(state_dict, name)

@@ -4,22 +4,27 @@ How text is cut comes from the caller's arguments and from files beside the mode
 folder, never from the checkpoint, which may be a stranger's.
 """
 
+import io
 import logging
 import os
 import re
+import unicodedata
 from argparse import Namespace
 from typing import Any, Dict, List, Optional, Sequence
 
 from fairseq import file_utils, hub_utils, utils
-from fairseq.data import Dictionary, encoders
+from fairseq.data import encoders
 from fairseq.data.data_utils import post_process
 from fairseq.tasks.translation import TranslationTask
 from omegaconf import open_dict
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import read_lines
+from fairseq_posenc.json_files import read_shaped
 
 logger = logging.getLogger(__name__)
 
+TOKENISER = "tokeniser.json"  # what posenc prepare writes beside binarised data
 # options of fairseq's subword classes, and what files of theirs are called
 _FILES = {
     "bpe_codes": ("codes", "code", "bpecodes"),
@@ -27,24 +32,37 @@ _FILES = {
     "bpe_merges": ("merges.txt",),
     "bpe_vocab": ("vocab.json",),
 }
-_TOKENISER = "tokeniser.json"
+_SEPARATOR = "<sep>"  # stands between sentences that were joined, and is never cut
 
 
 class _Moses:
-    """Tokenises as a recipe did, and detokenises as ``posenc score`` does."""
+    """Tokenises as ``posenc prepare`` did, and detokenises as ``posenc score`` does.
+
+    Args:
+        path: ``tokeniser.json``.
+        source, target: languages.
+    """
 
     def __init__(self, path: str, source: str, target: str):
-        from sacremoses import MosesDetokenizer
+        from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
 
-        from fairseq_posenc.tools.prepare.parallel.segmentation import read_tokeniser
-
-        self._moses = read_tokeniser(path, source)
-        self._detokeniser = MosesDetokenizer(lang=target)
+        names = ("normalise", "printable", "aggressive", "escape", "plain_quotes")
+        self._how = read_shaped(path, dict.fromkeys(names, bool), "posenc prepare")
+        self._normaliser = MosesPunctNormalizer(source)
+        self._tokeniser = MosesTokenizer(source)
+        self._detokeniser = MosesDetokenizer(target)
 
     def encode(self, text: str) -> str:
-        from fairseq_posenc.tools.prepare.parallel.tokens import tokenise_lines
-
-        return tokenise_lines([re.sub("[\r\n]+", " ", text)], self._moses)[0]
+        text = re.sub("[\r\n]+", " ", text)
+        if self._how["plain_quotes"]:
+            text = text.replace("’", "'")
+        if self._how["normalise"]:
+            text = self._normaliser.normalize(text.strip()).strip()
+        if self._how["printable"]:
+            text = "".join(" " if unicodedata.category(c)[0] == "C" else c for c in text)
+        return self._tokeniser.tokenize(
+            text, self._how["aggressive"], return_str=True, escape=self._how["escape"]
+        )
 
     def decode(self, text: str) -> str:
         return self._detokeniser.detokenize(text.split())
@@ -54,12 +72,16 @@ class _BytePairs:
     """Cuts words as ``subword-nmt apply-bpe`` does, and joins them."""
 
     def __init__(self, codes: str):
-        from fairseq_posenc.tools.prepare.parallel.bpe import Subwords
+        from subword_nmt.apply_bpe import BPE
 
-        self._subwords = Subwords(codes)
+        merges = "".join(f"{line}\n" for line in read_lines(codes))
+        try:
+            self._bpe = BPE(io.StringIO(merges), glossaries=[_SEPARATOR])
+        except SystemExit:
+            raise UsageError(f"{codes} holds something else than BPE operations") from None
 
     def encode(self, text: str) -> str:
-        return self._subwords.cut(text)
+        return self._bpe.process_line(text)
 
     def decode(self, text: str) -> str:
         return post_process(text, "subword_nmt")
@@ -68,19 +90,7 @@ class _BytePairs:
 def load(
     model: str, checkpoints: str, data: str, options: Dict[str, Any]
 ) -> hub_utils.GeneratorHubInterface:
-    """Load checkpoints of a translation model.
-
-    Args:
-        model: folder, or what else fairseq's ``from_pretrained`` takes.
-        checkpoints: names of files in it, separated by ``:``.
-        data: folder of binarised data; one that begins with a dot is looked for in that of the
-            model.
-        options: of ``PosencTransformerModel.from_pretrained``.
-
-    Raises:
-        UsageError: folder or checkpoint is missing, the model does not translate, or it takes
-            subwords and nothing says how to make them.
-    """
+    """Load checkpoints, see :meth:`PosencTransformerModel.from_pretrained`."""
     folder = file_utils.load_archive_file(model)
     if folder is None:
         raise UsageError(f"there is no folder {model} with a model")
@@ -103,8 +113,8 @@ def load(
     given = {"source_lang": task.cfg.source_lang, "target_lang": task.cfg.target_lang}
     given.update({name: _find(folders, files) for name, files in _FILES.items()})
     given.update({name: value for name, value in options.items() if value is not None})
-    hub.bpe = _subwords(given, options, folders, task.source_dictionary)
-    hub.tokenizer = _tokeniser(given, options, folders, cut=hub.bpe is not None)
+    hub.bpe = _build_subwords(given, options, folders, task)
+    hub.tokenizer = _build_tokeniser(given, options, folders, isinstance(hub.bpe, _BytePairs))
     return hub
 
 
@@ -113,37 +123,42 @@ def _find(folders: Sequence[str], names: Sequence[str]) -> Optional[str]:
     return next(filter(os.path.isfile, paths), None)
 
 
-def _subwords(
-    given: Dict[str, Any], options: Dict[str, Any], folders: List[str], dictionary: Dictionary
+def _build_subwords(
+    given: Dict[str, Any], options: Dict[str, Any], folders: List[str], task: TranslationTask
 ) -> Any:
-    if "bpe" in options and options["bpe"] != "subword_nmt":
-        return encoders.build_bpe(Namespace(**{**given, "bpe": options["bpe"]}))
-    if given["bpe_codes"]:
+    """Return what cuts tokens into subwords, as asked for or as the files found say."""
+    found = "subword_nmt" if given["bpe_codes"] else None
+    found = "sentencepiece" if given["sentencepiece_model"] and not found else found
+    kind = options.get("bpe", found)
+    if kind == "subword_nmt" and given["bpe_codes"]:
         return _BytePairs(given["bpe_codes"])
-    if "bpe" in options or any(symbol.endswith("@@") for symbol in dictionary.symbols):
+    symbols = task.source_dictionary.symbols
+    is_cut = "bpe" not in options and any(symbol.endswith("@@") for symbol in symbols)
+    if kind == "subword_nmt" or (is_cut and not kind):
         raise UsageError(
             f"the model takes subwords, but there are no codes in {' or '.join(folders)} to make "
             "them with; put them there (posenc prepare pairs bpe-keep), give bpe_codes=, or "
             "bpe=None for sentences that are tokenised and cut already"
         )
-    return None
+    return encoders.build_bpe(Namespace(**{**given, "bpe": kind})) if kind else None
 
 
-def _tokeniser(
+def _build_tokeniser(
     given: Dict[str, Any], options: Dict[str, Any], folders: List[str], cut: bool
 ) -> Any:
+    """Return what tokenises sentences, as asked for or as ``tokeniser.json`` says."""
     if "tokenizer" in options:
         return encoders.build_tokenizer(Namespace(**{**given, "tokenizer": options["tokenizer"]}))
     if "bpe" in options and options["bpe"] is None:
         return None
-    path = _find(folders, [_TOKENISER])
+    path = _find(folders, [TOKENISER])
     if path:
         return _Moses(path, given["source_lang"], given["target_lang"])
     if cut:
         logger.warning(
             "sentences are taken as tokenised: no %s in %s says how (posenc prepare pairs "
             "bpe-keep writes it; or give tokenizer='moses', or None)",
-            _TOKENISER,
+            TOKENISER,
             " or ".join(folders),
         )
     return None

@@ -20,7 +20,7 @@ Predictions = List[Tuple[int, Any]]
 class FineTuningTask(FairseqTask):
     """Base of tasks whose scores are computed over whole sets, from all batches and workers.
 
-    A subclass has ``predict``, ``score`` and ``write``, see ``evaluation/predict.py``; its
+    A subclass has ``predict``, ``score`` and ``write``, see ``posenc predict``; its
     configuration has ``max_positions`` and ``train_subset``.
 
     Attributes:

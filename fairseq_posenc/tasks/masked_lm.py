@@ -123,7 +123,7 @@ class PosencMaskedLMTask(MaskedLMTask):
                 if not _has_content(os.path.join(folder, name)):
                     raise UsageError(
                         f"there is no binarised '{split}' set in {folder} ({name} is missing or "
-                        "empty); run prepare_text.py on it"
+                        "empty); run posenc prepare text on it"
                     )
         folder = folders[(epoch - 1) % len(folders)]
         check_split(folder, split)
@@ -233,7 +233,9 @@ class _FirstSegment(BaseWrapperDataset):
 def _dictionary_file(folder: str) -> str:
     path = os.path.join(folder, "dict.txt")
     if not os.path.isfile(path):
-        raise UsageError(f"no binarised text in {folder}: dict.txt is missing; run prepare_text.py")
+        raise UsageError(
+            f"no binarised text in {folder}: dict.txt is missing; run posenc prepare text"
+        )
     return path
 
 

@@ -34,7 +34,7 @@ Candidate = Tuple[int, Tuple[int, int, float]]
 class PosencQuestionAnsweringConfig(FairseqDataclass):
     """Options of the task; the defaults are those of XTREME."""
 
-    data: str = field(default=MISSING, metadata={"help": "folder that prepare_squad.py wrote"})
+    data: str = field(default=MISSING, metadata={"help": "folder of posenc prepare squad"})
     max_positions: int = field(default=384, metadata={"help": "max tokens per window"})
     stride: int = field(
         default=128, metadata={"help": "tokens of the context from one window to the next"}

@@ -30,7 +30,7 @@ _SHORTEST = 5
 class PosencSentencePredictionConfig(FairseqDataclass):
     """Options of the task, of the names that fairseq's ``sentence_prediction`` has for them."""
 
-    data: str = field(default=MISSING, metadata={"help": "folder that prepare_glue.py wrote"})
+    data: str = field(default=MISSING, metadata={"help": "folder of posenc prepare glue"})
     classification_head_name: str = field(
         default="sentence_classification_head",
         metadata={"help": "name of the classification head to use"},

@@ -40,7 +40,7 @@ def write_profile(args: Namespace, output: str) -> Dict[str, Any]:
         raise UsageError("--admin-profile is for training; leave it out of the profiling pass")
     if not args.max_tokens and not args.batch_size:
         raise UsageError("say how large a batch is, with --max-tokens or --batch-size")
-    args.admin_profile = admin.flat(args)
+    args.admin_profile = admin.unit_profile(args)
     cfg = convert_namespace_to_omegaconf(args)
     np.random.seed(cfg.common.seed)
     utils.set_torch_seed(cfg.common.seed)

@@ -10,10 +10,9 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from fairseq_posenc import signatures
-from fairseq_posenc.checkpoints import save
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint, signatures
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import replacing
 
 # The names that fairseq gives: the number that orders them is the last one.
 _NAMES = {
@@ -80,6 +79,22 @@ def save_average(paths: Sequence[str], output: str) -> None:
     save(average(paths), output)
 
 
+def save(state: Any, path: str) -> None:
+    """Write a checkpoint, which takes its name when it is complete.
+
+    Raises:
+        UsageError: it cannot be written.
+    """
+    with replacing(path, "wb") as stream:
+        try:
+            torch.save(state, stream)
+        except RuntimeError as error:
+            if isinstance(error.__context__, OSError):
+                # a full disk, of which torch tells the consequences alone
+                raise error.__context__ from error
+            raise
+
+
 def find(inputs: Iterable[str]) -> List[str]:
     """Return the checkpoints among ``inputs``: files as they are, all ``.pt`` of a folder.
 
@@ -110,8 +125,11 @@ def last(paths: Sequence[str], count: int, by: Optional[str] = None) -> List[str
     Raises:
         UsageError: too few; both kinds without ``by``; more than one folder.
     """
-    _demand_one_folder(paths)
-    numbered = {kind: _numbered(paths, pattern) for kind, pattern in _NAMES.items()}
+    _check_one_folder(paths)
+    numbered: Dict[str, List[Tuple[int, str]]] = {}
+    for kind, pattern in _NAMES.items():
+        matches = [(pattern.fullmatch(os.path.basename(path)), path) for path in paths]
+        numbered[kind] = [(int(match.group(1)), path) for match, path in matches if match]
     if by is None:
         kinds = [kind for kind, found in numbered.items() if found]
         if len(kinds) > 1:
@@ -122,7 +140,7 @@ def last(paths: Sequence[str], count: int, by: Optional[str] = None) -> List[str
             )
         by = kinds[0] if kinds else "epochs"
     found = [path for _, path in sorted(numbered[by], reverse=True)]
-    _demand_enough(found, count, paths, f"--last {count}")
+    _check_enough(found, count, paths, f"--last {count}")
     return found[:count]
 
 
@@ -136,7 +154,7 @@ def best(paths: Sequence[str], count: int) -> List[str]:
     Raises:
         UsageError: too few with a metric; more than one folder; several metrics.
     """
-    _demand_one_folder(paths)
+    _check_one_folder(paths)
     patterns = [*_NAMES.values(), _KEPT_AS_BEST]
     named = [path for path in paths if any(p.fullmatch(os.path.basename(path)) for p in patterns)]
     found: Dict[int, Validated] = {}
@@ -148,16 +166,11 @@ def best(paths: Sequence[str], count: int) -> List[str]:
     if len(metrics) > 1:
         names = ", ".join(sorted(f"{m} ({'max' if up else 'min'})" for m, up in metrics))
         raise UsageError(f"the checkpoints were validated by different metrics: {names}")
-    _demand_enough([v.path for v in found.values()], count, paths, f"--best {count}")
+    _check_enough([v.path for v in found.values()], count, paths, f"--best {count}")
     sign = -1 if metrics.pop()[1] else 1
     # all have a value here
     ranked = sorted(found.values(), key=lambda v: (sign * v.value, -v.updates))  # type: ignore
     return [v.path for v in ranked[:count]]
-
-
-def _numbered(paths: Sequence[str], pattern: "re.Pattern") -> List[Tuple[int, str]]:
-    matches = [(pattern.fullmatch(os.path.basename(path)), path) for path in paths]
-    return [(int(match.group(1)), path) for match, path in matches if match]
 
 
 def _validated(path: str) -> Validated:
@@ -184,49 +197,41 @@ def _validated(path: str) -> Validated:
 
 
 def _add(sums: Dict[str, Tensor], state: Any, path: str, first: str) -> None:
+    """Add the parameters of a checkpoint to the sums so far, which are empty at first."""
     model = state.get("model") if isinstance(state, dict) else None
     if not isinstance(model, dict) or not all(isinstance(p, Tensor) for p in model.values()):
         raise UsageError(f"{path} is no checkpoint of fairseq-train: it has no model")
-    _demand_equal_shapes(sums, model, path, first)
+
+    def kind(parameter: Tensor) -> Tuple[torch.Size, bool, bool]:
+        return parameter.shape, parameter.is_floating_point(), parameter.dtype == torch.bool
+
+    differing = sorted(sums.keys() ^ model.keys()) or [
+        name for name, total in sums.items() if kind(total) != kind(model[name])
+    ]
+    if sums and differing:
+        raise UsageError(
+            f"{path} and {first} are not of the same model: {len(differing)} parameters are in one "
+            f"only or of other shape, such as {differing[0]}"
+        )
     for name, parameter in model.items():
         if not parameter.isfinite().all():
             raise UsageError(
                 f"{path} holds NaN or infinity, in {name}: its training has failed; leave it out"
             )
-        is_bool = parameter.dtype == torch.bool
-        if is_bool and name in sums and not torch.equal(sums[name], parameter):
+        if parameter.dtype in (torch.float16, torch.bfloat16):
+            parameter = parameter.float()
+        if name not in sums:
+            # Two names may share one tensor, which must not be added to twice.
+            sums[name] = parameter.clone()
+        elif parameter.dtype != torch.bool:
+            sums[name] += parameter
+        elif not torch.equal(sums[name], parameter):
             raise UsageError(
                 f"{path} and {first} differ in {name}, which is true or false and has no mean"
             )
-        if parameter.dtype in (torch.float16, torch.bfloat16):
-            parameter = parameter.float()
-        if name in sums and not is_bool:
-            sums[name] += parameter
-        elif name not in sums:
-            # Two names may share one tensor, which must not be added to twice.
-            sums[name] = parameter.clone()
 
 
-def _demand_equal_shapes(
-    sums: Dict[str, Tensor], model: Dict[str, Tensor], path: str, first: str
-) -> None:
-    if not sums:
-        return
-    differing = sorted(sums.keys() ^ model.keys()) or [
-        name for name, total in sums.items() if _kind(total) != _kind(model[name])
-    ]
-    if differing:
-        raise UsageError(
-            f"{path} and {first} are not of the same model: {len(differing)} parameters are in one "
-            f"only or of other shape, such as {differing[0]}"
-        )
-
-
-def _kind(parameter: Tensor) -> Tuple[torch.Size, bool, bool]:
-    return parameter.shape, parameter.is_floating_point(), parameter.dtype == torch.bool
-
-
-def _demand_one_folder(paths: Sequence[str]) -> None:
+def _check_one_folder(paths: Sequence[str]) -> None:
     folders = Counter(os.path.dirname(os.path.abspath(path)) for path in paths)
     if len(folders) > 1:
         raise UsageError(
@@ -234,7 +239,7 @@ def _demand_one_folder(paths: Sequence[str]) -> None:
         )
 
 
-def _demand_enough(found: Sequence[str], count: int, paths: Sequence[str], option: str) -> None:
+def _check_enough(found: Sequence[str], count: int, paths: Sequence[str], option: str) -> None:
     if len(found) < count:
         names = ", ".join(os.path.basename(path) for path in paths) or "no .pt file at all"
         raise UsageError(

@@ -16,9 +16,12 @@ COMMANDS: Dict[str, str] = {
     "translate": "translate with a model exported to CTranslate2",
     "benchmark": "time every position encoding against stock fairseq",
     "profile-admin": "measure ADMIN's initialisation of a translation model",
+    "encodings": "list every encoding with its options and defaults",
+    "path": "print the plugin's folder, for fairseq's --user-dir",
     "corpus": "write English-German parallel text of an embedded grammar",
 }
 PREPARATIONS: Dict[str, str] = {
+    "translation": "two files of raw parallel text to a binarised folder, in one call",
     "tokenise": "normalise punctuation and tokenise text as Moses does",
     "pairs": "clean, join and cut parallel text into subwords",
     "binarise": "fairseq-preprocess that notices when one of its processes is killed",
@@ -57,7 +60,15 @@ def main() -> None:
     module = "_".join(command.replace("-", "_").split()[1:])
     # argparse takes the name that it shows from here
     sys.argv = [command, *arguments]
-    importlib.import_module(f"fairseq_posenc.tools.commands.{module}").main()
+    try:
+        importlib.import_module(f"fairseq_posenc.tools.commands.{module}").main()
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("fairseq_posenc"):
+            raise
+        extra = "fairseq" if error.name in ("fairseq", "torch") else "tools"
+        raise SystemExit(
+            f"{command}: error: {error.name} is missing: pip install 'fairseq-posenc[{extra}]'"
+        ) from None
 
 
 if __name__ == "__main__":

@@ -35,12 +35,13 @@ for shift in 5 10 50; do
 done
 
 set_smoke() {
-    RUN_DIR=runs/cape-smoke SEEDS=1 EPOCHS=1 UPDATES=60 WARMUP=30 ARCH=posenc_transformer_tiny
+    RAW_DIR=recipes/smoke/wmt
+    RUN_DIR=runs/cape-smoke SEEDS=1 EPOCHS=3 UPDATES=60 WARMUP=30 ARCH=posenc_transformer_tiny
     BATCH=2000 BPE=500
     ROWS=("${ROWS[@]:0:3}")
 }
 
-own_option() { [[ $1 == --epochs ]] && EPOCHS=$2; }
+OPTIONS=epochs
 
 corpus_of() { [[ $1 == fr6 ]] && echo wmt14_en_fr || echo wmt14_en_de; }
 form_of() { echo vanilla; }
@@ -68,7 +69,7 @@ training_of() {
         --max-len-b 20)
 }
 
-parse_options own_option "$@"
+parse_options "$@"
 whole_numbers EPOCHS
 RAW=${RAW_DIR:-$RUN_DIR/raw}
 reproduce

@@ -31,7 +31,7 @@ set_smoke() {
     ROWS=("${ROWS[0]}" "${ROWS[3]}")
 }
 
-parse_options false "$@"
+parse_options "$@"
 if [[ $SMOKE == yes ]]; then
     RAW_DIR=$RUN_DIR/benchmarks/glue PRETRAIN_DIR=$RUN_DIR/pretrain
     PRETRAIN="--text $RUN_DIR/benchmarks/text/train.txt --valid $RUN_DIR/benchmarks/text/valid.txt"

@@ -229,7 +229,7 @@ same_data() {
     same_settings "$1" --raw-files-and-subwords "$made"
 }
 
-make_benchmarks() { python -m fairseq_posenc.tools.corpus.make_benchmarks --output "$RUN_DIR/benchmarks"; }
+unpack_benchmarks() { python -m tarfile -e recipes/smoke/benchmarks.tar.xz "$RUN_DIR/benchmarks"; }
 
 finetune() {
     set_up
@@ -241,7 +241,7 @@ finetune() {
     DEVICE_TRAINING=("${DEVICE_OPTIONS[@]}")
     if [[ $DEVICE == cpu ]]; then DEVICE_TRAINING+=(--num-workers 0); fi
     if [[ $SMOKE == yes ]]; then
-        stage 2 "generated corpus" "$RUN_DIR/benchmarks.done" make_benchmarks
+        stage 2 "small benchmarks" "$RUN_DIR/benchmarks.done" unpack_benchmarks
     fi
     stage 2 "pre-trained models" - pretrain
     find_pretrained

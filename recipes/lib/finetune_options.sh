@@ -10,7 +10,8 @@ declare -A PRETRAINED=() CHECKSUMS=() UPDATES=() METRICS=()
 
 finetune_usage() {
     cat <<HELP
-  --smoke             everything with tiny models on a generated corpus, in a few minutes
+  --smoke             everything with tiny models on the small texts in recipes/smoke, in a few
+                      minutes, offline
   --pretrain-dir DIR  results of $PRETRAIN_RECIPE
                       ($PRETRAIN_DIR): models in <row>/seed1/checkpoint_last.pt, subwords and
                       dict.txt in bin
@@ -46,38 +47,12 @@ updates; of the learning rates the one with the best median over seeds on the En
 HELP
 }
 
-# finetune_option NAME VALUE: fails for an option that is not common to the recipes.
-finetune_option() {
-    case $1 in
-        --pretrain-dir) PRETRAIN_DIR=$2 ;;
-        --pretrained) take_pretrained "$2" ;;
-        --text) TEXT=$2 ;;
-        --pretrain) PRETRAIN=$2 ;;
-        --raw-dir) RAW_DIR=$2 ;;
-        --url) URL=$2 ;;
-        --run-dir) RUN_DIR=$2 ;;
-        --encodings) IFS=, read -r -a ROWS <<<"$2" ;;
-        --tasks) TASKS=${2//,/ } ;;
-        --arch) ARCH=$2 ;;
-        --length) LENGTH=$2 ;;
-        --lrs) LRS=${2//,/ } ;;
-        --seeds) SEEDS=${2//,/ } ;;
-        --epochs) EPOCHS=$2 ;;
-        --batch) BATCH=$2 ;;
-        --interval) INTERVAL=$2 ;;
-        --tables) TABLES=${2//,/ } ;;
-        --keep-checkpoints) KEEP=$2 ;;
-        --device) DEVICE=$2 ;;
-        --jobs) JOBS=$2 ;;
-        --stage) FIRST_STAGE=$2 ;;
-        --stop-stage) LAST_STAGE=$2 ;;
-        *) return 1 ;;
-    esac
-}
+own_option() { [[ $1 == --pretrained ]] && take_pretrained "$2"; }
 
-# parse_options FUNCTION ARGUMENT…: FUNCTION takes name and value of the recipe's own options.
 parse_options() {
-    parse_arguments "$1 finetune_option" "${@:2}"
+    OPTIONS+=' pretrain-dir text pretrain raw-dir url tasks, arch length lrs, epochs batch interval tables,'
+    OPTIONS+=' keep-checkpoints:KEEP'
+    parse_arguments "$@"
     whole_numbers LENGTH EPOCHS BATCH INTERVAL
     no_repeats --tasks $TASKS
     no_repeats --lrs $LRS

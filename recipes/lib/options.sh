@@ -1,13 +1,18 @@
-# The options of a recipe, `--name value`, or a flag of FLAGS, `--name` alone. A recipe defines
-# `usage`, functions that take an option (name and value, and fail for what is not theirs), and, if
-# `--smoke` is among its FLAGS, `set_smoke`.
+# The options of a recipe. A recipe defines `usage`, and lists in OPTIONS the names of its options:
+# --max-tokens N sets MAX_TOKENS, or the variable that is named behind a colon (keep-checkpoints:KEEP);
+# with a comma behind it the option is a list, whose commas become spaces. FLAGS have no value and set
+# their variable to yes. A recipe may define `own_option NAME VALUE`, which takes options that do more
+# and fails for others, and, if --smoke is among its FLAGS, `set_smoke`.
 
-# parse_arguments TAKERS ARGUMENT…: give each option to the first of TAKERS (in one word) that takes
-# it. Sets a flag's variable (--plan PLAN) to yes, and EXTRA to all that follows `--`. What set_smoke
+OPTIONS=''
+COMMON='run-dir seeds, device jobs stage:FIRST_STAGE stop-stage:LAST_STAGE'
+
+own_option() { false; }
+
+# parse_arguments ARGUMENT…: sets the variables, and EXTRA to all that follows `--`. What set_smoke
 # sets is overruled by other options, wherever --smoke stands.
 parse_arguments() {
-    local takers=$1 taker argument
-    shift
+    local argument
     for argument in "$@"; do
         case $argument in
             --) break ;;
@@ -23,12 +28,28 @@ parse_arguments() {
             shift && continue
         fi
         (($# > 1)) || die "$1 needs a value, or is no option; see --help"
-        for taker in $takers; do
-            if "$taker" "$1" "$2"; then shift 2 && continue 2; fi
-        done
-        die "unknown option $1; see --help"
+        if [[ $1 == --encodings ]]; then
+            IFS=, read -r -a ROWS <<<"$2" && SWEEP=()
+        else
+            own_option "$1" "$2" || take_option "$1" "$2" || die "unknown option $1; see --help"
+        fi
+        shift 2
     done
     check_common
+}
+
+# take_option NAME VALUE: set the variable of an option of OPTIONS or COMMON; fails for others.
+take_option() {
+    local option variable
+    for option in $OPTIONS $COMMON; do
+        if [[ --${option%%[:,]*} != "$1" ]]; then continue; fi
+        variable=${option#*:}
+        variable=${variable%,} variable=${variable//-/_}
+        if [[ $option == *, ]]; then set -- "$1" "${2//,/ }"; fi
+        printf -v "${variable^^}" %s "$2"
+        return
+    done
+    return 1
 }
 
 # What every recipe has.
@@ -52,9 +73,8 @@ check_label() {
         die "the row '$2' needs a label of letters, digits and _.- that begins with none of .-:" \
             "label=encoding (--encodings)"
     case $1 in
-        bin | benchmarks | corpus | data | dumps | lock | mirror | pretrain | raw | row | settings | \
-            text | train.* | valid.* | test.* | *.codes | *.csv | *.done | *.md | *.out | *.part | \
-            *.png | *.port)
+        bin | benchmarks | corpus | data | dumps | lock | pretrain | raw | row | settings | text | \
+            train.* | valid.* | test.* | *.codes | *.csv | *.done | *.md | *.out | *.part | *.png)
             die "the run folder has something else called $1: give the row another label (--encodings)"
             ;;
     esac

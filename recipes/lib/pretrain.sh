@@ -1,5 +1,5 @@
 # What the pre-training recipes share: from dumps of Wikipedia to pre-trained models. A recipe
-# defines `usage`, `own_option NAME VALUE` (fails for what is not the recipe's own) and
+# defines `usage`, its own OPTIONS and
 # `prepare_options` (sets PREPARE_OPTIONS, the text for prepare_text.py, and KIND_OPTIONS, how it is
 # to be cut), sets RUN_DIR, LANGUAGES, UPDATES, LENGTH and VOCABULARY, and calls parse_options and
 # pretrain.
@@ -64,42 +64,10 @@ if training diverges, take --lr 0.0006 or --optimizer lamb.
 HELP
 }
 
-# pretrain_option NAME VALUE: fails for an option that is not common to the recipes.
-pretrain_option() {
-    case $1 in
-        --raw-dir) RAW_DIR=$2 ;;
-        --url) URL=$2 ;;
-        --dump-date) DUMP_DATE=$2 ;;
-        --text) TEXT=$2 ;;
-        --valid) VALID=$2 ;;
-        --hold-out) HOLD_OUT=$2 ;;
-        --documents) DOCUMENTS=$2 ;;
-        --vocabulary) VOCABULARY=$2 ;;
-        --run-dir) RUN_DIR=$2 ;;
-        --encodings) IFS=, read -r -a ROWS <<<"$2" ;;
-        --seeds) SEEDS=${2//,/ } ;;
-        --arch) ARCH=$2 ;;
-        --updates) UPDATES=$2 ;;
-        --batch) BATCH=$2 ;;
-        --length) LENGTH=$2 ;;
-        --lr) LR=$2 ;;
-        --warmup) WARMUP=$2 ;;
-        --interval) INTERVAL=$2 ;;
-        --optimizer) OPTIMIZER=$2 ;;
-        --device) DEVICE=$2 ;;
-        --gpus) GPUS=$2 ;;
-        --gpu-memory) GPU_MEMORY=$2 ;;
-        --sequences) MOST=$2 ;;
-        --jobs) JOBS=$2 ;;
-        --workers) WORKERS=$2 ;;
-        --stage) FIRST_STAGE=$2 ;;
-        --stop-stage) LAST_STAGE=$2 ;;
-        *) return 1 ;;
-    esac
-}
-
 parse_options() {
-    parse_arguments "own_option pretrain_option" "$@"
+    OPTIONS+=' raw-dir url dump-date text valid hold-out documents vocabulary arch updates batch length lr'
+    OPTIONS+=' warmup interval optimizer gpus gpu-memory sequences:MOST workers'
+    parse_arguments "$@"
     whole_numbers UPDATES BATCH LENGTH INTERVAL HOLD_OUT VOCABULARY WORKERS GPUS GPU_MEMORY \
         MOST:sequences
     [[ $WARMUP =~ ^(0|0?\.[0-9]+)$ ]] || die "--warmup is a share below 1, not $WARMUP"
@@ -179,7 +147,7 @@ plan_batch() {
         GPUS=1 MOST=${MOST:-16}
     else
         look_at_gpus
-        MOST=${MOST:-$(sequences_for "$((GPU_MEMORY * 1024 / JOBS))" "$LENGTH" "$VOCABULARY" \
+        MOST=${MOST:-$(batch sequences "$((GPU_MEMORY * 1024 / JOBS))" "$LENGTH" "$VOCABULARY" \
             "$ARCH" "${EXTRA[@]}")}
         where="on each of $GPUS GPUs"
     fi

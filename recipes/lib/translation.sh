@@ -15,20 +15,6 @@ export PYTHONIOENCODING=utf-8
 
 SEEDS=1 DEVICE='' JOBS='' FLAGS='' EXTRA=()
 
-# translation_option NAME VALUE: fails for an option that is not common to the recipes.
-translation_option() {
-    case $1 in
-        --run-dir) RUN_DIR=$2 ;;
-        --encodings) IFS=, read -r -a ROWS <<<"$2" ;;
-        --seeds) SEEDS=${2//,/ } ;;
-        --device) DEVICE=$2 ;;
-        --jobs) JOBS=$2 ;;
-        --stage) FIRST_STAGE=$2 ;;
-        --stop-stage) LAST_STAGE=$2 ;;
-        *) return 1 ;;
-    esac
-}
-
 learn_subwords() {
     cat "$TEXT_DIR"/train.tok.{"$SOURCE","$TARGET"} |
         writing "$RUN_DIR/bpe.codes" subword-nmt learn-bpe --symbols "$BPE_SIZE"

@@ -55,7 +55,7 @@ plan_batch() {
     if [[ -z $most && $DEVICE == cpu ]]; then
         most=4096
     elif [[ -z $most ]]; then
-        most=$(tokens_for "$((GPU_MEMORY * 1024 / JOBS))" 33000 "${SHAPE_OF_MODEL[@]}" "${EXTRA[@]}")
+        most=$(batch tokens "$((GPU_MEMORY * 1024 / JOBS))" 33000 "${SHAPE_OF_MODEL[@]}" "${EXTRA[@]}")
     fi
     divide_batch "${BATCH:-$TOKENS}" "$GPUS" "$most" tokens
 }
@@ -215,7 +215,6 @@ reproduce() {
     fi
     data_settings
     open_run_dir "$RUN_DIR" "${DATA[@]}"
-    if [[ $SMOKE == yes ]]; then open_mirror; fi
     stage 2 "download" - each_corpus download
     stage 3 "text" - each_corpus prepare_text
     stage 4 "subwords" - each_corpus learn_subwords

@@ -140,18 +140,3 @@ binarise() {
         --codes "$(text_of "$1")/codes"
     touch "$bin/binarise.done"
 }
-
-# Sets URL: a web server on a generated mirror of the sites, which ends with this process.
-open_mirror() {
-    local corpora
-    corpora=$(each_corpus echo | paste -s -d , -)
-    python -m fairseq_posenc.tools.corpus.make_mirror --output "$RUN_DIR/mirror" --corpora "$corpora" --test-pairs 30
-    rm -f "$RUN_DIR/mirror.port"
-    python -m fairseq_posenc.tools.corpus.serve "$RUN_DIR/mirror" --port-file "$RUN_DIR/mirror.port" >/dev/null 9>&- &
-    until [[ -s $RUN_DIR/mirror.port ]]; do
-        kill -0 $! 2>/dev/null || die "the web server did not start"
-        sleep 0.1
-    done
-    URL=http://127.0.0.1:$(cat "$RUN_DIR/mirror.port")
-    say "mirror: $URL"
-}

@@ -6,8 +6,8 @@ ADD=() SWEEP=() SWEEP_SETTING='' AVERAGE_OPTIONS=() EXTRA=()
 
 wmt_usage() {
     cat <<HELP
-  --smoke             everything, from the download on, with tiny models on a generated mirror of the
-                      sites, in a few minutes, offline
+  --smoke             everything with tiny models on the small archives in recipes/smoke, in a few
+                      minutes, offline
   --plan              print the downloads, the batch and the commands, and stop
   --raw-dir DIR       take the archives from here, under the names that --plan prints
   --url URL           download them from here, a mirror with the paths of the original sites
@@ -38,38 +38,15 @@ there, under srun. Add \`-- --fp16\` or \`-- --bf16\`. Started again, the recipe
 HELP
 }
 
-# wmt_option NAME VALUE: fails for an option that is not common to the recipes.
-wmt_option() {
-    case $1 in
-        --raw-dir) RAW_DIR=$2 ;;
-        --url) URL=$2 ;;
-        --add) ADD+=(--add "$2") ;;
-        --run-dir) RUN_DIR=$2 ;;
-        --settings) SETTINGS=${2//,/ } ;;
-        --encodings) IFS=, read -r -a ROWS <<<"$2" && SWEEP=() ;;
-        --seeds) SEEDS=${2//,/ } ;;
-        --tables) TABLES=${2//,/ } ;;
-        --arch) ARCH=$2 ;;
-        --updates) UPDATES=$2 ;;
-        --batch) BATCH=$2 ;;
-        --bpe) BPE=$2 ;;
-        --device) DEVICE=$2 ;;
-        --gpus) GPUS=$2 ;;
-        --gpu-memory) GPU_MEMORY=$2 ;;
-        --max-tokens) MAX_TOKENS=$2 ;;
-        --jobs) JOBS=$2 ;;
-        --workers) WORKERS=$2 ;;
-        --keep-checkpoints) KEEP_CHECKPOINTS=$2 ;;
-        --stage) FIRST_STAGE=$2 ;;
-        --stop-stage) LAST_STAGE=$2 ;;
-        *) return 1 ;;
-    esac
-}
+own_option() { wmt_option "$@"; }
 
-# parse_options FUNCTION ARGUMENT…: FUNCTION takes name and value of the recipe's own options.
+wmt_option() { [[ $1 == --add ]] && ADD+=(--add "$2"); }
+
 parse_options() {
     local known=$SETTINGS setting
-    parse_arguments "$1 wmt_option" "${@:2}"
+    OPTIONS+=' raw-dir url settings, tables, arch updates batch bpe gpus gpu-memory max-tokens workers'
+    OPTIONS+=' keep-checkpoints'
+    parse_arguments "$@"
     whole_numbers UPDATES BATCH BPE GPUS GPU_MEMORY MAX_TOKENS WORKERS
     for setting in $SETTINGS; do
         [[ " $known " == *" $setting "* ]] || die "--settings are ${known// /, }, not $setting"

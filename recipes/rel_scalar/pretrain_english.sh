@@ -24,13 +24,7 @@ HELP
     pretrain_usage
 }
 
-own_option() {
-    case $1 in
-        --books-folder) BOOKS=$2 ;;
-        --languages) LANGUAGES=${2//,/ } ;;
-        *) return 1 ;;
-    esac
-}
+OPTIONS='books-folder:BOOKS languages,'
 
 prepare_options() {
     if [[ -n $TEXT ]]; then

@@ -27,13 +27,7 @@ Here --text is a folder with a folder per language, or LANGUAGE=PATH,LANGUAGE=PA
 HELP
 }
 
-own_option() {
-    case $1 in
-        --languages) LANGUAGES=${2//,/ } ;;
-        --sampling-exponent) EXPONENT=$2 ;;
-        *) return 1 ;;
-    esac
-}
+OPTIONS='languages, sampling-exponent:EXPONENT'
 
 prepare_options() {
     case $TEXT in

@@ -29,11 +29,12 @@ RUN_DIR=runs/rel_scalar_translate SETTINGS='en-de de-en en-cs' SEEDS=1 KEEP=5 IN
 TABLES=chen2021-6 AVERAGE_OPTIONS=(--by updates) ROWS=(sinusoidal shaw t5 rel_scalar)
 
 set_smoke() {
+    RAW_DIR=recipes/smoke/wmt
     RUN_DIR=runs/rel_scalar_translate-smoke KEEP=2 ARCH=posenc_transformer_tiny UPDATES=60
     INTERVAL=20 BATCH=2000 BPE=500
 }
 
-own_option() { [[ $1 == --interval ]] && INTERVAL=$2; }
+OPTIONS=interval
 
 corpus_of() {
     case $1 in
@@ -59,7 +60,7 @@ training_of() {
     GENERATE_OPTIONS=(--beam 4 --lenpen 0.6 --max-tokens 8000 --max-len-a 1 --max-len-b 50)
 }
 
-parse_options own_option "$@"
+parse_options "$@"
 whole_numbers INTERVAL
 RAW=${RAW_DIR:-$RUN_DIR/raw}
 reproduce

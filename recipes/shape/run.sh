@@ -33,6 +33,7 @@ INTERVAL=5000 TABLES='shape-2 shape-5 shape-6 shape-7' AVERAGE_OPTIONS=(--by upd
 ROWS=(sinusoidal "shaw=shaw --position-shared-tables" shape)
 
 set_smoke() {
+    RAW_DIR=recipes/smoke/wmt
     RUN_DIR=runs/shape-smoke SEEDS=1 KEEP=2 ARCH=posenc_transformer_tiny UPDATES=60 INTERVAL=20
     BATCH=2000 BPE=500 ROWS=(sinusoidal shape)
     set_sweep 40
@@ -45,11 +46,12 @@ set_sweep() {
     for shift in ${1//,/ }; do SWEEP+=("shape_K$shift=shape --position-max-shift $shift"); done
 }
 
+OPTIONS=interval
+
 own_option() {
     case $1 in
         --sweep) set_sweep "$2" ;;
-        --interval) INTERVAL=$2 ;;
-        *) return 1 ;;
+        *) wmt_option "$@" ;;
     esac
 }
 
@@ -80,7 +82,7 @@ training_of() {
 }
 
 set_sweep 10,20,30,40,100
-parse_options own_option "$@"
+parse_options "$@"
 whole_numbers INTERVAL
 RAW=${RAW_DIR:-$RUN_DIR/raw}
 reproduce

@@ -44,9 +44,7 @@ set_smoke() {
     ROWS=("${ROWS[0]}" "${ROWS[3]}")
 }
 
-own_option() {
-    [[ $1 == --stride ]] && STRIDE=$2
-}
+OPTIONS=stride
 
 # As LANGUAGE=PATH,LANGUAGE=PATH…
 smoke_text() {
@@ -55,7 +53,7 @@ smoke_text() {
         paste -s -d , -
 }
 
-parse_options own_option "$@"
+parse_options "$@"
 RAW=${RAW_DIR:-$RUN_DIR/raw}
 if [[ $SMOKE == yes ]]; then
     RAW_DIR=$RUN_DIR/benchmarks RAW=$RUN_DIR/benchmarks PRETRAIN_DIR=$RUN_DIR/pretrain

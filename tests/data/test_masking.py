@@ -90,7 +90,7 @@ def test_special_tokens_are_neither_chosen_nor_drawn(masking, by_frequency):
 
 def test_frequencies_that_are_not_known_are_refused(masking, dictionary):
     dictionary.count = [1] * len(dictionary)
-    with pytest.raises(UsageError, match="counts every type 1 times.*run prepare_text.py"):
+    with pytest.raises(UsageError, match="counts every type 1 times.*run posenc prepare text"):
         masking(by_frequency=True)
     masking(by_frequency=True, leave=1.0, replace=0.0)
     masking()

@@ -138,7 +138,11 @@ def test_malformed_lines_are_refused_before_anything_is_written(text, raw, tmp_p
 def test_the_script_names_the_lines_it_leaves_out(text, raw, tmp_path, monkeypatch, capsys):
     folder = raw("SST-2", "sentence\tlabel\n", ["a cat\t1", "no label", "a dog\t0"])
     command = f"posenc prepare glue --task SST-2 --input {folder} --subwords {text}"
-    monkeypatch.setattr(sys, "argv", [*command.split(), *f"--output {tmp_path}/bin --skip-malformed --workers 1".split()])
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        [*command.split(), *f"--output {tmp_path}/bin --skip-malformed --workers 1".split()],
+    )
     cli.main()
     printed = capsys.readouterr()
     assert "SST-2, train 2, valid 2" in printed.out

@@ -7,7 +7,6 @@ import torch
 
 from fairseq_posenc.attention.attention import SelfAttention
 from fairseq_posenc.encodings import Positions
-from fairseq_posenc.models.padding import moved
 
 PADDING = 1
 
@@ -36,28 +35,6 @@ def sinusoid():
         return torch.tensor(rows, dtype=torch.float64)
 
     return embed
-
-
-@pytest.fixture(scope="session")
-def rounding():
-    """Function from numbers and channels to the rounding error allowed to float32 sinusoids.
-
-    With u = 2^-24: the exponent m·log(10000)/(pairs - 1) is off by 2u of itself; its exponential,
-    the number and their product by u each; sine and cosine by 2u.
-    """
-
-    def bound(numbers, channels):
-        pairs = channels // 2
-        unit = 2.0**-24
-        limits = []
-        for m in range(pairs):
-            exponent = m * math.log(10000) / (pairs - 1)
-            phase = numbers.double().abs() * math.exp(-exponent)
-            limits.append(unit * (phase * (2 * exponent + 3) + 2))
-        zeros = [torch.zeros_like(limits[0])] * (channels - 2 * pairs)
-        return torch.stack(limits + limits + zeros, dim=-1)
-
-    return bound
 
 
 @pytest.fixture(scope="session")
@@ -115,15 +92,7 @@ def effect():
                 hidden = terms.after_layer[layer](hidden)
         return hidden.transpose(0, 1)
 
-    def with_padding_on_the_right(encoding, positions, hidden):
-        mask = positions.padding_mask
-        if not encoding.by_index or positions.cache is not None or mask is None:
-            return apply(encoding, positions, hidden)
-        left = mask.long().cumprod(dim=1).sum(dim=1)
-        ours = Positions(moved(positions.numbers, -left), moved(mask, -left), positions.shared)
-        return moved(apply(encoding, ours, moved(hidden, -left)), left)
-
-    return with_padding_on_the_right
+    return apply
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
-"""What is computed once, kept, and shared between layers, and what segments add."""
+"""Encodings inside attention: sizes of tables, what lies beyond them, what is shared and kept."""
 
 import copy
-import dataclasses
 
 import pytest
 import torch
@@ -10,56 +9,183 @@ from fairseq_posenc.encodings import Positions, Stack, build
 from fairseq_posenc.encodings.base import AttentionTerms, Terms
 from fairseq_posenc.encodings.segments import SegmentEmbeddings, SegmentScalars
 
-STACK = Stack(8, max_length=16, layers=3, heads=2)
-DECODER = dataclasses.replace(STACK, decoder=True)
+LAYERS, HEADS, WIDTH, LONGEST = 3, 4, 8, 10
+CHANNELS = HEADS * WIDTH
+MAPS = 2 * (CHANNELS * CHANNELS + CHANNELS)
+TUPE = LONGEST * CHANNELS + 2 * CHANNELS + MAPS + HEADS * 32
+COPIES = {"none": LAYERS * HEADS, "layers": HEADS, "heads": LAYERS}
+
+RELATIVE = ["shaw", "transformer_xl", "t5", "rel_scalar", "rotary", "alibi"]
+BY_INDEX = ["abs_scalar", "tupe"]
+both_sides = pytest.mark.parametrize("decoder", [False, True], ids=["encoder", "decoder"])
+
+
+def stack(decoder=False, longest=LONGEST, **others):
+    return Stack(CHANNELS, decoder, longest, layers=LAYERS, heads=HEADS, **others)
 
 
 def line(length, **others):
     return Positions.of_tokens(torch.full((1, length), 7), 1, **others)
 
 
-@pytest.mark.parametrize(
-    "name, chosen",
-    [
-        ("t5", {}),
-        ("tupe", {}),
-        ("rotary", {}),
-        ("alibi", {}),
-        ("abs_scalar", {"sharing": "layers"}),
-        ("rel_scalar", {"sharing": "layers"}),
-    ],
-)
-def test_what_all_layers_share_is_one_object(name, chosen):
-    terms = build(name, STACK, **chosen)(line(5)).attention
-    assert list(terms) == [0, 1, 2]
-    assert terms[0] is terms[1] is terms[2]
+def whole(encoding, length):
+    return encoding(line(length)).attention
+
+
+def tensors(terms):
+    return {name: t for name, t in vars(terms).items() if torch.is_tensor(t)}
+
+
+def test_numbers_of_parameters():
+    expected = [
+        ("shaw", {"max_distance": 3}, 2 * LAYERS * 7 * WIDTH),
+        ("shaw", {}, 2 * LAYERS * 33 * WIDTH),
+        ("shaw", {"max_distance": 3, "shared_tables": True}, LAYERS * 7 * WIDTH),
+        ("transformer_xl", {}, 2 * LAYERS * HEADS * WIDTH),
+        ("t5", {}, HEADS * 32),
+        ("tupe", {}, TUPE),
+        ("abs_scalar", {}, LAYERS * HEADS * LONGEST * WIDTH),
+        ("rotary", {}, 0),
+        ("alibi", {}, 0),
+    ]
+    for sharing, copies in COPIES.items():
+        expected.append(("t5", {"num_buckets": 8, "sharing": sharing}, copies * 8))
+        expected.append(("abs_scalar", {"rank": 5, "sharing": sharing}, copies * LONGEST * 5))
+    for decoder in (False, True):
+        for sharing, copies in COPIES.items():
+            scalars = LONGEST if decoder else 2 * LONGEST - 1
+            assert count(build("rel_scalar", stack(decoder), sharing=sharing)) == copies * scalars
+        for name, chosen, number in expected:
+            assert count(build(name, stack(decoder), **chosen)) == number, (name, chosen)
+    assert count(build("tupe", stack(has_cls=True))) == TUPE + 2 * HEADS
+    for sharing, copies in COPIES.items():
+        assert count(SegmentScalars(stack(), 5, sharing=sharing)) == copies * 25
+
+
+def count(module):
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+@pytest.mark.parametrize("name", ["t5", "tupe", "abs_scalar", "rel_scalar", "transformer_xl"])
+def test_parameters_are_drawn_small(name):
+    """A standard deviation of 0.02: attention begins as it would without positions."""
+    torch.manual_seed(0)
+    large = Stack(64, max_length=200, layers=6, heads=8)
+    drawn = {n: p for n, p in build(name, large).named_parameters() if "." not in n}
+    drawn["segments"] = SegmentScalars(large, 8).scalars
+    for parameter in drawn.values():
+        deviation = float(parameter.detach().std())
+        assert abs(deviation - 0.02) < 0.02 * 4 / (2 * parameter.numel()) ** 0.5
+
+
+@pytest.mark.parametrize("name", BY_INDEX)
+def test_an_index_beyond_the_table_is_the_last_row_in_evaluation_and_an_error_in_training(name):
+    for decoder in (False, True):
+        encoding = build(name, stack(decoder, longest=4)).eval()
+        for parameter in encoding.parameters():
+            parameter.data.normal_()
+        if name == "tupe":
+            encoding.scalars.data.zero_()
+        bias, inside = whole(encoding, 9)[0].bias, whole(encoding, 4)[0].bias
+        index = torch.arange(9).clamp(max=3)
+        torch.testing.assert_close(bias, inside[:, index][:, :, index])
+        encoding.train()
+        padded = encoding(Positions.of_tokens(torch.tensor([[5, 6, 7, 8, 1, 1]]), 1))
+        assert padded.attention[0].bias.shape == (HEADS, 6, 6)
+        with pytest.raises(ValueError, match="5 tokens is longer than the table of 4"):
+            whole(encoding, 5)
+
+
+@pytest.mark.parametrize("name", ["tupe", "abs_scalar", "rel_scalar"])
+def test_tables_need_a_row(name):
+    with pytest.raises(ValueError, match="0 "):
+        build(name, Stack(8, max_length=0))
+
+
+def test_rotary_needs_an_even_width_of_heads():
+    with pytest.raises(ValueError, match="even width.*3"):
+        build("rotary", Stack(6, heads=2))
+
+
+@both_sides
+@pytest.mark.parametrize("name", RELATIVE)
+def test_relative_encodings_see_distances_alone(name, decoder):
+    """All positions plus a constant: the same terms, but for angles, which turn alike."""
+    encoding, numbers = build(name, stack(decoder)), torch.arange(7.0).unsqueeze(0)
+    one, other = (encoding(Positions(numbers + c)).attention[1] for c in (0, 40))
+    for what, found in tensors(one).items():
+        shifted = tensors(other)[what]
+        if what == "rotation":
+            turn, shifted = torch.complex(*found), torch.complex(*shifted)
+            found, shifted = turn[3] / turn, shifted[3] / shifted
+        torch.testing.assert_close(found, shifted, rtol=0, atol=1e-5)
+
+
+@both_sides
+@pytest.mark.parametrize("name", RELATIVE + BY_INDEX)
+def test_terms_do_not_depend_on_the_batch(name, decoder):
+    """Shapes of the contract; none is as large as length x length x width."""
+    length = 41
+    encoding = build(name, stack(decoder, longest=50))
+    terms = encoding(Positions.of_tokens(torch.full((3, length), 7), 1))
+    assert terms.input is None and sorted(terms.attention) == [0, 1, 2]
+    shapes = {
+        "bias": (HEADS, length, length),
+        "relative_keys": (33, WIDTH),
+        "relative_values": (33, WIDTH),
+        "distances": (2 * length - 1, CHANNELS),
+        "content_query": (HEADS, WIDTH),
+        "position_query": (HEADS, WIDTH),
+        "rotation": (2, length, WIDTH // 2),
+    }
+    for layer in terms.attention.values():
+        assert tensors(layer)
+        for what, tensor in tensors(layer).items():
+            assert tensor.shape == shapes[what], what
+
+
+@pytest.mark.parametrize("name", RELATIVE + BY_INDEX)
+def test_a_step_makes_nothing_of_the_size_of_length_squared(name):
+    encoding = build(name, stack(decoder=True, longest=4000)).requires_grad_(False)
+    largest = 0
+
+    class Watch(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, function, types, args=(), kwargs=None):
+            nonlocal largest
+            result = function(*args, **(kwargs or {}))
+            if torch.is_tensor(result):
+                largest = max(largest, result.numel())
+            return result
+
+    with Watch():
+        encoding(line(4000, cache={}))
+    assert largest <= 20 * 4000 * CHANNELS
 
 
 @pytest.mark.parametrize("name", ["t5", "abs_scalar", "rel_scalar"])
-@pytest.mark.parametrize("sharing, heads", [("none", 2), ("heads", 1)])
-def test_layers_that_share_nothing_differ(name, sharing, heads):
-    terms = build(name, STACK, sharing=sharing)(line(5)).attention
+@pytest.mark.parametrize("sharing, heads", [("none", HEADS), ("heads", 1), ("layers", HEADS)])
+def test_layers_share_one_object_or_nothing(name, sharing, heads):
+    terms = whole(build(name, stack(), sharing=sharing), 5)
+    assert list(terms) == [0, 1, 2]
     assert all(terms[layer].bias.shape == (heads, 5, 5) for layer in range(3))
-    assert not torch.equal(terms[0].bias, terms[1].bias)
-    assert not torch.equal(terms[1].bias, terms[2].bias)
+    for one, other in ((0, 1), (1, 2)):
+        assert (terms[one] is terms[other]) == (sharing == "layers")
+        assert torch.equal(terms[one].bias, terms[other].bias) == (sharing == "layers")
+    for shared in ("tupe", "rotary", "alibi"):
+        terms = whole(build(shared, stack()), 5)
+        assert terms[0] is terms[1] is terms[2]
 
 
-def test_kept_sinusoids_are_right_for_every_length_that_follows():
-    encoding = build("transformer_xl", STACK)
+def test_kept_sinusoids_are_right_for_every_length_and_precision_that_follows():
+    encoding = build("transformer_xl", stack())
+    assert set(encoding.state_dict()) == {"content_query", "position_query"}
     for queries, keys in [(3, 3), (70, 70), (1, 70), (200, 200), (1, 1), (64, 64)]:
         found = encoding.sinusoids(queries, keys)
-        fresh = build("transformer_xl", STACK).sinusoids(queries, keys)
-        assert found.shape == (queries + keys - 1, 8)
-        assert torch.equal(found, fresh)
-        assert torch.equal(found[keys - 1], torch.tensor([0.0, 1.0] * 4))
+        assert torch.equal(found, build("transformer_xl", stack()).sinusoids(queries, keys))
+        assert found.shape == (queries + keys - 1, CHANNELS)
         assert float(found[0, 0]) == pytest.approx(float(torch.tensor(keys - 1.0).sin()), abs=1e-6)
-
-
-def test_kept_sinusoids_follow_the_parameters_and_are_not_saved():
-    encoding = build("transformer_xl", STACK)
     before = encoding.sinusoids(4, 4)
     assert encoding.sinusoids(4, 4).data_ptr() == before.data_ptr()
-    assert set(encoding.state_dict()) == {"content_query", "position_query"}
     assert copy.deepcopy(encoding).half().sinusoids(4, 4).dtype == torch.float32
     double = encoding.double().sinusoids(4, 4)
     assert double.dtype == torch.float64
@@ -67,84 +193,63 @@ def test_kept_sinusoids_follow_the_parameters_and_are_not_saved():
 
 
 def test_what_was_made_in_inference_mode_can_be_trained_with():
-    encoding, weight = build("transformer_xl", STACK), torch.ones(8, 8, requires_grad=True)
+    encoding, weight = build("transformer_xl", stack()), torch.ones(CHANNELS, 8).requires_grad_()
     with torch.inference_mode():
         encoding(line(5))
-    (encoding(line(5)).attention[0].distances @ weight).sum().backward()
+    (whole(encoding, 5)[0].distances @ weight).sum().backward()
     assert bool(weight.grad.any())
 
 
 def test_a_step_of_tupe_projects_the_newest_position_alone():
-    encoding, projected, cache = build("tupe", DECODER).eval(), [], {}
+    encoding, projected, cache = build("tupe", stack(decoder=True)).eval(), [], {}
     encoding.key.register_forward_hook(lambda *call: projected.append(len(call[-1])))
-    whole = encoding(line(9)).attention[0].bias
+    bias = whole(encoding, 9)[0].bias
     for length in (4, 5, 6, 9):
         found = encoding(line(length, cache=cache)).attention[0].bias
-        torch.testing.assert_close(found[:, 0], whole[:, length - 1, :length])
+        torch.testing.assert_close(found[:, 0], bias[:, length - 1, :length])
     # a prefix that was not followed step by step is projected anew
     assert projected == [9, 4, 1, 1, 9]
 
 
-@pytest.mark.parametrize("name", ["rotary", "alibi"])
-def test_without_parameters_the_model_decides_on_double_precision(name):
-    encoding = build(name, STACK)
+@pytest.mark.parametrize("name, what", [("rotary", "rotation"), ("alibi", "bias")])
+def test_without_parameters_precision_is_single_at_least_and_exact(name, what):
+    encoding = build(name, Stack(12 * 14, heads=12))
     assert encoding.state_dict() == {}
-    for dtype, expected in [
-        (torch.bfloat16, torch.float32),
-        (torch.float32, torch.float32),
-        (torch.float64, torch.float64),
-    ]:
-        terms = encoding.to(dtype)(line(300)).attention[0]
-        assert (terms.bias if name == "alibi" else terms.rotation).dtype == expected
+    exact, double, low = (
+        getattr(whole(encoding.to(dtype), 700)[0], what)
+        for dtype in (torch.float32, torch.float64, torch.bfloat16)
+    )
+    assert double.dtype == torch.float64
+    assert low.dtype == torch.float32 and torch.equal(low, exact)
 
 
-def test_half_precision_does_not_move_the_angles_and_slopes():
-    for name, what in (("rotary", "rotation"), ("alibi", "bias")):
-        stack = Stack(12 * 14, heads=12)
-        exact = getattr(build(name, stack)(line(700)).attention[0], what)
-        low = getattr(build(name, stack).bfloat16()(line(700)).attention[0], what)
-        assert torch.equal(low, exact)
-
-
-@pytest.mark.parametrize(
-    "sharing, layers, heads", [("none", 3, 2), ("layers", 1, 2), ("heads", 3, 1)]
-)
-def test_segments_fill_the_terms_of_their_layer(sharing, layers, heads):
-    module = SegmentScalars(STACK, 4, sharing)
-    assert module.scalars.shape == (layers, heads, 4, 4)
-    numbers = torch.tensor([[0, 0, 1, 3]])
+@pytest.mark.parametrize("sharing", COPIES)
+def test_segments_fill_the_terms_of_their_layer(sharing):
+    module, numbers = SegmentScalars(stack(), 4, sharing), torch.tensor([[0, 0, 1, 3]])
     before = Terms(attention={1: AttentionTerms(bias=torch.zeros(1, 4, 4))})
     terms = module(before, numbers).attention
     assert terms[1].bias is before.attention[1].bias and terms[0].bias is None
-    for layer in range(3):
+    for layer in range(LAYERS):
         assert torch.equal(terms[layer].segments.argmax(-1), numbers)
-        assert torch.equal(terms[layer].segment_scalars, module.scalars[layer % layers])
-
-
-def test_segment_embeddings_join_what_is_added_at_the_input():
-    module = SegmentEmbeddings(STACK, 2)
-    numbers = torch.tensor([[0, 1, 1]])
-    alone = module(Terms(), numbers).input
-    assert torch.equal(alone[0], module.weight[[0, 1, 1]])
-    position = torch.randn(1, 3, STACK.channels)
-    assert torch.equal(module(Terms(input=position), numbers).input, position + alone)
+        own = module.scalars[layer % len(module.scalars)]
+        assert torch.equal(terms[layer].segment_scalars, own)
 
 
 @pytest.mark.parametrize("chosen, std", [(None, 64**-0.5), (0.02, 0.02)])
-def test_segment_embeddings_are_drawn_as_tables_of_positions_are(chosen, std):
+def test_segment_embeddings_join_what_is_added_at_the_input(chosen, std):
     torch.manual_seed(0)
-    drawn = SegmentEmbeddings(Stack(64, table_std=chosen), 500).weight.detach()
-    assert float(drawn.std()) == pytest.approx(std, rel=0.02)
-    assert SegmentEmbeddings(Stack(64), 1).weight.shape == (1, 64)
+    module, numbers = SegmentEmbeddings(Stack(64, table_std=chosen), 500), torch.tensor([[0, 7, 7]])
+    assert float(module.weight.detach().std()) == pytest.approx(std, rel=0.02)
+    alone = module(Terms(), numbers).input
+    assert torch.equal(alone[0], module.weight[[0, 7, 7]])
+    position = torch.randn(1, 3, 64)
+    assert torch.equal(module(Terms(input=position), numbers).input, position + alone)
 
 
 @pytest.mark.parametrize("segments", [0, -1, 1.5])
 def test_segments_must_be_some(segments):
-    with pytest.raises(ValueError, match=f"segments.*{segments}"):
-        SegmentScalars(STACK, segments)
-
-
-@pytest.mark.parametrize("name", ["tupe", "abs_scalar", "rel_scalar"])
-def test_tables_need_a_row(name):
-    with pytest.raises(ValueError, match="0 "):
-        build(name, Stack(8, max_length=0))
+    for kind in (SegmentScalars, SegmentEmbeddings):
+        with pytest.raises(ValueError, match=f"segments.*{segments}"):
+            kind(stack(), segments)
+    with pytest.raises(ValueError, match="sharing"):
+        SegmentScalars(stack(), 2, sharing="some")

@@ -66,26 +66,6 @@ def test_the_first_layers_output_equals_the_loops(batch, place, decoder, taps, l
     torch.testing.assert_close(found[real], expected[real], **EXACT)
 
 
-@pytest.mark.parametrize("decoder, reach", [(False, (2, 2)), (True, (4, 0))])
-def test_a_token_is_seen_from_no_further_than_the_kernel_reaches(batch, place, decoder, reach):
-    """Centred in the encoder (section 3.2); no look into the future in the decoder."""
-    encoding, hidden = conditional(decoder, taps=5), some_hidden(12, 1)
-    layer = encoding(place(batch([12]))).after_layer[0]
-    changed = hidden.clone()
-    changed[6] += 1
-    differs = (layer(hidden) != layer(changed)).any(dim=-1).flatten().nonzero().flatten()
-    before, after = reach
-    assert differs.tolist() == list(range(6 - after, 6 + before + 1))
-
-
-def test_zeros_beyond_the_ends_tell_where_a_token_stands(batch, place):
-    """Appendix B.3: equal tokens get different encodings at the ends only."""
-    encoding, hidden = conditional(taps=5), torch.ones(9, 1, CHANNELS, dtype=torch.float64)
-    found = encoding(place(batch([9]))).after_layer[0](hidden)[:, 0]
-    assert len({tuple(row) for row in found[[0, 1, 7, 8]].tolist()}) == 4
-    torch.testing.assert_close(found[2:7], found[2].expand(5, -1), **EXACT)
-
-
 @pytest.mark.parametrize("decoder", [False, True])
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("rubbish", [float("nan"), float("inf"), 1e300])
@@ -138,14 +118,6 @@ def test_hypotheses_may_be_permuted_dropped_and_doubled(place, early):
         expected = reference(encoding, past, tokens.ne(1))[-1]
         found = step(encoding, place, tokens, newest, cache)
         torch.testing.assert_close(found, expected, **EXACT)
-
-
-def test_a_fresh_cache_can_be_reordered(place):
-    encoding, cache = conditional(True), {}
-    cache = encoding.reorder_incremental_state(cache, torch.tensor([1, 0])) or cache
-    found = step(encoding, place, torch.full((2, 1), 7), some_hidden(1, 2)[0], cache)
-    expected = reference(encoding, some_hidden(1, 2), torch.ones(2, 1, dtype=torch.bool))
-    torch.testing.assert_close(found, expected[0], **EXACT)
 
 
 def test_two_models_of_an_ensemble_can_share_a_cache(place):

@@ -48,12 +48,16 @@ def test_terms_have_the_shapes_that_the_stack_expects(name, decoder, batch, plac
 
 @both_sides
 @pytest.mark.parametrize("left", [False, True], ids=["right", "left"])
-def test_padding_does_not_change_real_tokens(name, decoder, batch, place, effect, left):
+@pytest.mark.parametrize("extra", [0, 2])
+def test_padding_does_not_change_real_tokens(name, decoder, batch, place, effect, left, extra):
+    """Whatever its side and width; where index and position must agree, the model moves it."""
     encoding, lengths = make(name, decoder), [4, 9, 1]
-    hidden = some_hidden(3, 9)
-    found = effect(encoding, place(batch(lengths, left)), hidden)
+    left = left and not encoding.by_index
+    hidden, sides = some_hidden(3, 9 + extra), (extra, 0) if left else (0, extra)
+    tokens = torch.nn.functional.pad(batch(lengths, left), sides, value=1)
+    found = effect(encoding, place(tokens), hidden)
     for b, length in enumerate(lengths):
-        real = slice(9 - length, 9) if left else slice(0, length)
+        real = tokens[b].ne(1)
         alone = effect(encoding, place(batch([length])), hidden[b : b + 1, real])
         torch.testing.assert_close(found[b : b + 1, real], alone, rtol=0, atol=ROUNDING)
 

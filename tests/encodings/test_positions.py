@@ -7,26 +7,18 @@ from fairseq_posenc.encodings import Positions
 from fairseq_posenc.encodings.base import worker_generator
 
 
+@pytest.mark.parametrize("extra", [0, 2])
 @pytest.mark.parametrize("left", [False, True])
-def test_the_first_real_token_is_number_0_wherever_the_padding_stands(batch, place, left):
-    lengths = [4, 1, 6]
-    tokens = batch(lengths, left)
+def test_a_token_has_the_number_of_real_tokens_before_it(batch, place, left, extra):
+    """Padding has that of the token before it, or 0, even where every row ends in padding."""
+    tokens = torch.nn.functional.pad(batch([4, 1, 6], left), (0, extra), value=1)
     positions = place(tokens)
+    for row, numbers in zip(tokens.tolist(), positions.numbers.tolist()):
+        before = [sum(token != 1 for token in row[: i + 1]) for i in range(len(row))]
+        assert numbers == [max(count - 1, 0) for count in before]
     assert positions.numbers.dtype == torch.float32
-    for row, length in enumerate(lengths):
-        start = 6 - length if left else 0
-        assert positions.numbers[row, start : start + length].tolist() == list(range(length))
-        assert positions.padding_mask[row].tolist() == [
-            not start <= column < start + length for column in range(6)
-        ]
-
-
-@pytest.mark.parametrize("left, expected", [(False, [0, 1, 1, 1]), (True, [0, 0, 0, 1])])
-def test_padding_has_the_number_of_the_token_before_it_or_0(batch, place, left, expected):
-    assert place(batch([2, 4], left)).numbers[0].tolist() == expected
-
-
-def test_without_padding_there_is_no_mask(batch, place):
+    assert torch.equal(positions.padding_mask, tokens.eq(1))
+    assert positions.keys == 6 + extra
     assert place(batch([3, 3])).padding_mask is None
 
 
@@ -40,11 +32,7 @@ def test_step_by_step_only_the_newest_token_is_kept(batch, place):
             assert newest.padding_mask.tolist() == [[False], [True]]
         else:
             assert newest.padding_mask is None
-        assert newest.cache is cache
-
-
-def test_an_empty_cache_counts_as_a_cache(batch, place):
-    assert place(batch([5]), cache={}).numbers.tolist() == [[4.0]]
+        assert newest.cache is cache and newest.keys == length
     assert place(batch([5]), cache=None).numbers.shape == (1, 5)
 
 
@@ -57,42 +45,23 @@ def drawn():
     return torch.rand(4, generator=worker_generator(torch.device("cpu"))).tolist()
 
 
-def test_the_seed_of_torch_decides_what_a_worker_draws():
+def test_the_state_of_torchs_generator_decides_what_a_worker_draws():
     torch.manual_seed(3)
-    first, second = drawn(), drawn()
+    first, state = drawn(), torch.get_rng_state()
+    second = drawn()
     torch.manual_seed(3)
     assert drawn() == first
-    assert drawn() == second
-    assert first != second
+    torch.set_rng_state(state)
+    assert drawn() == second != first
     torch.manual_seed(4)
     assert drawn() != first
 
 
-def test_a_restored_generator_state_continues_the_draws():
-    torch.manual_seed(3)
-    drawn()
-    state = torch.get_rng_state()
-    expected = drawn()
-    drawn()
-    torch.set_rng_state(state)
-    assert drawn() == expected
-
-
-def test_workers_with_one_seed_draw_differently(on_rank):
-    found = []
+def test_workers_with_one_seed_draw_differently_and_leave_torchs_generator_alike(on_rank):
+    found, states = set(), set()
     for rank in range(16):
         on_rank(rank)
         torch.manual_seed(3)
-        found.append(tuple(drawn()))
-    assert len(set(found)) == 16
-
-
-def test_a_worker_leaves_torchs_generator_where_the_others_do(on_rank):
-    states = []
-    for rank in range(3):
-        on_rank(rank)
-        torch.manual_seed(3)
-        drawn()
-        states.append(torch.get_rng_state())
-    assert torch.equal(states[0], states[1])
-    assert torch.equal(states[0], states[2])
+        found.add(tuple(drawn()))
+        states.add(tuple(torch.get_rng_state().tolist()))
+    assert (len(found), len(states)) == (16, 1)

@@ -1,12 +1,16 @@
 """Runs that begin with a checkpoint, by the real command lines: resumed or fine-tuned."""
 
+import shutil
+from pathlib import Path
+
 import pytest
 
-from fairseq_posenc import signatures
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint, signatures
 
 CAPE = "--position-encoding cape --position-source-scale auto".split()
 BRIEF = "--disable-validation --no-epoch-checkpoints --max-update".split()
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "recipes" / "smoke" / "benchmarks.tar.xz"
 
 
 def signature(folder):
@@ -80,15 +84,7 @@ def test_a_stock_model_becomes_another(run, training, refused, tmp_path):
 
 
 def test_fine_tuning_bert_need_not_repeat_the_options_of_pre_training(run, tmp_path):
-    run(
-        "python",
-        "-m",
-        "fairseq_posenc.tools.corpus.make_benchmarks",
-        "--output",
-        tmp_path,
-        "--examples",
-        "20",
-    )
+    shutil.unpack_archive(BENCHMARKS, tmp_path)
     text, folder = tmp_path / "bin", tmp_path / "mnli"
     run("posenc", "prepare", "text", "--train", tmp_path / "text", "--output", text,
         "--hold-out", "2", "--vocabulary-size", "200")  # fmt: skip

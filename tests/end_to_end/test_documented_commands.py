@@ -1,8 +1,10 @@
 """Every block of commands in README.md and docs/ is run, made small by further options."""
 
 import gzip
+import itertools
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,6 +12,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+BENCHMARKS = REPOSITORY / "recipes" / "smoke" / "benchmarks.tar.xz"
 PAGES = sorted(
     str(path.relative_to(REPOSITORY))
     for path in [REPOSITORY / "README.md", *REPOSITORY.glob("docs/**/*.md")]
@@ -31,6 +34,7 @@ SMALLER = [
     (r"fairseq-hydra-train ", "", "common.cpu=true model._name=posenc_transformer_tiny "
      "optimization.max_update=2 dataset.num_workers=0"),
     (r"fairseq-generate ", "", "--cpu --max-len-b 10"),
+    (r"posenc prepare translation", "", "--bpe 50"),
     (r"posenc corpus", "", "--train 100 --valid 10 --test 10 --quiet"),
     (r"posenc prepare text", "", "--hold-out 3"),
     (r"posenc predict", "", "--cpu"),
@@ -89,35 +93,29 @@ def parallel_text(do, *more):
        "--test", "10", "--quiet", *more)  # fmt: skip
 
 
-def raw_text(do, folder):
-    """What README.md starts from: text in subwords, a raw reference, documents and MNLI's files."""
-    parallel_text(do)
-    do("bash", "-c", SUBWORDS)
-    do(
-        "python",
-        "-m",
-        "fairseq_posenc.tools.corpus.make_benchmarks",
-        "--output",
-        "benchmarks",
-        "--examples",
-        "30",
-    )
+def english_french(do, folder):
+    """What README.md starts from: raw text in two languages."""
+    subjects = {"The cat": "Le chat", "A man": "Un homme", "My sister": "Ma sœur", "He": "Il"}
+    verbs = {"sees": "voit", "eats": "mange", "buys": "achète", "doesn't want": "ne veut pas"}
+    objects = {
+        "an apple.": "une pomme.",
+        "the red fish.": "le poisson rouge.",
+        "bread!": "du pain !",
+    }
+    pairs = list(itertools.product(subjects.items(), verbs.items(), objects.items()))
+    for split, chosen in ("train", pairs), ("valid", pairs[::5]), ("test", pairs[::7]):
+        for side, language in enumerate(("en", "fr")):
+            lines = [" ".join(part[side] for part in parts) + "\n" for parts in chosen]
+            (folder / f"{split}.{language}").write_text("".join(lines), encoding="utf-8")
+
+
+def benchmarks(do, folder):
+    """What docs/bert.md starts from: documents, and MNLI's files."""
+    shutil.unpack_archive(BENCHMARKS, folder / "benchmarks")
     (folder / "documents").symlink_to("benchmarks/text")
     (folder / "glue").symlink_to("benchmarks/glue")
 
 
-SUBWORDS = """
-set -euo pipefail
-cp test.de test.raw.de
-for name in {train,valid,test}.{en,de}; do
-    posenc prepare tokenise --language ${name#*.} --input $name --output tok.$name
-done
-pairs="posenc prepare pairs"
-$pairs bpe-learn --input tok.train.{en,de} --operations 100 --output codes
-for name in {train,valid,test}.{en,de}; do
-    $pairs bpe-apply --codes codes --input tok.$name --output $name
-done
-"""
 TRAINED = """
 fairseq-preprocess --source-lang en --target-lang de --joined-dictionary --destdir bin \\
     --trainpref train --validpref valid --testpref test
@@ -173,7 +171,8 @@ def wikitext(do, folder):
 
 
 PREPARED = {
-    "README.md": raw_text,
+    "README.md": english_french,
+    "docs/bert.md": benchmarks,
     "docs/analyses.md": results_of_multi30k,
     "docs/export.md": translation_model,
     "docs/hydra.md": configured,
@@ -187,8 +186,8 @@ def test_the_commands_of_a_page_run(page, do, tmp_path):
     PREPARED.get(page, lambda do, folder: None)(do, tmp_path)
     do("bash", "-c", script(page))
     text = (REPOSITORY / page).read_text(encoding="utf-8")
-    for command in re.findall(r"`(posenc [^`]+)`", text):
-        do("bash", "-c", f"{command} --help")
+    for command in re.findall(r"`(posenc [^`]* --[^`]+)`", text):
+        do("bash", "-c", command)
     for code in blocks(page, "python"):
         assert do("python", "-c", code).strip()
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fairseq_posenc.tools.results.texts import from_generated
+from fairseq_posenc.tools.results.reading import read_texts
 
 ODD = ["“A man – asleep – isn’t well-known.”", "Rock & roll: 5,300 <b>!", "The dog sleeps. "]
 SCRIPT = """
@@ -26,7 +26,7 @@ def generate(run, folder, data):
         "--required-batch-size-multiple", 1, "--beam", 4, "--max-len-a", 1.5, "--max-len-b", 10,
     )  # fmt: skip
     (folder / "again.out").write_text(printed, encoding="utf-8")
-    return from_generated(str(folder / "again.out"), language="de").hypothesis
+    return read_texts(generated=str(folder / "again.out"), language="de").hypothesis
 
 
 @pytest.mark.slow

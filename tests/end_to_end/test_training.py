@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from fairseq_posenc.checkpoints import newest_whole
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint
+from fairseq_posenc.tools.recipe.newest_checkpoint import restore
 
 # fairseq-train that also prints the offsets it draws
 SPY = """
@@ -47,7 +47,7 @@ def test_killed_and_resumed_gives_the_losses_of_an_unbroken_run(
     process.send_signal(signal.SIGKILL)
     process.communicate()
     resumed = losses(
-        run(*training(*options, "--save-dir", folder, "--restore-file", newest_whole(folder)))
+        run(*training(*options, "--save-dir", folder, "--restore-file", restore(str(folder))))
     )
     assert min(resumed) > 6 and max(resumed) == 24
     assert resumed == {update: unbroken[update] for update in resumed}

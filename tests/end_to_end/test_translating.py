@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fairseq_posenc import encodings
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint
 
 
 def generate(binarised, checkpoint, *options):

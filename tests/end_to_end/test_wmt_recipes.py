@@ -1,4 +1,4 @@
-"""A WMT recipe from the download to the table, with a real training, on a generated mirror."""
+"""A WMT recipe from the archives of --smoke to the table, with a real training."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 CAPE = "cape=cape --position-source-scale auto --prepend-source-bos"
 
 
-def test_capes_recipe_goes_from_the_download_to_the_table(run, tmp_path):
+def test_capes_recipe_goes_from_the_archives_to_the_table(run, tmp_path):
     # relative, as the folders that are the recipes' own choice
     runs = os.path.relpath(tmp_path, Path(__file__).resolve().parents[2])
     command = ["bash", "recipes/cape/run.sh", "--smoke", "--stage", "2", "--run-dir", runs]

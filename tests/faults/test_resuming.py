@@ -1,9 +1,8 @@
-"""Checkpoints of fairseq and downloads, which come bit by bit, are continued or left alone."""
+"""Checkpoints of fairseq, which come file by file, are continued or left alone."""
 
 import errno
 import itertools
 import logging
-import threading
 import time
 from types import SimpleNamespace
 
@@ -12,15 +11,9 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.dataclass.configs import CheckpointConfig
 
-from fairseq_posenc.checkpoints import newest_whole, restore
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError
-from fairseq_posenc.tools.corpus.mirror.server import MirrorServer
-from fairseq_posenc.tools.prepare.downloads.archives import Checksum
-from fairseq_posenc.tools.prepare.downloads.download import download
-
-CONTENT = bytes(range(256)) * 12_000
-SHA1 = Checksum.parse("0ac5afbde3bc0fd3f1a81b6c3cb3cd2cad5ba1ba")
+from fairseq_posenc.tools.recipe.newest_checkpoint import restore
 
 
 def save(folder, updates, value=None, epoch=None):
@@ -50,7 +43,7 @@ def save(folder, updates, value=None, epoch=None):
 
 def newest(folder):
     """The updates of the newest checkpoint, whose weights are those of that update."""
-    state = load_checkpoint(newest_whole(str(folder)))
+    state = load_checkpoint(restore(str(folder)))
     (update,) = set(state["model"]["a"].tolist())
     assert update == state["optimizer_history"][-1]["num_updates"]
     return update
@@ -154,50 +147,3 @@ def test_what_is_damaged_is_moved_aside_and_never_deleted(tmp_path, capsys):
         assert "is damaged: moved to" in capsys.readouterr().err
     assert [path.read_bytes() for path in sorted(tmp_path.glob("*.damaged*"))] == spoilt
     assert updates_of(last) == 6
-
-
-@pytest.fixture
-def url(tmp_path, monkeypatch):
-    """The address of a file."""
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    (tmp_path / "site").mkdir()
-    (tmp_path / "site" / "file.bin").write_bytes(CONTENT)
-    with MirrorServer(str(tmp_path / "site")) as server:
-        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-        thread.start()
-        yield f"{server.url}/file.bin"
-        server.shutdown()
-        thread.join()
-
-
-@pytest.mark.parametrize("kill", [True, False], ids=["killed", "disk full"])
-def test_a_download_that_ends_anywhere_is_continued(faults, url, tmp_path, kill):
-    folder, path = tmp_path / "raw", tmp_path / "raw" / "file.bin"
-
-    def load():
-        download([url], str(path), SHA1, quiet=True)
-
-    for number in faults.chosen(faults.faulty(load, folder), 4):
-        for old in folder.iterdir():
-            old.unlink()
-        outcome = faults.faulty(load, folder, number, kill)
-        # blocks come as the network gives them, at times in fewer writes
-        known = ("killed", "done") if kill else ("told: cannot write", "done")
-        assert outcome.startswith(known) and (number or not outcome.startswith("done"))
-        assert not path.exists() or path.read_bytes() == CONTENT
-        load()
-        assert path.read_bytes() == CONTENT
-        assert [left.name for left in folder.iterdir() if "note" not in left.name] == ["file.bin"]
-
-
-def test_a_limit_of_the_kernel_ends_a_download_in_one_line(faults, url, tmp_path):
-    folder, path = tmp_path / "raw", tmp_path / "raw" / "file.bin"
-
-    def load():
-        download([url], str(path), SHA1, quiet=True)
-
-    outcome = faults.faulty(load, folder, largest=len(CONTENT) // 2)
-    assert outcome.startswith(f"told: cannot write {path}")
-    assert not path.exists() and (folder / "file.bin.part").stat().st_size == len(CONTENT) // 2
-    load()
-    assert path.read_bytes() == CONTENT

@@ -16,7 +16,6 @@ from fairseq_posenc.tools import averaging
 from fairseq_posenc.tools import predict as prediction
 from fairseq_posenc.tools.analyses.report import Report
 from fairseq_posenc.tools.corpus import Range, Split, write_corpus
-from fairseq_posenc.tools.corpus.mirror import Sizes, write_mirror
 from fairseq_posenc.tools.prepare import question_folder
 from fairseq_posenc.tools.prepare.downloads.archives import unpack
 from fairseq_posenc.tools.prepare.parallel import bpe, cleaning, settings, tokens
@@ -24,8 +23,8 @@ from fairseq_posenc.tools.prepare.parallel.corpora import Cleaning, Corpus, Part
 from fairseq_posenc.tools.prepare.parallel.text import prepare_text
 from fairseq_posenc.tools.prepare.text import vocabulary, wikipedia
 from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
+from fairseq_posenc.tools.recipe.score_cell import score_cell
 from fairseq_posenc.tools.results.plots import new_figure
-from fairseq_posenc.tools.results.score_cell import score_cell
 
 LANGUAGES = ("en", "de")
 CORPUS = Corpus("en", "de", [Part("http://a.b/x.tgz", "a")], None, {}, 9, True, False,
@@ -170,11 +169,10 @@ WRITERS = {
     "predictions": lambda s, f, v: write_predictions(f, v),
     "folder": lambda s, f, v: write_folder(f, v),
     "corpus": lambda s, f, v: write_corpus(str(f), 1, splits(v)),
-    "mirror": lambda s, f, v: write_mirror(str(f), ["wmt18_en_cs"], Sizes(9, 3)),
     "unpacked": lambda s, f, v: unpack(str(s / "raw" / "x.tgz"), str(f)),
 }  # fmt: skip
 # which are only ever written into an empty folder, or complete what is there
-ONCE = ("text folder", "mirror", "vocabulary")
+ONCE = ("text folder", "vocabulary")
 # whose files are of one version, all or none, unless a rename fails
 TOGETHER = ("cleaned", "setting", "GLUE", "questions", "folder", "corpus")
 PREPARED = {"score": make_cell}

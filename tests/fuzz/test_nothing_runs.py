@@ -14,7 +14,7 @@ RUNNING = {"pickle", "marshal", "shelve", "dill", "joblib", "yaml", "jsonpickle"
 CALLS = {"eval", "exec", "compile", "os.system", "os.popen", "np.load", "numpy.load", "torch.load"}
 OPTIONS = {"shell", "allow_pickle", "resolve_entities"}
 # the reader of checkpoints takes names of opcodes from pickle, and its handlers of plain values
-EXEMPT = {f"fairseq_posenc/{name}.py": {"pickle"} for name in ("checkpoint_reader", "unpickler")}
+EXEMPT = {f"fairseq_posenc/checkpoints/{name}.py": {"pickle"} for name in ("reader", "unpickler")}
 
 
 def runs(source):

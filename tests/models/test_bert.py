@@ -87,9 +87,11 @@ def test_segments_are_told_apart_if_asked_for(kind, build_bert):
 
 
 @pytest.mark.parametrize("kind", ["input", "per_head"])
-def test_a_checkpoint_without_segments_gains_zeros(kind, build_bert):
+def test_a_checkpoint_without_segments_gains_zeros(kind, build_bert, caplog):
     before, after = build_bert("shaw"), build_bert("shaw", seed=2, position_segments=kind)
-    after.load_state_dict(before.state_dict())
+    with caplog.at_level("INFO", "fairseq_posenc"):
+        after.load_state_dict(before.state_dict())
+    assert "start at zero: encoder.sentence_encoder.segments." in caplog.text
     assert not any(p.abs().any() for p in after.encoder.sentence_encoder.segments.parameters())
     expected = logits(before)
     assert float((logits(after, segments=SEGMENTS) - expected).abs().max()) <= 1e-6
@@ -125,15 +127,6 @@ def test_heads_come_and_go_with_checkpoints(build_bert):
 def test_only_masked_tokens_are_projected_if_told(build_bert):
     model, masked = build_bert("cape"), TOKENS.eq(9)
     assert torch.allclose(logits(model, masked_tokens=masked), logits(model)[masked], atol=1e-6)
-
-
-@pytest.mark.parametrize("name", names())
-def test_saving_and_loading_keep_outputs(name, build_bert, tmp_path):
-    model = build_bert(name, position_segments="per_head")
-    torch.save(model.state_dict(), tmp_path / "model.pt")
-    other = build_bert(name, seed=2, position_segments="per_head")
-    other.load_state_dict(torch.load(tmp_path / "model.pt"))
-    assert torch.equal(logits(model, segments=SEGMENTS), logits(other, segments=SEGMENTS))
 
 
 def cut(state, key):

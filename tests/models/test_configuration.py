@@ -27,6 +27,8 @@ def configuration(arch, **options):
 def test_a_configuration_builds_the_model_of_the_command_line(tiny_task, arch, encoding):
     tiny_task.max_positions = lambda: 32
     options = dict(SIZES, position_encoding=encoding, max_positions=32)
+    if encoding == "shape":
+        options["position_max_shift"] = 7
     cfg, built = configuration(arch, **options), []
     for args in (cfg, Namespace(arch=arch, **options)):
         torch.manual_seed(1)
@@ -34,19 +36,11 @@ def test_a_configuration_builds_the_model_of_the_command_line(tiny_task, arch, e
     assert built[0].keys() == built[1].keys()
     assert all(torch.equal(weights, built[1][key]) for key, weights in built[0].items())
     assert cfg.position_signature.startswith(f"position:{encoding}|")
+    assert encoding != "shape" or "|max-shift:7|" in cfg.position_signature
     assert cfg.arch == arch and "save_dir" not in cfg
     again = models.build_model(cfg, tiny_task)
     kinds = {type(module) for module in again.modules()}
     assert TABLE[encoding] in kinds
-
-
-@pytest.mark.parametrize("arch", ARCHITECTURES)
-def test_options_of_the_encoding_are_read(tiny_task, arch):
-    tiny_task.max_positions = lambda: 32
-    cfg = configuration(arch, position_encoding="shape", position_max_shift=7, **SIZES)
-    model = models.build_model(cfg, tiny_task)
-    assert [m.max_shift for m in model.modules() if hasattr(m, "max_shift")]
-    assert {m.max_shift for m in model.modules() if hasattr(m, "max_shift")} == {7}
 
 
 def test_a_mistyped_option_is_refused(tiny_task):

@@ -10,13 +10,12 @@ from fairseq.models.roberta.model import RobertaModel
 from fairseq.models.roberta.model import base_architecture as roberta_architecture
 from fairseq.models.transformer import TransformerModel, tiny_architecture
 
-from fairseq_posenc import compat, signatures
+from fairseq_posenc.checkpoints import loading, signatures
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models import continuation
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
-from fairseq_posenc.tools import averaging
 
 OURS = {name: {"position_encoding": name} for name in names()}
 NO_POSITIONS = {"no_token_positional_embeddings": True}
@@ -216,16 +215,6 @@ def test_positions_of_fairseq_that_are_none_of_ours_must_be_replaced(
         assert len([r for r in caplog.records if r.levelno == logging.WARNING]) == 1
 
 
-def test_segments_start_at_zero_and_are_named(build, save, tmp_path, caplog):
-    state = save("posenc_bert", **OURS["shaw"])
-    with caplog.at_level(logging.INFO, "fairseq_posenc"):
-        built = build("posenc_bert", position_segments="per_head", **fine_tuning(tmp_path))
-        _, loaded = load_and_compare(built, state)
-    key = "encoder.sentence_encoder.segments.scalars"
-    assert not loaded[key].any() and f"start at zero: {key}" in caplog.text
-    assert "position:shaw" in built.args.position_signature
-
-
 def test_a_table_of_another_size_starts_afresh_where_options_say_so(build, save, tmp_path):
     state = save("posenc_bert", **OURS["shaw"], position_max_distance=4)
     built = build("posenc_bert", **OURS["shaw"], position_max_distance=8, **fine_tuning(tmp_path))
@@ -241,22 +230,6 @@ def test_parameters_of_one_name_and_size_are_not_taken_from_another_encoding(bui
     key = "decoder.embed_positions.scalars"
     assert state["model"][key].shape == fresh[key].shape
     assert torch.equal(loaded[key], fresh[key])
-
-
-@each_model
-@pytest.mark.parametrize("encoding", ["learned", "rel_scalar"])
-def test_weights_of_other_shapes_are_refused_in_one_line(build, save, tmp_path, model, encoding):
-    state = save(model, position_encoding="learned")
-    built = build(model, **OURS[encoding], **fine_tuning(tmp_path))
-    for key in [key for key in state["model"] if key.endswith("embed_tokens.weight")]:
-        weights = state["model"][key]
-        for other in (weights[:-1], weights[:, :-1]):
-            with pytest.raises(UsageError, match="does not fit the model: .*embed_tokens"):
-                built.load_state_dict({**state["model"], key: other})
-    longer = build(model, position_encoding="learned", **{**SIZES, "max_positions": 64,
-                   "max_source_positions": 64}, **fine_tuning(tmp_path))  # fmt: skip
-    with pytest.raises(UsageError, match="does not fit the model: .*embed_positions"):
-        longer.load_state_dict(dict(state["model"]))
 
 
 def test_another_version_is_a_warning(build, save, tmp_path, caplog):
@@ -295,7 +268,7 @@ def test_which_checkpoint_a_run_begins_with(build, save, tmp_path):
 
 def test_what_a_model_refuses_is_shown_and_other_errors_are_one_line():
     def load(error):
-        with compat.one_line("cannot begin"):
+        with loading.one_line("cannot begin"):
             try:
                 raise error
             except Exception:
@@ -309,16 +282,3 @@ def test_what_a_model_refuses_is_shown_and_other_errors_are_one_line():
     ):
         with pytest.raises(UsageError, match=told):
             load(error)
-
-
-@each_encoding
-def test_checkpoints_of_different_encodings_are_not_averaged(save, tmp_path, encoding):
-    first, second = str(tmp_path / "first.pt"), str(tmp_path / "second.pt")
-    torch.save(save("posenc_transformer", **OURS[encoding]), first)
-    for other in names():
-        torch.save(save("posenc_transformer", **OURS[other]), second)
-        if other == encoding:
-            averaging.average([first, second])
-            continue
-        with pytest.raises(UsageError, match=rf"position:{other}\b.*position:{encoding}\b"):
-            averaging.average([first, second])

@@ -54,35 +54,22 @@ def test_the_signature_is_kept_with_the_model(build_model):
 
 
 @pytest.mark.parametrize("make", [OmegaConf.create, lambda found: argparse.Namespace(**found)])
-@pytest.mark.parametrize(
-    "key, meant",
-    [
+def test_unknown_options_of_positions_are_refused_and_known_ones_let_pass(make):
+    for key, meant in (
         ("position_encodng", "position_encoding"),
         ("postion_encoding", "position_encoding"),
         ("position_max_shfit", "position_max_shift"),
         ("position_segments", "position_"),
         ("position_of_the_moon", "position_"),
-    ],
-)
-def test_an_unknown_option_of_positions_is_refused(make, key, meant):
-    with pytest.raises(UsageError, match=f"no option {key}; is {meant}.* meant"):
-        options.check_names(make({"encoder_layers": 2, key: "shape"}))
-
-
-@pytest.mark.parametrize("make", [OmegaConf.create, lambda found: argparse.Namespace(**found)])
-def test_known_options_are_let_pass(make):
-    found = {f"position_{name}": 1 for name in options.OPTIONS}
-    found.update(position_encoding="shape", position_signature="", encoder_learned_pos=True)
-    options.check_names(make(found))
-    options.check_names(make({"position_segments": "none"}), "segments")
-
-
-def test_the_names_of_all_options_of_the_command_line_are_known():
+    ):
+        with pytest.raises(UsageError, match=f"no option {key}; is {meant}.* meant"):
+            options.check_names(make({"encoder_layers": 2, key: "shape"}))
     parser = argparse.ArgumentParser()
     options.add_arguments(parser)
     flags = [action.dest for action in parser._actions if action.dest != "help"]
     assert len(flags) == 1 + len(options.OPTIONS)
-    options.check_names(argparse.Namespace(**dict.fromkeys(flags)))
+    known = [*flags, "position_signature", "encoder_learned_pos", "position_segments"]
+    options.check_names(make(dict.fromkeys(known, 1)), "segments")
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """What is wrong with the options of a recipe is told in one line, before anything is done."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -83,3 +84,18 @@ def test_a_mistake_can_be_mended_in_the_same_folder(start, tmp_path):
     assert "stage 2: corpus: finished" in process.communicate()[0]
     process = start(*command, "--test-lengths", "4-7")
     assert "was made with other settings" in process.communicate()[0]
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_help_names_every_option(run, recipe):
+    printed = run("bash", recipe, "--help")
+    texts = [(REPOSITORY / recipe).read_text()]
+    for text in texts:
+        texts += [
+            (REPOSITORY / path).read_text() for path in re.findall("^source (.+)$", text, re.M)
+        ]
+    found = re.findall(r"^ *(?:OPTIONS|COMMON)\+?='?([^'\n]+)'?$", "\n".join(texts), re.MULTILINE)
+    options = [f"--{re.split('[:,]', word)[0]}" for words in found for word in words.split()]
+    assert len(options) > 10
+    for option in [*options, "--encodings"]:
+        assert f"  {option} " in printed

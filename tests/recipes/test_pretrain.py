@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_posenc.tools.recipe import batch
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENGLISH, MULTILINGUAL = (
     f"recipes/rel_scalar/pretrain_{name}.sh" for name in ("english", "multilingual")
@@ -19,53 +21,39 @@ ENGLISH, MULTILINGUAL = (
 each_recipe = pytest.mark.parametrize("recipe", [ENGLISH, MULTILINGUAL])
 
 
-@pytest.fixture
-def shell(start):
-    """A function that runs a script of bash with the recipes' library; returns its words."""
-
-    def shell(script):
-        sources = "set -euo pipefail; source recipes/lib/stages.sh; source recipes/lib/batch.sh"
-        process = start("bash", "-c", f"{sources}; {script}")
-        printed = process.communicate()[0]
-        assert process.returncode == 0, printed
-        return printed
-
-    return shell
-
-
 @pytest.mark.parametrize("gpus", [1, 2, 4, 8, 16, 64, 512])
 @pytest.mark.parametrize("most", [1, 7, 16, 100, 5000])
-def test_a_batch_of_4096_is_kept_on_every_power_of_two(shell, gpus, most):
-    printed = shell(f"divide_batch 4096 {gpus} {most}; echo $SEQUENCES $UPDATE_FREQ $BATCH_MADE")
-    sequences, frequency, made = map(int, printed.split())
-    assert sequences * frequency * gpus == made == 4096
+def test_a_batch_of_4096_is_kept_on_every_power_of_two(gpus, most):
+    sequences, steps, made = batch.divide(4096, gpus, most)
+    assert sequences * steps * gpus == made == 4096
     assert 1 <= sequences <= most
     # no more steps than needed, up to the next power of two
     assert sequences * 2 > min(most, 4096 // gpus)
 
 
 @pytest.mark.parametrize(
-    "batch, gpus, most, divided",
+    "wanted, gpus, most, divided",
     [(4096, 3, 152, "105 13 4095"), (4096, 6, 64, "62 11 4092"), (8, 16, 4, "1 1 16")],
 )
-def test_a_batch_that_cannot_be_kept_is_said(shell, batch, gpus, most, divided):
-    printed = shell(f"divide_batch {batch} {gpus} {most}; echo $SEQUENCES $UPDATE_FREQ $BATCH_MADE")
-    note, numbers = printed.splitlines()
+def test_a_batch_that_cannot_be_kept_is_said(run, wanted, gpus, most, divided):
+    script = f"""set -euo pipefail; source recipes/lib/stages.sh; source recipes/lib/batch.sh
+        divide_batch {wanted} {gpus} {most}; echo $SEQUENCES $UPDATE_FREQ $BATCH_MADE"""
+    note, numbers = run("bash", "-c", script).splitlines()
     assert numbers == divided
-    assert f"note: {batch} sequences do not divide among {gpus} GPUs: " in note
+    assert f"note: {wanted} sequences do not divide among {gpus} GPUs: " in note
 
 
-def test_more_memory_holds_more_sequences_and_longer_ones_need_more(shell):
-    def count(*arguments):
-        return int(shell("sequences_for " + " ".join(map(str, arguments))))
+def test_more_memory_holds_more_sequences_and_longer_ones_need_more():
+    def count(memory, length, vocabulary, arch, *options):
+        return batch.sequences(memory, length, vocabulary, f"posenc_bert_{arch}", list(options))
 
-    base = count(40960, 128, 30000, "posenc_bert_base")
+    base = count(40960, 128, 30000, "base")
     assert 64 <= base < 1024
-    assert count(81920, 128, 30000, "posenc_bert_base") > 2 * base
-    assert 1.8 * base < count(40960, 128, 30000, "posenc_bert_base", "--bf16") < 2.2 * base
-    assert count(40960, 512, 30000, "posenc_bert_base") < base / 4
-    assert count(40960, 128, 30000, "posenc_bert_large") < base / 2
-    assert count(1024, 512, 120000, "posenc_bert_large") == 1
+    assert count(81920, 128, 30000, "base") > 2 * base
+    assert 1.8 * base < count(40960, 128, 30000, "base", "--bf16") < 2.2 * base
+    assert count(40960, 512, 30000, "base") < base / 4
+    assert count(40960, 128, 30000, "large") < base / 2
+    assert count(1024, 512, 120000, "large") == 1
 
 
 def plan(run, recipe, *options):
@@ -122,20 +110,6 @@ def test_text_of_many_languages_is_a_folder_or_a_list(run):
     listed = plan(run, MULTILINGUAL, *options, "de=a.txt,en=b.txt", "--sampling-exponent", "0.3")[1]
     assert "--train de=a.txt\\,en=b.txt --kind sentencepiece --sampling-exponent 0.3" in listed
     assert "download" not in listed
-
-
-@each_recipe
-def test_help_names_every_option(run, recipe):
-    printed = run("bash", recipe, "--help")
-    sources = [recipe, "recipes/lib/pretrain.sh"]
-    lines = "".join((REPOSITORY / source).read_text() for source in sources).splitlines()
-    options = [
-        line.split(")")[0].strip() for line in lines if re.search(r"=\S*\$?\{?2\b.* ;;", line)
-    ]
-    options += re.findall(r"^ +(--encodings)\)", "\n".join(lines), re.MULTILINE)
-    assert len(options) > 25
-    for option in [*options, "--plan"]:
-        assert f"  {option} " in printed
 
 
 def write_dump(root, language, words, pages):

@@ -25,19 +25,6 @@ def shell(start):
     return shell
 
 
-@each_recipe
-def test_help_names_every_option(run, recipe):
-    printed = run("bash", recipe, "--help")
-    paths = (REPOSITORY / recipe, REPOSITORY / "recipes/lib/translation.sh")
-    text = "".join(path.read_text() for path in paths)
-    options = [
-        line.split(")")[0].strip() for line in text.splitlines() if " ;;" in line and "$2" in line
-    ]
-    assert len(options) > 10
-    for option in options:
-        assert f"  {option} " in printed
-
-
 def test_a_stage_is_skipped_when_done_and_repeated_when_it_failed(shell, tmp_path):
     work = (
         f'work() {{ echo working; [[ -e {tmp_path}/allowed ]]; }}; stage 1 "work" {tmp_path}/mark'

@@ -15,7 +15,7 @@ import pytest
 import torch
 from fairseq import checkpoint_utils, file_utils
 
-from fairseq_posenc import checkpoint_check
+from fairseq_posenc.checkpoints import option_checks
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
@@ -23,7 +23,7 @@ from fairseq_posenc.tools.export.source import read_checkpoint
 from fairseq_posenc.tools.predict import load_any
 
 # names of fairseq's that are not in our models' options, and that some model or task evaluates
-EVALUATED = sorted(checkpoint_check.EVALUATED)
+EVALUATED = sorted(option_checks.EVALUATED)
 
 
 @pytest.fixture
@@ -50,21 +50,22 @@ def quiet(monkeypatch):
     logging.disable(logging.NOTSET)
 
 
+def as_dict(options):
+    return vars(options) if isinstance(options, argparse.Namespace) else options
+
+
 def set_option(cfg, place, value):
     """Return a copy of options with one of them changed; `place` is its path."""
-    cfg = copy.deepcopy(cfg)
-    holder = cfg
+    cfg = holder = copy.deepcopy(cfg)
     for key in place[:-1]:
-        holder = vars(holder)[key] if isinstance(holder, argparse.Namespace) else holder[key]
-    holder = vars(holder) if isinstance(holder, argparse.Namespace) else holder
-    holder[place[-1]] = value
+        holder = as_dict(holder)[key]
+    as_dict(holder)[place[-1]] = value
     return cfg
 
 
 def places(options, place=()):
-    """Yield the paths of all options, and of those that some model of fairseq evaluates."""
-    options = vars(options) if isinstance(options, argparse.Namespace) else options
-    for name, value in options.items():
+    """Yield the paths of all options."""
+    for name, value in as_dict(options).items():
         if isinstance(value, (dict, argparse.Namespace)):
             yield from places(value, (*place, name))
         else:
@@ -93,70 +94,63 @@ def generate(trained):
 
 WAYS = [from_transformer, from_bert, analyse_or_predict, export_it, generate]
 CALL = "__import__('os').getcwd()"
-HOSTILE = {
-    ("model", "adaptive_softmax_cutoff"): CALL,
-    ("model", "arch"): "fconv",
-    ("model", "encoder_layers"): CALL,
-    ("model", "encoder_embed_dim"): 10**9,
-    ("model", "decoder_ffn_embed_dim"): 10**5000,
-    ("model", "layers"): 10**9,
-    ("model", "encoder_xformers_att_config"): "9**9**9",
-    ("model", "activation_fn"): "a" + ".a" * 10**6,
-    ("model", "position_num_buckets"): 10**9,
-    ("model", "max_source_positions"): 10**12,
-    ("model", "decoder_input_dim"): "9**9**9**9",
-    ("model", "adaptive_input_cutoff"): "1" + "+1" * 1200,
-    ("model", "admin_profile"): "/etc/passwd",
-    ("model", "__class__"): "x",
-    ("task", "_name"): "multilingual_translation",
-    ("task", "left_pad_source"): CALL,
-    ("task", "source_lang"): "en;touch x",
-    ("task", "target_lang"): "../../de",
-    ("task", "dataset_impl"): "fasta",
-    ("task", "eval_bleu_args"): '{"a": "${oc.env:HOME}"}',
-    ("task", "eval_bleu_detok_args"): '{"tokenizer": "x"}',
-    ("task", "eval_bleu_detok"): "other",
-    ("criterion", "_name"): "composite_loss",  # builds any other
-    ("optimizer", "_name"): "other",
-    ("optimizer", "adam_betas"): CALL,
-    ("common", "seed"): "${oc.env:HOME}",
-    ("common", "tensorboard_logdir"): ["${oc.env:HOME}"],
-    ("checkpoint", "save_dir"): "https://example.org/x",
-    ("checkpoint", "restore_file"): "S3://example.org/x",
-    ("bpe",): {"_name": "sentencepiece", "sentencepiece_model": "http://a.b/${oc.env:HOME}"},
-    ("tokenizer",): {"_name": "other"},
-}  # fmt: skip
+HOSTILE = [
+    (("model", "adaptive_softmax_cutoff"), CALL),
+    (("model", "arch"), "fconv"),
+    (("model", "encoder_layers"), CALL),
+    (("model", "encoder_embed_dim"), 10**9),
+    (("model", "decoder_ffn_embed_dim"), 10**5000),
+    (("model", "layers"), 10**9),
+    (("model", "encoder_xformers_att_config"), "9**9**9"),
+    (("model", "activation_fn"), "a" + ".a" * 10**6),
+    (("model", "position_num_buckets"), 10**9),
+    (("model", "max_source_positions"), 10**12),
+    (("model", "adaptive_softmax_cutoff"), "9**9**9**9"),
+    (("model", "adaptive_input_cutoff"), "1" + "+1" * 1200),
+    (("model", "admin_profile"), "/etc/passwd"),
+    (("model", "__class__"), "x"),
+    (("task", "_name"), "multilingual_translation"),
+    (("task", "left_pad_source"), CALL),
+    (("task", "source_lang"), "en;touch x"),
+    (("task", "target_lang"), "../../de"),
+    (("task", "dataset_impl"), "fasta"),
+    (("task", "eval_bleu_args"), '{"a": "${oc.env:HOME}"}'),
+    (("task", "eval_bleu_detok_args"), '{"tokenizer": "x"}'),
+    (("task", "eval_bleu_detok"), "other"),
+    (("criterion", "_name"), "composite_loss"),  # builds any other
+    (("optimizer", "_name"), "other"),
+    (("optimizer", "adam_betas"), CALL),
+    (("common", "seed"), "${oc.env:HOME}"),
+    (("common", "tensorboard_logdir"), ["${oc.env:HOME}"]),
+    (("checkpoint", "save_dir"), "https://example.org/x"),
+    (("checkpoint", "restore_file"), "S3://example.org/x"),
+    (("bpe",), {"_name": "sentencepiece", "other": "http://a.b/${oc.env:HOME}"}),
+    (("tokenizer",), {"_name": "other"}),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("place", HOSTILE, ids=".".join)
+@pytest.mark.parametrize(
+    "place, value", HOSTILE, ids=lambda part: ".".join(part) if isinstance(part, tuple) else ""
+)
 @pytest.mark.parametrize("read", WAYS, ids=lambda read: read.__name__)
-def test_hostile_options_are_refused_in_one_line(translation, read, place):
-    if HOSTILE[place] == "9**9**9**9":
-        place, value = ("model", "adaptive_softmax_cutoff"), HOSTILE[place]
-    else:
-        value = HOSTILE[place]
-    cfg = set_option(translation.cfg, place, value)
-    if place[0] == "bpe":
-        # files are not taken from a checkpoint, whatever their names
-        cfg["bpe"]["other"] = cfg["bpe"]["sentencepiece_model"]
-    translation.save(cfg=cfg)
+def test_hostile_options_are_refused_in_one_line(translation, read, place, value):
+    translation.save(cfg=set_option(translation.cfg, place, value))
     with pytest.raises(UsageError, match="refused") as caught:
         read(translation)
     assert "\n" not in str(caught.value)
-    if place[0] not in ("task", "criterion", "optimizer"):
-        return
-    # checkpoints before fairseq 0.10.2 have all options in one namespace
-    name = {"_name": place[0]}.get(place[1], place[1])
-    args = argparse.Namespace(**{**vars(translation.args), name: value})
-    translation.save(args=args, cfg=None)
-    with pytest.raises(UsageError):
-        read(translation)
+    if place[0] in ("task", "criterion", "optimizer"):
+        # checkpoints before fairseq 0.10.2 have all options in one namespace
+        name = {"_name": place[0]}.get(place[1], place[1])
+        args = argparse.Namespace(**{**vars(translation.args), name: value})
+        translation.save(args=args, cfg=None)
+        with pytest.raises(UsageError):
+            read(translation)
 
 
 def check_and_load(trained, **parts):
     """Load a checkpoint; write it only if the first thing that loading does lets it pass."""
     try:
-        checkpoint_check.check_options(copy.deepcopy(trained.state(**parts)), "a.pt")
+        option_checks.check_options(copy.deepcopy(trained.state(**parts)), "a.pt")
         trained.save(**parts)
         load_any(trained.path, trained.folder)
     except UsageError as error:
@@ -181,11 +175,11 @@ def test_a_command_in_any_old_option_is_not_run(trained, command):
 @pytest.mark.parametrize("value", ["${oc.env:HOME}", "http://127.0.0.1:9/x", "\x01ht\ntp:x"])
 def test_no_option_reads_the_environment_or_the_web(trained, value):
     for place in places(trained.cfg):
-        if place[-1] in checkpoint_check.NOT_TAKEN:
+        if place[-1] in option_checks.CLEARED:
             continue
         state = trained.state(cfg=set_option(trained.cfg, place, value))
         with pytest.raises(UsageError, match="refused"):
-            checkpoint_check.check_options(state, "a.pt")
+            option_checks.check_options(state, "a.pt")
 
 
 def test_files_that_a_checkpoint_names_are_not_opened(translation, tmp_path):
@@ -221,8 +215,8 @@ def test_what_the_command_line_or_the_caller_names_is_allowed(translation, monke
 ])  # fmt: skip
 def test_what_a_literal_is(text, literal):
     try:
-        assert checkpoint_check._is_literal(text) == literal
-    except checkpoint_check.Refused:
+        assert option_checks.is_literal(text) == literal
+    except option_checks.Refused:
         assert not literal
 
 
@@ -278,7 +272,7 @@ def test_a_checkpoint_does_not_say_how_to_generate_nor_how_to_optimise(translati
 def test_options_of_honest_checkpoints_are_let_pass(options):
     known = {"arch": "transformer", "task": "translation", "optimizer": "adam", **options}
     state = {"args": argparse.Namespace(**known), "model": {"a": torch.ones(2, 2)}}
-    checkpoint_check.check_options(state, "a.pt")
+    option_checks.check_options(state, "a.pt")
 
 
 def options_evaluated(tree):
@@ -296,7 +290,7 @@ def test_all_options_that_fairseq_evaluates_are_known():
         if "examples" not in path.parts:
             found.update(options_evaluated(ast.parse(path.read_text(encoding="utf-8"))))
     assert {"adam_betas", "left_pad_source", "encoder_layers"} <= found
-    assert found <= checkpoint_check.EVALUATED
+    assert found <= option_checks.EVALUATED
 
 
 def test_generating_does_not_begin_with_a_hostile_checkpoint(translation, command, start):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 import torch
 
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError
 
 PROTOCOL = b"\x80\x02"
@@ -154,6 +154,15 @@ def test_the_same_ways_of_writing_load_what_is_harmless(tmp_path, write):
     number = array(dtype("f8", PLAIN), struct.pack("<d", 3))
     write(tmp_path / "a.pt", b"(" + tensor(storage(2)) + number + b"t")
     assert load_checkpoint(str(tmp_path / "a.pt"))[1].tolist() == [3]
+
+
+@pytest.mark.parametrize("kind", [np.int64, np.float64, np.float32, np.bool_])
+def test_arrays_and_numbers_of_numpy_load_as_they_were(tmp_path, kind):
+    array = np.arange(6).reshape(2, 3).astype(kind)
+    torch.save({"array": array, "number": kind(1)}, tmp_path / "a.pt")
+    loaded = load_checkpoint(str(tmp_path / "a.pt"))
+    assert loaded["array"].dtype == array.dtype and (loaded["array"] == array).all()
+    assert loaded["number"] == kind(1) and loaded["number"].dtype == kind
 
 
 def test_other_archives_are_refused(tmp_path):

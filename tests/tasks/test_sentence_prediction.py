@@ -261,7 +261,9 @@ def test_a_model_trained_on_mnli_predicts_xnli(folder, run, tmp_path, monkeypatc
     logged = [json.loads(line) for line in re.findall(r'\{"epoch": .*"valid1?_loss".*\}', printed)]
     best = max(float(log["valid_accuracy"]) for log in logged if "valid_accuracy" in log)
     out = str(tmp_path / "out")
-    command = f"predict.py --path {checkpoint} --data {mnli} --output {out} --note row=rel_scalar"
+    command = (
+        f"posenc predict --path {checkpoint} --data {mnli} --output {out} --note row=rel_scalar"
+    )
     monkeypatch.setattr(sys, "argv", [*command.split(), "--subsets", "valid,valid1,test", "--cpu"])
     cli.main()
     with open(f"{out}/score.json") as stream:

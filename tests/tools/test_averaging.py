@@ -1,3 +1,5 @@
+"""Averages of checkpoints: fairseq's arithmetic, which checkpoints, and what is refused."""
+
 import argparse
 import math
 import os
@@ -71,21 +73,15 @@ def slow_average(models):
     return result
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 7])
-def test_the_average_is_fairseqs_to_the_last_bit(save, count):
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_the_average_is_fairseqs_to_the_last_bit_and_the_rest_is_of_the_first(save, count):
     models = [model(seed) for seed in range(count)]
-    paths = [save(f"{i}.pt", state(m)) for i, m in enumerate(models)]
-    found = averaging.average(paths)["model"]
-    expected = slow_average(models)
-    assert list(found) == list(models[0])
-    for name in expected:
-        assert found[name].dtype == expected[name].dtype, name
-        assert torch.equal(found[name], expected[name]), name
-
-
-def test_everything_but_the_model_is_of_the_first_checkpoint(save):
-    paths = [save(f"{i}.pt", state(model(i), updates=10 - i, value=i)) for i in range(3)]
-    found, first = averaging.average(paths), torch.load(paths[0])
+    paths = [save(f"{i}.pt", state(m, updates=9 - i, value=i)) for i, m in enumerate(models)]
+    found, first, expected = averaging.average(paths), torch.load(paths[0]), slow_average(models)
+    assert list(found["model"]) == list(models[0])
+    for name, weights in found["model"].items():
+        assert weights.dtype == expected[name].dtype, name
+        assert torch.equal(weights, expected[name]), name
     del found["model"], first["model"]
     assert found == first
 
@@ -110,42 +106,25 @@ def test_one_checkpoint_at_a_time_is_in_memory(save, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "change",
+    "change, words",
     [
-        {"scalar": None},
-        {"other": torch.ones(1)},
-        {"half": torch.ones(1, 5).half()},
+        ({"scalar": None}, "same model.*scalar"),
+        ({"other": torch.ones(1)}, "same model.*other"),
+        ({"half": torch.ones(1, 5).half()}, "same model.*half"),
+        ({"mask": torch.tensor([0, 1])}, "same model.*mask"),
+        ({"mask": torch.tensor([True, True])}, r"2\.pt and .*1\.pt differ in mask"),
+        ({"half": torch.tensor([math.nan] * 200).half().view(40, 5)}, "NaN or infinity, in half"),
+        ({"bfloat": torch.full((9, 3), math.inf).bfloat16()}, "NaN or infinity, in bfloat"),
+        ({"scalar": torch.tensor(-math.inf)}, r"2\.pt holds NaN or infinity, in scalar"),
     ],
 )
-def test_other_models_are_refused(save, change):
-    other = {k: v for k, v in {**model(1), **change}.items() if v is not None}
-    paths = [save("1.pt", state(model(0))), save("2.pt", state(other))]
-    with pytest.raises(UsageError, match=f"same model.*{next(iter(change))}"):
-        averaging.average(paths)
-
-
-@pytest.mark.parametrize("number", [math.nan, math.inf, -math.inf])
-@pytest.mark.parametrize("name", ["half", "bfloat", "double", "scalar"])
-def test_what_is_not_finite_is_refused(save, name, number):
-    bad = model(1)
-    bad[name] = bad[name].clone()
-    bad[name].view(-1)[-1] = number
-    paths = [save("1.pt", state(model(0))), save("2.pt", state(bad))]
-    with pytest.raises(UsageError, match=rf"2\.pt holds NaN or infinity, in {name}"):
-        averaging.average(paths)
-
-
-def test_what_is_true_or_false_is_kept_if_all_agree(save):
-    mask, other = torch.tensor([True, False]), torch.tensor([True, True])
-    paths = [
-        save(f"{i}.pt", state({**model(i), "mask": m})) for i, m in enumerate((mask, mask, other))
-    ]
-    assert torch.equal(averaging.average(paths[:2])["model"]["mask"], mask)
-    with pytest.raises(UsageError, match=r"2\.pt and .*0\.pt differ in mask"):
-        averaging.average(paths)
-    number = save("3.pt", state({**model(3), "mask": mask.long()}))
-    with pytest.raises(UsageError, match="same model.*mask"):
-        averaging.average([paths[0], number])
+def test_what_does_not_fit_or_is_not_finite_is_refused(save, change, words):
+    mask = torch.tensor([True, False])
+    first = save("1.pt", state({**model(0), "mask": mask}))
+    other = {k: v for k, v in {**model(1), "mask": mask, **change}.items() if v is not None}
+    with pytest.raises(UsageError, match=words):
+        averaging.average([first, save("2.pt", state(other))])
+    assert torch.equal(averaging.average([first, first])["model"]["mask"], mask)
 
 
 def test_other_positions_are_refused(save):
@@ -163,40 +142,41 @@ def test_other_positions_are_refused(save):
         averaging.average(paths)
 
 
+def names_of(paths):
+    return [Path(path).name[len("checkpoint") : -len(".pt")] for path in paths]
+
+
 def test_the_last_are_chosen_by_number_newest_first(save, tmp_path):
     for name in ("9", "10", "100", "_best", "_last", ".best_loss_3.21", "12-shard0", "_average"):
         save(f"checkpoint{name}.pt")
-    found = averaging.last(averaging.find([str(tmp_path)]), 3)
-    assert [Path(path).name for path in found] == [f"checkpoint{n}.pt" for n in (100, 10, 9)]
-
-
-def test_checkpoints_of_updates_are_ordered_by_updates(save):
+    assert names_of(averaging.last(averaging.find([str(tmp_path)]), 3)) == ["100", "10", "9"]
     paths = [save(f"checkpoint_{name}.pt") for name in ("2_900", "2_1000", "1_100", "10_99")]
-    found = averaging.last(paths, 2)
-    assert [Path(path).name for path in found] == ["checkpoint_2_1000.pt", "checkpoint_2_900.pt"]
-
-
-def test_epochs_and_updates_are_not_mixed(save):
-    paths = [save(f"checkpoint{name}.pt") for name in ("1", "2", "_2_30", "_3_40")]
+    assert names_of(averaging.last(paths, 2)) == ["_2_1000", "_2_900"]
+    both = averaging.find([str(tmp_path)])
     with pytest.raises(UsageError, match="--by epochs or --by updates"):
-        averaging.last(paths, 2)
-    assert averaging.last(paths, 2, "epochs") == [paths[1], paths[0]]
-    assert averaging.last(paths, 2, "updates") == [paths[3], paths[2]]
+        averaging.last(both, 2)
+    assert names_of(averaging.last(both, 2, "epochs")) == ["100", "10"]
+    assert names_of(averaging.last(both, 1, "updates")) == ["_2_1000"]
 
 
-@pytest.mark.parametrize(("maximize", "expected"), [(False, [1, 3]), (True, [0, 2])])
-def test_the_best_are_chosen_in_the_direction_of_the_metric(save, maximize, expected):
-    values = [9.0, 1.0, 8.0, 2.0]
-    paths = [
-        save(f"checkpoint{i}.pt", updates=i, value=value, maximize=maximize)
-        for i, value in enumerate(values)
-    ]
-    assert averaging.best(paths, 2) == [paths[i] for i in expected]
-
-
-def test_of_equally_good_checkpoints_the_later_is_better(save):
-    paths = [save(f"checkpoint{i}.pt", updates=i) for i in range(3)]
-    assert averaging.best(paths, 2) == [paths[2], paths[1]]
+@pytest.mark.parametrize(
+    "maximize, values, expected",
+    [
+        (False, [9.0, 1.0, 8.0, 2.0], ["1", "3"]),
+        (True, [9.0, 1.0, 8.0, 2.0], ["0", "2"]),
+        (False, [1.0, 1.0, 1.0], ["2", "1"]),  # of equally good ones the later
+        (True, [None, math.inf, math.nan, 3.0, 4.0], ["4", "3"]),
+    ],
+)
+@pytest.mark.parametrize("old", [False, True])
+def test_the_best_are_chosen_in_the_direction_of_the_metric(save, maximize, values, expected, old):
+    paths = []
+    for i, value in enumerate(values):
+        content = state({}, updates=i, value=value, maximize=maximize)
+        if old:  # options in a namespace, up to fairseq 0.10
+            content["args"] = argparse.Namespace(**content.pop("cfg")["checkpoint"])
+        paths.append(save(f"checkpoint{i}.pt", content))
+    assert names_of(averaging.best(paths, 2)) == expected
 
 
 def test_copies_of_a_checkpoint_count_once(save):
@@ -211,54 +191,21 @@ def test_copies_of_a_checkpoint_count_once(save):
         averaging.best(paths, 3)
 
 
-@pytest.mark.parametrize("value", [None, math.nan, math.inf])
-def test_checkpoints_without_a_metric_are_not_best(save, value):
-    paths = [
-        save("checkpoint1.pt", updates=1, value=value),
-        save("checkpoint2.pt", updates=2, value=3.0),
-        save("checkpoint3.pt", updates=3, value=4.0),
-    ]
-    assert averaging.best(paths, 2) == paths[1:]
-
-
-def test_options_in_a_namespace_are_understood(save):
-    old = argparse.Namespace(best_checkpoint_metric="bleu", maximize_best_checkpoint_metric=True)
-    paths = [
-        save(
-            f"checkpoint{i}.pt", {**state({}, updates=i, value=float(i)), "args": old, "cfg": None}
-        )
-        for i in range(3)
-    ]
-    assert averaging.best(paths, 1) == [paths[2]]
-
-
-def test_different_metrics_are_not_compared(save):
-    paths = [save("checkpoint1.pt"), save("checkpoint2.pt", updates=2, metric="bleu")]
-    with pytest.raises(UsageError, match="different metrics"):
-        averaging.best(paths, 1)
-
-
-def test_checkpoints_of_other_programs_are_refused(save):
+def test_checkpoints_of_other_programs_metrics_and_runs_are_refused(save, tmp_path):
     for content in ({"model": {}}, [1]):
         with pytest.raises(UsageError, match="no checkpoint of fairseq-train"):
             averaging.best([save("checkpoint1.pt", content)], 1)
     with pytest.raises(UsageError, match="has no model"):
         averaging.average([save("x.pt", {"weights": 1})])
-
-
-@pytest.mark.parametrize("choose", [averaging.last, averaging.best])
-def test_too_few_checkpoints_are_listed(save, choose):
-    paths = [save("checkpoint7.pt"), save("checkpoint_last.pt")]
-    with pytest.raises(UsageError, match="found: checkpoint7.pt, checkpoint_last.pt"):
-        choose(paths, 2)
-
-
-@pytest.mark.parametrize("choose", [averaging.last, averaging.best])
-def test_runs_are_not_mixed(save, tmp_path, choose):
+    paths = [save("checkpoint1.pt"), save("checkpoint2.pt", updates=2, metric="bleu")]
+    with pytest.raises(UsageError, match="different metrics"):
+        averaging.best(paths, 1)
     (tmp_path / "other").mkdir()
-    paths = [save("checkpoint1.pt"), save("other/checkpoint2.pt")]
-    with pytest.raises(UsageError, match="2 folders"):
-        choose(paths, 2)
+    for choose in (averaging.last, averaging.best):
+        with pytest.raises(UsageError, match="2 folders"):
+            choose([paths[0], save("other/checkpoint2.pt")], 2)
+        with pytest.raises(UsageError, match="found: checkpoint1.pt, checkpoint_last.pt"):
+            choose([paths[0], save("checkpoint_last.pt")], 2)
 
 
 @pytest.fixture
@@ -270,7 +217,7 @@ def run(monkeypatch):
     return run
 
 
-def test_script_averages_and_leaves_nothing_else(save, run, tmp_path, capsys):
+def test_the_command_averages_and_leaves_nothing_else(save, run, tmp_path, capsys):
     for i in range(1, 4):
         save(f"checkpoint{i}.pt", state({"w": torch.tensor([float(i)])}))
     run("--inputs", str(tmp_path), "--last", "2", "--output", str(tmp_path / "out" / "average.pt"))
@@ -289,7 +236,7 @@ def test_script_averages_and_leaves_nothing_else(save, run, tmp_path, capsys):
         (["--inputs", "{folder}/checkpoint1.pt", "{folder}/out.pt"], "one of the checkpoints"),
     ],
 )
-def test_script_refuses_and_writes_nothing(save, run, tmp_path, arguments, message):
+def test_the_command_refuses_and_writes_nothing(save, run, tmp_path, arguments, message):
     whole = Path(save("checkpoint1.pt")).read_bytes()
     (tmp_path / "cut.pt").write_bytes(whole[: len(whole) // 2])
     if "out.pt" in arguments[-1]:

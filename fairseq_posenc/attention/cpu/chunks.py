@@ -15,7 +15,7 @@ class Chunk(NamedTuple):
     """Some heads of some sequences, some rows, columns up to a last one.
 
     Attributes:
-        flat: which of the ``batch · heads`` matrices.
+        matrices: which of the ``batch · heads`` matrices.
         batches: which sequences.
         heads: which heads.
         rows: which queries.
@@ -23,7 +23,7 @@ class Chunk(NamedTuple):
         first: whether no other chunk of these matrices came before; it has all columns then.
     """
 
-    flat: slice
+    matrices: slice
     batches: slice
     heads: slice
     rows: slice
@@ -33,12 +33,11 @@ class Chunk(NamedTuple):
     @property
     def shape(self) -> Tuple[int, int, int]:
         """Matrices, rows, columns."""
-        matrices = length(self.batches) * length(self.heads)
-        return matrices, length(self.rows), self.columns
+        return size(self.batches) * size(self.heads), size(self.rows), self.columns
 
     def by_head(self, scores: Tensor) -> Tensor:
         """View the chunk's scores ``(matrices, rows, columns)`` as ``(sequences, heads, …)``."""
-        return scores.view((length(self.batches), length(self.heads)) + scores.shape[1:])
+        return scores.view((size(self.batches), size(self.heads)) + scores.shape[1:])
 
 
 class Layout(NamedTuple):
@@ -50,11 +49,6 @@ class Layout(NamedTuple):
     keys: int
     causal: bool
 
-    @property
-    def shape(self) -> Tuple[int, int, int, int]:
-        """The shape of all scores."""
-        return self.batch, self.heads, self.queries, self.keys
-
     def chunks(self, threads: int, head_by_head: bool = False) -> Iterator[Chunk]:
         """Cut into chunks of rows; the last rows of a matrix come first."""
         budget = _SCORES * threads
@@ -64,46 +58,40 @@ class Layout(NamedTuple):
         rows = min(self.queries, fitting)
         matrices = max(1, budget // (rows * self.keys))
         starts = range(0, self.queries, rows)
-        for flat, batches, heads in self._groups(matrices, head_by_head):
+        for batches, heads in self._groups(matrices, head_by_head):
+            # one head of several sequences is every so many matrices
+            step = self.heads if head_by_head else 1
+            first = batches.start * self.heads + heads.start
+            group = slice(first, (batches.stop - 1) * self.heads + heads.stop, step)
             for start in reversed(starts):
                 stop = min(start + rows, self.queries)
                 columns = stop if self.causal else self.keys
-                first = start == starts[-1]
-                yield Chunk(flat, batches, heads, slice(start, stop), columns, first)
+                is_first = start == starts[-1]
+                yield Chunk(group, batches, heads, slice(start, stop), columns, is_first)
 
-    def _groups(self, most: int, head_by_head: bool) -> Iterator[Tuple[slice, slice, slice]]:
-        """Cut sequences and heads into groups of at most that many matrices."""
-        if most >= self.heads and not head_by_head:
-            for batches in _parts(self.batch, most // self.heads):
-                flat = slice(batches.start * self.heads, batches.stop * self.heads, 1)
-                yield flat, batches, slice(0, self.heads)
-        elif head_by_head:
-            for head in range(self.heads):
-                for batches in _parts(self.batch, most):
-                    first = batches.start * self.heads + head
-                    flat = slice(first, batches.stop * self.heads, self.heads)
-                    yield flat, batches, slice(head, head + 1)
-        else:
-            for number in range(self.batch):
-                for heads in _parts(self.heads, most):
-                    first = number * self.heads
-                    flat = slice(first + heads.start, first + heads.stop, 1)
-                    yield flat, slice(number, number + 1), heads
+    def _groups(self, most: int, head_by_head: bool) -> Iterator[Tuple[slice, slice]]:
+        """Cut sequences and heads into pairs of slices of at most that many matrices."""
+        if head_by_head:
+            return (
+                (batches, heads)
+                for heads in split_evenly(self.heads, 1)
+                for batches in split_evenly(self.batch, most)
+            )
+        return (
+            (batches, heads)
+            for batches in split_evenly(self.batch, max(1, most // self.heads))
+            for heads in split_evenly(self.heads, most)
+        )
 
 
-def blocks_of_rows(chunk: Chunk, most: int) -> Iterator[slice]:
-    """Cut a chunk's rows, counted from its first, into blocks of nearly the same size."""
-    return _parts(length(chunk.rows), most)
-
-
-def _parts(total: int, most: int) -> Iterator[slice]:
+def split_evenly(total: int, most: int) -> Iterator[slice]:
     """Cut a range into parts of nearly the same size, none above ``most``."""
     number = -(-total // most)
     for part in range(number):
         yield slice(total * part // number, total * (part + 1) // number)
 
 
-def length(part: slice) -> int:
+def size(part: slice) -> int:
     """Return how many a slice without step has."""
     return part.stop - part.start
 
@@ -117,11 +105,11 @@ class Scratch:
 
     def get(self, shape: Sequence[int], fresh: bool = False) -> Tensor:
         """Return memory of that shape; what the last call returned is overwritten."""
-        size = shape[0] * shape[1] * shape[2]
-        needed = size + 2 * self.slack
+        numbers = shape[0] * shape[1] * shape[2]
+        needed = numbers + 2 * self.slack
         if fresh or self.memory.numel() < needed:
             self.memory = self.like.new_empty(needed)
         if self.slack:
             self.memory[: self.slack].zero_()
-            self.memory[self.slack + size : needed].zero_()
-        return self.memory[self.slack : self.slack + size].view(shape)
+            self.memory[self.slack + numbers : needed].zero_()
+        return self.memory[self.slack : self.slack + numbers].view(shape)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from fairseq_posenc.attention.attention import SelfAttention
 from fairseq_posenc.encodings.base import AttentionTerms, Positions, Terms
-from fairseq_posenc.encodings.diagonals import spread
+from fairseq_posenc.encodings.by_distance import to_toeplitz
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
 from fairseq_posenc.tools.analyses.models import LoadedModel
@@ -85,7 +85,8 @@ def _of_attention(attention: SelfAttention, terms: AttentionTerms, length: int) 
     if terms.distances is not None:
         core = attention.core_terms(terms)
         by_distance = torch.einsum("hd,hkd->hk", core.position_query, core.distance_keys)
-        scores = scores + core.scale * spread(by_distance, length, length)
+        by_pair = to_toeplitz(by_distance, length, length)
+        scores = scores + attention.head_dim**-0.5 * by_pair
     if terms.segments is not None and terms.segment_scalars is not None:
         rows = terms.segments[0]
         scores = scores + rows @ terms.segment_scalars @ rows.transpose(0, 1)

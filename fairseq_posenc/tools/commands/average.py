@@ -10,7 +10,6 @@ import argparse
 import os
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools import averaging
 
 
 def positive(text: str) -> int:
@@ -39,6 +38,8 @@ def main() -> None:
     )
     parser.add_argument("--output", required=True, metavar="FILE")
     args = parser.parse_args()
+    from fairseq_posenc.tools import averaging
+
     if args.by and not args.last:
         raise UsageError("--by goes with --last")
     paths = averaging.find(args.inputs)

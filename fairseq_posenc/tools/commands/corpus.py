@@ -9,19 +9,8 @@ marks. No sentence occurs in two splits. With --join 10, a line is ten neighbour
 """
 
 import argparse
-from functools import partial
-
-from tqdm import tqdm
 
 from fairseq_posenc.tools.corpus import SEPARATOR, Range, Split, write_corpus
-
-SHOW_PROGRESS_FROM = 5000
-
-
-def show(pairs, total: int, name: str, quiet: bool):
-    """Wrap the sentences of a large split in a progress bar, unless errors go to a file."""
-    bar = partial(tqdm, total=total, desc=name, unit=" sentences")
-    return bar(pairs, disable=True if quiet or total < SHOW_PROGRESS_FROM else None)
 
 
 def main() -> None:
@@ -48,11 +37,5 @@ def main() -> None:
         Split("valid", args.valid, [trained]),
         Split("train", args.train, [trained]),
     ]
-    write_corpus(
-        args.output,
-        args.seed,
-        splits,
-        join=args.join,
-        separator=args.separator,
-        progress=partial(show, quiet=args.quiet),
-    )
+    options = {"join": args.join, "separator": args.separator, "quiet": args.quiet}
+    write_corpus(args.output, args.seed, splits, **options)

@@ -3,8 +3,8 @@
     posenc plot --by-length shape=runs/shape/score.json sinusoidal=runs/sin/score.json \\
         --output bleu_by_length.png
 
-Results are given as to posenc table, whose intervals are the bars. Bins on a grey ground hold
-only sentences within the trained length, which posenc score knows from --data.
+Results are given as to posenc table, whose intervals are the bars. Shaded bins hold only sentences
+within the trained length, which posenc score knows from --data.
 """
 
 import argparse

@@ -10,24 +10,8 @@ import argparse
 import os
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.prepare.downloads.archives import Checksum, unpack
-from fairseq_posenc.tools.prepare.downloads.download import download
-from fairseq_posenc.tools.prepare.downloads.web import Patience, fetch_text
-
-
-def checksum_of(given: str, listing: str, url: str):
-    """Return the checksum that was given, or the one in a listing of them, or None."""
-    if given:
-        return Checksum.parse(given)
-    if not listing:
-        return None
-    lines = fetch_text(listing).splitlines() if "://" in listing else read_lines(listing)
-    name = os.path.basename(url.split("?")[0])
-    found = Checksum.from_listing(lines, name)
-    if found is None:
-        raise UsageError(f"{listing} has no checksum of {name}")
-    return found
+from fairseq_posenc.tools.prepare.downloads.download import RetryPolicy, download, read_listing
 
 
 def main() -> None:
@@ -46,8 +30,13 @@ def main() -> None:
     add("--timeout", type=float, default=60, metavar="S", help="seconds of silence allowed (60)")
     add("--quiet", action="store_true", help="no progress bar")
     args = parser.parse_args()
-    checksum = checksum_of(args.checksum, args.checksums, args.urls[0])
-    patience = Patience(attempts=args.attempts, timeout=args.timeout)
-    download(args.urls, args.output, checksum, args.quiet, patience)
+    checksum = Checksum.parse(args.checksum) if args.checksum else None
+    if args.checksums:
+        name = os.path.basename(args.urls[0].split("?")[0])
+        checksum = Checksum.from_listing(read_listing(args.checksums), name)
+        if checksum is None:
+            raise UsageError(f"{args.checksums} has no checksum of {name}")
+    retries = RetryPolicy(attempts=args.attempts, timeout=args.timeout)
+    download(args.urls, args.output, checksum, args.quiet, retries)
     if args.unpack:
         print(f"{unpack(args.output, args.unpack)} files unpacked into {args.unpack}")

@@ -80,11 +80,10 @@ def keep(**options) -> None:
     segmentation.keep(**options)
 
 
-def clean(**options) -> None:
+def clean(corpus: Corpus, **options) -> None:
     """Drop pairs and print how many."""
-    corpus = options["corpus"]
     options["languages"] = options["languages"] or (corpus.source, corpus.target)
-    left, dropped = cleaning.clean(**options)
+    left, dropped = cleaning.clean(**options, cleaning=corpus.after_bpe)
     reasons = "".join(f", {count} {reason}" for reason, count in sorted(dropped.items()))
     print(f"{left} pairs kept, {sum(dropped.values())} dropped{reasons}")
 

@@ -19,11 +19,11 @@ import os
 import sys
 
 from fairseq_posenc.files import replacing
-from fairseq_posenc.tools.results.score import evaluate, render, to_json
 from fairseq_posenc.tools.results.score_options import add_scoring
 
 
-def _parser() -> argparse.ArgumentParser:
+def main() -> None:
+    """Parse the command line, score, print and write."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -36,12 +36,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--json", action="store_true", help="print the result as JSON")
     add("--output", metavar="FILE", help="write the result as JSON to this file too")
     add_scoring(parser)
-    return parser
+    options = vars(parser.parse_args())
+    # after the options, as it imports fairseq
+    from fairseq_posenc.tools.results.score import evaluate, render, to_json
 
-
-def main() -> None:
-    """Parse the command line, score, print and write."""
-    options = vars(_parser().parse_args())
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     as_json, output = options.pop("json"), options.pop("output")
     options["notes"] = dict(options["notes"])

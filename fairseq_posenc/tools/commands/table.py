@@ -22,21 +22,12 @@ What is left to run of a table of translations, with commands and an estimate of
 import argparse
 
 from fairseq_posenc.files import replacing
-from fairseq_posenc.tools.results import cells, comparison, papers, translations
+from fairseq_posenc.tools.results import papers
 from fairseq_posenc.tools.results.bleu import METRICS
+from fairseq_posenc.tools.results.comparison import compare
+from fairseq_posenc.tools.results.grid import read_cells
 from fairseq_posenc.tools.results.plan import plan
 from fairseq_posenc.tools.results.tables import by_length, read_runs
-
-
-def _table(args: argparse.Namespace):
-    if args.by_length:
-        return by_length(read_runs(args.by_length), args.metric)
-    table = papers.load(args.paper)
-    if args.plan:
-        return plan(table, translations.find_cells(args.runs), args.runs)
-    kind = translations if table.measures else comparison
-    read = translations.read_cells if table.measures else cells.read_cells
-    return kind.compare(table, read(args.runs), args.note)
 
 
 def main() -> None:
@@ -68,8 +59,13 @@ def main() -> None:
         parser.error("--paper and --runs belong together")
     if args.plan and args.paper not in translation:
         parser.error("--plan is for tables of translations; other recipes count their cells")
-    table = _table(args)
+    if args.by_length:
+        made = by_length(read_runs(args.by_length), args.metric)
+    else:
+        table = papers.load(args.paper)
+        cells = read_cells(args.runs, table.fine_tuning, may_be_empty=args.plan)
+        made = plan(table, cells, args.runs) if args.plan else compare(table, cells, args.note)
     for path in args.output:
         with replacing(path) as stream:
-            stream.write(table.csv() if path.endswith(".csv") else table.markdown())
-    print(table.markdown(), end="")
+            stream.write(made.csv() if path.endswith(".csv") else made.markdown())
+    print(made.markdown(), end="")

@@ -1,39 +1,14 @@
 """Fresh pieces of a sentence: phrases, verb phrases and clauses, small and without ornament."""
 
-from typing import List, NamedTuple, Optional, Sequence, Union
+import random
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from fairseq_posenc.tools.corpus.dice import Dice
-from fairseq_posenc.tools.corpus.lexicon import (
-    ADJECTIVES,
-    COMPANIONS,
-    DETERMINERS,
-    IN,
-    INTO,
-    MODALS,
-    NOUNS,
-    PRONOUNS,
-    SURROUNDINGS,
-    VERBS,
-    Adjective,
-    Modal,
-    Noun,
-    Verb,
-)
-from fairseq_posenc.tools.corpus.tree import (
-    PERFECT,
-    PRESENT,
-    Adjunct,
-    Clause,
-    Gap,
-    Group,
-    Phrase,
-    VerbPhrase,
-)
+from fairseq_posenc.tools.corpus import lexicon, tree
 
 DEEPEST = 2
-_NOUNS_OF = {kind: [noun for noun in NOUNS if noun.kind == kind] for kind in "patl"}
+_NOUNS_OF = {kind: [noun for noun in lexicon.NOUNS if noun.kind == kind] for kind in "patl"}
 _SUBJECTS = (("p", 68.0), ("a", 21.0), ("t", 8.0), ("l", 3.0))
-_TENSES = ((PRESENT, 50.0), (PERFECT, 22.0), ("modal", 28.0))
+_TENSES = ((tree.PRESENT, 50.0), (tree.PERFECT, 22.0), ("modal", 28.0))
 _FRAMES = {
     "intransitive": 18.0,
     "motion": 8.0,
@@ -42,13 +17,6 @@ _FRAMES = {
     "clausal": 8.0,
     "copula": 9.0,
 }
-_VERBS_OF = {
-    kind: {
-        frame: [verb for verb in VERBS if verb.frame == frame and kind in verb.subjects]
-        for frame in _FRAMES
-    }
-    for kind in "patl"
-}
 _ROLES = {
     "p": (("subject", 50.0), ("object", 28.0), ("recipient", 8.0), ("companion", 14.0)),
     "a": (("subject", 55.0), ("object", 30.0), ("companion", 15.0)),
@@ -56,54 +24,73 @@ _ROLES = {
     "l": (("subject", 15.0), ("object", 35.0), ("place", 50.0)),
 }
 _SIZE_OF_CAST = (("p", 4), ("a", 2), ("t", 3), ("l", 3))
-_RECIPIENTS = "p"
+
+
+class Dice:
+    """Random choices that are the same under every version of Python; ``seed`` is any text."""
+
+    def __init__(self, seed: str):
+        # the only sequence that Python guarantees
+        self.random = random.Random(seed).random
+
+    def chance(self, probability: float) -> bool:
+        """Return True with this probability."""
+        return self.random() < probability
+
+    def pick(self, items: Sequence[Any]) -> Any:
+        """Return one of the items, all equally likely."""
+        return items[int(self.random() * len(items))]
+
+    def weighted(self, items: Sequence[Tuple[Any, float]]) -> Any:
+        """Return one item of ``(item, weight)`` pairs, as likely as its share of the weights."""
+        rest = self.random() * sum(weight for _, weight in items)
+        for item, weight in items:
+            rest -= weight
+            if rest < 0:
+                return item
+        return items[-1][0]
 
 
 class Surroundings(NamedTuple):
     """What a clause has to fit: its depth, what it leaves open, and whether it must be present."""
 
     depth: int = 0
-    gap: Optional[Gap] = None
-    plain: bool = False
+    gap: Optional[tree.Gap] = None
+    present: bool = False
 
 
 class Grammar:
-    """Makes the pieces of one document's sentences, mostly about the same few actors and places.
-
-    Args:
-        dice: where every choice comes from.
-    """
+    """Makes the pieces of one document's sentences, mostly about the same few actors and places."""
 
     def __init__(self, dice: Dice):
         self.dice = dice
-        self._cast = {kind: self._several(_NOUNS_OF[kind], size) for kind, size in _SIZE_OF_CAST}
+        self._cast: Dict[str, List[lexicon.Noun]] = {}
+        for kind, size in _SIZE_OF_CAST:
+            cast = self._cast[kind] = []
+            while len(cast) < size:
+                noun = dice.pick(_NOUNS_OF[kind])
+                cast += [noun] if noun not in cast else []
         genders = {noun.gender for noun in self._cast["p"]}
-        self._pronouns = [word for word in PRONOUNS if not word.gender or word.gender in genders]
+        # "they" and "we" are always there, "he" and "she" if somebody is
+        self._pronouns = [word for word in lexicon.PRONOUNS if word.gender in {"", *genders}]
 
-    def _several(self, nouns: Sequence[Noun], size: int) -> List[Noun]:
-        chosen: List[Noun] = []
-        while len(chosen) < size:
-            noun = self.dice.pick(nouns)
-            if noun not in chosen:
-                chosen.append(noun)
-        return chosen
-
-    def phrase(self, kinds: str, besides: Sequence[Noun] = ()) -> Phrase:
-        """Return a noun phrase of one of these classes, with none of the nouns in ``besides``."""
+    def phrase(self, kinds: str, besides: Sequence[lexicon.Noun] = ()) -> tree.Phrase:
+        """Return a noun phrase of one of these kinds, with none of the nouns in ``besides``."""
         dice = self.dice
-        while True:
+        noun = None
+        while noun is None or noun in besides:
             kind = dice.pick(kinds)
             noun = dice.pick(self._cast[kind] if dice.chance(0.7) else _NOUNS_OF[kind])
-            if noun not in besides:
-                break
         plural = dice.chance(0.25)
         while True:
-            determiner = dice.weighted(DETERMINERS)
+            determiner = dice.weighted(lexicon.DETERMINERS)
             if determiner.plural if plural else determiner.singular:
-                return Phrase(determiner, noun, plural)
+                return tree.Phrase(determiner, noun, plural)
 
-    def group(self, kinds: str, pronoun: float = 0.0, beside: Optional[Group] = None) -> Group:
-        """Return a phrase, or with this probability a pronoun if the classes contain persons.
+    def group(
+        self, kinds: str, pronoun: float = 0.0, beside: Optional[tree.Group] = None
+    ) -> tree.Group:
+        """Return a phrase, or with this probability a pronoun if the kinds include persons.
 
         ``beside`` is another group of the clause, whose words are not repeated.
         """
@@ -111,86 +98,87 @@ class Grammar:
         if "p" in kinds and self.dice.chance(pronoun):
             word = self.dice.pick(self._pronouns)
             if word not in taken:
-                return Group([word])
-        nouns = [member.noun for member in taken if isinstance(member, Phrase)]
-        return Group([self.phrase(kinds, nouns)])
+                return tree.Group([word])
+        nouns = [member.noun for member in taken if isinstance(member, tree.Phrase)]
+        return tree.Group([self.phrase(kinds, nouns)])
 
-    def adjective(self, phrase: Phrase) -> Adjective:
-        """Return an adjective that suits the noun."""
-        return self.dice.pick([word for word in ADJECTIVES if phrase.noun.kind in word.kinds])
+    def adjective(self, kind: str) -> lexicon.Adjective:
+        """Return an adjective that suits nouns of this kind."""
+        return self.dice.pick([word for word in lexicon.ADJECTIVES if kind in word.kinds])
 
-    def companion(self, beside: Group) -> Adjunct:
+    def companion(self, beside: tree.Group) -> tree.Adjunct:
         """Return a preposition with somebody who is not in ``beside``."""
-        return Adjunct(self.dice.pick(COMPANIONS), self.group("ppa", 0.2, beside))
+        return tree.Adjunct(self.dice.pick(lexicon.COMPANIONS), self.group("ppa", 0.2, beside))
 
-    def place(self, beside: Group) -> Adjunct:
+    def place(self, beside: tree.Group) -> tree.Adjunct:
         """Return where something happens, a place that is not in ``beside``."""
-        preposition = IN if self.dice.chance(0.6) else self.dice.pick(SURROUNDINGS)
-        return Adjunct(preposition, self.group("l", beside=beside))
+        preposition = lexicon.IN if self.dice.chance(0.6) else self.dice.pick(lexicon.SURROUNDINGS)
+        return tree.Adjunct(preposition, self.group("l", beside=beside))
 
-    def clause(self, around: Surroundings) -> Clause:
+    def clause(self, around: Surroundings) -> tree.Clause:
         """Return a clause of a subject and a verb with what the verb needs."""
-        if around.gap is not None and around.gap.role == "subject":
-            kind, subject = around.gap.head.noun.kind, None
+        role, head, _ = around.gap or ("", None, None)
+        subject = None
+        if role == "subject":
+            kind = head.noun.kind
         else:
-            kind = self._subject_kind(around)
-            beside = Group([around.gap.head]) if around.gap else None
-            subject = self.group(kind, 0.25, beside)
-        tree = Clause(subject, [], around.depth, around.gap)
-        tree.phrases.append(self.verb_phrase(kind, subject, around))
-        return tree
+            kind = self._subject_kind(around.gap)
+            subject = self.group(kind, 0.25, tree.Group([head]) if head else None)
+        verbs = [self.verb_phrase(kind, subject, around)]
+        return tree.Clause(subject, verbs, around.depth, around.gap)
 
-    def _subject_kind(self, around: Surroundings) -> str:
-        if around.gap is None:
+    def _subject_kind(self, gap: Optional[tree.Gap]) -> str:
+        if gap is None:
             return self.dice.weighted(_SUBJECTS)
-        head = around.gap.head.noun.kind
-        if around.gap.role == "object":
-            return "p" if head in "tl" else self.dice.pick("pppa" if head == "a" else "ppppa")
-        return "p" if around.gap.role == "recipient" else self.dice.pick("pppa")
+        head = gap.head.noun.kind
+        if gap.role == "recipient" or (gap.role == "object" and head in "tl"):
+            return "p"
+        return self.dice.pick("ppppa" if gap.role == "object" and head == "p" else "pppa")
 
-    def verb_phrase(self, kind: str, subject: Optional[Group], around: Surroundings) -> VerbPhrase:
-        """Return a verb phrase for a subject of this class; ``subject`` is not repeated in it."""
-        dice, gap = self.dice, around.gap
-        role = gap.role if gap else ""
+    def verb_phrase(
+        self, kind: str, subject: Optional[tree.Group], around: Surroundings
+    ) -> tree.VerbPhrase:
+        """Return a verb phrase for a subject of this kind; ``subject`` is not repeated in it."""
+        role = around.gap.role if around.gap else ""
         verb = self._verb(kind, around)
-        tree = VerbPhrase(verb, self._tense(verb, around.plain))
-        if gap is not None and role == "subject":
-            subject = Group([gap.head])
+        made = tree.VerbPhrase(verb, self._tense(verb, around.present))
+        if role == "subject":
+            subject = tree.Group([around.gap.head])
         if verb.frame == "ditransitive" and role != "recipient":
-            tree.recipient = self.group(_RECIPIENTS, 0.35, subject)
+            made.recipient = self.group("p", 0.35, subject)
         if verb.objects and role != "object":
-            tree.object = self.group(verb.objects, 0.2, subject)
+            made.object = self.group(verb.objects, 0.2, subject)
         if verb.frame == "motion":
-            tree.places.append(Adjunct(INTO, self.group("l")))
+            made.places.append(tree.Adjunct(lexicon.INTO, self.group("l")))
         if verb.frame == "clausal":
-            tree.complement = self.clause(Surroundings(around.depth + 1))
+            made.complement = self.clause(Surroundings(around.depth + 1))
         if verb.frame == "copula":
-            words = [word for word in ADJECTIVES if kind in word.kinds]
-            tree.adjective = dice.pick(words)
-        return tree
+            made.adjective = self.adjective(kind)
+        return made
 
-    def _verb(self, kind: str, around: Surroundings) -> Verb:
-        fitting = {
-            frame: [verb for verb in verbs if _suits(verb, around)]
-            for frame, verbs in _VERBS_OF[kind].items()
-        }
+    def _verb(self, kind: str, around: Surroundings) -> lexicon.Verb:
+        fitting: Dict[str, List[lexicon.Verb]] = {frame: [] for frame in _FRAMES}
+        for verb in lexicon.VERBS:
+            if kind in verb.subjects and _suits(verb, around):
+                fitting[verb.frame].append(verb)
         frames = [(frame, _FRAMES[frame]) for frame, verbs in fitting.items() if verbs]
         return self.dice.pick(fitting[self.dice.weighted(frames)])
 
-    def _tense(self, verb: Verb, plain: bool) -> Union[str, Modal]:
-        if plain or not verb.participle:
-            return PRESENT
+    def _tense(self, verb: lexicon.Verb, present: bool) -> Union[str, lexicon.Modal]:
+        if present or not verb.participle:
+            return tree.PRESENT
         tense = self.dice.weighted(_TENSES)
-        return self.dice.pick(MODALS) if tense == "modal" else tense
+        return self.dice.pick(lexicon.MODALS) if tense == "modal" else tense
 
-    def relative(self, head: Phrase, depth: int) -> Clause:
+    def relative(self, head: tree.Phrase, depth: int) -> tree.Clause:
         """Return a relative clause of this depth about the phrase."""
         role = self.dice.weighted(_ROLES[head.noun.kind])
-        preposition = {"companion": self.dice.pick(COMPANIONS), "place": IN}.get(role)
-        return self.clause(Surroundings(depth, Gap(role, head, preposition)))
+        companion = self.dice.pick(lexicon.COMPANIONS)
+        preposition = {"companion": companion, "place": lexicon.IN}.get(role)
+        return self.clause(Surroundings(depth, tree.Gap(role, head, preposition)))
 
 
-def _suits(verb: Verb, around: Surroundings) -> bool:
+def _suits(verb: lexicon.Verb, around: Surroundings) -> bool:
     if verb.frame == "clausal" and around.depth >= DEEPEST:
         return False
     if around.gap is None or around.gap.role == "subject":

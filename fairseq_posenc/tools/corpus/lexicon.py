@@ -2,104 +2,35 @@
 
 Every English word has one German counterpart. Nouns of the German n-declension are left out, and
 so are English nouns whose plural looks like the singular: nothing may be lost on the way to German.
-Classes of nouns: ``p`` person, ``a`` animal, ``t`` thing, ``l`` place.
 """
 
-from typing import List, NamedTuple, Tuple
+from collections import namedtuple
+from typing import List
 
 NOMINATIVE, ACCUSATIVE, DATIVE = "nominative", "accusative", "dative"
 
-
-class Noun(NamedTuple):
-    """A noun; ``gender`` is m, f or n."""
-
-    singular: str
-    plural: str
-    german: str
-    german_plural: str
-    gender: str
-    kind: str
-
-
-class Adjective(NamedTuple):
-    """An adjective; ``stem`` takes the endings, ``kinds`` are the classes of nouns it suits."""
-
-    english: str
-    german: str
-    stem: str
-    kinds: str
-    gradable: bool
-
-
-class Verb(NamedTuple):
-    """A verb with its frame.
-
-    ``particle`` follows the English verb ("calls up"), ``preposition`` opens its object ("listens
-    to"), ``prefix`` is the separable one of the German verb. ``frame`` is intransitive, motion
-    (a direction follows), transitive, ditransitive, clausal (a that-clause follows) or copula.
-    ``adjuncts`` are those it may take: m manner, c companion, p place.
-    """
-
-    base: str
-    third: str
-    participle: str
-    particle: str
-    preposition: str
-    prefix: str
-    german_third: str
-    infinitive: str
-    german_participle: str
-    auxiliary: str
-    case: str
-    subjects: str
-    objects: str
-    frame: str
-    adjuncts: str
-
-
-class Pronoun(NamedTuple):
-    """A personal pronoun; ``gender`` is that of the persons it needs, "" for none."""
-
-    subject: str
-    object: str
-    nominative: str
-    accusative: str
-    dative: str
-    plural: bool
-    gender: str
-
-
-class Determiner(NamedTuple):
-    """An article or its like; ``pattern`` names the endings it takes (see german.py)."""
-
-    singular: str
-    plural: str
-    stem: str
-    pattern: str
-
-
-class Modal(NamedTuple):
-    """A modal verb, third person singular and plural on both sides."""
-
-    singular: str
-    plural: str
-    german_singular: str
-    german_plural: str
-
-
-class Word(NamedTuple):
-    """A word that is never inflected."""
-
-    english: str
-    german: str
-
-
-class Preposition(NamedTuple):
-    """A preposition and the case it governs; the English one may be several words."""
-
-    english: Tuple[str, ...]
-    german: str
-    case: str
+# gender: m, f, n; kind: p person, a animal, t thing, l place
+Noun = namedtuple("Noun", "singular plural german german_plural gender kind")
+# the stem takes the endings; kinds of nouns that it suits; whether "very" may go before it
+Adjective = namedtuple("Adjective", "english german stem kinds gradable")
+# particle: "calls up"; preposition of the object: "listens to"; prefix: the separable one of the
+# German verb; kinds of nouns that are its subjects and objects; frame: intransitive, motion (a
+# direction follows), transitive, ditransitive, clausal (a that-clause follows) or copula; adjuncts
+# that it may take: m manner, c companion, p place
+Verb = namedtuple(
+    "Verb",
+    "base third participle particle preposition prefix german_third infinitive german_participle "
+    "auxiliary case subjects objects frame adjuncts",
+)
+# gender: that of the persons it needs in the document, "" for none
+Pronoun = namedtuple("Pronoun", "subject object nominative accusative dative plural gender")
+# pattern: the name of the endings it takes (see german.py)
+Determiner = namedtuple("Determiner", "singular plural stem pattern")
+Modal = namedtuple("Modal", "singular plural german_singular german_plural")
+# a word that is never inflected
+Word = namedtuple("Word", "english german")
+# the English one may be several words; case: that of the German one
+Preposition = namedtuple("Preposition", "english german case")
 
 
 _NOUNS = """
@@ -138,8 +69,7 @@ heavy schwer schwer t yes    cheap billig billig t yes     empty leer leer tl no
 quiet ruhig ruhig l yes
 """
 
-# base third participle particle preposition | prefix third infinitive participle auxiliary case |
-# subjects objects frame adjuncts; "-" for none
+# the fields of Verb; "-" for none
 _VERBS = """
 sleep sleeps slept - - | - schläft schlafen geschlafen haben - | pa - intransitive mcp
 sing sings sung - - | - singt singen gesungen haben - | pa - intransitive mcp
@@ -234,33 +164,24 @@ REASONS = (Word("because", "weil"), Word("although", "obwohl"))
 OCCASIONS = (Word("when", "wenn"), Word("while", "während"), Word("before", "bevor"))
 
 COMPANIONS = (
-    Preposition(("with",), "mit", DATIVE),
-    Preposition(("for",), "für", ACCUSATIVE),
-    Preposition(("without",), "ohne", ACCUSATIVE),
+    Preposition("with", "mit", DATIVE),
+    Preposition("for", "für", ACCUSATIVE),
+    Preposition("without", "ohne", ACCUSATIVE),
 )
-IN, INTO = Preposition(("in",), "in", DATIVE), Preposition(("into",), "in", ACCUSATIVE)
+IN, INTO = Preposition("in", "in", DATIVE), Preposition("into", "in", ACCUSATIVE)
 SURROUNDINGS = (
-    Preposition(("behind",), "hinter", DATIVE),
-    Preposition(("next", "to"), "neben", DATIVE),
-    Preposition(("in", "front", "of"), "vor", DATIVE),
+    Preposition("behind", "hinter", DATIVE),
+    Preposition("next to", "neben", DATIVE),
+    Preposition("in front of", "vor", DATIVE),
 )
 
 
-def _rows(table: str, width: int) -> List[List[str]]:
+def rows(table: str, width: int) -> List[List[str]]:
+    """Return the rows of a table, all of this many fields; "-" is an empty field, "|" nothing."""
     fields = ["" if field == "-" else field for field in table.replace("|", " ").split()]
     return [fields[start : start + width] for start in range(0, len(fields), width)]
 
 
-NOUNS = tuple(Noun(*row) for row in _rows(_NOUNS, 6))
-ADJECTIVES = tuple(
-    Adjective(english, german, stem, kinds, gradable == "yes")
-    for english, german, stem, kinds, gradable in _rows(_ADJECTIVES, 5)
-)
-
-
-def _verb(row: List[str]) -> Verb:
-    english, german, frame = row[:5], row[5:11], row[11:]
-    return Verb(*english, *german, *frame)
-
-
-VERBS = tuple(_verb(row) for row in _rows(_VERBS, 15))
+NOUNS = [Noun(*row) for row in rows(_NOUNS, 6)]
+ADJECTIVES = [Adjective(*row[:4], row[4] == "yes") for row in rows(_ADJECTIVES, 5)]
+VERBS = [Verb(*row) for row in rows(_VERBS, 15)]

@@ -1,18 +1,9 @@
-"""The abstract tree of a sentence, which holds what both languages say and no word order."""
+"""The tree of a sentence, which holds what both languages say and no word order."""
 
 from dataclasses import dataclass, field
 from typing import Any, Iterator, List, NamedTuple, Optional, Union
 
-from fairseq_posenc.tools.corpus.lexicon import (
-    Adjective,
-    Determiner,
-    Modal,
-    Noun,
-    Preposition,
-    Pronoun,
-    Verb,
-    Word,
-)
+from fairseq_posenc.tools.corpus import lexicon
 
 PRESENT, PERFECT = "present", "perfect"
 
@@ -21,10 +12,10 @@ PRESENT, PERFECT = "present", "perfect"
 class Phrase:
     """A noun with its determiner, perhaps an adjective and a relative clause."""
 
-    determiner: Determiner
-    noun: Noun
+    determiner: lexicon.Determiner
+    noun: lexicon.Noun
     plural: bool
-    adjective: Optional[Adjective] = None
+    adjective: Optional[lexicon.Adjective] = None
     very: bool = False
     relative: Optional["Clause"] = None
 
@@ -37,13 +28,13 @@ class Group:
 
     @property
     def plural(self) -> bool:
-        """Whether a verb agrees with it in the plural."""
+        """Whether its verb is in the plural."""
         return len(self.members) > 1 or self.members[0].plural
 
     @property
     def pronominal(self) -> bool:
         """Whether it is a pronoun."""
-        return isinstance(self.members[0], Pronoun)
+        return isinstance(self.members[0], lexicon.Pronoun)
 
     @property
     def relative(self) -> Optional["Clause"]:
@@ -54,7 +45,7 @@ class Group:
 class Adjunct(NamedTuple):
     """A preposition with what it governs."""
 
-    preposition: Preposition
+    preposition: lexicon.Preposition
     group: Group
 
 
@@ -62,31 +53,28 @@ class Adjunct(NamedTuple):
 class VerbPhrase:
     """A verb with all that belongs to it, but for the subject.
 
-    ``tense`` is "present", "perfect" or a modal verb. What the clause around it leaves open (see
+    ``tense`` is "present", "perfect" or a modal verb. What is missing in a relative clause (see
     :class:`Gap`) is None here.
     """
 
-    verb: Verb
-    tense: Union[str, Modal] = PRESENT
+    verb: lexicon.Verb
+    tense: Union[str, lexicon.Modal] = PRESENT
     recipient: Optional[Group] = None
     object: Optional[Group] = None
-    adjective: Optional[Adjective] = None
+    adjective: Optional[lexicon.Adjective] = None
     very: bool = False
-    frequency: Optional[Word] = None
-    time: Optional[Word] = None
-    manner: Optional[Word] = None
+    frequency: Optional[lexicon.Word] = None
+    time: Optional[lexicon.Word] = None
+    manner: Optional[lexicon.Word] = None
     companion: Optional[Adjunct] = None
     places: List[Adjunct] = field(default_factory=list)
     complement: Optional["Clause"] = None
 
-    def groups(self) -> Iterator[Group]:
-        """Yield its groups in the order in which both languages say them."""
+    def groups(self) -> List[Group]:
+        """Return its groups in the order in which both languages say them."""
         companion = self.companion.group if self.companion else None
-        for group in (self.recipient, self.object, companion):
-            if group is not None:
-                yield group
-        for place in self.places:
-            yield place.group
+        groups = [self.recipient, self.object, companion, *(place.group for place in self.places)]
+        return [group for group in groups if group]
 
     @property
     def closed(self) -> bool:
@@ -95,70 +83,60 @@ class VerbPhrase:
 
 
 class Gap(NamedTuple):
-    """What a relative clause leaves open for the noun before it.
+    """What a relative clause leaves open for the noun before it, ``head``.
 
-    ``role`` is subject, object, recipient, companion or place; ``preposition`` comes with the last
-    two.
+    ``role`` is subject, object, recipient, companion or place; the last two have a preposition.
     """
 
     role: str
     head: Phrase
-    preposition: Optional[Preposition] = None
+    preposition: Optional[lexicon.Preposition] = None
 
 
 @dataclass(eq=False)
 class Clause:
     """A subject and one or two verb phrases; main, subordinate or relative.
 
-    ``front`` comes before everything else: a time, a place or a subordinate clause with its
-    conjunction. ``followers`` are subordinate clauses at the end. ``depth`` counts the clauses
-    around it.
+    ``front`` comes before everything else: a time, a place or a subordinate clause. ``followers``
+    are subordinate clauses at the end. ``depth`` counts the clauses around it.
     """
 
     subject: Optional[Group]
     phrases: List[VerbPhrase]
     depth: int = 0
     gap: Optional[Gap] = None
-    front: Union[None, Word, Adjunct, "Subordinate"] = None
-    followers: List["Subordinate"] = field(default_factory=list)
+    front: Union[None, lexicon.Word, Adjunct, "Linked"] = None
+    followers: List["Linked"] = field(default_factory=list)
 
     @property
     def plural(self) -> bool:
         """Whether its verbs are in the plural."""
         return self.gap.head.plural if self.subject is None else self.subject.plural
 
-    def groups(self) -> Iterator[Group]:
-        """Yield the groups of this clause, not those of clauses inside it."""
-        if isinstance(self.front, Adjunct):
-            yield self.front.group
-        if self.subject is not None:
-            yield self.subject
-        for phrase in self.phrases:
-            yield from phrase.groups()
+    def groups(self) -> List[Group]:
+        """Return the groups of this clause, not those of clauses inside it."""
+        front = [self.front.group] if isinstance(self.front, Adjunct) else []
+        subject = [self.subject] if self.subject else []
+        return sum((phrase.groups() for phrase in self.phrases), front + subject)
 
     def clauses(self) -> Iterator["Clause"]:
         """Yield this clause and every clause inside it."""
         yield self
         inside = [group.relative for group in self.groups()]
         inside += [phrase.complement for phrase in self.phrases]
-        inside += [clause for _, clause in self.followers]
-        if isinstance(self.front, Subordinate):
-            inside.append(self.front.clause)
+        inside += [follower.clause for follower in self.followers]
+        inside += [self.front.clause] if isinstance(self.front, Linked) else []
         for clause in inside:
             if clause is not None:
                 yield from clause.clauses()
 
 
-class Subordinate(NamedTuple):
-    """A conjunction with the clause it opens."""
+class Linked(NamedTuple):
+    """A clause and the conjunction before it, None before the first main clause."""
 
-    conjunction: Word
+    conjunction: Optional[lexicon.Word]
     clause: Clause
 
 
-@dataclass(eq=False)
-class Sentence:
-    """Main clauses; each but the first comes with the conjunction before it."""
-
-    first: Clause
-    others: List[Subordinate] = field(default_factory=list)
+Sentence = List[Linked]
+"""Main clauses."""

@@ -20,8 +20,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import Stack
-from fairseq_posenc.encodings.portable import Portable
+from fairseq_posenc.encodings.base import Portable, Stack
 from fairseq_posenc.errors import UsageError
 
 

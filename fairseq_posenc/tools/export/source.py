@@ -9,9 +9,10 @@ from typing import Any, Dict
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_MODEL_REGISTRY
 
-from fairseq_posenc.checkpoint_check import check_options, no_larger_than
-from fairseq_posenc.compat import load_checkpoint, one_line
-from fairseq_posenc.encodings.portable import Portable
+from fairseq_posenc.checkpoints import load_checkpoint
+from fairseq_posenc.checkpoints.loading import one_line
+from fairseq_posenc.checkpoints.option_checks import check_options, no_larger_than
+from fairseq_posenc.encodings.base import Portable
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer import PosencTransformerModel
 

@@ -8,9 +8,9 @@ import torch
 from fairseq.models.transformer import TransformerModel
 from torch import Tensor
 
-from fairseq_posenc.checkpoints import save
 from fairseq_posenc.encodings.sinusoidal import sinusoid
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.averaging import save
 from fairseq_posenc.tools.export.source import (
     LIMITS,
     SIDES,

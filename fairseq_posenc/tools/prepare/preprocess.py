@@ -38,13 +38,18 @@ class Pool:
         self._executor.shutdown()
 
 
-def preprocess(arguments: Sequence[str]) -> None:
+def preprocess(arguments: Sequence[str], quiet: bool = False) -> None:
     """Run ``fairseq-preprocess`` with its command-line arguments.
+
+    Args:
+        arguments: of the command line.
+        quiet: log to ``preprocess.log`` in the folder it writes, and nowhere else.
 
     Raises:
         UsageError: a process died.
     """
     binarizer.Pool = dictionary.Pool = Pool
+    fairseq_preprocess.logger.propagate = not quiet
     try:
         fairseq_preprocess.main(options.get_preprocessing_parser().parse_args(list(arguments)))
     except BrokenProcessPool:

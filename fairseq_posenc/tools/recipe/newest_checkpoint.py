@@ -5,8 +5,96 @@ is moved aside, and checkpoint_last.pt and, if it is needed, checkpoint_best.pt 
 """
 
 import argparse
+import glob
+import itertools
+import math
+import os
+import shutil
+import sys
+from typing import Any, List, NamedTuple, Optional
 
-from fairseq_posenc.checkpoints import restore
+from fairseq_posenc.checkpoints import load_checkpoint
+from fairseq_posenc.errors import DamagedCheckpoint, UsageError
+from fairseq_posenc.files import replacing
+
+
+class Saved(NamedTuple):
+    """A checkpoint that can be continued from.
+
+    Attributes:
+        path: of the file.
+        updates: of its training so far.
+        value: of this model on the validation set; None if it was not validated.
+        best: of the training so far, this model included.
+    """
+
+    path: str
+    updates: int
+    value: Optional[float]
+    best: Optional[float]
+
+
+def restore(folder: str, best: bool = False) -> Optional[str]:
+    """Make a killed training's checkpoints agree, and return the one to continue from, if any.
+
+    fairseq writes a checkpoint and then copies it to ``checkpoint_best.pt`` and
+    ``checkpoint_last.pt``; a training killed in between has counted the new best model already, and
+    would never copy it. Damaged files are moved aside, to ``<name>.damaged``; those without an
+    optimiser's state, such as averages, do not count.
+
+    Args:
+        folder: ``--save-dir`` of a run, which has checkpoints called ``checkpoint*.pt``.
+        best: whether ``checkpoint_best.pt`` is needed; otherwise it stays as it is.
+
+    Raises:
+        UsageError: a checkpoint cannot be read, and is not known to be damaged; the best one is
+            needed, and is lost.
+    """
+    found = _read_all(folder)
+    if not found:
+        return None
+    newest = max(found, key=lambda saved: saved.updates)
+    _copy_to("checkpoint_last.pt", newest, found)
+    if best and newest.best is not None and not math.isnan(newest.best):
+        # of equally good ones fairseq keeps the later
+        equal = [saved for saved in found if saved.value == newest.best]
+        if not equal:
+            raise UsageError(
+                f"{folder} has no checkpoint of the best validation so far, {newest.best}: put "
+                "checkpoint_best.pt back, or move all its checkpoints away and train anew"
+            )
+        _copy_to("checkpoint_best.pt", max(equal, key=lambda saved: saved.updates), found)
+    return newest.path
+
+
+def _read_all(folder: str) -> List[Saved]:
+    def number(value: Any) -> Optional[float]:
+        return value if isinstance(value, (int, float)) else None
+
+    found = []
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), "checkpoint*.pt"))):
+        try:
+            state = load_checkpoint(path)
+            updates = state["optimizer_history"][-1]["num_updates"]
+            extra = state.get("extra_state", {})
+            if state["last_optimizer_state"] is not None and isinstance(updates, int):
+                value, best = number(extra.get("val_loss")), number(extra.get("best"))
+                found.append(Saved(path, updates, value, best))
+        except DamagedCheckpoint:
+            names = (f"{path}.damaged{count or ''}" for count in itertools.count())
+            aside = next(name for name in names if not os.path.lexists(name))
+            os.rename(path, aside)
+            print(f"note: {path} is damaged: moved to {aside}", file=sys.stderr)
+        except (KeyError, IndexError, TypeError, AttributeError):
+            continue
+    return found
+
+
+def _copy_to(name: str, source: Saved, found: List[Saved]) -> None:
+    target = os.path.join(os.path.dirname(source.path), name)
+    if source._replace(path=target) not in found:
+        with open(source.path, "rb") as original, replacing(target, "wb") as copy:
+            shutil.copyfileobj(original, copy)
 
 
 def main() -> None:

@@ -11,10 +11,49 @@ import argparse
 import logging
 import os
 import sys
+from pathlib import Path
+from typing import Any, Dict, Mapping, Optional, Sequence
 
-from fairseq_posenc.tools.results.score import render
-from fairseq_posenc.tools.results.score_cell import score_cell
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import replacing
+from fairseq_posenc.tools.results.score import evaluate, render, to_json, versions
 from fairseq_posenc.tools.results.score_options import add_scoring, key_value
+from fairseq_posenc.tools.results.training_log import read_log
+
+
+def score_cell(
+    folder: str,
+    tests: Mapping[str, Optional[str]],
+    notes: Optional[Mapping[str, str]] = None,
+    command: Sequence[str] = (),
+    **options: Any,
+) -> Dict[str, Any]:
+    """Score ``folder/<test>.out`` of each test set and write ``folder/score.json``.
+
+    ``tests`` has the raw text of the references by test set; without one, the T-lines are taken.
+    ``options`` are those of :func:`evaluate`, for every test set.
+
+    Returns:
+        ``tests`` (by name, what :func:`evaluate` returns), ``training`` (see :func:`read_log`; also
+        ``versions``, of what scored), ``notes`` and ``command``.
+
+    Raises:
+        UsageError: no test sets, or whatever is wrong with the files; nothing is written then.
+    """
+    if not tests:
+        raise UsageError("give a test set: --test NAME=REFERENCE")
+    place = Path(folder)
+    scores = {
+        name: evaluate(generated=str(place / f"{name}.out"), reference=reference or None, **options)
+        for name, reference in tests.items()
+    }
+    training = {**read_log(str(place / "train.log")), "versions": versions()}
+    result = {
+        "tests": scores, "training": training, "notes": dict(notes or {}), "command": list(command),
+    }  # fmt: skip
+    with replacing(str(place / "score.json")) as stream:
+        stream.write(to_json(result))
+    return result
 
 
 def main() -> None:

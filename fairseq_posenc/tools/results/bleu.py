@@ -4,11 +4,9 @@ from typing import Any, Dict, Iterable, Optional, Sequence
 
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF
-from sacrebleu.metrics.bleu import BLEUScore
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.results.languages import language_code
-from fairseq_posenc.tools.results.texts import Texts
+from fairseq_posenc.tools.results.texts import TestSet, language_code
 
 METRICS = {
     "sacrebleu": "sacreBLEU",
@@ -16,6 +14,8 @@ METRICS = {
     "tokenised_bleu": "tokenised BLEU",
     "chrf": "chrF",
 }
+# how many numbers the statistics of a sentence are: lengths, matches and n-grams by order
+WIDTHS = {"sacrebleu": 10, "sacrebleu_lowercase": 10, "tokenised_bleu": 10, "chrf": 18}
 Figures = Dict[str, Any]
 # by metric, (sentences, numbers): sacreBLEU's sufficient statistics, which add up over sentences
 Statistics = Dict[str, np.ndarray]
@@ -46,7 +46,7 @@ class Scorer:
                 f"sacreBLEU cannot tokenise {language} yet: pip install 'sacrebleu[{code}]'"
             ) from None
 
-    def statistics(self, texts: Texts, metrics: Iterable[str] = METRICS) -> Statistics:
+    def statistics(self, texts: TestSet, metrics: Iterable[str] = METRICS) -> Statistics:
         """Return the sufficient statistics of metrics, a row per sentence."""
         found = {}
         for name in metrics:
@@ -74,12 +74,17 @@ class Scorer:
             for name, metric in self._metrics.items()
         }
         tokenised = scores["tokenised_bleu"]
-        return {
-            **figures,
-            **{name: score.score for name, score in scores.items()},
-            "length_ratio": tokenised.sys_len / tokenised.ref_len if tokenised.ref_len else None,
-            "tokenised_detail": _detail(tokenised),
+        figures.update({name: score.score for name, score in scores.items()})
+        figures["length_ratio"] = (
+            tokenised.sys_len / tokenised.ref_len if tokenised.ref_len else None
+        )
+        figures["tokenised_detail"] = {
+            "precisions": list(tokenised.precisions),
+            "brevity_penalty": tokenised.bp,
+            "hypothesis_tokens": tokenised.sys_len,
+            "reference_tokens": tokenised.ref_len,
         }
+        return figures
 
     def signatures(self) -> Dict[str, str]:
         """Return sacreBLEU's signature of each metric; only after :meth:`statistics`."""
@@ -102,14 +107,3 @@ def _metrics(code: str) -> Dict[str, Any]:
 
 # sums need no tokeniser, and so no language
 _BY_SUMS = _metrics("")
-# how many numbers the statistics of a sentence are: lengths, matches and n-grams by order
-WIDTHS = {"sacrebleu": 10, "sacrebleu_lowercase": 10, "tokenised_bleu": 10, "chrf": 18}
-
-
-def _detail(score: BLEUScore) -> Figures:
-    return {
-        "precisions": list(score.precisions),
-        "brevity_penalty": score.bp,
-        "hypothesis_tokens": score.sys_len,
-        "reference_tokens": score.ref_len,
-    }

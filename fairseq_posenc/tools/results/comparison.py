@@ -1,72 +1,95 @@
 """A paper's table with our figures in it: ours below the paper's, and the difference.
 
-Rows and tasks that the paper lacks are appended. Here is what tables of any kind share, and those
-of fine-tuning (:func:`compare`); for translation see ``translations.py``.
+Fine-tuning follows Chen et al. 2021 (section 4.1), who report "the median of the maximum accuracy
+over all checkpoints among five runs" and leave open how the learning rate is chosen. Our reading:
+the one with the best median of the task's own metric on its English development set.
 """
 
 import math
 import statistics
 from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from fairseq_posenc.tools.results import papers
-from fairseq_posenc.tools.results.cells import TASKS, Cell, Summary, summarise
-from fairseq_posenc.tools.results.papers import Digits, PaperRow, PaperTable, load
+from fairseq_posenc.tools.results.grid import Cell
+from fairseq_posenc.tools.results.papers import (
+    CHOICES,
+    FINE_TUNING,
+    Measure,
+    PaperRow,
+    PaperTable,
+    parse_options,
+)
 from fairseq_posenc.tools.results.tables import csv_table, markdown_table
 
-__all__ = ["Comparison", "Entry", "Figure", "Group", "Style", "compare", "load", "names", "place"]
-
 AVERAGE = "Avg"
-MISSING = "missing"
+BASELINE = "sinusoidal"
 PARTIAL = (
     "`9 of 11` marks a mean over those of a benchmark's languages that were scored; it has no "
     "difference to the paper's, which is over all, and no Avg."
 )
-
-
-class Style(NamedTuple):
-    """What tables of one kind have in common.
-
-    ``reading`` is printed below; ``summary`` names the fields of a summary in CSV; ``runs`` is the
-    title of the lines that tell what runs a figure is from. A summary is a tuple with ``value``,
-    ``spread``, ``part`` (such as ``9 of 11``, or None) and ``runs``.
-    """
-
-    reading: str
-    summary: Sequence[str]
-    runs: str
-
-
-FINE_TUNING = Style(
-    reading=(
-        "Ours: the best checkpoint of each run, median over seeds ± their sample standard "
-        "deviation, at the learning rate whose median is best on the English development set; Avg "
-        "is the mean of the paper's columns. Differences are ours minus the paper's, in points. "
-        "`open` counts cells of any learning rate that have not finished."
-    ),
-    summary=("median", "standard deviation", "seeds", "lr", "unfinished", "languages"),
-    runs="lr, seeds",
+ABOUT_TRANSLATION = (
+    "Ours: mean over seeds ± their sample standard deviation. Differences are ours minus the "
+    "paper's. `open` counts seeds of the paper, and cells begun, that have not finished."
+)
+ABOUT_FINE_TUNING = (
+    "Ours: the best checkpoint of each run, median over seeds ± their sample standard "
+    "deviation, at the learning rate whose median is best on the English development set; Avg "
+    "is the mean of the paper's columns. Differences are ours minus the paper's, in points. "
+    "`open` counts cells of any learning rate that have not finished."
 )
 
 
 class Figure(NamedTuple):
-    """Our summary and the paper's figure, each None where there is none."""
+    """A figure of a row: ours over its seeds, and the paper's.
 
-    ours: Optional[Any]
-    paper: Optional[float]
+    Attributes:
+        value: mean (translation) or median (fine-tuning) of ours; None: missing.
+        spread: sample standard deviation, None for one seed.
+        seeds: how many; None for ``Avg``.
+        unfinished: cells without a result, in fine-tuning of any learning rate.
+        lr: the best learning rate, in fine-tuning.
+        part: ``9 of 11`` for a mean over some of a benchmark's languages only.
+        paper: None where it has none.
+    """
+
+    value: Optional[float] = None
+    spread: Optional[float] = None
+    seeds: Optional[int] = None
+    unfinished: Optional[int] = None
+    lr: Optional[str] = None
+    part: Optional[str] = None
+    paper: Optional[float] = None
 
     def difference(self) -> Optional[float]:
         """Return ours minus the paper's; None if ours is over some languages only."""
-        if self.ours is None or self.paper is None or self.ours.part:
+        if self.value is None or self.paper is None or self.part:
             return None
-        return self.ours.value - self.paper
+        return self.value - self.paper
 
+    def order(self) -> float:
+        """Return our value, below all others where it is missing."""
+        return -math.inf if self.value is None else self.value
 
-Text = Callable[[Figure, Digits], str]
+    def texts(self, measure: Measure) -> Tuple[str, str, str, str]:
+        """Return what is printed: the paper's figure, ours, the difference and ours' runs."""
+        paper, ours, shown, runs = "-", "missing", "-", ""
+        difference = self.difference()
+        if self.paper is not None:
+            paper = f"{self.paper:.{measure.digits}f}"
+        if self.value is not None:
+            ours = f"{self.value:.{measure.our_digits}f}"
+            ours += "" if self.spread is None else f" ± {self.spread:.{measure.our_digits}f}"
+            ours += f" ({self.part})" if self.part else ""
+        if difference is not None:
+            shown = f"{difference:+.{measure.digits}f}"
+        if self.seeds is not None:
+            runs = f"{self.lr}, {self.seeds}" if self.lr else str(self.seeds)
+            runs += f" ({self.unfinished} open)" if self.unfinished else ""
+        return paper, ours, shown, runs
 
 
 class Group(NamedTuple):
-    """A row of ours; its ``setting`` is None where rows are not of one."""
+    """A row of ours; its ``setting`` is None where the paper's rows are of no setting."""
 
     setting: Optional[str]
     row: str
@@ -77,161 +100,215 @@ class Group(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A row of the paper (or ``labels`` is None), one of ours (or ``ours`` is), their figures."""
+    """A row of the paper (or None), one of ours (or None), and their figures by name."""
 
-    labels: Optional[List[str]]
-    ours: Optional[str]
-    options: str
+    row: Optional[PaperRow]
+    group: Optional[Group]
     figures: Dict[str, Figure]
 
 
 @dataclass
 class Comparison:
-    """Entries of a paper's table; ``columns`` also has the average and what only we have."""
+    """Entries of a paper's table; ``measures`` also has the average, and what only we have."""
 
     table: PaperTable
-    columns: Dict[str, List[str]]
+    measures: Dict[str, Measure]
     entries: List[Entry]
     notes: Sequence[str] = ()
-    style: Style = FINE_TUNING
 
     def markdown(self) -> str:
         """Return Markdown; an entry has the lines `paper`, ours, `difference` and the runs'."""
-        labels = self.table.labels
-        lines = [line for entry in self.entries for line in self._lines(entry)]
-        text = markdown_table([[*labels, "", *self.columns], *lines], labels=len(labels) + 1)
-        title = f"{self.table.table} of {self.table.paper}\n\n{self.table.title}"
-        notes = [self.style.reading, *self.table.notes, *self.notes]
-        return "\n\n".join([title, text, *notes]) + "\n"
+        table = self.table
+        added = {name: [name] for name in self.measures if name not in table.measures}
+        columns = {**table.columns, **added}
+        blank, lines = [""] * len(table.labels), []
+        for row, group, figures in self.entries:
+            texts = {name: figure.texts(self.measures[name]) for name, figure in figures.items()}
+            paper, ours, difference = (
+                [" / ".join(texts[name][line] for name in names) for names in columns.values()]
+                for line in range(3)
+            )
+            # figures of one column come from the same runs
+            runs = [texts[names[0]][3] for names in columns.values()]
+            if row:
+                lines.append([*row.labels, "paper", *paper])
+            labels = [group.options, *blank[1:]] if group and not row else blank
+            lines.append([*labels, str(group or "ours"), *ours])
+            if group and row:
+                lines.append([*blank, "difference", *difference])
+            if group:
+                lines.append([*blank, "lr, seeds" if table.fine_tuning else "seeds", *runs])
+        text = markdown_table([[*table.labels, "", *columns], *lines], labels=len(blank) + 1)
+        title = f"{table.table} of {table.paper}\n\n{table.title}"
+        about = ABOUT_FINE_TUNING if table.fine_tuning else ABOUT_TRANSLATION
+        return "\n\n".join([title, text, about, *table.notes, *self.notes]) + "\n"
 
     def csv(self) -> str:
         """Return CSV with a line per entry and figure."""
-        summary = self.style.summary
-        lines: List[Sequence] = [
-            [*self.table.labels, "row", "options", "figure", *summary, "paper", "difference"]
-        ]
-        for entry in self.entries:
-            labels: Sequence = entry.labels or [None] * len(self.table.labels)
-            for name, figure in entry.figures.items():
-                ours = figure.ours or [None] * len(summary)
-                start = [*labels, entry.ours, entry.options, name]
-                lines.append([*start, *ours, figure.paper, figure.difference()])
-        return csv_table(lines)
-
-    def _lines(self, entry: Entry) -> List[List[str]]:
-        def line(first: Sequence[str], title: str, text: Text) -> List[str]:
-            return [*first, title, *(self._join(entry, column, text) for column in self.columns)]
-
-        blank = [""] * len(self.table.labels)
-        if entry.labels is None:
-            out, first = [], [entry.options, *blank[1:]]
-        else:
-            out, first = [line(entry.labels, "paper", _paper)], blank
-        out.append(line(first, entry.ours or "ours", _ours))
-        if entry.ours and entry.labels:
-            out.append(line(blank, "difference", _difference))
-        if entry.ours:
-            out.append(line(blank, self.style.runs, _runs))
-        return out
-
-    def _join(self, entry: Entry, column: str, text: Text) -> str:
-        names = self.columns[column]
-        parts = [text(entry.figures[name], self.table.digits(name)) for name in names]
-        # figures of one column come from the same runs
-        return parts[0] if text is _runs else " / ".join(parts)
-
-
-def names() -> List[str]:
-    """Return the tables of fine-tuning."""
-    return papers.names()
-
-
-def place(
-    table: PaperTable,
-    groups: Dict[Group, List],
-    order: Sequence[str],
-    figures: Callable[[Optional[PaperRow], List], Dict[str, Optional[Any]]],
-) -> List[Entry]:
-    """Return the rows of the paper with ours in their places, and the others of ours.
-
-    Args:
-        table: of the paper.
-        groups: our cells by row.
-        order: names of the figures of an entry.
-        figures: makes our summaries, by name, for a row of the paper or None, and cells of ours.
-    """
-
-    def entry(row: Optional[PaperRow], group: Optional[Group]) -> Entry:
-        ours = figures(row, groups[group] if group else [])
-        theirs = {**dict(zip(table.figures(), row.figures)), AVERAGE: row.average} if row else {}
-        return Entry(
-            labels=row and row.labels,
-            ours=group and str(group),
-            options=group.options if group else row.options[0] if row else "",
-            figures={name: Figure(ours.get(name), theirs.get(name)) for name in order},
+        fine_tuning = self.table.fine_tuning
+        names = {"median" if fine_tuning else "mean": "value", "standard deviation": "spread"}
+        names.update(
+            {"seeds": "seeds", "lr": "lr", "unfinished": "unfinished", "languages": "part"}
         )
-
-    entries, left = [], dict(groups)
-    for row in table.rows:
-        matching = [group for group in groups if row.has(group.setting, group.options)]
-        if table.best:
-            values = {group: figures(row, groups[group])[table.best] for group in matching}
-            matching.sort(key=lambda group: getattr(values[group], "value", -math.inf))
-            matching = matching[-1:]
-        for group in matching:
-            left.pop(group, None)
-        entries += [entry(row, group) for group in matching] or [entry(row, None)]
-    return entries + [entry(None, group) for group in left]
+        if not fine_tuning:
+            del names["lr"], names["languages"]
+        labels = self.table.labels
+        lines: List[Sequence[Any]] = [
+            [*labels, "row", "options", "figure", *names, "paper", "difference"]
+        ]
+        for row, group, figures in self.entries:
+            start = row.labels if row else [None] * len(labels)
+            options = group.options if group else row.options[0] if row else ""
+            for name, figure in figures.items():
+                ours = [getattr(figure, field) for field in names.values()]
+                about = [*start, group and str(group), options, name]
+                lines.append([*about, *ours, figure.paper, figure.difference()])
+        return csv_table(lines)
 
 
 def compare(table: PaperTable, cells: Sequence[Cell], notes: Sequence[str] = ()) -> Comparison:
-    """Return the paper's table with the figures of our ``cells`` in it, and ``notes`` below."""
+    """Return the paper's table with the figures of our ``cells`` in it, and ``notes`` below.
+
+    Rows of ours that the paper lacks are appended where they are of its settings and have a figure,
+    and so are tasks that it lacks.
+    """
+    settings = {row.setting for row in table.rows}
     groups: Dict[Group, List[Cell]] = {}
     for cell in cells:
-        groups.setdefault(Group(None, cell.row, cell.options), []).append(cell)
-    columns = {**table.columns, AVERAGE: [AVERAGE]}
-    columns.update({name: [name] for name in _appended(table, cells)})
-    order = [name for column in columns.values() for name in column]
-    entries = place(table, groups, order, lambda row, ours: _figures(table, ours))
-    figures = [figure for entry in entries for figure in entry.figures.values()]
-    partial = [PARTIAL] if any(figure.ours and figure.ours.part for figure in figures) else []
-    return Comparison(table, columns, entries, [*partial, *notes])
+        setting = None if settings == {None} else cell.setting
+        groups.setdefault(Group(setting, cell.row, cell.options), []).append(cell)
+    measures = dict(table.measures)
+    if table.fine_tuning:
+        tasks = {cell.task for cell in cells}
+        others = {name: one for name, one in FINE_TUNING.items() if one.task in tasks}
+        measures = {**measures, AVERAGE: Measure((), AVERAGE, digits=1), **others}
+
+    entries: List[Entry] = []
+    matching: Set[Group] = set()
+    for row in table.rows:
+        found = [
+            Entry(row, group, _figures(measures, row, ours, cells))
+            for group, ours in groups.items()
+            if row.has(group.setting, group.options)
+        ]
+        matching.update(entry.group for entry in found if entry.group)
+        if table.best:
+            found.sort(key=lambda entry: entry.figures[table.best or ""].order())
+            found = found[-1:]
+        entries += found or [Entry(row, None, _figures(measures, row, [], cells))]
+    shown = {entry.group for entry in entries}
+    for group, ours in groups.items():
+        figures = _figures(measures, None, ours, cells)
+        known = group.setting in settings and any(one.value is not None for one in figures.values())
+        if group not in shown and (group in matching or known):
+            entries.append(Entry(None, group, figures))
+    parts = [figure.part for entry in entries for figure in entry.figures.values()]
+    partial = [PARTIAL] if any(parts) else []
+    return Comparison(table, measures, entries, [*partial, *notes, *_remarks(table, cells)])
 
 
-def _figures(table: PaperTable, cells: Sequence[Cell]) -> Dict[str, Optional[Summary]]:
-    ours = {
-        name: summarise(cells, task, metric)
-        for task, (_, metrics) in TASKS.items()
-        for name, metric in metrics.items()
-    }
-    medians = [one.median for one in map(ours.get, table.figures()) if one and not one.part]
-    if len(medians) == len(table.figures()):
-        ours[AVERAGE] = Summary(statistics.mean(medians), None, None, None, None)
-    return ours
+def summarise(
+    ours: Sequence[Cell], measure: Measure, cells: Sequence[Cell], wanted: int = 0
+) -> Figure:
+    """Return our figure of a row, missing while no cell has it.
+
+    Args:
+        ours: cells of the row.
+        measure: if ``relative``, speeds are divided by the mean of those of the row without options
+            of the encoding ``sinusoidal``, in the same setting and on equal hardware.
+        cells: all.
+        wanted: how many seeds there should be.
+    """
+    ours = [
+        cell
+        for cell in ours
+        if measure.setting in (None, cell.setting) and measure.task in (None, cell.task)
+    ]
+    values = _by_lr(ours, measure, cells)
+    lr, average, part = "", statistics.mean, None
+    if measure.task and values:
+        subset, metric = CHOICES[measure.task]
+        choice = _by_lr(ours, Measure((subset,), metric, task=measure.task), cells)
+        known = sorted(values.keys() & choice.keys(), key=lambda lr: (float(lr), lr))
+        # of equals the smallest
+        lr = max(known, key=lambda lr: statistics.median(choice[lr]), default="")
+        average = statistics.median
+        first = next(cell.figures for cell in ours if cell.figures)
+        count = sum(measure.metric in first.get(name, {}) for name in measure.sets)
+        part = None if count == len(measure.sets) else f"{count} of {len(measure.sets)}"
+    if lr not in values:
+        return Figure()
+    found = values[lr]
+    unfinished = sum(cell.state != "finished" for cell in ours)
+    return Figure(
+        value=average(found),
+        spread=statistics.stdev(found) if len(found) > 1 else None,
+        seeds=len(found),
+        unfinished=max(unfinished, wanted - len(found)),
+        lr=lr or None,
+        part=part,
+    )
 
 
-def _appended(table: PaperTable, cells: Sequence[Cell]) -> List[str]:
-    tasks = {cell.task for cell in cells}
-    names = [name for task in TASKS if task in tasks for name in TASKS[task].figures]
-    return [name for name in names if name not in table.figures()]
+def _figures(
+    measures: Dict[str, Measure],
+    row: Optional[PaperRow],
+    ours: Sequence[Cell],
+    cells: Sequence[Cell],
+) -> Dict[str, Figure]:
+    """Return the figures of a row of the paper, if given, and of the cells ``ours``."""
+    seeds = row.seeds if row else 0
+    found = {name: summarise(ours, measure, cells, seeds) for name, measure in measures.items()}
+    paper: Dict[str, Optional[float]] = dict(zip(measures, row.figures)) if row else {}
+    if AVERAGE in measures:
+        # it stands behind the figures of the paper
+        names = list(measures)[: list(measures).index(AVERAGE)]
+        whole = [found[name] for name in names if not found[name].part]
+        values = [one.value for one in whole if one.value is not None]
+        if len(values) == len(names):
+            found[AVERAGE] = Figure(statistics.mean(values))
+        paper[AVERAGE] = row.average if row else None
+    return {name: figure._replace(paper=paper.get(name)) for name, figure in found.items()}
 
 
-def _paper(figure: Figure, digits: Digits) -> str:
-    return "-" if figure.paper is None else f"{figure.paper:.{digits.paper}f}"
+def _by_lr(ours: Sequence[Cell], measure: Measure, cells: Sequence[Cell]) -> Dict[str, List[float]]:
+    """Return a figure of those cells that have it, by learning rate."""
+    values: Dict[str, List[float]] = {}
+    for cell in ours:
+        value = _value(cell, measure)
+        if value is not None and measure.relative:
+            base = [
+                _value(other, measure)
+                for other in cells
+                if other.setting == cell.setting
+                and other.hardware == cell.hardware
+                and parse_options(other.options) == (BASELINE, {})
+            ]
+            known = [number for number in base if number is not None]
+            value = value / statistics.mean(known) if any(known) else None
+        if value is not None:
+            values.setdefault(cell.lr, []).append(value)
+    return values
 
 
-def _ours(figure: Figure, digits: Digits) -> str:
-    if figure.ours is None:
-        return MISSING
-    spread = "" if figure.ours.spread is None else f" ± {figure.ours.spread:.{digits.ours}f}"
-    part = f" ({figure.ours.part})" if figure.ours.part else ""
-    return f"{figure.ours.value:.{digits.ours}f}{spread}{part}"
+def _value(cell: Cell, measure: Measure) -> Optional[float]:
+    found = [cell.figures.get(name, {}).get(measure.metric) for name in measure.sets]
+    known = [value for value in found if value is not None]
+    if not known or (len(known) < len(found) and not measure.task):
+        return None
+    return statistics.mean(known) / measure.unit
 
 
-def _difference(figure: Figure, digits: Digits) -> str:
-    difference = figure.difference()
-    return "-" if difference is None else f"{difference:+.{digits.paper}f}"
-
-
-def _runs(figure: Figure, digits: Digits) -> str:
-    return "" if figure.ours is None else figure.ours.runs()
+def _remarks(table: PaperTable, cells: Sequence[Cell]) -> List[str]:
+    """Return what a reader should know of our trainings before comparing."""
+    remarks = []
+    trained = [cell for cell in cells if cell.training]
+    for setting, facts in table.recipe.get("settings", {}).items():
+        updates = {cell.training["updates"] for cell in trained if cell.setting == setting}
+        if "updates" in facts and updates - {facts["updates"]}:
+            made = ", ".join(map(str, sorted(updates)))
+            remarks.append(f"{setting}: ours made {made} updates, the paper's {facts['updates']}.")
+    hardware = sorted({"{1} × {0}".format(*cell.hardware) for cell in trained})
+    if hardware and any("training" in measure.sets for measure in table.measures.values()):
+        remarks.append(f"Ours were trained on: {'; '.join(hardware)}.")
+    return remarks

@@ -7,16 +7,11 @@ from typing import Dict, List, Optional, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.tools.results.languages import Languages
+from fairseq_posenc.tools.results.texts import Languages
 
 _LINE = re.compile(r"([STHD])-([0-9]{1,15})\t(.*)", re.DOTALL)
 _DICTIONARY = re.compile(r"\| \[(\S{1,40})\] dictionary: [0-9]+ types")
-_FOREIGN = re.compile(r"\| (?:INFO|WARNING) \| fairseq|(?:INFO|WARNING):fairseq")
-_REMEDY = (
-    "pass --required-batch-size-multiple 1 to fairseq-generate (by default it drops what does not "
-    "fill the last batch), and, if sentences were skipped as too long, raise "
-    "--max-source-positions/--max-target-positions"
-)
+_LOG_MESSAGE = re.compile(r"\| (?:INFO|WARNING) \| fairseq|(?:INFO|WARNING):fairseq")
 
 
 @dataclass
@@ -29,7 +24,6 @@ class Generated:
     ``languages`` are those that fairseq's log names, where it is part of the output.
     """
 
-    path: str
     hypotheses: List[str]
     decoded: List[str]
     references: Optional[List[str]]
@@ -53,13 +47,13 @@ def read_generated(path: str, expected: Optional[int] = None) -> Generated:
             sentence given twice, a line cut short or torn by a log message.
     """
     lines = read_lines(path)
-    found = _collect(path, lines)
+    found = _by_kind(path, lines)
     for kind in "HD":
         if not found[kind]:
             raise UsageError(
                 f"{path} has no {kind}-lines: give the whole output of fairseq-generate"
             )
-    count = 1 + max(max(lines, default=0) for lines in found.values())
+    count = 1 + max(max(texts, default=0) for texts in found.values())
     if expected is not None:
         if count > expected:
             raise UsageError(
@@ -67,67 +61,60 @@ def read_generated(path: str, expected: Optional[int] = None) -> Generated:
                 "output and reference do not belong together"
             )
         count = expected
-    for kind in "HD":
-        _demand_all(path, kind, found[kind], count)
-    for kind in "ST":
-        if found[kind]:
-            _demand_all(path, kind, found[kind], count)
-    ordered = {kind: [lines[i] for i in sorted(lines)] for kind, lines in found.items()}
-    named = [match.group(1) for match in map(_DICTIONARY.search, lines) if match]
-    return Generated(
-        path, ordered["H"], ordered["D"], ordered["T"] or None, ordered["S"] or None,
-        Languages(*named) if len(named) == 2 else Languages(),
-    )  # fmt: skip
-
-
-def _collect(path: str, lines: List[str]) -> Dict[str, Dict[int, str]]:
-    found: Dict[str, Dict[int, str]] = {kind: {} for kind in "STHD"}
-    scores: Dict[Tuple[str, int], float] = {}
-    for number, line in enumerate(lines, 1):
-        match = _LINE.fullmatch(line)
-        if not match:
-            if re.match(r"[STHD]-\d+$", line):
-                raise UsageError(f"{path}, line {number}: cut short; run fairseq-generate again")
-            continue
-        kind, sentence, text = match.group(1), int(match.group(2)), match.group(3)
-        if _FOREIGN.search(text):
+    for kind, texts in found.items():
+        missing = count - len(texts)
+        if texts and missing:
+            # a damaged id may be huge
+            first = islice((i for i in range(count) if i not in texts), 5)
+            named = ", ".join(map(str, first)) + (", ..." if missing > 5 else "")
             raise UsageError(
-                f"{path}, line {number}: a log message was printed into this line; do not join "
-                "the outputs by 2>&1, or let fairseq-generate write a file with --results-path"
+                f"{path} has no {kind}-line for {missing} of {count} sentences (ids {named}): pass "
+                "--required-batch-size-multiple 1 to fairseq-generate (by default it drops what "
+                "does not fill the last batch), and, if sentences were skipped as too long, raise "
+                "--max-source-positions/--max-target-positions"
             )
-        if kind in "ST":
-            if sentence in found[kind]:
-                raise UsageError(
-                    f"{path}, line {number}: {kind}-{sentence} a second time; give one output"
-                )
-            found[kind][sentence] = text
-        else:
-            score, text = _scored(path, number, text)
-            if scores.get((kind, sentence), float("-inf")) < score or sentence not in found[kind]:
-                scores[kind, sentence] = score
-                found[kind][sentence] = text
-    return found
-
-
-def _scored(path: str, number: int, text: str) -> Tuple[float, str]:
-    score, tab, text = text.partition("\t")
-    try:
-        if tab:
-            return float(score), text
-    except ValueError:
-        pass
-    raise UsageError(
-        f"{path}, line {number}: expected a score and a text, separated by a tab; the line is cut "
-        "short or not from fairseq-generate"
+    ordered = {kind: [texts[i] for i in sorted(texts)] for kind, texts in found.items()}
+    named_languages = [match.group(1) for match in map(_DICTIONARY.search, lines) if match]
+    return Generated(
+        hypotheses=ordered["H"],
+        decoded=ordered["D"],
+        references=ordered["T"] or None,
+        sources=ordered["S"] or None,
+        languages=Languages(*named_languages) if len(named_languages) == 2 else Languages(),
     )
 
 
-def _demand_all(path: str, kind: str, lines: Dict[int, str], count: int) -> None:
-    missing = count - len(lines)
-    if missing:
-        # a damaged id may be huge
-        first = islice((i for i in range(count) if i not in lines), 5)
-        named = ", ".join(map(str, first)) + (", ..." if missing > 5 else "")
-        raise UsageError(
-            f"{path} has no {kind}-line for {missing} of {count} sentences (ids {named}): {_REMEDY}"
-        )
+def _by_kind(path: str, lines: List[str]) -> Dict[str, Dict[int, str]]:
+    """Return the texts by kind of line and number of sentence."""
+    found: Dict[str, Dict[int, str]] = {kind: {} for kind in "HDST"}
+    scores: Dict[Tuple[str, int], float] = {}
+    for number, line in enumerate(lines, 1):
+        place = f"{path}, line {number}"
+        match = _LINE.fullmatch(line)
+        if not match:
+            if re.match(r"[STHD]-\d+$", line):
+                raise UsageError(f"{place}: cut short; run fairseq-generate again")
+            continue
+        kind, sentence, text = match.group(1), int(match.group(2)), match.group(3)
+        if _LOG_MESSAGE.search(text):
+            raise UsageError(
+                f"{place}: a log message was printed into this line; do not join the outputs by "
+                "2>&1, or let fairseq-generate write a file with --results-path"
+            )
+        if kind in "ST":
+            if sentence in found[kind]:
+                raise UsageError(f"{place}: {kind}-{sentence} a second time; give one output")
+            found[kind][sentence] = text
+            continue
+        first, tab, text = text.partition("\t")
+        try:
+            score = float(first if tab else "")
+        except ValueError:
+            raise UsageError(
+                f"{place}: expected a score and a text, separated by a tab; the line is cut short "
+                "or not from fairseq-generate"
+            ) from None
+        if sentence not in found[kind] or score > scores[kind, sentence]:
+            scores[kind, sentence] = score
+            found[kind][sentence] = text
+    return found

@@ -7,11 +7,9 @@ from typing import List, Optional, Sequence
 import numpy as np
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.results.texts import Texts
 
 SIDES = ("source", "reference")
 UNITS = ("words", "subwords")
-TERTILES = (33.0, 66.0)
 
 
 @dataclass(frozen=True)
@@ -50,36 +48,8 @@ def by_percentiles(lengths: Sequence[int]) -> List[Bin]:
     interpolation between sentences). A sentence as long as a percentile belongs below it; sentences
     of one length are never torn apart, so that many equal lengths make the bins unequal in size.
     """
-    low, high = (float(cut) for cut in np.percentile(lengths, TERTILES))
+    low, high = (float(cut) for cut in np.percentile(lengths, (33.0, 66.0)))
     return [Bin("short", -1, low), Bin("medium", low, high), Bin("long", high, None)]
-
-
-def lengths_of(texts: Texts, side: str, unit: str) -> List[int]:
-    """Return the length of each sentence, without the end of sentence.
-
-    Args:
-        texts: the test set.
-        side: ``source`` or ``reference``.
-        unit: ``words`` (tokens with subwords joined) or ``subwords`` (as the model saw them).
-
-    Raises:
-        UsageError: the texts do not tell.
-    """
-    if unit == "subwords":
-        if side not in texts.subwords:
-            raise UsageError(
-                f"--length-unit subwords: the subwords of the {side} are not known. They are in "
-                "the output of fairseq-generate made without --remove-bpe, --bpe and --tokenizer; "
-                "give it with --generated, or take --length-unit words"
-            )
-        return texts.subwords[side]
-    tokens = texts.source_tokens if side == "source" else texts.reference_tokens
-    if tokens is None:
-        raise UsageError(
-            "the length of the source is asked for, but there is no source, or its language is not "
-            "known: give --source and --source-language, or take --length-of reference"
-        )
-    return [len(line.split()) for line in tokens]
 
 
 def share(within: Optional[int], sentences: int) -> str:

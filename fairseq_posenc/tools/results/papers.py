@@ -1,4 +1,4 @@
-"""The tables of papers as printed: ``papers/<paper>-<number>.json``.
+"""The tables of papers as printed, ``papers/<paper>-<number>.json``, and how ours are computed.
 
 Rows of ours find their place in them by their options, not by their labels.
 """
@@ -8,9 +8,62 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from fairseq_posenc.data import glue
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.prepare.xtreme import BENCHMARKS
 
 FOLDER = Path(__file__).parent / "papers"
+
+
+class Measure(NamedTuple):
+    """How a figure of a table is computed from one training.
+
+    Attributes:
+        sets: test sets (translation), subsets (fine-tuning), or ``training`` (facts of the
+            training) or ``swap`` (the figures of ``posenc analyse swap``).
+        metric: averaged over ``sets``, all of which must have it, but in fine-tuning.
+        setting: the only one that counts, if given.
+        task: of a fine-tuning.
+        unit: by which the figure is divided.
+        relative: whether the mean of the baseline ``sinusoidal`` of that setting is 1.
+        digits: decimal places of the paper's figures and of differences.
+        our_digits: of ours.
+    """
+
+    sets: Sequence[str]
+    metric: str
+    setting: Optional[str] = None
+    task: Optional[str] = None
+    unit: float = 1
+    relative: bool = False
+    digits: int = 2
+    our_digits: int = 2
+
+
+def _fine_tuned(task: str, sets: Sequence[str], metric: str) -> Measure:
+    return Measure(sets, metric, task=task, digits=1)
+
+
+# by task, the subset and metric that choose a learning rate: English development data
+CHOICES: Dict[str, Tuple[str, str]] = {
+    **{name: ("valid", task.best) for name, task in glue.TASKS.items()},
+    "XNLI": ("valid-en", "accuracy"),
+    "SQuAD": ("valid", "f1"),
+}
+_MNLI = {"MNLI-m": "valid", "MNLI-mm": "valid1"}
+FINE_TUNING: Dict[str, Measure] = {
+    **{
+        figure: _fine_tuned(name, (subset,), task.best)
+        for name, task in glue.TASKS.items()
+        for figure, subset in (_MNLI if name == "MNLI" else {name: "valid"}).items()
+    },
+    "XNLI": _fine_tuned("XNLI", BENCHMARKS["XNLI"].splits(), "accuracy"),
+    **{
+        f"{name} {short}": _fine_tuned("SQuAD", BENCHMARKS[name].splits(), metric)
+        for name in ("XQuAD", "MLQA", "TyDiQA-GoldP")
+        for short, metric in (("F1", "f1"), ("EM", "exact_match"))
+    },
+}
 
 
 class PaperRow(NamedTuple):
@@ -32,21 +85,20 @@ class PaperRow(NamedTuple):
 
     def has(self, setting: Optional[str], options: str) -> bool:
         """Return whether a setting and an encoding with its options belong here."""
-        same = self.setting is None or setting == self.setting
-        return same and any(_matches(way, options) for way in self.options)
-
-
-class Digits(NamedTuple):
-    """Decimal places of the paper's figures (and of differences), and of ours."""
-
-    paper: int
-    ours: int
+        encoding, found = parse_options(options)
+        ways = (parse_options(way) for way in self.options)
+        return self.setting in (None, setting) and any(
+            encoding == name
+            and found.keys() == wanted.keys()
+            and all(fnmatchcase(found[flag], value) for flag, value in wanted.items())
+            for name, wanted in ways
+        )
 
 
 class PaperTable(NamedTuple):
     """A table of a paper; ``columns`` has the names of the figures in each printed column.
 
-    Translation: ``measures`` says by figure how it is computed from results; of several rows of
+    ``measures`` says by figure how it is computed from results. Translation: of several rows of
     ours that belong to one of the paper, only that with the highest ``best`` (a figure) is compared
     with it, if given; ``recipe`` says what trains the table, and what that took the authors.
     """
@@ -57,28 +109,27 @@ class PaperTable(NamedTuple):
     labels: List[str]
     columns: Dict[str, List[str]]
     rows: List[PaperRow]
+    measures: Dict[str, Measure]
     notes: Sequence[str] = ()
-    measures: Dict[str, Dict[str, Any]] = {}
     best: Optional[str] = None
     recipe: Dict[str, Any] = {}
+
+    @property
+    def fine_tuning(self) -> bool:
+        """Whether it is a table of fine-tuning, not of translation."""
+        return not self.recipe
 
     def figures(self) -> List[str]:
         """Return the names of all figures, in the order of :attr:`PaperRow.figures`."""
         return [name for column in self.columns.values() for name in column]
 
-    def digits(self, name: str) -> Digits:
-        """Return how a figure is printed."""
-        if not self.measures:
-            return Digits(1, 2)
-        digits = self.measures[name].get("digits", 2)
-        return Digits(digits, self.measures[name].get("our_digits", digits))
-
 
 def names(translation: bool = False) -> List[str]:
     """Return the tables of fine-tuning, or of translation: ``shape-2`` is SHAPE's Table 2."""
     tables = [path.stem.rpartition("-") for path in FOLDER.glob("*.json")]
-    ordered = [f"{paper}-{number}" for paper, _, number in sorted(tables, key=_numerically)]
-    return [name for name in ordered if bool(load(name).measures) == translation]
+    ordered = sorted((paper, int(number)) for paper, _, number in tables)
+    found = [f"{paper}-{number}" for paper, number in ordered]
+    return [name for name in found if load(name).fine_tuning != translation]
 
 
 def load(name: str) -> PaperTable:
@@ -86,7 +137,11 @@ def load(name: str) -> PaperTable:
     content = json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
     content["rows"] = [PaperRow(**row) for row in content["rows"]]
     if "measures" in content:
-        content.setdefault("columns", {name: [name] for name in content["measures"]})
+        measures = {figure: Measure(**facts) for figure, facts in content["measures"].items()}
+        content.update(measures=measures, columns={figure: [figure] for figure in measures})
+    else:
+        figures = [figure for column in content["columns"].values() for figure in column]
+        content["measures"] = {figure: FINE_TUNING[figure] for figure in figures}
     if isinstance(content.get("recipe"), str):
         # another table of the paper is of the same trainings
         content["recipe"] = load(content["recipe"]).recipe
@@ -106,28 +161,11 @@ def parse_options(options: str) -> Tuple[str, Dict[str, str]]:
         if word.startswith("--"):
             flag = word
             found[flag] = ""
-        else:
-            found[flag] = _normal(word)
+            continue
+        try:
+            found[flag] = repr(float(word))
+        except ValueError:
+            found[flag] = word
     if not encoding or "" in found:
         raise UsageError(f"expected `encoding [--option [value]…]`, not {options[:80]!r}")
     return encoding, found
-
-
-def _matches(pattern: str, options: str) -> bool:
-    (encoding, wanted), (ours, found) = parse_options(pattern), parse_options(options)
-    return (
-        encoding == ours
-        and wanted.keys() == found.keys()
-        and all(fnmatchcase(found[flag], value) for flag, value in wanted.items())
-    )
-
-
-def _normal(value: str) -> str:
-    try:
-        return repr(float(value))
-    except ValueError:
-        return value
-
-
-def _numerically(parts: Tuple[str, str, str]) -> Tuple[str, int]:
-    return parts[0], int(parts[2])

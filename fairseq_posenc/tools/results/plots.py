@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing
 from fairseq_posenc.tools.results.bleu import METRICS
-from fairseq_posenc.tools.results.tables import Cell, Runs, by_length, length_label
+from fairseq_posenc.tools.results.tables import Estimate, Runs, by_length, length_label
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; the markers and
 # line styles do so in print.
@@ -40,7 +40,7 @@ def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
     save(figure, output)
 
 
-def draw_cells(axes: Any, name: str, cells: Sequence[Cell], number: int, count: int) -> None:
+def draw_cells(axes: Any, name: str, cells: Sequence[Estimate], number: int, count: int) -> None:
     """Draw the line ``number`` of ``count``, with the intervals of its cells as bars."""
     points: List[Any] = [(x, cell) for x, cell in enumerate(cells) if cell.mean is not None]
     # a bar must not point inwards, as where all samples lie to one side of the figure
@@ -57,7 +57,7 @@ def draw_cells(axes: Any, name: str, cells: Sequence[Cell], number: int, count: 
 
 def new_figure(width: float, height: float) -> Any:
     """Return an empty figure of matplotlib, in inches; no display is needed."""
-    # Importing fairseq lets all loggers talk, and matplotlib would tell of every font on its way.
+    # importing fairseq makes all loggers verbose, and matplotlib would list every font it looks at
     logging.getLogger("matplotlib").setLevel(logging.WARNING)
     from matplotlib.figure import Figure
 
@@ -81,7 +81,7 @@ def line_style(number: int) -> Dict[str, Any]:
 def label_bins(axes: Any, bins: Sequence[Mapping], x_label: str, y_label: str) -> None:
     """Name the axes, and each bin with its number of sentences, and of those within trained length.
 
-    Bins whose sentences all are no longer than the longest trained on lie on a grey ground.
+    Bins all of whose sentences are within the trained length are shaded.
     """
     label: Optional[str] = "all within\ntrained length"
     names = []

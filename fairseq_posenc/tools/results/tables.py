@@ -6,18 +6,18 @@ import re
 import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 import numpy as np
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, Maybe, OrNull, read_shaped
 from fairseq_posenc.tools.results.bleu import METRICS, WIDTHS, corpus_score
+from fairseq_posenc.tools.results.grid import FIGURES, check_comparable, without_version
 from fairseq_posenc.tools.results.intervals import SAMPLES, SEED, bootstrap, interval
 from fairseq_posenc.tools.results.lengths import Bin, share
 
-# what tables read of the result of posenc score; a metric may be missing from older ones
-FIGURES = dict.fromkeys(METRICS, Maybe(float))
+# what tables read of the result of posenc score
 _ALL = {"sentences": int, "within": Maybe(int), **FIGURES}
 _SCORE = {
     "all": {**_ALL, "chance": Maybe(float)},
@@ -39,8 +39,8 @@ Score = Dict[str, Any]
 Runs = Dict[str, List[Score]]
 
 
-class Cell(NamedTuple):
-    """A figure: the mean over the seeds of a run, and what 95 % of bootstrap samples lie between.
+class Estimate(NamedTuple):
+    """The mean of a score over seeds, and what 95 % of its bootstrap samples lie between.
 
     ``mean`` is None where there is no sentence to score. ``spread``, the sample standard deviation
     over seeds, is None where there is one seed.
@@ -52,33 +52,32 @@ class Cell(NamedTuple):
     spread: Optional[float] = None
 
     def __str__(self) -> str:
-        return self.shown("{:.2f} [{:.2f}, {:.2f}]")
+        return self._text("{:.2f} [{:.2f}, {:.2f}]")
 
     def signed(self) -> str:
         """Return a difference, with a star where its interval leaves out 0."""
         clear = self.low is not None and self.high is not None and self.low * self.high > 0
-        return self.shown("{:+.2f} [{:+.2f}, {:+.2f}]") + " *" * clear
+        return self._text("{:+.2f} [{:+.2f}, {:+.2f}]") + " *" * clear
 
-    def shown(self, form: str) -> str:
-        """Return the figure and its interval in ``form``; ``-`` where there is none."""
+    def _text(self, form: str) -> str:
         return "-" if self.mean is None else form.format(self.mean, self.low, self.high)
 
 
 @dataclass
 class Table:
-    """Figures by length, a row of cells per run, each column a set of sentences.
+    """Figures by length: a row of estimates per run, each column a set of sentences.
 
     ``sentences``: how many per column; ``within``: how many of them are no longer, on both sides,
     than the longest trained on, or None where not known. ``differences``: of each run to the first,
-    a cell per column. ``notes`` are printed below.
+    an estimate per column. ``notes`` are printed below.
     """
 
     title: str
     columns: List[str]
     sentences: List[int]
     within: List[Optional[int]]
-    rows: Dict[str, List[Cell]]
-    differences: Dict[str, List[Cell]]
+    rows: Dict[str, List[Estimate]]
+    differences: Dict[str, List[Estimate]]
     notes: List[str] = field(default_factory=list)
 
     def header(self) -> List[str]:
@@ -94,11 +93,10 @@ class Table:
     def markdown(self) -> str:
         """Return the tables as Markdown whose columns stand below each other as text too."""
         lines = [self.header(), *([name, *map(str, row)] for name, row in self.rows.items())]
-        lines += self.within_line()
-        parts = [self.title, markdown_table(lines)]
+        parts = [self.title, markdown_table(lines + self.within_line())]
         first, *others = self.rows
         if others:
-            lines = [[name, *(c.signed() for c in self.differences[name])] for name in others]
+            lines = [[name, *(one.signed() for one in self.differences[name])] for name in others]
             parts += [f"Differences to {first}", markdown_table([self.header(), *lines])]
         return "\n\n".join([*parts, *self.notes]) + "\n"
 
@@ -110,9 +108,9 @@ class Table:
                 "standard deviation", "difference", "difference low", "difference high",
             )
         ]  # fmt: skip
-        for name, cells in self.rows.items():
-            columns = zip(self.columns, self.sentences, self.within, cells, self.differences[name])
-            lines += [(name, *about, *cell, *other[:3]) for *about, cell, other in columns]
+        for name, row in self.rows.items():
+            columns = zip(self.columns, self.sentences, self.within, row, self.differences[name])
+            lines += [(name, *about, *one, *other[:3]) for *about, one, other in columns]
         return csv_table(lines)
 
 
@@ -174,30 +172,38 @@ def by_length(
         UsageError: results without bins or statistics, or that cannot be compared: of other bins,
             test sets, training sets or signatures (the version of sacreBLEU aside).
     """
-    check_comparable(runs, metric)
-    first = next(iter(runs.values()))[0]
-    parts = [first["all"], *first["by_length"]["bins"]]
-    members = _members(first)
-    summands = {
-        name: [np.array(score["sentences"]["statistics"][metric]) for score in seeds]
-        for name, seeds in runs.items()
-    }
-    rows: Dict[str, List[Cell]] = {name: [] for name in runs}
-    differences: Dict[str, List[Cell]] = {name: [] for name in runs}
-    for chosen in members:
-        figures = [[one[chosen] for one in seeds] for seeds in summands.values()]
-        for name, (cell, difference) in zip(runs, _column(metric, figures, samples, seed)):
-            rows[name].append(cell)
-            differences[name].append(difference)
-    return Table(
+    scores = [(name, score) for name, seeds in runs.items() for score in seeds]
+    check_comparable((name, _conditions(name, score, metric)) for name, score in scores)
+    for name, score in scores:
+        _check_sentences(name, score, metric)
+    first = scores[0][1]
+    parts = [{"name": "all", **first["all"]}, *first["by_length"]["bins"]]
+    table = Table(
         title=f"{METRICS[metric]} by {length_label(first)}",
-        columns=["all", *(part["name"] for part in parts[1:])],
-        sentences=[len(chosen) for chosen in members],
+        columns=[part["name"] for part in parts],
+        sentences=[part["sentences"] for part in parts],
         within=[part.get("within") for part in parts],
-        rows=rows,
-        differences=differences,
+        rows={name: [] for name in runs},
+        differences={name: [] for name in runs},
         notes=_notes(runs, metric, samples),
     )
+    by_run = [[one["sentences"]["statistics"][metric] for one in seeds] for seeds in runs.values()]
+    for members in _members(first):
+        if not members:
+            for name in runs:
+                table.rows[name].append(Estimate(None))
+                table.differences[name].append(Estimate(None))
+            continue
+        chosen = [[np.array(one)[members] for one in seeds] for seeds in by_run]
+        drawn = bootstrap(metric, chosen, samples, seed)
+        values = [[corpus_score(metric, one.sum(axis=0)) for one in seeds] for seeds in chosen]
+        means = [statistics.mean(each) for each in values]
+        for name, mean, each, own in zip(runs, means, values, drawn):
+            spread = statistics.stdev(each) if len(each) > 1 else None
+            table.rows[name].append(Estimate(mean, *interval(own), spread))
+            difference = Estimate(mean - means[0], *interval(own - drawn[0]))
+            table.differences[name].append(difference)
+    return table
 
 
 def nothing_learned(figures: Mapping[str, Any]) -> str:
@@ -213,32 +219,19 @@ def length_label(score: Score) -> str:
     return f"{score['by_length']['of']} length ({score['by_length']['unit']})"
 
 
-def check_comparable(runs: Runs, metric: str) -> None:
-    """Raise :class:`UsageError` unless the results have the same bins, test set and signature."""
-    expected: Dict[str, Any] = {}
-    for name, seeds in runs.items():
-        for score in seeds:
-            if not score["by_length"]:
-                raise UsageError(f"{name} has no bins: score it with --bins or --percentiles")
-            if metric not in score["signatures"]:
-                raise UsageError(f"{name} has no {METRICS[metric]}; score it again")
-            for what, value in _conditions(score, metric).items():
-                if expected.setdefault(what, value) != value:
-                    raise UsageError(
-                        f"{name} cannot be compared with {next(iter(runs))}: {what} differ "
-                        f"({value} and {expected[what]}); score both alike"
-                    )
-            _check_sentences(name, score, metric)
-
-
-def _conditions(score: Score, metric: str) -> Dict[str, Any]:
+def _conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:
+    """Return what must be alike in results that are compared."""
+    if not score["by_length"]:
+        raise UsageError(f"{name} has no bins: score it with --bins or --percentiles")
+    if metric not in score["signatures"]:
+        raise UsageError(f"{name} has no {METRICS[metric]}; score it again")
     bins = score["by_length"]["bins"]
     test_set = score.get("test_set") or {}
     return {
         "lengths": length_label(score),
         "bins": ", ".join(f"{part['name']} up to {part['up_to']}" for part in bins),
         "sentences per bin": [part["sentences"] for part in bins],
-        "signatures": re.sub(r"\|version:[^|]*", "", score["signatures"][metric]),
+        "signatures": without_version(score["signatures"][metric]),
         "target languages": score.get("language"),
         "references": test_set.get("reference"),
         "sources": test_set.get("source"),
@@ -257,13 +250,8 @@ def _check_sentences(name: str, score: Score, metric: str) -> None:
         )
     rows, width = sentences["statistics"][metric], WIDTHS[metric]
     whole = all(len(row) == width and 0 <= min(row) <= max(row) < 1e9 for row in rows)
-    parts = [score["all"], *score["by_length"]["bins"]]
-    counts = [len(chosen) for chosen in _members(score)]
-    if (
-        not whole
-        or {len(rows), counts[0]} != {parts[0]["sentences"]}
-        or counts[1:] != [part["sentences"] for part in parts[1:]]
-    ):
+    expected = [part["sentences"] for part in (score["all"], *score["by_length"]["bins"])]
+    if not whole or len(rows) != expected[0] or [*map(len, _members(score))] != expected:
         raise UsageError(
             f"{name} has statistics of other sentences than its figures; score it again"
         )
@@ -277,33 +265,14 @@ def _members(score: Score) -> List[List[int]]:
     return [list(range(len(counted))), *(part.members(counted) for part in edges)]
 
 
-def _column(
-    metric: str, runs: Sequence[Sequence[np.ndarray]], samples: int, seed: int
-) -> List[Tuple[Cell, Cell]]:
-    """Return, for each run, its figure of some sentences and the difference to the first run."""
-    if not len(runs[0][0]):
-        return [(Cell(None), Cell(None)) for _ in runs]
-    scores = [[corpus_score(metric, one.sum(axis=0)) for one in seeds] for seeds in runs]
-    means = [statistics.mean(values) for values in scores]
-    drawn = bootstrap(metric, runs, samples, seed)
-    return [
-        (
-            Cell(
-                mean, *interval(own), spread=statistics.stdev(values) if len(values) > 1 else None
-            ),
-            Cell(mean - means[0], *interval(own - drawn[0])),
-        )
-        for mean, values, own in zip(means, scores, drawn)
-    ]
-
-
 def _notes(runs: Runs, metric: str, samples: int) -> List[str]:
-    first = next(iter(runs.values()))[0]
-    several = {name: len(seeds) for name, seeds in runs.items() if len(seeds) > 1}
+    first, *others = runs
+    score = runs[first][0]
+    several = [name for name, seeds in runs.items() if len(seeds) > 1]
     drawn = "the sentences, and of the seeds of a row" if several else "the sentences"
     notes = [f"In brackets: 95 % of {samples} paired bootstrap samples of {drawn}."]
-    if len(runs) > 1:
-        notes[0] += f" *: the interval of the difference to {next(iter(runs))} leaves out 0."
+    if others:
+        notes[0] += f" *: the interval of the difference to {first} leaves out 0."
     if several:
         counts = ", ".join(f"{name} {len(seeds)}" for name, seeds in runs.items())
         notes.append(f"Trainings (seeds): {counts}. Of few seeds, intervals come out too narrow.")
@@ -313,19 +282,17 @@ def _notes(runs: Runs, metric: str, samples: int) -> List[str]:
             f"{which} intervals are over sentences only and say nothing about other seeds; rows "
             "are not ranked."
         )
-    longest = first.get("longest_trained")
+    longest = score.get("longest_trained")
     if longest:
         notes.append(
             f"Within trained length: source of at most {longest['source']} and target of at most "
             f"{longest['reference']} subwords, the longest of the training set."
         )
-    notes += [
-        f"{name}{f', seed {number} of {len(seeds)},' if len(seeds) > 1 else ''} "
-        f"{nothing_learned(score['all'])}."
-        for name, seeds in runs.items()
-        for number, score in enumerate(seeds, 1)
-        if score["all"].get("above_chance") is False
-        and None not in (score["all"].get("chance"), score["all"].get("sacrebleu"))
-    ]
-    tongue = f"Target language: {first['language']}. " if first.get("language") else ""
-    return [*notes, f"{tongue}Signature: {first['signatures'][metric]}"]
+    for name, seeds in runs.items():
+        for number, figures in enumerate((one["all"] for one in seeds), 1):
+            known = None not in (figures.get("chance"), figures.get("sacrebleu"))
+            if known and figures.get("above_chance") is False:
+                which = f", seed {number} of {len(seeds)}," if len(seeds) > 1 else ""
+                notes.append(f"{name}{which} {nothing_learned(figures)}.")
+    language = f"Target language: {score['language']}. " if score.get("language") else ""
+    return [*notes, f"{language}Signature: {score['signatures'][metric]}"]

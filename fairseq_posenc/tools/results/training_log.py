@@ -8,17 +8,17 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 
 _WHOLE, _NUMBER = r"([0-9]{1,15})", r"([0-9]{1,15}(?:\.[0-9]+)?)"
-_PARAMETERS = re.compile(r"num\. (?:shared )?model params: ([0-9,]{1,20}) ")
-_DEVICES = re.compile(rf"training on {_WHOLE} devices")
-_GPU = re.compile(r"rank +\d+: capabilities = .*; name = (.+?) *$")
-_POSITION = re.compile(r"\| (position:\S+)")
-_LOADED = re.compile(rf"Loaded checkpoint .* @ {_WHOLE} updates\)")
-_DONE = re.compile(rf"done training in {_NUMBER} seconds")
+_PARAMETERS = r"num\. (?:shared )?model params: ([0-9,]{1,20}) "
+_DEVICES = rf"training on {_WHOLE} devices"
+_GPU = r"rank +\d+: capabilities = .*; name = (.+?) *$"
+_POSITION = r"\| (position:\S+)"
+_LOADED = rf"Loaded checkpoint .* @ {_WHOLE} updates\)"
+_DONE = rf"done training in {_NUMBER} seconds"
 # of a `train_inner` line and of the `train` line that closes an epoch
-_UPDATES = re.compile(rf"\| train(?:_inner)? \|.*\bnum_updates[= ]{_WHOLE}\b")
-_WALL = re.compile(rf"\bwall[= ]{_WHOLE}\b")
-_SPEED = re.compile(rf"\| train_inner \|.*\bwps={_NUMBER}\b")
-_EPOCH_SPEED = re.compile(rf"\| train \|.*\bwps {_NUMBER}\b")
+_UPDATES = rf"\| train(?:_inner)? \|.*\bnum_updates[= ]{_WHOLE}\b"
+_WALL = rf"\bwall[= ]{_WHOLE}\b"
+_SPEED = rf"\| train_inner \|.*\bwps={_NUMBER}\b"
+_EPOCH_SPEED = rf"\| train \|.*\bwps {_NUMBER}\b"
 
 
 class _Part(NamedTuple):
@@ -60,7 +60,11 @@ def read_log(path: str) -> Dict[str, Any]:
         part.seconds(min((later.start for later in parts[number:]), default=None))
         for number, part in enumerate(parts, 1)
     ]
-    parameters, gpus = _all(_PARAMETERS, lines), _all(_DEVICES, lines)
+    parameters, gpus, position = (_all(p, lines) for p in (_PARAMETERS, _DEVICES, _POSITION))
+    # GPUs are listed shortly before each start
+    starts = [index for index, line in enumerate(lines) if re.search(_DEVICES, line)]
+    last = lines[starts[-2] + 1 :] if len(starts) > 1 else lines
+    cpu = "CPU" if any("'cpu': True" in line for line in last) else None
     return {
         "updates": int(updates[-1]),
         "seconds": round(sum(counted), 1),
@@ -69,8 +73,8 @@ def read_log(path: str) -> Dict[str, Any]:
         "tokens_per_second": round(statistics.median(speeds), 1),
         "parameters": int(parameters[-1].replace(",", "")) if parameters else None,
         "gpus": int(gpus[-1]) if gpus else None,
-        "hardware": _hardware(lines),
-        "position": next(reversed(_all(_POSITION, lines)), None),
+        "hardware": ", ".join(dict.fromkeys(_all(_GPU, last))) or cpu,
+        "position": position[-1] if position else None,
     }
 
 
@@ -78,9 +82,9 @@ def _parts(lines: Sequence[str]) -> List[_Part]:
     parts: List[_Part] = [_Part(0, [], None)]
     for line in lines:
         loaded, updates, wall, done = (
-            pattern.search(line) for pattern in (_LOADED, _UPDATES, _WALL, _DONE)
+            re.search(pattern, line) for pattern in (_LOADED, _UPDATES, _WALL, _DONE)
         )
-        if _DEVICES.search(line):
+        if re.search(_DEVICES, line):
             parts.append(_Part(0, [], None))
         elif loaded:
             parts[-1] = parts[-1]._replace(start=int(loaded.group(1)))
@@ -92,16 +96,6 @@ def _parts(lines: Sequence[str]) -> List[_Part]:
     return [part for part in parts if part.progress or part.done is not None]
 
 
-def _hardware(lines: Sequence[str]) -> Optional[str]:
-    starts = [index for index, line in enumerate(lines) if _DEVICES.search(line)]
-    # GPUs are listed shortly before each start
-    last = starts[-2] + 1 if len(starts) > 1 else 0
-    names = _all(_GPU, lines[last:])
-    if names:
-        return ", ".join(dict.fromkeys(names))
-    return "CPU" if any("'cpu': True" in line for line in lines[last:]) else None
-
-
-def _all(pattern: "re.Pattern", lines: Sequence[str]) -> List[str]:
-    matches = (pattern.search(line) for line in lines)
+def _all(pattern: str, lines: Sequence[str]) -> List[str]:
+    matches = (re.search(pattern, line) for line in lines)
     return [match.group(1) for match in matches if match]

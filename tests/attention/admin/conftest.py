@@ -35,7 +35,7 @@ def profile(shape):
     """A function that returns a profile with a different number for each ω."""
 
     def profile(**options):
-        found = json.loads(admin.flat(shape(**options)))
+        found = json.loads(admin.unit_profile(shape(**options)))
         omega = 1.0
         for layers in found["omegas"].values():
             for layer in layers:

@@ -16,7 +16,7 @@ def read(tmp_path, shape):
         (tmp_path / "admin.json").write_text(
             content if isinstance(content, str) else json.dumps(content)
         )
-        return admin.inline(shape(admin_profile=str(tmp_path / "admin.json"), **options))
+        return admin.load_profile(shape(admin_profile=str(tmp_path / "admin.json"), **options))
 
     return read
 
@@ -25,11 +25,11 @@ def test_what_is_read_is_kept_in_one_line_and_read_again_alike(read, profile, sh
     found = profile()
     kept = read({**found, "variances": {"encoder": []}})
     assert "\n" not in kept and json.loads(kept) == found
-    assert admin.inline(shape(admin_profile=kept)) == kept
+    assert admin.load_profile(shape(admin_profile=kept)) == kept
 
 
 def test_a_profile_of_ones_has_all_sub_layers(shape):
-    found = json.loads(admin.flat(shape(encoder_layers=3, decoder_layers=4)))["omegas"]
+    found = json.loads(admin.unit_profile(shape(encoder_layers=3, decoder_layers=4)))["omegas"]
     assert found["encoder"] == [dict.fromkeys(admin.ENCODER_RATIOS, 1.0)] * 3
     assert found["decoder"] == [dict.fromkeys(admin.DECODER_RATIOS, 1.0)] * 4
 
@@ -83,7 +83,7 @@ def test_a_profile_of_a_deeper_model_is_refused(read, profile):
 
 def test_a_missing_file_is_said(shape, tmp_path):
     with pytest.raises(UsageError, match="cannot read .*none.json"):
-        admin.inline(shape(admin_profile=str(tmp_path / "none.json")))
+        admin.load_profile(shape(admin_profile=str(tmp_path / "none.json")))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +93,7 @@ def test_models_that_admin_is_not_for_are_refused(build_admin, read, shape, prof
     words = "ADMIN does not go with .*--" + flag.replace("_", "-")
     for refused in (
         lambda: read(profile(), **{flag: True}),
-        lambda: admin.flat(shape(**{flag: True})),
+        lambda: admin.unit_profile(shape(**{flag: True})),
         lambda: build_admin(**{flag: True}),
     ):
         with pytest.raises(UsageError, match=words):

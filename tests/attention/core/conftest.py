@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_posenc.attention.plain import CoreTerms
+from fairseq_posenc.attention import plain
+from fairseq_posenc.encodings.base import AttentionTerms
 
 
 @dataclass
@@ -25,7 +26,7 @@ class Case:
         if self.shared:
             tensors["relative_values"] = tensors["relative_keys"]
         heads = [tensors.pop(name) for name in ("queries", "keys", "values")]
-        return heads, CoreTerms(self.scale, **tensors)
+        return heads, AttentionTerms(self.scale, **tensors)
 
     def run(self, attend, tensors=None, dropout_p=0.0, need_weights=False):
         heads, terms = self.heads_and_terms(self.tensors if tensors is None else tensors)
@@ -65,6 +66,18 @@ def mask_of(batch, keys, side, generator):
     paddings[0] = 0
     index = torch.arange(keys).expand(batch, keys)
     return index < paddings if side == "left" else index >= keys - paddings
+
+
+@pytest.fixture(scope="session")
+def plain_attend():
+    """The plain implementation, with the arguments and results of the entrance."""
+
+    def attend(*arguments):
+        *inputs, need_weights = arguments
+        outputs, weights = plain.attend(plain.Inputs(*inputs))
+        return outputs, weights if need_weights else None
+
+    return attend
 
 
 @pytest.fixture(scope="session")

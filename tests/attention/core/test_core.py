@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_posenc.attention import core, plain
+from fairseq_posenc.attention import core
 
 ALONE = "none bias one_bias segments relative_keys relative shared distances"
 JOINT = "bias+segments relative+bias relative+segments distances+bias+segments+relative"
@@ -13,25 +13,32 @@ kinds = pytest.mark.parametrize("kind", KINDS)
 kinds_of_steps = pytest.mark.parametrize("kind", [k for k in KINDS if "segments" not in k])
 
 
-def check(case):
-    """Compare the two cores: outputs up to 2e-5, gradients up to 1e-4 of the largest entry."""
-    expected, slopes = case.outputs_and_gradients(plain.attend, torch.float64)
-    found, gradients = case.outputs_and_gradients(core.attend, torch.float32)
-    assert found.dtype == torch.float32
-    assert float((found - expected).abs().max()) <= 2e-5
-    assert gradients.keys() == slopes.keys()
-    for name, slope in slopes.items():
-        assert gradients[name].shape == slope.shape
-        error = float((gradients[name] - slope).abs().max())
-        # one key alone: the weights are constant, and what depends on them has no gradient
-        assert error <= 1e-4 * float(slope.abs().max()) + 1e-6, name
+@pytest.fixture(scope="module")
+def check(plain_attend):
+    """Function that compares outputs up to 2e-5, gradients up to 1e-4 of the largest entry."""
+
+    def check(case):
+        expected, slopes = case.outputs_and_gradients(plain_attend, torch.float64)
+        found, gradients = case.outputs_and_gradients(core.attend, torch.float32)
+        assert found.dtype == torch.float32
+        assert float((found - expected).abs().max()) <= 2e-5
+        assert gradients.keys() == slopes.keys()
+        for name, slope in slopes.items():
+            assert gradients[name].shape == slope.shape
+            error = float((gradients[name] - slope).abs().max())
+            # one key alone: the weights are constant, and what depends on them has no gradient
+            assert error <= 1e-4 * float(slope.abs().max()) + 1e-6, name
+
+    return check
 
 
 @kinds
 @pytest.mark.parametrize("length", [1, 5, 33, 130, 300])
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 @pytest.mark.parametrize("side", [None, "left", "right"])
-def test_outputs_and_gradients_are_those_of_the_plain_core(kind, length, causal, side, make_case):
+def test_outputs_and_gradients_are_those_of_the_plain_core(
+    kind, length, causal, side, make_case, check
+):
     heads = 1 if length == 300 else 2
     check(make_case(kind, heads=heads, length=length, side=side, causal=causal))
 
@@ -39,7 +46,7 @@ def test_outputs_and_gradients_are_those_of_the_plain_core(kind, length, causal,
 @pytest.mark.parametrize("k", [1, 15, 16, 17, 40])
 @pytest.mark.parametrize("length", [15, 16, 17, 31, 32, 33, 34, 35, 81])
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
-def test_relative_tables_are_right_at_every_edge(k, length, causal, make_case):
+def test_relative_tables_are_right_at_every_edge(k, length, causal, make_case, check):
     check(make_case("relative", heads=1, length=length, causal=causal, k=k))
     check(make_case("shared", batch=1, heads=1, length=length, causal=causal, k=k))
 
@@ -47,7 +54,7 @@ def test_relative_tables_are_right_at_every_edge(k, length, causal, make_case):
 @pytest.mark.parametrize("kind", "none bias one_bias bias+segments relative distances".split())
 @pytest.mark.parametrize("shape", [(3, 8, 130), (45, 8, 33), (2, 3, 257), (1, 9, 256)], ids=str)
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
-def test_work_in_portions_leaves_nothing_out(kind, shape, causal, make_case):
+def test_work_in_portions_leaves_nothing_out(kind, shape, causal, make_case, check):
     """More scores than one portion holds, and numbers that portions do not divide."""
     batch, heads, length = shape
     check(make_case(kind, batch, heads, length, side="right", causal=causal))
@@ -57,18 +64,20 @@ def test_work_in_portions_leaves_nothing_out(kind, shape, causal, make_case):
 @pytest.mark.parametrize("length", [2, 15, 16, 63, 64, 255, 256, 1030])
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 @pytest.mark.parametrize("side", [None, "left"])
-def test_every_length_is_right_in_evaluation_and_in_training(kind, length, causal, side, make_case):
+def test_every_length_is_right_in_evaluation_and_in_training(
+    kind, length, causal, side, make_case, check, plain_attend
+):
     case = make_case(kind, heads=1, length=length, side=side, causal=causal)
     if length <= 256 or kind == "none":
         check(case)
-    expected = case.run(plain.attend, {n: t.double() for n, t in case.tensors.items()})[0]
+    expected = case.run(plain_attend, {n: t.double() for n, t in case.tensors.items()})[0]
     found = case.run(core.attend)[0]
     assert float(((found - expected) * case.sighted()).abs().max()) <= 2e-5
 
 
 @kinds_of_steps
 @pytest.mark.parametrize("keys", [1, 2, 7, 40])
-def test_a_step_of_decoding_has_one_query(kind, keys, make_case):
+def test_a_step_of_decoding_has_one_query(kind, keys, make_case, check):
     for side in (None, "left"):
         check(make_case(kind, length=1, keys=keys, side=side))
 
@@ -119,9 +128,9 @@ def test_hidden_keys_get_no_weight_however_bad_the_others_are(kind, length, make
 
 @kinds
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
-def test_weights_are_those_before_dropout(kind, causal, make_case):
+def test_weights_are_those_before_dropout(kind, causal, make_case, plain_attend):
     case = make_case(kind, length=9, side="right", causal=causal)
-    expected = case.run(plain.attend, case.leaves(torch.float64), need_weights=True)[1].detach()
+    expected = case.run(plain_attend, case.leaves(torch.float64), need_weights=True)[1].detach()
     for dropout_p in (0.0, 0.4):
         found = case.run(core.attend, dropout_p=dropout_p, need_weights=True)[1]
         assert float((found - expected).abs().max()) <= 1e-6
@@ -144,9 +153,9 @@ def test_what_comes_in_stays_as_it_was(kind, length, make_case):
 
 @kinds
 @pytest.mark.parametrize("length", [5, 130])
-def test_frozen_inputs_get_no_gradient_and_change_none(kind, length, make_case):
+def test_frozen_inputs_get_no_gradient_and_change_none(kind, length, make_case, plain_attend):
     case = make_case(kind, length=length, side="right", causal=True)
-    _, slopes = case.outputs_and_gradients(plain.attend, torch.float64)
+    _, slopes = case.outputs_and_gradients(plain_attend, torch.float64)
     whole = case.outputs_and_gradients(core.attend, torch.float32)
     with torch.no_grad():
         assert float((case.run(core.attend)[0] - whole[0]).abs().max()) <= 2e-5
@@ -161,31 +170,9 @@ def test_frozen_inputs_get_no_gradient_and_change_none(kind, length, make_case):
 
 
 @kinds
-def test_gradients_add_up_over_layers_that_share_terms(kind, make_case):
-    """The tables of an encoding may serve every layer: one backward pass, many calls."""
-    case = make_case(kind, length=9, causal=True)
-    tensors = case.leaves(torch.float32)
-    sum(case.run(core.attend, tensors)[0].sum() for _ in range(3)).backward()
-    once = case.leaves(torch.float32)
-    case.run(core.attend, once)[0].sum().backward()
-    for name, t in tensors.items():
-        if t.requires_grad:
-            torch.testing.assert_close(t.grad, 3 * once[name].grad, rtol=1e-4, atol=1e-5)
-
-
-@kinds
-def test_bfloat16_is_right_up_to_its_rounding(kind, make_case):
+def test_other_precisions_are_those_of_the_plain_core(kind, make_case, plain_attend):
     case = make_case(kind, length=33, side="right")
-    low = case.run(core.attend, {n: t.bfloat16() for n, t in case.tensors.items()})[0]
-    assert low.dtype == torch.bfloat16
-    assert float((low.float() - case.run(core.attend)[0]).abs().max()) <= 0.1
-
-
-@kinds
-def test_float64_stays_exact(kind, make_case):
-    case = make_case(kind, length=33, side="right", causal=True)
-    expected, slopes = case.outputs_and_gradients(plain.attend, torch.float64)
-    found, gradients = case.outputs_and_gradients(core.attend, torch.float64)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-    for name in slopes:
-        torch.testing.assert_close(gradients[name], slopes[name], rtol=0, atol=1e-11)
+    for dtype in (torch.float64, torch.bfloat16):
+        tensors = case.leaves(dtype)
+        found, expected = (case.run(way, tensors)[0] for way in (core.attend, plain_attend))
+        assert found.dtype == dtype and torch.equal(found, expected)

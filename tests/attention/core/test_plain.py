@@ -5,8 +5,6 @@ import itertools
 import pytest
 import torch
 
-from fairseq_posenc.attention import plain
-
 ALONE = "none bias one_bias segments one_segments relative_keys relative_values relative shared u"
 JOINT = "distances bias+segments relative+bias distances+bias+one_segments"
 EVERYTHING = "bias+segments+relative+distances"
@@ -79,10 +77,12 @@ def same(found, expected, limit=1e-10):
 @kinds
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("side", [None, "left", "right"])
-def test_outputs_and_gradients_are_those_of_the_formula(kind, causal, side, make_case):
+def test_outputs_and_gradients_are_those_of_the_formula(
+    kind, causal, side, make_case, plain_attend
+):
     case = make_case(kind, length=5, width=4, side=side, causal=causal, k=2)
     expected, slopes = case.outputs_and_gradients(loops, torch.float64)
-    found, gradients = case.outputs_and_gradients(plain.attend, torch.float64)
+    found, gradients = case.outputs_and_gradients(plain_attend, torch.float64)
     same(found, expected)
     assert gradients.keys() == slopes.keys()
     for name in slopes:
@@ -91,32 +91,32 @@ def test_outputs_and_gradients_are_those_of_the_formula(kind, causal, side, make
 
 @kinds_of_steps
 @pytest.mark.parametrize("queries, keys", [(1, 1), (1, 2), (1, 8), (3, 8)])
-def test_queries_for_more_keys_are_the_last_ones(kind, queries, keys, make_case):
+def test_queries_for_more_keys_are_the_last_ones(kind, queries, keys, make_case, plain_attend):
     case = make_case(kind, length=queries, keys=keys, width=4, side="left", k=2)
     expected, slopes = case.outputs_and_gradients(loops, torch.float64)
-    found, gradients = case.outputs_and_gradients(plain.attend, torch.float64)
+    found, gradients = case.outputs_and_gradients(plain_attend, torch.float64)
     same(found, expected)
     for name in slopes:
         same(gradients[name], slopes[name])
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_the_weights_are_those_of_the_formula(causal, make_case):
+def test_the_weights_are_those_of_the_formula(causal, make_case, plain_attend):
     case = make_case(EVERYTHING, side="right", causal=causal)
     tensors = case.leaves(torch.float64)
-    found = case.run(plain.attend, tensors, need_weights=True)[1]
+    found = case.run(plain_attend, tensors, need_weights=True)[1]
     same(found, case.run(loops, tensors)[1])
-    assert case.run(plain.attend, tensors)[1] is None
+    assert case.run(plain_attend, tensors)[1] is None
 
 
 @pytest.mark.parametrize("kind", ["none", "bias+segments", "relative", "distances"])
-def test_gradients_of_gradients_are_right(kind, make_case):
+def test_gradients_of_gradients_are_right(kind, make_case, plain_attend):
     case = make_case(kind, batch=1, length=3, width=2, causal=True, k=1)
     tensors = case.leaves(torch.float64)
     names = [name for name, t in tensors.items() if t.requires_grad]
 
     def output(*leaves):
-        return case.run(plain.attend, {**tensors, **dict(zip(names, leaves))})[0]
+        return case.run(plain_attend, {**tensors, **dict(zip(names, leaves))})[0]
 
     assert torch.autograd.gradgradcheck(output, tuple(tensors[name] for name in names))
 
@@ -124,9 +124,9 @@ def test_gradients_of_gradients_are_right(kind, make_case):
 @pytest.mark.skipif(torch.__version__ < "2.2", reason="no half precision on the CPU yet")
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("kind", ["none", EVERYTHING])
-def test_low_precision_is_right_up_to_its_rounding(kind, dtype, make_case):
+def test_low_precision_is_right_up_to_its_rounding(kind, dtype, make_case, plain_attend):
     case = make_case(kind, length=9, side="right")
-    expected = case.run(plain.attend)[0]
-    found = case.run(plain.attend, {n: t.to(dtype) for n, t in case.tensors.items()})[0]
+    expected = case.run(plain_attend)[0]
+    found = case.run(plain_attend, {n: t.to(dtype) for n, t in case.tensors.items()})[0]
     assert found.dtype == dtype
     same(found.float(), expected, limit=20 * torch.finfo(dtype).eps)

@@ -17,6 +17,18 @@ from fairseq_posenc.encodings import Stack
 
 
 @dataclass
+class Heads:
+    """What the heads of one layer get; ``queries``, ``keys``, ``values``: ``(B, H, T, d)``."""
+
+    queries: Tensor
+    keys: Tensor
+    values: Tensor
+    key_weight: Tensor
+    padding: Tensor
+    decoder: bool
+
+
+@dataclass
 class Encoded:
     """An encoding as the references see it: ``p`` has its parameters by name."""
 
@@ -207,9 +219,20 @@ REFERENCES = (shaw, transformer_xl, t5, tupe, abs_scalar, rel_scalar, rotary, al
 
 @pytest.fixture(scope="session")
 def reference():
-    """Function from a name, its :class:`Encoded` and :class:`Inputs` to the layer's output."""
+    """Function from a module in float64, what it gets, and an encoding to the module's output.
+
+    Hidden states are ``(T, B, channels)``, tokens ``(B, T)`` with padding 1.
+    """
     table = {function.__name__: function for function in REFERENCES}
-    return lambda name, encoded, inputs: table[name](encoded, inputs)
+
+    def run(name, encoded, attention, hidden, tokens):
+        projections = (attention.q_proj, attention.k_proj, attention.v_proj)
+        heads = [attention.split(project(hidden)) for project in projections]
+        padding, decoder = tokens.eq(1), encoded.stack.decoder
+        x = Heads(*heads, attention.k_proj.weight, padding, decoder)
+        return attention.join(table[name](encoded, x))
+
+    return run
 
 
 @pytest.fixture(scope="session")

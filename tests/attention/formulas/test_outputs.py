@@ -1,11 +1,13 @@
-"""Attention with every encoding against the loops over its formula: outputs and gradients."""
+"""The attention module with every encoding against the loops over its formula."""
 
 import copy
 
 import pytest
 import torch
 
+from fairseq_posenc.attention.attention import SelfAttention
 from fairseq_posenc.encodings import Positions, options
+from fairseq_posenc.encodings.segments import SegmentScalars
 
 FEW = {"num_buckets": 8, "max_distance": 5}
 CASES = [
@@ -34,115 +36,100 @@ both_sides = pytest.mark.parametrize("decoder", [False, True], ids=["encoder", "
 # With tables for 4 positions, 6 tokens go beyond them; padded in one row, then in all rows.
 WHOLE = torch.tensor([[5, 6, 7, 8, 9, 10], [11, 12, 13, 14, 15, 16]])
 RIGHT = torch.tensor([[5, 6, 7, 8, 9, 10], [11, 12, 13, 1, 1, 1]])
-LEFT = RIGHT.flip(1)
 ALL_RIGHT = torch.tensor([[5, 6, 7, 8, 1, 1], [11, 12, 13, 14, 15, 1]])
-ALL_LEFT = ALL_RIGHT.flip(1)
-BY_INDEX = ("abs_scalar", "tupe")
+SEGMENTS = torch.tensor([[0, 0, 1, 1, 2, 2], [0, 2, 2, 1, 0, 0]])
 
 
-def gradients(outputs, x, parameters):
-    """Gradients of a random sum of the outputs at real queries, layer by layer."""
+def gradients(outputs, real, wanted):
+    """Gradients of a random sum of the outputs at real queries; of what is not used, zeros."""
     generator, loss = torch.Generator().manual_seed(4), 0
-    real = ~x.padding[:, None, :, None]
     for output in outputs:
-        outer = torch.randn(output.shape, generator=generator)
-        loss = loss + (output * outer * real).sum()
-    wanted = {**dict(zip(("q", "k", "v", "key weight"), x.leaves())), **parameters}
+        loss = loss + (output * torch.randn(output.shape, generator=generator) * real).sum()
     found = torch.autograd.grad(loss, list(wanted.values()), allow_unused=True)
-    return dict(zip(wanted, found)), real
+    pairs = zip(wanted.items(), found)
+    return {name: torch.zeros_like(x) if slope is None else slope for (name, x), slope in pairs}
 
 
-def difference(one, other):
-    """Largest difference; no gradient is the same as none at all."""
-    if one is None or other is None:
-        return max(float(g.abs().max()) for g in (one, other, torch.zeros(1)) if g is not None)
-    return float((one - other).detach().abs().max())
+@pytest.fixture
+def check(reference, encoded):
+    """Function that compares both layers, in float64 up to 1e-10 and in float32 up to 1e-5."""
 
+    def check(encoding, name, chosen, tokens, segments=None):
+        torch.manual_seed(5)
+        module = SelfAttention(8, 2).eval()
+        for parameter in module.parameters():
+            torch.nn.init.normal_(parameter, std=0.4)
+        real = tokens.ne(1).t().unsqueeze(-1)
+        states = torch.randn(*tokens.t().shape, 8)
+        parts = [encoding] if segments is None else [encoding, segments]
 
-def check(encoding, name, chosen, tokens, decoder, tools):
-    """Compare two layers, in float64 up to 1e-10 and in float32 up to 1e-5."""
-    reference, encoded, inputs, plain_layer = tools
-    single = inputs(tokens, decoder)
-    x, known = single.to(torch.float64), {**options(name), **chosen}
-    shown = encoded(encoding, known)
-    expected = []
-    for shown.layer in range(2):
-        expected.append(reference(name, shown, x))
-    slopes, real = gradients(expected, x, shown.p)
-    for dtype, limit in ((torch.float64, 1e-10), (torch.float32, 1e-5)):
-        x, cast = single.to(dtype), copy.deepcopy(encoding).to(dtype)
-        terms = cast(Positions.of_tokens(tokens, 1)).attention
-        found = [plain_layer(terms[layer], x) for layer in range(2)]
-        for one, other in zip(found, expected):
-            assert one.dtype == dtype
-            assert difference(one * real, other * real) <= limit
-        steepness, _ = gradients(found, x, dict(cast.named_parameters()))
-        assert steepness.keys() == slopes.keys()
-        for what, slope in slopes.items():
-            size = 1 if slope is None else max(1, float(slope.abs().max()))
-            assert difference(steepness[what], slope) <= limit * size, what
+        exact, hidden = copy.deepcopy(module).double(), states.double().requires_grad_()
+        shown = encoded(encoding, {**options(name), **chosen})
+        if segments is not None:
+            shown.segments = SEGMENTS
+            shown.p["segment scalars"] = segments.scalars.detach().double().requires_grad_()
+        expected = []
+        for shown.layer in range(2):
+            expected.append(reference(name, shown, exact, hidden, tokens))
+        leaves = {"hidden": hidden, **dict(exact.named_parameters(prefix="module"))}
+        slopes = list(gradients(expected, real, {**leaves, **shown.p}).values())
 
+        for dtype, limit in ((torch.float64, 1e-10), (torch.float32, 1e-5)):
+            ours, hidden = copy.deepcopy(module).to(dtype), states.to(dtype).requires_grad_()
+            cast = [copy.deepcopy(part).to(dtype) for part in parts]
+            positions = Positions.of_tokens(tokens, 1)
+            terms = cast[0](positions)
+            if segments is not None:
+                terms = cast[1](terms, SEGMENTS)
+            mask, causal = positions.padding_mask, encoding.stack.decoder
+            found = [ours(hidden, terms.attention[n], mask, causal)[0] for n in range(2)]
+            for one, other in zip(found, expected):
+                assert one.dtype == dtype
+                difference = (one * real).double() - other * real
+                assert float(difference.detach().abs().max()) <= limit
+            leaves = {"hidden": hidden, **dict(ours.named_parameters(prefix="module"))}
+            for part in cast:
+                leaves.update(part.named_parameters(prefix=type(part).__name__))
+            steepness = gradients(found, real, leaves)
+            assert len(steepness) == len(slopes)
+            for (what, one), other in zip(steepness.items(), slopes):
+                size = max(1, float(other.abs().max()))
+                assert float((one.double() - other).abs().max()) <= limit * size, what
 
-@pytest.fixture(scope="session")
-def tools(reference, encoded, inputs, plain_layer):
-    return reference, encoded, inputs, plain_layer
+    return check
 
 
 @every_case
 @both_sides
-@pytest.mark.parametrize("padding", ["none", "right", "left"])
+@pytest.mark.parametrize("padding", ["none", "right", "left", "all left"])
 def test_outputs_and_gradients_are_those_of_the_formula(
-    name, chosen, decoder, padding, random_encoding, tools
+    name, chosen, decoder, padding, random_encoding, check
 ):
     encoding = random_encoding(name, chosen, decoder=decoder)
-    assert encoding.by_index == (name in BY_INDEX)
-    if padding == "left" and encoding.by_index:
-        padding = "all right"
-    tokens = {"none": WHOLE, "right": RIGHT, "left": LEFT, "all right": ALL_RIGHT}[padding]
-    check(encoding, name, chosen, tokens, decoder, tools)
-
-
-@both_sides
-@pytest.mark.parametrize("name", ["shaw", "transformer_xl", "t5", "rel_scalar", "rotary", "alibi"])
-def test_padding_in_every_row_changes_nothing(name, decoder, random_encoding, tools):
-    encoding = random_encoding(name, decoder=decoder)
-    for tokens in (ALL_LEFT, ALL_RIGHT):
-        check(encoding, name, {}, tokens, decoder, tools)
+    assert encoding.by_index == (name in ("abs_scalar", "tupe"))
+    tokens = {"none": WHOLE, "all left": ALL_RIGHT}.get(padding, RIGHT)
+    if "left" in padding and not encoding.by_index:
+        tokens = tokens.flip(1)
+    check(encoding, name, chosen, tokens)
 
 
 @pytest.mark.parametrize("max_length", [4, 20])
-def test_scores_that_involve_cls_are_reset(max_length, random_encoding, tools):
+def test_scores_that_involve_cls_are_reset(max_length, random_encoding, check):
     encoding = random_encoding("tupe", FEW, has_cls=True, max_length=max_length)
-    check(encoding, "tupe", FEW, RIGHT, False, tools)
+    check(encoding, "tupe", FEW, RIGHT)
+
+
+@pytest.mark.parametrize("sharing", ["none", "layers", "heads"])
+def test_segments_add_their_scalars(sharing, random_encoding, check):
+    """Chen et al. 2021, eq. (9) to (11)."""
+    encoding = random_encoding("rel_scalar", {"sharing": sharing})
+    segments = SegmentScalars(encoding.stack, 3, sharing=sharing)
+    segments.scalars.data.normal_(generator=torch.Generator().manual_seed(6))
+    check(encoding, "rel_scalar", {"sharing": sharing}, RIGHT, segments)
 
 
 @both_sides
 @pytest.mark.parametrize("name", [name for name, chosen in CASES if not chosen])
-def test_a_single_token_attends_to_itself(name, decoder, random_encoding, tools):
+def test_a_single_token_attends_to_itself(name, decoder, random_encoding, check):
     encoding = random_encoding(name, decoder=decoder)
-    check(encoding, name, {}, torch.tensor([[5], [6]]), decoder, tools)
-
-
-@both_sides
-@pytest.mark.parametrize("name, chosen", CASES)
-def test_terms_do_not_depend_on_the_batch(name, chosen, decoder, random_encoding):
-    """Shapes of the contract; none is as large as length x length x width."""
-    encoding, length = random_encoding(name, chosen, decoder=decoder, max_length=50), 41
-    terms = encoding(Positions.of_tokens(torch.full((3, length), 7), 1))
-    assert terms.input is None
-    assert sorted(terms.attention) == [0, 1]
-    for layer in terms.attention.values():
-        shapes = {name: t.shape for name, t in vars(layer).items() if torch.is_tensor(t)}
-        bias = shapes.pop("bias", (2, length, length))
-        assert bias in ((1, length, length), (2, length, length))
-        k = chosen.get("max_distance", 16)
-        allowed = {
-            "relative_keys": (2 * k + 1, 4),
-            "relative_values": (2 * k + 1, 4),
-            "distances": (2 * length - 1, 8),
-            "content_query": (2, 4),
-            "position_query": (2, 4),
-            "rotation": (2, length, 2),
-        }
-        for what, shape in shapes.items():
-            assert shape == allowed[what], what
+    check(encoding, name, {}, torch.tensor([[5], [6]]))

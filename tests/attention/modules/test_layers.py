@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from fairseq_posenc.attention.layers import as_arguments, drawn
-from fairseq_posenc.encodings.base import AttentionTerms
+from fairseq_posenc.attention.layers import layers_after_layerdrop
 from fairseq_posenc.errors import UsageError
 
 EOS = 2
@@ -94,21 +93,16 @@ def test_in_training_weights_of_attention_are_there_if_asked_for(build_model):
     assert model(SOURCE, None, TARGET, alignment_layer=1)[1]["attn"][0].shape == (2, 5, 6)
 
 
-def test_layers_without_terms_get_no_arguments():
-    assert as_arguments(None) == {}
-    assert as_arguments(AttentionTerms(scale=2.0)) == {"scale": 2.0}
-
-
 def test_layers_that_are_left_out_keep_their_place(build_model):
     layers = build_model("none", encoder_layers=9, encoder_layerdrop=0.5).encoder.train().layers
     torch.manual_seed(1)
     kept = list(layers)
     torch.manual_seed(1)
-    found = drawn(layers)
+    found = layers_after_layerdrop(layers)
     assert [layer for layer in found if layer is not None] == kept
     assert all(layer in (None, layers[place]) for place, layer in enumerate(found))
     assert len(found) == 9 and 0 < len(kept) < 9
-    assert drawn(layers.eval()) == list(layers)
+    assert layers_after_layerdrop(layers.eval()) == list(layers)
 
 
 @pytest.mark.parametrize("side", ["encoder", "decoder"])

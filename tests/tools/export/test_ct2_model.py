@@ -6,9 +6,9 @@ import sys
 import pytest
 import torch
 
-from fairseq_posenc.compat import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.encodings import Stack, build, names
-from fairseq_posenc.encodings.portable import Portable
+from fairseq_posenc.encodings.base import Portable
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
 from fairseq_posenc.tools.export.ct2_positions import (

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
 
+from fairseq_posenc.tools.results import texts
 from fairseq_posenc.tools.results.bleu import WIDTHS, Scorer
 from fairseq_posenc.tools.results.intervals import bootstrap, interval
-from fairseq_posenc.tools.results.texts import Texts
 
 WORDS = "der die das Hund Katze Haus läuft schläft sieht heute , schnell .".split()
 
@@ -25,7 +25,7 @@ def corpus(seed, rate, count=12):
 
 
 def statistics(hypotheses, references):
-    return Scorer("de").statistics(Texts(hypotheses, references, hypotheses, references))
+    return Scorer("de").statistics(texts.TestSet(hypotheses, references, hypotheses, references))
 
 
 @pytest.mark.parametrize(("name", "metric"), [("sacrebleu", BLEU()), ("chrf", CHRF())])

@@ -1,3 +1,5 @@
+"""The papers' tables: figures as printed, which agree with each other, and places of rows."""
+
 import statistics
 
 import pytest
@@ -6,8 +8,10 @@ from fairseq_posenc.encodings import names as encodings
 from fairseq_posenc.tools.results.bleu import METRICS
 from fairseq_posenc.tools.results.papers import PaperRow, load, names, parse_options
 
-TABLES = names(translation=True)
-each_table = pytest.mark.parametrize("name", TABLES)
+TRANSLATION, FINE_TUNING = names(translation=True), names()
+each_table = pytest.mark.parametrize("name", TRANSLATION + FINE_TUNING)
+# the paper's own average of this row is not that of its figures, see the table's note
+MISPRINTED = {("chen2021-9", "REL-SCALAR", "head-wise", "per-head")}
 
 
 def figures(name, *labels):
@@ -17,136 +21,117 @@ def figures(name, *labels):
     return dict(zip(table.figures(), row.figures))
 
 
-def test_there_are_all_tables_of_the_papers_about_translation():
+def test_there_are_all_tables_of_the_papers():
     shape = [f"shape-{number}" for number in (1, 2, 5, 6, 7)]
     assert names(translation=True) == ["cape-2", "chen2021-6", *shape]
-    assert not set(TABLES) & set(names())
+    assert names() == [f"chen2021-{number}" for number in (4, 5, 8, 9, 10, 11, 12)]
 
 
 @each_table
 def test_a_table_is_complete(name):
     table = load(name)
-    assert list(table.columns) == table.figures() == list(table.measures)
-    assert {"command", "runs", "basis", "settings"} <= set(table.recipe)
+    assert table.figures() == list(table.measures)
+    assert table.fine_tuning == (name in FINE_TUNING)
+    assert table.fine_tuning or {"command", "runs", "basis", "settings"} <= set(table.recipe)
     assert table.best is None or table.best in table.measures
     for row in table.rows:
         assert len(row.labels) == len(table.labels)
         assert len(row.figures) == len(table.measures)
         assert row.setting is None or row.setting in table.recipe["settings"]
         assert all(parse_options(way)[0] in encodings() for way in row.options)
-    assert len({tuple(row.labels) for row in table.rows}) == len(table.rows)
-
-
-@each_table
-def test_measures_are_of_one_kind_each(name):
-    for measure in load(name).measures.values():
-        assert len({"tests", "training", "swap"} & set(measure)) == 1
-        assert measure.get("metric") in METRICS if "tests" in measure else True
-
-
-@each_table
-def test_what_the_recipe_trains_belongs_to_the_row(name):
-    for row in load(name).rows:
         for line in row.train:
             label, sign, options = line.partition("=")
             assert sign and label and row.has(row.setting, options)
         # without a label of its own, a row is called by its encoding
-        assert row.train or row.options[0] in encodings()
+        assert row.train or row.options[0] in encodings() or table.fine_tuning
+    assert len({tuple(row.labels) for row in table.rows}) == len(table.rows)
+    for measure in table.measures.values():
+        assert measure.sets and (measure.task or measure.sets[0] in ("training", "swap")
+                                 or measure.metric in METRICS)  # fmt: skip
 
 
-@each_table
-def test_the_paper_tells_what_every_row_costs(name):
-    recipe = load(name).recipe
-    for row in load(name).rows:
-        for setting in [row.setting] if row.setting else recipe["settings"]:
-            facts = recipe["settings"][setting]
-            encoding = parse_options(row.options[0])[0]
-            assert not row.seeds or "seconds" not in facts or facts["seconds"][encoding] > 0
-            assert "seconds" in facts or recipe["tokens_per_second"]
+def test_the_papers_averages_are_those_of_its_figures():
+    for name in FINE_TUNING:
+        for row in load(name).rows:
+            tolerance = 0.2 if (name, *row.labels) in MISPRINTED else 0.1
+            assert row.average == pytest.approx(statistics.mean(row.figures), abs=tolerance)
 
 
-@pytest.mark.parametrize("dataset", ["VANILLA", "EXTRAPOLATE", "INTERPOLATE"])
-@pytest.mark.parametrize("model", ["APE", "RPE", "SHAPE"])
-def test_table_5_of_shape_has_the_means_of_table_2(dataset, model):
-    short = figures("shape-2", dataset, model)
-    if (dataset, model) == ("INTERPOLATE", "RPE"):
-        assert set(short.values()) == {None}
-        return
-    full = figures("shape-5", dataset, model)
-    valid = [full[str(year)] for year in range(2010, 2014)]
-    test = [full[str(year)] for year in range(2014, 2017)]
-    # 30.4967 is printed as 30.49, see the note of Table 2; the others agree to half a digit
-    tolerance = 0.007 if (dataset, model) == ("VANILLA", "SHAPE") else 0.0051
-    assert short["Valid"] == pytest.approx(statistics.mean(valid), abs=tolerance)
-    assert short["Test"] == pytest.approx(statistics.mean(test), abs=tolerance)
-    assert full["Average"] == pytest.approx(statistics.mean(valid + test), abs=tolerance)
-    assert full["Speed"] == short["Speed"]
+def test_one_model_has_the_same_figures_in_every_table_of_chen():
+    seen = {}
+    for name in FINE_TUNING:
+        table = load(name)
+        assert len({row.options[0] for row in table.rows}) == len(table.rows)
+        for row in table.rows:
+            key = (table.figures()[0], row.options[0])
+            assert seen.setdefault(key, row[2:]) == row[2:]
+    assert len(seen) == 9 + 12
 
 
-@pytest.mark.parametrize("row", load("shape-6").rows, ids=lambda row: "-".join(row.labels))
-def test_times_of_table_6_of_shape_are_speeds_of_table_2(row):
-    model, dataset, hardware = row.labels
-    base = figures("shape-6", "APE", dataset)["Training Time (sec)"]
-    speed = figures("shape-2", dataset, model)["Speed"]
-    assert speed == pytest.approx(base / row.figures[0], abs=0.0051)
-    facts = load("shape-6").recipe["settings"][row.setting]
-    assert facts["seconds"][row.options[0]] == row.figures[0]
-    assert facts["gpus"] == {"DGX-1": 8, "DGX-2": 16}[hardware]
-
-
-def test_table_7_of_shape_repeats_a_row_of_table_5():
-    ours = figures("shape-7", "APE", "OpenNMT-py")
+def test_tables_of_shape_agree_with_each_other():
+    for dataset, model in [tuple(row.labels[:2]) for row in load("shape-5").rows]:
+        short, full = figures("shape-2", dataset, model), figures("shape-5", dataset, model)
+        valid = [full[str(year)] for year in range(2010, 2014)]
+        test = [full[str(year)] for year in range(2014, 2017)]
+        # 30.4967 is printed as 30.49, see the note of Table 2; the others agree to half a digit
+        tolerance = 0.007 if (dataset, model) == ("VANILLA", "SHAPE") else 0.0051
+        assert short["Valid"] == pytest.approx(statistics.mean(valid), abs=tolerance)
+        assert short["Test"] == pytest.approx(statistics.mean(test), abs=tolerance)
+        assert full["Average"] == pytest.approx(statistics.mean(valid + test), abs=tolerance)
+        assert full["Speed"] == short["Speed"]
+    for row in load("shape-6").rows:
+        model, dataset, hardware = row.labels
+        base = figures("shape-6", "APE", dataset)["Training Time (sec)"]
+        speed = figures("shape-2", dataset, model)["Speed"]
+        assert speed == pytest.approx(base / row.figures[0], abs=0.0051)
+        facts = load("shape-6").recipe["settings"][row.setting]
+        assert facts["seconds"][row.options[0]] == row.figures[0]
+        assert facts["gpus"] == {"DGX-1": 8, "DGX-2": 16}[hardware]
+    ours, other = figures("shape-7", "APE", "OpenNMT-py"), figures("shape-7", "APE", "Fairseq")
     assert ours == {name: figures("shape-5", "VANILLA", "APE")[name] for name in ours}
-    other = figures("shape-7", "APE", "Fairseq")
     years = [value for name, value in other.items() if name != "Average"]
     assert other["Average"] == pytest.approx(statistics.mean(years), abs=0.0051)
-
-
-def test_drops_of_table_1_of_shape_are_differences():
     for row in load("shape-1").rows:
         assert row.figures[2] == pytest.approx(row.figures[0] - row.figures[1])
 
 
-def test_figures_as_printed():
-    assert list(figures("shape-2", "EXTRAPOLATE", "SHAPE, K = 40 (section 3.3)").values()) == (
-        [23.12, 29.86, None]
-    )
-    assert list(figures("shape-2", "INTERPOLATE", "SHAPE").values()) == [32.50, 39.09, 0.99]
-    assert list(figures("cape-2", "CAPE, 18L-18L", "DE").values()) == [27.29, 28.37]
-    assert list(figures("cape-2", "abspos, 6L-6L", "FR").values()) == [47.18, 41.17]
-    assert list(figures("chen2021-6", "REL-SCALAR").values()) == [29.22, 31.91, 21.71]
-
-
-def test_speed_that_shape_amounts_to_is_that_of_chens_plan():
-    table = load("shape-6")
-    facts = table.recipe["settings"]["vanilla"]
+def test_the_speed_of_chens_plan_is_that_of_table_6_of_shape():
+    facts = load("shape-6").recipe["settings"]["vanilla"]
     tokens = facts["updates"] * facts["tokens_per_update"]
     rate = tokens / facts["seconds"]["sinusoidal"] / facts["gpus"]
     assert load("chen2021-6").recipe["tokens_per_second"] == pytest.approx(rate, rel=0.01)
 
 
 @pytest.mark.parametrize(
-    ("options", "belongs"),
+    ("name", "labels", "printed"),
     [
-        ("cape --position-source-scale auto --position-global-shift 50", True),
-        ("cape --position-global-shift 5.0 --position-source-scale 1.0337", True),
-        ("cape --position-source-scale auto", False),
-        ("cape --position-global-shift 5 --position-source-scale auto --flag", False),
-        ("shape --position-global-shift 5 --position-source-scale auto", False),
+        ("shape-2", ("EXTRAPOLATE", "SHAPE, K = 40 (section 3.3)"), [23.12, 29.86, None]),
+        ("shape-2", ("INTERPOLATE", "SHAPE"), [32.50, 39.09, 0.99]),
+        ("cape-2", ("CAPE, 18L-18L", "DE"), [27.29, 28.37]),
+        ("cape-2", ("abspos, 6L-6L", "FR"), [47.18, 41.17]),
+        ("chen2021-4", ("REL-SCALAR",), [86.3, 86.3, 91.0, 90.5, 92.9, 60.3, 89.3]),
+        ("chen2021-6", ("REL-SCALAR",), [29.22, 31.91, 21.71]),
     ],
 )
-def test_a_pattern_takes_values_but_no_other_options(options, belongs):
-    row = PaperRow([], ["cape --position-global-shift * --position-source-scale *"], [])
-    assert row.has("de6", options) == belongs
+def test_figures_as_printed(name, labels, printed):
+    assert list(figures(name, *labels).values()) == printed
 
 
-def test_numbers_are_equal_as_numbers_and_flags_have_no_value():
-    row = PaperRow([], ["shape --position-max-shift 40", "shaw --position-shared-tables"], [])
-    assert row.has(None, "shape --position-max-shift 40.0")
-    assert not row.has(None, "shape --position-max-shift 400")
-    assert row.has(None, "shaw --position-shared-tables") and not row.has(None, "shaw")
-
-
-def test_a_row_of_a_setting_takes_only_that():
-    row = PaperRow([], ["shape"], [], setting="vanilla")
-    assert row.has("vanilla", "shape") and not row.has("extrapolate", "shape")
+@pytest.mark.parametrize(
+    ("row", "options", "belongs"),
+    [
+        ("cape --s * --a *", "cape --a auto --s 50", True),
+        ("cape --s * --a *", "cape --s 5.0 --a 1.0337", True),
+        ("cape --s * --a *", "cape --a auto", False),
+        ("cape --s * --a *", "cape --s 5 --a auto --flag", False),
+        ("cape --s * --a *", "shape --s 5 --a auto", False),
+        ("shape --k 40", "shape --k 40.0", True),
+        ("shape --k 40", "shape --k 400", False),
+        ("shaw --shared", "shaw --shared", True),
+        ("shaw --shared", "shaw", False),
+    ],
+)
+def test_rows_are_matched_by_their_options(row, options, belongs):
+    assert PaperRow([], ["none", row], []).has("any", options) == belongs
+    assert PaperRow([], [row], [], setting="de6").has("de6", options) == belongs
+    assert not PaperRow([], [row], [], setting="de6").has("fr6", options)

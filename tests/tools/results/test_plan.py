@@ -1,3 +1,5 @@
+"""What is left of a table: the rows of the paper, what has been begun, commands and hours."""
+
 import csv
 import io
 import sys
@@ -5,15 +7,15 @@ import sys
 import pytest
 
 from fairseq_posenc.tools import cli
+from fairseq_posenc.tools.results.grid import Cell
 from fairseq_posenc.tools.results.papers import load
 from fairseq_posenc.tools.results.plan import plan
-from fairseq_posenc.tools.results.translations import Cell
 
 
-def cell(setting, row, options, seed, begun=True, **training):
-    facts = {"gpus": 4, "hardware": "H200", "updates": 1, **training}
-    found = {"tests": {}, "training": facts} if training else None
-    return Cell(setting, row, options, str(seed), begun, found)
+def cell(setting, row, options, seed, state="begun", **training):
+    facts = {"training": {"gpus": 4, "hardware": "H200", "updates": 1, **training}}
+    state, figures = ("finished", facts) if training else (state, {})
+    return Cell("", setting, row, options, str(seed), state=state, figures=figures)
 
 
 def jobs(name, cells=(), folder=None):
@@ -26,25 +28,21 @@ def commands(made):
     return [line.strip() for line in made.markdown().splitlines() if line.startswith("    bash")]
 
 
-def test_a_plan_has_the_rows_of_the_paper_with_its_seeds():
-    _, found = jobs("shape-2")
+def test_a_plan_of_shape_has_the_rows_of_the_paper_with_its_seeds_and_hours():
+    made, found = jobs("shape-2")
     assert {place: len(job.seeds["open"]) for place, job in found.items()} == {
         ("vanilla", "sinusoidal"): 5, ("vanilla", "shaw"): 5, ("vanilla", "shape"): 5,
         ("extrapolate", "sinusoidal"): 1, ("extrapolate", "shaw"): 1, ("extrapolate", "shape"): 1,
         ("extrapolate", "shape_K40"): 1,
         ("interpolate", "sinusoidal"): 1, ("interpolate", "shape"): 1,
     }  # fmt: skip
-
-
-def test_hours_of_shape_are_those_of_its_table_6():
-    made, found = jobs("shape-2")
+    # of its Table 6
     dgx1 = 5 * (97073 + 107089 + 96439) + 101469 + 111246 + 2 * 102535
     hours = (8 * dgx1 + 16 * (69148 + 69529)) / 3600
-    assert sum(job.hours() for job in found.values()) == pytest.approx(hours)
-    assert all(job.cost.tokens == 22.4e9 for job in found.values())
-    assert f"21 of 21 cells are left: 470.4 × 10^9 tokens, {hours:.0f} device-hours." in (
-        made.markdown()
-    )
+    assert sum(job.hours * len(job.left) for job in found.values()) == pytest.approx(hours)
+    assert all(job.tokens == 22.4e9 for job in found.values())
+    line = f"21 of 21 cells are left: 470.4 × 10^9 tokens, {hours:.0f} device-hours."
+    assert line in made.markdown()
 
 
 def test_hours_of_cape_are_those_of_its_appendix():
@@ -53,46 +51,49 @@ def test_hours_of_cape_are_those_of_its_appendix():
     hours = {"de6": 4 * 30, "de18": 4 * 70, "fr6": 8 * 60}
     assert list(found) == [(setting, row) for setting in hours for row in rows]
     for (setting, _), job in found.items():
-        assert job.cost.hours == hours[setting] and job.hours() == 3 * hours[setting]
+        assert (job.hours, len(job.left)) == (hours[setting], 3)
 
 
 def test_hours_of_chen_are_tokens_by_a_speed():
     _, found = jobs("chen2021-6")
     assert len(found) == 4 * 3
     for job in found.values():
-        assert (job.cost.tokens, job.cost.basis) == (2.5e9, "paper")
-        assert job.hours() == pytest.approx(2.5e9 / 28800 / 3600)
+        assert (job.tokens, job.basis) == (2.5e9, "paper")
+        assert job.hours == pytest.approx(2.5e9 / 28800 / 3600)
 
 
 def test_trainings_that_a_table_prints_twice_run_once():
-    made, _ = jobs("shape-7")
-    assert [(job.setting, job.row) for job in made.jobs] == [("vanilla", "sinusoidal")]
+    assert list(jobs("shape-7")[1]) == [("vanilla", "sinusoidal")]
 
 
 def test_what_has_finished_is_not_run_again():
     cells = [
         cell("vanilla", "shape", "shape", 1, tokens_per_second=1),
         cell("vanilla", "shape", "shape", 2),
-        cell("vanilla", "shape", "shape", 3, begun=False),
+        cell("vanilla", "shape", "shape", 3, "open"),
         cell("vanilla", "shape", "shape", 9, tokens_per_second=1),
+        cell("interpolate", "shape", "shape", 1, tokens_per_second=1),
     ]
-    made, found = jobs("shape-5", cells)
+    made, found = jobs("shape-2", cells)
     job = found["vanilla", "shape"]
     assert job.seeds == {"finished": ["1"], "begun": ["2"], "open": ["3", "4", "5"]}
-    assert job.hours() == pytest.approx(4 * job.cost.hours)
     line = "bash recipes/shape/run.sh --settings vanilla --encodings shape --seeds 2,3,4,5"
     assert line in commands(made)
-
-
-def test_a_finished_row_has_no_command():
-    cells = [cell("interpolate", "shape", "shape", 1, tokens_per_second=1)]
-    made, found = jobs("shape-2", cells)
-    assert found["interpolate", "shape"].hours() == 0
+    # a finished row has no command
+    assert found["interpolate", "shape"].left == []
     assert len(commands(made)) == len(found) - 1
-    assert "20 of 21 cells" in made.markdown()
+    assert "19 of 21 cells" in made.markdown()
+    lines = list(csv.DictReader(io.StringIO(made.csv())))
+    by_place = {(one["setting"], one["row"]): one for one in lines}
+    assert by_place.keys() == found.keys()
+    assert by_place["interpolate", "shape"]["command"] == ""
+    assert (by_place["vanilla", "shape"]["command"], by_place["vanilla", "shape"]["open"]) == (
+        (line, "3")
+    )
 
 
 def test_rows_go_on_under_the_label_that_they_have():
+    options = "cape --position-global-shift 50 --position-source-scale auto --prepend-source-bos"
     cells = [cell("vanilla", "mine", "shaw", 1), cell("vanilla", "SHAPE", "shape", 1)]
     made, found = jobs("shape-2", cells)
     assert found["vanilla", "mine"].seeds["begun"] == ["1"]
@@ -100,24 +101,20 @@ def test_rows_go_on_under_the_label_that_they_have():
     lines = commands(made)
     assert any("--encodings mine=shaw --seeds 1,2,3,4,5" in line for line in lines)
     assert any("--encodings SHAPE=shape " in line for line in lines)
-
-
-def test_new_rows_have_the_labels_and_options_of_the_recipe():
-    lines = commands(jobs("cape-2", folder="elsewhere/cape")[0])
-    options = "cape --position-global-shift 10 --position-source-scale auto --prepend-source-bos"
-    assert (
-        f"bash recipes/cape/run.sh --settings de18 --encodings 'cape_10={options}' "
-        "--run-dir elsewhere/cape --seeds 1,2,3"
-    ) in lines
-    assert not any("--run-dir" in line for line in commands(jobs("cape-2")[0]))
-
-
-def test_shifts_of_cape_are_told_apart():
-    options = "cape --position-global-shift 50 --position-source-scale auto --prepend-source-bos"
+    # shifts of CAPE are rows of their own
     _, found = jobs("cape-2", [cell("de6", "wide", options, 2)])
     assert found["de6", "wide"].seeds == {"finished": [], "begun": ["2"], "open": ["1", "3"]}
     assert ("de6", "cape_50") not in found
     assert {("de6", "cape_5"), ("de6", "cape_10"), ("fr6", "cape_50")} <= set(found)
+
+
+def test_new_rows_have_the_labels_and_options_of_the_recipe():
+    options = "cape --position-global-shift 10 --position-source-scale auto --prepend-source-bos"
+    assert (
+        f"bash recipes/cape/run.sh --settings de18 --encodings 'cape_10={options}' "
+        "--run-dir elsewhere/cape --seeds 1,2,3"
+    ) in commands(jobs("cape-2", folder="elsewhere/cape")[0])
+    assert not any("--run-dir" in line for line in commands(jobs("cape-2")[0]))
 
 
 def test_measured_speeds_replace_the_papers_hours():
@@ -127,45 +124,20 @@ def test_measured_speeds_replace_the_papers_hours():
         cell("vanilla", "t5", "t5", 1, tokens_per_second=1200),
     ]
     _, found = jobs("shape-2", cells)
-    own, other = found["vanilla", "shape"].cost, found["vanilla", "sinusoidal"].cost
+    own, other = found["vanilla", "shape"], found["vanilla", "sinusoidal"]
     # tokens per second of one GPU: means of 100 and 200, and of 100, 200 and 300
     assert own.hours == pytest.approx(22.4e9 / 150 / 3600)
     assert own.basis == "ours: shape at 150 tokens/s per device, H200"
     assert other.hours == pytest.approx(22.4e9 / 200 / 3600)
     assert other.basis == "ours: shape, t5 at 200 tokens/s per device, H200"
-    assert found["extrapolate", "shape"].cost.basis == "paper"
+    assert found["extrapolate", "shape"].basis == "paper"
 
 
-def test_csv_has_a_line_per_row_with_its_command():
-    made, found = jobs("shape-2", [cell("interpolate", "shape", "shape", 1, tokens_per_second=1)])
-    lines = list(csv.DictReader(io.StringIO(made.csv())))
-    assert len(lines) == len(found)
-    by_place = {(line["setting"], line["row"]): line for line in lines}
-    assert by_place["interpolate", "shape"]["command"] == ""
-    assert by_place["vanilla", "shape"]["command"] in commands(made)
-    assert by_place["vanilla", "shape"]["open"] == "5"
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def run(*options):
-        monkeypatch.setattr(sys, "argv", ["table.py", *map(str, options)])
-        cli.main()
-        return capsys.readouterr().out
-
-    return run
-
-
-def test_script_plans_before_there_is_anything(run, tmp_path):
+def test_script_plans_before_there_is_anything(monkeypatch, capsys, tmp_path):
     output = tmp_path / "plan.md"
-    printed = run(
-        "--paper", "chen2021-6", "--runs", tmp_path / "runs", "--plan", "--output", output
-    )
+    words = f"--paper chen2021-6 --runs {tmp_path / 'runs'} --plan --output {output}"
+    monkeypatch.setattr(sys, "argv", ["posenc", "table", *words.split()])
+    cli.main()
+    printed = capsys.readouterr().out
     assert output.read_text(encoding="utf-8") == printed
     assert "12 of 12 cells are left" in printed and "does not tell" in printed
-
-
-def test_script_refuses_plans_of_fine_tuning(run, capsys):
-    with pytest.raises(SystemExit):
-        run("--paper", "chen2021-4", "--runs", "x", "--plan")
-    assert "--plan is for tables of translations" in capsys.readouterr().err

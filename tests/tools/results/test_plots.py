@@ -1,3 +1,5 @@
+"""The plot by length, read from matplotlib's axes."""
+
 import os
 import random
 
@@ -8,28 +10,21 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.results.plots import plot_by_length
 from fairseq_posenc.tools.results.tables import by_length
 
-LENGTHS = [5] * 9 + [15] * 9 + [25] * 9 + [35] * 9
-WITHIN = [9, 4, 0, 0]
 
-
-def score(*rights, within=WITHIN):
-    """A result of which each bin has another share of right words, None: no sentences at all."""
-    parts = zip(range(4), [-1, 10, 20, 30], [10, 20, 30, None], rights, within)
-    bins = [
-        {"name": f"bin{i}", "longer_than": low, "up_to": up, "sentences": 9, "within": n}
-        for i, low, up, _, n in parts
-    ]
-    draw, rows, lengths = random.Random(str(rights)), [], []
-    for part, right in zip(bins, rights):
-        if right is None:
-            part.update(sentences=0, within=within and 0)
-            continue
-        lengths += [n for n in LENGTHS if part["longer_than"] < n <= (part["up_to"] or 99)]
-        for n in lengths[-9:]:
+def score(*rights, within=(9, 4, 0, 0)):
+    """A result with nine sentences a bin and another share of right words; None: no sentences."""
+    draw, bins, rows, lengths = random.Random(str(rights)), [], [], []
+    for i, (right, known) in enumerate(zip(rights, within)):
+        count = 0 if right is None else 9
+        edges = {"longer_than": 10 * i if i else -1, "up_to": 10 * i + 10 if i < 3 else None}
+        bins.append({"name": f"bin{i}", "sentences": count, "within": known, **edges})
+        n = 10 * i + 5
+        lengths += [n] * count
+        for _ in range(count):
             match = draw.randint(int(right * n), n)
             rows.append([n, n, *(max(match - i, 0) for i in range(4)), *range(n, n - 4, -1)])
     return {
-        "all": {"sentences": len(rows), "sacrebleu": 1.0, "within": within and 13},
+        "all": {"sentences": len(rows), "sacrebleu": 1.0, "within": 13},
         "by_length": {"of": "source", "unit": "subwords", "bins": bins},
         "sentences": {"length": lengths, "statistics": {"sacrebleu": rows}},
         "signatures": {"sacrebleu": "tok:13a"},
@@ -46,24 +41,24 @@ def axes(monkeypatch, tmp_path):
 
     def axes(runs=RUNS):
         figures = []
-        monkeypatch.setattr(
-            Figure, "savefig", lambda figure, *_, **__: figures.append(figure), raising=True
-        )
+        monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
         plot_by_length(runs, str(tmp_path / "plot.png"))
         return figures[0].axes[0]
 
     return axes
 
 
-def test_a_line_per_run_goes_through_its_cells_with_their_intervals_as_bars(axes):
-    found, table = axes().containers, by_length(RUNS)
-    lines = {container.get_label(): container for container in found}
-    for name, cells in table.rows.items():
-        assert lines[name][0].get_ydata() == pytest.approx([cell.mean for cell in cells[1:]])
+def test_a_line_per_run_goes_through_its_estimates_with_their_intervals_as_bars(axes):
+    drawn, table = axes(), by_length(RUNS)
+    lines = {container.get_label(): container for container in drawn.containers}
+    for name, row in table.rows.items():
+        assert lines[name][0].get_ydata() == pytest.approx([one.mean for one in row[1:]])
         bars = [segment[:, 1].tolist() for segment in lines[name][2][0].get_segments()]
-        assert bars == [pytest.approx([cell.low, cell.high]) for cell in cells[1:]]
+        assert bars == [pytest.approx([one.low, one.high]) for one in row[1:]]
     assert lines["shape"][0].get_color() != lines["cape"][0].get_color()
     assert lines["shape"][0].get_marker() != lines["cape"][0].get_marker()
+    assert drawn.get_xlabel().startswith("Source length (subwords)")
+    assert drawn.get_ylabel() == "sacreBLEU"
 
 
 def test_bins_without_sentences_have_no_point(axes):
@@ -85,19 +80,10 @@ def test_only_bins_wholly_within_the_trained_length_are_shaded(axes, within, sha
     assert ("within" in found.get_xlabel()) == (None not in within)
 
 
-def test_axes_say_what_they_show(axes):
-    found = axes()
-    assert found.get_xlabel().startswith("Source length (subwords)")
-    assert found.get_ylabel() == "sacreBLEU"
-
-
 def test_a_png_is_written_and_nothing_else(tmp_path):
     output = tmp_path / "plots" / "bleu.png"
     plot_by_length(RUNS, str(output))
     assert output.read_bytes().startswith(b"\x89PNG")
     assert os.listdir(output.parent) == ["bleu.png"]
-
-
-def test_an_unknown_format_is_refused(tmp_path):
     with pytest.raises(UsageError, match="ending"):
         plot_by_length(RUNS, str(tmp_path / "plot.xyz"))

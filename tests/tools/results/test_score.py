@@ -39,27 +39,22 @@ def generated(tmp_path):
     return write(tmp_path / "generate-test.txt", lines)
 
 
-def names_and_sizes(result):
-    return {part["name"]: part["sentences"] for part in result["by_length"]["bins"]}
-
-
-def test_bins_count_source_words_by_default(files):
-    result = evaluate(**files, bins=[2, 5, 6])
-    assert (result["by_length"]["of"], result["by_length"]["unit"]) == ("source", "words")
-    assert names_and_sizes(result) == {"1-2": 1, "3-5": 1, "6-6": 0, "7+": 1}
-
-
-def test_percentiles_count_reference_words_by_default(files):
-    result = evaluate(**files, percentiles=True)
-    assert (result["by_length"]["of"], result["by_length"]["unit"]) == ("reference", "words")
-    assert names_and_sizes(result) == {"short": 1, "medium": 1, "long": 1}
-
-
-def test_subwords_are_counted_before_they_are_joined(generated):
-    in_words = evaluate(generated=generated, bins=[5, 6, 7])
-    in_subwords = evaluate(generated=generated, bins=[5, 6, 7], length_unit="subwords")
-    assert names_and_sizes(in_words) == {"1-5": 2, "6-6": 0, "7-7": 0, "8+": 1}
-    assert names_and_sizes(in_subwords) == {"1-5": 1, "6-6": 0, "7-7": 1, "8+": 1}
+@pytest.mark.parametrize(
+    ("options", "of", "unit", "sizes"),
+    [
+        ({"bins": [2, 5, 6]}, "source", "words", {"1-2": 1, "3-5": 1, "6-6": 0, "7+": 1}),
+        ({"percentiles": True}, "reference", "words", {"short": 1, "medium": 1, "long": 1}),
+        ({"bins": [5], "length_of": "reference"}, "reference", "words", {"1-5": 2, "6+": 1}),
+        # subwords are counted before they are joined
+        ({"bins": [5, 6, 7]}, "source", "words", {"1-5": 2, "6-6": 0, "7-7": 0, "8+": 1}),
+        ({"bins": [5, 6, 7], "length_unit": "subwords"}, "source", "subwords",
+         {"1-5": 1, "6-6": 0, "7-7": 1, "8+": 1}),
+    ],
+)  # fmt: skip
+def test_bins_count_what_is_asked_for(generated, options, of, unit, sizes):
+    result = evaluate(generated=generated, **options)["by_length"]
+    assert (result["of"], result["unit"]) == (of, unit)
+    assert {part["name"]: part["sentences"] for part in result["bins"]} == sizes
 
 
 def test_a_bin_is_scored_from_its_own_sentences(files, tmp_path):
@@ -184,23 +179,13 @@ def run(monkeypatch, capsys):
 
 def test_script_prints_and_writes_the_same_json(run, generated, tmp_path):
     output = tmp_path / "runs" / "score.json"
-    arguments = [
-        "--generated",
-        generated,
-        "--language",
-        "de",
-        "--bins",
-        "3,6",
-        "--note",
-        "seed=1",
-        "--note",
-        "x=a=b",
-    ]
+    words = f"--generated {generated} --language de --bins 3,6 --note seed=1 --note x=a=b"
+    arguments = words.split()
     printed = run(*arguments, "--json", "--output", str(output))
     result = json.loads(printed.out)
     assert result == json.loads(output.read_text(encoding="utf-8"))
     assert result["notes"] == {"seed": "1", "x": "a=b"}
-    assert result["command"] == ["score.py", *arguments, "--json", "--output", str(output)]
+    assert result["command"] == ["posenc score", *arguments, "--json", "--output", str(output)]
     assert {"python", "torch", "fairseq", "sacrebleu"} <= set(result["versions"])
     assert os.listdir(output.parent) == ["score.json"]
 

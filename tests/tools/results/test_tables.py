@@ -8,7 +8,7 @@ import pytest
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools import cli
 from fairseq_posenc.tools.results.bleu import corpus_score
-from fairseq_posenc.tools.results.tables import Cell, by_length, read_runs
+from fairseq_posenc.tools.results.tables import Estimate, by_length, read_runs
 
 LENGTHS = [4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17]
 TRAINED = {"source": 12, "reference": 14}
@@ -63,50 +63,62 @@ def test_rows_are_runs_and_columns_are_bins_with_their_sentences():
     assert table.header() == ["", "all (n=12)", "1-10 (n=5)", "11+ (n=7)"]
     parts = (slice(None), slice(5), slice(5, None))
     for name, right in (("shape", 0.8), ("cape", 0.9)):
-        means = [cell.mean for cell in table.rows[name]]
+        means = [estimate.mean for estimate in table.rows[name]]
         assert means == pytest.approx([bleu(statistics(right)[part]) for part in parts])
     assert table.title == "sacreBLEU by source length (words)"
+    other = by_length({"shape": [score(0.8)]}, "chrf")
+    assert other.title.startswith("chrF") and "nc:6" in other.notes[-1]
 
 
 def test_every_figure_has_its_interval_and_every_difference():
     table = by_length({"shape": [score(0.8)], "cape": [score(0.9)], "same": [score(0.8)]})
-    for cells in (*table.rows.values(), *table.differences.values()):
-        assert all(cell.low <= cell.mean <= cell.high for cell in cells)
-    assert all(cell[:3] == (0, 0, 0) for cell in table.differences["same"])
+    for row in (*table.rows.values(), *table.differences.values()):
+        assert all(one.low <= one.mean <= one.high for one in row)
+    assert all(one[:3] == (0, 0, 0) for one in table.differences["same"])
     text = table.markdown()
-    for cell in table.rows["shape"]:
-        assert f"| {cell.mean:.2f} [{cell.low:.2f}, {cell.high:.2f}] |" in text
+    for one in table.rows["shape"]:
+        assert f"| {one.mean:.2f} [{one.low:.2f}, {one.high:.2f}] |" in text
     first, rest = text.split("Differences to shape")
     assert "| same " in first and "| shape " not in rest
-    assert rest.count(" * |") == sum(cell.low > 0 for cell in table.differences["cape"]) > 0
+    assert rest.count(" * |") == sum(one.low > 0 for one in table.differences["cape"]) > 0
     assert "+0.00 [+0.00, +0.00] |" in rest
+    for part in (first, rest):
+        lines = [line for line in part.splitlines() if line.startswith("|")]
+        assert len({len(line) for line in lines}) == 1 and set(lines[1]) == set("|-: ")
 
 
-def test_a_difference_is_starred_only_where_its_interval_leaves_out_0():
-    stars = [Cell(1, low, 2).signed().endswith("*") for low in (0.1, 0, -0.1)]
-    assert stars == [True, False, False] and Cell(-1, -2, -0.1).signed().endswith("*")
-    assert Cell(None).signed() == "-"
+@pytest.mark.parametrize(
+    ("estimate", "text"),
+    [
+        (Estimate(1, 0.1, 2), "+1.00 [+0.10, +2.00] *"),
+        (Estimate(1, 0, 2), "+1.00 [+0.00, +2.00]"),
+        (Estimate(1, -0.1, 2), "+1.00 [-0.10, +2.00]"),
+        (Estimate(-1, -2, -0.1), "-1.00 [-2.00, -0.10] *"),
+        (Estimate(None), "-"),
+    ],
+)
+def test_a_difference_is_starred_only_where_its_interval_leaves_out_0(estimate, text):
+    assert estimate.signed() == text
 
 
 def test_one_training_is_not_ranked_and_the_table_says_so():
     one, two = [score(0.8)], [score(0.8), score(0.9)]
     warning = "intervals are over sentences only and say nothing about other seeds"
-    assert f"One training per row: {warning}" in by_length({"a": one, "b": one}).markdown()
-    assert (
-        f"Some rows are of one training: their {warning}"
-        in by_length({"a": one, "b": two}).markdown()
-    )
-    text = by_length({"a": two, "b": two}).markdown()
-    assert warning not in text and "Trainings (seeds): a 2, b 2." in text
+    texts = [
+        by_length({"a": a, "b": b}).markdown() for a, b in ((one, one), (one, two), (two, two))
+    ]
+    assert f"One training per row: {warning}" in texts[0]
+    assert f"Some rows are of one training: their {warning}" in texts[1]
+    assert warning not in texts[2] and "Trainings (seeds): a 2, b 2." in texts[2]
 
 
 def test_seeds_are_averaged_and_widen_the_interval():
     seeds = [score(right) for right in (0.7, 0.8, 0.95)]
     values = [bleu(statistics(right)) for right in (0.7, 0.8, 0.95)]
-    cell, alone = (by_length({"a": runs}).rows["a"][0] for runs in (seeds, seeds[1:2]))
-    assert cell.mean == pytest.approx(sum(values) / 3)
-    assert cell.spread == pytest.approx(np.std(values, ddof=1)) and alone.spread is None
-    assert cell.high - cell.low > alone.high - alone.low
+    found, alone = (by_length({"a": runs}).rows["a"][0] for runs in (seeds, seeds[1:2]))
+    assert found.mean == pytest.approx(sum(values) / 3)
+    assert found.spread == pytest.approx(np.std(values, ddof=1)) and alone.spread is None
+    assert found.high - found.low > alone.high - alone.low
 
 
 def test_sentences_within_the_trained_length_are_counted_or_left_out():
@@ -121,20 +133,13 @@ def test_sentences_within_the_trained_length_are_counted_or_left_out():
 
 
 def test_a_model_that_learned_nothing_is_named():
-    bad = score(0.3)
+    bad, fine = score(0.3), score(0.8)
     bad["all"].update(sacrebleu=0.2, chance=0.19, above_chance=False)
-    fine = score(0.8)
     fine["all"].update(chance=0.2, above_chance=True)
     text = by_length({"shape": [fine], "cape": [bad]}).markdown()
     assert "cape has learned nothing to speak of: its sacreBLEU is 0.20, and 0.19 with" in text
     assert "shape has learned" not in text
-    text = by_length({"cape": [fine, bad]}).markdown()
-    assert "cape, seed 2 of 2, has learned nothing" in text
-
-
-def test_another_metric_can_be_chosen():
-    table = by_length({"shape": [score(0.8)]}, "chrf")
-    assert table.title.startswith("chrF") and "nc:6" in table.notes[-1]
+    assert "cape, seed 2 of 2, has learned no" in by_length({"cape": [fine, bad]}).markdown()
 
 
 def test_empty_bins_are_dashes():
@@ -145,23 +150,13 @@ def test_empty_bins_are_dashes():
     assert str(table.rows["shape"][3]) == "-"
 
 
-def test_markdown_has_equally_wide_columns():
-    text = by_length({"s": [score(0.8)], "rel_scalar": [score(0.7)]}).markdown()
-    for part in text.split("Differences"):
-        table = [line for line in part.splitlines() if line.startswith("|")]
-        assert len({len(line) for line in table}) == 1
-        assert set(table[1]) == set("|-: ")
-
-
 def test_csv_has_a_line_per_figure_with_its_interval():
     table = by_length({"shape": [score(0.8)], "cape": [score(0.9)]})
     lines = list(csv.DictReader(table.csv().splitlines()))
     assert len(lines) == 6
-    found, cell, other = lines[5], table.rows["cape"][2], table.differences["cape"][2]
-    assert [found[name] for name in ("row", "column", "sentences", "within trained length")] == [
-        "cape", "11+", "7", "2"
-    ]  # fmt: skip
-    for name, value in (("mean", cell.mean), ("low", cell.low), ("difference high", other.high)):
+    found, own, other = lines[5], table.rows["cape"][2], table.differences["cape"][2]
+    assert list(found.values())[:4] == ["cape", "11+", "7", "2"]
+    for name, value in (("mean", own.mean), ("low", own.low), ("difference high", other.high)):
         assert float(found[name]) == value
     assert found["standard deviation"] == ""
 
@@ -173,40 +168,20 @@ def other_bins(of="source", sentences=7):
 
 
 @pytest.mark.parametrize(
-    ("other", "message"),
+    ("other", "what"),
     [
-        (other_bins(sentences=8), "sentences per bin differ"),
-        (other_bins(of="reference"), "lengths differ"),
-        ({"signatures": {"sacrebleu": "tok:intl"}}, "signatures differ"),
-        ({"language": "fr"}, "target languages differ"),
-        ({"test_set": {"source": "a", "reference": "x"}}, "references differ"),
-        ({"test_set": {"source": "x", "reference": "b"}}, "sources differ"),
-        (
-            {"longest_trained": {"source": 99, "reference": 99}},
-            "longest sentences trained on differ",
-        ),
+        (other_bins(sentences=8), "sentences per bin"),
+        (other_bins(of="reference"), "lengths"),
+        ({"signatures": {"sacrebleu": "tok:intl"}}, "signatures"),
+        ({"language": "fr"}, "target languages"),
+        ({"test_set": {"source": "a", "reference": "x"}}, "references"),
+        ({"test_set": {"source": "x", "reference": "b"}}, "sources"),
+        ({"longest_trained": {"source": 99, "reference": 99}}, "longest sentences trained on"),
     ],
 )
-def test_results_that_cannot_be_compared_are_refused(other, message):
-    with pytest.raises(UsageError, match=f"cape cannot be compared with shape: {message}"):
+def test_results_that_cannot_be_compared_are_refused(other, what):
+    with pytest.raises(UsageError, match=f"cape cannot be compared with shape: {what} differ"):
         by_length({"shape": [score(1)], "cape": [score(1, **other)]})
-
-
-@pytest.mark.parametrize(
-    ("sentences", "message"),
-    [
-        (None, "score it again"),
-        ({"length": LENGTHS, "statistics": {}}, "score it again"),
-        ({"length": LENGTHS, "statistics": {"sacrebleu": statistics(1)[1:]}}, "other sentences"),
-        ({"length": LENGTHS[::-1] + [1], "statistics": {"sacrebleu": statistics(1)}}, "other"),
-        ({"length": [30] * 12, "statistics": {"sacrebleu": statistics(1)}}, "other sentences"),
-        ({"length": LENGTHS, "statistics": {"sacrebleu": [[1, 2]] * 12}}, "other sentences"),
-        ({"length": LENGTHS, "statistics": {"sacrebleu": [[-1] * 10] * 12}}, "other sentences"),
-    ],
-)
-def test_results_without_whole_statistics_are_refused(sentences, message):
-    with pytest.raises(UsageError, match=f"shape .*{message}"):
-        by_length({"shape": [score(1, sentences=sentences)]})
 
 
 def test_versions_of_sacrebleu_may_differ():
@@ -214,9 +189,27 @@ def test_versions_of_sacrebleu_may_differ():
     by_length({"shape": [score(1)], "cape": [score(1, **other)]})
 
 
-def test_results_without_bins_are_refused():
-    with pytest.raises(UsageError, match="shape has no bins"):
-        by_length({"shape": [score(1, by_length=None)]})
+def sentences(rows, lengths=LENGTHS):
+    return {"sentences": {"length": lengths, "statistics": rows}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"by_length": None}, "has no bins"),
+        ({"signatures": {}}, "has no sacreBLEU; score it again"),
+        ({"sentences": None}, "score it again"),
+        (sentences({}), "score it again"),
+        (sentences({"sacrebleu": statistics(1)[1:]}), "other sentences"),
+        (sentences({"sacrebleu": statistics(1)}, LENGTHS[::-1] + [1]), "other sentences"),
+        (sentences({"sacrebleu": statistics(1)}, [30] * 12), "other sentences"),
+        (sentences({"sacrebleu": [[1, 2]] * 12}), "other sentences"),
+        (sentences({"sacrebleu": [[-1] * 10] * 12}), "other sentences"),
+    ],
+)
+def test_results_without_bins_or_whole_statistics_are_refused(changes, message):
+    with pytest.raises(UsageError, match=f"shape .*{message}"):
+        by_length({"shape": [score(1, **changes)]})
 
 
 def test_runs_are_named_by_argument_or_folder(write):
@@ -226,7 +219,15 @@ def test_runs_are_named_by_argument_or_folder(write):
 
 
 @pytest.mark.parametrize(
-    ("content", "message"), [("{", "no JSON"), ("[1]", "score.py"), ('{"all": 1}', "score.py")]
+    ("content", "message"),
+    [
+        ("{", "no JSON"),
+        ("[1]", "posenc score"),
+        ({"all": 1}, "all should be an object"),
+        (score(1, signatures={"sacrebleu": 3}), "signatures.sacrebleu should be text"),
+        (score(1, **sentences({"sacrebleu": [["x"]]})), "should be a whole number"),
+        (score(1, test_set={}), "test_set.reference is missing"),
+    ],
 )
 def test_files_that_are_no_results_are_refused(write, content, message):
     with pytest.raises(UsageError, match=message):
@@ -235,7 +236,8 @@ def test_files_that_are_no_results_are_refused(write, content, message):
 
 def test_script_prints_and_writes_the_table(write, tmp_path, monkeypatch, capsys):
     path, output = write("shape/score.json", score(0.8)), tmp_path / "table.md"
-    monkeypatch.setattr(sys, "argv", ["table.py", "--by-length", path, "--output", str(output)])
+    words = ["posenc", "table", "--by-length", path, "--output", str(output)]
+    monkeypatch.setattr(sys, "argv", words)
     cli.main()
     printed = capsys.readouterr().out
     assert "| shape " in printed

@@ -1,3 +1,5 @@
+"""The facts of a log of fairseq-train, also where it was killed and resumed."""
+
 import pytest
 
 from fairseq_posenc.errors import UsageError
@@ -18,12 +20,8 @@ def start(update=0, gpus=1, names=(), parameters="1,768,960", config=""):
         facts = "capabilities =  7.0  ; total memory = 31.740 GB ; "
         lines.append(f"{TIME} fairseq.utils | rank {rank:3d}: {facts}name = {name:40s}")
     lines += [f"{TIME} fairseq_cli.train | training on {gpus} devices (GPUs/TPUs)"]
-    if update:
-        place = f"c.pt (epoch 2 @ {update} updates)"
-        lines += [f"{TIME} fairseq.trainer | Loaded checkpoint {place}"]
-    else:
-        lines += [f"{TIME} fairseq.trainer | No existing checkpoint found c.pt"]
-    return lines
+    loaded = f"Loaded checkpoint c.pt (epoch 2 @ {update} updates)"
+    return [*lines, f"{TIME} fairseq.trainer | {loaded if update else 'No existing checkpoint'}"]
 
 
 def inner(updates, wall, wps="3631.3"):
@@ -63,67 +61,62 @@ def test_facts_of_an_unbroken_training(read):
     }  # fmt: skip
 
 
-def test_speed_is_the_median_of_the_inner_lines_not_of_epochs(read):
+def test_what_a_log_lacks_is_none(read):
+    facts = read(inner(100, 51))
+    assert [facts[name] for name in ("parameters", "gpus", "hardware", "position")] == [None] * 4
+    assert (facts["seconds"], facts["parts"]) == (51, 1)
+
+
+def test_speed_is_the_median_of_the_inner_lines_or_of_epochs(read):
     speeds = ["10.0", "3000", "1000", "5000", "4000"]
     lines = [inner(100 * n, n, wps) for n, wps in enumerate(speeds, 1)]
     assert read(*start(), *lines, epoch(500, 9))["tokens_per_second"] == 3000
-
-
-def test_a_training_shorter_than_the_log_interval_has_the_speed_of_its_epochs(read):
+    # shorter than the log interval
     facts = read(*start(), epoch(60, 9), done("8.0"))
     assert (facts["tokens_per_second"], facts["updates"], facts["seconds"]) == (3485.9, 60, 8.0)
 
 
-def test_seconds_of_resumed_parts_are_summed_without_what_was_trained_twice(read):
-    facts = read(
-        *start(), inner(100, 51), inner(200, 100), inner(300, 160),  # killed after update 200
-        *start(200), inner(300, 40), epoch(310, 45), inner(400, 90),  # killed after update 310
-        *start(310), inner(400, 31), inner(500, 70), done("75.0"),
-    )  # fmt: skip
-    assert facts["seconds"] == 100 + 45 + 75
-    assert facts["seconds_repeated"] == 60 + 45
-    assert (facts["parts"], facts["updates"]) == (3, 500)
+@pytest.mark.parametrize(
+    ("lines", "seconds", "repeated", "parts"),
+    [
+        # killed after update 200, and after 310
+        ([*start(), inner(100, 51), inner(200, 100), inner(300, 160),
+          *start(200), inner(300, 40), epoch(310, 45), inner(400, 90),
+          *start(310), inner(400, 31), inner(500, 70), done("75.0")], 100 + 45 + 75, 60 + 45, 3),
+        # a part between two that start alike counts for nothing
+        ([*start(), inner(100, 50), inner(200, 90), *start(100), inner(200, 40),
+          *start(100), inner(200, 41), done("41.5")], 50 + 41.5, 40 + 40, 3),
+        # a part that falls back behind an earlier one takes its time away
+        ([*start(), inner(100, 50), inner(200, 90), inner(300, 140), *start(200), inner(300, 40),
+          inner(400, 80), *start(100), inner(400, 150)], 50 + 0 + 150, 90 + 80, 3),
+        # a finished training that goes on keeps all its time
+        ([*start(), inner(100, 51), done("55.5"), *start(100), inner(200, 40), done("44.5")],
+         100, 0, 2),
+        # starts that were killed at once change nothing
+        ([*start(), inner(100, 51), *start(100), *start(100), inner(200, 40)], 91, 0, 2),
+    ],
+)  # fmt: skip
+def test_seconds_of_resumed_parts_are_summed_without_what_was_trained_twice(
+    read, lines, seconds, repeated, parts
+):
+    facts = read(*lines)
+    found = facts["seconds"], facts["seconds_repeated"], facts["parts"]
+    assert found == (seconds, repeated, parts)
 
 
-def test_a_part_between_two_that_start_alike_counts_for_nothing(read):
-    facts = read(
-        *start(), inner(100, 50), inner(200, 90),
-        *start(100), inner(200, 40),
-        *start(100), inner(200, 41), done("41.5"),
-    )  # fmt: skip
-    assert (facts["seconds"], facts["seconds_repeated"]) == (50 + 41.5, 40 + 40)
-
-
-def test_a_part_that_falls_back_behind_an_earlier_one_takes_its_time_away(read):
-    facts = read(
-        *start(), inner(100, 50), inner(200, 90), inner(300, 140),
-        *start(200), inner(300, 40), inner(400, 80),
-        *start(100), inner(400, 150),
-    )  # fmt: skip
-    assert facts["seconds"] == 50 + 0 + 150
-
-
-def test_a_finished_training_that_goes_on_keeps_all_its_time(read):
-    facts = read(*start(), inner(100, 51), done("55.5"), *start(100), inner(200, 40), done("44.5"))
-    assert (facts["seconds"], facts["seconds_repeated"]) == (100, 0)
-
-
-def test_starts_that_were_killed_at_once_change_nothing(read):
-    facts = read(*start(), inner(100, 51), *start(100), *start(100), inner(200, 40))
-    assert (facts["seconds"], facts["parts"]) == (91, 2)
-
-
-def test_devices_are_those_of_the_last_part(read):
+@pytest.mark.parametrize(
+    ("last", "gpus", "hardware"),
+    [
+        (start(1, gpus=2, names=["NVIDIA H200"] * 2), 2, "NVIDIA H200"),
+        (start(1, gpus=2, names=["A", "B"]), 2, "A, B"),
+        (start(1, config="'seed': 1, 'cpu': True"), 1, "CPU"),
+        (start(1, config="'cpu': False"), 1, None),
+    ],
+)
+def test_devices_are_those_of_the_last_part(read, last, gpus, hardware):
     first = start(gpus=8, names=["Tesla V100-SXM2-32GB"] * 8)
-    facts = read(*first, inner(1, 1), *start(1, gpus=2, names=["NVIDIA H200"] * 2), inner(2, 1))
-    assert (facts["gpus"], facts["hardware"]) == (2, "NVIDIA H200")
-    facts = read(*start(gpus=2, names=["A", "B"]), inner(1, 1))
-    assert (facts["gpus"], facts["hardware"]) == (2, "A, B")
-
-
-def test_a_cpu_is_named(read):
-    assert read(*start(config="'seed': 1, 'cpu': True"), inner(1, 1))["hardware"] == "CPU"
-    assert read(*start(config="'cpu': False"), inner(1, 1))["hardware"] is None
+    facts = read(*first, inner(1, 1), *last, inner(2, 1))
+    assert (facts["gpus"], facts["hardware"]) == (gpus, hardware)
 
 
 def test_parameters_of_older_logs_are_read(read):
@@ -131,18 +124,9 @@ def test_parameters_of_older_logs_are_read(read):
     assert read(line, inner(1, 1))["parameters"] == 61000000
 
 
-def test_what_a_log_lacks_is_none(read):
-    facts = read(inner(100, 51))
-    assert [facts[name] for name in ("parameters", "gpus", "hardware", "position")] == [None] * 4
-    assert (facts["seconds"], facts["parts"]) == (51, 1)
-
-
 @pytest.mark.parametrize("text", ["nothing of it", '{"train_wps": "5", "train_num_updates": "7"}'])
-def test_other_files_are_refused(read, text):
+def test_other_files_are_refused(read, tmp_path, text):
     with pytest.raises(UsageError, match="no log of fairseq-train --log-format simple"):
         read(text)
-
-
-def test_a_missing_log_is_named(tmp_path):
-    with pytest.raises(UsageError, match=r"cannot read .*train\.log"):
-        read_log(str(tmp_path / "train.log"))
+    with pytest.raises(UsageError, match=r"cannot read .*other\.log"):
+        read_log(str(tmp_path / "other.log"))

@@ -7,8 +7,12 @@ from typing import List, Optional, Sequence, Tuple
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.prepare.downloads.archives import Checksum
-from fairseq_posenc.tools.prepare.downloads.download import download
-from fairseq_posenc.tools.prepare.downloads.web import LARGEST_TEXT, PATIENCE, Patience
+from fairseq_posenc.tools.prepare.downloads.download import (
+    LARGEST_LISTING,
+    RETRIES,
+    RetryPolicy,
+    download,
+)
 
 WIKIMEDIA = "https://dumps.wikimedia.org"
 
@@ -40,7 +44,7 @@ def fetch_dump(
     mirrors: Sequence[str] = (WIKIMEDIA,),
     date: str = "latest",
     quiet: bool = False,
-    patience: Patience = PATIENCE,
+    retries: RetryPolicy = RETRIES,
 ) -> str:
     """Download a language's ``pages-articles`` dump; return its path.
 
@@ -59,7 +63,7 @@ def fetch_dump(
     mirrors = [mirror.rstrip("/") for mirror in mirrors]
     listing = os.path.join(folder, f"{wiki}-{date}-sha1sums.txt")
     addresses = [f"{mirror}/{wiki}/{date}/{wiki}-{date}-sha1sums.txt" for mirror in mirrors]
-    download(addresses, listing, quiet=True, patience=patience, most=LARGEST_TEXT)
+    download(addresses, listing, quiet=True, retries=retries, largest=LARGEST_LISTING)
     name, checksum = _listed(listing, wiki, date)
     if checksum is None:
         os.remove(listing)
@@ -71,7 +75,7 @@ def fetch_dump(
     path = os.path.join(folder, name)
     urls = [f"{mirror}/{wiki}/{dated}/{name}" for mirror in mirrors]
     if not os.path.exists(path):
-        download(urls, path, checksum, quiet, patience)
+        download(urls, path, checksum, quiet, retries)
     return path
 
 

@@ -41,12 +41,12 @@ def learn(inputs: Iterable[str], codes: str, operations: int, workers: int = 1) 
     words: Counter = Counter()
     for path in inputs:
         progress = tqdm(stream_lines(path), desc=f"count {path}", unit=" lines", disable=None)
-        chunks = chunked(progress, _COUNTED_TOGETHER)
-        for found in in_order(_count, chunks, workers):
+        for found in in_order(_count, chunked(progress, _COUNTED_TOGETHER), workers):
             words.update(found)
     merges = io.StringIO()
     if any(len(word) > 1 for word in words):
-        learn_bpe(_Dictionary(words), merges, operations, is_dict=True)
+        dictionary = (f"{word} {count}\n" for word, count in words.items())
+        learn_bpe(dictionary, merges, operations, is_dict=True)
     if merges.getvalue().count("\n") < 2:
         raise UsageError("cannot learn BPE: no two letters of the text are neighbours twice")
     with replacing(codes) as stream:
@@ -59,17 +59,6 @@ def _count(lines: List[str]) -> Counter:
         words.update(line.strip(_MARGIN).split(" "))
     del words[""]
     return words
-
-
-class _Dictionary:
-    """What the library takes for a file of words and counts."""
-
-    def __init__(self, words: Dict[str, int]):
-        self._words = words
-
-    def __iter__(self) -> Iterator[str]:
-        for word, count in self._words.items():
-            yield f"{word} {count}\n"
 
 
 def apply(codes: str, source: str, destination: str, workers: int = 1) -> None:
@@ -86,8 +75,8 @@ def apply(codes: str, source: str, destination: str, workers: int = 1) -> None:
             has a carriage return inside, or the output cannot be written.
     """
     # loaded here, the codes are checked once, and forked processes have them
-    _subwords.cache_clear()
-    _subwords(codes)
+    _encoder.cache_clear()
+    _encoder(codes)
     work = functools.partial(_apply, codes=codes)
     progress = tqdm(desc=f"BPE {source}", unit=" lines", disable=None)
     with replacing(destination) as stream, progress:
@@ -107,11 +96,11 @@ def _unbroken_lines(path: str) -> Iterator[str]:
 
 
 def _apply(lines: List[str], codes: str) -> List[str]:
-    return [_subwords(codes).cut(line) for line in lines]
+    return [_encoder(codes).cut(line) for line in lines]
 
 
-class Subwords(Dict[str, str]):
-    """The subwords of each word met so far; the library looks at every word anew.
+class BytePairEncoder:
+    """Cuts words into subwords; the library looks at every word anew, this remembers them.
 
     Args:
         path: merges that :func:`learn` or the library wrote.
@@ -121,7 +110,6 @@ class Subwords(Dict[str, str]):
     """
 
     def __init__(self, path: str):
-        super().__init__()
         lines = read_lines(path)
         first = 1 if _VERSION.fullmatch(lines[0]) else 0
         for number, line in enumerate(lines[first:], first + 1):
@@ -131,19 +119,21 @@ class Subwords(Dict[str, str]):
             raise UsageError(f"{path} holds no BPE operations")
         codes = io.StringIO("".join(f"{line}\n" for line in lines))
         self._bpe = BPE(codes, glossaries=[SEPARATOR])
-
-    def __missing__(self, word: str) -> str:
-        if len(self) >= _LARGEST_CACHE:
-            self.clear()
-            self._bpe.cache.clear()
-        self[word] = " ".join(self._bpe.segment_tokens([word]))
-        return self[word]
+        self._cut_words: Dict[str, str] = {}
 
     def cut(self, line: str) -> str:
         """Return a line with its words cut; all but the last subword of a word end in ``@@``."""
         if line != line.strip(_MARGIN):
             return self._bpe.process_line(line)
-        return " ".join([self[word] for word in line.split(" ") if word])
+        words = (word for word in line.split(" ") if word)
+        return " ".join([self._cut_words.get(word) or self._cut(word) for word in words])
+
+    def _cut(self, word: str) -> str:
+        if len(self._cut_words) >= _LARGEST_CACHE:
+            self._cut_words.clear()
+            self._bpe.cache.clear()
+        self._cut_words[word] = " ".join(self._bpe.segment_tokens([word]))
+        return self._cut_words[word]
 
 
-_subwords = functools.lru_cache(maxsize=None)(Subwords)
+_encoder = functools.lru_cache(maxsize=None)(BytePairEncoder)

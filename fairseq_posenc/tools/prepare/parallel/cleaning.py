@@ -1,24 +1,30 @@
 """Which pairs of sentences to drop, as Moses' clean-corpus-n.perl does."""
 
 from collections import Counter
-from typing import Dict, Iterable, Iterator, Optional, Tuple
+from typing import Dict, Iterable, Iterator, NamedTuple, Optional, Tuple
 
 from tqdm import tqdm
 
-from fairseq_posenc.tools.prepare.parallel.corpora import Cleaning, Corpus
 from fairseq_posenc.tools.prepare.parallel.pairs import (
-    Counted,
     Languages,
     Pair,
-    from_files,
-    writing,
+    pairs_of_files,
+    write_pairs,
 )
 
 LONGEST_WORD = 1000  # characters; Moses' default
 
 
-def fault(pair: Pair, cleaning: Cleaning) -> Optional[str]:
-    """Return why a tokenised pair is to be dropped, or None; lengths are those of tokens.
+class Cleaning(NamedTuple):
+    """Pairs to keep: bounds of the lengths in tokens on both sides, and of their ratio."""
+
+    shortest: int
+    longest: int
+    ratio: float
+
+
+def reason_to_drop(pair: Pair, cleaning: Cleaning) -> Optional[str]:
+    """Return why a tokenised pair is to be dropped, or None.
 
     As in Moses' script, ``shortest``, ``longest`` and ``ratio`` themselves are still allowed, and
     so are words of 1000 characters.
@@ -38,34 +44,36 @@ def fault(pair: Pair, cleaning: Cleaning) -> Optional[str]:
     return None
 
 
-def kept(pairs: Iterable[Pair], cleaning: Optional[Cleaning], dropped: Counter) -> Iterator[Pair]:
-    """Yield the pairs that have no fault, and count the faults of the others in ``dropped``."""
+def clean_pairs(pairs: Iterable[Pair], cleaning: Cleaning, dropped: Counter) -> Iterator[Pair]:
+    """Yield the pairs to keep, and count the others in ``dropped`` by reason."""
     for pair in pairs:
-        reason = cleaning and fault(pair, cleaning)
+        reason = reason_to_drop(pair, cleaning)
         if reason:
             dropped[reason] += 1
         else:
             yield pair
 
 
-def clean(prefix: str, output: str, languages: Languages, corpus: Corpus) -> Tuple[int, Dict]:
-    """Clean text with BPE as the corpus asks for; one that asks for nothing stays as it is.
+def clean(
+    prefix: str, output: str, languages: Languages, cleaning: Optional[Cleaning]
+) -> Tuple[int, Dict[str, int]]:
+    """Clean text; without ``cleaning`` it stays as it is.
 
     Args:
         prefix, output: before ``.<language>``.
         languages: of the two files.
-        corpus: its ``after_bpe`` decides.
+        cleaning: which pairs to keep.
 
     Returns:
-        The number of pairs that stay, and how many were dropped for which reason.
+        The number of pairs kept, and how many were dropped for which reason.
 
     Raises:
         UsageError: a file is missing, empty or no UTF-8, the files differ in length, or cannot be
             written.
     """
     dropped: Counter = Counter()
-    pairs = tqdm(from_files(prefix, languages), desc="clean", unit=" pairs", disable=None)
-    left = Counted(kept(pairs, corpus.after_bpe, dropped))
-    with writing(output, languages) as write:
-        write(left)
-    return left.count, dict(dropped)
+    pairs: Iterable[Pair] = pairs_of_files(prefix, languages)
+    pairs = tqdm(pairs, desc="clean", unit=" pairs", disable=None)
+    if cleaning:
+        pairs = clean_pairs(pairs, cleaning, dropped)
+    return write_pairs(output, languages, pairs), dict(dropped)

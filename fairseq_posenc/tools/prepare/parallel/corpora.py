@@ -7,6 +7,7 @@ archives no checksums are published.
 from typing import Dict, List, NamedTuple, Optional, Tuple
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.prepare.parallel.cleaning import Cleaning
 
 _STATMT = "http://www.statmt.org"
 _DATA = "http://data.statmt.org"
@@ -23,14 +24,6 @@ class Part(NamedTuple):
     url: str
     stem: str
     suffix: str = ""
-
-
-class Cleaning(NamedTuple):
-    """Pairs to keep, as Moses' clean-corpus-n.perl: lengths on both sides, ratio of the lengths."""
-
-    shortest: int
-    longest: int
-    ratio: float
 
 
 class Corpus(NamedTuple):
@@ -155,11 +148,6 @@ CORPORA: Dict[str, Corpus] = {
 }
 
 
-def reverse(corpus: Corpus) -> Corpus:
-    """Return the corpus in the other direction."""
-    return corpus._replace(source=corpus.target, target=corpus.source)
-
-
 def named(name: str) -> Corpus:
     """Return a corpus by its name, which may have its languages in either order.
 
@@ -174,4 +162,4 @@ def named(name: str) -> Corpus:
         raise UsageError(
             f"no corpus is called {name!r}; there are {', '.join(CORPORA)}, and their reverses"
         )
-    return reverse(CORPORA[other])
+    return CORPORA[other]._replace(source=target, target=source)

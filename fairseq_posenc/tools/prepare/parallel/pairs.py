@@ -10,23 +10,10 @@ from typing import Any, Callable, Iterable, Iterator, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import decode_lines, reading, replacing_all, stream_lines
-from fairseq_posenc.tools.prepare.downloads.archives import OPENERS
-from fairseq_posenc.tools.prepare.downloads.web import BLOCK
+from fairseq_posenc.tools.prepare.downloads.archives import BLOCK, OPENERS
 
 Pair = Tuple[str, str]
 Languages = Tuple[str, str]
-
-
-class Counted:
-    """Pairs, and how many of them were read so far."""
-
-    def __init__(self, pairs: Iterable[Pair]):
-        self._pairs, self.count = pairs, 0
-
-    def __iter__(self) -> Iterator[Pair]:
-        for pair in self._pairs:
-            self.count += 1
-            yield pair
 
 
 def aligned(first: Iterable[str], second: Iterable[str], names: Tuple[str, str]) -> Iterator[Pair]:
@@ -43,22 +30,21 @@ def aligned(first: Iterable[str], second: Iterable[str], names: Tuple[str, str])
         yield pair
 
 
-def from_files(prefix: str, languages: Languages) -> Iterator[Pair]:
+def pairs_of_files(prefix: str, languages: Languages) -> Iterator[Pair]:
     """Yield the lines of ``prefix.<language>``, plain or ``.gz``.
 
     Raises:
         UsageError: as :func:`fairseq_posenc.files.stream_lines`, or the files differ in length.
     """
     names = [f"{prefix}.{language}" for language in languages]
-    names = [name if os.path.exists(name) else _compressed(name) for name in names]
-    return aligned(stream_lines(names[0]), stream_lines(names[1]), (names[0], names[1]))
+    first, second = [
+        name if os.path.exists(name) or not os.path.exists(f"{name}.gz") else f"{name}.gz"
+        for name in names
+    ]
+    return aligned(stream_lines(first), stream_lines(second), (first, second))
 
 
-def _compressed(name: str) -> str:
-    return f"{name}.gz" if os.path.exists(f"{name}.gz") else name
-
-
-def from_archive(path: str, members: Tuple[str, str]) -> Iterator[Pair]:
+def pairs_of_archive(path: str, members: Tuple[str, str]) -> Iterator[Pair]:
     """Yield the lines of two members of a tar archive; those called ``.gz`` are unpacked.
 
     The archive is read twice at the same time, and to its end, so that damage is noticed wherever
@@ -68,9 +54,9 @@ def from_archive(path: str, members: Tuple[str, str]) -> Iterator[Pair]:
         UsageError: the archive is missing, damaged or lacks a member, or a member is empty, holds
             invalid UTF-8 (the line is named), or has fewer lines than the other.
     """
-    names = [f"{path}: {member}" for member in members]
+    first, second = (f"{path}: {member}" for member in members)
     sides = [_member_lines(path, member) for member in members]
-    return aligned(sides[0], sides[1], (names[0], names[1]))
+    return aligned(sides[0], sides[1], (first, second))
 
 
 def _member_lines(path: str, member: str) -> Iterator[str]:
@@ -94,8 +80,10 @@ def _member_lines(path: str, member: str) -> Iterator[str]:
 
 
 @contextmanager
-def writing(prefix: str, languages: Languages) -> Iterator[Callable[[Iterable[Pair]], None]]:
+def writing(prefix: str, languages: Languages) -> Iterator[Callable[[Iterable[Pair]], int]]:
     """Give a function that writes pairs to ``prefix.<language>``, both files or none.
+
+    The function may be called several times; it returns the number of pairs that it wrote.
 
     Raises:
         UsageError: the files cannot be written.
@@ -103,9 +91,22 @@ def writing(prefix: str, languages: Languages) -> Iterator[Callable[[Iterable[Pa
     with replacing_all() as begin:
         streams = [begin(f"{prefix}.{language}") for language in languages]
 
-        def write(pairs: Iterable[Pair]) -> None:
+        def write(pairs: Iterable[Pair]) -> int:
+            count = 0
             for pair in pairs:
+                count += 1
                 for stream, line in zip(streams, pair):
                     stream.write(line + "\n")
+            return count
 
         yield write
+
+
+def write_pairs(prefix: str, languages: Languages, pairs: Iterable[Pair]) -> int:
+    """Write pairs to ``prefix.<language>``, both files or none; return their number.
+
+    Raises:
+        UsageError: the files cannot be written.
+    """
+    with writing(prefix, languages) as write:
+        return write(pairs)

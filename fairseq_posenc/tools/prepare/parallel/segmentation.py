@@ -11,7 +11,7 @@ from typing import Optional
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines, replacing
 from fairseq_posenc.json_files import Each, read_shaped
-from fairseq_posenc.tools.prepare.parallel.bpe import Subwords
+from fairseq_posenc.tools.prepare.parallel.bpe import BytePairEncoder
 from fairseq_posenc.tools.prepare.parallel.corpora import Corpus
 from fairseq_posenc.tools.prepare.parallel.tokens import Moses
 
@@ -45,7 +45,7 @@ def keep(codes: str, folder: str, corpus: Optional[Corpus] = None) -> None:
     Raises:
         UsageError: the codes are none, there is no such folder, or it cannot be written.
     """
-    Subwords(codes)
+    BytePairEncoder(codes)
     if not os.path.isdir(folder):
         raise UsageError(f"there is no folder {folder}; run fairseq-preprocess first")
     how = (moses_of_tests(corpus) if corpus else moses(""))._asdict()

@@ -6,11 +6,10 @@ from tqdm import tqdm
 
 from fairseq_posenc.data.workers import chunked
 from fairseq_posenc.tools.prepare.parallel.pairs import (
-    Counted,
     Languages,
     Pair,
-    from_files,
-    writing,
+    pairs_of_files,
+    write_pairs,
 )
 
 LONGEST = 50
@@ -67,8 +66,13 @@ def write_setting(
         UsageError: a file is missing, empty or no UTF-8, the files differ in length, or cannot be
             written.
     """
-    pairs = Counted(tqdm(from_files(prefix, languages), desc=name, unit=" pairs", disable=None))
-    made = Counted(_SETTINGS[name](pairs, **options))
-    with writing(output, languages) as write:
-        write(made)
-    return pairs.count, made.count
+    read = 0
+
+    def pairs() -> Iterator[Pair]:
+        nonlocal read
+        bar = tqdm(pairs_of_files(prefix, languages), desc=name, unit=" pairs", disable=None)
+        for read, pair in enumerate(bar, 1):  # noqa: B007
+            yield pair
+
+    written = write_pairs(output, languages, _SETTINGS[name](pairs(), **options))
+    return read, written

@@ -1,13 +1,18 @@
-"""The files that a corpus is made of, and how they lie in the folder of downloads."""
+"""The files that a corpus is made of: what to download, and sacreBLEU's test sets in archives."""
 
+import copy
 import os
+import tempfile
 import urllib.parse
-from typing import Dict, List, NamedTuple, Optional, Sequence
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from sacrebleu.dataset import DATASETS
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import decode_lines
+from fairseq_posenc.tools.prepare.downloads.archives import unpack
 from fairseq_posenc.tools.prepare.parallel.corpora import Corpus
+from fairseq_posenc.tools.prepare.parallel.pairs import Pair, aligned
 
 
 class Download(NamedTuple):
@@ -60,3 +65,42 @@ def check_folder(corpus: Corpus, raw: str) -> None:
     if missing:
         more = f", and {len(missing) - 1} more files" if missing[1:] else ""
         raise UsageError(f"{raw} lacks {missing[0].name}, which is {missing[0].url}{more}")
+
+
+def read_test_set(name: str, languages: Tuple[str, str], raw: str) -> List[Pair]:
+    """Return sources and references of a test set, exactly as ``sacrebleu --echo`` prints them.
+
+    SacreBLEU itself reads the archives in the folder of downloads; nothing is loaded. Entities such
+    as ``&amp;`` stay as they are in the SGM files: so the papers' scripts leave them to the
+    tokeniser, and sacreBLEU decodes them when it scores.
+
+    Args:
+        name: sacreBLEU's name of the set.
+        languages: of source and target.
+        raw: folder of the downloads.
+
+    Raises:
+        UsageError: an archive is missing, damaged or lacks a file, or a file is empty, holds
+            invalid UTF-8, or has fewer sentences than the other.
+    """
+    dataset, pair = copy.copy(DATASETS[name]), "-".join(languages)
+    archives = [os.path.join(raw, download.name) for download in of_test_set(name)]
+    first, second = (f"{archives[0]}: {member}" for member in dataset.langpairs[pair])
+    with tempfile.TemporaryDirectory(prefix="sacrebleu") as cache:
+        # once it is imported, sacreBLEU has no other way to another folder than ~/.sacrebleu
+        dataset._outdir, dataset._rawdir = cache, os.path.join(cache, "raw")
+        dataset.maybe_download = lambda: None  # type: ignore[method-assign]
+        for archive in archives:
+            unpack(archive, dataset._rawdir)
+        for member, title in zip(dataset.langpairs[pair], (first, second)):
+            path = os.path.join(dataset._rawdir, member)
+            if not os.path.exists(path):
+                raise UsageError(f"{archives[0]} holds no {member}")
+            with open(path, "rb") as stream:
+                for _ in decode_lines(stream, title):
+                    pass
+        sides = dataset.source(pair), (line.rstrip("\n") for line, *_ in dataset.references(pair))
+        pairs = list(aligned(*sides, (first, second)))
+    if not pairs:
+        raise UsageError(f"{first} holds no segments")
+    return pairs

@@ -1,19 +1,34 @@
 """From the archives of a corpus to tokenised training, validation and test text."""
 
+import functools
 import json
 import os
-import tempfile
+from collections import Counter
 from contextlib import ExitStack
-from typing import Dict, List, Sequence
+from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
+from tqdm import tqdm
+
+from fairseq_posenc.data.workers import chunked, in_order
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing
+from fairseq_posenc.tools.prepare.parallel.cleaning import clean_pairs
 from fairseq_posenc.tools.prepare.parallel.corpora import Corpus
-from fairseq_posenc.tools.prepare.parallel.pairs import from_archive, from_files, writing
-from fairseq_posenc.tools.prepare.parallel.sacre import read_test_set
+from fairseq_posenc.tools.prepare.parallel.pairs import (
+    Pair,
+    pairs_of_archive,
+    pairs_of_files,
+    write_pairs,
+    writing,
+)
 from fairseq_posenc.tools.prepare.parallel.segmentation import moses_of_tests
-from fairseq_posenc.tools.prepare.parallel.sources import check_folder, saved_name, test_sets
-from fairseq_posenc.tools.prepare.parallel.training import Part, tokenise_pairs
+from fairseq_posenc.tools.prepare.parallel.sources import (
+    check_folder,
+    read_test_set,
+    saved_name,
+    test_sets,
+)
+from fairseq_posenc.tools.prepare.parallel.tokens import Moses, tokenise_lines
 
 
 def prepare_text(
@@ -44,68 +59,110 @@ def prepare_text(
             pair is left, or the folder cannot be written.
     """
     check_folder(corpus, raw)
-    parts = _parts(corpus, raw, added)
-    tests = {
-        name: _write_test_set(corpus, name, identifier, raw, output)
-        for name, identifier in test_sets(corpus).items()
-    }
-    _write_training_text(corpus, parts, output, workers)
-    counts = {
-        "train": sum(part.kept for part in parts),
-        "valid": tests.pop("valid", None) or sum(part.held_out for part in parts),
+    parts = _open_parts(corpus, raw, added)
+    languages = (corpus.source, corpus.target)
+    tests = {}
+    for name, identifier in test_sets(corpus).items():
+        pairs = read_test_set(identifier, languages, raw)
+        prefix = os.path.join(output, name)
+        tests[name] = write_pairs(f"{prefix}.raw", languages, pairs)
+        tokenised = tokenise_pairs(corpus, pairs, moses_of_tests(corpus))
+        write_pairs(f"{prefix}.tok", languages, tokenised)
+    counts = _write_training_text(corpus, parts, output, workers)
+    result = {
+        "train": sum(part["kept"] for part in counts),
+        "valid": tests.pop("valid", None) or sum(part["held_out"] for part in counts),
         "tests": tests,
-        "parts": [part.counts() for part in parts],
+        "parts": counts,
     }
     with replacing(os.path.join(output, "tests")) as stream:
         stream.writelines(f"{name}\n" for name in tests)
     with replacing(os.path.join(output, "counts.json")) as stream:
-        stream.write(json.dumps(counts, indent=2) + "\n")
-    return counts
+        stream.write(json.dumps(result, indent=2) + "\n")
+    return result
 
 
-def _parts(corpus: Corpus, raw: str, added: Sequence[str]) -> List[Part]:
+def _open_parts(corpus: Corpus, raw: str, added: Sequence[str]) -> List[Tuple[str, Iterator[Pair]]]:
+    """Return the pairs of every part of the training text, behind its name."""
     languages = (corpus.source, corpus.target)
     parts = []
     for part in corpus.train:
         source, target = (f"{part.stem}.{language}{part.suffix}" for language in languages)
         archive = os.path.join(raw, saved_name(part.url))
-        parts.append(Part(part.stem, from_archive(archive, (source, target))))
+        parts.append((part.stem, pairs_of_archive(archive, (source, target))))
     for prefix in added:
         # now, rather than after hours of other parts
-        next(from_files(prefix, languages))
-        parts.append(Part(prefix, from_files(prefix, languages)))
+        next(pairs_of_files(prefix, languages))
+        parts.append((prefix, pairs_of_files(prefix, languages)))
     return parts
 
 
-def _write_test_set(corpus: Corpus, name: str, identifier: str, raw: str, output: str) -> int:
-    languages = (corpus.source, corpus.target)
-    prefix = os.path.join(output, name)
-    with writing(f"{prefix}.raw", languages) as write_raw:
-        with tempfile.TemporaryDirectory(prefix=".sacrebleu", dir=output) as cache:
-            pairs = read_test_set(identifier, languages, raw, cache)
-        write_raw(pairs)
-    with writing(f"{prefix}.tok", languages) as write:
-        write(tokenise_pairs(corpus, pairs, moses_of_tests(corpus)))
-    return len(pairs)
+def tokenise_pairs(corpus: Corpus, pairs: List[Pair], moses: Moses) -> List[Pair]:
+    """Tokenise both sides of at least one pair, each in its language of the corpus."""
+    sides = [
+        tokenise_lines(list(lines), moses._replace(language=language))
+        for language, lines in zip((corpus.source, corpus.target), zip(*pairs))
+    ]
+    return list(zip(*sides))
 
 
-def _write_training_text(corpus: Corpus, parts: List[Part], output: str, workers: int) -> None:
+class Prepared(NamedTuple):
+    """What became of some training pairs; ``dropped`` has the numbers of pairs by reason."""
+
+    kept: List[Pair]
+    held_out: List[Pair]
+    dropped: Counter
+
+
+def prepare_pairs(numbered: List[Tuple[int, Pair]], corpus: Corpus) -> Prepared:
+    """Tokenise and clean pairs that come with their numbers in the whole training text, from 1.
+
+    Every ``hold_out``-th is held out, and not cleaned.
+    """
+    moses = Moses(corpus.source, corpus.normalise, corpus.normalise, corpus.aggressive)
+    tokenised = tokenise_pairs(corpus, [pair for _, pair in numbered], moses)
+    kept: List[Pair] = []
+    held_out: List[Pair] = []
+    for (number, _), pair in zip(numbered, tokenised):
+        is_held_out = corpus.hold_out and number % corpus.hold_out == 0
+        (held_out if is_held_out else kept).append(pair)
+    dropped: Counter = Counter()
+    if corpus.before_bpe:
+        kept = list(clean_pairs(kept, corpus.before_bpe, dropped))
+    return Prepared(kept, held_out, dropped)
+
+
+def _write_training_text(
+    corpus: Corpus, parts: List[Tuple[str, Iterator[Pair]]], output: str, workers: int
+) -> List[Dict[str, Any]]:
+    """Write ``train.tok`` and, if pairs are held out, ``valid.tok``; return the parts' counts."""
     languages = (corpus.source, corpus.target)
+    work = functools.partial(prepare_pairs, corpus=corpus)
+    counts = []
     with ExitStack() as opened:
         write = opened.enter_context(writing(os.path.join(output, "train.tok"), languages))
         if corpus.hold_out:
             valid = writing(os.path.join(output, "valid.tok"), languages)
             write_valid = opened.enter_context(valid)
-        first = 1
-        for part in parts:
-            for some in part.prepared(corpus, first, workers):
-                write(some.kept)
-                if corpus.hold_out:
-                    write_valid(some.held_out)
-            first += part.read
-        if not any(part.kept for part in parts):
+        total = 0
+        for name, pairs in parts:
+            first, kept, held_out = total, 0, 0
+            dropped: Counter = Counter()
+            with tqdm(desc=name, unit=" pairs", disable=None) as progress:
+                for some in in_order(work, chunked(enumerate(pairs, first + 1)), workers):
+                    kept += write(some.kept)
+                    if corpus.hold_out:
+                        held_out += write_valid(some.held_out)
+                    dropped.update(some.dropped)
+                    read = len(some.kept) + len(some.held_out) + sum(some.dropped.values())
+                    total += read
+                    progress.update(read)
+            part = {"name": name, "read": total - first, "kept": kept, "held_out": held_out}
+            counts.append({**part, "dropped": dict(dropped)})
+        if not any(part["kept"] for part in counts):
             raise UsageError("no training pair is left after cleaning")
-        if corpus.hold_out and not any(part.held_out for part in parts):
+        if corpus.hold_out and not any(part["held_out"] for part in counts):
             raise UsageError(
-                f"of {first - 1} training pairs, every {corpus.hold_out}th are none to validate on"
+                f"of {total} training pairs, every {corpus.hold_out}th are none to validate on"
             )
+    return counts

@@ -2,7 +2,7 @@
 
 import functools
 import re
-from typing import List, NamedTuple, Pattern
+from typing import List, NamedTuple
 
 import regex
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
@@ -13,17 +13,6 @@ from fairseq_posenc.files import replacing, stream_lines
 
 # what makes a regular expression look beyond the end of a line
 _BEYOND_A_LINE = re.compile(r"\\[sSDWbBAZ]|(?<!\\)[\^$]")
-# rules of the tokeniser that need a character
-_NEEDED = {
-    "COMMA_SEPARATE_1": ",",
-    "COMMA_SEPARATE_2": ",",
-    "COMMA_SEPARATE_3": ",",
-    "AGGRESSIVE_HYPHEN_SPLIT": "-",
-    "ENGLISH_SPECIFIC_APOSTROPHE": "'",
-    "FR_IT_SPECIFIC_APOSTROPHE": "'",
-    "NON_SPECIFIC_APOSTROPHE": "'",
-    "TRAILING_DOT_APOSTROPHE": "'",
-}
 _UNPRINTABLE = regex.compile(r"(?!\n)\p{C}")
 
 
@@ -48,54 +37,13 @@ class Moses(NamedTuple):
     plain_quotes: bool = False
 
 
-class _Rule(NamedTuple):
-    """A regular expression that is not tried on text without a character that it needs."""
-
-    pattern: Pattern
-    needed: str
-
-    def sub(self, new: str, text: str) -> str:
-        return self.pattern.sub(new, text) if self.needed in text else text
-
-
-class _Tokeniser(MosesTokenizer):
-    """Sacremoses' tokeniser without some of its waste; the decisions remain its own."""
-
-    def __init__(self, language: str):
-        super().__init__(language)
-        self._alpha, self._lower = frozenset(self.IsAlpha), frozenset(self.IsLower)
-        for name, needed in _NEEDED.items():
-            rules = getattr(self, name)
-            several = isinstance(rules, list)
-            guarded = [(_Rule(old, needed), new) for old, new in (rules if several else [rules])]
-            setattr(self, name, guarded if several else guarded[0])
-
-    def isanyalpha(self, text: str) -> bool:
-        """Return whether any character is a letter, without making a set of all letters."""
-        return not self._alpha.isdisjoint(text)
-
-    def islower(self, text: str) -> bool:
-        """Return whether all characters are lower-case letters, likewise."""
-        return self._lower.issuperset(text)
-
-    def handles_nonbreaking_prefixes(self, text: str) -> str:
-        """Split full stops from tokens; looks at tokens with a full stop and the next one only."""
-        tokens = text.split()
-        for index, token in enumerate(tokens):
-            if token[-1] == ".":
-                context = " ".join(tokens[index : index + 2])
-                if not super().handles_nonbreaking_prefixes(context).startswith(token):
-                    tokens[index] = f"{token[:-1]} ."
-        return " ".join(tokens)
-
-
 @functools.lru_cache(maxsize=None)
 def _substitutions(language: str) -> list:
     rules = MosesPunctNormalizer(language).substitutions
     return [(re.compile(old), new, bool(_BEYOND_A_LINE.search(old))) for old, new in rules]
 
 
-_tokeniser = functools.lru_cache(maxsize=None)(_Tokeniser)
+_tokeniser = functools.lru_cache(maxsize=None)(MosesTokenizer)
 
 
 def normalise(lines: List[str], language: str) -> List[str]:
@@ -118,12 +66,7 @@ def normalise(lines: List[str], language: str) -> List[str]:
 
 
 def tokenise_lines(lines: List[str], moses: Moses) -> List[str]:
-    """Return each line's tokens, separated by spaces.
-
-    Args:
-        lines: without line feeds.
-        moses: how to do it.
-    """
+    """Return each line's tokens, separated by spaces; lines come without line feeds."""
     if moses.plain_quotes:
         lines = [line.replace("’", "'") for line in lines]
     if moses.normalise:

@@ -4,11 +4,11 @@ import functools
 import os
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional
+from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional, Tuple
 
 import numpy as np
 import torch
-from fairseq.data import indexed_dataset
+from fairseq.data import Dictionary, indexed_dataset
 
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.workers import in_order
@@ -37,48 +37,13 @@ class Totals:
         )
 
 
-class _Encoded(NamedTuple):
-    tokens: np.ndarray  # all items one after the other, int32
-    sizes: np.ndarray  # of the items; 1 is the end of a document
-    lines: int
-
-
-class _Encoder:
-    """Encodes chunks of lines; one per process."""
-
-    def __init__(self, folder: str, splits: bool):
-        self.subwords = subwords.load(folder)
-        dictionary = subwords.load_dictionary(folder)
-        self.indices, self.unknown = dictionary.indices, dictionary.unk()
-        self.end = dictionary.eos()
-        self.splits = splits
-
-    def __call__(self, chunk: Chunk) -> _Encoded:
-        tokens: List[int] = []
-        sizes: List[int] = []
-        for line in chunk:
-            if line is None:
-                tokens.append(self.end)
-                sizes.append(1)
-                continue
-            for sentence in split_sentences(line) if self.splits else (line,):
-                pieces = self.subwords.pieces(sentence)
-                # an item without pieces would mean the end of a document
-                if pieces:
-                    tokens += [self.indices.get(piece, self.unknown) for piece in pieces]
-                    tokens.append(self.end)
-                    sizes.append(len(pieces) + 1)
-        lines = len(chunk) - chunk.count(None)
-        return _Encoded(np.array(tokens, np.int32), np.array(sizes, np.int32), lines)
-
-
 def binarise(
     lines: Iterable[Optional[str]],
     folder: str,
     split: str,
     *,
     workers: int = 1,
-    splits: bool = False,
+    split_lines: bool = False,
     progress: Callable[[int], object] = lambda lines: None,
 ) -> Totals:
     """Write ``<split>.bin`` and ``<split>.idx`` into a folder that holds the subword model.
@@ -89,19 +54,18 @@ def binarise(
 
     Args:
         lines: lines, and None where a document ends (``documents.py``).
-        splits: whether to split lines into sentences; otherwise a line is a sentence.
+        split_lines: whether to split lines into sentences; otherwise a line is a sentence.
         progress: called with the number of lines that were done since the last call.
 
     Raises:
         UsageError: there is no text, a file cannot be written, or a process died.
     """
     dictionary = subwords.load_dictionary(folder)
+    # each process loads the models by itself, as they are in the folder now
+    _models.cache_clear()
+    encode = functools.partial(_encode, folder=folder, split_lines=split_lines)
     totals = Totals()
     ended = True
-    # subword models do not travel between processes: each makes its own
-    encode: Callable[[Chunk], _Encoded] = functools.partial(_encode, folder=folder, splits=splits)
-    if workers == 1:
-        encode = _Encoder(folder, splits)
     with _dataset(os.path.join(folder, split), len(dictionary)) as builder:
         for tokens, sizes, count in in_order(encode, _chunks(lines), workers):
             totals.unknown += int((tokens == dictionary.unk()).sum())
@@ -131,13 +95,36 @@ def _chunks(lines: Iterable[Optional[str]]) -> Iterator[Chunk]:
         yield chunk
 
 
+class _Encoded(NamedTuple):
+    tokens: np.ndarray  # all items one after the other, int32
+    sizes: np.ndarray  # of the items; 1 is the end of a document
+    lines: int
+
+
 @functools.lru_cache(maxsize=1)
-def _encoder(folder: str, splits: bool) -> "_Encoder":
-    return _Encoder(folder, splits)
+def _models(folder: str) -> Tuple[subwords.Subwords, Dictionary]:
+    return subwords.load(folder), subwords.load_dictionary(folder)
 
 
-def _encode(chunk: Chunk, folder: str, splits: bool) -> _Encoded:
-    return _encoder(folder, splits)(chunk)
+def _encode(chunk: Chunk, folder: str, split_lines: bool) -> _Encoded:
+    model, dictionary = _models(folder)
+    indices, unknown, end = dictionary.indices, dictionary.unk(), dictionary.eos()
+    tokens: List[int] = []
+    sizes: List[int] = []
+    for line in chunk:
+        if line is None:
+            tokens.append(end)
+            sizes.append(1)
+            continue
+        for sentence in split_sentences(line) if split_lines else (line,):
+            pieces = model.pieces(sentence)
+            # an item without pieces would mean the end of a document
+            if pieces:
+                tokens += [indices.get(piece, unknown) for piece in pieces]
+                tokens.append(end)
+                sizes.append(len(pieces) + 1)
+    lines = len(chunk) - chunk.count(None)
+    return _Encoded(np.array(tokens, np.int32), np.array(sizes, np.int32), lines)
 
 
 @contextmanager

@@ -1,10 +1,7 @@
 """From raw documents to a text folder: vocabulary, dictionary and binary data for masked LMs."""
 
-import fcntl
 import functools
-import json
 import os
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
@@ -14,13 +11,13 @@ from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import token_counts
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing
-from fairseq_posenc.json_files import read_shaped
+from fairseq_posenc.tools.prepare.resumable import begin_or_continue, describe_files, only_process
 from fairseq_posenc.tools.prepare.text import documents, sampling, vocabulary
 from fairseq_posenc.tools.prepare.text.binarise import Totals, binarise
 
-SETTINGS = "prepare.json"
 VOCABULARY_LINES = 2_000_000
 CHARACTER_COVERAGE = 0.9995
+SPLITS = ("valid", "train")
 _LEARNING_OPTIONS = (
     "kind", "vocabulary_size", "vocabulary_lines", "cased", "character_coverage",
 )  # fmt: skip
@@ -47,6 +44,11 @@ class Options:
     seed: int = 1
     workers: int = 1
 
+    @property
+    def subword_kind(self) -> str:
+        """The kind of subword model to learn."""
+        return self.kind or "wordpiece"
+
 
 class _Text(NamedTuple):
     """One language's documents of one split: how to read them, how many lines, how often."""
@@ -55,9 +57,6 @@ class _Text(NamedTuple):
     read: Callable[[], documents.Stream]
     lines: int = 0
     times: float = 1.0
-
-    def stream(self, seed: int) -> documents.Stream:
-        return sampling.repeat(self.read, self.times, f"{seed} {self.language}")
 
 
 def prepare(options: Options, say: Callable[[str], object] = print) -> Dict[str, Totals]:
@@ -77,76 +76,46 @@ def prepare(options: Options, say: Callable[[str], object] = print) -> Dict[str,
             was made with other options.
     """
     _check(options)
-    files = _files(options)
-    with _alone(options.output, say):
-        _open_folder(options, files)
-        return _complete(options, files, say)
-
-
-def _complete(
-    options: Options, files: Dict[str, List[documents.Corpus]], say: Callable[[str], object]
-) -> Dict[str, Totals]:
-    splits = ("valid", "train")
-    missing = [split for split in splits if not _has(options.output, split)]
-    has_vocabulary = os.path.isfile(os.path.join(options.output, subwords.DICTIONARY))
-    if has_vocabulary and not missing:
-        _count_types(options.output)
-        say(f"{options.output} is complete")
-        return {}
-    texts = {split: _counted(_texts(options, files, split), split) for split in splits}
-    texts["train"] = _sampled(texts["train"], options.sampling_exponent, say)
-    if not has_vocabulary:
-        _make_vocabulary(options, texts["train"], say)
-    totals = {split: _binarise(options, split, texts[split], say) for split in missing}
-    _count_types(options.output)
-    return totals
-
-
-def _count_types(folder: str) -> None:
-    """Write into ``dict.txt`` how often the training text has each type, if no counts are there."""
-    dictionary = subwords.load_dictionary(folder)
-    if len(set(dictionary.count[dictionary.nspecial :])) > 1:
-        return
-    counts = token_counts(os.path.join(folder, "train"), len(dictionary))
-    dictionary.count = counts.tolist()
-    with replacing(os.path.join(folder, subwords.DICTIONARY)) as stream:
-        dictionary.save(stream)
-
-
-@contextmanager
-def _alone(folder: str, say: Callable[[str], object]) -> Iterator[None]:
-    """Wait for other runs in the folder to end; processes of a killed one need a second."""
-    try:
-        os.makedirs(folder, exist_ok=True)
-        descriptor = os.open(folder, os.O_RDONLY)
-    except OSError as error:
-        raise UsageError(f"cannot write {folder}: {error.strerror}") from None
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"waiting for another run in {folder} to end")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
+    folder = options.output
+    corpora = {
+        split: documents.find_corpora(paths, options.language_folders)
+        for split, paths in (("train", options.train), ("valid", options.valid))
+        if paths
+    }
+    with only_process(folder, say):
+        results = (subwords.DICTIONARY, "train.idx", "valid.idx")
+        begin_or_continue(folder, _settings(options, corpora), results, "posenc prepare text")
+        missing = [
+            split for split in SPLITS
+            if not all(os.path.isfile(f"{folder}/{split}.{kind}") for kind in ("bin", "idx"))
+        ]  # fmt: skip
+        has_vocabulary = os.path.isfile(os.path.join(folder, subwords.DICTIONARY))
+        totals = {}
+        if has_vocabulary and not missing:
+            say(f"{folder} is complete")
+        else:
+            texts = {split: _open_texts(options, corpora, split) for split in SPLITS}
+            texts["train"] = _with_repetitions(texts["train"], options.sampling_exponent, say)
+            if not has_vocabulary:
+                _make_vocabulary(options, texts["train"], say)
+            totals = {split: _binarise(options, split, texts[split], say) for split in missing}
+        _count_types(folder)
+        return totals
 
 
 def _check(options: Options) -> None:
-    learning = {name: getattr(options, name) for name in _LEARNING_OPTIONS}
-    given = [name for name, value in learning.items() if value is not None and value is not False]
+    values = vars(options)
+    given = [name for name in _LEARNING_OPTIONS if values[name] not in (None, False)]
     if options.subwords is not None and given:
         raise UsageError(f"{_flag(given[0])} and --subwords exclude each other")
-    other = "character_coverage" if _kind(options) == "wordpiece" else "cased"
+    other = "character_coverage" if options.subword_kind == "wordpiece" else "cased"
     if other in given:
-        raise UsageError(f"{_kind(options)} does not read {_flag(other)}")
+        raise UsageError(f"{options.subword_kind} does not read {_flag(other)}")
     if bool(options.valid) == (options.hold_out is not None):
         raise UsageError("give either --valid or --hold-out, for text to validate on")
-    least = {"hold_out": 2, "workers": 1, "vocabulary_lines": 0}
-    for name, bound in least.items():
-        value = getattr(options, name)
-        if value is not None and value < bound:
-            raise UsageError(f"{_flag(name)} must be at least {bound}, not {value}")
+    for name, bound in {"hold_out": 2, "workers": 1, "vocabulary_lines": 0}.items():
+        if values[name] is not None and values[name] < bound:
+            raise UsageError(f"{_flag(name)} must be at least {bound}, not {values[name]}")
     coverage = options.character_coverage
     if coverage is not None and not 0.9 <= coverage <= 1:
         raise UsageError(f"the character coverage must be within 0.9…1, not {coverage}")
@@ -156,102 +125,57 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _kind(options: Options) -> str:
-    return options.kind or "wordpiece"
-
-
-def _files(options: Options) -> Dict[str, List[documents.Corpus]]:
-    arguments = {"train": options.train, "valid": options.valid}
-    return {
-        split: documents.find_corpora(paths, options.language_folders)
-        for split, paths in arguments.items()
-        if paths
-    }
-
-
-def _open_folder(options: Options, files: Dict[str, List[documents.Corpus]]) -> None:
-    """Begin the folder, or make sure that it was begun with the same options and texts."""
+def _settings(options: Options, corpora: Dict[str, List[documents.Corpus]]) -> Dict:
     settings = asdict(options)
     for name in ("output", "workers", "train", "valid"):
         del settings[name]
     if options.subwords is not None:
         settings["subwords"] = subwords.load(options.subwords).file
     settings["texts"] = {
-        split: {
-            corpus.language: [[os.path.basename(file), _size(file)] for file in corpus.files]
-            for corpus in corpora
-        }
-        for split, corpora in files.items()
+        split: {corpus.language: describe_files(corpus.files) for corpus in found}
+        for split, found in corpora.items()
     }
-    path = os.path.join(options.output, SETTINGS)
-    names = (subwords.DICTIONARY, "train.idx", "valid.idx")
-    if not any(os.path.exists(os.path.join(options.output, name)) for name in names):
-        with replacing(path) as stream:
-            json.dump(settings, stream, indent=1, ensure_ascii=False, sort_keys=True)
-        return
-    try:
-        before = read_shaped(path, {}, "posenc prepare text")
-    except UsageError as error:
-        raise UsageError(
-            f"{options.output} holds other data ({error}); give another --output"
-        ) from None
-    different = sorted(key for key in settings if before.get(key) != settings[key])
-    if different:
-        raise UsageError(
-            f"{options.output} was made with other options or texts ({', '.join(different)}); give "
-            "another --output"
-        )
+    return settings
 
 
-def _size(file: str) -> int:
-    try:
-        return os.path.getsize(file)
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}") from None
+def _open_texts(
+    options: Options, corpora: Dict[str, List[documents.Corpus]], split: str
+) -> List[_Text]:
+    """Read a split once to its end, so that bad input is found before the long work begins."""
+    texts = []
+    with tqdm(desc=f"{split}: counting", unit=" lines", disable=None) as bar:
+        for language, paths in corpora.get(split) or corpora["train"]:
+            read = functools.partial(_read, paths, options.documents, split, options.hold_out)
+            lines = 0
+            for line in read():
+                if line is not None:
+                    lines += 1
+                    bar.update()
+            if not lines:
+                of_language = f" of {language}" if language else ""
+                raise UsageError(
+                    f"there is no text{of_language} for '{split}': only empty lines or headings, "
+                    "or fewer documents than --hold-out"
+                )
+            texts.append(_Text(language, read, lines))
+    return texts
 
 
-def _has(folder: str, split: str) -> bool:
-    return all(os.path.isfile(os.path.join(folder, f"{split}.{kind}")) for kind in ("bin", "idx"))
-
-
-def _texts(
-    options: Options, files: Dict[str, List[documents.Corpus]], split: str
-) -> Iterator[_Text]:
-    for language, paths in files.get(split) or files["train"]:
-        read = functools.partial(documents.read_documents, paths, options.documents)
-        if options.hold_out:
-            read = functools.partial(_part, read, split, options.hold_out)
-        yield _Text(language, read)
-
-
-def _part(read: Callable[[], documents.Stream], split: str, hold_out: int) -> documents.Stream:
-    """Give every hold_out-th document to validation, the others to training."""
+def _read(
+    paths: Sequence[str], boundary: str, split: str, hold_out: Optional[int]
+) -> documents.Stream:
+    """Read documents; every ``hold_out``-th belongs to validation, the others to training."""
+    found = documents.read_documents(paths, boundary)
+    if not hold_out:
+        return found
     return sampling.choose(
-        read(), lambda number: ((number + 1) % hold_out == 0) == (split == "valid")
+        found, lambda number: ((number + 1) % hold_out == 0) == (split == "valid")
     )
 
 
-def _counted(texts: Iterator[_Text], split: str) -> List[_Text]:
-    """Read everything once, so that bad input is found before the long work begins."""
-    counted = []
-    with tqdm(desc=f"{split}: counting", unit=" lines", disable=None) as bar:
-        for text in texts:
-            lines = 0
-            for line in text.read():
-                lines += line is not None
-                if lines % 10000 == 0 and line is not None:
-                    bar.update(10000)
-            if not lines:
-                language = f" of {text.language}" if text.language else ""
-                raise UsageError(
-                    f"there is no text{language} for '{split}': only empty lines or headings, or "
-                    "fewer documents than --hold-out"
-                )
-            counted.append(text._replace(lines=lines))
-    return counted
-
-
-def _sampled(texts: List[_Text], exponent: float, say: Callable[[str], object]) -> List[_Text]:
+def _with_repetitions(
+    texts: List[_Text], exponent: float, say: Callable[[str], object]
+) -> List[_Text]:
     times = sampling.repetitions({text.language: text.lines for text in texts}, exponent)
     if len(texts) > 1:
         for text in texts:
@@ -261,7 +185,7 @@ def _sampled(texts: List[_Text], exponent: float, say: Callable[[str], object]) 
 
 def _stream(texts: List[_Text], seed: int) -> documents.Stream:
     for text in texts:
-        yield from text.stream(seed)
+        yield from sampling.repeat(text.read, text.times, f"{seed} {text.language}")
 
 
 def _total(texts: List[_Text]) -> int:
@@ -269,22 +193,20 @@ def _total(texts: List[_Text]) -> int:
 
 
 def _make_vocabulary(options: Options, texts: List[_Text], say: Callable[[str], object]) -> None:
-    folder = options.output
+    folder, kind = options.output, options.subword_kind
     if options.subwords is not None:
         subwords.load(options.subwords).copy_to(folder)
         return
     size = options.vocabulary_size
-    if size is None:
-        size = vocabulary.SIZES[_kind(options)]
+    size = vocabulary.SIZES[kind] if size is None else size
     limit = options.vocabulary_lines
-    if limit is None:
-        limit = VOCABULARY_LINES
+    limit = VOCABULARY_LINES if limit is None else limit
 
     def lines() -> Iterator[str]:
         chosen = sampling.spread(_stream(texts, options.seed), _total(texts), limit)
         return tqdm(chosen, desc="vocabulary", unit=" lines", disable=None)
 
-    if _kind(options) == "wordpiece":
+    if kind == "wordpiece":
         vocabulary.learn_wordpiece(lines, folder, size, options.cased)
     else:
         coverage = options.character_coverage or CHARACTER_COVERAGE
@@ -305,8 +227,19 @@ def _binarise(
             options.output,
             split,
             workers=options.workers,
-            splits=options.split_sentences,
+            split_lines=options.split_sentences,
             progress=bar.update,
         )
     say(f"{split}: {totals}")
     return totals
+
+
+def _count_types(folder: str) -> None:
+    """Write into ``dict.txt`` how often the training text has each type, if no counts are there."""
+    dictionary = subwords.load_dictionary(folder)
+    if len(set(dictionary.count[dictionary.nspecial :])) > 1:
+        return
+    counts = token_counts(os.path.join(folder, "train"), len(dictionary))
+    dictionary.count = counts.tolist()
+    with replacing(os.path.join(folder, subwords.DICTIONARY)) as stream:
+        dictionary.save(stream)

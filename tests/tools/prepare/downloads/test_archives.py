@@ -1,154 +1,220 @@
-"""Unpacking: nothing leaves the folder, and nothing broken passes for whole."""
+"""Unpacking: nothing leaves the folder, nothing broken passes for whole, and nothing is endless."""
 
+import bz2
 import gzip
 import io
+import lzma
+import os
 import shutil
+import stat
 import tarfile
 import zipfile
 
 import pytest
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.prepare.downloads import archives
 from fairseq_posenc.tools.prepare.downloads.archives import Checksum, Damaged, check_archive, unpack
 
-
-def make_tar(path, members, mode="w:gz"):
-    with tarfile.open(path, mode) as archive:
-        for name, content in members:
-            member = tarfile.TarInfo(name)
-            if isinstance(content, bytes):
-                member.size = len(content)
-                archive.addfile(member, io.BytesIO(content))
-            else:
-                member.type, member.linkname = content
-                archive.addfile(member)
-    return str(path)
+FILES = [("a/b.txt", b"one"), ("./c.txt", b"two" * 10_000)]
+ZEROS = bytes(3_000_000)
 
 
-def make_zip(path, members):
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+def zipped(*members):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members:
             archive.writestr(name, content)
-    return str(path)
+    return stream.getvalue()
 
 
-FILES = [("a/b.txt", b"one"), ("./c.txt", b"two")]
+def tarred(*members, mode="w"):
+    """A tar file of (name, content or other attributes); an odd size is written as it is."""
+    stream = io.BytesIO()
+    for name, content in members:
+        about = tarfile.TarInfo(name)
+        attributes = content if isinstance(content, dict) else {"size": len(content)}
+        for key, value in attributes.items():
+            setattr(about, key, value)
+        size, about.size = about.size, 0
+        header = bytearray(about.tobuf(tarfile.GNU_FORMAT))
+        if size < 0 or size >= 8**11:
+            header[-388:-376] = (size % 2**96).to_bytes(12, "big")
+            header[-388] = 0xFF if size < 0 else 0x80
+        else:
+            header[-388:-376] = b"%011o\0" % size
+        header[-364:-356] = b" " * 8
+        header[-364:-356] = b"%06o\0 " % sum(header[-512:])
+        stream.write(header)
+        if isinstance(content, bytes):
+            stream.write(content + bytes(-len(content) % 512))
+    return stream.getvalue() + bytes(10_240)
 
 
-@pytest.mark.parametrize(
-    "make, name, mode",
-    [
-        (make_tar, "x.tar.gz", ["w:gz"]),
-        (make_tar, "x.tgz", ["w:gz"]),
-        (make_tar, "x.tar.bz2", ["w:bz2"]),
-        (make_tar, "x.tar.xz", ["w:xz"]),
-        (make_tar, "x.tar", ["w"]),
-        (make_zip, "x.zip", []),
-    ],
-)
-def test_archives_are_checked_and_unpacked(make, name, mode, tmp_path):
-    path = make(tmp_path / name, FILES, *mode)
-    check_archive(path, name)
-    assert unpack(path, str(tmp_path / "out")) == 2
-    assert (tmp_path / "out" / "a" / "b.txt").read_bytes() == b"one"
-    assert (tmp_path / "out" / "c.txt").read_bytes() == b"two"
-    assert sorted(found.name for found in (tmp_path / "out").iterdir()) == ["a", "c.txt"]
+def link(target, kind=tarfile.SYMTYPE):
+    return {"type": kind, "linkname": target}
+
+
+KINDS = {
+    "x.tar": lambda *members: tarred(*members),
+    "x.tar.gz": lambda *members: gzip.compress(tarred(*members)),
+    "x.tgz": lambda *members: gzip.compress(tarred(*members)),
+    "x.tar.bz2": lambda *members: bz2.compress(tarred(*members)),
+    "x.tar.xz": lambda *members: lzma.compress(tarred(*members)),
+    "x.zip": zipped,
+}
+
+
+@pytest.fixture
+def unpacked(tmp_path):
+    """A function that unpacks bytes under a name, and returns the files; none if it is refused."""
+    out = tmp_path / "in" / "out"
+
+    def unpacked(name, content):
+        (tmp_path / name).write_bytes(content)
+        try:
+            count = unpack(str(tmp_path / name), str(out))
+        except UsageError as error:
+            assert str(error).isprintable()
+            assert not out.exists() or not os.listdir(out)
+            raise
+        finally:
+            assert set(os.listdir(tmp_path)) <= {"in", name}
+        paths = [path for path in out.rglob("*") if path.is_file() and not path.is_symlink()]
+        assert len(paths) == count
+        return {str(path.relative_to(out)): path.read_bytes() for path in paths}
+
+    return unpacked
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_archives_are_unpacked(unpacked, name):
+    assert unpacked(name, KINDS[name](*FILES)) == {"a/b.txt": b"one", "c.txt": b"two" * 10_000}
 
 
 def test_archives_add_to_a_folder(tmp_path):
-    out = tmp_path / "out"
-    unpack(make_zip(tmp_path / "x.zip", FILES), str(out))
-    unpack(make_zip(tmp_path / "y.zip", [("a/d.txt", b"three"), ("c.txt", b"new")]), str(out))
-    assert (out / "a" / "b.txt").read_bytes() == b"one"
-    assert (out / "a" / "d.txt").read_bytes() == b"three"
-    assert (out / "c.txt").read_bytes() == b"new"
+    for name, files in (("x.zip", FILES), ("y.zip", [("a/d.txt", b"three"), ("c.txt", b"new")])):
+        (tmp_path / name).write_bytes(zipped(*files))
+        unpack(str(tmp_path / name), str(tmp_path / "out"))
+    assert (tmp_path / "out" / "a" / "b.txt").read_bytes() == b"one"
+    assert (tmp_path / "out" / "c.txt").read_bytes() == b"new"
 
 
 @pytest.mark.parametrize("name", ["../evil", "a/../../evil", "/tmp/evil", "..\\evil", "C:\\evil"])
-@pytest.mark.parametrize("make, ending", [(make_tar, "tar.gz"), (make_zip, "zip")])
-def test_no_path_leaves_the_folder(make, ending, name, tmp_path):
-    path = make(tmp_path / f"x.{ending}", [("good.txt", b"x"), (name, b"evil")])
+@pytest.mark.parametrize("kind", ["x.tgz", "x.zip"])
+def test_no_path_leaves_the_folder(unpacked, kind, name):
     with pytest.raises(UsageError, match="leaves the archive's folder"):
-        unpack(path, str(tmp_path / "out"))
-    assert not list((tmp_path / "out").iterdir()) and not (tmp_path / "evil").exists()
+        unpacked(kind, KINDS[kind](("good.txt", b"x"), (name, b"evil")))
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "a/\x7f", "d/" * 101 + "a"])
+@pytest.mark.parametrize("kind", ["x.tar", "x.zip"])
+def test_what_is_no_name_for_a_file_is_refused(tmp_path, unpacked, kind, name):
+    with pytest.raises(UsageError, match="refused to unpack: .* is no name for a file"):
+        unpacked(kind, KINDS[kind](("good", b"x"), (name, b"x")))
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
-@pytest.mark.parametrize("target", ["../secret", "/etc/passwd", "missing"])
-def test_no_link_leaves_the_archive(kind, target, tmp_path):
-    (tmp_path / "secret").write_text("mine")
-    path = make_tar(tmp_path / "x.tar.gz", [("link", (kind, target)), ("link/evil", b"x")])
-    with pytest.raises(UsageError, match="'link' is no file, or a link to none in"):
-        unpack(path, str(tmp_path / "out"))
-    assert not list((tmp_path / "out").iterdir())
+@pytest.mark.parametrize("target", ["../secret", "/etc/passwd", "missing", "link"])
+def test_no_link_leaves_the_archive(unpacked, kind, target):
+    with pytest.raises(UsageError, match="'link' is no file, or a link to none in|unpack"):
+        unpacked("x.tar", tarred(("link", link(target, kind)), ("link/evil", b"x")))
 
 
-def test_a_link_inside_the_archive_becomes_a_copy(tmp_path):
-    members = [("a/b.txt", b"one"), ("a/l.txt", (tarfile.SYMTYPE, "b.txt"))]
-    unpack(make_tar(tmp_path / "x.tar", members, "w"), str(tmp_path / "out"))
-    copy = tmp_path / "out" / "a" / "l.txt"
-    assert copy.read_bytes() == b"one" and not copy.is_symlink()
+def test_devices_are_refused_and_links_inside_become_copies(unpacked):
+    with pytest.raises(UsageError, match="'pipe' is no file"):
+        unpacked("x.tar", tarred(("pipe", {"type": tarfile.FIFOTYPE})))
+    found = unpacked("x.tar", tarred(("a/b", b"one"), ("a/l", link("b"))))
+    assert found == {"a/b": b"one", "a/l": b"one"}
 
 
-@pytest.mark.parametrize("name", ["x.zip", "x.tar.gz", "x.gz", "x.tar"])
-def test_half_an_archive_is_noticed_and_leaves_nothing(name, tmp_path):
-    path = tmp_path / name
-    content = bytes(range(256)) * 100
-    if name == "x.zip":
-        make_zip(path, [("a", content), ("b", content)])
-    elif name == "x.gz":
-        path.write_bytes(gzip.compress(content))
-    else:
-        make_tar(path, [("a", content), ("b", content)], "w:gz" if name != "x.tar" else "w")
-    path.write_bytes(path.read_bytes()[: path.stat().st_size * 2 // 3])
-    with pytest.raises(Damaged):
-        check_archive(str(path), name)
+def test_rights_and_owners_are_not_those_of_the_archive(tmp_path, unpacked):
+    unpacked("x.tar", tarred(("a", {"size": 0, "mode": 0o7777, "uid": 12345})))
+    about = (tmp_path / "in" / "out" / "a").stat()
+    assert not about.st_mode & (stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX | 0o111)
+    assert about.st_uid == os.getuid()
+
+
+WHOLE = {**{name: make(*FILES) for name, make in KINDS.items()}, "x.gz": gzip.compress(ZEROS)}
+# a plain tar file has no checksum of contents; the one of gzip stands at the end
+DAMAGED = [(name, content[: len(content) * 2 // 3]) for name, content in WHOLE.items()]
+DAMAGED += [("x.tgz", WHOLE["x.tgz"][:-8] + b"\0" + WHOLE["x.tgz"][-7:])]
+DAMAGED += [("x.tar", WHOLE["x.tar"][:1024])]
+DAMAGED += [("x.tar", WHOLE["x.tar"][:1024] + b"x" + WHOLE["x.tar"][1025:])]
+DAMAGED += [("x.zip", WHOLE["x.zip"][:40] + b"?" + WHOLE["x.zip"][41:])]
+DAMAGED += [("x.zip", zipped())]
+DAMAGED += [(name, b"") for name in WHOLE] + [(name, b"<html></html>") for name in WHOLE]
+
+
+@pytest.mark.parametrize("name, content", DAMAGED)
+def test_what_is_damaged_is_not_unpacked(tmp_path, unpacked, name, content):
     with pytest.raises(UsageError, match="cannot unpack"):
-        unpack(str(path), str(tmp_path / "out"))
-    assert not (tmp_path / "out").exists()
-
-
-def test_a_changed_byte_in_a_zip_is_noticed(tmp_path):
-    path = make_zip(tmp_path / "x.zip", [("a.txt", bytes(range(256)))])
-    content = bytearray((tmp_path / "x.zip").read_bytes())
-    content[100] ^= 1
-    (tmp_path / "x.zip").write_bytes(content)
+        unpacked(name, content)
     with pytest.raises(Damaged):
-        check_archive(path, "x.zip")
+        check_archive(str(tmp_path / name), name)
 
 
-def test_a_changed_byte_in_a_compressed_tar_is_not_unpacked(tmp_path):
-    path = make_tar(tmp_path / "x.tgz", [("a.txt", bytes(5000))])
-    whole = (tmp_path / "x.tgz").read_bytes()
-    # in the checksum, which stands at the end
-    (tmp_path / "x.tgz").write_bytes(whole[:-8] + bytes([whole[-8] ^ 1]) + whole[-7:])
-    with pytest.raises(UsageError, match="no whole tgz file .CRC check failed"):
-        unpack(path, str(tmp_path / "out"))
+def overlapping():
+    """A zip file all of whose names stand for one piece of it, which is announced as larger."""
+    content = bytearray(zipped(("a", ZEROS)))
+    start, end = content.rindex(b"PK\1\2"), content.rindex(b"PK\5\6")
+    content[end:] = content[start:end] * 99 + content[end:]
+    return bytes(content)
 
 
-@pytest.mark.parametrize("damage", [lambda whole: whole[:1024], lambda whole: b"x".join([
-    whole[:1024], whole[1025:]])], ids=["cut off", "broken header"])  # fmt: skip
-def test_a_tar_that_ends_after_its_first_file_is_not_unpacked(tmp_path, damage):
-    path = make_tar(tmp_path / "x.tar", [("a.txt", b"one"), ("b.txt", b"two")], "w")
-    (tmp_path / "x.tar").write_bytes(damage((tmp_path / "x.tar").read_bytes()))
-    with pytest.raises(UsageError, match="broken or cut off behind 1024 bytes"):
-        unpack(path, str(tmp_path / "out"))
+def links(kind):
+    return [("a", ZEROS), *((f"l{i}", link("a", kind)) for i in range(300))]
 
 
-def test_more_than_the_disk_holds_is_not_begun(tmp_path, monkeypatch):
-    usage = shutil.disk_usage(tmp_path)._replace(free=2)
+BOMBS = {
+    "x.zip": zipped(("a", ZEROS)),
+    "overlapping.zip": overlapping(),
+    "x.gz": gzip.compress(ZEROS),
+    "x.bz2": bz2.compress(ZEROS),
+    "x.xz": lzma.compress(ZEROS),
+    "x.tgz": gzip.compress(tarred(("a", ZEROS))),
+    "hard links.tar": tarred(*links(tarfile.LNKTYPE)),
+    "symbolic links.tar": tarred(*links(tarfile.SYMTYPE)),
+}
+
+
+@pytest.mark.parametrize("name", BOMBS)
+def test_a_bomb_is_not_unpacked(tmp_path, unpacked, monkeypatch, name):
+    with monkeypatch.context() as patch:
+        patch.setattr(archives, "_HARMLESS", 100_000)
+        with pytest.raises(UsageError, match="unpacks to more than 200 times its own size"):
+            unpacked(name, BOMBS[name])
+    if name == "x.gz":  # text that is packed well
+        assert check_archive(str(tmp_path / name), name) == len(ZEROS)
+
+
+LOOPS = {
+    "itself": [("a", {"size": -512})],
+    "the one before": [("a", b""), ("b", b""), ("c", {"size": -1024})],
+    "before the file": [("a", {"size": -(1 << 40)})],
+    "links in a circle": [("a", link("b")), ("b", link("a"))],
+    "beyond the end": [("a", {"size": 1 << 80})],
+    "a little beyond the end": [("a", {"size": 20_000})],
+}
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_tar_file_that_leads_in_circles_or_nowhere_is_refused(unpacked, name):
+    with pytest.raises(UsageError, match="unpack"):
+        unpacked("x.tar", tarred(*LOOPS[name]))
+
+
+@pytest.mark.parametrize("name", ["x.zip", "x.tgz", "x.gz"])
+def test_more_than_the_disk_holds_is_not_begun(unpacked, monkeypatch, name):
+    usage = shutil.disk_usage("/")._replace(free=2)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    (tmp_path / "x.gz").write_bytes(gzip.compress(b"one"))
-    paths = [make_zip(tmp_path / "x.zip", FILES), make_tar(tmp_path / "x.tgz", FILES)]
-    for path in [*paths, str(tmp_path / "x.gz")]:
-        with pytest.raises(UsageError, match=r"x\.\w+ takes .* unpacked, and only .* are free"):
-            unpack(path, str(tmp_path / "out"))
-        assert not list((tmp_path / "out").iterdir())
+    with pytest.raises(UsageError, match=r"x\.\w+ takes .* unpacked, and only .* are free"):
+        unpacked(name, WHOLE[name])
 
 
-def test_an_unknown_kind_is_refused(tmp_path):
+def test_an_unknown_kind_is_refused(unpacked):
     with pytest.raises(UsageError, match="its name ends like no archive's"):
-        unpack(str(tmp_path / "x.rar"), str(tmp_path / "out"))
+        unpacked("x.rar", b"")
 
 
 @pytest.mark.parametrize(
@@ -167,6 +233,6 @@ def test_what_is_no_checksum_is_refused(text):
 
 def test_a_checksum_is_found_in_either_kind_of_list():
     lines = ["a" * 40 + "  other.bz2", "b" * 40 + " *dir/file.bz2", f"SHA1 (bsd.bz2) = {'c' * 40}"]
-    assert Checksum.from_listing(iter(lines), "file.bz2").value == "b" * 40
-    assert Checksum.from_listing(iter(lines), "bsd.bz2").value == "c" * 40
-    assert Checksum.from_listing(iter(lines), "le.bz2") is None
+    assert Checksum.from_listing(lines, "file.bz2").value == "b" * 40
+    assert Checksum.from_listing(lines, "bsd.bz2").value == "c" * 40
+    assert Checksum.from_listing(lines, "le.bz2") is None

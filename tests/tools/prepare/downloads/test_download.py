@@ -1,31 +1,35 @@
-"""Downloads from a server that misbehaves: what has a file's name is the whole file, or nothing."""
+"""Downloads from servers that misbehave: what has a file's name is the whole file, or nothing."""
 
 import bz2
 import hashlib
 import os
+import threading
+import time
 from types import SimpleNamespace
 
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.prepare.downloads import web
+from fairseq_posenc.tools.prepare.downloads import download as module
 from fairseq_posenc.tools.prepare.downloads.archives import Checksum
-from fairseq_posenc.tools.prepare.downloads.download import download
-from fairseq_posenc.tools.prepare.downloads.web import Patience
+from fairseq_posenc.tools.prepare.downloads.download import RetryPolicy, download
 
-CONTENT = bytes(range(256)) * 400
+CONTENT = bz2.compress(os.urandom(50_000))
+OTHER = bz2.compress(os.urandom(60_000))
 SHA1 = Checksum("sha1", hashlib.sha1(CONTENT).hexdigest())
-QUICK = Patience(attempts=2, pause=0.01, timeout=5)
+QUICK = RetryPolicy(attempts=2, pause=0.01, timeout=2)
+CUT = -1000  # bytes until a connection ends
 
 
 @pytest.fixture
 def get(server, tmp_path):
-    """A function that downloads a file and returns what it holds."""
+    """A function that downloads a file and returns what it holds; other files do not come."""
+    server.files["/file.bz2"] = CONTENT
 
-    def get(*names, to="file.bin", **options):
-        options = {"patience": QUICK, "quiet": True, **options}
-        urls = [name if "://" in name else f"{server.url}/{name}" for name in names]
-        download(urls or [f"{server.url}/file.bin"], str(tmp_path / to), **options)
+    def get(*urls, to="file.bz2", **options):
+        options = {"retries": QUICK, "quiet": True, **options}
+        urls = [url if ":" in url else f"{server.url}/{url}" for url in urls or ["file.bz2"]]
+        download(urls, str(tmp_path / to), **options)
         assert os.listdir(tmp_path) == [to]
         return (tmp_path / to).read_bytes()
 
@@ -33,190 +37,178 @@ def get(server, tmp_path):
 
 
 def ranges(server):
-    return [asked for _, asked, _ in server.requests]
+    return [asked for _, asked in server.requests]
 
 
 def test_a_file_is_loaded_and_the_program_says_who_it_is(get, server):
-    assert get() == CONTENT
-    assert [agent.split("/")[0] for _, _, agent in server.requests] == ["fairseq_posenc"]
+    assert get() == CONTENT and server.agents[0].startswith("fairseq_posenc/")
 
 
-def test_a_cut_connection_is_continued_where_it_broke(get, server):
-    server.cuts = [1000, 50000]
-    assert get() == CONTENT
-    assert ranges(server) == [None, "bytes=1000-", "bytes=51000-"]
+@pytest.mark.parametrize("checksum", [SHA1, None])
+def test_a_cut_connection_is_continued_and_tries_are_counted_from_the_last_byte(
+    get, server, checksum
+):
+    server.faults = [CUT] * 5 + [429]
+    assert get(checksum=checksum) == CONTENT
+    assert ranges(server)[:3] == [None, "bytes=1000-", "bytes=2000-"] and len(ranges(server)) == 7
 
 
-def test_tries_are_counted_from_the_last_byte_that_came(get, server):
-    server.cuts = [10] * 8
-    assert get() == CONTENT
-    assert len(server.requests) == 9
-
-
-def test_a_killed_download_is_continued_by_the_next_run(get, server, tmp_path):
-    server.cuts = [700] + [0] * 3
-    with pytest.raises(UsageError, match="the connection ended early"):
+def test_a_download_that_ended_is_continued_by_the_next_run(get, server, tmp_path):
+    server.faults = [CUT] + [503] * 3
+    with pytest.raises(UsageError, match=r"error: 503 \(3 times\)"):
         get()
-    assert not (tmp_path / "file.bin").exists()
-    assert (tmp_path / "file.bin.part").read_bytes() == CONTENT[:700]
-    assert get() == CONTENT
-    assert ranges(server)[-1] == "bytes=700-"
+    assert os.listdir(tmp_path) == ["file.bz2.part"]
+    assert get() == CONTENT and ranges(server)[-1] == "bytes=1000-"
 
 
-def test_a_part_that_is_whole_is_not_loaded_again(get, server, tmp_path):
-    server.cuts = [0] * 3
+@pytest.mark.parametrize("part", [CONTENT, CONTENT + b"more", b"?" * 1000, OTHER[:2000], OTHER])
+@pytest.mark.parametrize("checksum", [SHA1, None])
+def test_a_part_is_verified_with_what_is_joined_to_it(get, tmp_path, part, checksum):
+    (tmp_path / "file.bz2.part").write_bytes(part)
+    found = get(checksum=checksum)
+    # without a checksum, another version that is whole is one too, and bz2 may have an appendix
+    assert found == CONTENT or (not checksum and found == part)
+
+
+def test_what_nothing_can_verify_is_never_continued(get, server):
+    server.faults = [CUT] + [503] * 3
+    server.files["/file"] = OTHER
     with pytest.raises(UsageError):
-        get()
-    (tmp_path / "file.bin.part").write_bytes(CONTENT)
-    server.requests.clear()
-    assert get() == CONTENT and not server.requests
+        get("file", to="file")
+    server.files["/file"] = CONTENT
+    assert get("file", to="file") == CONTENT and ranges(server)[-1] is None
 
 
-def test_a_server_without_ranges_starts_anew(get, server):
-    server.cuts, server.ranges = [1000], False
+def test_a_server_that_cannot_continue_begins_anew(get, server):
+    server.faults, server.ranges = [CUT], False
     assert get() == CONTENT
 
 
-@pytest.mark.parametrize(
-    "shorter, careless", [(0, False), (9, False), (51200, False), (9, True), (51200, True)]
-)
-def test_two_versions_of_a_file_are_never_joined(get, server, shorter, careless):
-    server.careless = careless
-    server.cuts = [60000] + [0] * 3
-    with pytest.raises(UsageError):
-        get()
-    server.files["/file.bin"] = CONTENT[shorter:][::-1]
-    assert get() == CONTENT[shorter:][::-1]
+def test_the_next_mirror_is_tried_and_continues_what_another_began(get, server):
+    server.files["/cut/file.bz2"] = CONTENT
+    server.faults = [404, CUT] + [500] * 3
+    assert get("gone/file.bz2", "cut/file.bz2", "file.bz2") == CONTENT
+    assert [path for path, _ in server.requests].count("/gone/file.bz2") == 1
+    assert ranges(server)[-1] == "bytes=1000-"
 
 
-def test_a_part_of_unknown_origin_is_not_continued(get, tmp_path):
-    (tmp_path / "file.bin.part").write_bytes(b"something else")
-    assert get() == CONTENT
-
-
-def test_passing_errors_of_the_server_are_waited_out(get, server):
-    server.failures = [503, 429]
-    assert get() == CONTENT
-
-
-def test_the_next_mirror_is_tried_and_a_missing_file_is_not_asked_for_twice(get, server):
-    assert get("gone/file.bin", "file.bin") == CONTENT
-    assert [path for path, _, _ in server.requests] == ["/gone/file.bin", "/file.bin"]
-
-
-def test_a_mirror_continues_what_another_began_where_that_can_be_verified(get, server):
-    server.files["/other"] = CONTENT
-    server.cuts = [5000] + [0] * 3
-    assert get("file.bin", "other", checksum=SHA1) == CONTENT
-    assert ranges(server)[-1] == "bytes=5000-"
-
-
-def test_a_mirror_does_not_continue_what_nothing_can_verify(get, server):
-    server.files["/other"] = CONTENT[::-1]
-    server.cuts = [5000] + [0] * 3
-    assert get("file.bin", "other") == CONTENT[::-1]
-    assert ranges(server)[-1] is None
-
-
-def test_every_mirror_is_named_when_all_fail(get):
-    with pytest.raises(UsageError) as caught:
-        get("a.bin", "b.bin")
-    message = str(caught.value)
-    assert "a.bin: 404 Not Found; " in message and "b.bin: 404" in message and "\n" not in message
-
-
-def test_no_server_at_all_is_said_in_one_line(get):
-    with pytest.raises(UsageError, match=r"127.0.0.1:9/f: Connection refused \(3 times\)$"):
-        get("http://127.0.0.1:9/f")
-
-
-def test_a_wrong_checksum_is_refused_and_the_good_mirror_taken(get, server, tmp_path):
-    server.files["/bad"] = b"x" * 10
-    with pytest.raises(UsageError, match="damaged: its sha1 is"):
-        get("bad", checksum=SHA1)
-    assert not (tmp_path / "file.bin").exists()
-    assert get("bad", "file.bin", checksum=SHA1) == CONTENT
-
-
-def test_a_continued_file_that_is_damaged_is_loaded_afresh_once(get, server, tmp_path):
-    server.cuts = [1000] + [0] * 3
-    with pytest.raises(UsageError):
-        get()
-    (tmp_path / "file.bin.part").write_bytes(b"?" * 1000)
-    assert get(checksum=SHA1) == CONTENT
-    assert ranges(server)[-2:] == ["bytes=1000-", None]
-
-
-def test_an_archive_is_read_to_its_end(get, server):
-    whole = bz2.compress(CONTENT)
-    server.files.update({"/a": b"<html>Not found</html>", "/b": whole[:-20], "/c": whole})
-    assert get("a", "b", "c", to="file.bz2") == whole
-    with pytest.raises(UsageError, match="a: what it gave is damaged: it is no whole bz2 file"):
-        get("a", to="other.bz2")
+def test_what_is_damaged_is_refused_and_the_next_mirror_taken(get, server, tmp_path):
+    server.files.update({"/page": b"<html>Not found</html>", "/cut": CONTENT[:-20]})
+    assert get("page", "cut", "file.bz2") == CONTENT
+    (tmp_path / "file.bz2").unlink()
+    with pytest.raises(UsageError, match="page: what it gave is damaged: it is no whole bz2 .*; .*"
+                       "cut: what it gave is damaged"):  # fmt: skip
+        get("page", "cut")
+    with pytest.raises(UsageError, match="what it gave is damaged: its sha1 is"):
+        get("page", checksum=SHA1)
+    assert os.listdir(tmp_path) == ["file.bz2.part"]
 
 
 def test_a_file_that_is_there_is_not_loaded_but_compared(get, server, tmp_path):
-    (tmp_path / "file.bin").write_bytes(CONTENT)
+    (tmp_path / "file.bz2").write_bytes(CONTENT)
     assert get(checksum=SHA1) == CONTENT and not server.requests
-    (tmp_path / "file.bin").write_bytes(b"mine")
+    (tmp_path / "file.bz2").write_bytes(b"mine")
     with pytest.raises(UsageError, match="is there already, but its sha1 is"):
         get(checksum=SHA1)
     assert get() == b"mine"
 
 
-def test_two_processes_do_not_write_one_file(server, tmp_path, get):
-    fcntl = pytest.importorskip("fcntl")
-    with open(tmp_path / "file.bin.part", "ab") as stream:
-        fcntl.flock(stream, fcntl.LOCK_EX)
-        with pytest.raises(UsageError, match="another process is downloading"):
-            get()
+def test_of_two_processes_one_loads_and_the_other_waits(get, server, tmp_path):
+    server.faults = [CUT] * 20
+    other = threading.Thread(target=download, args=([f"{server.url}/file.bz2"],
+                             str(tmp_path / "file.bz2"), SHA1, True, QUICK))  # fmt: skip
+    other.start()
+    while not server.requests:
+        time.sleep(0.01)
+    assert get(checksum=SHA1) == CONTENT
+    other.join()
+    assert len(set(ranges(server))) == len(server.requests)
 
 
-def test_a_full_disk_and_a_wrong_place_are_said(get, monkeypatch):
+MOVED = b"HTTP/1.1 302 Found\r\nLocation: "
+
+
+@pytest.mark.parametrize(
+    "answer, message",
+    [
+        (MOVED + b"ftp://127.0.0.1/x\r\n\r\n", "ftp"),
+        (MOVED + b"file:///etc/passwd\r\n\r\n", "file"),
+        (MOVED + b"/answer\r\n\r\n", "redirects"),
+        (b"HTTP/1.1 404 \x1b[31mNo\x07\r\n\r\n", "404$"),
+        (b"HTTP/1.1 503 No\r\nRetry-After: 99999\r\n\r\n", r"503 \(3 times\)"),
+        (b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 1001, "more than the 1,000 bytes allowed"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 2000\r\n\r\nx", "[Mm]aximum|bytes allowed"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx", "bytes remaining"),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", "it is empty"),
+        (b"HTTP/1.1 206 Partial\r\nContent-Range: bytes 5-9/10\r\n\r\nx", "damaged"),
+        (b"HTTP/1.1 200 OK\r\nx: " + b"x" * 2_000_000, "header|[Ll]arge|[Rr]eceived|memory"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_server_that_lies_is_one_line_and_no_file(get, server, tmp_path, answer, message):
+    server.files["/answer"] = answer
+    with pytest.raises(UsageError, match=message) as caught:
+        get("answer", largest=1000)
+    assert str(caught.value).isprintable() and len(str(caught.value)) < 500
+    assert os.listdir(tmp_path) == ["file.bz2.part"]
+
+
+@pytest.mark.parametrize("url", ["ftp://x/y", "file:///etc/passwd", "http://a:b@c/d", "//x:1", ":"])
+def test_only_addresses_of_the_web_without_passwords_are_asked(get, url):
+    with pytest.raises(UsageError, match="give an http or https address"):
+        get(url)
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:9/f", "http://x:y/", "http://[/", "http://é b/"])
+def test_no_server_at_all_is_said_in_one_line(get, url):
+    with pytest.raises(UsageError, match="^cannot download file.bz2: http"):
+        get(url)
+
+
+def test_a_silent_server_is_given_up(get, server):
+    server.faults = [0]
+    with pytest.raises(UsageError, match=r"too slow.*\(1 times\)"):
+        get(retries=RetryPolicy(attempts=0, timeout=1))
+
+
+def test_a_full_disk_a_wrong_place_and_a_missing_curl_are_said(get, server, monkeypatch):
     with pytest.raises(UsageError, match="cannot write /dev/null/file"):
         get(to="/dev/null/file")
-    monkeypatch.setattr("shutil.disk_usage", lambda path: SimpleNamespace(free=1000))
-    with pytest.raises(UsageError, match="0.0 GB of disk are free"):
+    free = module.shutil.disk_usage("/")._replace(free=1000)
+    monkeypatch.setattr(module.shutil, "disk_usage", lambda path: free)
+    with pytest.raises(UsageError, match="[Mm]aximum file size"):
+        get()
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(UsageError, match="curl, which is not installed"):
         get()
 
 
-def test_other_addresses_than_of_the_web_are_refused(get):
-    with pytest.raises(UsageError, match="ftp://x/y: it is no http or https address"):
-        get("ftp://x/y")
+def test_pauses_grow_to_a_minute(get, server, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(module, "time", SimpleNamespace(sleep=pauses.append))
+    server.faults = [503] * 9
+    assert get(retries=RetryPolicy(attempts=9)) == CONTENT
+    assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
-def test_proxies_come_from_the_environment(server, tmp_path, monkeypatch):
+def test_proxies_come_from_the_environment(get, server, monkeypatch):
     monkeypatch.setenv("http_proxy", server.url)
     monkeypatch.setenv("no_proxy", "")
     server.files["http://example.test/f"] = CONTENT
-    download(["http://example.test/f"], str(tmp_path / "f"), quiet=True, patience=QUICK)
-    assert (tmp_path / "f").read_bytes() == CONTENT
+    assert get("http://example.test/f") == CONTENT
 
 
-def test_pauses_grow_and_respect_the_server(monkeypatch):
-    slept = []
-    monkeypatch.setattr(web.time, "sleep", slept.append)
-    errors = [web.Cut("a"), web.Cut("b", 30.0), web.Cut("c"), web.Cut("d", 1e9)]
-
-    def action():
-        if errors:
-            raise errors.pop(0)
-        return "done"
-
-    assert web.insist(action, Patience(attempts=5)) == "done"
-    assert slept == [1.0, 30.0, 4.0, web.LONGEST_PAUSE]
-
-
-def test_the_script_verifies_by_a_list_of_checksums_and_unpacks(run, start, server, tmp_path):
-    packed = bz2.compress(CONTENT)
-    server.files["/file.bin.bz2"] = packed
-    server.files["/sums"] = f"{hashlib.sha256(packed).hexdigest()} *x/file.bin.bz2\n".encode()
-    command = ["posenc", "prepare", "download", f"{server.url}/file.bin.bz2", "--checksums"]
-    to = ["--output", tmp_path / "file.bin.bz2", "--unpack", tmp_path / "out"]
+def test_the_command_verifies_by_a_list_of_checksums_and_unpacks(run, start, server, tmp_path):
+    text = b"one\n" * 9
+    packed = bz2.compress(text)
+    server.files["/f.bz2"] = packed
+    server.files["/sums"] = f"{hashlib.sha256(packed).hexdigest()} *x/f.bz2\n".encode()
+    command = ["posenc", "prepare", "download", f"{server.url}/f.bz2", "--checksums"]
+    to = ["--output", tmp_path / "f.bz2", "--unpack", tmp_path / "out"]
     assert "1 files unpacked" in run(*command, f"{server.url}/sums", *to)
-    assert (tmp_path / "out" / "file.bin").read_bytes() == CONTENT
+    assert (tmp_path / "out" / "f").read_bytes() == text
     (tmp_path / "sums").write_text("a" * 40 + "  other.bz2\n")
     process = start(*command, tmp_path / "sums", *to)
     printed = process.communicate()[0]
     assert process.returncode == 1 and printed.count("\n") == 1
-    assert "sums has no checksum of file.bin.bz2" in printed
+    assert "sums has no checksum of f.bz2" in printed

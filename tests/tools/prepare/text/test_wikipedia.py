@@ -3,16 +3,13 @@
 import bz2
 import gzip
 import hashlib
-import http.server
-import threading
-from functools import partial
 from xml.sax.saxutils import escape
 
 import pytest
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.prepare.downloads.download import RetryPolicy
 from fairseq_posenc.tools.prepare.downloads.dumps import fetch_dump, find_dumps
-from fairseq_posenc.tools.prepare.downloads.web import Patience
 from fairseq_posenc.tools.prepare.text import wikipedia
 
 HEADER = """<mediawiki xmlns="http://www.mediawiki.org/xml/export-0.11/" xml:lang="de">
@@ -146,55 +143,44 @@ def test_the_script_extracts_parts_and_skips_what_is_there(run, tmp_path):
     assert run(*command).count("there already") == 2
 
 
+NAME = "zh_yuewiki-20250101-pages-articles.xml.bz2"
+DATED = "/zh_yuewiki/20250101/"
+
+
 @pytest.fixture
-def mirror(tmp_path, monkeypatch):
-    """The address of a mirror of Wikimedia's, and its folder."""
-    monkeypatch.setenv("no_proxy", "127.0.0.1")
-    root = tmp_path / "mirror"
+def mirror(server):
+    """The address of a mirror of Wikimedia's."""
     content = bz2.compress(dump())
-    dated = root / "zh_yuewiki" / "20250101"
-    name = "zh_yuewiki-20250101-pages-articles.xml.bz2"
-    sums = f"{'0' * 40}  other\n{hashlib.sha1(content).hexdigest()}  {name}\n"
-    for folder, date in ((dated, "20250101"), (dated.parent / "latest", "latest")):
-        folder.mkdir(parents=True)
-        (folder / f"zh_yuewiki-{date}-sha1sums.txt").write_text(sums)
-    (dated / name).write_bytes(content)
-    handler = partial(http.server.SimpleHTTPRequestHandler, directory=str(root))
-    monkeypatch.setattr(http.server.SimpleHTTPRequestHandler, "log_message", lambda *args: None)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", dated
-        server.shutdown()
+    sums = f"{'0' * 40}  other\n{hashlib.sha1(content).hexdigest()}  {NAME}\n".encode()
+    server.files[f"{DATED}zh_yuewiki-20250101-sha1sums.txt"] = sums
+    server.files["/zh_yuewiki/latest/zh_yuewiki-latest-sha1sums.txt"] = sums
+    server.files[DATED + NAME] = content
+    return server.url
 
 
 @pytest.mark.parametrize("date", ["latest", "20250101"])
-def test_a_dump_is_fetched_by_its_date_and_verified(mirror, tmp_path, date):
-    url, folder = mirror
+def test_a_dump_is_fetched_by_its_date_and_verified(mirror, server, tmp_path, date):
     raw = str(tmp_path / "raw")
-    path = fetch_dump("zh-yue", raw, [f"{url}/gone", url], date, quiet=True)
-    assert path.endswith("zh_yuewiki-20250101-pages-articles.xml.bz2")
-    assert find_dumps(raw, "zh-yue") == [path]
-    dump_file = folder / "zh_yuewiki-20250101-pages-articles.xml.bz2"
-    dump_file.unlink()
-    assert fetch_dump("zh-yue", raw, [url], date, quiet=True) == path
+    path = fetch_dump("zh-yue", raw, [f"{mirror}/gone", mirror], date, quiet=True)
+    assert path.endswith(NAME) and find_dumps(raw, "zh-yue") == [path]
+    del server.files[DATED + NAME]
+    assert fetch_dump("zh-yue", raw, [mirror], date, quiet=True) == path
 
 
-def test_a_dump_with_a_wrong_checksum_is_refused(mirror, tmp_path):
-    url, folder = mirror
-    (folder / "zh_yuewiki-20250101-pages-articles.xml.bz2").write_bytes(bz2.compress(b"other"))
+def test_a_dump_with_a_wrong_checksum_is_refused(mirror, server, tmp_path):
+    server.files[DATED + NAME] = bz2.compress(b"other")
     with pytest.raises(UsageError, match="damaged: its sha1"):
-        fetch_dump("zh_yue", str(tmp_path / "raw"), [url], quiet=True, patience=Patience(1, 0.01))
+        fetch_dump("zh_yue", str(tmp_path), [mirror], quiet=True, retries=RetryPolicy(1, 0.01))
 
 
-def test_a_dump_that_is_still_being_made_is_said(mirror, tmp_path):
-    url, folder = mirror
-    sums = folder / "zh_yuewiki-20250101-sha1sums.txt"
-    complete = sums.read_text()
-    sums.write_text("0" * 40 + "  other\n")
+def test_a_dump_that_is_still_being_made_is_said(mirror, server, tmp_path):
+    name = f"{DATED}zh_yuewiki-20250101-sha1sums.txt"
+    complete = server.files[name]
+    server.files[name] = b"0" * 40 + b"  other\n"
     with pytest.raises(UsageError, match="20250101 of zh_yuewiki is not complete yet"):
-        fetch_dump("zh_yue", str(tmp_path / "raw"), [url], "20250101", quiet=True)
-    sums.write_text(complete)
-    assert fetch_dump("zh_yue", str(tmp_path / "raw"), [url], "20250101", quiet=True)
+        fetch_dump("zh_yue", str(tmp_path), [mirror], "20250101", quiet=True)
+    server.files[name] = complete
+    assert fetch_dump("zh_yue", str(tmp_path), [mirror], "20250101", quiet=True)
 
 
 def test_local_dumps_are_the_newest_and_plain_ones(tmp_path):

@@ -1,0 +1,225 @@
+"""What is done with one chunk of scores after the other, forward and backward."""
+
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+
+import torch
+from torch import Tensor
+
+from fairseq_posenc import compat
+from fairseq_posenc.attention.cpu import relative
+from fairseq_posenc.attention.cpu.chunks import Chunk, Layout, Scratch
+from fairseq_posenc.attention.cpu.score_terms import Additive, Distances, Segments
+
+# The terms that are tensors, in the order in which tuples hold them.
+NAMES = (
+    "bias",
+    "segments",
+    "segment_scalars",
+    "relative_keys",
+    "relative_values",
+    "distance_keys",
+    "position_query",
+)
+
+
+class Settings(NamedTuple):
+    """Non-tensor settings of one attention.
+
+    Attributes:
+        scale: of the scores.
+        causal: whether a query sees no later key.
+        dropout_p: probability that a weight is dropped.
+        keep: whether the weights must outlive their chunk.
+        threads: that share the work; the chunks of the backward pass must be those of the forward,
+            and it may run in a thread to which torch gives another number of threads.
+    """
+
+    scale: float
+    causal: bool
+    dropout_p: float
+    keep: bool
+    threads: int
+
+
+class ChunkPass:
+    """One pass, forward or backward, over the chunks of an attention: its terms and its memory.
+
+    Args:
+        settings: scale, dropout and the like.
+        padding_mask: ``(B, K)`` or ``None``.
+        queries: ``(B, H, Q, d)``.
+        keys: ``(B, H, K, d)``.
+        values: ``(B, H, K, d)``.
+        *tables: the terms of :data:`NAMES`, or ``None``.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        padding_mask: Optional[Tensor],
+        queries: Tensor,
+        keys: Tensor,
+        values: Tensor,
+        *tables: Optional[Tensor],
+    ):
+        terms = dict(zip(NAMES, tables))
+        self.settings, self.kept_scale = settings, 1 / (1 - settings.dropout_p)
+        batch, heads, rows, _ = queries.shape
+        self.layout = layout = Layout(batch, heads, rows, keys.size(2), settings.causal)
+        # (B, H, T, d) as (B·H, T, d): views if they lie in memory as (T, B, H, d)
+        self.queries, self.keys, self.values = (x.flatten(0, 1) for x in (queries, keys, values))
+        self.additive = Additive(layout, terms["bias"], padding_mask)
+        self.score_terms: List[Union[Segments, Distances, relative.RelativeKeys]] = []
+        if terms["segments"] is not None:
+            self.score_terms.append(Segments(layout, terms["segments"], terms["segment_scalars"]))
+        self.head_by_head = terms["distance_keys"] is not None
+        if self.head_by_head:
+            distances = terms["distance_keys"], terms["position_query"]
+            self.score_terms.append(Distances(layout, *distances, settings.scale))
+        self.relative_values, slack = None, 0
+        if terms["relative_keys"] is not None:
+            relative_keys = relative.RelativeKeys(layout, terms["relative_keys"], settings.scale)
+            self.score_terms.append(relative_keys)
+            slack = relative_keys.table.slack
+        if terms["relative_values"] is not None:
+            table = relative.build(layout, terms["relative_values"], self.kept_scale)
+            self.relative_values, slack = table, max(slack, table.slack)
+        self.scores, self.kept = Scratch(queries, slack), Scratch(queries, slack)
+        self.part = Scratch(queries, 0)
+
+    def chunks(self) -> Iterator[Chunk]:
+        """Yield the chunks, always in the same order."""
+        return self.layout.chunks(self.settings.threads, self.head_by_head)
+
+    def chunk_queries(self, chunk: Chunk) -> Tensor:
+        """Return the chunk's queries."""
+        return self.queries[chunk.matrices, chunk.rows]
+
+    def forward(self, chunk: Chunk) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
+        """Compute a chunk.
+
+        Returns:
+            The outputs ``(matrices, rows, d)``, which the next call overwrites; the weights, of
+            which those that are dropped are negative; and what the gradient of relative values
+            needs of the weights, if that is not the weights themselves.
+        """
+        scale, dropout_p = self.settings.scale, self.settings.dropout_p
+        queries, keys = self.chunk_queries(chunk), self.keys[chunk.matrices, : chunk.columns]
+        scores = self.scores.get(chunk.shape, fresh=self.settings.keep)
+        beta = 1 if self.additive.fill(scores, chunk) else 0
+        multiply(queries, keys.transpose(1, 2), scores, scale, beta)
+        self.additive.hide_future(scores, chunk)
+        for term in self.score_terms:
+            term.add_to_scores(scores, queries, chunk)
+        weights = torch.softmax(scores, dim=-1, out=scores)
+        if dropout_p:
+            _drop(weights, dropout_p, self.kept.get(chunk.shape))
+
+        kept, table = self._without_dropped(weights), self.relative_values
+        values = self.values[chunk.matrices, : chunk.columns]
+        outputs, condensed = self.part.get(kept.shape[:2] + values.shape[2:]), None
+        if table is None:
+            multiply(kept, values, outputs, self.kept_scale)
+        else:
+            multiply(kept, table.base_values(values), outputs, self.kept_scale)
+            condensed = table.condense(kept, chunk)
+            table.combine(outputs, condensed)
+        return outputs, weights, None if condensed is kept else condensed
+
+    def backward(
+        self,
+        chunk: Chunk,
+        weights: Tensor,
+        condensed: Optional[Tensor],
+        gradient: Tensor,
+        into: Sequence[Tensor],
+    ) -> Tensor:
+        """Compute the gradients of a chunk; its terms keep theirs until the end.
+
+        Args:
+            chunk: the chunk.
+            weights: of :meth:`forward`.
+            condensed: the third result of :meth:`forward`.
+            gradient: of the chunk's outputs.
+            into: the gradients of queries, keys and values, each ``(B·H, T, d)``, to be written to.
+
+        Returns:
+            The gradient of the scores ``(matrices, rows, columns)``.
+        """
+        scale, table = self.settings.scale, self.relative_values
+        queries, keys, values = (
+            self.chunk_queries(chunk),
+            self.keys[chunk.matrices, : chunk.columns],
+            self.values[chunk.matrices, : chunk.columns],
+        )
+        kept = self._without_dropped(weights)
+        self._add(into[2], kept, gradient, self.kept_scale, chunk)
+
+        scores = self.scores.get(kept.shape)
+        if table is None:
+            multiply(gradient, values.transpose(1, 2), scores, self.kept_scale)
+        else:
+            values = table.base_values(values).transpose(1, 2)
+            multiply(gradient, values, scores, self.kept_scale)
+            table.multiply(scores, gradient, chunk)
+            table.accumulate(kept if condensed is None else condensed, gradient)
+        self._softmax_backward(scores, weights, kept)
+
+        self._add(into[1], scores, queries, scale, chunk)
+        query_gradient = multiply(scores, keys, self.part.get(queries.shape), scale)
+        for term in self.score_terms:
+            term.backward(scores, queries, query_gradient, chunk)
+        into[0][chunk.matrices, chunk.rows] = query_gradient
+        return scores
+
+    def table_gradients(self, values: Tensor) -> Dict[str, Tensor]:
+        """Return the gradients of the terms at the end, given that of the values, by name."""
+        found = self.additive.gradients()
+        for term in self.score_terms:
+            found.update(term.gradients())
+        if self.relative_values is not None:
+            found["relative_values"] = self.relative_values.gradient(values)
+        return found
+
+    def _without_dropped(self, weights: Tensor) -> Tensor:
+        """Return the weights with 0 for the dropped ones; the rest is not scaled up."""
+        if not self.settings.dropout_p:
+            return weights
+        return torch.clamp(weights, min=0, out=self.kept.get(weights.shape))
+
+    def _softmax_backward(self, gradient: Tensor, weights: Tensor, kept: Tensor) -> None:
+        """Turn the gradient of the kept weights into that of the scores, in its memory."""
+        if not self.settings.dropout_p:
+            torch._softmax_backward_data(gradient, weights, -1, torch.float32, grad_input=gradient)
+            return
+        sums = gradient.mul_(kept).sum(dim=-1, keepdim=True)
+        # The kept weights are not needed any more, so that the memory takes all of them.
+        gradient.addcmul_(torch.abs(weights, out=kept), sums, value=-1)
+
+    def _add(
+        self, memory: Tensor, weights: Tensor, rows: Tensor, alpha: float, chunk: Chunk
+    ) -> None:
+        """Add ``alpha · weightsᵀ · rows`` to the gradient of keys or values."""
+        memory = memory[chunk.matrices, : chunk.columns]
+        part = multiply(weights.transpose(1, 2), rows, self.part.get(memory.shape), alpha)
+        if chunk.first:
+            memory.copy_(part)
+        else:
+            memory.add_(part)
+
+
+def multiply(left: Tensor, right: Tensor, out: Tensor, alpha: float, beta: float = 0) -> Tensor:
+    """Write ``alpha · left · right + beta · out`` into ``out``, which is fastest if contiguous."""
+    if not beta and compat.BADDBMM_READS_OUT:
+        out.zero_()
+    return torch.baddbmm(out, left, right, beta=beta, alpha=alpha, out=out)
+
+
+def _drop(weights: Tensor, p: float, noise: Tensor) -> None:
+    """Make weights negative with probability ``p``, exact to 1/65536; ``noise`` is overwritten."""
+    # A fourth of the random numbers that one per weight would take, which are what costs.
+    bits = torch.empty((weights.numel() + 3) // 4, dtype=torch.int64)
+    bits.random_(torch.iinfo(torch.int64).min, None)
+    words = bits.view(torch.int16)[: weights.numel()]
+    noise.copy_(words.view(weights.shape)).sub_(round(p * 2**16) - 2**15)
+    weights.copysign_(noise)

@@ -1,0 +1,204 @@
+"""Tables of relative keys and values (Shaw et al. 2018) for the chunked attention.
+
+A table ``(2k + 1, d)`` has one row per distance, clipped to ``-k … k``. It is used in two ways that
+are each other's adjoint: products with queries are added to scores, and weights, which have the
+scores' shape, gather its rows into outputs. There is a class for short and one for long sequences,
+with the same methods; their ``rows`` are queries or outputs ``(matrices, rows, d)``:
+
+- ``multiply`` adds the products of rows with the table to a chunk of scores;
+- ``condense`` turns a chunk of weights into what the next two methods take;
+- ``combine`` adds the weighted sums of the table's rows to rows;
+- ``accumulate`` adds the weighted sums of rows to the table's gradient;
+- ``gradient`` returns the table's gradient at the end.
+"""
+
+from typing import Dict, Optional, Tuple, Union
+
+import torch
+from torch import Tensor
+
+from fairseq_posenc.attention.cpu.chunks import Chunk, Layout, Scratch
+
+# Longest sequence for which every pair of positions may have its own copy of a table's row, and
+# longest for which that is the faster way where there is another.
+_PAIRS, _FAST_PAIRS = 128, 48
+# Farthest distance for which bands of neighbouring rows do not touch: no chunk has fewer columns.
+_FARTHEST = 128
+
+
+def supports(queries: int, keys: int, rows: int) -> bool:
+    """Tell whether there is a fast way for a table with that many rows."""
+    if queries != keys or rows < 3:
+        return False
+    return keys <= _PAIRS if keys <= rows else rows // 2 <= _FARTHEST
+
+
+def build(layout: Layout, table: Tensor, scale: float) -> Union["Pairs", "Band"]:
+    """Return the fast way for a table that is supported; ``scale`` multiplies all products."""
+    shortest = table.size(0) if layout.causal else max(table.size(0), _FAST_PAIRS)
+    return (Pairs if layout.keys <= shortest else Band)(layout, table, scale)
+
+
+class RelativeKeys:
+    """A table of keys as one of the terms of the scores, see :mod:`~.score_terms`."""
+
+    def __init__(self, layout: Layout, table: Tensor, scale: float):
+        self.table = build(layout, table, scale)
+
+    def add_to_scores(self, scores: Tensor, queries: Tensor, chunk: Chunk) -> None:
+        """Add to the scores."""
+        self.table.multiply(scores, queries, chunk)
+
+    def backward(
+        self, gradient: Tensor, queries: Tensor, query_gradient: Tensor, chunk: Chunk
+    ) -> None:
+        """Keep the table's gradient and add to that of the queries."""
+        condensed = self.table.condense(gradient, chunk)
+        self.table.combine(query_gradient, condensed)
+        self.table.accumulate(condensed, queries)
+
+    def gradients(self) -> Dict[str, Tensor]:
+        """Return the gradient of the table."""
+        return {"relative_keys": self.table.gradient()}
+
+
+class Pairs:
+    """For short sequences: each query position has its own matrix of rows, one per key position.
+
+    One product for each position then serves the whole batch and all heads.
+    """
+
+    slack = 0
+
+    def __init__(self, layout: Layout, table: Tensor, scale: float):
+        self.table, self.scale = table, scale
+        farthest = table.size(0) // 2
+        index = torch.arange(layout.keys)
+        distances = (index[:, None] - index).clamp_(-farthest, farthest)
+        self.index = (distances + farthest).flatten()
+        pairs = (layout.keys, layout.keys, table.size(1))
+        self.rows = table.index_select(0, self.index).view(pairs)
+        self.total = torch.zeros_like(self.rows)
+
+    def base_values(self, values: Tensor) -> Tensor:
+        """Return the values to whose weighted sums ``combine`` adds."""
+        return values
+
+    def multiply(self, scores: Tensor, rows: Tensor, chunk: Chunk) -> None:
+        """Add ``scale · rows · tableᵀ`` to the scores."""
+        table = self.rows.transpose(1, 2)
+        scores.transpose(0, 1).baddbmm_(rows.transpose(0, 1), table, alpha=self.scale)
+
+    def condense(self, weights: Tensor, chunk: Chunk) -> Tensor:
+        """Return the weights as they are."""
+        return weights
+
+    def combine(self, rows: Tensor, weights: Tensor) -> None:
+        """Add ``scale · weights · table`` to the rows."""
+        rows.transpose(0, 1).baddbmm_(weights.transpose(0, 1), self.rows, alpha=self.scale)
+
+    def accumulate(self, weights: Tensor, rows: Tensor) -> None:
+        """Add ``scale · weightsᵀ · rows`` to the table's gradient."""
+        self.total.baddbmm_(weights.permute(1, 2, 0), rows.transpose(0, 1), alpha=self.scale)
+
+    def gradient(self, values: Optional[Tensor] = None) -> Tensor:
+        """Return the table's gradient."""
+        total = torch.zeros_like(self.table)
+        return total.index_add_(0, self.index, self.total.flatten(0, 1))
+
+
+class Band:
+    """For long sequences: rows are compared to the row of one clipped end, the reference.
+
+    The softmax ignores what a whole row of scores has in common, and the weights of a row sum up
+    to what the values get, so the reference costs nothing. What remains is a band around the
+    diagonal, a view of the scores in which each row starts one column further right, and the other
+    clipped end, the tail, where all scores of a row change by one number. When attention is causal
+    the reference is the far past, there is no tail and the band ends at the diagonal.
+
+    Bands of the first and last rows reach out of their matrix; there they are multiplied by 0, and
+    the scores need as much memory before and behind them.
+    """
+
+    def __init__(self, layout: Layout, table: Tensor, scale: float):
+        self.table, self.scale, self.causal = table, scale, layout.causal
+        farthest = table.size(0) // 2
+        self.farthest = self.slack = farthest
+        if self.causal:
+            self.reference, rows = 2 * farthest, slice(farthest, 2 * farthest)
+        else:
+            self.reference, rows = 0, slice(1, 2 * farthest + 1)
+        self.used = rows
+        # By rising key position, that is by falling distance.
+        self.band = (table[rows] - table[self.reference]).flip(0)
+        self.reach = farthest - 1 if self.causal else farthest
+        self.total = torch.zeros_like(self.band)
+        self.masks: Dict[Tuple[int, int, int], Tuple[Tensor, Tensor]] = {}
+        self.scratch = Scratch(table, 0)
+
+    def _view(self, scores: Tensor, chunk: Chunk) -> Tensor:
+        """View the band ``(matrices, rows, width)`` of the scores."""
+        matrices, rows, columns = scores.shape
+        return scores.as_strided(
+            (matrices, rows, self.band.size(0)),
+            (rows * columns, columns + 1, 1),
+            scores.storage_offset() + chunk.rows.start - self.reach,
+        )
+
+    def _masks(self, chunk: Chunk) -> Tuple[Tensor, Tensor]:
+        """Return 1 where the band is inside the matrix and 1 where the tail is, 0 elsewhere."""
+        start, (_, rows, columns) = chunk.rows.start, chunk.shape
+        if (start, rows, columns) not in self.masks:
+            first = torch.arange(start - self.reach, start - self.reach + rows)[:, None]
+            key = first + torch.arange(self.band.size(0))
+            inside = ((key >= 0) & (key < columns)).to(self.table.dtype)
+            farthest = start - self.farthest - 1
+            tail = self.table.new_ones(rows, max(farthest + rows, 0)).tril_(farthest)
+            self.masks[start, rows, columns] = inside, tail
+        return self.masks[start, rows, columns]
+
+    def _has_tail(self, chunk: Chunk) -> bool:
+        return not self.causal and chunk.rows.stop > self.farthest + 1
+
+    def base_values(self, values: Tensor) -> Tensor:
+        """Return the values to whose weighted sums ``combine`` adds."""
+        return values + self.table[self.reference]
+
+    def multiply(self, scores: Tensor, rows: Tensor, chunk: Chunk) -> None:
+        """Add ``scale · rows · tableᵀ`` to the scores."""
+        inside, tail = self._masks(chunk)
+        band = self.band.t().expand(rows.size(0), -1, -1)
+        products = torch.bmm(rows, band)
+        if self._has_tail(chunk):
+            scores[..., : tail.size(1)].addcmul_(products[..., :1], tail, value=self.scale)
+        # The ends of two neighbouring matrices' bands share memory, which threads must not.
+        view = self._view(scores, chunk)
+        for parity in range(min(2, len(view))):
+            view[parity::2].addcmul_(products[parity::2], inside, value=self.scale)
+
+    def condense(self, weights: Tensor, chunk: Chunk) -> Tensor:
+        """Return the weights in the band, the first one with the tail's sum."""
+        inside, tail = self._masks(chunk)
+        band = self._view(weights, chunk) * inside
+        if self._has_tail(chunk):
+            weights = weights[..., : tail.size(1)]
+            scratch = self.scratch.get(weights.shape)
+            band[..., 0] += torch.mul(weights, tail, out=scratch).sum(dim=-1)
+        return band
+
+    def combine(self, rows: Tensor, weights: Tensor) -> None:
+        """Add ``scale · weights · table`` to the rows."""
+        rows.baddbmm_(weights, self.band.expand(weights.size(0), -1, -1), alpha=self.scale)
+
+    def accumulate(self, weights: Tensor, rows: Tensor) -> None:
+        """Add ``scale · weightsᵀ · rows`` to the table's gradient."""
+        self.total.addbmm_(weights.transpose(1, 2), rows, alpha=self.scale)
+
+    def gradient(self, values: Optional[Tensor] = None) -> Tensor:
+        """Return the table's gradient; for a table of values given that of the values."""
+        total = torch.zeros_like(self.table)
+        total[self.used] = self.total.flip(0)
+        total[self.reference] = -self.total.sum(dim=0)
+        if values is not None:
+            total[self.reference] += values.sum(dim=(0, 1))
+        return total

@@ -1,0 +1,11 @@
+"""Checkpoints, which may come from a stranger: read without running anything, checked, compared.
+
+``reader`` reads the file, by an ``unpickler`` that makes weights and plain values alone;
+``option_checks`` refuses options that would run, fetch or build something else than a known model;
+``loading`` puts both into fairseq's own programs; ``signatures`` says what positions a checkpoint
+was trained with. What is promised is in ``docs/security.md``.
+"""
+
+from fairseq_posenc.checkpoints.reader import load_checkpoint
+
+__all__ = ["load_checkpoint"]

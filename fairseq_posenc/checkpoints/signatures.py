@@ -1,0 +1,89 @@
+"""What positions a checkpoint was trained with, in one line, and whether two lines say the same."""
+
+from argparse import Namespace
+from typing import Any, Dict, List, Mapping, Optional
+
+from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.models.roberta.model import RobertaModel
+
+from fairseq_posenc import options
+
+
+def model_options(state: Any) -> Dict[str, Any]:
+    """Return the options of the model in a checkpoint; none if it has none."""
+    state = state if isinstance(state, Mapping) else {}
+    # up to fairseq 0.10 all options are in one namespace; since then, the model's own are apart
+    found = state.get("args")
+    if found is None and isinstance(state.get("cfg"), Mapping):
+        found = state["cfg"].get("model")
+    found = vars(found) if isinstance(found, Namespace) else found
+    return dict(found) if isinstance(found, Mapping) else {}
+
+
+def of_checkpoint(state: Any) -> str:
+    """Return the signature of a checkpoint.
+
+    Checkpoints of stock models have none: they count as what their options say of fairseq's own
+    positions.
+
+    Raises:
+        UsageError: its options name an encoding that does not exist.
+    """
+    found = model_options(state)
+    recorded = found.get("position_signature")
+    if isinstance(recorded, str):
+        return recorded
+    name = encoding_of(found)
+    if name is None:
+        return "position:" + " and ".join(_stock_kinds(found)) + ", as fairseq has them"
+    return options.signature(Namespace(**{**found, "position_encoding": name}))
+
+
+def encoding_of(found: Mapping[str, Any]) -> Optional[str]:
+    """Return the encoding that a checkpoint's options stand for.
+
+    ``None`` if it is fairseq's own and none of ours is alike: learned on one side only, or
+    sinusoids in ``roberta``, which are larger than ours.
+
+    Args:
+        found: options of the model.
+    """
+    if found.get("position_encoding"):
+        return options.encoding_name(Namespace(**found))
+    kinds = set(_stock_kinds(found))
+    if len(kinds) > 1 or (_is_roberta(found) and kinds == {"sinusoidal"}):
+        return None
+    return kinds.pop()
+
+
+def same(first: str, second: str, version: bool = False) -> bool:
+    """Return whether two signatures are of the same positions, and of one version if asked for."""
+    ignored = {} if version else {"version": ""}
+    return {**_fields(first), **ignored} == {**_fields(second), **ignored}
+
+
+def _fields(signature: str) -> Dict[str, str]:
+    fields = (field.partition(":") for field in signature.split("|"))
+    # only BERT models have segments
+    return {"segments": "none", **{name: value for name, _, value in fields}}
+
+
+def _is_roberta(found: Mapping[str, Any]) -> bool:
+    name = found.get("arch") or found.get("_name")
+    model = ARCH_MODEL_REGISTRY.get(name) if isinstance(name, str) else None
+    return model is not None and issubclass(model, RobertaModel)
+
+
+def _stock_kinds(found: Mapping[str, Any]) -> List[str]:
+    """Return the kind of fairseq's own positions, for each side of the model."""
+    if found.get("no_token_positional_embeddings"):
+        return ["none"]
+    is_roberta = _is_roberta(found)
+    kinds = []
+    for side in ["encoder"] if is_roberta else ["encoder", "decoder"]:
+        # models with a dataclass have a part for each side
+        part = found.get(side)
+        learned = part.get("learned_pos") if isinstance(part, Mapping) else None
+        learned = found.get(f"{side}_learned_pos", is_roberta if learned is None else learned)
+        kinds.append("learned" if learned else "sinusoidal")
+    return kinds

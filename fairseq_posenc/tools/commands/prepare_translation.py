@@ -1,0 +1,58 @@
+"""Go from raw parallel text to binarised data for fairseq-train, in one call.
+
+    posenc prepare translation --source-lang en --target-lang fr --train train --valid valid \\
+        --test test --output bin
+
+reads train.en and train.fr, valid.en … (UTF-8, plain or .gz, one sentence a line): normalises and
+tokenises (Moses), learns byte pair encoding of both languages together, cuts the text into
+subwords, drops training pairs that are empty, too long or too different in length, and writes the
+folder bin, with the codes that PosencTransformerModel.from_pretrained cuts new sentences by.
+
+    posenc prepare translation --source-lang en --target-lang fr --train talks --valid-lines 500 \\
+        --subwords bin --output bin-talks
+
+takes subwords and dictionary of another such folder: to fine-tune, or to translate more text. A run
+that was broken off goes on when it is started again.
+"""
+
+import argparse
+import os
+
+from fairseq_posenc.tools.prepare.parallel import translation
+
+
+# fmt: off
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument_group("text").add_argument
+    add("--source-lang", required=True, metavar="LANG", help="translate from, for example en")
+    add("--target-lang", required=True, metavar="LANG", help="translate to, for example fr")
+    add("--train", metavar="PREFIX", help="PREFIX.<language> for both languages, plain or .gz")
+    add("--valid", metavar="PREFIX", help="likewise, to validate on")
+    add("--valid-lines", type=int, metavar="N", help="instead: take N pairs out of --train")
+    add("--test", metavar="PREFIX", help="likewise, to translate")
+    add = parser.add_argument_group("subwords").add_argument
+    add("--bpe", type=int, metavar="N",
+        help=f"operations of byte pair encoding (default: {translation.BPE_OPERATIONS})")
+    add("--sentencepiece", type=int, metavar="N",
+        help="instead of tokenising and BPE: this many sentencepieces (unigram)")
+    add("--subwords", metavar="FOLDER",
+        help="instead: those of this folder, with its dictionary; learn none")
+    add = parser.add_argument_group("cleaning of training pairs").add_argument
+    add("--max-length", type=int, default=translation.LONGEST, metavar="N",
+        help=f"subwords of either side (default: {translation.LONGEST})")
+    add("--ratio", type=float, default=translation.RATIO, metavar="R",
+        help=f"of the longer side to the shorter, in subwords (default: {translation.RATIO:g})")
+    add = parser.add_argument_group("work").add_argument
+    add("--output", required=True, metavar="FOLDER", help="for fairseq-train")
+    add("--workers", type=int, default=os.cpu_count(), metavar="N",
+        help="processes (default: as many as processors); the result does not depend on it")
+    return parser
+# fmt: on
+
+
+def main() -> None:
+    """Parse the command line and run."""
+    translation.prepare(translation.Options(**vars(_parser().parse_args())))

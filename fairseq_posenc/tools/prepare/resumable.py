@@ -1,0 +1,83 @@
+"""Folders that are made in several steps: by one process at a time, always with the same options.
+
+A run that was broken off goes on when it is started again: each file takes its name when it is
+complete, and ``prepare.json`` says what the folder is made of.
+"""
+
+import fcntl
+import json
+import os
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterable, Iterator, List
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import replacing
+from fairseq_posenc.json_files import read_shaped
+
+SETTINGS = "prepare.json"
+
+
+@contextmanager
+def only_process(folder: str, say: Callable[[str], object]) -> Iterator[None]:
+    """Make a folder, and wait for other runs in it to end.
+
+    Raises:
+        UsageError: the folder cannot be made.
+    """
+    try:
+        os.makedirs(folder, exist_ok=True)
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError as error:
+        raise UsageError(f"cannot write {folder}: {error.strerror}") from None
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            say(f"waiting for another run in {folder} to end")
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def begin_or_continue(
+    folder: str, settings: Dict[str, Any], results: Iterable[str], command: str
+) -> None:
+    """Note the settings in a folder, or make sure that it was begun with the same ones.
+
+    Args:
+        folder: to be filled.
+        settings: all that decides about its content, as JSON.
+        results: names of files; where any of them is there, the folder has been begun.
+        command: that fills it.
+
+    Raises:
+        UsageError: the folder holds something else, or was begun with other settings.
+    """
+    path = os.path.join(folder, SETTINGS)
+    if not any(os.path.exists(os.path.join(folder, name)) for name in results):
+        with replacing(path) as stream:
+            json.dump(settings, stream, indent=1, ensure_ascii=False, sort_keys=True)
+        return
+    try:
+        before = read_shaped(path, {}, command)
+    except UsageError as error:
+        raise UsageError(f"{folder} holds other data ({error}); give another --output") from None
+    different = sorted(key for key in settings if before.get(key) != settings[key])
+    if different:
+        raise UsageError(
+            f"{folder} was made with other options or texts ({', '.join(different)}); give another "
+            "--output"
+        )
+
+
+def describe_files(files: Iterable[str]) -> List[List[Any]]:
+    """Return name and size of each file, by which another one is told.
+
+    Raises:
+        UsageError: one is missing.
+    """
+    try:
+        return [[os.path.basename(file), os.path.getsize(file)] for file in files]
+    except OSError as error:
+        raise UsageError(f"cannot read {error.filename}: {error.strerror}") from None

@@ -1,0 +1,132 @@
+"""Trees put into words, against English and German written out by hand."""
+
+import pytest
+
+from fairseq_posenc.tools.corpus import english, german, lexicon
+from fairseq_posenc.tools.corpus.lexicon import ADJECTIVES, COMPANIONS, DETERMINERS, IN, INTO, TODAY
+from fairseq_posenc.tools.corpus.tree import (
+    PERFECT,
+    PRESENT,
+    Adjunct,
+    Clause,
+    Gap,
+    Group,
+    Linked,
+    Phrase,
+    VerbPhrase,
+)
+
+WILL = next(modal for modal in lexicon.MODALS if modal.singular == "will")
+HE, SHE = lexicon.PRONOUNS[:2]
+
+
+def the(word, plural=False):
+    noun = next(noun for noun in lexicon.NOUNS if noun.singular == word)
+    return Phrase(DETERMINERS[0][0], noun, plural)
+
+
+def verb(base, *objects, tense=PRESENT, **parts):
+    found = next(v for v in lexicon.VERBS if f"{v.base} {v.particle}".strip() == base)
+    parts.update({"object": Group(list(objects))} if objects else {})
+    return VerbPhrase(found, tense, **parts)
+
+
+def clause(subject, phrase, **parts):
+    return Clause(Group([subject]) if subject else None, [phrase], **parts)
+
+
+def related(head, role, inner_subject, phrase, preposition=None):
+    head.relative = clause(inner_subject, phrase, gap=Gap(role, head, preposition))
+    return head
+
+
+KING = the("king")
+CALLS = verb("call up", the("doctor"))
+BECAUSE = Linked(lexicon.REASONS[0], clause(HE, CALLS))
+OFTEN_CALLED = verb("call up", the("doctor"), tense=PERFECT, frequency=lexicon.FREQUENCIES[0])
+JUMPED = verb("jump", tense=PERFECT, places=[Adjunct(INTO, Group([the("house")]))])
+GARDEN = Adjunct(IN, Group([the("garden")]))
+SEEN_DOG = related(the("dog"), "object", KING, verb("see", tense=PERFECT))
+CALLING_QUEEN = related(the("queen"), "subject", None, CALLS)
+HEARD_GIRL = related(the("girl"), "object", KING, verb("listen"))
+SUNG_FOR = related(the("man"), "companion", KING, verb("sing"), COMPANIONS[1])
+WASHES = verb("wash", the("cat"), time=TODAY, manner=lexicon.MANNERS[0])
+GIVES = verb("give", the("ball"), the("egg"), recipient=Group([HE]))
+KNOWS = verb("know", complement=clause(SHE, verb("sing", tense=WILL)))
+SENTENCES = [
+    # a separable prefix; a pronoun before the English particle; the verbal bracket
+    (clause(KING, CALLS), "The king calls up the doctor.", "Der König ruft den Arzt an."),
+    (clause(KING, verb("call up", SHE)), "The king calls her up.", "Der König ruft sie an."),
+    (clause(KING, OFTEN_CALLED), "The king has often called up the doctor.",
+     "Der König hat oft den Arzt angerufen."),
+    (clause(the("king", True), verb("call up", the("doctor"), tense=WILL, time=TODAY)),
+     "The kings will call up the doctor today.", "Die Könige werden heute den Arzt anrufen."),
+    (clause(KING, WASHES), "The king washes the cat slowly today.",
+     "Der König wäscht heute langsam die Katze."),
+    (clause(SHE, GIVES), "She gives him the ball and the egg.",
+     "Sie gibt ihm den Ball und das Ei."),
+    # direction is accusative, place dative; the verb stays second
+    (clause(KING, JUMPED), "The king has jumped into the house.",
+     "Der König ist ins Haus gesprungen."),
+    (clause(KING, verb("sing"), front=GARDEN), "In the garden the king sings.",
+     "Im Garten singt der König."),
+    (clause(KING, verb("sleep"), front=TODAY), "Today the king sleeps.",
+     "Heute schläft der König."),
+    # the verb is last in subordinate clauses, its prefix joined
+    (clause(KING, verb("sleep"), followers=[BECAUSE]),
+     "The king sleeps because he calls up the doctor.",
+     "Der König schläft, weil er den Arzt anruft."),
+    (clause(KING, verb("sleep"), front=BECAUSE),
+     "Because he calls up the doctor, the king sleeps.",
+     "Weil er den Arzt anruft, schläft der König."),
+    (clause(KING, KNOWS), "The king knows that she will sing.",
+     "Der König weiß, dass sie singen wird."),
+    # relative clauses follow the whole verb
+    (clause(CALLING_QUEEN, verb("sleep")), "The queen who calls up the doctor sleeps.",
+     "Die Königin, die den Arzt anruft, schläft."),
+    (clause(SHE, verb("wake up", SEEN_DOG)), "She wakes up the dog which the king has seen.",
+     "Sie weckt den Hund auf, den der König gesehen hat."),
+    (clause(HEARD_GIRL, verb("laugh")), "The girl to whom the king listens laughs.",
+     "Das Mädchen, dem der König zuhört, lacht."),
+    (clause(SUNG_FOR, verb("laugh")), "The man for whom the king sings laughs.",
+     "Der Mann, für den der König singt, lacht."),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("tree, source, target", SENTENCES)
+def test_sentences_as_a_person_would_write_them(tree, source, target):
+    assert english.sentence([Linked(None, tree)]) == source
+    assert german.sentence([Linked(None, tree)]) == target
+
+
+def test_main_clauses_are_joined_with_commas():
+    first = clause(related(the("king"), "subject", None, verb("sing")), verb("laugh"))
+    tree = [Linked(None, first), Linked(lexicon.BUT, clause(SHE, verb("sleep")))]
+    assert english.sentence(tree) == "The king who sings laughs, but she sleeps."
+    assert german.sentence(tree) == "Der König, der singt, lacht, aber sie schläft."
+
+
+@pytest.mark.parametrize(
+    "determiner, forms",
+    [
+        ("the man", "der alte Mann, den alten Mann, dem alten Mann"),
+        ("the woman", "die alte Frau, die alte Frau, der alten Frau"),
+        ("the child", "das alte Kind, das alte Kind, dem alten Kind"),
+        ("the children", "die alten Kinder, die alten Kinder, den alten Kindern"),
+        ("a man", "ein alter Mann, einen alten Mann, einem alten Mann"),
+        ("a woman", "eine alte Frau, eine alte Frau, einer alten Frau"),
+        ("a child", "ein altes Kind, ein altes Kind, einem alten Kind"),
+        ("our children", "unsere alten Kinder, unsere alten Kinder, unseren alten Kindern"),
+        ("this man", "dieser alte Mann, diesen alten Mann, diesem alten Mann"),
+        ("every child", "jedes alte Kind, jedes alte Kind, jedem alten Kind"),
+        ("two children", "zwei alte Kinder, zwei alte Kinder, zwei alten Kindern"),
+        ("many children", "viele alte Kinder, viele alte Kinder, vielen alten Kindern"),
+    ],
+)
+def test_declension(determiner, forms):
+    article, noun = determiner.split()
+    word = next(found for found, _ in DETERMINERS if article in (found.singular, found.plural))
+    noun = next(found for found in lexicon.NOUNS if noun in (found.singular, found.plural))
+    tree = Phrase(word, noun, determiner.endswith("children"), ADJECTIVES[0])
+    cased = [german.noun_phrase(tree, case) for case in ("nominative", "accusative", "dative")]
+    assert ", ".join(map(" ".join, cased)) == forms
