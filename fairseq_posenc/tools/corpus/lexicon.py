@@ -11,7 +11,7 @@ NOMINATIVE, ACCUSATIVE, DATIVE = "nominative", "accusative", "dative"
 
 # gender: m, f, n; kind: p person, a animal, t thing, l place
 Noun = namedtuple("Noun", "singular plural german german_plural gender kind")
-# the stem takes the endings; kinds of nouns that it suits; whether "very" may go before it
+# stem: what takes the endings; kinds of nouns that it suits; gradable: "very" may go before it
 Adjective = namedtuple("Adjective", "english german stem kinds gradable")
 # particle: "calls up"; preposition of the object: "listens to"; prefix: the separable one of the
 # German verb; kinds of nouns that are its subjects and objects; frame: intransitive, motion (a
@@ -60,13 +60,16 @@ city cities Stadt Städte f l           museum museums Museum Museen n l
 """
 
 _ADJECTIVES = """
-old alt alt patl yes         small klein klein patl yes    big groß groß patl yes
-beautiful schön schön patl yes  young jung jung pa yes     tired müde müd pa yes
-sad traurig traurig pa yes   hungry hungrig hungrig pa yes friendly freundlich freundlich pa yes
-clever klug klug pa yes      angry wütend wütend pa yes    famous berühmt berühmt pl yes
-new neu neu tl yes           red rot rot t no              blue blau blau t no
-heavy schwer schwer t yes    cheap billig billig t yes     empty leer leer tl no
-quiet ruhig ruhig l yes
+old alt alt patl very                   small klein klein patl very
+big groß groß patl very                 beautiful schön schön patl very
+young jung jung pa very                 tired müde müd pa very
+sad traurig traurig pa very             hungry hungrig hungrig pa very
+friendly freundlich freundlich pa very  clever klug klug pa very
+angry wütend wütend pa very             famous berühmt berühmt pl very
+new neu neu tl very                     red rot rot t -
+blue blau blau t -                      heavy schwer schwer t very
+cheap billig billig t very              empty leer leer tl -
+quiet ruhig ruhig l very
 """
 
 # the fields of Verb; "-" for none
@@ -183,5 +186,5 @@ def rows(table: str, width: int) -> List[List[str]]:
 
 
 NOUNS = [Noun(*row) for row in rows(_NOUNS, 6)]
-ADJECTIVES = [Adjective(*row[:4], row[4] == "yes") for row in rows(_ADJECTIVES, 5)]
+ADJECTIVES = [Adjective(*row) for row in rows(_ADJECTIVES, 5)]
 VERBS = [Verb(*row) for row in rows(_VERBS, 15)]
