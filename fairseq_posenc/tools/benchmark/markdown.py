@@ -12,7 +12,7 @@ PrintCell = Callable[[Result, str], str]
 Parts = List[Tuple[str, PrintCell]]
 
 
-class Measure(NamedTuple):
+class RatioFormat(NamedTuple):
     """How a ratio of times is printed.
 
     Attributes:
@@ -26,11 +26,11 @@ class Measure(NamedTuple):
     paper: str
 
 
-FIGURES: Dict[str, Measure] = {
-    "ratio": Measure(lambda ratio: ratio, "{:.3f}", "{:.3f}"),
-    "slowdown": Measure(lambda ratio: ratio, "{:.2f}", "{:.1f}"),
-    "extra": Measure(lambda ratio: 100 * (ratio - 1), "{:+.0f} %", "{:+.0f} %"),
-    "speed": Measure(lambda ratio: 1 / ratio, "x{:.2f}", "x{:.2f}"),
+FIGURES: Dict[str, RatioFormat] = {
+    "ratio": RatioFormat(lambda ratio: ratio, "{:.3f}", "{:.3f}"),
+    "slowdown": RatioFormat(lambda ratio: ratio, "{:.2f}", "{:.1f}"),
+    "extra": RatioFormat(lambda ratio: 100 * (ratio - 1), "{:+.0f} %", "{:+.0f} %"),
+    "speed": RatioFormat(lambda ratio: 1 / ratio, "x{:.2f}", "x{:.2f}"),
 }
 
 
@@ -83,12 +83,12 @@ def _head(result: Result) -> str:
 def _figure(table: TimingTable, against: str, result: Result, options: str) -> str:
     """Return a row's figure relative to ``base`` or ``stock``, and the paper's."""
     figures: Dict[str, float] = result["contestants"][options]
-    measure = FIGURES[table.figure]
-    middle, *quartiles = (measure.of(figures[f"{against}{end}"]) for end in ("", "_low", "_high"))
-    low, high = map(measure.ours.format, sorted(quartiles))
-    ours = f"{measure.ours.format(middle)} ({low} to {high})"
+    form = FIGURES[table.figure]
+    middle, *quartiles = (form.of(figures[f"{against}{end}"]) for end in ("", "_low", "_high"))
+    low, high = map(form.ours.format, sorted(quartiles))
+    ours = f"{form.ours.format(middle)} ({low} to {high})"
     paper = table.printed(result["cell"]["group"], result["cell"]["column"], options)
-    return ours if paper is None else f"{ours}; paper {measure.paper.format(paper)}"
+    return ours if paper is None else f"{ours}; paper {form.paper.format(paper)}"
 
 
 def _step(result: Result, options: str) -> str:
