@@ -13,7 +13,6 @@ from tqdm import tqdm
 
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import read_dictionary
-from fairseq_posenc.data.workers import chunked, in_order
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing_files, stream_lines
 from fairseq_posenc.tools.prepare.parallel import bpe
@@ -29,6 +28,7 @@ from fairseq_posenc.tools.prepare.parallel.segmentation import (
 from fairseq_posenc.tools.prepare.parallel.tokens import tokenise_lines
 from fairseq_posenc.tools.prepare.resumable import begin_or_continue, describe_files, only_process
 from fairseq_posenc.tools.prepare.text import sampling, vocabulary
+from fairseq_posenc.tools.workers import chunked, in_order
 
 BPE_OPERATIONS = 10_000
 LONGEST, RATIO = 250, 3.0  # subwords of either side; longer by shorter side

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from fairseq.data import data_utils
 
-from fairseq_posenc.data import subwords, workers
+from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools import workers
 from fairseq_posenc.tools.commands import prepare_text as prepare_text_command
 from fairseq_posenc.tools.corpus import documents
 from fairseq_posenc.tools.prepare.text import prepare_text
