@@ -261,8 +261,8 @@ def _cut(options: Options, split: str, model: str, text: str, say: Say) -> None:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()))
         if kept < _SMALLEST_BATCH and split != "test":
             raise UsageError(
-                f"{kept} {split} pairs are left (dropped: {reasons or 'none'}); fairseq-train takes "
-                f"{_SMALLEST_BATCH} at least"
+                f"{kept} {split} pairs are left (dropped: {reasons or 'none'}); fairseq-train "
+                f"takes {_SMALLEST_BATCH} at least"
             )
     if dropped:
         say(f"{split}: {kept:,} pairs kept, {sum(dropped.values()):,} dropped: {reasons}")
