@@ -208,7 +208,7 @@ def sentences(rows, lengths=LENGTHS):
         (sentences({"sacrebleu": statistics(1)}, LENGTHS[::-1] + [1]), "other sentences"),
         (sentences({"sacrebleu": statistics(1)}, [30] * 12), "other sentences"),
         (sentences({"sacrebleu": [[1, 2]] * 12}), "other sentences"),
-        (sentences({"sacrebleu": [[-1] * 10] * 12}), "other sentences"),
+        (sentences({"sacrebleu": [[-1, *[9] * 9]] * 12}), "other sentences"),
     ],
 )
 def test_results_without_bins_or_whole_statistics_are_refused(changes, message):
