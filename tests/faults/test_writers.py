@@ -149,7 +149,8 @@ WRITERS = {
         str(s / "a.en"), str(f / "a"), tokens.Moses("en")),
     "BPE codes": lambda s, f, v: bpe.learn([str(s / "a.en")], str(f / "codes"), 9),
     "BPE": lambda s, f, v: bpe.apply(str(s / "codes"), str(s / "a.en"), str(f / "bpe")),
-    "cleaned": lambda s, f, v: cleaning.clean(str(s / "a"), str(f / "a"), LANGUAGES, CORPUS),
+    "cleaned": lambda s, f, v: cleaning.clean(
+        str(s / "a"), str(f / "a"), LANGUAGES, CORPUS.after_bpe),
     "setting": lambda s, f, v: settings.write_setting(
         "interpolate", str(s / "a"), str(f / "a"), LANGUAGES),
     "text of a corpus": lambda s, f, v: prepare_text(CORPUS, str(s / "raw"), str(f)),

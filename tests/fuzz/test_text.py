@@ -10,7 +10,7 @@ import pytest
 
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.prepare.parallel import bpe
-from fairseq_posenc.tools.prepare.parallel.pairs import from_archive, from_files
+from fairseq_posenc.tools.prepare.parallel.pairs import pairs_of_archive, pairs_of_files
 from fairseq_posenc.tools.prepare.parallel.tokens import Moses, tokenise_lines
 from fairseq_posenc.tools.prepare.text.documents import read_documents
 from fairseq_posenc.tools.prepare.text.wikipedia import articles
@@ -55,11 +55,11 @@ def archive():
 def pairs(path):
     if not path.with_suffix(".en").exists():
         path.with_suffix(".en").write_text(TEXT)
-    return list(from_files(str(path.with_suffix("")), ("en", "de")))
+    return list(pairs_of_files(str(path.with_suffix("")), ("en", "de")))
 
 
 def archived(path):
-    return [pair[0] for pair in from_archive(str(path), ("a.en", "a.de"))]
+    return [pair[0] for pair in pairs_of_archive(str(path), ("a.en", "a.de"))]
 
 
 def tokenised(path):

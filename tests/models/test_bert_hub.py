@@ -79,12 +79,13 @@ def predicted(folder, data):
 
 @pytest.fixture
 def masked(text, tmp_path):
-    """A masked language model."""
+    """A masked language model, which knows segments."""
     cfg = PosencMaskedLMConfig(
         data=text, tokens_per_sample=LIMIT, seed=1, train_subset="train", sample_break_mode="eos"
     )
     task = PosencMaskedLMTask.setup_task(cfg)
-    save(tmp_path, task, "posenc_masked_lm", position_encoding="rel_scalar")
+    options = {"position_encoding": "rel_scalar", "position_segments": "per_head"}
+    save(tmp_path, task, "posenc_masked_lm", **options)
     return PosencBertModel.from_pretrained(str(tmp_path), data_name_or_path=text)
 
 

@@ -7,11 +7,9 @@ one, the integrity of the archive. Started again, it does nothing, or continues.
 """
 
 import argparse
-import os
 
-from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.prepare.downloads.archives import Checksum, unpack
-from fairseq_posenc.tools.prepare.downloads.download import RetryPolicy, download, read_listing
+from fairseq_posenc.tools.prepare.downloads.download import RetryPolicy, download
 
 
 def main() -> None:
@@ -22,20 +20,13 @@ def main() -> None:
     add = parser.add_argument
     add("urls", nargs="+", metavar="URL", help="the file; further ones are tried if it fails")
     add("--output", required=True, metavar="FILE", help="where to write it")
-    checksums = parser.add_mutually_exclusive_group()
-    checksums.add_argument("--checksum", metavar="HEX", help="md5, sha1, sha256 or sha512")
-    checksums.add_argument("--checksums", metavar="FILE|URL", help="output of sha1sum or the like")
+    add("--checksum", metavar="HEX", help="md5, sha1, sha256 or sha512")
     add("--unpack", metavar="FOLDER", help="unpack it into this folder too")
     add("--attempts", type=int, default=5, metavar="N", help="tries in vain per mirror (5)")
     add("--timeout", type=float, default=60, metavar="S", help="seconds of silence allowed (60)")
     add("--quiet", action="store_true", help="no progress bar")
     args = parser.parse_args()
     checksum = Checksum.parse(args.checksum) if args.checksum else None
-    if args.checksums:
-        name = os.path.basename(args.urls[0].split("?")[0])
-        checksum = Checksum.from_listing(read_listing(args.checksums), name)
-        if checksum is None:
-            raise UsageError(f"{args.checksums} has no checksum of {name}")
     retries = RetryPolicy(attempts=args.attempts, timeout=args.timeout)
     download(args.urls, args.output, checksum, args.quiet, retries)
     if args.unpack:

@@ -42,33 +42,35 @@ def only_process(folder: str, say: Callable[[str], object]) -> Iterator[None]:
 
 def begin_or_continue(
     folder: str, settings: Dict[str, Any], results: Iterable[str], command: str
-) -> None:
+) -> bool:
     """Note the settings in a folder, or make sure that it was begun with the same ones.
 
     Args:
         folder: to be filled.
         settings: all that decides about its content, as JSON.
-        results: names of files; where any of them is there, the folder has been begun.
+        results: names of files; without any of them, the settings may still change.
         command: that fills it.
+
+    Returns:
+        Whether it was begun with the same settings.
 
     Raises:
         UsageError: the folder holds something else, or was begun with other settings.
     """
     path = os.path.join(folder, SETTINGS)
-    if not any(os.path.exists(os.path.join(folder, name)) for name in results):
-        with replacing(path) as stream:
-            json.dump(settings, stream, indent=1, ensure_ascii=False, sort_keys=True)
-        return
     try:
         before = read_shaped(path, {}, command)
+        different = sorted(key for key in settings if before.get(key) != settings[key])
+        if not different:
+            return True
+        problem = f"was made with other options or texts ({', '.join(different)})"
     except UsageError as error:
-        raise UsageError(f"{folder} holds other data ({error}); give another --output") from None
-    different = sorted(key for key in settings if before.get(key) != settings[key])
-    if different:
-        raise UsageError(
-            f"{folder} was made with other options or texts ({', '.join(different)}); give another "
-            "--output"
-        )
+        problem = f"holds other data ({error})"
+    if any(os.path.exists(os.path.join(folder, name)) for name in results):
+        raise UsageError(f"{folder} {problem}; give another --output")
+    with replacing(path) as stream:
+        json.dump(settings, stream, indent=1, ensure_ascii=False, sort_keys=True)
+    return False
 
 
 def describe_files(files: Iterable[str]) -> List[List[Any]]:

@@ -90,20 +90,26 @@ def find_questions(folder: str) -> Tuple[List[QuestionFile], List[str]]:
     for title, benchmark in BENCHMARKS.items():
         if not benchmark.files:
             continue
-        before = len(found)
+        absent = []
         for split, language in zip(benchmark.splits(), benchmark.languages):
             names = {"language": language, "name": _NAMES.get(language, "")}
             paths = [os.path.join(folder, file.format(**names)) for file in benchmark.files]
-            path = next(filter(os.path.isfile, paths), "")
+            path = next(filter(os.path.isfile, paths), None)
             if path:
                 found.append(QuestionFile(split, language, benchmark.metric, path))
-        here = [file.language for file in found[before:]]
-        absent = [language for language in benchmark.languages if language not in here]
-        if not here:
-            _refuse_other_layout(folder, title, benchmark)
+            else:
+                absent.append(language)
+        count, total = len(benchmark.languages) - len(absent), len(benchmark.languages)
         if absent:
-            count = f"{len(here)} of {len(benchmark.languages)} languages"
-            missing.append(f"{title}: {count}, without {', '.join(absent)}")
+            missing.append(f"{title}: {count} of {total} languages, without {', '.join(absent)}")
+        # a folder of that name in which nothing is found has another layout
+        for file in () if count else benchmark.files:
+            place = os.path.join(folder, file.split("/")[0])
+            if os.path.isdir(place):
+                raise UsageError(
+                    f"{place} holds no file of {title} where it should be, as "
+                    + " or ".join(benchmark.files)
+                )
     if not found:
         expected = (file for benchmark in BENCHMARKS.values() for file in benchmark.files[:1])
         raise UsageError(
@@ -111,13 +117,3 @@ def find_questions(folder: str) -> Tuple[List[QuestionFile], List[str]]:
             + ", or ".join(expected)
         )
     return found, missing
-
-
-def _refuse_other_layout(folder: str, title: str, benchmark: Benchmark) -> None:
-    for file in benchmark.files:
-        place = os.path.join(folder, file.split("/")[0])
-        if os.path.isdir(place):
-            raise UsageError(
-                f"{place} holds no file of {title} where it should be, as "
-                + " or ".join(benchmark.files)
-            )

@@ -205,12 +205,12 @@ def unpack(path: str, folder: str) -> int:
         # reading a compressed tar file's members does not verify its checksum; this does
         total = check_archive(path, path)
         os.makedirs(folder, exist_ok=True)
-        free = shutil.disk_usage(folder).free
-        if total > free:
-            raise UsageError(
-                f"{path} takes {total / 1e9:.1f} GB unpacked, and only {free / 1e9:.1f} are free"
-            )
         with tempfile.TemporaryDirectory(prefix=".unpack", dir=folder) as staging:
+            free = shutil.disk_usage(folder).free
+            if total > free:
+                raise UsageError(
+                    f"{path} takes {total / 1e9:.1f} GB unpacked, and {free / 1e9:.1f} are free"
+                )
             names = [_write(staging, name, stream) for name, stream in _members(path)]
             targets = {name: os.path.join(folder, name) for name in names}
             for name, target in targets.items():

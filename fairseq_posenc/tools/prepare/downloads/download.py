@@ -11,14 +11,13 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from typing import BinaryIO, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from tqdm import tqdm
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines, sync
+from fairseq_posenc.files import sync
 from fairseq_posenc.tools.prepare.downloads.archives import (
     Checksum,
     Damaged,
@@ -230,17 +229,3 @@ def _run_curl(
 def _say(message: str, quiet: bool) -> None:
     if not quiet:
         tqdm.write(f"download: {message}", file=sys.stderr)
-
-
-def read_listing(source: str) -> List[str]:
-    """Return the lines of a list of checksums, a file or an address.
-
-    Raises:
-        UsageError: it cannot be read or loaded.
-    """
-    if "://" not in source:
-        return read_lines(source)
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "checksums")
-        download([source], path, quiet=True, largest=LARGEST_LISTING)
-        return read_lines(path)

@@ -162,4 +162,4 @@ def named(name: str) -> Corpus:
         raise UsageError(
             f"no corpus is called {name!r}; there are {', '.join(CORPORA)}, and their reverses"
         )
-    return CORPORA[other]._replace(source=target, target=source)
+    return CORPORA[other]._replace(source=source, target=target)

@@ -10,7 +10,7 @@ from typing import Optional
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines, replacing
-from fairseq_posenc.json_files import Each, read_shaped
+from fairseq_posenc.json_files import read_shaped
 from fairseq_posenc.tools.prepare.parallel.bpe import BytePairEncoder
 from fairseq_posenc.tools.prepare.parallel.corpora import Corpus
 from fairseq_posenc.tools.prepare.parallel.tokens import Moses
@@ -63,12 +63,6 @@ def read_tokeniser(path: str, language: str) -> Moses:
     Raises:
         UsageError: the file is missing or damaged.
     """
-    origin = "posenc prepare pairs bpe-keep"
-    how = read_shaped(path, Each(object), origin)
-    options = set(Moses._fields) - {"language"}
-    if set(how) != options or not all(isinstance(value, bool) for value in how.values()):
-        raise UsageError(
-            f"{path} is not from {origin}, or damaged: it should say true or false for "
-            f"{', '.join(sorted(options))}"
-        )
-    return Moses(language, **how)
+    names = [name for name in Moses._fields if name != "language"]
+    how = read_shaped(path, dict.fromkeys(names, bool), "posenc prepare")
+    return Moses(language, **{name: how[name] for name in names})

@@ -33,6 +33,8 @@ from fairseq_posenc.tools.workers import chunked, in_order
 BPE_OPERATIONS = 10_000
 LONGEST, RATIO = 250, 3.0  # subwords of either side; longer by shorter side
 _SENTENCEPIECE_LINES = 4_000_000  # which the library holds in memory
+SPLITS = ("train", "valid", "test")
+_SMALLEST_BATCH = 8  # sentences; fairseq-train leaves out what is less, and stops without any
 _COMMAND = "posenc prepare translation"
 
 Say = Callable[[str], object]
@@ -87,17 +89,19 @@ def prepare(options: Options, say: Say = print) -> None:
     text = os.path.join(options.output, "text")
     settings = _settings(options)
     with only_process(options.output, say):
-        begin_or_continue(options.output, settings, ("text", last), _COMMAND)
+        begun = begin_or_continue(options.output, settings, [last], _COMMAND)
         if os.path.exists(os.path.join(options.output, last)):
             say(f"{options.output} is complete")
         else:
+            if not begun:
+                shutil.rmtree(text, ignore_errors=True)
             os.makedirs(text, exist_ok=True)
             model = options.subwords or text
             for split, prefix in options.splits().items():
                 _tokenise(options, split, prefix, model, text, say)
             if not options.subwords:
                 _learn(options, text, say)
-            for split in ("train", "valid", "test"):
+            for split in SPLITS:
                 _cut(options, split, model, text, say)
             _binarise(options, model, text, last, say)
         shutil.rmtree(text, ignore_errors=True)
@@ -118,11 +122,19 @@ def _check(options: Options) -> None:
         raise UsageError("give --valid or --valid-lines, for text to validate on")
     if options.valid_lines is not None and (options.valid or not options.train):
         raise UsageError("--valid-lines takes pairs from --train; leave out --valid")
-    numbers = ("bpe", "sentencepiece", "valid_lines", "max_length", "ratio", "workers")
-    for name in numbers:
+    # fairseq-train leaves out batches of fewer than 8 sentences
+    least = {
+        "valid_lines": 8,
+        "bpe": 1,
+        "sentencepiece": 1,
+        "max_length": 1,
+        "ratio": 1,
+        "workers": 1,
+    }
+    for name, bound in least.items():
         value = getattr(options, name)
-        if value is not None and value < 1:
-            raise UsageError(f"--{name.replace('_', '-')} must be at least 1, not {value}")
+        if value is not None and value < bound:
+            raise UsageError(f"--{name.replace('_', '-')} must be at least {bound}, not {value}")
     for language in options.languages if options.subwords else ():
         path = f"{options.subwords}/dict.{language}.txt"
         if not os.path.exists(path):
@@ -230,7 +242,7 @@ def _cut_pairs(pairs: List[Pair], model: str) -> List[Pair]:
 
 
 def _cut(options: Options, split: str, model: str, text: str, say: Say) -> None:
-    """Write ``<split>.cut``, in training text without the pairs that cleaning drops."""
+    """Write ``<split>.cut``, without the pairs that cleaning drops if they are of ``--train``."""
     source, output = os.path.join(text, f"{split}.tok"), os.path.join(text, f"{split}.cut")
     if not _there(source, options.languages) or _there(output, options.languages):
         return
@@ -242,14 +254,17 @@ def _cut(options: Options, split: str, model: str, text: str, say: Say) -> None:
     found = in_order(work, chunked(pairs), options.workers)
     cut: Iterator[Pair] = (pair for some in found for pair in some)
     dropped: Counter = Counter()
-    if split == "train":
+    if split == "train" or options.valid_lines and split == "valid":
         cut = clean_pairs(cut, Cleaning(1, options.max_length, options.ratio), dropped)
     with writing(output, options.languages) as write:
         kept = write(cut)
-        if not kept:
-            raise UsageError(f"of the {split} pairs, all were dropped: {dict(dropped)}")
-    if dropped:
         reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()))
+        if kept < _SMALLEST_BATCH and split != "test":
+            raise UsageError(
+                f"{kept} {split} pairs are left (dropped: {reasons or 'none'}); fairseq-train takes "
+                f"{_SMALLEST_BATCH} at least"
+            )
+    if dropped:
         say(f"{split}: {kept:,} pairs kept, {sum(dropped.values()):,} dropped: {reasons}")
 
 
@@ -263,14 +278,15 @@ def _binarise(options: Options, model: str, text: str, last: str, say: Say) -> N
             arguments += [side, os.path.join(options.subwords, f"dict.{language}.txt")]
     else:
         arguments += ["--joined-dictionary"]
-    for split in ("train", "valid", "test"):
-        prefix = os.path.join(text, f"{split}.cut")
-        if _there(prefix, options.languages):
-            arguments += [f"--{split}pref", prefix]
+    splits = [
+        split for split in SPLITS if _there(os.path.join(text, f"{split}.cut"), options.languages)
+    ]
+    for split in splits:
+        arguments += [f"--{split}pref", os.path.join(text, f"{split}.cut")]
     with replacing_files(options.output, last) as partial:
         preprocess([*arguments, "--destdir", partial], quiet=True)
         for name in (CODES, TOKENISER, subwords.SentencePiece.name):
             if os.path.exists(os.path.join(model, name)):
                 shutil.copyfile(os.path.join(model, name), os.path.join(partial, name))
     types = len(read_dictionary(os.path.join(options.output, last)))
-    say(f"{options.output}: {', '.join(options.splits())}; dictionary of {types:,} types")
+    say(f"{options.output}: {', '.join(splits)}; dictionary of {types:,} types")

@@ -3,6 +3,10 @@
 As for BERT (Devlin et al. 2019, section 3.1), only passages of text stay: lists, tables, headings,
 references, formulas and pictures go. Templates are dropped but for a few that hold running text.
 Every step looks at the page once, so that broken markup costs no more time than whole markup.
+
+Why no library: mwparserfromhell 0.7, with its tokeniser in C, parses 170 articles of 9,000
+characters in a second of one core, this reads 1,900 (a dump has 6-20 million pages, and there are
+104 of them), and which parts are running text would remain to be said.
 """
 
 import html
@@ -54,7 +58,7 @@ def paragraphs(text: str, hidden: Collection[str] = HIDDEN) -> List[str]:
         hidden: lower-case names of the namespaces (files, categories) whose links are no text.
     """
     text = _COMMENT.sub("", text)
-    text = _NOWIKI.sub(lambda found: _MARKUP.sub(_as_entity, found[1]), text)
+    text = _NOWIKI.sub(lambda found: _MARKUP.sub(lambda mark: f"&#{ord(mark[0])};", found[1]), text)
     text = _without_elements(text)
     text = _KEPT_TEMPLATE.sub(_kept_words, text)
     text = _without_pairs(text, _BRACES)
@@ -67,10 +71,6 @@ def paragraphs(text: str, hidden: Collection[str] = HIDDEN) -> List[str]:
     text = _QUOTES.sub("", text)
     text = _SWITCH.sub("", text)
     return _join_lines(text)
-
-
-def _as_entity(found: Match) -> str:
-    return f"&#{ord(found[0])};"
 
 
 def _kept_words(found: Match) -> str:

@@ -208,7 +208,7 @@ def test_a_tar_file_that_leads_in_circles_or_nowhere_is_refused(unpacked, name):
 def test_more_than_the_disk_holds_is_not_begun(unpacked, monkeypatch, name):
     usage = shutil.disk_usage("/")._replace(free=2)
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    with pytest.raises(UsageError, match=r"x\.\w+ takes .* unpacked, and only .* are free"):
+    with pytest.raises(UsageError, match=r"x\.\w+ takes .* unpacked, and .* are free"):
         unpacked(name, WHOLE[name])
 
 

@@ -5,8 +5,12 @@ from collections import Counter
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.prepare.parallel.cleaning import clean, fault, kept
-from fairseq_posenc.tools.prepare.parallel.corpora import Cleaning
+from fairseq_posenc.tools.prepare.parallel.cleaning import (
+    Cleaning,
+    clean,
+    clean_pairs,
+    reason_to_drop,
+)
 
 CLEANING = Cleaning(2, 80, 9)
 
@@ -31,23 +35,22 @@ def words(count):
     ],
 )
 def test_limits_themselves_are_allowed_on_either_side(first, second, reason):
-    assert fault((first, second), CLEANING) == reason
-    assert fault((second, first), CLEANING) == reason
+    assert reason_to_drop((first, second), CLEANING) == reason
+    assert reason_to_drop((second, first), CLEANING) == reason
 
 
 def test_a_broken_ratio_is_compared_exactly():
     cleaning = Cleaning(1, 250, 1.5)
-    assert fault((words(3), words(2)), cleaning) is None
-    assert fault((words(4), words(3)), cleaning) is None
-    assert fault((words(5), words(3)), cleaning) == "ratio"
+    assert reason_to_drop((words(3), words(2)), cleaning) is None
+    assert reason_to_drop((words(4), words(3)), cleaning) is None
+    assert reason_to_drop((words(5), words(3)), cleaning) == "ratio"
 
 
 def test_pairs_stay_in_order_and_the_others_are_counted():
     pairs = [("a b", "c d"), ("", ""), ("e f", "g h"), ("", "x"), ("a", "b")]
     dropped = Counter()
-    assert list(kept(pairs, CLEANING, dropped)) == [pairs[0], pairs[2]]
+    assert list(clean_pairs(pairs, CLEANING, dropped)) == [pairs[0], pairs[2]]
     assert dropped == {"empty": 2, "too short": 1}
-    assert list(kept(pairs, None, dropped)) == pairs
 
 
 @pytest.fixture
@@ -57,18 +60,18 @@ def files(tmp_path):
     return tmp_path
 
 
-def test_files_are_cleaned_in_place_as_the_corpus_asks(files, corpus):
+def test_files_are_cleaned_in_place(files):
     prefix, languages = str(files / "a"), ("en", "de")
-    assert clean(prefix, prefix, languages, corpus) == (3, {})
-    corpus = corpus._replace(after_bpe=Cleaning(1, 250, 1.5))
-    assert clean(prefix, prefix, languages, corpus) == (1, {"empty": 1, "ratio": 1})
+    assert clean(prefix, prefix, languages, None) == (3, {})
+    cleaning = Cleaning(1, 250, 1.5)
+    assert clean(prefix, prefix, languages, cleaning) == (1, {"empty": 1, "ratio": 1})
     assert (files / "a.en").read_text() == "one two\n"
     assert (files / "a.de").read_text() == "eins zwei\n"
 
 
-def test_files_of_different_length_are_left_alone(files, corpus):
+def test_files_of_different_length_are_left_alone(files):
     (files / "a.de").write_text("eins\n")
     with pytest.raises(UsageError, match=r"a\.de has 1 lines, and .*a\.en has more"):
-        clean(str(files / "a"), str(files / "a"), ("en", "de"), corpus)
+        clean(str(files / "a"), str(files / "a"), ("en", "de"), CLEANING)
     assert (files / "a.en").read_text() == "one two\n\nthree\n"
     assert sorted(path.name for path in files.iterdir()) == ["a.de", "a.en"]

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.prepare.parallel.pairs import from_archive, from_files, writing
+from fairseq_posenc.tools.prepare.parallel.pairs import pairs_of_archive, pairs_of_files, writing
 
 ENGLISH = [f"line {number}" for number in range(3000)]
 GERMAN = [f"Zeile {number}" for number in range(3000)]
@@ -21,13 +21,13 @@ def test_members_are_read_side_by_side(tmp_path, make_archive, name, suffix, fol
     content = {"training/news.de-en.english": ["no"], names[0]: GERMAN, names[1]: ENGLISH}
     path = make_archive(tmp_path / name, content)
     wanted = tuple(f"{member}{suffix}" for member in MEMBERS)
-    assert list(from_archive(path, wanted)) == list(zip(ENGLISH, GERMAN))
+    assert list(pairs_of_archive(path, wanted)) == list(zip(ENGLISH, GERMAN))
 
 
 def test_only_line_feeds_end_lines_of_members(tmp_path, make_archive):
     lines = "a\x85b\u2028c\rd\r\n \n".encode()
     path = make_archive(tmp_path / "a.tgz", dict.fromkeys(MEMBERS, lines))
-    assert list(from_archive(path, MEMBERS)) == [("a\x85b\u2028c\rd",) * 2, (" ", " ")]
+    assert list(pairs_of_archive(path, MEMBERS)) == [("a\x85b\u2028c\rd",) * 2, (" ", " ")]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_bad_members_are_told_in_one_line(tmp_path, make_archive, english, germa
     content = {name: text for name, text in zip(MEMBERS, (english, german)) if text is not None}
     path = make_archive(tmp_path / "a.tgz", content)
     with pytest.raises(UsageError, match=told) as error:
-        list(from_archive(path, MEMBERS))
+        list(pairs_of_archive(path, MEMBERS))
     assert "\n" not in str(error.value)
 
 
@@ -56,7 +56,7 @@ def test_cut_archives_are_told(tmp_path, make_archive, name, part):
     make_archive(path, dict(zip(MEMBERS, (ENGLISH, GERMAN))))
     path.write_bytes(path.read_bytes()[: int(part * path.stat().st_size)])
     with pytest.raises(UsageError, match=f"{name} holds no|cannot read .*{name}"):
-        list(from_archive(str(path), MEMBERS))
+        list(pairs_of_archive(str(path), MEMBERS))
 
 
 @pytest.mark.parametrize("place", [0.001, 0.5, -5])
@@ -69,24 +69,24 @@ def test_changed_bytes_are_told_wherever_they_are(tmp_path, make_archive, place)
     content[place if place < 0 else int(place * len(content))] ^= 0x55
     path.write_bytes(content)
     with pytest.raises(UsageError, match="a.tgz"):
-        list(from_archive(str(path), MEMBERS))
+        list(pairs_of_archive(str(path), MEMBERS))
 
 
 def test_something_else_than_an_archive_is_told(tmp_path):
     (tmp_path / "a.tgz").write_text("<html>Not found</html>")
     with pytest.raises(UsageError, match=r"cannot read .*a\.tgz"):
-        list(from_archive(str(tmp_path / "a.tgz"), MEMBERS))
+        list(pairs_of_archive(str(tmp_path / "a.tgz"), MEMBERS))
     with pytest.raises(UsageError, match=r"cannot read .*b\.tgz: No such file"):
-        list(from_archive(str(tmp_path / "b.tgz"), MEMBERS))
+        list(pairs_of_archive(str(tmp_path / "b.tgz"), MEMBERS))
 
 
 def test_a_file_is_read_plain_or_else_compressed(tmp_path):
     (tmp_path / "a.en").write_text("one\ntwo\n")
     (tmp_path / "a.de.gz").write_bytes(gzip.compress(b"eins\nzwei\n"))
     prefix = str(tmp_path / "a")
-    assert list(from_files(prefix, ("en", "de"))) == [("one", "eins"), ("two", "zwei")]
+    assert list(pairs_of_files(prefix, ("en", "de"))) == [("one", "eins"), ("two", "zwei")]
     with pytest.raises(UsageError, match=r"cannot read .*a\.fr: No such file"):
-        list(from_files(prefix, ("en", "fr")))
+        list(pairs_of_files(prefix, ("en", "fr")))
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, UsageError("bad input"), MemoryError])

@@ -67,9 +67,8 @@ def test_the_corpora_differ_in_what_is_kept(codes, bin_folder):
 @pytest.mark.parametrize(
     "change, told",
     [
-        (lambda how: how.pop("escape"), "it should say true or false for aggressive"),
-        (lambda how: how.update(escape="yes"), "it should say true or false"),
-        (lambda how: how.update(language="de"), "it should say true or false"),
+        (lambda how: how.pop("escape"), "escape is missing"),
+        (lambda how: how.update(escape="yes"), "escape should be true or false"),
     ],
 )
 def test_a_damaged_description_is_refused(codes, bin_folder, change, told):

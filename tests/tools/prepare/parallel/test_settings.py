@@ -1,10 +1,11 @@
 """EXTRAPOLATE and INTERPOLATE on generated text."""
 
+import random
+
 import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.tools.corpus import Range, Split, write_corpus
 from fairseq_posenc.tools.prepare.parallel.settings import write_setting
 
 PAIRS = 123
@@ -13,7 +14,11 @@ LANGUAGES = ("en", "de")
 
 @pytest.fixture
 def text(tmp_path):
-    write_corpus(str(tmp_path), 1, [Split("train", PAIRS, [Range(40, 60)])])
+    dice = random.Random(1)
+    for language in LANGUAGES:
+        with open(tmp_path / f"train.{language}", "w") as stream:
+            for _ in range(PAIRS):
+                stream.write(" ".join(map(str, range(dice.randint(40, 60)))) + "\n")
     return str(tmp_path / "train")
 
 

@@ -12,10 +12,10 @@ from sacrebleu.dataset import DATASETS
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA, named
-from fairseq_posenc.tools.prepare.parallel.sacre import read_test_set
 from fairseq_posenc.tools.prepare.parallel.sources import (
     check_folder,
     downloads,
+    read_test_set,
     saved_name,
     test_sets,
 )
@@ -86,7 +86,7 @@ def test_sentences_are_those_that_sacrebleu_echoes(tmp_path, monkeypatch, make_t
     ]
     path = make_test_set(tmp_path, name, sources, sources[::-1])
     monkeypatch.chdir(tmp_path)
-    read = read_test_set(name, ("en", "de"), ".", "cache")
+    read = read_test_set(name, ("en", "de"), ".")
     assert list(zip(*read)) == [
         tuple(echoed(name, path, side, tmp_path)) for side in ("src", "ref")
     ]
@@ -103,7 +103,7 @@ def test_sentences_are_those_that_sacrebleu_echoes(tmp_path, monkeypatch, make_t
 def test_bad_test_sets_are_told(tmp_path, make_test_set, sources, targets, told):
     make_test_set(tmp_path, "wmt13", sources, targets)
     with pytest.raises(UsageError, match=told):
-        read_test_set("wmt13", ("en", "de"), str(tmp_path), str(tmp_path / "cache"))
+        read_test_set("wmt13", ("en", "de"), str(tmp_path))
 
 
 def test_bad_members_of_test_sets_are_told(tmp_path, make_archive):
@@ -111,7 +111,7 @@ def test_bad_members_of_test_sets_are_told(tmp_path, make_archive):
     path = tmp_path / "wmt13.test.tgz"
 
     def read():
-        return read_test_set("wmt13", ("en", "de"), str(tmp_path), str(tmp_path / "cache"))
+        return read_test_set("wmt13", ("en", "de"), str(tmp_path))
 
     make_archive(path, {first: ["<p>", '<seg id="1">a</seg>']})
     with pytest.raises(UsageError, match=f"wmt13.test.tgz holds no {second}"):
