@@ -13,7 +13,6 @@ from fairseq.data import data_utils
 
 from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools import workers
 from fairseq_posenc.tools.commands import prepare_text as prepare_text_command
 from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
 
