@@ -25,7 +25,6 @@ _MMAP_HEADER = struct.Struct(f"<{len(_MMAP_MAGIC)}sQBQ")
 # the sizes of each item begin, where its tokens do, and the sizes
 _OLD_HEADER = struct.Struct("<8s5Q")
 _LARGEST_COUNT = 1 << 62
-_COUNTED_TOGETHER = 1 << 22  # tokens
 
 
 class Index(NamedTuple):
@@ -60,25 +59,6 @@ def same_types(file: str, other: str) -> bool:
         UsageError: one is missing or damaged.
     """
     return read_dictionary(file).symbols == read_dictionary(other).symbols
-
-
-def token_counts(path: str, types: int) -> np.ndarray:
-    """Return how often each type occurs in binarised data, int64 of shape (types,).
-
-    Args:
-        path: without the endings, as :func:`check_indexed`.
-        types: of the dictionary.
-
-    Raises:
-        UsageError: the data are damaged, or were made with another dictionary.
-    """
-    index = check_indexed(path, types)
-    counts = np.zeros(types, np.int64)
-    if index and len(index.ends) and index.ends[-1]:
-        tokens = np.memmap(f"{path}.bin", index.dtype, "r")
-        for start in range(0, len(tokens), _COUNTED_TOGETHER):
-            counts += np.bincount(tokens[start : start + _COUNTED_TOGETHER], minlength=types)
-    return counts
 
 
 def check_split(folder: str, split: str) -> None:

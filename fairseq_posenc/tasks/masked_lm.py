@@ -6,19 +6,8 @@ from dataclasses import dataclass, field
 from typing import Optional
 
 import numpy as np
-import torch
 from fairseq import utils
-from fairseq.data import (
-    BaseWrapperDataset,
-    IdDataset,
-    ListDataset,
-    NestedDictionaryDataset,
-    NumelDataset,
-    PrependTokenDataset,
-    RightPadDataset,
-    SortDataset,
-    data_utils,
-)
+from fairseq.data import SortDataset, data_utils
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMTask
@@ -184,36 +173,9 @@ class PosencMaskedLMTask(MaskedLMTask):
         iterator.reuse_dataloader = False
         return iterator
 
-    def build_dataset_for_inference(self, src_tokens, src_lengths, sort: bool = True):
-        """Return a data set of whole sentences as they are, ``<s>`` before each.
-
-        Args:
-            src_tokens: tensors of shape (length,), each with its ``</s>`` and any ``<mask>``.
-            src_lengths: their lengths.
-            sort: give batches in the order of lengths.
-        """
-        sentences = ListDataset(src_tokens, np.asarray(src_lengths))
-        tokens = PrependTokenDataset(sentences, self.dictionary.bos())
-        net_input = {
-            "src_tokens": RightPadDataset(tokens, pad_idx=self.dictionary.pad()),
-            "src_lengths": NumelDataset(tokens, reduce=False),
-            "segments": RightPadDataset(_FirstSegment(tokens), pad_idx=0),
-        }
-        dataset = NestedDictionaryDataset(
-            {"id": IdDataset(), "net_input": net_input}, sizes=tokens.sizes
-        )
-        return SortDataset(dataset, sort_order=[tokens.sizes]) if sort else dataset
-
     def max_positions(self) -> Optional[int]:
         """Return the most tokens of a block, ``<s>`` included."""
         return self.cfg.tokens_per_sample
-
-
-class _FirstSegment(BaseWrapperDataset):
-    """Segment 0 for every token."""
-
-    def __getitem__(self, index: int) -> torch.Tensor:
-        return torch.zeros_like(self.dataset[index])
 
 
 def _dictionary_file(folder: str) -> str:

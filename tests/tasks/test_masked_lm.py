@@ -194,20 +194,6 @@ def test_options_reach_the_masks(setup):
     assert np.array_equal(*[target for _, target in results])
 
 
-def test_sentences_can_be_filled_in(setup):
-    task = setup()
-    sentences = [torch.tensor([5, task.mask_idx, 2]), torch.tensor([7, 2])]
-    data = task.build_dataset_for_inference(sentences, [3, 2])
-    assert data.ordered_indices().tolist() == [1, 0]
-    net_input = data.collater([data[0], data[1]])["net_input"]
-    assert net_input["src_tokens"].tolist() == [[0, 5, task.mask_idx, 2], [0, 7, 2, 1]]
-    assert net_input["src_lengths"].tolist() == [4, 3]
-    assert net_input["segments"].tolist() == [[0] * 4] * 2
-    assert data.num_tokens(0) == 4
-    batches = task.get_batch_iterator(data, max_sentences=2, max_positions=32).next_epoch_itr()
-    assert len(batches) == 1
-
-
 def test_the_dictionary_ends_with_mask(setup):
     task = setup()
     assert task.source_dictionary is task.target_dictionary

@@ -5,10 +5,11 @@ import os
 from dataclasses import asdict, dataclass
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence
 
+import numpy as np
 from tqdm import tqdm
 
 from fairseq_posenc.data import subwords
-from fairseq_posenc.data.indexed import token_counts
+from fairseq_posenc.data.indexed import check_indexed
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing
 from fairseq_posenc.tools.prepare.resumable import begin_or_continue, describe_files, only_process
@@ -18,6 +19,7 @@ from fairseq_posenc.tools.prepare.text.binarise import Totals, binarise
 VOCABULARY_LINES = 2_000_000
 CHARACTER_COVERAGE = 0.9995
 SPLITS = ("valid", "train")
+_COUNTED_TOGETHER = 1 << 22  # tokens
 _LEARNING_OPTIONS = (
     "kind", "vocabulary_size", "vocabulary_lines", "cased", "character_coverage",
 )  # fmt: skip
@@ -239,7 +241,13 @@ def _count_types(folder: str) -> None:
     dictionary = subwords.load_dictionary(folder)
     if len(set(dictionary.count[dictionary.nspecial :])) > 1:
         return
-    counts = token_counts(os.path.join(folder, "train"), len(dictionary))
+    path, types = os.path.join(folder, "train"), len(dictionary)
+    index = check_indexed(path, types)
+    counts = np.zeros(types, np.int64)
+    if index and len(index.ends) and index.ends[-1]:
+        tokens = np.memmap(f"{path}.bin", index.dtype, "r")
+        for start in range(0, len(tokens), _COUNTED_TOGETHER):
+            counts += np.bincount(tokens[start : start + _COUNTED_TOGETHER], minlength=types)
     dictionary.count = counts.tolist()
     with replacing(os.path.join(folder, subwords.DICTIONARY)) as stream:
         dictionary.save(stream)
