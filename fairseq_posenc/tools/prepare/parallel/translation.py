@@ -32,7 +32,6 @@ from fairseq_posenc.tools.prepare.resumable import begin_or_continue, describe_f
 from fairseq_posenc.tools.prepare.text import sampling, vocabulary
 
 BPE_OPERATIONS = 10_000
-LONGEST, RATIO = 250, 3.0  # subwords of either side; longer by shorter side
 _SENTENCEPIECE_LINES = 4_000_000  # which the library holds in memory
 SPLITS = ("train", "valid", "test")
 _SMALLEST_BATCH = 8  # sentences; fairseq-train leaves out what is less, and stops without any
@@ -53,8 +52,8 @@ class Options:
     bpe: Optional[int] = None
     sentencepiece: Optional[int] = None
     subwords: Optional[str] = None
-    max_length: int = LONGEST
-    ratio: float = RATIO
+    max_length: int = 250
+    ratio: float = 3.0
     workers: int = 1
 
     @property
