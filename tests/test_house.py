@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,21 @@ import pytest
 REPOSITORY = Path(__file__).resolve().parent.parent
 LONGEST_FILE = 350
 LONGEST_FUNCTION = 60
+# Rooms of the plugin from the bottom up: a room imports those before it. The toolbox is on top.
+ROOMS = [
+    ["version", "errors"],
+    ["files", "json_files", "compat"],
+    ["encodings"],
+    ["options", "signatures"],
+    ["attention"],
+    ["metrics"],
+    ["checkpoints", "data"],
+    ["criterions", "optim"],
+    ["tasks"],
+    ["models"],
+    ["tools"],
+]
+LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 TOP = "docs fairseq_posenc recipes scripts tests setup.py pyproject.toml README.md LICENSE".split()
 
 
@@ -67,3 +83,54 @@ def test_encodings_know_nothing_of_fairseq():
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
             assert not any(name.split(".")[0] == "fairseq" for name in names), path
+
+
+def imported(path):
+    """Yield the modules of the project that a Python file imports, wherever it does."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("fairseq_posenc"):
+            for alias in node.names:
+                yield f"{node.module}.{alias.name}"
+        elif isinstance(node, ast.Import):
+            yield from (a.name for a in node.names if a.name.startswith("fairseq_posenc"))
+
+
+def test_imports_go_one_way_down():
+    package = REPOSITORY / "fairseq_posenc"
+    for path in package.rglob("*.py"):
+        room = path.relative_to(package).parts[0].removesuffix(".py")
+        for module in imported(path):
+            below = (module.split(".") + ["version"])[1]
+            assert LEVEL[below] <= LEVEL.get(room, -1), f"{path} imports {module}"
+
+
+PLUGIN_ALONE = """
+import sys
+from importlib import import_module
+import torch, fairseq.models, fairseq.tasks, fairseq.criterions, fairseq.optim, fairseq.data
+import fairseq.checkpoint_utils, fairseq.sequence_generator
+before = {name.partition(".")[0] for name in sys.modules}
+for part in "encodings", "models", "tasks", "criterions", "optim":
+    import_module(f"fairseq_posenc.{part}")
+after = {name.partition(".")[0] for name in sys.modules} - before - {"fairseq_posenc"}
+print(sorted(after - sys.stdlib_module_names))
+print([name for name in sys.modules if name.startswith("fairseq_posenc.tools")])
+"""
+
+
+def test_importing_the_plugin_imports_no_library_but_fairseqs_and_no_tool():
+    found = subprocess.run(
+        [sys.executable, "-c", PLUGIN_ALONE],
+        cwd=REPOSITORY, encoding="utf-8", stdout=subprocess.PIPE, check=True,
+    )  # fmt: skip
+    assert found.stdout.splitlines()[-2:] == ["[]", "[]"]
+
+
+def test_no_class_name_stands_for_two_things():
+    classes = [
+        node.name
+        for path in (REPOSITORY / "fairseq_posenc").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert {name for name in classes if classes.count(name) > 1} == set()

@@ -1,5 +1,6 @@
 """What the fine-tuning criterions share."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List
 
@@ -8,6 +9,7 @@ from fairseq.criterions import FairseqCriterion
 from fairseq.dataclass import FairseqDataclass
 from fairseq.logging import metrics
 from omegaconf import II
+from torch import Tensor
 
 from fairseq_posenc.errors import UsageError
 
@@ -48,14 +50,27 @@ class FineTuningCriterion(FairseqCriterion):
             )
 
     @staticmethod
+    def logging_output(loss: Tensor, sample: Dict[str, Any], in_bits: bool = True) -> Dict:
+        """Return the entries that every criterion logs; cross-entropies are logged in bits."""
+        examples = len(sample["id"])
+        return {
+            "loss": loss.detach() / (math.log(2) if in_bits else 1),
+            "ntokens": sample["ntokens"],
+            "nsentences": examples,
+            "sample_size": examples,
+        }
+
+    @staticmethod
     def reduce_metrics(logging_outputs: List[Dict[str, Any]]) -> None:
         """Log the loss per example and, where it is counted, the accuracy in percent."""
-        examples = utils.item(sum(log.get("sample_size", 0) for log in logging_outputs))
-        loss = utils.item(sum(log.get("loss", 0) for log in logging_outputs))
-        metrics.log_scalar("loss", loss / examples, examples, round=4)
+
+        def total(name: str) -> float:
+            return utils.item(sum(log.get(name, 0) for log in logging_outputs))
+
+        examples = total("sample_size")
+        metrics.log_scalar("loss", total("loss") / examples, examples, round=4)
         if any("correct" in log for log in logging_outputs):
-            correct = utils.item(sum(log.get("correct", 0) for log in logging_outputs))
-            metrics.log_scalar("accuracy", 100 * correct / examples, examples, round=2)
+            metrics.log_scalar("accuracy", 100 * total("correct") / examples, examples, round=2)
 
     @staticmethod
     def logging_outputs_can_be_summed() -> bool:

@@ -1,16 +1,12 @@
 """The criterion ``posenc_question_answering``: cross-entropy of the answer's start and end."""
 
-import math
 from typing import Any, Dict
 
 import torch
 from fairseq.criterions import register_criterion
 from torch import Tensor
 
-from fairseq_posenc.criterions.fine_tuning import (
-    FineTuningCriterion,
-    FineTuningCriterionConfig,
-)
+from fairseq_posenc.criterions.fine_tuning import FineTuningCriterion, FineTuningCriterionConfig
 
 SPAN_HEAD = "span"
 METRICS = ("f1", "exact_match")
@@ -36,18 +32,11 @@ class PosencQuestionAnsweringCriterion(FineTuningCriterion):
     def forward(self, model, sample, reduce=True):
         """Return loss (summed over the windows), number of windows and logging output."""
         logits = logits_of(model, sample)
-        possible = sample["answerable"].clone()
-        possible[:, 0] = True
-        logits_of_possible = logits.masked_fill(~possible.unsqueeze(-1), float("-inf"))
-        chosen = logits_of_possible.log_softmax(dim=1).gather(1, sample["answer"].unsqueeze(1))
-        loss = -chosen.sum() / 2
-        windows = len(sample["id"])
-        log = {
-            "loss": loss.detach() / math.log(2),
-            "ntokens": sample["ntokens"],
-            "nsentences": windows,
-            "sample_size": windows,
-        }
+        allowed = sample["answerable"].clone()
+        allowed[:, 0] = True
+        scores = logits.masked_fill(~allowed.unsqueeze(-1), float("-inf")).log_softmax(dim=1)
+        loss = -scores.gather(1, sample["answer"].unsqueeze(1)).sum() / 2
+        log = self.logging_output(loss, sample)
         if not model.training:
             log["predictions"] = dict(self.task.candidates(logits, sample))
-        return loss, windows, log
+        return loss, len(sample["id"]), log

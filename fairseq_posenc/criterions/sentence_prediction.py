@@ -1,6 +1,5 @@
 """The criterion ``posenc_sentence_prediction``: cross-entropy for labels, squares for scores."""
 
-import math
 from dataclasses import dataclass, field
 from typing import Any, Dict
 
@@ -9,10 +8,7 @@ from fairseq.criterions import register_criterion
 from torch import Tensor
 from torch.nn import functional as F
 
-from fairseq_posenc.criterions.fine_tuning import (
-    FineTuningCriterion,
-    FineTuningCriterionConfig,
-)
+from fairseq_posenc.criterions.fine_tuning import FineTuningCriterion, FineTuningCriterionConfig
 from fairseq_posenc.errors import UsageError
 
 
@@ -62,17 +58,11 @@ class PosencSentencePredictionCriterion(FineTuningCriterion):
             loss = F.mse_loss(outputs.float().squeeze(-1), targets.float(), reduction="sum")
         else:
             loss = F.cross_entropy(outputs.float(), targets, reduction="sum")
-        examples = len(targets)
-        log = {
-            "loss": loss.detach() / (1 if self.regression else math.log(2)),
-            "ntokens": sample["ntokens"],
-            "nsentences": examples,
-            "sample_size": examples,
-        }
-        decided = decisions(outputs.detach(), self.regression)
+        log = self.logging_output(loss, sample, in_bits=not self.regression)
+        predicted = decisions(outputs.detach(), self.regression)
         if not model.training:
-            found = zip(decided.tolist(), targets.tolist())
-            log["predictions"] = dict(zip(sample["id"].tolist(), found))
+            pairs = zip(predicted.tolist(), targets.tolist())
+            log["predictions"] = dict(zip(sample["id"].tolist(), pairs))
         elif not self.regression:
-            log["correct"] = (decided == targets).sum()
-        return loss, examples, log
+            log["correct"] = (predicted == targets).sum()
+        return loss, len(targets), log

@@ -7,7 +7,7 @@ Of a file that was cut short, or with an index that is another file's, fairseq r
 import glob
 import os
 import struct
-from typing import Any, Optional
+from typing import NamedTuple, Optional
 
 import numpy as np
 from fairseq.data import Dictionary, indexed_dataset
@@ -16,17 +16,24 @@ from fairseq.data.huffman import HuffmanMMapIndex
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.files import reading
 
-_MAGIC = indexed_dataset.MMapIndexedDataset.Index._HDR_MAGIC
+_MMAP_MAGIC = indexed_dataset.MMapIndexedDataset.Index._HDR_MAGIC
 _OLD_MAGIC = indexed_dataset.IndexedDataset._HDR_MAGIC
 _HUFFMAN_MAGIC = HuffmanMMapIndex._HDR_MAGIC[:8]
 # magic, version, type of the tokens, number of items; behind it their sizes and places
-_HEADER = struct.Struct(f"<{len(_MAGIC)}sQBQ")
-_BYTES_OF_ITEM = 12
-_COUNTED_TOGETHER = 1 << 22  # tokens
+_MMAP_HEADER = struct.Struct(f"<{len(_MMAP_MAGIC)}sQBQ")
 # magic, version, type of the tokens, their bytes, numbers of items and of sizes; behind it where
 # the sizes of each item begin, where its tokens do, and the sizes
 _OLD_HEADER = struct.Struct("<8s5Q")
 _LARGEST_COUNT = 1 << 62
+_COUNTED_TOGETHER = 1 << 22  # tokens
+
+
+class Index(NamedTuple):
+    """What an index says: where items end, in bytes, type of the tokens, the lowest token."""
+
+    ends: np.ndarray
+    dtype: type
+    lowest: int
 
 
 def read_dictionary(file: str) -> Dictionary:
@@ -65,110 +72,97 @@ def token_counts(path: str, types: int) -> np.ndarray:
     Raises:
         UsageError: the data are damaged, or were made with another dictionary.
     """
-    check_indexed(path, types)
-    ends, kind = _ends(f"{path}.idx")
+    index = check_indexed(path, types)
     counts = np.zeros(types, np.int64)
-    if ends is not None and len(ends) and ends[-1]:
-        tokens = np.memmap(f"{path}.bin", kind, "r")
+    if index and len(index.ends) and index.ends[-1]:
+        tokens = np.memmap(f"{path}.bin", index.dtype, "r")
         for start in range(0, len(tokens), _COUNTED_TOGETHER):
             counts += np.bincount(tokens[start : start + _COUNTED_TOGETHER], minlength=types)
     return counts
 
 
 def check_split(folder: str, split: str) -> None:
-    """Check the binarised files of a split in a folder, all its parts and languages.
-
-    Raises:
-        UsageError: as :func:`check_indexed`.
-    """
+    """Check the binarised files of a split, all its parts and languages: :func:`check_indexed`."""
     for index in sorted(glob.glob(os.path.join(glob.escape(folder), f"{split}*.idx"))):
         check_indexed(index[: -len(".idx")])
 
 
-def check_indexed(path: str, types: Optional[int] = None) -> None:
+def check_indexed(path: str, types: Optional[int] = None) -> Optional[Index]:
     """Check that ``path.idx`` and ``path.bin``, if they are there, are whole and fit together.
 
     Args:
         path: without the endings. Data in fairseq's Huffman format are left alone.
         types: of the dictionary; if given, all tokens are looked at.
 
+    Returns:
+        What the index says; None if a file is missing, or of Huffman's format.
+
     Raises:
-        UsageError: they do not, or a token is none of the dictionary's.
+        UsageError: they do not fit, or a token is none of the dictionary's.
     """
-    index, data = f"{path}.idx", f"{path}.bin"
-    if not (os.path.exists(index) and os.path.exists(data)):
-        return
-    with reading(index):
-        ends, kind = _ends(index)
-    if ends is None:
-        return
-    expected = int(ends[-1]) if len(ends) else 0
+    file, data = f"{path}.idx", f"{path}.bin"
+    if not (os.path.exists(file) and os.path.exists(data)):
+        return None
+    with reading(file), open(file, "rb") as stream:
+        header = stream.read(_OLD_HEADER.size)
+        if header[:8] == _HUFFMAN_MAGIC:
+            return None
+        index = (_old_index if header[:8] == _OLD_MAGIC else _mmap_index)(file, header)
+    if index is None:
+        raise UsageError(f"{file} is damaged; binarise the text again")
+    expected = int(index.ends[-1]) if len(index.ends) else 0
     if os.path.getsize(data) != expected:
         raise UsageError(
             f"{data} has {os.path.getsize(data)} bytes, and by its index {expected}; binarise the "
             "text again"
         )
     if types is not None and expected:
-        tokens = np.memmap(data, kind, "r")
-        with open(index, "rb") as stream:
-            # the old format counts tokens from 1
-            first = int(stream.read(8) == _OLD_MAGIC)
-        if tokens.min() < first or tokens.max() - first >= types:
+        tokens = np.memmap(data, index.dtype, "r")
+        if tokens.min() < index.lowest or tokens.max() - index.lowest >= types:
             raise UsageError(f"{data} has tokens that are not among the dictionary's {types} types")
+    return index
 
 
-def _ends(index: str) -> Any:
-    """Return where items end, in bytes, and the type of tokens; None, None of Huffman's format."""
-    damaged = UsageError(f"{index} is damaged; binarise the text again")
-    with open(index, "rb") as stream:
-        header = stream.read(_OLD_HEADER.size)
-    if header[:8] == _HUFFMAN_MAGIC:
-        return None, None
-    if header[:8] == _OLD_MAGIC:
-        found = _old_ends(index, header)
-        if not found:
-            raise damaged
-        return found
-    header = header[: _HEADER.size]
-    if len(header) < _HEADER.size:
-        raise damaged
-    magic, version, code, count = _HEADER.unpack(header)
-    kind = _integers(code)
-    whole = os.path.getsize(index) == _HEADER.size + _BYTES_OF_ITEM * count
-    if (magic, version) != (_MAGIC, 1) or not kind or not whole:
-        raise damaged
-    sizes = np.fromfile(index, "<i4", count, offset=_HEADER.size)
-    starts = np.fromfile(index, "<i8", count, offset=_HEADER.size + sizes.nbytes)
-    ends = np.cumsum(sizes, dtype=np.int64) * np.dtype(kind).itemsize
+def _mmap_index(file: str, header: bytes) -> Optional[Index]:
+    """Read an index of fairseq's format ``mmap``; None if it is damaged."""
+    size = _MMAP_HEADER.size
+    if len(header) < size:
+        return None
+    magic, version, code, count = _MMAP_HEADER.unpack(header[:size])
+    dtype = _integer_type(code)
+    whole = os.path.getsize(file) == size + 12 * count
+    if (magic, version) != (_MMAP_MAGIC, 1) or not dtype or not whole:
+        return None
+    sizes = np.fromfile(file, "<i4", count, offset=size)
+    starts = np.fromfile(file, "<i8", count, offset=size + sizes.nbytes)
+    ends = np.cumsum(sizes, dtype=np.int64) * np.dtype(dtype).itemsize
     if count and (sizes.min() < 0 or starts[0] or not np.array_equal(starts[1:], ends[:-1])):
-        raise damaged
-    return ends, kind
+        return None
+    return Index(ends, dtype, 0)
 
 
-def _integers(code: int) -> Any:
-    """Return the type of tokens that a header names, None if that is none of whole numbers."""
-    kind = indexed_dataset._code_to_dtype.get(code)
-    return kind if kind and np.issubdtype(kind, np.integer) else None
-
-
-def _old_ends(index: str, header: bytes) -> Any:
-    """Return as :func:`_ends` for fairseq's formats ``lazy`` and ``cached``, None if damaged."""
+def _old_index(file: str, header: bytes) -> Optional[Index]:
+    """Read an index of fairseq's formats ``lazy`` and ``cached``; None if it is damaged."""
     if len(header) < _OLD_HEADER.size:
         return None
     _, version, code, width, count, dimensions = _OLD_HEADER.unpack(header)
-    kind = _integers(code)
+    dtype = _integer_type(code)
     size = _OLD_HEADER.size + 8 * (2 * (count + 1) + dimensions)
-    if version != 1 or not kind or np.dtype(kind).itemsize != width:
-        return None
     # items of text have one dimension
-    if dimensions != count or os.path.getsize(index) != size:
+    whole = dimensions == count and os.path.getsize(file) == size
+    if version != 1 or not dtype or np.dtype(dtype).itemsize != width or not whole:
         return None
-    numbers = np.fromfile(index, "<i8", offset=_OLD_HEADER.size)
+    numbers = np.fromfile(file, "<i8", offset=_OLD_HEADER.size)
     places, starts, sizes = np.split(numbers, [count + 1, 2 * count + 2])
     if not np.array_equal(places, np.arange(count + 1)) or (sizes < 0).any():
         return None
     if starts[0] or starts.min() < 0 or starts[-1] > _LARGEST_COUNT // width:
         return None
-    if not np.array_equal(np.diff(starts), sizes):
-        return None
-    return starts[1:] * width, kind
+    # this format counts tokens from 1
+    return Index(starts[1:] * width, dtype, 1) if np.array_equal(np.diff(starts), sizes) else None
+
+
+def _integer_type(code: int) -> Optional[type]:
+    """Return the type of tokens that a header names, None if that is none of whole numbers."""
+    dtype = indexed_dataset._code_to_dtype.get(code)
+    return dtype if dtype and np.issubdtype(dtype, np.integer) else None

@@ -15,7 +15,7 @@ rest is packed like a sentence. (fairseq makes one oversized block of it, which 
 """
 
 from array import array
-from typing import Any, Iterator, NamedTuple, Tuple
+from typing import Any, NamedTuple, Tuple
 
 import numpy as np
 import torch
@@ -50,62 +50,53 @@ def cut(sizes: np.ndarray, room: int, mode: str) -> Blocks:
         sentence = np.searchsorted(ends, starts, "right")
         offset = starts - (ends[sentence] - sizes[sentence])
         return Blocks(sentence, offset, np.diff(starts, append=ends[-1:]))
-    pieces = _Pieces(sizes, room)
+    # long sentences become pieces of at most `room` tokens; counts: pieces of each sentence
+    separators, counts = sizes <= 1, None
+    if len(sizes) and sizes.max() > room:
+        counts = np.maximum(-(-sizes // room), 1)
+        last_pieces = np.cumsum(counts, dtype=np.int64) - 1
+        separators = np.repeat(separators, counts)
+        rest = sizes - (counts - 1) * room
+        sizes = np.full(len(separators), room, dtype=np.int32)
+        sizes[last_pieces] = rest
+    bounds = np.zeros(len(sizes) + 1, dtype=np.int64)  # tokens before each piece
+    np.cumsum(sizes, out=bounds[1:])
     if mode == "eos":
-        first = np.flatnonzero(~pieces.separators)
+        first = np.flatnonzero(~separators)
         last = first + 1
     else:
-        first, last = _greedy(pieces, room, crossing=mode == "complete")
-    size = pieces.bounds[last] - pieces.bounds[first]
-    return Blocks(*pieces.locate(first), size)
+        first, last = _fill_blocks(bounds, separators, room, crossing=mode == "complete")
+    size = bounds[last] - bounds[first]
+    if counts is None:
+        return Blocks(first, np.zeros_like(first), size)
+    sentence = np.searchsorted(last_pieces, first)
+    nth_piece = first - (last_pieces[sentence] - counts[sentence] + 1)
+    return Blocks(sentence, nth_piece * room, size)
 
 
-class _Pieces:
-    """A text whose long sentences are cut into pieces of at most ``room`` tokens.
+def _fill_blocks(
+    bounds: np.ndarray, separators: np.ndarray, room: int, crossing: bool
+) -> Tuple[np.ndarray, np.ndarray]:
+    """Return the first piece of every block, and the one after its last.
 
-    Attributes:
+    Args:
         bounds: tokens before each piece, and their sum at the end, shape (pieces + 1,).
         separators: which pieces end a document, shape (pieces,).
+        room: tokens that a block holds.
+        crossing: a block may go on in the next document.
     """
-
-    def __init__(self, sizes: np.ndarray, room: int):
-        self.room = room
-        self.separators = sizes <= 1
-        self.last = None
-        if len(sizes) and sizes.max() > room:
-            counts = np.maximum(-(-sizes // room), 1)
-            self.last = np.cumsum(counts, dtype=np.int64) - 1
-            self.counts = counts
-            self.separators = np.repeat(self.separators, counts)
-            rest = sizes - (counts - 1) * room
-            sizes = np.full(len(self.separators), room, dtype=np.int32)
-            sizes[self.last] = rest
-        self.bounds = np.zeros(len(sizes) + 1, dtype=np.int64)
-        np.cumsum(sizes, out=self.bounds[1:])
-
-    def locate(self, pieces: np.ndarray) -> Tuple[np.ndarray, np.ndarray]:
-        """Return the sentence that each of the pieces belongs to, and its offset therein."""
-        if self.last is None:
-            return pieces, np.zeros_like(pieces)
-        sentence = np.searchsorted(self.last, pieces)
-        nth = pieces - (self.last[sentence] - self.counts[sentence] + 1)
-        return sentence, nth * self.room
-
-
-def _greedy(pieces: _Pieces, room: int, crossing: bool) -> Tuple[np.ndarray, np.ndarray]:
-    """Return the first piece of every block, and the one after its last."""
-    count = len(pieces.separators)
-    document_ends = np.append(np.flatnonzero(pieces.separators), count)
+    count = len(separators)
+    document_ends = np.append(np.flatnonzero(separators), count)
     first, last = array("q"), array("q")
     piece = 0
     # where a block that began at a piece would end is found for all of a chunk at once
     for low in range(0, count, _CHUNK):
         high = min(low + _CHUNK, count)
-        reach = np.searchsorted(pieces.bounds, pieces.bounds[low:high] + room, "right") - 1
+        reach = np.searchsorted(bounds, bounds[low:high] + room, "right") - 1
         if not crossing:
             following = np.searchsorted(document_ends, np.arange(low, high))
             reach = np.minimum(reach, document_ends[following])
-        reach, separates = reach.tolist(), pieces.separators[low:high].tolist()
+        reach, separates = reach.tolist(), separators[low:high].tolist()
         while piece < high:
             if separates[piece - low]:
                 piece += 1
@@ -113,15 +104,12 @@ def _greedy(pieces: _Pieces, room: int, crossing: bool) -> Tuple[np.ndarray, np.
                 first.append(piece)
                 piece = reach[piece - low]
                 last.append(piece)
-    return np.array(first), _without_separators(np.array(last), pieces.separators)
-
-
-def _without_separators(last: np.ndarray, separators: np.ndarray) -> np.ndarray:
-    trailing = separators[last - 1]
+    ends = np.array(last)
+    trailing = separators[ends - 1]
     while trailing.any():
-        last = last - trailing
-        trailing = separators[last - 1]
-    return last
+        ends = ends - trailing
+        trailing = separators[ends - 1]
+    return np.array(first), ends
 
 
 class PackedDataset(FairseqDataset):
@@ -130,17 +118,15 @@ class PackedDataset(FairseqDataset):
     A token's segment is the number of documents that ended before it in its block, modulo 2; a
     separator belongs to the document that it ends, several in a row end one. That is our reading:
     the papers that pre-train without sentence pairs leave open what a segment then is.
+
+    Args:
+        sentences: the text, a data set with ``sizes``; items are tokens, shape (length,).
+        tokens_per_sample: the most tokens of a block, ``<s>`` included; at least 2.
+        mode: one of ``MODES``.
+        bos: index of ``<s>``.
     """
 
     def __init__(self, sentences: Any, tokens_per_sample: int, mode: str, bos: int):
-        """Cut the text.
-
-        Args:
-            sentences: the text, a data set with ``sizes``; items are tokens, shape (length,).
-            tokens_per_sample: the most tokens of a block, ``<s>`` included; at least 2.
-            mode: one of ``MODES``.
-            bos: index of ``<s>``.
-        """
         super().__init__()
         self.sentences = sentences
         self.blocks = cut(sentences.sizes, tokens_per_sample - 1, mode)
@@ -154,22 +140,17 @@ class PackedDataset(FairseqDataset):
         """Return tokens and segments of a block, each int64 of shape (size of the block,)."""
         parts, segments = [self.bos], [0]
         segment, begun, ended = 0, False, False
-        for part, separates in self._parts(index):
-            if separates:
+        sentence, offset, missing = (int(column[index]) for column in self.blocks)
+        while missing:
+            whole = self.sentences[sentence]
+            part = whole[offset : offset + missing]
+            if len(whole) <= 1:
                 ended = begun
             else:
                 segment ^= ended
                 begun, ended = True, False
             parts.append(part)
             segments.append(int(segment))
+            sentence, offset, missing = sentence + 1, 0, missing - len(part)
         lengths = torch.tensor([len(part) for part in parts])
         return torch.cat(parts), torch.repeat_interleave(torch.tensor(segments), lengths)
-
-    def _parts(self, index: int) -> Iterator[Tuple[torch.Tensor, bool]]:
-        """Yield the sentences of a block, or what of them lies in it, and which are separators."""
-        sentence, offset, missing = (int(column[index]) for column in self.blocks)
-        while missing:
-            whole = self.sentences[sentence]
-            part = whole[offset : offset + missing]
-            yield part, len(whole) <= 1
-            sentence, offset, missing = sentence + 1, 0, missing - len(part)

@@ -1,34 +1,24 @@
-"""Sentences and sentence pairs as BERT reads them: ``<s> A </s>`` or ``<s> A </s> B </s>``.
+"""One or two sentences as BERT sees them: ``<s> first </s>`` or ``<s> first </s> second </s>``.
 
-``<s>`` is BERT's [CLS], ``</s>`` its [SEP]. Everything up to the first ``</s>`` is segment 0, the
-rest segment 1 (Devlin et al. 2019, section 3.1).
+The second sentence and its ``</s>`` are segment 1 (Devlin et al. 2019, section 3.1).
 """
 
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
-from fairseq.data import FairseqDataset, data_utils
+from fairseq.data import data_utils
+
+from fairseq_posenc.data.padded import TokensAndSegments
 
 
-def kept(first: int, second: int, room: int) -> Tuple[int, int]:
-    """Return how many tokens of each sentence fit, as BERT cuts them.
-
-    Tokens are taken from the end of the longer sentence, of the second if they are equally long,
-    until both fit.
-
-    Args:
-        first, second: lengths in tokens.
-        room: for both together.
-    """
-    second = min(second, max(room // 2, room - first))
-    return min(first, room - second), second
-
-
-def laid_out(
+def join(
     sentences: Sequence[torch.Tensor], bos: int, eos: int, limit: int
 ) -> Tuple[torch.Tensor, torch.Tensor]:
     """Return tokens and segment numbers of an example, (length,) each, as int64.
+
+    Pairs that are too long are cut as BERT does: tokens are taken from the end of the longer
+    sentence, of the second if they are equally long, until both fit.
 
     Args:
         sentences: one or two, each (length,), without special symbols.
@@ -36,12 +26,13 @@ def laid_out(
         limit: the most tokens, special symbols included; at least as many as there are of these.
     """
     room = limit - 1 - len(sentences)
-    if len(sentences) == 1:
-        lengths: Tuple[int, ...] = (min(len(sentences[0]), room),)
-    else:
-        lengths = kept(len(sentences[0]), len(sentences[1]), room)
-    begin, end = torch.tensor([bos]), torch.tensor([eos])
-    parts = [begin]
+    lengths = [min(len(sentences[0]), room)]
+    if len(sentences) == 2:
+        first, second = map(len, sentences)
+        second = min(second, max(room // 2, room - first))
+        lengths = [min(first, room - second), second]
+    end = torch.tensor([eos])
+    parts = [torch.tensor([bos])]
     for sentence, length in zip(sentences, lengths):
         parts += [sentence[:length].long(), end]
     tokens = torch.cat(parts)
@@ -50,17 +41,17 @@ def laid_out(
     return tokens, segments
 
 
-class PairDataset(FairseqDataset):
+class PairDataset(TokensAndSegments):
     """Examples of one or two sentences, with a label, a score or nothing.
 
-    Items are dictionaries: ``id`` (number of the example), ``tokens`` and ``segments`` (length,),
-    ``target`` (int64 label, float64 score, which fairseq leaves alone in half precision, or None).
+    Items hold ``target``, too: an int64 label, a float64 score, which fairseq leaves alone in half
+    precision, or None.
 
     Args:
         inputs: one or two data sets of sentences (length,), each ending with ``</s>``.
         targets: (examples,), or None.
         dictionary: fairseq's.
-        limit: the most tokens of an example; longer ones are cut, see :func:`laid_out`.
+        limit: the most tokens of an example; longer ones are cut, see :func:`join`.
         seed: of the order of examples, which differs in each epoch; None for increasing length,
             which needs least padding.
         in_order: keep the order of the file.
@@ -75,56 +66,24 @@ class PairDataset(FairseqDataset):
         seed: Optional[int] = None,
         in_order: bool = False,
     ):
-        super().__init__()
-        self.inputs = list(inputs)
-        self.targets = targets
-        self.limit = limit
-        self.seed = seed
-        self.in_order = in_order
-        self.epoch = 1
-        self.bos, self.eos, self.pad = dictionary.bos(), dictionary.eos(), dictionary.pad()
-        lengths = sum(np.asarray(part.sizes, dtype=np.int64) for part in self.inputs)
-        self.sizes = np.minimum(lengths + 1, limit)
+        lengths = sum(np.asarray(part.sizes, dtype=np.int64) for part in inputs)
+        super().__init__(np.minimum(lengths + 1, limit), dictionary.pad())
+        self.inputs, self.targets, self.limit = list(inputs), targets, limit
+        self.seed, self.in_order = seed, in_order
+        self.bos, self.eos = dictionary.bos(), dictionary.eos()
 
     def __getitem__(self, index: int) -> Dict[str, Any]:
         sentences = [part[index][:-1] for part in self.inputs]
-        tokens, segments = laid_out(sentences, self.bos, self.eos, self.limit)
+        tokens, segments = join(sentences, self.bos, self.eos, self.limit)
         target = None if self.targets is None else self.targets[index]
         return {"id": int(index), "tokens": tokens, "segments": segments, "target": target}
 
-    def __len__(self) -> int:
-        return len(self.sizes)
-
     def collater(self, samples: List[Dict[str, Any]]) -> Dict[str, Any]:
-        """Return a batch: ``id`` (B,), ``net_input`` of (B, T), padded on the right, ``target``."""
-        if not samples:
-            return {}
-        lengths = torch.tensor([len(sample["tokens"]) for sample in samples])
-        batch = {
-            "id": torch.tensor([sample["id"] for sample in samples]),
-            "net_input": {
-                "src_tokens": data_utils.collate_tokens([s["tokens"] for s in samples], self.pad),
-                "src_lengths": lengths,
-                "segments": data_utils.collate_tokens([s["segments"] for s in samples], 0),
-            },
-            "nsentences": len(samples),
-            "ntokens": int(lengths.sum()),
-        }
-        if self.targets is not None:
+        """Return a batch of the base class, with ``target`` (batch,) if there are targets."""
+        batch = super().collater(samples)
+        if batch and self.targets is not None:
             batch["target"] = torch.stack([sample["target"] for sample in samples])
         return batch
-
-    def num_tokens(self, index: int) -> int:
-        """Return the length of an example."""
-        return int(self.sizes[index])
-
-    def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
-        """Return the lengths of examples."""
-        return self.sizes[indices]
-
-    def size(self, index: int) -> int:
-        """Return the length of an example, by which fairseq leaves out what is too long."""
-        return int(self.sizes[index])
 
     def ordered_indices(self) -> np.ndarray:
         """Return the order in which batches are filled."""
@@ -142,10 +101,9 @@ class PairDataset(FairseqDataset):
         max_sentences: Optional[int] = None,
         required_batch_size_multiple: int = 1,
     ) -> Sequence[np.ndarray]:
-        """Return batches of all examples.
+        """Return batches of all examples, as a score needs.
 
-        fairseq leaves out the last batch unless it has a multiple of 8 examples, and a score needs
-        all of them.
+        fairseq leaves out the last batch unless it has a multiple of 8 examples.
         """
         return super().batch_by_size(indices, max_tokens, max_sentences, 1)
 
@@ -153,7 +111,3 @@ class PairDataset(FairseqDataset):
     def can_reuse_epoch_itr_across_epochs(self) -> bool:
         """Whether batches are those of the epoch before."""
         return self.in_order or self.seed is None
-
-    def set_epoch(self, epoch: int) -> None:
-        """Choose the order of this epoch."""
-        self.epoch = epoch

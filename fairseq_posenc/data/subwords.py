@@ -6,10 +6,11 @@ one piece, the unknown token, and never ``<``, ``unk``, ``>``.
 
 import inspect
 import os
+import re
 import shutil
 import unicodedata
 from abc import ABC, abstractmethod
-from typing import Any, Iterator, List, Tuple
+from typing import Any, Iterator, List, Optional, Set, Tuple
 
 from fairseq.data import Dictionary
 
@@ -21,7 +22,8 @@ UNKNOWN = "<unk>"
 # the piece for masked tokens is appended by the tasks, the others are in every dictionary
 SPECIALS = ("<s>", "<pad>", "</s>", UNKNOWN, "<mask>")
 DICTIONARY = "dict.txt"
-_UNHEARD_OF = "\u16a0" * 200
+_GROUPED_NUMBER = re.compile(r"\d+(?:[.,]\d+)+")
+_RARE_WORD = "\u16a0" * 200
 
 Span = Tuple[int, int]
 
@@ -30,10 +32,15 @@ class Subwords(ABC):
     """What the two kinds of subword models share.
 
     Attributes:
+        name: of the model's file in a folder.
+        continues: what pieces that continue a word begin with.
+        begins: what pieces that begin a word begin with.
+
+    Args:
         file: path of the model.
     """
 
-    name = ""
+    name = continues = begins = ""
 
     def __init__(self, file: str):
         self.file = file
@@ -79,13 +86,15 @@ class Subwords(ABC):
         Raises:
             UsageError: the folder cannot be written.
         """
-        _copy(self.file, os.path.join(folder, self.name))
-        indices = os.path.join(os.path.dirname(self.file), DICTIONARY)
-        if os.path.isfile(indices):
-            _copy(indices, os.path.join(folder, DICTIONARY))
-        else:
-            with replacing(os.path.join(folder, DICTIONARY)) as stream:
-                self.dictionary().save(stream)
+        dictionary = os.path.join(os.path.dirname(self.file), DICTIONARY)
+        for original, name in ((self.file, self.name), (dictionary, DICTIONARY)):
+            copy = os.path.join(folder, name)
+            if not os.path.isfile(original):
+                with replacing(copy) as text:
+                    self.dictionary().save(text)
+            elif os.path.abspath(original) != os.path.abspath(copy):
+                with open(original, "rb") as stream, replacing(copy, "wb") as target:
+                    shutil.copyfileobj(stream, target)
 
     @abstractmethod
     def _pieces_with_raw_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
@@ -95,7 +104,7 @@ class Subwords(ABC):
 class WordPiece(Subwords):
     """WordPiece as BERT has it; pieces that continue a word start with ``##``."""
 
-    name = "wordpiece.json"
+    name, continues = "wordpiece.json", "##"
 
     def __init__(self, file: str):
         super().__init__(file)
@@ -122,7 +131,7 @@ class WordPiece(Subwords):
 class SentencePiece(Subwords):
     """SentencePiece; pieces that begin a word start with ``▁``."""
 
-    name = "sentencepiece.model"
+    name, begins = "sentencepiece.model", "▁"
 
     def __init__(self, file: str):
         super().__init__(file)
@@ -171,6 +180,64 @@ class SentencePiece(Subwords):
 KINDS = {"wordpiece": WordPiece, "sentencepiece": SentencePiece}
 
 
+class AnswerAlignedSubwords:
+    """A subword model whose pieces are cut wherever an answer may begin or end.
+
+    Answers are stretches of pieces, so that ``1185`` cannot be answered where SentencePiece has the
+    piece ``(1185–1``, nor ``1,5`` in ``1,500``. Which pieces are cut depends on the text alone,
+    never on the answers: letters, digits and other characters are parted, and numbers with
+    separators are cut to single digits. The new pieces are pieces of the vocabulary too.
+
+    Args:
+        subwords: the model.
+    """
+
+    def __init__(self, subwords: Subwords):
+        self._subwords = subwords
+        self._known = frozenset(subwords.vocabulary())
+
+    def pieces_with_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
+        """Return pieces and the characters each stands for, as the model does, but more of them.
+
+        A piece stays whole if the vocabulary has no pieces for its parts, or if normalisation
+        changed its length.
+        """
+        pieces: List[str] = []
+        spans: List[Span] = []
+        cuts = _boundaries(text)
+        for piece, (start, end) in zip(*self._subwords.pieces_with_offsets(text)):
+            inner = [cut - start for cut in range(start + 1, end) if cut in cuts]
+            parts = self._cut(piece, end - start, inner) if inner and piece != UNKNOWN else None
+            for name, (first, last) in parts or [(piece, (0, end - start))]:
+                pieces.append(name)
+                spans.append((start + first, start + last))
+        return pieces, spans
+
+    def _cut(self, piece: str, length: int, cuts: List[int]) -> Optional[List[Tuple[str, Span]]]:
+        """Cut a piece that stands for ``length`` characters at some of them; None: impossible."""
+        continues, begins = self._subwords.continues, self._subwords.begins
+        marked = piece.startswith(continues) and len(piece) > len(continues)
+        mark = continues if marked else ""
+        body = piece[len(mark) :]
+        # what of the body stands for no character
+        lead = len(begins) if body.startswith(begins) else 0
+        if len(body) - lead != length:
+            return None
+        found: List[Tuple[str, Span]] = []
+        edges = [0, *(cut + lead for cut in cuts), len(body)]
+        for first, stop in zip(edges, edges[1:]):
+            while first < stop:
+                mark = continues if found else mark
+                ends = range(stop, first, -1)
+                last = next((end for end in ends if mark + body[first:end] in self._known), None)
+                if last is None:
+                    return None
+                span = max(first - lead, 0), max(last - lead, 1)
+                found.append((mark + body[first:last], span))
+                first = last
+        return found
+
+
 def load(folder: str) -> Subwords:
     """Load the subword model of a folder: ``wordpiece.json`` or ``sentencepiece.model``.
 
@@ -189,7 +256,7 @@ def load(folder: str) -> Subwords:
     try:
         model = kind(file)
         # a damaged model may fail at a word that it does not know
-        model.pieces(_UNHEARD_OF)
+        model.pieces(_RARE_WORD)
         return model
     except UsageError:
         raise
@@ -220,13 +287,6 @@ def library(name: str) -> Any:
         ) from None
 
 
-def _copy(source: str, destination: str) -> None:
-    if os.path.abspath(source) == os.path.abspath(destination):
-        return
-    with open(source, "rb") as original, replacing(destination, "wb") as copy:
-        shutil.copyfileobj(original, copy)
-
-
 def _around_unknown(text: str) -> Iterator[Tuple[int, str]]:
     """Yield what stands around each literal ``<unk>``, with where it starts (first: 0)."""
     start = 0
@@ -235,28 +295,35 @@ def _around_unknown(text: str) -> Iterator[Tuple[int, str]]:
         start += len(part) + len(UNKNOWN)
 
 
-def _is_blank(character: str) -> bool:
-    return character.isspace() or unicodedata.category(character) in ("Cc", "Cf")
+def _boundaries(text: str) -> Set[int]:
+    """Return where letters (with marks), digits and others meet, and all of grouped numbers."""
+    kinds = [{"M": "L", "L": "L", "N": "N"}.get(unicodedata.category(c)[0], "P") for c in text]
+    found = {i for i in range(1, len(text)) if kinds[i] != kinds[i - 1]}
+    for number in _GROUPED_NUMBER.finditer(text):
+        found.update(range(number.start(), number.end() + 1))
+    return found
 
 
 def _tidy(text: str, spans: List[Span]) -> List[Span]:
     """Strip spaces off raw spans, widen empty ones, and add dropped combining marks."""
+
+    def is_blank(character: str) -> bool:
+        return character.isspace() or unicodedata.category(character) in ("Cc", "Cf")
+
     tidy = []
     for start, end in spans:
         first = start
-        while first < len(text) and _is_blank(text[first]):
+        while first < len(text) and is_blank(text[first]):
             first += 1
         if first == len(text):
             first = min(start, len(text) - 1)
         last = max(end, first + 1)
-        while last > first + 1 and _is_blank(text[last - 1]):
+        while last > first + 1 and is_blank(text[last - 1]):
             last -= 1
         tidy.append((first, last))
     following = [start for start, _ in tidy[1:]] + [len(text)]
-    return [(start, _with_marks(text, end, stop)) for (start, end), stop in zip(tidy, following)]
-
-
-def _with_marks(text: str, end: int, stop: int) -> int:
-    while end < stop and unicodedata.category(text[end]).startswith("M"):
-        end += 1
-    return end
+    for number, ((start, end), stop) in enumerate(zip(tidy, following)):
+        while end < stop and unicodedata.category(text[end]).startswith("M"):
+            end += 1
+        tidy[number] = (start, end)
+    return tidy

@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from typing import Any, Iterator, Optional, Tuple
+from typing import Any, Iterator, Tuple
 
 import numpy as np
 from fairseq import utils
@@ -44,19 +44,13 @@ def training_sizes(
     for folder in utils.split_paths(data):
         check_split(folder, subset)
         for part in itertools.count():
-            sizes = _sizes(folder, f"{subset}{part or ''}", source, target)
-            if sizes is None:
+            prefix = os.path.join(folder, f"{subset}{part or ''}.")
+            for pair in (f"{source}-{target}.", f"{target}-{source}."):
+                paths = [prefix + pair + language for language in (source, target)]
+                sides = [data_utils.load_indexed_dataset(path, None) for path in paths]
+                if all(side is not None for side in sides):
+                    first, second = (np.array(side.sizes, dtype=np.int64) - 1 for side in sides)
+                    yield first, second
+                    break
+            else:
                 break
-            yield sizes
-
-
-def _sizes(
-    folder: str, name: str, source: str, target: str
-) -> Optional[Tuple[np.ndarray, np.ndarray]]:
-    for pair in (f"{source}-{target}", f"{target}-{source}"):
-        prefix = os.path.join(folder, f"{name}.{pair}.")
-        sides = [data_utils.load_indexed_dataset(prefix + lang, None) for lang in (source, target)]
-        if all(side is not None for side in sides):
-            first, second = (np.array(side.sizes, dtype=np.int64) - 1 for side in sides)
-            return first, second
-    return None

@@ -8,10 +8,10 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
-from fairseq.data import data_utils
 
-from fairseq_posenc.data.pairs import PairDataset, laid_out
-from fairseq_posenc.data.questions import Split
+from fairseq_posenc.data.padded import pad_column
+from fairseq_posenc.data.pairs import PairDataset, join
+from fairseq_posenc.data.questions import Questions
 from fairseq_posenc.errors import UsageError
 
 # <s>, </s> and </s>
@@ -19,21 +19,14 @@ _SPECIAL = 3
 
 
 class Layout(NamedTuple):
-    """How windows are cut; all numbers count tokens.
-
-    The defaults are those of XTREME.
-    """
+    """How windows are cut; all numbers count tokens, and the defaults are those of XTREME."""
 
     max_positions: int = 384
     stride: int = 128
     max_query_length: int = 64
 
     def check(self) -> None:
-        """Refuse values with which nothing could be cut.
-
-        Raises:
-            UsageError: it is so.
-        """
+        """Raise a UsageError for values with which nothing could be cut."""
         if min(self) < 1:
             raise UsageError(
                 "--max-positions, --stride and --max-query-length must be 1 or more, not "
@@ -46,10 +39,6 @@ class Layout(NamedTuple):
                 "tokens"
             )
 
-    def query_length(self, question: int) -> int:
-        """Return how many of a question's tokens are kept, from its beginning."""
-        return min(question, self.max_query_length)
-
     def cut(self, question: int, context: int) -> List[Tuple[int, int]]:
         """Return the windows of a context, each as its first token and its length.
 
@@ -57,10 +46,10 @@ class Layout(NamedTuple):
         than that.
 
         Args:
-            question: tokens of the question.
+            question: tokens of the question, of which ``max_query_length`` are kept.
             context: tokens of the context.
         """
-        room = self.max_positions - _SPECIAL - self.query_length(question)
+        room = self.max_positions - _SPECIAL - min(question, self.max_query_length)
         step = min(self.stride, room)
         count = 1 + max(0, -(-(context - room) // step))
         return [(i * step, min(room, context - i * step)) for i in range(count)]
@@ -90,16 +79,13 @@ def widest_context(windows: Sequence[Tuple[int, int]], number: int) -> np.ndarra
     return score.argmax(0) == number
 
 
-def covering(offsets: np.ndarray, start: int, end: int) -> Optional[Tuple[int, int]]:
-    """Return the first and the last of the tokens that share a character with a span.
+def covering_tokens(offsets: np.ndarray, start: int, end: int) -> Optional[Tuple[int, int]]:
+    """Return the first and the last of the tokens that share a character with a span, if any do.
 
     Args:
         offsets: ``(tokens, 2)``, first character of each token and the one after its last.
         start: first character of the span.
         end: the one after its last.
-
-    Returns:
-        None if no token shares a character with the span.
     """
     shared = np.minimum(offsets[:, 1], end) > np.maximum(offsets[:, 0], start)
     found = np.flatnonzero(shared)
@@ -107,12 +93,18 @@ def covering(offsets: np.ndarray, start: int, end: int) -> Optional[Tuple[int, i
 
 
 class Window(NamedTuple):
-    """A window: numbers of its question and of its first token in the context, and its length.
+    """A window of a question.
 
-    ``before`` is the number of tokens in front of the context's part.
+    Args:
+        question: its number.
+        number: of the window among those of the question.
+        first: number of its first token in the context.
+        length: tokens of the context.
+        before: tokens in front of these: ``<s>``, the question and ``</s>``.
     """
 
     question: int
+    number: int
     first: int
     length: int
     before: int
@@ -121,14 +113,14 @@ class Window(NamedTuple):
 class WindowDataset(PairDataset):
     """All windows of a split.
 
-    Items are dictionaries: ``id`` (number of the window), ``tokens`` and ``segments``,
-    ``answerable`` (True at the context's tokens), ``beginnings`` (of these, those which
-    :func:`widest_context` gives to this window), all ``(length,)``, and ``answer`` ``(2,)``: the
-    positions of the first token and the last of the first gold answer, both 0, that is at ``<s>``,
-    in windows that do not hold all of it, as in XTREME.
+    Items hold ``id`` (number of the window), ``tokens``, ``segments``, ``answerable`` (True at the
+    context's tokens) and ``beginnings`` (of these, those which :func:`widest_context` gives to this
+    window), all ``(length,)``, and ``answer`` ``(2,)``: the positions of the first token and the
+    last of the first gold answer, both 0, that is at ``<s>``, in windows that do not hold all of
+    it, as in XTREME.
 
     Args:
-        split: a prepared split.
+        split: questions and contexts.
         name: of the split, which batches carry along.
         dictionary: fairseq's.
         layout: how windows are cut.
@@ -136,36 +128,45 @@ class WindowDataset(PairDataset):
     """
 
     def __init__(
-        self, split: Split, name: str, dictionary: Any, layout: Layout, seed: Optional[int] = None
+        self,
+        split: Questions,
+        name: str,
+        dictionary: Any,
+        layout: Layout,
+        seed: Optional[int] = None,
     ):
-        super().__init__([], None, dictionary, layout.max_positions, seed)
         self.split, self.name, self.layout = split, name, layout
-        self._questions = split.sizes("question")
-        self._contexts = split.sizes("context")
-        self._numbers: List[Tuple[int, int]] = [
+        self._question_sizes = split.sizes("question")
+        self._context_sizes = split.sizes("context")
+        # question, number of the window; the rest is cheap to find again
+        self._numbers = [
             (question, number)
             for question in range(len(split))
-            for number in range(len(self._cut(question)))
+            for number in range(len(self._windows(question)))
         ]
-        windows = (self.window(index) for index in range(len(self._numbers)))
+        super().__init__([], None, dictionary, layout.max_positions, seed)
+        windows = map(self.window, range(len(self._numbers)))
         self.sizes = np.array([w.before + w.length + 1 for w in windows], dtype=np.int64)
+
+    def _windows(self, question: int) -> List[Tuple[int, int]]:
+        context = self.split.questions[question].context
+        return self.layout.cut(self._question_sizes[question], self._context_sizes[context])
 
     def window(self, index: int) -> Window:
         """Return where a window lies."""
         question, number = self._numbers[index]
-        before = self.layout.query_length(self._questions[question]) + _SPECIAL - 1
-        return Window(question, *self._cut(question)[number], before)
+        kept = min(self._question_sizes[question], self.layout.max_query_length)
+        return Window(question, number, *self._windows(question)[number], kept + _SPECIAL - 1)
 
     def __getitem__(self, index: int) -> Dict[str, Any]:
-        question, number = self._numbers[index]
         window = self.window(index)
-        query = self.split.question_tokens(question)[: self.layout.max_query_length]
-        context = self.split.context_tokens(question)[window.first :][: window.length]
-        tokens, segments = laid_out([query, context], self.bos, self.eos, self.limit)
+        query = self.split.question_tokens(window.question)[: self.layout.max_query_length]
+        context = self.split.context_tokens(window.question)[window.first :][: window.length]
+        tokens, segments = join([query, context], self.bos, self.eos, self.limit)
         answerable = torch.zeros(len(tokens), dtype=torch.bool)
         answerable[window.before : -1] = True
         beginnings = answerable.clone()
-        widest = widest_context(self._cut(question), number)
+        widest = widest_context(self._windows(window.question), window.number)
         beginnings[window.before : -1] = torch.from_numpy(widest)
         return {
             "id": int(index),
@@ -176,28 +177,25 @@ class WindowDataset(PairDataset):
             "answer": torch.tensor(self._answer(window)),
         }
 
-    def collater(self, samples: List[Dict[str, Any]]) -> Dict[str, Any]:
-        """Return a batch.
-
-        ``id`` (B,), ``net_input`` of (B, T), padded on the right, ``answerable`` and ``beginnings``
-        (B, T), ``answer`` (B, 2), and ``split``, the split's name.
-        """
-        batch = super().collater(samples)
-        if batch:
-            for name in ("answerable", "beginnings"):
-                batch[name] = data_utils.collate_tokens([s[name] for s in samples], False)
-            batch["answer"] = torch.stack([sample["answer"] for sample in samples])
-            batch["split"] = self.name
-        return batch
-
-    def _cut(self, question: int) -> List[Tuple[int, int]]:
-        context = self.split.questions[question].context
-        return self.layout.cut(self._questions[question], self._contexts[context])
-
     def _answer(self, window: Window) -> Tuple[int, int]:
         text, start = self.split.questions[window.question].answers[0]
-        span = covering(self.split.offsets(window.question), start, start + len(text))
+        offsets = self.split.offsets(window.question)
+        span = covering_tokens(offsets, start, start + len(text))
         if span is None or span[0] < window.first or span[1] >= window.first + window.length:
             return 0, 0
         shift = window.before - window.first
         return span[0] + shift, span[1] + shift
+
+    def collater(self, samples: List[Dict[str, Any]]) -> Dict[str, Any]:
+        """Return a batch of the base class, with the other entries of its items and ``split``.
+
+        ``answerable`` and ``beginnings`` are (batch, length), ``answer`` (batch, 2); ``split`` is
+        the split's name.
+        """
+        batch = super().collater(samples)
+        if batch:
+            for name in ("answerable", "beginnings"):
+                batch[name] = pad_column(samples, name, False)
+            batch["answer"] = torch.stack([sample["answer"] for sample in samples])
+            batch["split"] = self.name
+        return batch

@@ -34,7 +34,7 @@ class Tupe(Encoding):
 
     Args:
         num_buckets: of the relative term, even, at least 4 (32); see :class:`Buckets`.
-        max_distance: distances from here on are not told apart (128); more than a quarter of
+        max_distance: distances from here on share one bucket (128); more than a quarter of
             ``num_buckets`` in an encoder, than half in a decoder.
     """
 

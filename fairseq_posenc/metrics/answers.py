@@ -29,15 +29,10 @@ _ARTICLES = {
     "zh": None,
 }
 _CHINESE_WORD = re.compile("[\u4e00-\u9fa5]|[^\\s\u4e00-\u9fa5]+")
-_ASCII_PUNCTUATION = frozenset(string.punctuation)
 
 
 def check_metric(metric: str, language: str) -> None:
-    """Refuse a metric that does not exist, or that has no rules for the language.
-
-    Raises:
-        UsageError: it is so.
-    """
+    """Raise a UsageError for an unknown metric, or one that has no rules for the language."""
     if metric not in METRICS:
         raise UsageError(f"--metric {metric}: known are {', '.join(METRICS)}")
     if metric == "mlqa" and language not in _ARTICLES:
@@ -48,12 +43,12 @@ def check_metric(metric: str, language: str) -> None:
 
 
 def normalise(text: str, metric: str = "squad", language: str = "en") -> str:
-    """Return what is compared of an answer: its words, divided by single spaces.
+    """Return the words of an answer that are compared, divided by single spaces.
 
     Args:
         text: an answer, predicted or gold.
-        metric: ``squad`` or ``mlqa``.
-        language: of the answer; ``squad`` treats every language as English.
+        metric: ``squad``, which treats every language as English, or ``mlqa``.
+        language: of the answer.
 
     Raises:
         UsageError: see :func:`check_metric`.
@@ -61,22 +56,21 @@ def normalise(text: str, metric: str = "squad", language: str = "en") -> str:
     check_metric(metric, language)
     if metric == "squad":
         language = "en"
-    text = "".join(c for c in text.lower() if not _is_punctuation(c, metric))
+
+    def is_punctuation(character: str) -> bool:
+        other_scripts = metric == "mlqa" and unicodedata.category(character).startswith("P")
+        return character in string.punctuation or other_scripts
+
+    text = "".join(c for c in text.lower() if not is_punctuation(c))
     articles = _ARTICLES[language]
     text = re.sub(articles, " ", text) if articles else text
     return " ".join(_CHINESE_WORD.findall(text) if language == "zh" else text.split())
 
 
-def _is_punctuation(character: str, metric: str) -> bool:
-    if character in _ASCII_PUNCTUATION:
-        return True
-    return metric == "mlqa" and unicodedata.category(character).startswith("P")
-
-
 def f1(prediction: str, gold: str) -> float:
-    """Return F1 of the words of two normalised answers, 0 to 1; 0 if no word is common.
+    """Return F1 of the words of two normalised answers, 0 to 1.
 
-    That is so also when both are empty, as in the official scripts.
+    It is 0 if no word is common, also when both are empty, as in the official scripts.
     """
     predicted, expected = prediction.split(), gold.split()
     common = sum((Counter(predicted) & Counter(expected)).values())
@@ -86,7 +80,7 @@ def f1(prediction: str, gold: str) -> float:
     return 2 * precision * recall / (precision + recall)
 
 
-class Scorer:
+class AnswerScorer:
     """Scores answers to the questions of one file.
 
     Args:
@@ -112,18 +106,16 @@ class Scorer:
         """
         total_f1 = matches = 0.0
         for question, prediction in predictions.items():
-            golds = self._gold(question)
-            if golds:
-                text = normalise(prediction, self.metric, self.language)
-                total_f1 += max(f1(text, gold) for gold in golds)
-                matches += text in golds
+            if not self._golds.get(question):
+                continue
+            if question not in self._normalised:
+                golds = self._golds[question]
+                self._normalised[question] = [
+                    normalise(gold, self.metric, self.language) for gold in golds
+                ]
+            golds = self._normalised[question]
+            text = normalise(prediction, self.metric, self.language)
+            total_f1 += max(f1(text, gold) for gold in golds)
+            matches += text in golds
         share = 100.0 / max(len(self._golds), 1)
         return {"f1": share * total_f1, "exact_match": share * matches}
-
-    def _gold(self, question: str) -> Sequence[str]:
-        if question not in self._normalised:
-            self._normalised[question] = [
-                normalise(gold, self.metric, self.language)
-                for gold in self._golds.get(question, ())
-            ]
-        return self._normalised[question]

@@ -7,77 +7,55 @@ correlations of a model that has diverged to NaN.
 
 import warnings
 from importlib import import_module
-from typing import Any, Callable, Dict, Iterable, Sequence
+from typing import Any, Dict, Iterable, Sequence
 
 import numpy as np
 
 from fairseq_posenc.errors import UsageError
 
-
-def _library(name: str) -> Any:
-    # late: every start of fairseq imports this file, and these libraries take a second
-    try:
-        return import_module(name)
-    except ImportError:
-        raise UsageError("scores need two libraries: pip install scikit-learn scipy") from None
-
-
-def _accuracy(targets: np.ndarray, predictions: np.ndarray) -> float:
-    return _library("sklearn.metrics").accuracy_score(targets, predictions)
-
-
-def _f1(targets: np.ndarray, predictions: np.ndarray) -> float:
-    return _library("sklearn.metrics").f1_score(targets, predictions, zero_division=0)
-
-
-def _matthews(targets: np.ndarray, predictions: np.ndarray) -> float:
-    return _library("sklearn.metrics").matthews_corrcoef(targets, predictions)
-
-
-def _pearson(targets: np.ndarray, predictions: np.ndarray) -> float:
-    return _correlation(_library("scipy.stats").pearsonr, targets, predictions)
-
-
-def _spearman(targets: np.ndarray, predictions: np.ndarray) -> float:
-    return _correlation(_library("scipy.stats").spearmanr, targets, predictions)
-
-
-def _correlation(measure: Callable, targets: np.ndarray, predictions: np.ndarray) -> float:
-    if len(targets) < 2 or not np.isfinite(predictions).all():
-        return 0.0
-    found = measure(targets, predictions)[0]
-    return found if np.isfinite(found) else 0.0
-
-
-def _mean(*parts: Callable) -> Callable:
-    return lambda targets, predictions: np.mean([part(targets, predictions) for part in parts])
-
-
-METRICS: Dict[str, Callable[[np.ndarray, np.ndarray], float]] = {
-    "accuracy": _accuracy,
-    "f1": _f1,
-    "accuracy_and_f1": _mean(_accuracy, _f1),
-    "matthews": _matthews,
-    "pearson": _pearson,
-    "spearman": _spearman,
-    "pearson_and_spearman": _mean(_pearson, _spearman),
+# functions of scikit-learn and scipy; a tuple: the mean of others, as GLUE averages two metrics
+METRICS: Dict[str, Any] = {
+    "accuracy": "sklearn.metrics.accuracy_score",
+    "f1": "sklearn.metrics.f1_score",
+    "accuracy_and_f1": ("accuracy", "f1"),
+    "matthews": "sklearn.metrics.matthews_corrcoef",
+    "pearson": "scipy.stats.pearsonr",
+    "spearman": "scipy.stats.spearmanr",
+    "pearson_and_spearman": ("pearson", "spearman"),
 }
 
 
 def score(
     names: Iterable[str], targets: Sequence[Any], predictions: Sequence[Any]
 ) -> Dict[str, float]:
-    """Score predictions.
+    """Return metrics by name, in percent (-100 to 100), not rounded.
 
     Args:
-        names: of :data:`METRICS`. ``f1`` is that of label 1, of two; those with ``and`` are means,
-            as GLUE averages where a task has two metrics.
+        names: of :data:`METRICS`. ``f1`` is that of label 1, of two.
         targets, predictions: (examples,) each; numbers of labels, or scores.
 
-    Returns:
-        Metrics by name, in percent (-100 to 100), not rounded.
+    Raises:
+        UsageError: scikit-learn or scipy is missing.
     """
     both = np.asarray(targets), np.asarray(predictions)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about what is not defined
-        return {name: 100 * float(METRICS[name](*both)) for name in names}
+        return {name: 100 * float(_measure(name, *both)) for name in names}
+
+
+def _measure(name: str, targets: np.ndarray, predictions: np.ndarray) -> Any:
+    if isinstance(METRICS[name], tuple):
+        return np.mean([_measure(part, targets, predictions) for part in METRICS[name]])
+    module, function = METRICS[name].rsplit(".", 1)
+    try:
+        # imported here, as training without GLUE needs neither library
+        measure = getattr(import_module(module), function)
+    except ImportError:
+        raise UsageError("scores need two libraries: pip install scikit-learn scipy") from None
+    if module == "sklearn.metrics":
+        options = {"zero_division": 0} if name == "f1" else {}
+        return measure(targets, predictions, **options)
+    if len(targets) < 2 or not np.isfinite(predictions).all():
+        return 0.0
+    correlation = measure(targets, predictions)[0]
+    return correlation if np.isfinite(correlation) else 0.0

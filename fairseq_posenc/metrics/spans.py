@@ -41,14 +41,14 @@ def best_spans(
     starts, ends = logits.detach().float().masked_fill(logits.isnan(), float("-inf")).unbind(-1)
     starts = starts.masked_fill(~answerable, float("-inf"))
     ends = ends.masked_fill(~answerable, float("-inf"))
-    few = _best(_highest(starts, n_best), _highest(ends, n_best), beginnings, max_length)
+    few = _best(_top(starts, n_best), _top(ends, n_best), beginnings, max_length)
     every = _best(starts, ends, beginnings, max_length)
     none = few.scores.isinf()
     return Spans(*(torch.where(none, b, a) for a, b in zip(few, every)))
 
 
-def _highest(scores: Tensor, count: int) -> Tensor:
-    """Replace all but the highest scores of each row by -inf."""
+def _top(scores: Tensor, count: int) -> Tensor:
+    """Replace all but the highest ``count`` scores of each row by -inf."""
     best = scores.topk(min(count, scores.size(1)), dim=1).indices
     return torch.full_like(scores, float("-inf")).scatter(1, best, scores.gather(1, best))
 
@@ -67,15 +67,11 @@ def _best(starts: Tensor, ends: Tensor, beginnings: Tensor, max_length: int) -> 
 def best_windows(
     candidates: Iterable[Tuple[int, Tuple[int, int, float]]],
 ) -> Dict[int, Tuple[int, int]]:
-    """Return the best span of each question.
+    """Return first and last token of the best span of each question, by the question's number.
 
     Args:
-        candidates: for each window the number of its question and its best span: first token,
-            last token, score. The first one counts when scores are equal.
-
-    Returns:
-        First and last token by number of the question; questions whose windows all have none (a
-        score of -inf) are missing.
+        candidates: for each window the number of its question and its best span: first token, last
+            token, score. Of equal scores the first counts; a score of -inf is no span.
     """
     best: Dict[int, Tuple[int, int, float]] = {}
     for question, (start, end, score) in candidates:

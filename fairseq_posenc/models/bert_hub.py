@@ -13,9 +13,8 @@ from torch import Tensor, nn
 
 from fairseq_posenc.criterions.sentence_prediction import outputs_of
 from fairseq_posenc.data import sentence_folder, subwords
-from fairseq_posenc.data.asked import Asked
-from fairseq_posenc.data.finer import Finer
 from fairseq_posenc.data.pairs import PairDataset
+from fairseq_posenc.data.questions import InMemoryQuestions
 from fairseq_posenc.data.windows import WindowDataset
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics.spans import best_windows
@@ -64,7 +63,11 @@ class BertHub(nn.Module):
         self.subwords = subwords.load(folder)
         self._answers_questions = isinstance(task, PosencQuestionAnsweringTask)
         # answers may begin or end inside of subwords
-        self._cutter: Any = Finer(self.subwords) if self._answers_questions else self.subwords
+        self._cutter: Any = (
+            subwords.AnswerAlignedSubwords(self.subwords)
+            if self._answers_questions
+            else self.subwords
+        )
 
     @classmethod
     def load(cls, folder: str, file: str, data: str, options: Dict[str, Any]) -> "BertHub":
@@ -222,7 +225,9 @@ class BertHub(nn.Module):
 
     def _answer(self, examples: Sequence[Example]) -> List[Optional[Answer]]:
         """Return the answers to questions, each with its context, which is read in windows."""
-        asked = Asked([(question, context) for question, context in examples], self._cut)
+        asked = InMemoryQuestions(
+            [(question, context) for question, context in examples], self._cut
+        )
         windows = WindowDataset(asked, _SPLIT, self.dictionary, self.task.layout)
         self.task.datasets[_SPLIT] = windows
         spans = []

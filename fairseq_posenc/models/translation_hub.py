@@ -18,6 +18,8 @@ from fairseq.data.data_utils import post_process
 from fairseq.tasks.translation import TranslationTask
 from omegaconf import open_dict
 
+from fairseq_posenc.checkpoints.loading import one_line
+from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import read_shaped
@@ -87,6 +89,20 @@ class _BytePairs:
         return post_process(text, "subword_nmt")
 
 
+class _SentencePieces:
+    """Cuts sentences into SentencePiece's pieces as ``posenc prepare`` does, and joins them."""
+
+    def __init__(self, path: str):
+        with one_line(f"{path} is no SentencePiece model"):
+            self._model = SentencePiece(path)
+
+    def encode(self, text: str) -> str:
+        return " ".join(self._model.pieces(" ".join(text.split())))
+
+    def decode(self, text: str) -> str:
+        return self._model.text(text.split())
+
+
 def load(
     model: str, checkpoints: str, data: str, options: Dict[str, Any]
 ) -> hub_utils.GeneratorHubInterface:
@@ -127,14 +143,15 @@ def _build_subwords(
     given: Dict[str, Any], options: Dict[str, Any], folders: List[str], task: TranslationTask
 ) -> Any:
     """Return what cuts tokens into subwords, as asked for or as the files found say."""
-    found = "subword_nmt" if given["bpe_codes"] else None
-    found = "sentencepiece" if given["sentencepiece_model"] and not found else found
-    kind = options.get("bpe", found)
-    if kind == "subword_nmt" and given["bpe_codes"]:
-        return _BytePairs(given["bpe_codes"])
+    codes, pieces = given["bpe_codes"], given["sentencepiece_model"]
+    if codes and options.get("bpe", "subword_nmt") == "subword_nmt":
+        return _BytePairs(codes)
+    if pieces and "bpe" not in options:
+        return _SentencePieces(pieces)
+    kind = options.get("bpe")
     symbols = task.source_dictionary.symbols
-    is_cut = "bpe" not in options and any(symbol.endswith("@@") for symbol in symbols)
-    if kind == "subword_nmt" or (is_cut and not kind):
+    is_cut = any(symbol.endswith("@@") for symbol in symbols)
+    if kind == "subword_nmt" or (is_cut and "bpe" not in options):
         raise UsageError(
             f"the model takes subwords, but there are no codes in {' or '.join(folders)} to make "
             "them with; put them there (posenc prepare pairs bpe-keep), give bpe_codes=, or "

@@ -2,17 +2,18 @@
 
 import zlib
 from contextlib import nullcontext
-from functools import partial
 from typing import Any, Dict, Iterable, List, Tuple, Type
 
+import torch
 from fairseq.data import Dictionary
+from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
+from fairseq.logging.meters import MetersDict
 from fairseq.tasks import FairseqTask
 from omegaconf import OmegaConf, open_dict
 
 from fairseq_posenc.criterions.fine_tuning import FineTuningCriterion
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.metrics.gathering import Gathered, from_all_workers
 
 Predictions = List[Tuple[int, Any]]
 
@@ -25,7 +26,7 @@ class FineTuningTask(FairseqTask):
 
     Attributes:
         criterion: class of the criterion that goes with it.
-        metric_names: what :meth:`derived` knows.
+        metric_names: what :meth:`metric` knows.
 
     Args:
         cfg: options.
@@ -38,15 +39,15 @@ class FineTuningTask(FairseqTask):
     def __init__(self, cfg: Any, dictionary: Dictionary):
         super().__init__(cfg)
         self.dictionary = dictionary
-        self._fresh: Dict[int, Any] = {}
+        self._new_predictions: Dict[int, Any] = {}
 
     def add_head(self, model) -> None:
         """Add the head of this task to a new model."""
         raise NotImplementedError(f"{type(self).__name__}.add_head")
 
-    def derived(self, name: str, predictions: Dict[int, Any]) -> float:
+    def metric(self, name: str, predictions: Dict[int, Any]) -> float:
         """Return a metric in percent, of what :meth:`valid_step` has found so far."""
-        raise NotImplementedError(f"{type(self).__name__}.derived")
+        raise NotImplementedError(f"{type(self).__name__}.metric")
 
     def is_training_set(self, split: str, combine: bool) -> bool:
         """Return whether a split is trained on.
@@ -84,25 +85,24 @@ class FineTuningTask(FairseqTask):
     def valid_step(self, sample, model, criterion):
         """Validate on a batch, and keep what all workers have predicted."""
         loss, sample_size, log = super().valid_step(sample, model, criterion)
-        for part in from_all_workers(log.pop("predictions")):
-            self._fresh.update(part)
+        for predictions in from_all_workers(log.pop("predictions")):
+            self._new_predictions.update(predictions)
         return loss, sample_size, log
 
     def reduce_metrics(self, logging_outputs, criterion):
         """Log the loss and, in validation, the metrics of the whole set so far, in percent."""
         super().reduce_metrics(logging_outputs, criterion)
-        if self._fresh:
-            metrics.log_custom(Gathered, "_predictions", self._fresh)
-            self._fresh = {}
-            for name in self.metric_names:
-                metrics.log_derived(name, partial(_from_meters, self, name))
+        if not self._new_predictions:
+            return
+        metrics.log_custom(PredictionsMeter, "_predictions", self._new_predictions)
+        self._new_predictions = {}
+        for name in self.metric_names:
+            metrics.log_derived(
+                name, lambda meters, name=name: self.metric(name, meters["_predictions"].values)
+            )
 
     def check_whole(self, split: str, predictions: Predictions) -> None:
-        """Check that predictions are those of a whole split.
-
-        Raises:
-            ValueError: there is not exactly one for each item of the data set.
-        """
+        """Raise a ValueError unless there is exactly one prediction for each item of a split."""
         if sorted(number for number, _ in predictions) != list(range(len(self.datasets[split]))):
             raise ValueError(f"there is not exactly one prediction for each item of '{split}'")
 
@@ -141,5 +141,35 @@ class FineTuningTask(FairseqTask):
         return None
 
 
-def _from_meters(task: FineTuningTask, name: str, meters) -> float:
-    return task.derived(name, meters["_predictions"].values)
+class PredictionsMeter(MetersDict._DerivedMeter):
+    """A meter that keeps what was predicted for each example, once, whoever predicted it.
+
+    Its name in the log begins with ``_``, so that fairseq does not print it. To fairseq it is a
+    derived meter: of all others it writes the content into checkpoints, and can read none but its
+    own again.
+
+    Attributes:
+        values: example's number -> anything.
+    """
+
+    def __init__(self):
+        super().__init__(lambda _: len(self.values))
+        self.values: Dict[int, Any] = {}
+
+    def update(self, values: Dict[int, Any]) -> None:
+        """Take the predictions of a batch."""
+        self.values.update(values)
+
+
+def from_all_workers(value: Any) -> List[Any]:
+    """Return the values of all data-parallel workers, each of which must call this.
+
+    fairseq's own ``all_gather_list`` needs GPUs and has a limit of 16 KB.
+    """
+    group = distributed_utils.get_data_parallel_group()
+    workers = distributed_utils.get_world_size(group)
+    if workers == 1:
+        return [value]
+    values: List[Any] = [None] * workers
+    torch.distributed.all_gather_object(values, value, group=group)
+    return values

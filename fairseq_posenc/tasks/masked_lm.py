@@ -24,6 +24,7 @@ from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMTask
 from omegaconf import II, MISSING
 
+from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import check_split, read_dictionary, same_types
 from fairseq_posenc.data.masking import MaskedDataset, Masking
 from fairseq_posenc.data.packing import MODES, PackedDataset
@@ -116,29 +117,17 @@ class PosencMaskedLMTask(MaskedLMTask):
         """
         folders = utils.split_paths(self.cfg.data)
         is_training = split == self.cfg.train_subset
-        if not is_training:
-            folders = folders[:1]
-        for folder in folders:
+        for folder in folders if is_training else folders[:1]:
             for name in (f"{split}.idx", f"{split}.bin"):
-                if not _has_content(os.path.join(folder, name)):
+                file = os.path.join(folder, name)
+                if not (os.path.isfile(file) and os.path.getsize(file)):
                     raise UsageError(
                         f"there is no binarised '{split}' set in {folder} ({name} is missing or "
                         "empty); run posenc prepare text on it"
                     )
-        folder = folders[(epoch - 1) % len(folders)]
+        folder = folders[(epoch - 1) % len(folders)] if is_training else folders[0]
         check_split(folder, split)
-        blocks = self._packed(os.path.join(folder, split), combine)
-        masked = MaskedDataset(
-            blocks,
-            self._masking(folder),
-            self.cfg.seed,
-            epoch=None if is_training else VALIDATION_EPOCH,
-        )
-        with data_utils.numpy_seed(self.cfg.seed):
-            shuffled = np.random.permutation(len(masked))
-        self.datasets[split] = SortDataset(masked, sort_order=[shuffled, masked.sizes])
-
-    def _packed(self, path: str, combine: bool) -> PackedDataset:
+        path = os.path.join(folder, split)
         sentences = data_utils.load_indexed_dataset(path, self.dictionary, combine=combine)
         mode, length = str(self.cfg.sample_break_mode), self.cfg.tokens_per_sample
         blocks = PackedDataset(sentences, length, mode, self.dictionary.bos())
@@ -151,23 +140,20 @@ class PosencMaskedLMTask(MaskedLMTask):
             "%s: %d sentences in %d blocks, which are %.1f percent full",
             path, len(sentences), len(blocks), 100 * blocks.sizes.mean(dtype=float) / length,
         )  # fmt: skip
-        return blocks
-
-    def _masking(self, folder: str) -> Masking:
-        begins_word = None
-        if self.cfg.mask_whole_words:
-            from fairseq_posenc.data import subwords
-
-            begins_word = subwords.load(folder).begins_word
-        return Masking(
+        masking = Masking(
             self.dictionary,
             self.mask_idx,
             probability=self.cfg.mask_prob,
             leave=self.cfg.leave_unmasked_prob,
             replace=self.cfg.random_token_prob,
             by_frequency=self.cfg.freq_weighted_replacement,
-            begins_word=begins_word,
+            begins_word=subwords.load(folder).begins_word if self.cfg.mask_whole_words else None,
         )
+        epoch_of_masks = None if is_training else VALIDATION_EPOCH
+        masked = MaskedDataset(blocks, masking, self.cfg.seed, epoch_of_masks)
+        with data_utils.numpy_seed(self.cfg.seed):
+            shuffled = np.random.permutation(len(masked))
+        self.datasets[split] = SortDataset(masked, sort_order=[shuffled, masked.sizes])
 
     def filter_indices_by_size(
         self, indices, dataset, max_positions=None, ignore_invalid_inputs=False
@@ -237,7 +223,3 @@ def _dictionary_file(folder: str) -> str:
             f"no binarised text in {folder}: dict.txt is missing; run posenc prepare text"
         )
     return path
-
-
-def _has_content(path: str) -> bool:
-    return os.path.isfile(path) and os.path.getsize(path) > 0

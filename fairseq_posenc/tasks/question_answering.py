@@ -18,10 +18,10 @@ from fairseq_posenc.criterions.question_answering import (
     logits_of,
 )
 from fairseq_posenc.data import subwords
-from fairseq_posenc.data.questions import Split
+from fairseq_posenc.data.questions import QuestionFolder
 from fairseq_posenc.data.windows import Layout, WindowDataset
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.metrics.answers import Scorer
+from fairseq_posenc.metrics.answers import AnswerScorer
 from fairseq_posenc.metrics.spans import best_spans, best_windows
 from fairseq_posenc.tasks.fine_tuning import FineTuningTask
 
@@ -74,7 +74,7 @@ class PosencQuestionAnsweringTask(FineTuningTask):
     def __init__(self, cfg: PosencQuestionAnsweringConfig, dictionary: Dictionary):
         super().__init__(cfg, dictionary)
         self.layout = Layout(cfg.max_positions, cfg.stride, cfg.max_query_length)
-        self._scorers: Dict[str, Scorer] = {}
+        self._scorers: Dict[str, AnswerScorer] = {}
         self._validated = ""
 
     @classmethod
@@ -101,11 +101,11 @@ class PosencQuestionAnsweringTask(FineTuningTask):
             UsageError: it is missing or damaged, or subsets shall be combined.
         """
         training = self.is_training_set(split, combine)
-        questions = Split(self.cfg.data, split)
+        questions = QuestionFolder(self.cfg.data, split)
         seed = self.cfg.seed if training else None
         windows = WindowDataset(questions, split, self.dictionary, self.layout, seed)
         golds = {q.id: [answer.text for answer in q.answers] for q in questions.questions}
-        self._scorers[split] = Scorer(golds, questions.metric, questions.language)
+        self._scorers[split] = AnswerScorer(golds, questions.metric, questions.language)
         logger.info(f"{split}: {len(questions)} questions in {len(windows)} windows")
         self.datasets[split] = windows
         return windows
@@ -125,7 +125,7 @@ class PosencQuestionAnsweringTask(FineTuningTask):
         self._validated = sample["split"]
         return super().valid_step(sample, model, criterion)
 
-    def derived(self, name: str, predictions: Dict[int, Any]) -> float:
+    def metric(self, name: str, predictions: Dict[int, Any]) -> float:
         """Return F1 or exact match in percent, of the best span of each window."""
         split = self._validated
         return self._scorers[split].score(self.answers(split, predictions.items()))[name]
@@ -146,13 +146,8 @@ class PosencQuestionAnsweringTask(FineTuningTask):
             score (-inf: the window has no span).
         """
         windows = self.datasets[sample["split"]]
-        spans = best_spans(
-            logits,
-            sample["answerable"],
-            sample["beginnings"],
-            self.cfg.max_answer_length,
-            self.cfg.n_best,
-        )
+        masks = sample["answerable"], sample["beginnings"]
+        spans = best_spans(logits, *masks, self.cfg.max_answer_length, self.cfg.n_best)
         found = []
         for index, start, end, score in zip(sample["id"].tolist(), *(s.tolist() for s in spans)):
             window = windows.window(index)

@@ -125,7 +125,7 @@ class PosencSentencePredictionTask(FineTuningTask):
             self.cfg.classification_head_name, num_classes=len(self.description.labels) or 1
         )
 
-    def derived(self, name: str, predictions: Dict[int, Any]) -> float:
+    def metric(self, name: str, predictions: Dict[int, Any]) -> float:
         """Return a metric in percent, of pairs of a prediction and its target."""
         found, targets = zip(*predictions.values())
         return glue.score([name], targets, found)[name]

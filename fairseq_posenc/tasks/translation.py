@@ -1,24 +1,17 @@
 """The task ``posenc_translation``: fairseq's translation, and BOS before the source if wanted."""
 
-import logging
+import glob
 import os
 from dataclasses import dataclass, field
 
 import numpy as np
 from fairseq import utils
-from fairseq.data import ListDataset
+from fairseq.data import LanguagePairDataset, ListDataset, PrependTokenDataset
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from fairseq_posenc.data.indexed import check_split, read_dictionary
-from fairseq_posenc.data.source_bos import with_source_bos
 from fairseq_posenc.errors import UsageError
-
-logger = logging.getLogger(__name__)
-
-
-def _listed(folder: str) -> list:
-    return os.listdir(folder) if os.path.isdir(folder) else []
 
 
 @dataclass
@@ -52,8 +45,7 @@ class PosencTranslationTask(TranslationTask):
                 other.
         """
         folder = utils.split_paths(cfg.data)[0]
-        dictionaries = [n for n in _listed(folder) if n.startswith("dict.") and n.endswith(".txt")]
-        if len(dictionaries) < 2:
+        if len(glob.glob(os.path.join(glob.escape(folder), "dict.*.txt"))) < 2:
             raise UsageError(
                 f"no binarised parallel data in {folder}: dict.<language>.txt is missing; run "
                 "fairseq-preprocess first"
@@ -118,3 +110,26 @@ class PosencTranslationTask(TranslationTask):
         sources = ListDataset(src_tokens, src_lengths)
         pairs = super().build_dataset_for_inference(sources, src_lengths, constraints)
         return with_source_bos(pairs) if self.cfg.prepend_source_bos else pairs
+
+
+def with_source_bos(pairs: LanguagePairDataset) -> LanguagePairDataset:
+    """Return the same sentence pairs, each source with BOS before it and one token longer.
+
+    CAPE does so in its later version (appendix D.1): after a global shift nothing else tells which
+    token is the first.
+    """
+    return LanguagePairDataset(
+        PrependTokenDataset(pairs.src, pairs.src_dict.bos()),
+        pairs.src_sizes + 1,
+        pairs.src_dict,
+        pairs.tgt,
+        pairs.tgt_sizes,
+        pairs.tgt_dict,
+        left_pad_source=pairs.left_pad_source,
+        left_pad_target=pairs.left_pad_target,
+        shuffle=pairs.shuffle,
+        align_dataset=pairs.align_dataset,
+        constraints=pairs.constraints,
+        eos=pairs.eos,
+        pad_to_multiple=pairs.pad_to_multiple,
+    )

@@ -5,7 +5,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary, ListDataset
 
-from fairseq_posenc.data.pairs import PairDataset, kept, laid_out
+from fairseq_posenc.data.pairs import PairDataset, join
 
 
 def cut_as_bert_does(first, second, room):
@@ -19,7 +19,10 @@ def cut_as_bert_does(first, second, room):
 
 def test_pairs_are_cut_as_in_bert():
     for first, second, room in itertools.product(range(9), range(9), range(2, 12)):
-        assert kept(first, second, room) == cut_as_bert_does(first, second, room)
+        sentences = [torch.full((first,), 7), torch.full((second,), 8)]
+        tokens, _ = join(sentences, 0, 2, room + 3)
+        kept = tokens.eq(7).sum().item(), tokens.eq(8).sum().item()
+        assert kept == cut_as_bert_does(first, second, room)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +37,7 @@ def test_pairs_are_cut_as_in_bert():
 )
 def test_layout_and_segments(sentences, limit, tokens, segments):
     sentences = [torch.tensor(sentence, dtype=torch.long) for sentence in sentences]
-    found = laid_out(sentences, bos=0, eos=2, limit=limit)
+    found = join(sentences, bos=0, eos=2, limit=limit)
     assert [part.tolist() for part in found] == [tokens, segments]
     assert all(part.dtype == torch.int64 for part in found)
 

@@ -20,8 +20,8 @@ def test_raw_text_becomes_a_model_that_translates(run, tmp_path, subwords):
         (tmp_path / f"{split}.en").write_text(english)
         (tmp_path / f"{split}.fr").write_text(french)
     data, model = tmp_path / "bin", tmp_path / "model"
-    files = ("--train", tmp_path / "train", "--valid-lines", 10, "--test", tmp_path / "test")
-    run("posenc", "prepare", "translation", "--source-lang", "en", "--target-lang", "fr", *files,
+    run("posenc", "prepare", "translation", "--source-lang", "en", "--target-lang", "fr",
+        "--train", tmp_path / "train", "--test", tmp_path / "test", "--valid-lines", 10,
         "--ratio", 9, subwords, 35, "--output", data)  # fmt: skip
     plugin = ("--user-dir", "fairseq_posenc", "--task", "posenc_translation", "--cpu")
     run("fairseq-train", data, *plugin, "--arch", "posenc_transformer_tiny", "--optimizer", "adam",

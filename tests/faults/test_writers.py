@@ -9,15 +9,16 @@ import time
 import pytest
 import torch
 
-from fairseq_posenc.data import glue, sentence_folder, subwords
+from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing_folder
 from fairseq_posenc.tools import averaging
 from fairseq_posenc.tools import predict as prediction
 from fairseq_posenc.tools.analyses.report import Report
 from fairseq_posenc.tools.corpus import Range, Split, write_corpus
-from fairseq_posenc.tools.prepare import question_folder
+from fairseq_posenc.tools.prepare import glue, squad
 from fairseq_posenc.tools.prepare.downloads.archives import unpack
+from fairseq_posenc.tools.prepare.glue_tasks import TASKS
 from fairseq_posenc.tools.prepare.parallel import bpe, cleaning, settings, tokens
 from fairseq_posenc.tools.prepare.parallel.corpora import Cleaning, Corpus, Part
 from fairseq_posenc.tools.prepare.parallel.text import prepare_text
@@ -160,9 +161,9 @@ WRITERS = {
         lambda: iter(lines(v)), str(f), 60),
     "vocabulary": lambda s, f, v: subwords.load(str(s / "vocabulary")).copy_to(str(f)),
     "text folder": lambda s, f, v: prepare(text_options(s, f), say=lambda line: None),
-    "GLUE": lambda s, f, v: sentence_folder.prepare(
-        glue.TASKS["RTE"], str(s), str(s / "vocabulary"), str(f)),
-    "questions": lambda s, f, v: question_folder.prepare(
+    "GLUE": lambda s, f, v: glue.prepare(
+        TASKS["RTE"], str(s), str(s / "vocabulary"), str(f)),
+    "questions": lambda s, f, v: squad.prepare(
         str(s / "squad.json"), "valid", str(s / "vocabulary"), str(f)),
     "average": lambda s, f, v: averaging.save_average([str(s / "model.pt")], str(f / "average.pt")),
     "score": lambda s, f, v: score_cell(str(f), {"test": None}, {"version": v}, language="de"),

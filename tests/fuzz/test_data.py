@@ -10,13 +10,14 @@ import pytest
 import torch
 from fairseq.data import indexed_dataset
 
-from fairseq_posenc.data import glue, sentence_folder, squad, subwords
-from fairseq_posenc.data.questions import Split
+from fairseq_posenc.data import sentence_folder, subwords
+from fairseq_posenc.data.questions import QuestionFolder
 from fairseq_posenc.data.token_ratio import training_token_ratio
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.tools.prepare import question_folder
+from fairseq_posenc.tools.prepare import glue, squad
 from fairseq_posenc.tools.prepare.downloads.archives import Checksum
 from fairseq_posenc.tools.prepare.downloads.dumps import _listed
+from fairseq_posenc.tools.prepare.glue_tasks import TASKS
 from fairseq_posenc.tools.prepare.parallel.sources import of_test_set, read_test_set
 from fairseq_posenc.tools.prepare.text import vocabulary
 from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
@@ -29,7 +30,7 @@ WIKI = re.compile(r"simplewiki-\d{8}-pages-articles\.xml\.bz2")
 
 def rows(name, language="language"):
     """The lines of a file of GLUE or XNLI."""
-    task = glue.TASKS[name]
+    task = TASKS[name]
     columns = task.columns or ("index", *task.sentences, language, task.label)
     lines = [] if task.columns else ["\t".join(columns)]
     for i in range(12):
@@ -63,12 +64,12 @@ def prepared(tmp_path_factory):
         subwords.load(str(folder / name)).copy_to(str(folder / name))
     for name in ("CoLA", "RTE", "STS-B", "XNLI"):
         (folder / name).mkdir()
-        for file in glue.TASKS[name].labelled.values():
+        for file in TASKS[name].labelled.values():
             (folder / name / file).write_text(rows(name))
         words, binary = str(folder / "wordpiece"), str(folder / "bin" / name)
-        sentence_folder.prepare(glue.TASKS[name], str(folder / name), words, binary)
+        glue.prepare(TASKS[name], str(folder / name), words, binary)
     (folder / "squad.json").write_text(questions())
-    question_folder.prepare(str(folder / "squad.json"), "valid", words, str(folder / "questions"))
+    squad.prepare(str(folder / "squad.json"), "valid", words, str(folder / "questions"))
     (folder / "raw.txt").write_text("\n\n".join(SPOKEN))
     prepare(text_options(folder), say=lambda line: None)
     (folder / "sums").write_text(SUMS)
@@ -89,7 +90,7 @@ def text_options(folder):
 def read_task(name, refuse):
     def read(folder):
         problems = []
-        found = glue.read(glue.TASKS[name], str(folder / name), problems)
+        found = glue.read(TASKS[name], str(folder / name), problems)
         if refuse:
             glue.refuse(problems)
         return found
@@ -98,7 +99,7 @@ def read_task(name, refuse):
 
 
 def targets(name, split="valid"):
-    labels = len(glue.TASKS[name].labels)
+    labels = len(TASKS[name].labels)
     return lambda folder: sentence_folder.targets(str(folder / "bin" / name), split, labels)
 
 
@@ -117,7 +118,7 @@ def read_inputs(folder):
 
 
 def read_answers(folder):
-    split = Split(str(folder / "questions"), "valid")
+    split = QuestionFolder(str(folder / "questions"), "valid")
     lasts = [len(split.context_tokens(number)) - 1 for number in range(len(split))]
     return [split.span_text(number, last, last) for number, last in enumerate(lasts)]
 
@@ -166,9 +167,6 @@ READERS = {
     "SentencePiece": ("sentencepiece/sentencepiece.model", use("sentencepiece"), None, 100),
     "dictionary": (
         "wordpiece/dict.txt", lambda f: subwords.load_dictionary(str(f / "wordpiece")), None, 1000),
-    "task.json": (
-        "bin/RTE/task.json", lambda f: sentence_folder.Description.read(str(f / "bin/RTE")),
-        None, 1000),
     "index of sentences": ("bin/RTE/input0/valid.idx", read_inputs, None, 1000),
     "sentences": ("bin/RTE/input1/valid.bin", read_inputs, None, 500),
     "labels": (
@@ -178,14 +176,11 @@ READERS = {
     "scores": (
         "bin/STS-B/label/valid.label", targets("STS-B"),
         lambda found, _: not found.isfinite().all() and "no numbers", 1000),
-    "questions": ("questions/valid.json", read_answers, None, 500),
     "index of questions": ("questions/valid.question.idx", read_answers, None, 500),
     "contexts": ("questions/valid.context.bin", read_answers, None, 300),
     "offsets": (
         "questions/valid.offsets.bin", read_answers,
         lambda found, _: not all(text and text in CONTEXT for text in found) and "no text", 300),
-    "prepare.json": (
-        "text/prepare.json", lambda f: prepare(text_options(f), say=lambda line: None), None, 500),
     "index of a training set": ("ratio/train.en-de.en.idx", ratio, of_sum(1.0), 1000),
     "training set": ("ratio/train.en-de.de.bin", ratio, of_sum(1.0), 500),
     "list of dumps": (

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from fairseq_posenc.checkpoints import load_checkpoint
-from fairseq_posenc.data import glue, sentence_folder, subwords
+from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.bert_hub import Answer, Label
@@ -24,7 +24,8 @@ from fairseq_posenc.tasks.sentence_prediction import (
     PosencSentencePredictionTask,
 )
 from fairseq_posenc.tools.predict import predict
-from fairseq_posenc.tools.prepare import question_folder
+from fairseq_posenc.tools.prepare import glue, squad
+from fairseq_posenc.tools.prepare.glue_tasks import TASKS
 from fairseq_posenc.tools.prepare.text.vocabulary import learn_sentencepiece, learn_wordpiece
 
 WORDS = "the cat dog bird sees hears likes a red old house tree and not walks walked".split()
@@ -78,12 +79,13 @@ def predicted(folder, data):
 
 @pytest.fixture
 def masked(text, tmp_path):
-    """A masked language model."""
+    """A masked language model, which knows segments."""
     cfg = PosencMaskedLMConfig(
         data=text, tokens_per_sample=LIMIT, seed=1, train_subset="train", sample_break_mode="eos"
     )
     task = PosencMaskedLMTask.setup_task(cfg)
-    save(tmp_path, task, "posenc_masked_lm", position_encoding="rel_scalar")
+    options = {"position_encoding": "rel_scalar", "position_segments": "per_head"}
+    save(tmp_path, task, "posenc_masked_lm", **options)
     return PosencBertModel.from_pretrained(str(tmp_path), data_name_or_path=text)
 
 
@@ -92,7 +94,7 @@ def fine_tuned(text, tmp_path):
     """A function from the name of a task of GLUE to a model of it, its data and its sentences."""
 
     def fine_tuned(name, **options):
-        task, draw = glue.TASKS[name], random.Random(4)
+        task, draw = TASKS[name], random.Random(4)
         raw, data = tmp_path / f"raw-{name}", str(tmp_path / f"bin-{name}")
         raw.mkdir()
         examples = [
@@ -103,7 +105,7 @@ def fine_tuned(text, tmp_path):
         rows = [[*task.sentences, task.label], *([*cells, target] for cells in examples)]
         for file in task.labelled.values():
             (raw / file).write_text("".join("\t".join(row) + "\n" for row in rows))
-        sentence_folder.prepare(task, str(raw), text, data)
+        glue.prepare(task, str(raw), text, data)
         cfg = PosencSentencePredictionConfig(
             data=data, max_positions=LIMIT, seed=1, train_subset="train"
         )
@@ -184,7 +186,7 @@ def test_predictions_are_those_of_the_command(fine_tuned, tmp_path, name):
         assert one.label == max(one.probabilities, key=one.probabilities.get)
         assert sum(one.probabilities.values()) == pytest.approx(1, abs=1e-6)
         alone = hub.predict(*example, cut=True)
-        assert list(alone.probabilities) == list(glue.TASKS[name].labels)
+        assert list(alone.probabilities) == list(TASKS[name].labels)
         assert alone.probabilities == pytest.approx(one.probabilities, abs=1e-5)
 
 
@@ -218,7 +220,7 @@ def test_answers_are_those_of_the_command_and_stand_in_the_context(text, tmp_pat
         paragraphs.append({"context": context, "qas": [qa]})
     (tmp_path / "raw.json").write_text(json.dumps({"data": [{"paragraphs": paragraphs}]}))
     data = str(tmp_path / "bin")
-    question_folder.prepare(str(tmp_path / "raw.json"), "valid", text, data)
+    squad.prepare(str(tmp_path / "raw.json"), "valid", text, data)
     cfg = PosencQuestionAnsweringConfig(
         data=data, max_positions=LIMIT, stride=6, max_query_length=6, seed=1, train_subset="train"
     )

@@ -7,6 +7,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
+from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tasks.translation import PosencTranslationConfig, PosencTranslationTask
@@ -14,6 +15,7 @@ from fairseq_posenc.tools.prepare.parallel import bpe
 from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA
 from fairseq_posenc.tools.prepare.parallel.segmentation import keep, moses
 from fairseq_posenc.tools.prepare.parallel.tokens import tokenise_lines
+from fairseq_posenc.tools.prepare.text.vocabulary import learn_sentencepiece
 
 RAW = ["A man – “asleep” – isn’t well-known.", "Rock & roll, 5,300 <b>!", "", "Dr. No\nsleeps."]
 TEXT = "the man is asleep . a dog isn 't well @-@ known & &apos;t , \" rock roll".split()
@@ -97,6 +99,26 @@ def test_text_is_cut_as_the_recipes_cut_it(load, folders, corpus):
     assert hub.decode(tokens) == "isn 't well-known"  # as Moses detokenises German
     assert isinstance(hub.translate(RAW[0], beam=2, max_len_b=5), str)
     assert len(hub.translate(RAW, beam=2, max_len_b=5)) == len(RAW)
+
+
+def test_a_sentencepiece_model_beside_the_data_is_used(load, folders):
+    (folders[1] / "codes").unlink()
+    (folders[1] / "tokeniser.json").unlink()
+    learn_sentencepiece(lambda: iter([" ".join(TEXT)] * 9), str(folders[1]), 50, 1.0)
+    hub, text = load(), "a  man “is” asleep ."
+    expected = " ".join(subwords.load(str(folders[1])).pieces("a man “is” asleep ."))
+    assert hub.apply_bpe(hub.tokenize(text)) == expected
+    assert hub.remove_bpe(hub.apply_bpe("a  man is asleep .")) == "a man is asleep ."
+    (folders[1] / "sentencepiece.model").write_bytes(b"none")
+    with pytest.raises(UsageError, match="sentencepiece.model is no SentencePiece model"):
+        load()
+
+
+@pytest.mark.parametrize("content", ["", "no BPE at all\n"])
+def test_codes_that_are_none_are_told_in_one_line(load, folders, content):
+    (folders[1] / "codes").write_text(content)
+    with pytest.raises(UsageError, match=f"{folders[1]}/codes (is empty|holds something else)"):
+        load()
 
 
 def test_what_lies_beside_the_model_comes_before_the_data_folder(load, folders):

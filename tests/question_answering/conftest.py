@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fairseq_posenc.data import subwords
-from fairseq_posenc.tools.prepare.question_folder import prepare
+from fairseq_posenc.tools.prepare.squad import prepare
 from fairseq_posenc.tools.prepare.text.vocabulary import learn_sentencepiece, learn_wordpiece
 
 # sentences with answers in square brackets; {n} differs from sentence to sentence

@@ -220,6 +220,9 @@ def test_only_content_is_proof_of_damage(tmp_path, monkeypatch):
         path.write_bytes(content)
         with pytest.raises(DamagedCheckpoint):
             load_checkpoint(str(path))
+    write_legacy(path, tensor(storage(2**60)))  # told before memory is asked for
+    with pytest.raises(DamagedCheckpoint):
+        load_checkpoint(str(path))
     path.write_bytes(whole)
 
     for failure in (OSError(5, "Input/output error"), MemoryError(), OSError(24, "Too many files")):

@@ -164,18 +164,18 @@ def test_folders_take_turns_and_validation_is_in_the_first(setup, folder, tmp_pa
 
 
 def test_whole_words_are_found_by_the_subword_model_of_the_folder(setup, monkeypatch):
-    asked = []
+    folders = []
 
     def load(folder):
-        asked.append(folder)
+        folders.append(folder)
         return SimpleNamespace(begins_word=lambda piece: piece == "w0")
 
     monkeypatch.setattr("fairseq_posenc.data.subwords.load", load)
     task = setup(mask_whole_words=True)
     task.load_dataset("valid")
     masking = task.dataset("valid").dataset.masking
-    assert asked == [task.cfg.data]
-    assert np.flatnonzero(~masking.begins).tolist() == list(range(5, WORDS + 4))
+    assert folders == [task.cfg.data]
+    assert np.flatnonzero(~masking.begins_word).tolist() == list(range(5, WORDS + 4))
 
 
 def test_options_reach_the_masks(setup):

@@ -14,8 +14,6 @@ from fairseq_posenc.criterions.sentence_prediction import (
     PosencSentencePredictionCriterionConfig,
 )
 from fairseq_posenc.data import subwords
-from fairseq_posenc.data.glue import TASKS
-from fairseq_posenc.data.sentence_folder import prepare
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics import glue
 from fairseq_posenc.tasks import fine_tuning
@@ -25,6 +23,8 @@ from fairseq_posenc.tasks.sentence_prediction import (
 )
 from fairseq_posenc.tools import cli
 from fairseq_posenc.tools.predict import predict
+from fairseq_posenc.tools.prepare.glue import prepare
+from fairseq_posenc.tools.prepare.glue_tasks import TASKS
 
 pytest.importorskip("tokenizers")
 pytest.importorskip("sklearn")

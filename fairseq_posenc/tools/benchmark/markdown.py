@@ -1,19 +1,18 @@
 """Tables of timings in Markdown, a paper's figures beside ours."""
 
 from functools import partial
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 from fairseq_posenc.tools.benchmark.record import Result
 from fairseq_posenc.tools.benchmark.settings import SHAPES, STOCK
 from fairseq_posenc.tools.benchmark.tables import TimingTable
 
-NO_MEMORY = "out of memory"
 # from a column and the options of a row to what stands in the table
 PrintCell = Callable[[Result, str], str]
 Parts = List[Tuple[str, PrintCell]]
 
 
-class Measure(NamedTuple):
+class RatioFormat(NamedTuple):
     """How a ratio of times is printed.
 
     Attributes:
@@ -27,11 +26,11 @@ class Measure(NamedTuple):
     paper: str
 
 
-FIGURES: Dict[str, Measure] = {
-    "ratio": Measure(lambda ratio: ratio, "{:.3f}", "{:.3f}"),
-    "slowdown": Measure(lambda ratio: ratio, "{:.2f}", "{:.1f}"),
-    "extra": Measure(lambda ratio: 100 * (ratio - 1), "{:+.0f} %", "{:+.0f} %"),
-    "speed": Measure(lambda ratio: 1 / ratio, "x{:.2f}", "x{:.2f}"),
+FIGURES: Dict[str, RatioFormat] = {
+    "ratio": RatioFormat(lambda ratio: ratio, "{:.3f}", "{:.3f}"),
+    "slowdown": RatioFormat(lambda ratio: ratio, "{:.2f}", "{:.1f}"),
+    "extra": RatioFormat(lambda ratio: 100 * (ratio - 1), "{:+.0f} %", "{:+.0f} %"),
+    "speed": RatioFormat(lambda ratio: 1 / ratio, "x{:.2f}", "x{:.2f}"),
 }
 
 
@@ -77,33 +76,23 @@ def _grid(table: TimingTable, columns: Sequence[Result], cell: PrintCell) -> Lis
 
 def _head(result: Result) -> str:
     setting = result["cell"]
-    asked = f", {setting['batch']} did not fit" if result["batch"] != setting["batch"] else ""
-    batch = f"{result['batch']} x {setting['length']} tokens{asked}"
+    batch = f"{result['batch']} x {setting['length']} tokens"
     return f"{setting['column']} ({setting['dtype']}, {batch})"
 
 
 def _figure(table: TimingTable, against: str, result: Result, options: str) -> str:
     """Return a row's figure relative to ``base`` or ``stock``, and the paper's."""
-    figures: Optional[Dict[str, float]] = result["contestants"][options]
-    measure = FIGURES[table.figure]
-    if figures is None:
-        ours = NO_MEMORY
-    elif against not in figures:
-        ours = "-"
-    else:
-        middle, *quartiles = (
-            measure.of(figures[f"{against}{end}"]) for end in ("", "_low", "_high")
-        )
-        low, high = map(measure.ours.format, sorted(quartiles))
-        ours = f"{measure.ours.format(middle)} ({low} to {high})"
+    figures: Dict[str, float] = result["contestants"][options]
+    form = FIGURES[table.figure]
+    middle, *quartiles = (form.of(figures[f"{against}{end}"]) for end in ("", "_low", "_high"))
+    low, high = map(form.ours.format, sorted(quartiles))
+    ours = f"{form.ours.format(middle)} ({low} to {high})"
     paper = table.printed(result["cell"]["group"], result["cell"]["column"], options)
-    return ours if paper is None else f"{ours}; paper {measure.paper.format(paper)}"
+    return ours if paper is None else f"{ours}; paper {form.paper.format(paper)}"
 
 
 def _step(result: Result, options: str) -> str:
     figures = result["contestants"][options]
-    if figures is None:
-        return NO_MEMORY
     seconds = figures["seconds"]
     tokens = result["batch"] * result["cell"]["length"] / seconds
     return f"{1000 * seconds:,.1f} ms, {tokens:,.0f} tokens/s, {figures['megabytes']:,.0f} MB"

@@ -8,11 +8,12 @@ from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing
-from fairseq_posenc.json_files import Each, OrNull, read_shaped
+from fairseq_posenc.json_files import Each, read_shaped
 from fairseq_posenc.tools.benchmark.settings import Setting
 
-_FIGURES = dict.fromkeys(("seconds", "megabytes", "base", "base_low", "base_high"), float)
-_RESULT = {"cell": dict, "batch": int, "contestants": Each(OrNull(_FIGURES))}
+_RATIOS = ("base", "base_low", "base_high", "stock", "stock_low", "stock_high")
+_FIGURES = dict.fromkeys(("seconds", "megabytes", *_RATIOS), float)
+_RESULT = {"cell": dict, "batch": int, "contestants": Each(_FIGURES)}
 Result = Dict[str, Any]
 
 
@@ -40,12 +41,8 @@ class Record:
 
     def find(self, settings: Sequence[Setting]) -> List[Result]:
         """Return what was measured of the very same settings, in their order."""
-        found = []
-        for setting in settings:
-            described = setting.to_json()
-            same = (result for result in self.results if result["cell"] == described)
-            found += [result for result in [next(same, None)] if result is not None]
-        return found
+        cells = [setting.to_json() for setting in settings]
+        return [result for cell in cells for result in self.results if result["cell"] == cell]
 
     def add(self, setting: Setting, figures: Result) -> None:
         """Keep what was measured of a setting."""

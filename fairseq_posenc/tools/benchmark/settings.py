@@ -10,7 +10,7 @@ STOCK = "stock"
 PADDING = 1
 
 
-class Shape(NamedTuple):
+class ModelSize(NamedTuple):
     """The size of a model; ``types`` is the size of its vocabulary."""
 
     width: int
@@ -20,14 +20,14 @@ class Shape(NamedTuple):
     types: int
 
 
-SHAPES: Dict[str, Shape] = {
-    "tiny": Shape(width=32, ffn=64, layers=1, heads=2, types=100),
-    "small": Shape(width=256, ffn=1024, layers=3, heads=4, types=6000),
-    "base": Shape(width=512, ffn=2048, layers=6, heads=8, types=32000),
+SHAPES: Dict[str, ModelSize] = {
+    "tiny": ModelSize(width=32, ffn=64, layers=1, heads=2, types=100),
+    "small": ModelSize(width=256, ffn=1024, layers=3, heads=4, types=6000),
+    "base": ModelSize(width=512, ffn=2048, layers=6, heads=8, types=32000),
     # CAPE's Table 9; it names no feed-forward width: four times the model's, few types
-    "cape": Shape(width=768, ffn=3072, layers=6, heads=8, types=1000),
-    "bert_small": Shape(width=512, ffn=2048, layers=4, heads=8, types=30000),
-    "bert_base": Shape(width=768, ffn=3072, layers=12, heads=12, types=30000),
+    "cape": ModelSize(width=768, ffn=3072, layers=6, heads=8, types=1000),
+    "bert_small": ModelSize(width=512, ffn=2048, layers=4, heads=8, types=30000),
+    "bert_base": ModelSize(width=768, ffn=3072, layers=12, heads=12, types=30000),
 }
 
 
@@ -76,7 +76,7 @@ class Setting:
     column: str = ""
 
     @property
-    def sizes(self) -> Shape:
+    def sizes(self) -> ModelSize:
         """The size of the models."""
         return SHAPES[self.shape]
 

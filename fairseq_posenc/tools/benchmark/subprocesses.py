@@ -14,9 +14,9 @@ from typing import Dict, Iterator
 
 import torch
 
-from fairseq_posenc.data.workers import follow
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.benchmark.timing import Contestant, Steps
+from fairseq_posenc.tools.workers import exit_with_parent
 
 
 def can_fork(device: str) -> bool:
@@ -72,7 +72,7 @@ class _ForkedContestant(Contestant):
 
 def _serve(contestant: Contestant, pipe: Connection, parent: int) -> None:
     """Call the methods that the parent names until it ends this process, or has ended itself."""
-    follow(parent)
+    exit_with_parent(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     release_memory = getattr(ctypes.CDLL(None), "malloc_trim", None)
     while True:

@@ -3,7 +3,7 @@
 All are timed in turn, round after round, so that a machine whose speed drifts slows all alike; the
 tables give the median over rounds of each round's ratio of times, its quartiles, and the time, the
 tokens/s and the peak memory of a step. With one thread (OMP_NUM_THREADS=1) on a CPU each has a
-process of its own; otherwise all share one. A batch that does not fit into memory is halved.
+process of its own; otherwise all share one.
 
     posenc benchmark --quick                                    a first look, under a minute
     posenc benchmark training --dropout 0,0.1 --output a.json   whole training steps;
@@ -35,7 +35,7 @@ All rows of a table and stock fairseq are timed in turn, round after round, in o
 one set of weights; a figure is the median over rounds of each round's ratio of times, with
 quartiles. On a GPU the settings are the papers'; on a CPU batches are cut to 1024 tokens and 9
 rounds are timed. With one thread (OMP_NUM_THREADS=1) it is processor time that counts, which other
-programs hardly disturb. A batch that does not fit into memory is halved, and the table says so.
+programs hardly disturb.
 
     posenc benchmark cost --output cost.json           everything; interrupted, it continues
     posenc benchmark cost cape-9 --lengths 10,100      columns of a table
@@ -88,51 +88,32 @@ def probability(text: str) -> float:
     return number
 
 
-def speed_parser() -> argparse.ArgumentParser:
-    """Return the parser of `posenc benchmark`."""
-    parser = _parser(prog="posenc benchmark", description=__doc__)
-    add = parser.add_argument
-    add("tables", nargs="*", type=one_of(list(tables.SPEED)), metavar="SUBJECT",
-        help=f"{', '.join(tables.SPEED)} (default: all)")  # fmt: skip
-    add("--encodings", type=listed(one_of(encodings.names())), metavar="A,B", help="default: all")
-    add("--lengths", type=listed(at_least(1)), metavar="M,N",
-        help="tokens per sentence (default: the subject's)")  # fmt: skip
-    add("--dropout", type=listed(probability), default=[0.0], metavar="P,Q", help="default: 0")
-    add("--shape", choices=SHAPES, help="size of the models (default: base; bert: bert_base)")
-    add("--dtype", type=lambda text: [one_of(DTYPES)(text)], metavar="TYPE", dest="dtypes",
-        help=f"{', '.join(DTYPES)} (default: float32)")  # fmt: skip
-    add("--tokens", type=at_least(1), help="per batch (default: 1024)")
-    add("--rounds", type=at_least(5), help="timed rounds (default: 9)")
-    parser.set_defaults(cost=False, batch=None, warm_up=1)
-    return parser
-
-
-def cost_parser() -> argparse.ArgumentParser:
-    """Return the parser of `posenc benchmark cost`."""
-    parser = _parser(prog="posenc benchmark cost", description=COST)
-    add = parser.add_argument
-    add("tables", nargs="*", type=one_of(tables.names()), metavar="TABLE",
-        help=f"{', '.join(tables.names())} (default: all)")  # fmt: skip
-    add("--encodings", type=listed(one_of(encodings.names())), metavar="A,B",
-        help="measured beside the papers' rows (default: the table's)")  # fmt: skip
-    add("--lengths", type=listed(at_least(1)), metavar="M,N", help="of the tables' (default: all)")
-    add("--dtype", type=listed(one_of(DTYPES)), metavar="A,B", dest="dtypes",
-        help=f"{', '.join(DTYPES)}; the first is for tables that know no precision (default: "
-        "float32,bfloat16; GPU: float16,float32)")  # fmt: skip
-    add("--batch", type=at_least(1), help="sentences per batch (default: the table's)")
-    add("--tokens", type=at_least(1), help="per batch at most (default: 1024; GPU: any)")
-    add("--warm-up", type=at_least(1), help="untimed rounds (default: 1; GPU: 10)")
-    add("--rounds", type=at_least(5), help="timed rounds (default: 9; GPU: 100)")
-    parser.set_defaults(cost=True, shape=None)
-    return parser
-
-
-def _parser(prog: str, description: str) -> argparse.ArgumentParser:
-    """Return a parser of the options that both commands have."""
+def parser_of(cost: bool) -> argparse.ArgumentParser:
+    """Return the parser of `posenc benchmark cost`, or of the other subjects."""
     parser = argparse.ArgumentParser(
-        prog=prog, description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="posenc benchmark cost" if cost else "posenc benchmark",
+        description=COST if cost else __doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
+    known = tables.names() if cost else list(tables.SPEED)
+    add("tables", nargs="*", type=one_of(known), metavar="TABLE" if cost else "SUBJECT",
+        help=f"{', '.join(known)} (default: all)")  # fmt: skip
+    add("--encodings", type=listed(one_of(encodings.names())), metavar="A,B",
+        help="default: all; cost: the table's, beside the papers' rows")  # fmt: skip
+    add("--lengths", type=listed(at_least(1)), metavar="M,N",
+        help="tokens per sentence (default: the subject's; cost: all of the table's)")  # fmt: skip
+    if not cost:
+        add("--dropout", type=listed(probability), default=[0.0], metavar="P,Q", help="default: 0")
+        add("--shape", choices=SHAPES, help="of the models (default: base; bert: bert_base)")
+    add("--dtype", type=listed(one_of(DTYPES)), metavar="A,B", dest="dtypes",
+        help=f"{', '.join(DTYPES)}; the first is for columns that know no precision (default: "
+        "float32; cost: float32,bfloat16, on a GPU float16,float32)")  # fmt: skip
+    add("--batch", type=at_least(1), help="sentences per batch (default: as --tokens allows)")
+    add("--tokens", type=at_least(1),
+        help="per batch at most (default: 1024; cost on a GPU: any)")  # fmt: skip
+    add("--warm-up", type=at_least(1), help="untimed rounds (default: 1; cost on a GPU: 10)")
+    add("--rounds", type=at_least(5), help="timed rounds (default: 9; cost on a GPU: 100)")
     add("--device", choices=["cpu", "cuda"], help="default: cuda if there is a GPU")
     add("--quick", action="store_true", help="tiny models, short sentences, 5 rounds")
     add("--output", metavar="FILE", help="JSON with all figures, written column by column; what "
@@ -147,8 +128,7 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         UsageError: the machine cannot do it.
     """
     cost = list(arguments[:1]) == ["cost"]
-    parser = cost_parser() if cost else speed_parser()
-    args = parser.parse_args(arguments[cost:])
+    args = parser_of(cost).parse_args(arguments[cost:], argparse.Namespace(cost=cost, shape=None))
     args.device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
     defaults = COST_DEFAULTS[args.device] if cost else SPEED_DEFAULTS
     if args.quick:

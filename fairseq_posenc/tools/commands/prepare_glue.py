@@ -11,8 +11,8 @@ import argparse
 import os
 import sys
 
-from fairseq_posenc.data.glue import TASKS
-from fairseq_posenc.data.sentence_folder import prepare
+from fairseq_posenc.tools.prepare.glue import prepare
+from fairseq_posenc.tools.prepare.glue_tasks import TASKS
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ import os
 import sys
 
 from fairseq_posenc.metrics.answers import METRICS
-from fairseq_posenc.tools.prepare.question_folder import prepare
+from fairseq_posenc.tools.prepare.squad import prepare
 
 
 def main() -> None:

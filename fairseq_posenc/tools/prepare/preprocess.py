@@ -14,15 +14,17 @@ from fairseq import binarizer, options
 from fairseq.data import dictionary
 from fairseq_cli import preprocess as fairseq_preprocess
 
-from fairseq_posenc.data.workers import follow
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.workers import exit_with_parent
 
 
 class Pool:
     """What fairseq uses of ``multiprocessing.Pool``."""
 
     def __init__(self, processes: int):
-        self._executor = ProcessPoolExecutor(processes, initializer=follow, initargs=(os.getpid(),))
+        self._executor = ProcessPoolExecutor(
+            processes, initializer=exit_with_parent, initargs=(os.getpid(),)
+        )
 
     def apply_async(
         self, function: Callable, args: Sequence[Any] = (), kwds: Optional[Dict[str, Any]] = None

@@ -8,9 +8,6 @@ import numpy as np
 
 from fairseq_posenc.errors import UsageError
 
-SIDES = ("source", "reference")
-UNITS = ("words", "subwords")
-
 
 @dataclass(frozen=True)
 class Bin:

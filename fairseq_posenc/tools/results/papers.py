@@ -8,8 +8,8 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
-from fairseq_posenc.data import glue
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.prepare.glue_tasks import TASKS
 from fairseq_posenc.tools.prepare.xtreme import BENCHMARKS
 
 FOLDER = Path(__file__).parent / "papers"
@@ -46,7 +46,7 @@ def _fine_tuned(task: str, sets: Sequence[str], metric: str) -> Measure:
 
 # by task, the subset and metric that choose a learning rate: English development data
 CHOICES: Dict[str, Tuple[str, str]] = {
-    **{name: ("valid", task.best) for name, task in glue.TASKS.items()},
+    **{name: ("valid", task.best) for name, task in TASKS.items()},
     "XNLI": ("valid-en", "accuracy"),
     "SQuAD": ("valid", "f1"),
 }
@@ -54,7 +54,7 @@ _MNLI = {"MNLI-m": "valid", "MNLI-mm": "valid1"}
 FINE_TUNING: Dict[str, Measure] = {
     **{
         figure: _fine_tuned(name, (subset,), task.best)
-        for name, task in glue.TASKS.items()
+        for name, task in TASKS.items()
         for figure, subset in (_MNLI if name == "MNLI" else {name: "valid"}).items()
     },
     "XNLI": _fine_tuned("XNLI", BENCHMARKS["XNLI"].splits(), "accuracy"),

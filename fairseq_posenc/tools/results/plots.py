@@ -7,7 +7,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing
 from fairseq_posenc.tools.results.bleu import METRICS
-from fairseq_posenc.tools.results.tables import Estimate, Runs, by_length, length_label
+from fairseq_posenc.tools.results.tables import Runs, by_length, length_label
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; the markers and
 # line styles do so in print.
@@ -30,29 +30,32 @@ def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
         UsageError: see :func:`by_length`; an unknown ending of ``output``.
     """
     table = by_length(runs, metric)
-    bins = next(iter(runs.values()))[0]["by_length"]["bins"]
+    score = next(iter(runs.values()))[0]
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
-    for number, (name, cells) in enumerate(table.rows.items()):
-        draw_cells(axes, name, cells[1:], number, len(runs))
-    label_bins(axes, bins, length_label(next(iter(runs.values()))[0]).capitalize(), METRICS[metric])
+    for number, (name, row) in enumerate(table.rows.items()):
+        points: List[Any] = [(x, one) for x, one in enumerate(row[1:]) if one.mean is not None]
+        # a bar must not point inwards, as where all samples lie to one side of the figure
+        below = [max(one.mean - one.low, 0) for _, one in points]
+        above = [max(one.high - one.mean, 0) for _, one in points]
+        axes.errorbar(
+            [x + 0.08 * (number - (len(runs) - 1) / 2) for x, _ in points],
+            [one.mean for _, one in points],
+            yerr=[below, above],
+            label=name,
+            **line_style(number),
+        )
+    _label_bins(axes, score["by_length"]["bins"])
+    label = length_label(score).capitalize()
+    if any(known is not None for known in table.within[1:]):
+        label += "; below: how many sentences are within trained length"
+    axes.set_xlabel(label)
+    axes.set_ylabel(METRICS[metric])
+    axes.grid(axis="y", color="0.8", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right upper", frameon=False)
     save(figure, output)
-
-
-def draw_cells(axes: Any, name: str, cells: Sequence[Estimate], number: int, count: int) -> None:
-    """Draw the line ``number`` of ``count``, with the intervals of its cells as bars."""
-    points: List[Any] = [(x, cell) for x, cell in enumerate(cells) if cell.mean is not None]
-    # a bar must not point inwards, as where all samples lie to one side of the figure
-    below = [max(cell.mean - cell.low, 0) for _, cell in points]
-    above = [max(cell.high - cell.mean, 0) for _, cell in points]
-    axes.errorbar(
-        [x + 0.08 * (number - (count - 1) / 2) for x, _ in points],
-        [cell.mean for _, cell in points],
-        yerr=[below, above],
-        label=name,
-        **line_style(number),
-    )
 
 
 def new_figure(width: float, height: float) -> Any:
@@ -78,31 +81,6 @@ def line_style(number: int) -> Dict[str, Any]:
     }
 
 
-def label_bins(axes: Any, bins: Sequence[Mapping], x_label: str, y_label: str) -> None:
-    """Name the axes, and each bin with its number of sentences, and of those within trained length.
-
-    Bins all of whose sentences are within the trained length are shaded.
-    """
-    label: Optional[str] = "all within\ntrained length"
-    names = []
-    for x, part in enumerate(bins):
-        within, count = part.get("within"), part["sentences"]
-        known = within is not None
-        names.append(f"{part['name']}\n" + (f"{within} of {count}" if known else f"n = {count}"))
-        if known and within == count > 0:
-            axes.axvspan(x - 0.5, x + 0.5, color="0.92", linewidth=0, zorder=0, label=label)
-            label = None
-    if any(part.get("within") is not None for part in bins):
-        x_label += "; below: how many sentences are within trained length"
-    axes.set_xticks(range(len(bins)), names)
-    axes.set_xlim(-0.5, len(bins) - 0.5)
-    axes.set_xlabel(x_label)
-    axes.set_ylabel(y_label)
-    axes.grid(axis="y", color="0.8", linewidth=0.6)
-    axes.set_axisbelow(True)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
 def save(figure: Any, output: str) -> None:
     """Write a figure, whole or not at all.
 
@@ -115,3 +93,21 @@ def save(figure: Any, output: str) -> None:
         raise UsageError(f"{output}: cannot draw {kind}; choose an ending of {', '.join(known)}")
     with replacing(output, "wb") as stream:
         figure.savefig(stream, format=kind, dpi=150)
+
+
+def _label_bins(axes: Any, bins: Sequence[Mapping]) -> None:
+    """Name each bin with its number of sentences, and of those within trained length.
+
+    Bins all of whose sentences are within the trained length are shaded.
+    """
+    label: Optional[str] = "all within\ntrained length"
+    names = []
+    for x, part in enumerate(bins):
+        within, count = part.get("within"), part["sentences"]
+        known = within is not None
+        names.append(f"{part['name']}\n" + (f"{within} of {count}" if known else f"n = {count}"))
+        if known and within == count > 0:
+            axes.axvspan(x - 0.5, x + 0.5, color="0.92", linewidth=0, zorder=0, label=label)
+            label = None
+    axes.set_xticks(range(len(bins)), names)
+    axes.set_xlim(-0.5, len(bins) - 0.5)

@@ -14,7 +14,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, Maybe, OrNull, read_shaped
 from fairseq_posenc.tools.results.bleu import METRICS, WIDTHS, corpus_score
 from fairseq_posenc.tools.results.grid import FIGURES, check_comparable, without_version
-from fairseq_posenc.tools.results.intervals import SAMPLES, SEED, bootstrap, interval
+from fairseq_posenc.tools.results.intervals import SAMPLES, bootstrap, interval
 from fairseq_posenc.tools.results.lengths import Bin, share
 
 # what tables read of the result of posenc score
@@ -80,24 +80,17 @@ class Table:
     differences: Dict[str, List[Estimate]]
     notes: List[str] = field(default_factory=list)
 
-    def header(self) -> List[str]:
-        """Return the names of the columns with their numbers of sentences."""
-        return ["", *(f"{name} (n={n})" for name, n in zip(self.columns, self.sentences))]
-
-    def within_line(self) -> List[List[str]]:
-        """Return a line of how many sentences are within the trained length, if that is known."""
-        if self.within[0] is None:
-            return []
-        return [["within trained length", *map(share, self.within, self.sentences)]]
-
     def markdown(self) -> str:
         """Return the tables as Markdown whose columns stand below each other as text too."""
-        lines = [self.header(), *([name, *map(str, row)] for name, row in self.rows.items())]
-        parts = [self.title, markdown_table(lines + self.within_line())]
+        header = ["", *(f"{name} (n={n})" for name, n in zip(self.columns, self.sentences))]
+        lines = [header, *([name, *map(str, row)] for name, row in self.rows.items())]
+        if self.within[0] is not None:
+            lines.append(["within trained length", *map(share, self.within, self.sentences)])
+        parts = [self.title, markdown_table(lines)]
         first, *others = self.rows
         if others:
             lines = [[name, *(one.signed() for one in self.differences[name])] for name in others]
-            parts += [f"Differences to {first}", markdown_table([self.header(), *lines])]
+            parts += [f"Differences to {first}", markdown_table([header, *lines])]
         return "\n\n".join([*parts, *self.notes]) + "\n"
 
     def csv(self) -> str:
@@ -160,13 +153,10 @@ def read_runs(arguments: Sequence[str]) -> Runs:
     return runs
 
 
-def by_length(
-    runs: Runs, metric: str = "sacrebleu", samples: int = SAMPLES, seed: int = SEED
-) -> Table:
+def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
     """Return ``metric`` (of ``METRICS``) for the whole test set and each bin of length.
 
-    Intervals are of the paired bootstrap, see :func:`bootstrap`, whose arguments ``samples`` and
-    ``seed`` are.
+    Intervals are of the paired bootstrap, see :func:`bootstrap`.
 
     Raises:
         UsageError: results without bins or statistics, or that cannot be compared: of other bins,
@@ -185,7 +175,7 @@ def by_length(
         within=[part.get("within") for part in parts],
         rows={name: [] for name in runs},
         differences={name: [] for name in runs},
-        notes=_notes(runs, metric, samples),
+        notes=_notes(runs, metric),
     )
     by_run = [[one["sentences"]["statistics"][metric] for one in seeds] for seeds in runs.values()]
     for members in _members(first):
@@ -195,7 +185,7 @@ def by_length(
                 table.differences[name].append(Estimate(None))
             continue
         chosen = [[np.array(one)[members] for one in seeds] for seeds in by_run]
-        drawn = bootstrap(metric, chosen, samples, seed)
+        drawn = bootstrap(metric, chosen)
         values = [[corpus_score(metric, one.sum(axis=0)) for one in seeds] for seeds in chosen]
         means = [statistics.mean(each) for each in values]
         for name, mean, each, own in zip(runs, means, values, drawn):
@@ -265,12 +255,12 @@ def _members(score: Score) -> List[List[int]]:
     return [list(range(len(counted))), *(part.members(counted) for part in edges)]
 
 
-def _notes(runs: Runs, metric: str, samples: int) -> List[str]:
+def _notes(runs: Runs, metric: str) -> List[str]:
     first, *others = runs
     score = runs[first][0]
     several = [name for name, seeds in runs.items() if len(seeds) > 1]
     drawn = "the sentences, and of the seeds of a row" if several else "the sentences"
-    notes = [f"In brackets: 95 % of {samples} paired bootstrap samples of {drawn}."]
+    notes = [f"In brackets: 95 % of {SAMPLES} paired bootstrap samples of {drawn}."]
     if others:
         notes[0] += f" *: the interval of the difference to {first} leaves out 0."
     if several:

@@ -119,17 +119,15 @@ def test_as_many_sentences_as_asked_for_are_drawn(analyse, checkpoint):
     assert few.data["sentences"] == 4 and few.data == same.data != other.data
 
 
-@pytest.mark.parametrize("offsets", [[], [5, 5], [3, 1], [-1, 0]])
-def test_bad_offsets_are_refused(analyse, checkpoint, offsets):
-    with pytest.raises(UsageError, match="--offsets takes rising"):
-        analyse(checkpoint("sinusoidal"), offsets=offsets)
-
-
-def test_a_model_of_another_kind_is_refused(analyse, checkpoint, corpus):
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        *(({"offsets": bad}, "--offsets takes rising") for bad in ([], [5, 5], [3, 1], [-1, 0])),
+        ({"subset": "valid7"}, "no binarised 'valid7' set"),
+    ],
+)
+def test_bad_options_are_refused(analyse, checkpoint, corpus, options, message):
+    with pytest.raises(UsageError, match=message):
+        analyse(checkpoint("sinusoidal"), **options)
     with pytest.raises(UsageError, match="x is no translation model"):
         analyse(checkpoint("sinusoidal", name="x", bert=True), data=corpus.text)
-
-
-def test_a_missing_subset_is_named(analyse, checkpoint):
-    with pytest.raises(UsageError, match="no binarised 'valid7' set"):
-        analyse(checkpoint("sinusoidal"), subset="valid7")

@@ -106,8 +106,5 @@ def test_the_end_of_sentence_is_not_counted(analyse, checkpoint, trained):
 def test_bad_options_are_refused(analyse, checkpoint, options, message):
     with pytest.raises(UsageError, match=message):
         analyse(checkpoint("sinusoidal"), checkpoint("shaw"), **options)
-
-
-def test_two_models_are_wanted(analyse, checkpoint):
     with pytest.raises(UsageError, match="takes two models"):
         analyse(checkpoint("sinusoidal"))

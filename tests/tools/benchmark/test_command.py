@@ -12,6 +12,7 @@ from fairseq_posenc.tools.commands import benchmark
 
 COST = "cost cape-9 --device cpu --lengths 10 --dtype float32"
 SPEED = "layer --device cpu --encodings shaw --lengths 8,16"
+BOTH = ("base", "stock")
 VARIANTS = {
     "attention": {SEGMENTS, NAIVE_SHAW},
     "bert": {"learned --position-segments input", "rel_scalar --position-segments per_head"},
@@ -30,7 +31,9 @@ def command(monkeypatch):
             if len(command.measured) == interrupt:
                 raise KeyboardInterrupt
             command.measured.append(setting.title)
-            figures = {"seconds": 0.5, "megabytes": 1, "base": 2, "base_low": 1.5, "base_high": 3}
+            ratios = {"": 2, "_low": 1.5, "_high": 3}
+            figures = {f"{against}{end}": ratios[end] for against in BOTH for end in ratios}
+            figures.update(seconds=0.5, megabytes=1)
             names = ["stock", *setting.contestants]
             return {"batch": setting.batch, "contestants": dict.fromkeys(names, figures)}
 
@@ -47,8 +50,7 @@ def read(output):
 
 
 def check_ratios(figures):
-    assert figures["base_low"] <= figures["base"] <= figures["base_high"]
-    assert figures["stock_low"] <= figures["stock"] <= figures["stock_high"]
+    assert all(figures[f"{a}_low"] <= figures[a] <= figures[f"{a}_high"] for a in BOTH)
     assert figures["megabytes"] > 0
 
 

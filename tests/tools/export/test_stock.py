@@ -34,11 +34,36 @@ def plain(value):
     return value is None or isinstance(value, (str, int, float, torch.Tensor))
 
 
-@pytest.mark.parametrize("encoding", names())
-def test_each_encoding_is_translated_alike_or_refused(
-    checkpoint, data, sources, translate, agree, tmp_path, encoding
+# encoding, options of the model, and whether source and target get a table of vectors
+CASES = [
+    *((name, {}, (name == "learned",) * 2) for name in names()),
+    ("shape", {"position_eval_shift": 7, "share_all_embeddings": True}, (True, True)),
+    ("cape", {"position_source_scale": 1.1, "share_all_embeddings": True}, (True, False)),
+    ("sinusoidal", {"position_source_scale": 0.5}, (True, False)),
+    ("cape", {"encoder_normalize_before": True, "decoder_normalize_before": True}, (False, False)),
+    (
+        "cape",
+        {"layernorm_embedding": True, "activation_fn": "gelu", "no_scale_embedding": True},
+        (False, False),
+    ),
+    (
+        "cape",
+        {"encoder_embed_dim": 32, "decoder_embed_dim": 48, "encoder_layers": 1},
+        (False, False),
+    ),
+    (
+        "cape",
+        {"share_decoder_input_output_embed": True, "decoder_attention_heads": 4},
+        (False, False),
+    ),
+]
+
+
+@pytest.mark.parametrize("encoding, options, tables", CASES)
+def test_each_model_is_translated_alike_or_refused(
+    checkpoint, data, sources, translate, agree, tmp_path, encoding, options, tables
 ):
-    path, model = checkpoint(encoding)
+    path, model = checkpoint(encoding, **options)
     output = tmp_path / "stock.pt"
     if encoding in REFUSED:
         with pytest.raises(UsageError, match=REFUSED[encoding]) as caught:
@@ -46,47 +71,11 @@ def test_each_encoding_is_translated_alike_or_refused(
         assert "\n" not in str(caught.value) and encoding in str(caught.value)
         assert not output.exists()
         return
-    to_fairseq(str(path), str(output))
+    notes = to_fairseq(str(path), str(output))
     stock, cfg = load(output, data)
     assert type(stock) is TransformerModel
-    assert cfg.model.encoder_learned_pos == cfg.model.decoder_learned_pos == (encoding == "learned")
-    agree(translate(stock, sources), translate(model, sources))
-
-
-@pytest.mark.parametrize(
-    "encoding, options, tables",
-    [
-        ("shape", {"position_eval_shift": 7}, (True, True)),
-        ("cape", {"position_source_scale": 1.1}, (True, False)),
-        ("sinusoidal", {"position_source_scale": 0.5}, (True, False)),
-    ],
-)
-def test_positions_that_are_no_sinusoids_of_stock_fairseq_become_tables(
-    checkpoint, data, sources, translate, agree, tmp_path, encoding, options, tables
-):
-    path, model = checkpoint(encoding, share_all_embeddings=True, **options)
-    notes = to_fairseq(str(path), str(tmp_path / "stock.pt"))
-    stock, cfg = load(tmp_path / "stock.pt", data)
     assert (cfg.model.encoder_learned_pos, cfg.model.decoder_learned_pos) == tables
-    assert ["table" in note for note in notes] == list(tables)
-    agree(translate(stock, sources), translate(model, sources))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"encoder_normalize_before": True, "decoder_normalize_before": True},
-        {"layernorm_embedding": True, "activation_fn": "gelu", "no_scale_embedding": True},
-        {"encoder_embed_dim": 32, "decoder_embed_dim": 48, "encoder_layers": 1},
-        {"share_decoder_input_output_embed": True, "decoder_attention_heads": 4},
-    ],
-)
-def test_models_of_all_shapes_are_exported(
-    checkpoint, data, sources, translate, agree, tmp_path, options
-):
-    path, model = checkpoint("cape", position_source_scale=1.2, **options)
-    to_fairseq(str(path), str(tmp_path / "stock.pt"))
-    stock, _ = load(tmp_path / "stock.pt", data)
+    assert tuple("table" in note for note in notes) == tables
     agree(translate(stock, sources), translate(model, sources))
 
 

@@ -4,13 +4,13 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Tuple
 
 from tqdm import tqdm
 
-from fairseq_posenc.data.workers import chunked
 from fairseq_posenc.tools.prepare.parallel.pairs import (
     Languages,
     Pair,
     pairs_of_files,
     write_pairs,
 )
+from fairseq_posenc.tools.workers import chunked
 
 LONGEST = 50
 NEIGHBOURS = 10

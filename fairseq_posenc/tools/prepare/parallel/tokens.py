@@ -8,8 +8,8 @@ import regex
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from tqdm import tqdm
 
-from fairseq_posenc.data.workers import chunked, in_order
 from fairseq_posenc.files import replacing, stream_lines
+from fairseq_posenc.tools.workers import chunked, in_order
 
 # what makes a regular expression look beyond the end of a line
 _BEYOND_A_LINE = re.compile(r"\\[sSDWbBAZ]|(?<!\\)[\^$]")

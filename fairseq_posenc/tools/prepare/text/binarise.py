@@ -11,9 +11,9 @@ import torch
 from fairseq.data import Dictionary, indexed_dataset
 
 from fairseq_posenc.data import subwords
-from fairseq_posenc.data.workers import in_order
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.prepare.text.sentences import split_sentences
+from fairseq_posenc.tools.workers import in_order
 
 _CHUNK_CHARACTERS = 200_000
 

@@ -16,10 +16,10 @@ from xml.etree import ElementTree
 
 from tqdm import tqdm
 
-from fairseq_posenc.data.workers import chunked, in_order
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import replacing
 from fairseq_posenc.tools.prepare.text.wikitext import HIDDEN, paragraphs
+from fairseq_posenc.tools.workers import chunked, in_order
 
 BLOCK = 1 << 20
 PAGES_A_TASK = 50

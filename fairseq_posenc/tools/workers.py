@@ -41,7 +41,9 @@ def in_order(
         return
     waiting: deque = deque()
     try:
-        with ProcessPoolExecutor(workers, initializer=follow, initargs=(os.getpid(),)) as pool:
+        with ProcessPoolExecutor(
+            workers, initializer=exit_with_parent, initargs=(os.getpid(),)
+        ) as pool:
             for item in items:
                 waiting.append(pool.submit(work, item))
                 if len(waiting) > _AHEAD * workers:
@@ -54,13 +56,15 @@ def in_order(
         ) from None
 
 
-def follow(parent: int) -> None:
-    """Let this process, a child of ``parent``, end when that one was killed."""
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+def exit_with_parent(parent: int) -> None:
+    """Let this process, a child of ``parent``, end when that one was killed.
 
+    Without this a child whose parent was killed would wait forever.
+    """
 
-def _end_with(parent: int) -> None:
-    """Wait for the parent's end; without this a child whose parent was killed waits forever."""
-    while os.getppid() == parent:
-        time.sleep(0.5)
-    os._exit(1)
+    def wait() -> None:
+        while os.getppid() == parent:
+            time.sleep(0.5)
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()

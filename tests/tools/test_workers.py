@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from fairseq_posenc.data.workers import chunked, in_order
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.workers import chunked, in_order
 
 
 def slow_if_even(number):
@@ -57,7 +57,7 @@ def test_a_process_that_dies_is_told():
 
 PROGRAM = """
 import time
-from fairseq_posenc.data.workers import in_order
+from fairseq_posenc.tools.workers import in_order
 
 def items():
     yield from (1, 2)

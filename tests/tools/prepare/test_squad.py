@@ -3,8 +3,9 @@ import json
 
 import pytest
 
-from fairseq_posenc.data.squad import Answer, read
+from fairseq_posenc.data.questions import GoldAnswer as Answer
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.prepare.squad import read
 
 CONTEXT = "Tesla wurde 1856 in Smiljan geboren. 🙂 Er starb 1943."
 

@@ -1,8 +1,20 @@
-import pytest
+"""Official files of GLUE and XNLI, and the folders that are made of them."""
 
-from fairseq_posenc.data.glue import TASKS, read, refuse
+import sys
+from types import SimpleNamespace
+
+import pytest
+import torch
+from fairseq.tasks.sentence_prediction import SentencePredictionTask
+
+from fairseq_posenc.data import sentence_folder, subwords
+from fairseq_posenc.data.sentence_folder import Description
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics.glue import METRICS
+from fairseq_posenc.tools import cli
+from fairseq_posenc.tools.prepare import glue
+from fairseq_posenc.tools.prepare.glue import prepare, read
+from fairseq_posenc.tools.prepare.glue_tasks import TASKS
 
 # columns of the official files, with what a line of a labelled one may hold
 PARSES = "sentence1_binary_parse sentence2_binary_parse sentence1_parse sentence2_parse".split()
@@ -133,16 +145,6 @@ def test_malformed_lines_are_named_and_left_out(name, bad, message, official):
     assert split.skipped == ([] if "no language" in message else [1])
 
 
-def test_malformed_lines_are_refused_with_their_number(official):
-    problems = []
-    read(*official("SST-2", "good\t1", *["bad"] * 8), problems)
-    with pytest.raises(UsageError) as error:
-        refuse(problems)
-    assert "8 malformed lines" in str(error.value) and "3 more" in str(error.value)
-    assert str(error.value).count("dev.tsv, line ") == 5
-    refuse([])
-
-
 def test_an_empty_question_of_quora_is_kept(official):
     splits = all_of(*official("QQP", "0\t1\t2\t\tb\t0"))
     assert splits["valid"].sentences == [("", "b")]
@@ -171,3 +173,121 @@ def test_unusable_files_are_refused(text, message, official, tmp_path):
         (tmp_path / "dev.tsv").write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=message):
         read(task, folder, [])
+
+
+PAIRS = [("a cat sleeps", "it is 'awake'"), ("a dog runs", "a dog moves"), ("cats", "dogs run")]
+LABELS = ["contradiction", "entailment", "neutral"]
+
+
+@pytest.fixture
+def text(tmp_path):
+    """A folder with a WordPiece model."""
+    pytest.importorskip("tokenizers")
+    from fairseq_posenc.tools.prepare.text.vocabulary import learn_wordpiece
+
+    folder = str(tmp_path / "text")
+    learn_wordpiece(lambda: iter(sentence for pair in PAIRS for sentence in pair), folder, 60)
+    subwords.load(folder).copy_to(folder)
+    return folder
+
+
+@pytest.fixture
+def raw(tmp_path):
+    """A function that writes labelled files of a task with the columns that are read."""
+
+    def raw(name, *rows):
+        task, folder = TASKS[name], tmp_path / f"raw-{name}"
+        folder.mkdir()
+        for file in task.labelled.values():
+            write(folder, file, map("\t".join, rows), [*task.sentences, task.label])
+        return task, str(folder)
+
+    return raw
+
+
+@pytest.fixture
+def mnli(raw):
+    return raw("MNLI", *((*pair, label) for pair, label in zip(PAIRS, LABELS)))
+
+
+def files_in(folder):
+    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
+
+
+def test_sentences_and_labels_come_back_also_in_the_stock_task(text, mnli, tmp_path):
+    output = str(tmp_path / "bin")
+    assert prepare(*mnli, text, output) == ({"train": 3, "valid": 3, "valid1": 3}, [])
+    dictionary, model = subwords.load_dictionary(output), subwords.load(output)
+    inputs = sentence_folder.inputs(output, "valid1")
+    for number, pair in enumerate(PAIRS):
+        for part, sentence in zip(inputs, pair):
+            *indices, last = part[number].tolist()
+            assert [dictionary[index] for index in indices] == model.pieces(sentence)
+            assert last == dictionary.eos()
+    assert sentence_folder.targets(output, "train", 3).tolist() == [2, 0, 1]
+    description = Description.read(output)
+    assert description.labels == ["entailment", "neutral", "contradiction"]
+    assert description.splits["valid1"] == "dev_mismatched.tsv"
+    cfg = SimpleNamespace(
+        data=output, num_classes=3, regression_target=False, init_token=0, separator_token=None,
+        seed=1, shorten_method="none", shorten_data_split_list="", max_positions=512,
+        add_prev_output_tokens=False, no_shuffle=True, d2v2_multi=False,
+    )  # fmt: skip
+    stock = SentencePredictionTask.setup_task(cfg).load_dataset("valid")
+    batch = stock.collater([stock[1]])
+    tokens = torch.cat([torch.tensor([0]), inputs[0][1], inputs[1][1]])
+    assert batch["net_input"]["src_tokens"].tolist() == [tokens.tolist()]
+    assert batch["target"].tolist() == [[0]]
+
+
+def test_scores_come_back_exactly(text, raw, tmp_path):
+    scores = ["0", "3.1", "5"]
+    prepare(
+        *raw("STS-B", *((*pair, score) for pair, score in zip(PAIRS, scores))), text, str(tmp_path)
+    )
+    found = sentence_folder.targets(str(tmp_path), "valid", 0)
+    assert found.tolist() == [0.0, 3.1, 5.0] and found.dtype == torch.float64
+    assert Description.read(str(tmp_path)).regression
+
+
+def test_the_number_of_workers_changes_nothing(text, mnli, tmp_path, monkeypatch):
+    monkeypatch.setattr(glue, "_CHUNK", 1)
+    for workers in (1, 2):
+        prepare(*mnli, text, str(tmp_path / str(workers)), workers)
+    files = files_in(tmp_path / "1")
+    assert len(files) == 3 * 2 * 3 + 3 + 3 and files == files_in(tmp_path / "2")
+
+
+def test_a_folder_is_replaced_as_a_whole_or_stays_as_it_was(text, mnli, raw, tmp_path, monkeypatch):
+    output, other = tmp_path / "bin", raw("SST-2", ("a cat", "1"))
+    prepare(*mnli, text, str(output))
+    before = files_in(output)
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(glue, "_write_targets", killed)
+    with pytest.raises(KeyboardInterrupt):
+        prepare(*other, text, str(output))
+    assert files_in(output) == before
+    monkeypatch.undo()
+    prepare(*other, text, str(output))
+    assert len(sentence_folder.input_folders(str(output))) == 1
+    assert not list(output.rglob("valid1.*"))
+
+
+def test_malformed_lines_are_refused_or_named(text, raw, tmp_path, monkeypatch, capsys):
+    task, folder = raw("SST-2", ("a cat", "1"), *[("no label",)] * 4, ("a dog", "0"))
+    with pytest.raises(UsageError) as error:
+        prepare(task, folder, text, str(tmp_path / "bin"))
+    assert "8 malformed lines: " in str(error.value) and "3 more" in str(error.value)
+    assert str(error.value).count(".tsv, line ") == 5 and not (tmp_path / "bin").exists()
+    options = f"--task SST-2 --input {folder} --subwords {text} --output {tmp_path}/bin"
+    command = f"posenc prepare glue {options} --skip-malformed --workers 1"
+    monkeypatch.setattr(sys, "argv", command.split())
+    cli.main()
+    printed = capsys.readouterr()
+    assert "SST-2, train 2, valid 2" in printed.out
+    assert printed.err.count("left out: ") == 8 and "dev.tsv, line 3: 1 columns" in printed.err
+    skipped = {"train": [1, 2, 3, 4], "valid": [1, 2, 3, 4]}
+    assert Description.read(str(tmp_path / "bin")).skipped == skipped

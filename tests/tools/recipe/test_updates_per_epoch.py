@@ -3,7 +3,7 @@ import math
 import pytest
 from fairseq.data import Dictionary, indexed_dataset
 
-from fairseq_posenc.tools.recipe.updates import updates_per_epoch
+from fairseq_posenc.tools.recipe.updates_per_epoch import updates_per_epoch
 
 LINES = 37
 

@@ -3,7 +3,7 @@
 import torch
 from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
 
-from fairseq_posenc.data.source_bos import with_source_bos
+from fairseq_posenc.tasks.translation import with_source_bos
 
 
 def test_every_source_starts_with_bos_and_is_one_longer():

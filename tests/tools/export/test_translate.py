@@ -10,7 +10,7 @@ from fairseq.data import indexed_dataset
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
-from fairseq_posenc.tools.export.translating import (
+from fairseq_posenc.tools.export.translate import (
     TranslatedTestSet,
     render,
     translate_in_turn,

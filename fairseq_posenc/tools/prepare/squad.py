@@ -1,0 +1,273 @@
+"""From question answering files in the format of SQuAD 1.1 to a folder of the task.
+
+SQuAD, XQuAD, MLQA and TyDiQA-GoldP come so ::
+
+    {"data": [{"paragraphs": [{"context": TEXT, "qas": [
+        {"id": ID, "question": TEXT, "answers": [{"text": TEXT, "answer_start": NUMBER}, …]}, …
+    ]}, …]}, …]}
+
+``answer_start`` counts characters (Unicode code points) from 0, and the answer's text must stand
+there letter by letter, white space included. Other fields are not read.
+"""
+
+import filecmp
+import functools
+import json
+import os
+import re
+from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple, Type
+
+import numpy as np
+import torch
+from fairseq.data import Dictionary, indexed_dataset
+from tqdm import tqdm
+
+from fairseq_posenc.data import subwords
+from fairseq_posenc.data.indexed import same_types
+from fairseq_posenc.data.questions import FORMAT, PARTS, GoldAnswer, Question
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import replacing, replacing_files
+from fairseq_posenc.json_files import read_json
+from fairseq_posenc.metrics.answers import check_metric
+from fairseq_posenc.tools.workers import chunked, in_order
+
+_NO_TEXT = "an answer is empty"
+_TYPES = {list: "a list", dict: "an object", str: "text", int: "a whole number"}
+_CHUNK = 50  # texts that a process cuts at a time
+
+# indices of a text's tokens, and where they are in it
+Encoded = Tuple[List[int], List[Tuple[int, int]]]
+
+
+class QuestionFile(NamedTuple):
+    """What a file holds; ``dropped`` says what was wrong with the questions left out."""
+
+    contexts: List[str]
+    questions: List[Question]
+    dropped: List[str]
+
+
+class _Malformed(ValueError):
+    """Something is wrong with one question."""
+
+
+def prepare(
+    file: str,
+    split: str,
+    subwords_folder: str,
+    destination: str,
+    language: str = "en",
+    metric: str = "squad",
+    prefix: str = "",
+    skip_malformed: bool = False,
+    workers: int = 1,
+) -> Tuple[Dict[str, int], List[str]]:
+    """Binarise a file as one split of a folder; other splits of that folder stay as they are.
+
+    Half a split is never taken for a whole one.
+
+    Args:
+        file: in the format of SQuAD 1.1.
+        split: name of the split.
+        subwords_folder: folder with a subword model and its ``dict.txt``.
+        destination: folder to write into.
+        language: of the answers, which are those of the contexts.
+        metric: ``squad`` or ``mlqa``.
+        prefix: take only questions whose id begins so.
+        skip_malformed: leave malformed questions out.
+        workers: processes.
+
+    Returns:
+        How many questions, contexts, tokens of questions and of contexts there are, and what was
+        wrong with the questions left out.
+
+    Raises:
+        UsageError: whatever is wrong with the file or the options, or the folder holds splits that
+            were made with other subwords, or cannot be written.
+    """
+    # other names make no file, or fairseq's options cannot hold them
+    if not re.fullmatch(r"\w[\w-]*", split):
+        raise UsageError(f"--split {split}: a name has letters, digits, - and _ only")
+    check_metric(metric, language)
+    found = read(file, skip_malformed, prefix)
+    model = subwords.load(subwords_folder)
+    types = len(subwords.load_dictionary(subwords_folder))
+    for name, are_same in ((model.name, _same_bytes), (subwords.DICTIONARY, same_types)):
+        ours, theirs = os.path.join(destination, name), os.path.join(subwords_folder, name)
+        if os.path.exists(ours) and not are_same(ours, theirs):
+            raise UsageError(
+                f"{destination} was prepared with other subwords: {ours} and {theirs} differ; "
+                "choose another --output, or remove that folder"
+            )
+    model.copy_to(destination)
+    texts = [question.text for question in found.questions] + found.contexts
+    encoded = _encode_all(texts, subwords_folder, workers, split)
+    with replacing_files(destination, last=f"{split}.json") as partial:
+        tokens = _write_parts(partial, split, encoded, len(found.questions), types)
+        with replacing(os.path.join(partial, f"{split}.json")) as stream:
+            about = {"format": FORMAT, "language": language, "metric": metric}
+            entries = {"contexts": found.contexts, "questions": found.questions}
+            json.dump({**about, **entries}, stream)
+    counts = {"questions": len(found.questions), "contexts": len(found.contexts)}
+    counts.update({f"{part} tokens": count for part, count in tokens.items()})
+    return counts, found.dropped
+
+
+def read(path: str, skip_malformed: bool = False, prefix: str = "") -> QuestionFile:
+    """Read a file.
+
+    Args:
+        path: of the file.
+        skip_malformed: leave malformed questions out rather than refuse the file.
+        prefix: take only questions whose id begins so; TyDiQA-GoldP's training file holds all
+            languages and names them there (``english-``).
+
+    Raises:
+        UsageError: the file cannot be read, is no JSON, has not this structure, or holds no
+            question; unless ``skip_malformed``, also a question without id, text or answers, an
+            id that occurs twice, an answer that is not where it shall be.
+    """
+    contexts: List[str] = []
+    questions: List[Question] = []
+    dropped: List[str] = []
+    seen: Set[str] = set()
+    for where, paragraph in _paragraphs(path, read_json(path)):
+        try:
+            context = _get(paragraph, "context", str)
+            entries = _get(paragraph, "qas", list)
+        except _Malformed as error:
+            raise UsageError(f"{path}: {where}: {error}") from None
+        first = len(questions)
+        for number, entry in enumerate(entries):
+            key = entry.get("id") if isinstance(entry, dict) else None
+            if prefix and isinstance(entry, dict) and not str(key).startswith(prefix):
+                continue
+            try:
+                questions.append(_question(entry, len(contexts), context, seen))
+            except _Malformed as error:
+                name = f"question {key}" if isinstance(key, str) else f"{where}.qas[{number}]"
+                dropped.append(f"{path}: {name}: {error}")
+        if len(questions) > first:
+            contexts.append(context)
+    if dropped and not questions and all(line.endswith(f": {_NO_TEXT}") for line in dropped):
+        raise UsageError(
+            f"{path} holds no answers: XTREME's download takes them out of its test sets; get the "
+            "file from the benchmark itself"
+        )
+    if dropped and not skip_malformed:
+        more = f" (and {len(dropped) - 1} more)" if len(dropped) > 1 else ""
+        raise UsageError(
+            f"{dropped[0]}{more}; mend the file, or leave such questions out with --skip-malformed"
+        )
+    if not questions:
+        wanted = f" with an id that begins with {prefix}" if prefix else ""
+        raise UsageError(
+            f"{path} holds no question{wanted}" + " that is well formed" * bool(dropped)
+        )
+    return QuestionFile(contexts, questions, dropped)
+
+
+def _paragraphs(path: str, document: Any) -> Iterator[Tuple[str, Any]]:
+    where = ""
+    try:
+        for i, article in enumerate(_get(document, "data", list)):
+            where = f"data[{i}]: "
+            for j, paragraph in enumerate(_get(article, "paragraphs", list)):
+                yield f"data[{i}].paragraphs[{j}]", paragraph
+    except _Malformed as error:
+        raise UsageError(f"{path}: {where}{error}; this is not the format of SQuAD") from None
+
+
+def _get(entry: Any, name: str, kind: Type[Any]) -> Any:
+    if not isinstance(entry, dict) or name not in entry:
+        raise _Malformed(f"'{name}' is missing")
+    value = entry[name]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise _Malformed(f"'{name}' is not {_TYPES[kind]}")
+    if kind is str and any("\ud800" <= c <= "\udfff" for c in value):
+        raise _Malformed(f"'{name}' holds half of a surrogate pair, which is no character")
+    return value
+
+
+def _question(entry: Any, number: int, context: str, seen: Set[str]) -> Question:
+    key = _get(entry, "id", str)
+    if key in seen:
+        raise _Malformed("the id occurs twice")
+    text = _get(entry, "question", str)
+    if not text.strip():
+        raise _Malformed("the question is empty")
+    answers = _get(entry, "answers", list)
+    if not answers:
+        raise _Malformed("it has no answer; questions of SQuAD 2.0 without one are not supported")
+    found = tuple(_answer(answer, context) for answer in answers)
+    seen.add(key)
+    return Question(key, text, number, found)
+
+
+def _answer(entry: Any, context: str) -> GoldAnswer:
+    text, start = _get(entry, "text", str), _get(entry, "answer_start", int)
+    if not text.strip():
+        raise _Malformed(_NO_TEXT)
+    if start >= 0 and context.startswith(text, start):
+        return GoldAnswer(text, start)
+
+    def short(text: str) -> str:
+        return repr(text if len(text) <= 40 else text[:39] + "…")
+
+    at = context.find(text)
+    hint = f"it is at {at}" if at >= 0 else "it is nowhere in the context"
+    if start >= 0 and context.encode().startswith(text.encode(), start):
+        hint = "it is there if bytes of UTF-8 are counted, but characters are wanted"
+    raise _Malformed(
+        f"answer {short(text)} is not at answer_start {start} of its context, where there is "
+        f"{short(context[max(start, 0) :][: len(text)])}; {hint}"
+    )
+
+
+def _same_bytes(file: str, other: str) -> bool:
+    return filecmp.cmp(file, other, shallow=False)
+
+
+def _encode_all(texts: List[str], folder: str, workers: int, title: str) -> Iterator[Encoded]:
+    # the folder may hold others than at the last call
+    _model_and_dictionary.cache_clear()
+    encode = functools.partial(_encode, folder=folder)
+    with tqdm(total=len(texts), desc=title, unit=" texts", leave=False) as progress:
+        for some in in_order(encode, chunked(texts, _CHUNK), workers):
+            yield from some
+            progress.update(len(some))
+
+
+@functools.lru_cache(maxsize=1)
+def _model_and_dictionary(folder: str) -> Tuple[subwords.AnswerAlignedSubwords, Dictionary]:
+    model = subwords.AnswerAlignedSubwords(subwords.load(folder))
+    return model, subwords.load_dictionary(folder)
+
+
+def _encode(texts: List[str], folder: str) -> List[Encoded]:
+    model, dictionary = _model_and_dictionary(folder)
+    cut = (model.pieces_with_offsets(text) for text in texts)
+    return [([dictionary.index(piece) for piece in pieces], spans) for pieces, spans in cut]
+
+
+def _write_parts(
+    folder: str, split: str, encoded: Iterator[Encoded], questions: int, types: int
+) -> Dict[str, int]:
+    """Write the tokens of questions, then of contexts with their offsets; return their numbers."""
+    builders = {}
+    for part in PARTS:
+        small = part != "offsets" and types < np.iinfo(np.uint16).max
+        path = os.path.join(folder, f"{split}.{part}.bin")
+        builders[part] = indexed_dataset.MMapIndexedDatasetBuilder(
+            path, dtype=np.uint16 if small else np.int32
+        )
+    counts = {"question": 0, "context": 0}
+    for number, (tokens, offsets) in enumerate(encoded):
+        part = "question" if number < questions else "context"
+        builders[part].add_item(torch.tensor(tokens, dtype=torch.long))
+        counts[part] += len(tokens)
+        if part == "context":
+            builders["offsets"].add_item(torch.tensor(offsets, dtype=torch.long).flatten())
+    for part, builder in builders.items():
+        builder.finalize(os.path.join(folder, f"{split}.{part}.idx"))
+    return counts
