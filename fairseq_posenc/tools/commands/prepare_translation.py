@@ -55,6 +55,6 @@ def main() -> None:
     """Parse the command line and run."""
     options = vars(_parser().parse_args())
     # not before: torch takes seconds
-    from fairseq_posenc.tools.prepare.parallel.translation import Options, prepare
+    from fairseq_posenc.tools.prepare.parallel.translation import TranslationOptions, prepare
 
-    prepare(Options(**options))
+    prepare(TranslationOptions(**options))

@@ -39,7 +39,7 @@ _COMMAND = "posenc prepare translation"
 
 
 @dataclass(frozen=True)
-class Options:
+class TranslationOptions:
     """What posenc prepare translation asks for, see there; None stands for a default."""
 
     source_lang: str
@@ -67,7 +67,7 @@ class Options:
         return {split: prefix for split, prefix in given.items() if prefix}
 
 
-def prepare(options: Options, say: Callable[[str], object] = print) -> None:
+def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -> None:
     """Make a folder of binarised parallel text, or complete one begun with the same options.
 
     Text is normalised and tokenised as by ``posenc prepare tokenise``, then cut by byte pair
@@ -102,7 +102,7 @@ def prepare(options: Options, say: Callable[[str], object] = print) -> None:
         shutil.rmtree(job.text, ignore_errors=True)
 
 
-def _check(options: Options) -> None:
+def _check(options: TranslationOptions) -> None:
     for language in options.languages:
         if not re.fullmatch(r"[\w-]+", language):
             raise UsageError(f"{language!r} is no name of a language, such as en")
@@ -135,7 +135,7 @@ class _Preparation:
         model: folder with the codes and ``tokeniser.json``, or ``sentencepiece.model``.
     """
 
-    def __init__(self, options: Options, say: Callable[[str], object]):
+    def __init__(self, options: TranslationOptions, say: Callable[[str], object]):
         self.options, self.say, self.languages = options, say, options.languages
         self.text = os.path.join(options.output, "text")
         self.model = options.subwords or self.text
