@@ -88,7 +88,7 @@ class Figure(NamedTuple):
         return paper, ours, shown, runs
 
 
-class Group(NamedTuple):
+class OurRow(NamedTuple):
     """A row of ours; its ``setting`` is None where the paper's rows are of no setting."""
 
     setting: Optional[str]
@@ -103,7 +103,7 @@ class Entry(NamedTuple):
     """A row of the paper (or None), one of ours (or None), and their figures by name."""
 
     row: Optional[PaperRow]
-    group: Optional[Group]
+    ours: Optional[OurRow]
     figures: Dict[str, Figure]
 
 
@@ -173,10 +173,10 @@ def compare(table: PaperTable, cells: Sequence[Cell], notes: Sequence[str] = ())
     and so are tasks that it lacks.
     """
     settings = {row.setting for row in table.rows}
-    groups: Dict[Group, List[Cell]] = {}
+    groups: Dict[OurRow, List[Cell]] = {}
     for cell in cells:
         setting = None if settings == {None} else cell.setting
-        groups.setdefault(Group(setting, cell.row, cell.options), []).append(cell)
+        groups.setdefault(OurRow(setting, cell.row, cell.options), []).append(cell)
     measures = dict(table.measures)
     if table.fine_tuning:
         tasks = {cell.task for cell in cells}
@@ -184,19 +184,19 @@ def compare(table: PaperTable, cells: Sequence[Cell], notes: Sequence[str] = ())
         measures = {**measures, AVERAGE: Measure((), AVERAGE, digits=1), **others}
 
     entries: List[Entry] = []
-    matching: Set[Group] = set()
+    matching: Set[OurRow] = set()
     for row in table.rows:
         found = [
             Entry(row, group, _figures(measures, row, ours, cells))
             for group, ours in groups.items()
             if row.has(group.setting, group.options)
         ]
-        matching.update(entry.group for entry in found if entry.group)
+        matching.update(entry.ours for entry in found if entry.ours)
         if table.best:
             found.sort(key=lambda entry: entry.figures[table.best or ""].order())
             found = found[-1:]
         entries += found or [Entry(row, None, _figures(measures, row, [], cells))]
-    shown = {entry.group for entry in entries}
+    shown = {entry.ours for entry in entries}
     for group, ours in groups.items():
         figures = _figures(measures, None, ours, cells)
         known = group.setting in settings and any(one.value is not None for one in figures.values())

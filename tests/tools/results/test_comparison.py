@@ -72,7 +72,7 @@ def lines_of(comparison):
 
 def rows_of(comparison):
     """The names of our rows, in the order of the table, None where the paper's stands alone."""
-    return [entry.group and str(entry.group) for entry in comparison.entries]
+    return [entry.ours and str(entry.ours) for entry in comparison.entries]
 
 
 def test_seeds_are_averaged_over_their_means_of_test_sets():
@@ -260,7 +260,7 @@ def test_settings_are_columns_of_chens_table_6():
     ]
     entry = compare(load("chen2021-6"), cells).entries[3]
     ours = {name: figure.value for name, figure in entry.figures.items()}
-    assert (str(entry.group), ours) == ("rel_scalar", {"EN-DE": 21, "DE-EN": None, "EN-CS": 11})
+    assert (str(entry.ours), ours) == ("rel_scalar", {"EN-DE": 21, "DE-EN": None, "EN-CS": 11})
 
 
 def cape(shift, *bleu):
@@ -278,7 +278,7 @@ def cape(shift, *bleu):
     ],
 )
 def test_of_capes_shifts_the_best_on_validation_data_is_compared(cells, best):
-    entries = {str(entry.group): entry for entry in compare(load("cape-2"), cells).entries}
+    entries = {str(entry.ours): entry for entry in compare(load("cape-2"), cells).entries}
     assert entries[best].row.labels == ["CAPE, 6L-6L", "DE"]
     others = {f"de6/{one.row}" for one in cells} - {best}
     assert all(entries[name].row is None for name in others)
