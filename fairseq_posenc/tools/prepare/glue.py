@@ -29,7 +29,7 @@ _SHOWN = 5  # malformed lines in an error
 _CHUNK = 500  # sentences that a process cuts at a time
 
 
-class Split(NamedTuple):
+class GlueSplit(NamedTuple):
     """Examples of one split.
 
     Args:
@@ -45,7 +45,7 @@ class Split(NamedTuple):
     skipped: List[int]
 
 
-class _Malformed(ValueError):
+class _MalformedLine(ValueError):
     """Something is wrong with one line."""
 
 
@@ -102,7 +102,7 @@ def prepare(
     return {name: len(split.sentences) for name, split in splits.items()}, problems
 
 
-def read(task: GlueTask, folder: str, problems: List[str]) -> Dict[str, Split]:
+def read(task: GlueTask, folder: str, problems: List[str]) -> Dict[str, GlueSplit]:
     """Read all files of a task.
 
     Args:
@@ -119,7 +119,7 @@ def read(task: GlueTask, folder: str, problems: List[str]) -> Dict[str, Split]:
     Raises:
         UsageError: a file is missing, unreadable, empty, lacks a column, or has no good line.
     """
-    splits: Dict[str, Split] = {}
+    splits: Dict[str, GlueSplit] = {}
     for name, file in task.labelled.items():
         splits.update(_read_file(task, os.path.join(folder, file), name, True, problems))
     for name, file in task.unlabelled.items():
@@ -131,7 +131,7 @@ def read(task: GlueTask, folder: str, problems: List[str]) -> Dict[str, Split]:
 
 def _read_file(
     task: GlueTask, path: str, split: str, labelled: bool, problems: List[str]
-) -> Dict[str, Split]:
+) -> Dict[str, GlueSplit]:
     lines = read_lines(path)
     lines[0] = lines[0].lstrip("\ufeff")
     columns: Sequence[str] = task.columns if labelled else ()
@@ -145,7 +145,7 @@ def _read_file(
             f"{path}, line 1: {task.name} needs a column {missing[0]!r}; there are "
             f"{', '.join(map(repr, columns))}"
         )
-    found: Dict[str, Split] = {}
+    found: Dict[str, GlueSplit] = {}
     rows: Dict[str, int] = {}
     earlier = len(problems)
     for number, line in enumerate(lines, first_line):
@@ -158,13 +158,13 @@ def _read_file(
             name = f"{split}-{language if _LANGUAGE.match(language) else ''}"
         rows[name] = rows.get(name, -1) + 1
         part = found.setdefault(
-            name, Split(os.path.basename(path), [], [] if labelled else None, [])
+            name, GlueSplit(os.path.basename(path), [], [] if labelled else None, [])
         )
         try:
             if not row:
-                raise _Malformed(f"{len(cells)} columns instead of {len(columns)}")
+                raise _MalformedLine(f"{len(cells)} columns instead of {len(columns)}")
             sentences, target = _example(task, row, labelled)
-        except _Malformed as error:
+        except _MalformedLine as error:
             problems.append(f"{path}, line {number}: {error}")
             part.skipped.append(rows[name])
             continue
@@ -183,24 +183,24 @@ def _example(
 ) -> Tuple[Tuple[str, ...], Union[int, float, None]]:
     """Return sentences and target of a row, given as cells by the names of columns."""
     if task.language and not _LANGUAGE.match(row[task.language]):
-        raise _Malformed(f"{row[task.language]!r} is no language")
+        raise _MalformedLine(f"{row[task.language]!r} is no language")
     sentences = tuple(row[column] for column in task.sentences)
     if not (task.may_be_empty or all(map(str.strip, sentences))):
-        raise _Malformed("an empty sentence")
+        raise _MalformedLine("an empty sentence")
     if not labelled:
         return sentences, None
     target = row[task.label]
     if task.labels:
         if target not in task.labels:
-            raise _Malformed(f"label {target!r} is none of {', '.join(task.labels)}")
+            raise _MalformedLine(f"label {target!r} is none of {', '.join(task.labels)}")
         return sentences, task.labels.index(target)
     lowest, highest = task.scores
     try:
         score = float(target)
     except ValueError:
-        raise _Malformed(f"score {target!r} is no number") from None
+        raise _MalformedLine(f"score {target!r} is no number") from None
     if not lowest <= score <= highest:
-        raise _Malformed(f"score {target} is not in {lowest:g}…{highest:g}")
+        raise _MalformedLine(f"score {target} is not in {lowest:g}…{highest:g}")
     return sentences, score
 
 
@@ -213,7 +213,9 @@ def _clear(folder: str) -> None:
                 os.remove(os.path.join(part, file))
 
 
-def _write_inputs(task: GlueTask, splits: Dict[str, Split], destination: str, workers: int) -> None:
+def _write_inputs(
+    task: GlueTask, splits: Dict[str, GlueSplit], destination: str, workers: int
+) -> None:
     types = len(subwords.load_dictionary(destination))
     encode = functools.partial(_encode, folder=destination)
     total = sum(len(split.sentences) for split in splits.values()) * len(task.sentences)
@@ -253,7 +255,7 @@ def _write_indexed(path: str, items: Iterable[np.ndarray], types: int) -> None:
     builder.finalize(f"{path}.idx")
 
 
-def _write_targets(task: GlueTask, splits: Dict[str, Split], folder: str) -> None:
+def _write_targets(task: GlueTask, splits: Dict[str, GlueSplit], folder: str) -> None:
     labelled = {name: s.targets for name, s in splits.items() if s.targets is not None}
     os.makedirs(folder, exist_ok=True)
     if not task.labels:

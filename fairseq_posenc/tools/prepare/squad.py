@@ -39,7 +39,7 @@ _CHUNK = 50  # texts that a process cuts at a time
 Encoded = Tuple[List[int], List[Tuple[int, int]]]
 
 
-class QuestionFile(NamedTuple):
+class SquadFile(NamedTuple):
     """What a file holds; ``dropped`` says what was wrong with the questions left out."""
 
     contexts: List[str]
@@ -47,7 +47,7 @@ class QuestionFile(NamedTuple):
     dropped: List[str]
 
 
-class _Malformed(ValueError):
+class _MalformedQuestion(ValueError):
     """Something is wrong with one question."""
 
 
@@ -113,7 +113,7 @@ def prepare(
     return counts, found.dropped
 
 
-def read(path: str, skip_malformed: bool = False, prefix: str = "") -> QuestionFile:
+def read(path: str, skip_malformed: bool = False, prefix: str = "") -> SquadFile:
     """Read a file.
 
     Args:
@@ -135,7 +135,7 @@ def read(path: str, skip_malformed: bool = False, prefix: str = "") -> QuestionF
         try:
             context = _get(paragraph, "context", str)
             entries = _get(paragraph, "qas", list)
-        except _Malformed as error:
+        except _MalformedQuestion as error:
             raise UsageError(f"{path}: {where}: {error}") from None
         first = len(questions)
         for number, entry in enumerate(entries):
@@ -144,7 +144,7 @@ def read(path: str, skip_malformed: bool = False, prefix: str = "") -> QuestionF
                 continue
             try:
                 questions.append(_question(entry, len(contexts), context, seen))
-            except _Malformed as error:
+            except _MalformedQuestion as error:
                 name = f"question {key}" if isinstance(key, str) else f"{where}.qas[{number}]"
                 dropped.append(f"{path}: {name}: {error}")
         if len(questions) > first:
@@ -164,7 +164,7 @@ def read(path: str, skip_malformed: bool = False, prefix: str = "") -> QuestionF
         raise UsageError(
             f"{path} holds no question{wanted}" + " that is well formed" * bool(dropped)
         )
-    return QuestionFile(contexts, questions, dropped)
+    return SquadFile(contexts, questions, dropped)
 
 
 def _paragraphs(path: str, document: Any) -> Iterator[Tuple[str, Any]]:
@@ -174,31 +174,33 @@ def _paragraphs(path: str, document: Any) -> Iterator[Tuple[str, Any]]:
             where = f"data[{i}]: "
             for j, paragraph in enumerate(_get(article, "paragraphs", list)):
                 yield f"data[{i}].paragraphs[{j}]", paragraph
-    except _Malformed as error:
+    except _MalformedQuestion as error:
         raise UsageError(f"{path}: {where}{error}; this is not the format of SQuAD") from None
 
 
 def _get(entry: Any, name: str, kind: Type[Any]) -> Any:
     if not isinstance(entry, dict) or name not in entry:
-        raise _Malformed(f"'{name}' is missing")
+        raise _MalformedQuestion(f"'{name}' is missing")
     value = entry[name]
     if not isinstance(value, kind) or isinstance(value, bool):
-        raise _Malformed(f"'{name}' is not {_TYPES[kind]}")
+        raise _MalformedQuestion(f"'{name}' is not {_TYPES[kind]}")
     if kind is str and any("\ud800" <= c <= "\udfff" for c in value):
-        raise _Malformed(f"'{name}' holds half of a surrogate pair, which is no character")
+        raise _MalformedQuestion(f"'{name}' holds half of a surrogate pair, which is no character")
     return value
 
 
 def _question(entry: Any, number: int, context: str, seen: Set[str]) -> Question:
     key = _get(entry, "id", str)
     if key in seen:
-        raise _Malformed("the id occurs twice")
+        raise _MalformedQuestion("the id occurs twice")
     text = _get(entry, "question", str)
     if not text.strip():
-        raise _Malformed("the question is empty")
+        raise _MalformedQuestion("the question is empty")
     answers = _get(entry, "answers", list)
     if not answers:
-        raise _Malformed("it has no answer; questions of SQuAD 2.0 without one are not supported")
+        raise _MalformedQuestion(
+            "it has no answer; questions of SQuAD 2.0 without one are not supported"
+        )
     found = tuple(_answer(answer, context) for answer in answers)
     seen.add(key)
     return Question(key, text, number, found)
@@ -207,7 +209,7 @@ def _question(entry: Any, number: int, context: str, seen: Set[str]) -> Question
 def _answer(entry: Any, context: str) -> GoldAnswer:
     text, start = _get(entry, "text", str), _get(entry, "answer_start", int)
     if not text.strip():
-        raise _Malformed(_NO_TEXT)
+        raise _MalformedQuestion(_NO_TEXT)
     if start >= 0 and context.startswith(text, start):
         return GoldAnswer(text, start)
 
@@ -218,7 +220,7 @@ def _answer(entry: Any, context: str) -> GoldAnswer:
     hint = f"it is at {at}" if at >= 0 else "it is nowhere in the context"
     if start >= 0 and context.encode().startswith(text.encode(), start):
         hint = "it is there if bytes of UTF-8 are counted, but characters are wanted"
-    raise _Malformed(
+    raise _MalformedQuestion(
         f"answer {short(text)} is not at answer_start {start} of its context, where there is "
         f"{short(context[max(start, 0) :][: len(text)])}; {hint}"
     )

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from fairseq_posenc.data import squad
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.prepare import squad
 from fairseq_posenc.tools.prepare.xtreme import BENCHMARKS, find_questions
 
 SCRIPT = ("python", "-m", "fairseq_posenc.tools.recipe.find_xtreme")
