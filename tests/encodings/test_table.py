@@ -120,13 +120,6 @@ def test_signatures_do_not_change_between_versions(name):
     assert signature(name) == f"{SIGNATURES[name]}|version:{__version__}"
 
 
-@every_encoding
-def test_a_signature_names_every_option(name):
-    fields = [field.split(":")[0] for field in signature(name).split("|")]
-    expected = [option.replace("_", "-") for option in options(name)]
-    assert fields == ["position", *expected, "version"]
-
-
 OTHERS = {int: 337, str: "heads", type(None): 337}
 
 

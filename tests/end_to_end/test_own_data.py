@@ -21,8 +21,8 @@ def test_raw_text_becomes_a_model_that_translates(run, tmp_path, subwords):
         (tmp_path / f"{split}.fr").write_text(french)
     data, model = tmp_path / "bin", tmp_path / "model"
     run("posenc", "prepare", "translation", "--source-lang", "en", "--target-lang", "fr",
-        "--train", tmp_path / "train", "--valid-lines", 10, "--ratio", 9, "--test", tmp_path / "test",
-        subwords, 35, "--output", data)  # fmt: skip
+        "--train", tmp_path / "train", "--test", tmp_path / "test", "--valid-lines", 10,
+        "--ratio", 9, subwords, 35, "--output", data)  # fmt: skip
     plugin = ("--user-dir", "fairseq_posenc", "--task", "posenc_translation", "--cpu")
     run("fairseq-train", data, *plugin, "--arch", "posenc_transformer_tiny", "--optimizer", "adam",
         "--share-all-embeddings", "--lr", 0.005, "--max-tokens", 500, "--max-update", 30,

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fairseq_posenc import compat
 from fairseq_posenc.attention.cpu import relative
-from fairseq_posenc.attention.cpu.chunks import Chunk, Layout, Scratch
+from fairseq_posenc.attention.cpu.chunks import Chunk, ScoreLayout, Scratch
 from fairseq_posenc.attention.cpu.score_terms import Additive, Distances, Segments
 
 # The terms that are tensors, in the order in which tuples hold them.
@@ -65,7 +65,7 @@ class ChunkPass:
         terms = dict(zip(NAMES, tables))
         self.settings, self.kept_scale = settings, 1 / (1 - settings.dropout_p)
         batch, heads, rows, _ = queries.shape
-        self.layout = layout = Layout(batch, heads, rows, keys.size(2), settings.causal)
+        self.layout = layout = ScoreLayout(batch, heads, rows, keys.size(2), settings.causal)
         # (B, H, T, d) as (B·H, T, d): views if they lie in memory as (T, B, H, d)
         self.queries, self.keys, self.values = (x.flatten(0, 1) for x in (queries, keys, values))
         self.additive = Additive(layout, terms["bias"], padding_mask)

@@ -40,7 +40,7 @@ class Chunk(NamedTuple):
         return scores.view((size(self.batches), size(self.heads)) + scores.shape[1:])
 
 
-class Layout(NamedTuple):
+class ScoreLayout(NamedTuple):
     """The size of an attention: its matrices of scores are ``(queries, keys)``."""
 
     batch: int

@@ -17,7 +17,7 @@ from typing import Dict, Optional, Tuple, Union
 import torch
 from torch import Tensor
 
-from fairseq_posenc.attention.cpu.chunks import Chunk, Layout, Scratch
+from fairseq_posenc.attention.cpu.chunks import Chunk, ScoreLayout, Scratch
 
 # Longest sequence for which every pair of positions may have its own copy of a table's row, and
 # longest for which that is the faster way where there is another.
@@ -33,7 +33,7 @@ def supports(queries: int, keys: int, rows: int) -> bool:
     return keys <= _PAIRS if keys <= rows else rows // 2 <= _FARTHEST
 
 
-def build(layout: Layout, table: Tensor, scale: float) -> Union["Pairs", "Band"]:
+def build(layout: ScoreLayout, table: Tensor, scale: float) -> Union["Pairs", "Band"]:
     """Return the fast way for a table that is supported; ``scale`` multiplies all products."""
     shortest = table.size(0) if layout.causal else max(table.size(0), _FAST_PAIRS)
     return (Pairs if layout.keys <= shortest else Band)(layout, table, scale)
@@ -42,7 +42,7 @@ def build(layout: Layout, table: Tensor, scale: float) -> Union["Pairs", "Band"]
 class RelativeKeys:
     """A table of keys as one of the terms of the scores, see :mod:`~.score_terms`."""
 
-    def __init__(self, layout: Layout, table: Tensor, scale: float):
+    def __init__(self, layout: ScoreLayout, table: Tensor, scale: float):
         self.table = build(layout, table, scale)
 
     def add_to_scores(self, scores: Tensor, queries: Tensor, chunk: Chunk) -> None:
@@ -70,7 +70,7 @@ class Pairs:
 
     slack = 0
 
-    def __init__(self, layout: Layout, table: Tensor, scale: float):
+    def __init__(self, layout: ScoreLayout, table: Tensor, scale: float):
         self.table, self.scale = table, scale
         farthest = table.size(0) // 2
         index = torch.arange(layout.keys)
@@ -120,7 +120,7 @@ class Band:
     the scores need as much memory before and behind them.
     """
 
-    def __init__(self, layout: Layout, table: Tensor, scale: float):
+    def __init__(self, layout: ScoreLayout, table: Tensor, scale: float):
         self.table, self.scale, self.causal = table, scale, layout.causal
         farthest = table.size(0) // 2
         self.farthest = self.slack = farthest

@@ -10,7 +10,7 @@ from typing import Dict, Iterator, Optional, Tuple
 import torch
 from torch import Tensor
 
-from fairseq_posenc.attention.cpu.chunks import Chunk, Layout, Scratch, size, split_evenly
+from fairseq_posenc.attention.cpu.chunks import Chunk, ScoreLayout, Scratch, size, split_evenly
 from fairseq_posenc.attention.plain import causal_bias, padding_bias
 
 # Products of fewer rows are slower per row; those of more compute more that no score needs.
@@ -20,7 +20,7 @@ _BLOCK_ROWS = 64
 class Additive:
     """The bias ``(heads or 1, Q, K)`` and padding, which scores start from, and the future."""
 
-    def __init__(self, layout: Layout, bias: Optional[Tensor], padding_mask: Optional[Tensor]):
+    def __init__(self, layout: ScoreLayout, bias: Optional[Tensor], padding_mask: Optional[Tensor]):
         self.layout, self.bias, self.padding = layout, bias, None
         if padding_mask is not None:
             self.padding = padding_bias(padding_mask, torch.float32)
@@ -78,7 +78,7 @@ class Additive:
 class Segments:
     """One scalar per pair of segments: a product of one-hot rows with a small matrix between."""
 
-    def __init__(self, layout: Layout, segments: Tensor, scalars: Tensor):
+    def __init__(self, layout: ScoreLayout, segments: Tensor, scalars: Tensor):
         self.segments, self.scalars = segments, scalars
         number = segments.size(-1)
         every = (layout.batch, layout.heads, number, layout.keys)
@@ -117,7 +117,7 @@ class Distances:
     that one product serves the block's rows of all its sequences.
     """
 
-    def __init__(self, layout: Layout, keys: Tensor, shift: Optional[Tensor], scale: float):
+    def __init__(self, layout: ScoreLayout, keys: Tensor, shift: Optional[Tensor], scale: float):
         self.layout, self.scale = layout, scale
         self.keys = keys.contiguous()
         self.shift = self.keys.new_zeros(self.keys[:, 0].shape) if shift is None else shift

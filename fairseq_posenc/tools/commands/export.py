@@ -14,9 +14,6 @@ alibi. posenc translate translates with it, and compares it with fairseq.
 import argparse
 import logging
 
-from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
-from fairseq_posenc.tools.export.stock import to_fairseq
-
 
 def positive(text: str) -> int:
     """Parse a whole number above 0."""
@@ -56,6 +53,9 @@ def parse() -> argparse.Namespace:
 def main() -> None:
     """Write, and print what to know of the result."""
     args = parse()
+    from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
+    from fairseq_posenc.tools.export.stock import to_fairseq
+
     logging.getLogger("fairseq_posenc").setLevel(logging.WARNING)
     if args.to == "fairseq":
         notes = to_fairseq(args.path, args.output, args.bos_in_text, args.force)

@@ -13,8 +13,6 @@ import os
 import sys
 import warnings
 
-from fairseq_posenc.tools.predict import predict
-
 
 def key_value(text: str) -> list:
     """Parse ``KEY=VALUE``."""
@@ -37,6 +35,8 @@ def main() -> None:
     add("--cpu", action="store_true", help="leave a GPU alone")
     add("--note", type=key_value, action="append", default=[], metavar="KEY=VALUE", dest="notes")
     options = vars(parser.parse_args())
+    from fairseq_posenc.tools.predict import predict
+
     options["notes"] = dict(options["notes"])
     options["subsets"] = options["subsets"].split(",")
     logging.getLogger("fairseq").setLevel(logging.WARNING)

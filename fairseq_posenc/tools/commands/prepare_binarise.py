@@ -7,12 +7,12 @@ takes the options of fairseq-preprocess and writes the same files.
 
 import sys
 
-from fairseq_posenc.tools.prepare.preprocess import preprocess
-
 
 def main() -> None:
     """Parse the command line and run."""
     if sys.argv[1:] in ([], ["--help"], ["-h"]):
         print(__doc__.strip())
     else:
+        from fairseq_posenc.tools.prepare.preprocess import preprocess
+
         preprocess(sys.argv[1:])

@@ -11,7 +11,6 @@ import argparse
 import os
 import sys
 
-from fairseq_posenc.tools.prepare.glue import prepare
 from fairseq_posenc.tools.prepare.glue_tasks import TASKS
 
 
@@ -28,6 +27,8 @@ def main() -> None:
     add("--workers", type=int, default=os.cpu_count(), help="processes (default: all cores)")
     add("--skip-malformed", action="store_true", help="leave malformed lines out and name them")
     args = parser.parse_args()
+    from fairseq_posenc.tools.prepare.glue import prepare
+
     examples, problems = prepare(
         TASKS[args.task], args.input, args.subwords, args.output, args.workers, args.skip_malformed
     )

@@ -14,6 +14,7 @@ to save it under in the folder --raw.
 """
 
 import argparse
+import importlib
 import json
 import os
 from typing import Tuple
@@ -57,27 +58,6 @@ def prepare_text(**options) -> None:
     from fairseq_posenc.tools.prepare.parallel import text
 
     print(json.dumps(text.prepare_text(**options), indent=2))
-
-
-def learn(**options) -> None:
-    """Learn merges."""
-    from fairseq_posenc.tools.prepare.parallel import bpe
-
-    bpe.learn(**options)
-
-
-def apply(**options) -> None:
-    """Cut words into subwords."""
-    from fairseq_posenc.tools.prepare.parallel import bpe
-
-    bpe.apply(**options)
-
-
-def keep(**options) -> None:
-    """Leave the merges and the way of tokenising with binarised data."""
-    from fairseq_posenc.tools.prepare.parallel import segmentation
-
-    segmentation.keep(**options)
 
 
 def clean(corpus: Corpus, **options) -> None:
@@ -127,13 +107,13 @@ def _add_commands(commands) -> None:
         help="further training text, PREFIX.en and PREFIX.de, say, or with .gz behind")
     _add_workers(add)
     text = "learn one byte pair encoding from all files together"
-    add = _command(commands, "bpe-learn", learn, text)
+    add = _command(commands, "bpe-learn", "bpe.learn", text)
     add("--input", required=True, nargs="+", dest="inputs", metavar="FILE")
     add("--operations", required=True, type=positive, metavar="N")
     add("--output", required=True, dest="codes", metavar="CODES")
     _add_workers(add)
     text = f"cut words into subwords; {settings.SEPARATOR} stays whole"
-    add = _command(commands, "bpe-apply", apply, text)
+    add = _command(commands, "bpe-apply", "bpe.apply", text)
     add("--codes", required=True)
     add("--input", required=True, dest="source", metavar="FILE")
     add("--output", required=True, dest="destination", metavar="FILE")
@@ -142,7 +122,7 @@ def _add_commands(commands) -> None:
         "leave the codes, and how text was tokenised, beside binarised data, where from_pretrained "
         "looks for them; without a corpus: by posenc prepare tokenise"
     )
-    add = _command(commands, "bpe-keep", keep, text, corpus=True, nargs="?")
+    add = _command(commands, "bpe-keep", "segmentation.keep", text, corpus=True, nargs="?")
     add("--codes", required=True)
     add("--output", required=True, dest="folder", metavar="FOLDER", help="of fairseq-preprocess")
     text = "drop pairs as the corpus asks for text with BPE; if it does not, keep all"
@@ -181,4 +161,8 @@ def main() -> None:
     run = options.pop("run")
     if options.get("corpus"):
         options["corpus"] = named(options["corpus"])
+    if isinstance(run, str):
+        module, function = run.split(".")
+        package = "fairseq_posenc.tools.prepare.parallel"
+        run = getattr(importlib.import_module(f"{package}.{module}"), function)
     run(**options)

@@ -15,7 +15,6 @@ import os
 import sys
 
 from fairseq_posenc.metrics.answers import METRICS
-from fairseq_posenc.tools.prepare.squad import prepare
 
 
 def main() -> None:
@@ -34,6 +33,8 @@ def main() -> None:
     add("--workers", type=int, default=os.cpu_count(), help="processes (default: all cores)")
     add("--skip-malformed", action="store_true", help="leave malformed questions out, name them")
     args = parser.parse_args()
+    from fairseq_posenc.tools.prepare.squad import prepare
+
     counts, dropped = prepare(
         args.input,
         args.split,

@@ -15,9 +15,7 @@ Text is UTF-8, plain or .gz, .bz2, .xz. A run that was broken off goes on when i
 import argparse
 import os
 
-from fairseq_posenc.tools.prepare.text import documents, prepare_text, sampling, vocabulary
-
-SIZES = ", ".join(f"{size} for {kind}" for kind, size in vocabulary.SIZES.items())
+from fairseq_posenc.tools.prepare.text import documents, sampling
 
 
 # fmt: off
@@ -40,17 +38,18 @@ def _parser() -> argparse.ArgumentParser:
         help="split lines into sentences by punctuation; default: a line is a sentence")
     add = parser.add_argument_group("vocabulary").add_argument
     add("--subwords", metavar="FOLDER", help="take the vocabulary of this folder, learn none")
-    add("--kind", choices=vocabulary.SIZES, help="default: wordpiece")
+    add("--kind", choices=["wordpiece", "sentencepiece"], help="default: wordpiece")
     add("--vocabulary-size", type=int, metavar="N",
-        help=f"with the 5 special tokens (default: {SIZES}); small texts give fewer")
+        help="with the 5 special tokens (default: 30000 for wordpiece, 120000 for sentencepiece); "
+        "small texts give fewer")
     add("--vocabulary-lines", type=int, metavar="N",
-        help=f"learn from this many lines, 0: from all (default: {prepare_text.VOCABULARY_LINES}); "
+        help="learn from this many lines, 0: from all (default: 2000000); "
         "sentencepiece holds them in memory")
     add("--cased", action="store_true",
         help="wordpiece: keep case and accents; default: lower case, no accents, as BERT uncased")
     add("--character-coverage", type=float, metavar="SHARE",
         help="sentencepiece: share of characters that get an entry "
-        f"(default: {prepare_text.CHARACTER_COVERAGE})")
+        "(default: 0.9995)")
     add = parser.add_argument_group("languages").add_argument
     add("--sampling-exponent", type=float, default=sampling.EXPONENT, metavar="S",
         help="shares of languages become share^S: 1 as they are, 0 all equal "
@@ -66,4 +65,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def main() -> None:
     """Parse the command line and run."""
-    prepare_text.prepare(prepare_text.Options(**vars(_parser().parse_args())))
+    options = vars(_parser().parse_args())
+    # not before: torch takes seconds
+    from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
+
+    prepare(Options(**options))

@@ -18,8 +18,6 @@ that was broken off goes on when it is started again.
 import argparse
 import os
 
-from fairseq_posenc.tools.prepare.parallel import translation
-
 
 # fmt: off
 def _parser() -> argparse.ArgumentParser:
@@ -35,16 +33,16 @@ def _parser() -> argparse.ArgumentParser:
     add("--test", metavar="PREFIX", help="likewise, to translate")
     add = parser.add_argument_group("subwords").add_argument
     add("--bpe", type=int, metavar="N",
-        help=f"operations of byte pair encoding (default: {translation.BPE_OPERATIONS})")
+        help="operations of byte pair encoding (default: 10000)")
     add("--sentencepiece", type=int, metavar="N",
         help="instead of tokenising and BPE: this many sentencepieces (unigram)")
     add("--subwords", metavar="FOLDER",
         help="instead: those of this folder, with its dictionary; learn none")
     add = parser.add_argument_group("cleaning of training pairs").add_argument
-    add("--max-length", type=int, default=translation.LONGEST, metavar="N",
-        help=f"subwords of either side (default: {translation.LONGEST})")
-    add("--ratio", type=float, default=translation.RATIO, metavar="R",
-        help=f"of the longer side to the shorter, in subwords (default: {translation.RATIO:g})")
+    add("--max-length", type=int, default=250, metavar="N",
+        help="subwords of either side (default: 250)")
+    add("--ratio", type=float, default=3.0, metavar="R",
+        help="of the longer side to the shorter, in subwords (default: 3)")
     add = parser.add_argument_group("work").add_argument
     add("--output", required=True, metavar="FOLDER", help="for fairseq-train")
     add("--workers", type=int, default=os.cpu_count(), metavar="N",
@@ -55,4 +53,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def main() -> None:
     """Parse the command line and run."""
-    translation.prepare(translation.Options(**vars(_parser().parse_args())))
+    options = vars(_parser().parse_args())
+    # not before: torch takes seconds
+    from fairseq_posenc.tools.prepare.parallel.translation import TranslationOptions, prepare
+
+    prepare(TranslationOptions(**options))

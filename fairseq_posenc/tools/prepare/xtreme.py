@@ -68,7 +68,7 @@ BENCHMARKS: Dict[str, Benchmark] = {
 }
 
 
-class QuestionFile(NamedTuple):
+class TestFile(NamedTuple):
     """A file of questions and what ``posenc prepare squad`` is to be told of it."""
 
     split: str
@@ -77,7 +77,7 @@ class QuestionFile(NamedTuple):
     path: str
 
 
-def find_questions(folder: str) -> Tuple[List[QuestionFile], List[str]]:
+def find_questions(folder: str) -> Tuple[List[TestFile], List[str]]:
     """Return the files of XQuAD, MLQA and TyDiQA-GoldP in a folder, and what is missing.
 
     Files of other languages than a benchmark's are left out.
@@ -85,7 +85,7 @@ def find_questions(folder: str) -> Tuple[List[QuestionFile], List[str]]:
     Raises:
         UsageError: there is no file, or a benchmark's folder holds none where it should be.
     """
-    found: List[QuestionFile] = []
+    found: List[TestFile] = []
     missing = []
     for title, benchmark in BENCHMARKS.items():
         if not benchmark.files:
@@ -96,7 +96,7 @@ def find_questions(folder: str) -> Tuple[List[QuestionFile], List[str]]:
             paths = [os.path.join(folder, file.format(**names)) for file in benchmark.files]
             path = next(filter(os.path.isfile, paths), None)
             if path:
-                found.append(QuestionFile(split, language, benchmark.metric, path))
+                found.append(TestFile(split, language, benchmark.metric, path))
             else:
                 absent.append(language)
         count, total = len(benchmark.languages) - len(absent), len(benchmark.languages)

@@ -81,6 +81,8 @@ def test_raw_references_replace_those_of_the_output(generated, write):
     texts = read(generated(HYPOTHESES, REFERENCES), reference=write("raw.de", raw))
     assert texts.reference == raw
     assert texts.reference_tokens == ["ein Haus , blau .", "die Katze läuft ."]
+    with pytest.raises(UsageError, match="1 of 3 sentences"):
+        read(generated(HYPOTHESES, REFERENCES), reference=write("raw.de", [*raw, "Mehr."]))
     path = generated(HYPOTHESES, None)
     with pytest.raises(UsageError, match="no T-lines: .*--reference"):
         read(path)

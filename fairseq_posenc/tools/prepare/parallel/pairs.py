@@ -30,17 +30,22 @@ def aligned(first: Iterable[str], second: Iterable[str], names: Tuple[str, str])
         yield pair
 
 
+def find_files(prefix: str, languages: Languages) -> Tuple[str, str]:
+    """Return ``prefix.<language>`` for both languages, ``.gz`` behind where only that is there."""
+    first, second = (
+        name if os.path.exists(name) or not os.path.exists(f"{name}.gz") else f"{name}.gz"
+        for name in (f"{prefix}.{language}" for language in languages)
+    )
+    return first, second
+
+
 def pairs_of_files(prefix: str, languages: Languages) -> Iterator[Pair]:
     """Yield the lines of ``prefix.<language>``, plain or ``.gz``.
 
     Raises:
         UsageError: as :func:`fairseq_posenc.files.stream_lines`, or the files differ in length.
     """
-    names = [f"{prefix}.{language}" for language in languages]
-    first, second = [
-        name if os.path.exists(name) or not os.path.exists(f"{name}.gz") else f"{name}.gz"
-        for name in names
-    ]
+    first, second = find_files(prefix, languages)
     return aligned(stream_lines(first), stream_lines(second), (first, second))
 
 

@@ -14,7 +14,7 @@ _HEADING = re.compile(r"= = .* = =")
 Stream = Iterator[Optional[str]]
 
 
-class Corpus(NamedTuple):
+class LanguageFiles(NamedTuple):
     """The files of one language; its name is empty where no languages are told apart."""
 
     language: str
@@ -70,7 +70,7 @@ def read_documents(files: Iterable[str], boundary: str) -> Stream:
             yield None
 
 
-def find_corpora(arguments: Sequence[str], language_folders: bool = False) -> List[Corpus]:
+def find_corpora(arguments: Sequence[str], language_folders: bool = False) -> List[LanguageFiles]:
     """Return the files that command-line arguments name, by language, in the order given.
 
     Args:
@@ -92,7 +92,7 @@ def find_corpora(arguments: Sequence[str], language_folders: bool = False) -> Li
             f"{paths[''][0]} has no language, other texts have; give LANGUAGE=PATH for every text"
         )
     return [
-        Corpus(language, tuple(file for path in found for file in _files(path)))
+        LanguageFiles(language, tuple(file for path in found for file in _files(path)))
         for language, found in paths.items()
     ]
 

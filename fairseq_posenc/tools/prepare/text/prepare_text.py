@@ -127,7 +127,7 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _settings(options: Options, corpora: Dict[str, List[documents.Corpus]]) -> Dict:
+def _settings(options: Options, corpora: Dict[str, List[documents.LanguageFiles]]) -> Dict:
     settings = asdict(options)
     for name in ("output", "workers", "train", "valid"):
         del settings[name]
@@ -141,7 +141,7 @@ def _settings(options: Options, corpora: Dict[str, List[documents.Corpus]]) -> D
 
 
 def _open_texts(
-    options: Options, corpora: Dict[str, List[documents.Corpus]], split: str
+    options: Options, corpora: Dict[str, List[documents.LanguageFiles]], split: str
 ) -> List[_Text]:
     """Read a split once to its end, so that bad input is found before the long work begins."""
     texts = []

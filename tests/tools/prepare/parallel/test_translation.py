@@ -10,7 +10,7 @@ from fairseq.data import Dictionary, data_utils
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.commands import prepare_translation as command
 from fairseq_posenc.tools.prepare.parallel import translation
-from fairseq_posenc.tools.prepare.parallel.translation import Options, prepare
+from fairseq_posenc.tools.prepare.parallel.translation import TranslationOptions, prepare
 
 WORDS = {"en": "the cat , dog sleeps runs here . two isn't", "fr": "le chat , chien dort court"}
 PAIRS = {"train": 80, "valid": 10, "test": 12}
@@ -33,7 +33,7 @@ def text(tmp_path):
 def options(text, **changes):
     files = {split: str(text / split) for split in PAIRS}
     changes = {"output": str(text / "bin"), "bpe": 20, "ratio": 9, **files, **changes}
-    return Options("en", "fr", **changes)
+    return TranslationOptions("en", "fr", **changes)
 
 
 def sentences(folder, split, language="en"):
@@ -113,7 +113,7 @@ def test_text_may_be_compressed_and_processes_several(text):
     assert first == second
 
 
-@pytest.mark.parametrize("step", ["bpe.learn", "_cutter", "shutil.copyfile", "read_dictionary"])
+@pytest.mark.parametrize("step", ["bpe.learn", "_cutter", "keep", "read_dictionary"])
 def test_a_run_that_was_broken_off_goes_on_to_the_same_result(text, monkeypatch, step):
     prepare(options(text, output=str(text / "whole")), lambda line: None)
 
@@ -156,7 +156,7 @@ def test_a_run_that_was_broken_off_goes_on_to_the_same_result(text, monkeypatch,
 )
 def test_mistakes_are_told_in_one_line(text, changes, message):
     with pytest.raises(UsageError, match=message) as caught:
-        prepare(Options(**{**vars(options(text)), **changes}), lambda line: None)
+        prepare(TranslationOptions(**{**vars(options(text)), **changes}), lambda line: None)
     assert str(caught.value).isprintable()
 
 
@@ -182,7 +182,9 @@ def test_bad_text_is_told_and_can_be_mended(text, name, content, message):
 
 def test_the_command_offers_every_option(run, text):
     least = ["--source-lang", "en", "--target-lang", "fr", "--output", "out", "--workers", "1"]
-    assert Options(**vars(command._parser().parse_args(least))) == Options("en", "fr", "out")
+    assert TranslationOptions(**vars(command._parser().parse_args(least))) == TranslationOptions(
+        "en", "fr", "out"
+    )
     languages = ("--source-lang", "en", "--target-lang", "fr", "--workers", 1, "--bpe", 20)
     files = [part for split in PAIRS for part in (f"--{split}", text / split)]
     printed = run("posenc", "prepare", "translation", *languages, *files, "--output", text / "bin")
