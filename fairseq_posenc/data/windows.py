@@ -18,7 +18,7 @@ from fairseq_posenc.errors import UsageError
 _SPECIAL = 3
 
 
-class Layout(NamedTuple):
+class WindowLayout(NamedTuple):
     """How windows are cut; all numbers count tokens, and the defaults are those of XTREME."""
 
     max_positions: int = 384
@@ -63,7 +63,7 @@ def widest_context(windows: Sequence[Tuple[int, int]], number: int) -> np.ndarra
     token to exactly one window.
 
     Args:
-        windows: all windows of one question, as :meth:`Layout.cut` returns them.
+        windows: all windows of one question, as :meth:`WindowLayout.cut` returns them.
         number: of the window that is asked for.
 
     Returns:
@@ -132,7 +132,7 @@ class WindowDataset(PairDataset):
         split: Questions,
         name: str,
         dictionary: Any,
-        layout: Layout,
+        layout: WindowLayout,
         seed: Optional[int] = None,
     ):
         self.split, self.name, self.layout = split, name, layout

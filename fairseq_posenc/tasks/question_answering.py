@@ -19,7 +19,7 @@ from fairseq_posenc.criterions.question_answering import (
 )
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.questions import QuestionFolder
-from fairseq_posenc.data.windows import Layout, WindowDataset
+from fairseq_posenc.data.windows import WindowDataset, WindowLayout
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics.answers import AnswerScorer
 from fairseq_posenc.metrics.spans import best_spans, best_windows
@@ -73,7 +73,7 @@ class PosencQuestionAnsweringTask(FineTuningTask):
 
     def __init__(self, cfg: PosencQuestionAnsweringConfig, dictionary: Dictionary):
         super().__init__(cfg, dictionary)
-        self.layout = Layout(cfg.max_positions, cfg.stride, cfg.max_query_length)
+        self.layout = WindowLayout(cfg.max_positions, cfg.stride, cfg.max_query_length)
         self._scorers: Dict[str, AnswerScorer] = {}
         self._validated = ""
 
@@ -84,7 +84,7 @@ class PosencQuestionAnsweringTask(FineTuningTask):
         Raises:
             UsageError: the folder was not prepared, or options leave no room for a context.
         """
-        Layout(cfg.max_positions, cfg.stride, cfg.max_query_length).check()
+        WindowLayout(cfg.max_positions, cfg.stride, cfg.max_query_length).check()
         if min(cfg.max_answer_length, cfg.n_best) < 1:
             raise UsageError(
                 f"--max-answer-length {cfg.max_answer_length} and --n-best {cfg.n_best} must be 1 "

@@ -1,10 +1,10 @@
 import numpy as np
 import pytest
 
-from fairseq_posenc.data.windows import Layout, covering_tokens, widest_context
+from fairseq_posenc.data.windows import WindowLayout, covering_tokens, widest_context
 from fairseq_posenc.errors import UsageError
 
-LAYOUTS = [Layout(12, 3, 4), Layout(12, 100, 4), Layout(8, 1, 4), Layout()]
+LAYOUTS = [WindowLayout(12, 3, 4), WindowLayout(12, 100, 4), WindowLayout(8, 1, 4), WindowLayout()]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -26,10 +26,10 @@ def test_every_token_is_in_a_window_and_no_window_is_too_long(layout, question, 
 
 
 def test_windows_begin_every_stride_as_in_bert():
-    assert Layout(13, 3, 4).cut(4, 14) == [(0, 6), (3, 6), (6, 6), (9, 5)]
-    assert Layout(13, 3, 4).cut(4, 12) == [(0, 6), (3, 6), (6, 6)]
+    assert WindowLayout(13, 3, 4).cut(4, 14) == [(0, 6), (3, 6), (6, 6), (9, 5)]
+    assert WindowLayout(13, 3, 4).cut(4, 12) == [(0, 6), (3, 6), (6, 6)]
     # a stride longer than the window would skip tokens
-    assert Layout(13, 9, 4).cut(4, 14) == [(0, 6), (6, 6), (12, 2)]
+    assert WindowLayout(13, 9, 4).cut(4, 14) == [(0, 6), (6, 6), (12, 2)]
 
 
 def window_with_most_around(windows, token):
@@ -80,13 +80,13 @@ def test_the_tokens_that_share_a_character_with_a_span_are_found(start, end, exp
 @pytest.mark.parametrize(
     ("layout", "message"),
     [
-        (Layout(67, 128, 64), "--max-positions 67 leaves no room"),
-        (Layout(384, 0, 64), "--stride"),
-        (Layout(384, 128, 0), "--max-query-length"),
-        (Layout(-1, 128, 64), "must be 1 or more"),
+        (WindowLayout(67, 128, 64), "--max-positions 67 leaves no room"),
+        (WindowLayout(384, 0, 64), "--stride"),
+        (WindowLayout(384, 128, 0), "--max-query-length"),
+        (WindowLayout(-1, 128, 64), "must be 1 or more"),
     ],
 )
 def test_layouts_without_room_are_refused(layout, message):
     with pytest.raises(UsageError, match=message):
         layout.check()
-    Layout(68, 128, 64).check()
+    WindowLayout(68, 128, 64).check()

@@ -9,14 +9,14 @@ import torch
 
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.questions import QuestionFolder
-from fairseq_posenc.data.windows import Layout, WindowDataset, covering_tokens
+from fairseq_posenc.data.windows import WindowDataset, WindowLayout, covering_tokens
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics.answers import normalise
 from fairseq_posenc.tools.prepare import squad
 from fairseq_posenc.tools.prepare.squad import prepare
 
 LANGUAGES = ["en", "ar", "th", "zh"]
-SMALL = Layout(40, 8, 2)
+SMALL = WindowLayout(40, 8, 2)
 one_kind = pytest.mark.parametrize("subwords_folder", ["cased wordpiece"], indirect=True)
 
 

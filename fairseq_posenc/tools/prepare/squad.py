@@ -39,7 +39,7 @@ _CHUNK = 50  # texts that a process cuts at a time
 Encoded = Tuple[List[int], List[Tuple[int, int]]]
 
 
-class QuestionFile(NamedTuple):
+class SquadFile(NamedTuple):
     """What a file holds; ``dropped`` says what was wrong with the questions left out."""
 
     contexts: List[str]
@@ -113,7 +113,7 @@ def prepare(
     return counts, found.dropped
 
 
-def read(path: str, skip_malformed: bool = False, prefix: str = "") -> QuestionFile:
+def read(path: str, skip_malformed: bool = False, prefix: str = "") -> SquadFile:
     """Read a file.
 
     Args:
@@ -164,7 +164,7 @@ def read(path: str, skip_malformed: bool = False, prefix: str = "") -> QuestionF
         raise UsageError(
             f"{path} holds no question{wanted}" + " that is well formed" * bool(dropped)
         )
-    return QuestionFile(contexts, questions, dropped)
+    return SquadFile(contexts, questions, dropped)
 
 
 def _paragraphs(path: str, document: Any) -> Iterator[Tuple[str, Any]]:
