@@ -11,14 +11,8 @@ import pytest
 
 from fairseq_posenc import files
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import (
-    read_lines,
-    replacing,
-    replacing_all,
-    replacing_files,
-    replacing_folder,
-    stream_lines,
-)
+from fairseq_posenc.files import read_lines, stream_lines
+from fairseq_posenc.tools.writing import replacing, replacing_all, replacing_files, replacing_folder
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ one piece, the unknown token, and never ``<``, ``unk``, ``>``.
 import inspect
 import os
 import re
-import shutil
 import unicodedata
 from abc import ABC, abstractmethod
 from typing import Any, Iterator, List, Optional, Set, Tuple
@@ -16,7 +15,6 @@ from fairseq.data import Dictionary
 
 from fairseq_posenc.data.indexed import read_dictionary
 from fairseq_posenc.errors import UsageError, first_line
-from fairseq_posenc.files import replacing
 
 UNKNOWN = "<unk>"
 # the piece for masked tokens is appended by the tasks, the others are in every dictionary
@@ -79,22 +77,6 @@ class Subwords(ABC):
         for piece in self.vocabulary():
             dictionary.add_symbol(piece)
         return dictionary
-
-    def copy_to(self, folder: str) -> None:
-        """Copy the model and its ``dict.txt`` (made anew if there is none) into a folder.
-
-        Raises:
-            UsageError: the folder cannot be written.
-        """
-        dictionary = os.path.join(os.path.dirname(self.file), DICTIONARY)
-        for original, name in ((self.file, self.name), (dictionary, DICTIONARY)):
-            copy = os.path.join(folder, name)
-            if not os.path.isfile(original):
-                with replacing(copy) as text:
-                    self.dictionary().save(text)
-            elif os.path.abspath(original) != os.path.abspath(copy):
-                with open(original, "rb") as stream, replacing(copy, "wb") as target:
-                    shutil.copyfileobj(stream, target)
 
     @abstractmethod
     def _pieces_with_raw_offsets(self, text: str) -> Tuple[List[str], List[Span]]:

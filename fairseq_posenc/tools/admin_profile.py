@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from fairseq_posenc.attention import admin
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
 from fairseq_posenc.models.transformer import PosencTransformerModel
+from fairseq_posenc.tools.writing import replacing
 
 
 def write_profile(args: Namespace, output: str) -> Dict[str, Any]:

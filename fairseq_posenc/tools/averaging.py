@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from fairseq_posenc.checkpoints import load_checkpoint, signatures
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
+from fairseq_posenc.tools.writing import replacing
 
 # The names that fairseq gives: the number that orders them is the last one.
 _NAMES = {

@@ -19,9 +19,9 @@ from tqdm import tqdm
 
 from fairseq_posenc import models, tasks
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
 from fairseq_posenc.tools.hardware import hardware
 from fairseq_posenc.tools.results.score import versions
+from fairseq_posenc.tools.writing import replacing
 
 
 def predict(

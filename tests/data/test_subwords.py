@@ -9,6 +9,7 @@ from fairseq_posenc.data import subwords
 from fairseq_posenc.data.subwords import AnswerAlignedSubwords
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.prepare.text import vocabulary
+from fairseq_posenc.tools.prepare.text.vocabulary import copy_subwords
 
 pytest.importorskip("tokenizers")
 pytest.importorskip("sentencepiece")
@@ -152,7 +153,7 @@ def test_uncased_lowers_and_drops_accents_and_cased_keeps_both(models):
 
 @each_kind
 def test_every_piece_has_an_index_that_survives_the_file(models, name, tmp_path):
-    models[name].copy_to(tmp_path)
+    copy_subwords(models[name], tmp_path)
     dictionary = subwords.load_dictionary(tmp_path)
     assert dictionary.symbols == models[name].dictionary().symbols
     assert subwords.load(tmp_path).pieces("the café") == models[name].pieces("the café")
@@ -162,12 +163,12 @@ def test_every_piece_has_an_index_that_survives_the_file(models, name, tmp_path)
 
 
 def test_a_dictionary_in_another_order_is_copied_as_it_is(models, tmp_path):
-    models["wordpiece"].copy_to(tmp_path / "a")
+    copy_subwords(models["wordpiece"], tmp_path / "a")
     other = Dictionary()
     for symbol in reversed(models["wordpiece"].vocabulary()):
         other.add_symbol(symbol)
     other.save(str(tmp_path / "a" / "dict.txt"))
-    subwords.load(tmp_path / "a").copy_to(tmp_path / "b")
+    copy_subwords(subwords.load(tmp_path / "a"), tmp_path / "b")
     assert subwords.load_dictionary(tmp_path / "b").symbols == other.symbols
 
 
@@ -185,7 +186,7 @@ def test_missing_doubled_and_damaged_models_are_told_in_one_line(models, tmp_pat
             subwords.load(tmp_path)
         (tmp_path / name).unlink()
     for name in ("wordpiece", "sentencepiece"):
-        models[name].copy_to(tmp_path)
+        copy_subwords(models[name], tmp_path)
     with pytest.raises(UsageError, match="holds both"):
         subwords.load(tmp_path)
 

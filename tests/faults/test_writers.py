@@ -11,7 +11,6 @@ import torch
 
 from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing_folder
 from fairseq_posenc.tools import averaging
 from fairseq_posenc.tools import predict as prediction
 from fairseq_posenc.tools.analyses.report import Report
@@ -24,8 +23,10 @@ from fairseq_posenc.tools.prepare.parallel.corpora import Cleaning, Corpus, Part
 from fairseq_posenc.tools.prepare.parallel.text import prepare_text
 from fairseq_posenc.tools.prepare.text import vocabulary, wikipedia
 from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
+from fairseq_posenc.tools.prepare.text.vocabulary import copy_subwords
 from fairseq_posenc.tools.recipe.score_cell import score_cell
 from fairseq_posenc.tools.results.plots import new_figure
+from fairseq_posenc.tools.writing import replacing_folder
 
 LANGUAGES = ("en", "de")
 CORPUS = Corpus("en", "de", [Part("http://a.b/x.tgz", "a")], None, {}, 9, True, False,
@@ -69,7 +70,7 @@ def make_inputs(folder, version):
     (folder / "vocabulary").mkdir()
     # the same for both, as question folders demand
     vocabulary.learn_wordpiece(lambda: iter(lines(1)), str(folder / "vocabulary"), 100)
-    subwords.load(str(folder / "vocabulary")).copy_to(str(folder / "vocabulary"))
+    copy_subwords(subwords.load(str(folder / "vocabulary")), str(folder / "vocabulary"))
     for name, content in glue_files(version).items():
         (folder / name).write_text(content)
     answers = [{"text": "runs", "answer_start": lines(version)[0].index("runs")}]
@@ -159,7 +160,7 @@ WRITERS = {
         lambda: iter(lines(v)), str(f), 100),
     "SentencePiece": lambda s, f, v: vocabulary.learn_sentencepiece(
         lambda: iter(lines(v)), str(f), 60),
-    "vocabulary": lambda s, f, v: subwords.load(str(s / "vocabulary")).copy_to(str(f)),
+    "vocabulary": lambda s, f, v: copy_subwords(subwords.load(str(s / "vocabulary")), str(f)),
     "text folder": lambda s, f, v: prepare(text_options(s, f), say=lambda line: None),
     "GLUE": lambda s, f, v: glue.prepare(
         TASKS["RTE"], str(s), str(s / "vocabulary"), str(f)),

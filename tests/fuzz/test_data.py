@@ -21,6 +21,7 @@ from fairseq_posenc.tools.prepare.glue_tasks import TASKS
 from fairseq_posenc.tools.prepare.parallel.sources import of_test_set, read_test_set
 from fairseq_posenc.tools.prepare.text import vocabulary
 from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
+from fairseq_posenc.tools.prepare.text.vocabulary import copy_subwords
 
 CONTEXT = "Berlin ist die Hauptstadt 😀 von Deutschland . é"
 SPOKEN = [f"the dog {i} runs over häuser {chr(97 + i % 26) * 3} <unk>" for i in range(200)]
@@ -61,7 +62,7 @@ def prepared(tmp_path_factory):
     vocabulary.learn_wordpiece(lambda: iter(SPOKEN), str(folder / "wordpiece"), 120)
     vocabulary.learn_sentencepiece(lambda: iter(SPOKEN), str(folder / "sentencepiece"), 60)
     for name in ("wordpiece", "sentencepiece"):
-        subwords.load(str(folder / name)).copy_to(str(folder / name))
+        copy_subwords(subwords.load(str(folder / name)), str(folder / name))
     for name in ("CoLA", "RTE", "STS-B", "XNLI"):
         (folder / name).mkdir()
         for file in TASKS[name].labelled.values():

@@ -26,7 +26,11 @@ from fairseq_posenc.tasks.sentence_prediction import (
 from fairseq_posenc.tools.predict import predict
 from fairseq_posenc.tools.prepare import glue, squad
 from fairseq_posenc.tools.prepare.glue_tasks import TASKS
-from fairseq_posenc.tools.prepare.text.vocabulary import learn_sentencepiece, learn_wordpiece
+from fairseq_posenc.tools.prepare.text.vocabulary import (
+    copy_subwords,
+    learn_sentencepiece,
+    learn_wordpiece,
+)
 
 WORDS = "the cat dog bird sees hears likes a red old house tree and not walks walked".split()
 LIMIT = 24
@@ -41,7 +45,7 @@ def text(request, tmp_path_factory):
         learn_sentencepiece(lambda: iter([" ".join(WORDS)] * 9), folder, 60, 1.0)
     else:
         learn_wordpiece(lambda: iter([" ".join(WORDS)] * 3), folder, 70)
-    subwords.load(folder).copy_to(folder)
+    copy_subwords(subwords.load(folder), folder)
     return folder
 
 

@@ -6,7 +6,11 @@ import pytest
 
 from fairseq_posenc.data import subwords
 from fairseq_posenc.tools.prepare.squad import prepare
-from fairseq_posenc.tools.prepare.text.vocabulary import learn_sentencepiece, learn_wordpiece
+from fairseq_posenc.tools.prepare.text.vocabulary import (
+    copy_subwords,
+    learn_sentencepiece,
+    learn_wordpiece,
+)
 
 # sentences with answers in square brackets; {n} differs from sentence to sentence
 TEMPLATES = {
@@ -82,7 +86,7 @@ def subwords_folder(request, lines, tmp_path_factory):
     else:
         pytest.importorskip("tokenizers")
         learn_wordpiece(lambda: iter(lines), folder, 500, cased=request.param.startswith("cased"))
-    subwords.load(folder).copy_to(folder)
+    copy_subwords(subwords.load(folder), folder)
     return folder
 
 

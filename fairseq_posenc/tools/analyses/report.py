@@ -4,10 +4,10 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Sequence
 
-from fairseq_posenc.files import replacing
 from fairseq_posenc.tools.results import plots
 from fairseq_posenc.tools.results.score import versions
 from fairseq_posenc.tools.results.tables import markdown_table
+from fairseq_posenc.tools.writing import replacing
 
 Matrix = Sequence[Sequence[Optional[float]]]
 

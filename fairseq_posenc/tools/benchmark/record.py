@@ -7,9 +7,9 @@ import time
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
 from fairseq_posenc.json_files import Each, read_shaped
 from fairseq_posenc.tools.benchmark.settings import Setting
+from fairseq_posenc.tools.writing import replacing
 
 _RATIOS = ("base", "base_low", "base_high", "stock", "stock_low", "stock_high")
 _FIGURES = dict.fromkeys(("seconds", "megabytes", *_RATIOS), float)

@@ -19,8 +19,8 @@ import os
 import sys
 from typing import List, Tuple
 
-from fairseq_posenc.files import replacing
 from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
+from fairseq_posenc.tools.writing import replacing
 
 
 def add_scoring(parser: argparse.ArgumentParser) -> None:

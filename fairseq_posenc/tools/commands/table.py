@@ -21,13 +21,13 @@ What is left to run of a table of translations, with commands and an estimate of
 
 import argparse
 
-from fairseq_posenc.files import replacing
 from fairseq_posenc.tools.results import papers
 from fairseq_posenc.tools.results.bleu import METRICS
 from fairseq_posenc.tools.results.comparison import compare
 from fairseq_posenc.tools.results.grid import read_cells
 from fairseq_posenc.tools.results.plan import plan
 from fairseq_posenc.tools.results.tables import by_length, read_runs
+from fairseq_posenc.tools.writing import replacing
 
 
 def main() -> None:

@@ -7,10 +7,10 @@ from typing import Iterator, NamedTuple, Optional, Sequence, Set, Tuple
 from tqdm import tqdm
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing_all
 from fairseq_posenc.tools.corpus import english, german
 from fairseq_posenc.tools.corpus.grammar import Dice, Grammar
 from fairseq_posenc.tools.corpus.growth import grow
+from fairseq_posenc.tools.writing import replacing_all
 
 SHORTEST = 3
 SENTENCES = 8

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from fairseq_posenc.data.indexed import read_dictionary
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing_folder
 from fairseq_posenc.tools.export.ct2_positions import Ct2Tables, to_ct2_tables
 from fairseq_posenc.tools.export.source import SIDES, ExportSource, read_checkpoint
+from fairseq_posenc.tools.writing import replacing_folder
 
 # where CTranslate2 cuts sources, if not told otherwise
 DEFAULT_POSITIONS = 1024

@@ -9,7 +9,6 @@ import torch
 from tqdm import tqdm
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
 from fairseq_posenc.tasks.translation import PosencTranslationConfig, PosencTranslationTask
 from fairseq_posenc.tools.export.translators import (
     BeamSearch,
@@ -22,6 +21,7 @@ from fairseq_posenc.tools.export.translators import (
 )
 from fairseq_posenc.tools.predict import load_any
 from fairseq_posenc.tools.results.score import evaluate
+from fairseq_posenc.tools.writing import replacing
 
 Translator = Callable[[Sample], List[Translation]]
 FAIRSEQ = "fairseq"

@@ -20,9 +20,11 @@ from tqdm import tqdm
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.sentence_folder import DESCRIPTION, INPUTS, Description
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines, replacing, replacing_files
+from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.prepare.glue_tasks import GlueTask
+from fairseq_posenc.tools.prepare.text.vocabulary import copy_subwords
 from fairseq_posenc.tools.workers import chunked, in_order
+from fairseq_posenc.tools.writing import replacing, replacing_files
 
 _LANGUAGE = re.compile(r"[A-Za-z]{2,3}(-[A-Za-z0-9]+)*$")
 _SHOWN = 5  # malformed lines in an error
@@ -94,7 +96,7 @@ def prepare(
         skipped={name: split.skipped for name, split in splits.items() if split.skipped},
     )
     with replacing_files(destination, DESCRIPTION, lambda: _clear(destination)) as partial:
-        model.copy_to(partial)
+        copy_subwords(model, partial)
         _write_inputs(task, splits, partial, workers)
         _write_targets(task, splits, os.path.join(partial, "label"))
         with replacing(os.path.join(partial, DESCRIPTION)) as stream:

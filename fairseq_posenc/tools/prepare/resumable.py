@@ -11,8 +11,8 @@ from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterable, Iterator, List
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
 from fairseq_posenc.json_files import read_shaped
+from fairseq_posenc.tools.writing import replacing
 
 SETTINGS = "prepare.json"
 

@@ -26,10 +26,11 @@ from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import same_types
 from fairseq_posenc.data.questions import FORMAT, PARTS, GoldAnswer, Question
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing, replacing_files
 from fairseq_posenc.json_files import read_json
 from fairseq_posenc.metrics.answers import check_metric
+from fairseq_posenc.tools.prepare.text.vocabulary import copy_subwords
 from fairseq_posenc.tools.workers import chunked, in_order
+from fairseq_posenc.tools.writing import replacing, replacing_files
 
 _NO_TEXT = "an answer is empty"
 _TYPES = {list: "a list", dict: "an object", str: "text", int: "a whole number"}
@@ -99,7 +100,7 @@ def prepare(
                 f"{destination} was prepared with other subwords: {ours} and {theirs} differ; "
                 "choose another --output, or remove that folder"
             )
-    model.copy_to(destination)
+    copy_subwords(model, destination)
     texts = [question.text for question in found.questions] + found.contexts
     encoded = _encode_all(texts, subwords_folder, workers, split)
     with replacing_files(destination, last=f"{split}.json") as partial:

@@ -15,7 +15,7 @@ from typing import Any, List, NamedTuple, Optional
 
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError
-from fairseq_posenc.files import replacing
+from fairseq_posenc.tools.writing import replacing
 
 
 class Saved(NamedTuple):

@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
 from fairseq_posenc.tools.commands.score import add_scoring, key_value
 from fairseq_posenc.tools.results.score import evaluate, render, to_json, versions
 from fairseq_posenc.tools.results.training_log import read_log
+from fairseq_posenc.tools.writing import replacing
 
 
 def score_cell(

@@ -5,9 +5,9 @@ import os
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
 from fairseq_posenc.tools.results.bleu import METRICS
 from fairseq_posenc.tools.results.tables import Runs, by_length, length_label
+from fairseq_posenc.tools.writing import replacing
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; the markers and
 # line styles do so in print.

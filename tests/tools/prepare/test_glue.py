@@ -15,6 +15,7 @@ from fairseq_posenc.tools import cli
 from fairseq_posenc.tools.prepare import glue
 from fairseq_posenc.tools.prepare.glue import prepare, read
 from fairseq_posenc.tools.prepare.glue_tasks import TASKS
+from fairseq_posenc.tools.prepare.text.vocabulary import copy_subwords
 
 # columns of the official files, with what a line of a labelled one may hold
 PARSES = "sentence1_binary_parse sentence2_binary_parse sentence1_parse sentence2_parse".split()
@@ -187,7 +188,7 @@ def text(tmp_path):
 
     folder = str(tmp_path / "text")
     learn_wordpiece(lambda: iter(sentence for pair in PAIRS for sentence in pair), folder, 60)
-    subwords.load(folder).copy_to(folder)
+    copy_subwords(subwords.load(folder), folder)
     return folder
 
 

@@ -15,7 +15,7 @@ import zlib
 from typing import IO, Any, Callable, Dict, Iterable, Iterator, NamedTuple, Optional, Tuple, Type
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing, sync
+from fairseq_posenc.tools.writing import replacing, sync
 
 BLOCK = 1 << 20  # bytes that are read at a time
 # without a mode, tarfile's errors have a line for every kind of compression

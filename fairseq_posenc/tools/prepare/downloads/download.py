@@ -17,13 +17,13 @@ from typing import BinaryIO, Iterator, List, NamedTuple, Optional, Sequence, Tup
 from tqdm import tqdm
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import sync
 from fairseq_posenc.tools.prepare.downloads.archives import (
     Checksum,
     Damaged,
     check_archive,
     is_archive,
 )
+from fairseq_posenc.tools.writing import sync
 from fairseq_posenc.version import __version__
 
 # Wikimedia turns away programs that do not say who they are

@@ -11,9 +11,10 @@ from subword_nmt.learn_bpe import learn_bpe
 from tqdm import tqdm
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines, replacing, stream_lines
+from fairseq_posenc.files import read_lines, stream_lines
 from fairseq_posenc.tools.prepare.parallel.settings import SEPARATOR
 from fairseq_posenc.tools.workers import chunked, in_order
+from fairseq_posenc.tools.writing import replacing
 
 _LARGEST_CACHE = 300_000  # words per process, some 100 MB
 _COUNTED_TOGETHER = 20_000  # lines

@@ -9,8 +9,9 @@ from itertools import zip_longest
 from typing import Any, Callable, Iterable, Iterator, Tuple
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import decode_lines, reading, replacing_all, stream_lines
+from fairseq_posenc.files import decode_lines, reading, stream_lines
 from fairseq_posenc.tools.prepare.downloads.archives import BLOCK, OPENERS
+from fairseq_posenc.tools.writing import replacing_all
 
 Pair = Tuple[str, str]
 Languages = Tuple[str, str]

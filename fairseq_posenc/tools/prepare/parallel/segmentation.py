@@ -9,11 +9,12 @@ import os
 from typing import Optional
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines, replacing
+from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import read_shaped
 from fairseq_posenc.tools.prepare.parallel.bpe import BytePairEncoder
 from fairseq_posenc.tools.prepare.parallel.corpora import Corpus
 from fairseq_posenc.tools.prepare.parallel.tokens import Moses
+from fairseq_posenc.tools.writing import replacing
 
 CODES = "codes"
 TOKENISER = "tokeniser.json"

@@ -10,7 +10,6 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 from tqdm import tqdm
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
 from fairseq_posenc.tools.prepare.parallel.cleaning import clean_pairs
 from fairseq_posenc.tools.prepare.parallel.corpora import Corpus
 from fairseq_posenc.tools.prepare.parallel.pairs import (
@@ -29,6 +28,7 @@ from fairseq_posenc.tools.prepare.parallel.sources import (
 )
 from fairseq_posenc.tools.prepare.parallel.tokens import Moses, tokenise_lines
 from fairseq_posenc.tools.workers import chunked, in_order
+from fairseq_posenc.tools.writing import replacing
 
 
 def prepare_text(

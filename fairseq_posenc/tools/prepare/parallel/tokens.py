@@ -8,8 +8,9 @@ import regex
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 from tqdm import tqdm
 
-from fairseq_posenc.files import replacing, stream_lines
+from fairseq_posenc.files import stream_lines
 from fairseq_posenc.tools.workers import chunked, in_order
+from fairseq_posenc.tools.writing import replacing
 
 # what makes a regular expression look beyond the end of a line
 _BEYOND_A_LINE = re.compile(r"\\[sSDWbBAZ]|(?<!\\)[\^$]")

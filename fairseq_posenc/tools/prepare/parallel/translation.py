@@ -14,7 +14,7 @@ from tqdm import tqdm
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import read_dictionary
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing_files, stream_lines
+from fairseq_posenc.files import stream_lines
 from fairseq_posenc.tools.prepare.parallel import bpe
 from fairseq_posenc.tools.prepare.parallel.cleaning import Cleaning, clean_pairs
 from fairseq_posenc.tools.prepare.parallel.pairs import Pair, find_files, pairs_of_files, writing
@@ -30,6 +30,7 @@ from fairseq_posenc.tools.prepare.preprocess import preprocess
 from fairseq_posenc.tools.prepare.resumable import begin_or_continue, describe_files, only_process
 from fairseq_posenc.tools.prepare.text import sampling, vocabulary
 from fairseq_posenc.tools.workers import chunked, in_order
+from fairseq_posenc.tools.writing import replacing_files
 
 BPE_OPERATIONS = 10_000
 _SENTENCEPIECE_LINES = 4_000_000  # which the library holds in memory

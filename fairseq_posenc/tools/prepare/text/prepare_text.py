@@ -11,10 +11,11 @@ from tqdm import tqdm
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import check_indexed
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
 from fairseq_posenc.tools.prepare.resumable import begin_or_continue, describe_files, only_process
 from fairseq_posenc.tools.prepare.text import documents, sampling, vocabulary
 from fairseq_posenc.tools.prepare.text.binarise import Totals, binarise
+from fairseq_posenc.tools.prepare.text.vocabulary import copy_subwords
+from fairseq_posenc.tools.writing import replacing
 
 VOCABULARY_LINES = 2_000_000
 CHARACTER_COVERAGE = 0.9995
@@ -197,7 +198,7 @@ def _total(texts: List[_Text]) -> int:
 def _make_vocabulary(options: Options, texts: List[_Text], say: Callable[[str], object]) -> None:
     folder, kind = options.output, options.subword_kind
     if options.subwords is not None:
-        subwords.load(options.subwords).copy_to(folder)
+        copy_subwords(subwords.load(options.subwords), folder)
         return
     size = options.vocabulary_size
     size = vocabulary.SIZES[kind] if size is None else size
@@ -214,7 +215,7 @@ def _make_vocabulary(options: Options, texts: List[_Text], say: Callable[[str], 
         coverage = options.character_coverage or CHARACTER_COVERAGE
         vocabulary.learn_sentencepiece(lines, folder, size, coverage)
     model = subwords.load(folder)
-    model.copy_to(folder)
+    copy_subwords(model, folder)
     learnt = len(model.vocabulary()) + len(subwords.SPECIALS)
     few = "" if learnt == size else f", not {size:,}: the text has no more"
     say(f"vocabulary: {learnt:,} entries with special tokens{few}")

@@ -4,12 +4,21 @@ import io
 import itertools
 import os
 import re
+import shutil
 from collections import Counter
 from typing import Any, Callable, Iterable, Iterator, List, Set, Tuple
 
-from fairseq_posenc.data.subwords import SPECIALS, UNKNOWN, SentencePiece, WordPiece, library
+from fairseq_posenc.data.subwords import (
+    DICTIONARY,
+    SPECIALS,
+    UNKNOWN,
+    SentencePiece,
+    Subwords,
+    WordPiece,
+    library,
+)
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
+from fairseq_posenc.tools.writing import replacing
 
 # Chen et al. 2021, section 4: English, and many languages
 SIZES = {"wordpiece": 30000, "sentencepiece": 120000}
@@ -154,3 +163,20 @@ def _explained(error: RuntimeError, size: int) -> UsageError:
         least = int(numbers.group(1)) + 2 if numbers else len(SPECIALS)
         return _too_small(size, least, ", or a lower character coverage")
     return UsageError(f"SentencePiece cannot learn a vocabulary: {error}")
+
+
+def copy_subwords(model: Subwords, folder: str) -> None:
+    """Copy a subword model and its ``dict.txt`` (made anew if there is none) into a folder.
+
+    Raises:
+        UsageError: the folder cannot be written.
+    """
+    dictionary = os.path.join(os.path.dirname(model.file), DICTIONARY)
+    for original, name in ((model.file, model.name), (dictionary, DICTIONARY)):
+        copy = os.path.join(folder, name)
+        if not os.path.isfile(original):
+            with replacing(copy) as text:
+                model.dictionary().save(text)
+        elif os.path.abspath(original) != os.path.abspath(copy):
+            with open(original, "rb") as stream, replacing(copy, "wb") as target:
+                shutil.copyfileobj(stream, target)

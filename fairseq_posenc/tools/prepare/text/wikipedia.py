@@ -17,9 +17,9 @@ from xml.etree import ElementTree
 from tqdm import tqdm
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import replacing
 from fairseq_posenc.tools.prepare.text.wikitext import HIDDEN, paragraphs
 from fairseq_posenc.tools.workers import chunked, in_order
+from fairseq_posenc.tools.writing import replacing
 
 BLOCK = 1 << 20
 PAGES_A_TASK = 50

@@ -11,6 +11,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.prepare.text import binarise as module
 from fairseq_posenc.tools.prepare.text import vocabulary
 from fairseq_posenc.tools.prepare.text.binarise import Totals, binarise
+from fairseq_posenc.tools.prepare.text.vocabulary import copy_subwords
 
 pytest.importorskip("tokenizers")
 
@@ -26,7 +27,7 @@ END = 2
 @pytest.fixture
 def folder(tmp_path):
     vocabulary.learn_wordpiece(lambda: (line for line in LINES if line), tmp_path, 200)
-    subwords.load(tmp_path).copy_to(tmp_path)
+    copy_subwords(subwords.load(tmp_path), tmp_path)
     return tmp_path
 
 
