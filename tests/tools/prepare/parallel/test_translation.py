@@ -134,6 +134,15 @@ def test_a_run_that_was_broken_off_goes_on_to_the_same_result(text, monkeypatch,
         prepare(options(text, bpe=10))
 
 
+def test_a_run_that_was_broken_off_may_be_begun_anew_with_other_options(text, monkeypatch):
+    prepare(options(text, bpe=10, output=str(text / "whole")), lambda line: None)
+    with monkeypatch.context() as patch, pytest.raises(TypeError):
+        patch.setattr(translation, "preprocess", None)
+        prepare(options(text), lambda line: None)
+    prepare(options(text, bpe=10), lambda line: None)
+    assert contents(text / "bin") == contents(text / "whole")
+
+
 @pytest.mark.parametrize(
     "changes, message",
     [
