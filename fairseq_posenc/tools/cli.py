@@ -1,6 +1,7 @@
 """The command ``posenc``: a table of sub-commands, each imported when it is called."""
 
 import importlib
+import os
 import sys
 from typing import Dict, List, Tuple
 
@@ -62,6 +63,11 @@ def main() -> None:
     sys.argv = [command, *arguments]
     try:
         importlib.import_module(f"fairseq_posenc.tools.commands.{module}").main()
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # posenc score … | head: nobody reads on, nor what Python prints at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(1) from None
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("fairseq_posenc"):
             raise
