@@ -78,7 +78,7 @@ def start():
                 "OMP_NUM_THREADS": "1",
                 "PYTHONPATH": ".",
                 "PATH": path,
-                **environment,
+                **{name: str(value) for name, value in environment.items()},
             },
             encoding="utf-8",
             stdout=subprocess.PIPE,

@@ -1,0 +1,41 @@
+"""The wheel, installed beside a fairseq that is there, works from any folder."""
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+COMMANDS = """
+set -euo pipefail
+posenc() { python -m fairseq_posenc.tools "$@"; }
+[[ $(posenc path) == "$PYTHONPATH/fairseq_posenc" ]]
+posenc corpus --output . --train 60 --valid 10 --test 10 --quiet
+posenc prepare translation --source-lang en --target-lang de --train train --valid valid \\
+    --test test --bpe 50 --output bin
+plugin="--user-dir $(posenc path) --task posenc_translation --cpu"
+fairseq-train bin $plugin --arch posenc_transformer_tiny --position-encoding shaw \\
+    --share-all-embeddings --optimizer adam --max-tokens 500 --max-epoch 1 --save-dir model
+posenc average --inputs model --last 1 --output model/average.pt
+fairseq-generate bin $plugin --path model/average.pt --max-len-b 9 \\
+    --required-batch-size-multiple 1 > generate.out
+posenc score --generated generate.out --reference test.de --data bin
+posenc table --help
+"""
+
+
+@pytest.mark.slow
+def test_the_wheel_works_from_any_folder(run, tmp_path):
+    # building leaves files where it builds
+    for name in ("setup.py", "pyproject.toml", "README.md"):
+        shutil.copy(REPOSITORY / name, tmp_path)
+    shutil.copytree(REPOSITORY / "fairseq_posenc", tmp_path / "fairseq_posenc")
+    pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
+    run(*pip, "wheel", "--no-deps", "--no-build-isolation", "-w", tmp_path, tmp_path)
+    [wheel] = tmp_path.glob("*.whl")
+    run(*pip, "install", "--no-deps", "--target", tmp_path / "site", wheel)
+    (tmp_path / "work").mkdir()
+    script = f"cd {tmp_path / 'work'}; {COMMANDS}"
+    assert "sacreBLEU" in run("bash", "-c", script, PYTHONPATH=tmp_path / "site")
