@@ -13,7 +13,7 @@ def main() -> None:
     parser.add_argument("--language", required=True, help="for example de")
     parser.add_argument("--input", required=True, help="UTF-8 text, one sentence a line")
     parser.add_argument("--output", required=True)
-    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes")
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="default: all cores")
     arguments = parser.parse_args()
     how = moses(arguments.language)
     tokenise_file(arguments.input, arguments.output, how, arguments.workers)
