@@ -34,17 +34,17 @@ def attention(
     threshold: float = 0.01,
     cpu: bool = False,
 ) -> Report:
-    """Draw the scores of positions, and compare ranks; the arguments are the command's options.
+    """Draw the scores of positions, and compare ranks.
 
     Chen et al. 2021, Figures 4 and 6: the scores that the encoder's position encoding adds by
     itself, for each layer and head; for BERT with segments also with the second half of the input
-    in the second segment. Figure 2: the rank of these, with ``data`` also that of the scores of
-    content, Q Kᵀ, and of their sum, as means over ``inputs`` pieces of the subset's running text.
+    in the second segment. Figure 2: the rank of these, with --data also that of the scores of
+    content, Q Kᵀ, and of their sum, as means over --inputs pieces of the subset's running text.
 
     Our readings: scores are drawn as they are added to the logits, before the softmax; those of
-    vectors at the input less the mean of each row, which softmax ignores and would hide them. See
-    :func:`position_maps` for encodings at the input, whose content is X = √d E there, and
-    :func:`ranks` for the threshold. Inputs are cut from the text without regard to sentences, as
+    vectors at the input less the mean of each row, which softmax ignores and would hide them. For
+    encodings at the input, content is X = √d E. The rank is the number of singular values above
+    --threshold times the largest. Inputs are cut from the text without regard to sentences, as
     the rank is at most the number of tokens.
 
     Raises:

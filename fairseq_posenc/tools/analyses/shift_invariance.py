@@ -27,11 +27,11 @@ def shift_invariance(
     seed: int = 1,
     cpu: bool = False,
 ) -> Report:
-    """Compare encoder states under offsets; the arguments are the options of the command.
+    """Compare encoder states under offsets.
 
     Kiyono et al. 2021, eq. (3): for two offsets, the mean over a sentence's tokens of the cosine
-    similarity of their states; and the mean of that over ``sentences`` of the subset, drawn at
-    random (all if None). An offset k adds k to the numbers of all positions, before α multiplies
+    similarity of their states; and the mean of that over --sentences of the subset, drawn at
+    random, or over all. An offset k adds k to the numbers of all positions, before α multiplies
     those of CAPE. Encodings of distances do not read these numbers and have 1 by construction.
 
     Our reading: "encoder hidden states" are what the decoder gets, the output of the last layer

@@ -31,7 +31,7 @@ def swap(
     seed: int = 1,
     cpu: bool = False,
 ) -> Report:
-    """Translate joined sentences in two orders; the arguments are the options of the command.
+    """Translate joined sentences in two orders.
 
     Kiyono et al. 2021, section 3.2: X1 … X10, joined by a separator, are translated as they are
     and with the first sentence moved to the end, X2 … X10 X1. The first part of one output and

@@ -41,7 +41,7 @@ def tokens(
     max_tokens: int = 4000,
     cpu: bool = False,
 ) -> Report:
-    """Compare two models token by token; the arguments are the options of the command.
+    """Compare two models token by token.
 
     Kiyono et al. 2021, section 4: teacher forcing gives the log-probability of every token of the
     references under the models A and B; the figure is the share of tokens to which B gives the

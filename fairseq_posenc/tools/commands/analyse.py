@@ -34,7 +34,7 @@ def numbers(text: str) -> List[int]:
 def _add_common(parser: argparse.ArgumentParser, subset: str, text_only: bool = False) -> None:
     """Add the options of models and data; ``text_only``: data are for text alone, in no batches."""
     add = parser.add_argument
-    add("--models", nargs="+", required=True, metavar="NAME=CHECKPOINT")
+    add("--models", nargs="+", required=True, metavar="NAME=CHECKPOINT", help="named as you like")
     add("--data", required=not text_only, metavar="FOLDER", help="binarised")
     add("--subset", default=subset, help=f"default: {subset}")
     add("--cpu", action="store_true", help="leave a GPU alone")
@@ -57,9 +57,14 @@ def _swap(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=1, help="of what is drawn (default: 1)")
     add("--separator", default="<sep>", help="token that joins sentences (default: <sep>)")
     add("--beam", type=int, default=4, help="default: 4")
-    add("--max-len-a", type=float, default=1.5, help="longest output: a times the source (1.5)")
-    add("--max-len-b", type=int, default=10, help="... plus b (10)")
-    add("--remove-bpe", default="@@ ", choices=BPE_SYMBOLS, help="kind of subwords")
+    add(
+        "--max-len-a",
+        type=float,
+        default=1.5,
+        help="longest output: a times the source (default: 1.5)",
+    )
+    add("--max-len-b", type=int, default=10, help="... plus b (default: 10)")
+    add("--remove-bpe", default="@@ ", choices=BPE_SYMBOLS, help="subwords (default: '@@ ')")
 
 
 def _tokens(parser: argparse.ArgumentParser) -> None:
@@ -97,7 +102,7 @@ def main() -> None:
             name, help=about.splitlines()[0], description=about, **described
         )
         add_options(command)
-        command.add_argument("--output", required=True, metavar="PREFIX")
+        command.add_argument("--output", required=True, metavar="PREFIX", help="of the files")
     options = vars(parser.parse_args())
     name, output = options.pop("name"), options.pop("output")
     for logger in ("fairseq", "fairseq_posenc"):

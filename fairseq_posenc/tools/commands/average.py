@@ -3,6 +3,9 @@
     posenc average --inputs checkpoints/ --last 10 --output checkpoints/average.pt
     posenc average --inputs checkpoints/ --best 5 --output checkpoints/average_best.pt
 
+--last counts checkpoints of whole epochs (checkpointN.pt), or those of --save-interval-updates
+(checkpoint_E_N.pt); checkpoint_last.pt and checkpoint_best.pt are in neither.
+
 Without --last and --best, all files of --inputs are averaged, which then may not be folders.
 """
 
@@ -36,7 +39,7 @@ def main() -> None:
         choices=("epochs", "updates"),
         help="for --last: take checkpointN.pt or checkpoint_E_N.pt, where there are both",
     )
-    parser.add_argument("--output", required=True, metavar="FILE")
+    parser.add_argument("--output", required=True, metavar="FILE", help="replaced if it is there")
     args = parser.parse_args()
     from fairseq_posenc.tools import averaging
 

@@ -27,7 +27,7 @@ def main() -> None:
     add("--test", type=int, default=250, metavar="LINES", help="for each range; default: 250")
     add("--test-lengths", metavar="LOW-HIGH,...", help="default: the training length")
     add("--join", type=int, default=1, metavar="N", help="sentences in a line; default: 1")
-    add("--separator", default=SEPARATOR, help=f"token between joined sentences ({SEPARATOR})")
+    add("--separator", default=SEPARATOR, help=f"between joined sentences (default: {SEPARATOR})")
     add("--quiet", action="store_true", help="no progress bar")
     args = parser.parse_args()
     trained = Range.parse(args.train_length)

@@ -22,8 +22,10 @@ def main() -> None:
     add("--output", required=True, metavar="FILE", help="where to write it")
     add("--checksum", metavar="HEX", help="md5, sha1, sha256 or sha512")
     add("--unpack", metavar="FOLDER", help="unpack it into this folder too")
-    add("--attempts", type=int, default=5, metavar="N", help="tries in vain per mirror (5)")
-    add("--timeout", type=float, default=60, metavar="S", help="seconds of silence allowed (60)")
+    add(
+        "--attempts", type=int, default=5, metavar="N", help="tries in vain per mirror (default: 5)"
+    )
+    add("--timeout", type=float, default=60, metavar="S", help="seconds of silence (default: 60)")
     add("--quiet", action="store_true", help="no progress bar")
     args = parser.parse_args()
     checksum = Checksum.parse(args.checksum) if args.checksum else None

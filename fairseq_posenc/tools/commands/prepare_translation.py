@@ -44,7 +44,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--ratio", type=float, default=3.0, metavar="R",
         help="of the longer side to the shorter, in subwords (default: 3)")
     add = parser.add_argument_group("work").add_argument
-    add("--output", required=True, metavar="FOLDER", help="for fairseq-train")
+    add("--output", required=True, metavar="FOLDER",
+        help="for fairseq-train: one of its own, whose subfolder text is removed in the end")
     add("--workers", type=int, default=os.cpu_count(), metavar="N",
         help="processes (default: as many as processors); the result does not depend on it")
     return parser

@@ -21,7 +21,7 @@ def main() -> None:
     add = parser.add_argument
     add("dumps", nargs="+", metavar="DUMP", help="XML, plain, .bz2 or .gz")
     add("--output", required=True, metavar="FOLDER")
-    add("--workers", type=int, default=os.cpu_count(), help="processes (number of cores)")
+    add("--workers", type=int, default=os.cpu_count(), help="processes (default: all cores)")
     add("--quiet", action="store_true", help="no progress bar")
     args = parser.parse_args()
     for dump in args.dumps:
