@@ -11,7 +11,7 @@ Cache = Dict[str, Dict[str, Any]]
 
 
 class Conditional(Encoding):
-    """The Positional Encoding Generator in one dimension (section 3.2; Algorithm 1).
+    """The Positional Encoding Generator in one dimension (Chu et al. 2021, section 3.2).
 
     After the first layer ("position 0", section 5.2), with hidden states ``x[i, b]`` that are 0
     beyond the ends and at padding, a kernel ``w`` of ``k`` taps per channel and a bias ``c``::

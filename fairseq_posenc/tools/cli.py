@@ -51,7 +51,10 @@ def choose(arguments: List[str]) -> Tuple[str, List[str]]:
         print(usage(program, commands))
         raise SystemExit(0 if arguments else 2)
     if arguments[0] not in commands:
-        raise SystemExit(f"{program}: error: no command {arguments[0]!r}; see {program} --help")
+        print(
+            f"{program}: error: no command {arguments[0]!r}; see {program} --help", file=sys.stderr
+        )
+        raise SystemExit(2)
     return f"{program} {arguments[0]}", arguments[1:]
 
 
@@ -71,9 +74,9 @@ def main() -> None:
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("fairseq_posenc"):
             raise
-        extra = "fairseq" if error.name in ("fairseq", "torch") else "tools"
         raise SystemExit(
-            f"{command}: error: {error.name} is missing: pip install 'fairseq-posenc[{extra}]'"
+            f"{command}: error: {error.name} is missing: bash scripts/setup.sh, or pip install "
+            "'.[tools]' beside a fairseq, at the top of the repository"
         ) from None
 
 

@@ -60,5 +60,5 @@ def test_a_library_that_is_missing_is_named(monkeypatch):
         raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
 
     monkeypatch.setattr(cli.importlib, "import_module", missing)
-    with pytest.raises(SystemExit, match=r"matplotlib is missing: pip install 'fairseq-posenc\["):
+    with pytest.raises(SystemExit, match="matplotlib is missing: bash scripts/setup.sh"):
         cli.main()

@@ -45,7 +45,7 @@ def _parser() -> argparse.ArgumentParser:
         help="of the longer side to the shorter, in subwords (default: 3)")
     add = parser.add_argument_group("work").add_argument
     add("--output", required=True, metavar="FOLDER",
-        help="for fairseq-train: one of its own, whose subfolder text is removed in the end")
+        help="for fairseq-train: new, empty, or begun by this command")
     add("--workers", type=int, default=os.cpu_count(), metavar="N",
         help="processes (default: as many as processors); the result does not depend on it")
     return parser

@@ -39,7 +39,9 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
         help="kind of subwords in fairseq's output (default: '@@ ')",
     )
     split = parser.add_mutually_exclusive_group()
-    split.add_argument("--bins", type=_edges, metavar="10,20,30", help="edges of length bins")
+    split.add_argument(
+        "--bins", type=whole_numbers, metavar="10,20,30", help="edges of length bins"
+    )
     split.add_argument("--percentiles", action="store_true", help="cut at 33 %% and 66 %%")
     add(
         "--length-of",
@@ -71,7 +73,7 @@ def key_value(text: str) -> Tuple[str, str]:
     return key, value
 
 
-def _edges(text: str) -> List[int]:
+def whole_numbers(text: str) -> List[int]:
     return [int(edge) for edge in text.split(",")]
 
 

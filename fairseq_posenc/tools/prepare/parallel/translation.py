@@ -15,6 +15,7 @@ from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import read_dictionary
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import stream_lines
+from fairseq_posenc.json_files import read_shaped
 from fairseq_posenc.tools.prepare.parallel import bpe
 from fairseq_posenc.tools.prepare.parallel.cleaning import Cleaning, clean_pairs
 from fairseq_posenc.tools.prepare.parallel.pairs import Pair, find_files, pairs_of_files, writing
@@ -27,7 +28,12 @@ from fairseq_posenc.tools.prepare.parallel.segmentation import (
 )
 from fairseq_posenc.tools.prepare.parallel.tokens import Moses, tokenise_lines
 from fairseq_posenc.tools.prepare.preprocess import preprocess
-from fairseq_posenc.tools.prepare.resumable import begin_or_continue, describe_files, only_process
+from fairseq_posenc.tools.prepare.resumable import (
+    SETTINGS,
+    begin_or_continue,
+    describe_files,
+    only_process,
+)
 from fairseq_posenc.tools.prepare.text import sampling, vocabulary
 from fairseq_posenc.tools.workers import chunked, in_order
 from fairseq_posenc.tools.writing import replacing_files
@@ -86,6 +92,7 @@ def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -
     _check(options)
     job = _Preparation(options, say)
     last = f"dict.{options.target_lang}.txt"
+    _refuse_folder_of_others(options.output, job.settings())
     with only_process(options.output, say):
         begun = begin_or_continue(options.output, job.settings(), [last], _COMMAND)
         if os.path.exists(os.path.join(options.output, last)):
@@ -101,6 +108,16 @@ def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -
                 job.cut(split)
             job.binarise(last)
         shutil.rmtree(job.text, ignore_errors=True)
+
+
+def _refuse_folder_of_others(folder: str, settings: Dict[str, Any]) -> None:
+    """Refuse a folder that this command has not begun: what lies in it would be overwritten."""
+    if not os.path.isdir(folder):
+        return
+    names = [name for name in os.listdir(folder) if not name.startswith(f"{SETTINGS}.part")]
+    path = os.path.join(folder, SETTINGS)
+    if names and (SETTINGS not in names or set(read_shaped(path, {}, _COMMAND)) != set(settings)):
+        raise UsageError(f"{folder} holds other files; give --output a folder of its own")
 
 
 def _check(options: TranslationOptions) -> None:

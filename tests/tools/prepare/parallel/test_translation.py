@@ -189,6 +189,16 @@ def test_bad_text_is_told_and_can_be_mended(text, name, content, message):
     assert contents(text / "bin") == contents(text / "other")
 
 
+@pytest.mark.parametrize("mine", ["text/novel.txt", "codes", "dict.en.txt", "prepare.json"])
+def test_a_folder_of_something_else_is_left_as_it_is(text, mine):
+    path = text / "mine" / mine
+    path.parent.mkdir(parents=True)
+    path.write_text('{"train": "years of work"}', encoding="utf-8")
+    with pytest.raises(UsageError, match="holds other files; give --output a folder of its own"):
+        prepare(options(text, output=str(text / "mine")), lambda line: None)
+    assert [found for found in (text / "mine").rglob("*") if found.is_file()] == [path]
+
+
 def test_the_command_offers_every_option(run, text):
     least = ["--source-lang", "en", "--target-lang", "fr", "--output", "out", "--workers", "1"]
     assert TranslationOptions(**vars(command._parser().parse_args(least))) == TranslationOptions(
