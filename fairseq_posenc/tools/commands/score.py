@@ -74,6 +74,7 @@ def key_value(text: str) -> Tuple[str, str]:
 
 
 def whole_numbers(text: str) -> List[int]:
+    """Parse ``10,20,30``."""
     return [int(edge) for edge in text.split(",")]
 
 
