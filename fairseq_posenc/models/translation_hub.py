@@ -4,11 +4,9 @@ How text is cut comes from the caller's arguments and from files beside the mode
 folder, never from the checkpoint, which may be a stranger's.
 """
 
-import io
 import logging
 import os
 import re
-import unicodedata
 from argparse import Namespace
 from typing import Any, Dict, List, Optional, Sequence
 
@@ -19,22 +17,25 @@ from fairseq.tasks.translation import TranslationTask
 from omegaconf import open_dict
 
 from fairseq_posenc.checkpoints.loading import one_line
+from fairseq_posenc.data.segmentation import (
+    CODES,
+    TOKENISER,
+    BytePairEncoder,
+    read_tokeniser,
+    tokenise_lines,
+)
 from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines
-from fairseq_posenc.json_files import read_shaped
 
 logger = logging.getLogger(__name__)
 
-TOKENISER = "tokeniser.json"  # what posenc prepare writes beside binarised data
 # options of fairseq's subword classes, and what files of theirs are called
 _FILES = {
-    "bpe_codes": ("codes", "code", "bpecodes"),
+    "bpe_codes": (CODES, "code", "bpecodes"),
     "sentencepiece_model": ("sentencepiece.model", "sentencepiece.bpe.model"),
     "bpe_merges": ("merges.txt",),
     "bpe_vocab": ("vocab.json",),
 }
-_SEPARATOR = "<sep>"  # stands between sentences that were joined, and is never cut
 
 
 class _Moses:
@@ -46,25 +47,13 @@ class _Moses:
     """
 
     def __init__(self, path: str, source: str, target: str):
-        from sacremoses import MosesDetokenizer, MosesPunctNormalizer, MosesTokenizer
+        from sacremoses import MosesDetokenizer
 
-        names = ("normalise", "printable", "aggressive", "escape", "plain_quotes")
-        self._how = read_shaped(path, dict.fromkeys(names, bool), "posenc prepare")
-        self._normaliser = MosesPunctNormalizer(source)
-        self._tokeniser = MosesTokenizer(source)
+        self._moses = read_tokeniser(path, source)
         self._detokeniser = MosesDetokenizer(target)
 
     def encode(self, text: str) -> str:
-        text = re.sub("[\r\n]+", " ", text)
-        if self._how["plain_quotes"]:
-            text = text.replace("’", "'")
-        if self._how["normalise"]:
-            text = self._normaliser.normalize(text.strip()).strip()
-        if self._how["printable"]:
-            text = "".join(" " if unicodedata.category(c)[0] == "C" else c for c in text)
-        return self._tokeniser.tokenize(
-            text, self._how["aggressive"], return_str=True, escape=self._how["escape"]
-        )
+        return tokenise_lines([re.sub("[\r\n]+", " ", text)], self._moses)[0]
 
     def decode(self, text: str) -> str:
         return self._detokeniser.detokenize(text.split())
@@ -74,16 +63,10 @@ class _BytePairs:
     """Cuts words as ``subword-nmt apply-bpe`` does, and joins them."""
 
     def __init__(self, codes: str):
-        from subword_nmt.apply_bpe import BPE
-
-        merges = "".join(f"{line}\n" for line in read_lines(codes))
-        try:
-            self._bpe = BPE(io.StringIO(merges), glossaries=[_SEPARATOR])
-        except SystemExit:
-            raise UsageError(f"{codes} holds something else than BPE operations") from None
+        self._encoder = BytePairEncoder(codes)
 
     def encode(self, text: str) -> str:
-        return self._bpe.process_line(text)
+        return self._encoder.cut(text)
 
     def decode(self, text: str) -> str:
         return post_process(text, "subword_nmt")

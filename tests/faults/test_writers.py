@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from fairseq_posenc.data import subwords
+from fairseq_posenc.data.segmentation import Moses
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools import averaging
 from fairseq_posenc.tools import predict as prediction
@@ -147,7 +148,7 @@ def text_options(source, folder):
 # name: how to write from the inputs of a version into a folder
 WRITERS = {
     "tokenised": lambda s, f, v: tokens.tokenise_file(
-        str(s / "a.en"), str(f / "a"), tokens.Moses("en")),
+        str(s / "a.en"), str(f / "a"), Moses("en")),
     "BPE codes": lambda s, f, v: bpe.learn([str(s / "a.en")], str(f / "codes"), 9),
     "BPE": lambda s, f, v: bpe.apply(str(s / "codes"), str(s / "a.en"), str(f / "bpe")),
     "cleaned": lambda s, f, v: cleaning.clean(

@@ -8,10 +8,10 @@ import tarfile
 
 import pytest
 
+from fairseq_posenc.data.segmentation import Moses, tokenise_lines
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.prepare.parallel import bpe
 from fairseq_posenc.tools.prepare.parallel.pairs import pairs_of_archive, pairs_of_files
-from fairseq_posenc.tools.prepare.parallel.tokens import Moses, tokenise_lines
 from fairseq_posenc.tools.prepare.text.documents import read_documents
 from fairseq_posenc.tools.prepare.text.wikipedia import articles
 

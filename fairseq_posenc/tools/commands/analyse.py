@@ -17,18 +17,14 @@ import logging
 import os
 import sys
 import warnings
-from typing import Callable, List
+from typing import Callable
 
 from fairseq_posenc.tools.analyses.attention import attention
 from fairseq_posenc.tools.analyses.shift_invariance import shift_invariance
 from fairseq_posenc.tools.analyses.swap import swap
 from fairseq_posenc.tools.analyses.tokens import tokens
+from fairseq_posenc.tools.arguments import whole_numbers
 from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
-
-
-def numbers(text: str) -> List[int]:
-    """Parse ``10,20,30``."""
-    return [int(number) for number in text.split(",")]
 
 
 def _add_common(parser: argparse.ArgumentParser, subset: str, text_only: bool = False) -> None:
@@ -45,7 +41,7 @@ def _add_common(parser: argparse.ArgumentParser, subset: str, text_only: bool = 
 def _shift_invariance(parser: argparse.ArgumentParser) -> None:
     _add_common(parser, "test")
     add = parser.add_argument
-    add("--offsets", type=numbers, default=[0, 100, 250, 500], help="default: 0,100,250,500")
+    add("--offsets", type=whole_numbers, default=[0, 100, 250, 500], help="default: 0,100,250,500")
     add("--sentences", type=int, metavar="N", help="as many, drawn at random (default: all)")
     add("--seed", type=int, default=1, help="of what is drawn (default: 1)")
 
@@ -71,8 +67,9 @@ def _tokens(parser: argparse.ArgumentParser) -> None:
     _add_common(parser, "valid")
     ranks, positions = "5000,15000,25000", "10,20,30,40,50,60,70"
     add = parser.add_argument
-    add("--frequency-bins", type=numbers, default=numbers(ranks), help=f"ranks (default: {ranks})")
-    add("--position-bins", type=numbers, default=numbers(positions), help=f"default: {positions}")
+    numbers = {"type": whole_numbers, "metavar": "M,N"}
+    add("--frequency-bins", default=ranks, help=f"ranks (default: {ranks})", **numbers)
+    add("--position-bins", default=positions, help=f"default: {positions}", **numbers)
 
 
 def _attention(parser: argparse.ArgumentParser) -> None:

@@ -13,14 +13,7 @@ import argparse
 import os
 
 from fairseq_posenc.errors import UsageError
-
-
-def positive(text: str) -> int:
-    """Parse a whole number above 0."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return number
+from fairseq_posenc.tools.arguments import positive
 
 
 def main() -> None:

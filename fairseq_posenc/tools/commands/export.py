@@ -14,13 +14,7 @@ alibi. posenc translate translates with it, and compares it with fairseq.
 import argparse
 import logging
 
-
-def positive(text: str) -> int:
-    """Parse a whole number above 0."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0")
-    return number
+from fairseq_posenc.tools.arguments import positive
 
 
 def parse() -> argparse.Namespace:

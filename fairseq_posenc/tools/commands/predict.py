@@ -13,12 +13,7 @@ import os
 import sys
 import warnings
 
-
-def key_value(text: str) -> list:
-    """Parse ``KEY=VALUE``."""
-    if "=" not in text[1:]:
-        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, not {text!r}")
-    return text.split("=", 1)
+from fairseq_posenc.tools.arguments import key_value
 
 
 def main() -> None:

@@ -19,6 +19,7 @@ import json
 import os
 from typing import Tuple
 
+from fairseq_posenc.tools.arguments import positive
 from fairseq_posenc.tools.prepare.parallel import cleaning, settings
 from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA, Corpus, named
 
@@ -31,13 +32,6 @@ def languages(text: str) -> Tuple[str, str]:
     if not (first and second) or "," in second or first == second:
         raise argparse.ArgumentTypeError(f"expected two languages such as en,de, not {text!r}")
     return first, second
-
-
-def positive(text: str) -> int:
-    """Parse a number of at least 1."""
-    if not text.isdigit() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a positive number, not {text!r}")
-    return int(text)
 
 
 def print_files(corpus: Corpus) -> None:

@@ -17,8 +17,8 @@ import argparse
 import logging
 import os
 import sys
-from typing import List, Tuple
 
+from fairseq_posenc.tools.arguments import key_value, whole_numbers
 from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
 from fairseq_posenc.tools.writing import replacing
 
@@ -63,19 +63,6 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
         dest="notes",
         help="kept in the JSON; may be given several times",
     )
-
-
-def key_value(text: str) -> Tuple[str, str]:
-    """Parse ``KEY=VALUE``."""
-    if "=" not in text[1:]:
-        raise argparse.ArgumentTypeError(f"expected KEY=VALUE, not {text!r}")
-    key, _, value = text.partition("=")
-    return key, value
-
-
-def whole_numbers(text: str) -> List[int]:
-    """Parse ``10,20,30``."""
-    return [int(edge) for edge in text.split(",")]
 
 
 def main() -> None:

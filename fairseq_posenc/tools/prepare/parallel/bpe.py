@@ -2,24 +2,21 @@
 
 import functools
 import io
-import re
 from collections import Counter
-from typing import Dict, Iterable, Iterator, List
+from typing import Iterable, Iterator, List
 
-from subword_nmt.apply_bpe import BPE
 from subword_nmt.learn_bpe import learn_bpe
 from tqdm import tqdm
 
+from fairseq_posenc.data.segmentation import BytePairEncoder
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines, stream_lines
-from fairseq_posenc.tools.prepare.parallel.settings import SEPARATOR
+from fairseq_posenc.files import stream_lines
+from fairseq_posenc.tools.prepare.parallel.tokens import write_lines
 from fairseq_posenc.tools.workers import chunked, in_order
 from fairseq_posenc.tools.writing import replacing
 
-_LARGEST_CACHE = 300_000  # words per process, some 100 MB
 _COUNTED_TOGETHER = 20_000  # lines
 _MARGIN = "\r\n "
-_VERSION = re.compile(r"#version: 0\.[12]")
 
 
 def learn(inputs: Iterable[str], codes: str, operations: int, workers: int = 1) -> None:
@@ -79,11 +76,7 @@ def apply(codes: str, source: str, destination: str, workers: int = 1) -> None:
     _encoder.cache_clear()
     _encoder(codes)
     work = functools.partial(_apply, codes=codes)
-    progress = tqdm(desc=f"BPE {source}", unit=" lines", disable=None)
-    with replacing(destination) as stream, progress:
-        for lines in in_order(work, chunked(_unbroken_lines(source)), workers):
-            stream.writelines(f"{line}\n" for line in lines)
-            progress.update(len(lines))
+    write_lines(work, _unbroken_lines(source), destination, workers, f"BPE {source}")
 
 
 def _unbroken_lines(path: str) -> Iterator[str]:
@@ -98,43 +91,6 @@ def _unbroken_lines(path: str) -> Iterator[str]:
 
 def _apply(lines: List[str], codes: str) -> List[str]:
     return [_encoder(codes).cut(line) for line in lines]
-
-
-class BytePairEncoder:
-    """Cuts words into subwords; the library looks at every word anew, this remembers them.
-
-    Args:
-        path: merges that :func:`learn` or the library wrote.
-
-    Raises:
-        UsageError: the file is missing, empty, no UTF-8, or holds something else.
-    """
-
-    def __init__(self, path: str):
-        lines = read_lines(path)
-        first = 1 if _VERSION.fullmatch(lines[0]) else 0
-        for number, line in enumerate(lines[first:], first + 1):
-            if len(line.strip(_MARGIN).split(" ")) != 2 or line.startswith("#version:"):
-                raise UsageError(f"{path}, line {number}: no BPE operation")
-        if not lines[first:]:
-            raise UsageError(f"{path} holds no BPE operations")
-        codes = io.StringIO("".join(f"{line}\n" for line in lines))
-        self._bpe = BPE(codes, glossaries=[SEPARATOR])
-        self._cut_words: Dict[str, str] = {}
-
-    def cut(self, line: str) -> str:
-        """Return a line with its words cut; all but the last subword of a word end in ``@@``."""
-        if line != line.strip(_MARGIN):
-            return self._bpe.process_line(line)
-        words = (word for word in line.split(" ") if word)
-        return " ".join([self._cut_words.get(word) or self._cut(word) for word in words])
-
-    def _cut(self, word: str) -> str:
-        if len(self._cut_words) >= _LARGEST_CACHE:
-            self._cut_words.clear()
-            self._bpe.cache.clear()
-        self._cut_words[word] = " ".join(self._bpe.segment_tokens([word]))
-        return self._cut_words[word]
 
 
 _encoder = functools.lru_cache(maxsize=None)(BytePairEncoder)

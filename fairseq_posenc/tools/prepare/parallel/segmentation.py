@@ -1,23 +1,18 @@
 """How new sentences become the subwords that a model was trained on, kept beside binarised data.
 
 ``codes`` has the merges of byte pair encoding, ``tokeniser.json`` the options of Moses' tokeniser;
-:mod:`fairseq_posenc.models.translation_hub` reads both.
+:mod:`fairseq_posenc.data.segmentation` reads both.
 """
 
 import json
 import os
 from typing import Optional
 
+from fairseq_posenc.data.segmentation import CODES, TOKENISER, BytePairEncoder, Moses
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.json_files import read_shaped
-from fairseq_posenc.tools.prepare.parallel.bpe import BytePairEncoder
 from fairseq_posenc.tools.prepare.parallel.corpora import Corpus
-from fairseq_posenc.tools.prepare.parallel.tokens import Moses
 from fairseq_posenc.tools.writing import replacing
-
-CODES = "codes"
-TOKENISER = "tokeniser.json"
 
 
 def moses(language: str) -> Moses:
@@ -56,14 +51,3 @@ def keep(codes: str, folder: str, corpus: Optional[Corpus] = None) -> None:
         stream.writelines(f"{line}\n" for line in lines)
     with replacing(os.path.join(folder, TOKENISER)) as stream:
         stream.write(json.dumps(how, indent=2) + "\n")
-
-
-def read_tokeniser(path: str, language: str) -> Moses:
-    """Return the tokeniser that :func:`keep` described, for a language.
-
-    Raises:
-        UsageError: the file is missing or damaged.
-    """
-    names = [name for name in Moses._fields if name != "language"]
-    how = read_shaped(path, dict.fromkeys(names, bool), "posenc prepare")
-    return Moses(language, **{name: how[name] for name in names})

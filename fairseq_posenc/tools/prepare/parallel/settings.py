@@ -4,6 +4,7 @@ from typing import Any, Callable, Dict, Iterable, Iterator, Tuple
 
 from tqdm import tqdm
 
+from fairseq_posenc.data.segmentation import SEPARATOR
 from fairseq_posenc.tools.prepare.parallel.pairs import (
     Languages,
     Pair,
@@ -14,7 +15,6 @@ from fairseq_posenc.tools.workers import chunked
 
 LONGEST = 50
 NEIGHBOURS = 10
-SEPARATOR = "<sep>"
 
 
 def extrapolate(pairs: Iterable[Pair], longest: int = LONGEST) -> Iterator[Pair]:

@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from tqdm import tqdm
 
+from fairseq_posenc.data.segmentation import Moses, tokenise_lines
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.prepare.parallel.cleaning import clean_pairs
 from fairseq_posenc.tools.prepare.parallel.corpora import Corpus
@@ -26,7 +27,6 @@ from fairseq_posenc.tools.prepare.parallel.sources import (
     saved_name,
     test_sets,
 )
-from fairseq_posenc.tools.prepare.parallel.tokens import Moses, tokenise_lines
 from fairseq_posenc.tools.workers import chunked, in_order
 from fairseq_posenc.tools.writing import replacing
 

@@ -13,20 +13,21 @@ from tqdm import tqdm
 
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import read_dictionary
+from fairseq_posenc.data.segmentation import (
+    CODES,
+    TOKENISER,
+    BytePairEncoder,
+    Moses,
+    read_tokeniser,
+    tokenise_lines,
+)
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import stream_lines
 from fairseq_posenc.json_files import read_shaped
 from fairseq_posenc.tools.prepare.parallel import bpe
 from fairseq_posenc.tools.prepare.parallel.cleaning import Cleaning, clean_pairs
 from fairseq_posenc.tools.prepare.parallel.pairs import Pair, find_files, pairs_of_files, writing
-from fairseq_posenc.tools.prepare.parallel.segmentation import (
-    CODES,
-    TOKENISER,
-    keep,
-    moses,
-    read_tokeniser,
-)
-from fairseq_posenc.tools.prepare.parallel.tokens import Moses, tokenise_lines
+from fairseq_posenc.tools.prepare.parallel.segmentation import keep, moses
 from fairseq_posenc.tools.prepare.preprocess import preprocess
 from fairseq_posenc.tools.prepare.resumable import (
     SETTINGS,
@@ -297,7 +298,7 @@ def _tokenise_pairs(pairs: List[Pair], tokenisers: Optional[List[Moses]]) -> Lis
 def _cutter(folder: str) -> Callable[[str], str]:
     """Return what cuts a line into subwords, by the model in a folder."""
     if os.path.exists(os.path.join(folder, CODES)):
-        return bpe.BytePairEncoder(os.path.join(folder, CODES)).cut
+        return BytePairEncoder(os.path.join(folder, CODES)).cut
     model = subwords.load(folder)
     return lambda line: " ".join(model.pieces(line))
 

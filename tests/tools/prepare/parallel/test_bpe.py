@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from fairseq_posenc.data import segmentation
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.prepare.parallel import bpe
@@ -58,7 +59,7 @@ def test_codes_are_the_librarys(tmp_path, texts, monkeypatch, workers):
 @pytest.mark.parametrize("workers", [1, 2])
 @pytest.mark.parametrize("cache", [300_000, 5])
 def test_subwords_are_the_librarys(tmp_path, texts, monkeypatch, workers, cache):
-    monkeypatch.setattr(bpe, "_LARGEST_CACHE", cache)
+    monkeypatch.setattr(segmentation, "_LARGEST_CACHE", cache)
     codes, output = str(tmp_path / "codes"), str(tmp_path / "out")
     bpe.learn(texts, codes, 20)
     for path in texts:

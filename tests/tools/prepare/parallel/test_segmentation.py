@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_posenc.data.segmentation import read_tokeniser, tokenise_lines
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA
-from fairseq_posenc.tools.prepare.parallel.segmentation import keep, moses, read_tokeniser
+from fairseq_posenc.tools.prepare.parallel.segmentation import keep, moses
 from fairseq_posenc.tools.prepare.parallel.text import prepare_text
-from fairseq_posenc.tools.prepare.parallel.tokens import tokenise_file, tokenise_lines
+from fairseq_posenc.tools.prepare.parallel.tokens import tokenise_file
 
 
 @pytest.fixture

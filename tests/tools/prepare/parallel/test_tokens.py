@@ -6,11 +6,8 @@ import pytest
 import regex
 from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-from fairseq_posenc.tools.prepare.parallel.tokens import (
-    Moses,
-    tokenise_file,
-    tokenise_lines,
-)
+from fairseq_posenc.data.segmentation import Moses, tokenise_lines
+from fairseq_posenc.tools.prepare.parallel.tokens import tokenise_file
 
 
 def slowly(lines, moses):
