@@ -18,11 +18,12 @@ sentences, and scores them on short and on longer ones. Started again, it contin
                       (sinusoidal, shape=shape --position-max-shift 40,
                       cape=cape --position-source-scale auto, shaw, rel_scalar)
   --seeds LIST        comma-separated (1)
-  --train N           training pairs (20000)
+  --train N           training pairs (60000)
   --train-length A-B  their length in English words and marks (4-20)
   --test N            test pairs per range of lengths (150)
   --test-lengths LIST ranges of lengths (4-20,21-30,31-45,46-60)
-  --updates N         (1000)
+  --join N            make a line of N neighbouring sentences, with <sep> between them (1)
+  --updates N         (2000)
   --device cpu|cuda   (cuda if there is one)
   --jobs N            trainings at a time (number of cores on a CPU, 1 on a GPU)
   --stage N           start at this stage: 1 set-up, 2 corpus, 3 subwords, 4 binarise, 5 train,
@@ -30,16 +31,16 @@ sentences, and scores them on short and on longer ones. Started again, it contin
 HELP
 }
 
-SOURCE=en TARGET=de BPE_SIZE=1000 KEEP=3
-RUN_DIR=runs/quickstart TRAIN=20000 TRAIN_LENGTH=4-20 TEST=150 UPDATES=1000
+SOURCE=en TARGET=de BPE_SIZE=1000 KEEP=0
+RUN_DIR=runs/quickstart TRAIN=60000 TRAIN_LENGTH=4-20 TEST=150 UPDATES=2000 JOIN=1
 TEST_LENGTHS=4-20,21-30,31-45,46-60
 # K = 40 is what the SHAPE paper found best when long sentences are kept from training (section 3.3)
 ROWS=(sinusoidal "shape=shape --position-max-shift 40" "cape=cape --position-source-scale auto"
     shaw rel_scalar)
 
-OPTIONS='train train-length test test-lengths updates'
+OPTIONS='train train-length test test-lengths join updates'
 parse_arguments "$@"
-whole_numbers TRAIN TEST UPDATES
+whole_numbers TRAIN TEST UPDATES JOIN
 TEXT_DIR=$RUN_DIR/text
 
 make_corpus() {
@@ -57,28 +58,48 @@ make_corpus() {
     say "for example: $(head -n 1 "$RUN_DIR/corpus/test.en") = $(head -n 1 "$RUN_DIR/corpus/test.de")"
 }
 
+# Of each split lines of JOIN sentences.
+make_binary() {
+    local split
+    if ((JOIN == 1)); then
+        binarise "$RUN_DIR"/{train,valid,test}.bpe
+        return
+    fi
+    for split in train valid test; do
+        posenc prepare pairs setting interpolate --neighbours "$JOIN" --keep-rest \
+            --input "$RUN_DIR/$split.bpe" --output "$RUN_DIR/$split.joined" --languages "$SOURCE,$TARGET"
+    done
+    binarise "$RUN_DIR"/{train,valid,test}.joined
+}
+
 # The upper ends of all ranges but the last: the edges of the table's bins.
 bin_edges() { tr , '\n' <<<"$TEST_LENGTHS" | sed 's/.*-//' | sed '$d' | paste -s -d , -; }
 
 set_up
 choose_device
 open_run_dir "$RUN_DIR" --train "$TRAIN" --train-length "$TRAIN_LENGTH" --test "$TEST" \
-    --test-lengths "$TEST_LENGTHS"
+    --test-lengths "$TEST_LENGTHS" --join "$JOIN"
 TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings
     --encoder-layers 2 --decoder-layers 2 --encoder-embed-dim 128 --decoder-embed-dim 128
     --encoder-ffn-embed-dim 512 --decoder-ffn-embed-dim 512
     --encoder-attention-heads 4 --decoder-attention-heads 4
     --encoder-normalize-before --decoder-normalize-before
-    --dropout 0.1 --criterion label_smoothed_cross_entropy --label-smoothing 0.1
-    --optimizer adam --adam-betas '(0.9,0.98)' --lr 0.004 --lr-scheduler inverse_sqrt
-    --warmup-updates 400 --max-tokens 2000 --max-update "$UPDATES" "${EXTRA[@]}")
+    --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0.1
+    --optimizer adam --adam-betas '(0.9,0.98)' --lr 0.004 --warmup-updates 300
+    --lr-scheduler polynomial_decay --total-num-update "$UPDATES" --max-update "$UPDATES"
+    --max-tokens 1000 --save-interval-updates 250 --keep-interval-updates 1 --no-epoch-checkpoints
+    "${EXTRA[@]}")
 GENERATE_OPTIONS=(--beam 4 --max-tokens 4000 --max-len-a 1.5 --max-len-b 10 "${DEVICE_OPTIONS[@]}")
-SCORE_OPTIONS=(--bins "$(bin_edges)" --reference "$RUN_DIR/corpus/test.$TARGET"
-    --source "$RUN_DIR/corpus/test.$SOURCE")
+if ((JOIN == 1)); then
+    SCORE_OPTIONS=(--bins "$(bin_edges)" --reference "$RUN_DIR/corpus/test.$TARGET"
+        --source "$RUN_DIR/corpus/test.$SOURCE")
+else
+    SCORE_OPTIONS=(--percentiles --without-token '<sep>')
+fi
 
 stage 2 "corpus" "$RUN_DIR/corpus.done" make_corpus
 stage 3 "subwords" "$RUN_DIR/subwords.done" learn_subwords
-stage 4 "binarise" "$RUN_DIR/binarise.done" binarise "$RUN_DIR"/{train,valid,test}.bpe
+stage 4 "binarise" "$RUN_DIR/binarise.done" make_binary
 stage 5 "train" - all_cells train_cell
 stage 6 "translate" - all_cells translate_cell
 stage 7 "score" - all_cells score_cell

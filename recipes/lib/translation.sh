@@ -5,7 +5,7 @@
 #   ROWS           rows of the table: `label=encoding option…`, or `encoding option…`
 #   SEEDS JOBS     seeds; how many trainings at a time
 #   TRAIN_OPTIONS GENERATE_OPTIONS SCORE_OPTIONS  for fairseq-train, fairseq-generate, score.py
-#   KEEP           checkpoints to average
+#   KEEP           checkpoints of epochs to average; 0: the last checkpoint translates
 
 source recipes/lib/rows.sh
 source recipes/lib/cells.sh
@@ -56,15 +56,19 @@ train_cell() {
 }
 
 translate_cell() {
-    local seed row label folder options
+    local seed row label folder options model
     open_cell "$1"
+    model=$folder/checkpoint_last.pt
     if [[ -e $folder/generate.out ]]; then return; fi
-    say "[$label] average the last $KEEP checkpoints and translate the test set"
-    posenc average --inputs "$folder" --last "$KEEP" --output "$folder/average.pt" \
-        >"$folder/average.log" 2>&1 || die "averaging failed, see $folder/average.log"
+    say "[$label] translate the test set"
+    if ((KEEP)); then
+        model=$folder/average.pt
+        posenc average --inputs "$folder" --last "$KEEP" --output "$model" \
+            >"$folder/average.log" 2>&1 || die "averaging failed, see $folder/average.log"
+    fi
     writing "$folder/generate.out" fairseq-generate "$RUN_DIR/bin" --user-dir fairseq_posenc \
         --task posenc_translation --source-lang "$SOURCE" --target-lang "$TARGET" \
-        --path "$folder/average.pt" --required-batch-size-multiple 1 "${GENERATE_OPTIONS[@]}" \
+        --path "$model" --required-batch-size-multiple 1 "${GENERATE_OPTIONS[@]}" \
         2>"$folder/generate.log" || die "translation with $label failed, see $folder/generate.log"
     say "[$label] $(tail -n 1 "$folder/generate.out" | head -c 60)"
 }

@@ -1,0 +1,174 @@
+#!/usr/bin/env bash
+# Every claim of the four papers, tried where two cores suffice: with seeds, intervals and a verdict.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source recipes/lib/stages.sh
+source recipes/lib/translation.sh
+
+usage() {
+    cat <<'HELP'
+usage: bash recipes/claims.sh [options]
+
+Trains small models with several seeds, on a generated corpus, and writes the page of claims: what the
+papers say, what these models say, with 95 % intervals, and a verdict. Two cores need about NIGHT;
+--fast has fewer rows and seeds (an hour). Started again, it continues where it was; after --fast, without
+it, it trains what is missing.
+
+  --fast              three seeds, and the rows that most claims need
+  --parts LIST        comma-separated (length, joined, deep, bert, plain, speed)
+  --run-dir DIR       results (runs/claims): claims.md, and a folder for each part
+  --seeds LIST        comma-separated (1,2,3,4,5)
+  --updates N         of each translation model (2000)
+  --device cpu|cuda   (cuda if there is one)
+  --jobs N            trainings at a time (number of cores on a CPU, 1 on a GPU)
+HELP
+}
+
+SOURCE=en TARGET=de KEEP=0 RUN_DIR=runs/claims PARTS='length joined deep bert plain speed'
+SEEDS='' UPDATES=2000 FAST='' FLAGS=--fast ROWS=()
+OPTIONS='parts, updates'
+parse_arguments "$@"
+whole_numbers UPDATES
+SEEDS=${SEEDS:-$([[ $FAST ]] && echo 1 2 3 || echo 1 2 3 4 5)}
+
+SHAPE='shape=shape --position-max-shift 40'
+CAPE_OPTIONS='cape --position-source-scale auto' CAPE=cape=$CAPE_OPTIONS
+LENGTH_ROWS=(sinusoidal "$SHAPE" "$CAPE" shaw rel_scalar)
+if [[ ! $FAST ]]; then
+    LENGTH_ROWS+=("cape_global=$CAPE_OPTIONS --position-local-shift 0"
+        "cape_local=$CAPE_OPTIONS --position-global-shift 0" cape_unscaled=cape
+        "shape_K100=shape --position-max-shift 100" t5 alibi)
+fi
+JOINED_ROWS=(sinusoidal "$SHAPE" shaw)
+PLAIN_ROWS=(sinusoidal shape cape)
+
+comma() { local IFS=,; echo "$*"; }
+
+# quickstart PART OPTION…: its stages, in the folder of a part.
+quickstart() {
+    bash recipes/quickstart.sh --run-dir "$RUN_DIR/$1" --seeds "$(comma $SEEDS)" --device "$DEVICE" \
+        --jobs "$JOBS" --updates "$UPDATES" "${@:2}"
+}
+
+# analyse_cells PART FUNCTION: call it on every cell of a part, which has the ROWS.
+analyse_cells() {
+    local RUN_DIR=$RUN_DIR/$1
+    all_cells "$2"
+}
+
+# analyse NAME OPTION…: of the opened cell's model, written to NAME.json in its folder.
+analyse() {
+    local output=$folder/$1 log
+    if [[ -e $output.json ]]; then return; fi
+    log=$output.log
+    posenc analyse "${@:2}" --data "$RUN_DIR/bin" "${DEVICE_OPTIONS[@]}" --output "$output" \
+        >"$log" 2>&1 || die "analysis failed, see $log: $(tail -n 1 "$log")"
+}
+
+length() {
+    ROWS=("${LENGTH_ROWS[@]}")
+    quickstart length --encodings "$(comma "${ROWS[@]}")" --test 300
+    analyse_cells length analyse_length
+}
+
+analyse_length() {
+    local seed row label folder options
+    open_cell "$1"
+    case $label in sinusoidal | shape) ;; *) return ;; esac
+    analyse shift shift-invariance --models "$label=$folder/checkpoint_last.pt" \
+        --offsets 0,10,20,40 --subset valid
+    if [[ $label == shape ]]; then analyse_tokens; fi
+}
+
+# Token by token against sinusoids of the same seed.
+analyse_tokens() {
+    analyse tokens tokens --subset test --frequency-bins 50,150 --position-bins 20,40,60 --models \
+        "sinusoidal=$RUN_DIR/sinusoidal/seed$seed/checkpoint_last.pt" "$label=$folder/checkpoint_last.pt"
+}
+
+joined() {
+    ROWS=("${JOINED_ROWS[@]}")
+    quickstart joined --encodings "$(comma "${ROWS[@]}")" --join 4 --train 20000 --train-length 4-10 \
+        --test-lengths 4-10
+    analyse_cells joined analyse_joined
+}
+
+analyse_joined() {
+    local seed row label folder options
+    open_cell "$1"
+    analyse swap swap --models "$label=$folder/checkpoint_last.pt" --subset test --pairs 1000000
+    if [[ $label == shape ]]; then analyse_tokens; fi
+}
+
+# Deep models with norms after the layers, on the data of `length`.
+deep() {
+    local data=$RUN_DIR/length/bin RUN_DIR=$RUN_DIR/deep
+    [[ -e $data ]] || die "part deep takes the data of part length, which is to be run before"
+    mkdir -p "$RUN_DIR" && ln -sfn ../length/bin "$RUN_DIR/bin"
+    ROWS=(default=sinusoidal "admin=sinusoidal --admin-profile $RUN_DIR/admin.json")
+    TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings --encoder-layers 12
+        --decoder-layers 12 --encoder-embed-dim 64 --decoder-embed-dim 64
+        --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256
+        --encoder-attention-heads 4 --decoder-attention-heads 4
+        --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0.1
+        --optimizer posenc_radam --radam-betas '(0.9,0.98)' --lr 0.002 --warmup-updates 100
+        --lr-scheduler polynomial_decay --total-num-update 600 --max-update 600
+        --max-tokens 1000 --save-interval-updates 100 --keep-interval-updates 1
+        --no-epoch-checkpoints)
+    [[ -e $RUN_DIR/admin.json ]] ||
+        posenc profile-admin "$RUN_DIR/bin" --user-dir fairseq_posenc --task posenc_translation \
+            "${TRAIN_OPTIONS[@]}" "${DEVICE_OPTIONS[@]}" --output "$RUN_DIR/admin.json" \
+            >"$RUN_DIR/admin.log" 2>&1 || die "profiling failed, see $RUN_DIR/admin.log"
+    all_cells train_cell
+}
+
+bert() {
+    bash recipes/claims/bert.sh --run-dir "$RUN_DIR/bert" --seeds "$(comma $SEEDS)" \
+        --device "$DEVICE" --jobs "$JOBS" ${FAST:+--fast}
+}
+
+plain() {
+    local RUN_DIR=$RUN_DIR
+    ROWS=("${PLAIN_ROWS[@]}")
+    all_cells plain_cell
+}
+
+plain_cell() {
+    local seed row label folder options
+    open_cell "$1"
+    folder=$RUN_DIR/plain/$label/seed$seed
+    if [[ -e $folder/plain.json ]]; then return; fi
+    mkdir -p "$folder"
+    say "[$label] train torch.nn.Transformer"
+    python recipes/claims/plain_transformer.py --run-dir "$RUN_DIR/length" --encoding "$label" \
+        --seed "$seed" --updates "$UPDATES" --output "$folder/plain.json" >"$folder/train.log" 2>&1 ||
+        die "training failed, see $folder/train.log: $(tail -n 1 "$folder/train.log")"
+}
+
+# Interleaved rounds in one process, as many times as there are seeds.
+speed() {
+    local seed folder
+    for seed in $SEEDS; do
+        folder=$RUN_DIR/speed/repeats/seed$seed
+        mkdir -p "$folder"
+        say "[speed] round $seed"
+        OMP_NUM_THREADS=1 posenc benchmark training --encodings sinusoidal,shape,cape,shaw,rel_scalar \
+            --lengths 32 --rounds 5 --output "$folder/training.json" >"$folder/training.md"
+        OMP_NUM_THREADS=1 posenc benchmark bert --encodings none,learned,shaw,rel_scalar \
+            --lengths 128 --rounds 5 --output "$folder/bert.json" >"$folder/bert.md"
+    done
+}
+
+write_page() {
+    python -m fairseq_posenc.tools.recipe.claims --claims recipes/claims/claims.json --runs "$RUN_DIR" \
+        --output "$RUN_DIR/claims.md"
+}
+
+set_up
+choose_device
+open_run_dir "$RUN_DIR" --updates "$UPDATES"
+number=2
+for part in $PARTS; do
+    stage $((number++)) "$part" - "$part"
+done
+stage $number "page" - write_page

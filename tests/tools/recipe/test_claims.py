@@ -1,0 +1,102 @@
+"""The page of claims: figures by seed, intervals, verdicts."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import read_shaped
+from fairseq_posenc.tools.recipe import claims
+
+RECIPE = Path(__file__).resolve().parents[3] / "recipes" / "claims" / "claims.json"
+
+
+@pytest.mark.parametrize(
+    "low, high, expect, margin, expected",
+    [
+        (0.1, 2.0, "more", 1.0, claims.CONFIRMED),
+        (-2.0, -0.1, "more", 1.0, claims.OPPOSITE),
+        (-0.5, 0.9, "more", 1.0, claims.NOT_CONFIRMED),
+        (-0.5, 1.1, "more", 1.0, claims.UNDECIDED),
+        (-2.0, -0.1, "less", 1.0, claims.CONFIRMED),
+        (0.1, 2.0, "less", 1.0, claims.OPPOSITE),
+        (-0.9, 0.5, "less", 1.0, claims.NOT_CONFIRMED),
+        (-0.9, 0.9, "equal", 1.0, claims.CONFIRMED),
+        (0.2, 0.9, "equal", 1.0, claims.CONFIRMED),
+        (-0.9, 1.1, "equal", 1.0, claims.UNDECIDED),
+        (1.1, 3.0, "equal", 1.0, claims.NOT_CONFIRMED),
+        (-3.0, -1.1, "equal", 1.0, claims.NOT_CONFIRMED),
+    ],
+)
+def test_a_verdict_follows_from_where_the_interval_lies(low, high, expect, margin, expected):
+    assert claims.verdict(low, high, expect, margin) == expected
+
+
+def write_probes(folder, figures):
+    for row, values in figures.items():
+        for seed, value in values.items():
+            (folder / "bert" / row / f"seed{seed}").mkdir(parents=True)
+            content = json.dumps({"accuracy": value})
+            (folder / "bert" / row / f"seed{seed}" / "probes.json").write_text(content)
+
+
+def comparison(**changed):
+    usual = {"part": "bert", "figure": "probe:accuracy", "row": "a", "base": "b"}
+    return {**usual, "expect": "more", "margin": 1.0, **changed}
+
+
+def test_seeds_are_paired(tmp_path):
+    # a is better by 1 to 2 with each seed, which differ by far more than that
+    write_probes(tmp_path, {"a": {1: 61, 2: 72, 3: 91.5, 4: 0}, "b": {1: 60, 2: 70, 3: 90, 7: 9}})
+    result = claims.compare(str(tmp_path), comparison())
+    assert (result.seeds, result.verdict) == (3, claims.CONFIRMED)
+    # Student's t with 2 degrees of freedom: 1.5 ± 4.3027 · 0.5 / √3
+    assert [result.low, result.high] == pytest.approx([1.5 - 1.24206, 1.5 + 1.24206], abs=1e-4)
+    assert claims.compare(str(tmp_path), comparison(base=None, than=99.0)).verdict == claims.UNDECIDED
+    less = claims.figures_by_seed(str(tmp_path), "bert", "a less b", "probe:accuracy")
+    assert less == pytest.approx({1: 1, 2: 2, 3: 1.5})
+
+
+@pytest.mark.parametrize("row", ["a", "b", "c"])
+def test_what_was_not_run_has_no_figures(tmp_path, row):
+    write_probes(tmp_path, {"a": {1: 61}, "b": {1: 60}})
+    result = claims.compare(str(tmp_path), comparison(row=row))
+    assert result.verdict == claims.MISSING and result.low is None
+
+
+def test_the_page_has_every_claim_and_its_headline(tmp_path):
+    write_probes(tmp_path, {"a": {1: 61, 2: 72, 3: 81.5}, "b": {1: 60, 2: 71, 3: 80}})
+    content = {
+        "parts": {"bert": {"about": "Small models.", "command": "bash x.sh"}},
+        "claims": [
+            {
+                "claim": "A beats B", "source": "Table 1", "paper": "2 to 1.", "note": "Read so.",
+                "ours": [comparison(in_words="a over b"), comparison(row="c")],
+            }
+        ],
+    }  # fmt: skip
+    text = claims.page(content, str(tmp_path))
+    assert "- a over b: +1.17 ± 0.72 (n = 3): confirmed" in text
+    assert re.search(r"\| A beats B +\| Table 1 +\| 1 confirmed, 1 not run +\|", text)
+    for expected in ("## 1. A beats B", "Table 1. 2 to 1.", "Read so.", "`bash x.sh`"):
+        assert expected in text
+
+
+def test_a_figure_that_nobody_knows_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="no figure is called rouge; known: BLEU, bits"):
+        claims.compare(str(tmp_path), comparison(figure="rouge"))
+
+
+def test_the_recipe_names_figures_and_parts_that_there_are():
+    content = read_shaped(str(RECIPE), claims._SHAPE, "")
+    recipe = RECIPE.parents[1].joinpath("claims.sh").read_text(encoding="utf-8")
+    for part in content["parts"]:
+        assert f"\n{part}() {{" in recipe
+    for claim in content["claims"]:
+        for one in claim["ours"]:
+            assert one["part"] in content["parts"]
+            assert one["figure"].partition(":")[0] in claims.FIGURES
+            assert one["expect"] in ("more", "less", "equal") and one["margin"] > 0
+            assert (one.get("base") is None) != (one.get("than") is None)
