@@ -67,7 +67,7 @@ analyse() {
 
 length() {
     ROWS=("${LENGTH_ROWS[@]}")
-    quickstart length --encodings "$(comma "${ROWS[@]}")" --test 300
+    quickstart length --encodings "$(comma "${ROWS[@]}")"
     analyse_cells length analyse_length
 }
 

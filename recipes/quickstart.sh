@@ -16,11 +16,11 @@ sentences, and scores them on short and on longer ones. Started again, it contin
   --run-dir DIR       results (runs/quickstart)
   --encodings LIST    comma-separated rows, each `encoding [option…]` or `label=encoding [option…]`
                       (sinusoidal, shape=shape --position-max-shift 40,
-                      cape=cape --position-source-scale auto, shaw, rel_scalar)
-  --seeds LIST        comma-separated (1)
+                      cape=cape --position-source-scale auto)
+  --seeds LIST        comma-separated (1,2,3)
   --train N           training pairs (60000)
   --train-length A-B  their length in English words and marks (4-20)
-  --test N            test pairs per range of lengths (150)
+  --test N            test pairs per range of lengths (300)
   --test-lengths LIST ranges of lengths (4-20,21-30,31-45,46-60)
   --join N            make a line of N neighbouring sentences, with <sep> between them (1)
   --updates N         (2000)
@@ -32,11 +32,10 @@ HELP
 }
 
 SOURCE=en TARGET=de BPE_SIZE=1000 KEEP=0
-RUN_DIR=runs/quickstart TRAIN=60000 TRAIN_LENGTH=4-20 TEST=150 UPDATES=2000 JOIN=1
+RUN_DIR=runs/quickstart TRAIN=60000 TRAIN_LENGTH=4-20 TEST=300 UPDATES=2000 SEEDS='1 2 3' JOIN=1
 TEST_LENGTHS=4-20,21-30,31-45,46-60
 # K = 40 is what the SHAPE paper found best when long sentences are kept from training (section 3.3)
-ROWS=(sinusoidal "shape=shape --position-max-shift 40" "cape=cape --position-source-scale auto"
-    shaw rel_scalar)
+ROWS=(sinusoidal "shape=shape --position-max-shift 40" "cape=cape --position-source-scale auto")
 
 OPTIONS='train train-length test test-lengths join updates'
 parse_arguments "$@"
@@ -85,7 +84,7 @@ TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings
     --encoder-attention-heads 4 --decoder-attention-heads 4
     --encoder-normalize-before --decoder-normalize-before
     --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0.1
-    --optimizer adam --adam-betas '(0.9,0.98)' --lr 0.004 --warmup-updates 300
+    --optimizer adam --adam-betas '(0.9,0.98)' --lr 0.004 --warmup-updates $((UPDATES * 3 / 20))
     --lr-scheduler polynomial_decay --total-num-update "$UPDATES" --max-update "$UPDATES"
     --max-tokens 1000 --save-interval-updates 250 --keep-interval-updates 1 --no-epoch-checkpoints
     "${EXTRA[@]}")
