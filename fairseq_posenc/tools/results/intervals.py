@@ -3,8 +3,9 @@
 Of one training, the paired bootstrap over sentences tells all that is known. Of several, a mean
 over n seeds is off by both, and its interval is ``mean ± t · √(s²/n + v)``: s is the standard
 deviation over seeds, v the variance of the mean over resampled sentences with the seeds as they
-are, and t Student's 97.5 % quantile. Redrawing the seeds instead would cover far less than 95 %:
-two or three of them say little about their own spread.
+are, and t Student's 97.5 % quantile with n - 1 degrees of freedom. That covers at least 95 %, and
+more of few seeds where sentences matter more than seeds. Redrawing the seeds instead would cover
+far less: two or three of them say little about their own spread.
 """
 
 import math

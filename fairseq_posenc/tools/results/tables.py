@@ -6,7 +6,7 @@ import re
 import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -149,15 +149,21 @@ def read_runs(arguments: Sequence[str]) -> Runs:
         UsageError: a file that is missing or not from ``posenc score --output``.
     """
     runs: Runs = {}
-    for argument in arguments:
-        name, sign, path = argument.partition("=")
-        if not sign or "/" in name:
-            path = argument
-            folder = Path(path).resolve().parent
-            name = folder.parent.name if re.fullmatch(r"seed\d+", folder.name) else folder.name
-        score = read_shaped(path, _SCORE, "posenc score --output")
-        runs.setdefault(name, []).append(score)
+    for name, path in map(named_path, arguments):
+        runs.setdefault(name, []).append(read_shaped(path, _SCORE, "posenc score --output"))
     return runs
+
+
+def named_path(argument: str) -> Tuple[str, str]:
+    """Return name and path of ``NAME=path``, or of a path, whose folder gives the name.
+
+    A folder ``seed<n>`` leaves it to the one above.
+    """
+    name, sign, path = argument.partition("=")
+    if sign and "/" not in name:
+        return name, path
+    folder = Path(argument).resolve().parent
+    return folder.parent.name if re.fullmatch(r"seed\d+", folder.name) else folder.name, argument
 
 
 def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
