@@ -10,7 +10,7 @@ COMMANDS: Dict[str, str] = {
     "average": "average the parameters of checkpoints of one run",
     "score": "score translations: tokenised BLEU, sacreBLEU and chrF, also by length",
     "table": "tables of results, beside those of the papers",
-    "plot": "draw results: a line per encoding, a metric against the length of sentences",
+    "plot": "draw results, a line per encoding: a metric against length, or loss against updates",
     "analyse": "the papers' analyses, of trained models",
     "predict": "predictions of a fine-tuned BERT for a task of GLUE, XNLI or questions",
     "export": "write a checkpoint for stock fairseq or for CTranslate2",

@@ -84,15 +84,18 @@ score_cell() {
     say "[$label] sacreBLEU $(awk '$1 == "all" { print $3 }' "$folder/score.txt")"
 }
 
-# The table and the picture.
+# The table and the picture, and how far the trainings are from their end.
 make_table() {
-    local scores=() seed row label folder options cell
+    local scores=() logs=() seed row label folder options cell
     while read -r cell; do
         open_cell "$cell"
-        scores+=("$label=$folder/score.json")
+        scores+=("$label=$folder/score.json") logs+=("$label=$folder/train.log")
     done < <(list_cells)
     posenc table --by-length "${scores[@]}" --output "$RUN_DIR"/table.{md,csv}
     posenc plot --by-length "${scores[@]}" --output "$RUN_DIR/bleu_by_length.png"
     say "table:   $RUN_DIR/table.md, .csv"
     say "picture: $RUN_DIR/bleu_by_length.png"
+    if writing "$RUN_DIR/curves.md" posenc plot --curves "${logs[@]}" --output "$RUN_DIR/curves.png"; then
+        say "validation loss by update: $RUN_DIR/curves.png, .md"
+    fi
 }

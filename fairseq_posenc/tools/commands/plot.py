@@ -1,16 +1,22 @@
-"""Draw results: a line per encoding, a metric against the length of sentences.
+"""Draw results, a line per encoding: a metric against length, or validation loss against updates.
 
     posenc plot --by-length shape=runs/shape/score.json sinusoidal=runs/sin/score.json \\
         --output bleu_by_length.png
 
 Results are given as to posenc table, whose intervals are the bars. Shaded bins hold only sentences
 within the trained length, which posenc score knows from --data.
+
+How far are trainings from their end? From logs of fairseq-train --log-format simple, resumed or
+not, with several of one name for its seeds; prints a Markdown table, too:
+
+    posenc plot --curves runs/quickstart/*/seed*/train.log --output curves.png
 """
 
 import argparse
 
 from fairseq_posenc.tools.results.bleu import METRICS
-from fairseq_posenc.tools.results.plots import plot_by_length
+from fairseq_posenc.tools.results.curves import curves_table, read_curves
+from fairseq_posenc.tools.results.plots import plot_by_length, plot_curves
 from fairseq_posenc.tools.results.tables import read_runs
 
 
@@ -21,7 +27,15 @@ def main() -> None:
     )
     kinds = parser.add_mutually_exclusive_group(required=True)
     kinds.add_argument("--by-length", nargs="+", metavar="[NAME=]score.json")
-    parser.add_argument("--metric", choices=METRICS, default="sacrebleu", help="default: sacrebleu")
+    kinds.add_argument("--curves", nargs="+", metavar="[NAME=]train.log")
+    parser.add_argument("--metric", choices=METRICS, help="with --by-length; default: sacrebleu")
     parser.add_argument("--output", required=True, metavar="FILE", help="png, pdf or svg")
     args = parser.parse_args()
-    plot_by_length(read_runs(args.by_length), args.output, args.metric)
+    if args.by_length:
+        plot_by_length(read_runs(args.by_length), args.output, args.metric or "sacrebleu")
+        return
+    if args.metric:
+        parser.error("--metric is for --by-length")
+    curves = read_curves(args.curves)
+    plot_curves(curves, args.output)
+    print(curves_table(curves), end="")

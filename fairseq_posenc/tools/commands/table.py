@@ -6,7 +6,9 @@ Translation: one row per encoding, one column per bin of length, from posenc sco
     posenc table --by-length runs/quickstart/*/seed*/score.json --output table.md
 
 Without NAME=, a run is named by its folder. Several results of one name are seeds, and give their
-mean. Intervals are of the paired bootstrap over sentences, and over seeds where there are several.
+mean. Intervals are of the paired bootstrap over sentences; of several seeds, Student's t over seeds
+with the variance by sentences added, where differences are of pairs of equal seeds (posenc score
+--note seed=1, as recipes do; without it, in order).
 
 A table of a paper with ours in it, from the folder of a recipe: of recipes/shape, recipes/cape and
 recipes/rel_scalar/translate.sh (means over seeds), of recipes/glue and recipes/xtreme (medians):

@@ -1,5 +1,15 @@
-"""The paired bootstrap: how far a score may be off by the sentences, and seeds, that were drawn."""
+"""Intervals: how far a score may be off by the sentences, and the seeds, that were drawn.
 
+Of one training, the paired bootstrap over sentences tells all that is known. Of several, a mean
+over n seeds is off by both, and its interval is ``mean ± t · √(s²/n + v)``: s is the standard
+deviation over seeds, v the variance of the mean over resampled sentences with the seeds as they
+are, and t Student's 97.5 % quantile with n - 1 degrees of freedom. That covers at least 95 %, and
+more of few seeds where sentences matter more than seeds. Redrawing the seeds instead would cover
+far less: two or three of them say little about their own spread.
+"""
+
+import math
+import statistics
 from typing import Sequence, Tuple
 
 import numpy as np
@@ -14,9 +24,8 @@ def bootstrap(
 ) -> np.ndarray:
     """Return the score of each run on resampled test sets, ``(runs, samples)``.
 
-    A sample is as many sentences as there are, drawn with replacement, the same for all runs
-    (Koehn 2004). Of a run with several seeds, each sample draws as many of its seeds, too, with
-    replacement, and takes the mean of their scores.
+    A sample is as many sentences as there are, drawn with replacement, the same for all runs and
+    seeds (Koehn 2004). Of a run with several seeds, it has the mean of their scores.
 
     Args:
         metric: one of ``METRICS``.
@@ -31,10 +40,9 @@ def bootstrap(
     )
     means = []
     for run in runs:
-        sums = (times_drawn @ statistics for statistics in run)
+        sums = (times_drawn @ numbers for numbers in run)
         scores = np.array([[corpus_score(metric, total) for total in one] for one in sums])
-        drawn = random.randint(len(run), size=scores.shape)
-        means.append(np.take_along_axis(scores, drawn, axis=0).mean(axis=0))
+        means.append(scores.mean(axis=0))
     return np.array(means)
 
 
@@ -42,3 +50,47 @@ def interval(values: np.ndarray) -> Tuple[float, float]:
     """Return the 2.5 % and 97.5 % percentiles of bootstrap samples: 95 % lie between."""
     low, high = np.percentile(values, [2.5, 97.5])
     return float(low), float(high)
+
+
+def t_interval(values: Sequence[float], extra_variance: float = 0.0) -> Tuple[float, float]:
+    """Return the 95 % interval of the mean of figures by seed, of a row or of paired differences.
+
+    Args:
+        values: a figure per seed; a single one says nothing of others: (-inf, inf).
+        extra_variance: of the mean, by other causes, such as the choice of sentences.
+    """
+    count = len(values)
+    seeds = statistics.variance(values) / count if count > 1 else math.inf
+    return _around(statistics.mean(values), seeds + extra_variance, count - 1)
+
+
+def welch_interval(
+    values: Sequence[float], others: Sequence[float], extra_variance: float = 0.0
+) -> Tuple[float, float]:
+    """Return the 95 % interval of the difference of two means over different seeds (Welch 1947).
+
+    Degrees of freedom are Satterthwaite's. A single value has no standard deviation of its own and
+    takes that of the other side; of two single values: (-inf, inf).
+    """
+    sides = [side for side in (values, others) if len(side) > 1]
+    counts, means = [len(values), len(others)], [*map(statistics.mean, (values, others))]
+    if len(sides) < 2:
+        spread = statistics.variance(sides[0]) if sides else math.inf
+        seeds, freedom = sum(spread / count for count in counts), max(counts) - 1.0
+    else:
+        parts = [statistics.variance(side) / len(side) for side in sides]
+        seeds, freedom = sum(parts), sum(counts) - 2.0
+        if seeds > 0:
+            shares = (part**2 / (count - 1) for part, count in zip(parts, counts))
+            freedom = seeds**2 / sum(shares)
+    return _around(means[0] - means[1], seeds + extra_variance, freedom)
+
+
+def _around(mean: float, variance: float, freedom: float) -> Tuple[float, float]:
+    """Return mean ± t · √variance."""
+    if variance == math.inf:
+        return -math.inf, math.inf
+    from scipy.stats import t
+
+    half = float(t.ppf(0.975, freedom)) * math.sqrt(variance)
+    return mean - half, mean + half

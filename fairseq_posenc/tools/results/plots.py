@@ -1,11 +1,13 @@
-"""Plots of results, in the manner of SHAPE's Figure 3."""
+"""Plots of results: a metric by length, as SHAPE's Figure 3, and validation loss by update."""
 
 import logging
+import math
 import os
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.results.bleu import METRICS
+from fairseq_posenc.tools.results.curves import Curves, over_seeds
 from fairseq_posenc.tools.results.tables import Runs, by_length, length_label
 from fairseq_posenc.tools.writing import replacing
 
@@ -51,6 +53,54 @@ def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
         label += "; below: how many sentences are within trained length"
     axes.set_xlabel(label)
     axes.set_ylabel(METRICS[metric])
+    _finish(figure, axes, output)
+
+
+def plot_curves(curves: Curves, output: str) -> None:
+    """Draw validation loss against updates, a line per run, and write it to ``output``.
+
+    Of several seeds, the line is their mean and a band reaches from the lowest to the highest. An
+    axis whose values differ tenfold is logarithmic.
+
+    Args:
+        curves: what :func:`read_curves` gives.
+        output: its ending names the format: png, pdf, svg.
+
+    Raises:
+        UsageError: seeds of one run that span no update in common; an unknown ending.
+    """
+    figure = new_figure(8.0, 4.0)
+    axes = figure.add_subplot()
+    for number, (name, seeds) in enumerate(curves.items()):
+        updates, losses = over_seeds(seeds)
+        if not len(updates):
+            raise UsageError(f"{name}: its seeds span no update in common")
+        style = {key: line_style(number)[key] for key in ("color", "marker", "linestyle")}
+        axes.plot(updates, losses.mean(axis=0), label=name, markevery=0.1, markersize=4, **style)
+        if len(seeds) > 1:
+            low, high = losses.min(axis=0), losses.max(axis=0)
+            axes.fill_between(updates, low, high, color=style["color"], alpha=0.2, linewidth=0)
+    every = [point for seeds in curves.values() for one in seeds for point in one.items()]
+    _choose_scale(axes.set_xscale, axes.xaxis, [updates for updates, _ in every])
+    _choose_scale(axes.set_yscale, axes.yaxis, [bits for _, bits in every if math.isfinite(bits)])
+    axes.set_xlabel("Updates")
+    axes.set_ylabel("Validation loss (bits per token)")
+    _finish(figure, axes, output)
+
+
+def _choose_scale(set_scale: Any, axis: Any, values: Sequence[float]) -> None:
+    """Make an axis of values that differ tenfold logarithmic, with numbers at 1, 2, 5, 10, …"""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    if values and max(values) >= 10 * min(values) > 0:
+        set_scale("log")
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
+
+
+def _finish(figure: Any, axes: Any, output: str) -> None:
+    """Add what all plots have, and write the figure."""
     axes.grid(axis="y", color="0.8", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

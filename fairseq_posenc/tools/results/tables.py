@@ -6,7 +6,7 @@ import re
 import statistics
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -14,7 +14,13 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, Maybe, OrNull, read_shaped
 from fairseq_posenc.tools.results.bleu import METRICS, WIDTHS, corpus_score
 from fairseq_posenc.tools.results.grid import FIGURES, check_comparable, without_version
-from fairseq_posenc.tools.results.intervals import SAMPLES, bootstrap, interval
+from fairseq_posenc.tools.results.intervals import (
+    SAMPLES,
+    bootstrap,
+    interval,
+    t_interval,
+    welch_interval,
+)
 from fairseq_posenc.tools.results.lengths import Bin, share
 
 # what tables read of the result of posenc score
@@ -33,6 +39,7 @@ _SCORE = {
     "longest_trained": Maybe({"source": int, "reference": int}),
     "language": Maybe(str),
     "test_set": Maybe({"source": Maybe(str), "reference": str}),
+    "notes": Maybe(Each(str)),
 }
 
 Score = Dict[str, Any]
@@ -40,7 +47,7 @@ Runs = Dict[str, List[Score]]
 
 
 class Estimate(NamedTuple):
-    """The mean of a score over seeds, and what 95 % of its bootstrap samples lie between.
+    """The mean of a score over seeds, and its 95 % interval.
 
     ``mean`` is None where there is no sentence to score. ``spread``, the sample standard deviation
     over seeds, is None where there is one seed.
@@ -142,26 +149,36 @@ def read_runs(arguments: Sequence[str]) -> Runs:
         UsageError: a file that is missing or not from ``posenc score --output``.
     """
     runs: Runs = {}
-    for argument in arguments:
-        name, sign, path = argument.partition("=")
-        if not sign or "/" in name:
-            path = argument
-            folder = Path(path).resolve().parent
-            name = folder.parent.name if re.fullmatch(r"seed\d+", folder.name) else folder.name
-        score = read_shaped(path, _SCORE, "posenc score --output")
-        runs.setdefault(name, []).append(score)
+    for name, path in map(named_path, arguments):
+        runs.setdefault(name, []).append(read_shaped(path, _SCORE, "posenc score --output"))
     return runs
+
+
+def named_path(argument: str) -> Tuple[str, str]:
+    """Return name and path of ``NAME=path``, or of a path, whose folder gives the name.
+
+    A folder ``seed<n>`` leaves it to the one above.
+    """
+    name, sign, path = argument.partition("=")
+    if sign and "/" not in name:
+        return name, path
+    folder = Path(argument).resolve().parent
+    return folder.parent.name if re.fullmatch(r"seed\d+", folder.name) else folder.name, argument
 
 
 def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
     """Return ``metric`` (of ``METRICS``) for the whole test set and each bin of length.
 
-    Intervals are of the paired bootstrap, see :func:`bootstrap`.
+    Intervals of one training are percentiles of the paired bootstrap over sentences. Of several
+    they are over seeds and sentences, see :mod:`.intervals`; a difference of two runs is that of
+    pairs of seeds where both have the same, which ``posenc score --note seed=…`` tells (without
+    that note, as many, in their order), and otherwise Welch's.
 
     Raises:
         UsageError: results without bins or statistics, or that cannot be compared: of other bins,
             test sets, training sets or signatures (the version of sacreBLEU aside).
     """
+    runs = {name: sorted(seeds, key=_seed) for name, seeds in runs.items()}
     scores = [(name, score) for name, seeds in runs.items() for score in seeds]
     check_comparable((name, _conditions(name, score, metric)) for name, score in scores)
     for name, score in scores:
@@ -187,13 +204,29 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
         chosen = [[np.array(one)[members] for one in seeds] for seeds in by_run]
         drawn = bootstrap(metric, chosen)
         values = [[corpus_score(metric, one.sum(axis=0)) for one in seeds] for seeds in chosen]
-        means = [statistics.mean(each) for each in values]
-        for name, mean, each, own in zip(runs, means, values, drawn):
-            spread = statistics.stdev(each) if len(each) > 1 else None
-            table.rows[name].append(Estimate(mean, *interval(own), spread))
-            difference = Estimate(mean - means[0], *interval(own - drawn[0]))
-            table.differences[name].append(difference)
+        for (name, seeds), each, own in zip(runs.items(), values, drawn):
+            paired = [*map(_seed, seeds)] == [*map(_seed, next(iter(runs.values())))]
+            table.rows[name].append(_estimate(each, own))
+            table.differences[name].append(_difference(each, values[0], own - drawn[0], paired))
     return table
+
+
+def _estimate(values: Sequence[float], drawn: np.ndarray) -> Estimate:
+    """Return the mean of scores by seed; ``drawn`` is that of bootstrap samples."""
+    mean = statistics.mean(values)
+    if len(values) == 1:
+        return Estimate(mean, *interval(drawn))
+    return Estimate(mean, *t_interval(values, drawn.var(ddof=1)), statistics.stdev(values))
+
+
+def _difference(
+    values: Sequence[float], others: Sequence[float], drawn: np.ndarray, paired: bool
+) -> Estimate:
+    """Return the difference of two means of scores by seed; ``drawn``: of bootstrap samples."""
+    if paired or len(values) == len(others) == 1:
+        return _estimate([one - other for one, other in zip(values, others)], drawn)
+    bounds = welch_interval(values, others, drawn.var(ddof=1))
+    return Estimate(statistics.mean(values) - statistics.mean(others), *bounds)
 
 
 def nothing_learned(figures: Mapping[str, Any]) -> str:
@@ -255,23 +288,34 @@ def _members(score: Score) -> List[List[int]]:
     return [list(range(len(counted))), *(part.members(counted) for part in edges)]
 
 
+def _seed(score: Score) -> str:
+    return (score.get("notes") or {}).get("seed", "")
+
+
 def _notes(runs: Runs, metric: str) -> List[str]:
     first, *others = runs
     score = runs[first][0]
     several = [name for name, seeds in runs.items() if len(seeds) > 1]
-    drawn = "the sentences, and of the seeds of a row" if several else "the sentences"
-    notes = [f"In brackets: 95 % of {SAMPLES} paired bootstrap samples of {drawn}."]
+    notes = [f"In brackets: 95 % of {SAMPLES} paired bootstrap samples of the sentences."]
+    if several:
+        notes = [
+            "In brackets: 95 % intervals, mean ± t · √(s²/n + v), with s the standard deviation "
+            "over n seeds (of differences over pairs of equal seeds, else Welch's), v the variance "
+            f"over {SAMPLES} paired bootstrap samples of the sentences."
+        ]
     if others:
         notes[0] += f" *: the interval of the difference to {first} leaves out 0."
     if several:
         counts = ", ".join(f"{name} {len(seeds)}" for name, seeds in runs.items())
-        notes.append(f"Trainings (seeds): {counts}. Of few seeds, intervals come out too narrow.")
+        notes.append(f"Trainings (seeds): {counts}.")
     if len(several) < len(runs):
         which = "Some rows are of one training: their" if several else "One training per row:"
         notes.append(
             f"{which} intervals are over sentences only and say nothing about other seeds; rows "
             "are not ranked."
         )
+        if several:
+            notes[-1] += " Differences of one to several trainings take s of the several for both."
     longest = score.get("longest_trained")
     if longest:
         notes.append(

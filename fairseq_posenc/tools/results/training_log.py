@@ -19,14 +19,20 @@ _UPDATES = rf"\| train(?:_inner)? \|.*\bnum_updates[= ]{_WHOLE}\b"
 _WALL = rf"\bwall[= ]{_WHOLE}\b"
 _SPEED = rf"\| train_inner \|.*\bwps={_NUMBER}\b"
 _EPOCH_SPEED = rf"\| train \|.*\bwps {_NUMBER}\b"
+_VALID = rf"\bvalid on 'valid' subset \|(.*)\| num_updates {_WHOLE}\b"
+_LOSS = r" (nll_)?loss (nan|inf|[0-9]{1,15}(?:\.[0-9]+)?(?:e-?[0-9]{1,3})?) "
 
 
 class _Part(NamedTuple):
-    """One start of fairseq-train: ``progress`` has (updates so far, seconds since this start)."""
+    """One start of fairseq-train.
+
+    ``progress`` has (updates so far, seconds since this start), ``valid`` bits by update.
+    """
 
     start: int
     progress: List[Tuple[int, float]]
     done: Optional[float]
+    valid: Dict[int, float]
 
     def seconds(self, updates: Optional[int] = None) -> float:
         """Return the seconds of this part, or those up to a number of updates, as logged."""
@@ -78,14 +84,41 @@ def read_log(path: str) -> Dict[str, Any]:
     }
 
 
+def validation_losses(path: str) -> Dict[int, float]:
+    """Return the loss on the validation set, in bits, by update.
+
+    It is fairseq's ``nll_loss``, without label smoothing, or ``loss`` where a criterion logs no
+    other, as of masked language models and classification. Where a training was resumed, what it
+    had trained beyond its checkpoint does not count.
+
+    Raises:
+        UsageError: the file is unreadable, no log of ``--log-format simple``, or has no validation.
+    """
+    losses: Dict[int, float] = {}
+    lines = read_lines(path)
+    for part in _parts(lines):
+        losses = {n: loss for n, loss in losses.items() if n <= part.start}
+        losses.update(part.valid)
+    if not losses:
+        known = any(re.search(_UPDATES, line) for line in lines)
+        what = "has no validation" if known else "is no log of fairseq-train --log-format simple"
+        raise UsageError(f"{path} {what}")
+    return dict(sorted(losses.items()))
+
+
 def _parts(lines: Sequence[str]) -> List[_Part]:
-    parts: List[_Part] = [_Part(0, [], None)]
+    parts: List[_Part] = [_Part(0, [], None, {})]
     for line in lines:
-        loaded, updates, wall, done = (
-            re.search(pattern, line) for pattern in (_LOADED, _UPDATES, _WALL, _DONE)
+        loaded, updates, wall, done, valid = (
+            re.search(pattern, line) for pattern in (_LOADED, _UPDATES, _WALL, _DONE, _VALID)
         )
         if re.search(_DEVICES, line):
-            parts.append(_Part(0, [], None))
+            parts.append(_Part(0, [], None, {}))
+        elif valid:
+            losses = dict(re.findall(_LOSS, valid.group(1)))
+            if losses:
+                loss = losses.get("nll_") or losses[""]
+                parts[-1].valid[int(valid.group(2))] = float(loss)
         elif loaded:
             parts[-1] = parts[-1]._replace(start=int(loaded.group(1)))
         elif updates and wall:
@@ -93,7 +126,7 @@ def _parts(lines: Sequence[str]) -> List[_Part]:
         elif done:
             parts[-1] = parts[-1]._replace(done=float(done.group(1)))
     # a log may lack its head; a start that was killed at once has nothing to tell
-    return [part for part in parts if part.progress or part.done is not None]
+    return [part for part in parts if part.progress or part.valid or part.done is not None]
 
 
 def _all(pattern: str, lines: Sequence[str]) -> List[str]:

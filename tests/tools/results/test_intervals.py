@@ -1,14 +1,21 @@
-"""Bootstrap intervals against slow loops, and for what they are meant to cover."""
+"""Intervals against slow loops and scipy's, and for what they are meant to cover."""
 
+import math
 import random
 
 import numpy as np
 import pytest
 from sacrebleu.metrics import BLEU, CHRF
+from scipy import stats
 
 from fairseq_posenc.tools.results import texts
 from fairseq_posenc.tools.results.bleu import WIDTHS, Scorer
-from fairseq_posenc.tools.results.intervals import bootstrap, interval
+from fairseq_posenc.tools.results.intervals import (
+    bootstrap,
+    interval,
+    t_interval,
+    welch_interval,
+)
 
 WORDS = "der die das Hund Katze Haus läuft schläft sieht heute , schnell .".split()
 
@@ -44,14 +51,51 @@ def test_samples_are_those_of_slow_loops(name, metric):
     assert found.shape == (2, 20) and len(set(found[0])) == 20
 
 
-def test_seeds_are_drawn_too():
+def test_samples_of_several_seeds_are_their_means_on_the_same_sentences():
     references = corpus(0, 0)[1]
     good, bad = (statistics(corpus(1, rate)[0], references)["sacrebleu"] for rate in (0.05, 0.6))
-    one, both = bootstrap("sacrebleu", [[good], [good, bad]], 200)
-    # draws of sentences are equal: a sample of two seeds is good twice, bad twice or their mean
-    assert (both == one).mean() == pytest.approx(0.25, abs=0.1)
-    widths = [high - low for low, high in map(interval, (one, both))]
-    assert widths[1] > 2 * widths[0]
+    both, *single = bootstrap("sacrebleu", [[good, bad], [good], [bad]], 50)
+    assert both == pytest.approx(np.mean(single, axis=0))
+
+
+def test_intervals_over_seeds_are_students_and_welchs():
+    a, b = [30.1, 31.4, 29.0, 30.9], [28.0, 25.5, 29.9]
+    assert t_interval(a) == pytest.approx(stats.t.interval(0.95, 3, np.mean(a), stats.sem(a)))
+    # by hand: the 97.5 % quantile of two degrees of freedom is 4.30265
+    half = 4.30265 * math.sqrt(np.var(b, ddof=1) / 3 + 0.7)
+    assert t_interval(b, 0.7) == pytest.approx((np.mean(b) - half, np.mean(b) + half), rel=1e-5)
+    for bound in welch_interval(a, b):
+        test = stats.ttest_ind(np.subtract(a, bound), b, equal_var=False)
+        assert test.pvalue == pytest.approx(0.05)
+    assert np.ptp(welch_interval(a, b, 0.7)) > np.ptp(welch_interval(a, b))
+    assert welch_interval([1, 1], [2, 2]) == (-1, -1)
+
+
+def test_a_single_training_tells_nothing_of_other_seeds():
+    assert t_interval([3.0]) == welch_interval([3.0], [4.0]) == (-math.inf, math.inf)
+    # its standard deviation is taken to be that of the other side, with its degrees of freedom
+    several = [30.1, 31.4, 29.0]
+    half = 4.30265 * math.sqrt(np.var(several, ddof=1) * (1 + 1 / 3))
+    middle = 20 - np.mean(several)
+    expected = pytest.approx((middle - half, middle + half), rel=1e-5)
+    assert welch_interval([20.0], several) == expected
+
+
+@pytest.mark.parametrize("seeds", [3, 5])
+def test_intervals_over_seeds_cover_the_true_mean_in_95_of_100_cases_or_more(seeds):
+    draw = np.random.RandomState(seeds)
+
+    def coverage(means, *variance):
+        bounds = (t_interval(row.tolist(), *variance) for row in means)
+        return np.mean([low <= 0 <= high for low, high in bounds])
+
+    means = 2.0 * draw.randn(2000, seeds)
+    assert coverage(means) == pytest.approx(0.95, abs=0.015)
+    # all seeds are scored on the same sentences, which are off by as much as the mean over seeds
+    sentences = 2.0 / math.sqrt(seeds)
+    shifted = means + sentences * draw.randn(2000, 1)
+    assert coverage(shifted) < 0.92
+    assert 0.95 < coverage(shifted, sentences**2) < 0.99
 
 
 def test_intervals_cover_the_score_of_all_sentences():

@@ -9,6 +9,12 @@ import pytest
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools import cli
 from fairseq_posenc.tools.results.bleu import corpus_score
+from fairseq_posenc.tools.results.intervals import (
+    bootstrap,
+    interval,
+    t_interval,
+    welch_interval,
+)
 from fairseq_posenc.tools.results.tables import Estimate, by_length, read_runs
 
 LENGTHS = [4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17]
@@ -123,6 +129,57 @@ def test_seeds_are_averaged_and_widen_the_interval():
     assert found.mean == pytest.approx(sum(values) / 3)
     assert found.spread == pytest.approx(np.std(values, ddof=1)) and alone.spread is None
     assert found.high - found.low > alone.high - alone.low
+
+
+def by_seed(rights):
+    """Results that note their seeds."""
+    return [score(right, notes={"seed": seed}) for seed, right in rights.items()]
+
+
+A = {"1": 0.7, "2": 0.8, "3": 0.95}
+
+
+@pytest.mark.parametrize(
+    ("other", "order"),
+    [
+        (by_seed({"1": 0.6, "2": 0.75, "3": 0.8}), (0, 1, 2)),
+        (by_seed({"3": 0.8, "1": 0.6, "2": 0.75}), (1, 2, 0)),
+        (by_seed({"1": 0.6, "2": 0.75, "4": 0.8}), None),
+        (by_seed({"1": 0.6, "2": 0.75}), None),
+        (by_seed({"1": 0.6}), None),
+        ([score(0.6), score(0.75), score(0.8)], None),
+    ],
+)
+def test_differences_are_of_pairs_of_equal_seeds_or_welchs(other, order):
+    runs = {"a": by_seed(A), "b": other}
+    found = by_length(runs).differences["b"][0]
+    rows = [[np.array(one["sentences"]["statistics"]["sacrebleu"]) for one in run]
+            for run in runs.values()]  # fmt: skip
+    a, b = bootstrap("sacrebleu", rows)
+    first, second = [[bleu(one) for one in run] for run in rows]
+    variance = np.var(b - a, ddof=1)
+    expected = welch_interval(second, first, variance)
+    if order:
+        pairs = [second[place] - one for place, one in zip(order, first)]
+        expected = t_interval(pairs, variance)
+    assert found[1:3] == pytest.approx(expected)
+    assert found.mean == pytest.approx(np.mean(second) - np.mean(first))
+
+
+def test_seeds_without_notes_are_paired_in_order():
+    values = (0.7, 0.8, 0.95), (0.6, 0.75, 0.8)
+    plain = [[score(right) for right in row] for row in values]
+    noted = [by_seed(dict(zip("123", row))) for row in values]
+    tables = [by_length(dict(zip("ab", rows))) for rows in (plain, noted)]
+    assert tables[0].differences == tables[1].differences
+
+
+def test_one_training_per_row_has_percentiles_of_the_bootstrap():
+    rows = [np.array(statistics(right)) for right in (0.8, 0.9)]
+    table = by_length({"a": by_seed({"1": 0.8}), "b": by_seed({"2": 0.9})})
+    a, b = bootstrap("sacrebleu", [[one] for one in rows])
+    assert table.rows["b"][0][1:3] == interval(b)
+    assert table.differences["b"][0][1:3] == interval(b - a)
 
 
 def test_sentences_within_the_trained_length_are_counted_or_left_out():
@@ -252,4 +309,4 @@ def test_script_prints_and_writes_the_table(write, tmp_path, monkeypatch, capsys
 def test_commands_start_without_fairseq(command):
     code = f"import sys, fairseq_posenc.tools.commands.{command}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE)
-    assert not {"torch", "fairseq", "matplotlib"} & set(loaded.stdout.decode().split())
+    assert not {"torch", "fairseq", "matplotlib", "scipy"} & set(loaded.stdout.decode().split())

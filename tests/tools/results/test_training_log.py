@@ -3,7 +3,7 @@
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.results.training_log import read_log
+from fairseq_posenc.tools.results.training_log import read_log, validation_losses
 
 TIME = "2026-11-21 03:59:00 | INFO |"
 
@@ -130,3 +130,52 @@ def test_other_files_are_refused(read, tmp_path, text):
         read(text)
     with pytest.raises(UsageError, match=r"cannot read .*other\.log"):
         read_log(str(tmp_path / "other.log"))
+
+
+def valid(updates, loss, nll=None, subset="valid"):
+    other = f" | nll_loss {nll} | ppl 3545.36" if nll else ""
+    return (
+        f"{TIME} valid | epoch 001 | valid on '{subset}' subset | loss {loss}{other} | wps 13876.3 "
+        f"| wpb 1102.2 | bsz 74 | num_updates {updates} | best_loss 0.001"
+    )
+
+
+@pytest.fixture
+def losses(tmp_path):
+    def losses(*lines):
+        path = tmp_path / "train.log"
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return validation_losses(str(path))
+
+    return losses
+
+
+def test_losses_of_validation_are_without_label_smoothing_where_that_is_logged(losses):
+    lines = [valid(5, "11.781", "11.792"), valid(5, "8", "7", subset="test"), epoch(5, 9)]
+    assert losses(*start(), *lines) == {5: 11.792}
+    assert losses(*start(), valid(100, "9.02"), valid(200, "nan"))[100] == 9.02
+    assert losses(valid(1, "1e-05", "inf")) == {1: float("inf")}
+
+
+def test_losses_of_a_resumed_training_are_those_that_it_went_on_from(losses):
+    first = [*start(), valid(100, 9), inner(100, 50), valid(200, 8), inner(200, 99), valid(300, 7)]
+    # killed after update 300, resumed from 200; then from 100; a start killed at once counts not
+    second = [*start(200), inner(250, 20), valid(250, 6), valid(400, 5)]
+    third = [*start(100), valid(200, 4), *start(150)]
+    assert losses(*first) == {100: 9, 200: 8, 300: 7}
+    assert losses(*first, *second) == {100: 9, 200: 8, 250: 6, 400: 5}
+    assert losses(*first, *second, *third) == {100: 9, 200: 4}
+    assert losses(*first, *start(), valid(100, 3)) == {100: 3}
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (["nothing of it"], "is no log of fairseq-train --log-format simple"),
+        (['{"valid_nll_loss": "5", "valid_num_updates": "7"}'], "is no log"),
+        ([*start(), inner(100, 50), valid(100, 5, subset="valid1")], "has no validation"),
+    ],
+)
+def test_logs_without_validation_are_refused(losses, lines, message):
+    with pytest.raises(UsageError, match=message):
+        losses(*lines)
