@@ -10,7 +10,9 @@ ODD = ["“A man – asleep – isn’t well-known.”", "Rock & roll: 5,300 <b>
 SCRIPT = """
 import json, sys
 from fairseq_posenc.models.transformer import PosencTransformerModel
-model = PosencTransformerModel.from_pretrained(sys.argv[1], "checkpoint_last.pt", sys.argv[2], cpu=True)
+model = PosencTransformerModel.from_pretrained(
+    sys.argv[1], "checkpoint_last.pt", sys.argv[2], cpu=True
+)
 raw = [line.rstrip("\\n") for line in open(sys.argv[3], encoding="utf-8")]
 found = model.translate(raw, beam=4, max_len_a=1.5, max_len_b=10)
 single = model.translate(raw[0], beam=4, max_len_a=1.5, max_len_b=10)
@@ -22,8 +24,8 @@ def generate(run, folder, data):
     """Translations of the test set in a folder of binarised data, as score.py has them."""
     printed = run(
         "fairseq-generate", data, "--user-dir", "fairseq_posenc", "--task", "posenc_translation",
-        "--source-lang", "en", "--target-lang", "de", "--path", folder / "checkpoint_last.pt", "--cpu",
-        "--required-batch-size-multiple", 1, "--beam", 4, "--max-len-a", 1.5, "--max-len-b", 10,
+        "--source-lang", "en", "--target-lang", "de", "--path", folder / "checkpoint_last.pt",
+        "--cpu", "--required-batch-size-multiple", 1, "--beam", 4, "--max-len-a", 1.5, "--max-len-b", 10,
     )  # fmt: skip
     (folder / "again.out").write_text(printed, encoding="utf-8")
     return read_texts(generated=str(folder / "again.out"), language="de").hypothesis
@@ -32,7 +34,9 @@ def generate(run, folder, data):
 @pytest.mark.slow
 def test_raw_text_is_translated_as_by_the_recipe(run, tmp_path):
     runs, odd = tmp_path / "runs", tmp_path / "odd"
-    options = "--train 400 --test 12 --test-lengths 4-12 --updates 150 --stop-stage 6 --seeds 1".split()
+    options = (
+        "--train 400 --test 12 --test-lengths 4-12 --updates 150 --stop-stage 6 --seeds 1".split()
+    )
     options += ["--encodings", "rel_scalar", "--run-dir", runs, "--device", "cpu"]
     run("bash", "recipes/quickstart.sh", *options)
     raw = (runs / "corpus" / "test.en").read_text(encoding="utf-8").splitlines() + ODD

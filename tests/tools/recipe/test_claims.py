@@ -54,7 +54,9 @@ def test_seeds_are_paired(tmp_path):
     assert (result.seeds, result.verdict) == (3, claims.CONFIRMED)
     # Student's t with 2 degrees of freedom: 1.5 ± 4.3027 · 0.5 / √3
     assert [result.low, result.high] == pytest.approx([1.5 - 1.24206, 1.5 + 1.24206], abs=1e-4)
-    assert claims.compare(str(tmp_path), comparison(base=None, than=99.0)).verdict == claims.UNDECIDED
+    assert (
+        claims.compare(str(tmp_path), comparison(base=None, than=99.0)).verdict == claims.UNDECIDED
+    )
     less = claims.figures_by_seed(str(tmp_path), "bert", "a less b", "probe:accuracy")
     assert less == pytest.approx({1: 1, 2: 2, 3: 1.5})
 
@@ -69,7 +71,8 @@ def test_what_was_not_run_has_no_figures(tmp_path, row):
 def test_the_page_has_every_claim_and_its_headline(tmp_path):
     write_probes(tmp_path, {"a": {1: 61, 2: 72, 3: 81.5}, "b": {1: 60, 2: 71, 3: 80}})
     content = {
-        "parts": {"bert": {"about": "Small models.", "command": "bash x.sh"}},
+        "introduction": ["First."],
+        "parts": {"bert": {"about": "Small models."}},
         "claims": [
             {
                 "claim": "A beats B", "source": "Table 1", "paper": "2 to 1.", "note": "Read so.",
@@ -80,7 +83,7 @@ def test_the_page_has_every_claim_and_its_headline(tmp_path):
     text = claims.page(content, str(tmp_path))
     assert "- a over b: +1.17 ± 0.72 (n = 3): confirmed" in text
     assert re.search(r"\| A beats B +\| Table 1 +\| 1 confirmed, 1 not run +\|", text)
-    for expected in ("## 1. A beats B", "Table 1. 2 to 1.", "Read so.", "`bash x.sh`"):
+    for expected in ("## 1. A beats B", "Table 1. 2 to 1.", "Read so.", "--parts bert`"):
         assert expected in text
 
 
@@ -90,7 +93,7 @@ def test_a_figure_that_nobody_knows_is_refused(tmp_path):
 
 
 def test_the_recipe_names_figures_and_parts_that_there_are():
-    content = read_shaped(str(RECIPE), claims._SHAPE, "")
+    content = read_shaped(str(RECIPE), claims._CLAIMS, "")
     recipe = RECIPE.parents[1].joinpath("claims.sh").read_text(encoding="utf-8")
     for part in content["parts"]:
         assert f"\n{part}() {{" in recipe
