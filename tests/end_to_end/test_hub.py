@@ -25,7 +25,8 @@ def generate(run, folder, data):
     printed = run(
         "fairseq-generate", data, "--user-dir", "fairseq_posenc", "--task", "posenc_translation",
         "--source-lang", "en", "--target-lang", "de", "--path", folder / "checkpoint_last.pt",
-        "--cpu", "--required-batch-size-multiple", 1, "--beam", 4, "--max-len-a", 1.5, "--max-len-b", 10,
+        "--cpu", "--required-batch-size-multiple", 1, "--beam", 4,
+        "--max-len-a", 1.5, "--max-len-b", 10,
     )  # fmt: skip
     (folder / "again.out").write_text(printed, encoding="utf-8")
     return read_texts(generated=str(folder / "again.out"), language="de").hypothesis

@@ -83,7 +83,7 @@ def test_the_page_has_every_claim_and_its_headline(tmp_path):
     text = claims.page(content, str(tmp_path))
     assert "- a over b: +1.17 ± 0.72 (n = 3): confirmed" in text
     assert re.search(r"\| A beats B +\| Table 1 +\| 1 confirmed, 1 not run +\|", text)
-    for expected in ("## 1. A beats B", "Table 1. 2 to 1.", "Read so.", "--parts bert`"):
+    for expected in ("## 1. A beats B", "Table 1: 2 to 1.", "Read so.", "--parts bert`"):
         assert expected in text
 
 
