@@ -176,7 +176,7 @@ class PlainTransformer(nn.Module):
             return self.t5[causal][t5_buckets(distance, causal)].permute(2, 0, 1)
         return None
 
-    @torch.enable_grad()  # without gradients torch takes fused layers, which misread a bias as a mask
+    @torch.enable_grad()  # without gradients torch takes fused layers, wrong for bias and padding
     def forward(self, source: Tensor, previous: Tensor) -> Tensor:
         """Return logits ``(batch, T, types)`` for tokens ``(batch, S)`` and ``(batch, T)``."""
         (batch, length), target_length = source.shape, previous.size(1)
