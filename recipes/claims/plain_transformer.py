@@ -1,0 +1,347 @@
+#!/usr/bin/env python
+"""Train torch's own Transformer with a position encoding written in a few lines.
+
+Is what a table says about SHAPE, CAPE, ALiBi or T5 true of the encoding, or of the code that
+trained it? This script is the second opinion: it imports PyTorch alone, nothing of fairseq or of
+this package, and trains ``torch.nn.TransformerEncoder`` and ``TransformerDecoder`` in the regime of
+``recipes/quickstart.sh`` on the text that a recipe has written::
+
+    bash recipes/quickstart.sh --run-dir runs/quickstart --stop-stage 4
+    python recipes/claims/plain_transformer.py --run-dir runs/quickstart --encoding shape \
+        --max-shift 40 --updates 1000 --output shape.json
+
+It reads ``{train,valid,test}.bpe.{en,de}``, a sentence a line in subwords, and the joint dictionary
+``bin/dict.en.txt``. After every epoch, or every ``--validate-interval`` updates, it prints the
+validation loss in the form of fairseq's logs, and at the end it writes JSON::
+
+    {"encoding": "shape", "seed": 1, "options": {…}, "curve": {"163": 5.235, "326": 1.654, …},
+     "test": {"1-20": 0.12, "21-30": 0.9, …}}
+
+All figures are bits per target token, end of sentence included, given the reference's tokens before
+it, without label smoothing. Bins count English words and marks, as ``posenc score --bins`` does.
+
+Encodings, for positions i of queries and j of keys, which count from 0, and heads of width d:
+
+- none: nothing; the encoder sees a bag of words;
+- sinusoidal: sinusoids of i, in fairseq's layout, are added to the embeddings times √width;
+- shape: of i + k; training draws k from {0…K} per sentence and side (Kiyono et al. 2021);
+- cape: of α i + Δ + ε; training draws Δ per sentence pair and ε per token, evaluation has none. For
+  the target α is 1, for the source the target tokens per source token of the training text
+  (Likhomanenko et al. 2021, with the global scale λ = 1, as for all their translation models);
+- alibi: self-attention scores q · k / √d - slope |i - j|, a slope per head (Press et al. 2022);
+- t5: q · k / √d + a learned scalar per head and bucket of i - j; all layers of the encoder share
+  theirs, and so do those of the decoder (Raffel et al. 2020).
+
+As in fairseq, dropout is applied to embeddings and to what residual connections add, not within
+attention or behind the ReLU; the first update has learning rate 0; batches are made once and
+shuffled for every epoch.
+"""
+
+import argparse
+import json
+import math
+import os
+import random
+import re
+import sys
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
+
+PAD, EOS, UNKNOWN, FIRST_WORD = 1, 2, 3, 4  # fairseq's ids, of which <s> has 0
+FIRST_POSITION = PAD + 1  # as in fairseq
+SPLITS = ("train", "valid", "test")
+ENCODINGS = ("none", "sinusoidal", "shape", "cape", "alibi", "t5")
+BUCKETS, MAX_DISTANCE = 32, 128  # T5's
+Pair = Tuple[List[int], List[int]]
+# source (B, S); what precedes each target token, at first an end of sentence, and target (B, T)
+Batch = Tuple[Tensor, ...]
+
+
+def read_lines(folder: str, name: str) -> List[List[str]]:
+    """Return the words of each line of a file."""
+    with open(os.path.join(folder, name), encoding="utf-8") as file:
+        return [line.split() for line in file]
+
+
+def read_pairs(folder: str, split: str, ids: Dict[str, int]) -> List[Pair]:
+    """Return the token ids of source and target of each sentence pair, with end of sentence."""
+    english, german = (
+        [[ids.get(token, UNKNOWN) for token in line] + [EOS] for line in read_lines(folder, name)]
+        for name in (f"{split}.bpe.en", f"{split}.bpe.de")
+    )
+    if len(english) != len(german) or not english:
+        raise ValueError(f"{folder}: {split}.bpe.en and .de must be of one length, and not empty")
+    return list(zip(english, german))
+
+
+def make_batches(pairs: Sequence[Pair], max_tokens: int) -> List[Batch]:
+    """Return batches of similar length, as fairseq: as many pairs as fit, in multiples of 8."""
+    pairs = sorted(pairs, key=lambda pair: (len(pair[0]), len(pair[1])))
+    batches = []
+    while pairs:
+        count, longest = 0, 0
+        for source, target in pairs:
+            longest = max(longest, len(source), len(target))
+            if longest * (count + 1) > max_tokens:
+                break
+            count += 1
+        if count < len(pairs):
+            count = count // 8 * 8 or max(count, 1)
+        sources, targets = zip(*pairs[:count])
+        sides = sources, [[EOS, *target[:-1]] for target in targets], targets
+        tensors = ([torch.tensor(row) for row in side] for side in sides)
+        batches.append(tuple(pad_sequence(rows, True, PAD) for rows in tensors))
+        pairs = pairs[count:]
+    return batches
+
+
+def sinusoids(positions: Tensor, width: int) -> Tensor:
+    """Return ``[sin(w p), cos(w p)]`` with ``width / 2`` rates w from 1 down to 1/10000."""
+    half = width // 2
+    rates = torch.exp(torch.arange(half) * (-math.log(10000) / (half - 1)))
+    phases = positions.unsqueeze(-1) * rates
+    return torch.cat([phases.sin(), phases.cos()], dim=-1)
+
+
+def t5_buckets(distance: Tensor, causal: bool) -> Tensor:
+    """Return T5's buckets, half of them exact, of distances query minus key."""
+    buckets = BUCKETS if causal else BUCKETS // 2
+    exact = buckets // 2
+    size = distance.abs()
+    growth = (size.clamp(min=1).double() / exact).log() / math.log(MAX_DISTANCE / exact)
+    far = (exact + (growth * (buckets - exact)).long()).clamp(max=buckets - 1)
+    near_or_far = torch.where(size < exact, size, far)
+    return near_or_far if causal else near_or_far + buckets * (distance < 0)
+
+
+class PlainTransformer(nn.Module):
+    """torch's encoder and decoder; one table embeds source and target and predicts."""
+
+    def __init__(self, options: argparse.Namespace, types: int, source_scale: float):
+        super().__init__()
+        self.options, self.source_scale = options, source_scale
+        width, heads, dropout = options.width, options.heads, options.dropout
+        sizes = (width, heads, options.ffn, dropout)
+        below = nn.TransformerEncoderLayer(*sizes, batch_first=True, norm_first=True)
+        above = nn.TransformerDecoderLayer(*sizes, batch_first=True, norm_first=True)
+        self.encoder = nn.TransformerEncoder(
+            below, options.layers, nn.LayerNorm(width), enable_nested_tensor=False
+        )
+        self.decoder = nn.TransformerDecoder(above, options.layers, nn.LayerNorm(width))
+        self.embedding = nn.Embedding(types, width, padding_idx=PAD)
+        self.dropout = nn.Dropout(dropout)
+        # one scalar per bucket and head, for the encoder and for the decoder
+        self.t5 = nn.ParameterList()
+        if options.encoding == "t5":
+            self.t5.extend(nn.Parameter(0.02 * torch.randn(BUCKETS, heads)) for _ in range(2))
+        # initial values as in fairseq; torch has copied those of one layer to all
+        nn.init.normal_(self.embedding.weight, std=width**-0.5)
+        nn.init.zeros_(self.embedding.weight[PAD])
+        for module in self.modules():
+            if isinstance(module, nn.MultiheadAttention):
+                nn.init.xavier_uniform_(module.in_proj_weight)
+                nn.init.xavier_uniform_(module.out_proj.weight)
+                module.dropout = 0.0
+            if isinstance(module, (nn.TransformerEncoderLayer, nn.TransformerDecoderLayer)):
+                module.linear1.reset_parameters()
+                module.linear2.reset_parameters()
+                module.dropout.p = 0.0  # behind the ReLU
+
+    def positions(self, batch: int, source: int, target: int) -> Tuple[Tensor, Tensor]:
+        """Return positions ``(batch, source)`` and ``(batch, target)``, random ones in training."""
+        options = self.options
+        i, j = (torch.arange(float(length)).expand(batch, length) for length in (source, target))
+        if options.encoding == "cape":
+            i = i * self.source_scale
+        if options.encoding == "shape" and self.training:
+            i, j = (side + torch.randint(options.max_shift + 1, (batch, 1)) for side in (i, j))
+        if options.encoding == "cape" and self.training:
+            shift = _uniform(options.global_shift, batch, 1)
+            i, j = (side + shift + _uniform(options.local_shift, *side.shape) for side in (i, j))
+        return i, j
+
+    def bias(self, length: int, causal: bool) -> Optional[Tensor]:
+        """Return what is added to the scores ``(heads, query, key)``, without the causal mask."""
+        places = torch.arange(length)
+        distance = places.unsqueeze(1) - places
+        if self.options.encoding == "alibi":
+            heads = self.options.heads
+            slopes = 2.0 ** (-8 * torch.arange(1, heads + 1) / heads)
+            return -slopes.view(-1, 1, 1) * distance.abs()
+        if self.options.encoding == "t5":
+            return self.t5[causal][t5_buckets(distance, causal)].permute(2, 0, 1)
+        return None
+
+    @torch.enable_grad()  # without gradients torch takes fused layers, wrong for bias and padding
+    def forward(self, source: Tensor, previous: Tensor) -> Tensor:
+        """Return logits ``(batch, T, types)`` for tokens ``(batch, S)`` and ``(batch, T)``."""
+        (batch, length), target_length = source.shape, previous.size(1)
+        padding = torch.zeros(source.shape).masked_fill(source == PAD, -math.inf)
+        future = torch.full((target_length, target_length), -math.inf).triu(1)
+        bias, causal_bias = self.bias(length, False), self.bias(target_length, True)
+        # torch wants masks of shape (batch · heads, query, key)
+        encoder_mask = None if bias is None else bias.repeat(batch, 1, 1)
+        decoder_mask = future if causal_bias is None else (causal_bias + future).repeat(batch, 1, 1)
+        i, j = self.positions(batch, length, target_length)
+        memory = self.encoder(self.embed(source, i), encoder_mask, src_key_padding_mask=padding)
+        # padding of the target is at its end, where the causal mask hides it from real tokens
+        states = self.decoder(
+            self.embed(previous, j), memory, decoder_mask, memory_key_padding_mask=padding
+        )
+        return functional.linear(states, self.embedding.weight)
+
+    def embed(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        """Return the input ``(batch, length, width)`` of the first layer."""
+        embedded = self.embedding(tokens) * math.sqrt(self.options.width)
+        if self.options.encoding in ("sinusoidal", "shape", "cape"):
+            embedded = embedded + sinusoids(positions + FIRST_POSITION, self.options.width)
+        return self.dropout(embedded)
+
+
+def _uniform(bound: float, *shape: int) -> Tensor:
+    return (2 * torch.rand(shape) - 1) * bound
+
+
+def loss(model: PlainTransformer, batch: Batch, **options: Any) -> Tensor:
+    """Return the cross-entropy of a batch's target tokens in nats."""
+    source, previous, target = batch
+    logits = model(source, previous).flatten(0, 1)
+    return functional.cross_entropy(logits, target.flatten(), ignore_index=PAD, **options)
+
+
+def bits_per_token(model: PlainTransformer, batches: Sequence[Batch]) -> float:
+    """Return the mean of -log2 p(token) over the target tokens, in evaluation mode."""
+    model.eval()
+    nats = sum(loss(model, batch, reduction="sum").item() for batch in batches)
+    model.train()
+    return nats / math.log(2) / sum(int((target != PAD).sum()) for _, _, target in batches)
+
+
+def learning_rate(options: argparse.Namespace, done: int) -> float:
+    """Return the learning rate of the update after ``done`` updates, as fairseq's schedulers do."""
+    if done < options.warmup:
+        return options.lr * done / options.warmup
+    if options.schedule == "linear":
+        return options.lr * (1 - (done - options.warmup) / (options.updates - options.warmup))
+    return options.lr * math.sqrt(max(options.warmup, 1) / max(done, 1))
+
+
+def train(
+    model: PlainTransformer, options: argparse.Namespace, pairs: List[Pair], valid_pairs: List[Pair]
+) -> Dict[int, float]:
+    """Train and return the validation loss by number of updates."""
+    batches, valid = (make_batches(data, options.max_tokens) for data in (pairs, valid_pairs))
+    adam = torch.optim.Adam(model.parameters(), betas=(0.9, 0.98))
+    order = random.Random(options.seed)
+    # fairseq spreads the smoothing over all types but the right one, torch over all
+    types = model.embedding.num_embeddings
+    smoothing = options.label_smoothing * types / (types - 1)
+    interval = options.validate_interval or len(batches)
+    epoch: List[Batch] = []
+    curve: Dict[int, float] = {}
+    model.train()
+    for done in range(options.updates):
+        if not epoch:
+            epoch = order.sample(batches, len(batches))
+        adam.param_groups[0]["lr"] = learning_rate(options, done)
+        adam.zero_grad()
+        loss(model, epoch.pop(), label_smoothing=smoothing).backward()
+        adam.step()
+        if (done + 1) % interval == 0 or done + 1 == options.updates:
+            curve[done + 1] = bits_per_token(model, valid)
+            found = f"nll_loss {curve[done + 1]:.3f} | num_updates {done + 1}"
+            print(f"| valid on 'valid' subset | {found}", flush=True)
+    return curve
+
+
+def by_length(edges: Sequence[int], lengths: Sequence[int]) -> Dict[str, List[int]]:
+    """Return the sentences of each bin: 1-20, 21-30 and 31+ for the edges 20 and 30."""
+    bins = {}
+    for low, high in zip([0, *edges], [*edges, math.inf]):
+        name = f"{low + 1}+" if high == math.inf else f"{low + 1}-{high}"
+        # an empty sentence counts to the first bin
+        bins[name] = [i for i, length in enumerate(lengths) if low < max(length, 1) <= high]
+    return bins
+
+
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the options; exits with one line for impossible ones."""
+    parser = argparse.ArgumentParser(formatter_class=argparse.ArgumentDefaultsHelpFormatter)
+    parser.description = (__doc__ or "").splitlines()[0]
+    add = parser.add_argument
+    add("--run-dir", required=True, help="folder of a recipe that has binarised its text")
+    add("--encoding", required=True, choices=ENCODINGS, help="see the top of this file")
+    add("--output", required=True, help="JSON file to write")
+    add("--max-shift", type=int, default=40, help="SHAPE's K")
+    add("--global-shift", type=float, default=5.0, help="CAPE: Δ ~ U(-X, X)")
+    add("--local-shift", type=float, default=0.5, help="CAPE: ε ~ U(-X, X)")
+    add("--layers", type=int, default=2, help="of the encoder, and of the decoder")
+    add("--width", type=int, default=128, help="of embeddings and hidden states")
+    add("--ffn", type=int, default=512, help="width within the feed-forward networks")
+    add("--heads", type=int, default=4, help="of attention")
+    add("--dropout", type=float, default=0.1, help="of embeddings and residual connections")
+    add("--label-smoothing", type=float, default=0.1, help="probability of all other types")
+    add("--lr", type=float, default=0.004, help="peak learning rate")
+    add("--warmup", type=int, default=400, help="updates up to the peak")
+    add("--schedule", choices=("inverse_sqrt", "linear"), default="inverse_sqrt", help="behind it")
+    add("--max-tokens", type=int, default=2000, help="pairs of a batch times longest side")
+    add("--updates", type=int, default=1000, help="of the training")
+    add("--validate-interval", type=int, default=0, help="in updates; 0: an epoch")
+    add("--bins", default="20,30,45", help="of the test set, edges in English words")
+    add("--seed", type=int, default=1, help="of all that is random")
+    options = parser.parse_args(arguments)
+    edges = [int(edge) for edge in re.findall(r"\d+", options.bins)]
+    if options.bins != ",".join(map(str, edges)) or sorted({0, *edges}) != [0, *edges]:
+        parser.error("--bins takes rising whole numbers above 0 such as 20,30,45")
+    options.bins = edges
+    counts = (options.layers, options.heads, options.ffn, options.max_tokens, options.updates)
+    if min(counts) < 1 or min(options.max_shift, options.warmup, options.validate_interval) < 0:
+        parser.error("numbers must be above 0; --max-shift, --warmup, --validate-interval may be 0")
+    if options.width < 4 or options.width % 2 or options.width % options.heads:
+        parser.error("--width must be an even multiple of --heads, at least 4")
+    if options.encoding == "alibi" and options.heads & (options.heads - 1):
+        parser.error("--heads must be a power of two for alibi")
+    if not (0 <= options.dropout < 1 and 0 <= options.label_smoothing < 1):
+        parser.error("--dropout and --label-smoothing are from 0 to below 1")
+    if options.schedule == "linear" and options.updates <= options.warmup:
+        parser.error("--schedule linear needs more --updates than --warmup")
+    return options
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Train, test and write the result: the whole of it, or nothing."""
+    options = parse(arguments)
+    try:
+        vocabulary = read_lines(options.run_dir, "bin/dict.en.txt")
+        ids = {line[0]: number for number, line in enumerate(vocabulary, FIRST_WORD)}
+        pairs = {name: read_pairs(options.run_dir, name, ids) for name in SPLITS}
+        test_lines = read_lines(options.run_dir, "test.bpe.en")
+    except (OSError, ValueError, IndexError) as error:
+        raise SystemExit(f"plain_transformer.py: {error}") from None
+    torch.manual_seed(options.seed)
+    tokens = [sum(len(side) - 1 for side in sides) for sides in zip(*pairs["train"])]
+    model = PlainTransformer(
+        options, FIRST_WORD + len(vocabulary), source_scale=tokens[1] / tokens[0]
+    )
+    curve = train(model, options, pairs["train"], pairs["valid"])
+    lengths = [sum(not subword.endswith("@@") for subword in line) for line in test_lines]
+    bins = by_length(options.bins, lengths)
+    test = {}
+    for name, members in bins.items():
+        if members:
+            sentences = [pairs["test"][number] for number in members]
+            test[name] = bits_per_token(model, make_batches(sentences, options.max_tokens))
+            print(f"| {len(members)} test sentences of {name} words | nll_loss {test[name]:.3f}")
+    settings = {name: value for name, value in vars(options).items() if name != "output"}
+    result = {"encoding": options.encoding, "seed": options.seed, "options": settings}
+    with open(options.output + ".part", "w", encoding="utf-8") as file:
+        json.dump({**result, "curve": curve, "test": test}, file, indent=1)
+    os.replace(options.output + ".part", options.output)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
