@@ -208,7 +208,28 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
             paired = [*map(_seed, seeds)] == [*map(_seed, next(iter(runs.values())))]
             table.rows[name].append(_estimate(each, own))
             table.differences[name].append(_difference(each, values[0], own - drawn[0], paired))
+    several = [name for name, seeds in runs.items() if len(seeds) > 1]
+    table.notes[:0] = _in_words(table, first["by_length"]["unit"], several)
     return table
+
+
+def _in_words(table: Table, unit: str, several: Sequence[str]) -> List[str]:
+    """Return, for each bin, by how much rows of several seeds differ from the first, if clearly."""
+    if next(iter(table.rows)) not in several:
+        return []
+    first, *others = several
+    lines = []
+    for at, column in enumerate(table.columns[1:], 1):
+        found = []
+        for name in others:
+            mean, low, high, _ = table.differences[name][at]
+            if mean is None or low is None or high is None:
+                continue
+            clear = f"{mean:+.1f} ± {(high - low) / 2:.1f}"
+            found.append(f"{name} {clear if low * high > 0 else 'no clear difference'}")
+        if found:
+            lines.append(f"{column} {unit}, against {first}: {'; '.join(found)}.")
+    return lines
 
 
 def _estimate(values: Sequence[float], drawn: np.ndarray) -> Estimate:

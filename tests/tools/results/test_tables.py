@@ -310,3 +310,19 @@ def test_commands_start_without_fairseq(command):
     code = f"import sys, fairseq_posenc.tools.commands.{command}; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE)
     assert not {"torch", "fairseq", "matplotlib", "scipy"} & set(loaded.stdout.decode().split())
+
+
+def test_clear_differences_are_told_in_words_of_rows_with_several_seeds():
+    runs = {
+        "sinusoidal": [score(0.5), score(0.52)],
+        "cape": [score(0.9), score(0.92)],
+        "shape": [score(0.3), score(0.9)],
+        "t5": [score(0.9)],
+    }
+    table = by_length(runs)
+    [line] = [note for note in table.notes if note.startswith("11+ words")]
+    mean, low, high, _ = table.differences["cape"][2]
+    clear = f"cape {mean:+.1f} ± {(high - low) / 2:.1f}"
+    assert low > 0
+    assert line == f"11+ words, against sinusoidal: {clear}; shape no clear difference."
+    assert not any("against" in note for note in by_length({"a": [score(0.5)], **runs}).notes)
