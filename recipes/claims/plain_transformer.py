@@ -8,7 +8,7 @@ this package, and trains ``torch.nn.TransformerEncoder`` and ``TransformerDecode
 
     bash recipes/quickstart.sh --run-dir runs/quickstart --stop-stage 4
     python recipes/claims/plain_transformer.py --run-dir runs/quickstart --encoding shape \
-        --max-shift 40 --updates 1000 --output shape.json
+        --max-shift 40 --output shape.json
 
 It reads ``{train,valid,test}.bpe.{en,de}``, a sentence a line in subwords, and the joint dictionary
 ``bin/dict.en.txt``. After every epoch, or every ``--validate-interval`` updates, it prints the
@@ -222,12 +222,10 @@ def bits_per_token(model: PlainTransformer, batches: Sequence[Batch]) -> float:
 
 
 def learning_rate(options: argparse.Namespace, done: int) -> float:
-    """Return the learning rate of the update after ``done`` updates, as fairseq's schedulers do."""
+    """Return the learning rate of the update after ``done`` updates, as fairseq's scheduler does."""
     if done < options.warmup:
         return options.lr * done / options.warmup
-    if options.schedule == "linear":
-        return options.lr * (1 - (done - options.warmup) / (options.updates - options.warmup))
-    return options.lr * math.sqrt(max(options.warmup, 1) / max(done, 1))
+    return options.lr * (1 - (done - options.warmup) / (options.updates - options.warmup))
 
 
 def train(
@@ -283,14 +281,13 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     add("--width", type=int, default=128, help="of embeddings and hidden states")
     add("--ffn", type=int, default=512, help="width within the feed-forward networks")
     add("--heads", type=int, default=4, help="of attention")
-    add("--dropout", type=float, default=0.1, help="of embeddings and residual connections")
+    add("--dropout", type=float, default=0.0, help="of embeddings and residual connections")
     add("--label-smoothing", type=float, default=0.1, help="probability of all other types")
     add("--lr", type=float, default=0.004, help="peak learning rate")
-    add("--warmup", type=int, default=400, help="updates up to the peak")
-    add("--schedule", choices=("inverse_sqrt", "linear"), default="inverse_sqrt", help="behind it")
-    add("--max-tokens", type=int, default=2000, help="pairs of a batch times longest side")
-    add("--updates", type=int, default=1000, help="of the training")
-    add("--validate-interval", type=int, default=0, help="in updates; 0: an epoch")
+    add("--warmup", type=int, default=300, help="updates to the peak; then it falls to 0")
+    add("--max-tokens", type=int, default=1000, help="pairs of a batch times longest side")
+    add("--updates", type=int, default=2000, help="of the training")
+    add("--validate-interval", type=int, default=250, help="in updates; 0: an epoch")
     add("--bins", default="20,30,45", help="of the test set, edges in English words")
     add("--seed", type=int, default=1, help="of all that is random")
     options = parser.parse_args(arguments)
@@ -307,8 +304,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         parser.error("--heads must be a power of two for alibi")
     if not (0 <= options.dropout < 1 and 0 <= options.label_smoothing < 1):
         parser.error("--dropout and --label-smoothing are from 0 to below 1")
-    if options.schedule == "linear" and options.updates <= options.warmup:
-        parser.error("--schedule linear needs more --updates than --warmup")
+    if options.updates <= options.warmup:
+        parser.error("--updates must be more than --warmup")
     return options
 
 
