@@ -222,7 +222,7 @@ def bits_per_token(model: PlainTransformer, batches: Sequence[Batch]) -> float:
 
 
 def learning_rate(options: argparse.Namespace, done: int) -> float:
-    """Return the learning rate of the update after ``done`` updates, as fairseq's scheduler does."""
+    """Return the learning rate of the update after ``done`` updates, as of fairseq's schedule."""
     if done < options.warmup:
         return options.lr * done / options.warmup
     return options.lr * (1 - (done - options.warmup) / (options.updates - options.warmup))
