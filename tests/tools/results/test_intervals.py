@@ -95,7 +95,7 @@ def test_intervals_over_seeds_cover_the_true_mean_in_95_of_100_cases_or_more(see
     sentences = 2.0 / math.sqrt(seeds)
     shifted = means + sentences * draw.randn(2000, 1)
     assert coverage(shifted) < 0.92
-    assert 0.95 < coverage(shifted, sentences**2) < 0.99
+    assert coverage(shifted, sentences**2) > 0.95
 
 
 def test_intervals_cover_the_score_of_all_sentences():
