@@ -132,6 +132,14 @@ deep() {
 bert() {
     bash recipes/claims/bert.sh --run-dir "$RUN_DIR/bert" --seeds "$(comma $SEEDS)" \
         --device "$DEVICE" --jobs "$JOBS" ${FAST:+--fast}
+    ROWS=(learned abs_scalar)
+    analyse_cells bert analyse_bert
+}
+
+analyse_bert() {
+    local seed row label folder options
+    open_cell "$1"
+    analyse attention attention --models "$label=$folder/checkpoint_last.pt" --length 32
 }
 
 plain() {

@@ -17,8 +17,6 @@ LINK = re.compile(r"\]\(([^)#]*)(?:#([^)]*))?\)")
 FIGURES = re.compile(r"\d+\.\d\d (?:\[.*?\]|± [\d.]+)|\d+\.\d\d(?:, \d+\.\d\d){2}|\b\d\d\.\d\d\b")
 # options of programs that are neither ours nor fairseq's
 FOREIGN = {"nproc_per_node"}
-# tables of one training each, without intervals, which say so
-ONE_TRAINING = ["docs/recipes/cape.md"]
 
 
 def slugs(text):
@@ -90,6 +88,6 @@ def test_a_figure_stands_in_one_file():
 def test_results_have_their_intervals_and_numbers(page):
     for table in tables(PAGES[page]):
         cells = [cell for row in table[2:] for cell in row if re.search(r"\d\.\d\d", cell)]
-        if cells and page not in ONE_TRAINING:
+        if cells:
             assert all("[" in cell or "±" in cell for cell in cells), table[0]
             assert "n=" in "".join(table[0]) or "n = " in PAGES[page], table[0]
