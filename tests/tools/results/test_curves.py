@@ -79,6 +79,8 @@ def test_axes_are_logarithmic_where_the_range_asks_for_it(axes):
     assert (drawn.get_xscale(), drawn.get_yscale()) == ("log", "linear")
     drawn = axes({"a": [{900: 8.0, 1000: 0.1, 1100: math.inf}]})
     assert (drawn.get_xscale(), drawn.get_yscale()) == ("linear", "log")
+    # a training that diverged does not ask for it
+    assert axes({"a": [{900: 8.0, 1000: 5.0, 1100: math.inf}]}).get_yscale() == "linear"
 
 
 def test_seeds_that_share_no_updates_are_refused(axes):
