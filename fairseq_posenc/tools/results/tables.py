@@ -15,7 +15,7 @@ from fairseq_posenc.json_files import Each, Maybe, OrNull, read_shaped
 from fairseq_posenc.tools.results.bleu import METRICS, WIDTHS, corpus_score
 from fairseq_posenc.tools.results.grid import FIGURES, check_comparable, without_version
 from fairseq_posenc.tools.results.intervals import SAMPLES, bootstrap, interval
-from fairseq_posenc.tools.results.lengths import Bin, share
+from fairseq_posenc.tools.results.lengths import Bin, label, share
 
 # what tables read of the result of posenc score
 _ALL = {"sentences": int, "within": Maybe(int), **FIGURES}
@@ -204,9 +204,9 @@ def nothing_learned(figures: Mapping[str, Any]) -> str:
     )
 
 
-def length_label(score: Score) -> str:
+def length_label(score: Mapping[str, Any]) -> str:
     """Return what the bins of a result count, in words."""
-    return f"{score['by_length']['of']} length ({score['by_length']['unit']})"
+    return label(score["by_length"]["of"], score["by_length"]["unit"])
 
 
 def _conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:
