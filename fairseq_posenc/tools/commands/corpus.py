@@ -3,9 +3,12 @@
     posenc corpus --output corpus --train 20000 --train-length 4-20 --valid 500 \\
         --test 250 --test-lengths 4-20,21-30,31-45,46-70
 
-writes train, valid and test as <split>.en and <split>.de, line by line, and <split>.docs with the
-number of each line's document. Lengths are those of the English sentence, words and punctuation
-marks. No sentence occurs in two splits. With --join 10, a line is ten neighbouring sentences.
+writes train, valid and test as <split>.en and <split>.de, line by line. Lengths are those of the
+English sentence, words and punctuation marks. No sentence occurs in two splits. With --join 10, a
+line is ten neighbouring sentences. Of each line, <split>.docs has the number of its document, and
+for posenc score --group-by, <split>.clauses the number of its clauses (of all its sentences), and
+<split>.agreement the largest distance, in words of the German line, between the head of a subject
+(noun or pronoun) and a finite verb that agrees with it.
 """
 
 import argparse

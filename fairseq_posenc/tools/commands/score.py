@@ -11,6 +11,9 @@ sentence a line, tokenised BLEU is computed after Moses' tokeniser (-no-escape) 
 
     posenc score --hypothesis out.txt --reference test.de --source test.en \\
         --language de --source-language en --percentiles
+
+With --group-by test.clauses, one of the files that posenc corpus writes, bins are not of lengths
+but of the numbers in it, a line per sentence; its ending names them in tables and pictures.
 """
 
 import argparse
@@ -76,6 +79,11 @@ def main() -> None:
     texts.add_argument("--hypothesis", metavar="FILE", help="plain text")
     add("--reference", metavar="FILE", help="raw text of the references")
     add("--source", metavar="FILE", help="raw text of the sources, for splits by length")
+    add(
+        "--group-by",
+        metavar="FILE",
+        help="make the bins of the whole numbers in FILE, one per sentence, not of lengths",
+    )
     add("--json", action="store_true", help="print the result as JSON")
     add("--output", metavar="FILE", help="write the result as JSON to this file too")
     add_scoring(parser)

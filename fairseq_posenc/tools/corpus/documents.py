@@ -10,21 +10,29 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.corpus import english, german
 from fairseq_posenc.tools.corpus.grammar import Dice, Grammar
 from fairseq_posenc.tools.corpus.growth import grow
+from fairseq_posenc.tools.corpus.tree import Sentence, count_clauses
 from fairseq_posenc.tools.writing import replacing_all
 
 SHORTEST = 3
 SENTENCES = 8
 SEPARATOR = "<sep>"
 SHOW_PROGRESS_FROM = 5000
+_ENDINGS = ("en", "de", "docs", "clauses", "agreement")
 _ATTEMPTS = 5000
 _ATTEMPTS_PER_LENGTH = 50
 
 
 class Pair(NamedTuple):
-    """One line of the corpus: a sentence, its translation, and the number of its document."""
+    """A sentence, its translation, and what is known of them.
+
+    ``clauses``: see :func:`count_clauses`; ``agreement``: see :func:`agreement_distance`;
+    ``document``: the number of the document that they belong to.
+    """
 
     english: str
     german: str
+    clauses: int
+    agreement: int
     document: int
 
 
@@ -100,14 +108,18 @@ def generate(
                 f"found only {number} of {pairs} different sentences of {min_length}-{max_length} "
                 "tokens; ask for fewer or for a wider range of lengths"
             )
+        text, tree = found
         if unique:
-            refused.add(found[0])
-        yield Pair(*found, document)
+            refused.add(text)
+        tokens = german.sentence(tree)
+        numbers = count_clauses(tree), german.agreement_distance(tokens), document
+        yield Pair(text, english.join(tokens), *numbers)
 
 
 def _new_sentence(
     grammar: Grammar, low: int, high: int, refused: Set[str]
-) -> Optional[Tuple[str, str]]:
+) -> Optional[Tuple[str, Sentence]]:
+    """Return a sentence that is not refused, as English text and as a tree."""
     for attempt in range(_ATTEMPTS):
         if attempt % _ATTEMPTS_PER_LENGTH == 0:
             length = low + int(grammar.dice.random() * (high - low + 1))
@@ -115,7 +127,7 @@ def _new_sentence(
         if tree is not None:
             text = english.sentence(tree)
             if text not in refused:
-                return text, german.sentence(tree)
+                return text, tree
     return None
 
 
@@ -128,12 +140,14 @@ def write_corpus(
     separator: str = SEPARATOR,
     quiet: bool = True,
 ) -> None:
-    """Write ``<split>.en``, ``.de`` and ``.docs``, one sentence (or ``join`` of them) a line.
+    """Write ``<split>.en`` and ``.de``, one sentence (or ``join`` of them) a line, and its numbers.
 
-    ``.docs`` holds the number of each line's document, counted from 0 in each split. No English
-    sentence of a split occurs in another one. The split named "train" may repeat its own sentences,
-    the others do not; these come out the same whatever the size of "train". All files take their
-    names together, once all are complete.
+    Of each line, ``.docs`` holds the number of its document, counted from 0 in each split,
+    ``.clauses`` how many it has (:func:`count_clauses`), and ``.agreement`` its largest distance of
+    a German subject and verb (:func:`agreement_distance`). No English sentence of a split occurs in
+    another one. The split named "train" may repeat its own sentences, the others do not; these come
+    out the same whatever the size of "train". All files take their names together, once all are
+    complete.
 
     Args:
         folder: made if missing.
@@ -154,9 +168,7 @@ def write_corpus(
     taken: Set[str] = set()
     with replacing_all() as begin:
         for split in splits:
-            streams = [
-                begin(os.path.join(folder, f"{split.name}.{end}")) for end in ("en", "de", "docs")
-            ]
+            streams = [begin(os.path.join(folder, f"{split.name}.{end}")) for end in _ENDINGS]
             own: Set[str] = set()
             first_document = 0
             for lengths in split.ranges:
@@ -168,8 +180,10 @@ def write_corpus(
                 for line in zip(*[iter(bar)] * join):
                     own.update(pair.english for pair in line)
                     document = first_document + line[0].document
-                    sides = [f" {separator} ".join(side) for side in list(zip(*line))[:2]]
-                    for stream, text in zip(streams, [*sides, document]):
+                    *sides, clauses, agreement, _ = zip(*line)
+                    texts = [f" {separator} ".join(side) for side in sides]
+                    values = [*texts, document, sum(clauses), max(agreement)]
+                    for stream, text in zip(streams, values):
                         stream.write(f"{text}\n")
                 first_document = document + 1
             taken |= own

@@ -1,9 +1,8 @@
 """A tree in German words: agreement, case, and the verb in second or last place."""
 
-from typing import List, Tuple
+from typing import Dict, List, Sequence, Tuple
 
 from fairseq_posenc.tools.corpus import lexicon, tree
-from fairseq_posenc.tools.corpus.english import join
 from fairseq_posenc.tools.corpus.lexicon import ACCUSATIVE, DATIVE, NOMINATIVE
 
 # masculine, feminine, neuter and plural in the nominative | accusative | dative
@@ -34,28 +33,61 @@ _ENDINGS, _ADJECTIVE_ENDINGS = (
 _PERFECT = {"haben": ("hat", "haben"), "sein": ("ist", "sind")}
 
 
-def sentence(mains: tree.Sentence) -> str:
-    """Return the sentence as text."""
+class _Agreeing(str):
+    """A token that agrees with others of a clause: the head of its subject, or a finite verb."""
+
+    clause: tree.Clause
+    finite: bool
+
+    def __new__(cls, word: str, clause: tree.Clause, finite: bool = False) -> "_Agreeing":
+        token = super().__new__(cls, word)
+        token.clause, token.finite = clause, finite
+        return token
+
+
+def agreement_distance(tokens: Sequence[str]) -> int:
+    """Return the largest distance between a subject and a finite verb that agrees with it.
+
+    It is the difference of their places in the sentence, marks not counted, so that neighbours are
+    1 apart; the largest over the clauses, over the verbs of a clause and over what heads its
+    subject: the noun, of several each; the pronoun, which in a relative clause without another
+    subject is the relative pronoun.
+
+    Args:
+        tokens: what :func:`sentence` returns.
+    """
+    heads: Dict[tree.Clause, List[int]] = {}
+    verbs: Dict[tree.Clause, List[int]] = {}
+    for place, token in enumerate(token for token in tokens if token not in ",."):
+        if isinstance(token, _Agreeing):
+            (verbs if token.finite else heads).setdefault(token.clause, []).append(place)
+    pairs = ((head, verb) for clause in verbs for head in heads[clause] for verb in verbs[clause])
+    return max(abs(head - verb) for head, verb in pairs)
+
+
+def sentence(mains: tree.Sentence) -> List[str]:
+    """Return the tokens of the sentence, which :func:`english.join` puts together."""
     tokens = clause(mains[0].clause)
     for conjunction, main in mains[1:]:
         tokens += [",", conjunction.german, *clause(main)]
     # the comma that closes a clause is left out before another mark
     marks = zip(tokens, [*tokens[1:], "."])
-    return join([*(token for token, after in marks if token != "," or after not in ",."), "."])
+    return [*(token for token, after in marks if token != "," or after not in ",."), "."]
 
 
 def clause(node: tree.Clause, verb_last: bool = False) -> List[str]:
     """Return the tokens of a clause with its verb in second place, or in the last one."""
-    subject = group(node.subject, NOMINATIVE) if node.subject else []
+    subject = _subject(node.subject, node) if node.subject else []
     tokens: List[str] = []
     for number, phrase in enumerate(node.phrases):
         finite, second = _verbs(phrase, node.plural)
+        if verb_last and phrase.tense == tree.PRESENT and second:  # "steht auf", but "aufsteht"
+            finite, second = second[0] + finite, []
+        finite = _Agreeing(finite, node, finite=True)
         tokens += [lexicon.AND.german] if number else []
         if verb_last:
-            # "steht auf", but "aufsteht"
-            attached = phrase.tense == tree.PRESENT and second
-            verbs = [second[0] + finite] if attached else [*second, finite]
-            tokens += [*([] if number else subject), *_middle(phrase), *verbs, *_after(phrase)]
+            tokens += [] if number else subject
+            tokens += [*_middle(phrase), *second, finite, *_after(phrase)]
             continue
         if node.front:
             tokens += [*_front(node), finite, *subject]
@@ -117,9 +149,12 @@ def _after(node: tree.VerbPhrase) -> List[str]:
     return []
 
 
-def group(node: tree.Group, case: str) -> List[str]:
-    """Return the tokens of a group in this case, with a relative clause between commas."""
-    tokens = _without_relative(node, case)
+def _subject(node: tree.Group, of: tree.Clause) -> List[str]:
+    """Return the tokens of a subject, its heads marked, with a relative clause between commas."""
+    tokens = _without_relative(node, NOMINATIVE)
+    for place, after in enumerate([*tokens[1:], ","]):
+        if after in (",", lexicon.AND.german):
+            tokens[place] = _Agreeing(tokens[place], of)
     return [*tokens, *_relative(node.relative)] if node.relative else tokens
 
 
@@ -144,6 +179,7 @@ def _relative(node: tree.Clause) -> List[str]:
         case = NOMINATIVE if role == "subject" else DATIVE
     before = [preposition.german] if preposition else []
     pronoun = "d" + _ENDINGS["relative", case][_column(head)]
+    pronoun = _Agreeing(pronoun, node) if role == "subject" else pronoun
     return [",", *before, pronoun, *clause(node, verb_last=True), ","]
 
 

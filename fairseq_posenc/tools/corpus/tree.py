@@ -140,3 +140,11 @@ class Linked(NamedTuple):
 
 Sentence = List[Linked]
 """Main clauses."""
+
+
+def count_clauses(sentence: Sentence) -> int:
+    """Return how many clauses a sentence has: main, subordinate and relative ones.
+
+    Two verb phrases of one subject are one clause.
+    """
+    return sum(1 for main in sentence for _ in main.clause.clauses())

@@ -1,4 +1,4 @@
-"""Splitting a test set by the length of its sentences."""
+"""Splitting a test set by the length of its sentences, or by another number of each."""
 
 import math
 from dataclasses import dataclass
@@ -7,6 +7,15 @@ from typing import List, Optional, Sequence
 import numpy as np
 
 from fairseq_posenc.errors import UsageError
+
+SENTENCE = "sentence"
+"""What numbers from a file are of, where lengths are of the source or the reference."""
+
+# the files of posenc corpus, by their endings
+_NUMBERS = {
+    "clauses": "number of clauses",
+    "agreement": "largest distance of subject and verb (words)",
+}
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,11 @@ def by_percentiles(lengths: Sequence[int]) -> List[Bin]:
     """
     low, high = (float(cut) for cut in np.percentile(lengths, (33.0, 66.0)))
     return [Bin("short", -1, low), Bin("medium", low, high), Bin("long", high, None)]
+
+
+def label(of: str, unit: str) -> str:
+    """Return what bins count, in words: "source length (words)", or the number named ``unit``."""
+    return _NUMBERS.get(unit, unit) if of == SENTENCE else f"{of} length ({unit})"
 
 
 def share(within: Optional[int], sentences: int) -> str:

@@ -2,6 +2,7 @@
 
 import glob
 import os
+import re
 from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
@@ -83,6 +84,19 @@ def read_texts(
         lines = _read_aligned(source, len(texts))
         texts.source_tokens = _tokenise(lines, texts.languages.source)
     return texts
+
+
+def read_numbers(path: str, count: int) -> List[int]:
+    """Read a whole number, 0 or more, for each of ``count`` sentences, one a line.
+
+    Raises:
+        UsageError: the file cannot be read, has another number of lines, or holds something else.
+    """
+    lines = _read_aligned(path, count)
+    for number, line in enumerate(lines, 1):
+        if not re.fullmatch("[0-9]{1,9}", line):
+            raise UsageError(f"{path}, line {number}: expected a whole number, not {line[:40]!r}")
+    return [int(line) for line in lines]
 
 
 def languages_of_data(

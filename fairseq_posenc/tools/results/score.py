@@ -8,8 +8,9 @@ What ``score.json`` holds:
   another hypothesis, and ``above_chance``; ``empty_hypotheses`` and ``empty_references``, numbers
   of lines from 1.
 - ``by_length``: in ``bins``, for each, ``name``, ``longer_than``, ``up_to`` and its figures, and
-  ``of`` what they count the ``unit``. None without bins, as ``sentences``: of every sentence the
-  ``length`` and, by metric, the ``statistics``, from which tables draw their samples.
+  ``of`` what they count the ``unit`` (of a file of numbers: ``sentence``, and the file's ending).
+  None without bins, as ``sentences``: of every sentence the ``length`` (or number) and, by metric,
+  the ``statistics``, from which tables draw their samples.
 - ``longest_trained``: subwords of ``source`` and ``reference`` of the training set, or None.
 - ``without_token``: the ``token`` and, without it in both texts, the figures of ``all``. Our
   reading of Kiyono et al. 2021, whose BLEU of ten sentences joined by ``<sep>`` is 8 points above
@@ -20,6 +21,7 @@ What ``score.json`` holds:
 
 import hashlib
 import json
+import os
 import platform
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -34,8 +36,13 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.results import lengths
 from fairseq_posenc.tools.results.bleu import METRICS, Figures, Scorer, Statistics, corpus_score
 from fairseq_posenc.tools.results.intervals import bootstrap, interval
-from fairseq_posenc.tools.results.reading import languages_of_data, longest_trained, read_texts
-from fairseq_posenc.tools.results.tables import nothing_learned, padded
+from fairseq_posenc.tools.results.reading import (
+    languages_of_data,
+    longest_trained,
+    read_numbers,
+    read_texts,
+)
+from fairseq_posenc.tools.results.tables import length_label, nothing_learned, padded
 from fairseq_posenc.tools.results.texts import TestSet
 from fairseq_posenc.version import __version__
 
@@ -50,6 +57,7 @@ def evaluate(
     percentiles: bool = False,
     length_of: Optional[str] = None,
     length_unit: str = "words",
+    group_by: Optional[str] = None,
     without_token: Optional[str] = None,
     notes: Optional[Mapping[str, str]] = None,
     command: Sequence[str] = (),
@@ -66,7 +74,7 @@ def evaluate(
     scorer = Scorer(texts.languages.target or "")
     statistics = scorer.statistics(texts)
     longest, within = _trained_lengths(texts, data)
-    split = (bins, percentiles, length_of, length_unit)
+    split = (bins, percentiles, length_of, length_unit, group_by)
     by_length, sentences = _by_length(texts, scorer, statistics, within, *split)
     empty = {
         "empty_hypotheses": [i for i, line in enumerate(texts.hypothesis, 1) if not line.strip()],
@@ -132,7 +140,7 @@ def render(result: Mapping[str, Any]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows)]
     out = ["  ".join(padded(row, widths)).rstrip() for row in rows]
     if by_length:
-        out.append(f"by length of the {by_length['of']} in {by_length['unit']}")
+        out.append(f"by {length_label(result)}")
     longest, without = result["longest_trained"], result["without_token"]
     if longest:
         out.append(
@@ -221,16 +229,25 @@ def _by_length(
     percentiles: bool,
     side: Optional[str],
     unit: str,
+    group_by: Optional[str],
 ) -> Tuple[Optional[Dict[str, Any]], Optional[Dict[str, Any]]]:
     """Return ``by_length`` and ``sentences`` of the result."""
     if bins and percentiles:
         raise UsageError("--bins and --percentiles exclude each other")
     if not (bins or percentiles):
-        if side or unit != "words":
-            raise UsageError("--length-of and --length-unit need --bins or --percentiles")
+        if side or unit != "words" or group_by:
+            raise UsageError(
+                "--length-of, --length-unit and --group-by need --bins or --percentiles"
+            )
         return None, None
-    side = side or ("source" if bins else "reference")
-    counted = texts.lengths(side, unit)
+    if group_by:
+        if side or unit != "words":
+            raise UsageError("--group-by excludes --length-of and --length-unit")
+        side, unit = lengths.SENTENCE, os.path.basename(group_by).split(".")[-1]
+        counted = read_numbers(group_by, len(texts))
+    else:
+        side = side or ("source" if bins else "reference")
+        counted = texts.lengths(side, unit)
     parts = lengths.by_edges(bins) if bins else lengths.by_percentiles(counted)
     scored = [
         {**vars(part), **_figures(scorer, statistics, within, part.members(counted))}

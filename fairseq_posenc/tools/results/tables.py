@@ -21,7 +21,7 @@ from fairseq_posenc.tools.results.intervals import (
     t_interval,
     welch_interval,
 )
-from fairseq_posenc.tools.results.lengths import Bin, share
+from fairseq_posenc.tools.results.lengths import Bin, label, share
 
 # what tables read of the result of posenc score
 _ALL = {"sentences": int, "within": Maybe(int), **FIGURES}
@@ -258,9 +258,9 @@ def nothing_learned(figures: Mapping[str, Any]) -> str:
     )
 
 
-def length_label(score: Score) -> str:
+def length_label(score: Mapping[str, Any]) -> str:
     """Return what the bins of a result count, in words."""
-    return f"{score['by_length']['of']} length ({score['by_length']['unit']})"
+    return label(score["by_length"]["of"], score["by_length"]["unit"])
 
 
 def _conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:

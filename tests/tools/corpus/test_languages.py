@@ -14,6 +14,7 @@ from fairseq_posenc.tools.corpus.tree import (
     Linked,
     Phrase,
     VerbPhrase,
+    count_clauses,
 )
 
 WILL = next(modal for modal in lexicon.MODALS if modal.singular == "will")
@@ -53,57 +54,69 @@ SUNG_FOR = related(the("man"), "companion", KING, verb("sing"), COMPANIONS[1])
 WASHES = verb("wash", the("cat"), time=TODAY, manner=lexicon.MANNERS[0])
 GIVES = verb("give", the("ball"), the("egg"), recipient=Group([HE]))
 KNOWS = verb("know", complement=clause(SHE, verb("sing", tense=WILL)))
+# the number of clauses, and the largest distance of a subject and its verb, counted by hand
 SENTENCES = [
     # a separable prefix; a pronoun before the English particle; the verbal bracket
-    (clause(KING, CALLS), "The king calls up the doctor.", "Der König ruft den Arzt an."),
-    (clause(KING, verb("call up", SHE)), "The king calls her up.", "Der König ruft sie an."),
+    (clause(KING, CALLS), "The king calls up the doctor.", "Der König ruft den Arzt an.", 1, 1),
+    (clause(KING, verb("call up", SHE)), "The king calls her up.", "Der König ruft sie an.", 1, 1),
     (clause(KING, OFTEN_CALLED), "The king has often called up the doctor.",
-     "Der König hat oft den Arzt angerufen."),
+     "Der König hat oft den Arzt angerufen.", 1, 1),
     (clause(the("king", True), verb("call up", the("doctor"), tense=WILL, time=TODAY)),
-     "The kings will call up the doctor today.", "Die Könige werden heute den Arzt anrufen."),
+     "The kings will call up the doctor today.", "Die Könige werden heute den Arzt anrufen.", 1, 1),
     (clause(KING, WASHES), "The king washes the cat slowly today.",
-     "Der König wäscht heute langsam die Katze."),
+     "Der König wäscht heute langsam die Katze.", 1, 1),
     (clause(SHE, GIVES), "She gives him the ball and the egg.",
-     "Sie gibt ihm den Ball und das Ei."),
+     "Sie gibt ihm den Ball und das Ei.", 1, 1),
     # direction is accusative, place dative; the verb stays second
     (clause(KING, JUMPED), "The king has jumped into the house.",
-     "Der König ist ins Haus gesprungen."),
+     "Der König ist ins Haus gesprungen.", 1, 1),
     (clause(KING, verb("sing"), front=GARDEN), "In the garden the king sings.",
-     "Im Garten singt der König."),
+     "Im Garten singt der König.", 1, 2),
     (clause(KING, verb("sleep"), front=TODAY), "Today the king sleeps.",
-     "Heute schläft der König."),
+     "Heute schläft der König.", 1, 2),
     # the verb is last in subordinate clauses, its prefix joined
     (clause(KING, verb("sleep"), followers=[BECAUSE]),
      "The king sleeps because he calls up the doctor.",
-     "Der König schläft, weil er den Arzt anruft."),
+     "Der König schläft, weil er den Arzt anruft.", 2, 3),
     (clause(KING, verb("sleep"), front=BECAUSE),
      "Because he calls up the doctor, the king sleeps.",
-     "Weil er den Arzt anruft, schläft der König."),
+     "Weil er den Arzt anruft, schläft der König.", 2, 3),
     (clause(KING, KNOWS), "The king knows that she will sing.",
-     "Der König weiß, dass sie singen wird."),
+     "Der König weiß, dass sie singen wird.", 2, 2),
     # relative clauses follow the whole verb
     (clause(CALLING_QUEEN, verb("sleep")), "The queen who calls up the doctor sleeps.",
-     "Die Königin, die den Arzt anruft, schläft."),
+     "Die Königin, die den Arzt anruft, schläft.", 2, 5),
     (clause(SHE, verb("wake up", SEEN_DOG)), "She wakes up the dog which the king has seen.",
-     "Sie weckt den Hund auf, den der König gesehen hat."),
+     "Sie weckt den Hund auf, den der König gesehen hat.", 2, 2),
     (clause(HEARD_GIRL, verb("laugh")), "The girl to whom the king listens laughs.",
-     "Das Mädchen, dem der König zuhört, lacht."),
+     "Das Mädchen, dem der König zuhört, lacht.", 2, 5),
     (clause(SUNG_FOR, verb("laugh")), "The man for whom the king sings laughs.",
-     "Der Mann, für den der König singt, lacht."),
+     "Der Mann, für den der König singt, lacht.", 2, 6),
+    # a subject of several nouns, and one of two verbs
+    (Clause(Group([the("cat"), the("king", True)]), [verb("sleep")]),
+     "The cat and the kings sleep.", "Die Katze und die Könige schlafen.", 1, 4),
+    (Clause(Group([KING]), [CALLS, verb("wash", SHE)]),
+     "The king calls up the doctor and washes her.",
+     "Der König ruft den Arzt an und wäscht sie.", 1, 6),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("tree, source, target", SENTENCES)
-def test_sentences_as_a_person_would_write_them(tree, source, target):
+@pytest.mark.parametrize("tree, source, target, clauses, distance", SENTENCES)
+def test_sentences_as_a_person_would_write_and_count_them(tree, source, target, clauses, distance):
     assert english.sentence([Linked(None, tree)]) == source
-    assert german.sentence([Linked(None, tree)]) == target
+    tokens = german.sentence([Linked(None, tree)])
+    assert english.join(tokens) == target
+    assert count_clauses([Linked(None, tree)]) == clauses
+    assert german.agreement_distance(tokens) == distance
 
 
 def test_main_clauses_are_joined_with_commas():
     first = clause(related(the("king"), "subject", None, verb("sing")), verb("laugh"))
     tree = [Linked(None, first), Linked(lexicon.BUT, clause(SHE, verb("sleep")))]
     assert english.sentence(tree) == "The king who sings laughs, but she sleeps."
-    assert german.sentence(tree) == "Der König, der singt, lacht, aber sie schläft."
+    tokens = german.sentence(tree)
+    assert english.join(tokens) == "Der König, der singt, lacht, aber sie schläft."
+    assert (count_clauses(tree), german.agreement_distance(tokens)) == (3, 3)
 
 
 @pytest.mark.parametrize(

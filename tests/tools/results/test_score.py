@@ -10,7 +10,8 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools import cli
 from fairseq_posenc.tools.results import score
 from fairseq_posenc.tools.results.bleu import METRICS
-from fairseq_posenc.tools.results.score import render
+from fairseq_posenc.tools.results.score import render, to_json
+from fairseq_posenc.tools.results.tables import by_length, read_runs
 
 evaluate = partial(score.evaluate, language="de", source_language="en")
 SOURCES = ["a house", "the dog runs fast today", "two children play in the big garden there ."]
@@ -66,6 +67,38 @@ def test_a_bin_is_scored_from_its_own_sentences(files, tmp_path):
     expected = evaluate(**alone)["all"]
     long = result["by_length"]["bins"][1]
     assert {name: long[name] for name in METRICS} == {name: expected[name] for name in METRICS}
+
+
+def test_bins_of_a_file_of_numbers_are_scored_from_their_own_sentences(files, tmp_path):
+    path = write(tmp_path / "test.clauses", ["3", "0", "3"])
+    result = evaluate(**files, bins=[1, 2], group_by=path)
+    assert [part["sentences"] for part in result["by_length"]["bins"]] == [1, 0, 2]
+    assert "\nby number of clauses\n" in render(result)
+    alone = {
+        "hypothesis": write(tmp_path / "h", HYPOTHESES[::2]),
+        "reference": write(tmp_path / "r", REFERENCES[::2]),
+    }
+    expected = evaluate(**alone)["all"]
+    both = result["by_length"]["bins"][2]
+    assert {name: both[name] for name in METRICS} == {name: expected[name] for name in METRICS}
+    (tmp_path / "score.json").write_text(to_json(result), encoding="utf-8")
+    assert by_length(read_runs([str(tmp_path / "score.json")])).title.endswith("number of clauses")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "options", "message"),
+    [
+        (["1", "2"], {}, "test.clauses has 2 lines, but there are 3 sentences"),
+        (["1", "two", "3"], {}, "test.clauses, line 2: expected a whole number, not 'two'"),
+        (["1", "2", "-3"], {}, "line 3: expected a whole number"),
+        (["1", "2", "3"], {"length_of": "reference"}, "excludes --length-of"),
+        (["1", "2", "3"], {"bins": None}, "--group-by need --bins"),
+    ],
+)
+def test_numbers_that_cannot_be_bins_are_refused(files, tmp_path, numbers, options, message):
+    path = write(tmp_path / "test.clauses", numbers)
+    with pytest.raises(UsageError, match=message):
+        evaluate(**{**files, "bins": [1], "group_by": path, **options})
 
 
 def test_generated_and_plain_give_equal_figures(files, generated):
