@@ -15,7 +15,7 @@ has fewer rows and seeds: an hour and a half. Started again, it continues where 
 it, it trains what is missing.
 
   --fast              three seeds, and the rows that most claims need
-  --parts LIST        comma-separated (length, joined, longer, deep, bert, plain, speed; --fast:
+  --parts LIST        comma-separated (length, joined, longer, deep, plain, speed, bert; --fast:
                       without longer)
   --run-dir DIR       results (runs/claims): claims.md, and a folder for each part
   --seeds LIST        comma-separated (1,2,3,4,5)
@@ -30,19 +30,20 @@ SEEDS='' UPDATES=2000 FAST='' FLAGS=--fast ROWS=()
 OPTIONS='parts, updates'
 parse_arguments "$@"
 whole_numbers UPDATES
-PARTS=${PARTS:-length joined $([[ $FAST ]] || echo longer) deep bert plain speed}
+PARTS=${PARTS:-length joined $([[ $FAST ]] || echo longer) deep plain speed bert}
 SEEDS=${SEEDS:-$([[ $FAST ]] && echo 1 2 3 || echo 1 2 3 4 5)}
 
 SHAPE='shape=shape --position-max-shift 40'
 CAPE_OPTIONS='cape --position-source-scale auto' CAPE=cape=$CAPE_OPTIONS
+JOINED_ROWS=(sinusoidal "$SHAPE" shaw)
+PLAIN_ROWS=(sinusoidal shape)
 LENGTH_ROWS=(sinusoidal "$SHAPE" "$CAPE" shaw rel_scalar)
 if [[ ! $FAST ]]; then
     LENGTH_ROWS+=("cape_global=$CAPE_OPTIONS --position-local-shift 0"
         "cape_local=$CAPE_OPTIONS --position-global-shift 0" cape_unscaled=cape
         "shape_K100=shape --position-max-shift 100" t5 alibi)
+    PLAIN_ROWS+=(cape t5 alibi)
 fi
-JOINED_ROWS=(sinusoidal "$SHAPE" shaw)
-PLAIN_ROWS=(sinusoidal shape cape)
 
 comma() { local IFS=,; echo "$*"; }
 
@@ -71,6 +72,9 @@ length() {
     ROWS=("${LENGTH_ROWS[@]}")
     quickstart length --encodings "$(comma "${ROWS[@]}")"
     analyse_cells length analyse_length
+    analyse_cells length score_groups
+    group_table clauses
+    group_table agreement
 }
 
 analyse_length() {
@@ -82,6 +86,29 @@ analyse_length() {
     if [[ $label == shape ]]; then analyse_tokens; fi
 }
 
+# By the number of clauses, and by how far a subject stands from its verb.
+score_groups() {
+    local seed row label folder options group bins
+    open_cell "$1"
+    for group in clauses:1,2,3,4,5 agreement:1,4,6,8,11; do
+        bins=${group#*:} group=${group%:*}
+        if [[ -e $folder/$group.json ]]; then continue; fi
+        posenc score --generated "$folder/generate.out" --data "$RUN_DIR/bin" \
+            --reference "$RUN_DIR/corpus/test.$TARGET" --source "$RUN_DIR/corpus/test.$SOURCE" \
+            --bins "$bins" --group-by "$RUN_DIR/corpus/test.$group" --note "seed=$seed" \
+            --output "$folder/$group.json" >/dev/null || die "scoring of $label by $group failed"
+    done
+}
+
+group_table() {
+    local scores=() seed row label folder options cell RUN_DIR=$RUN_DIR/length
+    while read -r cell; do
+        open_cell "$cell"
+        scores+=("$label=$folder/$1.json")
+    done < <(list_cells)
+    posenc table --by-length "${scores[@]}" --output "$RUN_DIR/$1.md" >/dev/null
+}
+
 # Token by token against sinusoids of the same seed.
 analyse_tokens() {
     analyse tokens tokens --subset test --frequency-bins 50,150 --position-bins 20,40,60 --models \
@@ -90,7 +117,7 @@ analyse_tokens() {
 
 joined() {
     ROWS=("${JOINED_ROWS[@]}")
-    quickstart joined --encodings "$(comma "${ROWS[@]}")" --join 4 --train 20000 --train-length 4-10 \
+    quickstart joined --encodings "$(comma "${ROWS[@]}")" --join 4 --train 80000 --train-length 4-10 \
         --test-lengths 4-10
     analyse_cells joined analyse_joined
 }

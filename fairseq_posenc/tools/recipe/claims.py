@@ -192,6 +192,14 @@ def _bits(folder: str, name: str) -> float:
     return losses[max(losses)]
 
 
+def _ratio(folder: str, name: str) -> Optional[float]:
+    """Of all outputs of a range of lengths."""
+    bins = {"by_length": {"bins": [{"name": str, "length_ratio": OrNull(float)}]}}
+    found = read_shaped(f"{folder}/score.json", bins, "posenc score")["by_length"]["bins"]
+    [ratio] = [one["length_ratio"] for one in found if one["name"] == name]
+    return None if ratio is None else 100 * ratio
+
+
 def _similarity(folder: str, name: str) -> Optional[float]:
     """Of encoder states at the first and the last offset."""
     found = read_shaped(f"{folder}/shift.json", {"similarities": Each(_NUMBERS)}, "posenc analyse")
@@ -237,20 +245,23 @@ def _time(folder: str, name: str) -> float:
 
 
 def _plain(folder: str, name: str) -> float:
-    curve = read_shaped(f"{folder}/plain.json", {"curve": Each(float)}, "plain_transformer.py")
-    return curve["curve"][max(curve["curve"], key=int)]
+    """At the end, of the validation set or of a range of lengths of the test set."""
+    shape = {"curve": Each(float), "test": Each(float)}
+    found = read_shaped(f"{folder}/plain.json", shape, "plain_transformer.py")
+    return found["test"][name] if name else found["curve"][max(found["curve"], key=int)]
 
 
 FIGURES: Dict[str, Tuple[Callable[[str, str], Optional[float]], str, str]] = {
     "BLEU": (_bits, "score.json", "sacreBLEU, source words {}"),  # see _compare_bleu
     "bits": (_bits, "train.log", "validation loss, bits per token"),
+    "ratio": (_ratio, "score.json", "length of outputs, % of the references', source words {}"),
     "similarity": (_similarity, "shift.json", "cosine similarity of encoder states"),
     "drop": (_drop, "swap.json", "BLEU lost at the end of the input"),
     "share": (_share, "tokens.json", "% of tokens scored above sinusoids, ranks and positions {}"),
     "rank": (_rank, "attention.json", "rank of the scores of {}"),
     "probe": (_probe, "probes.json", "{}"),
     "time": (_time, "bert.json", "time of a step, %: {}"),
-    "plain": (_plain, "plain.json", "validation loss, bits per token"),
+    "plain": (_plain, "plain.json", "loss, bits per token {}"),
 }
 
 
@@ -269,7 +280,7 @@ def page(content: Dict[str, Any], runs: str) -> str:
         text.append(f"**{name}**: {part['about']}\n`bash recipes/claims.sh --parts {name}`")
         if part.get("picture"):
             text.append(f"![{name}]({part['picture']})")
-        for file in ("table.md", "curves.md"):
+        for file in ("table.md", "clauses.md", "agreement.md", "curves.md"):
             if os.path.exists(f"{runs}/{name}/{file}"):
                 text.append("\n".join(read_lines(f"{runs}/{name}/{file}")))
     return "\n\n".join([*text, *sections]) + "\n"
