@@ -50,7 +50,7 @@ comma() { local IFS=,; echo "$*"; }
 # quickstart PART OPTION…: its stages, in the folder of a part.
 quickstart() {
     bash recipes/quickstart.sh --run-dir "$RUN_DIR/$1" --seeds "$(comma $SEEDS)" --device "$DEVICE" \
-        --jobs "$JOBS" --updates "$UPDATES" "${@:2}"
+        --jobs "$JOBS" --updates "$UPDATES" --stage 2 "${@:2}"
 }
 
 # analyse_cells PART FUNCTION: call it on every cell of a part, which has the ROWS.
@@ -158,7 +158,7 @@ deep() {
 
 bert() {
     bash recipes/claims/bert.sh --run-dir "$RUN_DIR/bert" --seeds "$(comma $SEEDS)" \
-        --device "$DEVICE" --jobs "$JOBS" ${FAST:+--fast}
+        --device "$DEVICE" --jobs "$JOBS" --stage 2 ${FAST:+--fast}
     ROWS=(learned abs_scalar)
     analyse_cells bert analyse_bert
 }
