@@ -91,3 +91,9 @@ def test_results_have_their_intervals_and_numbers(page):
         if cells:
             assert all("[" in cell or "±" in cell for cell in cells), table[0]
             assert "n=" in "".join(table[0]) or "n = " in PAGES[page], table[0]
+
+
+def test_the_first_screen_has_the_clearest_of_the_claims():
+    _, _, rest = PAGES["docs/claims.md"].partition("The clearest:\n\n")
+    assert len(rest.partition("\n\n")[0].splitlines()) == 3
+    assert rest.partition("\n\n")[0] in PAGES["README.md"][:4000]
