@@ -145,15 +145,16 @@ deep() {
         --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256
         --encoder-attention-heads 4 --decoder-attention-heads 4
         --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0.1
-        --optimizer posenc_radam --radam-betas '(0.9,0.98)' --lr 0.002 --warmup-updates 100
-        --lr-scheduler polynomial_decay --total-num-update 400 --max-update 400
-        --max-tokens 1000 --save-interval-updates 100 --keep-interval-updates 1
+        --optimizer posenc_radam --radam-betas '(0.9,0.98)' --lr 0.002 --warmup-updates $((UPDATES / 20))
+        --lr-scheduler polynomial_decay --total-num-update $((UPDATES / 5)) --max-update $((UPDATES / 5))
+        --max-tokens 1000 --save-interval-updates $((UPDATES / 20)) --keep-interval-updates 1
         --no-epoch-checkpoints)
     [[ -e $RUN_DIR/admin.json ]] ||
         posenc profile-admin "$RUN_DIR/bin" --user-dir fairseq_posenc --task posenc_translation \
             "${TRAIN_OPTIONS[@]}" "${DEVICE_OPTIONS[@]}" --output "$RUN_DIR/admin.json" \
             >"$RUN_DIR/admin.log" 2>&1 || die "profiling failed, see $RUN_DIR/admin.log"
     all_cells train_cell
+    make_curves
 }
 
 bert() {

@@ -86,15 +86,24 @@ score_cell() {
 
 # The table and the picture, and how far the trainings are from their end.
 make_table() {
-    local scores=() logs=() seed row label folder options cell
+    local scores=() seed row label folder options cell
     while read -r cell; do
         open_cell "$cell"
-        scores+=("$label=$folder/score.json") logs+=("$label=$folder/train.log")
+        scores+=("$label=$folder/score.json")
     done < <(list_cells)
     posenc table --by-length "${scores[@]}" --output "$RUN_DIR"/table.{md,csv}
     posenc plot --by-length "${scores[@]}" --output "$RUN_DIR/bleu_by_length.png"
     say "table:   $RUN_DIR/table.md, .csv"
     say "picture: $RUN_DIR/bleu_by_length.png"
+    make_curves
+}
+
+make_curves() {
+    local logs=() seed row label folder options cell
+    while read -r cell; do
+        open_cell "$cell"
+        logs+=("$label=$folder/train.log")
+    done < <(list_cells)
     if writing "$RUN_DIR/curves.md" posenc plot --curves "${logs[@]}" --output "$RUN_DIR/curves.png"; then
         say "validation loss by update: $RUN_DIR/curves.png, .md"
     fi
