@@ -280,9 +280,11 @@ def page(content: Dict[str, Any], runs: str) -> str:
         text.append(f"**{name}**: {part['about']}\n`bash recipes/claims.sh --parts {name}`")
         if part.get("picture"):
             text.append(f"![{name}]({part['picture']})")
-        for file in ("table.md", "clauses.md", "agreement.md", "curves.md"):
-            if os.path.exists(f"{runs}/{name}/{file}"):
-                text.append("\n".join(read_lines(f"{runs}/{name}/{file}")))
+        # of groups only the figures, not the differences and notes
+        for file, parts in (("table", None), ("clauses", 2), ("agreement", 2), ("curves", None)):
+            if os.path.exists(f"{runs}/{name}/{file}.md"):
+                blocks = "\n".join(read_lines(f"{runs}/{name}/{file}.md")).split("\n\n")
+                text += blocks[:parts]
     return "\n\n".join([*text, *sections]) + "\n"
 
 

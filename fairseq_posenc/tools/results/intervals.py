@@ -3,9 +3,10 @@
 Of one training, the paired bootstrap over sentences tells all that is known. Of several, a mean
 over n seeds is off by both, and its interval is ``mean ± t · √(s²/n + v)``: s is the standard
 deviation over seeds, v the variance of the mean over resampled sentences with the seeds as they
-are, and t Student's 97.5 % quantile with n - 1 degrees of freedom. That covers at least 95 %, and
-more of few seeds where sentences matter more than seeds. Redrawing the seeds instead would cover
-far less: two or three of them say little about their own spread.
+are, and t Student's 97.5 % quantile with Welch and Satterthwaite's degrees of freedom, which are
+n - 1 where seeds matter alone, and more where sentences do; it is never narrower than with v = 0,
+as it could be by these degrees of freedom. Redrawing the seeds instead would cover
+far less than 95 %: two or three of them say little about their own spread.
 """
 
 import math
@@ -60,8 +61,8 @@ def t_interval(values: Sequence[float], extra_variance: float = 0.0) -> Tuple[fl
         extra_variance: of the mean, by other causes, such as the choice of sentences.
     """
     count = len(values)
-    seeds = statistics.variance(values) / count if count > 1 else math.inf
-    return _around(statistics.mean(values), seeds + extra_variance, count - 1)
+    seeds = [(statistics.variance(values) / count, count - 1)] if count > 1 else []
+    return _around(statistics.mean(values), seeds, extra_variance)
 
 
 def welch_interval(
@@ -74,23 +75,25 @@ def welch_interval(
     """
     sides = [side for side in (values, others) if len(side) > 1]
     counts, means = [len(values), len(others)], [*map(statistics.mean, (values, others))]
-    if len(sides) < 2:
-        spread = statistics.variance(sides[0]) if sides else math.inf
-        seeds, freedom = sum(spread / count for count in counts), max(counts) - 1.0
+    if len(sides) == 1:
+        seeds = [(statistics.variance(sides[0]) * sum(1 / n for n in counts), max(counts) - 1)]
     else:
-        parts = [statistics.variance(side) / len(side) for side in sides]
-        seeds, freedom = sum(parts), sum(counts) - 2.0
-        if seeds > 0:
-            shares = (part**2 / (count - 1) for part, count in zip(parts, counts))
-            freedom = seeds**2 / sum(shares)
-    return _around(means[0] - means[1], seeds + extra_variance, freedom)
+        seeds = [(statistics.variance(side) / len(side), len(side) - 1) for side in sides]
+    return _around(means[0] - means[1], seeds, extra_variance)
 
 
-def _around(mean: float, variance: float, freedom: float) -> Tuple[float, float]:
-    """Return mean ± t · √variance."""
-    if variance == math.inf:
+def _around(
+    mean: float, seeds: Sequence[Tuple[float, int]], extra_variance: float
+) -> Tuple[float, float]:
+    """Return mean ± t · √variance; ``seeds`` has variances with their degrees of freedom."""
+    if not seeds:
         return -math.inf, math.inf
     from scipy.stats import t
 
-    half = float(t.ppf(0.975, freedom)) * math.sqrt(variance)
-    return mean - half, mean + half
+    halves = []
+    for extra in (0.0, extra_variance):
+        variance = sum(part for part, _ in seeds) + extra
+        uncertain = sum(part**2 / freedom for part, freedom in seeds)
+        freedom = variance**2 / uncertain if uncertain > 0 else math.inf
+        halves.append(float(t.ppf(0.975, freedom)) * math.sqrt(variance))
+    return mean - max(halves), mean + max(halves)

@@ -320,9 +320,9 @@ def _notes(runs: Runs, metric: str) -> List[str]:
     notes = [f"In brackets: 95 % of {SAMPLES} paired bootstrap samples of the sentences."]
     if several:
         notes = [
-            "In brackets: 95 % intervals, mean ± t · √(s²/n + v), with s the standard deviation "
-            "over n seeds (of differences over pairs of equal seeds, else Welch's), v the variance "
-            f"over {SAMPLES} paired bootstrap samples of the sentences."
+            "In brackets: 95 % intervals over n seeds and over sentences, mean ± t · √(s²/n + v), "
+            "with s the standard deviation over seeds (of differences over pairs of equal seeds, "
+            f"else Welch's), v the variance over {SAMPLES} paired bootstrap samples of sentences."
         ]
     if others:
         notes[0] += f" *: the interval of the difference to {first} leaves out 0."
