@@ -50,7 +50,7 @@ whole_numbers LONGEST EPOCHS DIM LAYERS HEADS MAX_TOKENS
 BINS=10,15,20 REGIME=(--lr "${LR:-0.005}" --warmup-updates 1000 --dropout 0.3)
 case $SETTING in
     vanilla) RUN_DIR=${RUN_DIR:-runs/multi30k} ;;
-    extrapolate) ;;
+    extrapolate) BINS=$LONGEST,$((LONGEST * 3 / 2)),$((LONGEST * 2)) ;;
     interpolate)
         BINS=130,150
         # in the other regime small models hardly learn to align inputs that are so long
@@ -139,7 +139,11 @@ TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings
     --max-tokens "$MAX_TOKENS" --max-epoch "$EPOCHS" "${EXTRA[@]}")
 GENERATE_OPTIONS=(--beam 5 --max-tokens 4000 --max-len-a 1.5 --max-len-b 10 "${DEVICE_OPTIONS[@]}")
 SCORE_OPTIONS=(--bins "$BINS")
-if [[ $SETTING == interpolate ]]; then SCORE_OPTIONS+=(--without-token '<sep>'); fi
+case $SETTING in
+    # the limit of training is one of subwords
+    extrapolate) SCORE_OPTIONS+=(--length-unit subwords) ;;
+    interpolate) SCORE_OPTIONS+=(--without-token '<sep>') ;;
+esac
 
 stage 2 "data" "$RUN_DIR/data.done" get_data
 stage 3 "subwords" "$RUN_DIR/subwords.done" learn_subwords
