@@ -183,7 +183,7 @@ plain_cell() {
     if [[ -e $folder/plain.json ]]; then return; fi
     mkdir -p "$folder"
     say "[$label] train torch.nn.Transformer"
-    python recipes/claims/plain_transformer.py --run-dir "$RUN_DIR/length" --encoding "$label" \
+    python -u recipes/claims/plain_transformer.py --run-dir "$RUN_DIR/length" --encoding "$label" \
         --seed "$seed" --updates "$UPDATES" --output "$folder/plain.json" >"$folder/train.log" 2>&1 ||
         die "training failed, see $folder/train.log: $(tail -n 1 "$folder/train.log")"
 }
