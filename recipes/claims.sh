@@ -22,6 +22,8 @@ it, it trains what is missing.
   --updates N         of each translation model (2000)
   --device cpu|cuda   (cuda if there is one)
   --jobs N            trainings at a time (number of cores on a CPU, 1 on a GPU)
+  --stage N           start at this stage: 1 set-up, 2 the first part, and so on; the page is the last
+  --stop-stage N      stop after this one
 HELP
 }
 
@@ -31,6 +33,12 @@ OPTIONS='parts, updates'
 parse_arguments "$@"
 whole_numbers UPDATES
 PARTS=${PARTS:-length joined $([[ $FAST ]] || echo longer) deep plain speed bert}
+for part in $PARTS; do
+    [[ " length joined longer deep plain speed bert " == *" $part "* ]] ||
+        die "no part is called $part (--parts; see --help)"
+done
+no_repeats --parts $PARTS
+((${#ROWS[@]} == 0)) || die "the rows are those that the claims need: there is no --encodings here"
 SEEDS=${SEEDS:-$([[ $FAST ]] && echo 1 2 3 || echo 1 2 3 4 5)}
 
 SHAPE='shape=shape --position-max-shift 40'
@@ -204,7 +212,9 @@ speed() {
 
 write_page() {
     mkdir -p "$RUN_DIR/gallery"
-    cp "$RUN_DIR/length/bleu_by_length.png" "$RUN_DIR/gallery/claims_length.png"
+    if [[ -e $RUN_DIR/length/bleu_by_length.png ]]; then
+        cp "$RUN_DIR/length/bleu_by_length.png" "$RUN_DIR/gallery/claims_length.png"
+    fi
     python -m fairseq_posenc.tools.recipe.claims --claims recipes/claims/claims.json --runs "$RUN_DIR" \
         --output "$RUN_DIR/claims.md"
 }

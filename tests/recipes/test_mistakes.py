@@ -29,6 +29,8 @@ MISTAKES = {
     "--encodings table.md=shaw": ("has something else called table.md", SMALL),
     "--settings vanilla,vanilla": ("--settings has vanilla more than once", WMT[:1]),
     "--sweep 40,40": ("--encodings has shape_K40 more than once", WMT[:1]),
+    "--parts length,everything": ("no part is called everything (--parts", ["recipes/claims.sh"]),
+    "--encodings shaw": ("the rows are those that the claims need", ["recipes/claims.sh"]),
     "--tasks CoLA,CoLA": ("--tasks has CoLA more than once", FINETUNE[:1]),
     "--lrs 1e-5,1e-5": ("--lrs has 1e-5 more than once", FINETUNE),
     "--seeds x": ("x is no whole number (--seeds; see --help)", RECIPES),
@@ -94,8 +96,10 @@ def test_help_names_every_option(run, recipe):
         texts += [
             (REPOSITORY / path).read_text() for path in re.findall("^source (.+)$", text, re.M)
         ]
+    if recipe == "recipes/claims/bert.sh":  # which takes no options of the recipes of pre-training
+        texts = [text for text in texts if "pretrain_usage" not in text]
     found = re.findall(r"^ *(?:OPTIONS|COMMON)\+?='?([^'\n]+)'?$", "\n".join(texts), re.MULTILINE)
     options = [f"--{re.split('[:,]', word)[0]}" for words in found for word in words.split()]
-    assert len(options) > 10
-    for option in [*options, "--encodings"]:
+    assert len(options) > 7
+    for option in [*options, *["--encodings"][recipe == "recipes/claims.sh" :]]:
         assert f"  {option} " in printed
