@@ -204,9 +204,9 @@ speed() {
         mkdir -p "$folder"
         say "[speed] round $seed"
         OMP_NUM_THREADS=1 posenc benchmark training --encodings sinusoidal,shape,cape,shaw,rel_scalar \
-            --lengths 32 --tokens 512 --rounds 3 --output "$folder/training.json" >"$folder/training.md"
+            --lengths 32 --tokens 512 --rounds 5 --output "$folder/training.json" >"$folder/training.md"
         OMP_NUM_THREADS=1 posenc benchmark bert --encodings none,learned,shaw,rel_scalar \
-            --shape bert_small --lengths 128 --tokens 512 --rounds 3 --output "$folder/bert.json" >"$folder/bert.md"
+            --shape bert_small --lengths 128 --tokens 512 --rounds 5 --output "$folder/bert.json" >"$folder/bert.md"
     done
 }
 
