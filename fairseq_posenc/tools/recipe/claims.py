@@ -26,7 +26,7 @@ CONFIRMED, NOT_CONFIRMED, OPPOSITE = "confirmed", "not confirmed", "opposite"
 UNDECIDED, MISSING = "not decided here", "not run"
 _COMPARISON = {
     "part": str, "figure": str, "row": str, "base": Maybe(str), "than": Maybe(float),
-    "expect": str, "margin": float, "in_words": Maybe(str),
+    "expect": str, "margin": float, "in_words": Maybe(str), "names": Maybe([str]),
 }  # fmt: skip
 _CLAIM = {"claim": str, "source": str, "paper": str, "ours": [_COMPARISON], "note": Maybe(str)}
 _CLAIMS = {
@@ -260,7 +260,7 @@ FIGURES: Dict[str, Tuple[Callable[[str, str], Optional[float]], str, str]] = {
     "share": (_share, "tokens.json", "% of tokens scored above sinusoids, ranks and positions {}"),
     "rank": (_rank, "attention.json", "rank of the scores of {}"),
     "probe": (_probe, "probes.json", "{}"),
-    "time": (_time, "bert.json", "time of a step, %: {}"),
+    "time": (_time, "bert.json", "time of a step, % of the benchmark's base: {}"),
     "plain": (_plain, "plain.json", "loss, bits per token {}"),
 }
 
@@ -307,13 +307,15 @@ def _section(number: int, claim: Dict[str, Any], found: Sequence[Comparison]) ->
         about = one.about
         kind, _, name = about["figure"].partition(":")
         figure = FIGURES[kind][2].format(name.replace("_", " "))
-        base = (about.get("base") or "").partition("@")[0]
+        base, _, other = (about.get("base") or "").partition("@")
+        base += f" ({other.partition(':')[2]})" if other else ""
+        row, base = about.get("names") or (about["row"], base)
         margin = f" within {about['margin']:g}" if about["expect"] == "equal" else ""
         lines.append(
             [
                 f"{about['part']}: {figure}",
                 str(one.seeds),
-                f"{about['row']} {_number(one.row)}",
+                f"{row} {_number(one.row)}",
                 f"{base} {_number(one.base)}".strip(),
                 one.difference(),
                 about["expect"] + margin,
