@@ -13,11 +13,11 @@ def test_the_bert_experiment_writes_probes_of_every_cell_once(run, tmp_path):
         "--run-dir",
         tmp_path,
         *TOY,
-        "abs_scalar,plain=none",
+        "abs_scalar,rel_scalar,plain=none",
     ]
     printed = run(*command)
     probes = {}
-    for label in ("abs_scalar", "plain"):
+    for label in ("abs_scalar", "rel_scalar", "plain"):
         file = tmp_path / label / "seed3" / "probes.json"
         probes[label] = json.loads(file.read_text())
         assert f"[{label}, seed 3] masked_lm_bits" in printed
@@ -27,10 +27,10 @@ def test_the_bert_experiment_writes_probes_of_every_cell_once(run, tmp_path):
     bag, table = probes["plain"], probes["abs_scalar"]
     assert bag["word_order_accuracy"] == bag["longer_word_order_accuracy"] == 50
     assert table["longer_bits"] is None and bag["longer_bits"] > 5
-    kinds = {name for name in table if name.startswith("two_sentence_accuracy")} - set(bag)
+    kinds = {
+        name for name in probes["rel_scalar"] if name.startswith("two_sentence_accuracy")
+    } - set(bag)
     assert kinds == {"two_sentence_accuracy_input", "two_sentence_accuracy_per_head"}
-    # a segment alone is a constant per row of scores, which softmax does not see
-    assert table["one_sentence_accuracy_per_head"] == table["one_sentence_accuracy"]
     printed = run(*command)
     assert "fine-tune" in printed and "task of" not in printed and "masked_lm_bits" not in printed
     assert file.read_text() == "kept"

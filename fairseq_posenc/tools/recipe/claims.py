@@ -37,7 +37,7 @@ _CLAIMS = {
 _NUMBERS = [[OrNull(float)]]
 
 
-class Comparison(NamedTuple):
+class ClaimResult(NamedTuple):
     """Two rows, or a row and a number, compared in one figure.
 
     Attributes:
@@ -105,7 +105,7 @@ def verdict(low: float, high: float, expect: str, margin: float) -> str:
     return NOT_CONFIRMED if low > margin or high < -margin else UNDECIDED
 
 
-def compare(runs: str, about: Dict[str, Any]) -> Comparison:
+def compare(runs: str, about: Dict[str, Any]) -> ClaimResult:
     """Measure a comparison, over the seeds that both sides have, paired.
 
     Args:
@@ -125,14 +125,14 @@ def compare(runs: str, about: Dict[str, Any]) -> Comparison:
         others = figures_by_seed(runs, *place.split("/", 1), other_figure or figure)
     seeds = sorted(ours.keys() & others.keys())
     if len(seeds) < 2:
-        return Comparison(about, len(seeds))
+        return ClaimResult(about, len(seeds))
     low, high = t_interval([ours[seed] - others[seed] for seed in seeds])
     means = [statistics.mean(side[seed] for seed in seeds) for side in (ours, others)]
     judged = verdict(low, high, about["expect"], about["margin"])
-    return Comparison(about, len(seeds), *means, low, high, judged)
+    return ClaimResult(about, len(seeds), *means, low, high, judged)
 
 
-def _compare_bleu(runs: str, about: Dict[str, Any]) -> Comparison:
+def _compare_bleu(runs: str, about: Dict[str, Any]) -> ClaimResult:
     """Compare the sacreBLEU of two rows on a range of lengths, over seeds and sentences."""
     column, names = about["figure"].partition(":")[2], (about["base"], about["row"])
     scores = {
@@ -143,7 +143,7 @@ def _compare_bleu(runs: str, about: Dict[str, Any]) -> Comparison:
     }
     seeds = [seed for name, seed in scores if name == names[0] and (names[1], seed) in scores]
     if len(seeds) < 2:
-        return Comparison(about, len(seeds))
+        return ClaimResult(about, len(seeds))
     table = by_length(read_runs([f"{n}={scores[n, seed]}" for n in names for seed in seeds]))
     if column not in table.columns:
         raise UsageError(f"{about['part']} has no lengths {column}, but {', '.join(table.columns)}")
@@ -151,9 +151,9 @@ def _compare_bleu(runs: str, about: Dict[str, Any]) -> Comparison:
     base, row = (table.rows[name][at].mean for name in names)
     _, low, high, _ = table.differences[about["row"]][at]
     if low is None or high is None:
-        return Comparison(about, 0)
+        return ClaimResult(about, 0)
     judged = verdict(low, high, about["expect"], about["margin"])
-    return Comparison(about, len(seeds), row, base, low, high, judged)
+    return ClaimResult(about, len(seeds), row, base, low, high, judged)
 
 
 def figures_by_seed(runs: str, part: str, row: str, figure: str) -> Dict[int, float]:
@@ -288,7 +288,7 @@ def page(content: Dict[str, Any], runs: str) -> str:
     return "\n\n".join([*text, *sections]) + "\n"
 
 
-def headlines(judged: Sequence[Sequence[Comparison]]) -> List[str]:
+def headlines(judged: Sequence[Sequence[ClaimResult]]) -> List[str]:
     """Return the three clearest results in words, one of a claim."""
     clear = [
         [one for one in found if one.about.get("in_words") and one.verdict in (CONFIRMED, OPPOSITE)]
@@ -301,7 +301,7 @@ def headlines(judged: Sequence[Sequence[Comparison]]) -> List[str]:
     ]
 
 
-def _section(number: int, claim: Dict[str, Any], found: Sequence[Comparison]) -> str:
+def _section(number: int, claim: Dict[str, Any], found: Sequence[ClaimResult]) -> str:
     lines = [["ours", "n", "row", "compared with", "difference", "expected", "verdict"]]
     for one in found:
         about = one.about

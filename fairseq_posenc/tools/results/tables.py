@@ -215,18 +215,14 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
 
 def _in_words(table: Table, unit: str, several: Sequence[str]) -> List[str]:
     """Return, for each bin, by how much rows of several seeds differ from the first, if clearly."""
-    if next(iter(table.rows)) not in several:
-        return []
-    first, *others = several
-    lines = []
+    first, lines = next(iter(table.rows)), []
     for at, column in enumerate(table.columns[1:], 1):
         found = []
-        for name in others:
+        for name in several if first in several else ():
             mean, low, high, _ = table.differences[name][at]
-            if mean is None or low is None or high is None:
-                continue
-            clear = f"{mean:+.1f} ± {(high - low) / 2:.1f}"
-            found.append(f"{name} {clear if low * high > 0 else 'no clear difference'}")
+            if name != first and mean is not None and low is not None and high is not None:
+                clear = f"{mean:+.1f} ± {(high - low) / 2:.1f}"
+                found.append(f"{name} {clear if low * high > 0 else 'no clear difference'}")
         if found:
             lines.append(f"{column} {unit}, against {first}: {'; '.join(found)}.")
     return lines
