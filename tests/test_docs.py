@@ -78,7 +78,8 @@ def test_pythons_are_those_of_the_set_up():
 def test_a_figure_stands_in_one_file():
     pages = defaultdict(set)
     for page, text in PAGES.items():
-        for figure in FIGURES.findall(text):
+        # what a recipe wrote, and the quickstart and the first screen have parts of
+        for figure in FIGURES.findall(text) if page != "docs/claims.md" else ():
             pages[figure].add(page)
     assert len(pages) > 100
     assert not {figure: found for figure, found in pages.items() if len(found) > 1}

@@ -273,18 +273,19 @@ def page(content: Dict[str, Any], runs: str) -> str:
         verdicts = [one.verdict for one in found]
         counted = ", ".join(f"{verdicts.count(v)} {v}" for v in dict.fromkeys(verdicts))
         glance.append([str(number), claim["claim"], claim["source"], counted])
-        sections.append(_section(number, claim, found))
+        run = [one for one in found if one.verdict != MISSING]
+        sections += [_section(number, claim, run)] if run else []
     text = ["# Claims", "\n".join(content["introduction"]), markdown_table(glance, labels=4)]
     text += ["The clearest:", "\n".join(headlines(judged)), "## Trainings"]
     for name, part in content["parts"].items():
         text.append(f"**{name}**: {part['about']}\n`bash recipes/claims.sh --parts {name}`")
         if part.get("picture"):
             text.append(f"![{name}]({part['picture']})")
-        # of groups only the figures, not the differences and notes
-        for file, parts in (("table", None), ("clauses", 2), ("agreement", 2), ("curves", None)):
+        for file in ("table", "clauses", "agreement", "curves"):
             if os.path.exists(f"{runs}/{name}/{file}.md"):
                 blocks = "\n".join(read_lines(f"{runs}/{name}/{file}.md")).split("\n\n")
-                text += blocks[:parts]
+                # with a picture all is shown, otherwise the title and the figures
+                text += blocks[: None if file == "table" and part.get("picture") else 2]
     return "\n\n".join([*text, *sections]) + "\n"
 
 
@@ -308,7 +309,7 @@ def _section(number: int, claim: Dict[str, Any], found: Sequence[ClaimResult]) -
         kind, _, name = about["figure"].partition(":")
         figure = FIGURES[kind][2].format(name.replace("_", " "))
         base, _, other = (about.get("base") or "").partition("@")
-        base += f" ({other.partition(':')[2]})" if other else ""
+        base += f" ({other.partition(':')[2]})" if ":" in other else ""
         row, base = about.get("names") or (about["row"], base)
         margin = f" within {about['margin']:g}" if about["expect"] == "equal" else ""
         lines.append(
