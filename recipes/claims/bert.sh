@@ -19,7 +19,8 @@ kind of segments. Started again, it continues where it was.
   --run-dir DIR       results ($RUN_DIR)
   --encodings LIST    comma-separated rows, \`encoding [option…]\` or \`label=encoding [option…]\`:
 $(printf '                      %s,\n' "${ROWS[@]}" | sed '$s/,$//')
-  --fast              fewer rows and seeds: ${FAST_ROWS[*]}; seeds $FAST_SEEDS
+  --fast              fewer rows and seeds: ${FAST_ROWS[*]}; seeds $FAST_SEEDS;
+                      only rel_scalar is fine-tuned
   --seeds LIST        comma-separated (${SEEDS// /,})
   --sentences N       of the training text ($SENTENCES)
   --length N          tokens of a block, and the longest input of the tasks ($LENGTH)
@@ -90,11 +91,11 @@ prepare() {
     done
 }
 
-# The segments that a row is fine-tuned with.
+# The segments that a row is fine-tuned with; none: it is not.
 segments_of() {
     case $1 in
         rel_scalar) echo none input per_head ;;
-        *) echo none ;;
+        *) [[ $FAST == yes ]] || echo none ;;
     esac
 }
 
