@@ -8,6 +8,9 @@
 #   training_of SETTING    sets TRAIN_OPTIONS (for fairseq-train, without the batch), GENERATE_OPTIONS,
 #                          SHAPE_OF_MODEL (layers, channels, heads), and TOKENS, of either side per update
 #   scoring_of SETTING     sets SCORE_OPTIONS, for score_cell.py
+# if it wants to
+#   seeds_of, rows_of SETTING  what is trained there, if that is not all of SEEDS and ROWS
+#   analyse_models         a further analysis before the tables
 # and calls reproduce. KEEP checkpoints are averaged; with 0 the best one is taken. With ADMIN=yes
 # models are initialised by ADMIN.
 
@@ -20,14 +23,22 @@ source recipes/lib/tables.sh
 
 export PYTHONIOENCODING=utf-8
 
+seeds_of() { echo "$SEEDS"; }
+rows_of() {
+    local row
+    for row in "${ROWS[@]}"; do echo "$row"; done
+}
+
 # Cells, `seed setting row`; a table that is cut short has whole seeds. SWEEP has further rows of the
 # setting SWEEP_SETTING, for the first seed.
 list_cells() {
-    local seed setting row
+    local seed setting row seeds
     for seed in $SEEDS; do
         for setting in $SETTINGS; do
-            for row in "${ROWS[@]}"; do echo "$seed $setting $row"; done
-            if [[ $setting == "$SWEEP_SETTING" && $seed == "${SEEDS%% *}" ]]; then
+            seeds=$(seeds_of "$setting")
+            if [[ " $seeds " != *" $seed "* ]]; then continue; fi
+            rows_of "$setting" | sed "s/^/$seed $setting /"
+            if [[ $setting == "$SWEEP_SETTING" && $seed == "${seeds%% *}" ]]; then
                 for row in "${SWEEP[@]}"; do echo "$seed $setting $row"; done
             fi
         done
@@ -193,6 +204,7 @@ print_plan() {
         say_batch "$setting"
     done
     mapfile -t cells < <(list_cells)
+    say "${#cells[@]} trainings:"
     for cell in "${cells[@]}"; do
         open_cell "$cell"
         plan_batch "$setting" >/dev/null
@@ -222,5 +234,6 @@ reproduce() {
     stage 6 "train" - all_cells train_cell
     stage 7 "translate" - all_cells translate_cell
     stage 8 "score" - all_cells score_cell
-    stage 9 "table" - make_tables
+    if declare -F analyse_models >/dev/null; then stage 9 "analyse" - analyse_models; fi
+    stage 10 "table" - make_tables
 }

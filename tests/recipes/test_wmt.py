@@ -15,6 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from fairseq_posenc.tools.results.papers import load
+from fairseq_posenc.tools.results.plan import plan
+
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHAPE, CAPE, REL_SCALAR = RECIPES = [
     f"recipes/{name}.sh" for name in ("shape/run", "cape/run", "rel_scalar/translate")
@@ -225,11 +228,11 @@ def test_tokens_per_update_are_the_papers_on_any_number_of_gpus(run, gpus, memor
 
 
 def test_the_plan_has_the_papers_cells_and_settings(run):
-    printed = _plan(run, SHAPE, "--gpus", "8", "--gpu-memory", "16")
-    commands = [line for line in printed.splitlines() if line.startswith("torchrun")]
-    # 3 settings × 3 encodings × 5 seeds, and the sweep of K
-    assert len(commands) == 45 + 5
-    assert sum("--position-max-shift" in line for line in commands) == 5
+    commands, cells = _shape_plan(run)
+    # the cells of Table 2, as `posenc table --plan` has them
+    jobs = plan(load("shape-2"), [], "runs/shape").jobs
+    assert cells == {f"{job.setting}/{job.row}/seed{seed}" for job in jobs for seed in job.left}
+    assert len(commands) == 21
     for words in ("--nproc-per-node 8", "--lr 0.000988212", "--warmup-updates 8000",
                   "--max-update 200000", "--clip-norm 0"):  # fmt: skip
         assert all(words in line for line in commands)
@@ -239,6 +242,49 @@ def test_the_plan_has_the_papers_cells_and_settings(run):
     assert sum("posenc_transformer_wmt_en_de_18l" in line for line in commands) == 15
     assert sum("--prepend-source-bos" in line for line in commands) == 27
     assert sum("--max-epoch 75" in line for line in commands) == 15
+
+
+def _shape_plan(run, *options):
+    """Return the commands of SHAPE's trainings, and their cells."""
+    printed = _plan(run, SHAPE, "--gpus", "8", "--gpu-memory", "16", *options)
+    commands = [line for line in printed.splitlines() if line.startswith("torchrun")]
+    assert f"{len(commands)} trainings:" in printed
+    return commands, {re.search(r"--save-dir runs/shape/(\S+)", line)[1] for line in commands}
+
+
+@pytest.mark.parametrize(
+    "options, count",
+    [
+        ("--sweep 10,20,30,40,100", 25),
+        ("--seeds 2,7", 6 + 6 + 4 + 1),
+        ("--encodings shaw", 5 + 1 + 1),
+    ],
+)
+def test_seeds_and_rows_of_the_user_are_of_all_settings(run, options, count):
+    commands, cells = _shape_plan(run, *options.split())
+    assert len(commands) == len(cells) == count
+    if "--seeds" in options:
+        assert "interpolate/shape/seed7" in cells and "interpolate/shaw/seed7" not in cells
+
+
+def test_table_1_is_made_of_the_scored_models_once(run, tmp_path):
+    folder = tmp_path / "interpolate"
+    for cell in ("sinusoidal/seed1", "shape/seed1", "shape/seed2", "shaw/seed1"):
+        (folder / cell).mkdir(parents=True)
+        (folder / cell / "average.pt").touch()
+        if "shaw" not in cell:
+            (folder / cell / "score.json").touch()
+    recipe = (REPOSITORY / SHAPE).read_text()
+    functions = recipe[recipe.index("source ") : recipe.index("\nparse_options ")]
+    script = f"""{functions}
+        RUN_DIR={tmp_path} DEVICE_OPTIONS=(--cpu); posenc() {{ echo "posenc $*"; }}
+        analyse_models; analyse_models; mkdir {folder}/t5; cp -r {folder}/shape/seed1 {folder}/t5
+        analyse_models"""
+    calls = [line for line in run("bash", "-c", script).splitlines() if line.startswith("posenc")]
+    models = [f"{row}={folder}/{row}/seed1/average.pt" for row in ("shape", "sinusoidal", "t5")]
+    assert len(calls) == 2
+    assert f"--models {' '.join(models[:2])} --pairs 10000 --beam 4" in calls[0]
+    assert f"--models {' '.join(models)} --pairs" in calls[1]
 
 
 def test_the_output_for_all_test_sets_is_cut_into_theirs(run, tmp_path):
