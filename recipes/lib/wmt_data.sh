@@ -70,29 +70,34 @@ prepare_text() {
     touch "$text/text.done"
 }
 
-# On a corpus: joint BPE of the training text, applied to all. Training text that is cut into subwords
-# but not cleaned yet is train.cut: of two languages, one alone cannot be cleaned a second time.
+# On a corpus: joint BPE of the training text, applied to all. Training text, and a validation set held
+# out from it, are cleaned in subwords; before that they are train.cut and valid.cut: of two languages,
+# one alone cannot be cleaned a second time.
 learn_subwords() {
-    local text=$RUN_DIR/text/$1 file output source target operations
+    local text=$RUN_DIR/text/$1 file output source target operations split kind cleaned=(train)
     if [[ -e $text/subwords.done ]]; then return; fi
     IFS=_ read -r _ source target <<<"$1"
     operations=${BPE:-$(posenc prepare pairs operations "$1")}
+    if [[ ! -e $text/valid.raw.$target ]]; then cleaned+=(valid); fi
     if [[ ! -e $text/codes ]]; then
         say "learn $operations BPE operations"
         posenc prepare pairs bpe-learn --input "$text"/train.tok.{"$source","$target"} \
             --operations "$operations" --output "$text/codes" --workers "$WORKERS"
     fi
     for file in "$text"/*.tok.{"$source","$target"}; do
-        output=${file/.tok./.bpe.}
-        output=${output/train.bpe./train.cut.}
+        split=$(basename "${file%.tok.*}") kind=bpe
+        if [[ " ${cleaned[*]} " == *" $split "* ]]; then kind=cut; fi
+        output=$text/$split.$kind.${file##*.}
         if [[ -e $output ]]; then continue; fi
         say "apply BPE to ${file##*/}"
         posenc prepare pairs bpe-apply --codes "$text/codes" --input "$file" \
             --output "$output" --workers "$WORKERS"
     done
-    posenc prepare pairs clean "$1" --input "$text/train.cut" --output "$text/train.bpe"
+    for split in "${cleaned[@]}"; do
+        say "$split: $(posenc prepare pairs clean "$1" --input "$text/$split.cut" --output "$text/$split.bpe")"
+    done
     touch "$text/subwords.done"
-    rm "$text"/train.cut.*
+    for split in "${cleaned[@]}"; do rm "$text/$split".cut.*; done
 }
 
 # On a setting: what it makes of the text.

@@ -287,6 +287,24 @@ def test_table_1_is_made_of_the_scored_models_once(run, tmp_path):
     assert f"--models {' '.join(models)} --pairs" in calls[1]
 
 
+def test_a_held_out_validation_set_is_cleaned_in_subwords_as_the_training_text_is(run, tmp_path):
+    text = tmp_path / "text" / "wmt14_en_fr"
+    text.mkdir(parents=True)
+    good, long, lopsided = ["ab"] * 100, [" ".join(["ab"] * 251)], ["ab ab ab ab"]
+    for split, lines in (("train", good + long), ("valid", good + long + lopsided)):
+        for language in ("en", "fr"):
+            shorter = ["ab" if language == "fr" and line in lopsided else line for line in lines]
+            (text / f"{split}.tok.{language}").write_text("\n".join(shorter) + "\n")
+    (text / "newstest2014.tok.en").write_text(long[0] + "\n")
+    (text / "newstest2014.tok.fr").write_text("ab\n")
+    library = "source recipes/lib/stages.sh; source recipes/lib/wmt.sh"
+    run("bash", "-c", f"{library}; RUN_DIR={tmp_path} BPE=1 WORKERS=1; learn_subwords wmt14_en_fr")
+    for split in ("train", "valid"):
+        assert (text / f"{split}.bpe.en").read_text().splitlines() == good
+    assert len((text / "newstest2014.bpe.en").read_text().split()) == 251
+    assert not list(text.glob("*.cut.*"))
+
+
 def test_the_output_for_all_test_sets_is_cut_into_theirs(run, tmp_path):
     lines = ["Generate", *(f"{kind}-{n}\t-1\ta {n}\tb" for n in (11, 3, 9, 10) for kind in "SH")]
     (tmp_path / "out").write_text("\n".join(lines) + "\n")

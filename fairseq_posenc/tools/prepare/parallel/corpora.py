@@ -36,6 +36,7 @@ class Corpus(NamedTuple):
         tests: test sets, name -> sacreBLEU's name of the set.
         operations: of the joint BPE.
         normalise: normalise punctuation and remove characters that do not print, in training text.
+        valid_as_train: prepare the validation set as training text, rather than as the test sets.
         aggressive: split words at hyphens (``@-@``), the tokeniser's option ``-a``.
         before_bpe, after_bpe: cleaning of the training pairs, in words or in subwords.
         plain_quotes: write ’ as ' in the tokens of test sets, as the papers' scripts do.
@@ -53,6 +54,7 @@ class Corpus(NamedTuple):
     after_bpe: Optional[Cleaning] = None
     hold_out: Optional[int] = None
     plain_quotes: bool = False
+    valid_as_train: bool = False
 
 
 def _news(*years: int) -> Dict[str, str]:
@@ -100,6 +102,7 @@ CORPORA: Dict[str, Corpus] = {
         aggressive=True,
         before_bpe=_MOSES,
         plain_quotes=True,
+        valid_as_train=True,
     ),
     "wmt14_en_fr": Corpus(
         "en",
