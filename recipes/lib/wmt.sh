@@ -7,6 +7,7 @@
 #   tests_of SETTING       the test sets to be scored, and valid if that is to be, too
 #   training_of SETTING    sets TRAIN_OPTIONS (for fairseq-train, without the batch), GENERATE_OPTIONS,
 #                          SHAPE_OF_MODEL (layers, channels, heads), and TOKENS, of either side per update
+#                          (with ADMIN also PROFILE_TOKENS, of the batch that is profiled)
 #   scoring_of SETTING     sets SCORE_OPTIONS, for score_cell.py
 # if it wants to
 #   seeds_of, rows_of SETTING  what is trained there, if that is not all of SEEDS and ROWS
@@ -118,7 +119,7 @@ train_cell() {
         admin=(--admin-profile "$folder/admin.json")
         if [[ ! -e $folder/admin.json ]]; then
             say "[$name] profile for ADMIN"
-            posenc profile-admin "${arguments[@]}" "${batch[@]}" \
+            posenc profile-admin "${arguments[@]}" --max-tokens "$PROFILE_TOKENS" \
                 "${DEVICE_OPTIONS[@]}" --output "$folder/admin.json" >"$folder/admin.log" 2>&1 ||
                 die "profiling failed, see $folder/admin.log"
         fi

@@ -331,6 +331,20 @@ def test_without_averaging_a_training_goes_on_with_the_best_checkpoint_restored(
     )
 
 
+def test_admin_profiles_a_batch_of_the_authors_size_whatever_fits_the_gpus(run, tmp_path):
+    recipe = (REPOSITORY / CAPE).read_text()
+    functions = recipe[recipe.index("source ") : recipe.index("\nparse_options ")]
+    script = f"""{functions}
+        RUN_DIR={tmp_path} DEVICE_OPTIONS=(); posenc() {{ echo "$*" >&2; false; }}
+        declare -A BATCHES=([de6]="--max-tokens 4096" [fr6]="--max-tokens 64000")
+        for setting in de6 fr6; do
+            mkdir -p {tmp_path}/$setting/cape/seed1
+            (train_cell "1 $setting cape") || cat {tmp_path}/$setting/cape/seed1/admin.log
+        done"""
+    printed = run("bash", "-c", script)
+    assert re.findall(r"--max-tokens (\d+)", printed) == ["8192", "8000"]
+
+
 def test_in_a_slurm_job_of_several_nodes_srun_starts_the_training(run):
     options = "--gpus", "8", "--gpu-memory", "16", "--settings", "en-de"
     printed = _plan(run, REL_SCALAR, *options, SLURM_JOB_NUM_NODES="2")
