@@ -200,7 +200,7 @@ print_plan() {
     local cell cells command seed setting row label folder arguments
     for setting in $SETTINGS; do
         say "[$setting] download into $RAW:"
-        posenc prepare pairs files "$(corpus_of "$setting")"
+        files_of_corpus "$(corpus_of "$setting")"
         plan_batch "$setting"
         say_batch "$setting"
     done

@@ -37,12 +37,19 @@ each_setting() {
 data_settings() {
     local option files
     DATA=(--bpe "${BPE:-default}")
+    if [[ -n $READY ]]; then
+        files=$(fingerprint "$READY")
+        DATA+=(--ready "$files")
+    fi
     for option in "${ADD[@]}"; do
         if [[ $option == --add ]]; then continue; fi
         files=$(fingerprint "$option".*)
         DATA+=(--add "$files")
     done
 }
+
+# What is to be downloaded; of text that is ready, the test sets alone.
+files_of_corpus() { posenc prepare pairs files "$1" ${READY:+--tests-only}; }
 
 # On a corpus.
 download() {
@@ -57,7 +64,7 @@ download() {
         say "download $url"
         posenc prepare download --output "$RAW/$name" "${option[@]}" "$url" ||
             die "cannot get $name; fetch it by hand and give --raw-dir"
-    done < <(posenc prepare pairs files "$1")
+    done < <(files_of_corpus "$1")
     files=$(fingerprint "${archives[@]}")
     same_settings "$RUN_DIR/text/$1/settings" --archives "$files"
 }
@@ -65,6 +72,11 @@ download() {
 prepare_text() {
     local text=$RUN_DIR/text/$1
     if [[ -e $text/text.done ]]; then return; fi
+    if [[ -n $READY ]]; then
+        posenc prepare pairs ready "$1" --input "$READY" --raw "$RAW" --output "$text"
+        touch "$text/text.done"
+        return
+    fi
     posenc prepare pairs text "$1" --raw "$RAW" --output "$text" --workers "$WORKERS" \
         "${ADD[@]}"
     touch "$text/text.done"
@@ -77,6 +89,11 @@ learn_subwords() {
     local text=$RUN_DIR/text/$1 file output source target operations split kind cleaned=(train)
     if [[ -e $text/subwords.done ]]; then return; fi
     IFS=_ read -r _ source target <<<"$1"
+    if [[ -n $READY && -e $text/train.bpe.$source && ! -e $text/train.tok.$source ]]; then
+        say "the text is cut into subwords already"
+        touch "$text/subwords.done"
+        return
+    fi
     operations=${BPE:-$(posenc prepare pairs operations "$1")}
     if [[ ! -e $text/valid.raw.$target ]]; then cleaned+=(valid); fi
     if [[ ! -e $text/codes ]]; then

@@ -17,6 +17,9 @@ input. As in Table 2, VANILLA alone has five seeds and INTERPOLATE has no Shaw: 
 
   --sweep LIST        further K of SHAPE on EXTRAPOLATE, with the first seed (40, which Table 2's
                       section 3.3 reports; 10,20,30,40,100 are the paper's tuning, 4 trainings more)
+  --ready DIR         text that is tokenised or cut into subwords already, in place of the training
+                      archives: Google's wmt16_en_de, unpacked, as Ott et al. have it, or
+                      train.bpe.en, newstest2010.bpe.en … and codes, or train.tok.en …
   --pairs N           joined pairs of the training text for Table 1 (10000)
   --interval N        updates between checkpoints, of which the last 10 are averaged (5000)
 HELP
@@ -51,7 +54,7 @@ set_sweep() {
     for shift in ${1//,/ }; do SWEEP+=("shape_K$shift=shape --position-max-shift $shift"); done
 }
 
-OPTIONS='interval pairs'
+OPTIONS='interval pairs ready'
 
 own_option() {
     case $1 in
@@ -118,5 +121,6 @@ analyse_models() {
 set_sweep 40
 parse_options "$@"
 whole_numbers INTERVAL PAIRS
+[[ -z $READY || ${#ADD[@]} == 0 ]] || die "--ready and --add exclude each other"
 RAW=${RAW_DIR:-$RUN_DIR/raw}
 reproduce

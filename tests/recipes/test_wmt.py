@@ -305,6 +305,14 @@ def test_a_held_out_validation_set_is_cleaned_in_subwords_as_the_training_text_i
     assert not list(text.glob("*.cut.*"))
 
 
+def test_ready_text_needs_the_test_sets_alone(run, tmp_path):
+    (tmp_path / "train.bpe.en").write_text("a\n")
+    options = "--ready", tmp_path, "--gpus", "8", "--gpu-memory", "16"
+    printed = _plan(run, SHAPE, *options)
+    assert "wmt16.translation-task.test.tgz" in printed
+    assert "training-parallel" not in printed and "21 trainings:" in printed
+
+
 def test_the_output_for_all_test_sets_is_cut_into_theirs(run, tmp_path):
     lines = ["Generate", *(f"{kind}-{n}\t-1\ta {n}\tb" for n in (11, 3, 9, 10) for kind in "SH")]
     (tmp_path / "out").write_text("\n".join(lines) + "\n")
