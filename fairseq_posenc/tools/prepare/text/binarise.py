@@ -25,7 +25,7 @@ class Language(NamedTuple):
     name: str
 
 
-class Chunk(NamedTuple):
+class TextChunk(NamedTuple):
     """Lines of one language; None where a document ends."""
 
     language: str
@@ -115,14 +115,14 @@ def binarise(
     return totals
 
 
-def _chunks(lines: Iterable[Union[str, Language, None]]) -> Iterator[Chunk]:
-    chunk, characters = Chunk("", []), 0
+def _chunks(lines: Iterable[Union[str, Language, None]]) -> Iterator[TextChunk]:
+    chunk, characters = TextChunk("", []), 0
     for line in lines:
         if chunk.lines and (isinstance(line, Language) or characters >= _CHUNK_CHARACTERS):
             yield chunk
-            chunk, characters = Chunk(chunk.language, []), 0
+            chunk, characters = TextChunk(chunk.language, []), 0
         if isinstance(line, Language):
-            chunk = Chunk(line.name, [])
+            chunk = TextChunk(line.name, [])
         else:
             chunk.lines.append(line)
             characters += len(line or "")
@@ -142,7 +142,7 @@ def _models(folder: str) -> Tuple[subwords.Subwords, Dictionary]:
     return subwords.load(folder), subwords.load_dictionary(folder)
 
 
-def _encode(chunk: Chunk, folder: str, split_lines: bool) -> _Encoded:
+def _encode(chunk: TextChunk, folder: str, split_lines: bool) -> _Encoded:
     model, dictionary = _models(folder)
     indices, unknown, end = dictionary.indices, dictionary.unk(), dictionary.eos()
     tokens: List[int] = []
