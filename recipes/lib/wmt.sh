@@ -109,6 +109,12 @@ all_cells() {
     in_parallel "$JOBS" "$1" "${cells[@]}"
 }
 
+# Sets PROFILE, the command that measures how ADMIN initialises an open cell.
+profile_command() {
+    PROFILE=(posenc profile-admin "${arguments[@]}" --max-tokens "$PROFILE_TOKENS"
+        "${DEVICE_OPTIONS[@]}" --output "$folder/admin.json")
+}
+
 train_cell() {
     local seed setting row label folder arguments name restore batch admin=() best=()
     open_cell "$1"
@@ -119,8 +125,8 @@ train_cell() {
         admin=(--admin-profile "$folder/admin.json")
         if [[ ! -e $folder/admin.json ]]; then
             say "[$name] profile for ADMIN"
-            posenc profile-admin "${arguments[@]}" --max-tokens "$PROFILE_TOKENS" \
-                "${DEVICE_OPTIONS[@]}" --output "$folder/admin.json" >"$folder/admin.log" 2>&1 ||
+            profile_command
+            "${PROFILE[@]}" >"$folder/admin.log" 2>&1 ||
                 die "profiling failed, see $folder/admin.log"
         fi
     fi
@@ -205,12 +211,17 @@ print_plan() {
         say_batch "$setting"
     done
     mapfile -t cells < <(list_cells)
-    say "${#cells[@]} trainings:"
+    say "trainings: ${#cells[@]}"
     for cell in "${cells[@]}"; do
         open_cell "$cell"
         plan_batch "$setting" >/dev/null
         command=("${LAUNCH[@]}" "${arguments[@]}" --max-tokens "$SEQUENCES"
             --update-freq "$UPDATE_FREQ" "${DEVICE_OPTIONS[@]}")
+        if [[ $ADMIN == yes ]]; then
+            profile_command
+            printf '%q ' "${PROFILE[@]}" && echo
+            command+=(--admin-profile "$folder/admin.json")
+        fi
         printf '%q ' "${command[@]}" --save-dir "$folder" && echo
     done
     say "what is left, and for how long: posenc table --paper ${TABLES%% *}" \

@@ -40,8 +40,13 @@ def test_the_plan_has_the_papers_cells_and_settings(run):
     for words in ("--nproc-per-node 8", "--lr 0.000988212", "--warmup-updates 8000",
                   "--max-update 200000", "--clip-norm 0"):  # fmt: skip
         assert all(words in line for line in commands)
-    commands = _plan(run, CAPE, "--gpus", "4", "--gpu-memory", "16").splitlines()
-    commands = [line for line in commands if line.startswith("torchrun")]
+    lines = _plan(run, CAPE, "--gpus", "4", "--gpu-memory", "16").splitlines()
+    commands = [line for line in lines if line.startswith("torchrun")]
+    profiles = [line for line in lines if line.startswith("posenc profile-admin")]
+    # each training is initialised with a profile that the command before it makes
+    outputs = [re.search(r"--output (\S+)", line)[1] for line in profiles]
+    assert outputs == [re.search(r"--admin-profile (\S+)", line)[1] for line in commands]
+    assert all(lines[lines.index(line) - 1] in profiles for line in commands)
     assert len(commands) == 3 * 5 * 3
     assert sum("posenc_transformer_wmt_en_de_18l" in line for line in commands) == 15
     assert sum("--prepend-source-bos" in line for line in commands) == 27
@@ -52,7 +57,7 @@ def _shape_plan(run, *options):
     """Return the commands of SHAPE's trainings, and their cells."""
     printed = _plan(run, SHAPE, "--gpus", "8", "--gpu-memory", "16", *options)
     commands = [line for line in printed.splitlines() if line.startswith("torchrun")]
-    assert f"{len(commands)} trainings:" in printed
+    assert f"trainings: {len(commands)}\n" in printed
     return commands, {re.search(r"--save-dir runs/shape/(\S+)", line)[1] for line in commands}
 
 
@@ -114,7 +119,7 @@ def test_ready_text_needs_the_test_sets_alone(run, tmp_path):
     options = "--ready", tmp_path, "--gpus", "8", "--gpu-memory", "16"
     printed = _plan(run, SHAPE, *options)
     assert "wmt16.translation-task.test.tgz" in printed
-    assert "training-parallel" not in printed and "21 trainings:" in printed
+    assert "training-parallel" not in printed and "trainings: 21" in printed
 
 
 def test_admin_profiles_a_batch_of_the_authors_size_whatever_fits_the_gpus(run, tmp_path):
