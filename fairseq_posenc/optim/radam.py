@@ -27,7 +27,8 @@ class PosencRAdam(FairseqOptimizer):
     """torch's RAdam, with the decoupled weight decay of fairseq's Adam.
 
     Our reading: the paper rectifies from ρ_t > 4 on, its authors' code from 5 on, and so does
-    torch; until then, the steps are those of momentum, lr · m̂.
+    torch; until then, the steps are those of momentum, lr · m̂. With β₂ = 0.98 these are the first
+    five; ADMIN's copy of the code leaves out the steps until then.
 
     Raises:
         UsageError: the betas are no pair of numbers in [0, 1).

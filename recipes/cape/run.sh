@@ -50,10 +50,10 @@ scoring_of() { SCORE_OPTIONS=(--percentiles); }
 
 training_of() {
     local lr=0.001 epochs=${EPOCHS:-150} beam=4 lenpen=0.6 layers=6 arch=posenc_transformer_wmt_en_de
-    TOKENS=$((4 * 8192))
+    TOKENS=$((4 * 8192)) PROFILE_TOKENS=8192
     case $1 in
         de18) layers=18 arch=posenc_transformer_wmt_en_de_18l ;;
-        fr6) lr=0.0007 epochs=${EPOCHS:-75} TOKENS=$((8 * 8000 * 10)) beam=5 lenpen=0.8 ;;
+        fr6) lr=0.0007 epochs=${EPOCHS:-75} TOKENS=$((8 * 8000 * 10)) PROFILE_TOKENS=8000 beam=5 lenpen=0.8 ;;
     esac
     SHAPE_OF_MODEL=("$layers" 512 8)
     TRAIN_OPTIONS=(--arch "${ARCH:-$arch}" --share-all-embeddings

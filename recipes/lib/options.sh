@@ -29,7 +29,7 @@ parse_arguments() {
         fi
         (($# > 1)) || die "$1 needs a value, or is no option; see --help"
         if [[ $1 == --encodings ]]; then
-            IFS=, read -r -a ROWS <<<"$2" && SWEEP=()
+            IFS=, read -r -a ROWS <<<"$2" && SWEEP=() OWN_ROWS=yes
         else
             own_option "$1" "$2" || take_option "$1" "$2" || die "unknown option $1; see --help"
         fi

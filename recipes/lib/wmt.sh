@@ -7,7 +7,11 @@
 #   tests_of SETTING       the test sets to be scored, and valid if that is to be, too
 #   training_of SETTING    sets TRAIN_OPTIONS (for fairseq-train, without the batch), GENERATE_OPTIONS,
 #                          SHAPE_OF_MODEL (layers, channels, heads), and TOKENS, of either side per update
+#                          (with ADMIN also PROFILE_TOKENS, of the batch that is profiled)
 #   scoring_of SETTING     sets SCORE_OPTIONS, for score_cell.py
+# if it wants to
+#   seeds_of, rows_of SETTING  what is trained there, if that is not all of SEEDS and ROWS
+#   analyse_models         a further analysis before the tables
 # and calls reproduce. KEEP checkpoints are averaged; with 0 the best one is taken. With ADMIN=yes
 # models are initialised by ADMIN.
 
@@ -20,14 +24,22 @@ source recipes/lib/tables.sh
 
 export PYTHONIOENCODING=utf-8
 
+seeds_of() { echo "$SEEDS"; }
+rows_of() {
+    local row
+    for row in "${ROWS[@]}"; do echo "$row"; done
+}
+
 # Cells, `seed setting row`; a table that is cut short has whole seeds. SWEEP has further rows of the
 # setting SWEEP_SETTING, for the first seed.
 list_cells() {
-    local seed setting row
+    local seed setting row seeds
     for seed in $SEEDS; do
         for setting in $SETTINGS; do
-            for row in "${ROWS[@]}"; do echo "$seed $setting $row"; done
-            if [[ $setting == "$SWEEP_SETTING" && $seed == "${SEEDS%% *}" ]]; then
+            seeds=$(seeds_of "$setting")
+            if [[ " $seeds " != *" $seed "* ]]; then continue; fi
+            rows_of "$setting" | sed "s/^/$seed $setting /"
+            if [[ $setting == "$SWEEP_SETTING" && $seed == "${seeds%% *}" ]]; then
                 for row in "${SWEEP[@]}"; do echo "$seed $setting $row"; done
             fi
         done
@@ -97,6 +109,12 @@ all_cells() {
     in_parallel "$JOBS" "$1" "${cells[@]}"
 }
 
+# Sets PROFILE, the command that measures how ADMIN initialises an open cell.
+profile_command() {
+    PROFILE=(posenc profile-admin "${arguments[@]}" --max-tokens "$PROFILE_TOKENS"
+        "${DEVICE_OPTIONS[@]}" --output "$folder/admin.json")
+}
+
 train_cell() {
     local seed setting row label folder arguments name restore batch admin=() best=()
     open_cell "$1"
@@ -107,8 +125,8 @@ train_cell() {
         admin=(--admin-profile "$folder/admin.json")
         if [[ ! -e $folder/admin.json ]]; then
             say "[$name] profile for ADMIN"
-            posenc profile-admin "${arguments[@]}" "${batch[@]}" \
-                "${DEVICE_OPTIONS[@]}" --output "$folder/admin.json" >"$folder/admin.log" 2>&1 ||
+            profile_command
+            "${PROFILE[@]}" >"$folder/admin.log" 2>&1 ||
                 die "profiling failed, see $folder/admin.log"
         fi
     fi
@@ -188,16 +206,22 @@ print_plan() {
     local cell cells command seed setting row label folder arguments
     for setting in $SETTINGS; do
         say "[$setting] download into $RAW:"
-        posenc prepare pairs files "$(corpus_of "$setting")"
+        files_of_corpus "$(corpus_of "$setting")"
         plan_batch "$setting"
         say_batch "$setting"
     done
     mapfile -t cells < <(list_cells)
+    say "trainings: ${#cells[@]}"
     for cell in "${cells[@]}"; do
         open_cell "$cell"
         plan_batch "$setting" >/dev/null
         command=("${LAUNCH[@]}" "${arguments[@]}" --max-tokens "$SEQUENCES"
             --update-freq "$UPDATE_FREQ" "${DEVICE_OPTIONS[@]}")
+        if [[ $ADMIN == yes ]]; then
+            profile_command
+            printf '%q ' "${PROFILE[@]}" && echo
+            command+=(--admin-profile "$folder/admin.json")
+        fi
         printf '%q ' "${command[@]}" --save-dir "$folder" && echo
     done
     say "what is left, and for how long: posenc table --paper ${TABLES%% *}" \
@@ -222,5 +246,6 @@ reproduce() {
     stage 6 "train" - all_cells train_cell
     stage 7 "translate" - all_cells translate_cell
     stage 8 "score" - all_cells score_cell
-    stage 9 "table" - make_tables
+    if declare -F analyse_models >/dev/null; then stage 9 "analyse" - analyse_models; fi
+    stage 10 "table" - make_tables
 }

@@ -37,12 +37,19 @@ each_setting() {
 data_settings() {
     local option files
     DATA=(--bpe "${BPE:-default}")
+    if [[ -n $READY ]]; then
+        files=$(fingerprint "$READY")
+        DATA+=(--ready "$files")
+    fi
     for option in "${ADD[@]}"; do
         if [[ $option == --add ]]; then continue; fi
         files=$(fingerprint "$option".*)
         DATA+=(--add "$files")
     done
 }
+
+# What is to be downloaded; of text that is ready, the test sets alone.
+files_of_corpus() { posenc prepare pairs files "$1" ${READY:+--tests-only}; }
 
 # On a corpus.
 download() {
@@ -57,7 +64,7 @@ download() {
         say "download $url"
         posenc prepare download --output "$RAW/$name" "${option[@]}" "$url" ||
             die "cannot get $name; fetch it by hand and give --raw-dir"
-    done < <(posenc prepare pairs files "$1")
+    done < <(files_of_corpus "$1")
     files=$(fingerprint "${archives[@]}")
     same_settings "$RUN_DIR/text/$1/settings" --archives "$files"
 }
@@ -65,34 +72,49 @@ download() {
 prepare_text() {
     local text=$RUN_DIR/text/$1
     if [[ -e $text/text.done ]]; then return; fi
+    if [[ -n $READY ]]; then
+        posenc prepare pairs ready "$1" --input "$READY" --raw "$RAW" --output "$text"
+        touch "$text/text.done"
+        return
+    fi
     posenc prepare pairs text "$1" --raw "$RAW" --output "$text" --workers "$WORKERS" \
         "${ADD[@]}"
     touch "$text/text.done"
 }
 
-# On a corpus: joint BPE of the training text, applied to all. Training text that is cut into subwords
-# but not cleaned yet is train.cut: of two languages, one alone cannot be cleaned a second time.
+# On a corpus: joint BPE of the training text, applied to all. Training text, and a validation set held
+# out from it, are cleaned in subwords; before that they are train.cut and valid.cut: of two languages,
+# one alone cannot be cleaned a second time.
 learn_subwords() {
-    local text=$RUN_DIR/text/$1 file output source target operations
+    local text=$RUN_DIR/text/$1 file output source target operations split kind cleaned=(train)
     if [[ -e $text/subwords.done ]]; then return; fi
     IFS=_ read -r _ source target <<<"$1"
+    if [[ -n $READY && -e $text/train.bpe.$source && ! -e $text/train.tok.$source ]]; then
+        say "the text is cut into subwords already"
+        touch "$text/subwords.done"
+        return
+    fi
     operations=${BPE:-$(posenc prepare pairs operations "$1")}
+    if [[ ! -e $text/valid.raw.$target ]]; then cleaned+=(valid); fi
     if [[ ! -e $text/codes ]]; then
         say "learn $operations BPE operations"
         posenc prepare pairs bpe-learn --input "$text"/train.tok.{"$source","$target"} \
             --operations "$operations" --output "$text/codes" --workers "$WORKERS"
     fi
     for file in "$text"/*.tok.{"$source","$target"}; do
-        output=${file/.tok./.bpe.}
-        output=${output/train.bpe./train.cut.}
+        split=$(basename "${file%.tok.*}") kind=bpe
+        if [[ " ${cleaned[*]} " == *" $split "* ]]; then kind=cut; fi
+        output=$text/$split.$kind.${file##*.}
         if [[ -e $output ]]; then continue; fi
         say "apply BPE to ${file##*/}"
         posenc prepare pairs bpe-apply --codes "$text/codes" --input "$file" \
             --output "$output" --workers "$WORKERS"
     done
-    posenc prepare pairs clean "$1" --input "$text/train.cut" --output "$text/train.bpe"
+    for split in "${cleaned[@]}"; do
+        say "$split: $(posenc prepare pairs clean "$1" --input "$text/$split.cut" --output "$text/$split.bpe")"
+    done
     touch "$text/subwords.done"
-    rm "$text"/train.cut.*
+    for split in "${cleaned[@]}"; do rm "$text/$split".cut.*; done
 }
 
 # On a setting: what it makes of the text.

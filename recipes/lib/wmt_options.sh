@@ -2,7 +2,7 @@
 
 RAW_DIR='' URL='' DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MAX_TOKENS='' BATCH='' UPDATES='' ARCH=''
 BPE='' WORKERS=$(cores) PLAN=no SMOKE=no KEEP_CHECKPOINTS=no ADMIN=no FLAGS='--plan --smoke'
-ADD=() SWEEP=() SWEEP_SETTING='' AVERAGE_OPTIONS=() EXTRA=()
+ADD=() READY='' SWEEP=() SWEEP_SETTING='' AVERAGE_OPTIONS=() EXTRA=()
 
 wmt_usage() {
     cat <<HELP
@@ -16,7 +16,7 @@ wmt_usage() {
   --settings LIST     comma-separated (${SETTINGS// /,})
   --encodings LIST    comma-separated rows, \`encoding [option…]\` or \`label=encoding [option…]\`:
 $(printf '                      %s,\n' "${ROWS[@]}" | sed '$s/,$//')
-  --seeds LIST        (${SEEDS// /,})
+  --seeds LIST        (${SEEDS// /,}${SEEDS_NOTE:+; $SEEDS_NOTE})
   --tables LIST       of the papers (${TABLES// /,})
   --arch NAME         another architecture
   --updates N         another length of the training, in updates
@@ -30,7 +30,8 @@ $(printf '                      %s,\n' "${ROWS[@]}" | sed '$s/,$//')
   --workers N         processes for preparation (number of cores)
   --keep-checkpoints yes|no  beside the model of finished cells ($KEEP_CHECKPOINTS)
   --stage N           start at this stage: 1 set-up, 2 download, 3 text, 4 subwords, 5 binarise,
-  --stop-stage N      stop after this one: 6 train, 7 translate, 8 score, 9 table
+  --stop-stage N      stop after this one: 6 train, 7 translate, 8 score,
+                      9 analyse (SHAPE's Table 1), 10 table
 
 Tokens per update are the paper's on any number of GPUs: --max-tokens × --update-freq × GPUs. With
 several GPUs a training runs under torchrun, on all; in a SLURM job of several nodes, started once

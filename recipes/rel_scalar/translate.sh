@@ -21,7 +21,8 @@ The paper follows Vaswani et al. 2017 and tells no more: Transformer base, 100,0
 tokens, Adam (0.9, 0.98), ε 1e-9, 4,000 warm-up updates, dropout 0.1, label smoothing 0.1, the last 5
 checkpoints averaged, beam 4, length penalty 0.6. Our readings: europarl v7, common crawl and the news
 commentary of the year, without CzEng, which is given out on request (see --add); newstest2014
-for validation; 32,000 joint BPE operations; sacreBLEU on lower case as uncased BLEU.
+for validation; 32,000 joint BPE operations; text as it is, its punctuation not normalised, as in
+Tensor2Tensor, which the paper uses; sacreBLEU on lower case as uncased BLEU.
 HELP
 }
 

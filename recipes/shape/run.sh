@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# SHAPE (Kiyono et al. 2021), Tables 2, 5, 6 and 7: WMT16 English to German as it is, with long
+# SHAPE (Kiyono et al. 2021), Tables 1, 2, 5, 6 and 7: WMT16 English to German as it is, with long
 # sentences kept from training (EXTRAPOLATE), and with ten sentences joined to one (INTERPOLATE).
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -11,9 +11,16 @@ usage() {
 usage: bash recipes/shape/run.sh [options] [-- options for fairseq-train]
 
 From the archives of WMT16 (europarl v7, common crawl, news commentary v11) to the paper's tables of
-BLEU on newstest2010-2016, with speed and training time.
+BLEU on newstest2010-2016, with speed and training time, and of sentences moved to the end of a joined
+input. As in Table 2, VANILLA alone has five seeds and INTERPOLATE has no Shaw: 21 trainings.
+--seeds and --encodings are of all settings.
 
-  --sweep LIST        further K of SHAPE on EXTRAPOLATE, with the first seed (10,20,30,40,100)
+  --sweep LIST        further K of SHAPE on EXTRAPOLATE, with the first seed (40, which Table 2's
+                      section 3.3 reports; 10,20,30,40,100 are the paper's tuning, 4 trainings more)
+  --ready DIR         text that is tokenised or cut into subwords already, in place of the training
+                      archives: Google's wmt16_en_de, unpacked, as Ott et al. have it, or
+                      train.bpe.en, newstest2010.bpe.en … and codes, or train.tok.en …
+  --pairs N           joined pairs of the training text for Table 1 (10000)
   --interval N        updates between checkpoints, of which the last 10 are averaged (5000)
 HELP
     wmt_usage
@@ -28,13 +35,14 @@ is dropped, that of validation and test sets is a shorter one; separators are sc
 HELP
 }
 
-RUN_DIR=runs/shape SETTINGS='vanilla extrapolate interpolate' SEEDS='1 2 3 4 5' KEEP=10
-INTERVAL=5000 TABLES='shape-2 shape-5 shape-6 shape-7' AVERAGE_OPTIONS=(--by updates)
+RUN_DIR=runs/shape SETTINGS='vanilla extrapolate interpolate' KEEP=10 PAIRS=10000
+SEEDS='1 2 3 4 5' SEEDS_NOTE='elsewhere than on vanilla 1' OWN_SEEDS=no OWN_ROWS=no
+INTERVAL=5000 TABLES='shape-1 shape-2 shape-5 shape-6 shape-7' AVERAGE_OPTIONS=(--by updates)
 ROWS=(sinusoidal "shaw=shaw --position-shared-tables" shape)
 
 set_smoke() {
     RAW_DIR=recipes/smoke/wmt
-    RUN_DIR=runs/shape-smoke SEEDS=1 KEEP=2 ARCH=posenc_transformer_tiny UPDATES=60 INTERVAL=20
+    RUN_DIR=runs/shape-smoke SEEDS=1 PAIRS=8 KEEP=2 ARCH=posenc_transformer_tiny UPDATES=60 INTERVAL=20
     BATCH=2000 BPE=500 ROWS=(sinusoidal shape)
     set_sweep 40
 }
@@ -46,13 +54,24 @@ set_sweep() {
     for shift in ${1//,/ }; do SWEEP+=("shape_K$shift=shape --position-max-shift $shift"); done
 }
 
-OPTIONS=interval
+OPTIONS='interval pairs ready'
 
 own_option() {
     case $1 in
         --sweep) set_sweep "$2" ;;
+        --seeds) SEEDS=${2//,/ } OWN_SEEDS=yes ;;
         *) wmt_option "$@" ;;
     esac
+}
+
+# By default those of Table 2.
+seeds_of() { [[ $1 == vanilla || $OWN_SEEDS == yes ]] && echo "$SEEDS" || echo "${SEEDS%% *}"; }
+rows_of() {
+    local row
+    for row in "${ROWS[@]}"; do
+        if [[ $1 == interpolate && $OWN_ROWS == no && $row == shaw=* ]]; then continue; fi
+        echo "$row"
+    done
 }
 
 corpus_of() { echo wmt16_en_de; }
@@ -81,8 +100,27 @@ training_of() {
     GENERATE_OPTIONS=(--beam 4 --max-tokens 8000 --max-len-a 1.2 --max-len-b 20)
 }
 
-set_sweep 10,20,30,40,100
+# Table 1: the models of INTERPOLATE with the first seed, as many as have been scored.
+analyse_models() {
+    local folder=$RUN_DIR/interpolate model seed models=() analysed
+    seed=$(seeds_of interpolate)
+    for model in "$folder"/*/"seed${seed%% *}"/average.pt; do
+        if [[ ! -e ${model%/*}/score.json ]]; then continue; fi
+        models+=("$(basename "${model%/*/*}")=$model")
+    done
+    ((${#models[@]})) || return 0
+    analysed="$PAIRS pairs of seed ${seed%% *}: ${models[*]%%=*}"
+    if [[ -e $folder/swap.done && $(cat "$folder/swap.done") == "$analysed" ]]; then return; fi
+    training_of interpolate
+    say "[interpolate] translate $PAIRS joined pairs of the training text in two orders"
+    posenc analyse swap --data "$RUN_DIR/bin/interpolate" --models "${models[@]}" --pairs "$PAIRS" \
+        "${GENERATE_OPTIONS[@]}" "${DEVICE_OPTIONS[@]}" --output "$folder/swap"
+    echo "$analysed" >"$folder/swap.done"
+}
+
+set_sweep 40
 parse_options "$@"
-whole_numbers INTERVAL
+whole_numbers INTERVAL PAIRS
+[[ -z $READY || ${#ADD[@]} == 0 ]] || die "--ready and --add exclude each other"
 RAW=${RAW_DIR:-$RUN_DIR/raw}
 reproduce

@@ -13,7 +13,7 @@ def test_capes_recipe_goes_from_the_archives_to_the_table(run, tmp_path):
     command = ["bash", "recipes/cape/run.sh", "--smoke", "--stage", "2", "--run-dir", runs]
     command += ["--settings", "de6", "--encodings", CAPE, "--updates", "20", "--device", "cpu"]
     printed = run(*command)
-    assert "| CAPE, 6L-6L" in printed and "stage 9: table: finished" in printed
+    assert "| CAPE, 6L-6L" in printed and "stage 10: table: finished" in printed
     cell = tmp_path / "de6/cape/seed1"
     result = json.loads((cell / "score.json").read_text(encoding="utf-8"))
     assert set(result["tests"]) == {"valid", "newstest2014"}

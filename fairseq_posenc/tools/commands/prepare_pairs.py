@@ -2,6 +2,7 @@
 
     posenc prepare pairs files wmt16_en_de
     posenc prepare pairs text wmt16_en_de --raw raw --output text
+    posenc prepare pairs ready wmt16_en_de --input ott --raw raw --output text
     posenc prepare pairs bpe-learn --input text/train.tok.en text/train.tok.de \\
         --operations 32000 --output codes
     posenc prepare pairs bpe-apply --codes codes --input text/train.tok.en --output bpe/train.en
@@ -34,11 +35,11 @@ def languages(text: str) -> Tuple[str, str]:
     return first, second
 
 
-def print_files(corpus: Corpus) -> None:
+def print_files(corpus: Corpus, tests_only: bool) -> None:
     """Print what must be downloaded."""
     from fairseq_posenc.tools.prepare.parallel.sources import downloads
 
-    for file in downloads(corpus):
+    for file in downloads(corpus._replace(train=[]) if tests_only else corpus):
         print(file.url, file.md5 or "-", file.name, sep="\t")
 
 
@@ -52,6 +53,13 @@ def prepare_text(**options) -> None:
     from fairseq_posenc.tools.prepare.parallel import text
 
     print(json.dumps(text.prepare_text(**options), indent=2))
+
+
+def take_ready(**options) -> None:
+    """Write text that is ready and print the counts."""
+    from fairseq_posenc.tools.prepare.parallel import ready
+
+    print(json.dumps(ready.take_ready(**options), indent=2))
 
 
 def clean(corpus: Corpus, **options) -> None:
@@ -90,7 +98,8 @@ def _add_pairs(add, required=True):
 
 
 def _add_commands(commands) -> None:
-    _command(commands, "files", print_files, "print the files to download", corpus=True)
+    add = _command(commands, "files", print_files, "print the files to download", corpus=True)
+    add("--tests-only", action="store_true", help="for `ready`: not the training text")
     text = "print the number of BPE operations"
     _command(commands, "operations", print_operations, text, corpus=True)
     text = "tokenise and clean the text of archives"
@@ -100,6 +109,13 @@ def _add_commands(commands) -> None:
     add("--add", action="append", default=[], dest="added", metavar="PREFIX",
         help="further training text, PREFIX.en and PREFIX.de, say, or with .gz behind")
     _add_workers(add)
+    text = "take text that is tokenised or cut into subwords already, in place of the archives"
+    add = _command(commands, "ready", take_ready, text, corpus=True)
+    add("--input", required=True, dest="ready", metavar="FOLDER",
+        help="train.bpe.en, newstest2013.bpe.en … and codes, or train.tok.en …, or the files of "
+        "Google's wmt16_en_de, train.tok.clean.bpe.32000.en …")
+    add("--raw", required=True, metavar="FOLDER", help="the test sets, named as `files` says")
+    add("--output", required=True, metavar="FOLDER")
     text = "learn one byte pair encoding from all files together"
     add = _command(commands, "bpe-learn", "bpe.learn", text)
     add("--input", required=True, nargs="+", dest="inputs", metavar="FILE")

@@ -49,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         help="wordpiece: keep case and accents; default: lower case, no accents, as BERT uncased")
     add("--character-coverage", type=float, metavar="SHARE",
         help="sentencepiece: share of characters that get an entry "
-        "(default: 0.9995)")
+        "(default: 0.9995, with several languages 0.99995)")
     add = parser.add_argument_group("languages").add_argument
     add("--sampling-exponent", type=float, default=sampling.EXPONENT, metavar="S",
         help="shares of languages become share^S: 1 as they are, 0 all equal "

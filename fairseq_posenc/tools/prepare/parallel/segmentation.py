@@ -20,6 +20,11 @@ def moses(language: str) -> Moses:
     return Moses(language, escape=False)
 
 
+def moses_of_training(corpus: Corpus) -> Moses:
+    """Return how the training text of a corpus is tokenised, in its source language."""
+    return Moses(corpus.source, corpus.normalise, corpus.normalise, corpus.aggressive)
+
+
 def moses_of_tests(corpus: Corpus) -> Moses:
     """Return how the test sets of a corpus are tokenised, in its source language."""
     return Moses(

@@ -20,7 +20,7 @@ from fairseq_posenc.tools.prepare.parallel.pairs import (
     write_pairs,
     writing,
 )
-from fairseq_posenc.tools.prepare.parallel.segmentation import moses_of_tests
+from fairseq_posenc.tools.prepare.parallel.segmentation import moses_of_tests, moses_of_training
 from fairseq_posenc.tools.prepare.parallel.sources import (
     check_folder,
     read_test_set,
@@ -39,7 +39,8 @@ def prepare_text(
     ``train.tok.<language>``: training pairs, normalised, tokenised and cleaned as the corpus says.
     ``valid.tok``: every ``hold_out``-th training pair, counted from 1 over all parts before
     cleaning, and not cleaned; or, like all ``<test>.tok``, sacreBLEU's set. Such sets are tokenised
-    alone, and written as they are to ``<test>.raw.<language>``. ``tests`` has the names of the test
+    alone (``valid`` normalised, too, where the corpus says so), and written as they are to
+    ``<test>.raw.<language>``. ``tests`` has the names of the test
     sets; ``counts.json`` comes last.
 
     Args:
@@ -66,7 +67,9 @@ def prepare_text(
         pairs = read_test_set(identifier, languages, raw)
         prefix = os.path.join(output, name)
         tests[name] = write_pairs(f"{prefix}.raw", languages, pairs)
-        tokenised = tokenise_pairs(corpus, pairs, moses_of_tests(corpus))
+        as_train = name == "valid" and corpus.valid_as_train
+        moses = moses_of_training(corpus) if as_train else moses_of_tests(corpus)
+        tokenised = tokenise_pairs(corpus, pairs, moses)
         write_pairs(f"{prefix}.tok", languages, tokenised)
     counts = _write_training_text(corpus, parts, output, workers)
     result = {
@@ -119,8 +122,7 @@ def prepare_pairs(numbered: List[Tuple[int, Pair]], corpus: Corpus) -> Prepared:
 
     Every ``hold_out``-th is held out, and not cleaned.
     """
-    moses = Moses(corpus.source, corpus.normalise, corpus.normalise, corpus.aggressive)
-    tokenised = tokenise_pairs(corpus, [pair for _, pair in numbered], moses)
+    tokenised = tokenise_pairs(corpus, [pair for _, pair in numbered], moses_of_training(corpus))
     kept: List[Pair] = []
     held_out: List[Pair] = []
     for (number, _), pair in zip(numbered, tokenised):

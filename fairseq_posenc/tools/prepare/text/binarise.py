@@ -2,9 +2,10 @@
 
 import functools
 import os
+from collections import Counter
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional, Tuple
+from dataclasses import dataclass, field
+from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 import torch
@@ -17,17 +18,44 @@ from fairseq_posenc.tools.workers import in_order
 
 _CHUNK_CHARACTERS = 200_000
 
-Chunk = List[Optional[str]]
+
+class Language(NamedTuple):
+    """Stands in a stream of lines before those of a language."""
+
+    name: str
+
+
+class TextChunk(NamedTuple):
+    """Lines of one language; None where a document ends."""
+
+    language: str
+    lines: List[Optional[str]]
 
 
 @dataclass
 class Totals:
-    """What a split holds; tokens without ends of sentences and documents."""
+    """What a split holds; tokens without ends of sentences and documents.
+
+    ``tokens_of`` and ``unknown_of`` are by language, where that is known.
+    """
 
     documents: int = 0
     sentences: int = 0
     tokens: int = 0
     unknown: int = 0
+    tokens_of: Counter = field(default_factory=Counter)
+    unknown_of: Counter = field(default_factory=Counter)
+
+    def unknown_by_language(self) -> List[str]:
+        """Return a line per language, those with the largest shares of unknown tokens first."""
+        shares = {
+            name: 100 * self.unknown_of[name] / max(1, tokens)
+            for name, tokens in self.tokens_of.items()
+        }
+        return [
+            f"{name}: {share:.2f} % of {self.tokens_of[name]:,} tokens unknown"
+            for name, share in sorted(shares.items(), key=lambda item: -item[1])
+        ]
 
     def __str__(self) -> str:
         share = 100 * self.unknown / max(1, self.tokens)
@@ -38,7 +66,7 @@ class Totals:
 
 
 def binarise(
-    lines: Iterable[Optional[str]],
+    lines: Iterable[Union[str, Language, None]],
     folder: str,
     split: str,
     *,
@@ -53,7 +81,8 @@ def binarise(
     complete, the index last.
 
     Args:
-        lines: lines, and None where a document ends (``documents.py``).
+        lines: lines, None where a document ends (``documents.py``), and before those of each
+            language, if tokens are to be counted by language, a :class:`Language`.
         split_lines: whether to split lines into sentences; otherwise a line is a sentence.
         progress: called with the number of lines that were done since the last call.
 
@@ -67,8 +96,12 @@ def binarise(
     totals = Totals()
     ended = True
     with _dataset(os.path.join(folder, split), len(dictionary)) as builder:
-        for tokens, sizes, count in in_order(encode, _chunks(lines), workers):
-            totals.unknown += int((tokens == dictionary.unk()).sum())
+        for language, tokens, sizes, count in in_order(encode, _chunks(lines), workers):
+            unknown = int((tokens == dictionary.unk()).sum())
+            totals.unknown += unknown
+            if language:
+                totals.tokens_of[language] += len(tokens) - len(sizes)
+                totals.unknown_of[language] += unknown
             for item in torch.from_numpy(tokens).split(sizes.tolist()):
                 if len(item) > 1 or not ended:
                     builder.add_item(item)
@@ -82,20 +115,23 @@ def binarise(
     return totals
 
 
-def _chunks(lines: Iterable[Optional[str]]) -> Iterator[Chunk]:
-    chunk: Chunk = []
-    characters = 0
+def _chunks(lines: Iterable[Union[str, Language, None]]) -> Iterator[TextChunk]:
+    chunk, characters = TextChunk("", []), 0
     for line in lines:
-        chunk.append(line)
-        characters += len(line or "")
-        if characters >= _CHUNK_CHARACTERS:
+        if chunk.lines and (isinstance(line, Language) or characters >= _CHUNK_CHARACTERS):
             yield chunk
-            chunk, characters = [], 0
-    if chunk:
+            chunk, characters = TextChunk(chunk.language, []), 0
+        if isinstance(line, Language):
+            chunk = TextChunk(line.name, [])
+        else:
+            chunk.lines.append(line)
+            characters += len(line or "")
+    if chunk.lines:
         yield chunk
 
 
 class _Encoded(NamedTuple):
+    language: str
     tokens: np.ndarray  # all items one after the other, int32
     sizes: np.ndarray  # of the items; 1 is the end of a document
     lines: int
@@ -106,12 +142,12 @@ def _models(folder: str) -> Tuple[subwords.Subwords, Dictionary]:
     return subwords.load(folder), subwords.load_dictionary(folder)
 
 
-def _encode(chunk: Chunk, folder: str, split_lines: bool) -> _Encoded:
+def _encode(chunk: TextChunk, folder: str, split_lines: bool) -> _Encoded:
     model, dictionary = _models(folder)
     indices, unknown, end = dictionary.indices, dictionary.unk(), dictionary.eos()
     tokens: List[int] = []
     sizes: List[int] = []
-    for line in chunk:
+    for line in chunk.lines:
         if line is None:
             tokens.append(end)
             sizes.append(1)
@@ -123,8 +159,8 @@ def _encode(chunk: Chunk, folder: str, split_lines: bool) -> _Encoded:
                 tokens += [indices.get(piece, unknown) for piece in pieces]
                 tokens.append(end)
                 sizes.append(len(pieces) + 1)
-    lines = len(chunk) - chunk.count(None)
-    return _Encoded(np.array(tokens, np.int32), np.array(sizes, np.int32), lines)
+    lines = len(chunk.lines) - chunk.lines.count(None)
+    return _Encoded(chunk.language, np.array(tokens, np.int32), np.array(sizes, np.int32), lines)
 
 
 @contextmanager

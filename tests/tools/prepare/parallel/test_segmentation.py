@@ -8,7 +8,12 @@ import pytest
 from fairseq_posenc.data.segmentation import read_tokeniser, tokenise_lines
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA
-from fairseq_posenc.tools.prepare.parallel.segmentation import keep, moses
+from fairseq_posenc.tools.prepare.parallel.segmentation import (
+    keep,
+    moses,
+    moses_of_tests,
+    moses_of_training,
+)
 from fairseq_posenc.tools.prepare.parallel.text import prepare_text
 from fairseq_posenc.tools.prepare.parallel.tokens import tokenise_file
 
@@ -53,6 +58,11 @@ def test_without_a_corpus_text_becomes_the_tokens_of_tokenise_py(codes, bin_fold
     keep(codes, str(bin_folder))
     expected = tokens.read_text(encoding="utf-8").split("\n")[:-1]
     assert kept_tokens(bin_folder, source) == expected
+
+
+@pytest.mark.parametrize("name", ["wmt16_en_de", "wmt15_en_de", "wmt18_en_cs"])
+def test_training_and_test_text_are_tokenised_alike_but_for_cape(name):
+    assert moses_of_training(CORPORA[name]) == moses_of_tests(CORPORA[name])
 
 
 def test_the_corpora_differ_in_what_is_kept(codes, bin_folder):

@@ -8,7 +8,7 @@ from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.tools.prepare.parallel.corpora import Cleaning, Part
+from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA, Cleaning, Part
 from fairseq_posenc.tools.prepare.parallel.text import prepare_text
 
 LANGUAGES = ("en", "de")
@@ -97,6 +97,20 @@ def test_test_sets_are_raw_for_scoring_and_tokenised_alone(raw, tmp_path, corpus
         assert tokens[2][1] == "er ist &apos; s"
     prepare_text(corpus._replace(plain_quotes=False), str(raw), str(tmp_path / "out"))
     assert read(tmp_path / "out", "valid.tok")[2][1] == "er ist ’ s"
+
+
+def test_the_validation_set_is_prepared_as_training_text_where_the_corpus_says_so(
+    raw, tmp_path, corpus
+):
+    for as_train, output in ((False, tmp_path / "raw_like"), (True, tmp_path / "train_like")):
+        prepare_text(corpus._replace(valid_as_train=as_train), str(raw), str(output))
+    train, _ = slowly(read(tmp_path / "train_like", "valid.raw"), corpus._replace(before_bpe=None))
+    assert read(tmp_path / "train_like", "valid.tok") == train
+    assert train[0][1].endswith("Jerrys &quot; Show &quot;")
+    # the test set, and what is scored, stay
+    for name in ("newstest2012.tok", "valid.raw"):
+        assert read(tmp_path / "train_like", name) == read(tmp_path / "raw_like", name)
+    assert CORPORA["wmt14_en_de"].valid_as_train and CORPORA["wmt14_en_de"].normalise
 
 
 def test_further_text_follows_that_of_the_archives(raw, tmp_path, corpus):

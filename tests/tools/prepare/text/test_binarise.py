@@ -10,7 +10,7 @@ from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.prepare.text import binarise as module
 from fairseq_posenc.tools.prepare.text import vocabulary
-from fairseq_posenc.tools.prepare.text.binarise import Totals, binarise
+from fairseq_posenc.tools.prepare.text.binarise import Language, Totals, binarise
 from fairseq_posenc.tools.prepare.text.vocabulary import copy_subwords
 
 pytest.importorskip("tokenizers")
@@ -79,6 +79,20 @@ def test_lines_are_split_into_sentences_if_asked_for(folder):
     assert binarise(lines, folder, "train").sentences == 1
     totals = binarise(lines, folder, "train", split_lines=True)
     assert totals.sentences == 2 and [item.count(END) for item in items(folder)] == [1, 1, 1]
+
+
+@pytest.mark.parametrize("size", [1, 100000])
+def test_unknown_tokens_are_counted_by_language(folder, monkeypatch, size):
+    monkeypatch.setattr(module, "_CHUNK_CHARACTERS", size)
+    chinese, none = ["he 龘", "龘", None], ["he is", None]
+    labelled = [Language("en"), *none, Language("zh"), *chinese, Language("en"), *none]
+    totals = binarise(labelled, folder, "train", workers=2)
+    found = files(folder)
+    assert totals.unknown_by_language() == [
+        "zh: 66.67 % of 3 tokens unknown", "en: 0.00 % of 4 tokens unknown",
+    ]  # fmt: skip
+    assert binarise([*none, *chinese, *none], folder, "train").unknown_by_language() == []
+    assert files(folder) == found
 
 
 def test_unknown_tokens_and_lines_are_counted(folder):

@@ -14,6 +14,7 @@ from fairseq.data import data_utils
 from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.commands import prepare_text as prepare_text_command
+from fairseq_posenc.tools.prepare.text import vocabulary
 from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
 
 pytest.importorskip("tokenizers")
@@ -93,6 +94,23 @@ def test_a_text_folder_holds_the_text(raw, kind):
         found = sentences(raw / "out", split)
         assert [["".join(line.split()) for line in document] for document in found] == expected
         assert totals[split].documents == len(expected)
+
+
+@pytest.mark.parametrize("languages, coverage", [(["en"], 0.9995), (["en", "de"], 0.99995)])
+def test_many_languages_have_a_larger_coverage_and_their_unknown_pieces_are_told(
+    raw, monkeypatch, languages, coverage
+):
+    given, said = [], []
+    learn = vocabulary.learn_sentencepiece
+    monkeypatch.setattr(
+        vocabulary, "learn_sentencepiece", lambda *args: given.append(args[3]) or learn(*args)
+    )
+    texts = [",".join(f"{language}={raw / language}" for language in languages)]
+    texts = texts if len(languages) > 1 else [str(raw / "en")]
+    prepare(options(raw, kind="sentencepiece", train=texts, valid=texts), said.append)
+    assert given == [coverage]
+    told = [line for line in said if line.endswith("unknown") and " of " in line]
+    assert len(told) == (4 if len(languages) > 1 else 0)
 
 
 def counts(folder):

@@ -1,0 +1,146 @@
+"""What the WMT recipes train and prepare is what the papers did: plans and batches, small data."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from fairseq_posenc.tools.results.papers import load
+from fairseq_posenc.tools.results.plan import plan
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SHAPE, CAPE, REL_SCALAR = (
+    f"recipes/{name}.sh" for name in ("shape/run", "cape/run", "rel_scalar/translate")
+)
+
+
+def _plan(run, recipe, *options, **environment):
+    return run(
+        "bash", recipe, "--stage", "2", "--plan", "--device", "cuda", *options, **environment
+    )
+
+
+@pytest.mark.parametrize(
+    "gpus, memory, division",
+    [(8, 16, "7000 × --update-freq 2 × 8"), (1, 80, "56000 × --update-freq 2 × 1"),
+     (4, 32, "14000 × --update-freq 2 × 4")],
+)  # fmt: skip
+def test_tokens_per_update_are_the_papers_on_any_number_of_gpus(run, gpus, memory, division):
+    options = "--gpus", gpus, "--gpu-memory", memory, "--settings", "vanilla", "--seeds", "1"
+    printed = _plan(run, SHAPE, *options, "--", "--fp16")
+    assert f"an update: 112000 tokens = --max-tokens {division} GPUs" in printed
+
+
+def test_the_plan_has_the_papers_cells_and_settings(run):
+    commands, cells = _shape_plan(run)
+    # the cells of Table 2, as `posenc table --plan` has them
+    jobs = plan(load("shape-2"), [], "runs/shape").jobs
+    assert cells == {f"{job.setting}/{job.row}/seed{seed}" for job in jobs for seed in job.left}
+    assert len(commands) == 21
+    for words in ("--nproc-per-node 8", "--lr 0.000988212", "--warmup-updates 8000",
+                  "--max-update 200000", "--clip-norm 0"):  # fmt: skip
+        assert all(words in line for line in commands)
+    lines = _plan(run, CAPE, "--gpus", "4", "--gpu-memory", "16").splitlines()
+    commands = [line for line in lines if line.startswith("torchrun")]
+    profiles = [line for line in lines if line.startswith("posenc profile-admin")]
+    # each training is initialised with a profile that the command before it makes
+    outputs = [re.search(r"--output (\S+)", line)[1] for line in profiles]
+    assert outputs == [re.search(r"--admin-profile (\S+)", line)[1] for line in commands]
+    assert all(lines[lines.index(line) - 1] in profiles for line in commands)
+    assert len(commands) == 3 * 5 * 3
+    assert sum("posenc_transformer_wmt_en_de_18l" in line for line in commands) == 15
+    assert sum("--prepend-source-bos" in line for line in commands) == 27
+    assert sum("--max-epoch 75" in line for line in commands) == 15
+
+
+def _shape_plan(run, *options):
+    """Return the commands of SHAPE's trainings, and their cells."""
+    printed = _plan(run, SHAPE, "--gpus", "8", "--gpu-memory", "16", *options)
+    commands = [line for line in printed.splitlines() if line.startswith("torchrun")]
+    assert f"trainings: {len(commands)}\n" in printed
+    return commands, {re.search(r"--save-dir runs/shape/(\S+)", line)[1] for line in commands}
+
+
+@pytest.mark.parametrize(
+    "options, count",
+    [
+        ("--sweep 10,20,30,40,100", 25),
+        ("--seeds 2,7", 6 + 6 + 4 + 1),
+        ("--encodings shaw", 5 + 1 + 1),
+    ],
+)
+def test_seeds_and_rows_of_the_user_are_of_all_settings(run, options, count):
+    commands, cells = _shape_plan(run, *options.split())
+    assert len(commands) == len(cells) == count
+    if "--seeds" in options:
+        assert "interpolate/shape/seed7" in cells and "interpolate/shaw/seed7" not in cells
+
+
+def test_table_1_is_made_of_the_scored_models_once(run, tmp_path):
+    folder = tmp_path / "interpolate"
+    for cell in ("sinusoidal/seed1", "shape/seed1", "shape/seed2", "shaw/seed1"):
+        (folder / cell).mkdir(parents=True)
+        (folder / cell / "average.pt").touch()
+        if "shaw" not in cell:
+            (folder / cell / "score.json").touch()
+    recipe = (REPOSITORY / SHAPE).read_text()
+    functions = recipe[recipe.index("source ") : recipe.index("\nparse_options ")]
+    script = f"""{functions}
+        RUN_DIR={tmp_path} DEVICE_OPTIONS=(--cpu); posenc() {{ echo "posenc $*"; }}
+        analyse_models; analyse_models; mkdir {folder}/t5; cp -r {folder}/shape/seed1 {folder}/t5
+        analyse_models"""
+    calls = [line for line in run("bash", "-c", script).splitlines() if line.startswith("posenc")]
+    models = [f"{row}={folder}/{row}/seed1/average.pt" for row in ("shape", "sinusoidal", "t5")]
+    assert len(calls) == 2
+    assert f"--models {' '.join(models[:2])} --pairs 10000 --beam 4" in calls[0]
+    assert f"--models {' '.join(models)} --pairs" in calls[1]
+
+
+def test_a_held_out_validation_set_is_cleaned_in_subwords_as_the_training_text_is(run, tmp_path):
+    text = tmp_path / "text" / "wmt14_en_fr"
+    text.mkdir(parents=True)
+    good, long, lopsided = ["ab"] * 100, [" ".join(["ab"] * 251)], ["ab ab ab ab"]
+    for split, lines in (("train", good + long), ("valid", good + long + lopsided)):
+        for language in ("en", "fr"):
+            shorter = ["ab" if language == "fr" and line in lopsided else line for line in lines]
+            (text / f"{split}.tok.{language}").write_text("\n".join(shorter) + "\n")
+    (text / "newstest2014.tok.en").write_text(long[0] + "\n")
+    (text / "newstest2014.tok.fr").write_text("ab\n")
+    library = "source recipes/lib/stages.sh; source recipes/lib/wmt.sh"
+    run("bash", "-c", f"{library}; RUN_DIR={tmp_path} BPE=1 WORKERS=1; learn_subwords wmt14_en_fr")
+    for split in ("train", "valid"):
+        assert (text / f"{split}.bpe.en").read_text().splitlines() == good
+    assert len((text / "newstest2014.bpe.en").read_text().split()) == 251
+    assert not list(text.glob("*.cut.*"))
+
+
+def test_ready_text_needs_the_test_sets_alone(run, tmp_path):
+    (tmp_path / "train.bpe.en").write_text("a\n")
+    options = "--ready", tmp_path, "--gpus", "8", "--gpu-memory", "16"
+    printed = _plan(run, SHAPE, *options)
+    assert "wmt16.translation-task.test.tgz" in printed
+    assert "training-parallel" not in printed and "trainings: 21" in printed
+
+
+def test_admin_profiles_a_batch_of_the_authors_size_whatever_fits_the_gpus(run, tmp_path):
+    recipe = (REPOSITORY / CAPE).read_text()
+    functions = recipe[recipe.index("source ") : recipe.index("\nparse_options ")]
+    script = f"""{functions}
+        RUN_DIR={tmp_path} DEVICE_OPTIONS=(); posenc() {{ echo "$*" >&2; false; }}
+        declare -A BATCHES=([de6]="--max-tokens 4096" [fr6]="--max-tokens 64000")
+        for setting in de6 fr6; do
+            mkdir -p {tmp_path}/$setting/cape/seed1
+            (train_cell "1 $setting cape") || cat {tmp_path}/$setting/cape/seed1/admin.log
+        done"""
+    printed = run("bash", "-c", script)
+    assert re.findall(r"--max-tokens (\d+)", printed) == ["8192", "8000"]
+
+
+def test_in_a_slurm_job_of_several_nodes_srun_starts_the_training(run):
+    options = "--gpus", "8", "--gpu-memory", "16", "--settings", "en-de"
+    printed = _plan(run, REL_SCALAR, *options, SLURM_JOB_NUM_NODES="2")
+    commands = [line for line in printed.splitlines() if line.startswith("srun")]
+    assert len(commands) == 4
+    for words in ("--nodes 2 --ntasks-per-node 1", "--distributed-world-size 16"):
+        assert all(words in line for line in commands)
+    assert "× 16 GPUs" in printed
