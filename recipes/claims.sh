@@ -20,6 +20,7 @@ it, it trains what is missing.
   --run-dir DIR       results (runs/claims): claims.md, and a folder for each part
   --seeds LIST        comma-separated (1,2,3,4,5)
   --updates N         of each translation model (2000)
+  --test N            test pairs per range of lengths (300)
   --device cpu|cuda   (cuda if there is one)
   --jobs N            trainings at a time (number of cores on a CPU, 1 on a GPU)
   --stage N           start at this stage: 1 set-up, 2 the first part, and so on; the page is the last
@@ -28,10 +29,10 @@ HELP
 }
 
 SOURCE=en TARGET=de KEEP=0 RUN_DIR=runs/claims PARTS=''
-SEEDS='' UPDATES=2000 FAST='' FLAGS=--fast ROWS=()
-OPTIONS='parts, updates'
+SEEDS='' UPDATES=2000 TEST=300 FAST='' FLAGS=--fast ROWS=()
+OPTIONS='parts, updates test'
 parse_arguments "$@"
-whole_numbers UPDATES
+whole_numbers UPDATES TEST
 PARTS=${PARTS:-length joined $([[ $FAST ]] || echo longer) deep plain speed bert}
 for part in $PARTS; do
     [[ " length joined longer deep plain speed bert " == *" $part "* ]] ||
@@ -58,7 +59,7 @@ comma() { local IFS=,; echo "$*"; }
 # quickstart PART OPTION…: its stages, in the folder of a part.
 quickstart() {
     bash recipes/quickstart.sh --run-dir "$RUN_DIR/$1" --seeds "$(comma $SEEDS)" --device "$DEVICE" \
-        --jobs "$JOBS" --updates "$UPDATES" --stage 2 "${@:2}"
+        --jobs "$JOBS" --updates "$UPDATES" --test "$TEST" --stage 2 "${@:2}"
 }
 
 # analyse_cells PART FUNCTION: call it on every cell of a part, which has the ROWS.

@@ -55,7 +55,7 @@ multi30k() {
 
 smoke quickstart bash recipes/quickstart.sh --run-dir "$folder/quickstart" --train 500 --test 20 \
   --updates 20 --encodings sinusoidal,shape,rel_scalar
-smoke claims bash recipes/claims.sh --fast --run-dir "$folder/claims" --updates 20 --seeds 1,2 \
+smoke claims bash recipes/claims.sh --fast --run-dir "$folder/claims" --updates 20 --test 20 --seeds 1,2 \
   --parts length,joined,deep,plain
 smoke multi30k multi30k
 smoke shape bash recipes/shape/run.sh --smoke --run-dir "$folder/shape"
