@@ -193,7 +193,8 @@ plain_cell() {
     mkdir -p "$folder"
     say "[$label] train torch.nn.Transformer"
     python -u recipes/claims/plain_transformer.py --run-dir "$RUN_DIR/length" --encoding "$label" \
-        --seed "$seed" --updates "$UPDATES" --warmup $((UPDATES * 3 / 20)) --output "$folder/plain.json" >"$folder/train.log" 2>&1 ||
+        --seed "$seed" --updates "$UPDATES" --warmup $((UPDATES * 3 / 20)) \
+        --output "$folder/plain.json" >"$folder/train.log" 2>&1 ||
         die "training failed, see $folder/train.log: $(tail -n 1 "$folder/train.log")"
 }
 
