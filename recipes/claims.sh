@@ -110,12 +110,9 @@ score_groups() {
 }
 
 group_table() {
-    local scores=() seed row label folder options cell RUN_DIR=$RUN_DIR/length
-    while read -r cell; do
-        open_cell "$cell"
-        scores+=("$label=$folder/$1.json")
-    done < <(list_cells)
-    posenc table --by-length "${scores[@]}" --output "$RUN_DIR/$1.md" >/dev/null
+    local files RUN_DIR=$RUN_DIR/length
+    cell_files "$1.json"
+    posenc table --by-length "${files[@]}" --output "$RUN_DIR/$1.md" >/dev/null
 }
 
 # Token by token against sinusoids of the same seed.
@@ -180,7 +177,6 @@ analyse_bert() {
 }
 
 plain() {
-    local RUN_DIR=$RUN_DIR
     ROWS=("${PLAIN_ROWS[@]}")
     all_cells plain_cell
 }

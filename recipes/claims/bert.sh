@@ -13,14 +13,13 @@ usage: bash recipes/claims/bert.sh [options] [-- options for fairseq-train]
 Pre-trains a small masked language model per row and seed on generated documents, fine-tunes it on a
 task of one sentence and one of two, and writes RUN_DIR/<row>/seed<n>/probes.json: bits per hidden
 token beside those of unigrams, how often the model tells the right order of words, both also at
-twice the trained length, and the accuracies of the tasks. The row rel_scalar is fine-tuned with every
-kind of segments. Started again, it continues where it was.
+twice the trained length, and the accuracies of the tasks. The row rel_scalar alone is fine-tuned,
+with every kind of segments. Started again, it continues where it was.
 
   --run-dir DIR       results ($RUN_DIR)
   --encodings LIST    comma-separated rows, \`encoding [option…]\` or \`label=encoding [option…]\`:
 $(printf '                      %s,\n' "${ROWS[@]}" | sed '$s/,$//')
-  --fast              fewer rows and seeds: ${FAST_ROWS[*]}; seeds $FAST_SEEDS;
-                      only rel_scalar is fine-tuned
+  --fast              fewer rows and seeds: ${FAST_ROWS[*]}; seeds $FAST_SEEDS
   --seeds LIST        comma-separated (${SEEDS// /,})
   --sentences N       of the training text ($SENTENCES)
   --length N          tokens of a block, and the longest input of the tasks ($LENGTH)
@@ -91,13 +90,8 @@ prepare() {
     done
 }
 
-# The segments that a row is fine-tuned with; none: it is not.
-segments_of() {
-    case $1 in
-        rel_scalar) echo none input per_head ;;
-        *) [[ $FAST == yes ]] || echo none ;;
-    esac
-}
+# The segments that a row is fine-tuned with; most rows are not.
+segments_of() { [[ $1 != rel_scalar ]] || echo none input per_head; }
 
 tune_cell() {
     local seed row label folder options segments task place

@@ -23,3 +23,13 @@ all_cells() {
     export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(($(cores) > JOBS ? $(cores) / JOBS : 1))}
     in_parallel "$JOBS" "$1" "${cells[@]}"
 }
+
+# cell_files FILE: sets `files` to that file of every cell, as `label=path`.
+cell_files() {
+    local seed row label folder options cell
+    files=()
+    while read -r cell; do
+        open_cell "$cell"
+        files+=("$label=$folder/$1")
+    done < <(list_cells)
+}

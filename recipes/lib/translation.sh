@@ -86,25 +86,19 @@ score_cell() {
 
 # The table and the picture, and how far the trainings are from their end.
 make_table() {
-    local scores=() seed row label folder options cell
-    while read -r cell; do
-        open_cell "$cell"
-        scores+=("$label=$folder/score.json")
-    done < <(list_cells)
-    posenc table --by-length "${scores[@]}" --output "$RUN_DIR"/table.{md,csv}
-    posenc plot --by-length "${scores[@]}" --output "$RUN_DIR/bleu_by_length.png"
+    local files
+    cell_files score.json
+    posenc table --by-length "${files[@]}" --output "$RUN_DIR"/table.{md,csv}
+    posenc plot --by-length "${files[@]}" --output "$RUN_DIR/bleu_by_length.png"
     say "table:   $RUN_DIR/table.md, .csv"
     say "picture: $RUN_DIR/bleu_by_length.png"
     make_curves
 }
 
 make_curves() {
-    local logs=() seed row label folder options cell
-    while read -r cell; do
-        open_cell "$cell"
-        logs+=("$label=$folder/train.log")
-    done < <(list_cells)
-    if writing "$RUN_DIR/curves.md" posenc plot --curves "${logs[@]}" --output "$RUN_DIR/curves.png"; then
+    local files
+    cell_files train.log
+    if writing "$RUN_DIR/curves.md" posenc plot --curves "${files[@]}" --output "$RUN_DIR/curves.png"; then
         say "validation loss by update: $RUN_DIR/curves.png, .md"
     fi
 }

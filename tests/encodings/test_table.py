@@ -93,7 +93,7 @@ def test_a_value_without_sense_is_refused_on_both_sides(name, option, value, dec
     ],
 )
 def test_values_at_the_limits_are_fine(name, chosen):
-    build(name, Stack(8), **chosen)
+    assert build(name, Stack(8), **chosen).stack == Stack(8)
 
 
 SIGNATURES = {

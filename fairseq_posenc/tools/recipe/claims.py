@@ -10,16 +10,15 @@ seeds, for BLEU also over sentences, and where it lies gives the verdict: see :f
 
 import argparse
 import os
-import re
 import statistics
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.json_files import Each, Maybe, OrNull, read_shaped
+from fairseq_posenc.json_files import Each, Maybe, read_shaped
+from fairseq_posenc.tools.recipe.claim_figures import FIGURES, figures_by_seed, seed_folders
 from fairseq_posenc.tools.results.intervals import t_interval
 from fairseq_posenc.tools.results.tables import by_length, markdown_table, read_runs
-from fairseq_posenc.tools.results.training_log import validation_losses
 from fairseq_posenc.tools.writing import replacing
 
 CONFIRMED, NOT_CONFIRMED, OPPOSITE = "confirmed", "not confirmed", "opposite"
@@ -34,7 +33,6 @@ _CLAIMS = {
     "parts": Each({"about": str, "picture": Maybe(str)}),
     "claims": [_CLAIM],
 }
-_NUMBERS = [[OrNull(float)]]
 
 
 class ClaimResult(NamedTuple):
@@ -138,7 +136,7 @@ def _compare_bleu(runs: str, about: Dict[str, Any]) -> ClaimResult:
     scores = {
         (name, seed): f"{folder}/score.json"
         for name in names
-        for seed, folder in _seeds(f"{runs}/{about['part']}/{name}")
+        for seed, folder in seed_folders(f"{runs}/{about['part']}/{name}")
         if os.path.exists(f"{folder}/score.json")
     }
     seeds = [seed for name, seed in scores if name == names[0] and (names[1], seed) in scores]
@@ -154,115 +152,6 @@ def _compare_bleu(runs: str, about: Dict[str, Any]) -> ClaimResult:
         return ClaimResult(about, 0)
     judged = verdict(low, high, about["expect"], about["margin"])
     return ClaimResult(about, len(seeds), row, base, low, high, judged)
-
-
-def figures_by_seed(runs: str, part: str, row: str, figure: str) -> Dict[int, float]:
-    """Return a figure of each training of a row, by seed; empty where it was not run.
-
-    A row ``a less b`` has the differences of two rows.
-    """
-    if " less " in row:
-        a, b = (figures_by_seed(runs, part, name, figure) for name in row.split(" less "))
-        return {seed: a[seed] - b[seed] for seed in a.keys() & b.keys()}
-    kind, _, name = figure.partition(":")
-    if kind not in FIGURES:
-        raise UsageError(f"no figure is called {kind}; known: {', '.join(FIGURES)}")
-    read, file, _ = FIGURES[kind]
-    found = {}
-    for seed, folder in _seeds(f"{runs}/{part}/{row}"):
-        if os.path.exists(f"{folder}/{file}"):
-            value = read(folder, name)
-            if value is None:
-                raise UsageError(f"{folder}/{file} has no {figure}")
-            found[seed] = float(value)
-    return found
-
-
-def _seeds(folder: str) -> List[Tuple[int, str]]:
-    names = os.listdir(folder) if os.path.isdir(folder) else []
-    numbers = sorted(int(name[4:]) for name in names if re.fullmatch(r"seed\d{1,9}", name))
-    return [(number, f"{folder}/seed{number}") for number in numbers]
-
-
-# Figures: each a function of a seed's folder, and of what stands behind the colon of its name.
-
-
-def _bits(folder: str, name: str) -> float:
-    losses = validation_losses(f"{folder}/train.log")
-    return losses[max(losses)]
-
-
-def _ratio(folder: str, name: str) -> Optional[float]:
-    """Of all outputs of a range of lengths."""
-    bins = {"by_length": {"bins": [{"name": str, "length_ratio": OrNull(float)}]}}
-    found = read_shaped(f"{folder}/score.json", bins, "posenc score")["by_length"]["bins"]
-    [ratio] = [one["length_ratio"] for one in found if one["name"] == name]
-    return None if ratio is None else 100 * ratio
-
-
-def _similarity(folder: str, name: str) -> Optional[float]:
-    """Of encoder states at the first and the last offset."""
-    found = read_shaped(f"{folder}/shift.json", {"similarities": Each(_NUMBERS)}, "posenc analyse")
-    [matrix] = found["similarities"].values()
-    return matrix[0][-1]
-
-
-def _drop(folder: str, name: str) -> float:
-    found = read_shaped(f"{folder}/swap.json", {"models": Each({"drop": float})}, "posenc analyse")
-    [model] = found["models"].values()
-    return model["drop"]
-
-
-def _share(folder: str, name: str) -> Optional[float]:
-    """Of the tokens of ``ranks positions``."""
-    shape = {"frequency_ranks": [str], "positions": [str], "shares": _NUMBERS}
-    found = read_shaped(f"{folder}/tokens.json", shape, "posenc analyse")
-    rank, position = name.split()
-    row = found["shares"][found["frequency_ranks"].index(rank)]
-    share = row[found["positions"].index(position)]
-    return None if share is None else 100 * share
-
-
-def _rank(folder: str, name: str) -> float:
-    """Mean over layers and heads."""
-    layers = {"layers": [{"ranks": {name: [float]}}]}
-    found = read_shaped(f"{folder}/attention.json", {"models": Each(layers)}, "posenc analyse")
-    [model] = found["models"].values()
-    return statistics.mean(rank for layer in model["layers"] for rank in layer["ranks"][name])
-
-
-def _probe(folder: str, name: str) -> Optional[float]:
-    shape = {name: OrNull(float)}
-    return read_shaped(f"{folder}/probes.json", shape, "recipes/claims/bert.sh")[name]
-
-
-def _time(folder: str, name: str) -> float:
-    """Of ``benchmark row``."""
-    benchmark, row = name.split()
-    shape = {"cells": [{"contestants": {row: {"base": float}}}]}
-    found = read_shaped(f"{folder}/{benchmark}.json", shape, "posenc benchmark")
-    return 100 * statistics.mean(cell["contestants"][row]["base"] for cell in found["cells"])
-
-
-def _plain(folder: str, name: str) -> float:
-    """At the end, of the validation set or of a range of lengths of the test set."""
-    shape = {"curve": Each(float), "test": Each(float)}
-    found = read_shaped(f"{folder}/plain.json", shape, "plain_transformer.py")
-    return found["test"][name] if name else found["curve"][max(found["curve"], key=int)]
-
-
-FIGURES: Dict[str, Tuple[Callable[[str, str], Optional[float]], str, str]] = {
-    "BLEU": (_bits, "score.json", "sacreBLEU, source words {}"),  # see _compare_bleu
-    "bits": (_bits, "train.log", "validation loss, bits per token"),
-    "ratio": (_ratio, "score.json", "length of outputs, % of the references', source words {}"),
-    "similarity": (_similarity, "shift.json", "cosine similarity of encoder states"),
-    "drop": (_drop, "swap.json", "BLEU lost at the end of the input"),
-    "share": (_share, "tokens.json", "% of tokens scored above sinusoids, ranks and positions {}"),
-    "rank": (_rank, "attention.json", "rank of the scores of {}"),
-    "probe": (_probe, "probes.json", "{}"),
-    "time": (_time, "bert.json", "time of a step, % of the benchmark's base: {}"),
-    "plain": (_plain, "plain.json", "loss, bits per token {}"),
-}
 
 
 def page(content: Dict[str, Any], runs: str) -> str:

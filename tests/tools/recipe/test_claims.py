@@ -8,7 +8,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import read_shaped
-from fairseq_posenc.tools.recipe import claims
+from fairseq_posenc.tools.recipe import claim_figures, claims
 
 RECIPE = Path(__file__).resolve().parents[3] / "recipes" / "claims" / "claims.json"
 
@@ -57,7 +57,7 @@ def test_seeds_are_paired(tmp_path):
     assert (
         claims.compare(str(tmp_path), comparison(base=None, than=99.0)).verdict == claims.UNDECIDED
     )
-    less = claims.figures_by_seed(str(tmp_path), "bert", "a less b", "probe:accuracy")
+    less = claim_figures.figures_by_seed(str(tmp_path), "bert", "a less b", "probe:accuracy")
     assert less == pytest.approx({1: 1, 2: 2, 3: 1.5})
 
 
@@ -92,6 +92,21 @@ def test_a_figure_that_nobody_knows_is_refused(tmp_path):
         claims.compare(str(tmp_path), comparison(figure="rouge"))
 
 
+def test_a_figure_that_a_file_lacks_is_refused_in_one_line(tmp_path):
+    folder = tmp_path / "part" / "a" / "seed1"
+    folder.mkdir(parents=True)
+    bins = [{"name": "1-20", "sacrebleu": 31.5, "length_ratio": 0.9}]
+    score = {"all": {"sacrebleu": 30.0, "length_ratio": 1.0}, "by_length": {"bins": bins}}
+    (folder / "score.json").write_text(json.dumps(score))
+    found = [
+        claim_figures.figures_by_seed(str(tmp_path), "part", "a", figure)
+        for figure in ("BLEU:1-20", "BLEU:all", "ratio:1-20")
+    ]
+    assert found == [{1: 31.5}, {1: 30.0}, {1: 90.0}]
+    with pytest.raises(UsageError, match=r"seed1/score.json has no BLEU:46\+"):
+        claim_figures.figures_by_seed(str(tmp_path), "part", "a", "BLEU:46+")
+
+
 def test_the_recipe_names_figures_and_parts_that_there_are():
     content = read_shaped(str(RECIPE), claims._CLAIMS, "")
     recipe = RECIPE.parents[1].joinpath("claims.sh").read_text(encoding="utf-8")
@@ -100,6 +115,6 @@ def test_the_recipe_names_figures_and_parts_that_there_are():
     for claim in content["claims"]:
         for one in claim["ours"]:
             assert one["part"] in content["parts"]
-            assert one["figure"].partition(":")[0] in claims.FIGURES
+            assert one["figure"].partition(":")[0] in claim_figures.FIGURES
             assert one["expect"] in ("more", "less", "equal") and one["margin"] > 0
             assert (one.get("base") is None) != (one.get("than") is None)

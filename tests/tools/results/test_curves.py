@@ -5,7 +5,6 @@ import sys
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools import cli
@@ -53,14 +52,8 @@ def test_seeds_are_compared_where_all_were_validated_or_between():
 
 
 @pytest.fixture
-def axes(monkeypatch, tmp_path):
-    def axes(curves):
-        figures = []
-        monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
-        plot_curves(curves, str(tmp_path / "plot.png"))
-        return figures[0].axes[0]
-
-    return axes
+def axes(drawn):
+    return lambda curves: drawn(plot_curves, curves)
 
 
 def test_a_line_is_the_mean_and_a_band_reaches_over_all_seeds(axes):

@@ -4,7 +4,6 @@ import os
 import random
 
 import pytest
-from matplotlib.figure import Figure
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.results.plots import plot_by_length
@@ -36,16 +35,9 @@ RUNS["cape"] = [score(0.9, 0.7, 0.7, 0.5)]
 
 
 @pytest.fixture
-def axes(monkeypatch, tmp_path):
+def axes(drawn):
     """The axes of a plot that was drawn and written."""
-
-    def axes(runs=RUNS):
-        figures = []
-        monkeypatch.setattr(Figure, "savefig", lambda figure, *_, **__: figures.append(figure))
-        plot_by_length(runs, str(tmp_path / "plot.png"))
-        return figures[0].axes[0]
-
-    return axes
+    return lambda runs=RUNS: drawn(plot_by_length, runs)
 
 
 def test_a_line_per_run_goes_through_its_estimates_with_their_intervals_as_bars(axes):

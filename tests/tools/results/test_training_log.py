@@ -43,13 +43,18 @@ def done(seconds):
 
 
 @pytest.fixture
-def read(tmp_path):
-    def read(*lines):
+def log(tmp_path):
+    def log(*lines):
         path = tmp_path / "train.log"
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return read_log(str(path))
+        return str(path)
 
-    return read
+    return log
+
+
+@pytest.fixture
+def read(log):
+    return lambda *lines: read_log(log(*lines))
 
 
 def test_facts_of_an_unbroken_training(read):
@@ -141,13 +146,8 @@ def valid(updates, loss, nll=None, subset="valid"):
 
 
 @pytest.fixture
-def losses(tmp_path):
-    def losses(*lines):
-        path = tmp_path / "train.log"
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return validation_losses(str(path))
-
-    return losses
+def losses(log):
+    return lambda *lines: validation_losses(log(*lines))
 
 
 def test_losses_of_validation_are_without_label_smoothing_where_that_is_logged(losses):

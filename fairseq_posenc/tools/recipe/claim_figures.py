@@ -1,0 +1,135 @@
+"""What the trainings of recipes/claims.sh have measured: figures of a row, by seed."""
+
+import os
+import re
+import statistics
+from typing import Callable, Dict, List, Optional, Tuple
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import Each, OrNull, read_shaped
+from fairseq_posenc.tools.results.training_log import validation_losses
+
+_NUMBERS = [[OrNull(float)]]
+
+
+def figures_by_seed(runs: str, part: str, row: str, figure: str) -> Dict[int, float]:
+    """Return a figure of each training of a row, by seed; empty where it was not run.
+
+    A row ``a less b`` has the differences of two rows.
+    """
+    if " less " in row:
+        a, b = (figures_by_seed(runs, part, name, figure) for name in row.split(" less "))
+        return {seed: a[seed] - b[seed] for seed in a.keys() & b.keys()}
+    kind, _, name = figure.partition(":")
+    if kind not in FIGURES:
+        raise UsageError(f"no figure is called {kind}; known: {', '.join(FIGURES)}")
+    read, file, _ = FIGURES[kind]
+    found = {}
+    for seed, folder in seed_folders(f"{runs}/{part}/{row}"):
+        if os.path.exists(f"{folder}/{file}"):
+            value = read(folder, name)
+            if value is None:
+                raise UsageError(f"{folder}/{file} has no {figure}")
+            found[seed] = float(value)
+    return found
+
+
+def seed_folders(folder: str) -> List[Tuple[int, str]]:
+    """Return the seeds of a row's folder, and the folder of each."""
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    numbers = sorted(int(name[4:]) for name in names if re.fullmatch(r"seed\d{1,9}", name))
+    return [(number, f"{folder}/seed{number}") for number in numbers]
+
+
+# Each a function of a seed's folder, and of what stands behind the colon of the figure's name; None
+# where it was not measured.
+
+
+def _bits(folder: str, name: str) -> float:
+    losses = validation_losses(f"{folder}/train.log")
+    return losses[max(losses)]
+
+
+def _of_lengths(folder: str, figure: str, name: str) -> Optional[float]:
+    """Of the sentences of a range of lengths, or of ``all``."""
+    shape = {figure: OrNull(float)}
+    bins = {"all": shape, "by_length": {"bins": [{"name": str, **shape}]}}
+    found = read_shaped(f"{folder}/score.json", bins, "posenc score")
+    parts = {one["name"]: one[figure] for one in found["by_length"]["bins"]}
+    return {"all": found["all"][figure], **parts}.get(name)
+
+
+def _bleu(folder: str, name: str) -> Optional[float]:
+    return _of_lengths(folder, "sacrebleu", name)
+
+
+def _ratio(folder: str, name: str) -> Optional[float]:
+    ratio = _of_lengths(folder, "length_ratio", name)
+    return None if ratio is None else 100 * ratio
+
+
+def _similarity(folder: str, name: str) -> Optional[float]:
+    """Of encoder states at the first and the last offset."""
+    found = read_shaped(f"{folder}/shift.json", {"similarities": Each(_NUMBERS)}, "posenc analyse")
+    [matrix] = found["similarities"].values()
+    return matrix[0][-1]
+
+
+def _drop(folder: str, name: str) -> float:
+    found = read_shaped(f"{folder}/swap.json", {"models": Each({"drop": float})}, "posenc analyse")
+    [model] = found["models"].values()
+    return model["drop"]
+
+
+def _share(folder: str, name: str) -> Optional[float]:
+    """Of the tokens of ``ranks positions``."""
+    shape = {"frequency_ranks": [str], "positions": [str], "shares": _NUMBERS}
+    found = read_shaped(f"{folder}/tokens.json", shape, "posenc analyse")
+    rank, position = name.split()
+    if rank not in found["frequency_ranks"] or position not in found["positions"]:
+        return None
+    row = found["shares"][found["frequency_ranks"].index(rank)]
+    share = row[found["positions"].index(position)]
+    return None if share is None else 100 * share
+
+
+def _rank(folder: str, name: str) -> float:
+    """Mean over layers and heads."""
+    layers = {"layers": [{"ranks": {name: [float]}}]}
+    found = read_shaped(f"{folder}/attention.json", {"models": Each(layers)}, "posenc analyse")
+    [model] = found["models"].values()
+    return statistics.mean(rank for layer in model["layers"] for rank in layer["ranks"][name])
+
+
+def _probe(folder: str, name: str) -> Optional[float]:
+    shape = {name: OrNull(float)}
+    return read_shaped(f"{folder}/probes.json", shape, "recipes/claims/bert.sh")[name]
+
+
+def _time(folder: str, name: str) -> float:
+    """Of ``benchmark row``."""
+    benchmark, row = name.split()
+    shape = {"cells": [{"contestants": {row: {"base": float}}}]}
+    found = read_shaped(f"{folder}/{benchmark}.json", shape, "posenc benchmark")
+    return 100 * statistics.mean(cell["contestants"][row]["base"] for cell in found["cells"])
+
+
+def _plain(folder: str, name: str) -> Optional[float]:
+    """At the end, of the validation set or of a range of lengths of the test set."""
+    shape = {"curve": Each(float), "test": Each(float)}
+    found = read_shaped(f"{folder}/plain.json", shape, "plain_transformer.py")
+    return found["test"].get(name) if name else found["curve"][max(found["curve"], key=int)]
+
+
+FIGURES: Dict[str, Tuple[Callable[[str, str], Optional[float]], str, str]] = {
+    "BLEU": (_bleu, "score.json", "sacreBLEU, source words {}"),
+    "bits": (_bits, "train.log", "validation loss, bits per token"),
+    "ratio": (_ratio, "score.json", "length of outputs, % of the references', source words {}"),
+    "similarity": (_similarity, "shift.json", "cosine similarity of encoder states"),
+    "drop": (_drop, "swap.json", "BLEU lost at the end of the input"),
+    "share": (_share, "tokens.json", "% of tokens scored above sinusoids, ranks and positions {}"),
+    "rank": (_rank, "attention.json", "rank of the scores of {}"),
+    "probe": (_probe, "probes.json", "{}"),
+    "time": (_time, "bert.json", "time of a step, % of the benchmark's base: {}"),
+    "plain": (_plain, "plain.json", "loss, bits per token {}"),
+}
