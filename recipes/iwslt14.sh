@@ -13,8 +13,7 @@ From the archive of IWSLT14 to a table of tokenised BLEU on lower-cased text, as
 prints it, by length, with 95 % intervals.
 
 HELP
-    wmt_usage | sed -e '/^  --settings/d' -e '/^  --tables/d' -e 's/ under the names that --plan prints/ de-en.tgz/' \
-        -e 's/^  --gpus N .*/  --gpus N            of a training (1): the batch is small/' -e 's/ (SHAPE.s Table 1)/ (nothing)/'
+    wmt_usage | sed '/^  --settings/d; /^  --tables/d; s/^\(  --gpus N .*\)(all) of.*/\1(1: the batch is small)/'
     cat <<'HELP'
 
 Data and training are those of fairseq's examples/translation: Moses' tokens, 1-175 of them on both
@@ -32,7 +31,7 @@ ROWS=(sinusoidal none learned shape "cape=cape --position-source-scale auto" con
 
 set_smoke() {
     RAW_DIR=recipes/smoke/iwslt14
-    RUN_DIR=runs/iwslt14-smoke SEEDS=1,2 UPDATES=60 WARMUP=30 ARCH=posenc_transformer_tiny BATCH=2000
+    RUN_DIR=runs/iwslt14-smoke SEEDS='1 2' UPDATES=60 WARMUP=30 ARCH=posenc_transformer_tiny BATCH=2000
     BPE=500 ROWS=("${ROWS[0]}" "${ROWS[4]}")
 }
 
@@ -72,6 +71,7 @@ make_tables() {
 }
 
 parse_options "$@"
+[[ -z $TABLES ]] || die "--tables is of the papers' recipes; this one has no paper's table"
 # fairseq's default, which these recipes do not take
 EXTRA=(--required-batch-size-multiple 8 "${EXTRA[@]}")
 RAW=${RAW_DIR:-$RUN_DIR/raw}
