@@ -13,7 +13,7 @@ From the archive of IWSLT14 to a table of tokenised BLEU on lower-cased text, as
 prints it, by length, with 95 % intervals.
 
 HELP
-    wmt_usage | sed '/^  --settings/d; /^  --tables/d; s/^\(  --gpus N .*\)(all) of.*/\1(1: the batch is small)/'
+    wmt_usage | sed 's/^\(  --gpus N .*\)(all).*/\1(1: batches are small)/; s/of the papers/of these metrics/'
     cat <<'HELP'
 
 Data and training are those of fairseq's examples/translation: Moses' tokens, 1-175 of them on both
@@ -25,7 +25,8 @@ the validation set, beam 5. The example does not say when to stop; its first ver
 HELP
 }
 
-RUN_DIR=runs/iwslt14 SETTINGS=de-en SEEDS='1 2 3' KEEP=0 TABLES='' GPUS=1 DICTIONARY=() WARMUP=4000
+RUN_DIR=runs/iwslt14 SETTINGS=de-en SEEDS='1 2 3' KEEP=0 GPUS=1 DICTIONARY=() WARMUP=4000
+TABLES='tokenised_bleu sacrebleu_lowercase'
 ROWS=(sinusoidal none learned shape "cape=cape --position-source-scale auto" conditional shaw
     transformer_xl t5 tupe abs_scalar rel_scalar rotary alibi)
 
@@ -54,7 +55,9 @@ training_of() {
     GENERATE_OPTIONS=(--batch-size 128 --beam 5 --remove-bpe)
 }
 
-# By length, of the cells that are scored: BLEU of tokens as fairseq-generate has it, and sacreBLEU.
+say_left() { :; }
+
+# By length, of the cells that are scored.
 make_tables() {
     local metric cells cell seed setting row label folder arguments files=()
     mapfile -t cells < <(list_cells)
@@ -63,15 +66,14 @@ make_tables() {
         if [[ -e $folder/score.json ]]; then files+=("$label=$folder/score.json"); fi
     done
     ((${#files[@]})) || die "no training has been scored: run stages 2 to 8 first"
-    for metric in tokenised_bleu sacrebleu_lowercase; do
+    for metric in $TABLES; do
         posenc table --by-length "${files[@]}" --test iwslt14 --metric "$metric" \
             --output "$RUN_DIR/$metric".{md,csv}
+        say "table: $RUN_DIR/$metric.md, .csv"
     done
-    say "tables: $RUN_DIR/tokenised_bleu.md, sacrebleu_lowercase.md, .csv"
 }
 
 parse_options "$@"
-[[ -z $TABLES ]] || die "--tables is of the papers' recipes; this one has no paper's table"
 # fairseq's default, which these recipes do not take
 EXTRA=(--required-batch-size-multiple 8 "${EXTRA[@]}")
 RAW=${RAW_DIR:-$RUN_DIR/raw}

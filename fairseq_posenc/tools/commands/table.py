@@ -8,8 +8,8 @@ Translation: one row per encoding, one column per bin of length, from posenc sco
 Without NAME=, a run is named by its folder. Several results of one name are seeds, and give their
 mean. Intervals are of the paired bootstrap over sentences; of several seeds, Student's t over seeds
 with the variance by sentences added, where differences are of pairs of equal seeds (posenc score
---note seed=1, as recipes do; without it, in order). The WMT and IWSLT recipes have several test sets
-in one score.json; --test names one:
+--note seed=1, as recipes do; without it, in order). A score.json of the WMT and IWSLT recipes has
+several test sets; --test names one:
 
     posenc table --by-length runs/iwslt14/de-en/*/seed*/score.json --test iwslt14
 

@@ -143,20 +143,17 @@ def padded(row: Sequence[str], widths: Sequence[int], labels: int = 1) -> List[s
 def read_runs(arguments: Sequence[str], test: Optional[str] = None) -> Runs:
     """Read results given as ``NAME=path/score.json``; several of one name are seeds of one run.
 
-    Without ``NAME=``, a run has the name of its folder, or of the one above ``seed<n>``. With the
-    name of a test set, they are those of it in the results of ``score_cell``.
+    Without ``NAME=``, a run has the name of its folder, or of the one above ``seed<n>``. ``test``
+    is the test set of which they are, in results of ``score_cell``.
 
     Raises:
         UsageError: a file that is missing or not from ``posenc score --output`` (``score_cell``).
     """
     runs: Runs = {}
     for name, path in map(named_path, arguments):
-        if test:
-            shape = {"tests": {test: _SCORE}, "notes": Maybe(Each(str))}
-            cell = read_shaped(path, shape, "score_cell")
-            score = {**cell["tests"][test], "notes": cell.get("notes")}
-        else:
-            score = read_shaped(path, _SCORE, "posenc score --output")
+        shape = {"tests": {test: _SCORE}, "notes": _SCORE["notes"]} if test else _SCORE
+        score = read_shaped(path, shape, "score_cell" if test else "posenc score --output")
+        score = {**score["tests"][test], "notes": score.get("notes")} if test else score
         runs.setdefault(name, []).append(score)
     return runs
 

@@ -1,7 +1,7 @@
 """The parallel corpora of the papers: where their files are, and how the papers prepare them.
 
-WMT's test and validation sets are sacreBLEU's own, with its addresses and checksums; of its training
-archives no checksums are published.
+WMT's test and validation sets are sacreBLEU's own, with its addresses and checksums; of the
+training archives no checksums are published.
 """
 
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple, Union
