@@ -89,7 +89,7 @@ def slow_training(members):
     for pair in zip(*sides):
         german, english = (len(line.split()) for line in pair)
         longer, shorter = max(german, english), min(german, english)
-        if 1 <= shorter and longer <= 175 and longer <= 1.5 * shorter:
+        if shorter >= 1 and longer <= 175 and longer <= 1.5 * shorter:
             kept.append(tuple(line.lower() for line in pair))
     for number in range(len(kept), 0, -1):
         if number % 23 == 0:
