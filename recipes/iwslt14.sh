@@ -25,7 +25,7 @@ the validation set, beam 5. The example does not say when to stop; its first ver
 HELP
 }
 
-RUN_DIR=runs/iwslt14 SETTINGS=de-en SEEDS='1 2 3' KEEP=0 GPUS=1 DICTIONARY=() WARMUP=4000
+RUN_DIR=runs/iwslt14 SETTINGS=de-en SEEDS='1 2 3' KEEP=0 GPUS=1 JOINED=() WARMUP=4000
 TABLES='tokenised_bleu sacrebleu_lowercase'
 ROWS=(sinusoidal none learned shape "cape=cape --position-source-scale auto" conditional shaw
     transformer_xl t5 tupe abs_scalar rel_scalar rotary alibi)
