@@ -224,8 +224,7 @@ print_plan() {
         fi
         printf '%q ' "${command[@]}" --save-dir "$folder" && echo
     done
-    say "what is left, and for how long: posenc table --paper ${TABLES%% *}" \
-        "--runs $RUN_DIR --plan"
+    say_left
 }
 
 reproduce() {

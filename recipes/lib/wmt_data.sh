@@ -154,7 +154,7 @@ binarise() {
     rm -rf "$bin" && mkdir -p "$bin"
     say "[$1] binarise"
     posenc prepare binarise --source-lang "$SOURCE" --target-lang "$TARGET" \
-        --joined-dictionary --trainpref "$data/train.bpe" --validpref "$data/valid.bpe" \
+        "${JOINED[@]}" --trainpref "$data/train.bpe" --validpref "$data/valid.bpe" \
         --testpref "$data/tests" --destdir "$bin" --workers "$WORKERS" \
         >"$bin/preprocess.out" 2>&1 ||
         die "binarising failed, see $bin/preprocess.out: $(tail -n 1 "$bin/preprocess.out")"
