@@ -93,7 +93,7 @@ plan_cells() {
         open_cell "$cell"
         same_settings "$RUN_DIR/$setting/$label/row" "$(row_options "$row")"
         same_settings "$folder/settings" "${arguments[@]:1}" --batch "${TOKENS_OF[$setting]}" \
-            --admin "$ADMIN"
+            --admin "$ADMIN" "${GENERATE_OPTIONS[@]}"
         if [[ -e $folder/score.json ]]; then finished=$((finished + 1)); fi
     done
     say "${#cells[@]} cells, $finished finished before"

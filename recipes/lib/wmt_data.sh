@@ -36,7 +36,7 @@ each_setting() {
 # Sets DATA: what the text in RUN_DIR was made from, beside the archives, and how.
 data_settings() {
     local option files
-    DATA=(--bpe "${BPE:-default}")
+    DATA=(--bpe "${BPE:-default}" ${DICTIONARY:+--dictionary "$DICTIONARY"})
     if [[ -n $READY ]]; then
         files=$(fingerprint "$READY")
         DATA+=(--ready "$files")
@@ -156,6 +156,7 @@ binarise() {
     posenc prepare binarise --source-lang "$SOURCE" --target-lang "$TARGET" \
         --joined-dictionary --trainpref "$data/train.bpe" --validpref "$data/valid.bpe" \
         --testpref "$data/tests" --destdir "$bin" --workers "$WORKERS" \
+        ${DICTIONARY:+--nwordssrc "$DICTIONARY" --nwordstgt "$DICTIONARY"} \
         >"$bin/preprocess.out" 2>&1 ||
         die "binarising failed, see $bin/preprocess.out: $(tail -n 1 "$bin/preprocess.out")"
     posenc prepare pairs bpe-keep "$(corpus_of "$1")" --output "$bin" \
