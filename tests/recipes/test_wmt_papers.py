@@ -76,6 +76,24 @@ def test_seeds_and_rows_of_the_user_are_of_all_settings(run, options, count):
         assert "interpolate/shape/seed7" in cells and "interpolate/shaw/seed7" not in cells
 
 
+def test_regimes_of_chen_are_tensor2tensors_and_that_of_vaswani(run):
+    size = "--gpus", "8", "--gpu-memory", "16"
+    both = ["--max-update 100000 ", "--adam-eps 1e-9 ", "--share-all-embeddings "]
+    t2t = ["--encoder-normalize-before --decoder-normalize-before ", "--activation-dropout 0.1 ",
+           "--attention-dropout 0.1 ", r"--adam-betas \(0.9\,0.997\) "]  # fmt: skip
+    for options, words, missing, distance in (
+        ([], [*t2t, "--warmup-updates 8000 ", "--lr 0.000988212 "], [], " --position-max-distance 20"),
+        (["--regime", "vaswani"], ["--warmup-updates 4000 ", "--lr 0.000698771 "], t2t, ""),
+    ):
+        printed = _plan(run, REL_SCALAR, *size, *options)
+        commands = [line for line in printed.splitlines() if line.startswith("torchrun")]
+        assert len(commands) == 12 and "25000 tokens" in printed
+        for line in commands:
+            assert all(word in line for word in [*both, *words])
+            assert not any(word in line for word in missing)
+        assert sum(f"--position-encoding shaw{distance} --max-tokens" in x for x in commands) == 3
+
+
 def test_table_1_is_made_of_the_scored_models_once(run, tmp_path):
     folder = tmp_path / "interpolate"
     for cell in ("sinusoidal/seed1", "shape/seed1", "shape/seed2", "shaw/seed1"):

@@ -17,6 +17,7 @@ from fairseq_posenc.tools.prepare.parallel.pairs import (
     Pair,
     pairs_of_archive,
     pairs_of_files,
+    pairs_of_tables,
     write_pairs,
     writing,
 )
@@ -90,9 +91,14 @@ def _open_parts(corpus: Corpus, raw: str, added: Sequence[str]) -> List[Tuple[st
     languages = (corpus.source, corpus.target)
     parts = []
     for part in corpus.train:
-        source, target = (f"{part.stem}.{language}{part.suffix}" for language in languages)
         archive = os.path.join(raw, saved_name(part.url))
-        parts.append((part.stem, pairs_of_archive(archive, (source, target))))
+        if part.columns:
+            columns = [part.columns[language] for language in languages]
+            pairs = pairs_of_tables(archive, part.stem, columns)
+        else:
+            source, target = (f"{part.stem}.{language}{part.suffix}" for language in languages)
+            pairs = pairs_of_archive(archive, (source, target))
+        parts.append((part.stem, pairs))
     for prefix in added:
         # now, rather than after hours of other parts
         next(pairs_of_files(prefix, languages))
