@@ -82,7 +82,12 @@ def test_regimes_of_chen_are_tensor2tensors_and_that_of_vaswani(run):
     t2t = ["--encoder-normalize-before --decoder-normalize-before ", "--activation-dropout 0.1 ",
            "--attention-dropout 0.1 ", r"--adam-betas \(0.9\,0.997\) "]  # fmt: skip
     for options, words, missing, distance in (
-        ([], [*t2t, "--warmup-updates 8000 ", "--lr 0.000988212 "], [], " --position-max-distance 20"),
+        (
+            [],
+            [*t2t, "--warmup-updates 8000 ", "--lr 0.000988212 "],
+            [],
+            " --position-max-distance 20",
+        ),
         (["--regime", "vaswani"], ["--warmup-updates 4000 ", "--lr 0.000698771 "], t2t, ""),
     ):
         printed = _plan(run, REL_SCALAR, *size, *options)
