@@ -94,11 +94,7 @@ def ours(key: str, found: Values) -> str:
 
 
 def page() -> str:
-    """Return the page.
-
-    Raises:
-        UsageError: a plan has a setting that recipes/fidelity.json has not, or the other way round.
-    """
+    """Return the page; a UsageError tells what a plan or the JSON lacks of the other."""
     content = json.loads(SOURCE.read_text(encoding="utf-8"))
     parts = [content["about"]]
     for section in content["sections"]:
