@@ -121,6 +121,8 @@ def test_table_1_is_made_of_the_scored_models_once(run, tmp_path):
     assert len(calls) == 2
     assert f"--models {' '.join(models[:2])} --pairs 10000 --beam 4" in calls[0]
     assert f"--models {' '.join(models)} --pairs" in calls[1]
+    known = run("posenc", "analyse", "swap", "--help")
+    assert all(f"{option} " in known for option in re.findall(r"--[a-z-]+", calls[0]))
 
 
 def test_a_held_out_validation_set_is_cleaned_in_subwords_as_the_training_text_is(run, tmp_path):
