@@ -1,7 +1,7 @@
 # The options that the WMT recipes share, and their defaults; see wmt.sh.
 
 RAW_DIR='' URL='' DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MAX_TOKENS='' BATCH='' UPDATES='' ARCH=''
-BPE='' WORKERS=$(cores) PLAN=no SMOKE=no KEEP_CHECKPOINTS=no ADMIN=no FLAGS='--plan --smoke'
+BPE='' DICTIONARY='' WORKERS=$(cores) PLAN=no SMOKE=no KEEP_CHECKPOINTS=no ADMIN=no FLAGS='--plan --smoke'
 ADD=() READY='' SWEEP=() SWEEP_SETTING='' AVERAGE_OPTIONS=() EXTRA=()
 JOINED=(--joined-dictionary)
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -25,6 +26,27 @@ def test_capes_recipe_goes_from_the_archives_to_the_table(run, tmp_path):
     assert result["training"]["position"].startswith("position:cape|global-shift:5|")
     again = run(*command)
     assert "1 cells, 1 finished before" in again and "] train" not in again
+    _the_commands_of_the_plan_do_the_same(run, command, tmp_path, cell)
+
+
+def _the_commands_of_the_plan_do_the_same(run, command, runs, cell):
+    def translations(lines):
+        return sorted(line for line in lines.splitlines() if line.startswith("H-"))
+
+    printed = run(*command, "--plan").splitlines()
+    commands = [line for line in printed if line.startswith(("posenc ", "fairseq-"))]
+    programs = [line.split(" --")[0] for line in commands]
+    assert [" ".join(words.split()[:3]) for words in programs[:3]] == [
+        "posenc prepare pairs", "posenc prepare pairs", "posenc prepare binarise"
+    ]  # fmt: skip
+    assert [words.split()[0] for words in programs[3:]] == [
+        "posenc", "fairseq-train", "fairseq-generate"
+    ]  # fmt: skip
+    expected = translations((cell / "test.out").read_text(encoding="utf-8"))
+    for folder in (cell, runs / "bin"):
+        shutil.rmtree(folder)
+    *_, generated = [run("bash", "-c", line) for line in commands]
+    assert expected and translations(generated) == expected
 
 
 @pytest.mark.slow

@@ -23,12 +23,14 @@ class Part(NamedTuple):
 
     ``suffix`` follows the language, as ``.gz`` does where files are compressed inside the archive.
     ``sentences`` are those among the lines of a file, all by default.
+    With ``columns``, by language and from 0, ``stem`` is a pattern of compressed tables.
     """
 
     url: str
     stem: str
     suffix: str = ""
     sentences: Callable[[Iterable[str]], Iterator[str]] = iter
+    columns: Optional[Dict[str, int]] = None
 
 
 # sacreBLEU's name of a test set, or the parts that it is made of, one after the other
@@ -87,6 +89,11 @@ _NC10 = f"{_STATMT}/wmt15/training-parallel-nc-v10.tgz"
 _NC11 = f"{_DATA}/wmt16/translation-task/training-parallel-nc-v11.tgz"
 _NC12 = f"{_DATA}/wmt17/translation-task/training-parallel-nc-v12.tgz"
 _NC13 = f"{_DATA}/wmt18/translation-task/training-parallel-nc-v13.tgz"
+_CZENG = Part(  # 1.0, where Tensor2Tensor's translate_encs_wmt32k has it from
+    "https://lindat.mff.cuni.cz/repository/xmlui/bitstream/handle/11234/1-1458/data-plaintext-format.tar",
+    "*train.gz",
+    columns={"cs": 2, "en": 3},
+)
 _MOSES = Cleaning(1, 80, 9)
 _TED = ("TED.dev2010", "TEDX.dev2012", "TED.tst2010", "TED.tst2011", "TED.tst2012")
 
@@ -137,24 +144,24 @@ CORPORA: Dict[str, Corpus] = {
         plain_quotes=True,
     ),
     # Chen et al., section 4.3: the corpora of the shared tasks of these years. The paper does not
-    # tell how it prepares them; Tensor2Tensor, which it uses, normalises no text
+    # tell how it prepares them; Tensor2Tensor, which it uses, normalises no text and validates on
+    # newstest2013, as Vaswani et al. do
     "wmt15_en_de": Corpus(
         "en",
         "de",
         _usual("de-en", (_NC10, "news-commentary-v10.de-en")),
-        valid="wmt14/full",
+        valid="wmt13",
         tests=_news(2015),
         operations=32000,
         normalise=False,
         aggressive=False,
         before_bpe=_MOSES,
     ),
-    # CzEng is given out on request only, and can be added
     "wmt18_en_cs": Corpus(
         "en",
         "cs",
-        _usual("cs-en", (_NC13, "training-parallel-nc-v13/news-commentary-v13.cs-en")),
-        valid="wmt14/full",
+        [_CZENG, *_usual("cs-en", (_NC13, "training-parallel-nc-v13/news-commentary-v13.cs-en"))],
+        valid="wmt13",
         tests=_news(2015),
         operations=32000,
         normalise=False,

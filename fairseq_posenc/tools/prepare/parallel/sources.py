@@ -12,7 +12,12 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import decode_lines
 from fairseq_posenc.tools.prepare.downloads.archives import unpack
 from fairseq_posenc.tools.prepare.parallel.corpora import IWSLT14, Corpus, Part, TestText
-from fairseq_posenc.tools.prepare.parallel.pairs import Pair, aligned, pairs_of_archive
+from fairseq_posenc.tools.prepare.parallel.pairs import (
+    Pair,
+    aligned,
+    pairs_of_archive,
+    pairs_of_tables,
+)
 
 # the name that fairseq's example gives it, and the MD5 that one who loaded it has published
 _KNOWN = {IWSLT14: ("de-en.tgz", "10936dfdf616504ddbd844e91b94ef4a")}
@@ -73,8 +78,10 @@ def pairs_of_part(part: Part, languages: Tuple[str, str], raw: str) -> Iterator[
     Raises:
         UsageError: see :func:`~fairseq_posenc.tools.prepare.parallel.pairs.pairs_of_archive`.
     """
-    source, target = (f"{part.stem}.{language}{part.suffix}" for language in languages)
     archive = os.path.join(raw, saved_name(part.url))
+    if part.columns:
+        return pairs_of_tables(archive, part.stem, [part.columns[each] for each in languages])
+    source, target = (f"{part.stem}.{language}{part.suffix}" for language in languages)
     return pairs_of_archive(archive, (source, target), part.sentences)
 
 
