@@ -114,10 +114,10 @@ def _dropped(x, i, j, matrix, seed, dropout):
 
 @triton.jit
 def _forward(q, k, v, u, w, tk, tv, padding, seed, out, lse,
-             heads, queries, keys, rows, zero, row_stride, head_stride, scale, dropout,
+             batch, heads, queries, keys, rows, zero, row_stride, head_stride, scale, dropout,
              D: constexpr, WIDTH: constexpr, CAUSAL: constexpr):
     """Outputs of 32 queries of one matrix of scores, and their log2(Σ 2^score)."""
-    start, matrix, stride = tl.program_id(0) * BLOCK, tl.program_id(1), tl.num_programs(1) * D
+    start, matrix, stride = tl.program_id(0) * BLOCK, tl.program_id(1), batch * heads * D
     head, offset = matrix % heads, keys - queries
     tk += head * head_stride
     if padding is not None:
@@ -174,13 +174,13 @@ def _tile_gradients(content, position, slope, key, value, tk, tv, norm, mean, pa
 
 @triton.jit
 def _backward_queries(q, k, v, u, w, tk, tv, padding, seed, lse, slopes, delta, out, dq, sums,
-                      heads, queries, keys, rows, zero, row_stride, head_stride, scale, dropout,
+                      batch, heads, queries, keys, rows, zero, row_stride, head_stride, scale, dropout,
                       D: constexpr, WIDTH: constexpr, CAUSAL: constexpr):
     """Gradients of 32 queries, their Σ gradient · output (delta) and sums over them ``(4, D)``.
 
     The sums are the gradients of u and w, or of the first and last row of tk and of tv.
     """
-    start, matrix, stride = tl.program_id(0) * BLOCK, tl.program_id(1), tl.num_programs(1) * D
+    start, matrix, stride = tl.program_id(0) * BLOCK, tl.program_id(1), batch * heads * D
     head, offset = matrix % heads, keys - queries
     tk += head * head_stride
     if padding is not None:
@@ -231,10 +231,10 @@ def _backward_queries(q, k, v, u, w, tk, tv, padding, seed, lse, slopes, delta, 
 
 @triton.jit
 def _backward_keys(q, k, v, u, w, tk, tv, padding, seed, lse, slopes, delta, dk, dv,
-                   heads, queries, keys, rows, zero, row_stride, head_stride, scale, dropout,
+                   batch, heads, queries, keys, rows, zero, row_stride, head_stride, scale, dropout,
                    D: constexpr, WIDTH: constexpr, CAUSAL: constexpr):
     """Gradients of 32 keys and their values."""
-    left, matrix, stride = tl.program_id(0) * BLOCK, tl.program_id(1), tl.num_programs(1) * D
+    left, matrix, stride = tl.program_id(0) * BLOCK, tl.program_id(1), batch * heads * D
     head, offset = matrix % heads, keys - queries
     tk += head * head_stride
     if padding is not None:
@@ -262,15 +262,15 @@ def _backward_keys(q, k, v, u, w, tk, tv, padding, seed, lse, slopes, delta, dk,
 
 @triton.jit
 def _backward_tables(q, k, v, u, w, tk, tv, padding, seed, lse, slopes, delta, dtk, dtv,
-                     heads, queries, keys, rows, zero, row_stride, head_stride, scale, dropout,
-                     D: constexpr, WIDTH: constexpr, CAUSAL: constexpr, BATCH):
+                     batch, heads, queries, keys, rows, zero, row_stride, head_stride, scale, dropout,
+                     D: constexpr, WIDTH: constexpr, CAUSAL: constexpr):
     """Gradients of 32 rows of the tables, over every n-th sentence, for one head.
 
     A tile has a column per row of the table: the keys of its queries, each one's further right by
     one than those of the query before. Rows that clipping adds to are left out.
     """
     head, part = tl.program_id(1), tl.program_id(2)
-    stride, offset = BATCH * heads * D, keys - queries
+    stride, offset = batch * heads * D, keys - queries
     clipped = 1 if u is None else 0
     top, bottom = tl.program_id(0) * BLOCK + clipped, rows - clipped
     row = top + tl.arange(0, BLOCK)
@@ -281,7 +281,7 @@ def _backward_tables(q, k, v, u, w, tk, tv, padding, seed, lse, slopes, delta, d
     diagonal = offset - zero + top
     shift = tl.arange(0, BLOCK)[:, None] + tl.arange(0, BLOCK)[None, :]
     begin = tl.maximum(1 - 2 * BLOCK - diagonal, 0) // BLOCK * BLOCK
-    for sentence in range(part, BATCH, tl.num_programs(2)):
+    for sentence in range(part, batch, tl.num_programs(2)):
         matrix = sentence * heads + head
         for start in range(begin, tl.minimum(queries, keys - diagonal), BLOCK):
             i = start + tl.arange(0, BLOCK)

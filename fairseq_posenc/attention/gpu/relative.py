@@ -157,11 +157,9 @@ class _FusedRelative(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx, gradient):
         *work, out, lse = ctx.saved_tensors
-        q, k, v, u, w, tk, tv, _, _ = work
-        length, batch, heads, width = q.shape
-        by_query, by_key, by_row = (
-            triton.cdiv(x.size(0), kernels.BLOCK.value) for x in (q, k, tk)
-        )
+        q, k, v, u, _, tk, tv, _, _ = work
+        _, batch, heads, width = q.shape
+        by_query, by_key, by_row = (triton.cdiv(x.size(0), kernels.BLOCK.value) for x in (q, k, tk))
         rest = [lse, gradient.permute(2, 0, 1, 3).contiguous(), torch.empty_like(lse)]
         dq, dk, dv = (torch.empty_like(x) for x in (q, k, v))
         sums = lse.new_empty((batch, heads, by_query, 4, width))
@@ -171,7 +169,7 @@ class _FusedRelative(torch.autograd.Function):
         run = [ctx.settings, work, *rest]
         _launch(kernels._backward_queries, (by_query, batch * heads), *run, out, dq, sums)
         _launch(kernels._backward_keys, (by_key, batch * heads), *run, dk, dv)
-        _launch(kernels._backward_tables, (by_row, heads, parts), *run, dtk, dtv, BATCH=batch)
+        _launch(kernels._backward_tables, (by_row, heads, parts), *run, dtk, dtv, num_warps=8)
         if u is not None:
             du, dw = sums.sum(dim=(0, 2)).unbind(1)[:2]
             tables = [du, dw, dtk.sum(0), None]
@@ -200,15 +198,20 @@ def _launch(
     *results: Optional[Tensor],
     **others: int,
 ) -> None:
-    """Run a kernel on the tensors' device."""
+    """Run a kernel on the tensors' device.
+
+    Registers and shared memory that it needs: tests/attention/gpu/test_compiling.py.
+    """
     queries, keys, u, table = work[0], work[1], work[3], work[5]
     scale, causal, dropout_p = settings
-    length, _, heads, width = queries.shape
+    length, batch, heads, width = queries.shape
+    warps = 4 if width * queries.element_size() <= 128 else 8
+    options = {"num_warps": warps, "num_stages": 2, **others}
     zero = table.size(0) // 2 if u is None else keys.size(0) - 1
     with torch.cuda.device_of(queries):
         kernel[grid](
             *work, *results,
-            heads, length, keys.size(0), table.size(0), zero, table.stride(0), table.stride(1),
+            batch, heads, length, keys.size(0), table.size(0), zero, *table.stride()[:2],
             scale, dropout_p, D=width, WIDTH=max(16, triton.next_power_of_2(width)),
-            CAUSAL=causal, num_warps=4 if width * queries.element_size() <= 128 else 8, **others,
+            CAUSAL=causal, **options,
         )  # fmt: skip
