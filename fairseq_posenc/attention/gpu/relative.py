@@ -31,16 +31,27 @@ def supports(inputs: Inputs) -> bool:
     batch, heads, length, width = queries.shape
     if length < _FEW_QUERIES or dropout_p >= 1 or width * queries.element_size() > _WIDEST:
         return False
-    fast = queries.dtype in (torch.float16, torch.bfloat16) or (
-        queries.dtype == torch.float32 and torch.backends.cuda.matmul.allow_tf32
-    )
-    if not fast or not queries.dtype == keys.dtype == values.dtype or not _terms_fit(inputs):
+    fast = (torch.float16, torch.bfloat16, torch.float32)[: 2 + _tf32_is_allowed()]
+    if (
+        queries.dtype not in fast
+        or not queries.dtype == keys.dtype == values.dtype
+        or not _terms_fit(inputs)
+    ):
         return False
     # 32 bits count elements, 16 bits the second dimension of a grid
     if max(queries.numel(), keys.numel()) >= 2**31 or batch * heads >= 2**16:
         return False
     kind = (terms.distance_keys is not None, terms.relative_values is not None)
     return _as_plain(queries.device, queries.dtype, width, causal, *kind)
+
+
+def _tf32_is_allowed() -> bool:
+    """Tell whether torch's products of float32 may be rounded, whichever way that was said."""
+    options = torch.backends.cuda.matmul
+    try:
+        return options.fp32_precision == "tf32"
+    except (AttributeError, AssertionError):  # before torch 2.9
+        return options.allow_tf32
 
 
 def _terms_fit(inputs: Inputs) -> bool:
@@ -61,7 +72,12 @@ def _terms_fit(inputs: Inputs) -> bool:
 
 @lru_cache(maxsize=None)
 def _as_plain(
-    device: torch.device, dtype: torch.dtype, width: int, causal: bool, distances: bool, values: bool
+    device: torch.device,
+    dtype: torch.dtype,
+    width: int,
+    causal: bool,
+    distances: bool,
+    values: bool,
 ) -> bool:
     """Tell whether the kernels run here and agree with the plain implementation; asked once.
 
@@ -81,7 +97,12 @@ def _as_plain(
 
 
 def _error(
-    device: torch.device, dtype: torch.dtype, width: int, causal: bool, distances: bool, values: bool
+    device: torch.device,
+    dtype: torch.dtype,
+    width: int,
+    causal: bool,
+    distances: bool,
+    values: bool,
 ) -> float:
     """Return the largest error of an output or gradient in a small case, relative to the largest."""
     length, heads, rows = 70, 2, 71 if causal else 139
@@ -97,13 +118,15 @@ def _error(
         tensors += [draw(17, width) for _ in names]
     padding = torch.arange(length, device=device).expand(2, length) >= length - 7
     found: List[Sequence[Tensor]] = []
-    with torch.inference_mode(False), torch.enable_grad(), torch.autocast(device.type, enabled=False):
+    with torch.inference_mode(False), torch.enable_grad(), torch.autocast(
+        device.type, enabled=False
+    ):
         for wide, way in ((dtype, attend), (torch.float64, lambda x: plain.attend(x)[0])):
             leaves = [x.to(wide).requires_grad_() for x in tensors]
             q, k, v = (x.permute(1, 2, 0, 3) for x in leaves[:3])
             terms = AttentionTerms(width**-0.5, **dict(zip(names, leaves[3:])))
             out = way(Inputs(q, k, v, terms, padding, causal))
-            found.append([out, *torch.autograd.grad(out, leaves, slope.to(wide))])
+            found.append([out.detach(), *torch.autograd.grad(out, leaves, slope.to(wide))])
         return max(float((x - y).abs().max() / y.abs().max()) for x, y in zip(*found))
 
 
