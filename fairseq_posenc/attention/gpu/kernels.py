@@ -174,8 +174,8 @@ def _tile_gradients(content, position, slope, key, value, tk, tv, norm, mean, pa
 
 @triton.jit
 def _backward_queries(q, k, v, u, w, tk, tv, padding, seed, lse, slopes, delta, out, dq, sums,
-                      batch, heads, queries, keys, rows, zero, row_stride, head_stride, scale, dropout,
-                      D: constexpr, WIDTH: constexpr, CAUSAL: constexpr):
+                      batch, heads, queries, keys, rows, zero, row_stride, head_stride, scale,
+                      dropout, D: constexpr, WIDTH: constexpr, CAUSAL: constexpr):
     """Gradients of 32 queries, their Σ gradient · output (delta) and sums over them ``(4, D)``.
 
     The sums are the gradients of u and w, or of the first and last row of tk and of tv.
@@ -262,8 +262,8 @@ def _backward_keys(q, k, v, u, w, tk, tv, padding, seed, lse, slopes, delta, dk,
 
 @triton.jit
 def _backward_tables(q, k, v, u, w, tk, tv, padding, seed, lse, slopes, delta, dtk, dtv,
-                     batch, heads, queries, keys, rows, zero, row_stride, head_stride, scale, dropout,
-                     D: constexpr, WIDTH: constexpr, CAUSAL: constexpr):
+                     batch, heads, queries, keys, rows, zero, row_stride, head_stride, scale,
+                     dropout, D: constexpr, WIDTH: constexpr, CAUSAL: constexpr):
     """Gradients of 32 rows of the tables, over every n-th sentence, for one head.
 
     A tile has a column per row of the table: the keys of its queries, each one's further right by

@@ -1,8 +1,8 @@
-"""Fused attention with Shaw's tables or Transformer-XL's distances, as a function with gradients."""
+"""Fused attention with relative keys and values, or distances, as a function with gradients."""
 
 import logging
 from functools import lru_cache
-from typing import Any, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import torch
 import triton
@@ -71,22 +71,16 @@ def _terms_fit(inputs: Inputs) -> bool:
 
 
 @lru_cache(maxsize=None)
-def _as_plain(
-    device: torch.device,
-    dtype: torch.dtype,
-    width: int,
-    causal: bool,
-    distances: bool,
-    values: bool,
-) -> bool:
+def _as_plain(device: torch.device, dtype: torch.dtype, *case: Any) -> bool:
     """Tell whether the kernels run here and agree with the plain implementation; asked once.
 
     If not, a warning tells why. Without a C compiler, for instance, Triton cannot launch kernels.
+    For ``case`` see :func:`_error`.
     """
     try:
-        if device.type == "cuda" and torch.cuda.get_device_capability(device) < (8, 0):
+        if torch.cuda.get_device_capability(device) < (8, 0):
             return False
-        error = _error(device, dtype, width, causal, distances, values)
+        error = _error(device, dtype, *case)
         if error <= 16 * torch.finfo(torch.float16 if dtype == torch.float32 else dtype).eps:
             return True
         reason = f"error of {error:.1e}"
@@ -104,30 +98,30 @@ def _error(
     distances: bool,
     values: bool,
 ) -> float:
-    """Return the largest error of an output or gradient in a small case, relative to the largest."""
-    length, heads, rows = 70, 2, 71 if causal else 139
+    """Return the largest error of outputs and gradients of a small case, ÷ the largest entry."""
+    length, heads = 70, 2
     generator = torch.Generator().manual_seed(1)
-    draw = lambda *shape: torch.randn(shape, generator=generator).to(device, dtype)  # noqa: E731
-    tensors = [draw(length, 2, heads, width) for _ in range(4)]
-    slope = tensors.pop().permute(1, 2, 0, 3)
+    names = ("slope", "queries", "keys", "values")
+    shapes: Dict[str, Tuple[int, ...]] = dict.fromkeys(names, (length, 2, heads, width))
     if distances:
-        names = ("distance_keys", "content_query", "position_query")
-        tensors += [draw(heads, rows, width), draw(heads, width), draw(heads, width)]
+        shapes["distance_keys"] = (heads, 2 * length - 1, width)
+        shapes["content_query"] = shapes["position_query"] = (heads, width)
     else:
-        names = ("relative_keys", "relative_values")[: 1 + values]
-        tensors += [draw(17, width) for _ in names]
+        shapes["relative_keys"] = (17, width)
+        shapes.update({"relative_values": (17, width)} if values else {})
+    drawn = {n: torch.randn(x, generator=generator).to(device, dtype) for n, x in shapes.items()}
     padding = torch.arange(length, device=device).expand(2, length) >= length - 7
     found: List[Sequence[Tensor]] = []
-    with torch.inference_mode(False), torch.enable_grad(), torch.autocast(
-        device.type, enabled=False
-    ):
+    autocast = torch.autocast(device.type, enabled=False)
+    with torch.inference_mode(False), torch.enable_grad(), autocast:
         for wide, way in ((dtype, attend), (torch.float64, lambda x: plain.attend(x)[0])):
-            leaves = [x.to(wide).requires_grad_() for x in tensors]
-            q, k, v = (x.permute(1, 2, 0, 3) for x in leaves[:3])
-            terms = AttentionTerms(width**-0.5, **dict(zip(names, leaves[3:])))
+            leaves = {n: x.detach().to(wide).requires_grad_() for n, x in drawn.items()}
+            slope, *learned = leaves.values()
+            slope, q, k, v = (x.permute(1, 2, 0, 3) for x in (slope, *learned[:3]))
+            terms = AttentionTerms(width**-0.5, **dict(list(leaves.items())[4:]))
             out = way(Inputs(q, k, v, terms, padding, causal))
-            found.append([out.detach(), *torch.autograd.grad(out, leaves, slope.to(wide))])
-        return max(float((x - y).abs().max() / y.abs().max()) for x, y in zip(*found))
+            found.append([out.detach(), *torch.autograd.grad(out, learned, slope)])
+    return max(float((x - y).abs().max() / y.abs().max()) for x, y in zip(*found))
 
 
 def attend(inputs: Inputs) -> Tensor:
@@ -151,7 +145,7 @@ def attend(inputs: Inputs) -> Tensor:
 
 
 class _FusedRelative(torch.autograd.Function):
-    """The kernels' forward and backward passes; tables are summed in float32 and cast at the end."""
+    """The kernels' passes; gradients of tables are summed in float32 and cast at the end."""
 
     @staticmethod
     def forward(ctx, settings, padding, seed, q, k, v, u, w, tk, tv):

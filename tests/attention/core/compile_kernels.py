@@ -10,6 +10,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from functools import partial
 
 os.environ.pop("TRITON_INTERPRET", None)
 
@@ -54,10 +55,11 @@ def compile_for(target, kernel, values, options):
 def spilled(compiled, target):
     """Return how many bytes of registers a kernel spills, as ptxas says."""
     name = f"sm_{target}" + "a" * (target >= 90)
+    tool = get_ptxas(target)
     with tempfile.NamedTemporaryFile("w", suffix=".ptx") as file:
         file.write(compiled.asm["ptx"])
         file.flush()
-        command = [get_ptxas(target).path, "-v", f"--gpu-name={name}", file.name]
+        command = [getattr(tool, "path", None) or tool[0], "-v", f"--gpu-name={name}", file.name]
         told = subprocess.run([*command, "-o", os.devnull], stderr=subprocess.PIPE, check=True)
     return int(re.search(rb"(\d+) bytes spill stores", told.stderr).group(1))
 
@@ -82,11 +84,10 @@ def main(encoding, settings):
     """Compile all kernels of a forward and a backward pass, with padding and dropout."""
     for target, dtype, width in settings:
         JITFunction.__getitem__ = instead_of_launching(target)
-        draw = lambda *shape: torch.zeros(shape, dtype=dtype, requires_grad=True)  # noqa: B023, E731
+        draw = partial(torch.zeros, dtype=dtype, requires_grad=True)
+        table = (33, width)
         if encoding == "shaw":
-            terms = AttentionTerms(
-                1.0, relative_keys=draw(33, width), relative_values=draw(33, width)
-            )
+            terms = AttentionTerms(1.0, relative_keys=draw(table), relative_values=draw(table))
         else:
             terms = AttentionTerms(
                 1.0, distance_keys=draw(4, 255, width),

@@ -34,8 +34,13 @@ def errors(case, attend, dtype, expected, slopes):
 @causal_or_not
 @pytest.mark.parametrize(
     ("length", "keys", "width", "side", "k"),
-    [(70, 70, 24, "left", 5), (33, 33, 8, "right", 40), (96, 96, 16, None, 2), (20, 41, 5, "left", 3)],
-)  # fmt: skip
+    [
+        (70, 70, 24, "left", 5),
+        (33, 33, 8, "right", 40),
+        (96, 96, 16, None, 2),
+        (20, 41, 5, "left", 3),
+    ],
+)
 def test_outputs_and_gradients_are_those_of_the_plain_core(
     kind, causal, length, keys, width, side, k, make_case, plain_attend, triton_attend
 ):
@@ -142,16 +147,29 @@ def test_kernels_can_be_switched_off_and_need_triton(monkeypatch):
     assert choose() is None
 
 
+def printed(script, *arguments):
+    """Lines that a script beside this one prints, in a process without Triton's interpreter."""
+    pytest.importorskip("triton")
+    path = Path(__file__).with_name(script)
+    done = subprocess.run(
+        [sys.executable, str(path), *arguments],
+        cwd=path.parents[3], encoding="utf-8", stdout=subprocess.PIPE, check=True,
+    )  # fmt: skip
+    return done.stdout.splitlines()
+
+
+def test_kernels_move_and_keep_little_more_than_torchs_masked_attention():
+    rows = [line.rsplit(maxsplit=5) for line in printed("count_bytes.py", "512")[1:]]
+    ratios = {name: (float(ratio), float(kept)) for name, _, _, _, ratio, kept in rows}
+    for name in ("shaw, kernels", "transformer_xl, kernels"):
+        assert ratios[name][0] <= 1.3
+        assert ratios[name][1] <= 1.1 * ratios["masked attention"][1]
+
+
 @pytest.mark.parametrize("kind", ["shaw", "transformer_xl"])
 def test_kernels_compile_for_gpus_that_are_not_here(kind):
     """Registers suffice and shared memory is that of the smallest GPU of each generation."""
-    pytest.importorskip("triton")
-    script = Path(__file__).with_name("compile_kernels.py")
-    done = subprocess.run(
-        [sys.executable, str(script), kind],
-        cwd=script.parents[3], encoding="utf-8", stdout=subprocess.PIPE, check=True,
-    )  # fmt: skip
-    rows = [line.split() for line in done.stdout.splitlines()]
+    rows = [line.split() for line in printed("compile_kernels.py", kind)]
     assert len(rows) == 4 * 3
     for kernel, _, shared, spilled in rows:
         assert int(shared) <= 99 * 1024, kernel
