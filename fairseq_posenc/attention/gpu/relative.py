@@ -25,10 +25,12 @@ def supports(inputs: Inputs) -> bool:
     """Tell whether :func:`attend` can take these inputs, and gains by it.
 
     Products of float32 in full precision have no fast hardware: float32 is for the plain way,
-    unless torch's own products may be rounded to TF32.
+    unless torch's own products may be rounded to TF32. What torch.compile compiles is plain, too.
     """
     queries, keys, values, terms, _, causal, dropout_p = inputs
     batch, heads, length, width = queries.shape
+    if torch.compiler.is_compiling():
+        return False
     if length < _FEW_QUERIES or dropout_p >= 1 or width * queries.element_size() > _WIDEST:
         return False
     fast = (torch.float16, torch.bfloat16, torch.float32)[: 2 + _tf32_is_allowed()]
