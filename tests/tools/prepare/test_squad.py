@@ -71,6 +71,36 @@ def test_a_byte_order_mark_is_no_part_of_the_file(write):
     assert len(read(write("\ufeff" + json.dumps(document(entry("a", "1943"))))).questions) == 1
 
 
+def without_answers(how):
+    questions = [entry("a", "Smiljan"), entry("b", "1943")]
+    for question in questions:
+        if how is None:
+            del question["answers"]
+        else:
+            question["answers"] = how
+    return questions
+
+
+@pytest.mark.parametrize("how", [None, [], [{"text": "", "answer_start": 0}]])
+def test_files_without_answers_are_read_to_be_predicted(write, how):
+    """XTREME's test files have empty ones."""
+    questions = without_answers(how)
+    found = read(write(document(*questions)))
+    assert [(q.id, q.answers) for q in found.questions] == [("a", ()), ("b", ())]
+    assert found.dropped == []
+    # where some have answers, the others are mistakes
+    with pytest.raises(UsageError, match="question b: .*answer"):
+        read(write(document(entry("a", "Smiljan"), questions[1])))
+    with pytest.raises(UsageError, match="the question is empty"):
+        read(write(document({**questions[0], "question": " "})))
+
+
+def test_answers_in_another_form_are_not_taken_for_none(write):
+    other = {"text": ["Smiljan"], "answer_start": [20]}
+    with pytest.raises(UsageError, match="'answers' is not a list"):
+        read(write(document(*without_answers(other))))
+
+
 BROKEN_FILES = [
     ("", "is empty"),
     (" \n", "is no JSON"),
