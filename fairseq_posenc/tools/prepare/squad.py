@@ -133,10 +133,11 @@ def read(path: str, skip_malformed: bool = False, prefix: str = "") -> SquadFile
     dropped: List[str] = []
     seen: Set[str] = set()
     found = list(_paragraphs(path, read_json(path)))
+    lists = [paragraph.get("qas") for _, paragraph in found if isinstance(paragraph, dict)]
     answered = not all(
         _is_unanswered(entry)
-        for _, paragraph in found
-        for entry in (paragraph.get("qas") or () if isinstance(paragraph, dict) else ())
+        for entries in lists
+        for entry in (entries if isinstance(entries, list) else [])
         if isinstance(entry, dict) and str(entry.get("id")).startswith(prefix)
     )
     for where, paragraph in found:
