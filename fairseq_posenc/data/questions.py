@@ -23,7 +23,7 @@ from fairseq_posenc.json_files import find_misfit, read_shaped
 from fairseq_posenc.metrics.answers import check_metric
 
 PARTS = ("question", "context", "offsets")
-FORMAT = 1
+FORMAT = 2  # 1: unequal marks were not parted
 _SHAPE = {"format": int, "language": str, "metric": str, "contexts": [str], "questions": [list]}
 
 

@@ -16,7 +16,7 @@ import functools
 import json
 import os
 import re
-from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple, Type
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Type
 
 import numpy as np
 import torch
@@ -26,9 +26,10 @@ from tqdm import tqdm
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import same_types
 from fairseq_posenc.data.questions import FORMAT, PARTS, GoldAnswer, Question
+from fairseq_posenc.data.windows import covering_tokens
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import read_json
-from fairseq_posenc.metrics.answers import check_metric
+from fairseq_posenc.metrics.answers import check_metric, normalise
 from fairseq_posenc.tools.prepare.text.vocabulary import copy_subwords
 from fairseq_posenc.tools.workers import chunked, in_order
 from fairseq_posenc.tools.writing import replacing, replacing_files
@@ -62,7 +63,7 @@ def prepare(
     prefix: str = "",
     skip_malformed: bool = False,
     workers: int = 1,
-) -> Tuple[Dict[str, int], List[str]]:
+) -> Tuple[Dict[str, int], List[str], Optional[float]]:
     """Binarise a file as one split of a folder; other splits of that folder stay as they are.
 
     Half a split is never taken for a whole one.
@@ -79,8 +80,8 @@ def prepare(
         workers: processes.
 
     Returns:
-        How many questions, contexts, tokens of questions and of contexts there are, and what was
-        wrong with the questions left out.
+        How many questions, contexts, tokens of questions and of contexts there are, what was wrong
+        with the questions left out, and :func:`reachable`.
 
     Raises:
         UsageError: whatever is wrong with the file or the options, or the folder holds splits that
@@ -102,16 +103,49 @@ def prepare(
             )
     copy_subwords(model, destination)
     texts = [question.text for question in found.questions] + found.contexts
+    offsets: List[np.ndarray] = []
     encoded = _encode_all(texts, subwords_folder, workers, split)
     with replacing_files(destination, last=f"{split}.json") as partial:
-        tokens = _write_parts(partial, split, encoded, len(found.questions), types)
+        tokens = _write_parts(partial, split, encoded, len(found.questions), types, offsets)
         with replacing(os.path.join(partial, f"{split}.json")) as stream:
             about = {"format": FORMAT, "language": language, "metric": metric}
             entries = {"contexts": found.contexts, "questions": found.questions}
             json.dump({**about, **entries}, stream)
     counts = {"questions": len(found.questions), "contexts": len(found.contexts)}
     counts.update({f"{part} tokens": count for part, count in tokens.items()})
-    return counts, found.dropped
+    return counts, found.dropped, reachable(found, offsets, metric, language)
+
+
+def reachable(
+    found: SquadFile, offsets: Sequence[np.ndarray], metric: str, language: str
+) -> Optional[float]:
+    """Return the exact match that stretches of pieces can reach, in percent; None without answers.
+
+    Args:
+        found: questions and contexts.
+        offsets: of the pieces of each context, ``(pieces, 2)``.
+        metric: by which answers are compared.
+        language: of the answers.
+    """
+
+    def is_reached(question: Question, answer: GoldAnswer) -> bool:
+        places, text = offsets[question.context], found.contexts[question.context]
+        span = covering_tokens(places, answer.start, answer.start + len(answer.text))
+        # a piece at an end may hold more than the answer does
+        firsts, lasts = ((span[0], span[0] + 1), (span[1], span[1] - 1)) if span else ((), ())
+        stretches = (
+            text[places[first, 0] : places[last, 1]]
+            for first in firsts
+            for last in lasts
+            if first <= last
+        )
+        gold = normalise(answer.text, metric, language)
+        return any(normalise(stretch, metric, language) == gold for stretch in stretches)
+
+    if not any(question.answers for question in found.questions):
+        return None
+    reached = [any(is_reached(q, answer) for answer in q.answers) for q in found.questions]
+    return float(100 * np.mean(reached))
 
 
 def read(path: str, skip_malformed: bool = False, prefix: str = "") -> SquadFile:
@@ -264,9 +298,17 @@ def _encode(texts: List[str], folder: str) -> List[Encoded]:
 
 
 def _write_parts(
-    folder: str, split: str, encoded: Iterator[Encoded], questions: int, types: int
+    folder: str,
+    split: str,
+    encoded: Iterator[Encoded],
+    questions: int,
+    types: int,
+    found: List[np.ndarray],
 ) -> Dict[str, int]:
-    """Write the tokens of questions, then of contexts with their offsets; return their numbers."""
+    """Write the tokens of questions, then of contexts with their offsets; return their numbers.
+
+    The offsets are appended to ``found``, too.
+    """
     builders = {}
     for part in PARTS:
         small = part != "offsets" and types < np.iinfo(np.uint16).max
@@ -280,7 +322,8 @@ def _write_parts(
         builders[part].add_item(torch.tensor(tokens, dtype=torch.long))
         counts[part] += len(tokens)
         if part == "context":
-            builders["offsets"].add_item(torch.tensor(offsets, dtype=torch.long).flatten())
+            found.append(np.array(offsets, dtype=np.int32).reshape(-1, 2))
+            builders["offsets"].add_item(torch.from_numpy(found[-1]).flatten())
     for part, builder in builders.items():
         builder.finalize(os.path.join(folder, f"{split}.{part}.idx"))
     return counts

@@ -1,11 +1,13 @@
 import copy
 import json
 
+import numpy as np
 import pytest
 
 from fairseq_posenc.data.questions import GoldAnswer as Answer
+from fairseq_posenc.data.questions import Question
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.prepare.squad import read
+from fairseq_posenc.tools.prepare.squad import SquadFile, reachable, read
 
 CONTEXT = "Tesla wurde 1856 in Smiljan geboren. 🙂 Er starb 1943."
 
@@ -99,6 +101,26 @@ def test_answers_in_another_form_are_not_taken_for_none(write):
     other = {"text": ["Smiljan"], "answer_start": [20]}
     with pytest.raises(UsageError, match="'answers' is not a list"):
         read(write(document(*without_answers(other))))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "golds", "share"),
+    [
+        ("甲|。", ["甲"], 100),
+        ("甲。|乙", ["甲"], 0),
+        ("甲。|乙", ["甲", "乙"], 100),
+        ("of b).|c", ["b"], 0),
+        ("of |b).|c", ["b"], 100),  # the metric ignores ASCII punctuation
+        ('a"|b', ['"b'], 100),
+        ("a|b", [], None),
+    ],
+)
+def test_the_exact_match_that_pieces_can_reach(pieces, golds, share):
+    context = pieces.replace("|", "")
+    ends = np.cumsum([len(piece) for piece in pieces.split("|")])
+    answers = tuple(Answer(gold, context.index(gold)) for gold in golds)
+    found = SquadFile([context], [Question("a", "Wo?", 0, answers)], [])
+    assert reachable(found, [np.stack([[0, *ends[:-1]], ends], axis=1)], "squad", "en") == share
 
 
 BROKEN_FILES = [
