@@ -103,10 +103,9 @@ def prepare(
             )
     copy_subwords(model, destination)
     texts = [question.text for question in found.questions] + found.contexts
-    offsets: List[np.ndarray] = []
     encoded = _encode_all(texts, subwords_folder, workers, split)
     with replacing_files(destination, last=f"{split}.json") as partial:
-        tokens = _write_parts(partial, split, encoded, len(found.questions), types, offsets)
+        tokens, offsets = _write_parts(partial, split, encoded, len(found.questions), types)
         with replacing(os.path.join(partial, f"{split}.json")) as stream:
             about = {"format": FORMAT, "language": language, "metric": metric}
             entries = {"contexts": found.contexts, "questions": found.questions}
@@ -298,17 +297,9 @@ def _encode(texts: List[str], folder: str) -> List[Encoded]:
 
 
 def _write_parts(
-    folder: str,
-    split: str,
-    encoded: Iterator[Encoded],
-    questions: int,
-    types: int,
-    found: List[np.ndarray],
-) -> Dict[str, int]:
-    """Write the tokens of questions, then of contexts with their offsets; return their numbers.
-
-    The offsets are appended to ``found``, too.
-    """
+    folder: str, split: str, encoded: Iterator[Encoded], questions: int, types: int
+) -> Tuple[Dict[str, int], List[np.ndarray]]:
+    """Write the tokens of questions, then of contexts; return their numbers, and all offsets."""
     builders = {}
     for part in PARTS:
         small = part != "offsets" and types < np.iinfo(np.uint16).max
@@ -317,6 +308,7 @@ def _write_parts(
             path, dtype=np.uint16 if small else np.int32
         )
     counts = {"question": 0, "context": 0}
+    found = []
     for number, (tokens, offsets) in enumerate(encoded):
         part = "question" if number < questions else "context"
         builders[part].add_item(torch.tensor(tokens, dtype=torch.long))
@@ -326,4 +318,4 @@ def _write_parts(
             builders["offsets"].add_item(torch.from_numpy(found[-1]).flatten())
     for part, builder in builders.items():
         builder.finalize(os.path.join(folder, f"{split}.{part}.idx"))
-    return counts
+    return counts, found
