@@ -216,8 +216,8 @@ def test_moses_own_scripts_tokenise_where_they_are_asked_for(start, tmp_path, ur
     printed, status = recipe("--stop-stage", "3", "--moses", moses)
     assert status == 0, printed
     for split in ("train", "valid", "newstest2015"):
-        text = next(recipe.runs.rglob(f"{split}.tok.cs")).read_text()
-        assert text and all(line.startswith("perl ") for line in text.split("\n")[:-1])
+        lines = next(recipe.runs.rglob(f"{split}.tok.cs")).read_bytes().split(b"\n")[:-1]
+        assert lines and all(line.startswith(b"perl ") for line in lines)
     assert "was made with other settings" in recipe("--stop-stage", "3")[0]
 
 
