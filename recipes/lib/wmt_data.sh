@@ -41,6 +41,11 @@ data_settings() {
         files=$(fingerprint "$READY")
         DATA+=(--ready "$files")
     fi
+    if [[ -n $MOSES ]]; then
+        command -v perl >/dev/null || die "--moses needs perl, which is not installed"
+        files=$(fingerprint "$MOSES"/scripts/tokenizer/*.perl "$MOSES"/scripts/share/nonbreaking_prefixes)
+        DATA+=(--moses "$files")
+    fi
     for option in "${ADD[@]}"; do
         if [[ $option == --add ]]; then continue; fi
         files=$(fingerprint "$option".*)
@@ -80,7 +85,7 @@ prepare_text() {
 text_commands() {
     local text=$RUN_DIR/text/$1 source target operations
     PREPARE=(posenc prepare pairs text "$1" --raw "$RAW" --output "$text" --workers "$WORKERS"
-        "${ADD[@]}")
+        ${MOSES:+--moses "$MOSES"} "${ADD[@]}")
     if [[ -n $READY ]]; then
         PREPARE=(posenc prepare pairs ready "$1" --input "$READY" --raw "$RAW" --output "$text")
     fi

@@ -9,8 +9,9 @@ from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from tqdm import tqdm
 
-from fairseq_posenc.data.segmentation import Moses, tokenise_lines
+from fairseq_posenc.data.segmentation import Moses
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.prepare.parallel import perl
 from fairseq_posenc.tools.prepare.parallel.cleaning import clean_pairs
 from fairseq_posenc.tools.prepare.parallel.corpora import Corpus
 from fairseq_posenc.tools.prepare.parallel.pairs import (
@@ -31,7 +32,12 @@ from fairseq_posenc.tools.writing import replacing
 
 
 def prepare_text(
-    corpus: Corpus, raw: str, output: str, added: Sequence[str] = (), workers: int = 1
+    corpus: Corpus,
+    raw: str,
+    output: str,
+    added: Sequence[str] = (),
+    workers: int = 1,
+    checkout: Optional[str] = None,
 ) -> Dict:
     """Write the tokenised text of a corpus into a folder, and raw test sets for scoring.
 
@@ -49,6 +55,7 @@ def prepare_text(
         added: further training text behind the archives', ``PREFIX`` for ``PREFIX.<language>``,
             plain or ``.gz``.
         workers: processes; the result does not depend on it.
+        checkout: of mosesdecoder, whose Perl scripts then tokenise; None: sacremoses does.
 
     Returns:
         What is in ``counts.json``: pairs of every set; of every part of the training text those
@@ -56,8 +63,9 @@ def prepare_text(
 
     Raises:
         UsageError: a file is missing, damaged, empty or no UTF-8, two sides differ in length, no
-            pair is left, or the folder cannot be written.
+            pair is left, the folder cannot be written, or the checkout is none.
     """
+    perl.check_moses(checkout)
     check_folder(corpus, raw)
     parts = _open_parts(corpus, raw, added)
     languages = (corpus.source, corpus.target)
@@ -68,9 +76,9 @@ def prepare_text(
         tests[name] = write_pairs(f"{prefix}.raw", languages, pairs)
         as_train = name == "valid" and corpus.valid_as_train
         moses = moses_of_training(corpus) if as_train else moses_of_tests(corpus)
-        tokenised = tokenise_pairs(corpus, pairs, moses)
+        tokenised = tokenise_pairs(corpus, pairs, moses, checkout)
         write_pairs(f"{prefix}.tok", languages, tokenised)
-    counts = _write_training_text(corpus, parts, output, workers)
+    counts = _write_training_text(corpus, parts, output, workers, checkout)
     result = {
         "train": sum(part["kept"] for part in counts),
         "valid": tests.pop("valid", None) or sum(part["held_out"] for part in counts),
@@ -97,18 +105,22 @@ def _open_parts(corpus: Corpus, raw: str, added: Sequence[str]) -> List[Tuple[st
     return parts
 
 
-def tokenise_pairs(corpus: Corpus, pairs: List[Pair], moses: Moses) -> List[Pair]:
+def tokenise_pairs(
+    corpus: Corpus, pairs: List[Pair], moses: Moses, checkout: Optional[str] = None
+) -> List[Pair]:
     """Tokenise both sides of at least one pair, each in its language of the corpus."""
     sides = [
-        tokenise_lines(list(lines), moses._replace(language=language))
+        perl.tokenise(list(lines), moses._replace(language=language), checkout)
         for language, lines in zip((corpus.source, corpus.target), zip(*pairs))
     ]
     return list(zip(*sides))
 
 
-def prepare_pairs(pairs: List[Pair], corpus: Corpus) -> Tuple[List[Pair], Counter]:
+def prepare_pairs(
+    pairs: List[Pair], corpus: Corpus, checkout: Optional[str] = None
+) -> Tuple[List[Pair], Counter]:
     """Tokenise and clean training pairs; return those kept, and how many were dropped by reason."""
-    tokenised = tokenise_pairs(corpus, pairs, moses_of_training(corpus))
+    tokenised = tokenise_pairs(corpus, pairs, moses_of_training(corpus), checkout)
     dropped: Counter = Counter()
     if corpus.before_bpe:
         tokenised = list(clean_pairs(tokenised, corpus.before_bpe, dropped))
@@ -116,11 +128,15 @@ def prepare_pairs(pairs: List[Pair], corpus: Corpus) -> Tuple[List[Pair], Counte
 
 
 def _write_training_text(
-    corpus: Corpus, parts: List[Tuple[str, Iterator[Pair]]], output: str, workers: int
+    corpus: Corpus,
+    parts: List[Tuple[str, Iterator[Pair]]],
+    output: str,
+    workers: int,
+    checkout: Optional[str],
 ) -> List[Dict[str, Any]]:
     """Write ``train.tok`` and, if pairs are held out, ``valid.tok``; return the parts' counts."""
     languages = (corpus.source, corpus.target)
-    work = functools.partial(prepare_pairs, corpus=corpus)
+    work = functools.partial(prepare_pairs, corpus=corpus, checkout=checkout)
     counts = []
     with ExitStack() as opened:
         write = opened.enter_context(writing(os.path.join(output, "train.tok"), languages))
