@@ -248,8 +248,7 @@ print_plan() {
         generate_command test "$model"
         print_command "${GENERATE[@]}"
     done
-    say "what is left, and for how long: posenc table --paper ${TABLES%% *}" \
-        "--runs $RUN_DIR --plan"
+    say_left
 }
 
 reproduce() {

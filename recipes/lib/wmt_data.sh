@@ -168,7 +168,7 @@ binarise_commands() {
             --output "$data/train.bpe" --languages "$SOURCE,$TARGET")
     fi
     BINARISE=(posenc prepare binarise --source-lang "$SOURCE" --target-lang "$TARGET"
-        --joined-dictionary --trainpref "$data/train.bpe" --validpref "$data/valid.bpe"
+        "${JOINED[@]}" --trainpref "$data/train.bpe" --validpref "$data/valid.bpe"
         --testpref "$data/tests" --destdir "$RUN_DIR/bin/$1" --workers "$WORKERS"
         ${DICTIONARY:+--nwordssrc "$DICTIONARY" --nwordstgt "$DICTIONARY"})
 }

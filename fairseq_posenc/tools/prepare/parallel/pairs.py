@@ -51,18 +51,23 @@ def pairs_of_files(prefix: str, languages: Languages) -> Iterator[Pair]:
     return aligned(stream_lines(first), stream_lines(second), (first, second))
 
 
-def pairs_of_archive(path: str, members: Tuple[str, str]) -> Iterator[Pair]:
+def pairs_of_archive(
+    path: str,
+    members: Tuple[str, str],
+    sentences: Callable[[Iterable[str]], Iterator[str]] = iter,
+) -> Iterator[Pair]:
     """Yield the lines of two members of a tar archive; those called ``.gz`` are unpacked.
 
     The archive is read twice at the same time, and to its end, so that damage is noticed wherever
-    it is. The folders of members do not count.
+    it is. The folders of members do not count. ``sentences`` takes those that count from the lines
+    of each.
 
     Raises:
         UsageError: the archive is missing, damaged or lacks a member, or a member is empty, holds
             invalid UTF-8 (the line is named), or has fewer lines than the other.
     """
     first, second = (f"{path}: {member}" for member in members)
-    sides = [_member_lines(path, member) for member in members]
+    sides = [sentences(_member_lines(path, member)) for member in members]
     return aligned(sides[0], sides[1], (first, second))
 
 

@@ -5,7 +5,7 @@ import json
 import os
 from collections import Counter
 from contextlib import ExitStack
-from typing import Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
 from tqdm import tqdm
 
@@ -15,17 +15,15 @@ from fairseq_posenc.tools.prepare.parallel.cleaning import clean_pairs
 from fairseq_posenc.tools.prepare.parallel.corpora import Corpus
 from fairseq_posenc.tools.prepare.parallel.pairs import (
     Pair,
-    pairs_of_archive,
     pairs_of_files,
-    pairs_of_tables,
     write_pairs,
     writing,
 )
 from fairseq_posenc.tools.prepare.parallel.segmentation import moses_of_tests, moses_of_training
 from fairseq_posenc.tools.prepare.parallel.sources import (
     check_folder,
+    pairs_of_part,
     read_test_set,
-    saved_name,
     test_sets,
 )
 from fairseq_posenc.tools.workers import chunked, in_order
@@ -38,8 +36,8 @@ def prepare_text(
     """Write the tokenised text of a corpus into a folder, and raw test sets for scoring.
 
     ``train.tok.<language>``: training pairs, normalised, tokenised and cleaned as the corpus says.
-    ``valid.tok``: every ``hold_out``-th training pair, counted from 1 over all parts before
-    cleaning, and not cleaned; or, like all ``<test>.tok``, sacreBLEU's set. Such sets are tokenised
+    ``valid.tok``: every ``hold_out``-th of these pairs, counted from 1 over all parts, which the
+    training text then lacks; or, like all ``<test>.tok``, a test set. Such sets are tokenised
     alone (``valid`` normalised, too, where the corpus says so), and written as they are to
     ``<test>.raw.<language>``. ``tests`` has the names of the test
     sets; ``counts.json`` comes last.
@@ -91,14 +89,7 @@ def _open_parts(corpus: Corpus, raw: str, added: Sequence[str]) -> List[Tuple[st
     languages = (corpus.source, corpus.target)
     parts = []
     for part in corpus.train:
-        archive = os.path.join(raw, saved_name(part.url))
-        if part.columns:
-            columns = [part.columns[language] for language in languages]
-            pairs = pairs_of_tables(archive, part.stem, columns)
-        else:
-            source, target = (f"{part.stem}.{language}{part.suffix}" for language in languages)
-            pairs = pairs_of_archive(archive, (source, target))
-        parts.append((part.stem, pairs))
+        parts.append((part.stem, pairs_of_part(part, languages, raw)))
     for prefix in added:
         # now, rather than after hours of other parts
         next(pairs_of_files(prefix, languages))
@@ -115,29 +106,13 @@ def tokenise_pairs(corpus: Corpus, pairs: List[Pair], moses: Moses) -> List[Pair
     return list(zip(*sides))
 
 
-class Prepared(NamedTuple):
-    """What became of some training pairs; ``dropped`` has the numbers of pairs by reason."""
-
-    kept: List[Pair]
-    held_out: List[Pair]
-    dropped: Counter
-
-
-def prepare_pairs(numbered: List[Tuple[int, Pair]], corpus: Corpus) -> Prepared:
-    """Tokenise and clean pairs that come with their numbers in the whole training text, from 1.
-
-    Every ``hold_out``-th is held out, and not cleaned.
-    """
-    tokenised = tokenise_pairs(corpus, [pair for _, pair in numbered], moses_of_training(corpus))
-    kept: List[Pair] = []
-    held_out: List[Pair] = []
-    for (number, _), pair in zip(numbered, tokenised):
-        is_held_out = corpus.hold_out and number % corpus.hold_out == 0
-        (held_out if is_held_out else kept).append(pair)
+def prepare_pairs(pairs: List[Pair], corpus: Corpus) -> Tuple[List[Pair], Counter]:
+    """Tokenise and clean training pairs; return those kept, and how many were dropped by reason."""
+    tokenised = tokenise_pairs(corpus, pairs, moses_of_training(corpus))
     dropped: Counter = Counter()
     if corpus.before_bpe:
-        kept = list(clean_pairs(kept, corpus.before_bpe, dropped))
-    return Prepared(kept, held_out, dropped)
+        tokenised = list(clean_pairs(tokenised, corpus.before_bpe, dropped))
+    return tokenised, dropped
 
 
 def _write_training_text(
@@ -150,22 +125,23 @@ def _write_training_text(
     with ExitStack() as opened:
         write = opened.enter_context(writing(os.path.join(output, "train.tok"), languages))
         if corpus.hold_out:
-            valid = writing(os.path.join(output, "valid.tok"), languages)
-            write_valid = opened.enter_context(valid)
+            prefix = os.path.join(output, "valid.tok")
+            write_valid = opened.enter_context(writing(prefix, languages))
         total = 0
         for name, pairs in parts:
-            first, kept, held_out = total, 0, 0
+            kept, held_out = 0, 0
             dropped: Counter = Counter()
             with tqdm(desc=name, unit=" pairs", disable=None) as progress:
-                for some in in_order(work, chunked(enumerate(pairs, first + 1)), workers):
-                    kept += write(some.kept)
+                for clean, reasons in in_order(work, chunked(pairs), workers):
+                    train, valid = _hold_out(clean, corpus.hold_out, total)
+                    kept += write(train)
                     if corpus.hold_out:
-                        held_out += write_valid(some.held_out)
-                    dropped.update(some.dropped)
-                    read = len(some.kept) + len(some.held_out) + sum(some.dropped.values())
-                    total += read
-                    progress.update(read)
-            part = {"name": name, "read": total - first, "kept": kept, "held_out": held_out}
+                        held_out += write_valid(valid)
+                    dropped.update(reasons)
+                    total += len(clean)
+                    progress.update(len(clean) + sum(reasons.values()))
+            read = kept + held_out + sum(dropped.values())
+            part = {"name": name, "read": read, "kept": kept, "held_out": held_out}
             counts.append({**part, "dropped": dict(dropped)})
         if not any(part["kept"] for part in counts):
             raise UsageError("no training pair is left after cleaning")
@@ -174,3 +150,14 @@ def _write_training_text(
                 f"of {total} training pairs, every {corpus.hold_out}th are none to validate on"
             )
     return counts
+
+
+def _hold_out(
+    pairs: List[Pair], every: Optional[int], before: int
+) -> Tuple[List[Pair], List[Pair]]:
+    """Return the pairs without every n-th, and those; ``before`` pairs were counted already."""
+    train: List[Pair] = []
+    valid: List[Pair] = []
+    for number, pair in enumerate(pairs, before + 1):
+        (valid if every and number % every == 0 else train).append(pair)
+    return train, valid
