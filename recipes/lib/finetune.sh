@@ -119,11 +119,11 @@ count_updates() {
 # Fine-tune and score all cells, JOBS at a time.
 all_cells() {
     local cells GPUS
-    plan_cells
+    once plan_cells
     mapfile -t cells < <(list_cells)
     export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(($(cores) > JOBS ? $(cores) / JOBS : 1))}
     open_gpus
-    in_parallel "$JOBS" run_cell "${!cells[@]}"
+    share_cells run_cell "${cells[@]}"
 }
 
 # Sets DEVICE, DEVICE_OPTIONS, and JOBS where the user has not: one per GPU or core.
@@ -157,17 +157,16 @@ list_gpus() {
     ((${#gpus[@]})) || die "there is no GPU; give --device cpu"
 }
 
-# run_cell INDEX
 run_cell() {
     local seed lr task row label folder arguments gpu name
-    open_cell "${cells[$1]}"
+    open_cell "$1"
     name="$label $task lr $lr seed $seed"
     if [[ ! -e $folder/score.json ]]; then
         if [[ $DEVICE == cuda ]]; then
             read -r -u "$GPUS" gpu
             export CUDA_VISIBLE_DEVICES=$gpu
         fi
-        say "[$name] cell $(($1 + 1)) of ${#cells[@]}${gpu:+, on GPU $gpu}"
+        say "[$name] fine-tune and predict${gpu:+, on GPU $gpu}"
         if [[ ! -e $folder/train.done ]]; then train_cell; fi
         score_cell
         if [[ $DEVICE == cuda ]]; then echo "$gpu" >&"$GPUS"; fi
@@ -243,9 +242,9 @@ finetune() {
     if [[ $SMOKE == yes ]]; then
         stage 2 "small benchmarks" "$RUN_DIR/benchmarks.done" unpack_benchmarks
     fi
-    stage 2 "pre-trained models" - pretrain
+    stage 2 "pre-trained models" - once pretrain
     find_pretrained
-    stage 3 "data" - make_data
+    stage 3 "data" - once make_data
     stage 4 "fine-tune" - all_cells
-    stage 5 "table" - make_tables
+    stage 5 "table" - once make_tables
 }

@@ -236,8 +236,8 @@ pretrain() {
         return
     fi
     if [[ -z $TEXT ]]; then
-        stage 2 "download" - download
-        stage 3 "extract" - extract
+        stage 2 "download" - once download
+        stage 3 "extract" - once extract
     fi
     stage 4 "prepare" "$RUN_DIR/prepare.done" "${PREPARE[@]}"
     stage 5 "train" - all_cells train_cell

@@ -103,10 +103,10 @@ plan_cells() {
 all_cells() {
     local cells
     declare -A BATCHES=() TOKENS_OF=()
-    plan_cells
+    once plan_cells
     mapfile -t cells < <(list_cells)
     export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(($(cores) > JOBS ? $(cores) / JOBS : 1))}
-    in_parallel "$JOBS" "$1" "${cells[@]}"
+    share_cells "$1" "${cells[@]}"
 }
 
 # Sets PROFILE, the command that measures how ADMIN initialises an open cell.
@@ -168,7 +168,7 @@ translate() {
 translate_cell() {
     local seed setting row label folder arguments test first=0 count
     open_cell "$1"
-    if [[ -e $folder/score.json ]]; then return; fi
+    if [[ -e $folder/score.json || ! -e $folder/train.done ]]; then return; fi
     if [[ " $(tests_of "$setting") " == *" valid "* ]]; then translate valid; fi
     translate test
     # which has all test sets, one after the other
@@ -177,6 +177,7 @@ translate_cell() {
         writing "$folder/$test.out" sentences "$first" "$count" "$folder/test.out"
         first=$((first + count))
     done
+    touch "$folder/translate.done"
 }
 
 # sentences FIRST COUNT FILE: of an output of fairseq-generate those numbered from FIRST, from 0.
@@ -190,7 +191,7 @@ sentences() {
 score_cell() {
     local seed setting row label folder arguments test tests=()
     open_cell "$1"
-    if [[ -e $folder/score.json ]]; then return; fi
+    if [[ -e $folder/score.json || ! -e $folder/translate.done ]]; then return; fi
     scoring_of "$setting"
     for test in $(tests_of "$setting"); do
         tests+=(--test "$test=$(reference_of "$setting" "$test")")
@@ -239,13 +240,13 @@ reproduce() {
     fi
     data_settings
     open_run_dir "$RUN_DIR" "${DATA[@]}"
-    stage 2 "download" - each_corpus download
-    stage 3 "text" - each_corpus prepare_text
-    stage 4 "subwords" - each_corpus learn_subwords
-    stage 5 "binarise" - each_setting binarise
+    stage 2 "download" - once each_corpus download
+    stage 3 "text" - once each_corpus prepare_text
+    stage 4 "subwords" - once each_corpus learn_subwords
+    stage 5 "binarise" - once each_setting binarise
     stage 6 "train" - all_cells train_cell
     stage 7 "translate" - all_cells translate_cell
     stage 8 "score" - all_cells score_cell
-    if declare -F analyse_models >/dev/null; then stage 9 "analyse" - analyse_models; fi
-    stage 10 "table" - make_tables
+    if declare -F analyse_models >/dev/null; then stage 9 "analyse" - once analyse_models; fi
+    stage 10 "table" - once make_tables
 }
