@@ -20,7 +20,6 @@ open_cell() {
 all_cells() {
     local cells
     mapfile -t cells < <(list_cells)
-    export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(($(cores) > JOBS ? $(cores) / JOBS : 1))}
     share_cells "$1" "${cells[@]}"
 }
 

@@ -149,6 +149,8 @@ other_jobs() {
 share_cells() {
     local work=$1 skipped since cell cells file state others=0
     shift
+    share_cores
+    open_gpus
     skipped=$(mktemp)
     while (($#)); do
         : >"$skipped"
@@ -172,10 +174,15 @@ folder_of_cell() {
 }
 
 work_on_cell() {
-    local thing
+    local thing gpus
     thing=$(folder_of_cell "$1")
     if claim "$thing"; then
+        if [[ $DEVICE == cuda ]]; then
+            read -r -u "$FREE_GPUS" gpus
+            export CUDA_VISIBLE_DEVICES=$gpus
+        fi
         "$work" "$1"
+        if [[ $DEVICE == cuda ]]; then echo "$gpus" >&"$FREE_GPUS"; fi
         release "$thing"
     else
         echo "$1" >>"$skipped"

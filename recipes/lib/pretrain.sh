@@ -143,15 +143,13 @@ make_commands() {
 # Sets LAUNCH, the program that trains, and how it divides the batch: SEQUENCES, UPDATE_FREQ.
 plan_batch() {
     local where="on the CPU"
-    if [[ $DEVICE == cpu ]]; then
-        GPUS=1 MOST=${MOST:-16}
-    else
-        look_at_gpus
-        MOST=${MOST:-$(batch sequences "$((GPU_MEMORY * 1024 / JOBS))" "$LENGTH" "$VOCABULARY" \
+    if [[ $DEVICE == cpu ]]; then GPUS=1 MOST=${MOST:-16}; else look_at_gpus; fi
+    choose_launch
+    if [[ $DEVICE == cuda ]]; then
+        MOST=${MOST:-$(batch sequences "$((GPU_MEMORY * 1024 / PER_GPU))" "$LENGTH" "$VOCABULARY" \
             "$ARCH" "${EXTRA[@]}")}
         where="on each of $GPUS GPUs"
     fi
-    choose_launch
     divide_batch "$BATCH" "$GPUS" "$MOST"
     say "an update: $BATCH_MADE sequences = $SEQUENCES $where × --update-freq $UPDATE_FREQ," \
         "$((BATCH_MADE * LENGTH)) tokens"

@@ -2,6 +2,7 @@
 # A recipe sources this file, calls `stage NUMBER TITLE MARK COMMAND…` for each, and may set
 # FIRST_STAGE and LAST_STAGE from its options.
 
+source recipes/lib/gpus.sh
 source recipes/lib/jobs.sh
 
 FIRST_STAGE=${FIRST_STAGE:-1}

@@ -67,7 +67,7 @@ plan_batch() {
     if [[ -z $most && $DEVICE == cpu ]]; then
         most=4096
     elif [[ -z $most ]]; then
-        most=$(batch tokens "$((GPU_MEMORY * 1024 / JOBS))" 33000 "${SHAPE_OF_MODEL[@]}" "${EXTRA[@]}")
+        most=$(batch tokens "$((GPU_MEMORY * 1024 / PER_GPU))" 33000 "${SHAPE_OF_MODEL[@]}" "${EXTRA[@]}")
     fi
     divide_batch "${BATCH:-$TOKENS}" "$GPUS" "$most" tokens
 }
@@ -105,7 +105,6 @@ all_cells() {
     declare -A BATCHES=() TOKENS_OF=()
     once plan_cells
     mapfile -t cells < <(list_cells)
-    export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(($(cores) > JOBS ? $(cores) / JOBS : 1))}
     share_cells "$1" "${cells[@]}"
 }
 

@@ -17,7 +17,7 @@ def job(start, tmp_path):
         (tmp_path / "bin" / name).chmod(0o755)
 
     def job(host, script, **environment):
-        lines = "set -euo pipefail; source recipes/lib/stages.sh; JOBS=1"
+        lines = "set -euo pipefail; source recipes/lib/stages.sh; JOBS=1 DEVICE=cpu"
         cells = f"open_cell() {{ folder={tmp_path}/run/$1; }}"
         lines = f"{lines}; {cells}; open_run_dir {tmp_path}/run; {script}"
         environment = {"POSENC_BEAT": "1", "POSENC_STALE": "60", **environment}
