@@ -9,12 +9,12 @@ BEAT=${POSENC_BEAT:-20} STALE=${POSENC_STALE:-600} RUNNING='' JOB='' ME=''
 # join_jobs DIR: this shell and its programs, which inherit descriptor 9, are a job in DIR.
 join_jobs() {
     HOST=$(id -un)@$(uname -n):$(readlink /proc/self/ns/pid || true)
-    SLURM=${SLURM_JOB_ID:+$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}}
+    STARTED=${SLURM_JOB_ID:+$SLURM_JOB_ID.${SLURM_RESTART_COUNT:-0}}
     JOB=$(uname -n).$$.$(date +%s) ME=$1/running/$JOB
     { mkdir -p "$1/running" && : >"$ME"; } 2>/dev/null || die "cannot write $ME"
     # open before it is written: what has words and is not open is dead
     exec 9>"$ME"
-    echo "$JOB $HOST $SLURM" >&9 || die "cannot write $ME"
+    echo "$JOB $HOST $STARTED" >&9 || die "cannot write $ME"
     if ! ln "$ME" "$ME.link" 2>/dev/null || [[ ! -e /proc/self/fd/9 ]]; then
         say "note: $1 is on a file system without hard links: let no second run use it meanwhile"
         rm -f "$ME"
@@ -88,7 +88,7 @@ state_of() {
         echo free
     elif [[ $host == "$HOST" ]]; then
         [[ $(processes_of "$job") ]] && echo alive || echo dead
-    elif [[ $slurm && ${slurm%.*} == "${SLURM%.*}" && $slurm != "$SLURM" ]]; then
+    elif [[ $slurm && ${slurm%.*} == "${STARTED%.*}" && $slurm != "$STARTED" ]]; then
         echo dead
     else
         touch -c "$ME"

@@ -8,13 +8,14 @@ source recipes/lib/rows.sh
 source recipes/lib/options.sh
 source recipes/lib/cells.sh
 source recipes/lib/batch.sh
+source recipes/lib/slurm.sh
 
 export PYTHONIOENCODING=utf-8
 
 RAW_DIR='' URL=https://dumps.wikimedia.org DUMP_DATE=latest TEXT='' VALID='' DOCUMENTS=blank
 HOLD_OUT=1000 WORKERS=$(cores) SEEDS=1 ARCH=posenc_bert_base BATCH=4096 LR=0.0018 WARMUP=0.025
 INTERVAL=20000 OPTIMIZER=adam DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MOST='' PLAN=no
-FLAGS=--plan EXTRA=()
+SLURM=no FLAGS='--plan --slurm' EXTRA=()
 ROWS=("learned=learned --position-segments input" "shaw=shaw --position-segments input"
     "tupe=tupe --position-segments input" "rel_scalar=rel_scalar --position-segments per_head")
 
@@ -42,18 +43,20 @@ $(printf '                      %s,\n' "${ROWS[@]}" | sed '$s/,$//')
   --interval N        updates between checkpoints, which are also validations ($INTERVAL)
   --optimizer NAME    adam or lamb, which fairseq has only where apex is installed ($OPTIMIZER)
   --device cpu|cuda   (cuda if there is one)
-  --gpus N            (all)
+  --gpus N            (all) of each node; --jobs divides them
   --gpu-memory N      GiB of the smallest GPU (as found), from which --sequences is estimated
   --sequences N       the most sequences per GPU and step (16 on a CPU)
   --jobs N            trainings at a time (1; number of cores on a CPU)
   --workers N         processes for extraction and preparation (number of cores)
   --plan              print the commands, tokens per update and --update-freq, and stop
+  --slurm             print a script that submits the trainings to SLURM as an array of jobs, and stop
   --stage N           start at this stage: 1 set-up, 2 download, 3 extract, 4 prepare, 5 train
   --stop-stage N      stop after this one
 
 The batch stays the same on any number of GPUs: sequences per GPU × --update-freq × GPUs. With
 several of them a training runs under torchrun, on all; in a SLURM job of several nodes, started
-once there, under srun, with --gpus of each. Models: RUN_DIR/<row>/seed<n>/
+once there, under srun, with --gpus of each. Several jobs on one --run-dir, on any hosts, share the
+trainings. Models: RUN_DIR/<row>/seed<n>/
 checkpoint_last.pt. Their subword model and dict.txt: RUN_DIR/bin.
 
 Defaults are those of Chen et al. 2021, Table 7. Our reading where the paper is silent: Adam with
@@ -221,6 +224,10 @@ print_plan() {
 }
 
 pretrain() {
+    if [[ $SLURM == yes ]]; then
+        print_slurm 4
+        return
+    fi
     set_up
     choose_device
     make_commands

@@ -20,6 +20,7 @@ source recipes/lib/options.sh
 source recipes/lib/wmt_options.sh
 source recipes/lib/wmt_data.sh
 source recipes/lib/batch.sh
+source recipes/lib/slurm.sh
 source recipes/lib/tables.sh
 
 export PYTHONIOENCODING=utf-8
@@ -229,6 +230,10 @@ print_plan() {
 }
 
 reproduce() {
+    if [[ $SLURM == yes ]]; then
+        print_slurm 5
+        return
+    fi
     set_up
     choose_device
     if [[ $DEVICE == cpu ]]; then GPUS=1; else look_at_gpus; fi

@@ -1,7 +1,7 @@
 # The options that the WMT recipes share, and their defaults; see wmt.sh.
 
 RAW_DIR='' URL='' DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MAX_TOKENS='' BATCH='' UPDATES='' ARCH=''
-BPE='' WORKERS=$(cores) PLAN=no SMOKE=no KEEP_CHECKPOINTS=no ADMIN=no FLAGS='--plan --smoke'
+BPE='' WORKERS=$(cores) PLAN=no SMOKE=no KEEP_CHECKPOINTS=no ADMIN=no SLURM=no FLAGS='--plan --slurm --smoke'
 ADD=() READY='' SWEEP=() SWEEP_SETTING='' AVERAGE_OPTIONS=() EXTRA=()
 
 wmt_usage() {
@@ -9,6 +9,7 @@ wmt_usage() {
   --smoke             everything with tiny models on the small archives in recipes/smoke, in a few
                       minutes, offline
   --plan              print the downloads, the batch and the commands, and stop
+  --slurm             print a script that submits the trainings to SLURM as an array of jobs, and stop
   --raw-dir DIR       take the archives from here, under the names that --plan prints
   --url URL           download them from here, a mirror with the paths of the original sites
   --add PREFIX        more training text, PREFIX.<language> or .gz; may be given several times
@@ -23,7 +24,7 @@ $(printf '                      %s,\n' "${ROWS[@]}" | sed '$s/,$//')
   --batch N           other tokens per update
   --bpe N             another number of BPE operations
   --device cpu|cuda   (cuda if there is one)
-  --gpus N            (all) of each node
+  --gpus N            (all) of each node; --jobs divides them
   --gpu-memory N      GiB of the smallest GPU (as found), from which --max-tokens is estimated
   --max-tokens N      the most tokens per GPU and step (4096 on a CPU)
   --jobs N            trainings at a time (1; number of cores on a CPU)
@@ -35,7 +36,7 @@ $(printf '                      %s,\n' "${ROWS[@]}" | sed '$s/,$//')
 
 Tokens per update are the paper's on any number of GPUs: --max-tokens × --update-freq × GPUs. With
 several GPUs a training runs under torchrun, on all; in a SLURM job of several nodes, started once
-there, under srun. Add \`-- --fp16\` or \`-- --bf16\`. Started again, the recipe continues where it was.
+there, under srun. Several jobs on one --run-dir, on any hosts, share the trainings. Add \`-- --fp16\` or \`-- --bf16\`. Started again, the recipe continues where it was.
 HELP
 }
 
