@@ -12,7 +12,7 @@ source recipes/lib/slurm.sh
 
 export PYTHONIOENCODING=utf-8
 
-RAW_DIR='' URL=https://dumps.wikimedia.org DUMP_DATE=latest TEXT='' VALID='' DOCUMENTS=blank
+RAW_DIR='' DATA_DIR='' URL=https://dumps.wikimedia.org DUMP_DATE=latest TEXT='' VALID='' DOCUMENTS=blank
 HOLD_OUT=1000 WORKERS=$(cores) SEEDS=1 ARCH=posenc_bert_base BATCH=4096 LR=0.0018 WARMUP=0.025
 INTERVAL=20000 OPTIMIZER=adam DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MOST='' PLAN=no
 SLURM=no FLAGS='--plan --slurm' EXTRA=()
@@ -22,6 +22,7 @@ ROWS=("learned=learned --position-segments input" "shaw=shaw --position-segments
 pretrain_usage() {
     cat <<HELP
   --raw-dir DIR       take the dumps (<language>wiki-…-pages-articles….xml.bz2) from here
+  --data-dir DIR      or download them into here, once for all recipes (--run-dir/raw)
   --url LIST          or download them from here, verified; mirrors laid out as the default
                       ($URL)
   --dump-date DATE    YYYYMMDD ($DUMP_DATE)
@@ -68,8 +69,8 @@ HELP
 }
 
 parse_options() {
-    OPTIONS+=' raw-dir url dump-date text valid hold-out documents vocabulary arch updates batch length lr'
-    OPTIONS+=' warmup interval optimizer gpus gpu-memory sequences:MOST workers'
+    OPTIONS+=' raw-dir data-dir url dump-date text valid hold-out documents vocabulary arch updates batch length'
+    OPTIONS+=' lr warmup interval optimizer gpus gpu-memory sequences:MOST workers'
     parse_arguments "$@"
     whole_numbers UPDATES BATCH LENGTH INTERVAL HOLD_OUT VOCABULARY WORKERS GPUS GPU_MEMORY \
         MOST:sequences
@@ -89,7 +90,7 @@ download() {
             if [[ -e $list.extracted && -z $RAW_DIR ]]; then continue; fi
             mapfile -t dumps <"$list"
             # where they are taken from now; the folder may have been moved
-            if [[ $dumps -ef ${RAW_DIR:-$RUN_DIR/raw}/${dumps##*/} ]]; then continue; fi
+            if [[ $dumps -ef ${RAW_DIR:-${DATA_DIR:-$RUN_DIR/raw}}/${dumps##*/} ]]; then continue; fi
         fi
         if [[ -z $RAW_DIR ]]; then say "download the dump of $language"; fi
         writing "$list" "${DOWNLOAD[@]}" --languages "$language"
@@ -119,7 +120,7 @@ make_commands() {
     if [[ -n $RAW_DIR ]]; then
         DOWNLOAD+=(--local --output "$RAW_DIR")
     else
-        DOWNLOAD+=(--output "$RUN_DIR/raw" --url "$URL" --date "$DUMP_DATE")
+        DOWNLOAD+=(--output "${DATA_DIR:-$RUN_DIR/raw}" --url "$URL" --date "$DUMP_DATE")
     fi
     prepare_options
     PREPARE=(posenc prepare text "${PREPARE_OPTIONS[@]}" "${KIND_OPTIONS[@]}"

@@ -191,7 +191,11 @@ sentences() {
 score_cell() {
     local seed setting row label folder arguments test tests=()
     open_cell "$1"
-    if [[ -e $folder/score.json || ! -e $folder/translate.done ]]; then return; fi
+    if [[ -e $folder/score.json ]]; then
+        tidy
+        return
+    fi
+    if [[ ! -e $folder/translate.done ]]; then return; fi
     scoring_of "$setting"
     for test in $(tests_of "$setting"); do
         tests+=(--test "$test=$(reference_of "$setting" "$test")")
@@ -200,7 +204,17 @@ score_cell() {
         --source-language "$SOURCE" "${SCORE_OPTIONS[@]}" --note "row=$row" --note "seed=$seed" \
         >"$folder/score.txt" || die "scoring failed"
     say "[$setting $label seed $seed] scored: $folder/score.json"
-    if [[ $KEEP_CHECKPOINTS == no ]]; then rm -f "$folder"/checkpoint[0-9_]*[0-9].pt; fi
+    tidy
+}
+
+# Of a finished cell one model stays, without an optimiser's state: average.pt or best.pt.
+tidy() {
+    if [[ $KEEP_CHECKPOINTS == yes ]]; then return; fi
+    if ((KEEP == 0)) && [[ -e $folder/checkpoint_best.pt ]]; then
+        posenc average --inputs "$folder/checkpoint_best.pt" --output "$folder/best.pt" >/dev/null ||
+            die "$folder/checkpoint_best.pt cannot be read"
+    fi
+    rm -f "$folder"/checkpoint*.pt
 }
 
 print_plan() {

@@ -1,6 +1,6 @@
 # The options that the WMT recipes share, and their defaults; see wmt.sh.
 
-RAW_DIR='' URL='' DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MAX_TOKENS='' BATCH='' UPDATES='' ARCH=''
+RAW_DIR='' DATA_DIR='' URL='' DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MAX_TOKENS='' BATCH='' UPDATES='' ARCH=''
 BPE='' WORKERS=$(cores) PLAN=no SMOKE=no KEEP_CHECKPOINTS=no ADMIN=no SLURM=no FLAGS='--plan --slurm --smoke'
 ADD=() READY='' SWEEP=() SWEEP_SETTING='' AVERAGE_OPTIONS=() EXTRA=()
 
@@ -11,6 +11,7 @@ wmt_usage() {
   --plan              print the downloads, the batch and the commands, and stop
   --slurm             print a script that submits the trainings to SLURM as an array of jobs, and stop
   --raw-dir DIR       take the archives from here, under the names that --plan prints
+  --data-dir DIR      download them into here, once for all recipes (--run-dir/raw)
   --url URL           download them from here, a mirror with the paths of the original sites
   --add PREFIX        more training text, PREFIX.<language> or .gz; may be given several times
   --run-dir DIR       results ($RUN_DIR)
@@ -29,7 +30,7 @@ $(printf '                      %s,\n' "${ROWS[@]}" | sed '$s/,$//')
   --max-tokens N      the most tokens per GPU and step (4096 on a CPU)
   --jobs N            trainings at a time (1; number of cores on a CPU)
   --workers N         processes for preparation (number of cores)
-  --keep-checkpoints yes|no  beside the model of finished cells ($KEEP_CHECKPOINTS)
+  --keep-checkpoints yes|no  beside the model of finished cells, which has no optimiser's state ($KEEP_CHECKPOINTS)
   --stage N           start at this stage: 1 set-up, 2 download, 3 text, 4 subwords, 5 binarise,
   --stop-stage N      stop after this one: 6 train, 7 translate, 8 score,
                       9 analyse (SHAPE's Table 1), 10 table
@@ -46,8 +47,8 @@ wmt_option() { [[ $1 == --add ]] && ADD+=(--add "$2"); }
 
 parse_options() {
     local known=$SETTINGS setting
-    OPTIONS+=' raw-dir url settings, tables, arch updates batch bpe gpus gpu-memory max-tokens workers'
-    OPTIONS+=' keep-checkpoints'
+    OPTIONS+=' raw-dir data-dir url settings, tables, arch updates batch bpe gpus gpu-memory max-tokens'
+    OPTIONS+=' workers keep-checkpoints'
     parse_arguments "$@"
     whole_numbers UPDATES BATCH BPE GPUS GPU_MEMORY MAX_TOKENS WORKERS
     for setting in $SETTINGS; do

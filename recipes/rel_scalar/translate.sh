@@ -63,5 +63,5 @@ training_of() {
 
 parse_options "$@"
 whole_numbers INTERVAL
-RAW=${RAW_DIR:-$RUN_DIR/raw}
+RAW=${RAW_DIR:-${DATA_DIR:-$RUN_DIR/raw}}
 reproduce

@@ -122,5 +122,5 @@ set_sweep 40
 parse_options "$@"
 whole_numbers INTERVAL PAIRS
 [[ -z $READY || ${#ADD[@]} == 0 ]] || die "--ready and --add exclude each other"
-RAW=${RAW_DIR:-$RUN_DIR/raw}
+RAW=${RAW_DIR:-${DATA_DIR:-$RUN_DIR/raw}}
 reproduce

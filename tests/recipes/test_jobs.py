@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def job(start, tmp_path):
-    """A function that starts a script as a job on a host, which has no flock, in a group of its own."""
+    """A function that starts a script as a job on a host without flock, in a group of its own."""
     (tmp_path / "bin").mkdir()
     for name, line in {"uname": "echo $HOST_OF_TEST", "flock": "exit 71"}.items():
         (tmp_path / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
@@ -50,7 +50,8 @@ def test_of_many_jobs_one_takes_over_what_a_dead_job_had_in_hand(job, tmp_path):
     assert first.stdout.readline() == "ready\n"
     kill(first)
     os.utime(next((tmp_path / "run/running").glob("host0.*")), (0, 0))
-    script = "for cell in a b; do until claim $cell; do :; done; echo $cell; sleep 0.2; release $cell; done"
+    script = "for cell in a b; do until claim $cell; do :; done; echo $cell; sleep 0.2"
+    script += "; release $cell; done"
     processes = [job("host1", f"{script}; sleep 2") for _ in range(6)]
     printed = [finish(process) for process in processes]
     assert sum("has ended" in text for text in printed) == 1
@@ -78,12 +79,15 @@ def test_a_job_that_slurm_has_started_anew_takes_up_its_own_at_once(job):
     assert "mine" in finish(again)
 
 
-def test_programs_of_a_killed_job_are_waited_for(job):
-    first = job("host0", "claim a; echo ready; sleep 3; :")
+def test_programs_of_a_killed_job_are_waited_for(job, tmp_path):
+    program = f"bash -c 'until [[ -e {tmp_path}/end ]]; do sleep 0.1; done'"
+    first = job("host0", f"claim a; echo ready; {program}; :")
     assert first.stdout.readline() == "ready\n"
     first.kill()
-    printed = finish(job("host0", "claim a && echo mine"))
-    assert "waiting for programs of another run" in printed and printed.endswith("mine\n")
+    second = job("host0", "claim a && echo mine")
+    assert "waiting for programs of another run" in second.stdout.readline()
+    (tmp_path / "end").touch()
+    assert finish(second) == "mine\n"
 
 
 def test_a_job_that_was_taken_for_dead_ends(job, tmp_path):
@@ -104,7 +108,8 @@ def test_a_stage_is_done_once_and_the_others_wait(job, tmp_path):
 
 
 def test_jobs_share_cells_and_leave_what_others_work_on(job, tmp_path):
-    script = f"""work() {{ [[ -e {tmp_path}/$1 ]] || {{ echo "trained $1"; sleep 0.3; touch {tmp_path}/$1; }}; }}
+    script = f"""cd {tmp_path}
+        work() {{ [[ -e $1 ]] || {{ echo "trained $1"; sleep 0.3; touch $1; }}; }}
         share_cells work a b c d e f"""
     printed = [finish(process) for process in [job("host0", script), job("host1", script)]]
     trained = [line for text in printed for line in text.splitlines() if "trained" in line]

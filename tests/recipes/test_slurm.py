@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import stat
 import time
 from pathlib import Path
 
@@ -116,7 +115,10 @@ def test_every_recipe_that_has_a_plan_prints_a_script(run, start, recipe, traini
     command = "bash", f"recipes/{recipe}.sh", "--plan", "--slurm"
     printed = run(*command, "--gpus", "4", "--jobs", "2")
     assert f"--array=1-{trainings // 2 + trainings % 2} " in printed
-    assert f"\nbash recipes/{recipe}.sh --gpus 4 --jobs 2 --device cpu --stop-stage {last} \n" in printed
+    assert (
+        f"\nbash recipes/{recipe}.sh --gpus 4 --jobs 2 --device cpu --stop-stage {last} \n"
+        in printed
+    )
     assert f"\nbash recipes/{recipe}.sh --gpus 4 --jobs 2 --device cuda  &\n" in printed
     process = start(*command)
     assert "--slurm needs --gpus N" in process.communicate()[0] and process.returncode == 1
