@@ -175,7 +175,7 @@ train_cell() {
     same_settings "$folder/settings" "${TRAIN[@]:1}" --position-encoding "${options[@]}" \
         --seed "$seed" --batch "$BATCH_NAMED"
     if [[ -e $folder/train.done ]]; then return; fi
-    restore=$(python -m fairseq_posenc.tools.recipe.newest_checkpoint "$folder")
+    restore=$(python -m fairseq_posenc.tools.recipe.newest_checkpoint "$folder" --update-freq "$UPDATE_FREQ")
     say "[$label] train${restore:+, continuing from $restore}"
     training
     "${command[@]}" ${restore:+--restore-file "$restore"} 2>&1 |

@@ -131,7 +131,7 @@ train_cell() {
         fi
     fi
     ((KEEP)) || best=(--best)
-    restore=$(python -m fairseq_posenc.tools.recipe.newest_checkpoint "$folder" "${best[@]}")
+    restore=$(python -m fairseq_posenc.tools.recipe.newest_checkpoint "$folder" "${best[@]}" "${batch[@]:2}")
     say "[$name] train${restore:+, continuing from $restore}"
     "${LAUNCH[@]}" "${arguments[@]}" "${batch[@]}" "${DEVICE_OPTIONS[@]}" "${admin[@]}" \
         --save-dir "$folder" ${restore:+--restore-file "$restore"} --log-format simple --log-interval 100 2>&1 |

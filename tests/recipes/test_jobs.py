@@ -80,8 +80,8 @@ def test_a_job_that_slurm_has_started_anew_takes_up_its_own_at_once(job):
 
 
 def test_programs_of_a_killed_job_are_waited_for(job, tmp_path):
-    program = f"bash -c 'until [[ -e {tmp_path}/end ]]; do sleep 0.1; done'"
-    first = job("host0", f"claim a; echo ready; {program}; :")
+    program = f"bash -c 'echo ready; until [[ -e {tmp_path}/end ]]; do sleep 0.1; done'"
+    first = job("host0", f"claim a; {program}; :")
     assert first.stdout.readline() == "ready\n"
     first.kill()
     second = job("host0", "claim a && echo mine")
