@@ -1,11 +1,9 @@
 """Each training has GPUs, cores and a port of its own."""
 
 import re
-from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 LIBRARY = "set -euo pipefail; source recipes/lib/stages.sh; source recipes/lib/batch.sh"
 
 

@@ -59,6 +59,15 @@ def test_of_many_jobs_one_takes_over_what_a_dead_job_had_in_hand(job, tmp_path):
     assert not list((tmp_path / "run/running").iterdir())
 
 
+def test_a_job_that_dies_on_this_host_is_found_dead_at_once(job):
+    first = job("host0", "claim a; echo ready; sleep 60")
+    assert first.stdout.readline() == "ready\n"
+    second = job("host0", "echo begun; hold a; echo mine")
+    assert second.stdout.readline() == "begun\n"
+    kill(first)
+    assert finish(second).endswith("mine\n")
+
+
 def test_a_job_elsewhere_is_believed_alive_until_it_is_long_silent(job):
     first = job("host0", "claim a; echo ready; sleep 60")
     assert first.stdout.readline() == "ready\n"
