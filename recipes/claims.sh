@@ -222,6 +222,6 @@ choose_device
 open_run_dir "$RUN_DIR" --updates "$UPDATES"
 number=2
 for part in $PARTS; do
-    stage $((number++)) "$part" - "$part"
+    stage $((number++)) "$part" - once "$part"
 done
-stage $number "page" - write_page
+stage $number "page" - once write_page

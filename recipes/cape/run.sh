@@ -71,5 +71,5 @@ training_of() {
 
 parse_options "$@"
 whole_numbers EPOCHS
-RAW=${RAW_DIR:-$RUN_DIR/raw}
+RAW=${RAW_DIR:-${DATA_DIR:-$RUN_DIR/raw}}
 reproduce

@@ -96,12 +96,14 @@ segments_of() { [[ $1 != rel_scalar ]] || echo none input per_head; }
 tune_cell() {
     local seed row label folder options segments task place
     open_cell "$1"
+    if [[ ! -e $folder/train.done ]]; then return; fi
     for segments in $(segments_of "$label"); do
         for task in one two; do
             place=$folder/${task}_$segments
             if [[ ! -e $place/train.done ]]; then tune; fi
         done
     done
+    touch "$folder/tuned.done"
 }
 
 # From the weights of the cell's pre-training, always from the start: it takes seconds.
@@ -127,7 +129,7 @@ tune() {
 probe_cell() {
     local seed row label folder options segments task name given=() shown
     open_cell "$1"
-    if [[ -e $folder/probes.json ]]; then return; fi
+    if [[ -e $folder/probes.json || ! -e $folder/tuned.done ]]; then return; fi
     for segments in $(segments_of "$label"); do
         for task in one two; do
             name=${task}_sentence_accuracy_$segments

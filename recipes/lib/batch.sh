@@ -14,29 +14,3 @@ divide_batch() {
         say "note: $1 ${4:-sequences} do not divide among $2 GPUs: $BATCH_MADE are taken instead"
     fi
 }
-
-# look_at_gpus: sets GPUS and GPU_MEMORY (GiB, of the smallest) where the user has not.
-look_at_gpus() {
-    local found
-    if [[ -n $GPUS && -n $GPU_MEMORY ]]; then return; fi
-    found=$(batch gpus) || die "cannot count the GPUs"
-    GPUS=${GPUS:-${found% *}} GPU_MEMORY=${GPU_MEMORY:-${found#* }}
-    ((GPUS > 0)) || die "there is no GPU; give --device cpu"
-}
-
-# choose_launch: sets LAUNCH, the program that trains on all GPUs: torchrun, or with several nodes of
-# a SLURM job srun, for which fairseq finds the other nodes itself.
-choose_launch() {
-    local nodes=${SLURM_JOB_NUM_NODES:-1}
-    if [[ $DEVICE == cuda ]] && ((nodes > 1)); then
-        LAUNCH=(srun --nodes "$nodes" --ntasks-per-node 1 --kill-on-bad-exit fairseq-train
-            --distributed-port 29500 --distributed-world-size $((nodes * GPUS)))
-        GPUS=$((nodes * GPUS))
-    elif [[ $DEVICE == cuda ]] && ((GPUS > 1)); then
-        LAUNCH=(torchrun --standalone --nproc-per-node "$GPUS" \
-            "$(type -P fairseq-train || echo fairseq-train)")
-    else
-        # fairseq would take all GPUs on its own, whatever --gpus says
-        LAUNCH=(fairseq-train --distributed-world-size 1)
-    fi
-}

@@ -20,8 +20,7 @@ open_cell() {
 all_cells() {
     local cells
     mapfile -t cells < <(list_cells)
-    export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(($(cores) > JOBS ? $(cores) / JOBS : 1))}
-    in_parallel "$JOBS" "$1" "${cells[@]}"
+    share_cells "$1" "${cells[@]}"
 }
 
 # cell_files FILE: sets `files` to that file of every cell, as `label=path`.
@@ -32,4 +31,17 @@ cell_files() {
         open_cell "$cell"
         files+=("$label=$folder/$1")
     done < <(list_cells)
+}
+
+# complete FILE: whether every cell has it. If not, other jobs are to make it.
+complete() {
+    local files file missing=0
+    cell_files "$1"
+    for file in "${files[@]#*=}"; do
+        if [[ ! -e $file ]]; then missing=$((missing + 1)); fi
+    done
+    ((missing)) || return 0
+    other_jobs || die "$missing of ${#files[@]} cells are not finished: run the stages before"
+    say "$missing of ${#files[@]} cells are not finished: the last job will go on here"
+    return 1
 }

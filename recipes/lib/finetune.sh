@@ -118,59 +118,30 @@ count_updates() {
 
 # Fine-tune and score all cells, JOBS at a time.
 all_cells() {
-    local cells GPUS
-    plan_cells
+    local cells
+    once plan_cells
     mapfile -t cells < <(list_cells)
-    export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(($(cores) > JOBS ? $(cores) / JOBS : 1))}
-    open_gpus
-    in_parallel "$JOBS" run_cell "${!cells[@]}"
+    share_cells run_cell "${cells[@]}"
 }
 
 # Sets DEVICE, DEVICE_OPTIONS, and JOBS where the user has not: one per GPU or core.
 choose_jobs() {
-    local wanted=$JOBS gpus
+    local wanted=$JOBS
     choose_device
     if [[ -z $wanted && $DEVICE == cuda ]]; then
         list_gpus
-        JOBS=${#gpus[@]}
+        JOBS=${#NODE_GPUS[@]}
     fi
 }
 
-# GPUs are tokens in a pipe: a job takes one and puts it back.
-open_gpus() {
-    local pipe gpus index
-    [[ $DEVICE == cuda ]] || return 0
-    list_gpus
-    pipe=$(mktemp -u)
-    mkfifo "$pipe"
-    exec {GPUS}<>"$pipe"
-    rm "$pipe"
-    for ((index = 0; index < JOBS; index++)); do echo "${gpus[index % ${#gpus[@]}]}" >&"$GPUS"; done
-}
-
-# Sets `gpus`: those that CUDA_VISIBLE_DEVICES names, or all.
-list_gpus() {
-    IFS=, read -r -a gpus <<<"${CUDA_VISIBLE_DEVICES:-}"
-    ((${#gpus[@]})) || read -r -a gpus < <(
-        python -c 'import torch; print(*range(torch.cuda.device_count()))'
-    )
-    ((${#gpus[@]})) || die "there is no GPU; give --device cpu"
-}
-
-# run_cell INDEX
 run_cell() {
-    local seed lr task row label folder arguments gpu name
-    open_cell "${cells[$1]}"
+    local seed lr task row label folder arguments name
+    open_cell "$1"
     name="$label $task lr $lr seed $seed"
     if [[ ! -e $folder/score.json ]] || { [[ -e $folder/checkpoint_best.pt ]] && ! has_predicted; }; then
-        if [[ $DEVICE == cuda ]]; then
-            read -r -u "$GPUS" gpu
-            export CUDA_VISIBLE_DEVICES=$gpu
-        fi
-        say "[$name] cell $(($1 + 1)) of ${#cells[@]}${gpu:+, on GPU $gpu}"
+        say "[$name] fine-tune and predict${CUDA_VISIBLE_DEVICES:+, on GPU $CUDA_VISIBLE_DEVICES}"
         if [[ ! -e $folder/train.done ]]; then train_cell; fi
         score_cell
-        if [[ $DEVICE == cuda ]]; then echo "$gpu" >&"$GPUS"; fi
     fi
     if [[ $KEEP != yes ]]; then rm -f "$folder"/checkpoint*.pt; fi
 }
@@ -251,9 +222,9 @@ finetune() {
     if [[ $SMOKE == yes ]]; then
         stage 2 "small benchmarks" "$RUN_DIR/benchmarks.done" unpack_benchmarks
     fi
-    stage 2 "pre-trained models" - pretrain
+    stage 2 "pre-trained models" - once pretrain
     find_pretrained
-    stage 3 "data" - make_data
+    stage 3 "data" - once make_data
     stage 4 "fine-tune" - all_cells
-    stage 5 "table" - make_tables
+    stage 5 "table" - once make_tables
 }

@@ -9,10 +9,12 @@ COMMON='run-dir seeds, device jobs stage:FIRST_STAGE stop-stage:LAST_STAGE'
 
 own_option() { false; }
 
-# parse_arguments ARGUMENT…: sets the variables, and EXTRA to all that follows `--`. What set_smoke
+# parse_arguments ARGUMENT…: sets the variables, EXTRA to all that follows `--`, and GIVEN to what stands
+# before it, without --plan and --slurm. What set_smoke
 # sets is overruled by other options, wherever --smoke stands.
 parse_arguments() {
     local argument
+    GIVEN=()
     for argument in "$@"; do
         case $argument in
             --) break ;;
@@ -24,6 +26,7 @@ parse_arguments() {
         if [[ $1 == -- ]]; then shift && EXTRA=("$@") && break; fi
         if [[ " $FLAGS " == *" $1 "* ]]; then
             argument=${1#--}
+            [[ $argument == plan || $argument == slurm ]] || GIVEN+=("$1")
             printf -v "${argument^^}" yes
             shift && continue
         fi
@@ -33,6 +36,7 @@ parse_arguments() {
         else
             own_option "$1" "$2" || take_option "$1" "$2" || die "unknown option $1; see --help"
         fi
+        GIVEN+=("$1" "$2")
         shift 2
     done
     check_common
@@ -73,7 +77,7 @@ check_label() {
         die "the row '$2' needs a label of letters, digits and _.- that begins with none of .-:" \
             "label=encoding (--encodings)"
     case $1 in
-        bin | benchmarks | corpus | data | dumps | lock | pretrain | raw | row | settings | text | \
+        bin | benchmarks | corpus | data | dumps | lock | pretrain | raw | row | running | settings | text | \
             train.* | valid.* | test.* | *.codes | *.csv | *.done | *.md | *.out | *.part | *.png)
             die "the run folder has something else called $1: give the row another label (--encodings)"
             ;;

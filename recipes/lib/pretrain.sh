@@ -9,17 +9,19 @@ source recipes/lib/options.sh
 source recipes/lib/cells.sh
 source recipes/lib/batch.sh
 source recipes/lib/bert_rows.sh
+source recipes/lib/slurm.sh
 
 export PYTHONIOENCODING=utf-8
 
-RAW_DIR='' URL=https://dumps.wikimedia.org DUMP_DATE=latest TEXT='' VALID='' DOCUMENTS=blank
+RAW_DIR='' DATA_DIR='' URL=https://dumps.wikimedia.org DUMP_DATE=latest TEXT='' VALID='' DOCUMENTS=blank
 HOLD_OUT=1000 WORKERS=$(cores) SEEDS=1 ARCH=posenc_bert_base BATCH=4096 LR=0.0018 WARMUP=0.025
 INTERVAL=20000 OPTIMIZER=adam DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MOST='' PLAN=no
-FLAGS=--plan EXTRA=() SEGMENTS=alternating
+SLURM=no FLAGS='--plan --slurm' EXTRA=() SEGMENTS=alternating
 
 pretrain_usage() {
     cat <<HELP
   --raw-dir DIR       take the dumps (<language>wiki-…-pages-articles….xml.bz2) from here
+  --data-dir DIR      or download them into here, once for all recipes (--run-dir/raw)
   --url LIST          or download them from here, verified; mirrors laid out as the default
                       ($URL)
   --dump-date DATE    YYYYMMDD ($DUMP_DATE)
@@ -44,18 +46,20 @@ $(bert_rows_usage)
   --interval N        updates between checkpoints, which are also validations ($INTERVAL)
   --optimizer NAME    adam or lamb, which fairseq has only where apex is installed ($OPTIMIZER)
   --device cpu|cuda   (cuda if there is one)
-  --gpus N            (all)
+  --gpus N            (all) of each node; --jobs divides them
   --gpu-memory N      GiB of the smallest GPU (as found), from which --sequences is estimated
   --sequences N       the most sequences per GPU and step (16 on a CPU)
   --jobs N            trainings at a time (1; number of cores on a CPU)
   --workers N         processes for extraction and preparation (number of cores)
   --plan              print the commands, tokens per update and --update-freq, and stop
+  --slurm             print a script that submits the trainings to SLURM as an array of jobs, and stop
   --stage N           start at this stage: 1 set-up, 2 download, 3 extract, 4 prepare, 5 train
   --stop-stage N      stop after this one
 
 The batch stays the same on any number of GPUs: sequences per GPU × --update-freq × GPUs. With
 several of them a training runs under torchrun, on all; in a SLURM job of several nodes, started
-once there, under srun, with --gpus of each. Models: RUN_DIR/<row>/seed<n>/
+once there, under srun, with --gpus of each. Several jobs on one --run-dir, on any hosts, share the
+trainings. Models: RUN_DIR/<row>/seed<n>/
 checkpoint_last.pt. Their subword model and dict.txt: RUN_DIR/bin.
 
 Defaults are those of Chen et al. 2021, Table 7. Our reading where the paper is silent: Adam with
@@ -70,8 +74,8 @@ HELP
 own_option() { [[ $1 == --rows ]] && take_rows "$2"; }
 
 parse_options() {
-    OPTIONS+=' raw-dir url dump-date text valid hold-out documents vocabulary arch updates batch length lr'
-    OPTIONS+=' warmup interval optimizer segments gpus gpu-memory sequences:MOST workers'
+    OPTIONS+=' raw-dir data-dir url dump-date text valid hold-out documents vocabulary arch updates batch length'
+    OPTIONS+=' lr warmup interval optimizer segments gpus gpu-memory sequences:MOST workers'
     parse_arguments "$@"
     whole_numbers UPDATES BATCH LENGTH INTERVAL HOLD_OUT VOCABULARY WORKERS GPUS GPU_MEMORY \
         MOST:sequences
@@ -99,7 +103,7 @@ download() {
             if [[ -e $list.extracted && -z $RAW_DIR ]]; then continue; fi
             mapfile -t dumps <"$list"
             # where they are taken from now; the folder may have been moved
-            if [[ $dumps -ef ${RAW_DIR:-$RUN_DIR/raw}/${dumps##*/} ]]; then continue; fi
+            if [[ $dumps -ef ${RAW_DIR:-${DATA_DIR:-$RUN_DIR/raw}}/${dumps##*/} ]]; then continue; fi
         fi
         if [[ -z $RAW_DIR ]]; then say "download the dump of $language"; fi
         writing "$list" "${DOWNLOAD[@]}" --languages "$language"
@@ -129,7 +133,7 @@ make_commands() {
     if [[ -n $RAW_DIR ]]; then
         DOWNLOAD+=(--local --output "$RAW_DIR")
     else
-        DOWNLOAD+=(--output "$RUN_DIR/raw" --url "$URL" --date "$DUMP_DATE")
+        DOWNLOAD+=(--output "${DATA_DIR:-$RUN_DIR/raw}" --url "$URL" --date "$DUMP_DATE")
     fi
     prepare_options
     PREPARE=(posenc prepare text "${PREPARE_OPTIONS[@]}" "${KIND_OPTIONS[@]}"
@@ -156,15 +160,13 @@ make_commands() {
 # Sets LAUNCH, the program that trains, and how it divides the batch: SEQUENCES, UPDATE_FREQ.
 plan_batch() {
     local where="on the CPU"
-    if [[ $DEVICE == cpu ]]; then
-        GPUS=1 MOST=${MOST:-16}
-    else
-        look_at_gpus
-        MOST=${MOST:-$(batch sequences "$((GPU_MEMORY * 1024 / JOBS))" "$LENGTH" "$VOCABULARY" \
+    if [[ $DEVICE == cpu ]]; then GPUS=1 MOST=${MOST:-16}; else look_at_gpus; fi
+    choose_launch
+    if [[ $DEVICE == cuda ]]; then
+        MOST=${MOST:-$(batch sequences "$((GPU_MEMORY * 1024 / PER_GPU))" "$LENGTH" "$VOCABULARY" \
             "$ARCH" "${EXTRA[@]}")}
         where="on each of $GPUS GPUs"
     fi
-    choose_launch
     divide_batch "$BATCH" "$GPUS" "$MOST"
     say "an update: $BATCH_MADE sequences = $SEQUENCES $where × --update-freq $UPDATE_FREQ," \
         "$((BATCH_MADE * LENGTH)) tokens"
@@ -186,7 +188,7 @@ train_cell() {
     same_settings "$folder/settings" "${TRAIN[@]:1}" --position-encoding "${options[@]}" \
         --seed "$seed" --batch "$BATCH_NAMED"
     if [[ -e $folder/train.done ]]; then return; fi
-    restore=$(python -m fairseq_posenc.tools.recipe.newest_checkpoint "$folder")
+    restore=$(python -m fairseq_posenc.tools.recipe.newest_checkpoint "$folder" --update-freq "$UPDATE_FREQ")
     say "[$label] train${restore:+, continuing from $restore}"
     training
     "${command[@]}" ${restore:+--restore-file "$restore"} 2>&1 |
@@ -236,6 +238,10 @@ print_plan() {
 }
 
 pretrain() {
+    if [[ $SLURM == yes ]]; then
+        print_slurm 4
+        return
+    fi
     set_up
     choose_device
     make_commands
@@ -249,8 +255,8 @@ pretrain() {
         return
     fi
     if [[ -z $TEXT ]]; then
-        stage 2 "download" - download
-        stage 3 "extract" - extract
+        stage 2 "download" - once download
+        stage 3 "extract" - once extract
     fi
     stage 4 "prepare" "$RUN_DIR/prepare.done" "${PREPARE[@]}"
     stage 5 "train" - all_cells train_cell

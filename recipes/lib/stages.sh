@@ -2,6 +2,9 @@
 # A recipe sources this file, calls `stage NUMBER TITLE MARK COMMAND…` for each, and may set
 # FIRST_STAGE and LAST_STAGE from its options.
 
+source recipes/lib/gpus.sh
+source recipes/lib/jobs.sh
+
 FIRST_STAGE=${FIRST_STAGE:-1}
 LAST_STAGE=${LAST_STAGE:-99}
 
@@ -16,7 +19,8 @@ die() {
 cores() { env -u OMP_NUM_THREADS nproc; }
 
 # stage NUMBER TITLE MARK COMMAND…: run COMMAND, then touch MARK; with MARK there, run nothing.
-# MARK `-` always runs the command, which then looks after its own parts.
+# Of several jobs one does it, the others wait. MARK `-` always runs the command, in every job; it then
+# looks after its own parts.
 stage() {
     local number=$1 title=$2 mark=$3 started=$SECONDS
     shift 3
@@ -26,8 +30,16 @@ stage() {
         return
     fi
     say "stage $number: $title"
-    "$@"
-    if [[ $mark != - ]]; then touch "$mark"; fi
+    if [[ $mark == - ]]; then
+        "$@"
+    else
+        hold "stage $number"
+        if [[ ! -e $mark ]]; then
+            "$@"
+            touch "$mark"
+        fi
+        release "stage $number"
+    fi
     say "stage $number: $title: finished in $((SECONDS - started)) s"
 }
 
@@ -65,8 +77,8 @@ only_in() {
 
 # made_in DIR: whether there are results, which settings and logs are not.
 made_in() {
-    [[ -n $(find "$1/" ! -type d ! -name '*settings' ! -name row ! -name lock ! -name '*.log' \
-        -print -quit) ]]
+    [[ -n $(find "$1/" -path "$1/running" -prune -o ! -type d ! -name '*settings' ! -name row \
+        ! -name lock ! -name '*.log' -print -quit) ]]
 }
 
 # fingerprint PATH…: a number for what files, and the files of folders, hold, wherever they lie: their
@@ -83,24 +95,13 @@ fingerprint() {
 
 files_of() { find -L "$1" -type f ! -name '.*' -print0 | LC_ALL=C sort -z; }
 
-# open_run_dir DIR OPTION…: DIR belongs to this run and to these settings. Programs of a run that was
-# killed may outlive it; they are waited for.
+# open_run_dir DIR OPTION…: this is a job in DIR, whose results come from these settings.
 open_run_dir() {
-    local version status=0
+    local version
     mkdir -p "$1" 2>/dev/null || die "cannot make the folder $1"
-    if command -v flock >/dev/null; then
-        { : >>"$1/lock"; } 2>/dev/null || die "cannot write $1/lock"
-        exec 9>>"$1/lock"
-        flock -n 9 2>/dev/null || status=$?
-        if ((status == 1)); then
-            say "waiting for programs of another run in $1 to end"
-            flock 9
-        elif ((status)); then
-            say "note: $1 is on a file system without locks: let no second run use it meanwhile"
-        fi
-    fi
+    join_jobs "$1"
     version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' fairseq_posenc/version.py)
-    same_settings "$1/settings" "--version $version" "${@:2}"
+    once same_settings "$1/settings" "--version $version" "${@:2}"
 }
 
 # writing FILE COMMAND…: the command's output becomes FILE only if the command succeeds.

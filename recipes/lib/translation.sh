@@ -59,7 +59,7 @@ translate_cell() {
     local seed row label folder options model
     open_cell "$1"
     model=$folder/checkpoint_last.pt
-    if [[ -e $folder/generate.out ]]; then return; fi
+    if [[ -e $folder/generate.out || ! -e $folder/train.done ]]; then return; fi
     say "[$label] translate the test set"
     if ((KEEP)); then
         model=$folder/average.pt
@@ -76,7 +76,7 @@ translate_cell() {
 score_cell() {
     local seed row label folder options
     open_cell "$1"
-    if [[ -e $folder/score.json ]]; then return; fi
+    if [[ -e $folder/score.json || ! -e $folder/generate.out ]]; then return; fi
     posenc score --generated "$folder/generate.out" --output "$folder/score.json" \
         --data "$RUN_DIR/bin" --note "row=$row" --note "seed=$seed" \
         --note "signature=$(grep -o 'position:.*' "$folder/train.log" | tail -n 1)" \
@@ -87,6 +87,7 @@ score_cell() {
 # The table and the picture, and how far the trainings are from their end.
 make_table() {
     local files
+    complete score.json || return 0
     cell_files score.json
     posenc table --by-length "${files[@]}" --output "$RUN_DIR"/table.{md,csv}
     posenc plot --by-length "${files[@]}" --output "$RUN_DIR/bleu_by_length.png"

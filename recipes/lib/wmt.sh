@@ -20,6 +20,7 @@ source recipes/lib/options.sh
 source recipes/lib/wmt_options.sh
 source recipes/lib/wmt_data.sh
 source recipes/lib/batch.sh
+source recipes/lib/slurm.sh
 source recipes/lib/tables.sh
 
 export PYTHONIOENCODING=utf-8
@@ -67,7 +68,7 @@ plan_batch() {
     if [[ -z $most && $DEVICE == cpu ]]; then
         most=4096
     elif [[ -z $most ]]; then
-        most=$(batch tokens "$((GPU_MEMORY * 1024 / JOBS))" 33000 "${SHAPE_OF_MODEL[@]}" "${EXTRA[@]}")
+        most=$(batch tokens "$((GPU_MEMORY * 1024 / PER_GPU))" 33000 "${SHAPE_OF_MODEL[@]}" "${EXTRA[@]}")
     fi
     divide_batch "${BATCH:-$TOKENS}" "$GPUS" "$most" tokens
 }
@@ -103,10 +104,9 @@ plan_cells() {
 all_cells() {
     local cells
     declare -A BATCHES=() TOKENS_OF=()
-    plan_cells
+    once plan_cells
     mapfile -t cells < <(list_cells)
-    export OMP_NUM_THREADS=${OMP_NUM_THREADS:-$(($(cores) > JOBS ? $(cores) / JOBS : 1))}
-    in_parallel "$JOBS" "$1" "${cells[@]}"
+    share_cells "$1" "${cells[@]}"
 }
 
 # Sets PROFILE, the command that measures how ADMIN initialises an open cell.
@@ -131,7 +131,7 @@ train_cell() {
         fi
     fi
     ((KEEP)) || best=(--best)
-    restore=$(python -m fairseq_posenc.tools.recipe.newest_checkpoint "$folder" "${best[@]}")
+    restore=$(python -m fairseq_posenc.tools.recipe.newest_checkpoint "$folder" "${best[@]}" "${batch[@]:2}")
     say "[$name] train${restore:+, continuing from $restore}"
     "${LAUNCH[@]}" "${arguments[@]}" "${batch[@]}" "${DEVICE_OPTIONS[@]}" "${admin[@]}" \
         --save-dir "$folder" ${restore:+--restore-file "$restore"} --log-format simple --log-interval 100 2>&1 |
@@ -180,7 +180,7 @@ translate() {
 translate_cell() {
     local seed setting row label folder arguments test first=0 count
     open_cell "$1"
-    if [[ -e $folder/score.json ]]; then return; fi
+    if [[ -e $folder/score.json || ! -e $folder/train.done ]]; then return; fi
     if [[ " $(tests_of "$setting") " == *" valid "* ]]; then translate valid; fi
     translate test
     # which has all test sets, one after the other
@@ -189,6 +189,7 @@ translate_cell() {
         writing "$folder/$test.out" sentences "$first" "$count" "$folder/test.out"
         first=$((first + count))
     done
+    touch "$folder/translate.done"
 }
 
 # sentences FIRST COUNT FILE: of an output of fairseq-generate those numbered from FIRST, from 0.
@@ -202,7 +203,11 @@ sentences() {
 score_cell() {
     local seed setting row label folder arguments test tests=()
     open_cell "$1"
-    if [[ -e $folder/score.json ]]; then return; fi
+    if [[ -e $folder/score.json ]]; then
+        tidy
+        return
+    fi
+    if [[ ! -e $folder/translate.done ]]; then return; fi
     scoring_of "$setting"
     for test in $(tests_of "$setting"); do
         tests+=(--test "$test=$(reference_of "$setting" "$test")")
@@ -211,7 +216,17 @@ score_cell() {
         --source-language "$SOURCE" "${SCORE_OPTIONS[@]}" --note "row=$row" --note "seed=$seed" \
         >"$folder/score.txt" || die "scoring failed"
     say "[$setting $label seed $seed] scored: $folder/score.json"
-    if [[ $KEEP_CHECKPOINTS == no ]]; then rm -f "$folder"/checkpoint[0-9_]*[0-9].pt; fi
+    tidy
+}
+
+# Of a finished cell one model stays, without an optimiser's state: average.pt or best.pt.
+tidy() {
+    if [[ $KEEP_CHECKPOINTS == yes ]]; then return; fi
+    if ((KEEP == 0)) && [[ -e $folder/checkpoint_best.pt ]]; then
+        posenc average --inputs "$folder/checkpoint_best.pt" --output "$folder/best.pt" >/dev/null ||
+            die "$folder/checkpoint_best.pt cannot be read"
+    fi
+    rm -f "$folder"/checkpoint*.pt
 }
 
 # The commands, but for those that go over single files (bpe-apply, clean, score).
@@ -252,6 +267,10 @@ print_plan() {
 }
 
 reproduce() {
+    if [[ $SLURM == yes ]]; then
+        print_slurm 5
+        return
+    fi
     set_up
     choose_device
     if [[ $DEVICE == cpu ]]; then GPUS=1; else look_at_gpus; fi
@@ -262,13 +281,13 @@ reproduce() {
     fi
     data_settings
     open_run_dir "$RUN_DIR" "${DATA[@]}"
-    stage 2 "download" - each_corpus download
-    stage 3 "text" - each_corpus prepare_text
-    stage 4 "subwords" - each_corpus learn_subwords
-    stage 5 "binarise" - each_setting binarise
+    stage 2 "download" - once each_corpus download
+    stage 3 "text" - once each_corpus prepare_text
+    stage 4 "subwords" - once each_corpus learn_subwords
+    stage 5 "binarise" - once each_setting binarise
     stage 6 "train" - all_cells train_cell
     stage 7 "translate" - all_cells translate_cell
     stage 8 "score" - all_cells score_cell
-    if declare -F analyse_models >/dev/null; then stage 9 "analyse" - analyse_models; fi
-    stage 10 "table" - make_tables
+    if declare -F analyse_models >/dev/null; then stage 9 "analyse" - once analyse_models; fi
+    stage 10 "table" - once make_tables
 }

@@ -111,7 +111,7 @@ print_command() { ((!$#)) || { printf '%q ' "$@" && echo; }; }
 # out from it, are cleaned in subwords; before that they are train.cut and valid.cut: of two languages,
 # one alone cannot be cleaned a second time.
 learn_subwords() {
-    local text=$RUN_DIR/text/$1 file output source target split kind cleaned=(train)
+    local text=$RUN_DIR/text/$1 file output source target split kind counts cleaned=(train)
     if [[ -e $text/subwords.done ]]; then return; fi
     IFS=_ read -r _ source target <<<"$1"
     if [[ -n $READY && -e $text/train.bpe.$source && ! -e $text/train.tok.$source ]]; then
@@ -135,7 +135,8 @@ learn_subwords() {
             --output "$output" --workers "$WORKERS"
     done
     for split in "${cleaned[@]}"; do
-        say "$split: $(posenc prepare pairs clean "$1" --input "$text/$split.cut" --output "$text/$split.bpe")"
+        counts=$(posenc prepare pairs clean "$1" --input "$text/$split.cut" --output "$text/$split.bpe")
+        say "$split: $counts"
     done
     touch "$text/subwords.done"
     for split in "${cleaned[@]}"; do rm "$text/$split".cut.*; done

@@ -1,16 +1,18 @@
 # The options that the WMT recipes share, and their defaults; see wmt.sh.
 
-RAW_DIR='' URL='' DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MAX_TOKENS='' BATCH='' UPDATES='' ARCH=''
-BPE='' DICTIONARY='' WORKERS=$(cores) PLAN=no SMOKE=no KEEP_CHECKPOINTS=no ADMIN=no FLAGS='--plan --smoke'
+RAW_DIR='' DATA_DIR='' URL='' DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MAX_TOKENS='' BATCH='' UPDATES='' ARCH=''
+BPE='' DICTIONARY='' WORKERS=$(cores) PLAN=no SMOKE=no KEEP_CHECKPOINTS=no ADMIN=no SLURM=no
+FLAGS='--plan --slurm --smoke' JOINED=(--joined-dictionary)
 ADD=() READY='' MOSES='' SWEEP=() SWEEP_SETTING='' AVERAGE_OPTIONS=() EXTRA=()
-JOINED=(--joined-dictionary)
 
 wmt_usage() {
     cat <<HELP
   --smoke             everything with tiny models on the small archives in recipes/smoke, in a few
                       minutes, offline
   --plan              print the downloads, the batch and the commands, and stop
+  --slurm             print a script that submits the trainings to SLURM as an array of jobs, and stop
   --raw-dir DIR       take the archives from here, under the names that --plan prints
+  --data-dir DIR      download them into here, once for all recipes (--run-dir/raw)
   --url URL           download them from here, a mirror with the paths of the original sites
   --add PREFIX        more training text, PREFIX.<language> or .gz; may be given several times
   --moses DIR         tokenise by the Perl scripts of this checkout of mosesdecoder, as the authors
@@ -26,19 +28,19 @@ $(printf '                      %s,\n' "${ROWS[@]}" | sed '$s/,$//')
   --batch N           other tokens per update
   --bpe N             another number of BPE operations
   --device cpu|cuda   (cuda if there is one)
-  --gpus N            (all) of each node
+  --gpus N            (all) of each node; --jobs divides them
   --gpu-memory N      GiB of the smallest GPU (as found), from which --max-tokens is estimated
   --max-tokens N      the most tokens per GPU and step (4096 on a CPU)
   --jobs N            trainings at a time (1; number of cores on a CPU)
   --workers N         processes for preparation (number of cores)
-  --keep-checkpoints yes|no  beside the model of finished cells ($KEEP_CHECKPOINTS)
+  --keep-checkpoints yes|no  beside the model of finished cells, which has no optimiser's state ($KEEP_CHECKPOINTS)
   --stage N           start at this stage: 1 set-up, 2 download, 3 text, 4 subwords, 5 binarise,
   --stop-stage N      stop after this one: 6 train, 7 translate, 8 score,
                       9 analyse (SHAPE's Table 1), 10 table
 
 Tokens per update are the paper's on any number of GPUs: --max-tokens × --update-freq × GPUs. With
 several GPUs a training runs under torchrun, on all; in a SLURM job of several nodes, started once
-there, under srun. Add \`-- --fp16\` or \`-- --bf16\`. Started again, the recipe continues where it was.
+there, under srun. Several jobs on one --run-dir, on any hosts, share the trainings. Add \`-- --fp16\` or \`-- --bf16\`. Started again, the recipe continues where it was.
 HELP
 }
 
@@ -48,8 +50,8 @@ wmt_option() { [[ $1 == --add ]] && ADD+=(--add "$2"); }
 
 parse_options() {
     local known=$SETTINGS setting
-    OPTIONS+=' raw-dir url settings, tables, arch updates batch bpe gpus gpu-memory max-tokens workers'
-    OPTIONS+=' keep-checkpoints moses'
+    OPTIONS+=' raw-dir data-dir url settings, tables, arch updates batch bpe gpus gpu-memory max-tokens'
+    OPTIONS+=' workers keep-checkpoints moses'
     parse_arguments "$@"
     whole_numbers UPDATES BATCH BPE GPUS GPU_MEMORY MAX_TOKENS WORKERS
     for setting in $SETTINGS; do

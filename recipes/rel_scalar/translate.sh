@@ -81,5 +81,5 @@ case $REGIME in
     vaswani) if [[ $OWN_ROWS == no ]]; then ROWS[1]=shaw; fi ;;
     *) die "--regime is t2t or vaswani, not $REGIME" ;;
 esac
-RAW=${RAW_DIR:-$RUN_DIR/raw}
+RAW=${RAW_DIR:-${DATA_DIR:-$RUN_DIR/raw}}
 reproduce

@@ -66,13 +66,19 @@ def test_alpha_is_measured_and_kept_in_the_checkpoint(run, training, tmp_path, b
     assert kept.position_signature.startswith("position:cape|global-shift:5|local-shift:0.5|")
 
 
-def test_two_workers_see_the_data_of_one_and_resume(run, start, training, tmp_path):
+def test_two_workers_see_the_data_of_one_and_each_goes_on_where_the_other_stopped(
+    run, start, training, tmp_path
+):
     options = ["--position-encoding", "sinusoidal", "--disable-validation", "--dropout", "0"]
-    alone = losses(run(*training(*options, "--max-update", "6", "--update-freq", "2", "--no-save")))
+    one = ["--update-freq", "2"]
+    alone = losses(run(*training(*options, *one, "--max-update", "6", "--no-save")))
     kept = [*options, "--save-dir", tmp_path, "--no-epoch-checkpoints"]
-    together = losses(_two_workers(start, training(*kept, "--max-update", "3"))[0])
-    together.update(losses(_two_workers(start, training(*kept, "--max-update", "6"))[0]))
-    assert len(alone) == 6 and together == alone
+    changing = losses(_two_workers(start, training(*kept, "--max-update", "2"))[0])
+    kept += ["--restore-file", restore(str(tmp_path), update_freq=2)]
+    changing.update(losses(run(*training(*kept, *one, "--max-update", "4"))))
+    restore(str(tmp_path), update_freq=1)
+    changing.update(losses(_two_workers(start, training(*kept, "--max-update", "6"))[0]))
+    assert len(alone) == 6 and changing == alone
 
 
 def test_two_workers_draw_different_offsets(start, training):

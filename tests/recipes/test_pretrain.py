@@ -71,7 +71,7 @@ def test_the_plan_has_the_settings_of_the_paper(run, recipe, tmp_path):
     assert len(commands) == 4 and not (tmp_path / "run").exists()
     for command in commands:
         for expected in [
-            "torchrun --standalone --nproc-per-node 8",
+            "torchrun --rdzv-backend c10d --rdzv-endpoint localhost:0 --nproc-per-node 8",
             f"--max-update {updates} ",
             f"--total-num-update {updates} --max-update",
             f"--warmup-updates {warmup} ",

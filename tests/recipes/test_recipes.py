@@ -2,7 +2,6 @@
 
 import gzip
 import os
-import shutil
 from pathlib import Path
 
 import pytest
@@ -114,25 +113,6 @@ def test_a_row_can_be_mended_until_it_has_results(shell, tmp_path):
     assert shell(mended)[1] == 0 and (cell / "settings").read_text() == "shaw\n"
     (cell / "checkpoint1.pt").touch()
     assert shell(mistaken)[1] != 0
-
-
-@pytest.mark.skipif(not shutil.which("flock"), reason="needs flock")
-def test_two_runs_do_not_share_a_folder(shell, start, tmp_path):
-    lines = f"source recipes/lib/stages.sh; open_run_dir {tmp_path}/run a; echo mine; sleep 1"
-    first = start("bash", "-c", lines)
-    assert first.stdout.readline() == "mine\n"
-    printed, status = shell(f"open_run_dir {tmp_path}/run a")
-    assert status == 0 and "waiting for programs" in printed
-    assert first.wait(timeout=60) == 0
-
-
-@pytest.mark.parametrize("status", [65, 69, 71])
-def test_a_file_system_without_locks_is_noted_and_no_obstacle(shell, tmp_path, status):
-    (tmp_path / "flock").write_text(f"#!/bin/sh\necho flock: not implemented >&2\nexit {status}\n")
-    (tmp_path / "flock").chmod(0o755)
-    printed, status = shell(f"PATH={tmp_path}:$PATH; open_run_dir {tmp_path}/run a; echo mine")
-    assert status == 0 and "on a file system without locks" in printed
-    assert len(printed.splitlines()) == 2 and printed.endswith("mine\n")
 
 
 @pytest.fixture
