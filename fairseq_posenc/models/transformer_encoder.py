@@ -15,7 +15,7 @@ from fairseq_posenc.attention.layers import (
     wrapped,
 )
 from fairseq_posenc.encodings import Positions, Stack, Terms
-from fairseq_posenc.models.padding import left_padding, roll_rows
+from fairseq_posenc.models.padding import find_padding, left_padding, roll_rows
 
 
 class PosencTransformerEncoder(TransformerEncoderBase):
@@ -61,14 +61,14 @@ class PosencTransformerEncoder(TransformerEncoderBase):
             fairseq's dictionary; ``position_shared``: what the decoder's encoding must share; and
             ``sentences``: ``(batch,)``, numbers that are equal where the sentence is.
         """
+        padded, left = find_padding(src_tokens, self.padding_idx)
         padding = None
-        if self.embed_positions.by_index:
+        if left and self.embed_positions.by_index:
             padding = left_padding(src_tokens, self.padding_idx)
-        if padding is not None:
             src_tokens, token_embeddings, segments = (
                 roll_rows(x, -padding) for x in (src_tokens, token_embeddings, segments)
             )
-        positions = Positions.of_tokens(src_tokens, self.padding_idx, segments=segments)
+        positions = Positions.of_tokens(src_tokens, self.padding_idx, padded, segments=segments)
         terms = self.terms(positions)
         mask = positions.padding_mask
         x, embedding = self.embed(src_tokens, token_embeddings, terms.input)
@@ -128,11 +128,12 @@ class PosencTransformerEncoder(TransformerEncoderBase):
     def reorder_encoder_out(self, encoder_out: Dict[str, List[Tensor]], new_order: Tensor):
         """Reorder along the batch, as the beam search asks for.
 
-        A beam search mostly moves hypotheses of one sentence, whose sources are the same.
+        A beam search mostly moves hypotheses of one sentence, whose sources are the same. On a GPU
+        it costs more to look than to reorder.
         """
         sentences = encoder_out["sentences"][0]
         reordered_sentences = sentences.index_select(0, new_order)
-        if torch.equal(reordered_sentences, sentences):
+        if not sentences.is_cuda and torch.equal(reordered_sentences, sentences):
             return encoder_out
         reordered = super().reorder_encoder_out(encoder_out, new_order)
         shared = encoder_out["position_shared"]
