@@ -129,7 +129,9 @@ class Positions:
         masks: List[Optional[Tensor]] = [None, None]
         if bool(padding.any()) if padded is None else padded:
             masks = [padding[:, newest], padding]
-        return cls(numbers[:, newest], masks[0], keys=tokens.size(1), key_padding_mask=masks[1], **others)
+        return cls(
+            numbers[:, newest], masks[0], keys=tokens.size(1), key_padding_mask=masks[1], **others
+        )
 
 
 @dataclass

@@ -50,7 +50,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
     def forward(
         self,
         prev_output_tokens: Tensor,
-        encoder_out: Optional[Dict[str, List[Tensor]]] = None,
+        encoder_out: Optional[Dict[str, Any]] = None,
         incremental_state: Optional[State] = None,
         **others: Any,
     ):
@@ -74,6 +74,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
             "encoder_out": [x[:, ::beam] for x in encoder_out["encoder_out"]],
             "encoder_padding_mask": [x[::beam] for x in encoder_out["encoder_padding_mask"]],
             "position_shared": [x[::beam] for x in encoder_out["position_shared"]],
+            "padded": encoder_out["padded"],
         }
         x, extra = super().forward(first, sources, incremental_state, **others)
         rows = torch.arange(len(first)).repeat_interleave(beam)
@@ -86,7 +87,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
     def extract_features_scriptable(
         self,
         prev_output_tokens: Tensor,
-        encoder_out: Optional[Dict[str, List[Tensor]]],
+        encoder_out: Optional[Dict[str, Any]],
         incremental_state: Optional[State] = None,
         full_context_alignment: bool = False,
         alignment_layer: Optional[int] = None,
@@ -133,6 +134,8 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         }
         for name in ("encoder_out", "encoder_padding_mask"):
             arguments[name] = next(iter(encoder_out.get(name, [])), None)
+        if not encoder_out.get("padded", True):
+            arguments["encoder_padding_mask"] = None
         states, weights = self._states(x, terms, alignment_layer, arguments)
         attention = None if weights is None else weights[:, :alignment_heads].mean(dim=1).to(x)
         if padding is not None:

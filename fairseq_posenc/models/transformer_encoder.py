@@ -1,6 +1,6 @@
 """fairseq's Transformer encoder with a position encoding of ours."""
 
-from typing import Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
 import torch
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
@@ -54,12 +54,13 @@ class PosencTransformerEncoder(TransformerEncoderBase):
         return_all_hiddens: bool = False,
         token_embeddings: Optional[Tensor] = None,
         segments: Optional[Tensor] = None,
-    ) -> Dict[str, List[Tensor]]:
+    ) -> Dict[str, Any]:
         """Encode ``(batch, length)`` tokens, with the numbers of their segments if there are any.
 
         Returns:
-            fairseq's dictionary; ``position_shared``: what the decoder's encoding must share; and
-            ``sentences``: ``(batch,)``, numbers that are equal where the sentence is.
+            fairseq's dictionary; ``position_shared``: what the decoder's encoding must share;
+            ``sentences``: ``(batch,)``, numbers that are equal where the sentence is; and
+            ``padded``: whether there is padding.
         """
         padded, left = find_padding(src_tokens, self.padding_idx)
         padding = None
@@ -93,6 +94,7 @@ class PosencTransformerEncoder(TransformerEncoderBase):
             "src_lengths": [(~mask).sum(dim=1, keepdim=True).int()],
             "position_shared": terms.shared,
             "sentences": [torch.arange(len(mask), device=mask.device)],
+            "padded": padded,
         }
 
     def _states(self, x: Tensor, mask: Optional[Tensor], terms: Terms) -> List[Tensor]:
@@ -125,7 +127,7 @@ class PosencTransformerEncoder(TransformerEncoderBase):
             x = self.quant_noise(x)
         return x, embedding
 
-    def reorder_encoder_out(self, encoder_out: Dict[str, List[Tensor]], new_order: Tensor):
+    def reorder_encoder_out(self, encoder_out: Dict[str, Any], new_order: Tensor):
         """Reorder along the batch, as the beam search asks for.
 
         A beam search mostly moves hypotheses of one sentence, whose sources are the same. On a GPU
@@ -139,6 +141,7 @@ class PosencTransformerEncoder(TransformerEncoderBase):
         shared = encoder_out["position_shared"]
         reordered["position_shared"] = [tensor.index_select(0, new_order) for tensor in shared]
         reordered["sentences"] = [reordered_sentences]
+        reordered["padded"] = encoder_out["padded"]
         return reordered
 
     def max_positions(self) -> int:

@@ -108,7 +108,11 @@ class Gpu(TorchDispatchMode):
             self.copies["to the host" if onto == "cpu" else "to the GPU", line()] += 1
         elif foreign:
             self.mixed[name, line()] += 1
-        if name in _WAITS or (name in _INDEXING and _has_mask(args[1])) or (inputs and onto == "cpu"):
+        if (
+            name in _WAITS
+            or (name in _INDEXING and _has_mask(args[1]))
+            or (inputs and onto == "cpu")
+        ):
             self.syncs[name, line()] += 1
         if onto == "cuda":
             kwargs["device"] = "cpu"
@@ -143,7 +147,9 @@ class Gpu(TorchDispatchMode):
             return _attention(*tensors, dropout_p, is_causal, scale=scale)
         if torch.is_autocast_enabled():
             half = torch.get_autocast_gpu_dtype()
-            tensors = [x.to(half) if x is not None and x.dtype.is_floating_point else x for x in tensors]
+            tensors = [
+                x.to(half) if x is not None and x.dtype.is_floating_point else x for x in tensors
+            ]
         q, k, v, mask = tensors
         assert q.dtype == k.dtype == v.dtype and not (is_causal and mask is not None)
         shape = None if mask is None else tuple(mask.shape)

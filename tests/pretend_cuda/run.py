@@ -41,7 +41,12 @@ def build(kind, name, dropout):
     """Build a model of a kind, ``translation`` or ``bert``; the name is an encoding's or STOCK."""
     args = Namespace(dropout=dropout, attention_dropout=dropout, max_positions=64)
     for side in ("encoder", "decoder"):
-        sizes = {"embed_dim": CHANNELS, "ffn_embed_dim": 32, "layers": LAYERS, "attention_heads": HEADS}
+        sizes = {
+            "embed_dim": CHANNELS,
+            "ffn_embed_dim": 32,
+            "layers": LAYERS,
+            "attention_heads": HEADS,
+        }
         vars(args).update({f"{side}_{size}": value for size, value in sizes.items()})
     args.max_source_positions = args.max_target_positions = 64
     if name != STOCK:
@@ -152,10 +157,16 @@ def main():
     wanted = sys.argv[3].split(",") if len(sys.argv) > 3 else [STOCK, *names()]
     for name in wanted:
         for padding in ("none", "left", "right"):
-            found[f"translation {name} float32 {padding}"] = step("translation", name, "float32", padding)
+            found[f"translation {name} float32 {padding}"] = step(
+                "translation", name, "float32", padding
+            )
         for kept in ("float16", "bfloat16", "amp"):
-            found[f"translation {name} {kept} left"] = step("translation", name, kept, "left", dropout=0.1)
-        found[f"translation {name} float16 left evaluation"] = step("translation", name, "float16", "left", False)
+            found[f"translation {name} {kept} left"] = step(
+                "translation", name, kept, "left", dropout=0.1
+            )
+        found[f"translation {name} float16 left evaluation"] = step(
+            "translation", name, "float16", "left", False
+        )
         for padding in ("none", "right"):
             found[f"bert {name} float32 {padding}"] = step("bert", name, "float32", padding)
         found[f"bert {name} amp right"] = step("bert", name, "amp", "right", dropout=0.1)
