@@ -2,25 +2,45 @@
 
 Whatever asks for a tensor's device believes it, so a model goes its way of a GPU, gradients and
 autocast included. Every operation passes :class:`Gpu`, which counts what costs time on a real one.
-``libguard.so``, of guard.cpp, must be loaded before torch (:func:`load`).
+
+When imported, before torch, this builds and loads guard.cpp; without a C++ compiler, or where torch
+does not take it, the process ends with :data:`IMPOSSIBLE`.
 """
 
 import ctypes
 import importlib.util
+import os
+import subprocess
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
-_TORCH = Path(importlib.util.find_spec("torch").origin).parent / "lib"
+IMPOSSIBLE = 77
+_LIBRARIES = ("c10", "torch_cpu")
 
 
-def load(guard):
-    """Register the guard; torch takes it over when it is imported."""
-    for library in (_TORCH / "libc10.so", _TORCH / "libtorch_cpu.so", guard):
-        ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+def load_guard():
+    """Build the guard and register it; torch takes it over when it is imported."""
+    torch_folder = Path(importlib.util.find_spec("torch").origin).parent
+    with tempfile.TemporaryDirectory() as folder:
+        guard = Path(folder) / "guard.so"
+        command = [os.environ.get("CXX", "c++"), "-shared", "-fPIC", "-std=c++20", "-O0"]
+        command += [Path(__file__).with_name("guard.cpp"), "-o", guard]
+        command += ["-I", torch_folder / "include", "-L", torch_folder / "lib"]
+        try:
+            subprocess.run(
+                [*command, *(f"-l{x}" for x in _LIBRARIES)], check=True, capture_output=True
+            )
+            for library in (*(torch_folder / "lib" / f"lib{x}.so" for x in _LIBRARIES), guard):
+                ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+        except (OSError, subprocess.CalledProcessError) as error:
+            print(error, getattr(error, "stderr", b"").decode()[-2000:], file=sys.stderr)
+            sys.exit(IMPOSSIBLE)
 
 
-load(sys.argv[1])
+load_guard()
+sys.modules["triton"] = None  # it would compile for the GPU
 
 import torch  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
@@ -119,7 +139,7 @@ class Gpu(TorchDispatchMode):
         known = {id(x.held): x for x in inputs}
         unwrap = lambda x: x.held if isinstance(x, OnGpu) else x  # noqa: E731
         args, kwargs = tree_map(unwrap, args), tree_map(unwrap, kwargs)
-        # on a CPU, softmax cannot read half precision and write float32, nor its gradient the reverse
+        # a CPU's softmax cannot read half precision and write float32, nor its gradient the reverse
         to = None
         if name in ("_softmax", "_log_softmax") and args[2]:
             args = (args[0].float(), args[1], False)
@@ -136,7 +156,8 @@ class Gpu(TorchDispatchMode):
         def wrap(x):
             if not isinstance(x, torch.Tensor):
                 return x
-            return known[id(x)] if id(x) in known else OnGpu(x)
+            # what the wrapper cannot say, that a tensor is conjugated lazily, is done at once
+            return known[id(x)] if id(x) in known else OnGpu(x.resolve_conj().resolve_neg())
 
         return tree_map(wrap, found)
 
@@ -194,14 +215,14 @@ def onto_gpu(module):
 
 
 def line():
-    """Return the line of fairseq or of the plugin that runs; in the backward pass there is none."""
+    """Return the line of fairseq or the plugin that runs; in the backward pass it is elsewhere."""
     frame = sys._getframe(1)
     while frame:
         folder, _, name = frame.f_code.co_filename.partition("/fairseq")
         if name:
             return f"fairseq{name}:{frame.f_lineno}"
         frame = frame.f_back
-    return "backward"
+    return "elsewhere"
 
 
 def _has_mask(indices):
