@@ -6,7 +6,7 @@ from 12 to 1500.
 
 import math
 from dataclasses import replace
-from typing import List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
 import torch
 from torch import Tensor
@@ -88,7 +88,7 @@ def _torch_is_faster(inputs: Inputs, learns: bool) -> bool:
 def _torch_attend(inputs: Inputs) -> Tensor:
     """Call torch's own attention, with everything that is added to scores as one mask."""
     queries, keys, values, terms, padding_mask, causal, dropout_p = inputs
-    options = {}
+    options: Dict[str, Any] = {}
     ratio = terms.scale * math.sqrt(queries.size(-1))
     if abs(ratio - 1) > 1e-9 and compat.ATTENTION_TAKES_SCALE:
         options["scale"] = terms.scale

@@ -113,6 +113,8 @@ def test_no_scores_are_promoted_to_float32(cases, name):
         if case.startswith("evaluation") or name in OWN_KERNEL:
             scores = [x for x in scores if not re.search(FLOAT32, x[1]) and x[1] != "elsewhere"]
         assert not scores, case
+        dtype = "torch.bfloat16" if "bfloat16" in case else "torch.float16"
+        assert {call[3] for call in found["attention"]} <= {dtype}
 
 
 @each_encoding
