@@ -49,6 +49,7 @@ OPTIONS: Dict[str, Option] = {
     ),
     "mean_normalize": Option(bool, "subtract the mean position (not for decoders)"),
     "kernel_size": Option(int, "taps of the convolution, odd, at least 3"),
+    "convolve_cls": Option(bool, "the convolution of BERT sees and changes [CLS], too"),
     "max_distance": Option(int, "larger distances are not told apart"),
     "shared_tables": Option(bool, "one table of relative positions for both keys and values"),
     "num_buckets": Option(int, "buckets of distances, even, at least 4"),

@@ -123,8 +123,8 @@ analyse_tokens() {
 
 joined() {
     ROWS=("${JOINED_ROWS[@]}")
-    quickstart joined --encodings "$(comma "${ROWS[@]}")" --join 4 --train 80000 --train-length 4-10 \
-        --test-lengths 4-10
+    quickstart joined --encodings "$(comma "${ROWS[@]}")" --join 4 --train 20000 --train-length 4-10 \
+        --test-lengths 4-10 --test $((4 * TEST))
     analyse_cells joined analyse_joined
 }
 

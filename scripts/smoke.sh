@@ -58,6 +58,7 @@ smoke quickstart bash recipes/quickstart.sh --run-dir "$folder/quickstart" --tra
 smoke claims bash recipes/claims.sh --fast --run-dir "$folder/claims" --updates 20 --test 20 --seeds 1,2 \
   --parts length,joined,deep,plain
 smoke multi30k multi30k
+smoke iwslt14 bash recipes/iwslt14.sh --smoke --run-dir "$folder/iwslt14"
 smoke shape bash recipes/shape/run.sh --smoke --run-dir "$folder/shape"
 smoke cape bash recipes/cape/run.sh --smoke --run-dir "$folder/cape"
 smoke rel_scalar bash recipes/rel_scalar/translate.sh --smoke --run-dir "$folder/rel_scalar"

@@ -5,7 +5,10 @@ from 12 to 1500.
 """
 
 import math
+import os
 from dataclasses import replace
+from functools import lru_cache
+from types import ModuleType
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
@@ -53,6 +56,9 @@ def attend(
         return plain.attend(inputs)
     if queries.is_cuda and _torch_can(terms):
         return _torch_attend(_one_mask_for_all(inputs)), None
+    fused = _fused_relative() if queries.is_cuda else None
+    if fused is not None and fused.supports(inputs):
+        return fused.attend(inputs), None
     if not cpu.supports(inputs):
         return plain.attend(inputs)[0], None
     learns = cpu.needs_gradient(inputs)
@@ -69,6 +75,21 @@ def _torch_can(terms: AttentionTerms) -> bool:
     """Tell whether all terms can be put into one mask, as they do not depend on the queries."""
     others = (terms.relative_keys, terms.relative_values, terms.distance_keys, terms.content_query)
     return all(term is None for term in others)
+
+
+@lru_cache(maxsize=None)
+def _fused_relative() -> Optional[ModuleType]:
+    """Return the kernels for relative keys, values and distances on a GPU, if they may be used.
+
+    They need Triton, which torch brings for GPUs; ``POSENC_ATTENTION=plain`` switches them off.
+    """
+    if os.environ.get("POSENC_ATTENTION") == "plain":
+        return None
+    try:
+        from fairseq_posenc.attention.gpu import relative
+    except ImportError:
+        return None
+    return relative
 
 
 def _torch_is_faster(inputs: Inputs, learns: bool) -> bool:

@@ -17,7 +17,27 @@ def model_options(state: Any) -> Dict[str, Any]:
     if found is None and isinstance(state.get("cfg"), Mapping):
         found = state["cfg"].get("model")
     found = vars(found) if isinstance(found, Namespace) else found
-    return dict(found) if isinstance(found, Mapping) else {}
+    found = dict(found) if isinstance(found, Mapping) else {}
+    name_older_ways(found)
+    return found
+
+
+def name_older_ways(found: Dict[str, Any]) -> bool:
+    """Write out what earlier versions did without an option for it, and return whether they did.
+
+    ``conditional`` convolved BERT's [CLS] like any token; models that were trained so go on.
+
+    Args:
+        found: options of a model, from a checkpoint if they have a signature; changed in place.
+    """
+    signature = str(found.get("position_signature"))
+    # only BERT models have segments
+    is_bert = signature.startswith("position:conditional|") and "|segments:" in signature
+    if not is_bert or "|convolve-cls:" in signature:
+        return False
+    found["position_convolve_cls"] = True
+    found["position_signature"] = f"{signature}|convolve-cls:yes"
+    return True
 
 
 def of_checkpoint(state: Any) -> str:
@@ -64,8 +84,9 @@ def same(first: str, second: str, version: bool = False) -> bool:
 
 def _fields(signature: str) -> Dict[str, str]:
     fields = (field.partition(":") for field in signature.split("|"))
-    # only BERT models have segments
-    return {"segments": "none", **{name: value for name, _, value in fields}}
+    # only BERT models have segments, and [CLS]
+    absent = {"segments": "none", "convolve-cls": "no"}
+    return {**absent, **{name: value for name, _, value in fields}}
 
 
 def _is_roberta(found: Mapping[str, Any]) -> bool:

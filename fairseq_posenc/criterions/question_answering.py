@@ -7,6 +7,7 @@ from fairseq.criterions import register_criterion
 from torch import Tensor
 
 from fairseq_posenc.criterions.fine_tuning import FineTuningCriterion, FineTuningCriterionConfig
+from fairseq_posenc.errors import UsageError
 
 SPAN_HEAD = "span"
 METRICS = ("f1", "exact_match")
@@ -30,7 +31,16 @@ class PosencQuestionAnsweringCriterion(FineTuningCriterion):
         super().__init__(cfg, task, "question answering", METRICS)
 
     def forward(self, model, sample, reduce=True):
-        """Return loss (summed over the windows), number of windows and logging output."""
+        """Return loss (summed over the windows), number of windows and logging output.
+
+        Raises:
+            UsageError: the answers are not known.
+        """
+        if "answer" not in sample:
+            raise UsageError(
+                "questions without answers can be predicted (posenc predict), but not be trained "
+                "or validated on"
+            )
         logits = logits_of(model, sample)
         allowed = sample["answerable"].clone()
         allowed[:, 0] = True

@@ -23,7 +23,7 @@ from fairseq_posenc.json_files import find_misfit, read_shaped
 from fairseq_posenc.metrics.answers import check_metric
 
 PARTS = ("question", "context", "offsets")
-FORMAT = 1
+FORMAT = 2  # 1: unequal marks were not parted
 _SHAPE = {"format": int, "language": str, "metric": str, "contexts": [str], "questions": [list]}
 
 
@@ -35,7 +35,7 @@ class GoldAnswer(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A question about a context, which is given by its number, and its gold answers."""
+    """A question about a context, which is given by its number, and its gold answers, if known."""
 
     id: str
     text: str
@@ -48,7 +48,7 @@ class Questions:
 
     Attributes:
         contexts: the texts.
-        questions: see :class:`Question`.
+        questions: see :class:`Question`; the answers to all are known, or to none.
     """
 
     contexts: List[str]
@@ -58,6 +58,11 @@ class Questions:
 
     def __len__(self) -> int:
         return len(self.questions)
+
+    @property
+    def answered(self) -> bool:
+        """Whether the answers are known."""
+        return bool(self.questions and self.questions[0].answers)
 
     def sizes(self, part: str) -> np.ndarray:
         """Return the number of tokens of every question, or of every context."""
@@ -101,7 +106,7 @@ class InMemoryQuestions(Questions):
     ):
         self.contexts = [context for _, context in pairs]
         self.questions = [
-            Question(str(number), question, number, (GoldAnswer("", 0),))
+            Question(str(number), question, number, ())
             for number, (question, _) in enumerate(pairs)
         ]
         contexts = [encode(context) for context in self.contexts]
@@ -145,6 +150,8 @@ class QuestionFolder(Questions):
         try:
             check_metric(self.metric, self.language)
             self.questions = [self._question(*fields) for fields in values["questions"]]
+            if any(bool(question.answers) != self.answered for question in self.questions):
+                raise ValueError("some questions have no answers")
             types = len(subwords.load_dictionary(folder))
             self._parts = {}
             for part in PARTS:
@@ -163,8 +170,8 @@ class QuestionFolder(Questions):
         found = tuple(GoldAnswer(*answer) for answer in answers)
         misfit = find_misfit([key, text, *(answer.text for answer in found)], [str])
         misfit = misfit or find_misfit([context, *(answer.start for answer in found)], [int])
-        if misfit or not found or not 0 <= context < len(self.contexts):
-            raise ValueError(f"question {key!r} has no context or answers")
+        if misfit or not 0 <= context < len(self.contexts):
+            raise ValueError(f"question {key!r} has no context")
         for answer in found:
             if not self.contexts[context].startswith(answer.text, max(answer.start, 0)):
                 raise ValueError(f"an answer to {key!r} is not in its context")

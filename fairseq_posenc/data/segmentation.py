@@ -13,7 +13,7 @@ import regex
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.json_files import read_shaped
+from fairseq_posenc.json_files import Maybe, read_shaped
 
 CODES = "codes"
 TOKENISER = "tokeniser.json"
@@ -37,6 +37,7 @@ class Moses(NamedTuple):
         aggressive: split words at hyphens, tokenizer.perl's ``-a``.
         escape: write ``&amp;`` and its like, as tokenizer.perl without ``-no-escape``.
         plain_quotes: write ’ as ', before all else.
+        lowercase: the tokens.
     """
 
     language: str
@@ -45,6 +46,7 @@ class Moses(NamedTuple):
     aggressive: bool = False
     escape: bool = True
     plain_quotes: bool = False
+    lowercase: bool = False
 
 
 def read_tokeniser(path: str, language: str) -> Moses:
@@ -54,8 +56,10 @@ def read_tokeniser(path: str, language: str) -> Moses:
         UsageError: the file is missing or damaged.
     """
     names = [name for name in Moses._fields if name != "language"]
-    how = read_shaped(path, dict.fromkeys(names, bool), "posenc prepare")
-    return Moses(language, **{name: how[name] for name in names})
+    # files of earlier versions do not have it
+    shape = {**dict.fromkeys(names, bool), "lowercase": Maybe(bool)}
+    how = read_shaped(path, shape, "posenc prepare")
+    return Moses(language, **{name: bool(how.get(name)) for name in names})
 
 
 @functools.lru_cache(maxsize=None)
@@ -101,9 +105,10 @@ def tokenise_lines(lines: List[str], moses: Moses) -> List[str]:
     if moses.printable:
         lines = _UNPRINTABLE.sub(" ", "\n".join(lines)).split("\n")
     tokenise = _tokeniser(moses.language).tokenize
-    return [
+    lines = [
         tokenise(line, moses.aggressive, return_str=True, escape=moses.escape) for line in lines
     ]
+    return [line.lower() for line in lines] if moses.lowercase else lines
 
 
 class BytePairEncoder:

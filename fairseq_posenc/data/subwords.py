@@ -167,8 +167,9 @@ class AnswerAlignedSubwords:
 
     Answers are stretches of pieces, so that ``1185`` cannot be answered where SentencePiece has the
     piece ``(1185–1``, nor ``1,5`` in ``1,500``. Which pieces are cut depends on the text alone,
-    never on the answers: letters, digits and other characters are parted, and numbers with
-    separators are cut to single digits. The new pieces are pieces of the vocabulary too.
+    never on the answers: letters, digits and other characters are parted, the latter from each
+    other, too, unless they are equal (``).`` is cut, ``...`` is not), and numbers with separators
+    are cut to single digits. The new pieces are pieces of the vocabulary too.
 
     Args:
         subwords: the model.
@@ -278,8 +279,8 @@ def _around_unknown(text: str) -> Iterator[Tuple[int, str]]:
 
 
 def _boundaries(text: str) -> Set[int]:
-    """Return where letters (with marks), digits and others meet, and all of grouped numbers."""
-    kinds = [{"M": "L", "L": "L", "N": "N"}.get(unicodedata.category(c)[0], "P") for c in text]
+    """Return where letters (with marks), digits and unequal others meet, and in grouped numbers."""
+    kinds = [{"M": "L", "L": "L", "N": "N"}.get(unicodedata.category(c)[0], c) for c in text]
     found = {i for i in range(1, len(text)) if kinds[i] != kinds[i - 1]}
     for number in _GROUPED_NUMBER.finditer(text):
         found.update(range(number.start(), number.end() + 1))

@@ -115,9 +115,9 @@ class WindowDataset(PairDataset):
 
     Items hold ``id`` (number of the window), ``tokens``, ``segments``, ``answerable`` (True at the
     context's tokens) and ``beginnings`` (of these, those which :func:`widest_context` gives to this
-    window), all ``(length,)``, and ``answer`` ``(2,)``: the positions of the first token and the
-    last of the first gold answer, both 0, that is at ``<s>``, in windows that do not hold all of
-    it, as in XTREME.
+    window), all ``(length,)``, and ``answer`` ``(2,)``, where answers are known: the positions of
+    the first token and the last of the first gold answer, both 0, that is at ``<s>``, in windows
+    that do not hold all of it, as in XTREME.
 
     Args:
         split: questions and contexts.
@@ -168,14 +168,16 @@ class WindowDataset(PairDataset):
         beginnings = answerable.clone()
         widest = widest_context(self._windows(window.question), window.number)
         beginnings[window.before : -1] = torch.from_numpy(widest)
-        return {
+        item = {
             "id": int(index),
             "tokens": tokens,
             "segments": segments,
             "answerable": answerable,
             "beginnings": beginnings,
-            "answer": torch.tensor(self._answer(window)),
         }
+        if self.split.answered:
+            item["answer"] = torch.tensor(self._answer(window))
+        return item
 
     def _answer(self, window: Window) -> Tuple[int, int]:
         text, start = self.split.questions[window.question].answers[0]
@@ -189,13 +191,14 @@ class WindowDataset(PairDataset):
     def collater(self, samples: List[Dict[str, Any]]) -> Dict[str, Any]:
         """Return a batch of the base class, with the other entries of its items and ``split``.
 
-        ``answerable`` and ``beginnings`` are (batch, length), ``answer`` (batch, 2); ``split`` is
-        the split's name.
+        ``answerable`` and ``beginnings`` are (batch, length), ``answer`` (batch, 2) if answers are
+        known; ``split`` is the split's name.
         """
         batch = super().collater(samples)
         if batch:
             for name in ("answerable", "beginnings"):
                 batch[name] = pad_column(samples, name, False)
-            batch["answer"] = torch.stack([sample["answer"] for sample in samples])
+            if self.split.answered:
+                batch["answer"] = torch.stack([sample["answer"] for sample in samples])
             batch["split"] = self.name
         return batch

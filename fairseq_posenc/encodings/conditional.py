@@ -25,19 +25,27 @@ class Conditional(Encoding):
     ``conv.weight`` ``(channels, 1, k)`` and ``conv.bias`` ``(channels,)``, drawn as torch does for
     ``Conv1d``.
 
+    The paper's class token passes by (Algorithm 1: it is split off before the convolution, and put
+    back). Our reading for BERT: [CLS], the first token, is that class token: ``y = x`` there, and
+    the others see zeros in its place.
+
     Args:
         kernel_size: k, odd and at least 3 (3, the paper's "k ≥ 3").
+        convolve_cls: treat [CLS] like any token, as BERT models were trained before this option.
     """
 
     not_portable = "it is a convolution of the hidden states after the first layer"
 
-    def __init__(self, stack: Stack, kernel_size: int = 3):
+    def __init__(self, stack: Stack, kernel_size: int = 3, convolve_cls: bool = False):
         super().__init__(stack)
+        if convolve_cls and not stack.has_cls:
+            raise ValueError("convolve cls is for BERT: there is no [CLS] here")
         if not (isinstance(kernel_size, int) and kernel_size >= 3 and kernel_size % 2):
             raise ValueError(f"kernel size must be odd and at least 3, not {kernel_size}")
         channels = stack.channels
         self.conv = nn.Conv1d(channels, channels, kernel_size, groups=channels)
         self.kernel_size = kernel_size
+        self.cls_passes = stack.has_cls and not convolve_cls
 
     def forward(self, positions: Positions) -> Terms:
         """Return a term that acts on the first layer's output."""
@@ -45,15 +53,20 @@ class Conditional(Encoding):
 
     def generate(self, x: Tensor, positions: Positions) -> Tensor:
         """Return hidden states ``(length, batch, channels)`` with their encoding added."""
-        masked = x
-        if positions.padding_mask is not None:
-            masked = x.masked_fill(positions.padding_mask.t().unsqueeze(-1), 0)
+        masked, hidden = x, positions.padding_mask
+        if self.cls_passes:
+            # padding before the first token has its number, too
+            first = positions.numbers.eq(0)
+            hidden = first if hidden is None else hidden | first
+        if hidden is not None:
+            masked = x.masked_fill(hidden.t().unsqueeze(-1), 0)
         if positions.cache is not None:
             window = self._append_to_cache(masked, positions.cache)
         else:
             before = self.kernel_size - 1 if self.stack.decoder else self.kernel_size // 2
             window = nn.functional.pad(masked, (0, 0, 0, 0, before, self.kernel_size - 1 - before))
-        return x + self.convolve(window)
+        added = self.convolve(window)
+        return x + (added.masked_fill(first.t().unsqueeze(-1), 0) if self.cls_passes else added)
 
     def convolve(self, window: Tensor) -> Tensor:
         """Return the sum over taps: ``(length + k - 1, batch, channels)`` to ``(length, …)``.

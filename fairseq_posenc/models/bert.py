@@ -9,6 +9,7 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from fairseq_posenc import options
+from fairseq_posenc.checkpoints import signatures
 from fairseq_posenc.encodings import segments
 from fairseq_posenc.models import continuation
 from fairseq_posenc.models.bert_encoder import PosencBertEncoder
@@ -93,6 +94,11 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
         """
         if OmegaConf.is_config(args):
             return build_from_configuration(cls, args, task)
+        if signatures.name_older_ways(vars(args)):
+            logger.warning(
+                "conditional positions convolve [CLS] in this model, as when it was trained; the "
+                "paper's class token passes by, as it does in new models"
+            )
         begun = continuation.prepare(args, "segments")
         args.position_encoding = options.encoding_name(args)
         args.position_segments = getattr(args, "position_segments", None) or "none"

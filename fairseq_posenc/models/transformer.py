@@ -66,6 +66,11 @@ class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
     def add_args(parser):
         """Add fairseq's options, the ``--position-…`` ones and ``--admin-profile``."""
         TransformerModel.add_args(parser)
+        parser.add_argument(
+            "--no-embedding-dropout",
+            action="store_true",
+            help="no dropout of the embeddings, as in OpenNMT-py where no positions are added",
+        )
         options.add_arguments(parser)
         admin.add_arguments(parser)
 

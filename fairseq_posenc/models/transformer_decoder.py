@@ -46,6 +46,8 @@ class PosencTransformerDecoder(TransformerDecoderBase):
             heads=cfg.decoder.attention_heads,
         )
         self.embed_positions = options.build(cfg, stack)
+        if getattr(cfg, "no_embedding_dropout", False):
+            self.dropout_module.p = 0.0
 
     def forward(
         self,

@@ -32,6 +32,8 @@ class PosencTransformerEncoder(TransformerEncoderBase):
         self.omegas = admin.omegas_by_layer(cfg, "encoder")
         super().__init__(cfg, dictionary, embed_tokens)
         self.embed_positions = options.build(cfg, self.stack(cfg))
+        if getattr(cfg, "no_embedding_dropout", False):
+            self.dropout_module.p = 0.0
 
     def stack(self, cfg: TransformerConfig) -> Stack:
         """Return what the encoding must know of this encoder."""

@@ -166,12 +166,14 @@ class PosencQuestionAnsweringTask(FineTuningTask):
         }
 
     def score(self, split: str, predictions: List[Candidate]) -> Dict[str, float]:
-        """Return F1 and exact match of a whole split in percent.
+        """Return F1 and exact match of a whole split in percent; nothing if it has no answers.
 
         Raises:
             ValueError: there is not exactly one prediction per window.
         """
         self.check_whole(split, predictions)
+        if not self.datasets[split].split.answered:
+            return {}
         return self._scorers[split].score(self.answers(split, predictions))
 
     def write(self, split: str, predictions: List[Candidate], stream: TextIO) -> None:

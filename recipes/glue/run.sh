@@ -13,8 +13,13 @@ usage: bash recipes/glue/run.sh [options] [-- options for fairseq-train]
 Fine-tunes each row (pre-trained model) on each task with each learning rate and seed, and compares
 the medians on the development sets with the paper's.
 
-  --raw-dir DIR       official files, a folder per task: CoLA/train.tsv, CoLA/dev.tsv, …;
-                      without it they are downloaded
+  --submission        also predict the test sets, of all nine tasks unless --tasks says otherwise, and
+                      write what GLUE's leaderboard takes to <run folder>/<row>/submission.zip
+                      (stage 6): of each task the run that is best on the development set, and AX
+                      by the model of MNLI
+  --raw-dir DIR       official files, a folder per task: CoLA/train.tsv, CoLA/dev.tsv, …, and
+                      MNLI/AX.tsv or AX.tsv; MRPC also as msr_paraphrase_train.txt,
+                      msr_paraphrase_test.txt and mrpc_dev_ids.tsv; without it they are downloaded
   --epochs N          (10 for CoLA, STS-B, MRPC, RTE and WNLI, 5 for the others: the paper has
                       "5 or 10", our reading is 10 for tasks below 10,000 examples)
 HELP
@@ -24,6 +29,7 @@ HELP
 RUN_DIR=runs/glue PRETRAIN_DIR=runs/pretrain_english LENGTH=128
 TABLES='chen2021-4 chen2021-8 chen2021-10'
 PRETRAIN_RECIPE=recipes/rel_scalar/pretrain_english.sh TASKS='MNLI QQP QNLI SST-2 CoLA STS-B'
+FLAGS='--smoke --submission' SUBMISSION=no
 
 set_smoke() {
     RUN_DIR=runs/glue-smoke PRETRAIN_DIR=runs/glue-smoke/pretrain ARCH=posenc_bert_tiny LENGTH=64
@@ -32,6 +38,9 @@ set_smoke() {
 }
 
 parse_options "$@"
+if [[ $SUBMISSION == yes && " $* " != *' --tasks '* ]]; then
+    TASKS='MNLI QQP QNLI SST-2 CoLA STS-B MRPC RTE WNLI'
+fi
 if [[ $SMOKE == yes ]]; then
     RAW_DIR=$RUN_DIR/benchmarks/glue PRETRAIN_DIR=$RUN_DIR/pretrain
     PRETRAIN="--text $RUN_DIR/benchmarks/text/train.txt --valid $RUN_DIR/benchmarks/text/valid.txt"
@@ -40,7 +49,15 @@ fi
 
 data_of() { echo "$RUN_DIR/data/$1"; }
 tested_on() { data_of "$1"; }
-subsets_of() { [[ $1 == MNLI ]] && echo valid,valid1 || echo valid; }
+
+subsets_of() {
+    local subset subsets=valid
+    if [[ $1 == MNLI ]]; then subsets=valid,valid1; fi
+    for subset in test test1 ax; do
+        if [[ $SUBMISSION == yes && -e $(data_of "$1")/input0/$subset.idx ]]; then subsets+=,$subset; fi
+    done
+    echo "$subsets"
+}
 
 options_of() {
     TASK_OPTIONS=(--task posenc_sentence_prediction --criterion posenc_sentence_prediction
@@ -61,12 +78,13 @@ epochs_of() {
 
 make_data() {
     local task skip raw=${RAW_DIR:-$RUN_DIR/raw}
+    if [[ $SMOKE == yes ]]; then cut -f 1,9,10 "$raw/MNLI/test_matched.tsv" >"$raw/MNLI/AX.tsv"; fi
     for task in $TASKS; do
         same_data "$(data_of "$task")/settings" "$raw/$task"
         if [[ -e $(data_of "$task")/task.json ]]; then continue; fi
         if [[ -z $RAW_DIR ]]; then download "$task"; fi
         same_data "$(data_of "$task")/settings" "$raw/$task"
-        # some lines of the official file have no label
+        # some lines of the official training file have no label
         skip=() && [[ $task != QQP ]] || skip=(--skip-malformed)
         posenc prepare glue --task "$task" --input "$raw/$task" \
             --subwords "$TEXT" --output "$(data_of "$task")" "${skip[@]}"
@@ -74,13 +92,31 @@ make_data() {
 }
 
 download() {
-    local archive=$1
+    local raw=$RUN_DIR/raw site=https://dl.fbaipublicfiles.com file
     case $1 in
-        QQP) archive=QQP-clean ;;
-        QNLI) archive=QNLIv2 ;;
-        MRPC) die "MRPC is not offered as a whole; give --raw-dir, with MRPC/{train,dev}.tsv" ;;
+        QQP) fetch "$raw" $site/glue/data/QQP-clean.zip ;;
+        QNLI) fetch "$raw" $site/glue/data/QNLIv2.zip ;;
+        MRPC)
+            for file in msr_paraphrase_train.txt msr_paraphrase_test.txt; do
+                fetch "$raw/MRPC" "$site/senteval/senteval_data/$file"
+            done
+            fetch "$raw/MRPC" $site/glue/data/mrpc_dev_ids.tsv
+            ;;
+        *) fetch "$raw" "$site/glue/data/$1.zip" ;;
     esac
-    fetch "$RUN_DIR/raw" "https://dl.fbaipublicfiles.com/glue/data/$archive.zip"
+    if [[ $1 == MNLI ]]; then fetch "$raw/MNLI" $site/glue/data/AX.tsv; fi
+}
+
+write_submissions() {
+    local row size=()
+    if [[ $SMOKE == yes ]]; then size=(--any-size); fi
+    for row in "${ROWS[@]}"; do
+        row=$(row_label "$row")
+        writing "$RUN_DIR/$row/submission.txt" \
+            python -m fairseq_posenc.tools.recipe.glue_submission "$RUN_DIR" "$row" "${size[@]}" || exit 1
+        say "$RUN_DIR/$row/submission.zip, from the cells in $RUN_DIR/$row/submission.txt"
+    done
 }
 
 finetune
+if [[ $SUBMISSION == yes ]]; then stage 6 "submissions" - write_submissions; fi

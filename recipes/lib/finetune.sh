@@ -162,7 +162,7 @@ run_cell() {
     local seed lr task row label folder arguments gpu name
     open_cell "${cells[$1]}"
     name="$label $task lr $lr seed $seed"
-    if [[ ! -e $folder/score.json ]]; then
+    if [[ ! -e $folder/score.json ]] || { [[ -e $folder/checkpoint_best.pt ]] && ! has_predicted; }; then
         if [[ $DEVICE == cuda ]]; then
             read -r -u "$GPUS" gpu
             export CUDA_VISIBLE_DEVICES=$gpu
@@ -173,6 +173,14 @@ run_cell() {
         if [[ $DEVICE == cuda ]]; then echo "$gpu" >&"$GPUS"; fi
     fi
     if [[ $KEEP != yes ]]; then rm -f "$folder"/checkpoint*.pt; fi
+}
+
+# Whether an open cell has predictions of all sets that are wanted now.
+has_predicted() {
+    local subset
+    for subset in $(subsets_of "$task" | tr , ' '); do
+        [[ -n $(find "$folder" -name "predictions.$subset.*" -print -quit) ]] || return 1
+    done
 }
 
 train_cell() {

@@ -3,8 +3,7 @@
 PRETRAIN='' TEXT='' RAW_DIR='' URL='' ARCH=posenc_bert_base LRS='1e-5 2e-5 3e-5 4e-5' SEEDS='1 2 3 4 5'
 EPOCHS='' BATCH=32 WARMUP_PERCENT=10 INTERVAL=3500 KEEP=no DEVICE='' JOBS='' SMOKE=no
 FLAGS=--smoke EXTRA=()
-ROWS=("learned=learned --position-segments input" "shaw=shaw --position-segments input"
-    "tupe=tupe --position-segments input" "rel_scalar=rel_scalar --position-segments per_head")
+source recipes/lib/bert_rows.sh
 # by row: checkpoint and its checksum; by task: updates, and the metric that chooses checkpoints
 declare -A PRETRAINED=() CHECKSUMS=() UPDATES=() METRICS=()
 
@@ -23,6 +22,7 @@ finetune_usage() {
   --run-dir DIR       results ($RUN_DIR)
   --encodings LIST    comma-separated rows, \`encoding [option…]\` or \`label=encoding [option…]\`:
 $(printf '                      %s,\n' "${ROWS[@]}" | sed '$s/,$//')
+$(bert_rows_usage)
   --tasks LIST        comma-separated (${TASKS// /,})
   --arch NAME         of the models ($ARCH)
   --length N          longest input, as in pre-training ($LENGTH)
@@ -47,7 +47,13 @@ updates; of the learning rates the one with the best median over seeds on the En
 HELP
 }
 
-own_option() { [[ $1 == --pretrained ]] && take_pretrained "$2"; }
+own_option() {
+    case $1 in
+        --pretrained) take_pretrained "$2" ;;
+        --rows) take_rows "$2" ;;
+        *) false ;;
+    esac
+}
 
 parse_options() {
     OPTIONS+=' pretrain-dir text pretrain raw-dir url tasks, arch length lrs, epochs batch interval tables,'

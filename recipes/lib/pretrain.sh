@@ -8,15 +8,14 @@ source recipes/lib/rows.sh
 source recipes/lib/options.sh
 source recipes/lib/cells.sh
 source recipes/lib/batch.sh
+source recipes/lib/bert_rows.sh
 
 export PYTHONIOENCODING=utf-8
 
 RAW_DIR='' URL=https://dumps.wikimedia.org DUMP_DATE=latest TEXT='' VALID='' DOCUMENTS=blank
 HOLD_OUT=1000 WORKERS=$(cores) SEEDS=1 ARCH=posenc_bert_base BATCH=4096 LR=0.0018 WARMUP=0.025
 INTERVAL=20000 OPTIMIZER=adam DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MOST='' PLAN=no
-FLAGS=--plan EXTRA=()
-ROWS=("learned=learned --position-segments input" "shaw=shaw --position-segments input"
-    "tupe=tupe --position-segments input" "rel_scalar=rel_scalar --position-segments per_head")
+FLAGS=--plan EXTRA=() SEGMENTS=alternating
 
 pretrain_usage() {
     cat <<HELP
@@ -32,6 +31,9 @@ pretrain_usage() {
   --run-dir DIR       results ($RUN_DIR)
   --encodings LIST    comma-separated rows, \`encoding [option…]\` or \`label=encoding [option…]\`:
 $(printf '                      %s,\n' "${ROWS[@]}" | sed '$s/,$//')
+$(bert_rows_usage)
+  --segments KIND     alternating: with the documents of a block; none: the models get segments in
+                      fine-tuning ($SEGMENTS)
   --seeds LIST        comma-separated ($SEEDS)
   --arch NAME         ($ARCH)
   --updates N         ($UPDATES)
@@ -59,18 +61,29 @@ checkpoint_last.pt. Their subword model and dict.txt: RUN_DIR/bin.
 Defaults are those of Chen et al. 2021, Table 7. Our reading where the paper is silent: Adam with
 β (0.9, 0.98) and ε 1e-6, weight decay 0.01, gradients clipped at norm 1, dropout and attention
 dropout 0.1, linear decay to 0; blocks of full sentences that may cross documents. The paper names
-no optimiser. A learning rate of 0.0018 for batches of 4096 is usual with LAMB, and high for Adam:
+no optimiser. By its section 4, models have segments in both trainings or in fine-tuning alone: ours
+have in both, where --segments does not say otherwise. A learning rate of 0.0018 for batches of 4096 is usual with LAMB, and high for Adam:
 if training diverges, take --lr 0.0006 or --optimizer lamb.
 HELP
 }
 
+own_option() { [[ $1 == --rows ]] && take_rows "$2"; }
+
 parse_options() {
     OPTIONS+=' raw-dir url dump-date text valid hold-out documents vocabulary arch updates batch length lr'
-    OPTIONS+=' warmup interval optimizer gpus gpu-memory sequences:MOST workers'
+    OPTIONS+=' warmup interval optimizer segments gpus gpu-memory sequences:MOST workers'
     parse_arguments "$@"
     whole_numbers UPDATES BATCH LENGTH INTERVAL HOLD_OUT VOCABULARY WORKERS GPUS GPU_MEMORY \
         MOST:sequences
     [[ $WARMUP =~ ^(0|0?\.[0-9]+)$ ]] || die "--warmup is a share below 1, not $WARMUP"
+    case $SEGMENTS in
+        alternating) ;;
+        none)
+            ROWS=("${ROWS[@]/ --position-segments per_head/}")
+            ROWS=("${ROWS[@]/ --position-segments input/}")
+            ;;
+        *) die "--segments is alternating or none, not $SEGMENTS" ;;
+    esac
 }
 
 # The list of a language's dumps, one a line; extracted text lies in a folder by its side.

@@ -93,7 +93,7 @@ plan_cells() {
         open_cell "$cell"
         same_settings "$RUN_DIR/$setting/$label/row" "$(row_options "$row")"
         same_settings "$folder/settings" "${arguments[@]:1}" --batch "${TOKENS_OF[$setting]}" \
-            --admin "$ADMIN"
+            --admin "$ADMIN" "${GENERATE_OPTIONS[@]}"
         if [[ -e $folder/score.json ]]; then finished=$((finished + 1)); fi
     done
     say "${#cells[@]} cells, $finished finished before"
@@ -146,10 +146,24 @@ choose_model() {
     if ((KEEP)); then
         model=$folder/average.pt
         if [[ -e $model ]]; then return; fi
-        posenc average --inputs "$folder" --last "$KEEP" "${AVERAGE_OPTIONS[@]}" \
-            --output "$model" >"$folder/average.log" 2>&1 ||
+        average_command
+        "${AVERAGE[@]}" >"$folder/average.log" 2>&1 ||
             die "averaging failed, see $folder/average.log"
     fi
+}
+
+# Sets AVERAGE, the command that averages the last checkpoints of an open cell.
+average_command() {
+    AVERAGE=(posenc average --inputs "$folder" --last "$KEEP" "${AVERAGE_OPTIONS[@]}"
+        --output "$folder/average.pt")
+}
+
+# generate_command SUBSET MODEL: sets GENERATE, which translates with the model of an open cell.
+generate_command() {
+    GENERATE=(fairseq-generate "$RUN_DIR/bin/$setting" --user-dir fairseq_posenc
+        --task posenc_translation --source-lang "$SOURCE" --target-lang "$TARGET" --path "$2"
+        --gen-subset "$1" --required-batch-size-multiple 1 "${GENERATE_OPTIONS[@]}"
+        "${DEVICE_OPTIONS[@]}")
 }
 
 # translate SUBSET: of the binary data, with the cell's model, into SUBSET.out of its folder.
@@ -158,11 +172,9 @@ translate() {
     if [[ -e $folder/$1.out ]]; then return; fi
     choose_model
     say "[$setting $label seed $seed] translate the $1 set"
-    writing "$folder/$1.out" fairseq-generate "$RUN_DIR/bin/$setting" \
-        --user-dir fairseq_posenc --task posenc_translation --source-lang "$SOURCE" \
-        --target-lang "$TARGET" --path "$model" --gen-subset "$1" \
-        --required-batch-size-multiple 1 "${GENERATE_OPTIONS[@]}" "${DEVICE_OPTIONS[@]}" \
-        2>"$folder/generate.log" || die "translation failed, see $folder/generate.log"
+    generate_command "$1" "$model"
+    writing "$folder/$1.out" "${GENERATE[@]}" 2>"$folder/generate.log" ||
+        die "translation failed, see $folder/generate.log"
 }
 
 translate_cell() {
@@ -202,11 +214,15 @@ score_cell() {
     if [[ $KEEP_CHECKPOINTS == no ]]; then rm -f "$folder"/checkpoint[0-9_]*[0-9].pt; fi
 }
 
+# The commands, but for those that go over single files (bpe-apply, clean, score).
 print_plan() {
-    local cell cells command seed setting row label folder arguments
+    local cell cells command seed setting row label folder arguments model
+    each_corpus plan_text
     for setting in $SETTINGS; do
-        say "[$setting] download into $RAW:"
-        files_of_corpus "$(corpus_of "$setting")"
+        say "[$setting] binarise"
+        binarise_commands "$setting"
+        print_command "${REFORM[@]}"
+        print_command "${BINARISE[@]}"
         plan_batch "$setting"
         say_batch "$setting"
     done
@@ -219,13 +235,20 @@ print_plan() {
             --update-freq "$UPDATE_FREQ" "${DEVICE_OPTIONS[@]}")
         if [[ $ADMIN == yes ]]; then
             profile_command
-            printf '%q ' "${PROFILE[@]}" && echo
+            print_command "${PROFILE[@]}"
             command+=(--admin-profile "$folder/admin.json")
         fi
-        printf '%q ' "${command[@]}" --save-dir "$folder" && echo
+        print_command "${command[@]}" --save-dir "$folder"
+        model=$folder/checkpoint_best.pt
+        if ((KEEP)); then
+            average_command
+            print_command "${AVERAGE[@]}"
+            model=$folder/average.pt
+        fi
+        generate_command test "$model"
+        print_command "${GENERATE[@]}"
     done
-    say "what is left, and for how long: posenc table --paper ${TABLES%% *}" \
-        "--runs $RUN_DIR --plan"
+    say_left
 }
 
 reproduce() {

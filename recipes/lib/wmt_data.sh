@@ -36,10 +36,15 @@ each_setting() {
 # Sets DATA: what the text in RUN_DIR was made from, beside the archives, and how.
 data_settings() {
     local option files
-    DATA=(--bpe "${BPE:-default}")
+    DATA=(--bpe "${BPE:-default}" ${DICTIONARY:+--dictionary "$DICTIONARY"})
     if [[ -n $READY ]]; then
         files=$(fingerprint "$READY")
         DATA+=(--ready "$files")
+    fi
+    if [[ -n $MOSES ]]; then
+        command -v perl >/dev/null || die "--moses needs perl, which is not installed"
+        files=$(fingerprint "$MOSES"/scripts/tokenizer/*.perl "$MOSES"/scripts/share/nonbreaking_prefixes)
+        DATA+=(--moses "$files")
     fi
     for option in "${ADD[@]}"; do
         if [[ $option == --add ]]; then continue; fi
@@ -70,23 +75,43 @@ download() {
 }
 
 prepare_text() {
-    local text=$RUN_DIR/text/$1
-    if [[ -e $text/text.done ]]; then return; fi
-    if [[ -n $READY ]]; then
-        posenc prepare pairs ready "$1" --input "$READY" --raw "$RAW" --output "$text"
-        touch "$text/text.done"
-        return
-    fi
-    posenc prepare pairs text "$1" --raw "$RAW" --output "$text" --workers "$WORKERS" \
-        "${ADD[@]}"
-    touch "$text/text.done"
+    if [[ -e $RUN_DIR/text/$1/text.done ]]; then return; fi
+    text_commands "$1"
+    "${PREPARE[@]}"
+    touch "$RUN_DIR/text/$1/text.done"
 }
+
+# text_commands CORPUS: sets PREPARE, which makes its tokenised text, and LEARN, which learns its BPE.
+text_commands() {
+    local text=$RUN_DIR/text/$1 source target operations
+    PREPARE=(posenc prepare pairs text "$1" --raw "$RAW" --output "$text" --workers "$WORKERS"
+        ${MOSES:+--moses "$MOSES"} "${ADD[@]}")
+    if [[ -n $READY ]]; then
+        PREPARE=(posenc prepare pairs ready "$1" --input "$READY" --raw "$RAW" --output "$text")
+    fi
+    IFS=_ read -r _ source target <<<"$1"
+    operations=${BPE:-$(posenc prepare pairs operations "$1")}
+    LEARN=(posenc prepare pairs bpe-learn --input "$text"/train.tok.{"$source","$target"}
+        --operations "$operations" --output "$text/codes" --workers "$WORKERS")
+}
+
+# On a corpus: what is downloaded and done.
+plan_text() {
+    say "[$1] download into $RAW:"
+    files_of_corpus "$1"
+    text_commands "$1"
+    say "[$1] text and subwords"
+    print_command "${PREPARE[@]}"
+    if [[ -z $READY ]]; then print_command "${LEARN[@]}"; fi
+}
+
+print_command() { ((!$#)) || { printf '%q ' "$@" && echo; }; }
 
 # On a corpus: joint BPE of the training text, applied to all. Training text, and a validation set held
 # out from it, are cleaned in subwords; before that they are train.cut and valid.cut: of two languages,
 # one alone cannot be cleaned a second time.
 learn_subwords() {
-    local text=$RUN_DIR/text/$1 file output source target operations split kind cleaned=(train)
+    local text=$RUN_DIR/text/$1 file output source target split kind cleaned=(train)
     if [[ -e $text/subwords.done ]]; then return; fi
     IFS=_ read -r _ source target <<<"$1"
     if [[ -n $READY && -e $text/train.bpe.$source && ! -e $text/train.tok.$source ]]; then
@@ -94,12 +119,11 @@ learn_subwords() {
         touch "$text/subwords.done"
         return
     fi
-    operations=${BPE:-$(posenc prepare pairs operations "$1")}
     if [[ ! -e $text/valid.raw.$target ]]; then cleaned+=(valid); fi
     if [[ ! -e $text/codes ]]; then
-        say "learn $operations BPE operations"
-        posenc prepare pairs bpe-learn --input "$text"/train.tok.{"$source","$target"} \
-            --operations "$operations" --output "$text/codes" --workers "$WORKERS"
+        text_commands "$1"
+        say "learn the BPE operations"
+        "${LEARN[@]}"
     fi
     for file in "$text"/*.tok.{"$source","$target"}; do
         split=$(basename "${file%.tok.*}") kind=bpe
@@ -138,6 +162,22 @@ reform() {
     touch "$data/form.done"
 }
 
+# binarise_commands SETTING: sets BINARISE, and REFORM, which makes the setting's training text.
+binarise_commands() {
+    local data form
+    languages_of "$1"
+    data=$(data_of "$1") form=$(form_of "$1")
+    REFORM=()
+    if [[ $form != vanilla ]]; then
+        REFORM=(posenc prepare pairs setting "$form" --input "$(text_of "$1")/train.bpe"
+            --output "$data/train.bpe" --languages "$SOURCE,$TARGET")
+    fi
+    BINARISE=(posenc prepare binarise --source-lang "$SOURCE" --target-lang "$TARGET"
+        "${JOINED[@]}" --trainpref "$data/train.bpe" --validpref "$data/valid.bpe"
+        --testpref "$data/tests" --destdir "$RUN_DIR/bin/$1" --workers "$WORKERS"
+        ${DICTIONARY:+--nwordssrc "$DICTIONARY" --nwordstgt "$DICTIONARY"})
+}
+
 # On a setting; all test sets become one.
 binarise() {
     local data tests test language bin=$RUN_DIR/bin/$1
@@ -153,10 +193,8 @@ binarise() {
     done
     rm -rf "$bin" && mkdir -p "$bin"
     say "[$1] binarise"
-    posenc prepare binarise --source-lang "$SOURCE" --target-lang "$TARGET" \
-        --joined-dictionary --trainpref "$data/train.bpe" --validpref "$data/valid.bpe" \
-        --testpref "$data/tests" --destdir "$bin" --workers "$WORKERS" \
-        >"$bin/preprocess.out" 2>&1 ||
+    binarise_commands "$1"
+    "${BINARISE[@]}" >"$bin/preprocess.out" 2>&1 ||
         die "binarising failed, see $bin/preprocess.out: $(tail -n 1 "$bin/preprocess.out")"
     posenc prepare pairs bpe-keep "$(corpus_of "$1")" --output "$bin" \
         --codes "$(text_of "$1")/codes"

@@ -1,8 +1,9 @@
 # The options that the WMT recipes share, and their defaults; see wmt.sh.
 
 RAW_DIR='' URL='' DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MAX_TOKENS='' BATCH='' UPDATES='' ARCH=''
-BPE='' WORKERS=$(cores) PLAN=no SMOKE=no KEEP_CHECKPOINTS=no ADMIN=no FLAGS='--plan --smoke'
-ADD=() READY='' SWEEP=() SWEEP_SETTING='' AVERAGE_OPTIONS=() EXTRA=()
+BPE='' DICTIONARY='' WORKERS=$(cores) PLAN=no SMOKE=no KEEP_CHECKPOINTS=no ADMIN=no FLAGS='--plan --smoke'
+ADD=() READY='' MOSES='' SWEEP=() SWEEP_SETTING='' AVERAGE_OPTIONS=() EXTRA=()
+JOINED=(--joined-dictionary)
 
 wmt_usage() {
     cat <<HELP
@@ -12,6 +13,8 @@ wmt_usage() {
   --raw-dir DIR       take the archives from here, under the names that --plan prints
   --url URL           download them from here, a mirror with the paths of the original sites
   --add PREFIX        more training text, PREFIX.<language> or .gz; may be given several times
+  --moses DIR         tokenise by the Perl scripts of this checkout of mosesdecoder, as the authors
+                      did, rather than by sacremoses, which differs in a few lines
   --run-dir DIR       results ($RUN_DIR)
   --settings LIST     comma-separated (${SETTINGS// /,})
   --encodings LIST    comma-separated rows, \`encoding [option…]\` or \`label=encoding [option…]\`:
@@ -46,13 +49,14 @@ wmt_option() { [[ $1 == --add ]] && ADD+=(--add "$2"); }
 parse_options() {
     local known=$SETTINGS setting
     OPTIONS+=' raw-dir url settings, tables, arch updates batch bpe gpus gpu-memory max-tokens workers'
-    OPTIONS+=' keep-checkpoints'
+    OPTIONS+=' keep-checkpoints moses'
     parse_arguments "$@"
     whole_numbers UPDATES BATCH BPE GPUS GPU_MEMORY MAX_TOKENS WORKERS
     for setting in $SETTINGS; do
         [[ " $known " == *" $setting "* ]] || die "--settings are ${known// /, }, not $setting"
     done
     no_repeats --settings $SETTINGS
+    [[ -z $READY || -z $MOSES ]] || die "--ready and --moses exclude each other: that text has its tokens"
     [[ $KEEP_CHECKPOINTS == yes || $KEEP_CHECKPOINTS == no ]] ||
         die "--keep-checkpoints is yes or no, not $KEEP_CHECKPOINTS"
 }

@@ -36,6 +36,6 @@ prepare_options() {
     KIND_OPTIONS=(--kind wordpiece)
 }
 
-RUN_DIR=runs/pretrain_english LANGUAGES=en BOOKS='' UPDATES=500000 LENGTH=128 VOCABULARY=30000
+RUN_DIR=runs/pretrain_english TABLES='chen2021-4 chen2021-8 chen2021-10' LANGUAGES=en BOOKS='' UPDATES=500000 LENGTH=128 VOCABULARY=30000
 parse_options "$@"
 pretrain

@@ -40,6 +40,7 @@ prepare_options() {
     KIND_OPTIONS=(--kind sentencepiece --sampling-exponent "$EXPONENT" --character-coverage "$COVERAGE")
 }
 
+TABLES='chen2021-5 chen2021-9 chen2021-11 chen2021-12'
 RUN_DIR=runs/pretrain_multilingual EXPONENT=0.7 COVERAGE=0.99995 UPDATES=125000 LENGTH=512 VOCABULARY=120000
 LANGUAGES='en es fr de zh ru pt it ar ja id tr nl pl simple fa vi sv ko he ro no hi uk cs fi hu th
 da ca el bg sr ms bn hr sl zh_yue az sk eo ta sh lt et ml la bs sq arz af ka mr eu tl ang gl nn ur

@@ -12,22 +12,28 @@ usage: bash recipes/rel_scalar/translate.sh [options] [-- options for fairseq-tr
 
 From the archives of WMT15 and WMT18 to the paper's table of uncased BLEU on newstest2015.
 
+  --regime NAME       t2t or vaswani, see below ($REGIME)
   --interval N        updates between checkpoints, of which the last 5 are averaged (1500)
 HELP
     wmt_usage
     cat <<'HELP'
 
-The paper follows Vaswani et al. 2017 and tells no more: Transformer base, 100,000 updates of 25,000
-tokens, Adam (0.9, 0.98), ε 1e-9, 4,000 warm-up updates, dropout 0.1, label smoothing 0.1, the last 5
-checkpoints averaged, beam 4, length penalty 0.6. Our readings: europarl v7, common crawl and the news
-commentary of the year, without CzEng, which is given out on request (see --add); newstest2014
-for validation; 32,000 joint BPE operations; text as it is, its punctuation not normalised, as in
-Tensor2Tensor, which the paper uses; sacreBLEU on lower case as uncased BLEU.
+The paper follows Vaswani et al. 2017 "closely", in Tensor2Tensor, and tells no more. Of both regimes:
+Transformer base, 100,000 updates of 25,000 tokens, Adam with ε 1e-9, dropout 0.1, label smoothing 0.1,
+the last 5 checkpoints averaged, beam 4, length penalty 0.6, newstest2013 for validation.
+  t2t      Tensor2Tensor's transformer_base and transformer_relative: normalisation before each
+           sub-layer, dropout also of attention and after ReLU, β₂ 0.997, 8,000 warm-up updates,
+           Shaw's distances up to 20. The default, as the framework has Shaw's positions so alone.
+  vaswani  normalisation behind it, β₂ 0.98, 4,000 warm-up updates, Shaw's distances up to 16
+Our readings: europarl v7, common crawl, the news commentary of the year, and for Czech CzEng 1.0; 32,000
+joint BPE operations; text as it is, its punctuation not normalised, as in Tensor2Tensor; sacreBLEU on
+lower case as uncased BLEU.
 HELP
 }
 
 RUN_DIR=runs/rel_scalar_translate SETTINGS='en-de de-en en-cs' SEEDS=1 KEEP=5 INTERVAL=1500
-TABLES=chen2021-6 AVERAGE_OPTIONS=(--by updates) ROWS=(sinusoidal shaw t5 rel_scalar)
+TABLES=chen2021-6 AVERAGE_OPTIONS=(--by updates) REGIME=t2t OWN_ROWS=no
+ROWS=(sinusoidal "shaw=shaw --position-max-distance 20" t5 rel_scalar)
 
 set_smoke() {
     RAW_DIR=recipes/smoke/wmt
@@ -35,7 +41,7 @@ set_smoke() {
     INTERVAL=20 BATCH=2000 BPE=500
 }
 
-OPTIONS=interval
+OPTIONS='interval regime'
 
 corpus_of() {
     case $1 in
@@ -48,14 +54,21 @@ tests_of() { all_tests_of "$1"; }
 scoring_of() { SCORE_OPTIONS=(); }
 
 training_of() {
-    local updates=${UPDATES:-100000} warmup
-    warmup=$((updates < 8000 ? updates / 2 : 4000))
+    local updates=${UPDATES:-100000} warmup=4000 lr betas='(0.9,0.98)' regime=()
+    # peaks of the schedules: 512^-½ · 4000^-½, and 2 · 512^-½ · 8000^-½
+    lr=0.000698771
+    if [[ $REGIME == t2t ]]; then
+        warmup=8000 lr=0.000988212 betas='(0.9,0.997)'
+        regime=(--encoder-normalize-before --decoder-normalize-before
+            --attention-dropout 0.1 --activation-dropout 0.1)
+    fi
+    warmup=$((updates < 2 * warmup ? updates / 2 : warmup))
     SHAPE_OF_MODEL=(6 512 8) TOKENS=25000
-    # 512^-½ · 4000^-½ is the peak of Vaswani et al.'s schedule
     TRAIN_OPTIONS=(--arch "${ARCH:-posenc_transformer_wmt_en_de}" --share-all-embeddings
-        --dropout 0.1 --criterion label_smoothed_cross_entropy --label-smoothing 0.1
-        --optimizer adam --adam-betas '(0.9,0.98)' --adam-eps 1e-9 --clip-norm 0
-        --lr 0.000698771 --lr-scheduler inverse_sqrt --warmup-updates "$warmup"
+        "${regime[@]}" --dropout 0.1
+        --criterion label_smoothed_cross_entropy --label-smoothing 0.1
+        --optimizer adam --adam-betas "$betas" --adam-eps 1e-9 --clip-norm 0
+        --lr "$lr" --lr-scheduler inverse_sqrt --warmup-updates "$warmup"
         --max-update "$updates" --save-interval-updates "$INTERVAL"
         --keep-interval-updates "$KEEP" --no-epoch-checkpoints)
     GENERATE_OPTIONS=(--beam 4 --lenpen 0.6 --max-tokens 8000 --max-len-a 1 --max-len-b 50)
@@ -63,5 +76,10 @@ training_of() {
 
 parse_options "$@"
 whole_numbers INTERVAL
+case $REGIME in
+    t2t) ;;
+    vaswani) if [[ $OWN_ROWS == no ]]; then ROWS[1]=shaw; fi ;;
+    *) die "--regime is t2t or vaswani, not $REGIME" ;;
+esac
 RAW=${RAW_DIR:-$RUN_DIR/raw}
 reproduce

@@ -22,6 +22,8 @@ input. As in Table 2, VANILLA alone has five seeds and INTERPOLATE has no Shaw: 
                       train.bpe.en, newstest2010.bpe.en … and codes, or train.tok.en …
   --pairs N           joined pairs of the training text for Table 1 (10000)
   --interval N        updates between checkpoints, of which the last 10 are averaged (5000)
+  --lenpen X          length penalty: sums of log-probabilities are divided by length^X (0: none)
+  --dictionary N      the most frequent subwords, the others are unknown (32768)
 HELP
     wmt_usage
     cat <<'HELP'
@@ -29,16 +31,19 @@ HELP
 Defaults are those of the paper's Table 4: Transformer base, Adam (0.9, 0.98), Noam's schedule with
 factor 2 and 8,000 warm-up updates, dropout 0.1, label smoothing 0.1, 112,000 tokens per update,
 200,000 updates, beam 4. As in the authors' code: normalisation before each sub-layer, dropout 0.1
-also of attention and after ReLU, and for Shaw one table for keys and values. Our readings: every
-setting has the vocabulary of its own training text; the rest (< 10) of the joined training sentences
-is dropped, that of validation and test sets is a shorter one; separators are scored as they stand.
+also of attention and after ReLU, and no length penalty; for Shaw one table for keys and values, and
+embeddings neither scaled nor dropped. The dictionary has the size of Ott et al. 2018, which makes the
+61 million parameters of Table 6. Our readings: every setting has the vocabulary of its own training
+text; the rest (< 10) of the joined training sentences is dropped, that of validation and test sets is
+a shorter one; separators are scored as they stand.
 HELP
 }
 
 RUN_DIR=runs/shape SETTINGS='vanilla extrapolate interpolate' KEEP=10 PAIRS=10000
 SEEDS='1 2 3 4 5' SEEDS_NOTE='elsewhere than on vanilla 1' OWN_SEEDS=no OWN_ROWS=no
 INTERVAL=5000 TABLES='shape-1 shape-2 shape-5 shape-6 shape-7' AVERAGE_OPTIONS=(--by updates)
-ROWS=(sinusoidal "shaw=shaw --position-shared-tables" shape)
+LENPEN=0 DICTIONARY=32768
+ROWS=(sinusoidal "shaw=shaw --position-shared-tables --no-scale-embedding --no-embedding-dropout" shape)
 
 set_smoke() {
     RAW_DIR=recipes/smoke/wmt
@@ -54,7 +59,7 @@ set_sweep() {
     for shift in ${1//,/ }; do SWEEP+=("shape_K$shift=shape --position-max-shift $shift"); done
 }
 
-OPTIONS='interval pairs ready'
+OPTIONS='interval pairs ready lenpen dictionary'
 
 own_option() {
     case $1 in
@@ -97,7 +102,7 @@ training_of() {
         --max-source-positions "$longest" --max-target-positions "$longest"
         --max-update "$updates" --save-interval-updates "$INTERVAL"
         --keep-interval-updates "$KEEP" --no-epoch-checkpoints --skip-invalid-size-inputs-valid-test)
-    GENERATE_OPTIONS=(--beam 4 --max-tokens 8000 --max-len-a 1.2 --max-len-b 20)
+    GENERATE_OPTIONS=(--beam 4 --lenpen "$LENPEN" --max-tokens 8000 --max-len-a 1.2 --max-len-b 20)
 }
 
 # Table 1: the models of INTERPOLATE with the first seed, as many as have been scored.
@@ -120,7 +125,8 @@ analyse_models() {
 
 set_sweep 40
 parse_options "$@"
-whole_numbers INTERVAL PAIRS
+whole_numbers INTERVAL PAIRS DICTIONARY
+[[ $LENPEN =~ ^[0-9]*\.?[0-9]+$ ]] || die "--lenpen is a number, not $LENPEN"
 [[ -z $READY || ${#ADD[@]} == 0 ]] || die "--ready and --add exclude each other"
 RAW=${RAW_DIR:-$RUN_DIR/raw}
 reproduce

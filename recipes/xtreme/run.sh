@@ -22,7 +22,8 @@ English part; SQuAD.
                       XNLI-1.0/xnli.test.tsv …, squad/train-v1.1.json …, xquad/xquad.de.json …,
                       MLQA_V1/test/test-context-de-question-de.json …,
                       tydiqa-goldp-v1.1-dev/tydiqa-goldp-dev-arabic.json …; or in the folders
-                      of XTREME's download, which however takes the answers away: those are refused
+                      of XTREME's download, which takes the answers away: those are predicted, for
+                      its leaderboard, but not scored
   --epochs N          (3)
   --stride N          tokens from one window of a long context to the next (128)
 HELP

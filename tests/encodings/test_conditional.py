@@ -66,6 +66,25 @@ def test_the_first_layers_output_equals_the_loops(batch, place, decoder, taps, l
     torch.testing.assert_close(found[real], expected[real], **EXACT)
 
 
+@pytest.mark.parametrize("taps", [3, 5])
+@pytest.mark.parametrize("left", [False, True])
+def test_the_class_token_passes_by_as_in_algorithm_1(batch, place, taps, left):
+    """It is split off before the convolution, and put back."""
+    encoding = build("conditional", Stack(CHANNELS, has_cls=True), kernel_size=taps).double()
+    tokens, hidden = batch([7, 4], left), some_hidden(7, 2)
+    found = encoding(place(tokens)).after_layer[0](hidden).transpose(0, 1)
+    for row, real in enumerate(tokens.ne(1)):
+        cls, *features = hidden[real, row]
+        features = torch.stack(features).unsqueeze(1)
+        whole = torch.ones(1, len(features), dtype=torch.bool)
+        expected = torch.cat([cls.unsqueeze(0), reference(encoding, features, whole)[:, 0]])
+        torch.testing.assert_close(found[row, real], expected, **EXACT)
+    like_any = build("conditional", Stack(CHANNELS, has_cls=True), convolve_cls=True).double()
+    expected = reference(like_any, hidden, tokens.ne(1)).transpose(0, 1)[tokens.ne(1)]
+    found = like_any(place(tokens)).after_layer[0](hidden).transpose(0, 1)[tokens.ne(1)]
+    torch.testing.assert_close(found, expected, **EXACT)
+
+
 @pytest.mark.parametrize("decoder", [False, True])
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("rubbish", [float("nan"), float("inf"), 1e300])

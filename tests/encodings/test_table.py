@@ -63,6 +63,7 @@ def test_an_option_of_another_encoding_is_refused_with_its_readers(name, option,
             for v in (0.0, -1.0, NAN, INFINITY)
         ],
         *[("conditional", "kernel_size", v) for v in (1, 2, 4, 0, -3, NAN, 3.5)],
+        ("conditional", "convolve_cls", True),
         *[("shaw", "max_distance", v) for v in (0, -1, NAN, INFINITY, 2.5)],
         *[(n, "max_distance", v) for n in ("t5", "tupe") for v in (8, 0, -1, NAN, INFINITY, 99.5)],
         *[(n, "num_buckets", v) for n in ("t5", "tupe") for v in (0, 2, 7, -4, NAN, 8.0)],
@@ -103,7 +104,7 @@ SIGNATURES = {
     "shape": "position:shape|max-shift:500|eval-shift:0|source-scale:1",
     "cape": "position:cape|global-shift:5|local-shift:0.5|global-scale:1|source-scale:1"
     "|mean-normalize:no",
-    "conditional": "position:conditional|kernel-size:3",
+    "conditional": "position:conditional|kernel-size:3|convolve-cls:no",
     "shaw": "position:shaw|max-distance:16|shared-tables:no",
     "transformer_xl": "position:transformer_xl",
     "t5": "position:t5|num-buckets:32|max-distance:128|sharing:layers",

@@ -105,6 +105,33 @@ def test_a_run_is_resumed_with_its_own_options_alone(build, save, tmp_path, trai
         build("posenc_bert", **OURS["cape"], **given, **resuming(tmp_path))
 
 
+OLDER = {
+    "posenc_transformer": "position:conditional|kernel-size:3|version:0.1.0",
+    "posenc_bert": "position:conditional|kernel-size:3|segments:none|version:0.1.0",
+}
+
+
+@each_model
+def test_older_conditional_models_go_on_as_they_were_trained(build, save, tmp_path, caplog, model):
+    """BERT's convolved [CLS], and had no option for it; nothing changes without a word."""
+    state = save(model, **OURS["conditional"])
+    saved = state["cfg"]["model"]
+    saved.position_signature = OLDER[model]
+    torch.save(state, tmp_path / "checkpoint_last.pt")
+    is_bert = model == "posenc_bert"
+    convolved = {"position_convolve_cls": True} if is_bert else {}
+    build(model, **OURS["conditional"], **convolved, **resuming(tmp_path))
+    if is_bert:
+        with pytest.raises(UsageError, match="convolve-cls:yes, this run has .*convolve-cls:no"):
+            build(model, **OURS["conditional"], **resuming(tmp_path))
+    assert build(model, **fine_tuning(tmp_path)).signature.count("convolve-cls:yes") == is_bert
+    # as when it is loaded to be evaluated
+    caplog.clear()
+    loaded = build(model, **vars(saved))
+    assert loaded.signature.count("convolve-cls:yes") == is_bert
+    assert ("convolve [CLS]" in caplog.text) == is_bert
+
+
 @pytest.mark.parametrize("model, kind", [(m, kind) for m in STOCK for kind in STOCK[m]])
 def test_a_stock_run_is_resumed_with_fairseqs_own_positions(build, save, tmp_path, model, kind):
     save(model, stock=True, **STOCK[model][kind])

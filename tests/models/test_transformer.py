@@ -281,3 +281,16 @@ def test_shape_moves_source_and_target_on_their_own(build_model):
     tokens = torch.tensor(sentences(1, *[6] * 8))
     model(tokens, None, tokens)
     assert not torch.equal(shifts["encoder"][0], shifts["decoder"][0])
+
+
+def test_embeddings_have_no_dropout_where_there_is_to_be_none(build_model, batch):
+    options = {"dropout": 0.9, "activation_dropout": 0.0, "attention_dropout": 0.0}
+    source, target = batch
+    for spared in (True, False):
+        model = build_model("shaw", no_embedding_dropout=spared, **options).train()
+        inputs = [side.embed for side in (model.encoder, model.decoder)]
+        zeros = [int((inputs[0](source, None, None)[0][source != PAD] == 0).sum()),
+                 int((inputs[1](target, None)[target != PAD] == 0).sum())]  # fmt: skip
+        assert [count == 0 for count in zeros] == [spared, spared]
+        # that of the layers stays
+        assert model.encoder.layers[0].dropout_module.p == 0.9

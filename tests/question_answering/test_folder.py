@@ -199,6 +199,7 @@ def test_the_command_reports_what_it_wrote_and_left_out(files, subwords_folder, 
     printed = run("posenc", "prepare", "squad", *options)
     assert "left out: " in printed and "question en-0-0: answer" in printed
     assert "out: train, 15 questions, 2 contexts, " in printed
+    assert "context tokens, exact match can reach 100.00 %" in printed
     assert len(QuestionFolder(str(tmp_path / "out"), "train")) == 15
 
 

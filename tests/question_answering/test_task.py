@@ -1,6 +1,7 @@
 import io
 import json
 from argparse import Namespace
+from pathlib import Path
 
 import pytest
 import torch
@@ -15,6 +16,7 @@ from fairseq_posenc.tasks.question_answering import (
     PosencQuestionAnsweringConfig,
     PosencQuestionAnsweringTask,
 )
+from fairseq_posenc.tools.prepare.squad import prepare
 
 LANGUAGES = ["en", "ar", "th", "zh"]
 pytestmark = pytest.mark.parametrize("subwords_folder", ["cased wordpiece"], indirect=True)
@@ -89,6 +91,25 @@ def test_whoever_knows_where_answers_are_gets_every_point_that_pieces_allow(make
         assert answers[question.id] in task.dataset(split).split.contexts[question.context]
     if language in ("en", "ar"):
         assert task.score(split, found) == {"f1": 100.0, "exact_match": 100.0}
+
+
+def test_questions_without_answers_are_predicted_alike_and_not_scored_or_trained(
+    make_task, make_criterion, files, prepared, subwords_folder, tmp_path
+):
+    document = json.loads(Path(files["ar"]).read_text(encoding="utf-8"))
+    for paragraph in document["data"][0]["paragraphs"]:
+        for question in paragraph["qas"]:
+            del question["answers"]
+    (tmp_path / "asked.json").write_text(json.dumps(document), encoding="utf-8")
+    folder = str(tmp_path / "asked")
+    prepare(str(tmp_path / "asked.json"), "valid-ar", subwords_folder, folder, "ar")
+    task, known = make_task("valid-ar", data=folder), make_task("valid-ar")
+    found = predict(task, "valid-ar", Guessing())
+    expected = known.answers("valid-ar", predict(known, "valid-ar", Guessing()))
+    assert task.answers("valid-ar", found) == expected
+    assert task.score("valid-ar", found) == {}
+    with pytest.raises(UsageError, match="can be predicted .* not be trained"):
+        make_criterion(task)(Guessing(), next(batches(task, "valid-ar")))
 
 
 def test_every_question_gets_a_span_whatever_the_scores(make_task):

@@ -64,9 +64,9 @@ elif program == "newest_checkpoint":
 elif program == "prepare glue":
     Path(value("--output"), "input0").mkdir(parents=True)
     Path(value("--output"), "task.json").write_text('{{"best": "matthews"}}')
-    if value("--task") == "XNLI":
-        for split in ("valid-de", "valid-en", "test-de", "test-en"):
-            Path(value("--output"), "input0", split + ".idx").touch()
+    languages = ("valid-de", "valid-en", "test-de", "test-en")
+    for split in languages if value("--task") == "XNLI" else ("valid", "test"):
+        Path(value("--output"), "input0", split + ".idx").touch()
 elif program == "prepare squad":
     Path(value("--output")).mkdir(parents=True, exist_ok=True)
     about = {{name: value("--" + name) for name in ("language", "metric", "input")}}
@@ -74,6 +74,8 @@ elif program == "prepare squad":
 elif program == "predict":
     chain = Path(value("--path")).read_text()
     scores = {{name: {{"matthews": float(len(chain))}} for name in value("--subsets").split(",")}}
+    for name in scores:
+        Path(value("--output"), f"predictions.{{name}}.tsv").write_text("index\\n0\\n")
     Path(value("--output"), "score.json").write_text(json.dumps(
         {{"scores": scores, "of": chain, "data": Path(value("--data")).name}}))
 else:
@@ -235,6 +237,18 @@ def test_checkpoints_of_finished_cells_go_unless_they_are_to_be_kept(recipe, oth
     assert not list(recipe.runs.rglob("checkpoint*.pt"))
     other("--keep-checkpoints", "yes")
     assert len(list(other.runs.rglob("checkpoint*.pt"))) == 2
+
+
+def test_a_submission_predicts_the_test_sets_of_all_tasks_or_says_what_is_missing(recipe):
+    recipe("--keep-checkpoints", "yes")
+    before = recipe.updates()
+    assert set(recipe.score()["scores"]) == {"valid"}
+    recipe("--submission")
+    assert set(recipe.score()["scores"]) == {"valid", "test"} and recipe.updates() == before
+    last = recipe("--submission", "--stage", "6", "--stop-stage", "6", status=1).splitlines()[-1]
+    assert "no submission of a: the leaderboard wants all, CoLA (1 rows in" in last
+    assert "instead of 1063), SST-2 (no model of SST-2)" in last
+    assert not list(recipe.runs.glob("a/submission*"))
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ RECIPES = sorted(
     if path.parent.name != "lib"
 )
 WMT = ["recipes/shape/run.sh", "recipes/cape/run.sh", "recipes/rel_scalar/translate.sh"]
+WMT += ["recipes/iwslt14.sh"]  # of the same library
 PRETRAIN = [f"recipes/rel_scalar/pretrain_{name}.sh" for name in ("english", "multilingual")]
 FINETUNE = ["recipes/glue/run.sh", "recipes/xtreme/run.sh"]
 SMALL = ["recipes/quickstart.sh", "recipes/multi30k.sh"]

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_posenc.tools.recipe import batch
+from fairseq_posenc.tools.results.papers import load
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENGLISH, MULTILINGUAL = (
@@ -92,6 +93,37 @@ def test_the_plan_has_the_settings_of_the_paper(run, recipe, tmp_path):
     size = "30000" if recipe == ENGLISH else "120000"
     assert f"--vocabulary-size {size} " in printed
     assert f"of {1 if recipe == ENGLISH else 100} languages" in printed
+
+
+@pytest.mark.parametrize(
+    "recipe, default, others", [(ENGLISH, "4", ["8", "10"]), (MULTILINGUAL, "5", ["9", "11", "12"])]
+)
+def test_every_row_of_the_papers_tables_has_one_training(run, recipe, default, others):
+    def trainings(*options):
+        commands, _ = plan(run, recipe, "--gpus", 8, "--gpu-memory", 32, *options)
+        found = [re.search(r"--position-encoding (.*?) --seed 1 ", line)[1] for line in commands]
+        assert len(set(found)) == len(found)
+        return found
+
+    def rows(*numbers):
+        return [row for number in numbers for row in load(f"chen2021-{number}").rows]
+
+    assert trainings() == [row.options[0] for row in rows(default)]
+    everything = trainings("--rows", "all")
+    for row in rows(default, *others):
+        assert sum(row.has(None, options) for options in everything) == 1, row.labels
+    assert all(any(row.has(None, o) for row in rows(default, *others)) for o in everything)
+    for number in others:
+        found = trainings("--rows", number)
+        assert len(found) == len(rows(number))
+        assert all(any(row.has(None, options) for options in found) for row in rows(number))
+
+
+def test_models_without_segments_get_them_in_fine_tuning(run):
+    options = ["--gpus", 8, "--gpu-memory", 32, "--rows", "8", "--segments", "none"]
+    commands, printed = plan(run, ENGLISH, *options)
+    assert len(commands) == 3 and "--position-sharing heads" in printed
+    assert "--position-segments" not in printed
 
 
 def test_one_gpu_trains_alone_and_sequences_can_be_given(run):

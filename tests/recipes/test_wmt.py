@@ -204,6 +204,23 @@ def test_other_data_or_training_does_not_mix_into_a_run(start, tmp_path, url):
     assert status == 1 and "was made with other settings" in printed
 
 
+def test_moses_own_scripts_tokenise_where_they_are_asked_for(start, tmp_path, url):
+    recipe, moses = Recipe(start, tmp_path / "home", url), tmp_path / "mosesdecoder"
+    printed, status = recipe("--stop-stage", "3", "--moses", moses)
+    assert status == 1 and f"cannot read {moses}/scripts/tokenizer/" in printed
+    scripts = moses / "scripts" / "tokenizer"
+    (moses / "scripts" / "share" / "nonbreaking_prefixes").mkdir(parents=True)
+    scripts.mkdir()
+    for name in ("normalize-punctuation", "remove-non-printing-char", "tokenizer"):
+        (scripts / f"{name}.perl").write_text('while (<STDIN>) { print "perl $_"; }')
+    printed, status = recipe("--stop-stage", "3", "--moses", moses)
+    assert status == 0, printed
+    for split in ("train", "valid", "newstest2015"):
+        lines = next(recipe.runs.rglob(f"{split}.tok.cs")).read_bytes().split(b"\n")[:-1]
+        assert lines and all(line.startswith(b"perl ") for line in lines)
+    assert "was made with other settings" in recipe("--stop-stage", "3")[0]
+
+
 def test_the_output_for_all_test_sets_is_cut_into_theirs(run, tmp_path):
     lines = ["Generate", *(f"{kind}-{n}\t-1\ta {n}\tb" for n in (11, 3, 9, 10) for kind in "SH")]
     (tmp_path / "out").write_text("\n".join(lines) + "\n")

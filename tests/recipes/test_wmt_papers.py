@@ -31,12 +31,21 @@ def test_tokens_per_update_are_the_papers_on_any_number_of_gpus(run, gpus, memor
     assert f"an update: 112000 tokens = --max-tokens {division} GPUs" in printed
 
 
-def test_the_plan_has_the_papers_cells_and_settings(run):
-    commands, cells = _shape_plan(run)
-    # the cells of Table 2, as `posenc table --plan` has them
-    jobs = plan(load("shape-2"), [], "runs/shape").jobs
-    assert cells == {f"{job.setting}/{job.row}/seed{seed}" for job in jobs for seed in job.left}
-    assert len(commands) == 21
+@pytest.mark.parametrize(
+    "table, hours",
+    [("shape-2", 4885), ("cape-2", 15 * (4 * 30 + 4 * 70 + 8 * 60)), ("chen2021-6", 289)],
+)
+def test_the_trainings_of_a_plan_are_the_papers_with_its_gpu_hours(run, table, hours):
+    facts = load(table).recipe
+    printed = _plan(run, facts["command"], "--gpus", "8", "--gpu-memory", "16")
+    cells = re.findall(rf"--save-dir {facts['runs']}/(\S+)", printed)
+    jobs = plan(load(table), [], facts["runs"]).jobs
+    assert sorted(cells) == sorted(f"{j.setting}/{j.row}/seed{s}" for j in jobs for s in j.left)
+    assert round(sum(job.hours * len(job.left) for job in jobs)) == hours
+
+
+def test_the_plan_has_the_papers_settings(run):
+    commands, _ = _shape_plan(run)
     for words in ("--nproc-per-node 8", "--lr 0.000988212", "--warmup-updates 8000",
                   "--max-update 200000", "--clip-norm 0"):  # fmt: skip
         assert all(words in line for line in commands)
@@ -76,6 +85,24 @@ def test_seeds_and_rows_of_the_user_are_of_all_settings(run, options, count):
         assert "interpolate/shape/seed7" in cells and "interpolate/shaw/seed7" not in cells
 
 
+def test_regimes_of_chen_are_tensor2tensors_and_that_of_vaswani(run):
+    size = "--gpus", "8", "--gpu-memory", "16"
+    both = ["--max-update 100000 ", "--adam-eps 1e-9 ", "--share-all-embeddings "]
+    t2t = ["--encoder-normalize-before --decoder-normalize-before ", "--activation-dropout 0.1 ",
+           "--attention-dropout 0.1 ", r"--adam-betas \(0.9\,0.997\) "]  # fmt: skip
+    for options, words, missing, row in (
+        ([], [*t2t, "--warmup-updates 8000 "], [], "shaw --position-max-distance 20"),
+        (["--regime", "vaswani"], ["--warmup-updates 4000 ", "--lr 0.000698771 "], t2t, "shaw"),
+    ):
+        printed = _plan(run, REL_SCALAR, *size, *options)
+        commands = [line for line in printed.splitlines() if line.startswith("torchrun")]
+        assert len(commands) == 12 and "25000 tokens" in printed
+        for line in commands:
+            assert all(word in line for word in [*both, *words])
+            assert not any(word in line for word in missing)
+        assert sum(f"--position-encoding {row} --max-tokens" in x for x in commands) == 3
+
+
 def test_table_1_is_made_of_the_scored_models_once(run, tmp_path):
     folder = tmp_path / "interpolate"
     for cell in ("sinusoidal/seed1", "shape/seed1", "shape/seed2", "shaw/seed1"):
@@ -94,6 +121,8 @@ def test_table_1_is_made_of_the_scored_models_once(run, tmp_path):
     assert len(calls) == 2
     assert f"--models {' '.join(models[:2])} --pairs 10000 --beam 4" in calls[0]
     assert f"--models {' '.join(models)} --pairs" in calls[1]
+    known = run("posenc", "analyse", "swap", "--help")
+    assert all(f"{option} " in known for option in re.findall(r"--[a-z-]+", calls[0]))
 
 
 def test_a_held_out_validation_set_is_cleaned_in_subwords_as_the_training_text_is(run, tmp_path):

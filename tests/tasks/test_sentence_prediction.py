@@ -57,9 +57,10 @@ def folder(tmp_path):
         raw = tmp_path / f"raw-{name}"
         raw.mkdir()
         header = "\t".join([*task.sentences, task.label, task.language or "unused"])
-        for seed, file in enumerate([*task.labelled.values(), *task.unlabelled.values()]):
+        unlabelled = [files[0] for files in task.unlabelled.values()]
+        for seed, file in enumerate([*task.labelled.values(), *unlabelled]):
             content = [header, *lines(task, 30, seed)]
-            content[3:3] = extra
+            content[3:3] = extra if file in task.labelled.values() else ()
             (raw / file).write_text("".join(f"{line}\n" for line in content))
         output = str(tmp_path / f"bin-{name}")
         prepare(task, str(raw), text, output, skip_malformed=skip_malformed)
@@ -188,7 +189,7 @@ def test_predictions_are_scored_in_the_order_of_the_examples(folder):
 def test_predictions_are_written_for_the_rows_of_the_file(folder):
     task = task_of(folder("RTE", extra=["malformed"], skip_malformed=True))
     stream = io.StringIO()
-    task.write("test", [(1, 0), (0, 1), (2, 1)], stream)
+    task.write("valid", [(1, 0), (0, 1), (2, 1)], stream)
     assert stream.getvalue().splitlines() == [
         "index\tprediction",
         "0\tnot_entailment",

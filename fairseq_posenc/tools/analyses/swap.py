@@ -24,6 +24,7 @@ def swap(
     pairs: int = 10_000,
     separator: str = "<sep>",
     beam: int = 4,
+    lenpen: float = 1,
     max_len_a: float = 1.5,
     max_len_b: int = 10,
     max_tokens: int = 4000,
@@ -46,7 +47,7 @@ def swap(
     """
     if pairs < 1:
         raise UsageError(f"--pairs must be 1 or more, not {pairs}")
-    search = Namespace(beam=beam, max_len_a=max_len_a, max_len_b=max_len_b)
+    search = Namespace(beam=beam, lenpen=lenpen, max_len_a=max_len_a, max_len_b=max_len_b)
     results: Dict[str, Dict[str, Any]] = {}
     for loaded in load_models(models, data, cpu):
         joined = _joined_pairs(loaded, subset, pairs, separator, seed)
@@ -66,7 +67,7 @@ def swap(
         ],
         data={
             "models": results, "subset": subset, "pairs": len(joined), "beam": beam,
-            "signature": signature,
+            "lenpen": lenpen, "signature": signature,
         },
         pictures={".png": _draw(results)},
     )  # fmt: skip

@@ -53,6 +53,7 @@ def _swap(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=int, default=1, help="of what is drawn (default: 1)")
     add("--separator", default="<sep>", help="token that joins sentences (default: <sep>)")
     add("--beam", type=int, default=4, help="default: 4")
+    add("--lenpen", type=float, default=1, help="length penalty; 0: none (default: 1)")
     add(
         "--max-len-a",
         type=float,

@@ -3,8 +3,11 @@
     posenc prepare glue --task MNLI --input glue/MNLI --subwords text --output bin/MNLI
 
 --subwords is a folder that posenc prepare text wrote. Splits: train, valid and, where there is
-a file without labels, test; valid1 and test1 for MNLI mismatched; valid-de, test-de and so on for
-XNLI, to whose folder every model that was trained on MNLI with the same subwords can be applied.
+a file without labels, test; valid1 and test1 for MNLI mismatched, and ax for the diagnostic set,
+AX.tsv in MNLI's folder or beside it; valid-de, test-de and so on for XNLI, to whose folder every
+model that was trained on MNLI with the same subwords can be applied. MRPC: GLUE's train.tsv and so
+on, or msr_paraphrase_train.txt, msr_paraphrase_test.txt and mrpc_dev_ids.tsv. A malformed line of a
+test set is an error: a leaderboard wants a prediction of every row.
 """
 
 import argparse
@@ -25,7 +28,11 @@ def main() -> None:
     add("--subwords", required=True, metavar="FOLDER", help="with subword model and dict.txt")
     add("--output", required=True, metavar="FOLDER")
     add("--workers", type=int, default=os.cpu_count(), help="processes (default: all cores)")
-    add("--skip-malformed", action="store_true", help="leave malformed lines out and name them")
+    add(
+        "--skip-malformed",
+        action="store_true",
+        help="leave malformed lines of training and development sets out, and name them",
+    )
     args = parser.parse_args()
     from fairseq_posenc.tools.prepare.glue import prepare
 

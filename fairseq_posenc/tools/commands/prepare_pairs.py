@@ -108,6 +108,8 @@ def _add_commands(commands) -> None:
     add("--output", required=True, metavar="FOLDER")
     add("--add", action="append", default=[], dest="added", metavar="PREFIX",
         help="further training text, PREFIX.en and PREFIX.de, say, or with .gz behind")
+    add("--moses", dest="checkout", metavar="FOLDER",
+        help="tokenise by the Perl scripts of this mosesdecoder (default: sacremoses)")
     _add_workers(add)
     text = "take text that is tokenised or cut into subwords already, in place of the archives"
     add = _command(commands, "ready", take_ready, text, corpus=True)

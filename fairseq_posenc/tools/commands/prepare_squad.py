@@ -35,7 +35,7 @@ def main() -> None:
     args = parser.parse_args()
     from fairseq_posenc.tools.prepare.squad import prepare
 
-    counts, dropped = prepare(
+    counts, dropped, reachable = prepare(
         args.input,
         args.split,
         args.subwords,
@@ -49,4 +49,7 @@ def main() -> None:
     for problem in dropped:
         print(f"left out: {problem}", file=sys.stderr)
     counted = ", ".join(f"{count} {name}" for name, count in counts.items())
-    print(f"{args.output}: {args.split}, {counted}")
+    answers = "no answers: they can be predicted, but not scored"
+    if reachable is not None:
+        answers = f"exact match can reach {reachable:.2f} %"
+    print(f"{args.output}: {args.split}, {counted}, {answers}")

@@ -1,4 +1,7 @@
-"""Normalise punctuation and tokenise text as Moses does (sacremoses); reads .gz files too."""
+"""Normalise punctuation and tokenise text as Moses does (sacremoses); reads .gz files too.
+
+With --moses, Moses' own Perl scripts do it; sacremoses differs from them in a few lines.
+"""
 
 import argparse
 import os
@@ -16,8 +19,10 @@ def main() -> None:
         default=os.cpu_count(),
         help="processes (default: as many as processors)",
     )
+    parser.add_argument("--moses", metavar="FOLDER", help="run the scripts of this mosesdecoder")
     arguments = parser.parse_args()
     from fairseq_posenc.tools.prepare.parallel.segmentation import moses
     from fairseq_posenc.tools.prepare.parallel.tokens import tokenise_file
 
-    tokenise_file(arguments.input, arguments.output, moses(arguments.language), arguments.workers)
+    how = moses(arguments.language)
+    tokenise_file(arguments.input, arguments.output, how, arguments.workers, arguments.moses)

@@ -36,6 +36,8 @@ def _parser() -> argparse.ArgumentParser:
         help="operations of byte pair encoding (default: 10000)")
     add("--sentencepiece", type=int, metavar="N",
         help="instead of tokenising and BPE: this many sentencepieces (unigram)")
+    add("--moses", metavar="FOLDER",
+        help="tokenise by the Perl scripts of this mosesdecoder (default: sacremoses)")
     add("--subwords", metavar="FOLDER",
         help="instead: those of this folder, with its dictionary; learn none")
     add = parser.add_argument_group("cleaning of training pairs").add_argument

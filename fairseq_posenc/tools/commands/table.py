@@ -8,7 +8,10 @@ Translation: one row per encoding, one column per bin of length, from posenc sco
 Without NAME=, a run is named by its folder. Several results of one name are seeds, and give their
 mean. Intervals are of the paired bootstrap over sentences; of several seeds, Student's t over seeds
 with the variance by sentences added, where differences are of pairs of equal seeds (posenc score
---note seed=1, as recipes do; without it, in order).
+--note seed=1, as recipes do; without it, in order). A score.json of the WMT and IWSLT recipes has
+several test sets; --test names one:
+
+    posenc table --by-length runs/iwslt14/de-en/*/seed*/score.json --test iwslt14
 
 A table of a paper with ours in it, from the folder of a recipe: of recipes/shape, recipes/cape and
 recipes/rel_scalar/translate.sh (means over seeds), of recipes/glue and recipes/xtreme (medians):
@@ -42,6 +45,7 @@ def main() -> None:
     kinds.add_argument("--by-length", nargs="+", metavar="[NAME=]score.json")
     kinds.add_argument("--paper", choices=[*translation, *papers.names()], help="PAPER-TABLE")
     parser.add_argument("--runs", metavar="FOLDER", help="with --paper: the results of a recipe")
+    parser.add_argument("--test", metavar="NAME", help="with --by-length: test set of a recipe")
     parser.add_argument(
         "--plan", action="store_true", help="with --paper: what is left to run of it"
     )
@@ -59,10 +63,12 @@ def main() -> None:
     args = parser.parse_args()
     if bool(args.paper) != bool(args.runs):
         parser.error("--paper and --runs belong together")
+    if args.test and not args.by_length:
+        parser.error("--test belongs to --by-length")
     if args.plan and args.paper not in translation:
         parser.error("--plan is for tables of translations; other recipes count their cells")
     if args.by_length:
-        made = by_length(read_runs(args.by_length), args.metric)
+        made = by_length(read_runs(args.by_length, args.test), args.metric)
     else:
         table = papers.load(args.paper)
         cells = read_cells(args.runs, table.fine_tuning, may_be_empty=args.plan)

@@ -10,7 +10,18 @@ import os
 import re
 import shutil
 from dataclasses import asdict
-from typing import Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import (
+    Callable,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Tuple,
+    Union,
+)
 
 import numpy as np
 import torch
@@ -47,6 +58,20 @@ class GlueSplit(NamedTuple):
     skipped: List[int]
 
 
+class _Source(NamedTuple):
+    """A file of a split: whether its labels are read, and which of its rows, by their cells."""
+
+    split: str
+    path: str
+    labelled: bool
+    takes: Callable[[Dict[str, str]], bool] = lambda row: True
+
+    @property
+    def is_test(self) -> bool:
+        """Whether a prediction is wanted for every row."""
+        return not self.labelled or self.split.startswith("test")
+
+
 class _MalformedLine(ValueError):
     """Something is wrong with one line."""
 
@@ -68,7 +93,7 @@ def prepare(
         destination: folder to write. What an earlier run has written there is replaced when all
             is done; without ``task.json`` it is incomplete.
         workers: processes.
-        skip_malformed: leave malformed lines out.
+        skip_malformed: leave malformed lines of training and development sets out.
 
     Returns:
         Examples per split, and descriptions of the lines left out.
@@ -80,11 +105,8 @@ def prepare(
     problems: List[str] = []
     splits = read(task, source, problems)
     if problems and not skip_malformed:
-        more = f"; … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
         raise UsageError(
-            f"{len(problems)} malformed {'lines' if len(problems) > 1 else 'line'}: "
-            f"{'; '.join(problems[:_SHOWN])}{more}; mend the file, or leave such lines out with "
-            "--skip-malformed"
+            f"{_summary(problems)}; mend the file, or leave such lines out with --skip-malformed"
         )
     description = Description(
         name=task.name,
@@ -119,21 +141,47 @@ def read(task: GlueTask, folder: str, problems: List[str]) -> Dict[str, GlueSpli
         the task has languages. Only rows whose language can be read count for ``skipped`` there.
 
     Raises:
-        UsageError: a file is missing, unreadable, empty, lacks a column, or has no good line.
+        UsageError: a file is missing, unreadable, empty, lacks a column, or has no good line; a
+            line of a test set is malformed.
     """
     splits: Dict[str, GlueSplit] = {}
-    for name, file in task.labelled.items():
-        splits.update(_read_file(task, os.path.join(folder, file), name, True, problems))
-    for name, file in task.unlabelled.items():
-        path = os.path.join(folder, file)
-        if os.path.exists(path):
-            splits.update(_read_file(task, path, name, False, problems))
+    for source in _sources(task, folder):
+        splits.update(_read_file(task, source, problems))
     return splits
 
 
-def _read_file(
-    task: GlueTask, path: str, split: str, labelled: bool, problems: List[str]
-) -> Dict[str, GlueSplit]:
+def _sources(task: GlueTask, folder: str) -> Iterator[_Source]:
+    """Yield the files to read, GLUE's own, or what they are made from."""
+    first = os.path.join(folder, task.labelled.get("train", ""))
+    if task.original and not os.path.exists(first):
+        train, test, *ids = (os.path.join(folder, name) for name in task.original)
+        if os.path.exists(train):
+            yield from _original(train, test, next(filter(os.path.exists, ids), ids[0]))
+            return
+    for split, file in task.labelled.items():
+        yield _Source(split, os.path.join(folder, file), True)
+    for split, files in task.unlabelled.items():
+        paths = (os.path.join(folder, file) for file in files)
+        path = next(filter(os.path.exists, paths), None)
+        if path:
+            yield _Source(split, path, False)
+
+
+def _original(train: str, test: str, ids: str) -> Iterator[_Source]:
+    """Yield GLUE's parts of MRPC as Microsoft published it: ``ids`` names the development pairs."""
+    wanted = {tuple(line.split("\t")) for line in read_lines(ids)}
+
+    def in_dev(row: Dict[str, str]) -> bool:
+        return (row.get("#1 ID"), row.get("#2 ID")) in wanted
+
+    yield _Source("train", train, True, lambda row: not in_dev(row))
+    yield _Source("valid", train, True, in_dev)
+    if os.path.exists(test):
+        yield _Source("test", test, False)
+
+
+def _read_file(task: GlueTask, source: _Source, problems: List[str]) -> Dict[str, GlueSplit]:
+    split, path, labelled, takes = source
     lines = read_lines(path)
     lines[0] = lines[0].lstrip("\ufeff")
     columns: Sequence[str] = task.columns if labelled else ()
@@ -149,11 +197,13 @@ def _read_file(
         )
     found: Dict[str, GlueSplit] = {}
     rows: Dict[str, int] = {}
-    earlier = len(problems)
+    wrong: List[str] = []
     for number, line in enumerate(lines, first_line):
         cells = line.split("\t")
         # cells by name, of equal names the first; none where their number is wrong
         row = dict(zip(columns[::-1], cells[::-1])) if len(cells) == len(columns) else {}
+        if not takes(row):
+            continue
         language = row.get(task.language, "")
         name = split
         if task.language:
@@ -167,17 +217,29 @@ def _read_file(
                 raise _MalformedLine(f"{len(cells)} columns instead of {len(columns)}")
             sentences, target = _example(task, row, labelled)
         except _MalformedLine as error:
-            problems.append(f"{path}, line {number}: {error}")
+            wrong.append(f"{path}, line {number}: {error}")
             part.skipped.append(rows[name])
             continue
         part.sentences.append(sentences)
         if part.targets is not None and target is not None:
             part.targets.append(target)
+    if wrong and source.is_test:
+        raise UsageError(
+            f"{_summary(wrong)}; mend the file: a test set is predicted as a whole, and its lines "
+            "are never left out"
+        )
     found = {name: part for name, part in found.items() if part.sentences}
     if not found:
-        why = "".join(f": {problem}, and so on" for problem in problems[earlier:][:1])
-        raise UsageError(f"{path} holds no examples{why}")
+        why = "".join(f": {problem}, and so on" for problem in wrong[:1])
+        raise UsageError(f"{path} holds no examples{f' of {split}' * bool(task.original)}{why}")
+    problems += wrong
     return found
+
+
+def _summary(problems: List[str]) -> str:
+    more = f"; … and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+    lines = "lines" if len(problems) > 1 else "line"
+    return f"{len(problems)} malformed {lines}: {'; '.join(problems[:_SHOWN])}{more}"
 
 
 def _example(
@@ -187,7 +249,7 @@ def _example(
     if task.language and not _LANGUAGE.match(row[task.language]):
         raise _MalformedLine(f"{row[task.language]!r} is no language")
     sentences = tuple(row[column] for column in task.sentences)
-    if not (task.may_be_empty or all(map(str.strip, sentences))):
+    if labelled and not (task.may_be_empty or all(map(str.strip, sentences))):
         raise _MalformedLine("an empty sentence")
     if not labelled:
         return sentences, None

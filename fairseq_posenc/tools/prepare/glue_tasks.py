@@ -16,11 +16,13 @@ class GlueTask:
         metrics: see :data:`fairseq_posenc.metrics.glue.METRICS`.
         best: the one that chooses checkpoints.
         labelled: split -> file.
-        unlabelled: split -> file, read when it is there.
+        unlabelled: split -> the places of a file, of which the first that is there is read.
         columns: names of the columns of labelled files that begin without a line of names.
         scores: lowest and highest score of a regression.
         language: name of the column of languages, each of which becomes a split of its own.
-        may_be_empty: whether the official files hold empty sentences.
+        may_be_empty: whether the official files hold empty sentences; test sets always may.
+        original: what stands in for the files: labelled training and test text, and the places of
+            a file with the numbers of the development pairs among the training text.
     """
 
     name: str
@@ -32,11 +34,12 @@ class GlueTask:
     labelled: Dict[str, str] = field(
         default_factory=lambda: {"train": "train.tsv", "valid": "dev.tsv"}
     )
-    unlabelled: Dict[str, str] = field(default_factory=lambda: {"test": "test.tsv"})
+    unlabelled: Dict[str, Tuple[str, ...]] = field(default_factory=lambda: {"test": ("test.tsv",)})
     columns: Tuple[str, ...] = ()
     scores: Tuple[float, float] = (0.0, 5.0)
     language: str = ""
     may_be_empty: bool = False
+    original: Tuple[str, ...] = ()
 
 
 _PAIR = ("sentence1", "sentence2")
@@ -56,6 +59,10 @@ TASKS: Dict[str, GlueTask] = {
         GlueTask(
             "MRPC", ("#1 String", "#2 String"), "Quality", ("0", "1"),
             metrics=_ACCURACY_AND_F1, best="f1",
+            original=(
+                "msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "mrpc_dev_ids.tsv",
+                "dev_ids.tsv",
+            ),
         ),
         GlueTask(
             "QQP", ("question1", "question2"), "is_duplicate", ("0", "1"),
@@ -70,7 +77,12 @@ TASKS: Dict[str, GlueTask] = {
             labelled={
                 "train": "train.tsv", "valid": "dev_matched.tsv", "valid1": "dev_mismatched.tsv",
             },
-            unlabelled={"test": "test_matched.tsv", "test1": "test_mismatched.tsv"},
+            unlabelled={
+                "test": ("test_matched.tsv",),
+                "test1": ("test_mismatched.tsv",),
+                # the diagnostic set, where GLUE's own and older downloads have it
+                "ax": ("AX.tsv", "../AX.tsv", "../diagnostic/diagnostic.tsv"),
+            },
         ),
         GlueTask("QNLI", ("question", "sentence"), "label", _ENTAILMENT),
         GlueTask("RTE", _PAIR, "label", _ENTAILMENT),

@@ -7,7 +7,8 @@ SQuAD, XQuAD, MLQA and TyDiQA-GoldP come so ::
     ]}, …]}, …]}
 
 ``answer_start`` counts characters (Unicode code points) from 0, and the answer's text must stand
-there letter by letter, white space included. Other fields are not read.
+there letter by letter, white space included. Other fields are not read. A file in which no question
+has an answer (none, no list of them, or empty ones as in XTREME's test files) can be predicted.
 """
 
 import filecmp
@@ -15,7 +16,7 @@ import functools
 import json
 import os
 import re
-from typing import Any, Dict, Iterator, List, NamedTuple, Set, Tuple, Type
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Type
 
 import numpy as np
 import torch
@@ -25,14 +26,14 @@ from tqdm import tqdm
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import same_types
 from fairseq_posenc.data.questions import FORMAT, PARTS, GoldAnswer, Question
+from fairseq_posenc.data.windows import covering_tokens
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import read_json
-from fairseq_posenc.metrics.answers import check_metric
+from fairseq_posenc.metrics.answers import check_metric, normalise
 from fairseq_posenc.tools.prepare.text.vocabulary import copy_subwords
 from fairseq_posenc.tools.workers import chunked, in_order
 from fairseq_posenc.tools.writing import replacing, replacing_files
 
-_NO_TEXT = "an answer is empty"
 _TYPES = {list: "a list", dict: "an object", str: "text", int: "a whole number"}
 _CHUNK = 50  # texts that a process cuts at a time
 
@@ -62,7 +63,7 @@ def prepare(
     prefix: str = "",
     skip_malformed: bool = False,
     workers: int = 1,
-) -> Tuple[Dict[str, int], List[str]]:
+) -> Tuple[Dict[str, int], List[str], Optional[float]]:
     """Binarise a file as one split of a folder; other splits of that folder stay as they are.
 
     Half a split is never taken for a whole one.
@@ -79,8 +80,8 @@ def prepare(
         workers: processes.
 
     Returns:
-        How many questions, contexts, tokens of questions and of contexts there are, and what was
-        wrong with the questions left out.
+        How many questions, contexts, tokens of questions and of contexts there are, what was wrong
+        with the questions left out, and :func:`reachable`.
 
     Raises:
         UsageError: whatever is wrong with the file or the options, or the folder holds splits that
@@ -104,14 +105,46 @@ def prepare(
     texts = [question.text for question in found.questions] + found.contexts
     encoded = _encode_all(texts, subwords_folder, workers, split)
     with replacing_files(destination, last=f"{split}.json") as partial:
-        tokens = _write_parts(partial, split, encoded, len(found.questions), types)
+        tokens, offsets = _write_parts(partial, split, encoded, len(found.questions), types)
         with replacing(os.path.join(partial, f"{split}.json")) as stream:
             about = {"format": FORMAT, "language": language, "metric": metric}
             entries = {"contexts": found.contexts, "questions": found.questions}
             json.dump({**about, **entries}, stream)
     counts = {"questions": len(found.questions), "contexts": len(found.contexts)}
     counts.update({f"{part} tokens": count for part, count in tokens.items()})
-    return counts, found.dropped
+    return counts, found.dropped, reachable(found, offsets, metric, language)
+
+
+def reachable(
+    found: SquadFile, offsets: Sequence[np.ndarray], metric: str, language: str
+) -> Optional[float]:
+    """Return the exact match that stretches of pieces can reach, in percent; None without answers.
+
+    Args:
+        found: questions and contexts.
+        offsets: of the pieces of each context, ``(pieces, 2)``.
+        metric: by which answers are compared.
+        language: of the answers.
+    """
+
+    def is_reached(question: Question, answer: GoldAnswer) -> bool:
+        places, text = offsets[question.context], found.contexts[question.context]
+        span = covering_tokens(places, answer.start, answer.start + len(answer.text))
+        # a piece at an end may hold more than the answer does
+        firsts, lasts = ((span[0], span[0] + 1), (span[1], span[1] - 1)) if span else ((), ())
+        stretches = (
+            text[places[first, 0] : places[last, 1]]
+            for first in firsts
+            for last in lasts
+            if first <= last
+        )
+        gold = normalise(answer.text, metric, language)
+        return any(normalise(stretch, metric, language) == gold for stretch in stretches)
+
+    if not any(question.answers for question in found.questions):
+        return None
+    reached = [any(is_reached(q, answer) for answer in q.answers) for q in found.questions]
+    return float(100 * np.mean(reached))
 
 
 def read(path: str, skip_malformed: bool = False, prefix: str = "") -> SquadFile:
@@ -125,14 +158,22 @@ def read(path: str, skip_malformed: bool = False, prefix: str = "") -> SquadFile
 
     Raises:
         UsageError: the file cannot be read, is no JSON, has not this structure, or holds no
-            question; unless ``skip_malformed``, also a question without id, text or answers, an
-            id that occurs twice, an answer that is not where it shall be.
+            question; unless ``skip_malformed``, also a question without id, text or answers where
+            others have some, an id that occurs twice, an answer that is not where it shall be.
     """
     contexts: List[str] = []
     questions: List[Question] = []
     dropped: List[str] = []
     seen: Set[str] = set()
-    for where, paragraph in _paragraphs(path, read_json(path)):
+    found = list(_paragraphs(path, read_json(path)))
+    lists = [paragraph.get("qas") for _, paragraph in found if isinstance(paragraph, dict)]
+    answered = not all(
+        _is_unanswered(entry)
+        for entries in lists
+        for entry in (entries if isinstance(entries, list) else [])
+        if isinstance(entry, dict) and str(entry.get("id")).startswith(prefix)
+    )
+    for where, paragraph in found:
         try:
             context = _get(paragraph, "context", str)
             entries = _get(paragraph, "qas", list)
@@ -144,17 +185,12 @@ def read(path: str, skip_malformed: bool = False, prefix: str = "") -> SquadFile
             if prefix and isinstance(entry, dict) and not str(key).startswith(prefix):
                 continue
             try:
-                questions.append(_question(entry, len(contexts), context, seen))
+                questions.append(_question(entry, len(contexts), context, seen, answered))
             except _MalformedQuestion as error:
                 name = f"question {key}" if isinstance(key, str) else f"{where}.qas[{number}]"
                 dropped.append(f"{path}: {name}: {error}")
         if len(questions) > first:
             contexts.append(context)
-    if dropped and not questions and all(line.endswith(f": {_NO_TEXT}") for line in dropped):
-        raise UsageError(
-            f"{path} holds no answers: XTREME's download takes them out of its test sets; get the "
-            "file from the benchmark itself"
-        )
     if dropped and not skip_malformed:
         more = f" (and {len(dropped) - 1} more)" if len(dropped) > 1 else ""
         raise UsageError(
@@ -190,15 +226,22 @@ def _get(entry: Any, name: str, kind: Type[Any]) -> Any:
     return value
 
 
-def _question(entry: Any, number: int, context: str, seen: Set[str]) -> Question:
+def _is_unanswered(entry: Dict[str, Any]) -> bool:
+    answers = entry.get("answers", [])
+    return isinstance(answers, list) and all(
+        isinstance(answer, dict) and not str(answer.get("text")).strip() for answer in answers
+    )
+
+
+def _question(entry: Any, number: int, context: str, seen: Set[str], answered: bool) -> Question:
     key = _get(entry, "id", str)
     if key in seen:
         raise _MalformedQuestion("the id occurs twice")
     text = _get(entry, "question", str)
     if not text.strip():
         raise _MalformedQuestion("the question is empty")
-    answers = _get(entry, "answers", list)
-    if not answers:
+    answers = _get(entry, "answers", list) if answered else []
+    if answered and not answers:
         raise _MalformedQuestion(
             "it has no answer; questions of SQuAD 2.0 without one are not supported"
         )
@@ -210,7 +253,7 @@ def _question(entry: Any, number: int, context: str, seen: Set[str]) -> Question
 def _answer(entry: Any, context: str) -> GoldAnswer:
     text, start = _get(entry, "text", str), _get(entry, "answer_start", int)
     if not text.strip():
-        raise _MalformedQuestion(_NO_TEXT)
+        raise _MalformedQuestion("an answer is empty")
     if start >= 0 and context.startswith(text, start):
         return GoldAnswer(text, start)
 
@@ -255,8 +298,8 @@ def _encode(texts: List[str], folder: str) -> List[Encoded]:
 
 def _write_parts(
     folder: str, split: str, encoded: Iterator[Encoded], questions: int, types: int
-) -> Dict[str, int]:
-    """Write the tokens of questions, then of contexts with their offsets; return their numbers."""
+) -> Tuple[Dict[str, int], List[np.ndarray]]:
+    """Write the tokens of questions, then of contexts; return their numbers, and all offsets."""
     builders = {}
     for part in PARTS:
         small = part != "offsets" and types < np.iinfo(np.uint16).max
@@ -265,12 +308,14 @@ def _write_parts(
             path, dtype=np.uint16 if small else np.int32
         )
     counts = {"question": 0, "context": 0}
+    found = []
     for number, (tokens, offsets) in enumerate(encoded):
         part = "question" if number < questions else "context"
         builders[part].add_item(torch.tensor(tokens, dtype=torch.long))
         counts[part] += len(tokens)
         if part == "context":
-            builders["offsets"].add_item(torch.tensor(offsets, dtype=torch.long).flatten())
+            found.append(np.array(offsets, dtype=np.int32).reshape(-1, 2))
+            builders["offsets"].add_item(torch.from_numpy(found[-1]).flatten())
     for part, builder in builders.items():
         builder.finalize(os.path.join(folder, f"{split}.{part}.idx"))
-    return counts
+    return counts, found

@@ -31,24 +31,12 @@ class Reached(NamedTuple):
             last one; None where it is not finite.
         quarter: by how many bits it fell over the last quarter of the updates, between validations
             by a straight line; None where no validation is so early.
-        tenth: the same over the last tenth.
     """
 
     updates: int
     last: float
     within: Optional[float]
     quarter: Optional[float]
-    tenth: Optional[float]
-
-    def __str__(self) -> str:
-        parts = []
-        if self.within is not None:
-            share = f"{100 * self.within:.0f} %"
-            parts.append(f"{_CLOSE} its last value after {share} of its updates")
-        if self.tenth is not None:
-            verb = "fell" if self.tenth >= 0 else "rose"
-            parts.append(f"{verb} by {abs(self.tenth):.3f} bits in the last tenth")
-        return ", ".join(parts) or "too few validations to say"
 
 
 def reached(losses: Mapping[int, float]) -> Reached:
@@ -56,17 +44,14 @@ def reached(losses: Mapping[int, float]) -> Reached:
     updates = sorted(losses)
     end, last = updates[-1], losses[updates[-1]]
 
-    def fall(part: float) -> Optional[float]:
-        start = (1 - part) * end
-        if start < updates[0]:
-            return None
-        return float(np.interp(start, updates, [losses[n] for n in updates])) - last
-
+    quarter = None
+    if updates[0] <= 0.75 * end:
+        quarter = float(np.interp(0.75 * end, updates, [losses[n] for n in updates])) - last
     within = None
     if math.isfinite(last):
         far = [n for n in updates if not abs(losses[n] - last) <= TOLERANCE * abs(last)]
         within = min(n for n in updates if n > max(far, default=0)) / end
-    return Reached(end, last, within, fall(0.25), fall(0.1))
+    return Reached(end, last, within, quarter)
 
 
 def read_curves(arguments: Sequence[str]) -> Curves:

@@ -142,7 +142,9 @@ def _fine_tuning_cell(
     scores = result.get("scores", {})
     place = f"{row}/{task}/{lr}/{seed}"
     cell = Cell(place, None, row, options, seed[4:], task, lr[2:], state, scores)
-    names = sorted(f"{subset} ({' '.join(sorted(found))})" for subset, found in scores.items())
+    # of a set without labels there is nothing to compare
+    known = {subset: found for subset, found in scores.items() if found}
+    names = sorted(f"{subset} ({' '.join(sorted(found))})" for subset, found in known.items())
     return cell, {f"scores of {task}": ", ".join(names)} if result else {}
 
 

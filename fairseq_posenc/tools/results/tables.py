@@ -140,17 +140,18 @@ def padded(row: Sequence[str], widths: Sequence[int], labels: int = 1) -> List[s
     ]
 
 
-def read_runs(arguments: Sequence[str]) -> Runs:
-    """Read results given as ``NAME=path/score.json``; several of one name are seeds of one run.
-
-    Without ``NAME=``, a run has the name of its folder, or of the one above ``seed<n>``.
+def read_runs(arguments: Sequence[str], test: Optional[str] = None) -> Runs:
+    """Read results by name, of ``score_cell`` those of a test set; several of a name are seeds.
 
     Raises:
-        UsageError: a file that is missing or not from ``posenc score --output``.
+        UsageError: a file that is missing or not from ``posenc score --output`` (``score_cell``).
     """
     runs: Runs = {}
+    shape = {"tests": {test: _SCORE}, "notes": _SCORE["notes"]} if test else _SCORE
     for name, path in map(named_path, arguments):
-        runs.setdefault(name, []).append(read_shaped(path, _SCORE, "posenc score --output"))
+        found = read_shaped(path, shape, "score_cell" if test else "posenc score --output")
+        score = {**found["tests"][test], "notes": found.get("notes")} if test else found
+        runs.setdefault(name, []).append(score)
     return runs
 
 

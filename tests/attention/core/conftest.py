@@ -1,14 +1,22 @@
 """Random queries, keys, values and terms for the core of attention, and its gradients."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from typing import Dict, Optional
 
 import pytest
 import torch
 from torch import Tensor
 
-from fairseq_posenc.attention import plain
+from fairseq_posenc.attention import core, plain
 from fairseq_posenc.encodings.base import AttentionTerms
+
+# Triton reads them when it is imported: without a GPU its kernels run in numpy, on one float32 is
+# not rounded for the tests.
+DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
+os.environ.setdefault(
+    *("TRITON_INTERPRET", "1") if DEVICE == "cpu" else ("TRITON_F32_DEFAULT", "ieee")
+)
 
 
 @dataclass
@@ -124,3 +132,59 @@ def make_case():
         return Case(tensors, 0.7 * width**-0.5, padding, causal, "shared" in parts)
 
     return make
+
+
+def interpret_bfloat16(patch):
+    """Make Triton's interpreter multiply bfloat16 (3.9 multiplies its bits) and round to nearest.
+
+    To numpy, bfloat16 is the upper half of a float32.
+    """
+    np, tl = pytest.importorskip("numpy"), pytest.importorskip("triton.language")
+    interpreter = pytest.importorskip("triton.runtime.interpreter")
+    builder, cast = interpreter.InterpreterBuilder, interpreter.InterpreterBuilder.cast_impl
+
+    def as_float(x):
+        wide = x.dtype.scalar == tl.bfloat16
+        return (x.data.astype(np.uint32) << 16).view(np.float32) if wide else x.data
+
+    def dot(self, a, b, total, *_):
+        product = np.matmul(as_float(a), as_float(b), dtype=total.data.dtype)
+        return interpreter.TensorHandle(product + total.data, total.dtype.scalar)
+
+    def rounded(self, x, dtype):
+        if x.dtype.scalar == tl.float32 and dtype.scalar == tl.bfloat16:
+            bits = x.data.view(np.uint32)
+            nearest = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
+            return interpreter.TensorHandle(nearest, tl.bfloat16)
+        return cast(self, x, dtype)
+
+    patch.setattr(builder, "create_dot", dot)
+    patch.setattr(builder, "cast_impl", rounded)
+
+
+@pytest.fixture(scope="session")
+def triton_attend():
+    """Attention by Triton's kernels, with the arguments and results of the entrance."""
+    pytest.importorskip("triton")
+    from fairseq_posenc.attention.gpu import relative
+
+    def attend(*arguments):
+        tensors = [x.to(DEVICE) if isinstance(x, Tensor) else x for x in arguments[:-1]]
+        terms = {n: x.to(DEVICE) for n, x in vars(tensors[3]).items() if isinstance(x, Tensor)}
+        tensors[3] = replace(tensors[3], **terms)
+        return relative.attend(plain.Inputs(*tensors)).cpu(), None
+
+    with pytest.MonkeyPatch.context() as patch:
+        if DEVICE == "cpu":
+            interpret_bfloat16(patch)
+        yield attend
+
+
+@pytest.fixture(params=["core", "triton"])
+def attend(request):
+    """The entrance, and Triton's kernels for the terms that they take (``kind``)."""
+    if request.param == "core":
+        return core.attend
+    if request.getfixturevalue("kind") not in ("relative", "shared", "distances"):
+        pytest.skip("not for Triton's kernels")
+    return request.getfixturevalue("triton_attend")

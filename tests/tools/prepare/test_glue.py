@@ -108,7 +108,7 @@ def test_xnli_has_a_split_per_language_with_the_labels_of_mnli(official):
 def test_files_without_labels_are_read_if_they_are_there(name, official, tmp_path):
     task, folder = official(name)
     assert not set(task.unlabelled) & set(all_of(task, folder))
-    for file in task.unlabelled.values():
+    for file, *_ in task.unlabelled.values():
         write(tmp_path, file, ["0\ta\tb", "1\tc\td"], ["index", *task.sentences, "y"][:3])
     splits = all_of(task, folder)
     for split in task.unlabelled:
@@ -144,6 +144,50 @@ def test_malformed_lines_are_named_and_left_out(name, bad, message, official):
     split = splits["valid-de" if task.language else "valid"]
     assert len(split.sentences) == len(split.targets) == 2
     assert split.skipped == ([] if "no language" in message else [1])
+
+
+@pytest.mark.parametrize("place", ["AX.tsv", "../AX.tsv", "../diagnostic/diagnostic.tsv"])
+def test_the_diagnostic_set_is_found(place, official, tmp_path):
+    task, folder = official("MNLI")
+    inside = tmp_path / "MNLI"
+    inside.mkdir()
+    for file in tmp_path.glob("*.tsv"):
+        file.rename(inside / file.name)
+    (inside / place).parent.mkdir(exist_ok=True)
+    write(inside, place, ["0\ta\tb"], ["index", "sentence1", "sentence2"])
+    assert all_of(task, str(inside))["ax"].sentences == [("a", "b")]
+
+
+@pytest.mark.parametrize("ids", TASKS["MRPC"].original[2:])
+def test_mrpc_is_read_as_microsoft_published_it(ids, tmp_path):
+    task, columns = TASKS["MRPC"], COLUMNS["MRPC"]
+    train, test, *_ = task.original
+    lines = [line(task, columns, **{"#1 ID": str(n), "#2 ID": "9", "#1 String": f"text {n}"})
+             for n in range(4)]  # fmt: skip
+    write(tmp_path, train, ["a", *lines], columns)
+    write(tmp_path, test, lines[:1], ["\ufeff" + columns[0], *columns[1:]])
+    write(tmp_path, ids, ["1\t9", "3\t9", "1\t8"])
+    problems = []
+    splits = read(task, str(tmp_path), problems)
+    found = {name: [first for first, _ in split.sentences] for name, split in splits.items()}
+    assert found == {
+        "train": ["text 0", "text 2"], "valid": ["text 1", "text 3"], "test": ["text 0"],
+    }  # fmt: skip
+    assert splits["valid"].targets == [1, 1] and splits["test"].targets is None
+    assert len(problems) == 1 and splits["train"].skipped == [0]
+    (tmp_path / ids).unlink()
+    with pytest.raises(UsageError, match="mrpc_dev_ids.tsv"):
+        read(task, str(tmp_path), [])
+
+
+def test_no_row_of_a_test_set_is_left_out(official, tmp_path, text):
+    task, folder = official("SST-2")
+    write(tmp_path, "test.tsv", ["0\ta cat", "1\t", "2\ta dog"], ["index", "sentence"])
+    assert len(all_of(task, folder)["test"].sentences) == 3
+    write(tmp_path, "test.tsv", ["0\ta cat", "1", "2\ta dog"], ["index", "sentence"])
+    with pytest.raises(UsageError, match=r"test.tsv, line 3: 1 columns .* never left out"):
+        prepare(task, folder, text, str(tmp_path / "bin"), skip_malformed=True)
+    assert not (tmp_path / "bin").exists()
 
 
 def test_an_empty_question_of_quora_is_kept(official):

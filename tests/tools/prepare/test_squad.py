@@ -1,11 +1,13 @@
 import copy
 import json
 
+import numpy as np
 import pytest
 
 from fairseq_posenc.data.questions import GoldAnswer as Answer
+from fairseq_posenc.data.questions import Question
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.prepare.squad import read
+from fairseq_posenc.tools.prepare.squad import SquadFile, reachable, read
 
 CONTEXT = "Tesla wurde 1856 in Smiljan geboren. 🙂 Er starb 1943."
 
@@ -69,6 +71,56 @@ def test_questions_are_chosen_by_the_beginning_of_their_ids(write):
 
 def test_a_byte_order_mark_is_no_part_of_the_file(write):
     assert len(read(write("\ufeff" + json.dumps(document(entry("a", "1943"))))).questions) == 1
+
+
+def without_answers(how):
+    questions = [entry("a", "Smiljan"), entry("b", "1943")]
+    for question in questions:
+        if how is None:
+            del question["answers"]
+        else:
+            question["answers"] = how
+    return questions
+
+
+@pytest.mark.parametrize("how", [None, [], [{"text": "", "answer_start": 0}]])
+def test_files_without_answers_are_read_to_be_predicted(write, how):
+    """XTREME's test files have empty ones."""
+    questions = without_answers(how)
+    found = read(write(document(*questions)))
+    assert [(q.id, q.answers) for q in found.questions] == [("a", ()), ("b", ())]
+    assert found.dropped == []
+    # where some have answers, the others are mistakes
+    with pytest.raises(UsageError, match="question b: .*answer"):
+        read(write(document(entry("a", "Smiljan"), questions[1])))
+    with pytest.raises(UsageError, match="the question is empty"):
+        read(write(document({**questions[0], "question": " "})))
+
+
+def test_answers_in_another_form_are_not_taken_for_none(write):
+    other = {"text": ["Smiljan"], "answer_start": [20]}
+    with pytest.raises(UsageError, match="'answers' is not a list"):
+        read(write(document(*without_answers(other))))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "golds", "share"),
+    [
+        ("甲|。", ["甲"], 100),
+        ("甲。|乙", ["甲"], 0),
+        ("甲。|乙", ["甲", "乙"], 100),
+        ("of b).|c", ["b"], 0),
+        ("of |b).|c", ["b"], 100),  # the metric ignores ASCII punctuation
+        ('a"|b', ['"b'], 100),
+        ("a|b", [], None),
+    ],
+)
+def test_the_exact_match_that_pieces_can_reach(pieces, golds, share):
+    context = pieces.replace("|", "")
+    ends = np.cumsum([len(piece) for piece in pieces.split("|")])
+    answers = tuple(Answer(gold, context.index(gold)) for gold in golds)
+    found = SquadFile([context], [Question("a", "Wo?", 0, answers)], [])
+    assert reachable(found, [np.stack([[0, *ends[:-1]], ends], axis=1)], "squad", "en") == share
 
 
 BROKEN_FILES = [

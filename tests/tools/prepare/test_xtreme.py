@@ -1,11 +1,7 @@
 """XTREME's lists of languages, and where the files of its benchmarks are found."""
 
-import json
-
 import pytest
 
-from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.prepare import squad
 from fairseq_posenc.tools.prepare.xtreme import BENCHMARKS, find_questions
 
 SCRIPT = ("python", "-m", "fairseq_posenc.tools.recipe.find_xtreme")
@@ -89,21 +85,3 @@ def test_folders_without_the_expected_files_are_refused_in_one_line(start, tmp_p
     process = start(*SCRIPT, tmp_path)
     printed = process.communicate()[0]
     assert process.returncode == 1 and printed.count("\n") == 1 and told in printed
-
-
-@pytest.mark.parametrize("skip", [False, True])
-def test_files_whose_answers_xtreme_took_out_are_refused(tmp_path, skip):
-    answers = [{"text": "", "answer_start": 0}]
-    entries = [{"id": str(n), "question": "Who?", "answers": answers} for n in range(2)]
-    document = {"data": [{"paragraphs": [{"context": "He sleeps.", "qas": entries}]}]}
-    path = tmp_path / "xquad.de.json"
-    path.write_text(json.dumps(document))
-    with pytest.raises(UsageError, match="holds no answers: XTREME's download takes them out"):
-        squad.read(str(path), skip)
-    entries[0]["answers"] = [{"text": "He", "answer_start": 0}]
-    path.write_text(json.dumps(document))
-    if skip:
-        assert len(squad.read(str(path), skip).questions) == 1
-    else:
-        with pytest.raises(UsageError, match="question 1: an answer is empty"):
-            squad.read(str(path), skip)

@@ -121,9 +121,16 @@ def test_other_settings_and_versions_may_differ(runs):
     assert len(read_cells(runs("interpolate/a/seed1/score.json", result(news=score(1))))) == 3
 
 
-@pytest.mark.parametrize("other", [{"valid-en": {}, "test-th": {}}, {"valid-en": {"f1": 1.0}}])
+EN = {"valid-en": {"accuracy": 1.0}}
+
+
+@pytest.mark.parametrize("other", [{**EN, "test-th": {"accuracy": 1.0}}, {"valid-en": {"f1": 1.0}}])
 def test_fine_tunings_scored_on_other_data_are_not_compared(runs, other):
-    runs("a/XNLI/lr1/seed1/score.json", {"scores": {"valid-en": {}}})
+    runs("a/XNLI/lr1/seed1/score.json", {"scores": EN})
+    assert (
+        len(read_cells(runs("a/XNLI/lr1/seed2/score.json", {"scores": {**EN, "test": {}}}), True))
+        == 2
+    )
     folder = runs("b/XNLI/lr1/seed1/score.json", {"scores": other})
     with pytest.raises(UsageError, match="b/XNLI/lr1/seed1 cannot be compared with a/XNLI/lr1/se"):
         read_cells(folder, fine_tuning=True)

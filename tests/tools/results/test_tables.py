@@ -279,6 +279,15 @@ def test_runs_are_named_by_argument_or_folder(write):
     assert {name: len(seeds) for name, seeds in runs.items()} == {"a=b": 2, "c": 1, "mine": 2}
 
 
+def test_results_of_a_recipe_are_those_of_one_test_set_with_their_seed(write):
+    cell = {"tests": {"a": score(1), "b": score(0.5)}, "notes": {"seed": "7"}}
+    path = write("shape/seed7/score.json", cell)
+    [found] = read_runs([path], "b")["shape"]
+    assert found == {**score(0.5), "notes": {"seed": "7"}}
+    with pytest.raises(UsageError, match="score_cell.*tests.c is missing"):
+        read_runs([path], "c")
+
+
 @pytest.mark.parametrize(
     ("content", "message"),
     [

@@ -5,8 +5,9 @@ import os
 import posixpath
 import tarfile
 from contextlib import ExitStack, contextmanager
+from fnmatch import fnmatchcase
 from itertools import zip_longest
-from typing import Any, Callable, Iterable, Iterator, Tuple
+from typing import Any, Callable, Iterable, Iterator, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import decode_lines, reading, stream_lines
@@ -50,37 +51,61 @@ def pairs_of_files(prefix: str, languages: Languages) -> Iterator[Pair]:
     return aligned(stream_lines(first), stream_lines(second), (first, second))
 
 
-def pairs_of_archive(path: str, members: Tuple[str, str]) -> Iterator[Pair]:
+def pairs_of_archive(
+    path: str,
+    members: Tuple[str, str],
+    sentences: Callable[[Iterable[str]], Iterator[str]] = iter,
+) -> Iterator[Pair]:
     """Yield the lines of two members of a tar archive; those called ``.gz`` are unpacked.
 
     The archive is read twice at the same time, and to its end, so that damage is noticed wherever
-    it is. The folders of members do not count.
+    it is. The folders of members do not count. ``sentences`` takes those that count from the lines
+    of each.
 
     Raises:
         UsageError: the archive is missing, damaged or lacks a member, or a member is empty, holds
             invalid UTF-8 (the line is named), or has fewer lines than the other.
     """
     first, second = (f"{path}: {member}" for member in members)
-    sides = [_member_lines(path, member) for member in members]
+    sides = [sentences(_member_lines(path, member)) for member in members]
     return aligned(sides[0], sides[1], (first, second))
 
 
-def _member_lines(path: str, member: str) -> Iterator[str]:
-    wanted = posixpath.basename(member)
+def pairs_of_tables(path: str, pattern: str, columns: Sequence[int]) -> Iterator[Pair]:
+    """Yield two columns, from 0, of all tables in a tar archive whose names fit a pattern.
+
+    Columns are divided by tabs. Lines without one are left out, as Tensor2Tensor does.
+
+    Raises:
+        UsageError: as :func:`pairs_of_archive`, or a line has too few columns.
+    """
+    for number, line in enumerate(_member_lines(path, pattern), 1):
+        cells = line.split("\t")
+        if 1 < len(cells) <= max(columns):
+            raise UsageError(f"{path}: {pattern}, line {number} has {len(cells)} columns only")
+        if len(cells) > 1:
+            yield cells[columns[0]], cells[columns[1]]
+
+
+def _member_lines(path: str, pattern: str) -> Iterator[str]:
+    """Yield the lines of the members whose names, without folders, fit a pattern."""
+    wanted, found = posixpath.basename(pattern), False
     with reading(path), ExitStack() as opened:
         opener: Callable = OPENERS.get(os.path.splitext(path)[1].lower(), open)
         stream = opened.enter_context(opener(path, "rb"))
         # as a stream: otherwise tarfile first reads the whole archive to list it
         archive = opened.enter_context(tarfile.open(fileobj=stream, mode="r|", bufsize=BLOCK))
         for info in archive:
-            if info.isfile() and posixpath.basename(info.name) == wanted:
+            if info.isfile() and fnmatchcase(posixpath.basename(info.name), wanted):
                 content: Any = archive.extractfile(info)
                 if wanted.endswith(".gz"):
                     content = opened.enter_context(gzip.open(content))
-                yield from decode_lines(content, f"{path}: {member}")
-                break
-        else:
-            raise UsageError(f"{path} holds no {member}")
+                yield from decode_lines(content, f"{path}: {pattern}")
+                found = True
+                if "*" not in wanted:
+                    break
+        if not found:
+            raise UsageError(f"{path} holds no {pattern}")
         while stream.read(BLOCK):
             pass
 

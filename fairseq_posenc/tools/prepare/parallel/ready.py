@@ -50,7 +50,7 @@ def take_ready(corpus: Corpus, ready: str, raw: str, output: str) -> Dict:
         )
         if counts[name] != len(pairs):
             raise UsageError(
-                f"{prefix}.{corpus.source} has {counts[name]} lines, sacreBLEU's {identifier} "
+                f"{prefix}.{corpus.source} has {counts[name]} lines, the archives' {name} "
                 f"{len(pairs)}"
             )
         write_pairs(f"{output}/{name}.raw", languages, pairs)

@@ -22,7 +22,13 @@ def moses(language: str) -> Moses:
 
 def moses_of_training(corpus: Corpus) -> Moses:
     """Return how the training text of a corpus is tokenised, in its source language."""
-    return Moses(corpus.source, corpus.normalise, corpus.normalise, corpus.aggressive)
+    return Moses(
+        corpus.source,
+        corpus.normalise,
+        corpus.normalise,
+        corpus.aggressive,
+        lowercase=corpus.lowercase,
+    )
 
 
 def moses_of_tests(corpus: Corpus) -> Moses:
@@ -32,6 +38,7 @@ def moses_of_tests(corpus: Corpus) -> Moses:
         normalise=False,
         aggressive=corpus.aggressive,
         plain_quotes=corpus.plain_quotes,
+        lowercase=corpus.lowercase,
     )
 
 

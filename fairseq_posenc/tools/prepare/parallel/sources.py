@@ -4,15 +4,23 @@ import copy
 import os
 import tempfile
 import urllib.parse
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from sacrebleu.dataset import DATASETS
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import decode_lines
 from fairseq_posenc.tools.prepare.downloads.archives import unpack
-from fairseq_posenc.tools.prepare.parallel.corpora import Corpus
-from fairseq_posenc.tools.prepare.parallel.pairs import Pair, aligned
+from fairseq_posenc.tools.prepare.parallel.corpora import IWSLT14, Corpus, Part, TestText
+from fairseq_posenc.tools.prepare.parallel.pairs import (
+    Pair,
+    aligned,
+    pairs_of_archive,
+    pairs_of_tables,
+)
+
+# the name that fairseq's example gives it, and the MD5 that one who loaded it has published
+_KNOWN = {IWSLT14: ("de-en.tgz", "10936dfdf616504ddbd844e91b94ef4a")}
 
 
 class Download(NamedTuple):
@@ -30,18 +38,22 @@ class Download(NamedTuple):
 
 
 def saved_name(url: str) -> str:
-    """Return the path of an address with dots, ``wmt13.test.tgz``."""
+    """Return the path of an address with dots, ``wmt13.test.tgz``, or the name it is known by."""
+    if url in _KNOWN:
+        return _KNOWN[url][0]
     return urllib.parse.urlsplit(url).path.strip("/").replace("/", ".")
 
 
-def test_sets(corpus: Corpus) -> Dict[str, str]:
+def test_sets(corpus: Corpus) -> Dict[str, TestText]:
     """Return the test sets and, if it is one of sacreBLEU's, the validation set, as ``valid``."""
     return {**({"valid": corpus.valid} if corpus.valid else {}), **corpus.tests}
 
 
-def of_test_set(name: str) -> List[Download]:
-    """Return the files of a test set, by its name in sacreBLEU."""
-    dataset = DATASETS[name]
+def of_test_set(text: TestText) -> List[Download]:
+    """Return the files of a test set, by its name in sacreBLEU or its parts."""
+    if not isinstance(text, str):
+        return _of_parts(text)
+    dataset = DATASETS[text]
     urls = dataset.data or []
     sums: Sequence[Optional[str]] = dataset.md5 or [None] * len(urls)
     return [Download(url, md5, saved_name(url)) for url, md5 in zip(urls, sums)]
@@ -49,10 +61,28 @@ def of_test_set(name: str) -> List[Download]:
 
 def downloads(corpus: Corpus) -> List[Download]:
     """Return what must be downloaded for a corpus, each file once."""
-    found = [Download(part.url, None, saved_name(part.url)) for part in corpus.train]
-    for name in test_sets(corpus).values():
-        found += of_test_set(name)
+    found = _of_parts(corpus.train)
+    for text in test_sets(corpus).values():
+        found += of_test_set(text)
     return list(dict.fromkeys(found))
+
+
+def _of_parts(parts: Sequence[Part]) -> List[Download]:
+    known = ((part.url, _KNOWN.get(part.url, ("", None))[1]) for part in parts)
+    return [Download(url, md5, saved_name(url)) for url, md5 in known]
+
+
+def pairs_of_part(part: Part, languages: Tuple[str, str], raw: str) -> Iterator[Pair]:
+    """Yield the sentence pairs of a part of a corpus, from its archive in the folder of downloads.
+
+    Raises:
+        UsageError: see :func:`~fairseq_posenc.tools.prepare.parallel.pairs.pairs_of_archive`.
+    """
+    archive = os.path.join(raw, saved_name(part.url))
+    if part.columns:
+        return pairs_of_tables(archive, part.stem, [part.columns[each] for each in languages])
+    source, target = (f"{part.stem}.{language}{part.suffix}" for language in languages)
+    return pairs_of_archive(archive, (source, target), part.sentences)
 
 
 def check_folder(corpus: Corpus, raw: str) -> None:
@@ -67,15 +97,16 @@ def check_folder(corpus: Corpus, raw: str) -> None:
         raise UsageError(f"{raw} lacks {missing[0].name}, which is {missing[0].url}{more}")
 
 
-def read_test_set(name: str, languages: Tuple[str, str], raw: str) -> List[Pair]:
-    """Return sources and references of a test set, exactly as ``sacrebleu --echo`` prints them.
+def read_test_set(text: TestText, languages: Tuple[str, str], raw: str) -> List[Pair]:
+    """Return sources and references of a test set.
 
-    SacreBLEU itself reads the archives in the folder of downloads; nothing is loaded. Entities such
+    A set of sacreBLEU's is exactly as ``sacrebleu --echo`` prints it: sacreBLEU itself reads
+    the archives in the folder of downloads; nothing is loaded. Entities such
     as ``&amp;`` stay as they are in the SGM files: so the papers' scripts leave them to the
     tokeniser, and sacreBLEU decodes them when it scores.
 
     Args:
-        name: sacreBLEU's name of the set.
+        text: sacreBLEU's name of the set, or its parts.
         languages: of source and target.
         raw: folder of the downloads.
 
@@ -83,8 +114,10 @@ def read_test_set(name: str, languages: Tuple[str, str], raw: str) -> List[Pair]
         UsageError: an archive is missing, damaged or lacks a file, or a file is empty, holds
             invalid UTF-8, or has fewer sentences than the other.
     """
-    dataset, pair = copy.copy(DATASETS[name]), "-".join(languages)
-    archives = [os.path.join(raw, download.name) for download in of_test_set(name)]
+    if not isinstance(text, str):
+        return [pair for part in text for pair in _all_of(part, languages, raw)]
+    dataset, pair = copy.copy(DATASETS[text]), "-".join(languages)
+    archives = [os.path.join(raw, download.name) for download in of_test_set(text)]
     first, second = (f"{archives[0]}: {member}" for member in dataset.langpairs[pair])
     with tempfile.TemporaryDirectory(prefix="sacrebleu") as cache:
         # once it is imported, sacreBLEU has no other way to another folder than ~/.sacrebleu
@@ -103,4 +136,11 @@ def read_test_set(name: str, languages: Tuple[str, str], raw: str) -> List[Pair]
         pairs = list(aligned(*sides, (first, second)))
     if not pairs:
         raise UsageError(f"{first} holds no segments")
+    return pairs
+
+
+def _all_of(part: Part, languages: Tuple[str, str], raw: str) -> List[Pair]:
+    pairs = list(pairs_of_part(part, languages, raw))
+    if not pairs:
+        raise UsageError(f"{part.stem} in {saved_name(part.url)} holds no segments")
     return pairs

@@ -1,23 +1,35 @@
 """Tokenising files as Moses does, in several processes."""
 
 import functools
-from typing import Callable, Iterable, List
+from typing import Callable, Iterable, List, Optional
 
 from tqdm import tqdm
 
-from fairseq_posenc.data.segmentation import Moses, tokenise_lines
+from fairseq_posenc.data.segmentation import Moses
 from fairseq_posenc.files import stream_lines
+from fairseq_posenc.tools.prepare.parallel import perl
 from fairseq_posenc.tools.workers import chunked, in_order
 from fairseq_posenc.tools.writing import replacing
 
 
-def tokenise_file(source: str, destination: str, moses: Moses, workers: int = 1) -> None:
+def tokenise_file(
+    source: str, destination: str, moses: Moses, workers: int = 1, checkout: Optional[str] = None
+) -> None:
     """Tokenise a text file, plain or compressed, into another, line by line.
 
+    Args:
+        source: file to read.
+        destination: file to write.
+        moses: how.
+        workers: processes.
+        checkout: of mosesdecoder, for its Perl scripts rather than sacremoses.
+
     Raises:
-        UsageError: the input is missing, empty or no UTF-8, or the output cannot be written.
+        UsageError: the input is missing, empty or no UTF-8, the output cannot be written, or the
+            checkout is none.
     """
-    work = functools.partial(tokenise_lines, moses=moses)
+    perl.check_moses(checkout)
+    work = functools.partial(perl.tokenise, moses=moses, checkout=checkout)
     write_lines(work, stream_lines(source), destination, workers, f"tokenise {source}")
 
 

@@ -19,12 +19,11 @@ from fairseq_posenc.data.segmentation import (
     BytePairEncoder,
     Moses,
     read_tokeniser,
-    tokenise_lines,
 )
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import stream_lines
 from fairseq_posenc.json_files import read_shaped
-from fairseq_posenc.tools.prepare.parallel import bpe
+from fairseq_posenc.tools.prepare.parallel import bpe, perl
 from fairseq_posenc.tools.prepare.parallel.cleaning import Cleaning, clean_pairs
 from fairseq_posenc.tools.prepare.parallel.pairs import Pair, find_files, pairs_of_files, writing
 from fairseq_posenc.tools.prepare.parallel.segmentation import keep, moses
@@ -63,6 +62,7 @@ class TranslationOptions:
     max_length: int = 250
     ratio: float = 3.0
     workers: int = 1
+    moses: Optional[str] = None
 
     @property
     def languages(self) -> Tuple[str, str]:
@@ -92,6 +92,8 @@ def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -
     """
     _check(options)
     job = _Preparation(options, say)
+    if options.moses and job.has_sentencepieces:
+        raise UsageError("SentencePiece cuts text without tokens; leave out --moses")
     last = f"dict.{options.target_lang}.txt"
     _refuse_folder_of_others(options.output, job.settings())
     with only_process(options.output, say):
@@ -166,7 +168,9 @@ class _Preparation:
     def settings(self) -> Dict[str, Any]:
         """Return what decides about the result."""
         settings = asdict(self.options)
-        del settings["output"], settings["workers"]
+        del settings["output"], settings["workers"], settings["moses"]
+        if self.options.moses:
+            settings["moses"] = describe_files(perl.check_moses(self.options.moses).values())
         for split, prefix in self.options.splits().items():
             settings[split] = describe_files(find_files(prefix, self.languages))
         if self.options.subwords:
@@ -212,7 +216,9 @@ class _Preparation:
                 read_tokeniser(path, language) if known else moses(language)
                 for language in self.languages
             ]
-        work = functools.partial(_tokenise_pairs, tokenisers=tokenisers)
+        work = functools.partial(
+            _tokenise_pairs, tokenisers=tokenisers, checkout=self.options.moses
+        )
         with ExitStack() as opened:
             write = opened.enter_context(writing(self.prefix(split, "tok"), self.languages))
             if wanted:
@@ -286,12 +292,14 @@ class _Preparation:
         self.say(f"{self.options.output}: {', '.join(splits)}; dictionary of {types:,} types")
 
 
-def _tokenise_pairs(pairs: List[Pair], tokenisers: Optional[List[Moses]]) -> List[Pair]:
+def _tokenise_pairs(
+    pairs: List[Pair], tokenisers: Optional[List[Moses]], checkout: Optional[str]
+) -> List[Pair]:
     """Tokenise both sides; without tokenisers, only make one space of all that is blank."""
     sides = [list(side) for side in zip(*pairs)]
     if tokenisers is None:
         return list(zip(*([" ".join(line.split()) for line in side] for side in sides)))
-    return list(zip(*map(tokenise_lines, sides, tokenisers)))
+    return list(zip(*(perl.tokenise(*side, checkout) for side in zip(sides, tokenisers))))
 
 
 @functools.lru_cache(maxsize=1)

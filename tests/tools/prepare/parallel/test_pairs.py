@@ -6,7 +6,12 @@ import random
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.prepare.parallel.pairs import pairs_of_archive, pairs_of_files, writing
+from fairseq_posenc.tools.prepare.parallel.pairs import (
+    pairs_of_archive,
+    pairs_of_files,
+    pairs_of_tables,
+    writing,
+)
 
 ENGLISH = [f"line {number}" for number in range(3000)]
 GERMAN = [f"Zeile {number}" for number in range(3000)]
@@ -47,6 +52,20 @@ def test_bad_members_are_told_in_one_line(tmp_path, make_archive, english, germa
     with pytest.raises(UsageError, match=told) as error:
         list(pairs_of_archive(path, MEMBERS))
     assert "\n" not in str(error.value)
+
+
+def test_columns_of_all_tables_of_an_archive_are_pairs(tmp_path, make_archive):
+    tables = {
+        "data/1train.gz": ["id\t0.9\tjedna\tone\textra", "no table", ""],
+        "data/1dtest.gz": ["id\t0.9\tnic\tnothing"],
+        "data/2train.gz": ["id\t0.8\tdva\ttwo"],
+    }
+    path = make_archive(tmp_path / "a.tar", tables)
+    assert list(pairs_of_tables(path, "*train.gz", (3, 2))) == [("one", "jedna"), ("two", "dva")]
+    with pytest.raises(UsageError, match=r"a.tar: \*dtest.gz, line 1 has 4 columns only"):
+        list(pairs_of_tables(path, "*dtest.gz", (4, 2)))
+    with pytest.raises(UsageError, match=r"a.tar holds no \*.tsv"):
+        list(pairs_of_tables(path, "*.tsv", (3, 2)))
 
 
 @pytest.mark.parametrize("name", ["a.tgz", "a.tar"])

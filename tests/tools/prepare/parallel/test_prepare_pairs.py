@@ -9,7 +9,7 @@ SCRIPT = ("posenc", "prepare", "pairs")
 
 def test_files_are_printed_with_sum_and_name(run):
     printed = [line.split("\t") for line in run(*SCRIPT, "files", "wmt18_en_cs").splitlines()]
-    assert printed[0] == [
+    assert printed[1] == [
         "http://www.statmt.org/wmt13/training-parallel-europarl-v7.tgz",
         "-",
         "wmt13.training-parallel-europarl-v7.tgz",
@@ -30,19 +30,15 @@ def test_the_steps_of_a_recipe_fit_together(run, tmp_path, make_archive, make_te
         stem = names[name.split(".")[1]]
         lines = [f"{stem}: sentence {number}." for number in range(40)]
         make_archive(raw / name, {f"{stem}.en": lines, f"{stem}.de": lines})
-    make_test_set(raw, "wmt14/full")
+    make_test_set(raw, "wmt13")
     path = make_test_set(raw, "wmt15")
     # German to English has files of its own in this year
     lines = [f'<seg id="{number}">Satz {number}.</seg>' for number in range(3)]
     members = ["test/newstest2015-deen-src.de.sgm", "test/newstest2015-deen-ref.en.sgm"]
     make_archive(raw / "wmt15.test.tgz", dict.fromkeys(members, lines))
     assert path == str(raw / "wmt15.test.tgz")
-    make_archive(
-        raw / "wmt14.test-full.tgz",
-        dict.fromkeys(
-            [f"test-full/newstest2014-deen-{side}.sgm" for side in ("src.de", "ref.en")], lines
-        ),
-    )
+    members = [f"test/newstest2013-src.{language}.sgm" for language in ("de", "en")]
+    make_archive(raw / "wmt13.test.tgz", dict.fromkeys(members, lines))
 
     printed = run(*SCRIPT, "text", "wmt15_de_en", "--raw", raw, "--output", text, "--workers", 2)
     counts = json.loads(printed[printed.index("{") :])

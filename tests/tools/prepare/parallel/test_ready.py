@@ -76,7 +76,7 @@ def test_tokenised_text_is_left_for_bpe(take, make, tmp_path):
         ({"train": "trane"}, "lacks train.bpe.en and train.bpe.de"),
         ({"newstest2012": "newstest2012.tok"}, "lacks newstest2012.bpe.en"),
         ({"codes": None}, "has no codes or bpe.32000"),
-        ({"lines": {**LINES, "newstest2012": 7}}, "has 7 lines, sacreBLEU's wmt12 8"),
+        ({"lines": {**LINES, "newstest2012": 7}}, "has 7 lines, the archives' newstest2012 8"),
     ],
 )
 def test_what_is_missing_or_other_text_is_told_in_one_line(take, make, change, told):

@@ -72,7 +72,16 @@ def test_the_corpora_differ_in_what_is_kept(codes, bin_folder):
         found.add((bin_folder / "tokeniser.json").read_text())
     keep(codes, str(bin_folder))
     found.add((bin_folder / "tokeniser.json").read_text())
-    assert len(found) == 3
+    assert len(found) == 4
+
+
+def test_a_description_of_an_earlier_version_keeps_the_case(codes, bin_folder):
+    keep(codes, str(bin_folder))
+    path = bin_folder / "tokeniser.json"
+    how = json.loads(path.read_text())
+    del how["lowercase"]
+    path.write_text(json.dumps(how))
+    assert not read_tokeniser(str(path), "en").lowercase
 
 
 @pytest.mark.parametrize(

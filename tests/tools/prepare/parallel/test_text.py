@@ -23,21 +23,22 @@ def read(folder, name):
 def slowly(pairs, corpus):
     """Training and held-out text of all parts, one line at a time."""
     tools = [(MosesPunctNormalizer(name), MosesTokenizer(name)) for name in LANGUAGES]
-    train, held_out = [], []
-    for number, pair in enumerate(pairs, 1):
+    kept = []
+    for pair in pairs:
         tokens = []
         for line, (normaliser, tokeniser) in zip(pair, tools):
             if corpus.normalise:
                 line = regex.sub(r"\p{C}", " ", normaliser.normalize(line.strip()))
             tokens.append(tokeniser.tokenize(line, corpus.aggressive, return_str=True))
         lengths = [len(line.split()) for line in tokens]
-        if corpus.hold_out and number % corpus.hold_out == 0:
-            held_out.append(tuple(tokens))
-        elif not corpus.before_bpe or (
+        if not corpus.before_bpe or (
             min(lengths) > 0 and max(lengths) <= 80 and max(lengths) <= 9 * min(lengths)
         ):
-            train.append(tuple(tokens))
-    return train, held_out
+            kept.append(tuple(tokens))
+    every = corpus.hold_out or len(kept) + 1
+    held_out = kept[every - 1 :: every]
+    del kept[every - 1 :: every]
+    return kept, held_out
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -53,12 +54,16 @@ def test_training_text_is_that_of_the_slow_pipeline(
 
 
 @pytest.mark.parametrize("workers", [1, 2])
-def test_every_nth_pair_is_held_out_before_cleaning(raw, tmp_path, corpus, training_text, workers):
-    first = len(training_text[0]) + 1  # number of the first pair of the second part, an empty one
-    corpus = corpus._replace(valid=None, hold_out=first)
+@pytest.mark.parametrize("cleaning", [None, Cleaning(1, 80, 9)])
+def test_every_nth_pair_is_held_out_of_those_kept(
+    raw, tmp_path, corpus, training_text, workers, cleaning
+):
+    # the first of the second part, an empty one, if nothing is dropped
+    first = len(training_text[0]) + 1
+    corpus = corpus._replace(valid=None, hold_out=first, before_bpe=cleaning)
     counts = prepare_text(corpus, str(raw), str(tmp_path / "out"), workers=workers)
     train, held_out = slowly(sum(training_text, []), corpus)
-    assert held_out[0][0] == "" and len(held_out) == 3
+    assert (held_out[0][0] == "") == (not cleaning) and len(held_out) == 3
     assert read(tmp_path / "out", "train.tok") == train
     assert read(tmp_path / "out", "valid.tok") == held_out
     assert [part["held_out"] for part in counts["parts"]] == [0, 3] and counts["valid"] == 3
