@@ -6,8 +6,11 @@ from typing import Any, Dict
 import torch
 from torch import nn
 
+_TORCH = tuple(map(int, re.findall(r"\d+", torch.__version__)[:2]))
 # torch 2.0 multiplies small outputs that shall be overwritten by 0, so that NaN in them stays NaN.
-BADDBMM_READS_OUT = tuple(map(int, re.findall(r"\d+", torch.__version__)[:2])) < (2, 1)
+BADDBMM_READS_OUT = _TORCH < (2, 1)
+# whether torch's attention has an argument for another scale
+ATTENTION_TAKES_SCALE = _TORCH >= (2, 1)
 _FUSED_WEIGHTS = [
     f"{part}_{kind}"
     for part in ("in_proj", "out_proj", "fc1", "fc2")

@@ -83,7 +83,8 @@ class Projections(FairseqIncrementalState, nn.Module):
         """Follow the beam search, which calls this on every module of a decoder."""
         own = self.own_state(state)
         if "cache" in own:
-            own["cache"] = own["cache"].reordered(order)
+            rows = state["order"]["on the host"] if "order" in state else order.cpu()
+            own["cache"] = own["cache"].reordered(order, rows)
         return state
 
 
@@ -108,10 +109,10 @@ class SelfAttention(Projections):
         Args:
             x: ``(length, batch, channels)``.
             terms: this layer's.
-            padding_mask: ``(batch, length)`` bool, true at padding, which is not looked at.
+            padding_mask: ``(batch, keys)`` bool, true at padding, which is not looked at.
             causal: whether a token sees no later ones.
-            incremental_state: when decoding step by step, what all modules keep. ``x`` and
-                ``padding_mask`` are then of the newest token, ``terms`` of the prefix so far.
+            incremental_state: when decoding step by step, what all modules keep. ``x`` is then of
+                the newest token, ``padding_mask`` and ``terms`` of the prefix so far.
             need_weights: whether to return the weights ``(batch, heads, length, keys)`` too.
         """
         queries, keys, values = self.q_proj(x), self.k_proj(x), self.v_proj(x)
@@ -122,7 +123,6 @@ class SelfAttention(Projections):
         if incremental_state is not None:
             prefix = self.own_state(incremental_state).setdefault("cache", Prefix())
             keys, values = prefix.keys.append(keys), prefix.values.append(values)
-            padding_mask = prefix.append_padding(padding_mask)
         outputs, weights = core.attend(
             self.split(queries),
             self.split(keys),

@@ -59,34 +59,23 @@ class Prefix:
     Attributes:
         keys: projected, rotated if the encoding rotates.
         values: projected.
-        padding_mask: ``(batch, length)`` bool, true at padding; ``None`` as long as there was none.
         distances: the projected distances ``(length, channels)``, from the largest down to 0.
     """
 
     keys: TokenBuffer = field(default_factory=TokenBuffer)
     values: TokenBuffer = field(default_factory=TokenBuffer)
-    padding_mask: Optional[Tensor] = None
     distances: Optional[Tensor] = None
 
-    def append_padding(self, newest: Optional[Tensor]) -> Optional[Tensor]:
-        """Add the mask ``(batch, 1)`` of the keys appended last, and return all of it."""
-        length, batch, _ = self.keys.all.shape
-        if newest is None and self.padding_mask is None:
-            return None
-        before, now = (
-            self.keys.all.new_zeros(batch, width, dtype=torch.bool) if mask is None else mask
-            for mask, width in ((self.padding_mask, length - 1), (newest, 1))
-        )
-        self.padding_mask = torch.cat([before, now], dim=1)
-        return self.padding_mask
+    def reordered(self, order: Tensor, rows: Tensor) -> "Prefix":
+        """Return this prefix, of which hypothesis ``b`` now is what ``order[b]`` was.
 
-    def reordered(self, order: Tensor) -> "Prefix":
-        """Return this prefix, of which hypothesis ``b`` now is what ``order[b]`` was."""
-        if not _is_identity(order, self.keys.all.size(1)):
+        Args:
+            order: ``(batch,)``.
+            rows: the same on the host.
+        """
+        if not _is_identity(rows, self.keys.all.size(1)):
             self.keys.reorder(order)
             self.values.reorder(order)
-            if self.padding_mask is not None:
-                self.padding_mask = self.padding_mask.index_select(0, order)
         return self
 
 
@@ -106,19 +95,19 @@ class Source:
         self, keys: Tensor, values: Tensor, padding_mask: Optional[Tensor] = None, beam: int = 1
     ):
         self.keys, self.values, self.padding_mask, self.beam = keys, values, padding_mask, beam
-        every = torch.arange(keys.size(0), device=keys.device)
+        every = torch.arange(keys.size(0))
         self._sentences = every.repeat_interleave(beam) if beam > 1 else every
 
-    def reordered(self, order: Tensor) -> "Source":
-        """Return the source of the hypotheses ``order``."""
-        sentences = self._sentences.index_select(0, order)
+    def reordered(self, order: Tensor, rows: Tensor) -> "Source":
+        """Return the source of the hypotheses ``order``; ``rows`` is the same on the host."""
+        sentences = self._sentences.index_select(0, rows)
         if torch.equal(sentences, self._sentences):
             return self
         beam = beam_size(sentences)
-        sentences = sentences[::beam]
         parts = [self.keys, self.values, self.padding_mask]
-        if not _is_identity(sentences, self.keys.size(0)):
-            parts = [x if x is None else x.index_select(0, sentences) for x in parts]
+        if not _is_identity(sentences[::beam], self.keys.size(0)):
+            order = order[::beam].div(self.beam, rounding_mode="floor")
+            parts = [x if x is None else x.index_select(0, order) for x in parts]
         keys, values, padding_mask = parts
         return Source(keys, values, padding_mask, beam)
 
@@ -127,11 +116,11 @@ def beam_size(sentences: Tensor) -> int:
     """Return how many hypotheses each sentence has if they stand together and are as many; or 1.
 
     Args:
-        sentences: ``(batch,)``, for each hypothesis the number of its sentence.
+        sentences: ``(batch,)``, for each hypothesis the number of its sentence, on the host.
     """
     sizes = sentences.unique_consecutive(return_counts=True)[1]
     return int(sizes[0]) if bool(sizes.eq(sizes[0]).all()) else 1
 
 
-def _is_identity(order: Tensor, batch: int) -> bool:
-    return order.numel() == batch and torch.equal(order, torch.arange(batch, device=order.device))
+def _is_identity(rows: Tensor, batch: int) -> bool:
+    return rows.numel() == batch and torch.equal(rows, torch.arange(batch))

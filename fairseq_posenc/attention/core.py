@@ -6,13 +6,16 @@ from 12 to 1500.
 
 import math
 import os
+from dataclasses import replace
 from functools import lru_cache
 from types import ModuleType
-from typing import Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from fairseq_posenc import compat
 from fairseq_posenc.attention import cpu, plain
 from fairseq_posenc.attention.plain import Inputs
 from fairseq_posenc.encodings.base import AttentionTerms
@@ -24,6 +27,10 @@ _FEW_QUERIES = 16
 _SHORT, _LONG = 64, 1024
 # From this length on, our own causal attention saves the time of the future, mask or not.
 _LONG_CAUSAL = 256
+# What a further channel gives to the scores of hidden keys; exact in half precision.
+_HIDDEN = -(2.0**14)
+# Fused kernels take widths that are multiples of this.
+_ALIGNMENT = 8
 
 
 def attend(
@@ -48,7 +55,7 @@ def attend(
     if need_weights:
         return plain.attend(inputs)
     if queries.is_cuda and _torch_can(terms):
-        return _torch_attend(inputs), None
+        return _torch_attend(_one_mask_for_all(inputs)), None
     fused = _fused_relative() if queries.is_cuda else None
     if fused is not None and fused.supports(inputs):
         return fused.attend(inputs), None
@@ -102,9 +109,11 @@ def _torch_is_faster(inputs: Inputs, learns: bool) -> bool:
 def _torch_attend(inputs: Inputs) -> Tensor:
     """Call torch's own attention, with everything that is added to scores as one mask."""
     queries, keys, values, terms, padding_mask, causal, dropout_p = inputs
-    # Its argument for another scale came with torch 2.1.
+    options: Dict[str, Any] = {}
     ratio = terms.scale * math.sqrt(queries.size(-1))
-    if abs(ratio - 1) > 1e-9:
+    if abs(ratio - 1) > 1e-9 and compat.ATTENTION_TAKES_SCALE:
+        options["scale"] = terms.scale
+    elif abs(ratio - 1) > 1e-9:
         queries = queries * ratio
     mask = plain.additive_bias(terms, queries.dtype)
     if padding_mask is not None:
@@ -114,5 +123,39 @@ def _torch_attend(inputs: Inputs) -> Tensor:
         mask = mask + plain.causal_bias(queries.size(2), queries.dtype, queries.device)
     is_causal = causal and mask is None
     return F.scaled_dot_product_attention(
-        queries, keys, values, attn_mask=mask, dropout_p=dropout_p, is_causal=is_causal
+        queries, keys, values, attn_mask=mask, dropout_p=dropout_p, is_causal=is_causal, **options
     )
+
+
+def _one_mask_for_all(inputs: Inputs) -> Inputs:
+    """Put what differs between sentences into further channels of queries and keys.
+
+    A mask then is the bias alone, ``(1, H, Q, K)``, not one for each sentence; without a bias there
+    is none, and causal attention stays torch's own. Products of the channels are the segments'
+    scalars, and at padding a number that hides it. Where all that differs is padding without a bias
+    (its mask is ``(B, 1, 1, K)``), or with few queries, it does not pay.
+    """
+    queries, keys, values, terms, padding_mask, causal, dropout_p = inputs
+    needs_mask = causal or terms.bias is not None
+    if terms.segments is None and (padding_mask is None or not needs_mask or queries.size(2) == 1):
+        return inputs
+    of_queries: List[Tensor] = []
+    of_keys: List[Tensor] = []
+    if terms.segments is not None:
+        segments = terms.segments.to(queries.dtype).unsqueeze(1)
+        scalars = (terms.segment_scalars / terms.scale).to(queries.dtype)
+        of_queries, of_keys = [segments @ scalars], [segments]
+    if padding_mask is not None:
+        hidden = padding_mask[:, None, :, None].to(keys.dtype) * _HIDDEN
+        of_queries.append(torch.full_like(hidden, 1 / terms.scale))
+        of_keys.append(hidden)
+    queries, keys = _with_channels(queries, of_queries), _with_channels(keys, of_keys)
+    terms = replace(terms, segments=None, segment_scalars=None)
+    return Inputs(queries, keys, values, terms, None, causal, dropout_p)
+
+
+def _with_channels(x: Tensor, further: List[Tensor]) -> Tensor:
+    """Add channels ``(B, H or 1, T, …)`` to ``(B, H, T, d)``, and zeros up to a whole width."""
+    parts = [part.expand(*x.shape[:3], -1) for part in further]
+    width = sum(part.size(-1) for part in parts)
+    return torch.cat([x, *parts, x.new_zeros(1).expand(*x.shape[:3], -width % _ALIGNMENT)], dim=-1)

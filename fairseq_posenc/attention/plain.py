@@ -127,7 +127,8 @@ def _relative_scores(queries: Tensor, table: Tensor, scores: Tensor) -> Tensor:
     """Return the products of scaled queries with a table's rows, in the shape of the scores."""
     if queries.size(2) > 1:
         table, rows = _rows_of_pairs(table, scores)
-        return (queries @ table.transpose(0, 1)).gather(-1, rows)
+        # in float32 before the gradients of clipped distances are summed
+        return (queries @ table.transpose(0, 1)).to(scores.dtype).gather(-1, rows)
     far, table = _rows_of_last_query(table, scores.size(3))
     products = queries @ table.transpose(0, 1)
     return torch.cat([products[..., :1].expand(-1, -1, -1, far), products], dim=-1)

@@ -77,10 +77,11 @@ class Positions:
         shared: what the encoder's encoding drew for the sentence pair and the decoder's must use
             too; tensors whose first dimension is the batch. Empty if nothing is shared.
         cache: when decoding step by step, the dictionary that lives as long as the hypotheses.
-            ``numbers`` then holds the newest token alone.
+            ``numbers`` and ``padding_mask`` then hold the newest token alone.
         keys: number of tokens that self-attention may look at: the length, or when decoding step
             by step that of the prefix so far.
         segments: ``(batch, length)`` long, the number of each token's segment, if there are any.
+        key_padding_mask: ``(batch, keys)`` bool; ``None`` if there is no padding.
     """
 
     numbers: Tensor
@@ -89,6 +90,7 @@ class Positions:
     cache: Optional[Dict[str, Dict[str, Any]]] = None
     keys: int = 0
     segments: Optional[Tensor] = None
+    key_padding_mask: Optional[Tensor] = None
 
     def __post_init__(self) -> None:
         self.keys = self.keys or self.numbers.size(1)
@@ -108,16 +110,28 @@ class Positions:
         return cls(torch.arange(length, dtype=torch.float32).unsqueeze(0))
 
     @classmethod
-    def of_tokens(cls, tokens: Tensor, padding_index: int, **others: Any) -> "Positions":
+    def of_tokens(
+        cls, tokens: Tensor, padding_index: int, padded: Optional[bool] = None, **others: Any
+    ) -> "Positions":
         """Number the tokens ``(batch, length)`` of whole sequences, padded left or right.
 
         When ``cache`` is given, the tokens are the prefix so far, and the newest alone is kept.
+
+        Args:
+            tokens: ``(batch, length)``.
+            padding_index: the token that pads.
+            padded: whether there is any; ``None`` to look, for which a GPU is waited for.
+            **others: further attributes.
         """
-        real = tokens.ne(padding_index)
-        numbers = (real.cumsum(dim=1) - 1).clamp_(min=0).float()
-        if others.get("cache") is not None:
-            numbers, real = numbers[:, -1:], real[:, -1:]
-        return cls(numbers, None if real.all() else ~real, keys=tokens.size(1), **others)
+        padding = tokens.eq(padding_index)
+        numbers = ((~padding).cumsum(dim=1) - 1).clamp_(min=0).float()
+        newest = slice(None if others.get("cache") is None else -1, None)
+        masks: List[Optional[Tensor]] = [None, None]
+        if bool(padding.any()) if padded is None else padded:
+            masks = [padding[:, newest], padding]
+        return cls(
+            numbers[:, newest], masks[0], keys=tokens.size(1), key_padding_mask=masks[1], **others
+        )
 
 
 @dataclass

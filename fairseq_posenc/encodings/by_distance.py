@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fairseq_posenc.encodings.base import Encoding, Portable, Positions, Terms
 
-# Rows summed at a time: a block of them fits into the cache, in a buffer hardly wider than a row.
+# Rows summed at a time on a CPU: they fit into the cache, in a buffer hardly wider than a row.
 _BLOCK = 64
 
 
@@ -30,6 +30,17 @@ class ByDistance(Encoding):
     def portable(self, length: int) -> Portable:
         """Return the scalars of all distances below ``length``."""
         return Portable(bias=self.bias_by_distance(length, length).flip(-1))
+
+
+def scalars_of(table: Tensor, rows: Tensor) -> Tensor:
+    """Return entries of a table ``(…, n)`` of scalars; many distances may share one.
+
+    Args:
+        table: gradients are summed in float32 at least.
+        rows: ``(Q + K - 1,)`` int64.
+    """
+    precise = table.to(torch.promote_types(table.dtype, torch.float32))
+    return precise.index_select(-1, rows).to(table.dtype)
 
 
 def to_toeplitz(scalars: Tensor, queries: int, keys: int) -> Tensor:
@@ -82,8 +93,9 @@ class _SumDiagonals(torch.autograd.Function):
         matrices = matrix.reshape(-1, queries, keys)
         dtype = torch.promote_types(matrix.dtype, torch.float32)
         sums = matrix.new_zeros((matrices.size(0), queries + keys - 1), dtype=dtype)
-        for start in range(0, queries, _BLOCK):
-            block = matrices[:, start : start + _BLOCK]
+        rows_at_a_time = queries if matrix.is_cuda else _BLOCK
+        for start in range(0, queries, rows_at_a_time):
+            block = matrices[:, start : start + rows_at_a_time]
             rows = block.size(1)
             width = keys + rows - 1
             # Each row starts one column further left than the one before: diagonals are columns.

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_posenc.encodings.base import Stack
-from fairseq_posenc.encodings.by_distance import ByDistance
+from fairseq_posenc.encodings.by_distance import ByDistance, scalars_of
 
 
 class RelScalar(ByDistance):
@@ -42,4 +42,4 @@ class RelScalar(ByDistance):
         """Return the scalars of the distances, those at the table's ends for all beyond."""
         distances = torch.arange(keys - 1, -queries, -1, device=self.scalars.device)
         rows = (distances + self.index_of_zero).clamp_(0, self.scalars.size(-1) - 1)
-        return self.scalars.index_select(-1, rows)
+        return scalars_of(self.scalars, rows)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_posenc.encodings.base import Stack
-from fairseq_posenc.encodings.by_distance import ByDistance
+from fairseq_posenc.encodings.by_distance import ByDistance, scalars_of
 
 
 class T5(ByDistance):
@@ -44,7 +44,7 @@ class T5(ByDistance):
 
     def bias_by_distance(self, queries: int, keys: int) -> Tensor:
         """Return the scalars of the distances' buckets."""
-        return self.scalars.index_select(-1, self.buckets(queries, keys))
+        return scalars_of(self.scalars, self.buckets(queries, keys))
 
 
 class Buckets(nn.Module):

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, Stack, Terms
-from fairseq_posenc.encodings.by_distance import to_toeplitz
+from fairseq_posenc.encodings.by_distance import scalars_of, to_toeplitz
 from fairseq_posenc.encodings.learned import check_table_length, rows_of_keys
 from fairseq_posenc.encodings.t5 import Buckets
 
@@ -66,7 +66,7 @@ class Tupe(Encoding):
         """
         queries, keys = self.project(positions)
         lengths = (queries.size(1), keys.size(1))
-        relative = to_toeplitz(self.scalars.index_select(-1, self.buckets(*lengths)), *lengths)
+        relative = to_toeplitz(scalars_of(self.scalars, self.buckets(*lengths)), *lengths)
         bias = torch.baddbmm(relative, queries, keys.transpose(1, 2), alpha=self.scale)
         if self.reset is not None:
             bias[:, :, 0] = self.reset[1].unsqueeze(-1)

@@ -1,20 +1,25 @@
 """Moving padding from the left of sequences to their right, and back."""
 
-from typing import Optional
+from typing import Optional, Tuple
 
 import torch
 from torch import Tensor
 
 
-def left_padding(tokens: Tensor, padding_index: int) -> Optional[Tensor]:
-    """Return how much padding ``(batch,)`` stands before the first real token; ``None`` if none.
+def find_padding(tokens: Tensor, padding_index: int) -> Tuple[bool, bool]:
+    """Tell whether there is any padding, and whether any on the left; a GPU is waited for once.
 
     Args:
         tokens: ``(batch, length)``.
         padding_index: the token that pads.
     """
-    if not tokens[:, 0].eq(padding_index).any():
-        return None
+    padding = tokens.eq(padding_index)
+    padded, left = torch.stack([padding.any(), padding[:, 0].any()]).tolist()
+    return padded, left
+
+
+def left_padding(tokens: Tensor, padding_index: int) -> Tensor:
+    """Return how much padding ``(batch,)`` stands before the first real token."""
     return tokens.ne(padding_index).long().cumsum(dim=1).eq(0).sum(dim=1)
 
 

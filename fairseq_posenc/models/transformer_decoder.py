@@ -18,7 +18,7 @@ from fairseq_posenc.attention.layers import (
     wrapped,
 )
 from fairseq_posenc.encodings import Positions, Stack, Terms
-from fairseq_posenc.models.padding import left_padding, roll_rows
+from fairseq_posenc.models.padding import find_padding, left_padding, roll_rows
 
 
 class PosencTransformerDecoder(TransformerDecoderBase):
@@ -52,7 +52,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
     def forward(
         self,
         prev_output_tokens: Tensor,
-        encoder_out: Optional[Dict[str, List[Tensor]]] = None,
+        encoder_out: Optional[Dict[str, Any]] = None,
         incremental_state: Optional[State] = None,
         **others: Any,
     ):
@@ -63,18 +63,25 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         """
         beam = 1
         if incremental_state is not None and prev_output_tokens.size(1) == 1 and encoder_out:
-            beam = beam_size(encoder_out["sentences"][0])
-        first = prev_output_tokens[::beam]
-        if beam == 1 or not torch.equal(first.repeat_interleave(beam, 0), prev_output_tokens):
+            # read at once: a GPU is waited for
+            start = [encoder_out["sentences"][0], prev_output_tokens[:, 0]]
+            sentences, tokens = torch.stack(start).cpu()
+            beam = beam_size(sentences)
+            if not torch.equal(tokens[::beam].repeat_interleave(beam), tokens):
+                beam = 1
+        if beam == 1:
             return super().forward(prev_output_tokens, encoder_out, incremental_state, **others)
+        first = prev_output_tokens[::beam]
         sources = {
             "encoder_out": [x[:, ::beam] for x in encoder_out["encoder_out"]],
             "encoder_padding_mask": [x[::beam] for x in encoder_out["encoder_padding_mask"]],
             "position_shared": [x[::beam] for x in encoder_out["position_shared"]],
+            "padded": encoder_out["padded"],
         }
         x, extra = super().forward(first, sources, incremental_state, **others)
+        rows = torch.arange(len(first)).repeat_interleave(beam)
         order = torch.arange(len(first), device=first.device).repeat_interleave(beam)
-        self.reorder_incremental_state_scripting(incremental_state, order)
+        self._reorder(incremental_state, order, rows)
         attention = [y if y is None else y[order] for y in extra["attn"]]
         states = [y[:, order] for y in extra["inner_states"]]
         return x[order], {"attn": attention, "inner_states": states}
@@ -82,7 +89,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
     def extract_features_scriptable(
         self,
         prev_output_tokens: Tensor,
-        encoder_out: Optional[Dict[str, List[Tensor]]],
+        encoder_out: Optional[Dict[str, Any]],
         incremental_state: Optional[State] = None,
         full_context_alignment: bool = False,
         alignment_layer: Optional[int] = None,
@@ -96,14 +103,15 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         in training there are none unless it does, as they would cost time.
         """
         tokens, encoder_out = prev_output_tokens, encoder_out or {}
+        padded, left = self._find_padding(tokens, incremental_state)
         padding = None
-        if self.embed_positions.by_index and incremental_state is None:
+        if left and self.embed_positions.by_index and incremental_state is None:
             padding = left_padding(tokens, self.padding_idx)
-        if padding is not None:
-            tokens = roll_rows(tokens, -padding)
+            tokens, left = roll_rows(tokens, -padding), False
         positions = Positions.of_tokens(
             tokens,
             self.padding_idx,
+            padded,
             shared=encoder_out.get("position_shared", []),
             cache=incremental_state,
         )
@@ -114,13 +122,22 @@ class PosencTransformerDecoder(TransformerDecoderBase):
             alignment_layer = self.num_layers - 1
 
         x = self.embed(tokens, terms.input).transpose(0, 1)
+        mask = positions.key_padding_mask
+        if self.cross_self_attention:
+            mask = positions.padding_mask
+        elif torch.is_grad_enabled() and not left and not full_context_alignment:
+            # Real tokens do not see what comes after them. Without gradients, padding may count,
+            # as it does when ADMIN measures variances.
+            mask = None
         arguments = {
             "incremental_state": incremental_state,
-            "self_attn_padding_mask": positions.padding_mask,
+            "self_attn_padding_mask": mask,
             "causal": incremental_state is None and not full_context_alignment,
         }
         for name in ("encoder_out", "encoder_padding_mask"):
             arguments[name] = next(iter(encoder_out.get(name, [])), None)
+        if not encoder_out.get("padded", True):
+            arguments["encoder_padding_mask"] = None
         states, weights = self._states(x, terms, alignment_layer, arguments)
         attention = None if weights is None else weights[:, :alignment_heads].mean(dim=1).to(x)
         if padding is not None:
@@ -128,6 +145,19 @@ class PosencTransformerDecoder(TransformerDecoderBase):
             attention = roll_rows(attention, padding)
         features = self.finish(states[-1].transpose(0, 1))
         return features, {"attn": [attention], "inner_states": states}
+
+    def _find_padding(self, tokens: Tensor, state: Optional[State]) -> Tuple[bool, bool]:
+        """Tell whether there is padding that matters, and whether it is on the left.
+
+        Step by step the first step tells: later padding is on the right of its sequence, where no
+        real token sees it.
+        """
+        if state is None:
+            return find_padding(tokens, self.padding_idx)
+        known = state.setdefault("padding", {})
+        if not known:
+            known["left"] = find_padding(tokens, self.padding_idx)[1]
+        return known["left"], known["left"]
 
     def _states(
         self, x: Tensor, terms: Terms, alignment_layer: Optional[int], arguments: Dict[str, Any]
@@ -159,12 +189,19 @@ class PosencTransformerDecoder(TransformerDecoderBase):
 
         As in fairseq, which looks for them anew at every step.
         """
+        # read once for all: a GPU is waited for
+        self._reorder(incremental_state, new_order, new_order.cpu())
+
+    def _reorder(self, incremental_state: State, new_order: Tensor, rows: Tensor) -> None:
+        """Reorder what is remembered; ``rows`` is the order on the host."""
         known: Dict = incremental_state.setdefault("modules that remember", {})
         if not known:
             remembering = (m for m in self.modules() if hasattr(m, "reorder_incremental_state"))
             known.update(enumerate(remembering))
+        incremental_state["order"] = {"on the host": rows}
         for module in known.values():
             module.reorder_incremental_state(incremental_state, new_order)
+        del incremental_state["order"]
 
     def embed(self, tokens: Tensor, position: Optional[Tensor]) -> Tensor:
         """Return the input of the first layer ``(batch, length, channels)``."""

@@ -1,6 +1,6 @@
 """fairseq's Transformer encoder with a position encoding of ours."""
 
-from typing import Dict, List, Optional
+from typing import Any, Dict, List, Optional
 
 import torch
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
@@ -15,7 +15,7 @@ from fairseq_posenc.attention.layers import (
     wrapped,
 )
 from fairseq_posenc.encodings import Positions, Stack, Terms
-from fairseq_posenc.models.padding import left_padding, roll_rows
+from fairseq_posenc.models.padding import find_padding, left_padding, roll_rows
 
 
 class PosencTransformerEncoder(TransformerEncoderBase):
@@ -56,21 +56,22 @@ class PosencTransformerEncoder(TransformerEncoderBase):
         return_all_hiddens: bool = False,
         token_embeddings: Optional[Tensor] = None,
         segments: Optional[Tensor] = None,
-    ) -> Dict[str, List[Tensor]]:
+    ) -> Dict[str, Any]:
         """Encode ``(batch, length)`` tokens, with the numbers of their segments if there are any.
 
         Returns:
-            fairseq's dictionary; ``position_shared``: what the decoder's encoding must share; and
-            ``sentences``: ``(batch,)``, numbers that are equal where the sentence is.
+            fairseq's dictionary; ``position_shared``: what the decoder's encoding must share;
+            ``sentences``: ``(batch,)``, numbers that are equal where the sentence is; and
+            ``padded``: whether there is padding.
         """
+        padded, left = find_padding(src_tokens, self.padding_idx)
         padding = None
-        if self.embed_positions.by_index:
+        if left and self.embed_positions.by_index:
             padding = left_padding(src_tokens, self.padding_idx)
-        if padding is not None:
             src_tokens, token_embeddings, segments = (
                 roll_rows(x, -padding) for x in (src_tokens, token_embeddings, segments)
             )
-        positions = Positions.of_tokens(src_tokens, self.padding_idx, segments=segments)
+        positions = Positions.of_tokens(src_tokens, self.padding_idx, padded, segments=segments)
         terms = self.terms(positions)
         mask = positions.padding_mask
         x, embedding = self.embed(src_tokens, token_embeddings, terms.input)
@@ -95,6 +96,7 @@ class PosencTransformerEncoder(TransformerEncoderBase):
             "src_lengths": [(~mask).sum(dim=1, keepdim=True).int()],
             "position_shared": terms.shared,
             "sentences": [torch.arange(len(mask), device=mask.device)],
+            "padded": padded,
         }
 
     def _states(self, x: Tensor, mask: Optional[Tensor], terms: Terms) -> List[Tensor]:
@@ -127,19 +129,21 @@ class PosencTransformerEncoder(TransformerEncoderBase):
             x = self.quant_noise(x)
         return x, embedding
 
-    def reorder_encoder_out(self, encoder_out: Dict[str, List[Tensor]], new_order: Tensor):
+    def reorder_encoder_out(self, encoder_out: Dict[str, Any], new_order: Tensor):
         """Reorder along the batch, as the beam search asks for.
 
-        A beam search mostly moves hypotheses of one sentence, whose sources are the same.
+        A beam search mostly moves hypotheses of one sentence, whose sources are the same. On a GPU
+        it costs more to look than to reorder.
         """
         sentences = encoder_out["sentences"][0]
         reordered_sentences = sentences.index_select(0, new_order)
-        if torch.equal(reordered_sentences, sentences):
+        if not sentences.is_cuda and torch.equal(reordered_sentences, sentences):
             return encoder_out
         reordered = super().reorder_encoder_out(encoder_out, new_order)
         shared = encoder_out["position_shared"]
         reordered["position_shared"] = [tensor.index_select(0, new_order) for tensor in shared]
         reordered["sentences"] = [reordered_sentences]
+        reordered["padded"] = encoder_out["padded"]
         return reordered
 
     def max_positions(self) -> int:

@@ -77,7 +77,7 @@ def effect():
                 attention = SelfAttention(stack.channels, stack.heads)
             modules[key] = attention.eval().requires_grad_(False)
         causal = stack.decoder and positions.cache is None
-        return modules[key](hidden, terms, positions.padding_mask, causal, positions.cache)[0]
+        return modules[key](hidden, terms, positions.key_padding_mask, causal, positions.cache)[0]
 
     def apply(encoding, positions, hidden):
         terms = encoding(positions)

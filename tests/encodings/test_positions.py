@@ -20,6 +20,7 @@ def test_a_token_has_the_number_of_real_tokens_before_it(batch, place, left, ext
     assert torch.equal(positions.padding_mask, tokens.eq(1))
     assert positions.keys == 6 + extra
     assert place(batch([3, 3])).padding_mask is None
+    assert place(tokens, padded=False).padding_mask is None
 
 
 def test_step_by_step_only_the_newest_token_is_kept(batch, place):
@@ -28,10 +29,8 @@ def test_step_by_step_only_the_newest_token_is_kept(batch, place):
     for length in range(1, 6):
         newest = place(tokens[:, :length], cache=cache)
         assert torch.equal(newest.numbers, whole.numbers[:, length - 1 : length])
-        if length <= 2:
-            assert newest.padding_mask.tolist() == [[False], [True]]
-        else:
-            assert newest.padding_mask is None
+        assert torch.equal(newest.padding_mask, whole.padding_mask[:, length - 1 : length])
+        assert torch.equal(newest.key_padding_mask, whole.padding_mask[:, :length])
         assert newest.cache is cache and newest.keys == length
     assert place(batch([5]), cache=None).numbers.shape == (1, 5)
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_posenc.attention import core
+from fairseq_posenc.attention import core, plain
 
 ALONE = "none bias one_bias segments relative_keys relative shared distances"
 JOINT = "bias+segments relative+bias relative+segments distances+bias+segments+relative"
@@ -17,9 +17,9 @@ kinds_of_steps = pytest.mark.parametrize("kind", [k for k in KINDS if "segments"
 def check(plain_attend):
     """Function that compares outputs up to 2e-5, gradients up to 1e-4 of the largest entry."""
 
-    def check(case):
+    def check(case, attend=core.attend):
         expected, slopes = case.outputs_and_gradients(plain_attend, torch.float64)
-        found, gradients = case.outputs_and_gradients(core.attend, torch.float32)
+        found, gradients = case.outputs_and_gradients(attend, torch.float32)
         assert found.dtype == torch.float32
         assert float((found - expected).abs().max()) <= 2e-5
         assert gradients.keys() == slopes.keys()
@@ -41,6 +41,23 @@ def test_outputs_and_gradients_are_those_of_the_plain_core(
 ):
     heads = 1 if length == 300 else 2
     check(make_case(kind, heads=heads, length=length, side=side, causal=causal))
+
+
+@pytest.mark.parametrize("kind", "none bias one_bias segments one_segments bias+segments".split())
+@pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
+@pytest.mark.parametrize("side", [None, "left", "right"])
+def test_torchs_attention_on_a_gpu_gets_one_mask_for_all(kind, causal, side, make_case, check):
+    seen = []
+
+    def attend(*arguments):
+        inputs = core._one_mask_for_all(plain.Inputs(*arguments[:-1]))
+        seen.append(plain.additive_bias(inputs.terms, torch.float32))
+        assert inputs.padding_mask is None or (kind == "none" and not causal)
+        return core._torch_attend(inputs), None
+
+    check(make_case(kind, batch=3, length=9, side=side, causal=causal), attend)
+    assert all((mask is not None) == ("bias" in kind) for mask in seen)
+    assert all(mask is None or mask.size(0) == 1 for mask in seen)
 
 
 @pytest.mark.parametrize("k", [1, 15, 16, 17, 40])

@@ -1,0 +1,253 @@
+"""Count what every encoding asks of a GPU, on a pretended one: count.py [OUTPUT.json].
+
+Prints the table of docs/gpu.md; the file gets all counts, for the tests.
+"""
+
+import contextlib
+import functools
+import json
+import logging
+import sys
+import warnings
+from argparse import Namespace
+from types import SimpleNamespace
+
+import pretend
+import torch
+from fairseq.data import Dictionary
+from fairseq.models.roberta.model import RobertaModel
+from fairseq.models.roberta.model import base_architecture as bert_architecture
+from fairseq.models.transformer import TransformerModel, base_architecture
+from fairseq.sequence_generator import SequenceGenerator
+
+from fairseq_posenc.encodings import names
+from fairseq_posenc.models.bert import PosencBertModel
+from fairseq_posenc.models.transformer import PosencTransformerModel
+
+STOCK = "stock"
+HEADS, BATCH, SOURCE, TARGET = 2, 3, 11, 9
+GPU = pretend.Gpu()
+# Flags of a stock model with the same positions at its input; for the others, with none.
+STOCK_FLAGS = {
+    **dict.fromkeys((STOCK, "sinusoidal", "shape", "cape"), []),
+    "learned": ["encoder_learned_pos", "decoder_learned_pos"],
+}
+# From name to the parameters' type, and to autocast's.
+PRECISIONS = {
+    "float32": (torch.float32, None),
+    "float16": (torch.float16, None),
+    "bfloat16": (torch.bfloat16, None),
+    "amp": (torch.float32, torch.float16),
+}
+DICTIONARY = Dictionary()
+for word in range(46):
+    DICTIONARY.add_symbol(f"w{word}")
+PAD = DICTIONARY.pad()
+TASK = SimpleNamespace(
+    source_dictionary=DICTIONARY, target_dictionary=DICTIONARY, max_positions=lambda: 512
+)
+
+
+def build(kind, name, dropout=0.0, layers=2, channels=16, **options):
+    """Build a model of a kind, ``translation`` or ``bert``; the name is an encoding's or STOCK."""
+    args = Namespace(dropout=dropout, attention_dropout=dropout, max_positions=512, **options)
+    sizes = {"embed_dim": channels, "ffn_embed_dim": 2 * channels, "layers": layers}
+    for side in ("encoder", "decoder"):
+        for size, value in {**sizes, "attention_heads": HEADS}.items():
+            setattr(args, f"{side}_{size}", value)
+    args.max_source_positions = args.max_target_positions = 512
+    if name != STOCK:
+        args.position_encoding = name
+    torch.manual_seed(1)
+    if kind == "translation":
+        base_architecture(args)
+        model = TransformerModel if name == STOCK else PosencTransformerModel
+    else:
+        bert_architecture(args)
+        args.position_segments = "per_head"
+        model = RobertaModel if name == STOCK else PosencBertModel
+    return model.build_model(args, TASK)
+
+
+def tokens(padding, length):
+    """Random sentences; all but the first are padded on a side, or none."""
+    found = torch.randint(4, 50, (BATCH, length), generator=torch.Generator().manual_seed(length))
+    for row in (1, 2):
+        places = {"left": slice(row), "right": slice(length - row, None), "none": slice(0)}
+        found[row, places[padding]] = PAD
+    return found
+
+
+def batch(kind, name, padding, device, lengths=(SOURCE, TARGET)):
+    """Return the arguments of a model."""
+    found = {"src_tokens": tokens(padding, lengths[0])}
+    if kind == "translation":
+        side = "none" if padding == "none" else "right"
+        found.update(src_lengths=None, prev_output_tokens=tokens(side, lengths[1]))
+    elif name != STOCK:
+        found["segments"] = torch.arange(SOURCE).gt(5).long().repeat(BATCH, 1)
+    return {key: x if x is None else x.to(device) for key, x in found.items()}
+
+
+def run(model, inputs, train=True):
+    """Return scores and, in training, the gradients of an arbitrary loss."""
+    torch.manual_seed(1)
+    output = model(**inputs)[0]
+    if not train:
+        return output, {}
+    output.float().square().mean().backward()
+    return output, {n: x.grad for n, x in model.named_parameters() if x.grad is not None}
+
+
+@contextlib.contextmanager
+def on_gpu(model, precision):
+    """Move a model to the GPU and count, in a precision."""
+    dtype, autocast = PRECISIONS[precision]
+    with GPU:
+        pretend.onto_gpu(model.to(dtype))
+        with torch.autocast("cuda", autocast, enabled=autocast is not None):
+            yield
+
+
+def counts():
+    """Return what was counted, ready for JSON."""
+    kinds = ("syncs", "copies", "mixed", "attention", "float32")
+    found = {kind: [[*key, number] for key, number in getattr(GPU, kind).items()] for kind in kinds}
+    return {**found, "operations": GPU.operations}
+
+
+def step(kind, name, precision, padding, train=True, dropout=0.0):
+    """Count a training step or, without ``train``, a forward pass.
+
+    In float32 without dropout, ``error`` is the distance of the gradients from the CPU's.
+    """
+    model, expected = build(kind, name, dropout).train(train), {}
+    if train and not dropout and precision == "float32":
+        _, expected = run(model, batch(kind, name, padding, "cpu"))
+        model.zero_grad(set_to_none=True)
+    with on_gpu(model, precision):
+        inputs = batch(kind, name, padding, "cuda")
+        GPU.reset()
+        output, found = run(model, inputs, train)
+    result = {**counts(), "finite": bool(output.held.isfinite().all())}
+    if expected:
+        assert expected.keys() == found.keys()
+        largest = max(x.norm() for x in expected.values())
+        distances = [(found[n].held - x).norm() / largest for n, x in expected.items()]
+        result["error"] = max(distances).item()
+    return result
+
+
+def generation(name, steps, beam=3):
+    """Count a beam search of some steps in half precision."""
+    model = build("translation", name).eval()
+    sizes = {"max_len_a": 0, "max_len_b": steps, "min_len": steps}
+    generator = SequenceGenerator([model], DICTIONARY, beam_size=beam, **sizes)
+    with on_gpu(model, "float16"):
+        source = tokens("left", SOURCE).to("cuda")
+        net_input = {"src_tokens": source, "src_lengths": source.ne(PAD).sum(1)}
+        GPU.reset()
+        generator.generate([model], {"net_input": net_input, "id": torch.arange(BATCH)})
+    return counts()
+
+
+@functools.lru_cache(None)
+@torch.no_grad()
+def rounding(name, length, *flags):
+    """Return the relative errors of a deep model's scores in float16 and bfloat16.
+
+    Args:
+        name: of an encoding or STOCK.
+        length: of source and target.
+        *flags: of the stock model, whose weights are taken.
+    """
+    sizes = {"layers": 6, "channels": 64}
+    options = {**sizes, **dict.fromkeys(flags, True)}
+    weights = build("translation", STOCK, **options).state_dict()
+    found = []
+    for precision in ("float32", "float16", "bfloat16"):
+        model = build("translation", name, **(options if name == STOCK else sizes)).train()
+        torch.nn.Module.load_state_dict(model, weights, strict=False)
+        with on_gpu(model, precision):
+            output, _ = run(
+                model, batch("translation", name, "none", "cuda", (length, length)), False
+            )
+        found.append(output.held.float())
+    return [((half - found[0]).norm() / found[0].norm()).item() for half in found[1:]]
+
+
+def count(name):
+    """Return all counts of an encoding, by case."""
+    found = {}
+    for padding in ("none", "left", "right"):
+        found[f"translation float32 {padding}"] = step("translation", name, "float32", padding)
+    for precision in ("float16", "bfloat16", "amp"):
+        for kind, padding in (("translation", "left"), ("bert", "right")):
+            case = step(kind, name, precision, padding, dropout=0.1)
+            found[f"{kind} {precision} {padding}"] = case
+    for padding in ("none", "right"):
+        found[f"bert float32 {padding}"] = step("bert", name, "float32", padding)
+    found["evaluation float16 left"] = step("translation", name, "float16", "left", train=False)
+    for steps in (4, 8):
+        found[f"generation {steps}"] = generation(name, steps)
+    flags = STOCK_FLAGS.get(name, ["no_token_positional_embeddings"])
+    for length in (40, 500):
+        found[f"rounding {length}"] = [rounding(x, length, *flags) for x in (name, STOCK)]
+    return found
+
+
+def waits(case):
+    """Return how often the host waited for the model, beam search apart."""
+    return sum(n for _, line, n in case["syncs"] if "sequence_generator" not in line)
+
+
+def masks(case, length):
+    """Return the masks of the calls of torch's attention whose queries have a length."""
+    names = {1: "1", BATCH: "B", HEADS: "H", SOURCE: "T", TARGET: "T"}
+    found = set()
+    for queries, mask, causal, _, _ in case["attention"]:
+        if queries[2] == length:
+            words = [names[size] for size in mask or []]
+            found.add("·".join(words) or ("causal" if causal else "none"))
+    # the decoder's attention to the source has as many queries, and a mask like the encoder's
+    return sorted(found - ({"none", "B·1·1·T"} if length == TARGET else set())) or ["not torch's"]
+
+
+def row(case, stock):
+    """Return the cells of an encoding's row in the table."""
+    cells = [f"{waits(case['translation amp left'])}"]
+    cells += [f"{(waits(case['generation 8']) - waits(case['generation 4'])) / 4:g}"]
+    for name, length in (
+        ("translation float32 none", SOURCE),
+        ("translation float32 left", SOURCE),
+        ("translation float32 left", TARGET),
+        ("bert float32 right", SOURCE),
+    ):
+        cells.append(" or ".join(masks(case[name], length)))
+    operations, stocks = (x["translation amp left"]["operations"] for x in (case, stock))
+    cells.append(f"{operations / stocks:.2f}")
+    operations, stocks = (
+        x["generation 8"]["operations"] - x["generation 4"]["operations"] for x in (case, stock)
+    )
+    return [*cells, f"{operations / stocks:.2f}"]
+
+
+def main():
+    """Count, write and print."""
+    logging.disable(logging.INFO)
+    warnings.simplefilter("ignore")
+    found = {name: json.loads(json.dumps(count(name), default=str)) for name in [STOCK, *names()]}
+    if sys.argv[1:]:
+        with open(sys.argv[1], "w", encoding="utf-8") as file:
+            json.dump(found, file)
+    print(
+        "| | waits: training | step of generation | mask: encoder | padded | decoder | "
+        "BERT, segments, padded | operations: training | step of generation |"
+    )
+    print("|---|" + "---:|" * 8)
+    for name, case in found.items():
+        print(f"| {name} | {' | '.join(row(case, found[STOCK]))} |")
+
+
+if __name__ == "__main__":
+    main()

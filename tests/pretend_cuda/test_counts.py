@@ -1,0 +1,129 @@
+"""What a GPU is asked for, counted on a pretended one: waits, copies, masks, precision.
+
+The counting runs in a process of its own, as the pretended GPU changes what torch sees.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_posenc.encodings import names
+
+FOLDER = Path(__file__).resolve().parent
+PAGE = FOLDER.parent.parent / "docs" / "gpu.md"
+IMPOSSIBLE = 77
+STOCK = "stock"
+BIASES = ("t5", "tupe", "abs_scalar", "rel_scalar", "alibi")
+OWN_KERNEL = ("shaw", "transformer_xl")
+# Operations that may make float32 (B, H, Q, K) from half precision: the way that needs no kernel,
+# and weights that the beam search asks for.
+FLOAT32 = "fairseq_posenc/attention/(plain|attention).py|models/transformer_decoder.py"
+each_encoding = pytest.mark.parametrize("name", names())
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory):
+    """All counts, by encoding and case, and the table that was printed."""
+    output = tmp_path_factory.mktemp("counts") / "counts.json"
+    command = [sys.executable, FOLDER / "count.py", output]
+    process = subprocess.run(
+        command, cwd=FOLDER.parent.parent, env={**os.environ, "PYTHONPATH": "."},
+        encoding="utf-8", capture_output=True,
+    )  # fmt: skip
+    if process.returncode == IMPOSSIBLE:
+        pytest.skip(f"no GPU can be pretended here: {process.stderr[-300:]}")
+    assert process.returncode == 0, process.stderr[-4000:]
+    return json.loads(output.read_text(encoding="utf-8")), process.stdout
+
+
+@pytest.fixture
+def cases(counted, name):
+    """The counts of an encoding by case, but for those of rounding."""
+    return {case: x for case, x in counted[0][name].items() if "rounding" not in case}
+
+
+def waits(found, of_search=False):
+    return sum(n for _, line, n in found["syncs"] if ("sequence_generator" in line) == of_search)
+
+
+@each_encoding
+def test_nothing_mixes_devices_or_is_not_finite(cases):
+    for case, found in cases.items():
+        assert not found["mixed"], case
+        assert found.get("finite", True), case
+
+
+@each_encoding
+def test_the_host_waits_no_more_often_than_in_stock_fairseq(counted, cases):
+    for case, found in cases.items():
+        assert waits(found) <= waits(counted[0][STOCK][case]), (case, found["syncs"])
+    longer, shorter = cases["generation 8"], cases["generation 4"]
+    assert waits(longer) - waits(shorter) == 4
+    assert waits(cases["translation amp left"]) == 2 and waits(cases["bert amp right"]) == 1
+
+
+@each_encoding
+def test_tensors_go_between_host_and_gpu_only_where_the_host_waits(cases):
+    for case, found in cases.items():
+        ours = [copy for copy in found["copies"] if "sequence_generator" not in copy[1]]
+        assert all(direction == "to the host" for direction, *_ in ours), (case, ours)
+        assert sum(n for *_, n in ours) <= waits(found), case
+
+
+@each_encoding
+def test_masks_are_the_same_for_all_sentences(cases, name):
+    """Only where keys are hidden and nothing is added is a mask per sentence, and then of keys."""
+    for case, found in cases.items():
+        for queries, mask, causal, *_ in found["attention"]:
+            of_keys = mask and mask[1:3] == [1, 1]
+            assert of_keys or not mask or mask[0] == 1 or queries[2] == 1, (case, queries, mask)
+            assert not (causal and mask)
+    own = [shape for shape in cases["translation float32 left"]["attention"] if shape[0][2] == 11]
+    assert bool(own) == (name not in OWN_KERNEL)
+    assert all((mask[0] == 1) == (name in BIASES) for _, mask, *_ in own)
+
+
+@each_encoding
+def test_without_padding_there_is_no_mask_but_the_bias(cases, name):
+    for case in ("translation float32 none", "bert float32 none"):
+        shapes = cases[case]["attention"]
+        assert all(mask is None or (name in BIASES and mask[0] == 1) for _, mask, *_ in shapes)
+        assert any(causal for _, _, causal, *_ in shapes) == (
+            case[0] == "t" and name not in BIASES + OWN_KERNEL
+        )
+
+
+@each_encoding
+def test_gradients_are_those_of_the_cpu(cases):
+    errors = [found["error"] for found in cases.values() if "error" in found]
+    assert len(errors) == 5 and max(errors) < 1e-5
+
+
+@each_encoding
+def test_no_scores_are_promoted_to_float32(cases, name):
+    for case, found in cases.items():
+        if "float32" in case:
+            continue
+        scores = [x for x in found["float32"] if min(x[2][2:]) > 8 and x[2][:2] == [3, 2]]
+        if case.startswith("evaluation") or name in OWN_KERNEL:
+            scores = [x for x in scores if not re.search(FLOAT32, x[1]) and x[1] != "elsewhere"]
+        assert not scores, case
+        dtype = "torch.bfloat16" if "bfloat16" in case else "torch.float16"
+        assert {call[3] for call in found["attention"]} <= {dtype}
+
+
+@each_encoding
+@pytest.mark.parametrize("length", ["40", "500"])
+def test_half_precision_loses_no_more_than_in_stock_fairseq(counted, name, length):
+    """Stock fairseq with the same weights, and the same positions at its input if it has them."""
+    ours, stocks = counted[0][name][f"rounding {length}"]
+    assert all(error <= 1.1 * stock for error, stock in zip(ours, stocks)), (ours, stocks)
+
+
+def test_the_page_shows_what_is_counted(counted):
+    assert counted[1] in PAGE.read_text(encoding="utf-8")
