@@ -18,6 +18,7 @@ parse_arguments() {
     for argument in "$@"; do
         case $argument in
             --) break ;;
+            --rows) [[ " $* " != *" --encodings "* ]] || die "--rows and --encodings exclude each other" ;;
             --help | -h) usage || true; exit 0 ;;
             --smoke) [[ $FLAGS != *--smoke* ]] || { SMOKE=yes && set_smoke; } ;;
         esac

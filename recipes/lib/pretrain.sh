@@ -51,23 +51,24 @@ $(bert_rows_usage)
   --sequences N       the most sequences per GPU and step (16 on a CPU)
   --jobs N            trainings at a time (1; number of cores on a CPU)
   --workers N         processes for extraction and preparation (number of cores)
-  --plan              print the commands, tokens per update and --update-freq, and stop
+  --plan              after the set-up, print the commands, tokens per update and --update-freq, and
+                      stop
   --slurm             print a script that submits the trainings to SLURM as an array of jobs, and stop
   --stage N           start at this stage: 1 set-up, 2 download, 3 extract, 4 prepare, 5 train
   --stop-stage N      stop after this one
 
 The batch stays the same on any number of GPUs: sequences per GPU × --update-freq × GPUs. With
-several of them a training runs under torchrun, on all; in a SLURM job of several nodes, started
-once there, under srun, with --gpus of each. Several jobs on one --run-dir, on any hosts, share the
-trainings. Models: RUN_DIR/<row>/seed<n>/
-checkpoint_last.pt. Their subword model and dict.txt: RUN_DIR/bin.
+several of them a training runs under torchrun; in a SLURM job of several nodes, started once
+there, under srun, with --gpus of each. Several jobs on one --run-dir, on any hosts, share the
+trainings. Models: RUN_DIR/<row>/seed<n>/checkpoint_last.pt. Their subword model and dict.txt:
+RUN_DIR/bin.
 
 Defaults are those of Chen et al. 2021, Table 7. Our reading where the paper is silent: Adam with
 β (0.9, 0.98) and ε 1e-6, weight decay 0.01, gradients clipped at norm 1, dropout and attention
 dropout 0.1, linear decay to 0; blocks of full sentences that may cross documents. The paper names
 no optimiser. By its section 4, models have segments in both trainings or in fine-tuning alone: ours
-have in both, where --segments does not say otherwise. A learning rate of 0.0018 for batches of 4096 is usual with LAMB, and high for Adam:
-if training diverges, take --lr 0.0006 or --optimizer lamb.
+have in both, where --segments does not say otherwise. A learning rate of 0.0018 for batches of 4096
+is usual with LAMB, and high for Adam: if training diverges, take --lr 0.0006 or --optimizer lamb.
 HELP
 }
 

@@ -9,7 +9,7 @@ wmt_usage() {
     cat <<HELP
   --smoke             everything with tiny models on the small archives in recipes/smoke, in a few
                       minutes, offline
-  --plan              print the downloads, the batch and the commands, and stop
+  --plan              after the set-up, print the downloads, the batch and the commands, and stop
   --slurm             print a script that submits the trainings to SLURM as an array of jobs, and stop
   --raw-dir DIR       take the archives from here, under the names that --plan prints
   --data-dir DIR      download them into here, once for all recipes (--run-dir/raw)
@@ -33,14 +33,15 @@ $(printf '                      %s,\n' "${ROWS[@]}" | sed '$s/,$//')
   --max-tokens N      the most tokens per GPU and step (4096 on a CPU)
   --jobs N            trainings at a time (1; number of cores on a CPU)
   --workers N         processes for preparation (number of cores)
-  --keep-checkpoints yes|no  beside the model of finished cells, which has no optimiser's state ($KEEP_CHECKPOINTS)
+  --keep-checkpoints yes|no  of finished trainings, beside the scored model ($KEEP_CHECKPOINTS)
   --stage N           start at this stage: 1 set-up, 2 download, 3 text, 4 subwords, 5 binarise,
   --stop-stage N      stop after this one: 6 train, 7 translate, 8 score,
                       9 analyse (SHAPE's Table 1), 10 table
 
 Tokens per update are the paper's on any number of GPUs: --max-tokens × --update-freq × GPUs. With
-several GPUs a training runs under torchrun, on all; in a SLURM job of several nodes, started once
-there, under srun. Several jobs on one --run-dir, on any hosts, share the trainings. Add \`-- --fp16\` or \`-- --bf16\`. Started again, the recipe continues where it was.
+several GPUs a training runs under torchrun; in a SLURM job of several nodes, started once there,
+under srun. Several jobs on one --run-dir, on any hosts, share the trainings. Add \`-- --fp16\` or
+\`-- --bf16\`. Started again, the recipe continues where it was.
 HELP
 }
 

@@ -48,4 +48,5 @@ kk be hy te lv mk zh_classical als is wuu my sco mn ceb ast cy kn br an gu bar u
 ga zh_min_nan oc ku sw nds ckb ia yi fy scn gan tt am'
 LANGUAGES=${LANGUAGES//$'\n'/ }
 parse_options "$@"
+[[ $COVERAGE =~ ^(1|0?\.9[0-9]*)$ ]] || die "--character-coverage is a share from 0.9 to 1, not $COVERAGE"
 pretrain

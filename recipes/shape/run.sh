@@ -56,7 +56,10 @@ set_smoke() {
 set_sweep() {
     local shift
     SWEEP=() SWEEP_SETTING=extrapolate
-    for shift in ${1//,/ }; do SWEEP+=("shape_K$shift=shape --position-max-shift $shift"); done
+    for shift in ${1//,/ }; do
+        [[ $shift =~ ^[1-9][0-9]*$ ]] || die "$shift is no whole number above 0 (--sweep; see --help)"
+        SWEEP+=("shape_K$shift=shape --position-max-shift $shift")
+    done
 }
 
 OPTIONS='interval pairs ready lenpen dictionary'
