@@ -81,7 +81,8 @@ def _torch_can(terms: AttentionTerms) -> bool:
 def _fused_relative() -> Optional[ModuleType]:
     """Return the kernels for relative keys, values and distances on a GPU, if they may be used.
 
-    They need Triton, which torch brings for GPUs; ``POSENC_ATTENTION=plain`` switches them off.
+    They need torch 2.1 or later, and Triton, which it brings for GPUs; ``POSENC_ATTENTION=plain``
+    switches them off.
     """
     if os.environ.get("POSENC_ATTENTION") == "plain":
         return None
