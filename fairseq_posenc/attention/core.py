@@ -123,9 +123,14 @@ def _torch_attend(inputs: Inputs) -> Tensor:
     if causal and mask is not None:
         mask = mask + plain.causal_bias(queries.size(2), queries.dtype, queries.device)
     is_causal = causal and mask is None
-    return F.scaled_dot_product_attention(
+    width = values.size(-1)
+    widened = mask is None and queries.size(-1) > width
+    if widened:  # flash attention, which takes no mask, takes one width alone
+        values = F.pad(values, (0, queries.size(-1) - width))
+    outputs = F.scaled_dot_product_attention(
         queries, keys, values, attn_mask=mask, dropout_p=dropout_p, is_causal=is_causal, **options
     )
+    return outputs[..., :width] if widened else outputs
 
 
 def _one_mask_for_all(inputs: Inputs) -> Inputs:
