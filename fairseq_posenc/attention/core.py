@@ -81,7 +81,8 @@ def _torch_can(terms: AttentionTerms) -> bool:
 def _fused_relative() -> Optional[ModuleType]:
     """Return the kernels for relative keys, values and distances on a GPU, if they may be used.
 
-    They need Triton, which torch brings for GPUs; ``POSENC_ATTENTION=plain`` switches them off.
+    They need torch 2.1 or later, and Triton, which it brings for GPUs; ``POSENC_ATTENTION=plain``
+    switches them off.
     """
     if os.environ.get("POSENC_ATTENTION") == "plain":
         return None
@@ -122,9 +123,14 @@ def _torch_attend(inputs: Inputs) -> Tensor:
     if causal and mask is not None:
         mask = mask + plain.causal_bias(queries.size(2), queries.dtype, queries.device)
     is_causal = causal and mask is None
-    return F.scaled_dot_product_attention(
+    width = values.size(-1)
+    widened = mask is None and queries.size(-1) > width
+    if widened:  # flash attention, which takes no mask, takes one width alone
+        values = F.pad(values, (0, queries.size(-1) - width))
+    outputs = F.scaled_dot_product_attention(
         queries, keys, values, attn_mask=mask, dropout_p=dropout_p, is_causal=is_causal, **options
     )
+    return outputs[..., :width] if widened else outputs
 
 
 def _one_mask_for_all(inputs: Inputs) -> Inputs:

@@ -7,6 +7,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import torch
 import triton
 from torch import Tensor
+from torch.compiler import is_compiling
 
 from fairseq_posenc.attention import plain
 from fairseq_posenc.attention.gpu import kernels
@@ -29,7 +30,7 @@ def supports(inputs: Inputs) -> bool:
     """
     queries, keys, values, terms, _, causal, dropout_p = inputs
     batch, heads, length, width = queries.shape
-    if torch.compiler.is_compiling():
+    if is_compiling():
         return False
     if length < _FEW_QUERIES or dropout_p >= 1 or width * queries.element_size() > _WIDEST:
         return False

@@ -46,8 +46,17 @@ def test_outputs_and_gradients_are_those_of_the_plain_core(
 @pytest.mark.parametrize("kind", "none bias one_bias segments one_segments bias+segments".split())
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 @pytest.mark.parametrize("side", [None, "left", "right"])
-def test_torchs_attention_on_a_gpu_gets_one_mask_for_all(kind, causal, side, make_case, check):
-    seen = []
+def test_torchs_attention_on_a_gpu_gets_one_mask_for_all(
+    kind, causal, side, make_case, check, monkeypatch
+):
+    """And without a mask one width, as flash attention refuses several."""
+    seen, torchs = [], torch.nn.functional.scaled_dot_product_attention
+
+    def one_width(*tensors, attn_mask, **options):
+        assert attn_mask is not None or len({x.size(-1) for x in tensors}) == 1
+        return torchs(*tensors, attn_mask=attn_mask, **options)
+
+    monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", one_width)
 
     def attend(*arguments):
         inputs = core._one_mask_for_all(plain.Inputs(*arguments[:-1]))

@@ -135,12 +135,13 @@ def test_kernels_are_tried_before_they_are_trusted(distances, relative, monkeypa
         assert reason in caplog.text and "long story" not in caplog.text
 
 
-def test_kernels_can_be_switched_off_and_need_triton(monkeypatch):
+@pytest.mark.parametrize("missing", ["triton", "torch.compiler"])
+def test_kernels_can_be_switched_off_and_need_triton_and_torch_2_1(missing, monkeypatch):
     choose = core._fused_relative.__wrapped__
     monkeypatch.setenv("POSENC_ATTENTION", "plain")
     assert choose() is None
     monkeypatch.delenv("POSENC_ATTENTION")
-    monkeypatch.setitem(sys.modules, "triton", None)
+    monkeypatch.setitem(sys.modules, missing, None)
     monkeypatch.delattr("fairseq_posenc.attention.gpu.relative", raising=False)
     for name in ("relative", "kernels"):
         monkeypatch.delitem(sys.modules, f"fairseq_posenc.attention.gpu.{name}", raising=False)
@@ -149,7 +150,7 @@ def test_kernels_can_be_switched_off_and_need_triton(monkeypatch):
 
 def printed(script, *arguments):
     """Lines that a script beside this one prints, in a process without Triton's interpreter."""
-    pytest.importorskip("triton")
+    pytest.importorskip("triton.backends")
     path = Path(__file__).with_name(script)
     done = subprocess.run(
         [sys.executable, str(path), *arguments],
