@@ -88,8 +88,9 @@ def test_text_is_cut_as_the_recipes_cut_it(load, folders, corpus):
     keep(str(data / "codes"), str(data), corpus and CORPORA[corpus])
     how = moses("en")
     if corpus:
-        aggressive, quotes = CORPORA[corpus].aggressive, CORPORA[corpus].plain_quotes
-        how = how._replace(normalise=False, escape=True, aggressive=aggressive, plain_quotes=quotes)
+        names = "aggressive", "plain_quotes", "lowercase"
+        choices = {name: getattr(CORPORA[corpus], name) for name in names}
+        how = how._replace(normalise=False, escape=True, **choices)
     hub = load()
     expected = recipes_tokens(data, [line.replace("\n", " ") for line in RAW], how)
     assert [hub.apply_bpe(hub.tokenize(line)) for line in RAW] == expected
