@@ -71,7 +71,7 @@ def script(page):
 @pytest.fixture
 def do(tmp_path):
     """A function that runs a command line in a folder that looks like the repository."""
-    for name in ("fairseq_posenc", "recipes", "scripts"):
+    for name in ("fairseq_posenc", "recipes", "scripts", "tests"):
         (tmp_path / name).symlink_to(REPOSITORY / name)
     path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
     environment = {**os.environ, "PATH": path, "PYTHONPATH": ".", "OMP_NUM_THREADS": "1"}

@@ -15,8 +15,12 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from fairseq_posenc.attention import plain
-from fairseq_posenc.attention.gpu import relative
 from fairseq_posenc.encodings.base import AttentionTerms
+
+try:
+    from fairseq_posenc.attention.gpu import relative
+except ImportError:
+    sys.exit("count_bytes.py needs Triton: pip install triton")
 
 TOKENS, HEADS, WIDTH = 4096, 8, 64
 MAKES_ALONE = "zeros zeros_like new_zeros ones_like full arange randint scalar_tensor".split()
