@@ -76,5 +76,4 @@ make_tables() {
 parse_options "$@"
 # fairseq's default, which these recipes do not take
 EXTRA=(--required-batch-size-multiple 8 "${EXTRA[@]}")
-RAW=${RAW_DIR:-${DATA_DIR:-$RUN_DIR/raw}}
 reproduce

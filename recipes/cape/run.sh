@@ -71,5 +71,4 @@ training_of() {
 
 parse_options "$@"
 whole_numbers EPOCHS
-RAW=${RAW_DIR:-${DATA_DIR:-$RUN_DIR/raw}}
 reproduce

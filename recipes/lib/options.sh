@@ -10,8 +10,8 @@ COMMON='run-dir seeds, device jobs stage:FIRST_STAGE stop-stage:LAST_STAGE'
 own_option() { false; }
 
 # parse_arguments ARGUMENT…: sets the variables, EXTRA to all that follows `--`, and GIVEN to what stands
-# before it, without --plan and --slurm. What set_smoke
-# sets is overruled by other options, wherever --smoke stands.
+# before it, without --plan and --slurm. What set_smoke sets is overruled by other options, wherever
+# --smoke stands.
 parse_arguments() {
     local argument
     GIVEN=()

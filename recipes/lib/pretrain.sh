@@ -89,6 +89,7 @@ parse_options() {
             ;;
         *) die "--segments is alternating or none, not $SEGMENTS" ;;
     esac
+    RAW=${RAW_DIR:-${DATA_DIR:-$RUN_DIR/raw}}
 }
 
 # The list of a language's dumps, one a line; extracted text lies in a folder by its side.
@@ -104,7 +105,7 @@ download() {
             if [[ -e $list.extracted && -z $RAW_DIR ]]; then continue; fi
             mapfile -t dumps <"$list"
             # where they are taken from now; the folder may have been moved
-            if [[ $dumps -ef ${RAW_DIR:-${DATA_DIR:-$RUN_DIR/raw}}/${dumps##*/} ]]; then continue; fi
+            if [[ $dumps -ef $RAW/${dumps##*/} ]]; then continue; fi
         fi
         if [[ -z $RAW_DIR ]]; then say "download the dump of $language"; fi
         writing "$list" "${DOWNLOAD[@]}" --languages "$language"
@@ -132,9 +133,9 @@ make_commands() {
     local optimizer=(--optimizer "$OPTIMIZER" --weight-decay 0.01 --clip-norm 1)
     DOWNLOAD=(posenc prepare wikipedia-dumps)
     if [[ -n $RAW_DIR ]]; then
-        DOWNLOAD+=(--local --output "$RAW_DIR")
+        DOWNLOAD+=(--local --output "$RAW")
     else
-        DOWNLOAD+=(--output "${DATA_DIR:-$RUN_DIR/raw}" --url "$URL" --date "$DUMP_DATE")
+        DOWNLOAD+=(--output "$RAW" --url "$URL" --date "$DUMP_DATE")
     fi
     prepare_options
     PREPARE=(posenc prepare text "${PREPARE_OPTIONS[@]}" "${KIND_OPTIONS[@]}"

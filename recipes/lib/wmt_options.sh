@@ -62,4 +62,5 @@ parse_options() {
     [[ -z $READY || -z $MOSES ]] || die "--ready and --moses exclude each other: that text has its tokens"
     [[ $KEEP_CHECKPOINTS == yes || $KEEP_CHECKPOINTS == no ]] ||
         die "--keep-checkpoints is yes or no, not $KEEP_CHECKPOINTS"
+    RAW=${RAW_DIR:-${DATA_DIR:-$RUN_DIR/raw}}
 }

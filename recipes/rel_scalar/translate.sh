@@ -82,5 +82,4 @@ case $REGIME in
     vaswani) if [[ $OWN_ROWS == no ]]; then ROWS[1]=shaw; fi ;;
     *) die "--regime is t2t or vaswani, not $REGIME" ;;
 esac
-RAW=${RAW_DIR:-${DATA_DIR:-$RUN_DIR/raw}}
 reproduce

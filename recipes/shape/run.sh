@@ -131,5 +131,4 @@ parse_options "$@"
 whole_numbers INTERVAL PAIRS DICTIONARY
 [[ $LENPEN =~ ^[0-9]*\.?[0-9]+$ ]] || die "--lenpen is a number, not $LENPEN"
 [[ -z $READY || ${#ADD[@]} == 0 ]] || die "--ready and --add exclude each other"
-RAW=${RAW_DIR:-${DATA_DIR:-$RUN_DIR/raw}}
 reproduce

@@ -64,10 +64,11 @@ def plan(run, recipe, *options):
 
 @each_recipe
 def test_the_plan_has_the_settings_of_the_paper(run, recipe, tmp_path):
-    options = ["--gpus", 8, "--gpu-memory", 32, "--run-dir", tmp_path / "run", "--", "--bf16"]
+    options = ["--gpus", 8, "--gpu-memory", 32, "--run-dir", tmp_path / "run"]
+    options += ["--data-dir", "/shared", "--", "--bf16"]
     commands, printed = plan(run, recipe, *options)
     updates, warmup, length = (500000, 12500, 128) if recipe == ENGLISH else (125000, 3125, 512)
-    assert f"{4096 * length} tokens" in printed
+    assert f"{4096 * length} tokens" in printed and "--output /shared --url" in printed
     assert len(commands) == 4 and not (tmp_path / "run").exists()
     for command in commands:
         for expected in [

@@ -44,6 +44,12 @@ def test_the_trainings_of_a_plan_are_the_papers_with_its_gpu_hours(run, table, h
     assert round(sum(job.hours * len(job.left) for job in jobs)) == hours
 
 
+@pytest.mark.parametrize("recipe", [SHAPE, CAPE, REL_SCALAR, "recipes/iwslt14.sh"])
+def test_downloads_lie_where_recipes_can_share_them(run, recipe):
+    options = "--gpus", "1", "--gpu-memory", "16", "--seeds", "1", "--encodings", "none"
+    assert "] download into /shared:" in _plan(run, recipe, *options, "--data-dir", "/shared")
+
+
 def test_the_plan_has_the_papers_settings(run):
     commands, _ = _shape_plan(run)
     for words in ("--nproc-per-node 8", "--lr 0.000988212", "--warmup-updates 8000",

@@ -220,7 +220,7 @@ def _launch(
 ) -> None:
     """Run a kernel on the tensors' device.
 
-    Registers and shared memory that it needs: tests/attention/gpu/test_compiling.py.
+    Registers and shared memory that it needs: tests/attention/core/compile_kernels.py.
     """
     queries, keys, u, table = work[0], work[1], work[3], work[5]
     scale, causal, dropout_p = settings
