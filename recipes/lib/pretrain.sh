@@ -89,7 +89,6 @@ parse_options() {
             ;;
         *) die "--segments is alternating or none, not $SEGMENTS" ;;
     esac
-    RAW=${RAW_DIR:-${DATA_DIR:-$RUN_DIR/raw}}
 }
 
 # The list of a language's dumps, one a line; extracted text lies in a folder by its side.
@@ -128,8 +127,10 @@ extract() {
     done
 }
 
-# Sets the commands DOWNLOAD and PREPARE, and TRAIN, the options that all trainings share.
+# Sets the commands DOWNLOAD and PREPARE, RAW, the folder of dumps, and TRAIN, the options that all
+# trainings share.
 make_commands() {
+    RAW=${RAW_DIR:-${DATA_DIR:-$RUN_DIR/raw}}
     local optimizer=(--optimizer "$OPTIMIZER" --weight-decay 0.01 --clip-norm 1)
     DOWNLOAD=(posenc prepare wikipedia-dumps)
     if [[ -n $RAW_DIR ]]; then
