@@ -1,4 +1,4 @@
-"""The plan of a fine-tuning recipe, run as printed with real trainings, makes the recipe's table."""
+"""The plan of a fine-tuning recipe, run as printed with real trainings, makes its table."""
 
 import json
 import shutil
