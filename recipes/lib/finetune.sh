@@ -20,12 +20,13 @@ pretrain() {
     for row in "${ROWS[@]}"; do
         [[ -n ${PRETRAINED[$(row_label "$row")]:-} ]] || rows+=("$row")
     done
-    if [[ -n $PRETRAIN ]] && ((${#rows[@]})); then
+    ((${#rows[@]})) || return 0
+    if [[ -n $PRETRAIN ]]; then
         read -r -a options <<<"$PRETRAIN"
         execute bash "$PRETRAIN_RECIPE" --run-dir "$PRETRAIN_DIR" --device "$DEVICE" "${options[@]}" \
             --encodings "$(IFS=, && echo "${rows[*]}")" || die "pre-training failed"
     elif [[ $PLAN == yes ]]; then
-        say "by $PRETRAIN_RECIPE, which has a --plan, unless they are given with --pretrained"
+        say "made by $PRETRAIN_RECIPE, which has a --plan"
     fi
 }
 
@@ -129,7 +130,7 @@ count_updates() {
 
 # The commands of all cells, for each task in loops over seeds and learning rates.
 print_cells() {
-    local row task cell cells folders
+    local row task cell cells
     mapfile -t cells < <(list_cells)
     say "${#cells[@]} trainings: ${#ROWS[@]} rows ×" \
         "$(wc -w <<<"$TASKS") tasks × $(wc -w <<<"$LRS") learning rates × $(wc -w <<<"$SEEDS") seeds"

@@ -39,15 +39,16 @@ stage() {
     local number=$1 title=$2 mark=$3 started=$SECONDS
     shift 3
     if ((number < FIRST_STAGE || number > LAST_STAGE)); then return; fi
-    if [[ $PLAN == no && -e $mark ]]; then
+    if [[ $PLAN == yes ]]; then
+        say "stage $number: $title"
+        "$@"
+        return
+    fi
+    if [[ -e $mark ]]; then
         say "stage $number: $title: done before"
         return
     fi
     say "stage $number: $title"
-    if [[ $PLAN == yes ]]; then
-        "$@"
-        return
-    fi
     if [[ $mark == - ]]; then
         "$@"
     else

@@ -142,7 +142,7 @@ prepare_pairs() {
 questions() {
     local official=()
     if [[ $PLAN == yes && -z $RAW_DIR ]]; then official=(--official); fi
-    python3 -m fairseq_posenc.tools.recipe.find_xtreme "$FOUND" "${official[@]}" | sed "s|$FOUND|$RAW|"
+    python3 -m fairseq_posenc.tools.recipe.find_xtreme "$FOUND" "${official[@]}"
 }
 
 prepare_questions() {
@@ -157,6 +157,7 @@ prepare_questions() {
 prepare_split() {
     local split language metric file
     read -r split language metric file <<<"$1"
+    [[ $file != "$FOUND"/* ]] || file=$RAW${file#"$FOUND"}
     # what was mistaken before there was a result can be mended
     [[ $PLAN == yes || -e $RUN_DIR/data/SQuAD/$split.json ]] || rm -f "$RUN_DIR/data/SQuAD/$split.settings"
     same_data "$RUN_DIR/data/SQuAD/$split.settings" "$file"

@@ -25,7 +25,7 @@ def test_the_plan_run_as_printed_is_the_recipe(finetuning, recipe):
         (recipe.home / name).parent.mkdir(exist_ok=True, parents=True)
         (recipe.home / name).write_text(name)
     options = ["--tasks", tasks, "--seeds", "1,2", "--lrs", "1e-5,2e-5", "--stop-stage", "5"]
-    options += ["--", "--adam-betas", "(0.8, 0.9)"]
+    options += ["--epochs", "20", "--", "--adam-betas", "(0.8, 0.9)"]
     plan = recipe("--plan", *options)
     assert "\n# 8 trainings: 1 rows × 2 tasks × 2 learning rates × 2 seeds\n" in plan
     assert not recipe.runs.exists() and not recipe.commands()
