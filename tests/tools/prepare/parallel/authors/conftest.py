@@ -1,8 +1,8 @@
 """The authors' preparation of parallel text, slowly: what Moses' Perl scripts do, rule by rule.
 
 They are normalize-punctuation, remove-non-printing-char, tokenizer, clean-corpus-n and lowercase as
-of November 2019; ADMIN's and fairseq's scripts call them. ``like`` names the departures of ours that
-are to be followed, of those that test_authors_steps.py lists.
+of November 2019; ADMIN's and fairseq's scripts call them. ``like`` names the departures of ours to
+follow, of those that test_authors_steps.py lists.
 """
 
 import functools
