@@ -105,8 +105,6 @@ plan_text() {
     if [[ -z $READY ]]; then print_command "${LEARN[@]}"; fi
 }
 
-print_command() { ((!$#)) || { printf '%q ' "$@" && echo; }; }
-
 # On a corpus: joint BPE of the training text, applied to all. Training text, and a validation set held
 # out from it, are cleaned in subwords; before that they are train.cut and valid.cut: of two languages,
 # one alone cannot be cleaned a second time.
