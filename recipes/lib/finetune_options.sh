@@ -2,7 +2,7 @@
 
 PRETRAIN='' TEXT='' RAW_DIR='' URL='' ARCH=posenc_bert_base LRS='1e-5 2e-5 3e-5 4e-5' SEEDS='1 2 3 4 5'
 EPOCHS='' BATCH=32 WARMUP_PERCENT=10 INTERVAL=3500 KEEP=no DEVICE='' JOBS='' SMOKE=no
-FLAGS=--smoke EXTRA=()
+NO_SPACE_CHECK=no FLAGS='--smoke --no-space-check' EXTRA=()
 source recipes/lib/bert_rows.sh
 # by row: checkpoint and its checksum; by task: updates, and the metric that chooses checkpoints
 declare -A PRETRAINED=() CHECKSUMS=() UPDATES=() METRICS=()
@@ -11,6 +11,7 @@ finetune_usage() {
     cat <<HELP
   --smoke             everything with tiny models on the small texts in recipes/smoke, in a few
                       minutes, offline
+  --no-space-check    go on where the disk has less than the run is estimated to take
   --pretrain-dir DIR  results of $PRETRAIN_RECIPE
                       ($PRETRAIN_DIR): models in <row>/seed1/checkpoint_last.pt, subwords and
                       dict.txt in bin

@@ -266,6 +266,30 @@ print_plan() {
     say_left
 }
 
+# What there is to do, for check_space.
+list_work() {
+    local cell cells seed setting row label folder arguments left kept=$((KEEP ? KEEP + 2 : 3)) hours=''
+    declare -A left=() done=()
+    mapfile -t cells < <(list_cells)
+    if [[ -z $UPDATES${EPOCHS:-}$BATCH$ARCH ]]; then hours=yes; fi
+    for cell in "${cells[@]}"; do
+        open_cell "$cell"
+        if [[ -e $folder/score.json ]]; then
+            done[$setting]=$((${done[$setting]:-0} + 1))
+            continue
+        fi
+        left[$setting]=$((${left[$setting]:-0} + 1))
+        if [[ $hours ]]; then echo "hours ${TABLES%% *} $setting $(row_options "$row")"; fi
+    done
+    for setting in $SETTINGS; do
+        training_of "$setting"
+        echo "corpus $(corpus_of "$setting") ${READY:+ready}"
+        echo "setting $(corpus_of "$setting") $(form_of "$setting")"
+        echo "translation $(corpus_of "$setting") ${SHAPE_OF_MODEL[*]:0:2} ${left[$setting]:-0}" \
+            "${done[$setting]:-0} $kept"
+    done
+}
+
 reproduce() {
     if [[ $SLURM == yes ]]; then
         print_slurm 5
@@ -276,11 +300,13 @@ reproduce() {
     if [[ $DEVICE == cpu ]]; then GPUS=1; else look_at_gpus; fi
     choose_launch
     if [[ $PLAN == yes ]]; then
+        check_space "$RAW" list_work
         print_plan
         return
     fi
     data_settings
     open_run_dir "$RUN_DIR" "${DATA[@]}"
+    check_space "$RAW" list_work
     stage 2 "download" - once each_corpus download
     stage 3 "text" - once each_corpus prepare_text
     stage 4 "subwords" - once each_corpus learn_subwords

@@ -1,7 +1,6 @@
 """The parallel corpora of the papers: where their files are, and how the papers prepare them.
 
-WMT's test and validation sets are sacreBLEU's own, with its addresses and checksums; of the
-training archives no checksums are published.
+WMT's test and validation sets are sacreBLEU's own, with its addresses and checksums.
 """
 
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Tuple, Union
@@ -37,6 +36,18 @@ class Part(NamedTuple):
 TestText = Union[str, Tuple[Part, ...]]
 
 
+class Extent(NamedTuple):
+    """How much raw training text there is: bytes of both languages, and distinct words.
+
+    Bytes: as Hugging Face lists wmt14 and wmt16, rounded up; of Czech our estimate, from the 439
+    million tokens of CzEng; IWSLT's from its archive. Words: our estimates, from those by part and
+    language in the Findings of WMT.
+    """
+
+    size: float
+    words: float
+
+
 class Corpus(NamedTuple):
     """A corpus and its preparation.
 
@@ -53,6 +64,7 @@ class Corpus(NamedTuple):
         before_bpe, after_bpe: cleaning of the training pairs, in words or in subwords.
         plain_quotes: write ’ as ' in the tokens of test sets, as the papers' scripts do.
         lowercase: all tokens.
+        text: how much training text there is.
     """
 
     source: str
@@ -69,6 +81,7 @@ class Corpus(NamedTuple):
     plain_quotes: bool = False
     valid_as_train: bool = False
     lowercase: bool = False
+    text: Extent = Extent(0, 0)
 
 
 def _news(*years: int) -> Dict[str, TestText]:
@@ -109,6 +122,7 @@ CORPORA: Dict[str, Corpus] = {
         normalise=False,
         aggressive=False,
         before_bpe=_MOSES,
+        text=Extent(1.4e9, 2.4e6),
     ),
     # CAPE, appendix D; ADMIN's recipe
     "wmt14_en_de": Corpus(
@@ -123,6 +137,7 @@ CORPORA: Dict[str, Corpus] = {
         before_bpe=_MOSES,
         plain_quotes=True,
         valid_as_train=True,
+        text=Extent(1.4e9, 2.4e6),
     ),
     "wmt14_en_fr": Corpus(
         "en",
@@ -142,6 +157,7 @@ CORPORA: Dict[str, Corpus] = {
         after_bpe=Cleaning(1, 250, 1.5),
         hold_out=1333,
         plain_quotes=True,
+        text=Extent(14.5e9, 6e6),
     ),
     # Chen et al., section 4.3: the corpora of the shared tasks of these years. The paper does not
     # tell how it prepares them; Tensor2Tensor, which it uses, normalises no text and validates on
@@ -156,6 +172,7 @@ CORPORA: Dict[str, Corpus] = {
         normalise=False,
         aggressive=False,
         before_bpe=_MOSES,
+        text=Extent(1.4e9, 2.4e6),
     ),
     "wmt18_en_cs": Corpus(
         "en",
@@ -167,6 +184,7 @@ CORPORA: Dict[str, Corpus] = {
         normalise=False,
         aggressive=False,
         before_bpe=_MOSES,
+        text=Extent(2.7e9, 2.2e6),
     ),
     # fairseq's examples/translation/prepare-iwslt14.sh
     "iwslt14_de_en": Corpus(
@@ -186,6 +204,7 @@ CORPORA: Dict[str, Corpus] = {
         hold_out=23,
         plain_quotes=True,
         lowercase=True,
+        text=Extent(0.04e9, 0.2e6),
     ),
 }
 
