@@ -23,7 +23,7 @@ import shutil
 import sys
 from typing import Dict, Iterable, List, Optional, Set
 
-from fairseq_posenc.tools.prepare.parallel.corpora import named
+from fairseq_posenc.tools.prepare.parallel.corpora import extent, named
 from fairseq_posenc.tools.prepare.parallel.sources import downloads
 from fairseq_posenc.tools.recipe.batch import BERT
 from fairseq_posenc.tools.results import papers
@@ -67,20 +67,20 @@ class Needs:
         if name in self._corpora:
             return
         self._corpora.add(name)
-        corpus = named(name)
-        self.disk += corpus.text.size * (TOKENS + SUBWORDS)
+        text = extent(name)
+        self.disk += text.size * (TOKENS + SUBWORDS)
         if ready:
             return
-        for file in downloads(corpus):
+        for file in downloads(named(name)):
             if not os.path.exists(os.path.join(self.raw, file.name)):
                 self._missing[file.name] = file.size
         # while they are cleaned, subwords are there twice; what comes later is not there yet
-        self._cut = max(self._cut, corpus.text.size * SUBWORDS)
+        self._cut = max(self._cut, text.size * SUBWORDS)
         if not os.path.exists(os.path.join(self.folder, "text", name, "subwords.done")):
-            self.memory = max(self.memory, corpus.text.words * WORD)
+            self.memory = max(self.memory, text.words * WORD)
 
     def _setting(self, name: str, form: str) -> None:
-        self._later += named(name).text.size * (BINARY + SUBWORDS * (form != "vanilla"))
+        self._later += extent(name).size * (BINARY + SUBWORDS * (form != "vanilla"))
 
     def _wikipedia(self, *languages: str) -> None:
         there = os.listdir(self.raw) if os.path.isdir(self.raw) else []

@@ -64,7 +64,6 @@ class Corpus(NamedTuple):
         before_bpe, after_bpe: cleaning of the training pairs, in words or in subwords.
         plain_quotes: write ’ as ' in the tokens of test sets, as the papers' scripts do.
         lowercase: all tokens.
-        text: how much training text there is.
     """
 
     source: str
@@ -81,7 +80,6 @@ class Corpus(NamedTuple):
     plain_quotes: bool = False
     valid_as_train: bool = False
     lowercase: bool = False
-    text: Extent = Extent(0, 0)
 
 
 def _news(*years: int) -> Dict[str, TestText]:
@@ -122,7 +120,6 @@ CORPORA: Dict[str, Corpus] = {
         normalise=False,
         aggressive=False,
         before_bpe=_MOSES,
-        text=Extent(1.4e9, 2.4e6),
     ),
     # CAPE, appendix D; ADMIN's recipe
     "wmt14_en_de": Corpus(
@@ -137,7 +134,6 @@ CORPORA: Dict[str, Corpus] = {
         before_bpe=_MOSES,
         plain_quotes=True,
         valid_as_train=True,
-        text=Extent(1.4e9, 2.4e6),
     ),
     "wmt14_en_fr": Corpus(
         "en",
@@ -157,7 +153,6 @@ CORPORA: Dict[str, Corpus] = {
         after_bpe=Cleaning(1, 250, 1.5),
         hold_out=1333,
         plain_quotes=True,
-        text=Extent(14.5e9, 6e6),
     ),
     # Chen et al., section 4.3: the corpora of the shared tasks of these years. The paper does not
     # tell how it prepares them; Tensor2Tensor, which it uses, normalises no text and validates on
@@ -172,7 +167,6 @@ CORPORA: Dict[str, Corpus] = {
         normalise=False,
         aggressive=False,
         before_bpe=_MOSES,
-        text=Extent(1.4e9, 2.4e6),
     ),
     "wmt18_en_cs": Corpus(
         "en",
@@ -184,7 +178,6 @@ CORPORA: Dict[str, Corpus] = {
         normalise=False,
         aggressive=False,
         before_bpe=_MOSES,
-        text=Extent(2.7e9, 2.2e6),
     ),
     # fairseq's examples/translation/prepare-iwslt14.sh
     "iwslt14_de_en": Corpus(
@@ -204,9 +197,24 @@ CORPORA: Dict[str, Corpus] = {
         hold_out=23,
         plain_quotes=True,
         lowercase=True,
-        text=Extent(0.04e9, 0.2e6),
     ),
 }
+
+
+EXTENTS: Dict[str, Extent] = {
+    "wmt16_en_de": Extent(1.4e9, 2.4e6),
+    "wmt14_en_de": Extent(1.4e9, 2.4e6),
+    "wmt14_en_fr": Extent(14.5e9, 6e6),
+    "wmt15_en_de": Extent(1.4e9, 2.4e6),
+    "wmt18_en_cs": Extent(2.7e9, 2.2e6),
+    "iwslt14_de_en": Extent(0.04e9, 0.2e6),
+}
+
+
+def extent(name: str) -> Extent:
+    """Return how much training text a corpus has, whose name may be in either order."""
+    year, source, target = name.split("_")
+    return EXTENTS.get(name) or EXTENTS[f"{year}_{target}_{source}"]
 
 
 def named(name: str) -> Corpus:

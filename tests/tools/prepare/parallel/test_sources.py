@@ -12,7 +12,7 @@ from sacrebleu.dataset import DATASETS
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.prepare.downloads.archives import Checksum
-from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA, named
+from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA, EXTENTS, extent, named
 from fairseq_posenc.tools.prepare.parallel.sources import (
     check_folder,
     downloads,
@@ -46,6 +46,7 @@ def test_every_corpus_names_each_file_once_with_its_sum(name):
 def test_a_reversed_corpus_has_the_same_text():
     corpus, other = named("wmt15_en_de"), named("wmt15_de_en")
     assert (other.source, other.target) == ("de", "en") and downloads(other) == downloads(corpus)
+    assert extent("wmt15_de_en") == extent("wmt15_en_de") and set(EXTENTS) == set(CORPORA)
 
 
 def test_iwslt14_is_one_archive_under_the_name_of_fairseqs_example():
