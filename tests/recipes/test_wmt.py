@@ -110,6 +110,13 @@ for number, (source, target) in enumerate(pairs):
 class Site(http.server.SimpleHTTPRequestHandler):
     """Serves the archives of --smoke at the paths of the original sites."""
 
+    asked, seconds = [], 0.0
+
+    def do_GET(self):
+        self.asked.append(self.path)
+        time.sleep(self.seconds)
+        super().do_GET()
+
     def translate_path(self, path):
         return str(REPOSITORY / "recipes/smoke/wmt" / path.strip("/").replace("/", "."))
 
@@ -238,6 +245,23 @@ def test_two_hosts_each_killed_and_requeued_make_the_same_table_and_train_nothin
     assert sorted(trained) == sorted(tuple(line[1:]) for line in alone.trained())
     dear = [call for call in shared.finished_calls() if any(stage in call for stage in STAGES[:-1])]
     assert len(dear) == len(set(dear)), [call for call in dear if dear.count(call) > 1]
+
+
+def test_two_recipes_load_each_file_into_a_shared_folder_once(start, tmp_path, url, monkeypatch):
+    monkeypatch.setattr(Site, "asked", [])
+    monkeypatch.setattr(Site, "seconds", 0.3)
+    shared = tmp_path / "data"
+    options = "--data-dir", shared, "--stop-stage", "3"
+    recipes = [Recipe(start, tmp_path / name, url) for name in ("one", "two")]
+    jobs = [recipe.begin(*options) for recipe in recipes]
+    printed = [job.communicate()[0] for job in jobs]
+    assert [job.returncode for job in jobs] == [0, 0], printed
+    names = [path.strip("/").replace("/", ".") for path in Site.asked]
+    assert sorted(names) == sorted(path.name for path in shared.iterdir()) and len(names) > 3
+    for path in shared.iterdir():
+        assert path.read_bytes() == (REPOSITORY / "recipes/smoke/wmt" / path.name).read_bytes()
+    one, two = (next(recipe.runs.rglob("train.tok.cs")) for recipe in recipes)
+    assert one.read_bytes() == two.read_bytes()
 
 
 def _figures(result):
