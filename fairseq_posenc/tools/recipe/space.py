@@ -7,13 +7,16 @@ of. What there is to do, a line each:
 
     corpus NAME [ready]                text to download (or ready text), its tokens, its BPE
     setting NAME vanilla|FORM          binary data of a corpus, and what the form makes of its text
-    translation NAME LAYERS CHANNELS LEFT DONE KEPT        trainings, and the checkpoints of each
-    bert ARCH VOCABULARY LEFT DONE KEPT [AT_ONCE]          (of so many trainings at a time)
+    translation NAME LAYERS CHANNELS LEFT MODELS KEPT [AT_ONCE]
+    bert ARCH VOCABULARY LEFT MODELS KEPT [AT_ONCE]
+                                       trainings that are left, models that stay in the end, and the
+                                       checkpoints of each training, or of those at a time
     wikipedia LANGUAGE…                dumps, their text, binary data
     load GB DISK                       other downloads, and what is made of them, in GB
     hours TABLE SETTING OPTIONS…       one of the trainings, in a paper's table
 
-Factors are those that tests/recipes/measure_space.py prints for made text, rounded up.
+Factors are those that tests/recipes/measure_space.py and, of Wikipedia,
+tests/tools/prepare/text/measure_wikipedia.py print for made text.
 """
 
 import contextlib
@@ -30,13 +33,15 @@ from fairseq_posenc.tools.results import papers
 from fairseq_posenc.tools.results.plan import hours_by_the_paper
 
 GB = 1e9
-# per byte of raw text: tokens, subwords, binary data
-TOKENS, SUBWORDS, BINARY = 1.1, 1.3, 0.5
-WORD = 1500  # bytes of memory per distinct word, to learn BPE
+# Of measure_space.py, rounded up. Per byte of raw text: tokens, subwords, binary data; seconds of a
+# core per MB. To learn BPE: bytes of memory and seconds per distinct word
+TOKENS, SUBWORDS, BINARY, MEGABYTE_SECONDS = 1.05, 1.35, 0.5, 2.9
+WORD, WORD_SECONDS = 3000, 0.001
 STATE, MODEL = 12, 4  # bytes per weight: float32 with Adam's two moments, or alone
-# bytes of Wikipedia's dumps, of the other 99 on average; per byte of them text and binary data
+# Rough: bytes of Wikipedia's dumps (others: each of the other 99); per byte of them text and binary
+# data. Of measure_wikipedia.py: seconds of a core per MB
 ENGLISH, OTHERS = 22 * GB, 0.8 * GB
-WIKI_TEXT, WIKI_BINARY = 0.8, 0.6
+WIKI_TEXT, WIKI_BINARY, WIKI_SECONDS = 0.8, 0.6, 0.9
 
 
 class Needs:
@@ -46,13 +51,14 @@ class Needs:
         download: into the folder of downloads.
         disk: of the run folder at its fullest, beside downloads.
         memory: to learn BPE; 0 where that is done.
+        work: seconds of a core to prepare text that is not prepared yet.
         trainings: which have not finished.
         hours: GPU-hours of those of which a paper tells them, ``known``.
     """
 
     def __init__(self, lines: Iterable[str], folder: str, raw: str):
         self.folder, self.raw = folder, raw
-        self.download = self.disk = self.memory = self.hours = 0.0
+        self.download = self.disk = self.memory = self.work = self.hours = 0.0
         self.trainings = self.known = 0
         self._missing: Dict[str, float] = {}
         self._corpora: Set[str] = set()
@@ -78,6 +84,7 @@ class Needs:
         self._cut = max(self._cut, text.size * SUBWORDS)
         if not os.path.exists(os.path.join(self.folder, "text", name, "subwords.done")):
             self.memory = max(self.memory, text.words * WORD)
+            self.work += text.size / 1e6 * MEGABYTE_SECONDS + text.words * WORD_SECONDS
 
     def _setting(self, name: str, form: str) -> None:
         self._later += extent(name).size * (BINARY + SUBWORDS * (form != "vanilla"))
@@ -90,6 +97,8 @@ class Needs:
             if not any(name.startswith(wiki) and name.endswith(".bz2") for name in there):
                 self.download += size
             self.disk += size * (WIKI_TEXT + WIKI_BINARY)
+            if not os.path.exists(os.path.join(self.folder, "dumps", f"{language}.extracted")):
+                self.work += size / 1e6 * WIKI_SECONDS
 
     def _load(self, download: str, disk: str) -> None:
         if not os.path.isdir(self.raw):
@@ -104,9 +113,9 @@ class Needs:
         layers, width, _ = BERT.get(arch.rpartition("_")[2], BERT["base"])
         self._models((12 * layers * width + int(vocabulary)) * width, *models)
 
-    def _models(self, weights: int, left: str, done: str, kept: str, at_once: str = "") -> None:
+    def _models(self, weights: int, left: str, models: str, kept: str, at_once: str = "") -> None:
         whole = min(int(left), int(at_once or left)) * int(kept)
-        self._later += weights * (whole * STATE + int(done) * MODEL)
+        self._later += weights * (whole * STATE + int(models) * MODEL)
         self.trainings += int(left)
 
     def _hours(self, table: str, setting: str, *options: str) -> None:
@@ -118,14 +127,17 @@ class Needs:
 
     def __str__(self) -> str:
         """Return all of it in words."""
-        memory = f", {self.memory / GB:.1f} GB of memory to learn BPE" if self.memory else ""
+        parts = [f"up to {self.disk / GB:.1f} GB of disk in {self.folder}"]
+        if self.download:
+            parts.insert(0, f"{self.download / GB:.1f} GB to download")
+        if self.memory:
+            parts.append(f"{self.memory / GB:.1f} GB of memory to learn BPE")
+        if self.work:
+            parts.append(f"some {self.work / 3600:.0f} core-hours to prepare")
         told = f"{self.hours:,.0f} GPU-hours by the paper" if self.known else "GPU-hours not known"
         if self.known not in (0, self.trainings):
             told += f" for {self.known} of them"
-        return (
-            f"{self.download / GB:.1f} GB to download, up to {self.disk / GB:.1f} GB of disk in "
-            f"{self.folder}{memory}; {self.trainings} trainings, {told}"
-        )
+        return f"{', '.join(parts)}; {self.trainings} trainings, {told}"
 
     def lacking(self) -> List[str]:
         """Return in words what this machine has too little of."""

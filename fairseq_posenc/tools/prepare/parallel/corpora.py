@@ -204,7 +204,7 @@ CORPORA: Dict[str, Corpus] = {
 EXTENTS: Dict[str, Extent] = {
     "wmt16_en_de": Extent(1.4e9, 2.4e6),
     "wmt14_en_de": Extent(1.4e9, 2.4e6),
-    "wmt14_en_fr": Extent(14.5e9, 6e6),
+    "wmt14_en_fr": Extent(14.5e9, 5e6),
     "wmt15_en_de": Extent(1.4e9, 2.4e6),
     "wmt18_en_cs": Extent(2.7e9, 2.2e6),
     "iwslt14_de_en": Extent(0.04e9, 0.2e6),
