@@ -14,7 +14,7 @@ wmt_usage() {
   --no-space-check    go on where disk or memory is less than the run is estimated to take
   --raw-dir DIR       take the archives from here, under the names that --plan prints
   --data-dir DIR      download them into here, once for all recipes (--run-dir/raw)
-  --url URL           download them from here, a mirror with the paths of the original sites
+  --url LIST          download them from here, mirrors with the paths of the original sites
   --add PREFIX        more training text, PREFIX.<language> or .gz; may be given several times
   --moses DIR         tokenise by the Perl scripts of this checkout of mosesdecoder, as the authors
                       did, rather than by sacremoses, which differs in a few lines

@@ -54,7 +54,8 @@ class Download(NamedTuple):
         url: where it is.
         checksum: MD5 or SHA-256; None where none is published.
         name: to save it under; unlike the last part of the address, no two have the same.
-        size: in bytes; 0 where it is not known, as of test sets.
+        size: in bytes, an estimate where there is no checksum; 0 where it is not known, as of test
+            sets.
     """
 
     url: str
