@@ -29,7 +29,7 @@ HELP
 RUN_DIR=runs/glue PRETRAIN_DIR=runs/pretrain_english LENGTH=128
 TABLES='chen2021-4 chen2021-8 chen2021-10'
 PRETRAIN_RECIPE=recipes/rel_scalar/pretrain_english.sh TASKS='MNLI QQP QNLI SST-2 CoLA STS-B'
-FLAGS+=' --submission' SUBMISSION=no
+FLAGS+=' --submission' SUBMISSION=no DOWNLOAD='0.4 2' VOCABULARY=30000
 
 set_smoke() {
     RUN_DIR=runs/glue-smoke PRETRAIN_DIR=runs/glue-smoke/pretrain ARCH=posenc_bert_tiny LENGTH=64

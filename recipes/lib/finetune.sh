@@ -2,6 +2,7 @@
 # folder RUN_DIR/<row>/<task>/lr<lr>/seed<n>. A recipe sets the variables in capitals below, calls
 # parse_options, and defines
 #   usage, set_smoke    (other settings for --smoke), make_data (stage 3)
+#   DOWNLOAD (GB to load, GB that is made of it), VOCABULARY (entries)
 #   and, for a task: data_of (folder to train on), tested_on (folder to predict on), subsets_of (of that
 #   folder, with commas), metric_of (that chooses checkpoints), epochs_of, and options_of (sets
 #   TASK_OPTIONS, for fairseq-train)
@@ -23,6 +24,7 @@ pretrain() {
     ((${#rows[@]})) || return 0
     if [[ -n $PRETRAIN ]]; then
         read -r -a options <<<"$PRETRAIN"
+        if [[ $NO_SPACE_CHECK == yes ]]; then options+=(--no-space-check); fi
         execute bash "$PRETRAIN_RECIPE" --run-dir "$PRETRAIN_DIR" --device "$DEVICE" "${options[@]}" \
             --encodings "$(IFS=, && echo "${rows[*]}")" || die "pre-training failed"
     elif [[ $PLAN == yes ]]; then
@@ -265,6 +267,16 @@ same_data() {
 
 unpack_benchmarks() { execute python -m tarfile -e recipes/smoke/benchmarks.tar.xz "$RUN_DIR/benchmarks"; }
 
+# What there is to do, for check_space: checkpoints of JOBS cells at a time, the newest, last and best.
+list_work() {
+    local cells finished
+    cells=$(list_cells | wc -l)
+    finished=$(find "$RUN_DIR" -name score.json | wc -l)
+    cells=$((cells > finished ? cells - finished : 0))
+    echo "load $DOWNLOAD"
+    echo "bert $ARCH $VOCABULARY $cells 0 3 $([[ $KEEP == yes ]] || echo "$JOBS")"
+}
+
 finetune() {
     if [[ $PLAN == yes ]]; then
         DEVICE=${DEVICE:-cuda}
@@ -284,6 +296,7 @@ finetune() {
     if [[ $SMOKE == yes ]]; then
         stage 2 "small benchmarks" "$RUN_DIR/benchmarks.done" unpack_benchmarks
     fi
+    [[ $PLAN == yes ]] || check_space "${RAW_DIR:-$RUN_DIR/raw}" list_work
     stage 2 "pre-trained models" - once pretrain
     find_pretrained
     stage 3 "data" - once make_data

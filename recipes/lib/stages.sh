@@ -69,6 +69,19 @@ set_up() {
         die "there is no fairseq-train: start at stage 1, or first 'source scripts/env.sh'"
 }
 
+# check_space RAW FUNCTION: tell what a run takes before it takes it; end where this machine has less.
+# FUNCTION prints what there is to do, as space.py reads it; RAW is the folder of downloads.
+check_space() {
+    local told
+    if [[ ${SMOKE:-no} == yes ]]; then return; fi
+    told=$("$2" | python -m fairseq_posenc.tools.recipe.space "$RUN_DIR" "$1") || exit 1
+    say "needs ${told%%$'\n'*}"
+    if [[ $told != *$'\n'* ]]; then return; fi
+    [[ ${PLAN:-no} == yes || ${NO_SPACE_CHECK:-no} == yes ]] ||
+        die "${told#*$'\n'}; give another --run-dir, or --no-space-check"
+    say "note: ${told#*$'\n'}"
+}
+
 # What a run is: the version of the plugin, its data, by what they hold, and the options of its
 # trainings. Where it lies, on what device it runs and how many processes it has is not part of that.
 

@@ -37,7 +37,7 @@ HELP
 
 RUN_DIR=runs/xtreme PRETRAIN_DIR=runs/pretrain_multilingual LENGTH=512 STRIDE=128 EPOCHS=3
 PRETRAIN_RECIPE=recipes/rel_scalar/pretrain_multilingual.sh TASKS='XNLI SQuAD'
-TABLES='chen2021-5 chen2021-9 chen2021-11 chen2021-12'
+TABLES='chen2021-5 chen2021-9 chen2021-11 chen2021-12' DOWNLOAD='0.5 2' VOCABULARY=120000
 
 set_smoke() {
     RUN_DIR=runs/xtreme-smoke PRETRAIN_DIR=runs/xtreme-smoke/pretrain ARCH=posenc_bert_tiny
