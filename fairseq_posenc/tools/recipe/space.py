@@ -127,12 +127,12 @@ class Needs:
 
     def __str__(self) -> str:
         """Return all of it in words."""
-        parts = [f"up to {self.disk / GB:.1f} GB of disk in {self.folder}"]
+        parts = [f"up to {in_words(self.disk)} of disk in {self.folder}"]
         if self.download:
-            parts.insert(0, f"{self.download / GB:.1f} GB to download")
+            parts.insert(0, f"{in_words(self.download)} to download")
         if self.memory:
-            parts.append(f"{self.memory / GB:.1f} GB of memory to learn BPE")
-        if self.work:
+            parts.append(f"{in_words(self.memory)} of memory to learn BPE")
+        if self.work >= 1800:
             parts.append(f"some {self.work / 3600:.0f} core-hours to prepare")
         told = f"{self.hours:,.0f} GPU-hours by the paper" if self.known else "GPU-hours not known"
         if self.known not in (0, self.trainings):
@@ -149,14 +149,19 @@ class Needs:
         for path, size in needed:
             free = shutil.disk_usage(existing(path)).free
             if size > free:
-                found.append(f"{path} has {free / GB:.1f} GB left, and needs {size / GB:.1f}")
+                found.append(f"{path} has {in_words(free)} left, and needs {in_words(size)}")
         memory = free_memory()
         if memory is not None and self.memory > memory:
             found.append(
-                f"learning BPE needs {self.memory / GB:.1f} GB of memory, and {memory / GB:.1f} "
+                f"learning BPE needs {in_words(self.memory)} of memory, and {in_words(memory)} "
                 "are free"
             )
         return found
+
+
+def in_words(size: float) -> str:
+    """Return a number of bytes in gigabytes, or in megabytes if it is small."""
+    return f"{size / GB:.1f} GB" if size >= GB / 10 else f"{size / 1e6:.0f} MB"
 
 
 def existing(path: str) -> str:
