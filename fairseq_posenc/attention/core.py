@@ -54,8 +54,11 @@ def attend(
     inputs = Inputs(queries, keys, values, terms, padding_mask, causal, dropout_p)
     if need_weights:
         return plain.attend(inputs)
-    if queries.is_cuda and _torch_can(terms):
+    compiling = compat.is_compiling()
+    if (queries.is_cuda or compiling) and _torch_can(terms):
         return _torch_attend(_one_mask_for_all(inputs)), None
+    if compiling:  # what is written by hand would break the graph in every layer
+        return plain.attend(inputs)[0], None
     fused = _fused_relative() if queries.is_cuda else None
     if fused is not None and fused.supports(inputs):
         return fused.attend(inputs), None
