@@ -60,26 +60,30 @@ def decode(model, compiled):
     return [output]
 
 
-def count(name):
-    """Return by case how many graphs there are, in how many of them layers are, and the error."""
-    found = {}
-    for case, run in (("encoder", encode), ("step", decode)):
-        model, graphs = build(name), []
-        expected = run(model, lambda part: part)
-        torch._dynamo.reset()
-        backend = lambda graph, inputs: graphs.append(graph) or graph.forward  # noqa: E731
-        results = run(model, lambda part: torch.compile(part, backend=backend))
-        error = max((x - y).abs().max().item() for x, y in zip(expected, results))
-        layers = sum("modules_layers_" in str(graph.graph) for graph in graphs)
-        found[case] = {"graphs": len(graphs), "of layers": layers, "error": error}
-    return found
+def count(name, run):
+    """Return how many graphs there are, in how many of them layers are, and the largest error."""
+    model, graphs = build(name), []
+
+    def backend(graph, inputs):
+        graphs.append(str(graph.graph))
+        return graph.forward
+
+    expected = run(model, lambda part: part)
+    torch._dynamo.reset()
+    found = run(model, lambda part: torch.compile(part, backend=backend))
+    error = max((x - y).abs().max().item() for x, y in zip(expected, found))
+    layers = sum("modules_layers_" in graph for graph in graphs)
+    return {"graphs": len(graphs), "of layers": layers, "error": error}
 
 
 def main():
     """Count, write and print."""
     logging.disable(logging.INFO)
     warnings.simplefilter("ignore")
-    found = {name: count(name) for name in [STOCK, *names()]}
+    runs = {"encoder": encode, "step": decode}
+    found = {
+        name: {case: count(name, run) for case, run in runs.items()} for name in [STOCK, *names()]
+    }
     if sys.argv[1:]:
         with open(sys.argv[1], "w", encoding="utf-8") as file:
             json.dump(found, file)

@@ -3,12 +3,12 @@
 Every operation reads its inputs and writes its outputs once; each is at least one kernel. Torch's
 attention and Triton's kernels are counted, not run: as one forward and one backward operation, and
 as what is passed to each kernel. A mask that needs a gradient gets one for every sentence, which is
-then summed. Views cost nothing. All is in bfloat16, forward and backward, with padding.
+then summed. Views cost nothing. Forward and backward, with padding.
 """
 
 from contextlib import ExitStack
 from types import SimpleNamespace
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from unittest import mock
 
 import torch
@@ -21,7 +21,7 @@ from fairseq_posenc.attention import core
 from fairseq_posenc.attention.plain import Inputs
 from fairseq_posenc.encodings import Stack, build, by_distance
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.benchmark.attention import our_attention
+from fairseq_posenc.tools.benchmark.attention import Prepare, our_attention
 from fairseq_posenc.tools.benchmark.settings import Setting
 
 NEED_KERNELS = ("shaw", "transformer_xl")
@@ -56,7 +56,9 @@ class Counter(TorchDispatchMode):
         self.operations += 1
         self.bytes += sum(_size(x) for x in tensors if isinstance(x, Tensor))
 
-    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
         found = function(*args, **(kwargs or {}))
         name = function.overloadpacket.__name__
         if not function.is_view and name not in _COSTS_NOTHING:
@@ -64,7 +66,15 @@ class Counter(TorchDispatchMode):
             self.add(*inputs, *tree_leaves(found))
         return found
 
-    def attend(self, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None):
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        attn_mask: Optional[Tensor] = None,
+        *_: Any,
+        **__: Any,
+    ) -> Tensor:
         """Stand in for torch's attention."""
         if attn_mask is not None:
             attn_mask = attn_mask.expand(*q.shape[:3], k.size(2))
@@ -73,7 +83,9 @@ class Counter(TorchDispatchMode):
 
 class _TorchAttention(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, counter, q, k, v, mask):
+    def forward(
+        ctx: Any, counter: Counter, q: Tensor, k: Tensor, v: Tensor, mask: Optional[Tensor]
+    ) -> Tensor:
         ctx.counter = counter
         out, lse = torch.empty_like(v), q.new_empty(q.shape[:3], dtype=torch.float32)
         counter.add(q, k, v, mask, out, lse)
@@ -81,7 +93,7 @@ class _TorchAttention(torch.autograd.Function):
         return out
 
     @staticmethod
-    def backward(ctx, gradient):
+    def backward(ctx: Any, gradient: Tensor) -> Any:
         *inputs, out, lse = ctx.saved_tensors
         gradients = [
             torch.empty_like(x) if needed else None
@@ -110,46 +122,56 @@ def cost(setting: Setting, name: str) -> Cost:
     """
     sizes, counter = setting.sizes, Counter()
     shape = (setting.length, setting.batch, sizes.width)
-    layers = [[_draw(*shape) for _ in range(3)] for _ in range(sizes.layers)]
-    given = [x for inputs in layers for x in inputs]
-    with ExitStack() as stack:
+    layers = [
+        [_draw(setting, *shape).requires_grad_() for _ in range(3)] for _ in range(sizes.layers)
+    ]
+    if name == MASKED:
+        mask = _draw(setting, setting.batch, sizes.heads, setting.length, setting.length)
+        given, prepare = [mask], _masked(counter, mask)
+    else:
+        stack = Stack(
+            sizes.width, max_length=max(1024, setting.length),
+            layers=sizes.layers, heads=sizes.heads,
+        )  # fmt: skip
+        encoding = setting.cast(build(name.replace(PLAIN, ""), stack))
+        given = list(encoding.parameters())
+        prepare = our_attention(setting, setting.draw_tokens(), encoding)
+    known = {x.untyped_storage().data_ptr() for x in given + sum(layers, [])}
+    kept: Dict[int, int] = {}
+
+    def keep(x: Tensor) -> Tensor:
+        storage = x.untyped_storage()
+        if storage.data_ptr() not in known:
+            kept[storage.data_ptr()] = storage.nbytes()
+        return x
+
+    gradient = _draw(setting, *shape)
+    with ExitStack() as active:
         for patch in _patches(counter, name):
-            stack.enter_context(patch)
-        if name == MASKED:
-            mask = torch.empty(setting.batch, sizes.heads, setting.length, setting.length).bfloat16()
-            by_head = (*shape[:2], sizes.heads, -1)
-            given.append(mask)
-            prepare = lambda: lambda q, k, v, layer: counter.attend(  # noqa: E731
-                *(x.view(by_head).permute(1, 2, 0, 3) for x in (q, k, v)), mask
-            ).permute(2, 0, 1, 3).flatten(2)  # fmt: skip
-        else:
-            of_stack = Stack(
-                sizes.width, max_length=max(1024, setting.length),
-                layers=sizes.layers, heads=sizes.heads,
-            )  # fmt: skip
-            encoding = setting.cast(build(name.replace(PLAIN, ""), of_stack))
-            given += encoding.parameters()
-            prepare = our_attention(setting, setting.draw_tokens(), encoding)
-        known = {x.untyped_storage().data_ptr() for x in given}
-        kept: Dict[int, Tensor] = {}
-
-        def keep(x: Tensor) -> Tensor:
-            if x.untyped_storage().data_ptr() not in known:
-                kept[x.untyped_storage().data_ptr()] = x
-            return x
-
-        gradient = torch.ones(shape, dtype=torch.bfloat16)
-        with torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x), counter:
-            attend = prepare()
-            outputs = [attend(*inputs, n) for n, inputs in enumerate(layers)]
-            torch.autograd.backward(outputs, [gradient] * len(outputs))
+            active.enter_context(patch)
+        active.enter_context(torch.autograd.graph.saved_tensors_hooks(keep, lambda x: x))
+        active.enter_context(counter)
+        attend = prepare()
+        outputs = [attend(q, k, v, n) for n, (q, k, v) in enumerate(layers)]
+        torch.autograd.backward(outputs, [gradient] * len(outputs))
     scores = sizes.layers * setting.batch * sizes.heads * setting.length**2
-    stored = sum(x.untyped_storage().nbytes() for x in kept.values())
-    return Cost(counter.operations / sizes.layers, counter.bytes / scores, stored / scores)
+    return Cost(
+        counter.operations / sizes.layers, counter.bytes / scores, sum(kept.values()) / scores
+    )
 
 
-def _draw(*shape: int) -> Tensor:
-    return torch.randn(shape, dtype=torch.bfloat16).requires_grad_()
+def _masked(counter: Counter, mask: Tensor) -> Prepare:
+    """Return what prepares torch's attention with a mask ``(batch, heads, length, length)``."""
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, layer: int) -> Tensor:
+        q, k, v = (x.unflatten(2, (mask.size(1), -1)).permute(1, 2, 0, 3) for x in (q, k, v))
+        return counter.attend(q, k, v, mask).permute(2, 0, 1, 3).flatten(2)
+
+    return lambda: attend
+
+
+def _draw(setting: Setting, *shape: int) -> Tensor:
+    return torch.randn(shape, dtype=getattr(torch, setting.dtype))
 
 
 def _patches(counter: Counter, name: str) -> List[Any]:
@@ -166,14 +188,16 @@ def _patches(counter: Counter, name: str) -> List[Any]:
         except ImportError as error:
             raise UsageError(f"--count of {name} needs Triton: pip install triton") from error
 
-        def launch(kernel, grid, settings, work, *results, **_):
+        def launch(
+            kernel: Any, grid: Any, settings: Any, work: Any, *results: Any, **_: Any
+        ) -> None:
             counter.add(*work, *results)
 
         patches.append(mock.patch.object(relative, "_launch", launch))
         fused = SimpleNamespace(supports=lambda inputs: True, attend=relative.attend)
 
-    def attend(*tensors, dropout_p=0.0):
-        return core.attend_on_gpu(Inputs(*tensors, dropout_p=dropout_p), fused), None
+    def attend(*inputs: Any, dropout_p: float = 0.0) -> Tuple[Tensor, None]:
+        return core.attend_on_gpu(Inputs(*inputs)._replace(dropout_p=dropout_p), fused), None
 
     return [*patches, mock.patch.object(core, "attend", attend)]
 
