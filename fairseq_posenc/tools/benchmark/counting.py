@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_flatten
 
 from fairseq_posenc.attention import core
 from fairseq_posenc.attention.plain import Inputs
@@ -27,7 +27,7 @@ from fairseq_posenc.tools.benchmark.settings import Setting
 NEED_KERNELS = ("shaw", "transformer_xl")
 MASKED, PLAIN = "torch's, masked", ", without Triton"
 _READS_NOTHING = "zeros zeros_like new_zeros ones_like full arange randint scalar_tensor".split()
-_COSTS_NOTHING = "empty empty_like new_empty detach _unsafe_view".split()
+_COSTS_NOTHING = "empty empty_like new_empty detach is_same_size _unsafe_view".split()
 
 
 class Cost(NamedTuple):
@@ -62,8 +62,8 @@ class Counter(TorchDispatchMode):
         found = function(*args, **(kwargs or {}))
         name = function.overloadpacket.__name__
         if not function.is_view and name not in _COSTS_NOTHING:
-            inputs = [] if name in _READS_NOTHING else tree_leaves((args, kwargs))
-            self.add(*inputs, *tree_leaves(found))
+            inputs = [] if name in _READS_NOTHING else tree_flatten((args, kwargs))[0]
+            self.add(*inputs, *tree_flatten(found)[0])
         return found
 
     def attend(
