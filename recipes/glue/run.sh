@@ -29,7 +29,7 @@ HELP
 RUN_DIR=runs/glue PRETRAIN_DIR=runs/pretrain_english LENGTH=128
 TABLES='chen2021-4 chen2021-8 chen2021-10'
 PRETRAIN_RECIPE=recipes/rel_scalar/pretrain_english.sh TASKS='MNLI QQP QNLI SST-2 CoLA STS-B'
-FLAGS='--smoke --submission' SUBMISSION=no
+FLAGS+=' --submission' SUBMISSION=no DOWNLOAD='0.4 2' VOCABULARY=30000
 
 set_smoke() {
     RUN_DIR=runs/glue-smoke PRETRAIN_DIR=runs/glue-smoke/pretrain ARCH=posenc_bert_tiny LENGTH=64
@@ -51,10 +51,11 @@ data_of() { echo "$RUN_DIR/data/$1"; }
 tested_on() { data_of "$1"; }
 
 subsets_of() {
-    local subset subsets=valid
-    if [[ $1 == MNLI ]]; then subsets=valid,valid1; fi
-    for subset in test test1 ax; do
-        if [[ $SUBMISSION == yes && -e $(data_of "$1")/input0/$subset.idx ]]; then subsets+=,$subset; fi
+    local subset subsets=valid tests=test
+    if [[ $1 == MNLI ]]; then subsets=valid,valid1 tests='test test1 ax'; fi
+    [[ $SUBMISSION == yes ]] || tests=''
+    for subset in $tests; do
+        if [[ $PLAN == yes || -e $(data_of "$1")/input0/$subset.idx ]]; then subsets+=,$subset; fi
     done
     echo "$subsets"
 }
@@ -65,8 +66,9 @@ options_of() {
 }
 
 metric_of() {
-    python -c 'import json, sys; print(json.load(open(sys.argv[1]))["best"])' \
-        "$(data_of "$1")/task.json"
+    local code='import sys; from fairseq_posenc.tools.prepare.glue_tasks import TASKS'
+    python3 -c "$code; print(TASKS[sys.argv[1]].best)" "$1" 2>/dev/null ||
+        die "no task of GLUE is called $1 (--tasks)"
 }
 
 epochs_of() {
@@ -78,15 +80,17 @@ epochs_of() {
 
 make_data() {
     local task skip raw=${RAW_DIR:-$RUN_DIR/raw}
-    if [[ $SMOKE == yes ]]; then cut -f 1,9,10 "$raw/MNLI/test_matched.tsv" >"$raw/MNLI/AX.tsv"; fi
+    if [[ $SMOKE == yes ]]; then
+        writing "$raw/MNLI/AX.tsv" cut -f 1,9,10 "$raw/MNLI/test_matched.tsv"
+    fi
     for task in $TASKS; do
         same_data "$(data_of "$task")/settings" "$raw/$task"
-        if [[ -e $(data_of "$task")/task.json ]]; then continue; fi
+        if made "$(data_of "$task")/task.json"; then continue; fi
         if [[ -z $RAW_DIR ]]; then download "$task"; fi
         same_data "$(data_of "$task")/settings" "$raw/$task"
         # some lines of the official training file have no label
         skip=() && [[ $task != QQP ]] || skip=(--skip-malformed)
-        posenc prepare glue --task "$task" --input "$raw/$task" \
+        execute posenc prepare glue --task "$task" --input "$raw/$task" \
             --subwords "$TEXT" --output "$(data_of "$task")" "${skip[@]}"
     done
 }

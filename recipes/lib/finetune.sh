@@ -2,6 +2,7 @@
 # folder RUN_DIR/<row>/<task>/lr<lr>/seed<n>. A recipe sets the variables in capitals below, calls
 # parse_options, and defines
 #   usage, set_smoke    (other settings for --smoke), make_data (stage 3)
+#   DOWNLOAD (GB to load, GB that is made of it), VOCABULARY (entries)
 #   and, for a task: data_of (folder to train on), tested_on (folder to predict on), subsets_of (of that
 #   folder, with commas), metric_of (that chooses checkpoints), epochs_of, and options_of (sets
 #   TASK_OPTIONS, for fairseq-train)
@@ -20,10 +21,14 @@ pretrain() {
     for row in "${ROWS[@]}"; do
         [[ -n ${PRETRAINED[$(row_label "$row")]:-} ]] || rows+=("$row")
     done
-    if [[ -n $PRETRAIN ]] && ((${#rows[@]})); then
+    ((${#rows[@]})) || return 0
+    if [[ -n $PRETRAIN ]]; then
         read -r -a options <<<"$PRETRAIN"
-        bash "$PRETRAIN_RECIPE" --run-dir "$PRETRAIN_DIR" --device "$DEVICE" "${options[@]}" \
+        if [[ $NO_SPACE_CHECK == yes ]]; then options+=(--no-space-check); fi
+        execute bash "$PRETRAIN_RECIPE" --run-dir "$PRETRAIN_DIR" --device "$DEVICE" "${options[@]}" \
             --encodings "$(IFS=, && echo "${rows[*]}")" || die "pre-training failed"
+    elif [[ $PLAN == yes ]]; then
+        say "made by $PRETRAIN_RECIPE, which has a --plan"
     fi
 }
 
@@ -58,12 +63,12 @@ open_cell() {
     read -r seed lr task row <<<"$1"
     label=$(row_label "$row")
     folder=$RUN_DIR/$label/$task/lr$lr/seed$seed
-    local options updates=${UPDATES[$task]}
+    local options
     read -r -a options <<<"$(row_options "$row")"
     task_arguments "$task"
     arguments+=(--position-encoding "${options[@]}" --seed "$seed" --lr "$lr"
-        --lr-scheduler polynomial_decay --total-num-update "$updates" --max-update "$updates"
-        --warmup-updates $((updates * WARMUP_PERCENT / 100)))
+        --lr-scheduler polynomial_decay --total-num-update "${UPDATES[$task]}"
+        --max-update "${UPDATES[$task]}" --warmup-updates "${WARMUP[$task]}")
 }
 
 # Sets the `arguments` that the cells of a task share.
@@ -103,22 +108,64 @@ plan_cells() {
     say "${#cells[@]} cells, $finished finished before"
 }
 
-# Sets UPDATES of a task; counting them takes as long as loading the training data, hence a file.
+# Sets UPDATES and WARMUP of a task; counting takes as long as loading the training data, hence a file.
 count_updates() {
-    local arguments file
+    local arguments file count epochs
     task_arguments "$1"
+    epochs=$(epochs_of "$1")
+    count=(python -m fairseq_posenc.tools.recipe.updates_per_epoch "${arguments[@]}")
+    if [[ $PLAN == yes ]]; then
+        UPDATES[$1]=\$updates WARMUP[$1]=\$warmup
+        echo "per_epoch=\$($(print_command "${count[@]}"))"
+        echo "updates=\$(($epochs * per_epoch))"
+        echo "warmup=\$((updates * $WARMUP_PERCENT / 100))"
+        return
+    fi
     file=$(data_of "$1")/updates-$(cksum <<<"${arguments[*]}" | cut -d ' ' -f 1)
     if [[ ! -e $file ]]; then
-        writing "$file" python -m fairseq_posenc.tools.recipe.updates_per_epoch "${arguments[@]}" 2>"$file.log" ||
-            die "$1 cannot be loaded: $(tail -n 1 "$file.log")"
+        writing "$file" "${count[@]}" 2>"$file.log" || die "$1 cannot be loaded: $(tail -n 1 "$file.log")"
     fi
-    UPDATES[$1]=$(($(cat "$file") * $(epochs_of "$1")))
-    say "$1: ${UPDATES[$1]} updates in $(epochs_of "$1") epochs"
+    UPDATES[$1]=$(($(cat "$file") * epochs))
+    WARMUP[$1]=$((UPDATES[$1] * WARMUP_PERCENT / 100))
+    say "$1: ${UPDATES[$1]} updates in $epochs epochs"
+}
+
+# The commands of all cells, for each task in loops over seeds and learning rates.
+print_cells() {
+    local row task cell cells
+    mapfile -t cells < <(list_cells)
+    say "${#cells[@]} trainings: ${#ROWS[@]} rows ×" \
+        "$(wc -w <<<"$TASKS") tasks × $(wc -w <<<"$LRS") learning rates × $(wc -w <<<"$SEEDS") seeds"
+    say "an update: $BATCH examples = --batch-size $BATCH, on one GPU or CPU"
+    for row in "${ROWS[@]}"; do
+        print_command mkdir -p "$RUN_DIR/$(row_label "$row")"
+        writing "$RUN_DIR/$(row_label "$row")/row" echo "$(row_options "$row")"
+    done
+    for task in $TASKS; do
+        say "$task"
+        METRICS[$task]=$(metric_of "$task")
+        count_updates "$task"
+        printf 'for %s in %s; do\n' seed "${SEEDS% }" lr "${LRS% }"
+        mapfile -t cells < <(SEEDS=\$seed LRS=\$lr TASKS=$task list_cells)
+        for cell in "${cells[@]}"; do
+            local seed lr row label folder arguments TRAIN PREDICT TIDY
+            open_cell "$cell"
+            cell_commands
+            print_command "${TRAIN[@]}" --finetune-from-model "${PRETRAINED[$label]}"
+            print_command "${PREDICT[@]}"
+            if [[ $KEEP != yes ]]; then print_command "${TIDY[@]}"; fi
+        done
+        printf 'done\ndone\n'
+    done
 }
 
 # Fine-tune and score all cells, JOBS at a time.
 all_cells() {
     local cells
+    if [[ $PLAN == yes ]]; then
+        print_cells
+        return
+    fi
     once plan_cells
     mapfile -t cells < <(list_cells)
     share_cells run_cell "${cells[@]}"
@@ -134,16 +181,28 @@ choose_jobs() {
     fi
 }
 
+# Sets the commands of an open cell: TRAIN, but for what it starts from, PREDICT, and TIDY.
+cell_commands() {
+    TRAIN=(fairseq-train "${arguments[@]}" "${DEVICE_TRAINING[@]}" --save-dir "$folder"
+        --no-epoch-checkpoints --keep-interval-updates 1 --save-interval 1000000
+        --save-interval-updates "$INTERVAL" --log-format simple --log-interval 100)
+    PREDICT=(posenc predict --path "$folder/checkpoint_best.pt" --data "$(tested_on "$task")"
+        --subsets "$(subsets_of "$task")" --output "$folder" "${DEVICE_OPTIONS[@]}"
+        --note "row=$row" --note "task=$task" --note "lr=$lr" --note "seed=$seed")
+    TIDY=(find "$folder" -name 'checkpoint*.pt' -delete)
+}
+
 run_cell() {
-    local seed lr task row label folder arguments name
+    local seed lr task row label folder arguments name TRAIN PREDICT TIDY
     open_cell "$1"
+    cell_commands
     name="$label $task lr $lr seed $seed"
     if [[ ! -e $folder/score.json ]] || { [[ -e $folder/checkpoint_best.pt ]] && ! has_predicted; }; then
         say "[$name] fine-tune and predict${CUDA_VISIBLE_DEVICES:+, on GPU $CUDA_VISIBLE_DEVICES}"
         if [[ ! -e $folder/train.done ]]; then train_cell; fi
         score_cell
     fi
-    if [[ $KEEP != yes ]]; then rm -f "$folder"/checkpoint*.pt; fi
+    if [[ $KEEP != yes ]]; then "${TIDY[@]}"; fi
 }
 
 # Whether an open cell has predictions of all sets that are wanted now.
@@ -167,9 +226,7 @@ train_cell() {
         done
         start=(--finetune-from-model "${PRETRAINED[$label]}")
     fi
-    fairseq-train "${arguments[@]}" "${start[@]}" "${DEVICE_TRAINING[@]}" --save-dir "$folder" \
-        --no-epoch-checkpoints --keep-interval-updates 1 --save-interval 1000000 \
-        --save-interval-updates "$INTERVAL" --log-format simple --log-interval 100 2>&1 |
+    "${TRAIN[@]}" "${start[@]}" 2>&1 |
         tee -a "$folder/train.log" | progress "$name" "${METRICS[$task]}" ||
         die "fine-tuning failed, see $folder/train.log"
     touch "$folder/train.done"
@@ -177,10 +234,7 @@ train_cell() {
 
 score_cell() {
     local scores
-    scores=$(posenc predict --path "$folder/checkpoint_best.pt" \
-        --data "$(tested_on "$task")" --subsets "$(subsets_of "$task")" --output "$folder" \
-        "${DEVICE_OPTIONS[@]}" --note "row=$row" --note "task=$task" --note "lr=$lr" \
-        --note "seed=$seed" --note "pretrained=${PRETRAINED[$label]} ${CHECKSUMS[$label]}" \
+    scores=$("${PREDICT[@]}" --note "pretrained=${PRETRAINED[$label]} ${CHECKSUMS[$label]}" \
         --note "signature=$(grep -o 'position:.*' "$folder/train.log" | tail -n 1)" \
         2>"$folder/predict.log") || die "predicting failed, see $folder/predict.log"
     say "[$name] $(grep '^valid' <<<"$scores" | paste -s -d ';' -)"
@@ -189,18 +243,21 @@ score_cell() {
 # fetch FOLDER ADDRESS: download a file into a folder, and unpack it there if it is an archive.
 fetch() {
     local name=${2##*/} unpack=()
-    if [[ -e $1/$name.done ]]; then return; fi
+    if made "$1/$name.done"; then return; fi
     if [[ $name == *.zip || $name == *.tgz ]]; then unpack=(--unpack "$1"); fi
-    posenc prepare download --output "$1/$name" "${unpack[@]}" "${URL:-${2%/*}}/$name" ||
+    execute posenc prepare download --output "$1/$name" "${unpack[@]}" "${URL:-${2%/*}}/$name" ||
         die "cannot get $name; fetch the files by hand and give --raw-dir"
-    touch "$1/$name.done"
+    [[ $PLAN == yes ]] || touch "$1/$name.done"
 }
+
+# made FILE: whether what is complete with this file is there; for a plan nothing is.
+made() { [[ $PLAN == no && -e $1 ]]; }
 
 # same_data SETTINGS RAW: what is binary beside the file SETTINGS was made from RAW, a file or folder,
 # with TEXT's subwords. Raw files may be gone once that is done.
 same_data() {
     local name made subwords=()
-    [[ -e $2 ]] || return 0
+    made "$2" || return 0
     for name in dict.txt wordpiece.json sentencepiece.model; do
         if [[ -e $TEXT/$name ]]; then subwords+=("$TEXT/$name"); fi
     done
@@ -208,12 +265,29 @@ same_data() {
     same_settings "$1" --raw-files-and-subwords "$made"
 }
 
-unpack_benchmarks() { python -m tarfile -e recipes/smoke/benchmarks.tar.xz "$RUN_DIR/benchmarks"; }
+unpack_benchmarks() { execute python -m tarfile -e recipes/smoke/benchmarks.tar.xz "$RUN_DIR/benchmarks"; }
+
+# What there is to do, for check_space: checkpoints of JOBS cells at a time, the newest, last and best.
+list_work() {
+    local cells finished
+    cells=$(list_cells | wc -l)
+    finished=$(find "$RUN_DIR" -name score.json | wc -l)
+    cells=$((cells > finished ? cells - finished : 0))
+    echo "load $DOWNLOAD"
+    echo "bert $ARCH $VOCABULARY $cells 0 3 $([[ $KEEP == yes ]] || echo "$JOBS")"
+}
 
 finetune() {
-    set_up
-    choose_jobs
-    open_run_dir "$RUN_DIR"
+    if [[ $PLAN == yes ]]; then
+        DEVICE=${DEVICE:-cuda}
+        say "what $0 runs, one after the other, from the top of the repository"
+        stage 1 "set-up" - execute source scripts/env.sh
+        choose_device
+    else
+        set_up
+        choose_jobs
+        open_run_dir "$RUN_DIR"
+    fi
     TRAIN_OPTIONS=(--arch "$ARCH" --dropout 0.1 --attention-dropout 0.1 --pooler-dropout 0.1
         --optimizer adam --adam-betas '(0.9,0.999)' --adam-eps 1e-6 --weight-decay 0.01
         --clip-norm 1 "${EXTRA[@]}")
@@ -222,6 +296,7 @@ finetune() {
     if [[ $SMOKE == yes ]]; then
         stage 2 "small benchmarks" "$RUN_DIR/benchmarks.done" unpack_benchmarks
     fi
+    [[ $PLAN == yes ]] || check_space "${RAW_DIR:-$RUN_DIR/raw}" list_work
     stage 2 "pre-trained models" - once pretrain
     find_pretrained
     stage 3 "data" - once make_data

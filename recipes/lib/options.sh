@@ -28,6 +28,7 @@ parse_arguments() {
         if [[ " $FLAGS " == *" $1 "* ]]; then
             argument=${1#--}
             [[ $argument == plan || $argument == slurm ]] || GIVEN+=("$1")
+            argument=${argument//-/_}
             printf -v "${argument^^}" yes
             shift && continue
         fi

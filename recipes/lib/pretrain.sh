@@ -16,7 +16,7 @@ export PYTHONIOENCODING=utf-8
 RAW_DIR='' DATA_DIR='' URL=https://dumps.wikimedia.org DUMP_DATE=latest TEXT='' VALID='' DOCUMENTS=blank
 HOLD_OUT=1000 WORKERS=$(cores) SEEDS=1 ARCH=posenc_bert_base BATCH=4096 LR=0.0018 WARMUP=0.025
 INTERVAL=20000 OPTIMIZER=adam DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MOST='' PLAN=no
-SLURM=no FLAGS='--plan --slurm' EXTRA=() SEGMENTS=alternating
+SLURM=no NO_SPACE_CHECK=no FLAGS='--plan --slurm --no-space-check' EXTRA=() SEGMENTS=alternating
 
 pretrain_usage() {
     cat <<HELP
@@ -51,8 +51,9 @@ $(bert_rows_usage)
   --sequences N       the most sequences per GPU and step (16 on a CPU)
   --jobs N            trainings at a time (1; number of cores on a CPU)
   --workers N         processes for extraction and preparation (number of cores)
-  --plan              after the set-up, print the commands, tokens per update and --update-freq, and
-                      stop
+  --plan              after the set-up, print what the run takes, the commands, tokens per update and
+                      --update-freq, and stop
+  --no-space-check    go on where disk or memory is less than the run is estimated to take
   --slurm             print a script that submits the trainings to SLURM as an array of jobs, and stop
   --stage N           start at this stage: 1 set-up, 2 download, 3 extract, 4 prepare, 5 train
   --stop-stage N      stop after this one
@@ -221,6 +222,19 @@ data_settings() {
     done
 }
 
+# What there is to do, for check_space.
+list_work() {
+    local cells cell seed row label folder options left=0 finished=0
+    mapfile -t cells < <(list_cells)
+    for cell in "${cells[@]}"; do
+        open_cell "$cell"
+        if [[ -e $folder/train.done ]]; then finished=$((finished + 1)); else left=$((left + 1)); fi
+    done
+    if [[ -z $TEXT ]]; then echo "wikipedia $LANGUAGES"; fi
+    # the last, the best and the newest stay
+    echo "bert $ARCH $VOCABULARY $((left + finished)) 0 3"
+}
+
 print_plan() {
     local seed row label folder options command cells cell language=${LANGUAGES%% *}
     if [[ -z $TEXT ]]; then
@@ -252,6 +266,7 @@ pretrain() {
         data_settings
         open_run_dir "$RUN_DIR" "${DATA[@]}"
     fi
+    check_space "$RAW" list_work
     plan_batch
     if [[ $PLAN == yes ]]; then
         print_plan

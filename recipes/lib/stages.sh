@@ -7,8 +7,22 @@ source recipes/lib/jobs.sh
 
 FIRST_STAGE=${FIRST_STAGE:-1}
 LAST_STAGE=${LAST_STAGE:-99}
+PLAN=no
 
-say() { printf '%s | %s\n' "$(date +%H:%M:%S)" "$*"; }
+# With --plan what is said is a comment among commands.
+say() {
+    if [[ $PLAN == yes ]]; then printf '# %s\n' "$*"; else printf '%s | %s\n' "$(date +%H:%M:%S)" "$*"; fi
+}
+
+# print_command WORD…: as one types it; the variables that loops of a plan have remain variables.
+print_command() {
+    ((!$#)) || { printf '%q ' "$@" && echo; } | sed -E 's/\\\$(seed|lr|updates|warmup)/$\1/g'
+}
+
+# execute COMMAND…: run it, or with --plan print it.
+execute() {
+    if [[ $PLAN == yes ]]; then print_command "$@"; else "$@"; fi
+}
 
 die() {
     printf '%s: error: %s\n' "$(basename "$0")" "$*" >&2
@@ -25,6 +39,11 @@ stage() {
     local number=$1 title=$2 mark=$3 started=$SECONDS
     shift 3
     if ((number < FIRST_STAGE || number > LAST_STAGE)); then return; fi
+    if [[ $PLAN == yes ]]; then
+        say "stage $number: $title"
+        "$@"
+        return
+    fi
     if [[ -e $mark ]]; then
         say "stage $number: $title: done before"
         return
@@ -48,6 +67,19 @@ set_up() {
     stage 1 "set-up" - source scripts/env.sh
     command -v fairseq-train >/dev/null ||
         die "there is no fairseq-train: start at stage 1, or first 'source scripts/env.sh'"
+}
+
+# check_space RAW FUNCTION: tell what a run takes before it takes it; end where this machine has less.
+# FUNCTION prints what there is to do, as space.py reads it; RAW is the folder of downloads.
+check_space() {
+    local told
+    if [[ ${SMOKE:-no} == yes ]]; then return; fi
+    told=$("$2" | python -m fairseq_posenc.tools.recipe.space "$RUN_DIR" "$1") || exit 1
+    say "needs ${told%%$'\n'*}"
+    if [[ $told != *$'\n'* ]]; then return; fi
+    [[ ${PLAN:-no} == yes || ${NO_SPACE_CHECK:-no} == yes ]] ||
+        die "${told#*$'\n'}; give another --run-dir, or --no-space-check"
+    say "note: ${told#*$'\n'}"
 }
 
 # What a run is: the version of the plugin, its data, by what they hold, and the options of its
@@ -108,6 +140,10 @@ open_run_dir() {
 writing() {
     local file=$1 status=0
     shift
+    if [[ $PLAN == yes ]]; then
+        echo "$(print_command "$@")>$(print_command "$file")"
+        return
+    fi
     "$@" >"$file.part" || status=$?
     if ((status == 0)); then mv "$file.part" "$file" || status=$?; fi
     if ((status)); then rm -f "$file.part"; fi
@@ -119,6 +155,7 @@ writing() {
 in_parallel() {
     local count=$1 function=$2 running=0 failures item
     shift 2
+    if [[ $PLAN == yes ]]; then count=1; fi
     failures=$(mktemp)
     for item in "$@"; do
         if ((running >= count)); then

@@ -10,7 +10,7 @@ make_tables() {
         note=(--note "Ours are of tiny models on a generated corpus, and say nothing about encodings.")
     fi
     for name in $TABLES; do
-        posenc table --paper "$name" --runs "$RUN_DIR" "${note[@]}" \
+        execute posenc table --paper "$name" --runs "$RUN_DIR" "${note[@]}" \
             --output "$RUN_DIR/$name.md" "$RUN_DIR/$name.csv"
         say "table: $RUN_DIR/$name.md, .csv"
     done

@@ -118,7 +118,10 @@ profile_command() {
 train_cell() {
     local seed setting row label folder arguments name restore batch admin=() best=()
     open_cell "$1"
-    if [[ -e $folder/train.done || -e $folder/score.json ]]; then return; fi
+    if [[ -e $folder/train.done || -e $folder/score.json ]]; then
+        tidy
+        return
+    fi
     name="$setting $label seed $seed"
     read -r -a batch <<<"${BATCHES[$setting]}"
     if [[ $ADMIN == yes ]]; then
@@ -138,12 +141,15 @@ train_cell() {
         tee -a "$folder/train.log" | progress "$name" ||
         die "training failed, see $folder/train.log"
     touch "$folder/train.done"
+    tidy
 }
 
 # Sets `model`: the average of the last checkpoints, or the best one.
 choose_model() {
-    model=$folder/checkpoint_best.pt
-    if ((KEEP)); then
+    model=$folder/best.pt
+    if ((KEEP == 0)); then
+        [[ -e $model ]] || model=$folder/checkpoint_best.pt
+    else
         model=$folder/average.pt
         if [[ -e $model ]]; then return; fi
         average_command
@@ -203,11 +209,7 @@ sentences() {
 score_cell() {
     local seed setting row label folder arguments test tests=()
     open_cell "$1"
-    if [[ -e $folder/score.json ]]; then
-        tidy
-        return
-    fi
-    if [[ ! -e $folder/translate.done ]]; then return; fi
+    if [[ -e $folder/score.json || ! -e $folder/translate.done ]]; then return; fi
     scoring_of "$setting"
     for test in $(tests_of "$setting"); do
         tests+=(--test "$test=$(reference_of "$setting" "$test")")
@@ -216,15 +218,15 @@ score_cell() {
         --source-language "$SOURCE" "${SCORE_OPTIONS[@]}" --note "row=$row" --note "seed=$seed" \
         >"$folder/score.txt" || die "scoring failed"
     say "[$setting $label seed $seed] scored: $folder/score.json"
-    tidy
 }
 
-# Of a finished cell one model stays, without an optimiser's state: average.pt or best.pt.
+# Of a finished training one model stays, without an optimiser's state: average.pt or best.pt.
 tidy() {
-    if [[ $KEEP_CHECKPOINTS == yes ]]; then return; fi
-    if ((KEEP == 0)) && [[ -e $folder/checkpoint_best.pt ]]; then
-        posenc average --inputs "$folder/checkpoint_best.pt" --output "$folder/best.pt" >/dev/null ||
-            die "$folder/checkpoint_best.pt cannot be read"
+    local model
+    if [[ $KEEP_CHECKPOINTS == yes ]] || ! compgen -G "$folder/checkpoint*.pt" >/dev/null; then return; fi
+    choose_model
+    if [[ $model == */checkpoint_best.pt && -e $model ]]; then
+        posenc average --inputs "$model" --output "$folder/best.pt" >/dev/null || die "$model cannot be read"
     fi
     rm -f "$folder"/checkpoint*.pt
 }
@@ -266,6 +268,29 @@ print_plan() {
     say_left
 }
 
+# What there is to do, for check_space.
+list_work() {
+    local cells cell seed setting row label folder arguments kept=$((KEEP ? KEEP + 2 : 3)) of_paper=no
+    declare -A all=() left=()
+    if [[ -z $UPDATES${EPOCHS:-}$BATCH$ARCH ]]; then of_paper=yes; fi
+    mapfile -t cells < <(list_cells)
+    for cell in "${cells[@]}"; do
+        open_cell "$cell"
+        all[$setting]+=1
+        if [[ -e $folder/score.json ]]; then continue; fi
+        left[$setting]+=1
+        if [[ $of_paper == yes ]]; then echo "hours ${TABLES%% *} $setting $(row_options "$row")"; fi
+    done
+    for setting in $SETTINGS; do
+        training_of "$setting"
+        set -- "$(corpus_of "$setting")" "${left[$setting]:-}" "${all[$setting]:-}"
+        echo "corpus $1 ${READY:+ready}"
+        echo "setting $1 $(form_of "$setting")"
+        echo "translation $1 ${SHAPE_OF_MODEL[*]:0:2} ${#2} ${#3} $kept" \
+            "$([[ $KEEP_CHECKPOINTS == yes ]] || echo "$JOBS")"
+    done
+}
+
 reproduce() {
     if [[ $SLURM == yes ]]; then
         print_slurm 5
@@ -276,11 +301,13 @@ reproduce() {
     if [[ $DEVICE == cpu ]]; then GPUS=1; else look_at_gpus; fi
     choose_launch
     if [[ $PLAN == yes ]]; then
+        check_space "$RAW" list_work
         print_plan
         return
     fi
     data_settings
     open_run_dir "$RUN_DIR" "${DATA[@]}"
+    check_space "$RAW" list_work
     stage 2 "download" - once each_corpus download
     stage 3 "text" - once each_corpus prepare_text
     stage 4 "subwords" - once each_corpus learn_subwords

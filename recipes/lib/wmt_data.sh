@@ -58,16 +58,25 @@ files_of_corpus() { posenc prepare pairs files "$1" ${READY:+--tests-only}; }
 
 # On a corpus.
 download() {
-    local url checksum name option files archives=()
-    while IFS=$'\t' read -r url checksum name; do
+    local url checksum name size there option files mirror urls archives=()
+    while IFS=$'\t' read -r url checksum name size; do
         archives+=("$RAW/$name")
-        if [[ -e $RAW/$name ]]; then continue; fi
+        if [[ -e $RAW/$name ]]; then
+            there=$(stat -L -c %s "$RAW/$name")
+            [[ $size == - || $SMOKE == yes || $there == "$size" ]] ||
+                say "note: $RAW/$name has $there bytes, not the $size of $url"
+            continue
+        fi
         [[ -z $RAW_DIR ]] || die "$RAW/$name is missing: it is $url"
         option=()
         if [[ $checksum != - && $SMOKE == no ]]; then option=(--checksum "$checksum"); fi
-        if [[ -n $URL ]]; then url=$URL/${url#*://*/}; fi
-        say "download $url"
-        posenc prepare download --output "$RAW/$name" "${option[@]}" "$url" ||
+        urls=("$url")
+        if [[ -n $URL ]]; then
+            urls=()
+            for mirror in ${URL//,/ }; do urls+=("$mirror/${url#*://*/}"); done
+        fi
+        say "download ${urls[*]}"
+        posenc prepare download --output "$RAW/$name" "${option[@]}" "${urls[@]}" ||
             die "cannot get $name; fetch it by hand and give --raw-dir"
     done < <(files_of_corpus "$1")
     files=$(fingerprint "${archives[@]}")
@@ -104,8 +113,6 @@ plan_text() {
     print_command "${PREPARE[@]}"
     if [[ -z $READY ]]; then print_command "${LEARN[@]}"; fi
 }
-
-print_command() { ((!$#)) || { printf '%q ' "$@" && echo; }; }
 
 # On a corpus: joint BPE of the training text, applied to all. Training text, and a validation set held
 # out from it, are cleaned in subwords; before that they are train.cut and valid.cut: of two languages,

@@ -2,18 +2,19 @@
 
 RAW_DIR='' DATA_DIR='' URL='' DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MAX_TOKENS='' BATCH='' UPDATES='' ARCH=''
 BPE='' DICTIONARY='' WORKERS=$(cores) PLAN=no SMOKE=no KEEP_CHECKPOINTS=no ADMIN=no SLURM=no
-FLAGS='--plan --slurm --smoke' JOINED=(--joined-dictionary)
+NO_SPACE_CHECK=no FLAGS='--plan --slurm --smoke --no-space-check' JOINED=(--joined-dictionary)
 ADD=() READY='' MOSES='' SWEEP=() SWEEP_SETTING='' AVERAGE_OPTIONS=() EXTRA=()
 
 wmt_usage() {
     cat <<HELP
   --smoke             everything with tiny models on the small archives in recipes/smoke, in a few
                       minutes, offline
-  --plan              after the set-up, print the downloads, the batch and the commands, and stop
+  --plan              after the set-up, print the downloads, what the run takes, the batch and the commands
   --slurm             print a script that submits the trainings to SLURM as an array of jobs, and stop
+  --no-space-check    go on where disk or memory is less than the run is estimated to take
   --raw-dir DIR       take the archives from here, under the names that --plan prints
   --data-dir DIR      download them into here, once for all recipes (--run-dir/raw)
-  --url URL           download them from here, a mirror with the paths of the original sites
+  --url LIST          download them from here, mirrors with the paths of the original sites
   --add PREFIX        more training text, PREFIX.<language> or .gz; may be given several times
   --moses DIR         tokenise by the Perl scripts of this checkout of mosesdecoder, as the authors
                       did, rather than by sacremoses, which differs in a few lines

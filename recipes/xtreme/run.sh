@@ -37,20 +37,21 @@ HELP
 
 RUN_DIR=runs/xtreme PRETRAIN_DIR=runs/pretrain_multilingual LENGTH=512 STRIDE=128 EPOCHS=3
 PRETRAIN_RECIPE=recipes/rel_scalar/pretrain_multilingual.sh TASKS='XNLI SQuAD'
-TABLES='chen2021-5 chen2021-9 chen2021-11 chen2021-12'
+TABLES='chen2021-5 chen2021-9 chen2021-11 chen2021-12' DOWNLOAD='0.5 2' VOCABULARY=120000
 
 set_smoke() {
     RUN_DIR=runs/xtreme-smoke PRETRAIN_DIR=runs/xtreme-smoke/pretrain ARCH=posenc_bert_tiny
     LENGTH=128 STRIDE=64 LRS=3e-4 SEEDS='1 2' EPOCHS=2 BATCH=16 TABLES=chen2021-5
+    LANGUAGES='en de ar th zh'
     ROWS=("${ROWS[0]}" "${ROWS[3]}")
 }
 
-OPTIONS=stride
+OPTIONS=stride LANGUAGES='ar bg de el en es fr hi ru sw th tr ur vi zh'
 
 # As LANGUAGE=PATH,LANGUAGE=PATH…
 smoke_text() {
     local folder=$RUN_DIR/benchmarks/text-multilingual language
-    for language in en de ar th zh; do echo "$language=$folder/$language/$1.txt"; done |
+    for language in $LANGUAGES; do echo "$language=$folder/$language/$1.txt"; done |
         paste -s -d , -
 }
 
@@ -62,6 +63,14 @@ if [[ $SMOKE == yes ]]; then
     PRETRAIN+=" --arch $ARCH --length $LENGTH --updates 100 --batch 32 --lr 0.001"
 fi
 
+# Where raw files are looked for: for a plan small benchmarks are unpacked for a moment.
+FOUND=$RAW
+if [[ $SMOKE == yes && $PLAN == yes ]]; then
+    FOUND=$(mktemp -d)
+    trap 'rm -rf "$FOUND"' EXIT
+    python3 -m tarfile -e recipes/smoke/benchmarks.tar.xz "$FOUND"
+fi
+
 # Sentence pairs are learned from MNLI.
 data_of() { [[ $1 == XNLI ]] && echo "$RUN_DIR/data/MNLI" || echo "$RUN_DIR/data/$1"; }
 tested_on() { echo "$RUN_DIR/data/$1"; }
@@ -69,11 +78,17 @@ metric_of() { [[ $1 == XNLI ]] && echo accuracy || echo f1; }
 epochs_of() { echo "$EPOCHS"; }
 
 subsets_of() {
-    local file files=("$RUN_DIR/data/SQuAD"/{valid,xquad-*,mlqa-*,tydiqa-*}.json)
-    if [[ $1 == XNLI ]]; then files=("$RUN_DIR/data/XNLI/input0"/{valid-en,test-*}.idx); fi
-    for file in "${files[@]}"; do
-        if [[ -e $file ]]; then basename "${file%.*}"; fi
-    done | paste -s -d , -
+    local file files=("$RUN_DIR/data/SQuAD"/{mlqa-*,tydiqa-*,valid,xquad-*}.json)
+    if [[ $1 == XNLI ]]; then files=("$RUN_DIR/data/XNLI/input0"/{test-*,valid-en}.idx); fi
+    if [[ $PLAN == yes && $1 == XNLI ]]; then
+        printf 'test-%s\n' $LANGUAGES && echo valid-en
+    elif [[ $PLAN == yes ]]; then
+        { { questions 2>/dev/null || questions; } && echo valid; } | cut -d ' ' -f 1
+    else
+        for file in "${files[@]}"; do
+            if [[ -e $file ]]; then basename "${file%.*}"; fi
+        done
+    fi | LC_ALL=C sort | paste -s -d , -
 }
 
 options_of() {
@@ -105,7 +120,7 @@ raw() {
     local file=$1 folder
     shift
     for folder in "$@"; do
-        if [[ -e $RAW/$folder/$file ]]; then
+        if [[ -e $FOUND/$folder/$file || $PLAN == yes && -z $RAW_DIR ]]; then
             echo "$RAW/$folder"
             return
         fi
@@ -116,17 +131,24 @@ raw() {
 # prepare_pairs TASK FILE FOLDER…
 prepare_pairs() {
     local input output=$RUN_DIR/data/$1
-    if [[ -e $output/task.json && ! -d $RAW ]]; then return; fi
+    if made "$output/task.json" && [[ ! -d $RAW ]]; then return; fi
     input=$(raw "${@:2}")
     same_data "$output/settings" "$input"
-    if [[ -e $output/task.json ]]; then return; fi
-    posenc prepare glue --task "$1" --input "$input" --subwords "$TEXT" --output "$output"
+    if made "$output/task.json"; then return; fi
+    execute posenc prepare glue --task "$1" --input "$input" --subwords "$TEXT" --output "$output"
+}
+
+# The test files of questions: split, language, metric, path.
+questions() {
+    local official=()
+    if [[ $PLAN == yes && -z $RAW_DIR ]]; then official=(--official); fi
+    python3 -m fairseq_posenc.tools.recipe.find_xtreme "$FOUND" "${official[@]}"
 }
 
 prepare_questions() {
     local folder found splits
     folder=$(raw train-v1.1.json squad)
-    found=$(python -m fairseq_posenc.tools.recipe.find_xtreme "$RAW")
+    found=$(questions)
     prepare_split "train en squad $folder/train-v1.1.json"
     mapfile -t splits <<<"valid en squad $folder/dev-v1.1.json"$'\n'"$found"
     in_parallel "$(cores)" prepare_split "${splits[@]}"
@@ -135,11 +157,12 @@ prepare_questions() {
 prepare_split() {
     local split language metric file
     read -r split language metric file <<<"$1"
+    [[ $file != "$FOUND"/* ]] || file=$RAW${file#"$FOUND"}
     # what was mistaken before there was a result can be mended
-    [[ -e $RUN_DIR/data/SQuAD/$split.json ]] || rm -f "$RUN_DIR/data/SQuAD/$split.settings"
+    [[ $PLAN == yes || -e $RUN_DIR/data/SQuAD/$split.json ]] || rm -f "$RUN_DIR/data/SQuAD/$split.settings"
     same_data "$RUN_DIR/data/SQuAD/$split.settings" "$file"
-    if [[ -e $RUN_DIR/data/SQuAD/$split.json ]]; then return; fi
-    posenc prepare squad --split "$split" --input "$file" --language "$language" \
+    if made "$RUN_DIR/data/SQuAD/$split.json"; then return; fi
+    execute posenc prepare squad --split "$split" --input "$file" --language "$language" \
         --metric "$metric" --subwords "$TEXT" --output "$RUN_DIR/data/SQuAD"
 }
 

@@ -1,139 +1,21 @@
 """The fine-tuning recipes' grid of cells, with stand-ins for what trains and predicts."""
 
 import json
-import os
-import sys
 from itertools import groupby
-from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
-RECIPES = ["recipes/glue/run.sh", "recipes/xtreme/run.sh"]
-each_recipe = pytest.mark.parametrize("recipe", RECIPES)
-
-# "Trains" update by update on a chain of text that says what has happened. A checkpoint comes every
-# 3 updates and at the end; with the file `kill` there, it dies at that update.
-TRAIN = f"""#!{sys.executable}
-import os, sys, time
-from pathlib import Path
-
-words = sys.argv[1:]
-value = lambda name: words[words.index(name) + 1]
-folder, home = Path(value("--save-dir")), Path(os.environ["STAND_IN"])
-folder.mkdir(parents=True, exist_ok=True)
-start = value("--restore-file") if "--restore-file" in words else value("--finetune-from-model")
-if "--restore-file" not in words and (folder / "checkpoint_last.pt").exists():
-    sys.exit("fairseq would load checkpoint_last.pt")
-chain = Path(start).read_text()
-begin = len(chain.split("+")) - 1
-print(f"| position:stand-in", os.environ.get("CUDA_VISIBLE_DEVICES"))
-for update in range(begin + 1, int(value("--max-update")) + 1):
-    with open(home / "log" / f"{{time.time_ns()}}-{{os.getpid()}}", "w") as log:
-        cell = folder.relative_to(folder.parents[3])
-        gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "-")
-        print(cell, update, gpu, Path(words[0]).name, file=log)
-    time.sleep(0.01)
-    kill = home / "kill"
-    if kill.exists() and update == int(kill.read_text()):
-        kill.unlink()
-        sys.exit(137)
-    chain += f"+{{value('--seed')}}"
-    if update % 3 == 0 or update == int(value("--max-update")):
-        (folder / "checkpoint_best.pt").write_text(chain)
-        (folder / "checkpoint_last.pt").write_text(chain)
-"""
-
-PYTHON = f"""#!{sys.executable}
-import json, os, sys
-from pathlib import Path
-
-words = sys.argv[1:]
-ours = Path(sys.argv[0]).name == "posenc"
-program = " ".join(words[: 1 + (words[0] == "prepare")]) if ours else words[1].rpartition(".")[2]
-value = lambda name: sys.argv[sys.argv.index(name) + 1]
-if program == "updates_per_epoch":
-    print(1)
-elif program == "newest_checkpoint":
-    if Path(os.environ["STAND_IN"], "out of memory").exists():
-        sys.exit("fairseq_posenc: error: cannot read checkpoint: Cannot allocate memory")
-    folder, best = sys.argv[3:]
-    last = Path(folder, "checkpoint_last.pt")
-    if last.exists() and last.read_text() != "half":
-        print(last)
-elif program == "prepare glue":
-    Path(value("--output"), "input0").mkdir(parents=True)
-    Path(value("--output"), "task.json").write_text('{{"best": "matthews"}}')
-    languages = ("valid-de", "valid-en", "test-de", "test-en")
-    for split in languages if value("--task") == "XNLI" else ("valid", "test"):
-        Path(value("--output"), "input0", split + ".idx").touch()
-elif program == "prepare squad":
-    Path(value("--output")).mkdir(parents=True, exist_ok=True)
-    about = {{name: value("--" + name) for name in ("language", "metric", "input")}}
-    Path(value("--output"), value("--split") + ".json").write_text(json.dumps(about))
-elif program == "predict":
-    chain = Path(value("--path")).read_text()
-    scores = {{name: {{"matthews": float(len(chain))}} for name in value("--subsets").split(",")}}
-    for name in scores:
-        Path(value("--output"), f"predictions.{{name}}.tsv").write_text("index\\n0\\n")
-    Path(value("--output"), "score.json").write_text(json.dumps(
-        {{"scores": scores, "of": chain, "data": Path(value("--data")).name}}))
-else:
-    real = os.path.join({str(Path(sys.executable).parent)!r}, Path(sys.argv[0]).name)
-    os.execv(real, [real, *words])
-"""
-
-
-class Recipe:
-    """Runs a recipe with stand-ins, in a folder of its own."""
-
-    def __init__(self, start, home, recipe="recipes/glue/run.sh"):
-        self.home, self.start, self.recipe = home, start, recipe
-        self.runs = home / "run"
-        programs = home / "bin"
-        programs.mkdir(parents=True)
-        for name, text in {"fairseq-train": TRAIN, "python": PYTHON, "posenc": PYTHON}.items():
-            (programs / name).write_text(text)
-            (programs / name).chmod(0o755)
-        (home / "text").mkdir()
-        (home / "text" / "dict.txt").write_text("a 1")
-        (home / "log").mkdir()
-        (home / "model.pt").write_text("model")
-
-    def __call__(self, *options, status=0, **environment):
-        process = self.start(
-            "bash", self.recipe, "--stage", "3", "--stop-stage", "4",
-            "--run-dir", self.runs, "--text", self.home / "text", "--raw-dir", self.home,
-            "--encodings", "a=learned", "--pretrained", f"a={self.home / 'model.pt'}",
-            "--tasks", "CoLA", "--lrs", "1e-5", "--seeds", "1", "--device", "cpu", "--epochs", "8",
-            *options,
-            PATH=f"{self.home / 'bin'}{os.pathsep}{os.environ['PATH']}",
-            STAND_IN=self.home,
-            **environment,
-        )  # fmt: skip
-        printed = process.communicate()[0]
-        assert (process.returncode == 0) == (status == 0), printed
-        return printed
-
-    def score(self, task="CoLA"):
-        return json.loads((self.runs / f"a/{task}/lr1e-5/seed1/score.json").read_text())
-
-    def updates(self):
-        """Lines of the stand-in for fairseq-train: folder, update, GPU, data."""
-        return [line.read_text().split() for line in sorted((self.home / "log").iterdir())]
-
-    def kill_at(self, update):
-        (self.home / "kill").write_text(str(update))
+from fairseq_posenc.tools.prepare.xtreme import BENCHMARKS
 
 
 @pytest.fixture
-def recipe(start, tmp_path):
-    return Recipe(start, tmp_path / "first")
+def recipe(finetuning):
+    return finetuning("first")
 
 
 @pytest.fixture
-def other(start, tmp_path):
-    return Recipe(start, tmp_path / "second")
+def other(finetuning):
+    return finetuning("second")
 
 
 def test_a_grid_has_a_cell_per_row_task_learning_rate_and_seed(recipe):
@@ -293,10 +175,8 @@ def test_each_gpu_has_one_cell_at_a_time(recipe):
         ("mlqa/MLQA_V1/test", "tydiqa/tydiqa-goldp-v1.1-dev/tydiqa.goldp.ar.dev.json"),
     ],
 )
-def test_questions_are_learned_in_english_and_asked_in_every_language(
-    start, tmp_path, mlqa, tydiqa
-):
-    recipe = Recipe(start, tmp_path / "home", "recipes/xtreme/run.sh")
+def test_questions_are_learned_in_english_and_asked_in_every_language(finetuning, mlqa, tydiqa):
+    recipe = finetuning("home", "recipes/xtreme/run.sh")
     for name in (
         "squad/train-v1.1.json", "squad/dev-v1.1.json",
         "xquad/xquad.de.json", "xquad/xquad.ro.json",
@@ -318,8 +198,8 @@ def test_questions_are_learned_in_english_and_asked_in_every_language(
     assert set(recipe.score("SQuAD")["scores"]) == set(prepared) - {"train"}
 
 
-def test_raw_files_that_are_not_where_they_should_be_end_the_recipe(start, tmp_path):
-    recipe = Recipe(start, tmp_path / "home", "recipes/xtreme/run.sh")
+def test_raw_files_that_are_not_where_they_should_be_end_the_recipe(finetuning):
+    recipe = finetuning("home", "recipes/xtreme/run.sh")
     assert "there is no train.tsv in any of these folders" in recipe("--tasks", "XNLI", status=1)
     (recipe.home / "squad").mkdir()
     (recipe.home / "squad" / "train-v1.1.json").touch()
@@ -328,12 +208,12 @@ def test_raw_files_that_are_not_where_they_should_be_end_the_recipe(start, tmp_p
 
 
 @pytest.mark.parametrize("xnli", ["XNLI-1.0", "xnli", "xnli/XNLI-1.0"])
-def test_xnli_is_learned_from_mnli(start, tmp_path, xnli):
-    recipe = Recipe(start, tmp_path / "home", "recipes/xtreme/run.sh")
+def test_xnli_is_learned_from_mnli(finetuning, xnli):
+    recipe = finetuning("home", "recipes/xtreme/run.sh")
     for name in ("MNLI/train.tsv", f"{xnli}/xnli.test.tsv"):
         (recipe.home / name).parent.mkdir(parents=True)
         (recipe.home / name).touch()
     recipe("--tasks", "XNLI")
     assert {data for *_, data in recipe.updates()} == {"MNLI"}
     assert recipe.score("XNLI")["data"] == "XNLI"
-    assert set(recipe.score("XNLI")["scores"]) == {"valid-en", "test-de", "test-en"}
+    assert set(recipe.score("XNLI")["scores"]) == {"valid-en", *BENCHMARKS["XNLI"].splits()}

@@ -110,6 +110,13 @@ for number, (source, target) in enumerate(pairs):
 class Site(http.server.SimpleHTTPRequestHandler):
     """Serves the archives of --smoke at the paths of the original sites."""
 
+    asked, seconds = [], 0.0
+
+    def do_GET(self):
+        self.asked.append(self.path)
+        time.sleep(self.seconds)
+        super().do_GET()
+
     def translate_path(self, path):
         return str(REPOSITORY / "recipes/smoke/wmt" / path.strip("/").replace("/", "."))
 
@@ -238,6 +245,35 @@ def test_two_hosts_each_killed_and_requeued_make_the_same_table_and_train_nothin
     assert sorted(trained) == sorted(tuple(line[1:]) for line in alone.trained())
     dear = [call for call in shared.finished_calls() if any(stage in call for stage in STAGES[:-1])]
     assert len(dear) == len(set(dear)), [call for call in dear if dear.count(call) > 1]
+
+
+def test_two_recipes_load_each_file_into_a_shared_folder_once(start, tmp_path, url, monkeypatch):
+    monkeypatch.setattr(Site, "asked", [])
+    monkeypatch.setattr(Site, "seconds", 0.3)
+    shared = tmp_path / "data"
+    options = "--data-dir", shared, "--stop-stage", "3", "--url", f"{url}/gone,{url}"
+    recipes = [Recipe(start, tmp_path / name, url) for name in ("one", "two")]
+    jobs = [recipe.begin(*options) for recipe in recipes]
+    printed = [job.communicate()[0] for job in jobs]
+    assert [job.returncode for job in jobs] == [0, 0], printed
+    names = [path[1:].replace("/", ".") for path in Site.asked if not path.startswith("/gone/")]
+    assert sorted(names) == sorted(path.name for path in shared.iterdir()) and len(names) > 3
+    for path in shared.iterdir():
+        assert path.read_bytes() == (REPOSITORY / "recipes/smoke/wmt" / path.name).read_bytes()
+    one, two = (next(recipe.runs.rglob("train.tok.cs")) for recipe in recipes)
+    assert one.read_bytes() == two.read_bytes()
+
+
+def test_an_archive_that_is_there_with_another_size_is_told(run, tmp_path):
+    (tmp_path / "raw").mkdir()
+    for name in "abc":
+        (tmp_path / "raw" / f"{name}.tgz").write_text("12345")
+    lines = "\\n".join(f"http://x/{n}\\t-\\t{n}.tgz\\t{s}" for n, s in zip("abc", ("5", "6", "-")))
+    script = f"""set -euo pipefail; source recipes/lib/stages.sh; source recipes/lib/wmt.sh
+        files_of_corpus() {{ printf '{lines}\\n'; }}
+        RUN_DIR={tmp_path} RAW={tmp_path}/raw RAW_DIR=$RAW; download corpus"""
+    (note,) = run("bash", "-c", script).splitlines()
+    assert note.endswith(f"note: {tmp_path}/raw/b.tgz has 5 bytes, not the 6 of http://x/b")
 
 
 def _figures(result):

@@ -42,6 +42,7 @@ def test_the_trainings_of_a_plan_are_the_papers_with_its_gpu_hours(run, table, h
     jobs = plan(load(table), [], facts["runs"]).jobs
     assert sorted(cells) == sorted(f"{j.setting}/{j.row}/seed{s}" for j in jobs for s in j.left)
     assert round(sum(job.hours * len(job.left) for job in jobs)) == hours
+    assert f"{len(cells)} trainings, {hours:,} GPU-hours by the paper\n" in printed
 
 
 @pytest.mark.parametrize("recipe", [SHAPE, CAPE, REL_SCALAR, "recipes/iwslt14.sh"])

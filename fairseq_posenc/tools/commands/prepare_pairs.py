@@ -10,8 +10,8 @@
     posenc prepare pairs bpe-keep wmt14_en_fr --codes codes --output bin
     posenc prepare pairs setting extrapolate --languages en,de --input bpe/train --output short
 
-Text is UTF-8, one sentence a line. `files` prints what to download: address, MD5 or -, and the name
-to save it under in the folder --raw.
+Text is UTF-8, one sentence a line. `files` prints what to download: address, checksum (MD5, SHA-256
+or -), the name to save it under in the folder --raw, and bytes (or -).
 """
 
 import argparse
@@ -40,7 +40,9 @@ def print_files(corpus: Corpus, tests_only: bool) -> None:
     from fairseq_posenc.tools.prepare.parallel.sources import downloads
 
     for file in downloads(corpus._replace(train=[]) if tests_only else corpus):
-        print(file.url, file.md5 or "-", file.name, sep="\t")
+        # without a checksum it is an estimate
+        size = file.size if file.checksum else 0
+        print(file.url, file.checksum or "-", file.name, size or "-", sep="\t")
 
 
 def print_operations(corpus: Corpus) -> None:

@@ -77,10 +77,11 @@ class TestFile(NamedTuple):
     path: str
 
 
-def find_questions(folder: str) -> Tuple[List[TestFile], List[str]]:
+def find_questions(folder: str, official: bool = False) -> Tuple[List[TestFile], List[str]]:
     """Return the files of XQuAD, MLQA and TyDiQA-GoldP in a folder, and what is missing.
 
-    Files of other languages than a benchmark's are left out.
+    Files of other languages than a benchmark's are left out. With ``official`` the folder need not
+    be there: the files are those of the benchmarks' own layout.
 
     Raises:
         UsageError: there is no file, or a benchmark's folder holds none where it should be.
@@ -94,7 +95,7 @@ def find_questions(folder: str) -> Tuple[List[TestFile], List[str]]:
         for split, language in zip(benchmark.splits(), benchmark.languages):
             names = {"language": language, "name": _NAMES.get(language, "")}
             paths = [os.path.join(folder, file.format(**names)) for file in benchmark.files]
-            path = next(filter(os.path.isfile, paths), None)
+            path = paths[0] if official else next(filter(os.path.isfile, paths), None)
             if path:
                 found.append(TestFile(split, language, benchmark.metric, path))
             else:

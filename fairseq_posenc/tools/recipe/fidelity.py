@@ -21,9 +21,13 @@ from fairseq_posenc.tools.writing import replacing
 
 REPOSITORY = Path(__file__).resolve().parents[3]
 SOURCE, PAGE = REPOSITORY / "recipes" / "fidelity.json", REPOSITORY / "docs" / "fidelity.md"
-_HARDWARE = "--stage 2 --plan --device cuda --gpus 8 --gpu-memory 32".split()
+_PLAN, _GPUS = "--stage 2 --plan --device cuda".split(), "--gpus 8 --gpu-memory 32".split()
+_ONE_GPU = ("recipes/glue/", "recipes/xtreme/")  # what fine-tunes
 _PROGRAM = re.compile(r"^(?:torchrun .*?)?(?:fairseq-|posenc (?:prepare (?:pairs )?)?)([a-z-]+)")
-_CELL = re.compile(r"runs/[^/]+/(?:(?!bin/|text/)(\S+?)/seed|(?:bin|text)/([^/ ]+)(?!.*/seed))")
+_CELL = re.compile(
+    r"runs/[^/]+/(?:(?!bin/|text/)(\S+?)(?:/lr\$lr)?/seed|(?:bin|text|data)/([^/ ]+)(?!.*/seed))"
+)
+_VARIABLE = re.compile(r"^(?:for (\w+) in (.+); do|(\w+)=\$\(\(([^()]+)\)\))$")  # of a plan's loops
 Cell = Tuple[str, ...]  # setting and row, or setting, or corpus
 Values = Dict[str, Dict[str, Set[Cell]]]  # by `program --option`: value -> the cells that have it
 
@@ -34,13 +38,18 @@ def read_plan(recipe: str) -> Values:
     Raises:
         UsageError: the recipe fails.
     """
-    command = ["bash", *shlex.split(recipe), *_HARDWARE]
+    command = ["bash", *shlex.split(recipe), *_PLAN]
+    command += _GPUS if not recipe.startswith(_ONE_GPU) else []
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, encoding="utf-8")
     if done.returncode:
         raise UsageError(f"{recipe} --plan fails: {done.stderr.strip()[-300:]}")
     found: Values = defaultdict(lambda: defaultdict(set))
+    variables: Dict[str, List[str]] = {}
     for line in done.stdout.splitlines():
-        batch = re.search(r" \| (?:\[([^]]+)\] )?an update: (\d+ \w+) = ", line)
+        variable = _VARIABLE.match(line)
+        if variable:
+            variables[variable[1] or variable[3]] = (variable[2] or "").split() or [variable[4]]
+        batch = re.search(r"^# (?:\[([^]]+)\] )?an update: (\d+ \w+) = ", line)
         if batch:
             found["update batch"][batch[2]].add((batch[1] or "",))
         program, place = _PROGRAM.search(line), _CELL.search(line)
@@ -49,7 +58,8 @@ def read_plan(recipe: str) -> Values:
         cell = tuple((place[1] or place[2]).split("/")) if place else ("",)
         for flag, value in _options(shlex.split(line)).items():
             if program[1] != "profile-admin" or flag == "--max-tokens":
-                found[f"{program[1]} {flag}"][value].add(cell)
+                for one in variables.get(value.lstrip("$"), [value]):
+                    found[f"{program[1]} {flag}"][one].add(cell)
         words = line.split()
         if words[2:4] == ["pairs", "text"]:
             for name, content in named(words[4])._asdict().items():

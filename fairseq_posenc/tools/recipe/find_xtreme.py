@@ -18,7 +18,8 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("folder", metavar="FOLDER")
-    found, missing = find_questions(parser.parse_args().folder)
+    parser.add_argument("--official", action="store_true", help="as if all were there, downloaded")
+    found, missing = find_questions(**vars(parser.parse_args()))
     for file in found:
         print(*file)
     for line in missing:

@@ -167,7 +167,8 @@ def _result(path: Path, shape: Any, origin: str) -> Tuple[Dict[str, Any], str]:
     file = path / "score.json"
     if file.exists():
         return read_shaped(str(file), shape, origin), "finished"
-    return {}, "begun" if any(path.glob("checkpoint*.pt")) else "open"
+    begun = any(path.glob("checkpoint*.pt")) or (path / "train.done").exists()
+    return {}, "begun" if begun else "open"
 
 
 def _options(folder: Path) -> str:

@@ -3,7 +3,7 @@
 import shlex
 import statistics
 from dataclasses import dataclass
-from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from fairseq_posenc.tools.results.grid import Cell
 from fairseq_posenc.tools.results.papers import PaperRow, PaperTable, parse_options
@@ -149,6 +149,14 @@ def _cost(
         seconds = facts["seconds"][parse_options(options)[0]]
         return tokens, seconds * facts["gpus"] / 3600, "paper"
     return tokens, tokens / recipe["tokens_per_second"] / 3600, "paper"
+
+
+def hours_by_the_paper(table: PaperTable, setting: str, options: str) -> Optional[float]:
+    """Return the GPU-hours of a training, None where the paper does not tell them."""
+    try:
+        return _cost(table.recipe, setting, options, [])[1]
+    except KeyError:
+        return None
 
 
 def _speed(cell: Cell) -> float:

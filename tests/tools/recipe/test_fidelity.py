@@ -13,16 +13,17 @@ def test_the_page_is_what_the_recipes_do_today():
 
 
 @pytest.mark.parametrize("option", ["--new-option", "--lr"])
-def test_a_setting_that_only_a_plan_or_only_the_page_has_is_told(monkeypatch, tmp_path, option):
+@pytest.mark.parametrize("plan", ["recipes/cape/run.sh", "recipes/xtreme/run.sh --rows all"])
+def test_a_setting_on_one_side_only_is_told(monkeypatch, tmp_path, plan, option):
     content = json.loads(fidelity.SOURCE.read_text(encoding="utf-8"))
-    (section,) = [one for one in content["sections"] if one["plan"] == "recipes/cape/run.sh"]
+    (section,) = [one for one in content["sections"] if one["plan"] == plan]
     monkeypatch.setattr(fidelity, "SOURCE", tmp_path / "fidelity.json")
     fidelity.SOURCE.write_text(json.dumps({**content, "sections": [section]}))
-    found = fidelity.read_plan(section["plan"])
+    found = fidelity.read_plan(plan)
     if found.pop(f"train {option}", None) is None:
         found[f"train {option}"] = {"1": {("de6", "cape_5")}}
     monkeypatch.setattr(fidelity, "read_plan", lambda recipe: found)
-    with pytest.raises(UsageError, match=rf"cape/run.sh: differ in \['train {option}'\]$"):
+    with pytest.raises(UsageError, match=rf"{plan}: differ in \['train {option}'\]$"):
         fidelity.page()
 
 

@@ -8,6 +8,7 @@ import contextlib
 import fcntl
 import os
 import re
+import secrets
 import shutil
 import subprocess
 import sys
@@ -69,7 +70,8 @@ def download(
 
     The length that the server states is checked, then the checksum; without one, archives (``.gz
     .bz2 .xz .zip .tar``) are read to their end. A file that is there under its own name is only
-    compared with the checksum. A second process that wants the same file waits for the first.
+    compared with the checksum. A second process that wants the same file waits for the first, or on
+    a file system without locks loads it, too.
 
     Args:
         urls: ``http`` or ``https`` addresses of the same file.
@@ -98,8 +100,10 @@ def download(
             raise UsageError(f"cannot read {path}: {error.strerror}") from error
         return
     with _open_part(path) as part:
-        if os.path.exists(path):
-            return  # another process has loaded it meanwhile
+        if os.path.exists(path):  # another process has loaded it meanwhile
+            with contextlib.suppress(FileNotFoundError):
+                os.remove(part.name)
+            return
         problems: List[str] = []
         for url in urls:
             try:
@@ -117,16 +121,29 @@ def download(
 
 @contextlib.contextmanager
 def _open_part(path: str) -> Iterator[BinaryIO]:
-    """Open the growing file, as soon as no other process has it open."""
+    """Open the growing file, as soon as no other process has it open.
+
+    On a file system without locks it is a file of this process alone, with what an earlier one has
+    left: of several processes that rename the same file, one gets it.
+    """
     part = f"{os.path.abspath(path)}.part"
+    own = f"{part}.{secrets.token_hex(4)}"
     try:
         os.makedirs(os.path.dirname(part), exist_ok=True)
-        with open(part, "ab") as stream:
-            with contextlib.suppress(OSError):  # a file system without locks
+        with contextlib.ExitStack() as opened:
+            stream = opened.enter_context(open(part, "ab"))
+            try:
                 fcntl.flock(stream, fcntl.LOCK_EX)
+            except OSError:
+                with contextlib.suppress(FileNotFoundError):
+                    os.replace(part, own)
+                stream = opened.enter_context(open(own, "ab"))
             yield stream
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        with contextlib.suppress(OSError):
+            os.replace(own, part)
 
 
 def _fetch_whole(

@@ -20,7 +20,8 @@ WIKIMEDIA = "https://dumps.wikimedia.org"
 def find_dumps(folder: str, language: str) -> List[str]:
     """Return a language's newest dump in a folder, whole or in parts, in alphabetic order.
 
-    Where both kinds are there, those called ``multistream`` are left out: they hold the same.
+    Where both kinds are there, only those called ``multistream`` count: they hold the same, and
+    several processes can unpack them.
 
     Raises:
         UsageError: there are none.
@@ -34,8 +35,8 @@ def find_dumps(folder: str, language: str) -> List[str]:
     if not dumps:
         raise UsageError(f"{folder} holds no dump of {language} ({_wiki(language)}-….xml.bz2)")
     newest = [name for date, name in dumps if date == dumps[-1][0]]
-    plain = [name for name in newest if "multistream" not in name]
-    return [os.path.join(folder, name) for name in plain or newest]
+    multistream = [name for name in newest if "multistream" in name]
+    return [os.path.join(folder, name) for name in multistream or newest]
 
 
 def fetch_dump(
@@ -46,7 +47,9 @@ def fetch_dump(
     quiet: bool = False,
     retries: RetryPolicy = RETRIES,
 ) -> str:
-    """Download a language's ``pages-articles`` dump; return its path.
+    """Download a language's ``pages-articles-multistream`` dump; return its path.
+
+    A ``pages-articles`` dump is taken if it has been begun, or there is no other.
 
     The list of checksums is loaded first and kept: it tells the date of ``latest``, and started
     again the same dump is continued.
@@ -64,7 +67,7 @@ def fetch_dump(
     listing = os.path.join(folder, f"{wiki}-{date}-sha1sums.txt")
     addresses = [f"{mirror}/{wiki}/{date}/{wiki}-{date}-sha1sums.txt" for mirror in mirrors]
     download(addresses, listing, quiet=True, retries=retries, largest=LARGEST_LISTING)
-    name, checksum = _listed(listing, wiki, date)
+    name, checksum = _listed(listing, wiki, date, folder)
     if checksum is None:
         os.remove(listing)
         raise UsageError(
@@ -79,11 +82,17 @@ def fetch_dump(
     return path
 
 
-def _listed(listing: str, wiki: str, date: str) -> Tuple[str, Optional[Checksum]]:
+def _listed(listing: str, wiki: str, date: str, folder: str) -> Tuple[str, Optional[Checksum]]:
     lines = read_lines(listing)
     dated = r"\d{8}" if date == "latest" else re.escape(date)
-    found = re.findall(rf"\b{wiki}-{dated}-pages-articles\.xml\.bz2\b", "\n".join(lines))
-    name = max(found, default="")
+    pattern = rf"\b({wiki}-{dated}-pages-articles(?:-multistream)?\.xml\.bz2)$"
+    found = sorted(re.findall(pattern, "\n".join(lines), re.MULTILINE))
+    # the newest, which the longer name is the first of
+    newest = [name for name in found if name.split("-")[1] == found[-1].split("-")[1]]
+    begun = [
+        n for n in newest if any(os.path.exists(f"{folder}/{n}{end}") for end in ("", ".part"))
+    ]
+    name = (begun or newest or [""])[0]
     return name, Checksum.from_listing(iter(lines), name) if name else None
 
 

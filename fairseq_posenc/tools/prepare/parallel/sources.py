@@ -19,8 +19,32 @@ from fairseq_posenc.tools.prepare.parallel.pairs import (
     pairs_of_tables,
 )
 
-# the name that fairseq's example gives it, and the MD5 that one who loaded it has published
-_KNOWN = {IWSLT14: ("de-en.tgz", "10936dfdf616504ddbd844e91b94ef4a")}
+# Size in bytes and SHA-256 of the training archives, by the end of the address: as TensorFlow
+# Datasets has recorded them, and verifies them (url_checksums/wmt1*_translate.txt).
+_RECORDED: Dict[str, Tuple[int, Optional[str]]] = {
+    "wmt10/training-giga-fren.tar": (
+        2595102720, "3ff8319f6919393520559bfbc7ad6a747ec81b3abc7be9993b338d4b017b4d9a"),
+    "wmt13/training-parallel-commoncrawl.tgz": (
+        918311367, "c7a74e2ea01ac6c920123108627e35278d4ccb5701e15428ffa34de86fa3a9e5"),
+    "wmt13/training-parallel-europarl-v7.tgz": (
+        657632379, "0224c7c710c8a063dfd893b0cc0830202d61f4c75c17eb8e31836103d27d96e7"),
+    "wmt13/training-parallel-un.tgz": (
+        2365634246, "29141b5c1eba149a94f7a59d3b1a834b2e47fe0f8758d68dcd77a3d3f497ee47"),
+    "wmt14/training-parallel-nc-v9.tgz": (
+        80418416, "cb8953f292298e6877ae433c98912b927cb0766b303f4540512ddd286c748485"),
+    "wmt15/training-parallel-nc-v10.tgz": (
+        125136590, "11e053e7ea29e87e69a1ad05e61cb559820947ecec144ea8c1d6cf05017c9602"),
+    "wmt16/translation-task/training-parallel-nc-v11.tgz": (
+        75178032, "cfe8ab047e05043476e498ee765c98e939c7b7d6d294e856344c84476b619d6a"),
+    "wmt17/translation-task/training-parallel-nc-v12.tgz": (
+        168591139, "2b45f30ef1d550d302fd17dd3a5cbe19134ccc4c2cf50c2dae534aee600101a2"),
+    "wmt18/translation-task/training-parallel-nc-v13.tgz": (
+        113157482, "17992b7e919cfb754c60f4e754148bc23b80706ad0ed7b34150831a554b40c91"),
+    # CzEng's is not recorded: an estimate
+    "repository/xmlui/bitstream/handle/11234/1-1458/data-plaintext-format.tar": (10**9, None),
+}  # fmt: skip
+# the name that fairseq's example gives it; the MD5 that one who loaded it has published
+_IWSLT14 = ("de-en.tgz", 19982877, "10936dfdf616504ddbd844e91b94ef4a")
 
 
 class Download(NamedTuple):
@@ -28,19 +52,22 @@ class Download(NamedTuple):
 
     Attributes:
         url: where it is.
-        md5: None where no checksum is published.
+        checksum: MD5 or SHA-256; None where none is published.
         name: to save it under; unlike the last part of the address, no two have the same.
+        size: in bytes, an estimate where there is no checksum; 0 where it is not known, as of test
+            sets.
     """
 
     url: str
-    md5: Optional[str]
+    checksum: Optional[str]
     name: str
+    size: int = 0
 
 
 def saved_name(url: str) -> str:
     """Return the path of an address with dots, ``wmt13.test.tgz``, or the name it is known by."""
-    if url in _KNOWN:
-        return _KNOWN[url][0]
+    if url == IWSLT14:
+        return _IWSLT14[0]
     return urllib.parse.urlsplit(url).path.strip("/").replace("/", ".")
 
 
@@ -68,8 +95,12 @@ def downloads(corpus: Corpus) -> List[Download]:
 
 
 def _of_parts(parts: Sequence[Part]) -> List[Download]:
-    known = ((part.url, _KNOWN.get(part.url, ("", None))[1]) for part in parts)
-    return [Download(url, md5, saved_name(url)) for url, md5 in known]
+    found = []
+    for part in parts:
+        end = urllib.parse.urlsplit(part.url).path.strip("/")
+        size, checksum = _IWSLT14[1:] if part.url == IWSLT14 else _RECORDED.get(end, (0, None))
+        found.append(Download(part.url, checksum, saved_name(part.url), size))
+    return found
 
 
 def pairs_of_part(part: Part, languages: Tuple[str, str], raw: str) -> Iterator[Pair]:

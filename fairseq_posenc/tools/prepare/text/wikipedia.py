@@ -1,7 +1,9 @@
 """From a dump of Wikipedia (``…-pages-articles.xml.bz2``) to plain text, with several processes.
 
 Articles only: no redirects, no talk, no help or user pages. The output has a paragraph a line and a
-blank line between documents. The dump is read as a stream; it is never in memory as a whole.
+blank line between documents. The dump is read as a stream; it is never in memory as a whole. One
+that is called ``multistream`` has a bzip2 stream for each hundred pages: processes unpack
+them, too.
 """
 
 import bz2
@@ -24,6 +26,7 @@ from fairseq_posenc.tools.writing import replacing
 BLOCK = 1 << 20
 PAGES_A_TASK = 50
 LARGEST_PAGE = 1 << 26
+_REMEDY = "rename it, without 'multistream', to read it in one piece"
 # of files, categories and media, in the dump's own list of namespaces
 HIDDEN_KEYS = ("6", "14", "-2")
 
@@ -65,9 +68,16 @@ def articles(dump: str, workers: int = 1, quiet: bool = False) -> Iterator[List[
             disable=True if quiet else None,
         )  # fmt: skip
         with bar, open(dump, "rb") as file, _decompressed(file, dump) as stream:
-            header, pages = _split(stream, dump, lambda: bar.update(file.tell() - bar.n))
-            work = functools.partial(_texts, hidden=_hidden_names(header), dump=dump)
-            for texts in in_order(work, chunked(pages, PAGES_A_TASK), workers):
+            moved = functools.partial(_move, bar, file)
+            work: Callable[..., List[List[str]]] = _texts
+            if _is_multistream(dump):
+                header, tasks = _streams(file, dump, moved)
+                work = _texts_of_stream
+            else:
+                header, pages = _split(stream, dump, moved)
+                tasks = chunked(pages, PAGES_A_TASK)
+            work = functools.partial(work, hidden=_hidden_names(header), dump=dump)
+            for texts in in_order(work, tasks, workers):
                 yield from texts
     except (OSError, EOFError) as error:
         reason = getattr(error, "strerror", None) or str(error)
@@ -76,10 +86,50 @@ def articles(dump: str, workers: int = 1, quiet: bool = False) -> Iterator[List[
         ) from error
 
 
+def _move(bar: tqdm, file: BinaryIO) -> None:
+    bar.update(file.tell() - bar.n)
+
+
+def _is_multistream(dump: str) -> bool:
+    name = os.path.basename(dump)
+    return "multistream" in name and name.endswith(".bz2")
+
+
 def _decompressed(file: BinaryIO, name: str) -> Any:
     if name.endswith(".bz2"):
         return bz2.open(file)
     return gzip.open(file) if name.endswith(".gz") else file
+
+
+def _streams(file: BinaryIO, dump: str, moved: Callable[[], object]) -> Tuple[bytes, Iterator[Any]]:
+    """Return what stands before the first page, and the bzip2 streams, of whole pages each."""
+
+    def streams() -> Iterator[bytes]:
+        kept = b""
+        for block in iter(lambda: file.read(BLOCK), b""):
+            moved()
+            # of the first block of a stream; it may lie across two of ours
+            *whole, kept = re.split(b"(?=BZh[1-9]1AY&SY)", kept + block)
+            if len(kept) > LARGEST_PAGE:
+                raise UsageError(f"{dump} has no streams; {_REMEDY}")
+            yield from filter(None, whole)
+        if b"</mediawiki>" not in _unpacked(kept, dump):
+            raise UsageError(f"{dump} is cut off: it does not end with </mediawiki>")
+        yield kept
+
+    found = streams()
+    first = next(found)
+    header = _unpacked(first, dump)
+    if b"<mediawiki" not in header[:1000]:
+        raise UsageError(f"{dump} is no XML dump of a wiki")
+    return header.partition(b"<page>")[0], itertools.chain([first], found)
+
+
+def _unpacked(stream: bytes, dump: str) -> bytes:
+    try:
+        return bz2.decompress(stream)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot read {dump}: {error}; if it is cut off, load it again") from None
 
 
 def _split(
@@ -132,6 +182,16 @@ def _hidden_names(header: bytes) -> FrozenSet[str]:
         if key and key[1].decode() in HIDDEN_KEYS:
             names.add(html.unescape(name.decode("utf-8", errors="replace")).lower())
     return frozenset(names)
+
+
+def _texts_of_stream(stream: bytes, hidden: FrozenSet[str], dump: str) -> List[List[str]]:
+    xml = _unpacked(stream, dump)
+    rest = xml.rpartition(b"</page>")[2]
+    if b"<page>" in rest or not (
+        rest.isspace() or rest.lstrip().startswith((b"<mediawiki", b"</"))
+    ):
+        raise UsageError(f"{dump}: a page lies across two streams; {_REMEDY}")
+    return _texts(list(_pages(xml)), hidden, dump)
 
 
 def _texts(pages: List[bytes], hidden: FrozenSet[str], dump: str) -> List[List[str]]:

@@ -1,7 +1,7 @@
 """From MediaWiki's markup to plain paragraphs.
 
 As for BERT (Devlin et al. 2019, section 3.1), only passages of text stay: lists, tables, headings,
-references, formulas and pictures go. Templates are dropped but for a few that hold running text.
+references, formulas in TeX and pictures go. Templates are dropped but for some, see templates.py.
 Every step looks at the page once, so that broken markup costs no more time than whole markup.
 
 Why no library: mwparserfromhell 0.7, with its tokeniser in C, parses 170 articles of 9,000
@@ -13,9 +13,11 @@ import html
 import re
 from typing import Callable, Collection, Dict, List, Match, Tuple
 
+from fairseq_posenc.tools.prepare.text.templates import template_text
+
 # whose contents are no running text
 DROPPED = (
-    "ref references gallery math chem ce timeline score syntaxhighlight source pre imagemap hiero "
+    "ref references gallery math timeline score syntaxhighlight source pre imagemap hiero "
     "graph mapframe maplink templatedata inputbox categorytree indicator section table style"
 ).split()
 # namespaces whose links are no text, as English pages and all others may write them
@@ -27,11 +29,9 @@ _MARKUP = re.compile(r"[\[\]{}|'*#:;=_<>!~-]")
 _DROPPED_TAG = re.compile(rf"<(/?)({'|'.join(DROPPED)})\b[^<>]*?(/?)>", re.IGNORECASE)
 _BREAK = re.compile(r"</?(?:br|p|div|li|blockquote|center|h\d)\b[^<>]*>", re.IGNORECASE)
 _TAG = re.compile(r"</?[A-Za-z][^<>]*>")
-_KEPT_TEMPLATE = re.compile(
-    r"\{\{\s*(?:(lang|transl|transliteration)\s*\|[^{}|]*\||(?:lang-[a-z-]+|nowrap|nobold|abbr)\s*\|"
-    r"|(convert|cvt)\s*\|)([^{}|=]+)(?:\|([^{}|=]*))?(?:\|[^{}]*)?\}\}",
-    re.IGNORECASE,
-)
+# a parameter, or a template without others inside
+_INNERMOST = re.compile(r"\{\{\{[^{}]*\}\}\}|(?<!\{)\{\{([^{}]*)\}\}")
+_DEEPEST = 10  # templates in one another; what is deeper is dropped
 _BRACES = re.compile(r"(\{\{+)|(\}\}+)")
 _TABLE = re.compile(r"^[ \t:*#]*(\{\|)|^[ \t]*(\|\})(?!\})", re.MULTILINE)
 _BRACKETS = re.compile(r"\[\[|\]\]")
@@ -60,7 +60,7 @@ def paragraphs(text: str, hidden: Collection[str] = HIDDEN) -> List[str]:
     text = _COMMENT.sub("", text)
     text = _NOWIKI.sub(lambda found: _MARKUP.sub(lambda mark: f"&#{ord(mark[0])};", found[1]), text)
     text = _without_elements(text)
-    text = _KEPT_TEMPLATE.sub(_kept_words, text)
+    text = _resolve_templates(text)
     text = _without_pairs(text, _BRACES)
     text = _without_pairs(text, _TABLE)
     text = _resolve_links(text, lambda link: _link_text(link, hidden))
@@ -73,10 +73,13 @@ def paragraphs(text: str, hidden: Collection[str] = HIDDEN) -> List[str]:
     return _join_lines(text)
 
 
-def _kept_words(found: Match) -> str:
-    """``{{lang|fr|mot}}`` is "mot", ``{{convert|5|km}}`` is "5 km"."""
-    words = found[3].strip()
-    return f"{words} {found[4].strip()}" if found[2] and found[4] else words
+def _resolve_templates(text: str) -> str:
+    """Replace each template by its text, the inner ones first."""
+    for _ in range(_DEEPEST):
+        text, found = _INNERMOST.subn(lambda match: template_text(match[1] or ""), text)
+        if not found:
+            break
+    return text
 
 
 def _without_elements(text: str) -> str:

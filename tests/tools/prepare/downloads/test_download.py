@@ -1,6 +1,7 @@
 """Downloads from servers that misbehave: what has a file's name is the whole file, or nothing."""
 
 import bz2
+import errno
 import hashlib
 import os
 import threading
@@ -123,6 +124,32 @@ def test_of_two_processes_one_loads_and_the_other_waits(get, server, tmp_path):
     assert get(checksum=SHA1) == CONTENT
     other.join()
     assert len(set(ranges(server))) == len(server.requests)
+
+
+def test_without_locks_two_processes_do_not_disturb_each_other(get, server, tmp_path, monkeypatch):
+    def flock(*args):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(module.fcntl, "flock", flock)
+    server.faults, server.files["/plain"] = [CUT] * 40, OTHER
+    for name, checksum in (("file.bz2", SHA1), ("plain", None)):
+        path = tmp_path / name
+        url, told = f"{server.url}/{name}", []
+
+        def load(url=url, path=path, checksum=checksum, told=told):
+            try:
+                download([url], str(path), checksum, True, QUICK)
+            except UsageError as error:
+                told.append(error)
+
+        others = [threading.Thread(target=load) for _ in range(3)]
+        for other in others:
+            other.start()
+        for other in others:
+            other.join()
+        assert told == [] and path.read_bytes() == server.files[f"/{name}"]
+        assert os.listdir(tmp_path) == [name]
+        path.unlink()
 
 
 MOVED = b"HTTP/1.1 302 Found\r\nLocation: "

@@ -84,6 +84,34 @@ def test_the_number_of_processes_changes_nothing(extract, monkeypatch):
     assert extract(content, "x.xml", 1) == extract(content, "x.xml", 2) == expected
 
 
+MULTISTREAM = "x-multistream.xml.bz2"
+
+
+@pytest.mark.parametrize("block", [7, 100, 1 << 20])
+@pytest.mark.parametrize("workers", [1, 2])
+def test_streams_of_whole_pages_are_unpacked_by_all_processes(extract, monkeypatch, workers, block):
+    monkeypatch.setattr(wikipedia, "BLOCK", block)
+    monkeypatch.setattr(wikipedia, "_split", None)
+    pieces = [HEADER, "".join(PAGES[:4]), *PAGES[4:], "</mediawiki>"]
+    content = b"".join(bz2.compress(piece.encode()) for piece in pieces)
+    assert extract(content, MULTISTREAM, workers) == TEXT
+    assert extract(bz2.compress(dump()), MULTISTREAM, workers) == TEXT
+
+
+def test_pages_that_lie_across_streams_are_told(extract):
+    middle = len(HEADER) + 200
+    for number in (middle, middle + 500):
+        pieces = dump()[:number], dump()[number:]
+        with pytest.raises(UsageError, match="a page lies across two streams; rename it"):
+            extract(b"".join(map(bz2.compress, pieces)), MULTISTREAM)
+
+
+def test_one_great_stream_is_not_held_in_memory(extract, monkeypatch):
+    monkeypatch.setattr(wikipedia, "LARGEST_PAGE", 100)
+    with pytest.raises(UsageError, match="x-multistream.xml.bz2 has no streams; rename it"):
+        extract(bz2.compress(dump()), MULTISTREAM)
+
+
 @pytest.mark.parametrize(
     "content, name, words",
     [
@@ -92,6 +120,11 @@ def test_the_number_of_processes_changes_nothing(extract, monkeypatch):
             "x.xml.bz2",
             "cannot read .*; if it is cut off, load it again",
         ),
+        (bz2.compress(dump())[:-30], MULTISTREAM, "cannot read .*; if it is cut off"),
+        (bz2.compress(HEADER.encode()), MULTISTREAM, "is cut off: it does not end with </media"),
+        (b"some text", MULTISTREAM, "cannot read .*stream.xml.bz2: Invalid data stream"),
+        (b"", MULTISTREAM, "is cut off"),
+        (bz2.compress(b"<html></mediawiki>"), MULTISTREAM, "is no XML dump of a wiki"),
         (dump()[:-30], "x.xml", "is cut off: it does not end with </mediawiki>"),
         (b"<html></html>", "x.xml", "is no XML dump of a wiki"),
         (b"", "x.xml", "is no XML dump of a wiki"),
@@ -167,6 +200,20 @@ def test_a_dump_is_fetched_by_its_date_and_verified(mirror, server, tmp_path, da
     assert fetch_dump("zh-yue", raw, [mirror], date, quiet=True) == path
 
 
+def test_of_two_kinds_of_a_dump_that_with_streams_is_fetched_or_the_one_begun(
+    mirror, server, tmp_path
+):
+    name = NAME.replace(".xml", "-multistream.xml")
+    server.files[DATED + name] = content = bz2.compress(b"streams")
+    for listing in [path for path in server.files if path.endswith("sums.txt")]:
+        line = f"{hashlib.sha1(content).hexdigest()}  {name}\n"
+        server.files[listing] += line.encode() + line.replace("cles", "cles-index").encode()
+    assert fetch_dump("zh-yue", str(tmp_path), [mirror], quiet=True).endswith(f"/{name}")
+    (tmp_path / f"{NAME}.part").touch()
+    (tmp_path / name).unlink()
+    assert fetch_dump("zh-yue", str(tmp_path), [mirror], quiet=True).endswith(f"/{NAME}")
+
+
 def test_a_dump_with_a_wrong_checksum_is_refused(mirror, server, tmp_path):
     server.files[DATED + NAME] = bz2.compress(b"other")
     with pytest.raises(UsageError, match="damaged: its sha1"):
@@ -183,7 +230,7 @@ def test_a_dump_that_is_still_being_made_is_said(mirror, server, tmp_path):
     assert fetch_dump("zh_yue", str(tmp_path), [mirror], "20250101", quiet=True)
 
 
-def test_local_dumps_are_the_newest_and_plain_ones(tmp_path):
+def test_local_dumps_are_the_newest_and_those_that_all_processes_unpack(tmp_path):
     names = [
         "enwiki-20240101-pages-articles.xml.bz2",
         "enwiki-20250101-pages-articles1.xml-p1p9.bz2",
@@ -196,6 +243,8 @@ def test_local_dumps_are_the_newest_and_plain_ones(tmp_path):
     ]
     for name in names:
         (tmp_path / name).touch()
+    assert find_dumps(str(tmp_path), "en") == [str(tmp_path / names[4])]
+    (tmp_path / names[4]).unlink()
     assert find_dumps(str(tmp_path), "en") == [str(tmp_path / name) for name in names[1:3]]
     assert find_dumps(str(tmp_path), "simple") == [str(tmp_path / names[6])]
     with pytest.raises(UsageError, match="holds no dump of de "):

@@ -14,6 +14,31 @@ CASES = {
         "{{lang|fr|mot}}, {{lang-de|Wort}}, {{convert|5|km|mi}}, {{nowrap|a b}}.",
         ["mot, Wort, 5 km, a b."],
     ),
+    "chemistry": (
+        "H{{sub|2}}O, H<sub>2</sub>O, {{chem|H|2|O}}, {{chem2|H2O}} and <chem>H2O</chem>.",
+        ["H2O, H2O, H2O, H2O and H2O."],
+    ),
+    "mathematics": (
+        "{{math|''x''<sup>2</sup>}} + {{mvar|y}}{{sup|3}} is {{math|1=z = 5}}.",
+        ["x2 + y3 is z = 5."],
+    ),
+    "numbers": (
+        "{{frac|2}}, {{frac|2|3}}, {{sfrac|1|2|3}}; {{val|5.2|0.1|u=km}}; {{convert|5|to|9|km|mi}};"
+        " {{gaps|1|234}}; {{US$|5}}.",
+        ["1/2, 2/3, 1 2/3; 5.2 km; 5 to 9 km; 1234; US$5."],
+    ),
+    "years": ("{{circa|1500}}, {{c.|1|2}}, {{As of|2010}}.", ["c. 1500, c. 1–2, As of 2010."]),
+    "quotations": (
+        "He said:{{quote|It ''was'' [[Bar (place)|a bar]].|author=[[B]]|source=c}}Then"
+        "{{Blockquote|text=one}} {{Zitat|zwei|Autor}}.",
+        ["He said:", "It was a bar.", "Then", "one", "zwei"],
+    ),
+    "languages": ("{{langx|de|Wort}}, {{transl|ar|ALA|kitab}}, a{{lang|fr}}.", ["Wort, kitab, a."]),
+    "signs": ("A{{snd}}b{{'}}s{{nbsp}}c{{ndash}}{{ill|D|de|E}}.", ["A – b's c–D."]),
+    "templates in one another": (
+        "{{quote|{{nowrap|{{convert|5|km}} {{cn|date={{x}}}}}} b}} {{x|{{lang|fr|mot}}}}",
+        ["5 km b"],
+    ),
     "unclosed template": ("One {{x | y\nTwo.", ["One Two."]),
     "stray ends": ("A }} b ]] c.", ["A b c."]),
     "unclosed link": ("A [[b c.", ["A b c."]),
@@ -59,7 +84,21 @@ def test_namespaces_of_the_wiki_hide_links():
 
 
 BROKEN = "{{ [[ ]] }} <ref> </ref> {| |} <nowiki> <br {{lang| [http:// -{ (, '' = <!-{ &".split()
-BROKEN += [" ", "\n", "{", "{{convert|", "{{lang|a|b ", "(", "<", "''"]
+BROKEN += [
+    "{{quote|",
+    "{{math|a|b}}",
+    "{{chem|[[|",
+    "|",
+    "{{math|{{x}} ",
+    " ",
+    "\n",
+    "{",
+    "{{convert|",
+    "{{lang|a|b ",
+    "(",
+    "<",
+    "''",
+]
 
 
 @pytest.mark.parametrize("piece", BROKEN)

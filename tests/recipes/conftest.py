@@ -1,0 +1,143 @@
+"""A fine-tuning recipe with stand-ins for what trains and predicts."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_posenc.tools.prepare.xtreme import BENCHMARKS
+
+# "Trains" update by update on a chain of text that says what has happened. A checkpoint comes every
+# 3 updates and at the end; with the file `kill` there, it dies at that update.
+TRAIN = f"""#!{sys.executable}
+import json, os, sys, time
+from pathlib import Path
+
+words = sys.argv[1:]
+value = lambda name: words[words.index(name) + 1]
+folder, home = Path(value("--save-dir")), Path(os.environ["STAND_IN"])
+with open(home / "commands", "a") as log:
+    print(json.dumps(["fairseq-train", *words]), file=log)
+folder.mkdir(parents=True, exist_ok=True)
+start = value("--restore-file") if "--restore-file" in words else value("--finetune-from-model")
+if "--restore-file" not in words and (folder / "checkpoint_last.pt").exists():
+    sys.exit("fairseq would load checkpoint_last.pt")
+chain = Path(start).read_text()
+begin = len(chain.split("+")) - 1
+print(f"| position:stand-in", os.environ.get("CUDA_VISIBLE_DEVICES"))
+for update in range(begin + 1, int(value("--max-update")) + 1):
+    with open(home / "log" / f"{{time.time_ns()}}-{{os.getpid()}}", "w") as log:
+        cell = folder.relative_to(folder.parents[3])
+        gpu = os.environ.get("CUDA_VISIBLE_DEVICES", "-")
+        print(cell, update, gpu, Path(words[0]).name, file=log)
+    time.sleep(0.01)
+    kill = home / "kill"
+    if kill.exists() and update == int(kill.read_text()):
+        kill.unlink()
+        sys.exit(137)
+    chain += f"+{{value('--seed')}}"
+    if update % 3 == 0 or update == int(value("--max-update")):
+        (folder / "checkpoint_best.pt").write_text(chain)
+        (folder / "checkpoint_last.pt").write_text(chain)
+"""
+
+PYTHON = f"""#!{sys.executable}
+import json, os, sys
+from pathlib import Path
+
+words = sys.argv[1:]
+ours = Path(sys.argv[0]).name == "posenc"
+program = " ".join(words[: 1 + (words[0] == "prepare")]) if ours else words[1].rpartition(".")[2]
+value = lambda name: sys.argv[sys.argv.index(name) + 1]
+with open(Path(os.environ["STAND_IN"], "commands"), "a") as log:
+    print(json.dumps([program, *words]), file=log)
+if program == "updates_per_epoch":
+    print(1)
+elif program == "newest_checkpoint":
+    if Path(os.environ["STAND_IN"], "out of memory").exists():
+        sys.exit("fairseq_posenc: error: cannot read checkpoint: Cannot allocate memory")
+    folder, best = sys.argv[3:]
+    last = Path(folder, "checkpoint_last.pt")
+    if last.exists() and last.read_text() != "half":
+        print(last)
+elif program == "prepare glue":
+    Path(value("--output"), "input0").mkdir(parents=True)
+    Path(value("--output"), "task.json").write_text('{{"best": "matthews"}}')
+    languages = {("valid-de", "valid-en", *BENCHMARKS["XNLI"].splits())!r}
+    for split in languages if value("--task") == "XNLI" else ("valid", "test"):
+        Path(value("--output"), "input0", split + ".idx").touch()
+elif program == "prepare squad":
+    Path(value("--output")).mkdir(parents=True, exist_ok=True)
+    about = {{name: value("--" + name) for name in ("language", "metric", "input")}}
+    Path(value("--output"), value("--split") + ".json").write_text(json.dumps(about))
+elif program == "predict":
+    chain = Path(value("--path")).read_text()
+    scores = {{name: {{"matthews": float(len(chain))}} for name in value("--subsets").split(",")}}
+    for name in scores:
+        Path(value("--output"), f"predictions.{{name}}.tsv").write_text("index\\n0\\n")
+    Path(value("--output"), "score.json").write_text(json.dumps(
+        {{"scores": scores, "of": chain, "data": Path(value("--data")).name}}))
+else:
+    real = os.path.join({str(Path(sys.executable).parent)!r}, Path(sys.argv[0]).name)
+    os.execv(real, [real, *words])
+"""
+
+
+class Recipe:
+    """Runs a recipe with stand-ins, in a folder of its own."""
+
+    def __init__(self, start, home, recipe="recipes/glue/run.sh"):
+        self.home, self.start, self.recipe = home, start, recipe
+        self.runs = home / "run"
+        programs = home / "bin"
+        programs.mkdir(parents=True)
+        for name, text in {"fairseq-train": TRAIN, "python": PYTHON, "posenc": PYTHON}.items():
+            (programs / name).write_text(text)
+            (programs / name).chmod(0o755)
+        (home / "text").mkdir()
+        (home / "text" / "dict.txt").write_text("a 1")
+        (home / "log").mkdir()
+        (home / "model.pt").write_text("model")
+
+    def __call__(self, *options, status=0, **environment):
+        return self.run(
+            "bash", self.recipe, "--stage", "3", "--stop-stage", "4",
+            "--run-dir", self.runs, "--text", self.home / "text", "--raw-dir", self.home,
+            "--encodings", "a=learned", "--pretrained", f"a={self.home / 'model.pt'}",
+            "--tasks", "CoLA", "--lrs", "1e-5", "--seeds", "1", "--device", "cpu", "--epochs", "8",
+            *options, status=status, **environment,
+        )  # fmt: skip
+
+    def run(self, *command, status=0, **environment):
+        process = self.start(
+            *command,
+            PATH=f"{self.home / 'bin'}{os.pathsep}{os.environ['PATH']}",
+            STAND_IN=self.home,
+            **environment,
+        )
+        printed = process.communicate()[0]
+        assert (process.returncode == 0) == (status == 0), printed
+        return printed
+
+    def score(self, task="CoLA"):
+        return json.loads((self.runs / f"a/{task}/lr1e-5/seed1/score.json").read_text())
+
+    def updates(self):
+        """Lines of the stand-in for fairseq-train: folder, update, GPU, data."""
+        return [line.read_text().split() for line in sorted((self.home / "log").iterdir())]
+
+    def commands(self):
+        """Lists of the words of all commands that have run, each after the program's name."""
+        log = self.home / "commands"
+        return [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+
+    def kill_at(self, update):
+        (self.home / "kill").write_text(str(update))
+
+
+@pytest.fixture
+def finetuning(start, tmp_path):
+    """A function that lays out a recipe of its own, in a folder of the temporary one."""
+    return lambda name, *recipe: Recipe(start, tmp_path / name, *recipe)

@@ -1,0 +1,83 @@
+"""--plan of the fine-tuning recipes is what they run."""
+
+import os
+import re
+import sys
+from collections import Counter
+
+import pytest
+
+from fairseq_posenc.tools.prepare.xtreme import find_questions
+
+GLUE, XTREME = "recipes/glue/run.sh", "recipes/xtreme/run.sh"
+TASKS = {GLUE: "CoLA,MNLI", XTREME: "XNLI,SQuAD"}
+RAW = {
+    GLUE: ["CoLA/train.tsv"],
+    XTREME: ["MNLI/train.tsv", "XNLI-1.0/xnli.test.tsv", "squad/train-v1.1.json",
+             "squad/dev-v1.1.json", *(file.path for file in find_questions("", official=True)[0])],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("recipe", [GLUE, XTREME])
+def test_the_plan_run_as_printed_is_the_recipe(finetuning, recipe):
+    recipe, tasks, raw = finetuning("a home", recipe), TASKS[recipe], RAW[recipe]
+    for name in raw:
+        (recipe.home / name).parent.mkdir(exist_ok=True, parents=True)
+        (recipe.home / name).write_text(name)
+    options = ["--tasks", tasks, "--seeds", "1,2", "--lrs", "1e-5,2e-5", "--stop-stage", "5"]
+    options += ["--epochs", "20", "--", "--adam-betas", "(0.8, 0.9)"]
+    plan = recipe("--plan", *options)
+    assert "\n# 8 trainings: 1 rows × 2 tasks × 2 learning rates × 2 seeds\n" in plan
+    assert not recipe.runs.exists() and not recipe.commands()
+    recipe(*options)
+    expected, results = _commands(recipe), _results(recipe.runs)
+    assert len(results) == 8 + 1 + 2 * len(list(recipe.runs.glob("*.md"))) > 9
+    assert [words[0] for words in expected].count("fairseq-train") == 8
+    for path in recipe.runs, recipe.home / "commands":
+        path.rename(f"{path}.before")
+    (recipe.home / "plan.sh").write_text(plan)
+    recipe.run("bash", "-e", recipe.home / "plan.sh")
+    assert _commands(recipe) == expected and _results(recipe.runs) == results
+    assert not list(recipe.runs.rglob("checkpoint*.pt"))
+    assert "8 finished before" in recipe(*options)
+
+
+def _commands(recipe):
+    """All commands, without a look for checkpoints, and notes of what is known after training."""
+    found = []
+    for words in recipe.commands():
+        if not any("newest_checkpoint" in word for word in words[:3]):
+            *words, last = re.split(r"\0--note\0(?:pretrained|signature)=[^\0]*", "\0".join(words))
+            found.append("".join([*words, last]).split("\0"))
+    return sorted(found)
+
+
+def _results(runs):
+    names = ["*.md", "*.csv", "row", "score.json"]
+    return {path.relative_to(runs): path.read_text() for name in names for path in runs.rglob(name)}
+
+
+# Test sets of each command, and how many commands there are.
+@pytest.mark.parametrize(
+    "recipe, options, trainings, tests",
+    [(GLUE, [], 480, {1: 5 * 4, 2: 4}),
+     (GLUE, ["--rows", "all", "--submission"], 1620, {2: 8 * 9, 5: 9}),
+     (XTREME, ["--rows", "all"], 480, {16: 12, 28: 12}),
+     (XTREME, ["--smoke", "--stage", "3"], 8, {6: 2, 12: 2})],
+)  # fmt: skip
+def test_without_a_set_up_the_plan_has_all_trainings_and_tests(
+    run, tmp_path, recipe, options, trainings, tests
+):
+    (tmp_path / "python3").symlink_to(os.path.realpath(sys.executable))
+    command = ["bash", recipe, "--plan", "--run-dir", tmp_path / "run", *options]
+    printed = run(*command, PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert f"\n# {trainings} trainings: " in printed and not (tmp_path / "run").exists()
+    assert len(re.findall("(?m)^fairseq-train ", printed)) == sum(tests.values())
+    subsets = re.findall(r"(?m)^posenc predict .* --subsets (\S+) ", printed)
+    assert Counter(names.count(",") + 1 for names in subsets) == tests
+
+
+def test_the_plan_names_a_task_or_file_that_is_not_there(finetuning):
+    glue, xtreme = finetuning("glue"), finetuning("xtreme", XTREME)
+    assert "no task of GLUE is called Cola (--tasks)" in glue("--plan", "--tasks", "Cola", status=1)
+    assert "there is no train.tsv in any of" in xtreme("--plan", "--tasks", "XNLI", status=1)
