@@ -6,6 +6,11 @@ from typing import Any, Dict
 import torch
 from torch import nn
 
+try:
+    from torch.compiler import is_compiling as is_compiling
+except ImportError:  # torch 2.0
+    from torch._utils import is_compiling as is_compiling
+
 _TORCH = tuple(map(int, re.findall(r"\d+", torch.__version__)[:2]))
 # torch 2.0 multiplies small outputs that shall be overwritten by 0, so that NaN in them stays NaN.
 BADDBMM_READS_OUT = _TORCH < (2, 1)

@@ -121,7 +121,10 @@ class SelfAttention(Projections):
             queries, keys = rotated(queries, turn), rotated(keys, turn)
         prefix = None
         if incremental_state is not None:
-            prefix = self.own_state(incremental_state).setdefault("cache", Prefix())
+            own = self.own_state(incremental_state)
+            if "cache" not in own:
+                own["cache"] = Prefix()
+            prefix = own["cache"]
             keys, values = prefix.keys.append(keys), prefix.values.append(values)
         outputs, weights = core.attend(
             self.split(queries),

@@ -54,11 +54,10 @@ def attend(
     inputs = Inputs(queries, keys, values, terms, padding_mask, causal, dropout_p)
     if need_weights:
         return plain.attend(inputs)
-    if queries.is_cuda and _torch_can(terms):
-        return _torch_attend(_one_mask_for_all(inputs)), None
-    fused = _fused_relative() if queries.is_cuda else None
-    if fused is not None and fused.supports(inputs):
-        return fused.attend(inputs), None
+    if compat.is_compiling():  # what is written by hand would break the graph in every layer
+        return attend_on_gpu(inputs, None), None
+    if queries.is_cuda:
+        return attend_on_gpu(inputs, _fused_relative()), None
     if not cpu.supports(inputs):
         return plain.attend(inputs)[0], None
     learns = cpu.needs_gradient(inputs)
@@ -69,6 +68,20 @@ def attend(
     if _torch_is_faster(inputs, learns):
         return _torch_attend(inputs), None
     return cpu.attend(inputs), None
+
+
+def attend_on_gpu(inputs: Inputs, fused: Any) -> Tensor:
+    """Return the outputs of attention by one kernel if possible.
+
+    Args:
+        inputs: on any device.
+        fused: the kernels for what torch cannot, or ``None``; see :mod:`.gpu.relative`.
+    """
+    if _torch_can(inputs.terms):
+        return _torch_attend(_one_mask_for_all(inputs))
+    if fused is not None and fused.supports(inputs):
+        return fused.attend(inputs)
+    return plain.attend(inputs)[0]
 
 
 def _torch_can(terms: AttentionTerms) -> bool:

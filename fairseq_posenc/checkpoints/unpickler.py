@@ -198,6 +198,15 @@ def _tensor(
     return flat.as_strided(size, stride, offset if count else 0).requires_grad_(bool(grad))
 
 
+def _tensor_with_attributes(rebuild: Any, kind: Any, arguments: Any, _: Any) -> Tensor:
+    """Make a tensor without the attributes that fairscale, for one, has put on it."""
+    if rebuild != Maker("torch._utils._rebuild_tensor_v2", _tensor) or kind != Maker(
+        "torch.Tensor"
+    ):
+        raise Refused("a tensor made in another way")
+    return _tensor(*_expect(tuple, arguments))
+
+
 def _number_dtype(value: Any) -> np.dtype:
     if not isinstance(value, np.dtype) or value.kind not in "biufc" or value.hasobject:
         raise Refused("a numpy.dtype that is no number's")
@@ -242,6 +251,8 @@ _MAKERS: Dict[Any, Optional[Callable]] = {
     ("collections", "OrderedDict"): _ordered,
     ("torch", "Size"): _size,
     ("torch", "device"): lambda kind, *index: torch.device(_expect(str, kind), *index),
+    ("torch", "Tensor"): None,
+    ("torch._tensor", "_rebuild_from_type_v2"): _tensor_with_attributes,
     ("torch._utils", "_rebuild_tensor"): _tensor,
     ("torch._utils", "_rebuild_tensor_v2"): _tensor,
     ("torch._utils", "_rebuild_parameter"): lambda tensor, grad, *_: torch.nn.Parameter(

@@ -39,6 +39,7 @@ SMALLER = [
     (r"posenc prepare text", "", "--hold-out 3"),
     (r"posenc predict", "", "--cpu"),
     (r"posenc benchmark cost", "", "--quick"),
+    (r"posenc benchmark attention --count", "", "--lengths 8 --encodings alibi"),
     (r"posenc benchmark", "", "--shape tiny --lengths 8 --tokens 16 --rounds 5 "
      "--dropout 0"),
     (r"posenc analyse shift-invariance", "", "--sentences 5"),

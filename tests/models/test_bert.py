@@ -76,6 +76,18 @@ def test_every_parameter_learns_and_padding_changes_nothing(name, kind, build_be
     assert not [key for key, p in model.named_parameters() if p.grad is None]
 
 
+@pytest.mark.parametrize("name", names())
+def test_activation_checkpointing_changes_nothing(name, build_bert):
+    gradients = []
+    for flag in (False, True):
+        options = dict.fromkeys(("checkpoint_activations", "offload_activations"), flag)
+        model = build_bert(name, position_segments="per_head", **options).train()
+        torch.manual_seed(3)
+        model(TOKENS, segments=SEGMENTS)[0].pow(2).sum().backward()
+        gradients.append(torch.cat([p.grad.flatten() for p in model.parameters()]))
+    assert torch.allclose(*gradients, atol=1e-6)
+
+
 @pytest.mark.parametrize("kind", kinds.names())
 def test_segments_are_told_apart_if_asked_for(kind, build_bert):
     model = build_bert("rel_scalar", position_segments=kind)

@@ -32,6 +32,11 @@ STOCK_FLAGS = {
     **dict.fromkeys((STOCK, "sinusoidal", "shape", "cape"), []),
     "learned": ["encoder_learned_pos", "decoder_learned_pos"],
 }
+# Flags of big trainings, by precision: keep less; leave out layers and disturb weights.
+FLAGS = {
+    "amp": {"checkpoint_activations": True, "offload_activations": True},
+    "float16": {"encoder_layerdrop": 0.5, "decoder_layerdrop": 0.5, "quant_noise_pq": 0.3},
+}
 # From name to the parameters' type, and to autocast's.
 PRECISIONS = {
     "float32": (torch.float32, None),
@@ -116,12 +121,12 @@ def counts():
     return {**found, "operations": GPU.operations}
 
 
-def step(kind, name, precision, padding, train=True, dropout=0.0):
+def step(kind, name, precision, padding, train=True, dropout=0.0, **options):
     """Count a training step or, without ``train``, a forward pass.
 
     In float32 without dropout, ``error`` is the distance of the gradients from the CPU's.
     """
-    model, expected = build(kind, name, dropout).train(train), {}
+    model, expected = build(kind, name, dropout, **options).train(train), {}
     if train and not dropout and precision == "float32":
         _, expected = run(model, batch(kind, name, padding, "cpu"))
         model.zero_grad(set_to_none=True)
@@ -185,6 +190,9 @@ def count(name):
         for kind, padding in (("translation", "left"), ("bert", "right")):
             case = step(kind, name, precision, padding, dropout=0.1)
             found[f"{kind} {precision} {padding}"] = case
+    for precision, options in FLAGS.items():
+        case = step("translation", name, precision, "left", dropout=0.1, **options)
+        found[f"flags {precision} left"] = case
     for padding in ("none", "right"):
         found[f"bert float32 {padding}"] = step("bert", name, "float32", padding)
     found["evaluation float16 left"] = step("translation", name, "float16", "left", train=False)

@@ -71,6 +71,10 @@ HOSTILE = {
     "a name of an attribute": dumped("argparse") + dumped("Namespace.__init__") + b"\x93",
     "a loader inside": named("torch.storage", "_load_from_bytes") + b"(" + dumped("x") + b"tR",
     "another rebuilder": named("torch._utils", "_rebuild_qtensor") + b")R",
+    "another rebuilder within": named("torch._tensor", "_rebuild_from_type_v2") + b"(" + NAMESPACE
+    + named("torch", "Tensor") + b")}tR",
+    "another tensor within": named("torch._tensor", "_rebuild_from_type_v2") + b"("
+    + named("torch._utils", "_rebuild_tensor_v2") + NAMESPACE + b")}tR",
     "a class as a value": NAMESPACE,
     "a storage as a value": storage(2),
     "a call of a value": dumped({}) + b")R",
@@ -154,6 +158,14 @@ def test_the_same_ways_of_writing_load_what_is_harmless(tmp_path, write):
     number = array(dtype("f8", PLAIN), struct.pack("<d", 3))
     write(tmp_path / "a.pt", b"(" + tensor(storage(2)) + number + b"t")
     assert load_checkpoint(str(tmp_path / "a.pt"))[1].tolist() == [3]
+
+
+def test_attributes_of_tensors_are_left_out(tmp_path):
+    weights = torch.ones(2)
+    weights._has_been_cloned = True  # by fairscale, with --ddp-backend fully_sharded
+    torch.save(weights, tmp_path / "a.pt")
+    loaded = load_checkpoint(str(tmp_path / "a.pt"))
+    assert torch.equal(loaded, weights) and not vars(loaded)
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.float64, np.float32, np.bool_])

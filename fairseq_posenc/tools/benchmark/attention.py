@@ -60,7 +60,7 @@ def attention(setting: Setting) -> Steps:
             encodings[plain] = setting.cast(build(plain, stack))
         encoding = encodings[plain]
         scalars = setting.cast(SegmentScalars(stack, 2)) if name == SEGMENTS else None
-        prepare: Prepare = _ours(setting, tokens, encoding, scalars)
+        prepare: Prepare = our_attention(setting, tokens, encoding, scalars)
         if name == NAIVE_SHAW:
             prepare = partial(_naive_shaw, setting, tokens, encoding)
         steps[name] = forward_and_backward(prepare, encoding)
@@ -78,8 +78,11 @@ def _sdpa(setting: Setting, tokens: Tensor) -> Attend:
     return attend
 
 
-def _ours(
-    setting: Setting, tokens: Tensor, encoding: Encoding, scalars: Optional[SegmentScalars]
+def our_attention(
+    setting: Setting,
+    tokens: Tensor,
+    encoding: Encoding,
+    scalars: Optional[SegmentScalars] = None,
 ) -> Prepare:
     """Return a function that computes the terms of a forward pass and returns its attention."""
     module = setting.cast(SelfAttention(setting.sizes.width, setting.sizes.heads))

@@ -8,6 +8,8 @@ process of its own; otherwise all share one.
     posenc benchmark --quick                                    a first look, under a minute
     posenc benchmark training --dropout 0,0.1 --output a.json   whole training steps;
                                                                     interrupted, it continues
+    posenc benchmark attention --count                          operations and bytes on a GPU,
+                                                                    counted without one
     posenc benchmark cost --help                                the papers' tables of cost
 """
 
@@ -20,11 +22,11 @@ import torch
 
 from fairseq_posenc import encodings
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.benchmark import tables
+from fairseq_posenc.tools.benchmark import counting, tables
 from fairseq_posenc.tools.benchmark.markdown import render
 from fairseq_posenc.tools.benchmark.measuring import measure
 from fairseq_posenc.tools.benchmark.record import Record
-from fairseq_posenc.tools.benchmark.settings import SHAPES
+from fairseq_posenc.tools.benchmark.settings import SHAPES, Setting
 from fairseq_posenc.tools.hardware import hardware
 from fairseq_posenc.version import __version__
 
@@ -43,6 +45,7 @@ programs hardly disturb.
 """
 DTYPES = ("float32", "bfloat16", "float16")
 SPEED_DEFAULTS = {"dtypes": ["float32"], "rounds": 9, "warm_up": 1, "tokens": 1024}
+COUNT_DEFAULTS = {"dtypes": ["bfloat16"], "lengths": [128, 512], "shape": "base", "tokens": 4096}
 COST_DEFAULTS: Dict[str, Dict[str, Any]] = {
     "cpu": {"dtypes": ["float32", "bfloat16"], "rounds": 9, "warm_up": 1, "tokens": 1024},
     "cuda": {"dtypes": ["float16", "float32"], "rounds": 100, "warm_up": 10},
@@ -106,6 +109,8 @@ def parser_of(cost: bool) -> argparse.ArgumentParser:
     if not cost:
         add("--dropout", type=listed(probability), default=[0.0], metavar="P,Q", help="default: 0")
         add("--shape", choices=SHAPES, help="of the models (default: base; bert: bert_base)")
+        add("--count", action="store_true", help="count what attention asks of a GPU, without "
+            "one: operations and bytes; shaw and transformer_xl need Triton")  # fmt: skip
     add("--dtype", type=listed(one_of(DTYPES)), metavar="A,B", dest="dtypes",
         help=f"{', '.join(DTYPES)}; the first is for columns that know no precision (default: "
         "float32; cost: float32,bfloat16, on a GPU float16,float32)")  # fmt: skip
@@ -128,9 +133,17 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
         UsageError: the machine cannot do it.
     """
     cost = list(arguments[:1]) == ["cost"]
-    args = parser_of(cost).parse_args(arguments[cost:], argparse.Namespace(cost=cost, shape=None))
+    args = parser_of(cost).parse_args(
+        arguments[cost:], argparse.Namespace(cost=cost, shape=None, count=False)
+    )
     args.device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
+    if args.count and (args.output or args.tables not in ([], ["attention"])):
+        raise UsageError(
+            "--count is of attention, and only prints: posenc benchmark attention --count"
+        )
     defaults = COST_DEFAULTS[args.device] if cost else SPEED_DEFAULTS
+    if args.count:
+        defaults = COUNT_DEFAULTS
     if args.quick:
         defaults = {**defaults, **QUICK, **({"encodings": []} if cost else {})}
     for name, value in defaults.items():
@@ -145,10 +158,26 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     return args
 
 
+def count(args: argparse.Namespace) -> None:
+    """Count, and print a table."""
+    names = args.encodings or encodings.names()
+    of_all = {"dropout": args.dropout[0], "dtype": args.dtypes[0]}
+    print(
+        counting.table(
+            [
+                Setting(args.shape, names, n, args.batch or max(1, args.tokens // n), **of_all)
+                for n in args.lengths
+            ]
+        )
+    )
+
+
 def main() -> None:
     """Measure what has not been measured yet, and print the tables."""
     logging.getLogger("fairseq_posenc").setLevel(logging.WARNING)
     args = parse(sys.argv[1:])
+    if args.count:
+        return count(args)
     if args.cost:
         chosen = {name: tables.load(name) for name in args.tables or tables.names()}
     else:

@@ -1,0 +1,64 @@
+"""Flags of big trainings, with every encoding: fairseq-train by two workers on the CPU."""
+
+import importlib.util
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_posenc.encodings import names
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FLAGS = {
+    "reference": "--ddp-backend legacy_ddp",
+    "same": "--ddp-backend pytorch_ddp --amp --checkpoint-activations --offload-activations",
+    "sharded": "--ddp-backend fully_sharded --min-params-to-wrap 1 --checkpoint-activations",
+    "half": "--ddp-backend pytorch_ddp --memory-efficient-fp16",
+    "noisy": "--ddp-backend pytorch_ddp --find-unused-parameters --encoder-layerdrop 0.5"
+    " --decoder-layerdrop 0.5 --quant-noise-pq 0.3 --quant-noise-pq-block-size 8",
+}
+HAS_FAIRSCALE = importlib.util.find_spec("fairscale") is not None
+each_model = pytest.mark.parametrize("model", ["stock", *names()])
+
+
+@pytest.fixture(scope="module")
+def trained(binarised, tmp_path_factory):
+    """What train_with_flags.py prints, by flags and model."""
+    flags = tmp_path_factory.mktemp("flags") / "flags.json"
+    flags.write_text(json.dumps(FLAGS), encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    script = Path(__file__).with_name("train_with_flags.py")
+    workers = [
+        subprocess.Popen(
+            [sys.executable, script, str(rank), str(port), binarised, flags], cwd=REPOSITORY,
+            env={**os.environ, "PYTHONPATH": ".", "OMP_NUM_THREADS": "1"}, encoding="utf-8",
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+        )
+        for rank in (0, 1)
+    ]  # fmt: skip
+    printed, _ = [worker.communicate(timeout=600)[0] for worker in workers]
+    lines = [json.loads(line) for line in printed.splitlines() if line.startswith('{"flags"')]
+    found = {(line["flags"], line["model"]): line for line in lines}
+    assert len(found) == len(FLAGS) * (1 + len(names())), printed[-2000:]
+    return found
+
+
+@each_model
+@pytest.mark.parametrize("flags", FLAGS)
+def test_losses_and_gradients_are_those_of_training_without_flags(trained, flags, model):
+    """Half precision drops other weights than float32, as noise does; that is never the same."""
+    found, expected = trained[flags, model], trained["reference", model]["updates"]
+    if flags == "sharded" and not HAS_FAIRSCALE:
+        assert "pip install fairscale" in found["error"]
+        pytest.skip("fully_sharded needs fairscale, and says so")
+    assert "error" not in found
+    tolerance = {"half": 0.05, "noisy": 0.6}.get(flags, 1e-6)
+    assert len(found["updates"]) == 2
+    for update, wanted in zip(found["updates"], expected):
+        assert update == pytest.approx(wanted, rel=tolerance)
+    assert (found["updates"] == expected) <= (flags not in ("half", "noisy"))
