@@ -9,18 +9,15 @@
 Without --last and --best, all files of --inputs are averaged, which then may not be folders.
 """
 
-import argparse
 import os
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.arguments import positive
+from fairseq_posenc.tools.arguments import command_parser, positive
 
 
 def main() -> None:
     """Parse the command line, choose, average and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     parser.add_argument("--inputs", nargs="+", required=True, metavar="FOLDER_OR_FILE")
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--last", type=positive, metavar="N", help="the newest N checkpoints")

@@ -11,16 +11,13 @@ for posenc score --group-by, <split>.clauses the number of its clauses (of all i
 (noun or pronoun) and a finite verb that agrees with it.
 """
 
-import argparse
-
+from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.corpus import SEPARATOR, Range, Split, write_corpus
 
 
 def main() -> None:
     """Parse the command line and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--output", required=True, metavar="FOLDER")
     add("--seed", type=int, default=1, help="default: 1")

@@ -20,7 +20,7 @@ import json
 import os
 from typing import Tuple
 
-from fairseq_posenc.tools.arguments import positive
+from fairseq_posenc.tools.arguments import command_parser, positive
 from fairseq_posenc.tools.prepare.parallel import cleaning, settings
 from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA, Corpus, named
 
@@ -163,9 +163,7 @@ def _add_settings(commands) -> None:
 
 def main() -> None:
     """Parse the command line and run the command."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_commands(commands)
     _add_settings(commands)

@@ -10,18 +10,16 @@ others by those of SQuAD, as in XTREME. The English part of TyDiQA-GoldP's train
 --id-prefix english-
 """
 
-import argparse
 import os
 import sys
 
 from fairseq_posenc.metrics.answers import METRICS
+from fairseq_posenc.tools.arguments import command_parser
 
 
 def main() -> None:
     """Parse the command line, prepare, and print how much there is."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--input", required=True, metavar="FILE", help="JSON")
     add("--split", required=True, metavar="NAME", help="for example train, valid, valid-de")

@@ -18,10 +18,9 @@ but of the numbers in it, a line per sentence; its ending names them in tables a
 
 import argparse
 import logging
-import os
 import sys
 
-from fairseq_posenc.tools.arguments import key_value, whole_numbers
+from fairseq_posenc.tools.arguments import command_line, command_parser, key_value, whole_numbers
 from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
 from fairseq_posenc.tools.writing import replacing
 
@@ -70,9 +69,7 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
 
 def main() -> None:
     """Parse the command line, score, print and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     texts = parser.add_mutually_exclusive_group(required=True)
     texts.add_argument("--generated", metavar="FILE", help="output of fairseq-generate")
@@ -94,7 +91,7 @@ def main() -> None:
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     as_json, output = options.pop("json"), options.pop("output")
     options["notes"] = dict(options["notes"])
-    result = evaluate(**options, command=[os.path.basename(sys.argv[0]), *sys.argv[1:]])
+    result = evaluate(**options, command=command_line())
     for remark in result["remarks"]:
         print(f"note: {remark}", file=sys.stderr)
     if output:

@@ -24,8 +24,7 @@ What is left to run of a table of translations, with commands and an estimate of
     posenc table --paper cape-2 --runs runs/cape --plan
 """
 
-import argparse
-
+from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.results import papers
 from fairseq_posenc.tools.results.bleu import METRICS
 from fairseq_posenc.tools.results.comparison import compare
@@ -37,9 +36,7 @@ from fairseq_posenc.tools.writing import replacing
 
 def main() -> None:
     """Parse the command line, print and write the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     translation = papers.names(translation=True)
     kinds = parser.add_mutually_exclusive_group(required=True)
     kinds.add_argument("--by-length", nargs="+", metavar="[NAME=]score.json")

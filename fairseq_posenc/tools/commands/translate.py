@@ -16,6 +16,7 @@ import sys
 
 import torch
 
+from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.export.translate import compare, translate
 from fairseq_posenc.tools.export.translators import BeamSearch
 from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
@@ -23,9 +24,7 @@ from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
 
 def parse() -> argparse.Namespace:
     """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("data", metavar="DATA", help="folder of fairseq-preprocess")
     add("--model", required=True, action="append", metavar="FOLDER", dest="models")
