@@ -1,7 +1,7 @@
 """Tables of timings in Markdown, a paper's figures beside ours."""
 
 from functools import partial
-from typing import Callable, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Callable, Dict, List, Sequence, Tuple
 
 from fairseq_posenc.tools.benchmark.record import Result
 from fairseq_posenc.tools.benchmark.settings import SHAPES, STOCK
@@ -12,34 +12,19 @@ PrintCell = Callable[[Result, str], str]
 Parts = List[Tuple[str, PrintCell]]
 
 
-class RatioFormat(NamedTuple):
-    """How a ratio of times is printed.
-
-    Attributes:
-        of: from the ratio of a row's time to the base's to the figure.
-        ours: format of our figures.
-        paper: format of the paper's.
-    """
-
-    of: Callable[[float], float]
-    ours: str
-    paper: str
-
-
-FIGURES: Dict[str, RatioFormat] = {
-    "ratio": RatioFormat(lambda ratio: ratio, "{:.3f}", "{:.3f}"),
-    "slowdown": RatioFormat(lambda ratio: ratio, "{:.2f}", "{:.1f}"),
-    "extra": RatioFormat(lambda ratio: 100 * (ratio - 1), "{:+.0f} %", "{:+.0f} %"),
-    "speed": RatioFormat(lambda ratio: 1 / ratio, "x{:.2f}", "x{:.2f}"),
+# from the ratio of a row's time to the base's to the figure; formats of ours and of the paper's
+FIGURES: Dict[str, Tuple[Callable[[float], float], str, str]] = {
+    "ratio": (lambda ratio: ratio, "{:.3f}", "{:.3f}"),
+    "slowdown": (lambda ratio: ratio, "{:.2f}", "{:.1f}"),
+    "extra": (lambda ratio: 100 * (ratio - 1), "{:+.0f} %", "{:+.0f} %"),
+    "speed": (lambda ratio: 1 / ratio, "x{:.2f}", "x{:.2f}"),
 }
 
 
 def render(table: TimingTable, results: Sequence[Result]) -> str:
     """Return Markdown: per group the figures, then the time, speed and memory of a step.
 
-    Args:
-        table: what the figures are.
-        results: its columns, measured on one machine, see :class:`.record.Record`.
+    ``results`` are the columns, measured on one machine, see :class:`.record.Record`.
     """
     first = results[0]["cell"]
     name = f"{table.paper}, {table.table}: " if table.paper else ""
@@ -83,12 +68,12 @@ def _head(result: Result) -> str:
 def _figure(table: TimingTable, against: str, result: Result, options: str) -> str:
     """Return a row's figure relative to ``base`` or ``stock``, and the paper's."""
     figures: Dict[str, float] = result["contestants"][options]
-    form = FIGURES[table.figure]
-    middle, *quartiles = (form.of(figures[f"{against}{end}"]) for end in ("", "_low", "_high"))
-    low, high = map(form.ours.format, sorted(quartiles))
-    ours = f"{form.ours.format(middle)} ({low} to {high})"
+    figure, our_format, paper_format = FIGURES[table.figure]
+    middle, *quartiles = (figure(figures[f"{against}{end}"]) for end in ("", "_low", "_high"))
+    low, high = map(our_format.format, sorted(quartiles))
+    ours = f"{our_format.format(middle)} ({low} to {high})"
     paper = table.printed(result["cell"]["group"], result["cell"]["column"], options)
-    return ours if paper is None else f"{ours}; paper {form.paper.format(paper)}"
+    return ours if paper is None else f"{ours}; paper {paper_format.format(paper)}"
 
 
 def _step(result: Result, options: str) -> str:

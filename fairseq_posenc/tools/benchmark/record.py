@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from dataclasses import asdict
 from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
@@ -18,20 +19,17 @@ Result = Dict[str, Any]
 
 
 class Record:
-    """Settings and their figures, kept in a file if there is one.
+    """Settings and their figures, kept in a file of JSON, if one is given.
 
-    Figures of other settings, or of other machines, stay in the file.
-
-    Args:
-        path: JSON, written anew after every setting; what it holds already counts as measured.
+    It is written anew after every setting. What it holds already counts as measured; figures of
+    other settings, or of other machines, stay in it.
 
     Raises:
         UsageError: the file holds something else.
     """
 
     def __init__(self, path: Optional[str] = None):
-        self.path = path
-        self.results: List[Result] = []
+        self.path, self.results = path, []
         if path is None or not os.path.exists(path):
             return
         try:
@@ -41,22 +39,11 @@ class Record:
 
     def find(self, settings: Sequence[Setting]) -> List[Result]:
         """Return what was measured of the very same settings, in their order."""
-        cells = [setting.to_json() for setting in settings]
+        cells = [asdict(setting) for setting in settings]
         return [result for cell in cells for result in self.results if result["cell"] == cell]
 
-    def add(self, setting: Setting, figures: Result) -> None:
-        """Keep what was measured of a setting."""
-        self.results.append({"cell": setting.to_json(), **figures})
-        if self.path is not None:
-            with replacing(self.path) as stream:
-                json.dump({"cells": self.results}, stream, indent=1)
-
     def complete(self, settings: Sequence[Setting], measure: Callable[[Setting], Result]) -> None:
-        """Measure the settings that are missing.
-
-        Args:
-            settings: of one table or several.
-            measure: see :func:`.measuring.measure`.
+        """Measure the settings that are missing, by :func:`.timing.measure`.
 
         Raises:
             UsageError: interrupted.
@@ -65,7 +52,10 @@ class Record:
         try:
             for number, setting in enumerate(missing, 1):
                 begin = time.perf_counter()
-                self.add(setting, measure(setting))
+                self.results.append({"cell": asdict(setting), **measure(setting)})
+                if self.path is not None:
+                    with replacing(self.path) as stream:
+                        json.dump({"cells": self.results}, stream, indent=1)
                 took = f"{time.perf_counter() - begin:.0f} s"
                 done = f"{number} of {len(missing)}: {setting.title}: {took}"
                 print(done, file=sys.stderr, flush=True)

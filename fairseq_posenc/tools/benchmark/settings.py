@@ -1,11 +1,13 @@
 """What is timed: sizes, batch, precision, and whatever else the figures depend on."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, List, Mapping, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+Step = Callable[[], object]
+Steps = Dict[str, Step]
 STOCK = "stock"
 PADDING = 1
 
@@ -41,7 +43,7 @@ class Setting:
             ``shaw --position-max-distance 8``. Stock fairseq is timed beside them.
         length: tokens per sentence.
         batch: sentences per batch.
-        subject: what is timed, of ``SUBJECTS`` in :mod:`.measuring`.
+        subject: what is timed, of ``SUBJECTS`` in :mod:`.timing`.
         base: the contestant that all are compared with, beside stock fairseq.
         dropout: of hidden states and of attention.
         device: ``cpu`` or ``cuda``.
@@ -83,19 +85,10 @@ class Setting:
     @property
     def title(self) -> str:
         """The place of the figures, for progress bars."""
-        place = dict.fromkeys([self.table, self.group, self.column, self.dtype])
-        return ", ".join(place)
-
-    def to_json(self) -> Dict[str, Any]:
-        """Return all attributes."""
-        return asdict(self)
+        return ", ".join(dict.fromkeys([self.table, self.group, self.column, self.dtype]))
 
     def draw_tokens(self, left: bool = False) -> Tensor:
-        """Draw a batch ``(batch, length)``; a quarter of the rows is padded by a quarter.
-
-        Args:
-            left: pad at the start of the rows.
-        """
+        """Draw a batch ``(batch, length)``; a quarter of the rows is padded by a quarter."""
         tokens = torch.randint(4, self.sizes.types, (self.batch, self.length))
         if self.batch > 1 and self.length >= 4:
             padded = slice(0, self.length // 4) if left else slice(-(self.length // 4), None)

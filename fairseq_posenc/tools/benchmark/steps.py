@@ -19,8 +19,7 @@ from fairseq_posenc.tools.benchmark.models import (
     build_bert,
     build_transformer,
 )
-from fairseq_posenc.tools.benchmark.settings import PADDING, Setting
-from fairseq_posenc.tools.benchmark.timing import Steps
+from fairseq_posenc.tools.benchmark.settings import PADDING, Setting, Steps
 
 BEAM = 4
 
@@ -33,8 +32,7 @@ def encoder(setting: Setting) -> Steps:
         encoder = model.encoder
         return _forward_and_backward(encoder, lambda: encoder(tokens)["encoder_out"][0])
 
-    models = build_all(setting, build_transformer)
-    return {name: step(model) for name, model in models.items()}
+    return {name: step(model) for name, model in build_all(setting, build_transformer).items()}
 
 
 def layer(setting: Setting) -> Steps:
@@ -58,8 +56,7 @@ def decoder(setting: Setting) -> Steps:
             decode, lambda: decode(target, encoder_out=encoded, features_only=True)[0]
         )
 
-    models = build_all(setting, build_transformer)
-    return {name: step(model) for name, model in models.items()}
+    return {name: step(model) for name, model in build_all(setting, build_transformer).items()}
 
 
 def training(setting: Setting) -> Steps:
@@ -122,20 +119,13 @@ def generation(setting: Setting) -> Steps:
         )
         return torch.no_grad()(lambda: generator.generate([model], sample))
 
-    models = build_all(setting, build_transformer)
-    return {name: step(model) for name, model in models.items()}
+    return {name: step(model) for name, model in build_all(setting, build_transformer).items()}
 
 
 def training_steps(setting: Setting, models: Models, loss: Callable[[nn.Module], Tensor]) -> Steps:
-    """Return whole training steps: forward, loss, backward, Adam.
+    """Return whole training steps: forward, ``loss`` of a model, backward, Adam.
 
-    Args:
-        setting: says whether the models share weights; then they share Adam's averages, too.
-        models: by contestant.
-        loss: computes a model's loss on the batch.
-
-    Returns:
-        per contestant a step, whose gradients are gone when it ends.
+    Models that share weights share Adam's averages, too. Gradients are gone when a step ends.
     """
     state: Any = defaultdict(dict)
 

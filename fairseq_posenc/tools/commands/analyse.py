@@ -14,16 +14,13 @@ in posenc table --by-length and posenc plot --by-length.
 
 import argparse
 import logging
-import os
-import sys
 import warnings
-from typing import Callable
 
 from fairseq_posenc.tools.analyses.attention import attention
 from fairseq_posenc.tools.analyses.shift_invariance import shift_invariance
 from fairseq_posenc.tools.analyses.swap import swap
 from fairseq_posenc.tools.analyses.tokens import tokens
-from fairseq_posenc.tools.arguments import whole_numbers
+from fairseq_posenc.tools.arguments import command_line, command_parser, whole_numbers
 from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
 
 
@@ -54,12 +51,8 @@ def _swap(parser: argparse.ArgumentParser) -> None:
     add("--separator", default="<sep>", help="token that joins sentences (default: <sep>)")
     add("--beam", type=int, default=4, help="default: 4")
     add("--lenpen", type=float, default=1, help="length penalty; 0: none (default: 1)")
-    add(
-        "--max-len-a",
-        type=float,
-        default=1.5,
-        help="longest output: a times the source (default: 1.5)",
-    )
+    longest = "longest output: a times the source (default: 1.5)"
+    add("--max-len-a", type=float, default=1.5, help=longest)
     add("--max-len-b", type=int, default=10, help="... plus b (default: 10)")
     add("--remove-bpe", default="@@ ", choices=BPE_SYMBOLS, help="subwords (default: '@@ ')")
 
@@ -91,14 +84,13 @@ ANALYSES = {
 
 def main() -> None:
     """Parse the command line, analyse, print and write."""
-    described = {"formatter_class": argparse.RawDescriptionHelpFormatter}
-    parser = argparse.ArgumentParser(description=__doc__, **described)
+    parser = command_parser(__doc__)
     commands = parser.add_subparsers(dest="name", required=True, metavar="NAME")
+    shown = {"formatter_class": parser.formatter_class}
     for name, (analysis, add_options) in ANALYSES.items():
-        about = _about(analysis)
-        command = commands.add_parser(
-            name, help=about.splitlines()[0], description=about, **described
-        )
+        # the part that is for users, its first line a title
+        about = analysis.__doc__.partition("    Raises:")[0].replace("\n    ", "\n").strip()
+        command = commands.add_parser(name, help=about.splitlines()[0], description=about, **shown)
         add_options(command)
         command.add_argument("--output", required=True, metavar="PREFIX", help="of the files")
     options = vars(parser.parse_args())
@@ -107,10 +99,5 @@ def main() -> None:
         logging.getLogger(logger).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq always asks for it
     report = ANALYSES[name][0](**options)
-    report.write(output, command=[os.path.basename(sys.argv[0]), *sys.argv[1:]])
+    report.write(output, command=command_line())
     print(report.markdown(), end="")
-
-
-def _about(analysis: Callable) -> str:
-    """Return the part of a docstring that is for users, its first line a title."""
-    return analysis.__doc__.partition("    Raises:")[0].replace("\n    ", "\n").strip()

@@ -25,20 +25,18 @@ def parse() -> argparse.Namespace:
     add("--to", required=True, choices=["fairseq", "ctranslate2"])
     add("--output", required=True, metavar="PATH", help="file, or folder of ctranslate2")
     add("--force", action="store_true", help="replace what is there")
-    stock = parser.add_argument_group("fairseq")
-    stock.add_argument(
+    add = parser.add_argument_group("fairseq").add_argument
+    add(
         "--bos-in-text",
         action="store_true",
         help="export models trained with --prepend-source-bos, too; their sources must then start "
         "with '<s> '",
     )
-    ct2 = parser.add_argument_group("ctranslate2")
-    ct2.add_argument("--data", metavar="FOLDER", help="dictionaries (default: of the training)")
-    ct2.add_argument("--quantization", help="int8, float16, … (default: float32)")
-    ct2.add_argument(
-        "--positions", type=positive, metavar="N",
-        help="longest sentence in tokens (default: 1024, or the training's if that is more)",
-    )  # fmt: skip
+    add = parser.add_argument_group("ctranslate2").add_argument
+    add("--data", metavar="FOLDER", help="dictionaries (default: of the training)")
+    add("--quantization", help="int8, float16, … (default: float32)")
+    longest = "longest sentence in tokens (default: 1024, or the training's if that is more)"
+    add("--positions", type=positive, metavar="N", help=longest)
     return parser.parse_args()
 
 

@@ -43,25 +43,6 @@ def print_files(corpus: Corpus, tests_only: bool) -> None:
         print(file.url, file.md5 or "-", file.name, sep="\t")
 
 
-def print_operations(corpus: Corpus) -> None:
-    """Print the number of BPE operations."""
-    print(corpus.operations)
-
-
-def prepare_text(**options) -> None:
-    """Write tokenised text and print the counts."""
-    from fairseq_posenc.tools.prepare.parallel import text
-
-    print(json.dumps(text.prepare_text(**options), indent=2))
-
-
-def take_ready(**options) -> None:
-    """Write text that is ready and print the counts."""
-    from fairseq_posenc.tools.prepare.parallel import ready
-
-    print(json.dumps(ready.take_ready(**options), indent=2))
-
-
 def clean(corpus: Corpus, **options) -> None:
     """Drop pairs and print how many."""
     options["languages"] = options["languages"] or (corpus.source, corpus.target)
@@ -101,9 +82,9 @@ def _add_commands(commands) -> None:
     add = _command(commands, "files", print_files, "print the files to download", corpus=True)
     add("--tests-only", action="store_true", help="for `ready`: not the training text")
     text = "print the number of BPE operations"
-    _command(commands, "operations", print_operations, text, corpus=True)
+    _command(commands, "operations", lambda corpus: print(corpus.operations), text, corpus=True)
     text = "tokenise and clean the text of archives"
-    add = _command(commands, "text", prepare_text, text, corpus=True)
+    add = _command(commands, "text", "text.prepare_text", text, corpus=True)
     add("--raw", required=True, metavar="FOLDER", help="the downloads, named as `files` says")
     add("--output", required=True, metavar="FOLDER")
     add("--add", action="append", default=[], dest="added", metavar="PREFIX",
@@ -112,7 +93,7 @@ def _add_commands(commands) -> None:
         help="tokenise by the Perl scripts of this mosesdecoder (default: sacremoses)")
     _add_workers(add)
     text = "take text that is tokenised or cut into subwords already, in place of the archives"
-    add = _command(commands, "ready", take_ready, text, corpus=True)
+    add = _command(commands, "ready", "ready.take_ready", text, corpus=True)
     add("--input", required=True, dest="ready", metavar="FOLDER",
         help="train.bpe.en, newstest2013.bpe.en … and codes, or train.tok.en …, or the files of "
         "Google's wmt16_en_de, train.tok.clean.bpe.32000.en …")
@@ -175,4 +156,6 @@ def main() -> None:
         module, function = run.split(".")
         package = "fairseq_posenc.tools.prepare.parallel"
         run = getattr(importlib.import_module(f"{package}.{module}"), function)
-    run(**options)
+    counts = run(**options)
+    if counts:
+        print(json.dumps(counts, indent=2))

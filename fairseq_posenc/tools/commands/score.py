@@ -40,11 +40,9 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
         choices=BPE_SYMBOLS,
         help="kind of subwords in fairseq's output (default: '@@ ')",
     )
-    split = parser.add_mutually_exclusive_group()
-    split.add_argument(
-        "--bins", type=whole_numbers, metavar="10,20,30", help="edges of length bins"
-    )
-    split.add_argument("--percentiles", action="store_true", help="cut at 33 %% and 66 %%")
+    split = parser.add_mutually_exclusive_group().add_argument
+    split("--bins", type=whole_numbers, metavar="10,20,30", help="edges of length bins")
+    split("--percentiles", action="store_true", help="cut at 33 %% and 66 %%")
     add(
         "--length-of",
         choices=("source", "reference"),
@@ -71,9 +69,9 @@ def main() -> None:
     """Parse the command line, score, print and write."""
     parser = command_parser(__doc__)
     add = parser.add_argument
-    texts = parser.add_mutually_exclusive_group(required=True)
-    texts.add_argument("--generated", metavar="FILE", help="output of fairseq-generate")
-    texts.add_argument("--hypothesis", metavar="FILE", help="plain text")
+    texts = parser.add_mutually_exclusive_group(required=True).add_argument
+    texts("--generated", metavar="FILE", help="output of fairseq-generate")
+    texts("--hypothesis", metavar="FILE", help="plain text")
     add("--reference", metavar="FILE", help="raw text of the references")
     add("--source", metavar="FILE", help="raw text of the sources, for splits by length")
     add(

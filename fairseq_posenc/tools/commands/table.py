@@ -41,22 +41,14 @@ def main() -> None:
     kinds = parser.add_mutually_exclusive_group(required=True)
     kinds.add_argument("--by-length", nargs="+", metavar="[NAME=]score.json")
     kinds.add_argument("--paper", choices=[*translation, *papers.names()], help="PAPER-TABLE")
-    parser.add_argument("--runs", metavar="FOLDER", help="with --paper: the results of a recipe")
-    parser.add_argument("--test", metavar="NAME", help="with --by-length: test set of a recipe")
-    parser.add_argument(
-        "--plan", action="store_true", help="with --paper: what is left to run of it"
-    )
-    parser.add_argument(
-        "--note", default=[], action="append", help="with --paper: printed below it"
-    )
-    parser.add_argument("--metric", choices=METRICS, default="sacrebleu", help="default: sacrebleu")
-    parser.add_argument(
-        "--output",
-        metavar="FILE",
-        nargs="+",
-        default=[],
-        help="write it to these too; .csv: as CSV",
-    )
+    add = parser.add_argument
+    add("--runs", metavar="FOLDER", help="with --paper: the results of a recipe")
+    add("--test", metavar="NAME", help="with --by-length: test set of a recipe")
+    add("--plan", action="store_true", help="with --paper: what is left to run of it")
+    add("--note", default=[], action="append", help="with --paper: printed below it")
+    add("--metric", choices=METRICS, default="sacrebleu", help="default: sacrebleu")
+    about = "write it to these too; .csv: as CSV"
+    add("--output", metavar="FILE", nargs="+", default=[], help=about)
     args = parser.parse_args()
     if bool(args.paper) != bool(args.runs):
         parser.error("--paper and --runs belong together")
