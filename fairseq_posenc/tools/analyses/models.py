@@ -98,12 +98,9 @@ class LoadedModel:
 
 
 def load_models(models: Sequence[str], data: Optional[str], cpu: bool) -> Iterator[LoadedModel]:
-    """Load models one after another, so that one at a time is in memory.
+    """Load models ``NAME=CHECKPOINT`` one after another, so that one at a time is in memory.
 
-    Args:
-        models: ``NAME=CHECKPOINT`` each.
-        data: binarised folder; None: the one of the training.
-        cpu: leave a GPU alone.
+    Their tasks look at the binarised folder ``data``, or that of the training.
 
     Raises:
         UsageError: a model without name, or two of one; a checkpoint that is missing or damaged.
