@@ -30,11 +30,7 @@ _NO_WEIGHTS = ("encoder.version", "decoder.version")
 
 
 def import_ctranslate2() -> Any:
-    """Return the package ``ctranslate2``, which is needed for nothing else.
-
-    Raises:
-        UsageError: it is not installed.
-    """
+    """Return the package ``ctranslate2``, which is needed for nothing else, if it is installed."""
     try:
         import ctranslate2
     except ImportError as error:
@@ -140,11 +136,7 @@ class _Weights:
         }
 
     def take(self, name: str) -> Tensor:
-        """Return a weight.
-
-        Raises:
-            UsageError: the model has none of that name.
-        """
+        """Return a weight, or raise :class:`UsageError` if the model has none of that name."""
         if name not in self.left:
             raise self.source.refusal(f"CTranslate2 needs {name}")
         return self.left.pop(name)
@@ -161,12 +153,9 @@ class _Weights:
 
 
 def _specification(source: ExportSource, vocabularies: Dict[str, List[str]], length: int) -> Any:
-    """Return CTranslate2's specification of a model, filled.
+    """Return CTranslate2's specification of a model, filled, with positions for ``length`` tokens.
 
-    Args:
-        source: the model.
-        vocabularies: types of ``encoder`` and ``decoder``, in the order of the embeddings.
-        length: tokens of the longest sequence for which positions are written.
+    ``vocabularies`` are the types of ``encoder`` and ``decoder``, in the order of the embeddings.
 
     Raises:
         UsageError: CTranslate2 cannot hold the model.
@@ -174,8 +163,8 @@ def _specification(source: ExportSource, vocabularies: Dict[str, List[str]], len
     specs = import_ctranslate2().specs
     if source.options.cross_self_attention:
         raise source.refusal("--cross-self-attention")
-    if source.options.activation_fn not in _ACTIVATIONS:
-        name = source.options.activation_fn
+    name = source.options.activation_fn
+    if name not in _ACTIVATIONS:
         raise source.refusal(f"CTranslate2 does not know --activation-fn {name}")
     weights = _Weights(source)
     encoder = _stack(source, "encoder", specs.TransformerEncoderSpec, length, weights)

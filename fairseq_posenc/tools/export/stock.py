@@ -27,12 +27,9 @@ _BOS = (
 
 
 class StockPositions(NamedTuple):
-    """The positions of one side in stock fairseq: none, its sinusoids, or a table.
+    """The positions of one side in stock fairseq: none, its sinusoids, or a ``table``.
 
-    Attributes:
-        none: whether there are none.
-        table: ``(unused rows + n, channels)``, the weight of learned positions; None: no table.
-        note: what the user should know.
+    That is the weight of learned positions ``(unused rows + n, channels)``.
     """
 
     none: bool
@@ -126,12 +123,10 @@ def _checkpoint(
     source: ExportSource, options: Dict[str, Any], weights: Dict[str, Tensor]
 ) -> Dict[str, Any]:
     """Return the content of a checkpoint as fairseq writes it, but for the optimizer's state."""
-    cfg = dict(source.state["cfg"])
-    cfg["model"] = options
+    cfg = {**source.state["cfg"], "model": options}
     cfg["common"] = {**cfg["common"], "user_dir": None}
-    task = {**cfg["task"], "_name": "translation"}
-    task.pop("prepend_source_bos", None)
-    cfg["task"] = task
+    cfg["task"] = {**cfg["task"], "_name": "translation"}
+    cfg["task"].pop("prepend_source_bos", None)
     for name in ("criterion", "optimizer", "lr_scheduler"):
         if str((cfg.get(name) or {}).get("_name")).startswith("posenc_"):
             cfg[name] = None

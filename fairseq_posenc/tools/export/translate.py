@@ -30,13 +30,7 @@ UNLIMITED = 1_000_000
 
 
 class TranslatedTestSet(NamedTuple):
-    """A test set, translated by one system.
-
-    Attributes:
-        translations: by the number of the sentence.
-        seconds: of all batches together.
-        bleu: sacreBLEU.
-    """
+    """A test set, translated by one system: by number of the sentence, in seconds, sacreBLEU."""
 
     translations: Dict[int, Translation]
     seconds: float
@@ -91,11 +85,10 @@ def compare(args: Namespace) -> str:
     """
     torch.set_num_threads(args.threads)
     model, task, _ = load_any(args.path, args.data)
-    if not _on_cpu(args):
+    if torch.cuda.is_available() and not args.cpu:
         model.cuda()
-    translators: Dict[str, Translator] = {
-        FAIRSEQ: FairseqTranslator(model.eval(), task, _search(args))
-    }
+    ours = FairseqTranslator(model.eval(), task, BeamSearch.of(args))
+    translators: Dict[str, Translator] = {FAIRSEQ: ours}
     for folder in args.models:
         name = os.path.basename(os.path.normpath(folder))
         if name in translators:
@@ -128,10 +121,8 @@ def translate_in_turn(
 ) -> Tuple[Dict[str, List[List[Translation]]], Dict[str, float]]:
     """Let all translate each batch in turn, after one batch that is not timed.
 
-    A machine whose speed drifts slows all alike. Who begins changes with every batch.
-
-    Returns:
-        the translations of every batch, and the seconds, by translator.
+    A machine whose speed drifts slows all alike. Who begins changes with every batch. Returned are
+    the translations of every batch, and the seconds, by translator.
     """
     found: Dict[str, List[List[Translation]]] = {name: [] for name in translators}
     seconds = dict.fromkeys(translators, 0.0)
@@ -166,13 +157,5 @@ def render(translated: Dict[str, TranslatedTestSet]) -> str:
 
 
 def _load_ct2(args: Namespace, folder: str, task: Any) -> Ct2Translator:
-    device = "cpu" if _on_cpu(args) else "cuda"
-    return Ct2Translator(folder, task, _search(args), args.threads, device, args.compute_type)
-
-
-def _search(args: Namespace) -> BeamSearch:
-    return BeamSearch(*(getattr(args, name) for name in BeamSearch._fields))
-
-
-def _on_cpu(args: Namespace) -> bool:
-    return args.cpu or not torch.cuda.is_available()
+    device = "cpu" if args.cpu or not torch.cuda.is_available() else "cuda"
+    return Ct2Translator(folder, task, BeamSearch.of(args), args.threads, device, args.compute_type)

@@ -23,6 +23,11 @@ class BeamSearch(NamedTuple):
     max_len_a: float = 0.0
     max_len_b: int = 200
 
+    @classmethod
+    def of(cls, args: Namespace) -> "BeamSearch":
+        """Return the search that a command line asks for."""
+        return cls(*(getattr(args, name) for name in cls._fields))
+
     def longest(self, sample: Sample) -> int:
         """Return the most tokens, EOS apart, that a translation in a batch may have."""
         return int(self.max_len_a * sample["net_input"]["src_tokens"].size(1) + self.max_len_b)
@@ -45,15 +50,10 @@ class Translation(NamedTuple):
 
 
 class Ct2Translator:
-    """A CTranslate2 model that translates the batches of a task.
+    """A CTranslate2 model that translates the batches of a task, whose dictionaries it must have.
 
-    Args:
-        folder: of the model.
-        task: its dictionaries must be those of the model.
-        search: how to search.
-        threads: of the processor, for one batch at a time.
-        device: ``cpu`` or ``cuda``.
-        compute_type: see CTranslate2; ``default`` is the model's own, where the device has it.
+    One batch at a time is translated, with so many ``threads`` of a CPU. See CTranslate2 for
+    ``compute_type``; ``default`` is the model's own, where the device has it.
 
     Raises:
         UsageError: no such model, or one of other dictionaries.
@@ -118,13 +118,7 @@ class Ct2Translator:
 
 
 class FairseqTranslator:
-    """A fairseq model that translates batches as ``fairseq-generate`` does.
-
-    Args:
-        model: in evaluation.
-        task: of the model.
-        search: how to search.
-    """
+    """A fairseq model, in evaluation, that translates batches as ``fairseq-generate`` does."""
 
     def __init__(self, model: Any, task: Any, search: BeamSearch):
         generation = Namespace(**search._asdict())
