@@ -22,15 +22,11 @@ Curves = Dict[str, List[Dict[int, float]]]
 
 
 class Reached(NamedTuple):
-    """How far a training is from its end.
+    """How far a training is from its end: updates and loss, in bits, of the last validation.
 
-    Attributes:
-        updates: of the last validation.
-        last: its loss, in bits.
-        within: the share of the updates from which on the loss stays within ``TOLERANCE`` of the
-            last one; None where it is not finite.
-        quarter: by how many bits it fell over the last quarter of the updates, between validations
-            by a straight line; None where no validation is so early.
+    ``within`` is the share of the updates from which on the loss stays within ``TOLERANCE`` of the
+    last one; None where that is not finite. ``quarter`` is by how many bits it fell over the last
+    quarter of the updates, between validations by a straight line; None where none is so early.
     """
 
     updates: int
@@ -86,16 +82,10 @@ def curves_table(curves: Curves) -> str:
         ends = [reached(losses) for losses in seeds]
         counts = sorted({end.updates for end in ends})
         shares = [end.within for end in ends if end.within is not None]
-        rows.append(
-            [
-                name,
-                str(len(seeds)),
-                "-".join(map(str, counts if len(counts) < 2 else (counts[0], counts[-1]))),
-                _mean([end.last for end in ends]),
-                f"{100 * max(shares):.0f} %" if len(shares) == len(ends) else "-",
-                _mean([end.quarter for end in ends]),
-            ]
-        )
+        updates = "-".join(map(str, dict.fromkeys((counts[0], counts[-1]))))
+        within = f"{100 * max(shares):.0f} %" if len(shares) == len(ends) else "-"
+        means = _mean([end.last for end in ends]), _mean([end.quarter for end in ends])
+        rows.append([name, str(len(seeds)), updates, means[0], within, means[1]])
     notes = [_NOTE]
     if any(len(seeds) == 1 for seeds in curves.values()):
         notes.append("A single training has no interval: another seed may end elsewhere.")

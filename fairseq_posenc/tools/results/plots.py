@@ -21,12 +21,7 @@ _STYLES = ("-", "--", "-.", ":")
 def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
     """Draw ``metric`` against length, a line per run, and write it to ``output``.
 
-    Bars are the intervals of :func:`by_length`.
-
-    Args:
-        runs: what :func:`read_runs` gives.
-        output: its ending names the format: png, pdf, svg.
-        metric: one of ``METRICS``.
+    Bars are the intervals of :func:`by_length`. The ending of ``output`` names the format.
 
     Raises:
         UsageError: see :func:`by_length`; an unknown ending of ``output``.
@@ -60,11 +55,7 @@ def plot_curves(curves: Curves, output: str) -> None:
     """Draw validation loss against updates, a line per run, and write it to ``output``.
 
     Of several seeds, the line is their mean and a band reaches from the lowest to the highest. An
-    axis whose values differ tenfold is logarithmic.
-
-    Args:
-        curves: what :func:`read_curves` gives.
-        output: its ending names the format: png, pdf, svg.
+    axis whose values differ tenfold is logarithmic. The ending of ``output`` names the format.
 
     Raises:
         UsageError: seeds of one run that span no update in common; an unknown ending.

@@ -41,18 +41,9 @@ def read_texts(
 ) -> TestSet:
     """Read an output of fairseq-generate, or plain text of hypotheses and references.
 
-    The languages, where they are not given, are those of the binarised ``data``, or those that
-    fairseq's log names, where it is in the output.
-
-    Args:
-        generated: output of ``fairseq-generate``, see :func:`_from_generated`.
-        hypothesis: plain text, one sentence a line; tokenised as Moses does with ``-no-escape``.
-        reference: plain text; of an output, it replaces that of the T-lines.
-        source: plain text; of an output, it replaces the S-lines.
-        remove_bpe: kind of subwords of an output.
-        language: of the target.
-        source_language: of the source.
-        data: a folder of fairseq-preprocess.
+    The arguments are options of ``posenc score``. Plain text, one sentence a line, is tokenised as
+    Moses does with ``-no-escape``; of an output, it replaces the T- or S-lines. Languages that are
+    not given are those of the binarised ``data``, or those that fairseq's log in the output names.
 
     Raises:
         UsageError: neither output nor hypotheses with references, or both; files that cannot be

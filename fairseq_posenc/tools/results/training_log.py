@@ -130,5 +130,4 @@ def _parts(lines: Sequence[str]) -> List[_Part]:
 
 
 def _all(pattern: str, lines: Sequence[str]) -> List[str]:
-    matches = (re.search(pattern, line) for line in lines)
-    return [match.group(1) for match in matches if match]
+    return [match.group(1) for match in (re.search(pattern, line) for line in lines) if match]
