@@ -25,9 +25,6 @@ def write_profile(args: Namespace, output: str) -> Dict[str, Any]:
     options on one device; ``--fp16`` and ``--update-freq`` are disregarded.
 
     Returns what is written; see :func:`measure`.
-
-    Raises:
-        UsageError: ADMIN does not go with the model, or the data are missing.
     """
     if ARCH_MODEL_REGISTRY[args.arch] is not PosencTransformerModel:
         raise UsageError(f"ADMIN needs an --arch posenc_transformer…, not {args.arch}")

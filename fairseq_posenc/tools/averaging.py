@@ -59,22 +59,14 @@ def average(paths: Sequence[str]) -> Dict[str, Any]:
 
 
 def save_average(paths: Sequence[str], output: str) -> None:
-    """Write the average of ``paths`` to ``output``, which appears only when complete.
-
-    Raises:
-        UsageError: see :func:`average`; ``output`` is one of the inputs or cannot be written.
-    """
+    """Write the average of ``paths`` to ``output``, which appears only when complete."""
     if os.path.realpath(output) in map(os.path.realpath, paths):
         raise UsageError(f"--output {output} is one of the checkpoints to average; name another")
     save(average(paths), output)
 
 
 def save(state: Any, path: str) -> None:
-    """Write a checkpoint, which takes its name when it is complete.
-
-    Raises:
-        UsageError: it cannot be written.
-    """
+    """Write a checkpoint, which takes its name when it is complete."""
     with replacing(path, "wb") as stream:
         try:
             torch.save(state, stream)
@@ -86,11 +78,7 @@ def save(state: Any, path: str) -> None:
 
 
 def find(inputs: Iterable[str]) -> List[str]:
-    """Return the checkpoints among ``inputs``: files as they are, all ``.pt`` of a folder.
-
-    Raises:
-        UsageError: an input that does not exist.
-    """
+    """Return the checkpoints among ``inputs``: files as they are, all ``.pt`` of a folder."""
     paths: List[str] = []
     for name in inputs:
         if os.path.isdir(name):

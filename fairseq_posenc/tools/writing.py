@@ -34,9 +34,6 @@ def replacing_all(mode: str = "w", encoding: Optional[str] = None) -> Iterator[C
     """Give a function that opens a file as :func:`replacing` does; any number may be begun.
 
     They take their names together, once the block has ended well and all are on the disk.
-
-    Raises:
-        UsageError: as :func:`replacing`.
     """
     if encoding is None and "b" not in mode:
         encoding = "utf-8"

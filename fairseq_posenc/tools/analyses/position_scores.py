@@ -153,9 +153,6 @@ def running_text(loaded: LoadedModel, subset: str, length: int, count: int) -> T
     """Return ``count`` pieces ``(count, length)`` of the running text of a subset, or fewer.
 
     Each is like a sentence: with EOS, and with BOS where the model wants it.
-
-    Raises:
-        UsageError: there is no such text, or too little.
     """
     task = loaded.task
     dictionary = task.source_dictionary

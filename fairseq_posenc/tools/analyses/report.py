@@ -35,11 +35,7 @@ class Report:
         return "\n\n".join([self.title, table, *self.notes]) + "\n"
 
     def write(self, prefix: str, command: Sequence[str] = ()) -> None:
-        """Write ``prefix.md``, ``prefix.json`` and the pictures.
-
-        Raises:
-            UsageError: a file cannot be written.
-        """
+        """Write ``prefix.md``, ``prefix.json`` and the pictures."""
         for ending, figure in self.pictures.items():
             plots.save(figure, prefix + ending)
         about = {"title": self.title, "notes": self.notes}

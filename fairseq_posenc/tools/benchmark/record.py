@@ -23,9 +23,6 @@ class Record:
 
     It is written anew after every setting. What it holds already counts as measured; figures of
     other settings, or of other machines, stay in it.
-
-    Raises:
-        UsageError: the file holds something else.
     """
 
     def __init__(self, path: Optional[str] = None):
@@ -43,11 +40,7 @@ class Record:
         return [result for cell in cells for result in self.results if result["cell"] == cell]
 
     def complete(self, settings: Sequence[Setting], measure: Callable[[Setting], Result]) -> None:
-        """Measure the settings that are missing, by :func:`.timing.measure`.
-
-        Raises:
-            UsageError: interrupted.
-        """
+        """Measure the settings that are missing, by :func:`.timing.measure`."""
         missing = [setting for setting in settings if not self.find([setting])]
         try:
             for number, setting in enumerate(missing, 1):

@@ -40,9 +40,6 @@ def measure(setting: Setting) -> Dict[str, Any]:
     Returns:
         ``batch``, the sentences in a batch, and ``contestants``: by name the figures of
         :func:`race`.
-
-    Raises:
-        UsageError: memory does not suffice.
     """
     # the round that measures memory is the first of those that are not timed
     rounds = (setting.rounds, setting.title, setting.base, setting.warm_up - 1)

@@ -98,11 +98,7 @@ def parser_of(cost: bool) -> argparse.ArgumentParser:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Read the command line; what it leaves open depends on the device.
-
-    Raises:
-        UsageError: the machine cannot do it.
-    """
+    """Read the command line; what it leaves open depends on the device."""
     cost = list(arguments[:1]) == ["cost"]
     args = parser_of(cost).parse_args(arguments[cost:], argparse.Namespace(cost=cost, shape=None))
     args.device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")

@@ -43,11 +43,7 @@ class Range(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Range":
-        """Read ``4-20``.
-
-        Raises:
-            UsageError: the text looks otherwise.
-        """
+        """Read ``4-20``."""
         numbers = re.fullmatch(r"\s*(\d+)-(\d+)\s*", text)
         if not numbers:
             raise UsageError(f"a range of lengths is written like 4-20, not {text!r}")

@@ -156,9 +156,6 @@ def _specification(source: ExportSource, vocabularies: Dict[str, List[str]], len
     """Return CTranslate2's specification of a model, filled, with positions for ``length`` tokens.
 
     ``vocabularies`` are the types of ``encoder`` and ``decoder``, in the order of the embeddings.
-
-    Raises:
-        UsageError: CTranslate2 cannot hold the model.
     """
     specs = import_ctranslate2().specs
     if source.options.cross_self_attention:

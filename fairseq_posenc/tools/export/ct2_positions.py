@@ -40,11 +40,7 @@ class Ct2Tables:
 
 
 def to_ct2_tables(portable: Portable, stack: Stack, length: int) -> Ct2Tables:
-    """Return what an encoding computes for up to ``length`` tokens as CTranslate2 has it.
-
-    Raises:
-        UsageError: it has no place for them.
-    """
+    """Return what an encoding computes for up to ``length`` tokens as CTranslate2 has it."""
     known = (portable.input, portable.bias, portable.relative_keys, portable.rotation)
     without_keys = portable.relative_values is not None and portable.relative_keys is None
     if without_keys or sum(kind is not None for kind in known) > 1:

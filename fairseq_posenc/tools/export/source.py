@@ -46,11 +46,7 @@ class ExportSource:
         return UsageError(f"{self.path} cannot be exported: {reason}")
 
     def portable(self, side: str, length: int) -> Portable:
-        """Return what the encoding of one side computes, for up to ``length`` tokens.
-
-        Raises:
-            UsageError: with the encoding's own words on why that cannot be written down.
-        """
+        """Return what the encoding of one side computes, for up to ``length`` tokens."""
         try:
             return getattr(self.model, side).embed_positions.portable(length)
         except ValueError as error:

@@ -79,9 +79,6 @@ def compare(args: Namespace) -> str:
     """Return the table of a checkpoint and CTranslate2 models that translate in turn.
 
     Their translations are in ``<output>/generate.<model>.out``, for ``posenc score --generated``.
-
-    Raises:
-        UsageError: two models of one name, and whatever is wrong with them or the data.
     """
     torch.set_num_threads(args.threads)
     model, task, _ = load_any(args.path, args.data)

@@ -54,9 +54,6 @@ class Ct2Translator:
 
     One batch at a time is translated, with so many ``threads`` of a CPU. See CTranslate2 for
     ``compute_type``; ``default`` is the model's own, where the device has it.
-
-    Raises:
-        UsageError: no such model, or one of other dictionaries.
     """
 
     def __init__(
@@ -80,11 +77,7 @@ class Ct2Translator:
             raise UsageError(f"CTranslate2 cannot load {folder}: {error}") from None
 
     def __call__(self, sample: Sample) -> List[Translation]:
-        """Translate a batch.
-
-        Raises:
-            UsageError: a sentence or a translation is longer than the model has positions for.
-        """
+        """Translate a batch."""
         try:
             results = self.translator.translate_batch(
                 [self._types(row) for row in sample["net_input"]["src_tokens"].tolist()],

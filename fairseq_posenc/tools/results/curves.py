@@ -54,9 +54,6 @@ def read_curves(arguments: Sequence[str]) -> Curves:
     """Read logs given as ``NAME=path/train.log``; several of one name are seeds of one run.
 
     Without ``NAME=``, runs are named as by :func:`read_runs`.
-
-    Raises:
-        UsageError: see :func:`validation_losses`.
     """
     curves: Curves = {}
     for name, path in map(named_path, arguments):

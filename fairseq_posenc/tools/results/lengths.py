@@ -36,9 +36,6 @@ def by_edges(edges: Sequence[int]) -> List[Bin]:
     """Return the bins 1-10, 11-20, 21-30, 31+ for the edges 10, 20, 30 (SHAPE, Figure 3).
 
     An empty sentence counts to the first bin, so that the bins make up the whole test set.
-
-    Raises:
-        UsageError: edges that are not rising whole numbers above 0.
     """
     if not edges or edges[0] < 1 or any(low >= high for low, high in zip(edges, edges[1:])):
         raise UsageError("--bins takes rising whole numbers above 0, such as 10,20,30")

@@ -22,9 +22,6 @@ def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
     """Draw ``metric`` against length, a line per run, and write it to ``output``.
 
     Bars are the intervals of :func:`by_length`. The ending of ``output`` names the format.
-
-    Raises:
-        UsageError: see :func:`by_length`; an unknown ending of ``output``.
     """
     table = by_length(runs, metric)
     score = next(iter(runs.values()))[0]
@@ -56,9 +53,6 @@ def plot_curves(curves: Curves, output: str) -> None:
 
     Of several seeds, the line is their mean and a band reaches from the lowest to the highest. An
     axis whose values differ tenfold is logarithmic. The ending of ``output`` names the format.
-
-    Raises:
-        UsageError: seeds of one run that span no update in common; an unknown ending.
     """
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
@@ -123,11 +117,7 @@ def line_style(number: int) -> Dict[str, Any]:
 
 
 def save(figure: Any, output: str) -> None:
-    """Write a figure, whole or not at all.
-
-    Raises:
-        UsageError: ``output`` has an ending that matplotlib does not know.
-    """
+    """Write a figure, whole or not at all."""
     kind = os.path.splitext(output)[1].lstrip(".").lower() or "none"
     known = figure.canvas.get_supported_filetypes()
     if kind not in known:

@@ -78,11 +78,7 @@ def read_texts(
 
 
 def read_numbers(path: str, count: int) -> List[int]:
-    """Read a whole number, 0 or more, for each of ``count`` sentences, one a line.
-
-    Raises:
-        UsageError: the file cannot be read, has another number of lines, or holds something else.
-    """
+    """Read a whole number, 0 or more, for each of ``count`` sentences, one a line."""
     lines = _read_aligned(path, count)
     for number, line in enumerate(lines, 1):
         if not re.fullmatch("[0-9]{1,9}", line):
@@ -103,9 +99,6 @@ def languages_of_data(
         data: the folder; of several, joined by colons, the first; without one, none is known.
         subwords: numbers per sentence of ``source`` and ``reference`` in an output, if known.
         target: the target language, if given.
-
-    Raises:
-        UsageError: there are no such data, or they are damaged.
     """
     if not data:
         return Languages()

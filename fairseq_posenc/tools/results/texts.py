@@ -51,9 +51,6 @@ class TestSet:
         """Return the hypotheses and references without a token, as ``<sep>``, wherever it stands.
 
         It is found in plain text too where a (de)tokeniser split it or glued it to a quote.
-
-        Raises:
-            UsageError: no reference has the token.
         """
         pattern = re.compile(r"\s*" + r"\s*".join(map(re.escape, token)) + r"\s*")
         if not any(pattern.search(line) for line in self.reference):
@@ -69,9 +66,6 @@ class TestSet:
         """Return the length of each sentence, without the end of sentence.
 
         The unit is ``words`` (tokens with subwords joined) or ``subwords`` (as the model saw them).
-
-        Raises:
-            UsageError: it is not known.
         """
         if unit == "subwords":
             if side not in self.subwords:

@@ -52,9 +52,6 @@ def read_log(path: str) -> Dict[str, Any]:
         ``train_inner`` lines (of the epochs, where training is shorter than --log-interval);
         ``parameters``, ``gpus`` (workers), ``hardware`` and ``position`` (the signature of the
         encoding), which are None where the log does not name them.
-
-    Raises:
-        UsageError: the file is unreadable, or not such a log.
     """
     lines = read_lines(path)
     speeds = [float(value) for value in _all(_SPEED, lines) or _all(_EPOCH_SPEED, lines)]
