@@ -41,19 +41,15 @@ class Setting:
         shape: name of the models' size in ``SHAPES``.
         contestants: values of ``--position-encoding``, with options if there are any:
             ``shaw --position-max-distance 8``. Stock fairseq is timed beside them.
-        length: tokens per sentence.
-        batch: sentences per batch.
+        length, batch: tokens per sentence, sentences per batch.
         subject: what is timed, of ``SUBJECTS`` in :mod:`.timing`.
         base: the contestant that all are compared with, beside stock fairseq.
         dropout: of hidden states and of attention.
-        device: ``cpu`` or ``cuda``.
         dtype: of the model, ``float32``, ``bfloat16`` or ``float16``.
         model: further options of fairseq's models, such as ``encoder_normalize_before``.
-        shared: whether all contestants train one set of weights, so that many large ones fit into
-            memory.
-        forked: whether every contestant has a process of its own.
-        warm_up: untimed rounds, at least 1.
-        rounds: timed rounds.
+        shared: all contestants train one set of weights, so that many large ones fit into memory.
+        forked: every contestant has a process of its own.
+        warm_up, rounds: untimed rounds, at least 1, and timed ones.
         hardware: and software, in words.
         table, group, column: where the figures are printed.
     """

@@ -43,12 +43,9 @@ class TimingTable(NamedTuple):
             whatever the user asks for.
         rows: those of the paper, and others that belong to them.
         every: what is appended to the names of all encodings for further rows.
-        batch: sentences per batch.
-        tokens: or tokens per batch.
-        dropout: of hidden states and of attention.
-        model: further options of fairseq's models.
+        batch, tokens: sentences per batch, or tokens.
+        dropout, model: see :class:`.settings.Setting`.
         paper: its authors, year and title; None if the table is ours alone.
-        table: its number there.
         notes: printed below the title: what is the paper's and what is not.
         speed: whether this is a table of speed: also compared with stock fairseq, each row with
             weights and, if possible, a process of its own.

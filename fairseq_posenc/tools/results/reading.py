@@ -58,14 +58,7 @@ def read_texts(
     else:
         hypotheses = _read_aligned(hypothesis or "", len(references))
         languages = _choose(given, languages_of_data(data, {}, language))
-        texts = TestSet(
-            hypothesis=hypotheses,
-            reference=references,
-            hypothesis_tokens=_tokenise(hypotheses, languages.target),
-            reference_tokens=_tokenise(references, languages.target),
-            remarks=remarks(languages.target or ""),
-            languages=languages,
-        )
+        texts = _of_plain_text(hypotheses, references, languages)
     if source:
         if not texts.languages.source:
             raise UsageError(
@@ -173,14 +166,9 @@ def _from_generated(
     known = languages_of_data(data, subwords, given.target)
     languages = _choose(given, known, lines.languages)
     if decoded:
-        references = raw or lines.references or []
-        texts = TestSet(
-            hypothesis=lines.decoded,
-            reference=references,
-            hypothesis_tokens=_tokenise(lines.decoded, languages.target),
-            reference_tokens=_tokenise(references, languages.target),
-            remarks=["fairseq detokenised this output: tokenised BLEU after tokenising it again"],
-        )
+        texts = _of_plain_text(lines.decoded, raw or lines.references or [], languages)
+        again = "fairseq detokenised this output: tokenised BLEU after tokenising it again"
+        texts.remarks.insert(0, again)
         if lines.sources and languages.source:
             texts.source_tokens = _tokenise(lines.sources, languages.source)
     else:
@@ -196,9 +184,9 @@ def _from_generated(
             reference_tokens=tokens,
             source_tokens=_join(lines.sources, symbol, path) if lines.sources else None,
             subwords=subwords,
+            languages=languages,
+            remarks=remarks(languages.target or ""),
         )
-    texts.languages = languages
-    texts.remarks += remarks(languages.target or "")
     unknown = sum("<<unk>>" in line for line in lines.references or ())
     if unknown:
         texts.remarks.append(
@@ -206,6 +194,17 @@ def _from_generated(
             "them are too low" + ("" if raw else "; give the raw text with --reference")
         )
     return texts
+
+
+def _of_plain_text(hypotheses: List[str], references: List[str], languages: Languages) -> TestSet:
+    return TestSet(
+        hypothesis=hypotheses,
+        reference=references,
+        hypothesis_tokens=_tokenise(hypotheses, languages.target),
+        reference_tokens=_tokenise(references, languages.target),
+        languages=languages,
+        remarks=remarks(languages.target or ""),
+    )
 
 
 def _choose(given: Languages, *others: Languages) -> Languages:

@@ -109,14 +109,8 @@ def evaluate(
 
 def versions() -> Dict[str, str]:
     """Return the versions of everything that a score may depend on."""
-    return {
-        "fairseq_posenc": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "fairseq": fairseq.__version__,
-        "sacrebleu": sacrebleu.__version__,
-        "sacremoses": sacremoses.__version__,
-    }
+    libraries = {one.__name__: one.__version__ for one in (torch, fairseq, sacrebleu, sacremoses)}
+    return {"fairseq_posenc": __version__, "python": platform.python_version(), **libraries}
 
 
 def to_json(result: Mapping[str, Any]) -> str:
