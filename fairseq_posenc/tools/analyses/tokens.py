@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 import torch
 from fairseq.data import Dictionary
+from scipy.stats import rankdata
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.analyses.models import LoadedModel, load_models
@@ -134,8 +135,7 @@ def ranks(dictionary: Dictionary) -> np.ndarray:
     """
     found = np.zeros(len(dictionary), dtype=int)
     counts = np.array(dictionary.count[dictionary.nspecial :])
-    order = np.argsort(-counts, kind="stable")
-    found[dictionary.nspecial + order] = np.arange(1, len(counts) + 1)
+    found[dictionary.nspecial :] = rankdata(-counts, method="ordinal")
     return found
 
 

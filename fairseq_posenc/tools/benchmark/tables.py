@@ -34,7 +34,7 @@ class TimingTable(NamedTuple):
 
     Attributes:
         title: what the figures are.
-        figure: how they are computed from ratios of times, of ``FIGURES`` in :mod:`.markdown`.
+        figure: how they are computed from ratios of times, of ``FIGURES`` in :mod:`.record`.
         base: options of the row that the others are compared with.
         groups: by name, what is printed as one table.
         columns: by name. A group or a column names the ``subject``, of ``SUBJECTS`` in

@@ -15,6 +15,7 @@ in posenc table --by-length and posenc plot --by-length.
 import argparse
 import logging
 import warnings
+from typing import Callable
 
 from fairseq_posenc.tools.analyses.attention import attention
 from fairseq_posenc.tools.analyses.shift_invariance import shift_invariance
@@ -24,8 +25,8 @@ from fairseq_posenc.tools.arguments import command_line, command_parser, whole_n
 from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
 
 
-def _add_common(parser: argparse.ArgumentParser, subset: str, text_only: bool = False) -> None:
-    """Add the options of models and data; ``text_only``: data are for text alone, in no batches."""
+def _add_common(parser: argparse.ArgumentParser, subset: str, text_only: bool = False) -> Callable:
+    """Add the options of models and data, the latter for text alone if ``text_only``."""
     add = parser.add_argument
     add("--models", nargs="+", required=True, metavar="NAME=CHECKPOINT", help="named as you like")
     add("--data", required=not text_only, metavar="FOLDER", help="binarised")
@@ -33,19 +34,18 @@ def _add_common(parser: argparse.ArgumentParser, subset: str, text_only: bool = 
     add("--cpu", action="store_true", help="leave a GPU alone")
     if not text_only:
         add("--max-tokens", type=int, default=4000, help="of a batch, with padding (default: 4000)")
+    return add
 
 
 def _shift_invariance(parser: argparse.ArgumentParser) -> None:
-    _add_common(parser, "test")
-    add = parser.add_argument
+    add = _add_common(parser, "test")
     add("--offsets", type=whole_numbers, default=[0, 100, 250, 500], help="default: 0,100,250,500")
     add("--sentences", type=int, metavar="N", help="as many, drawn at random (default: all)")
     add("--seed", type=int, default=1, help="of what is drawn (default: 1)")
 
 
 def _swap(parser: argparse.ArgumentParser) -> None:
-    _add_common(parser, "train")
-    add = parser.add_argument
+    add = _add_common(parser, "train")
     add("--pairs", type=int, default=10_000, help="drawn at random (default: 10000)")
     add("--seed", type=int, default=1, help="of what is drawn (default: 1)")
     add("--separator", default="<sep>", help="token that joins sentences (default: <sep>)")
@@ -58,17 +58,15 @@ def _swap(parser: argparse.ArgumentParser) -> None:
 
 
 def _tokens(parser: argparse.ArgumentParser) -> None:
-    _add_common(parser, "valid")
+    add = _add_common(parser, "valid")
     ranks, positions = "5000,15000,25000", "10,20,30,40,50,60,70"
-    add = parser.add_argument
     numbers = {"type": whole_numbers, "metavar": "M,N"}
     add("--frequency-bins", default=ranks, help=f"ranks (default: {ranks})", **numbers)
     add("--position-bins", default=positions, help=f"default: {positions}", **numbers)
 
 
 def _attention(parser: argparse.ArgumentParser) -> None:
-    _add_common(parser, "valid", text_only=True)
-    add = parser.add_argument
+    add = _add_common(parser, "valid", text_only=True)
     add("--length", type=int, default=64, help="tokens of the input (default: 64)")
     add("--inputs", type=int, default=8, help="pieces of text, for --data (default: 8)")
     add("--threshold", type=float, default=0.01, help="of singular values (default: 0.01)")

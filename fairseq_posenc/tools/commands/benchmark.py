@@ -22,8 +22,7 @@ from fairseq_posenc import encodings
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
 from fairseq_posenc.tools.benchmark import tables
-from fairseq_posenc.tools.benchmark.markdown import render
-from fairseq_posenc.tools.benchmark.record import Record
+from fairseq_posenc.tools.benchmark.record import Record, render
 from fairseq_posenc.tools.benchmark.settings import SHAPES
 from fairseq_posenc.tools.benchmark.timing import measure
 from fairseq_posenc.tools.hardware import hardware
