@@ -17,8 +17,7 @@ import sys
 import torch
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.export.translate import compare, translate
-from fairseq_posenc.tools.export.translators import BeamSearch
+from fairseq_posenc.tools.export.translate import BeamSearch, compare, translate
 from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
 
 

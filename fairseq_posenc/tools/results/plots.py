@@ -7,7 +7,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.results.bleu import METRICS
-from fairseq_posenc.tools.results.tables import Runs, by_length, length_label
+from fairseq_posenc.tools.results.lengths import length_label
+from fairseq_posenc.tools.results.tables import Runs, by_length
 from fairseq_posenc.tools.results.training_log import Curves, over_seeds
 from fairseq_posenc.tools.writing import replacing
 

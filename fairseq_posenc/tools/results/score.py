@@ -42,7 +42,7 @@ from fairseq_posenc.tools.results.reading import (
     read_numbers,
     read_texts,
 )
-from fairseq_posenc.tools.results.tables import length_label, nothing_learned, padded
+from fairseq_posenc.tools.results.tables import nothing_learned, padded
 from fairseq_posenc.tools.results.texts import TestSet
 from fairseq_posenc.version import __version__
 
@@ -134,7 +134,7 @@ def render(result: Mapping[str, Any]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows)]
     out = ["  ".join(padded(row, widths)).rstrip() for row in rows]
     if by_length:
-        out.append(f"by {length_label(result)}")
+        out.append(f"by {lengths.length_label(result)}")
     longest, without = result["longest_trained"], result["without_token"]
     if longest:
         out.append(
@@ -226,8 +226,6 @@ def _by_length(
     group_by: Optional[str],
 ) -> Tuple[Optional[Dict[str, Any]], Optional[Dict[str, Any]]]:
     """Return ``by_length`` and ``sentences`` of the result."""
-    if bins and percentiles:
-        raise UsageError("--bins and --percentiles exclude each other")
     if not (bins or percentiles):
         if side or unit != "words" or group_by:
             raise UsageError(

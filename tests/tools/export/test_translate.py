@@ -11,11 +11,12 @@ from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
 from fairseq_posenc.tools.export.translate import (
+    BeamSearch,
     TranslatedTestSet,
+    Translation,
     render,
     translate_in_turn,
 )
-from fairseq_posenc.tools.export.translators import BeamSearch, Translation
 from fairseq_posenc.tools.results.generated import read_generated
 
 pytest.importorskip("ctranslate2")
