@@ -11,14 +11,13 @@ makes a CTranslate2 model (pip install ctranslate2): of these, shaw, t5, rel_sca
 alibi. posenc translate translates with it, and compares it with fairseq.
 """
 
-import argparse
 import logging
 
 from fairseq_posenc.tools.arguments import command_parser, positive
 
 
-def parse() -> argparse.Namespace:
-    """Read the command line."""
+def main() -> None:
+    """Parse the command line, write, and print what to know of the result."""
     parser = command_parser(__doc__)
     add = parser.add_argument
     add("--path", required=True, metavar="FILE", help="checkpoint")
@@ -37,12 +36,7 @@ def parse() -> argparse.Namespace:
     add("--quantization", help="int8, float16, … (default: float32)")
     longest = "longest sentence in tokens (default: 1024, or the training's if that is more)"
     add("--positions", type=positive, metavar="N", help=longest)
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Write, and print what to know of the result."""
-    args = parse()
+    args = parser.parse_args()
     from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
     from fairseq_posenc.tools.export.stock import to_fairseq
 

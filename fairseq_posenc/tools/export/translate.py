@@ -25,25 +25,14 @@ from fairseq_posenc.tools.writing import replacing
 FAIRSEQ = "fairseq"
 # the model knows how long sentences may be
 UNLIMITED = 1_000_000
+# the options of a beam search, by fairseq's names and with its defaults
+SEARCH = {"beam": 5, "lenpen": 1.0, "max_len_a": 0.0, "max_len_b": 200}
 Sample = Dict[str, Any]
 
 
-class BeamSearch(NamedTuple):
-    """The options of a beam search, by fairseq's names and with its defaults."""
-
-    beam: int = 5
-    lenpen: float = 1.0
-    max_len_a: float = 0.0
-    max_len_b: int = 200
-
-    @classmethod
-    def of(cls, args: Namespace) -> "BeamSearch":
-        """Return the search that a command line asks for."""
-        return cls(*(getattr(args, name) for name in cls._fields))
-
-    def longest(self, sample: Sample) -> int:
-        """Return the most tokens, EOS apart, that a translation in a batch may have."""
-        return int(self.max_len_a * sample["net_input"]["src_tokens"].size(1) + self.max_len_b)
+def longest(sample: Sample, args: Namespace) -> int:
+    """Return the most tokens, EOS apart, that a translation in a batch may have."""
+    return int(args.max_len_a * sample["net_input"]["src_tokens"].size(1) + args.max_len_b)
 
 
 class Translation(NamedTuple):
@@ -68,17 +57,13 @@ Translator = Callable[[Sample], List[Translation]]
 class Ct2Translator:
     """A CTranslate2 model that translates the batches of a task, whose dictionaries it must have.
 
-    One batch at a time is translated, with so many ``threads`` of a CPU. See CTranslate2 for
-    ``compute_type``; ``default`` is the model's own, where the device has it.
+    ``args`` are those of ``posenc translate``: how to search, and on what.
     """
 
-    def __init__(
-        self, folder: str, task: Any, search: BeamSearch, threads: int = 1,
-        device: str = "cpu", compute_type: str = "default",
-    ):  # fmt: skip
+    def __init__(self, folder: str, task: Any, args: Namespace):
         if not os.path.isfile(os.path.join(folder, "model.bin")):
             raise UsageError(f"{folder} is no CTranslate2 model; make one with posenc export")
-        self.folder, self.search = folder, search
+        self.folder, self.args = folder, args
         self.source = _checked_types(folder, "source", task.source_dictionary)
         _checked_types(folder, "target", task.target_dictionary)
         self.special = {task.source_dictionary.pad(), task.source_dictionary.eos()}
@@ -87,7 +72,10 @@ class Ct2Translator:
         self.bos = task.source_dictionary.bos()
         try:
             self.translator = import_ctranslate2().Translator(
-                folder, device=device, compute_type=compute_type, intra_threads=threads
+                folder,
+                device=args.device,
+                compute_type=args.compute_type,
+                intra_threads=args.threads,
             )
         except (RuntimeError, ValueError) as error:
             raise UsageError(f"CTranslate2 cannot load {folder}: {error}") from None
@@ -97,10 +85,10 @@ class Ct2Translator:
         try:
             results = self.translator.translate_batch(
                 [self._types(row) for row in sample["net_input"]["src_tokens"].tolist()],
-                beam_size=self.search.beam,
-                length_penalty=self.search.lenpen,
+                beam_size=self.args.beam,
+                length_penalty=self.args.lenpen,
                 max_input_length=0,
-                max_decoding_length=self.search.longest(sample),
+                max_decoding_length=longest(sample, self.args),
                 return_scores=True,
                 return_end_token=True,
             )
@@ -129,8 +117,8 @@ class Ct2Translator:
 class FairseqTranslator:
     """A fairseq model, in evaluation, that translates batches as ``fairseq-generate`` does."""
 
-    def __init__(self, model: Any, task: Any, search: BeamSearch):
-        generation = Namespace(**search._asdict())
+    def __init__(self, model: Any, task: Any, args: Namespace):
+        generation = Namespace(**{name: getattr(args, name) for name in SEARCH})
         model.prepare_for_inference_(Namespace(generation=generation))
         self.model, self.task = model, task
         self.on_gpu = next(model.parameters()).is_cuda
@@ -216,7 +204,7 @@ def translate(args: Namespace, output: TextIO, log: TextIO) -> None:
             train_subset="train",
         )
     )
-    translator = _load_ct2(args, args.models[0], task)
+    translator = Ct2Translator(args.models[0], task, args)
     tokens = sentences = cut = 0
     seconds = 0.0
     for sample in batches(task, args.gen_subset, args.max_tokens):
@@ -241,15 +229,13 @@ def compare(args: Namespace) -> str:
     """
     torch.set_num_threads(args.threads)
     model, task, _ = load_any(args.path, args.data)
-    if torch.cuda.is_available() and not args.cpu:
-        model.cuda()
-    ours = FairseqTranslator(model.eval(), task, BeamSearch.of(args))
+    ours = FairseqTranslator(model.to(args.device).eval(), task, args)
     translators: Dict[str, Translator] = {FAIRSEQ: ours}
     for folder in args.models:
         name = os.path.basename(os.path.normpath(folder))
         if name in translators:
             raise UsageError(f"two are named {name}; the last part of each --model is its name")
-        translators[name] = _load_ct2(args, folder, task)
+        translators[name] = Ct2Translator(folder, task, args)
     samples = batches(task, args.gen_subset, args.max_tokens)
     found, seconds = translate_in_turn(translators, samples)
     translated = {}
@@ -310,8 +296,3 @@ def render(translated: Dict[str, TranslatedTestSet]) -> str:
         ratio = system.speed / base.speed
         rows.append(f"| {name} | {system.speed:.0f} | {ratio:.2f} | {system.bleu:.2f} | {same} |")
     return "\n".join(rows)
-
-
-def _load_ct2(args: Namespace, folder: str, task: Any) -> Ct2Translator:
-    device = "cpu" if args.cpu or not torch.cuda.is_available() else "cuda"
-    return Ct2Translator(folder, task, BeamSearch.of(args), args.threads, device, args.compute_type)
