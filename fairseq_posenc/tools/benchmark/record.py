@@ -98,21 +98,17 @@ def render(table: TimingTable, results: Sequence[Result]) -> str:
 
 def _grid(table: TimingTable, columns: Sequence[Result], cell: PrintCell) -> List[str]:
     """Return a table whose cells are what ``cell`` makes of a column and a row's options."""
-    lines = [
-        "| | " + " | ".join(_head(result) for result in columns) + " |",
-        "|---|" + "---:|" * len(columns),
-    ]
+    heads = []
+    for result in columns:
+        setting = result["cell"]
+        batch = f"{result['batch']} x {setting['length']} tokens"
+        heads.append(f"{setting['column']} ({setting['dtype']}, {batch})")
+    lines = ["| | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(columns)]
     for options in [STOCK, *columns[0]["cell"]["contestants"]]:
         label = "stock fairseq" if options == STOCK else table.row(options).label
         shown = f"{label}, `{options}`" if label and options != STOCK else label or f"`{options}`"
         lines.append(f"| {shown} | {' | '.join(cell(result, options) for result in columns)} |")
     return lines
-
-
-def _head(result: Result) -> str:
-    setting = result["cell"]
-    batch = f"{result['batch']} x {setting['length']} tokens"
-    return f"{setting['column']} ({setting['dtype']}, {batch})"
 
 
 def _figure(table: TimingTable, against: str, result: Result, options: str) -> str:

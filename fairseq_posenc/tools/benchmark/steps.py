@@ -85,18 +85,12 @@ def build_all(setting: Setting, build: Callable[[str, Setting], nn.Module]) -> M
     models: Models = {}
     for name in tqdm([STOCK, *setting.contestants], "building", mininterval=1, leave=False):
         models[name] = build(name, setting)
-        if setting.shared:
-            _use_parameters(models[name], models[STOCK])
+        owned = dict(models[STOCK].named_parameters(remove_duplicate=False))
+        for place, parameter in list(models[name].named_parameters(remove_duplicate=False)):
+            if setting.shared and place in owned and owned[place].shape == parameter.shape:
+                module, _, attribute = place.rpartition(".")
+                setattr(models[name].get_submodule(module), attribute, owned[place])
     return models
-
-
-def _use_parameters(model: nn.Module, owner: nn.Module) -> None:
-    """Make a model use the parameters of another wherever names and shapes are equal."""
-    owned = dict(owner.named_parameters(remove_duplicate=False))
-    for name, parameter in list(model.named_parameters(remove_duplicate=False)):
-        if name in owned and owned[name].shape == parameter.shape:
-            prefix, _, attribute = name.rpartition(".")
-            setattr(model.get_submodule(prefix), attribute, owned[name])
 
 
 def _task(setting: Setting) -> SimpleNamespace:

@@ -1,7 +1,7 @@
 """From a checkpoint to the folder of a CTranslate2 model, weight by weight."""
 
 import os
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 import torch
@@ -95,8 +95,18 @@ def _vocabularies(source: ExportSource, data: Optional[str]) -> Dict[str, List[s
     """Return the types of the source and the target, as CTranslate2 spells them."""
     task = source.state["cfg"]["task"]
     folder = data or utils.split_paths(task["data"] or "")[0]
+    languages = [task["source_lang"], task["target_lang"]]
+    if not all(languages):
+        # those that are not given are found in the data, as in training
+        pair = infer_language_pair(folder) if os.path.isdir(folder) else None
+        if not pair or None in pair:
+            raise UsageError(
+                f"there is no binarised text in {folder or 'the current folder'} that tells source "
+                "and target language; name the folder of the training's data with --data"
+            )
+        languages = [given or inferred for given, inferred in zip(languages, pair)]
     found = {}
-    for side, language in zip(SIDES, _languages(task, folder)):
+    for side, language in zip(SIDES, languages):
         file = os.path.join(folder, f"dict.{language}.txt")
         if not os.path.isfile(file):
             raise UsageError(f"there is no {file}; name the folder of the dictionaries with --data")
@@ -109,19 +119,6 @@ def _vocabularies(source: ExportSource, data: Optional[str]) -> Dict[str, List[s
             )
         found[side] = ct2_types(dictionary)
     return found
-
-
-def _languages(task: Dict[str, Any], folder: str) -> Tuple[str, str]:
-    """Return source and target language: those given in training, or found in the data as then."""
-    if task["source_lang"] and task["target_lang"]:
-        return task["source_lang"], task["target_lang"]
-    found = infer_language_pair(folder) if os.path.isdir(folder) else None
-    if not found or None in found:
-        raise UsageError(
-            f"there is no binarised text in {folder or 'the current folder'} that tells source and "
-            "target language; name the folder of the training's data with --data"
-        )
-    return task["source_lang"] or found[0], task["target_lang"] or found[1]
 
 
 class _Weights:

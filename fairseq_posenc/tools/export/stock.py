@@ -61,7 +61,14 @@ def to_fairseq(path: str, output: str, bos_in_text: bool = False, force: bool = 
         raise UsageError(f"{path} cannot be exported as it is: {_BOS}")
     positions = {side: _stock_positions(source, side) for side in SIDES}
     options = _options(source, positions)
-    weights = _weights(source, positions)
+    ours = tuple(f"{side}.embed_positions." for side in SIDES)
+    weights = {
+        name: weight for name, weight in source.state["model"].items() if not name.startswith(ours)
+    }
+    for side, found in positions.items():
+        if found.table is not None:
+            dtype = weights[f"{side}.embed_tokens.weight"].dtype
+            weights[f"{side}.embed_positions.weight"] = found.table.to(dtype)
     model = TransformerModel.build_model(argparse.Namespace(**options), task_of(weights))
     for name in weights:
         if name not in model.state_dict():
@@ -105,18 +112,6 @@ def _options(source: ExportSource, positions: Dict[str, StockPositions]) -> Dict
     for side, found in positions.items():
         options[f"{side}_learned_pos"] = found.table is not None
     return options
-
-
-def _weights(source: ExportSource, positions: Dict[str, StockPositions]) -> Dict[str, Tensor]:
-    ours = tuple(f"{side}.embed_positions." for side in SIDES)
-    weights = {
-        name: weight for name, weight in source.state["model"].items() if not name.startswith(ours)
-    }
-    for side, found in positions.items():
-        if found.table is not None:
-            dtype = weights[f"{side}.embed_tokens.weight"].dtype
-            weights[f"{side}.embed_positions.weight"] = found.table.to(dtype)
-    return weights
 
 
 def _checkpoint(

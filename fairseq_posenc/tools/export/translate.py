@@ -68,8 +68,8 @@ class Ct2Translator:
         _checked_types(folder, "target", task.target_dictionary)
         self.special = {task.source_dictionary.pad(), task.source_dictionary.eos()}
         config = read_json(os.path.join(folder, "config.json"))
-        self.adds_bos = config.get("add_source_bos", False)
-        self.bos = task.source_dictionary.bos()
+        bos = task.source_dictionary.bos()
+        self.bos = self.source[bos] if config.get("add_source_bos", False) else None
         try:
             self.translator = import_ctranslate2().Translator(
                 folder,
@@ -82,9 +82,14 @@ class Ct2Translator:
 
     def __call__(self, sample: Sample) -> List[Translation]:
         """Translate a batch."""
+        sources = []
+        for row in sample["net_input"]["src_tokens"].tolist():
+            types = [self.source[number] for number in row if number not in self.special]
+            # the model adds BOS itself
+            sources.append(types[1:] if self.bos and types[:1] == [self.bos] else types)
         try:
             results = self.translator.translate_batch(
-                [self._types(row) for row in sample["net_input"]["src_tokens"].tolist()],
+                sources,
                 beam_size=self.args.beam,
                 length_penalty=self.args.lenpen,
                 max_input_length=0,
@@ -97,21 +102,13 @@ class Ct2Translator:
                 f"CTranslate2 with {self.folder}: {error}; for longer sentences, export with more "
                 "--positions or give a smaller --max-len-b"
             ) from None
-        return [self._translation(*found) for found in zip(sample["id"].tolist(), results)]
-
-    def _types(self, row: Sequence[int]) -> List[str]:
-        """Return the types of a source without padding, EOS, and the BOS that the model adds."""
-        types = [number for number in row if number not in self.special]
-        if self.adds_bos and types[:1] == [self.bos]:
-            types = types[1:]
-        return [self.source[number] for number in types]
-
-    @staticmethod
-    def _translation(sentence: int, result: Any) -> Translation:
-        tokens, ended = result.hypotheses[0], False
-        if tokens[-1:] == ["</s>"]:
-            tokens, ended = tokens[:-1], True
-        return Translation(sentence, tokens, result.scores[0] / math.log(2), ended)
+        found = []
+        for sentence, result in zip(sample["id"].tolist(), results):
+            tokens = result.hypotheses[0]
+            ended = tokens[-1:] == ["</s>"]
+            score = result.scores[0] / math.log(2)
+            found.append(Translation(sentence, tokens[:-1] if ended else tokens, score, ended))
+        return found
 
 
 class FairseqTranslator:
