@@ -3,7 +3,7 @@
 import logging
 import math
 import os
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.results.bleu import METRICS
@@ -22,7 +22,8 @@ _STYLES = ("-", "--", "-.", ":")
 def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
     """Draw ``metric`` against length, a line per run, and write it to ``output``.
 
-    Bars are the intervals of :func:`by_length`. The ending of ``output`` names the format.
+    Bars are the intervals of :func:`by_length`. Bins all of whose sentences are within the trained
+    length are shaded. The ending of ``output`` names the format.
     """
     table = by_length(runs, metric)
     score = next(iter(runs.values()))[0]
@@ -40,7 +41,16 @@ def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
             label=name,
             **line_style(number),
         )
-    _label_bins(axes, score["by_length"]["bins"])
+    names, shade = [], "all within\ntrained length"
+    for x, part in enumerate(score["by_length"]["bins"]):
+        within, count = part.get("within"), part["sentences"]
+        known = within is not None
+        names.append(f"{part['name']}\n" + (f"{within} of {count}" if known else f"n = {count}"))
+        if known and within == count > 0:
+            axes.axvspan(x - 0.5, x + 0.5, color="0.92", linewidth=0, zorder=0, label=shade)
+            shade = ""
+    axes.set_xticks(range(len(names)), names)
+    axes.set_xlim(-0.5, len(names) - 0.5)
     label = length_label(score).capitalize()
     if any(known is not None for known in table.within[1:]):
         label += "; below: how many sentences are within trained length"
@@ -125,21 +135,3 @@ def save(figure: Any, output: str) -> None:
         raise UsageError(f"{output}: cannot draw {kind}; choose an ending of {', '.join(known)}")
     with replacing(output, "wb") as stream:
         figure.savefig(stream, format=kind, dpi=150)
-
-
-def _label_bins(axes: Any, bins: Sequence[Mapping]) -> None:
-    """Name each bin with its number of sentences, and of those within trained length.
-
-    Bins all of whose sentences are within the trained length are shaded.
-    """
-    label: Optional[str] = "all within\ntrained length"
-    names = []
-    for x, part in enumerate(bins):
-        within, count = part.get("within"), part["sentences"]
-        known = within is not None
-        names.append(f"{part['name']}\n" + (f"{within} of {count}" if known else f"n = {count}"))
-        if known and within == count > 0:
-            axes.axvspan(x - 0.5, x + 0.5, color="0.92", linewidth=0, zorder=0, label=label)
-            label = None
-    axes.set_xticks(range(len(bins)), names)
-    axes.set_xlim(-0.5, len(bins) - 0.5)
