@@ -136,10 +136,10 @@ def best(paths: Sequence[str], count: int) -> List[str]:
     found: Dict[int, Tuple[str, float]] = {}
     metrics: Set[Tuple[str, bool]] = set()
     for path in tqdm(named, desc="reading metrics", unit="checkpoint"):
-        updates, value, *metric = _validation(path)
+        updates, value, metric, maximize = _validation(path)
         if value is not None and math.isfinite(value) and updates not in found:
             found[updates] = path, value
-            metrics.add((metric[0], metric[1]))
+            metrics.add((metric, maximize))
     if len(metrics) > 1:
         names = ", ".join(sorted(f"{m} ({'max' if up else 'min'})" for m, up in metrics))
         raise UsageError(f"the checkpoints were validated by different metrics: {names}")

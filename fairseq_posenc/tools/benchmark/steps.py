@@ -85,9 +85,11 @@ def build_all(setting: Setting, build: Callable[[str, Setting], nn.Module]) -> M
     models: Models = {}
     for name in tqdm([STOCK, *setting.contestants], "building", mininterval=1, leave=False):
         models[name] = build(name, setting)
+        if not setting.shared:
+            continue
         owned = dict(models[STOCK].named_parameters(remove_duplicate=False))
         for place, parameter in list(models[name].named_parameters(remove_duplicate=False)):
-            if setting.shared and place in owned and owned[place].shape == parameter.shape:
+            if place in owned and owned[place].shape == parameter.shape:
                 module, _, attribute = place.rpartition(".")
                 setattr(models[name].get_submodule(module), attribute, owned[place])
     return models
