@@ -100,6 +100,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     """Read the command line; what it leaves open depends on the device."""
     cost = list(arguments[:1]) == ["cost"]
     args = parser_of(cost).parse_args(arguments[cost:], argparse.Namespace(cost=cost, shape=None))
+    if args.rounds is not None and args.rounds < 5:
+        raise UsageError(f"--rounds must be 5 or more, not {args.rounds}")
     args.device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
     defaults = COST_DEFAULTS[args.device] if cost else SPEED_DEFAULTS
     if args.quick:
@@ -107,8 +109,6 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     for name, value in defaults.items():
         if getattr(args, name) is None:
             setattr(args, name, value)
-    if args.rounds < 5:
-        raise UsageError(f"--rounds must be 5 or more, not {args.rounds}")
     if not (cost or all(0 <= dropout < 1 for dropout in args.dropout)):
         raise UsageError("--dropout takes probabilities from 0 to below 1")
     if args.device == "cuda" and not torch.cuda.is_available():
