@@ -226,6 +226,8 @@ def _by_length(
     group_by: Optional[str],
 ) -> Tuple[Optional[Dict[str, Any]], Optional[Dict[str, Any]]]:
     """Return ``by_length`` and ``sentences`` of the result."""
+    if bins and percentiles:
+        raise UsageError("--bins and --percentiles exclude each other")
     if not (bins or percentiles):
         if side or unit != "words" or group_by:
             raise UsageError(
