@@ -24,15 +24,7 @@ def write_profile(args: Namespace, output: str) -> Dict[str, Any]:
     Weights, batch and dropout are those of the first update of ``fairseq-train`` with the same
     options on one device; ``--fp16`` and ``--update-freq`` are disregarded.
 
-    Args:
-        args: parsed options of ``fairseq-train``.
-        output: written at once, when all is done.
-
-    Returns:
-        What is written; see :func:`measure`.
-
-    Raises:
-        UsageError: ADMIN does not go with the model, or the data are missing.
+    Returns what is written; see :func:`measure`.
     """
     if ARCH_MODEL_REGISTRY[args.arch] is not PosencTransformerModel:
         raise UsageError(f"ADMIN needs an --arch posenc_transformer…, not {args.arch}")
@@ -65,10 +57,6 @@ def measure(model: nn.Module, **inputs: Tensor) -> Dict[str, Any]:
     the ω just found, the model is in training mode, f(x) is taken after its dropout, and the
     variance is that of all numbers of the batch around their mean, padding included.
 
-    Args:
-        model: has ω, and is changed.
-        **inputs: of its forward pass.
-
     Returns:
         ``version``; ``channels`` per stack; ``omegas`` and ``variances`` (the pair v_in, v_out)
         per stack and layer, by the name of the parameter.
@@ -82,8 +70,8 @@ def measure(model: nn.Module, **inputs: Tensor) -> Dict[str, Any]:
         with torch.no_grad():
             model(**inputs)
     finally:
-        for stack in stacks.values():
-            stack.release()
+        for handle in [handle for stack in stacks.values() for handle in stack.handles]:
+            handle.remove()
     for side, stack in stacks.items():
         stack.check(side)
     return {
@@ -121,11 +109,6 @@ class _Stack:
         self.omegas[number][name] = self.omega
         self.variances[number][name] = variances
         self.omega = math.sqrt(sum(variances))
-
-    def release(self) -> None:
-        """Watch no more."""
-        for handle in self.handles:
-            handle.remove()
 
     def check(self, side: str) -> None:
         """Check that all was seen."""

@@ -1,7 +1,20 @@
-"""Types of command-line arguments that several sub-commands have."""
+"""What the command lines of several sub-commands have in common."""
 
 import argparse
-from typing import List, Tuple
+import os
+import sys
+from typing import Any, List, Optional, Tuple
+
+
+def command_parser(text: Optional[str], **options: Any) -> argparse.ArgumentParser:
+    """Return a parser whose help shows ``text``, the docstring of a module, as it stands."""
+    kind = argparse.RawDescriptionHelpFormatter
+    return argparse.ArgumentParser(description=text, formatter_class=kind, **options)
+
+
+def command_line() -> List[str]:
+    """Return the words of this call, as results keep them."""
+    return [os.path.basename(sys.argv[0]), *sys.argv[1:]]
 
 
 def positive(text: str) -> int:

@@ -3,8 +3,8 @@
 import math
 import os
 import re
-from collections import Counter, OrderedDict
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from collections import OrderedDict
+from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
 import torch
 from torch import Tensor
@@ -20,16 +20,6 @@ _NAMES = {
     "updates": re.compile(r"checkpoint_\d+_(\d+)\.pt"),
 }
 _KEPT_AS_BEST = re.compile(r"checkpoint\.best_.+\.pt")
-
-
-class Validated(NamedTuple):
-    """A checkpoint with what it says of its own validation."""
-
-    path: str
-    updates: int
-    value: Optional[float]
-    metric: str
-    maximize: bool
 
 
 def average(paths: Sequence[str]) -> Dict[str, Any]:
@@ -69,22 +59,14 @@ def average(paths: Sequence[str]) -> Dict[str, Any]:
 
 
 def save_average(paths: Sequence[str], output: str) -> None:
-    """Write the average of ``paths`` to ``output``, which appears only when complete.
-
-    Raises:
-        UsageError: see :func:`average`; ``output`` is one of the inputs or cannot be written.
-    """
+    """Write the average of ``paths`` to ``output``, which appears only when complete."""
     if os.path.realpath(output) in map(os.path.realpath, paths):
         raise UsageError(f"--output {output} is one of the checkpoints to average; name another")
     save(average(paths), output)
 
 
 def save(state: Any, path: str) -> None:
-    """Write a checkpoint, which takes its name when it is complete.
-
-    Raises:
-        UsageError: it cannot be written.
-    """
+    """Write a checkpoint, which takes its name when it is complete."""
     with replacing(path, "wb") as stream:
         try:
             torch.save(state, stream)
@@ -96,11 +78,7 @@ def save(state: Any, path: str) -> None:
 
 
 def find(inputs: Iterable[str]) -> List[str]:
-    """Return the checkpoints among ``inputs``: files as they are, all ``.pt`` of a folder.
-
-    Raises:
-        UsageError: an input that does not exist.
-    """
+    """Return the checkpoints among ``inputs``: files as they are, all ``.pt`` of a folder."""
     paths: List[str] = []
     for name in inputs:
         if os.path.isdir(name):
@@ -115,12 +93,9 @@ def find(inputs: Iterable[str]) -> List[str]:
 def last(paths: Sequence[str], count: int, by: Optional[str] = None) -> List[str]:
     """Return the ``count`` newest checkpoints by the number in their names, newest first.
 
-    Args:
-        paths: of one run; other names than ``checkpointEPOCH.pt`` and
-            ``checkpoint_EPOCH_UPDATES.pt`` (copies such as ``checkpoint_best.pt``) do not count.
-        count: how many.
-        by: ``epochs`` or ``updates``, whose names to take; needed only where there are both, since
-            ``checkpointEPOCH.pt`` does not tell its updates.
+    Other names than ``checkpointEPOCH.pt`` and ``checkpoint_EPOCH_UPDATES.pt`` (copies such as
+    ``checkpoint_best.pt``) do not count. ``by``, ``epochs`` or ``updates``, says which of the two
+    to take; it is needed only where there are both, as the first does not tell its updates.
 
     Raises:
         UsageError: too few; both kinds without ``by``; more than one folder.
@@ -128,8 +103,8 @@ def last(paths: Sequence[str], count: int, by: Optional[str] = None) -> List[str
     _check_one_folder(paths)
     numbered: Dict[str, List[Tuple[int, str]]] = {}
     for kind, pattern in _NAMES.items():
-        matches = [(pattern.fullmatch(os.path.basename(path)), path) for path in paths]
-        numbered[kind] = [(int(match.group(1)), path) for match, path in matches if match]
+        matches = [(pattern.fullmatch(_name(path)), path) for path in paths]
+        numbered[kind] = [(int(match[1]), path) for match, path in matches if match]
     if by is None:
         kinds = [kind for kind, found in numbered.items() if found]
         if len(kinds) > 1:
@@ -156,38 +131,43 @@ def best(paths: Sequence[str], count: int) -> List[str]:
     """
     _check_one_folder(paths)
     patterns = [*_NAMES.values(), _KEPT_AS_BEST]
-    named = [path for path in paths if any(p.fullmatch(os.path.basename(path)) for p in patterns)]
-    found: Dict[int, Validated] = {}
+    named = [path for path in paths if any(p.fullmatch(_name(path)) for p in patterns)]
+    # by updates; of copies the first
+    found: Dict[int, Tuple[str, float]] = {}
+    metrics: Set[Tuple[str, bool]] = set()
     for path in tqdm(named, desc="reading metrics", unit="checkpoint"):
-        validated = _validated(path)
-        if validated.value is not None and math.isfinite(validated.value):
-            found.setdefault(validated.updates, validated)
-    metrics = {(v.metric, v.maximize) for v in found.values()}
+        updates, value, metric, maximize = _validation(path)
+        if value is not None and math.isfinite(value) and updates not in found:
+            found[updates] = path, value
+            metrics.add((metric, maximize))
     if len(metrics) > 1:
         names = ", ".join(sorted(f"{m} ({'max' if up else 'min'})" for m, up in metrics))
         raise UsageError(f"the checkpoints were validated by different metrics: {names}")
-    _check_enough([v.path for v in found.values()], count, paths, f"--best {count}")
+    _check_enough([path for path, _ in found.values()], count, paths, f"--best {count}")
     sign = -1 if metrics.pop()[1] else 1
-    # all have a value here
-    ranked = sorted(found.values(), key=lambda v: (sign * v.value, -v.updates))  # type: ignore
-    return [v.path for v in ranked[:count]]
+    ranked = sorted(found, key=lambda updates: (sign * found[updates][1], -updates))
+    return [found[updates][0] for updates in ranked[:count]]
 
 
-def _validated(path: str) -> Validated:
+def _name(path: str) -> str:
+    return os.path.basename(path)
+
+
+def _validation(path: str) -> List[Any]:
+    """Return a checkpoint's updates, value and name of its metric, and whether more is better."""
     state = load_checkpoint(path)
     try:
         # Up to fairseq 0.10 the options are in a namespace, after that in a dictionary.
         args = state["args"]
         options = vars(args) if args is not None else state["cfg"]["checkpoint"]
-        found = Validated(
-            path,
+        found = [
             state["optimizer_history"][-1]["num_updates"],
             state["extra_state"]["val_loss"],
             options["best_checkpoint_metric"],
             options["maximize_best_checkpoint_metric"],
-        )
+        ]
         kinds: Any = (int, (int, float, type(None)), str, bool)
-        if not all(map(isinstance, found[1:], kinds)):
+        if not all(map(isinstance, found, kinds)):
             raise TypeError("values of other types")
         return found
     except (KeyError, TypeError, IndexError) as error:
@@ -232,7 +212,7 @@ def _add(sums: Dict[str, Tensor], state: Any, path: str, first: str) -> None:
 
 
 def _check_one_folder(paths: Sequence[str]) -> None:
-    folders = Counter(os.path.dirname(os.path.abspath(path)) for path in paths)
+    folders = {os.path.dirname(os.path.abspath(path)) for path in paths}
     if len(folders) > 1:
         raise UsageError(
             f"checkpoints of {len(folders)} folders: --last and --best choose within one run"
@@ -241,7 +221,7 @@ def _check_one_folder(paths: Sequence[str]) -> None:
 
 def _check_enough(found: Sequence[str], count: int, paths: Sequence[str], option: str) -> None:
     if len(found) < count:
-        names = ", ".join(os.path.basename(path) for path in paths) or "no .pt file at all"
+        names = ", ".join(map(_name, paths)) or "no .pt file at all"
         raise UsageError(
             f"{option} asks for more than the {len(found)} checkpoints to choose from; found: "
             f"{names}"

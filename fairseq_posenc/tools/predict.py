@@ -63,7 +63,7 @@ def predict(
         "examples": examples,
         "notes": dict(notes),
         "command": list(command),
-        "versions": {**versions(), **_versions_of("scikit-learn", "scipy")},
+        "versions": {**versions(), **{name: version(name) for name in ("scikit-learn", "scipy")}},
         "hardware": hardware(device),
         "seconds": round(time.perf_counter() - begin, 1),
     }
@@ -89,9 +89,7 @@ def load(path: str, data: str) -> Tuple[Any, Any]:
 def load_any(path: str, data: Optional[str]) -> Tuple[Any, Any, str]:
     """Return the model of a checkpoint of any task, its task, and the name of that.
 
-    Args:
-        path: the checkpoint.
-        data: folder that the task shall look at; None: that of the training.
+    The task looks at the folder ``data``, or that of the training.
 
     Raises:
         UsageError: the checkpoint is missing or damaged.
@@ -120,7 +118,3 @@ def predictions(model: Any, task: Any, subset: str, max_tokens: int) -> List[Tup
         for sample in tqdm(batches, desc=subset, unit=" batches", leave=False):
             found += task.predict(model, utils.move_to_cuda(sample) if on_gpu else sample)
     return sorted(found, key=lambda pair: pair[0])
-
-
-def _versions_of(*packages: str) -> Dict[str, str]:
-    return {package: version(package) for package in packages}

@@ -6,13 +6,13 @@ import secrets
 import shutil
 import tempfile
 from contextlib import ExitStack, contextmanager
-from typing import IO, Callable, Dict, Iterator, Optional
+from typing import IO, Callable, Dict, Iterator
 
 from fairseq_posenc.files import file_error
 
 
 @contextmanager
-def replacing(path: str, mode: str = "w", encoding: Optional[str] = None) -> Iterator:
+def replacing(path: str, mode: str = "w") -> Iterator:
     """Open a temporary file beside ``path`` that takes its name once the block has ended well.
 
     Folders on the way are made. If the block raises, the process is killed, or the machine loses
@@ -25,21 +25,17 @@ def replacing(path: str, mode: str = "w", encoding: Optional[str] = None) -> Ite
     Raises:
         UsageError: the folder cannot be made or written, or the disk is full.
     """
-    with replacing_all(mode, encoding) as begin:
+    with replacing_all(mode) as begin:
         yield begin(path)
 
 
 @contextmanager
-def replacing_all(mode: str = "w", encoding: Optional[str] = None) -> Iterator[Callable]:
+def replacing_all(mode: str = "w") -> Iterator[Callable]:
     """Give a function that opens a file as :func:`replacing` does; any number may be begun.
 
     They take their names together, once the block has ended well and all are on the disk.
-
-    Raises:
-        UsageError: as :func:`replacing`.
     """
-    if encoding is None and "b" not in mode:
-        encoding = "utf-8"
+    encoding = None if "b" in mode else "utf-8"
     partials: Dict[str, str] = {}
     try:
         with ExitStack() as opened:

@@ -61,7 +61,10 @@ def attention(
         maps, content = position_maps(encoder, length), {}
         named = {loaded.name: maps, **_with_segments(encoder, loaded.name, maps)}
         if input_vectors(encoder, length) is not None:
-            named = {name: _less_row_means(scores) for name, scores in named.items()}
+            named = {
+                name: {layer: one - one.mean(dim=-1, keepdim=True) for layer, one in of.items()}
+                for name, of in named.items()
+            }
         drawn.update(named)
         if data is not None:
             content = content_scores(encoder, running_text(loaded, subset, length, inputs), maps)
@@ -88,10 +91,6 @@ def _with_segments(encoder: PosencTransformerEncoder, name: str, alone: Maps) ->
     maps = position_maps(encoder, length, segments.long().to(alone[0].device))
     same = all(torch.equal(maps[layer], alone[layer]) for layer in maps)
     return {} if same else {f"{name}, second segment from {length // 2}": maps}
-
-
-def _less_row_means(maps: Maps) -> Maps:
-    return {layer: scores - scores.mean(dim=-1, keepdim=True) for layer, scores in maps.items()}
 
 
 def _ranks(maps: Maps, content: Dict[str, Maps], threshold: float) -> List[Dict[str, Any]]:

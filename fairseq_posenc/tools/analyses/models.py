@@ -29,11 +29,7 @@ class LoadedModel:
 
     @property
     def encoder(self) -> PosencTransformerEncoder:
-        """The stack of layers that reads the source, of translation models and of BERT.
-
-        Raises:
-            UsageError: it is not one of ours, whose positions are known.
-        """
+        """The stack of layers that reads the source, of translation models and of BERT."""
         encoder = self.model.encoder
         encoder = getattr(encoder, "sentence_encoder", encoder)
         if not isinstance(encoder, PosencTransformerEncoder):
@@ -57,11 +53,7 @@ class LoadedModel:
         return encoding.stack.max_length if has_rows else None
 
     def pairs(self, subset: str) -> FairseqDataset:
-        """Return a split of the sentence pairs.
-
-        Raises:
-            UsageError: there is no such split, or this is no translation model.
-        """
+        """Return a split of the sentence pairs."""
         if not isinstance(self.task, TranslationTask):
             raise UsageError(f"{self.name} is no translation model, and this analysis needs one")
         try:
@@ -79,9 +71,6 @@ class LoadedModel:
         """Yield the batches of a data set on the model's device, behind a progress bar.
 
         A sentence of more than ``max_tokens`` is a batch of its own.
-
-        Raises:
-            UsageError: a sentence is too long for the model at all.
         """
         longest = max(dataset.num_tokens(index) for index in range(len(dataset)))
         try:
@@ -98,15 +87,9 @@ class LoadedModel:
 
 
 def load_models(models: Sequence[str], data: Optional[str], cpu: bool) -> Iterator[LoadedModel]:
-    """Load models one after another, so that one at a time is in memory.
+    """Load models ``NAME=CHECKPOINT`` one after another, so that one at a time is in memory.
 
-    Args:
-        models: ``NAME=CHECKPOINT`` each.
-        data: binarised folder; None: the one of the training.
-        cpu: leave a GPU alone.
-
-    Raises:
-        UsageError: a model without name, or two of one; a checkpoint that is missing or damaged.
+    Their tasks look at the binarised folder ``data``, or that of the training.
     """
     paths: Dict[str, str] = {}
     for argument in models:

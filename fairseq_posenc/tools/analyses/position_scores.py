@@ -11,7 +11,7 @@ from fairseq.tasks.translation import TranslationTask
 from torch import Tensor
 
 from fairseq_posenc.attention.attention import SelfAttention
-from fairseq_posenc.encodings.base import AttentionTerms, Positions, Terms
+from fairseq_posenc.encodings.base import AttentionTerms, Positions
 from fairseq_posenc.encodings.by_distance import to_toeplitz
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
@@ -44,7 +44,15 @@ def position_maps(
     """
     positions = _positions(encoder, length)
     terms = encoder.embed_positions(positions)
-    _check_defined(type(encoder.embed_positions).__name__, terms)
+    name, every = type(encoder.embed_positions).__name__, list(terms.attention.values())
+    if terms.after_layer:
+        raise UsageError(f"{name} has no scores of positions: it is a convolution of the content")
+    if any(t.rotation is not None or t.relative_keys is not None for t in every):
+        raise UsageError(
+            f"{name} has no scores of positions alone: they depend on the queries' content"
+        )
+    if terms.input is None and not every:
+        raise UsageError(f"{name} has no scores of positions at all")
     at_input = terms.input is not None
     if segments is not None:
         terms = encoder.terms(replace(positions, segments=segments.unsqueeze(0)))
@@ -91,19 +99,6 @@ def _of_attention(attention: SelfAttention, terms: AttentionTerms, length: int) 
         rows = terms.segments[0]
         scores = scores + rows @ terms.segment_scalars @ rows.transpose(0, 1)
     return scores
-
-
-def _check_defined(name: str, terms: Terms) -> None:
-    """Refuse encodings that have no scores of positions alone."""
-    every = list(terms.attention.values())
-    if terms.after_layer:
-        raise UsageError(f"{name} has no scores of positions: it is a convolution of the content")
-    if any(t.rotation is not None or t.relative_keys is not None for t in every):
-        raise UsageError(
-            f"{name} has no scores of positions alone: they depend on the queries' content"
-        )
-    if terms.input is None and not every:
-        raise UsageError(f"{name} has no scores of positions at all")
 
 
 @torch.no_grad()
@@ -153,9 +148,6 @@ def running_text(loaded: LoadedModel, subset: str, length: int, count: int) -> T
     """Return ``count`` pieces ``(count, length)`` of the running text of a subset, or fewer.
 
     Each is like a sentence: with EOS, and with BOS where the model wants it.
-
-    Raises:
-        UsageError: there is no such text, or too little.
     """
     task = loaded.task
     dictionary = task.source_dictionary

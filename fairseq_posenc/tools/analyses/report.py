@@ -4,6 +4,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Sequence
 
+import numpy as np
+
 from fairseq_posenc.tools.results import plots
 from fairseq_posenc.tools.results.score import versions
 from fairseq_posenc.tools.results.tables import markdown_table
@@ -16,13 +18,8 @@ Matrix = Sequence[Sequence[Optional[float]]]
 class Report:
     """The outcome of an analysis.
 
-    Attributes:
-        title: of the table.
-        table: lines of cells, the header first.
-        data: every figure, not rounded; only what JSON can hold.
-        pictures: endings of the files, such as ``.png``, and matplotlib's figures.
-        labels: how many columns of the table are text.
-        notes: printed below the table.
+    ``table`` has lines of cells, the header first, whose first ``labels`` columns are text;
+    ``data`` every figure, not rounded; ``pictures`` matplotlib's figures by the endings of files.
     """
 
     title: str
@@ -38,11 +35,7 @@ class Report:
         return "\n\n".join([self.title, table, *self.notes]) + "\n"
 
     def write(self, prefix: str, command: Sequence[str] = ()) -> None:
-        """Write ``prefix.md``, ``prefix.json`` and the pictures.
-
-        Raises:
-            UsageError: a file cannot be written.
-        """
+        """Write ``prefix.md``, ``prefix.json`` and the pictures."""
         for ending, figure in self.pictures.items():
             plots.save(figure, prefix + ending)
         about = {"title": self.title, "notes": self.notes}
@@ -69,19 +62,10 @@ def draw_matrix(
 ) -> Any:
     """Draw a matrix as a heat map with its figures; where there is none the ground stays grey.
 
-    Args:
-        axes: of matplotlib.
-        values: the matrix.
-        rows, columns: their names.
-        counts: what stands below each figure as ``n = …``.
-        form: format of the figures.
-        style: colours and limits, as ``imshow`` takes them.
-
-    Returns:
-        matplotlib's image.
+    ``counts`` stand below the figures as ``n = …``; ``style`` has colours and limits, as ``imshow``
+    takes them, whose image is returned.
     """
-    numbers = [[float("nan") if v is None else v for v in row] for row in values]
-    image = axes.imshow(numbers, aspect="auto", **style)
+    image = axes.imshow(np.array(values, dtype=float), aspect="auto", **style)
     axes.set_facecolor("0.92")
     for y, row in enumerate(values):
         for x, value in enumerate(row):

@@ -54,9 +54,14 @@ def shift_invariance(
         matrices[loaded.name] = _mean_similarities(loaded, sources, offsets, max_tokens, notes)
         signatures[loaded.name] = loaded.signature
     notes.append(f"{len(sources)} sentences of {subset}.")
+    lines = [
+        ["" if number else name, str(offsets[number]), *(shown(value, "{:.4f}") for value in row)]
+        for name, matrix in matrices.items()
+        for number, row in enumerate(matrix)
+    ]
     return Report(
         title="Cosine similarity of encoder states under two offsets of the positions",
-        table=_table(matrices, offsets),
+        table=[["", "k", *map(str, offsets)], *lines],
         labels=2,
         notes=notes,
         data={
@@ -86,15 +91,12 @@ def shifted(encoder: PosencTransformerEncoder, offset: float) -> Iterator[None]:
 def similarities(
     encoder: PosencTransformerEncoder, tokens: Tensor, offsets: Sequence[float]
 ) -> Tensor:
-    """Return eq. (3) of every two offsets for each sentence.
+    """Return eq. (3) of every two of K offsets for each sentence, ``(K, K, batch)``, float64.
 
     Args:
         encoder: in evaluation.
         tokens: ``(batch, length)``, padded on either side.
         offsets: K of them.
-
-    Returns:
-        ``(K, K, batch)``, float64.
     """
     real = tokens.ne(encoder.padding_idx)
     units = []
@@ -138,15 +140,6 @@ def _mean_similarities(
     return [*([*row, *unknown] for row in means), *([None] * len(offsets) for _ in unknown)]
 
 
-def _table(matrices: Mapping[str, Matrix], offsets: Sequence[int]) -> List[List[str]]:
-    lines = [["", "k", *map(str, offsets)]]
-    for name, matrix in matrices.items():
-        for number, (offset, row) in enumerate(zip(offsets, matrix)):
-            cells = [shown(value, "{:.4f}") for value in row]
-            lines.append([name if number == 0 else "", str(offset), *cells])
-    return lines
-
-
 def _draw(matrices: Mapping[str, Matrix], offsets: Sequence[int]) -> Any:
     """Draw a square of similarities per model (SHAPE, Figure 2); returns matplotlib's figure."""
     side = 0.55 * len(offsets) + 0.8
@@ -155,11 +148,8 @@ def _draw(matrices: Mapping[str, Matrix], offsets: Sequence[int]) -> Any:
     figure = new_figure(side * columns + 1.1, side * rows + 0.4)
     known = [v for matrix in matrices.values() for row in matrix for v in row if v is not None]
     # in steps of a tenth, so that rounding errors are not blown up to a whole scale
-    style: Dict[str, Any] = {
-        "cmap": "viridis",
-        "vmin": math.floor(10 * min([0.8, *known])) / 10,
-        "vmax": 1.0,
-    }
+    lowest = math.floor(10 * min([0.8, *known])) / 10
+    style: Dict[str, Any] = {"cmap": "viridis", "vmin": lowest, "vmax": 1.0}
     panels = list(figure.subplots(rows, columns, squeeze=False).flat)
     for axes, (name, matrix) in zip(panels, matrices.items()):
         image = draw_matrix(axes, matrix, offsets, offsets, **style)

@@ -53,13 +53,15 @@ def swap(
         joined = _joined_pairs(loaded, subset, pairs, separator, seed)
         results[loaded.name] = _compare(loaded, joined, separator, search, max_tokens, remove_bpe)
         signature = results[loaded.name].pop("signature")
+    columns = ("original", "swapped", "drop")
+    lines = [[name, *(f"{of[column]:.2f}" for column in columns)] for name, of in results.items()]
     wrong = "; ".join(
         f"{name} {found['wrong_original']} and {found['wrong_swapped']}"
         for name, found in results.items()
     )
     return Report(
         title=f"sacreBLEU of the first sentence, {len(joined)} joined pairs of {subset}",
-        table=_table(results),
+        table=[["", "Original", "Swapped", "Performance drop"], *lines],
         notes=[
             "Original: the first sentence stands first; swapped: it stands last.",
             f"Outputs with a wrong number of separators, original and swapped: {wrong}.",
@@ -97,7 +99,13 @@ def _joined_pairs(
 ) -> List[Tuple[Parts, Parts]]:
     """Return the sentences of source and target of pairs drawn at random, without EOS and BOS."""
     dataset, task = loaded.pairs(subset), loaded.task
-    marks = [_index(d, separator) for d in (task.source_dictionary, task.target_dictionary)]
+    dictionaries = (task.source_dictionary, task.target_dictionary)
+    if any(separator not in dictionary for dictionary in dictionaries):
+        raise UsageError(
+            f"the dictionary has no {separator}: give the token that joins the sentences of this "
+            "data with --separator"
+        )
+    marks = [dictionary.index(separator) for dictionary in dictionaries]
     found = []
     for index in sample(len(dataset), None, seed):
         pair = dataset[index]
@@ -111,15 +119,6 @@ def _joined_pairs(
     if not found:
         raise UsageError(f"no pair of '{subset}' has sentences joined by {separator} on both sides")
     return found
-
-
-def _index(dictionary: Dictionary, separator: str) -> int:
-    if separator not in dictionary:
-        raise UsageError(
-            f"the dictionary has no {separator}: give the token that joins the sentences of this "
-            "data with --separator"
-        )
-    return dictionary.index(separator)
 
 
 def _compare(
@@ -172,14 +171,6 @@ def _texts(
     detokenise = MosesDetokenizer(lang=language).detokenize
     lines = (dictionary.string(sentence, bpe, escape_unk) for sentence in sentences)
     return [detokenise(line.split()) for line in lines]
-
-
-def _table(results: Mapping[str, Mapping[str, Any]]) -> List[List[str]]:
-    lines = [["", "Original", "Swapped", "Performance drop"]]
-    for name, found in results.items():
-        columns = ("original", "swapped", "drop")
-        lines.append([name, *(f"{found[column]:.2f}" for column in columns)])
-    return lines
 
 
 def _draw(results: Mapping[str, Mapping[str, Any]]) -> Any:

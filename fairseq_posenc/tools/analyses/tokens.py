@@ -6,6 +6,7 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 import torch
 from fairseq.data import Dictionary
+from scipy.stats import rankdata
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.analyses.models import LoadedModel, load_models
@@ -18,11 +19,8 @@ from fairseq_posenc.tools.results.plots import new_figure
 class ScoredReferences:
     """The tokens of all references, one after another, as arrays of one length.
 
-    Attributes:
-        tokens: their indices in the dictionary.
-        ranks: by frequency, from 1; 0 for the end of sentence and other special symbols.
-        positions: in the sentence, from 1.
-        scores: log-probabilities, natural logarithm.
+    ``ranks`` are by frequency, see :func:`ranks`; ``positions`` are in the sentence, from 1;
+    ``scores`` are log-probabilities, natural logarithm.
     """
 
     tokens: np.ndarray
@@ -68,9 +66,10 @@ def tokens(
     if not np.array_equal(a.tokens, b.tokens):
         raise UsageError(f"{name_a} and {name_b} have different dictionaries or target sentences")
     counts, shares = compare(a, b, frequency_bins, position_bins)
+    lines = [[name, *map(shown, row)] for name, row in zip(names["frequency_ranks"], shares)]
     return Report(
         title=f"Share of the tokens of {subset} that {name_b} scores above {name_a}",
-        table=_table(names, shares),
+        table=[["rank", *names["positions"]], *lines],
         notes=["Rows: rank of the token by frequency; columns: position in the target sentence."],
         data={
             "a": name_a, "b": name_b, "subset": subset, **names, "shares": shares,
@@ -136,14 +135,8 @@ def ranks(dictionary: Dictionary) -> np.ndarray:
     """
     found = np.zeros(len(dictionary), dtype=int)
     counts = np.array(dictionary.count[dictionary.nspecial :])
-    order = np.argsort(-counts, kind="stable")
-    found[dictionary.nspecial + order] = np.arange(1, len(counts) + 1)
+    found[dictionary.nspecial :] = rankdata(-counts, method="ordinal")
     return found
-
-
-def _table(names: Dict[str, List[str]], shares: Matrix) -> List[List[str]]:
-    lines = [["rank", *names["positions"]]]
-    return lines + [[name, *map(shown, row)] for name, row in zip(names["frequency_ranks"], shares)]
 
 
 def _draw(
@@ -155,13 +148,8 @@ def _draw(
     axes = figure.add_subplot()
     known = [value for row in shares for value in row if value is not None]
     reach = max([0.1, *(abs(value - 0.5) for value in known)])
-    style: Dict[str, Any] = {
-        "cmap": "RdBu",
-        "vmin": 0.5 - reach,
-        "vmax": 0.5 + reach,
-        "form": "{:.2f}",
-    }
-    image = draw_matrix(axes, shares, rows, columns, counts, **style)
+    style: Dict[str, Any] = {"cmap": "RdBu", "vmin": 0.5 - reach, "vmax": 0.5 + reach}
+    image = draw_matrix(axes, shares, rows, columns, counts, "{:.2f}", **style)
     axes.axvline(len(columns) - 1.5, color="white", linewidth=3)
     axes.axhline(len(rows) - 1.5, color="white", linewidth=3)
     axes.set_xlabel("position in the target sentence")

@@ -12,8 +12,7 @@ from fairseq_posenc.attention.attention import SelfAttention, rotated
 from fairseq_posenc.encodings import Encoding, Positions, Stack, build
 from fairseq_posenc.encodings.base import AttentionTerms
 from fairseq_posenc.encodings.segments import SegmentScalars
-from fairseq_posenc.tools.benchmark.settings import PADDING, STOCK, Setting
-from fairseq_posenc.tools.benchmark.timing import Step, Steps
+from fairseq_posenc.tools.benchmark.settings import PADDING, STOCK, Setting, Step, Steps
 
 SEGMENTS = "rel_scalar, segments"
 NAIVE_SHAW = "shaw by (T, T, d) tensors"

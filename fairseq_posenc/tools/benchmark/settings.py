@@ -1,11 +1,13 @@
 """What is timed: sizes, batch, precision, and whatever else the figures depend on."""
 
-from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, List, Mapping, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+Step = Callable[[], object]
+Steps = Dict[str, Step]
 STOCK = "stock"
 PADDING = 1
 
@@ -39,19 +41,15 @@ class Setting:
         shape: name of the models' size in ``SHAPES``.
         contestants: values of ``--position-encoding``, with options if there are any:
             ``shaw --position-max-distance 8``. Stock fairseq is timed beside them.
-        length: tokens per sentence.
-        batch: sentences per batch.
-        subject: what is timed, of ``SUBJECTS`` in :mod:`.measuring`.
+        length, batch: tokens per sentence, sentences per batch.
+        subject: what is timed, of ``SUBJECTS`` in :mod:`.timing`.
         base: the contestant that all are compared with, beside stock fairseq.
         dropout: of hidden states and of attention.
-        device: ``cpu`` or ``cuda``.
         dtype: of the model, ``float32``, ``bfloat16`` or ``float16``.
         model: further options of fairseq's models, such as ``encoder_normalize_before``.
-        shared: whether all contestants train one set of weights, so that many large ones fit into
-            memory.
-        forked: whether every contestant has a process of its own.
-        warm_up: untimed rounds, at least 1.
-        rounds: timed rounds.
+        shared: all contestants train one set of weights, so that many large ones fit into memory.
+        forked: every contestant has a process of its own.
+        warm_up, rounds: untimed rounds, at least 1, and timed ones.
         hardware: and software, in words.
         table, group, column: where the figures are printed.
     """
@@ -83,19 +81,10 @@ class Setting:
     @property
     def title(self) -> str:
         """The place of the figures, for progress bars."""
-        place = dict.fromkeys([self.table, self.group, self.column, self.dtype])
-        return ", ".join(place)
-
-    def to_json(self) -> Dict[str, Any]:
-        """Return all attributes."""
-        return asdict(self)
+        return ", ".join(dict.fromkeys([self.table, self.group, self.column, self.dtype]))
 
     def draw_tokens(self, left: bool = False) -> Tensor:
-        """Draw a batch ``(batch, length)``; a quarter of the rows is padded by a quarter.
-
-        Args:
-            left: pad at the start of the rows.
-        """
+        """Draw a batch ``(batch, length)``; a quarter of the rows is padded by a quarter."""
         tokens = torch.randint(4, self.sizes.types, (self.batch, self.length))
         if self.batch > 1 and self.length >= 4:
             padded = slice(0, self.length // 4) if left else slice(-(self.length // 4), None)

@@ -1,28 +1,106 @@
 """Steps of whole models and of parts of them: training, forward and backward passes, generation.
 
-Each function takes a setting and returns one step per contestant, stock fairseq among them.
+Each function of a subject takes a setting and returns one step per contestant, stock fairseq among
+them. Models have random weights, each its own, or all one set of them.
 """
 
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections import defaultdict
 from dataclasses import replace
-from typing import Any, Callable
+from types import SimpleNamespace
+from typing import Any, Callable, Dict
 
 import torch
-from fairseq.models.transformer import TransformerModel
+from fairseq.data import Dictionary
+from fairseq.models.roberta import model as roberta
+from fairseq.models.transformer import TransformerModel, base_architecture
 from fairseq.sequence_generator import SequenceGenerator
 from torch import Tensor, nn
 from torch.nn import functional as F
+from tqdm import tqdm
 
-from fairseq_posenc.tools.benchmark.models import (
-    Models,
-    build_all,
-    build_bert,
-    build_transformer,
-)
-from fairseq_posenc.tools.benchmark.settings import PADDING, Setting
-from fairseq_posenc.tools.benchmark.timing import Steps
+from fairseq_posenc import options
+from fairseq_posenc.encodings import segments
+from fairseq_posenc.models.bert import PosencBertModel
+from fairseq_posenc.models.transformer import PosencTransformerModel
+from fairseq_posenc.tools.benchmark.settings import PADDING, STOCK, Setting, Steps
 
 BEAM = 4
+Models = Dict[str, nn.Module]
+
+
+def position_options(contestant: str) -> Namespace:
+    """Parse an encoding with its options as written on a command line; `STOCK` has none."""
+    parser = ArgumentParser(argument_default=SUPPRESS, add_help=False)
+    options.add_arguments(parser)
+    parser.add_argument("--position-segments", choices=segments.names())
+    return parser.parse_args(
+        [] if contestant == STOCK else ["--position-encoding", *contestant.split()]
+    )
+
+
+def build_transformer(contestant: str, setting: Setting) -> TransformerModel:
+    """Build a translation model: ``STOCK``, or one with a position encoding."""
+    args = Namespace(share_all_embeddings=True, **vars(position_options(contestant)))
+    args.dropout = args.attention_dropout = setting.dropout
+    args.max_source_positions = args.max_target_positions = max(1024, setting.length)
+    for side in ("encoder", "decoder"):
+        setattr(args, f"{side}_embed_dim", setting.sizes.width)
+        setattr(args, f"{side}_ffn_embed_dim", setting.sizes.ffn)
+        setattr(args, f"{side}_layers", setting.sizes.layers)
+        setattr(args, f"{side}_attention_heads", setting.sizes.heads)
+    vars(args).update(setting.model)
+    base_architecture(args)
+    torch.manual_seed(1)
+    architecture = TransformerModel if contestant == STOCK else PosencTransformerModel
+    return setting.cast(architecture.build_model(args, _task(setting)))
+
+
+def build_bert(contestant: str, setting: Setting) -> nn.Module:
+    """Build a masked language model: fairseq's RoBERTa for ``STOCK``, or ours."""
+    args = Namespace(
+        encoder_layers=setting.sizes.layers,
+        encoder_embed_dim=setting.sizes.width,
+        encoder_ffn_embed_dim=setting.sizes.ffn,
+        encoder_attention_heads=setting.sizes.heads,
+        max_positions=max(512, setting.length),
+        dropout=setting.dropout,
+        attention_dropout=setting.dropout,
+        **vars(position_options(contestant)),
+    )
+    vars(args).update(setting.model)
+    torch.manual_seed(1)
+    if contestant == STOCK:
+        roberta.base_architecture(args)
+        return setting.cast(roberta.RobertaModel.build_model(args, _task(setting)))
+    return setting.cast(PosencBertModel.build_model(args, _task(setting)))
+
+
+def build_all(setting: Setting, build: Callable[[str, Setting], nn.Module]) -> Models:
+    """Build the model of every contestant, stock fairseq's first.
+
+    If the setting's weights are shared, every model uses the parameters of the first wherever names
+    and shapes are equal, and has but those of its positions for itself.
+    """
+    models: Models = {}
+    for name in tqdm([STOCK, *setting.contestants], "building", mininterval=1, leave=False):
+        models[name] = build(name, setting)
+        if not setting.shared:
+            continue
+        owned = dict(models[STOCK].named_parameters(remove_duplicate=False))
+        for place, parameter in list(models[name].named_parameters(remove_duplicate=False)):
+            if place in owned and owned[place].shape == parameter.shape:
+                module, _, attribute = place.rpartition(".")
+                setattr(models[name].get_submodule(module), attribute, owned[place])
+    return models
+
+
+def _task(setting: Setting) -> SimpleNamespace:
+    """Return what a model wants from a task: dictionaries of the setting's number of types."""
+    dictionary = Dictionary()
+    for index in range(setting.sizes.types - len(dictionary)):
+        dictionary.add_symbol(f"w{index}")
+    return SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
 
 
 def encoder(setting: Setting) -> Steps:
@@ -33,8 +111,7 @@ def encoder(setting: Setting) -> Steps:
         encoder = model.encoder
         return _forward_and_backward(encoder, lambda: encoder(tokens)["encoder_out"][0])
 
-    models = build_all(setting, build_transformer)
-    return {name: step(model) for name, model in models.items()}
+    return {name: step(model) for name, model in build_all(setting, build_transformer).items()}
 
 
 def layer(setting: Setting) -> Steps:
@@ -58,8 +135,7 @@ def decoder(setting: Setting) -> Steps:
             decode, lambda: decode(target, encoder_out=encoded, features_only=True)[0]
         )
 
-    models = build_all(setting, build_transformer)
-    return {name: step(model) for name, model in models.items()}
+    return {name: step(model) for name, model in build_all(setting, build_transformer).items()}
 
 
 def training(setting: Setting) -> Steps:
@@ -122,20 +198,13 @@ def generation(setting: Setting) -> Steps:
         )
         return torch.no_grad()(lambda: generator.generate([model], sample))
 
-    models = build_all(setting, build_transformer)
-    return {name: step(model) for name, model in models.items()}
+    return {name: step(model) for name, model in build_all(setting, build_transformer).items()}
 
 
 def training_steps(setting: Setting, models: Models, loss: Callable[[nn.Module], Tensor]) -> Steps:
-    """Return whole training steps: forward, loss, backward, Adam.
+    """Return whole training steps: forward, ``loss`` of a model, backward, Adam.
 
-    Args:
-        setting: says whether the models share weights; then they share Adam's averages, too.
-        models: by contestant.
-        loss: computes a model's loss on the batch.
-
-    Returns:
-        per contestant a step, whose gradients are gone when it ends.
+    Models that share weights share Adam's averages, too. Gradients are gone when a step ends.
     """
     state: Any = defaultdict(dict)
 

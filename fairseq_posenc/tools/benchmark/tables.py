@@ -11,18 +11,15 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 from fairseq_posenc import encodings
 from fairseq_posenc.tools.benchmark.attention import NAIVE_SHAW, SEGMENTS
 from fairseq_posenc.tools.benchmark.settings import Setting
-from fairseq_posenc.tools.benchmark.subprocesses import can_fork
+from fairseq_posenc.tools.benchmark.timing import can_fork
 
 FOLDER = Path(__file__).parent / "papers"
 
 
 class TimingRow(NamedTuple):
-    """A contestant.
+    """A contestant: its ``--position-encoding`` with options, and the paper's name of it.
 
-    Attributes:
-        options: a value of ``--position-encoding`` with its options.
-        label: the paper's name of it, if it has one.
-        figures: the paper's, by group, in the order of the columns.
+    ``figures`` are the paper's, by group, in the order of the columns.
     """
 
     options: str
@@ -37,21 +34,18 @@ class TimingTable(NamedTuple):
 
     Attributes:
         title: what the figures are.
-        figure: how they are computed from ratios of times, of ``FIGURES`` in :mod:`.markdown`.
+        figure: how they are computed from ratios of times, of ``FIGURES`` in :mod:`.record`.
         base: options of the row that the others are compared with.
         groups: by name, what is printed as one table.
         columns: by name. A group or a column names the ``subject``, of ``SUBJECTS`` in
-            :mod:`.measuring`, the ``shape`` of the model, the ``length`` of sentences, the
+            :mod:`.timing`, the ``shape`` of the model, the ``length`` of sentences, the
             ``dropout`` if it is not the table's, and the ``precision``: ``half`` or ``full``, or
             whatever the user asks for.
         rows: those of the paper, and others that belong to them.
         every: what is appended to the names of all encodings for further rows.
-        batch: sentences per batch.
-        tokens: or tokens per batch.
-        dropout: of hidden states and of attention.
-        model: further options of fairseq's models.
+        batch, tokens: sentences per batch, or tokens.
+        dropout, model: see :class:`.settings.Setting`.
         paper: its authors, year and title; None if the table is ours alone.
-        table: its number there.
         notes: printed below the title: what is the paper's and what is not.
         speed: whether this is a table of speed: also compared with stock fairseq, each row with
             weights and, if possible, a process of its own.
@@ -105,13 +99,9 @@ def load(name: str) -> TimingTable:
 class Subject(NamedTuple):
     """What a table of speed times, beside the encodings that the user names.
 
-    Attributes:
-        title: what one step is.
-        subject: of ``SUBJECTS`` in :mod:`.measuring`.
-        lengths: tokens per sentence, unless the user names others.
-        shape: of the model, likewise.
-        base: the encoding that all are compared with.
-        variants: further rows, by the encoding that they follow.
+    ``title`` says what one step is; ``lengths`` and ``shape`` are used unless the user names
+    others; ``variants`` are further rows, by the encoding that they follow. The rest is as of a
+    :class:`TimingTable`.
     """
 
     title: str
@@ -165,14 +155,10 @@ def speed_table(name: str, args: Namespace) -> TimingTable:
 
 
 def plan(name: str, table: TimingTable, args: Namespace) -> List[Setting]:
-    """Return the settings of a table that are measured, group by group.
+    """Return the settings of a table that a command line wants measured, group by group.
 
-    Args:
-        name: of the table.
-        table: what it is.
-        args: the command line. Columns of full precision are measured if ``float32`` is among its
-            ``dtypes``, those of half if another is, with the first such; columns without precision
-            with the first of all.
+    Columns of full precision are measured if ``float32`` is among its ``dtypes``, those of half if
+    another is, with the first such; columns without precision with the first of all.
     """
     lengths = args.lengths
     if args.quick and lengths is None:

@@ -1,26 +1,69 @@
-"""Contestants are timed in turn, and compared round by round."""
+"""Contestants are timed in turn, in processes of their own where that can be, and compared."""
 
+import ctypes
+import multiprocessing
 import os
+import signal
 import statistics
+import sys
 import time
-from typing import Callable, Dict, List, Mapping, Optional
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional
 
 import torch
 from tqdm import tqdm
 
-from fairseq_posenc.tools.benchmark.settings import STOCK
+from fairseq_posenc.errors import UsageError, first_line
+from fairseq_posenc.tools.benchmark import steps
+from fairseq_posenc.tools.benchmark.attention import attention
+from fairseq_posenc.tools.benchmark.settings import STOCK, Setting, Step, Steps
+from fairseq_posenc.tools.workers import exit_with_parent
 
-Step = Callable[[], object]
-Steps = Dict[str, Step]
+SUBJECTS: Dict[str, Callable[[Setting], Steps]] = {
+    "attention": attention,
+    "layer": steps.layer,
+    "encoder": steps.encoder,
+    "decoder": steps.decoder,
+    "training": steps.training,
+    "bert training": steps.bert_training,
+    "bert inference": steps.bert_inference,
+    "generation": steps.generation,
+}
+# what GPUs, their libraries and CPUs say
+_NO_MEMORY = ("out of memory", "ALLOC_FAILED", "can't allocate memory")
+
+
+def measure(setting: Setting) -> Dict[str, Any]:
+    """Time the contestants of a setting in turn.
+
+    Returns:
+        ``batch``, the sentences in a batch, and ``contestants``: by name the figures of
+        :func:`race`.
+    """
+    # the round that measures memory is the first of those that are not timed
+    rounds = (setting.rounds, setting.title, setting.base, setting.warm_up - 1)
+    try:
+        prepared = SUBJECTS[setting.subject](setting)
+        if setting.forked:
+            with forked(prepared, setting.device) as processes:
+                figures = race(processes, *rounds)
+        else:
+            here = {name: Contestant(step, setting.device) for name, step in prepared.items()}
+            figures = race(here, *rounds)
+    except (MemoryError, RuntimeError) as error:
+        # PyTorch has a class of its own for one of these alone
+        if isinstance(error, RuntimeError) and not any(w in str(error) for w in _NO_MEMORY):
+            raise
+        raise UsageError(
+            f"{setting.title}: memory does not suffice for {setting.batch} sentences of "
+            f"{setting.length} tokens: give fewer --tokens or --encodings ({first_line(error)})"
+        ) from None
+    return {"batch": setting.batch, "contestants": figures}
 
 
 class Contestant:
-    """A step that can be timed.
-
-    Args:
-        step: what to time.
-        device: ``cpu`` or ``cuda``.
-    """
+    """A step that can be timed on a device, ``cpu`` or ``cuda``."""
 
     def __init__(self, step: Step, device: str):
         self.step, self.device = step, device
@@ -37,7 +80,7 @@ class Contestant:
         return _clock(self.device) - started
 
     def megabytes(self) -> float:
-        """Take the step and return the peak of what it allocates."""
+        """Take the step and return the peak of what it holds beyond what was there before."""
         return peak_memory(self.step, self.device) / 2**20
 
 
@@ -59,9 +102,8 @@ def race(
         ``base`` and ``stock``, each with the quartiles ``…_low`` and ``…_high``.
     """
     for _ in range(warm_up):
-        warming = tqdm(contestants.values(), f"{title}, warm-up", mininterval=1, leave=False)
-        for contestant in warming:
-            contestant.run()
+        for one in tqdm(contestants.values(), f"{title}, warm-up", mininterval=1, leave=False):
+            one.run()
     megabytes = {name: contestant.megabytes() for name, contestant in contestants.items()}
     seconds: Dict[str, List[float]] = {name: [] for name in contestants}
     names = list(contestants)
@@ -117,3 +159,69 @@ def peak_memory(step: Step, device: str) -> float:
             held += event.nbytes()
             most = max(most, held)
     return most
+
+
+def can_fork(device: str) -> bool:
+    """Return whether this process can be copied: not with a GPU, nor with threads of PyTorch's."""
+    return device == "cpu" and sys.platform == "linux" and torch.get_num_threads() == 1
+
+
+@contextmanager
+def forked(steps: Steps, device: str) -> Iterator[Dict[str, Contestant]]:
+    """Give every step a process of its own until the context ends, as trainings have.
+
+    In one process each would also pay for the memory that the one before has or has not left.
+    """
+    contestants: Dict[str, _ForkedContestant] = {}
+    try:
+        for name, step in steps.items():
+            contestants[name] = _ForkedContestant(name, Contestant(step, device))
+        yield dict(contestants)
+    finally:
+        for contestant in contestants.values():
+            contestant.process.terminate()
+            contestant.process.join()
+
+
+class _ForkedContestant(Contestant):
+    """A contestant whose steps are taken in a copy of this process."""
+
+    def __init__(self, name: str, contestant: Contestant):
+        context = multiprocessing.get_context("fork")
+        self.name, (self.pipe, theirs) = name, context.Pipe()
+        arguments = (contestant, theirs, os.getpid())
+        self.process = context.Process(target=_serve, args=arguments, daemon=True)
+        self.process.start()
+        theirs.close()
+
+    def run(self) -> None:
+        self._call("run")
+
+    def seconds(self) -> float:
+        return self._call("seconds")
+
+    def megabytes(self) -> float:
+        return self._call("megabytes")
+
+    def _call(self, method: str) -> float:
+        try:
+            self.pipe.send(method)
+            return self.pipe.recv()
+        except (EOFError, ConnectionError):
+            self.process.join()
+            raise UsageError(
+                f"the process of {self.name} ended ({self.process.exitcode}): its error is above, "
+                "or memory did not suffice: name fewer --encodings"
+            ) from None
+
+
+def _serve(contestant: Contestant, pipe: Connection, parent: int) -> None:
+    """Call the methods that the parent names until it ends this process, or has ended itself."""
+    exit_with_parent(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    release_memory = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    while True:
+        answer = getattr(contestant, pipe.recv())()
+        if release_memory is not None:  # or all of them hold a step's memory while they wait
+            release_memory(0)
+        pipe.send(answer)

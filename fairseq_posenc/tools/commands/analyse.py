@@ -14,8 +14,6 @@ in posenc table --by-length and posenc plot --by-length.
 
 import argparse
 import logging
-import os
-import sys
 import warnings
 from typing import Callable
 
@@ -23,12 +21,12 @@ from fairseq_posenc.tools.analyses.attention import attention
 from fairseq_posenc.tools.analyses.shift_invariance import shift_invariance
 from fairseq_posenc.tools.analyses.swap import swap
 from fairseq_posenc.tools.analyses.tokens import tokens
-from fairseq_posenc.tools.arguments import whole_numbers
+from fairseq_posenc.tools.arguments import command_line, command_parser, whole_numbers
 from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
 
 
-def _add_common(parser: argparse.ArgumentParser, subset: str, text_only: bool = False) -> None:
-    """Add the options of models and data; ``text_only``: data are for text alone, in no batches."""
+def _add_common(parser: argparse.ArgumentParser, subset: str, text_only: bool = False) -> Callable:
+    """Add the options of models and data, the latter for text alone if ``text_only``."""
     add = parser.add_argument
     add("--models", nargs="+", required=True, metavar="NAME=CHECKPOINT", help="named as you like")
     add("--data", required=not text_only, metavar="FOLDER", help="binarised")
@@ -36,46 +34,39 @@ def _add_common(parser: argparse.ArgumentParser, subset: str, text_only: bool = 
     add("--cpu", action="store_true", help="leave a GPU alone")
     if not text_only:
         add("--max-tokens", type=int, default=4000, help="of a batch, with padding (default: 4000)")
+    return add
 
 
 def _shift_invariance(parser: argparse.ArgumentParser) -> None:
-    _add_common(parser, "test")
-    add = parser.add_argument
+    add = _add_common(parser, "test")
     add("--offsets", type=whole_numbers, default=[0, 100, 250, 500], help="default: 0,100,250,500")
     add("--sentences", type=int, metavar="N", help="as many, drawn at random (default: all)")
     add("--seed", type=int, default=1, help="of what is drawn (default: 1)")
 
 
 def _swap(parser: argparse.ArgumentParser) -> None:
-    _add_common(parser, "train")
-    add = parser.add_argument
+    add = _add_common(parser, "train")
     add("--pairs", type=int, default=10_000, help="drawn at random (default: 10000)")
     add("--seed", type=int, default=1, help="of what is drawn (default: 1)")
     add("--separator", default="<sep>", help="token that joins sentences (default: <sep>)")
     add("--beam", type=int, default=4, help="default: 4")
     add("--lenpen", type=float, default=1, help="length penalty; 0: none (default: 1)")
-    add(
-        "--max-len-a",
-        type=float,
-        default=1.5,
-        help="longest output: a times the source (default: 1.5)",
-    )
+    longest = "longest output: a times the source (default: 1.5)"
+    add("--max-len-a", type=float, default=1.5, help=longest)
     add("--max-len-b", type=int, default=10, help="... plus b (default: 10)")
     add("--remove-bpe", default="@@ ", choices=BPE_SYMBOLS, help="subwords (default: '@@ ')")
 
 
 def _tokens(parser: argparse.ArgumentParser) -> None:
-    _add_common(parser, "valid")
+    add = _add_common(parser, "valid")
     ranks, positions = "5000,15000,25000", "10,20,30,40,50,60,70"
-    add = parser.add_argument
     numbers = {"type": whole_numbers, "metavar": "M,N"}
     add("--frequency-bins", default=ranks, help=f"ranks (default: {ranks})", **numbers)
     add("--position-bins", default=positions, help=f"default: {positions}", **numbers)
 
 
 def _attention(parser: argparse.ArgumentParser) -> None:
-    _add_common(parser, "valid", text_only=True)
-    add = parser.add_argument
+    add = _add_common(parser, "valid", text_only=True)
     add("--length", type=int, default=64, help="tokens of the input (default: 64)")
     add("--inputs", type=int, default=8, help="pieces of text, for --data (default: 8)")
     add("--threshold", type=float, default=0.01, help="of singular values (default: 0.01)")
@@ -91,14 +82,13 @@ ANALYSES = {
 
 def main() -> None:
     """Parse the command line, analyse, print and write."""
-    described = {"formatter_class": argparse.RawDescriptionHelpFormatter}
-    parser = argparse.ArgumentParser(description=__doc__, **described)
+    parser = command_parser(__doc__)
     commands = parser.add_subparsers(dest="name", required=True, metavar="NAME")
+    shown = {"formatter_class": parser.formatter_class}
     for name, (analysis, add_options) in ANALYSES.items():
-        about = _about(analysis)
-        command = commands.add_parser(
-            name, help=about.splitlines()[0], description=about, **described
-        )
+        # the part that is for users, its first line a title
+        about = analysis.__doc__.partition("    Raises:")[0].replace("\n    ", "\n").strip()
+        command = commands.add_parser(name, help=about.splitlines()[0], description=about, **shown)
         add_options(command)
         command.add_argument("--output", required=True, metavar="PREFIX", help="of the files")
     options = vars(parser.parse_args())
@@ -107,10 +97,5 @@ def main() -> None:
         logging.getLogger(logger).setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq always asks for it
     report = ANALYSES[name][0](**options)
-    report.write(output, command=[os.path.basename(sys.argv[0]), *sys.argv[1:]])
+    report.write(output, command=command_line())
     print(report.markdown(), end="")
-
-
-def _about(analysis: Callable) -> str:
-    """Return the part of a docstring that is for users, its first line a title."""
-    return analysis.__doc__.partition("    Raises:")[0].replace("\n    ", "\n").strip()

@@ -9,30 +9,26 @@
 Without --last and --best, all files of --inputs are averaged, which then may not be folders.
 """
 
-import argparse
 import os
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.arguments import positive
+from fairseq_posenc.tools.arguments import command_parser, positive
 
 
 def main() -> None:
     """Parse the command line, choose, average and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     parser.add_argument("--inputs", nargs="+", required=True, metavar="FOLDER_OR_FILE")
-    choice = parser.add_mutually_exclusive_group()
-    choice.add_argument("--last", type=positive, metavar="N", help="the newest N checkpoints")
-    choice.add_argument(
-        "--best", type=positive, metavar="N", help="the N checkpoints of best validation metric"
-    )
-    parser.add_argument(
+    add = parser.add_mutually_exclusive_group().add_argument
+    add("--last", type=positive, metavar="N", help="the newest N checkpoints")
+    add("--best", type=positive, metavar="N", help="the N checkpoints of best validation metric")
+    add = parser.add_argument
+    add(
         "--by",
         choices=("epochs", "updates"),
         help="for --last: take checkpointN.pt or checkpoint_E_N.pt, where there are both",
     )
-    parser.add_argument("--output", required=True, metavar="FILE", help="replaced if it is there")
+    add("--output", required=True, metavar="FILE", help="replaced if it is there")
     args = parser.parse_args()
     from fairseq_posenc.tools import averaging
 

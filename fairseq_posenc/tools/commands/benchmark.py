@@ -22,11 +22,11 @@ import torch
 
 from fairseq_posenc import encodings
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.arguments import command_parser, positive
 from fairseq_posenc.tools.benchmark import counting, tables
-from fairseq_posenc.tools.benchmark.markdown import render
-from fairseq_posenc.tools.benchmark.measuring import measure
-from fairseq_posenc.tools.benchmark.record import Record
+from fairseq_posenc.tools.benchmark.record import Record, render
 from fairseq_posenc.tools.benchmark.settings import SHAPES, Setting
+from fairseq_posenc.tools.benchmark.timing import measure
 from fairseq_posenc.tools.hardware import hardware
 from fairseq_posenc.version import __version__
 
@@ -69,56 +69,31 @@ def one_of(known: Sequence[str]) -> Callable[[str], str]:
     return checked
 
 
-def at_least(least: int) -> Callable[[str], int]:
-    """Return a type of arguments: whole numbers from ``least`` on."""
-
-    def number(text: str) -> int:
-        if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"expected a whole number, {least} or more: {text}")
-        return int(text)
-
-    return number
-
-
-def probability(text: str) -> float:
-    """Parse a number from 0 to below 1."""
-    try:
-        number = float(text)
-    except ValueError:
-        number = 1.0
-    if not 0 <= number < 1:
-        raise argparse.ArgumentTypeError(f"expected probabilities below 1: {text}")
-    return number
-
-
 def parser_of(cost: bool) -> argparse.ArgumentParser:
     """Return the parser of `posenc benchmark cost`, or of the other subjects."""
-    parser = argparse.ArgumentParser(
-        prog="posenc benchmark cost" if cost else "posenc benchmark",
-        description=COST if cost else __doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    name = "posenc benchmark cost" if cost else "posenc benchmark"
+    parser = command_parser(COST if cost else __doc__, prog=name)
     add = parser.add_argument
     known = tables.names() if cost else list(tables.SPEED)
     add("tables", nargs="*", type=one_of(known), metavar="TABLE" if cost else "SUBJECT",
         help=f"{', '.join(known)} (default: all)")  # fmt: skip
     add("--encodings", type=listed(one_of(encodings.names())), metavar="A,B",
         help="default: all; cost: the table's, beside the papers' rows")  # fmt: skip
-    add("--lengths", type=listed(at_least(1)), metavar="M,N",
+    add("--lengths", type=listed(positive), metavar="M,N",
         help="tokens per sentence (default: the subject's; cost: all of the table's)")  # fmt: skip
     if not cost:
-        add("--dropout", type=listed(probability), default=[0.0], metavar="P,Q", help="default: 0")
+        add("--dropout", type=listed(float), default=[0.0], metavar="P,Q", help="default: 0")
         add("--shape", choices=SHAPES, help="of the models (default: base; bert: bert_base)")
         add("--count", action="store_true", help="count what attention asks of a GPU, without "
             "one: operations and bytes; shaw and transformer_xl need Triton")  # fmt: skip
     add("--dtype", type=listed(one_of(DTYPES)), metavar="A,B", dest="dtypes",
         help=f"{', '.join(DTYPES)}; the first is for columns that know no precision (default: "
         "float32; cost: float32,bfloat16, on a GPU float16,float32)")  # fmt: skip
-    add("--batch", type=at_least(1), help="sentences per batch (default: as --tokens allows)")
-    add("--tokens", type=at_least(1),
+    add("--batch", type=positive, help="sentences per batch (default: as --tokens allows)")
+    add("--tokens", type=positive,
         help="per batch at most (default: 1024; cost on a GPU: any)")  # fmt: skip
-    add("--warm-up", type=at_least(1), help="untimed rounds (default: 1; cost on a GPU: 10)")
-    add("--rounds", type=at_least(5), help="timed rounds (default: 9; cost on a GPU: 100)")
+    add("--warm-up", type=positive, help="untimed rounds (default: 1; cost on a GPU: 10)")
+    add("--rounds", type=positive, help="timed rounds (default: 9; cost on a GPU: 100)")
     add("--device", choices=["cpu", "cuda"], help="default: cuda if there is a GPU")
     add("--quick", action="store_true", help="tiny models, short sentences, 5 rounds")
     add("--output", metavar="FILE", help="JSON with all figures, written column by column; what "
@@ -127,15 +102,13 @@ def parser_of(cost: bool) -> argparse.ArgumentParser:
 
 
 def parse(arguments: Sequence[str]) -> argparse.Namespace:
-    """Read the command line; what it leaves open depends on the device.
-
-    Raises:
-        UsageError: the machine cannot do it.
-    """
+    """Read the command line; what it leaves open depends on the device."""
     cost = list(arguments[:1]) == ["cost"]
     args = parser_of(cost).parse_args(
         arguments[cost:], argparse.Namespace(cost=cost, shape=None, count=False)
     )
+    if args.rounds is not None and args.rounds < 5:
+        raise UsageError(f"--rounds must be 5 or more, not {args.rounds}")
     args.device = args.device or ("cuda" if torch.cuda.is_available() else "cpu")
     if args.count and (args.output or args.tables not in ([], ["attention"])):
         raise UsageError(
@@ -149,6 +122,8 @@ def parse(arguments: Sequence[str]) -> argparse.Namespace:
     for name, value in defaults.items():
         if getattr(args, name) is None:
             setattr(args, name, value)
+    if not (cost or all(0 <= dropout < 1 for dropout in args.dropout)):
+        raise UsageError("--dropout takes probabilities from 0 to below 1")
     if args.device == "cuda" and not torch.cuda.is_available():
         raise UsageError("--device cuda: no GPU is at hand")
     if args.device == "cpu" and "float16" in args.dtypes:

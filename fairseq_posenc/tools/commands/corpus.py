@@ -4,23 +4,19 @@
         --test 250 --test-lengths 4-20,21-30,31-45,46-70
 
 writes train, valid and test as <split>.en and <split>.de, line by line. Lengths are those of the
-English sentence, words and punctuation marks. No sentence occurs in two splits. With --join 10, a
-line is ten neighbouring sentences. Of each line, <split>.docs has the number of its document, and
-for posenc score --group-by, <split>.clauses the number of its clauses (of all its sentences), and
-<split>.agreement the largest distance, in words of the German line, between the head of a subject
-(noun or pronoun) and a finite verb that agrees with it.
+English sentence, words and punctuation marks. No sentence occurs in two splits. Of each line,
+<split>.docs has the number of its document, and for posenc score --group-by, <split>.clauses the
+number of its clauses, and <split>.agreement the largest distance, in words of the German line,
+between the head of a subject (noun or pronoun) and a finite verb that agrees with it.
 """
 
-import argparse
-
-from fairseq_posenc.tools.corpus import SEPARATOR, Range, Split, write_corpus
+from fairseq_posenc.tools.arguments import command_parser
+from fairseq_posenc.tools.corpus import Range, Split, write_corpus
 
 
 def main() -> None:
     """Parse the command line and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--output", required=True, metavar="FOLDER")
     add("--seed", type=int, default=1, help="default: 1")
@@ -29,8 +25,6 @@ def main() -> None:
     add("--valid", type=int, default=500, metavar="LINES", help="default: 500")
     add("--test", type=int, default=250, metavar="LINES", help="for each range; default: 250")
     add("--test-lengths", metavar="LOW-HIGH,...", help="default: the training length")
-    add("--join", type=int, default=1, metavar="N", help="sentences in a line; default: 1")
-    add("--separator", default=SEPARATOR, help=f"between joined sentences (default: {SEPARATOR})")
     add("--quiet", action="store_true", help="no progress bar")
     args = parser.parse_args()
     trained = Range.parse(args.train_length)
@@ -40,5 +34,4 @@ def main() -> None:
         Split("valid", args.valid, [trained]),
         Split("train", args.train, [trained]),
     ]
-    options = {"join": args.join, "separator": args.separator, "quiet": args.quiet}
-    write_corpus(args.output, args.seed, splits, **options)
+    write_corpus(args.output, args.seed, splits, quiet=args.quiet)

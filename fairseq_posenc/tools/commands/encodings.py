@@ -6,14 +6,12 @@
 An option that the chosen encoding does not read is an error in fairseq-train.
 """
 
-import argparse
+from fairseq_posenc.tools.arguments import command_parser
 
 
 def main() -> None:
     """Print the list."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     parser.add_argument("names", nargs="*", metavar="ENCODING")
     chosen = parser.parse_args().names
 

@@ -11,42 +11,32 @@ makes a CTranslate2 model (pip install ctranslate2): of these, shaw, t5, rel_sca
 alibi. posenc translate translates with it, and compares it with fairseq.
 """
 
-import argparse
 import logging
 
-from fairseq_posenc.tools.arguments import positive
+from fairseq_posenc.tools.arguments import command_parser, positive
 
 
-def parse() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def main() -> None:
+    """Parse the command line, write, and print what to know of the result."""
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--path", required=True, metavar="FILE", help="checkpoint")
     add("--to", required=True, choices=["fairseq", "ctranslate2"])
     add("--output", required=True, metavar="PATH", help="file, or folder of ctranslate2")
     add("--force", action="store_true", help="replace what is there")
-    stock = parser.add_argument_group("fairseq")
-    stock.add_argument(
+    add = parser.add_argument_group("fairseq").add_argument
+    add(
         "--bos-in-text",
         action="store_true",
         help="export models trained with --prepend-source-bos, too; their sources must then start "
         "with '<s> '",
     )
-    ct2 = parser.add_argument_group("ctranslate2")
-    ct2.add_argument("--data", metavar="FOLDER", help="dictionaries (default: of the training)")
-    ct2.add_argument("--quantization", help="int8, float16, … (default: float32)")
-    ct2.add_argument(
-        "--positions", type=positive, metavar="N",
-        help="longest sentence in tokens (default: 1024, or the training's if that is more)",
-    )  # fmt: skip
-    return parser.parse_args()
-
-
-def main() -> None:
-    """Write, and print what to know of the result."""
-    args = parse()
+    add = parser.add_argument_group("ctranslate2").add_argument
+    add("--data", metavar="FOLDER", help="dictionaries (default: of the training)")
+    add("--quantization", help="int8, float16, … (default: float32)")
+    longest = "longest sentence in tokens (default: 1024, or the training's if that is more)"
+    add("--positions", type=positive, metavar="N", help=longest)
+    args = parser.parse_args()
     from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
     from fairseq_posenc.tools.export.stock import to_fairseq
 

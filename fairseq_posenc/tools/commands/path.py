@@ -3,15 +3,13 @@
 fairseq-train bin --user-dir "$(posenc path)" --arch posenc_transformer --position-encoding cape …
 """
 
-import argparse
 from pathlib import Path
 
 import fairseq_posenc
+from fairseq_posenc.tools.arguments import command_parser
 
 
 def main() -> None:
     """Print the folder."""
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
+    command_parser(__doc__).parse_args()
     print(Path(fairseq_posenc.__file__).resolve().parent)

@@ -12,19 +12,16 @@ not, with several of one name for its seeds; prints a Markdown table, too:
     posenc plot --curves runs/quickstart/*/seed*/train.log --output curves.png
 """
 
-import argparse
-
+from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.results.bleu import METRICS
-from fairseq_posenc.tools.results.curves import curves_table, read_curves
 from fairseq_posenc.tools.results.plots import plot_by_length, plot_curves
 from fairseq_posenc.tools.results.tables import read_runs
+from fairseq_posenc.tools.results.training_log import curves_table, read_curves
 
 
 def main() -> None:
     """Parse the command line and draw."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     kinds = parser.add_mutually_exclusive_group(required=True)
     kinds.add_argument("--by-length", nargs="+", metavar="[NAME=]score.json")
     kinds.add_argument("--curves", nargs="+", metavar="[NAME=]train.log")

@@ -7,20 +7,15 @@ whole subset, in percent. Subsets without labels get predictions only. --data ma
 than that of training, for example XNLI for a model trained on MNLI.
 """
 
-import argparse
 import logging
-import os
-import sys
 import warnings
 
-from fairseq_posenc.tools.arguments import key_value
+from fairseq_posenc.tools.arguments import command_line, command_parser, key_value
 
 
 def main() -> None:
     """Parse the command line, predict, and print the scores."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--path", required=True, metavar="FILE", help="checkpoint")
     add("--data", required=True, metavar="FOLDER", help="prepared folder")
@@ -36,7 +31,7 @@ def main() -> None:
     options["subsets"] = options["subsets"].split(",")
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq always asks for it
-    result = predict(**options, command=[os.path.basename(sys.argv[0]), *sys.argv[1:]])
+    result = predict(**options, command=command_line())
     for subset, scores in result["scores"].items():
         figures = "  ".join(f"{name} {value:.2f}" for name, value in scores.items())
         print(f"{subset}: {figures or 'no labels'}")

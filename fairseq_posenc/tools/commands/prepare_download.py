@@ -6,17 +6,14 @@ The file gets its name only when it is whole: its length is checked, and its che
 one, the integrity of the archive. Started again, it does nothing, or continues.
 """
 
-import argparse
-
+from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.prepare.downloads.archives import Checksum, unpack
 from fairseq_posenc.tools.prepare.downloads.download import RetryPolicy, download
 
 
 def main() -> None:
     """Parse the command line, download and unpack."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("urls", nargs="+", metavar="URL", help="the file; further ones are tried if it fails")
     add("--output", required=True, metavar="FILE", help="where to write it")

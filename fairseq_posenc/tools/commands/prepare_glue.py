@@ -10,18 +10,16 @@ on, or msr_paraphrase_train.txt, msr_paraphrase_test.txt and mrpc_dev_ids.tsv. A
 test set is an error: a leaderboard wants a prediction of every row.
 """
 
-import argparse
 import os
 import sys
 
+from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.prepare.glue_tasks import TASKS
 
 
 def main() -> None:
     """Parse the command line, prepare, and print how many examples there are."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--task", required=True, choices=TASKS)
     add("--input", required=True, metavar="FOLDER", help="with the official .tsv files")

@@ -20,7 +20,7 @@ import json
 import os
 from typing import Tuple
 
-from fairseq_posenc.tools.arguments import positive
+from fairseq_posenc.tools.arguments import command_parser, positive
 from fairseq_posenc.tools.prepare.parallel import cleaning, settings
 from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA, Corpus, named
 
@@ -43,25 +43,6 @@ def print_files(corpus: Corpus, tests_only: bool) -> None:
         # without a checksum it is an estimate
         size = file.size if file.checksum else 0
         print(file.url, file.checksum or "-", file.name, size or "-", sep="\t")
-
-
-def print_operations(corpus: Corpus) -> None:
-    """Print the number of BPE operations."""
-    print(corpus.operations)
-
-
-def prepare_text(**options) -> None:
-    """Write tokenised text and print the counts."""
-    from fairseq_posenc.tools.prepare.parallel import text
-
-    print(json.dumps(text.prepare_text(**options), indent=2))
-
-
-def take_ready(**options) -> None:
-    """Write text that is ready and print the counts."""
-    from fairseq_posenc.tools.prepare.parallel import ready
-
-    print(json.dumps(ready.take_ready(**options), indent=2))
 
 
 def clean(corpus: Corpus, **options) -> None:
@@ -103,9 +84,9 @@ def _add_commands(commands) -> None:
     add = _command(commands, "files", print_files, "print the files to download", corpus=True)
     add("--tests-only", action="store_true", help="for `ready`: not the training text")
     text = "print the number of BPE operations"
-    _command(commands, "operations", print_operations, text, corpus=True)
+    _command(commands, "operations", lambda corpus: print(corpus.operations), text, corpus=True)
     text = "tokenise and clean the text of archives"
-    add = _command(commands, "text", prepare_text, text, corpus=True)
+    add = _command(commands, "text", "text.prepare_text", text, corpus=True)
     add("--raw", required=True, metavar="FOLDER", help="the downloads, named as `files` says")
     add("--output", required=True, metavar="FOLDER")
     add("--add", action="append", default=[], dest="added", metavar="PREFIX",
@@ -114,7 +95,7 @@ def _add_commands(commands) -> None:
         help="tokenise by the Perl scripts of this mosesdecoder (default: sacremoses)")
     _add_workers(add)
     text = "take text that is tokenised or cut into subwords already, in place of the archives"
-    add = _command(commands, "ready", take_ready, text, corpus=True)
+    add = _command(commands, "ready", "ready.take_ready", text, corpus=True)
     add("--input", required=True, dest="ready", metavar="FOLDER",
         help="train.bpe.en, newstest2013.bpe.en … and codes, or train.tok.en …, or the files of "
         "Google's wmt16_en_de, train.tok.clean.bpe.32000.en …")
@@ -165,9 +146,7 @@ def _add_settings(commands) -> None:
 
 def main() -> None:
     """Parse the command line and run the command."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_commands(commands)
     _add_settings(commands)
@@ -179,4 +158,6 @@ def main() -> None:
         module, function = run.split(".")
         package = "fairseq_posenc.tools.prepare.parallel"
         run = getattr(importlib.import_module(f"{package}.{module}"), function)
-    run(**options)
+    counts = run(**options)
+    if counts:
+        print(json.dumps(counts, indent=2))

@@ -10,46 +10,36 @@ others by those of SQuAD, as in XTREME. The English part of TyDiQA-GoldP's train
 --id-prefix english-
 """
 
-import argparse
 import os
 import sys
 
 from fairseq_posenc.metrics.answers import METRICS
+from fairseq_posenc.tools.arguments import command_parser
 
 
 def main() -> None:
     """Parse the command line, prepare, and print how much there is."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
-    add("--input", required=True, metavar="FILE", help="JSON")
+    add("--input", required=True, dest="file", metavar="FILE", help="JSON")
     add("--split", required=True, metavar="NAME", help="for example train, valid, valid-de")
-    add("--subwords", required=True, metavar="FOLDER", help="with subword model and dict.txt")
-    add("--output", required=True, metavar="FOLDER")
+    subwords = "with subword model and dict.txt"
+    add("--subwords", required=True, dest="subwords_folder", metavar="FOLDER", help=subwords)
+    add("--output", required=True, dest="destination", metavar="FOLDER")
     add("--language", default="en", help="of contexts and answers (default: en)")
     add("--metric", default="squad", choices=METRICS, help="rules of scoring (default: squad)")
-    add("--id-prefix", default="", metavar="TEXT", help="only questions whose id begins so")
+    prefix = "only questions whose id begins so"
+    add("--id-prefix", default="", dest="prefix", metavar="TEXT", help=prefix)
     add("--workers", type=int, default=os.cpu_count(), help="processes (default: all cores)")
     add("--skip-malformed", action="store_true", help="leave malformed questions out, name them")
     args = parser.parse_args()
     from fairseq_posenc.tools.prepare.squad import prepare
 
-    counts, dropped, reachable = prepare(
-        args.input,
-        args.split,
-        args.subwords,
-        args.output,
-        language=args.language,
-        metric=args.metric,
-        prefix=args.id_prefix,
-        skip_malformed=args.skip_malformed,
-        workers=args.workers,
-    )
+    counts, dropped, reachable = prepare(**vars(args))
     for problem in dropped:
         print(f"left out: {problem}", file=sys.stderr)
     counted = ", ".join(f"{count} {name}" for name, count in counts.items())
     answers = "no answers: they can be predicted, but not scored"
     if reachable is not None:
         answers = f"exact match can reach {reachable:.2f} %"
-    print(f"{args.output}: {args.split}, {counted}, {answers}")
+    print(f"{args.destination}: {args.split}, {counted}, {answers}")

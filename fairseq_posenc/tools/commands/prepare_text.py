@@ -15,14 +15,13 @@ Text is UTF-8, plain or .gz, .bz2, .xz. A run that was broken off goes on when i
 import argparse
 import os
 
+from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.prepare.text import documents, sampling
 
 
 # fmt: off
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument_group("text").add_argument
     text = "files or folders, or LANGUAGE=PATH,LANGUAGE=PATH..."
     add("--train", required=True, nargs="+", metavar="TEXT", help=text)

@@ -18,12 +18,12 @@ that was broken off goes on when it is started again.
 import argparse
 import os
 
+from fairseq_posenc.tools.arguments import command_parser
+
 
 # fmt: off
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument_group("text").add_argument
     add("--source-lang", required=True, metavar="LANG", help="translate from, for example en")
     add("--target-lang", required=True, metavar="LANG", help="translate to, for example fr")

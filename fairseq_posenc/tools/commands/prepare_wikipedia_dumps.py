@@ -6,16 +6,13 @@ Started again, it continues. With --local, nothing is loaded, and the languages'
 are printed, one a line.
 """
 
-import argparse
-
+from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.prepare.downloads.dumps import WIKIMEDIA, fetch_dump, find_dumps
 
 
 def main() -> None:
     """Parse the command line, and download or find."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("--languages", required=True, metavar="LIST", help="as in the address: en,simple,zh-yue")
     add("--output", required=True, metavar="FOLDER")

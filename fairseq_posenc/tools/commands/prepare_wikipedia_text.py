@@ -7,17 +7,15 @@ line between documents. Lists, tables, headings and redirects are left out. Dump
 extracted before are skipped.
 """
 
-import argparse
 import os
 
+from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.prepare.text.wikipedia import extract
 
 
 def main() -> None:
     """Parse the command line and extract."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("dumps", nargs="+", metavar="DUMP", help="XML, plain, .bz2 or .gz")
     add("--output", required=True, metavar="FOLDER")

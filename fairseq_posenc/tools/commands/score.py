@@ -18,10 +18,9 @@ but of the numbers in it, a line per sentence; its ending names them in tables a
 
 import argparse
 import logging
-import os
 import sys
 
-from fairseq_posenc.tools.arguments import key_value, whole_numbers
+from fairseq_posenc.tools.arguments import command_line, command_parser, key_value, whole_numbers
 from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
 from fairseq_posenc.tools.writing import replacing
 
@@ -41,11 +40,9 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
         choices=BPE_SYMBOLS,
         help="kind of subwords in fairseq's output (default: '@@ ')",
     )
-    split = parser.add_mutually_exclusive_group()
-    split.add_argument(
-        "--bins", type=whole_numbers, metavar="10,20,30", help="edges of length bins"
-    )
-    split.add_argument("--percentiles", action="store_true", help="cut at 33 %% and 66 %%")
+    split = parser.add_mutually_exclusive_group().add_argument
+    split("--bins", type=whole_numbers, metavar="10,20,30", help="edges of length bins")
+    split("--percentiles", action="store_true", help="cut at 33 %% and 66 %%")
     add(
         "--length-of",
         choices=("source", "reference"),
@@ -70,13 +67,11 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
 
 def main() -> None:
     """Parse the command line, score, print and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     add = parser.add_argument
-    texts = parser.add_mutually_exclusive_group(required=True)
-    texts.add_argument("--generated", metavar="FILE", help="output of fairseq-generate")
-    texts.add_argument("--hypothesis", metavar="FILE", help="plain text")
+    texts = parser.add_mutually_exclusive_group(required=True).add_argument
+    texts("--generated", metavar="FILE", help="output of fairseq-generate")
+    texts("--hypothesis", metavar="FILE", help="plain text")
     add("--reference", metavar="FILE", help="raw text of the references")
     add("--source", metavar="FILE", help="raw text of the sources, for splits by length")
     add(
@@ -94,7 +89,7 @@ def main() -> None:
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     as_json, output = options.pop("json"), options.pop("output")
     options["notes"] = dict(options["notes"])
-    result = evaluate(**options, command=[os.path.basename(sys.argv[0]), *sys.argv[1:]])
+    result = evaluate(**options, command=command_line())
     for remark in result["remarks"]:
         print(f"note: {remark}", file=sys.stderr)
     if output:

@@ -24,8 +24,7 @@ What is left to run of a table of translations, with commands and an estimate of
     posenc table --paper cape-2 --runs runs/cape --plan
 """
 
-import argparse
-
+from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.results import papers
 from fairseq_posenc.tools.results.bleu import METRICS
 from fairseq_posenc.tools.results.comparison import compare
@@ -37,29 +36,19 @@ from fairseq_posenc.tools.writing import replacing
 
 def main() -> None:
     """Parse the command line, print and write the table."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     translation = papers.names(translation=True)
     kinds = parser.add_mutually_exclusive_group(required=True)
     kinds.add_argument("--by-length", nargs="+", metavar="[NAME=]score.json")
     kinds.add_argument("--paper", choices=[*translation, *papers.names()], help="PAPER-TABLE")
-    parser.add_argument("--runs", metavar="FOLDER", help="with --paper: the results of a recipe")
-    parser.add_argument("--test", metavar="NAME", help="with --by-length: test set of a recipe")
-    parser.add_argument(
-        "--plan", action="store_true", help="with --paper: what is left to run of it"
-    )
-    parser.add_argument(
-        "--note", default=[], action="append", help="with --paper: printed below it"
-    )
-    parser.add_argument("--metric", choices=METRICS, default="sacrebleu", help="default: sacrebleu")
-    parser.add_argument(
-        "--output",
-        metavar="FILE",
-        nargs="+",
-        default=[],
-        help="write it to these too; .csv: as CSV",
-    )
+    add = parser.add_argument
+    add("--runs", metavar="FOLDER", help="with --paper: the results of a recipe")
+    add("--test", metavar="NAME", help="with --by-length: test set of a recipe")
+    add("--plan", action="store_true", help="with --paper: what is left to run of it")
+    add("--note", default=[], action="append", help="with --paper: printed below it")
+    add("--metric", choices=METRICS, default="sacrebleu", help="default: sacrebleu")
+    about = "write it to these too; .csv: as CSV"
+    add("--output", metavar="FILE", nargs="+", default=[], help=about)
     args = parser.parse_args()
     if bool(args.paper) != bool(args.runs):
         parser.error("--paper and --runs belong together")

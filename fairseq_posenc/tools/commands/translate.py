@@ -10,22 +10,19 @@ fairseq and the models translate every batch in turn; printed is a table of thei
 how many translations are the same. Their translations are in compared/generate.<model>.out.
 """
 
-import argparse
 import logging
 import sys
 
 import torch
 
-from fairseq_posenc.tools.export.translate import compare, translate
-from fairseq_posenc.tools.export.translators import BeamSearch
+from fairseq_posenc.tools.arguments import command_parser
+from fairseq_posenc.tools.export.translate import SEARCH, compare, translate
 from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
 
 
-def parse() -> argparse.Namespace:
-    """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+def main() -> None:
+    """Parse the command line, translate, and print the translations or the table."""
+    parser = command_parser(__doc__)
     add = parser.add_argument
     add("data", metavar="DATA", help="folder of fairseq-preprocess")
     add("--model", required=True, action="append", metavar="FOLDER", dest="models")
@@ -36,7 +33,7 @@ def parse() -> argparse.Namespace:
     add("--target-lang", help="default: that of the data")
     add("--max-tokens", type=int, default=4000, help="of a batch, with padding (default: 4000)")
     search = parser.add_argument_group("search, as fairseq-generate's")
-    for name, default in BeamSearch._field_defaults.items():
+    for name, default in SEARCH.items():
         flag = f"--{name.replace('_', '-')}"
         search.add_argument(flag, type=type(default), default=default, help=f"default: {default}")
     machine = parser.add_argument_group("machine")
@@ -51,14 +48,9 @@ def parse() -> argparse.Namespace:
         parser.error("--path and --output go together")
     if not args.path and len(args.models) > 1:
         parser.error("several models are for a comparison: give --path and --output")
-    return args
-
-
-def main() -> None:
-    """Translate, and print the translations or the table."""
-    args = parse()
     for name in ("fairseq", "fairseq_posenc"):
         logging.getLogger(name).setLevel(logging.WARNING)
+    args.device = "cpu" if args.cpu or not torch.cuda.is_available() else "cuda"
     args.threads = args.threads or torch.get_num_threads()
     if args.path:
         print(compare(args))

@@ -5,6 +5,6 @@ the words of ``lexicon``; ``english`` and ``german`` put it into words. ``docume
 sentences about the same actors, and writes the files.
 """
 
-from fairseq_posenc.tools.corpus.documents import SEPARATOR, Range, Split, generate, write_corpus
+from fairseq_posenc.tools.corpus.documents import Range, Split, generate, write_corpus
 
-__all__ = ["SEPARATOR", "Range", "Split", "generate", "write_corpus"]
+__all__ = ["Range", "Split", "generate", "write_corpus"]

@@ -15,7 +15,6 @@ from fairseq_posenc.tools.writing import replacing_all
 
 SHORTEST = 3
 SENTENCES = 8
-SEPARATOR = "<sep>"
 SHOW_PROGRESS_FROM = 5000
 _ENDINGS = ("en", "de", "docs", "clauses", "agreement")
 _ATTEMPTS = 5000
@@ -44,11 +43,7 @@ class Range(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> "Range":
-        """Read ``4-20``.
-
-        Raises:
-            UsageError: the text looks otherwise.
-        """
+        """Read ``4-20``."""
         numbers = re.fullmatch(r"\s*(\d+)-(\d+)\s*", text)
         if not numbers:
             raise UsageError(f"a range of lengths is written like 4-20, not {text!r}")
@@ -69,7 +64,6 @@ def generate(
     min_length: int,
     max_length: int,
     *,
-    document_size: int = SENTENCES,
     exclude: Optional[Set[str]] = None,
     unique: bool = False,
 ) -> Iterator[Pair]:
@@ -80,7 +74,6 @@ def generate(
         seed: a number or text.
         min_length, max_length: bounds of the English sentence's length, in words and punctuation
             marks. Lengths are spread evenly between them.
-        document_size: sentences in a document; the last document may have fewer.
         exclude: English sentences that must not come out.
         unique: no English sentence comes twice.
 
@@ -99,7 +92,7 @@ def generate(
     dice = Dice(str(seed))
     refused = set(exclude or ())
     for number in range(pairs):
-        document, sentence = divmod(number, document_size)
+        document, sentence = divmod(number, SENTENCES)
         if sentence == 0:
             grammar = Grammar(dice)
         found = _new_sentence(grammar, min_length, max_length, refused)
@@ -131,74 +124,42 @@ def _new_sentence(
     return None
 
 
-def write_corpus(
-    folder: str,
-    seed: int,
-    splits: Sequence[Split],
-    *,
-    join: int = 1,
-    separator: str = SEPARATOR,
-    quiet: bool = True,
-) -> None:
-    """Write ``<split>.en`` and ``.de``, one sentence (or ``join`` of them) a line, and its numbers.
+def write_corpus(folder: str, seed: int, splits: Sequence[Split], *, quiet: bool = True) -> None:
+    """Write ``<split>.en`` and ``.de``, one sentence a line, and numbers of each line.
 
-    Of each line, ``.docs`` holds the number of its document, counted from 0 in each split,
-    ``.clauses`` how many it has (:func:`count_clauses`), and ``.agreement`` its largest distance of
-    a German subject and verb (:func:`agreement_distance`). No English sentence of a split occurs in
-    another one. The split named "train" may repeat its own sentences, the others do not; these come
-    out the same whatever the size of "train". All files take their names together, once all are
-    complete.
+    ``.docs`` holds the number of its document, counted from 0 in each split, ``.clauses`` how many
+    it has (:func:`count_clauses`), and ``.agreement`` the largest distance of a German subject and
+    verb (:func:`agreement_distance`). No English sentence of a split occurs in another one. The
+    split named "train" may repeat its own sentences, the others do not; these come out the same
+    whatever the size of "train". All files take their names together, once all are complete.
 
     Args:
         folder: made if missing.
         seed: equal seeds and splits give equal files.
         splits: what to write, the one with the most sentences last, since those before leave it
             what they do not use.
-        join: so many neighbouring sentences of a document make one line.
-        separator: the token between them.
         quiet: show no progress bar, else one for each large part where errors go to a terminal.
 
     Raises:
         UsageError: a number is out of range, sentences run out, or a file cannot be written.
     """
-    if join < 1:
-        raise UsageError(f"a line needs at least one sentence, not {join}")
-    if not separator or separator.split() != [separator]:
-        raise UsageError(f"the separator must be one token without blanks, not {separator!r}")
     taken: Set[str] = set()
     with replacing_all() as begin:
-        for split in splits:
-            streams = [begin(os.path.join(folder, f"{split.name}.{end}")) for end in _ENDINGS]
+        for name, lines, ranges in splits:
+            streams = [begin(os.path.join(folder, f"{name}.{ending}")) for ending in _ENDINGS]
+            unique = name != "train"
             own: Set[str] = set()
             first_document = 0
-            for lengths in split.ranges:
-                pairs = _pairs(split, lengths, seed, join, taken, own)
-                total = split.lines * join
-                hidden = True if quiet or total < SHOW_PROGRESS_FROM else None
-                bar = tqdm(pairs, desc=split.name, total=total, unit=" sentences", disable=hidden)
+            for low, high in ranges:
+                seed_text, refused = f"{seed}/{name}/{low}-{high}", taken | own if unique else taken
+                pairs = generate(lines, seed_text, low, high, exclude=refused, unique=unique)
+                hidden = True if quiet or lines < SHOW_PROGRESS_FROM else None
                 document = first_document
-                for line in zip(*[iter(bar)] * join):
-                    own.update(pair.english for pair in line)
-                    document = first_document + line[0].document
-                    *sides, clauses, agreement, _ = zip(*line)
-                    texts = [f" {separator} ".join(side) for side in sides]
-                    values = [*texts, document, sum(clauses), max(agreement)]
-                    for stream, text in zip(streams, values):
-                        stream.write(f"{text}\n")
+                for pair in tqdm(pairs, name, lines, unit=" sentences", disable=hidden):
+                    own.add(pair.english)
+                    document = first_document + pair.document
+                    values = pair.english, pair.german, document, pair.clauses, pair.agreement
+                    for stream, value in zip(streams, values):
+                        stream.write(f"{value}\n")
                 first_document = document + 1
             taken |= own
-
-
-def _pairs(
-    split: Split, lengths: Range, seed: int, join: int, taken: Set[str], own: Set[str]
-) -> Iterator[Pair]:
-    """Return the pairs of a range, in documents of whole lines, without those of other splits."""
-    unique = split.name != "train"
-    return generate(
-        split.lines * join,
-        f"{seed}/{split.name}/{lengths.low}-{lengths.high}",
-        *lengths,
-        document_size=join * max(1, SENTENCES // join),
-        exclude=taken | own if unique else taken,
-        unique=unique,
-    )

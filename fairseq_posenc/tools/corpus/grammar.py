@@ -1,7 +1,7 @@
 """Fresh pieces of a sentence: phrases, verb phrases and clauses, small and without ornament."""
 
 import random
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from fairseq_posenc.tools.corpus import lexicon, tree
 
@@ -141,7 +141,11 @@ class Grammar:
         """Return a verb phrase for a subject of this kind; ``subject`` is not repeated in it."""
         role = around.gap.role if around.gap else ""
         verb = self._verb(kind, around)
-        made = tree.VerbPhrase(verb, self._tense(verb, around.present))
+        tense = tree.PRESENT
+        if verb.participle and not around.present:
+            tense = self.dice.weighted(_TENSES)
+            tense = self.dice.pick(lexicon.MODALS) if tense == "modal" else tense
+        made = tree.VerbPhrase(verb, tense)
         if role == "subject":
             subject = tree.Group([around.gap.head])
         if verb.frame == "ditransitive" and role != "recipient":
@@ -163,12 +167,6 @@ class Grammar:
                 fitting[verb.frame].append(verb)
         frames = [(frame, _FRAMES[frame]) for frame, verbs in fitting.items() if verbs]
         return self.dice.pick(fitting[self.dice.weighted(frames)])
-
-    def _tense(self, verb: lexicon.Verb, present: bool) -> Union[str, lexicon.Modal]:
-        if present or not verb.participle:
-            return tree.PRESENT
-        tense = self.dice.weighted(_TENSES)
-        return self.dice.pick(lexicon.MODALS) if tense == "modal" else tense
 
     def relative(self, head: tree.Phrase, depth: int) -> tree.Clause:
         """Return a relative clause of this depth about the phrase."""

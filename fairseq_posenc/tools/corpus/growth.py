@@ -42,11 +42,12 @@ class Draft:
         self.rest = length - len(english.clause(first)) - 1
         self.clauses = list(first.clauses())
 
-    def spend(self, tokens: int) -> bool:
-        """Use this many tokens of the rest if they fit; return whether they do."""
+    def spend(self, tokens: int, clause: Optional[tree.Clause] = None) -> bool:
+        """Use this many tokens of the rest, for a new clause perhaps; return whether they fit."""
         if tokens > self.rest:
             return False
         self.rest -= tokens
+        self.clauses += clause.clauses() if clause else []
         return True
 
     def adjective(self) -> None:
@@ -130,9 +131,8 @@ class Draft:
         kind = self.dice.pick(("time", "place", "clause"))
         if kind == "clause":
             front = self._subordinate(clause)
-            if self.spend(len(english.linked(front)) + 1):
+            if self.spend(len(english.linked(front)) + 1, front.clause):
                 clause.front = front
-                self.clauses += front.clause.clauses()
         elif kind == "time":
             if not phrase.frequency and not phrase.time and self.spend(1):
                 clause.front = self._point_in_time(phrase)
@@ -147,9 +147,8 @@ class Draft:
         clause = self.dice.pick(self.sentence).clause
         if len(clause.followers) < _MOST_FOLLOWERS:
             follower = self._subordinate(clause)
-            if self.spend(len(english.linked(follower))):
+            if self.spend(len(english.linked(follower)), follower.clause):
                 clause.followers.append(follower)
-                self.clauses += follower.clause.clauses()
 
     def _subordinate(self, main: tree.Clause) -> tree.Linked:
         """Return a clause for the main one, with a conjunction that it does not have yet."""
@@ -164,9 +163,8 @@ class Draft:
         """Join another main clause."""
         conjunction = lexicon.AND if self.dice.chance(0.7) else lexicon.BUT
         main = tree.Linked(conjunction, self.grammar.clause(Surroundings()))
-        if self.spend(len(english.linked(main)) + 1):
+        if self.spend(len(english.linked(main)) + 1, main.clause):
             self.sentence.append(main)
-            self.clauses += main.clause.clauses()
 
     def list_member(self) -> None:
         """Join a noun phrase to another, in any role but that of a place."""
@@ -194,9 +192,8 @@ class Draft:
             return
         if clause.depth < deepest:
             relative = self.grammar.relative(group.members[0], clause.depth + 1)
-            if self.spend(len(english.clause(relative))):
+            if self.spend(len(english.clause(relative)), relative):
                 group.members[0].relative = relative
-                self.clauses += relative.clauses()
 
     def second_verb(self) -> None:
         """Join a second verb phrase to the first one."""
@@ -214,9 +211,8 @@ class Draft:
         bare = second.tense == tree.PRESENT and second.verb.frame != "copula"
         if second.verb == first.verb or (bare and first.tense != tree.PRESENT):
             return
-        if self.spend(len(english.verb_phrase(second, clause.plural)) + 1):
+        if self.spend(len(english.verb_phrase(second, clause.plural)) + 1, second.complement):
             clause.phrases.append(second)
-            self.clauses += second.complement.clauses() if second.complement else []
 
 
 def _phrases(clause: tree.Clause) -> List[tree.Phrase]:

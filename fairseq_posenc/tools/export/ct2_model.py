@@ -1,7 +1,7 @@
 """From a checkpoint to the folder of a CTranslate2 model, weight by weight."""
 
 import os
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional
 
 import numpy as np
 import torch
@@ -30,11 +30,7 @@ _NO_WEIGHTS = ("encoder.version", "decoder.version")
 
 
 def import_ctranslate2() -> Any:
-    """Return the package ``ctranslate2``, which is needed for nothing else.
-
-    Raises:
-        UsageError: it is not installed.
-    """
+    """Return the package ``ctranslate2``, which is needed for nothing else, if it is installed."""
     try:
         import ctranslate2
     except ImportError as error:
@@ -99,8 +95,18 @@ def _vocabularies(source: ExportSource, data: Optional[str]) -> Dict[str, List[s
     """Return the types of the source and the target, as CTranslate2 spells them."""
     task = source.state["cfg"]["task"]
     folder = data or utils.split_paths(task["data"] or "")[0]
+    languages = [task["source_lang"], task["target_lang"]]
+    if not all(languages):
+        # those that are not given are found in the data, as in training
+        pair = infer_language_pair(folder) if os.path.isdir(folder) else None
+        if not pair or None in pair:
+            raise UsageError(
+                f"there is no binarised text in {folder or 'the current folder'} that tells source "
+                "and target language; name the folder of the training's data with --data"
+            )
+        languages = [given or inferred for given, inferred in zip(languages, pair)]
     found = {}
-    for side, language in zip(SIDES, _languages(task, folder)):
+    for side, language in zip(SIDES, languages):
         file = os.path.join(folder, f"dict.{language}.txt")
         if not os.path.isfile(file):
             raise UsageError(f"there is no {file}; name the folder of the dictionaries with --data")
@@ -115,19 +121,6 @@ def _vocabularies(source: ExportSource, data: Optional[str]) -> Dict[str, List[s
     return found
 
 
-def _languages(task: Dict[str, Any], folder: str) -> Tuple[str, str]:
-    """Return source and target language: those given in training, or found in the data as then."""
-    if task["source_lang"] and task["target_lang"]:
-        return task["source_lang"], task["target_lang"]
-    found = infer_language_pair(folder) if os.path.isdir(folder) else None
-    if not found or None in found:
-        raise UsageError(
-            f"there is no binarised text in {folder or 'the current folder'} that tells source and "
-            "target language; name the folder of the training's data with --data"
-        )
-    return task["source_lang"] or found[0], task["target_lang"] or found[1]
-
-
 class _Weights:
     """The weights of a model, each to be taken once by name."""
 
@@ -140,11 +133,7 @@ class _Weights:
         }
 
     def take(self, name: str) -> Tensor:
-        """Return a weight.
-
-        Raises:
-            UsageError: the model has none of that name.
-        """
+        """Return a weight, or raise :class:`UsageError` if the model has none of that name."""
         if name not in self.left:
             raise self.source.refusal(f"CTranslate2 needs {name}")
         return self.left.pop(name)
@@ -161,21 +150,15 @@ class _Weights:
 
 
 def _specification(source: ExportSource, vocabularies: Dict[str, List[str]], length: int) -> Any:
-    """Return CTranslate2's specification of a model, filled.
+    """Return CTranslate2's specification of a model, filled, with positions for ``length`` tokens.
 
-    Args:
-        source: the model.
-        vocabularies: types of ``encoder`` and ``decoder``, in the order of the embeddings.
-        length: tokens of the longest sequence for which positions are written.
-
-    Raises:
-        UsageError: CTranslate2 cannot hold the model.
+    ``vocabularies`` are the types of ``encoder`` and ``decoder``, in the order of the embeddings.
     """
     specs = import_ctranslate2().specs
     if source.options.cross_self_attention:
         raise source.refusal("--cross-self-attention")
-    if source.options.activation_fn not in _ACTIVATIONS:
-        name = source.options.activation_fn
+    name = source.options.activation_fn
+    if name not in _ACTIVATIONS:
         raise source.refusal(f"CTranslate2 does not know --activation-fn {name}")
     weights = _Weights(source)
     encoder = _stack(source, "encoder", specs.TransformerEncoderSpec, length, weights)

@@ -28,11 +28,9 @@ from fairseq_posenc.errors import UsageError
 class Ct2Tables:
     """What to fill into CTranslate2's specification of one stack.
 
-    Attributes:
-        options: of the specification's constructor.
-        input: ``(n, channels)``, added to the embeddings.
-        layers: attributes of the self-attention of each layer.
-        added_channels: of each head, for biases per layer and head; see the module.
+    ``options`` are of its constructor; ``input``, ``(n, channels)``, is added to the embeddings;
+    ``layers`` has attributes of each layer's self-attention; ``added_channels`` are of each head,
+    for biases per layer and head, see the module.
     """
 
     options: Dict[str, Any] = field(default_factory=dict)
@@ -42,16 +40,7 @@ class Ct2Tables:
 
 
 def to_ct2_tables(portable: Portable, stack: Stack, length: int) -> Ct2Tables:
-    """Return the positions of a stack as CTranslate2 has them.
-
-    Args:
-        portable: what the encoding computes, for ``length`` tokens.
-        stack: the stack that it serves.
-        length: of the longest sequence; distances beyond it are not told apart.
-
-    Raises:
-        UsageError: it has no place for them.
-    """
+    """Return what an encoding computes for up to ``length`` tokens as CTranslate2 has it."""
     known = (portable.input, portable.bias, portable.relative_keys, portable.rotation)
     without_keys = portable.relative_values is not None and portable.relative_keys is None
     if without_keys or sum(kind is not None for kind in known) > 1:
@@ -62,8 +51,8 @@ def to_ct2_tables(portable: Portable, stack: Stack, length: int) -> Ct2Tables:
         return _relative(portable.relative_keys, portable.relative_values)
     if portable.rotation is not None:
         return _rotation(portable.rotation, stack.head_channels)
-    table = portable.input
-    return Ct2Tables(input=torch.zeros(length, stack.channels) if table is None else table)
+    none = torch.zeros(length, stack.channels)
+    return Ct2Tables(input=none if portable.input is None else portable.input)
 
 
 def _rotation(speeds: Tensor, width: int) -> Ct2Tables:

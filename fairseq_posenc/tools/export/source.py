@@ -22,13 +22,9 @@ LIMITS = {"encoder": "max_source_positions", "decoder": "max_target_positions"}
 
 @dataclass
 class ExportSource:
-    """A checkpoint of a translation model.
+    """A checkpoint of a translation model, all that is in its file being its ``state``.
 
-    Attributes:
-        path: of the checkpoint.
-        state: all that it holds.
-        options: those of the model, every one set.
-        model: in evaluation, in float32, on the CPU.
+    Every option of the model is set. It is in evaluation, in float32, on the CPU.
     """
 
     path: str
@@ -50,11 +46,7 @@ class ExportSource:
         return UsageError(f"{self.path} cannot be exported: {reason}")
 
     def portable(self, side: str, length: int) -> Portable:
-        """Return what the encoding of one side computes, for up to ``length`` tokens.
-
-        Raises:
-            UsageError: with the encoding's own words on why that cannot be written down.
-        """
+        """Return what the encoding of one side computes, for up to ``length`` tokens."""
         try:
             return getattr(self.model, side).embed_positions.portable(length)
         except ValueError as error:

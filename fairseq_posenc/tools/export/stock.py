@@ -27,12 +27,9 @@ _BOS = (
 
 
 class StockPositions(NamedTuple):
-    """The positions of one side in stock fairseq: none, its sinusoids, or a table.
+    """The positions of one side in stock fairseq: none, its sinusoids, or a ``table``.
 
-    Attributes:
-        none: whether there are none.
-        table: ``(unused rows + n, channels)``, the weight of learned positions; None: no table.
-        note: what the user should know.
+    That is the weight of learned positions ``(unused rows + n, channels)``.
     """
 
     none: bool
@@ -64,7 +61,14 @@ def to_fairseq(path: str, output: str, bos_in_text: bool = False, force: bool = 
         raise UsageError(f"{path} cannot be exported as it is: {_BOS}")
     positions = {side: _stock_positions(source, side) for side in SIDES}
     options = _options(source, positions)
-    weights = _weights(source, positions)
+    ours = tuple(f"{side}.embed_positions." for side in SIDES)
+    weights = {
+        name: weight for name, weight in source.state["model"].items() if not name.startswith(ours)
+    }
+    for side, found in positions.items():
+        if found.table is not None:
+            dtype = weights[f"{side}.embed_tokens.weight"].dtype
+            weights[f"{side}.embed_positions.weight"] = found.table.to(dtype)
     model = TransformerModel.build_model(argparse.Namespace(**options), task_of(weights))
     for name in weights:
         if name not in model.state_dict():
@@ -110,28 +114,14 @@ def _options(source: ExportSource, positions: Dict[str, StockPositions]) -> Dict
     return options
 
 
-def _weights(source: ExportSource, positions: Dict[str, StockPositions]) -> Dict[str, Tensor]:
-    ours = tuple(f"{side}.embed_positions." for side in SIDES)
-    weights = {
-        name: weight for name, weight in source.state["model"].items() if not name.startswith(ours)
-    }
-    for side, found in positions.items():
-        if found.table is not None:
-            dtype = weights[f"{side}.embed_tokens.weight"].dtype
-            weights[f"{side}.embed_positions.weight"] = found.table.to(dtype)
-    return weights
-
-
 def _checkpoint(
     source: ExportSource, options: Dict[str, Any], weights: Dict[str, Tensor]
 ) -> Dict[str, Any]:
     """Return the content of a checkpoint as fairseq writes it, but for the optimizer's state."""
-    cfg = dict(source.state["cfg"])
-    cfg["model"] = options
+    cfg = {**source.state["cfg"], "model": options}
     cfg["common"] = {**cfg["common"], "user_dir": None}
-    task = {**cfg["task"], "_name": "translation"}
-    task.pop("prepend_source_bos", None)
-    cfg["task"] = task
+    cfg["task"] = {**cfg["task"], "_name": "translation"}
+    cfg["task"].pop("prepend_source_bos", None)
     for name in ("criterion", "optimizer", "lr_scheduler"):
         if str((cfg.get(name) or {}).get("_name")).startswith("posenc_"):
             cfg[name] = None

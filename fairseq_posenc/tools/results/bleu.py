@@ -32,9 +32,6 @@ class Scorer:
     Args:
         language: the target language, which chooses sacreBLEU's tokeniser (13a but for Chinese,
             Japanese and Korean).
-
-    Raises:
-        UsageError: sacreBLEU lacks what it needs for this language.
     """
 
     def __init__(self, language: str):

@@ -42,14 +42,10 @@ ABOUT_FINE_TUNING = (
 class Figure(NamedTuple):
     """A figure of a row: ours over its seeds, and the paper's.
 
-    Attributes:
-        value: mean (translation) or median (fine-tuning) of ours; None: missing.
-        spread: sample standard deviation, None for one seed.
-        seeds: how many; None for ``Avg``.
-        unfinished: cells without a result, in fine-tuning of any learning rate.
-        lr: the best learning rate, in fine-tuning.
-        part: ``9 of 11`` for a mean over some of a benchmark's languages only.
-        paper: None where it has none.
+    ``value`` is the mean (translation) or median (fine-tuning) of ours, ``spread`` their sample
+    standard deviation, ``unfinished`` counts cells without a result (in fine-tuning of any learning
+    rate), ``lr`` is the best learning rate, and ``part`` is ``9 of 11`` for a mean over some of a
+    benchmark's languages only. What there is none of is None.
     """
 
     value: Optional[float] = None
@@ -147,9 +143,7 @@ class Comparison:
         """Return CSV with a line per entry and figure."""
         fine_tuning = self.table.fine_tuning
         names = {"median" if fine_tuning else "mean": "value", "standard deviation": "spread"}
-        names.update(
-            {"seeds": "seeds", "lr": "lr", "unfinished": "unfinished", "languages": "part"}
-        )
+        names.update(seeds="seeds", lr="lr", unfinished="unfinished", languages="part")
         if not fine_tuning:
             del names["lr"], names["languages"]
         labels = self.table.labels
@@ -210,14 +204,11 @@ def compare(table: PaperTable, cells: Sequence[Cell], notes: Sequence[str] = ())
 def summarise(
     ours: Sequence[Cell], measure: Measure, cells: Sequence[Cell], wanted: int = 0
 ) -> Figure:
-    """Return our figure of a row, missing while no cell has it.
+    """Return our figure of a row with the cells ``ours``, missing while no cell has it.
 
-    Args:
-        ours: cells of the row.
-        measure: if ``relative``, speeds are divided by the mean of those of the row without options
-            of the encoding ``sinusoidal``, in the same setting and on equal hardware.
-        cells: all.
-        wanted: how many seeds there should be.
+    If the measure is ``relative``, speeds are divided by the mean of those of the row without
+    options of the encoding ``sinusoidal``, in the same setting and on equal hardware, of all
+    ``cells``. So many seeds are ``wanted``.
     """
     ours = [
         cell

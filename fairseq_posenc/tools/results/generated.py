@@ -18,9 +18,8 @@ _LOG_MESSAGE = re.compile(r"\| (?:INFO|WARNING) \| fairseq|(?:INFO|WARNING):fair
 class Generated:
     """The sentences of one output of ``fairseq-generate``, in the order of the test set.
 
-    Each list has one string per sentence: ``hypotheses`` (H: tokens as the model made them),
-    ``decoded`` (D: the same after fairseq's ``--bpe`` and ``--tokenizer``, if given),
-    ``references`` (T) and ``sources`` (S); these two are None where the output has no such lines.
+    ``hypotheses`` are H-lines: tokens as the model made them; ``decoded`` D-lines: the same after
+    fairseq's ``--bpe`` and ``--tokenizer``, if given. The output may lack T- and S-lines.
     ``languages`` are those that fairseq's log names, where it is part of the output.
     """
 

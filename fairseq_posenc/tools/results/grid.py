@@ -32,18 +32,14 @@ _SWAP = {"models": Each(dict.fromkeys(("original", "swapped", "drop"), Maybe(flo
 
 
 class Cell(NamedTuple):
-    """One training.
+    """One training, by its folder, ``place``, in that of the grid.
 
-    Attributes:
-        place: its folder, in the folder of the grid.
-        setting: None in fine-tuning.
-        row: the name of its encoding with options.
-        options: the encoding and its options.
-        seed: empty for what is of all seeds of a row.
-        task: of a fine-tuning, with its learning rate ``lr``.
-        state: ``finished``, ``begun`` (there is a checkpoint) or ``open``.
-        figures: by test set or subset, its metrics; ``training`` has the facts of the training,
-            ``swap`` the figures of that analysis. Empty before it has finished.
+    ``options`` are the encoding and its options, which ``row`` names; ``seed`` is empty for what is
+    of all seeds of a row; translation has a ``setting``, fine-tuning a ``task`` and its learning
+    rate ``lr``. The state is ``finished``, ``begun`` (there is a checkpoint) or ``open``.
+
+    ``figures`` has, by test set or subset, its metrics; ``training`` has the facts of the training,
+    ``swap`` the figures of that analysis. It is empty before the training has finished.
     """
 
     place: str

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import List, Optional, Sequence
+from typing import Any, List, Mapping, Optional, Sequence
 
 import numpy as np
 
@@ -36,9 +36,6 @@ def by_edges(edges: Sequence[int]) -> List[Bin]:
     """Return the bins 1-10, 11-20, 21-30, 31+ for the edges 10, 20, 30 (SHAPE, Figure 3).
 
     An empty sentence counts to the first bin, so that the bins make up the whole test set.
-
-    Raises:
-        UsageError: edges that are not rising whole numbers above 0.
     """
     if not edges or edges[0] < 1 or any(low >= high for low, high in zip(edges, edges[1:])):
         raise UsageError("--bins takes rising whole numbers above 0, such as 10,20,30")
@@ -58,8 +55,9 @@ def by_percentiles(lengths: Sequence[int]) -> List[Bin]:
     return [Bin("short", -1, low), Bin("medium", low, high), Bin("long", high, None)]
 
 
-def label(of: str, unit: str) -> str:
-    """Return what bins count, in words: "source length (words)", or the number named ``unit``."""
+def length_label(score: Mapping[str, Any]) -> str:
+    """Return what the bins of a result count, in words: "source length (words)", "number of …"."""
+    of, unit = score["by_length"]["of"], score["by_length"]["unit"]
     return _NUMBERS.get(unit, unit) if of == SENTENCE else f"{of} length ({unit})"
 
 

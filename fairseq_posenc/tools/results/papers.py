@@ -18,16 +18,11 @@ FOLDER = Path(__file__).parent / "papers"
 class Measure(NamedTuple):
     """How a figure of a table is computed from one training.
 
-    Attributes:
-        sets: test sets (translation), subsets (fine-tuning), or ``training`` (facts of the
-            training) or ``swap`` (the figures of ``posenc analyse swap``).
-        metric: averaged over ``sets``, all of which must have it, but in fine-tuning.
-        setting: the only one that counts, if given.
-        task: of a fine-tuning.
-        unit: by which the figure is divided.
-        relative: whether the mean of the baseline ``sinusoidal`` of that setting is 1.
-        digits: decimal places of the paper's figures and of differences.
-        our_digits: of ours.
+    It is a metric's mean over ``sets``, all of which must have it, but in fine-tuning: test sets
+    (translation), subsets (fine-tuning of a ``task``), ``training`` (facts of the training) or
+    ``swap`` (the figures of ``posenc analyse swap``). A ``setting`` is the only one that counts.
+    The figure is divided by ``unit``, or, ``relative``, by the mean of the baseline ``sinusoidal``
+    of that setting. ``digits`` are decimal places of the paper's figures and of differences.
     """
 
     sets: Sequence[str]

@@ -20,14 +20,10 @@ ABOUT = (
 
 
 class Job(NamedTuple):
-    """The cells of a row of the recipe.
+    """The cells of a row of the recipe: seeds of the paper, by the state of the cell.
 
-    Attributes:
-        setting, row, options: as of a :class:`Cell`.
-        seeds: of the paper, by the state of the cell.
-        tokens: of one cell.
-        hours: of one cell, by all its devices together.
-        basis: of the hours: ``paper``, or what was measured.
+    ``tokens`` and ``hours`` are of one cell, these by all its devices together; their ``basis`` is
+    ``paper``, or what was measured.
     """
 
     setting: str

@@ -3,12 +3,13 @@
 import logging
 import math
 import os
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.results.bleu import METRICS
-from fairseq_posenc.tools.results.curves import Curves, over_seeds
-from fairseq_posenc.tools.results.tables import Runs, by_length, length_label
+from fairseq_posenc.tools.results.lengths import length_label
+from fairseq_posenc.tools.results.tables import Runs, by_length
+from fairseq_posenc.tools.results.training_log import Curves, over_seeds
 from fairseq_posenc.tools.writing import replacing
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; the markers and
@@ -21,15 +22,8 @@ _STYLES = ("-", "--", "-.", ":")
 def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
     """Draw ``metric`` against length, a line per run, and write it to ``output``.
 
-    Bars are the intervals of :func:`by_length`.
-
-    Args:
-        runs: what :func:`read_runs` gives.
-        output: its ending names the format: png, pdf, svg.
-        metric: one of ``METRICS``.
-
-    Raises:
-        UsageError: see :func:`by_length`; an unknown ending of ``output``.
+    Bars are the intervals of :func:`by_length`. Bins all of whose sentences are within the trained
+    length are shaded. The ending of ``output`` names the format.
     """
     table = by_length(runs, metric)
     score = next(iter(runs.values()))[0]
@@ -47,7 +41,16 @@ def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
             label=name,
             **line_style(number),
         )
-    _label_bins(axes, score["by_length"]["bins"])
+    names, shade = [], "all within\ntrained length"
+    for x, part in enumerate(score["by_length"]["bins"]):
+        within, count = part.get("within"), part["sentences"]
+        known = within is not None
+        names.append(f"{part['name']}\n" + (f"{within} of {count}" if known else f"n = {count}"))
+        if known and within == count > 0:
+            axes.axvspan(x - 0.5, x + 0.5, color="0.92", linewidth=0, zorder=0, label=shade)
+            shade = ""
+    axes.set_xticks(range(len(names)), names)
+    axes.set_xlim(-0.5, len(names) - 0.5)
     label = length_label(score).capitalize()
     if any(known is not None for known in table.within[1:]):
         label += "; below: how many sentences are within trained length"
@@ -60,14 +63,7 @@ def plot_curves(curves: Curves, output: str) -> None:
     """Draw validation loss against updates, a line per run, and write it to ``output``.
 
     Of several seeds, the line is their mean and a band reaches from the lowest to the highest. An
-    axis whose values differ tenfold is logarithmic.
-
-    Args:
-        curves: what :func:`read_curves` gives.
-        output: its ending names the format: png, pdf, svg.
-
-    Raises:
-        UsageError: seeds of one run that span no update in common; an unknown ending.
+    axis whose values differ tenfold is logarithmic. The ending of ``output`` names the format.
     """
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
@@ -132,32 +128,10 @@ def line_style(number: int) -> Dict[str, Any]:
 
 
 def save(figure: Any, output: str) -> None:
-    """Write a figure, whole or not at all.
-
-    Raises:
-        UsageError: ``output`` has an ending that matplotlib does not know.
-    """
+    """Write a figure, whole or not at all."""
     kind = os.path.splitext(output)[1].lstrip(".").lower() or "none"
     known = figure.canvas.get_supported_filetypes()
     if kind not in known:
         raise UsageError(f"{output}: cannot draw {kind}; choose an ending of {', '.join(known)}")
     with replacing(output, "wb") as stream:
         figure.savefig(stream, format=kind, dpi=150)
-
-
-def _label_bins(axes: Any, bins: Sequence[Mapping]) -> None:
-    """Name each bin with its number of sentences, and of those within trained length.
-
-    Bins all of whose sentences are within the trained length are shaded.
-    """
-    label: Optional[str] = "all within\ntrained length"
-    names = []
-    for x, part in enumerate(bins):
-        within, count = part.get("within"), part["sentences"]
-        known = within is not None
-        names.append(f"{part['name']}\n" + (f"{within} of {count}" if known else f"n = {count}"))
-        if known and within == count > 0:
-            axes.axvspan(x - 0.5, x + 0.5, color="0.92", linewidth=0, zorder=0, label=label)
-            label = None
-    axes.set_xticks(range(len(bins)), names)
-    axes.set_xlim(-0.5, len(bins) - 0.5)

@@ -41,18 +41,9 @@ def read_texts(
 ) -> TestSet:
     """Read an output of fairseq-generate, or plain text of hypotheses and references.
 
-    The languages, where they are not given, are those of the binarised ``data``, or those that
-    fairseq's log names, where it is in the output.
-
-    Args:
-        generated: output of ``fairseq-generate``, see :func:`_from_generated`.
-        hypothesis: plain text, one sentence a line; tokenised as Moses does with ``-no-escape``.
-        reference: plain text; of an output, it replaces that of the T-lines.
-        source: plain text; of an output, it replaces the S-lines.
-        remove_bpe: kind of subwords of an output.
-        language: of the target.
-        source_language: of the source.
-        data: a folder of fairseq-preprocess.
+    The arguments are options of ``posenc score``. Plain text, one sentence a line, is tokenised as
+    Moses does with ``-no-escape``; of an output, it replaces the T- or S-lines. Languages that are
+    not given are those of the binarised ``data``, or those that fairseq's log in the output names.
 
     Raises:
         UsageError: neither output nor hypotheses with references, or both; files that cannot be
@@ -67,14 +58,7 @@ def read_texts(
     else:
         hypotheses = _read_aligned(hypothesis or "", len(references))
         languages = _choose(given, languages_of_data(data, {}, language))
-        texts = TestSet(
-            hypothesis=hypotheses,
-            reference=references,
-            hypothesis_tokens=_tokenise(hypotheses, languages.target),
-            reference_tokens=_tokenise(references, languages.target),
-            remarks=remarks(languages.target or ""),
-            languages=languages,
-        )
+        texts = _of_plain_text(hypotheses, references, languages)
     if source:
         if not texts.languages.source:
             raise UsageError(
@@ -87,11 +71,7 @@ def read_texts(
 
 
 def read_numbers(path: str, count: int) -> List[int]:
-    """Read a whole number, 0 or more, for each of ``count`` sentences, one a line.
-
-    Raises:
-        UsageError: the file cannot be read, has another number of lines, or holds something else.
-    """
+    """Read a whole number, 0 or more, for each of ``count`` sentences, one a line."""
     lines = _read_aligned(path, count)
     for number, line in enumerate(lines, 1):
         if not re.fullmatch("[0-9]{1,9}", line):
@@ -112,9 +92,6 @@ def languages_of_data(
         data: the folder; of several, joined by colons, the first; without one, none is known.
         subwords: numbers per sentence of ``source`` and ``reference`` in an output, if known.
         target: the target language, if given.
-
-    Raises:
-        UsageError: there are no such data, or they are damaged.
     """
     if not data:
         return Languages()
@@ -189,14 +166,9 @@ def _from_generated(
     known = languages_of_data(data, subwords, given.target)
     languages = _choose(given, known, lines.languages)
     if decoded:
-        references = raw or lines.references or []
-        texts = TestSet(
-            hypothesis=lines.decoded,
-            reference=references,
-            hypothesis_tokens=_tokenise(lines.decoded, languages.target),
-            reference_tokens=_tokenise(references, languages.target),
-            remarks=["fairseq detokenised this output: tokenised BLEU after tokenising it again"],
-        )
+        texts = _of_plain_text(lines.decoded, raw or lines.references or [], languages)
+        again = "fairseq detokenised this output: tokenised BLEU after tokenising it again"
+        texts.remarks.insert(0, again)
         if lines.sources and languages.source:
             texts.source_tokens = _tokenise(lines.sources, languages.source)
     else:
@@ -212,9 +184,9 @@ def _from_generated(
             reference_tokens=tokens,
             source_tokens=_join(lines.sources, symbol, path) if lines.sources else None,
             subwords=subwords,
+            languages=languages,
+            remarks=remarks(languages.target or ""),
         )
-    texts.languages = languages
-    texts.remarks += remarks(languages.target or "")
     unknown = sum("<<unk>>" in line for line in lines.references or ())
     if unknown:
         texts.remarks.append(
@@ -222,6 +194,17 @@ def _from_generated(
             "them are too low" + ("" if raw else "; give the raw text with --reference")
         )
     return texts
+
+
+def _of_plain_text(hypotheses: List[str], references: List[str], languages: Languages) -> TestSet:
+    return TestSet(
+        hypothesis=hypotheses,
+        reference=references,
+        hypothesis_tokens=_tokenise(hypotheses, languages.target),
+        reference_tokens=_tokenise(references, languages.target),
+        languages=languages,
+        remarks=remarks(languages.target or ""),
+    )
 
 
 def _choose(given: Languages, *others: Languages) -> Languages:

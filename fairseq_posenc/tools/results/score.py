@@ -42,7 +42,7 @@ from fairseq_posenc.tools.results.reading import (
     read_numbers,
     read_texts,
 )
-from fairseq_posenc.tools.results.tables import length_label, nothing_learned, padded
+from fairseq_posenc.tools.results.tables import nothing_learned, padded
 from fairseq_posenc.tools.results.texts import TestSet
 from fairseq_posenc.version import __version__
 
@@ -109,14 +109,8 @@ def evaluate(
 
 def versions() -> Dict[str, str]:
     """Return the versions of everything that a score may depend on."""
-    return {
-        "fairseq_posenc": __version__,
-        "python": platform.python_version(),
-        "torch": torch.__version__,
-        "fairseq": fairseq.__version__,
-        "sacrebleu": sacrebleu.__version__,
-        "sacremoses": sacremoses.__version__,
-    }
+    libraries = {one.__name__: one.__version__ for one in (torch, fairseq, sacrebleu, sacremoses)}
+    return {"fairseq_posenc": __version__, "python": platform.python_version(), **libraries}
 
 
 def to_json(result: Mapping[str, Any]) -> str:
@@ -140,7 +134,7 @@ def render(result: Mapping[str, Any]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows)]
     out = ["  ".join(padded(row, widths)).rstrip() for row in rows]
     if by_length:
-        out.append(f"by {length_label(result)}")
+        out.append(f"by {lengths.length_label(result)}")
     longest, without = result["longest_trained"], result["without_token"]
     if longest:
         out.append(

@@ -21,7 +21,7 @@ from fairseq_posenc.tools.results.intervals import (
     t_interval,
     welch_interval,
 )
-from fairseq_posenc.tools.results.lengths import Bin, label, share
+from fairseq_posenc.tools.results.lengths import Bin, length_label, share
 
 # what tables read of the result of posenc score
 _ALL = {"sentences": int, "within": Maybe(int), **FIGURES}
@@ -253,11 +253,6 @@ def nothing_learned(figures: Mapping[str, Any]) -> str:
         f"has learned nothing to speak of: its sacreBLEU is {figures['sacrebleu']:.2f}, and "
         f"{figures['chance']:.2f} with the references of other sentences"
     )
-
-
-def length_label(score: Mapping[str, Any]) -> str:
-    """Return what the bins of a result count, in words."""
-    return label(score["by_length"]["of"], score["by_length"]["unit"])
 
 
 def _conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:

@@ -30,13 +30,9 @@ def language_code(language: str) -> str:
 class TestSet:
     """Hypotheses and references, one string per sentence, all lists equally long.
 
-    Attributes:
-        hypothesis, reference: plain text.
-        hypothesis_tokens, reference_tokens, source_tokens: tokenised, with spaces between the
-            tokens and subwords joined.
-        subwords: numbers per sentence of ``source`` and ``reference``, where they are known.
-        remarks: what the user should know about the texts.
-        languages: by whose rules they were tokenised and detokenised.
+    They are plain text, and tokens with spaces between them and subwords joined. ``subwords`` are
+    numbers per sentence of ``source`` and ``reference``, where they are known; ``remarks`` what the
+    user should know of the texts; by the rules of ``languages`` they were (de)tokenised.
     """
 
     hypothesis: List[str]
@@ -55,9 +51,6 @@ class TestSet:
         """Return the hypotheses and references without a token, as ``<sep>``, wherever it stands.
 
         It is found in plain text too where a (de)tokeniser split it or glued it to a quote.
-
-        Raises:
-            UsageError: no reference has the token.
         """
         pattern = re.compile(r"\s*" + r"\s*".join(map(re.escape, token)) + r"\s*")
         if not any(pattern.search(line) for line in self.reference):
@@ -66,22 +59,13 @@ class TestSet:
         def left(lines: List[str]) -> List[str]:
             return [pattern.sub(" ", line).strip() for line in lines]
 
-        return TestSet(
-            hypothesis=left(self.hypothesis),
-            reference=left(self.reference),
-            hypothesis_tokens=left(self.hypothesis_tokens),
-            reference_tokens=left(self.reference_tokens),
-        )
+        plain = left(self.hypothesis), left(self.reference)
+        return TestSet(*plain, left(self.hypothesis_tokens), left(self.reference_tokens))
 
     def lengths(self, side: str, unit: str) -> List[int]:
         """Return the length of each sentence, without the end of sentence.
 
-        Args:
-            side: ``source`` or ``reference``.
-            unit: ``words`` (tokens with subwords joined) or ``subwords`` (as the model saw them).
-
-        Raises:
-            UsageError: it is not known.
+        The unit is ``words`` (tokens with subwords joined) or ``subwords`` (as the model saw them).
         """
         if unit == "subwords":
             if side not in self.subwords:

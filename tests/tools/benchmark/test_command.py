@@ -7,7 +7,7 @@ import pytest
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.benchmark.attention import NAIVE_SHAW, SEGMENTS
-from fairseq_posenc.tools.benchmark.measuring import SUBJECTS
+from fairseq_posenc.tools.benchmark.timing import SUBJECTS
 from fairseq_posenc.tools.commands import benchmark
 
 COST = "cost cape-9 --device cpu --lengths 10 --dtype float32"
@@ -143,12 +143,12 @@ def test_another_file_is_not_overwritten(command, tmp_path, content):
     "line, words",
     [
         ("speed", "unknown: speed; choose from attention"),
-        ("--rounds 4", "5 or more: 4"),
+        ("--rounds 4", "5 or more, not 4"),
         ("--encodings shaw,sinusodial", "unknown: sinusodial"),
-        ("--lengths 8,x", "expected a whole number, 1 or more: x"),
-        ("--tokens 0", "expected a whole number, 1 or more: 0"),
-        ("--dropout 0,1.5", "expected probabilities below 1: 1.5"),
-        ("--dropout x", "expected probabilities below 1: x"),
+        ("--lengths 8,x", "expected a positive number, not 'x'"),
+        ("--tokens 0", "expected a positive number, not '0'"),
+        ("--dropout 0,1.5", "probabilities from 0 to below 1"),
+        ("--dropout x", "--dropout: invalid"),
         ("--device cpu --dtype float16", "--dtype float16 needs a GPU"),
         ("cost chen-3", "unknown: chen-3; choose from cape-9, chen2021-3"),
         ("cost --dtype double", "unknown: double"),

@@ -3,7 +3,7 @@
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.benchmark.measuring import SUBJECTS, measure
+from fairseq_posenc.tools.benchmark.timing import SUBJECTS, measure
 
 WORDS = [
     "CUDA out of memory. Tried to allocate 20.00 MiB",

@@ -7,8 +7,8 @@ import torch
 
 from fairseq_posenc.tools.benchmark import steps
 from fairseq_posenc.tools.benchmark.attention import NAIVE_SHAW, attention
-from fairseq_posenc.tools.benchmark.models import build_all, build_bert, build_transformer
 from fairseq_posenc.tools.benchmark.settings import Setting
+from fairseq_posenc.tools.benchmark.steps import build_all, build_bert, build_transformer
 
 OWN = Setting("tiny", ["sinusoidal", "learned", "shaw", "rel_scalar"], 8, batch=2)
 SHARED = replace(OWN, shared=True)

@@ -3,11 +3,11 @@
 import pytest
 
 from fairseq_posenc.encodings import names as encodings
-from fairseq_posenc.tools.benchmark.markdown import FIGURES
-from fairseq_posenc.tools.benchmark.measuring import SUBJECTS
-from fairseq_posenc.tools.benchmark.models import position_options
+from fairseq_posenc.tools.benchmark.record import FIGURES
 from fairseq_posenc.tools.benchmark.settings import SHAPES
+from fairseq_posenc.tools.benchmark.steps import position_options
 from fairseq_posenc.tools.benchmark.tables import load, names
+from fairseq_posenc.tools.benchmark.timing import SUBJECTS
 from fairseq_posenc.tools.results import papers
 
 

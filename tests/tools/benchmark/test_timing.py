@@ -12,7 +12,7 @@ import torch
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.benchmark import timing
-from fairseq_posenc.tools.benchmark.subprocesses import can_fork, forked
+from fairseq_posenc.tools.benchmark.timing import can_fork, forked
 
 
 class Scripted(timing.Contestant):
@@ -116,7 +116,7 @@ def alone():
 def test_processes_end_with_the_one_that_made_them(alone):
     """A killed command leaves none behind that waits; they would hold its output open."""
     done = alone(
-        "from fairseq_posenc.tools.benchmark.subprocesses import forked\n"
+        "from fairseq_posenc.tools.benchmark.timing import forked\n"
         "with forked({'a': print, 'b': print}, 'cpu') as found:\n"
         "    print(*(c.process.pid for c in found.values()), flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -127,7 +127,7 @@ def test_processes_end_with_the_one_that_made_them(alone):
 def test_processes_say_nothing_of_an_interrupt(alone):
     """Ctrl-C reaches all; only the one that made them answers."""
     done = alone(
-        "from fairseq_posenc.tools.benchmark.subprocesses import forked\n"
+        "from fairseq_posenc.tools.benchmark.timing import forked\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "with forked({'a': lambda: os.killpg(0, signal.SIGINT)}, 'cpu') as found:\n"
         "    try:\n"

@@ -23,7 +23,6 @@ TEXTS = [
         "--seed 7 --train 2000 --train-length 3-40 --valid 100 --test 50 --test-lengths 3-9,61-90",
         "285da01ea15b0769",
     ),
-    ("--seed 3 --train 300 --valid 50 --test 20 --join 3", "841042e410a450b5"),
 ]
 SPLITS = [
     Split("test", 30, [Range(4, 8), Range(20, 30)]),
@@ -61,6 +60,10 @@ def test_files_are_parallel_within_their_lengths_and_in_documents(tmp_path):
     assert all(20 <= length <= 30 for length in found[30:])
     documents = [int(line) for line in lines(tmp_path, "test.docs")]
     assert documents == [first + n // 8 for first in (0, 4) for n in range(30)]
+    pairs = [*generate(30, "1/test/4-8", 4, 8, unique=True)]
+    for name in ("clauses", "agreement"):
+        found = lines(tmp_path, f"test.{name}")[:30]
+        assert found == [str(getattr(pair, name)) for pair in pairs]
 
 
 @pytest.mark.parametrize("low, high", [(3, 3), (4, 20), (31, 45), (150, 160)])
@@ -98,22 +101,6 @@ def test_test_text_is_the_same_whatever_the_size_of_training(tmp_path):
     assert lines(tmp_path / "a", "train.de")[:10] == lines(tmp_path / "b", "train.de")
 
 
-@pytest.mark.parametrize("join, separator", [(2, "<sep>"), (3, "|||"), (10, "<sep>")])
-def test_joined_lines_hold_neighbours_of_one_document(tmp_path, join, separator):
-    splits = [Split("test", 24, [Range(4, 8)])]
-    write_corpus(str(tmp_path), 1, splits, join=join, separator=separator)
-    for name in ("test.en", "test.de"):
-        parts = [line.split(f". {separator} ") for line in lines(tmp_path, name)]
-        assert [len(part) for part in parts] == [join] * 24
-    size = max(1, 8 // join)
-    assert [int(line) for line in lines(tmp_path, "test.docs")] == [n // size for n in range(24)]
-    pairs = [*generate(24 * join, "1/test/4-8", 4, 8, document_size=join * size, unique=True)]
-    for name, of_a_line in (("clauses", sum), ("agreement", max)):
-        numbers = [getattr(pair, name) for pair in pairs]
-        joined = [of_a_line(numbers[n : n + join]) for n in range(0, 24 * join, join)]
-        assert lines(tmp_path, f"test.{name}") == [*map(str, joined)]
-
-
 def test_the_same_english_is_always_translated_alike():
     pairs = [pair[:2] for pair in generate(500, 8, 3, 4)]
     assert len(set(pairs)) == len(dict(pairs)) < 420
@@ -136,8 +123,6 @@ def test_a_failed_run_leaves_the_files_as_they_were(tmp_path):
         ("--test-lengths 4-20-30", "like 4-20"),
         ("--test-lengths -4-20", "like 4-20"),
         ("--train -5", "must not be negative"),
-        ("--join 0", "at least one sentence"),
-        ("--separator=", "one token without blanks"),
         ("--output /dev/null/in", "cannot write"),
     ],
 )

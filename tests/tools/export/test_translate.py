@@ -2,6 +2,7 @@
 
 import random
 import re
+from argparse import Namespace
 
 import pytest
 import torch
@@ -11,11 +12,13 @@ from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
 from fairseq_posenc.tools.export.translate import (
+    SEARCH,
     TranslatedTestSet,
+    Translation,
+    longest,
     render,
     translate_in_turn,
 )
-from fairseq_posenc.tools.export.translators import BeamSearch, Translation
 from fairseq_posenc.tools.results.generated import read_generated
 
 pytest.importorskip("ctranslate2")
@@ -181,5 +184,5 @@ def test_the_table_compares_with_the_first():
 
 def test_the_longest_translation_is_fairseqs():
     sample = {"net_input": {"src_tokens": torch.zeros(2, 7)}}
-    assert BeamSearch().longest(sample) == 200
-    assert BeamSearch(max_len_a=1.5, max_len_b=10).longest(sample) == 20
+    assert longest(sample, Namespace(**SEARCH)) == 200
+    assert longest(sample, Namespace(max_len_a=1.5, max_len_b=10)) == 20

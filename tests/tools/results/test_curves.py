@@ -8,8 +8,8 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools import cli
-from fairseq_posenc.tools.results.curves import curves_table, over_seeds, reached, read_curves
 from fairseq_posenc.tools.results.plots import plot_curves
+from fairseq_posenc.tools.results.training_log import curves_table, over_seeds, reached, read_curves
 
 FALLING = {100: 8.0, 200: 1.4, 300: 1.1, 400: 1.01, 800: 1.01, 1000: 1.0}
 
