@@ -1,6 +1,6 @@
 """Relative sinusoids with trained queries of their own (Dai et al. 2019, Yang et al. 2019)."""
 
-from functools import lru_cache
+from typing import Any, Dict
 
 import torch
 from torch import Tensor, nn
@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, Stack, Terms
 
 
-@lru_cache(maxsize=8)
 def relative_sinusoid(
     longest: int, channels: int, dtype: torch.dtype, device: torch.device
 ) -> Tensor:
@@ -52,6 +51,7 @@ class TransformerXL(Encoding):
         self.position_query = nn.Parameter(torch.empty(shape))
         nn.init.normal_(self.content_query, std=0.02)
         nn.init.normal_(self.position_query, std=0.02)
+        self._tables: Dict[Any, Tensor] = {}
 
     def forward(self, positions: Positions) -> Terms:
         """Return the sinusoids, and u and v of each layer."""
@@ -67,5 +67,8 @@ class TransformerXL(Encoding):
         """Return ``R``, ``(Q + K - 1, channels)``, by falling distance from ``K - 1``."""
         like, longest = self.content_query, max(64, 2 ** (keys - 1).bit_length())
         dtype = torch.promote_types(like.dtype, torch.float32)
-        table = relative_sinusoid(longest, self.stack.channels, dtype, like.device)
+        key = (longest, dtype, like.device)
+        if key not in self._tables:
+            self._tables[key] = relative_sinusoid(longest, self.stack.channels, *key[1:])
+        table = self._tables[key]
         return table[longest - keys : longest - 1 + queries]
