@@ -94,11 +94,6 @@ class EncoderLayer(TransformerEncoderLayerBase):
         x = self.residual(self.dropout_module(self.fc2(y)), x, self.fc_ratio_change)
         return x if before else self.final_layer_norm(x)
 
-    def upgrade_state_dict_named(self, state_dict, name: str):
-        """Accept the checkpoints of stock models of fairseq 0.12.2, too."""
-        compat.drop_fused_weights(state_dict, f"{name}.")
-        super().upgrade_state_dict_named(state_dict, name)
-
     def _load_from_state_dict(self, state_dict, prefix, *args):
         # that of fairseq 0.12.2 would add the second copy of the weights
         nn.Module._load_from_state_dict(self, state_dict, prefix, *args)

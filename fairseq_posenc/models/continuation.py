@@ -14,7 +14,7 @@ from fairseq.checkpoint_utils import prune_state_dict
 from fairseq.models import BaseFairseqModel
 from torch import nn
 
-from fairseq_posenc import options
+from fairseq_posenc import compat, options
 from fairseq_posenc.checkpoints import load_checkpoint, signatures
 from fairseq_posenc.checkpoints.option_checks import check_options
 from fairseq_posenc.errors import UsageError
@@ -165,6 +165,7 @@ class CheckedLoading(BaseFairseqModel):
         Raises:
             UsageError: it is of a model of another shape.
         """
+        compat.drop_copies(state_dict)
         self.upgrade_state_dict(state_dict)
         state_dict = prune_state_dict(state_dict, model_cfg or args)
         begun = self.begun
