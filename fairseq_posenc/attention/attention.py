@@ -178,13 +178,8 @@ class CrossAttention(Projections):
     ) -> Tuple[Tensor, Optional[Tensor]]:
         """Return the output ``(length, batch, channels)``, and the weights if asked for.
 
-        Args:
-            x: ``(length, batch, channels)``; step by step of the newest token alone.
-            encoder_out: ``(source length, batch, encoder channels)``.
-            padding_mask: ``(batch, source length)`` bool, true at padding.
-            incremental_state: when decoding step by step, what all modules keep. The source is
-                read in the first step only.
-            need_weights: whether to return the weights ``(batch, heads, length, source length)``.
+        Arguments are those of :class:`SelfAttention`, but for ``encoder_out`` ``(source length,
+        batch, encoder channels)``, which step by step is read in the first step only.
         """
         queries = self.q_proj(x)
         own = {} if incremental_state is None else self.own_state(incremental_state)

@@ -67,12 +67,7 @@ class Prefix:
     distances: Optional[Tensor] = None
 
     def reordered(self, order: Tensor, rows: Tensor) -> "Prefix":
-        """Return this prefix, of which hypothesis ``b`` now is what ``order[b]`` was.
-
-        Args:
-            order: ``(batch,)``.
-            rows: the same on the host.
-        """
+        """Make hypothesis ``b`` what ``order[b]`` was; ``rows`` is the same on the host."""
         if not _is_identity(rows, self.keys.all.size(1)):
             self.keys.reorder(order)
             self.values.reorder(order)

@@ -1,7 +1,9 @@
 """Encoder and decoder layers: fairseq's, with self-attention that takes position terms.
 
 The terms of a layer arrive as keyword arguments, one tensor each (:func:`as_arguments`): inside an
-object, they would get no gradients under ``--checkpoint-activations``.
+object, they would get no gradients under ``--checkpoint-activations``. Hidden states are
+``(length, batch, channels)``, step by step those of the newest token alone; padding masks are
+``(batch, length)`` bool, true at padding.
 """
 
 import math
@@ -76,13 +78,7 @@ class EncoderLayer(TransformerEncoderLayerBase):
     def forward(
         self, x: Tensor, encoder_padding_mask: Optional[Tensor] = None, **terms: Any
     ) -> Tensor:
-        """Return the output ``(length, batch, channels)``.
-
-        Args:
-            x: ``(length, batch, channels)``.
-            encoder_padding_mask: ``(batch, length)`` bool, true at padding.
-            **terms: fields of :class:`AttentionTerms`.
-        """
+        """Return the output; ``terms`` are fields of :class:`AttentionTerms`."""
         before = self.normalize_before
         y = self.self_attn_layer_norm(x) if before else x
         y, _ = self.self_attn(y, AttentionTerms(**terms), encoder_padding_mask)
@@ -139,18 +135,10 @@ class DecoderLayer(TransformerDecoderLayerBase):
         need_attn: bool = False,
         **terms: Any,
     ) -> Tuple[Tensor, Optional[Tensor]]:
-        """Return the output ``(length, batch, channels)``, and weights if ``need_attn``.
+        """Return the output, and the weights of the attention to the encoder if ``need_attn``.
 
-        Args:
-            x: ``(length, batch, channels)``; step by step of the newest token alone.
-            encoder_out: ``(source length, batch, encoder channels)``.
-            encoder_padding_mask: ``(batch, source length)`` bool, true at padding.
-            incremental_state: what all modules keep when decoding step by step.
-            self_attn_padding_mask: ``(batch, length)`` bool, true at padding.
-            causal: whether a token sees no later ones.
-            need_attn: whether to return the weights ``(batch, heads, length, source length)`` of
-                the attention to the encoder.
-            **terms: fields of :class:`AttentionTerms`.
+        For the arguments see :class:`fairseq_posenc.attention.attention.SelfAttention`, and for
+        ``terms`` :class:`AttentionTerms`; weights are ``(batch, heads, length, source length)``.
         """
         before, weights = self.normalize_before, None
         y = self.self_attn_layer_norm(x) if before else x
@@ -201,13 +189,9 @@ class JointDecoderLayer(TransformerDecoderLayerBase):
         need_attn: bool = False,
         **terms: Any,
     ) -> Tuple[Tensor, Optional[Tensor]]:
-        """Return the output ``(length, batch, channels)``, and weights if ``need_attn``.
+        """Return the output, and weights ``(batch, 1, length, source length)`` if ``need_attn``.
 
-        Weights ``(batch, 1, length, source length)`` are of the attention to the encoder, if there
-        is one besides; for the arguments see :class:`DecoderLayer`.
-
-        Raises:
-            UsageError: there are position terms.
+        Weights are of the attention to the encoder, if there is one besides.
         """
         if terms:
             raise UsageError(
