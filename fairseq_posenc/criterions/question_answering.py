@@ -31,11 +31,7 @@ class PosencQuestionAnsweringCriterion(FineTuningCriterion):
         super().__init__(cfg, task, "question answering", METRICS)
 
     def forward(self, model, sample, reduce=True):
-        """Return loss (summed over the windows), number of windows and logging output.
-
-        Raises:
-            UsageError: the answers are not known.
-        """
+        """Return loss (summed over the windows), number of windows and logging output."""
         if "answer" not in sample:
             raise UsageError(
                 "questions without answers can be predicted (posenc predict), but not be trained "

@@ -43,11 +43,7 @@ class PosencSentencePredictionCriterion(FineTuningCriterion):
         self.regression = description.regression
 
     def forward(self, model, sample, reduce=True):
-        """Return loss (summed over the batch), number of examples and logging output.
-
-        Raises:
-            UsageError: the examples have no labels.
-        """
+        """Return loss (summed over the batch), number of examples and logging output."""
         if "target" not in sample:
             raise UsageError(
                 "a set without labels can be predicted (posenc predict), but not be trained or "

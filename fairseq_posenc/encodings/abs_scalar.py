@@ -46,11 +46,7 @@ class AbsScalar(Encoding):
         nn.init.normal_(self.table, std=0.02)
 
     def forward(self, positions: Positions) -> Terms:
-        """Return the biases; one object serves all layers that share a table.
-
-        Raises:
-            ValueError: in training, for a sequence longer than the table.
-        """
+        """Return the biases; one object serves all layers that share a table."""
         rows = rows_of_keys(positions, self.stack, self.training)
         queries = positions.numbers.size(1)
         # unbound before the product, whose gradient would be as large as all layers' biases

@@ -86,12 +86,7 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
 
     @classmethod
     def build_model(cls, args, task):
-        """Build the model, and log and keep the signature of its encoding.
-
-        Raises:
-            UsageError: a value that an encoding refuses, or other positions than those of the
-                checkpoint to resume from.
-        """
+        """Build the model, and log and keep the signature of its encoding."""
         if OmegaConf.is_config(args):
             return build_from_configuration(cls, args, task)
         if signatures.name_older_ways(vars(args)):

@@ -17,14 +17,7 @@ INITIAL_STD = 0.02
 
 
 class SentenceEncoder(PosencTransformerEncoder):
-    """Layers of ``--arch posenc_bert``; parameter names are those of fairseq.
-
-    Args:
-        cfg: configuration, which carries ``position_…``.
-        dictionary: of the tokens.
-        embed_tokens: embeddings.
-        segments: how segments are told apart, of :data:`KINDS`.
-    """
+    """Layers of ``--arch posenc_bert``; ``segments`` is one of :data:`KINDS`."""
 
     def __init__(self, cfg: TransformerConfig, dictionary, embed_tokens, segments: str):
         super().__init__(cfg, dictionary, embed_tokens)

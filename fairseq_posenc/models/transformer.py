@@ -76,12 +76,7 @@ class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
 
     @classmethod
     def build_model(cls, args, task):
-        """Build the model, and log and keep the signature of its encoding.
-
-        Raises:
-            UsageError: options that exclude each other, a value that an encoding refuses, or
-                other positions than those of the checkpoint to resume from.
-        """
+        """Build the model, and log and keep the signature of its encoding."""
         if OmegaConf.is_config(args):
             return build_from_configuration(cls, args, task)
         for flag in STOCK_POSITION_FLAGS:

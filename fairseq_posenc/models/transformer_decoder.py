@@ -22,13 +22,9 @@ from fairseq_posenc.models.padding import find_padding, left_padding, roll_rows
 
 
 class PosencTransformerDecoder(TransformerDecoderBase):
-    """Decoder of ``--arch posenc_transformer``; parameter names are those of fairseq.
+    """Decoder of ``--arch posenc_transformer``; parameter names and arguments are fairseq's.
 
-    Args:
-        cfg: configuration, which carries the options of the encoding as ``position_…``.
-        dictionary: target dictionary.
-        embed_tokens: target embeddings.
-        no_encoder_attn: leave out the attention to the encoder.
+    The configuration carries the options of the encoding as ``position_…``.
     """
 
     def __init__(

@@ -19,12 +19,9 @@ from fairseq_posenc.models.padding import find_padding, left_padding, roll_rows
 
 
 class PosencTransformerEncoder(TransformerEncoderBase):
-    """Encoder of ``--arch posenc_transformer``; parameter names are those of fairseq.
+    """Encoder of ``--arch posenc_transformer``; parameter names and arguments are fairseq's.
 
-    Args:
-        cfg: configuration, which carries the options of the encoding as ``position_…``.
-        dictionary: source dictionary.
-        embed_tokens: source embeddings.
+    The configuration carries the options of the encoding as ``position_…``.
     """
 
     def __init__(self, cfg: TransformerConfig, dictionary, embed_tokens):

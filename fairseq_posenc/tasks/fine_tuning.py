@@ -30,7 +30,7 @@ class FineTuningTask(FairseqTask):
 
     Args:
         cfg: options.
-        dictionary: of the subwords, with ``<mask>``.
+        dictionary: of the subwords; gets ``<mask>``.
     """
 
     criterion: Type[FineTuningCriterion] = FineTuningCriterion
@@ -39,6 +39,7 @@ class FineTuningTask(FairseqTask):
     def __init__(self, cfg: Any, dictionary: Dictionary):
         super().__init__(cfg)
         self.dictionary = dictionary
+        dictionary.add_symbol("<mask>")
         self._new_predictions: Dict[int, Any] = {}
 
     def add_head(self, model) -> None:
@@ -50,11 +51,7 @@ class FineTuningTask(FairseqTask):
         raise NotImplementedError(f"{type(self).__name__}.metric")
 
     def is_training_set(self, split: str, combine: bool) -> bool:
-        """Return whether a split is trained on.
-
-        Raises:
-            UsageError: subsets shall be combined for validation, which would mix their scores.
-        """
+        """Return whether a split is trained on; others are not combined, as scores would mix."""
         training = split == self.cfg.train_subset
         if combine and not training:
             raise UsageError(
@@ -71,11 +68,7 @@ class FineTuningTask(FairseqTask):
         return model
 
     def build_criterion(self, *args, **kwargs):
-        """Build the criterion.
-
-        Raises:
-            UsageError: it is not made for this task.
-        """
+        """Build the criterion, which must be the one that is made for this task."""
         criterion = super().build_criterion(*args, **kwargs)
         if not isinstance(criterion, self.criterion):
             name = self.cfg._name
@@ -112,11 +105,7 @@ class FineTuningTask(FairseqTask):
         return {"vocabulary": zlib.crc32(symbols)}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Compare with a checkpoint.
-
-        Raises:
-            UsageError: it was trained on a folder with, for example, another vocabulary.
-        """
+        """Refuse a checkpoint that was trained on a folder with, say, another vocabulary."""
         own = self.state_dict()
         for key, value in state_dict.items():
             if key in own and own[key] != value:

@@ -79,11 +79,7 @@ class PosencMaskedLMTask(MaskedLMTask):
 
     @classmethod
     def setup_task(cls, cfg: PosencMaskedLMConfig, **kwargs):
-        """Load the dictionary.
-
-        Raises:
-            UsageError: there is none, folders have different ones, or an option is out of range.
-        """
+        """Load the dictionary, which all folders must share."""
         if cfg.tokens_per_sample < 2:
             raise UsageError(f"--tokens-per-sample must be 2 or more, not {cfg.tokens_per_sample}")
         folders = utils.split_paths(cfg.data)
@@ -98,12 +94,7 @@ class PosencMaskedLMTask(MaskedLMTask):
         return cls(cfg, dictionary)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
-        """Load a split: pack it, hide tokens, and sort blocks of one size in random order.
-
-        Raises:
-            UsageError: the split is missing in some folder, damaged, holds no text, or was
-                binarised without ``</s>``.
-        """
+        """Load a split: pack it, hide tokens, and sort blocks of one size in random order."""
         folders = utils.split_paths(self.cfg.data)
         is_training = split == self.cfg.train_subset
         for folder in folders if is_training else folders[:1]:
@@ -147,11 +138,7 @@ class PosencMaskedLMTask(MaskedLMTask):
     def filter_indices_by_size(
         self, indices, dataset, max_positions=None, ignore_invalid_inputs=False
     ):
-        """Return the blocks that the model can take, which must be all.
-
-        Raises:
-            UsageError: some are too long; fairseq would leave them out of the training.
-        """
+        """Return all blocks; fairseq would leave out those that are too long for the model."""
         longest = int(np.max(dataset.sizes))
         if dataset in self.datasets.values() and longest > max_positions:
             raise UsageError(

@@ -61,10 +61,6 @@ class PosencQuestionAnsweringTask(FineTuningTask):
     """Answers that are spans of a context, which is read in windows.
 
     Every split is scored by the rules it was prepared for.
-
-    Args:
-        cfg: options.
-        dictionary: of the subwords, with ``<mask>``.
     """
 
     predictions_suffix = "json"
@@ -79,27 +75,17 @@ class PosencQuestionAnsweringTask(FineTuningTask):
 
     @classmethod
     def setup_task(cls, cfg: PosencQuestionAnsweringConfig, **kwargs):
-        """Read the dictionary.
-
-        Raises:
-            UsageError: the folder was not prepared, or options leave no room for a context.
-        """
+        """Check the options, and read the dictionary."""
         WindowLayout(cfg.max_positions, cfg.stride, cfg.max_query_length).check()
         if min(cfg.max_answer_length, cfg.n_best) < 1:
             raise UsageError(
                 f"--max-answer-length {cfg.max_answer_length} and --n-best {cfg.n_best} must be 1 "
                 "or more"
             )
-        dictionary = subwords.load_dictionary(cfg.data)
-        dictionary.add_symbol("<mask>")
-        return cls(cfg, dictionary)
+        return cls(cfg, subwords.load_dictionary(cfg.data))
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
-        """Load a split.
-
-        Raises:
-            UsageError: it is missing or damaged, or subsets shall be combined.
-        """
+        """Load a split."""
         training = self.is_training_set(split, combine)
         questions = QuestionFolder(self.cfg.data, split)
         seed = self.cfg.seed if training else None
@@ -111,11 +97,7 @@ class PosencQuestionAnsweringTask(FineTuningTask):
         return windows
 
     def add_head(self, model) -> None:
-        """Add a head that finds spans.
-
-        Raises:
-            UsageError: the model can have none.
-        """
+        """Add a head that finds spans."""
         if not hasattr(model, "register_span_head"):
             raise UsageError("--task posenc_question_answering needs --arch posenc_bert…")
         model.register_span_head(SPAN_HEAD)
@@ -166,11 +148,7 @@ class PosencQuestionAnsweringTask(FineTuningTask):
         }
 
     def score(self, split: str, predictions: List[Candidate]) -> Dict[str, float]:
-        """Return F1 and exact match of a whole split in percent; nothing if it has no answers.
-
-        Raises:
-            ValueError: there is not exactly one prediction per window.
-        """
+        """Return F1 and exact match of a whole split in percent; nothing if it has no answers."""
         self.check_whole(split, predictions)
         if not self.datasets[split].split.answered:
             return {}

@@ -50,11 +50,6 @@ class PosencSentencePredictionTask(FineTuningTask):
     """Classification or regression of sentences and sentence pairs.
 
     Labels, metrics and whether it is a regression come from the folder's ``task.json``.
-
-    Args:
-        cfg: options.
-        dictionary: of the subwords, with ``<mask>``.
-        description: what ``task.json`` says.
     """
 
     predictions_suffix = "tsv"
@@ -69,12 +64,7 @@ class PosencSentencePredictionTask(FineTuningTask):
 
     @classmethod
     def setup_task(cls, cfg: PosencSentencePredictionConfig, **kwargs):
-        """Read the description and the dictionary.
-
-        Raises:
-            UsageError: the folder was not prepared or is damaged, its dictionaries differ, or
-                ``--max-positions`` leaves no room for words.
-        """
+        """Check the options, and read the description and the dictionary."""
         description = Description.read(cfg.data)
         dictionary = subwords.load_dictionary(cfg.data)
         for folder in sentence_folder.input_folders(cfg.data):
@@ -88,16 +78,12 @@ class PosencSentencePredictionTask(FineTuningTask):
                 f"--max-positions {cfg.max_positions} leaves no room for words; give at least "
                 f"{_SHORTEST}"
             )
-        dictionary.add_symbol("<mask>")
+        task = cls(cfg, dictionary, description)
         logger.info(f"{description.name}: {description.kind}, {len(dictionary)} types")
-        return cls(cfg, dictionary, description)
+        return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
-        """Load a split.
-
-        Raises:
-            UsageError: it is missing, incomplete or damaged, or subsets shall be combined.
-        """
+        """Load a split."""
         known = self.description.splits
         if split not in known:
             raise UsageError(
@@ -137,11 +123,7 @@ class PosencSentencePredictionTask(FineTuningTask):
         return list(zip(sample["id"].tolist(), decided.tolist()))
 
     def score(self, split: str, predictions: Predictions) -> Dict[str, float]:
-        """Return the metrics of a whole split in percent; nothing if it has no labels.
-
-        Raises:
-            ValueError: there is not exactly one prediction per example.
-        """
+        """Return the metrics of a whole split in percent; nothing if it has no labels."""
         self.check_whole(split, predictions)
         targets = self.datasets[split].targets
         if targets is None:

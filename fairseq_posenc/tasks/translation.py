@@ -38,12 +38,7 @@ class PosencTranslationTask(TranslationTask):
 
     @classmethod
     def setup_task(cls, cfg: PosencTranslationConfig, **kwargs):
-        """Load the dictionaries.
-
-        Raises:
-            UsageError: no binarised data where ``data`` points to, or options that exclude each
-                other.
-        """
+        """Check the options, and load the dictionaries."""
         folder = utils.split_paths(cfg.data)[0]
         if len(glob.glob(os.path.join(glob.escape(folder), "dict.*.txt"))) < 2:
             raise UsageError(
@@ -56,11 +51,7 @@ class PosencTranslationTask(TranslationTask):
 
     @classmethod
     def load_dictionary(cls, filename: str):
-        """Load a dictionary.
-
-        Raises:
-            UsageError: it is missing or damaged.
-        """
+        """Load a dictionary."""
         return read_dictionary(filename)
 
     def build_model(self, cfg, from_checkpoint: bool = False):
@@ -73,9 +64,7 @@ class PosencTranslationTask(TranslationTask):
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
         """Load a split.
 
-        Raises:
-            UsageError: the split is missing or damaged, or holds a sentence pair that is too long
-                for the model, which fairseq would find out in the first validation only.
+        Too long a pair is an error now; fairseq would find it in the first validation only.
         """
         folders = utils.split_paths(self.cfg.data)
         shard = (epoch - 1) % len(folders) if split == self.cfg.train_subset else 0
