@@ -24,7 +24,7 @@ class Masking:
 
     Args:
         dictionary: with ``<mask>`` in it.
-        mask_index: index of ``<mask>``.
+        mask_index: of that.
         probability: share of the tokens (words) that are chosen, rounded at random so that it holds
             on average.
         leave: share of the chosen that stay as they are.
@@ -159,7 +159,7 @@ class MaskedDataset(TokensAndSegments):
         return {"id": int(index), "tokens": source, "target": target, "segments": segments}
 
     def collater(self, samples: List[Dict[str, Any]]) -> Dict[str, Any]:
-        """Return a batch of the base class, with ``target`` (batch, length)."""
+        """Return a batch with ``target`` (batch, length)."""
         batch = super().collater(samples)
         if batch:
             batch["target"] = pad_column(samples, "target", self.pad)

@@ -104,10 +104,7 @@ def inputs(folder: str, split: str) -> List[Any]:
 def targets(folder: str, split: str, labels: int) -> Optional[torch.Tensor]:
     """Return labels (int64) or scores (float64) of a split, (examples,); None if it has none.
 
-    Args:
-        folder: of the task.
-        split: its name.
-        labels: how many there are; 0 for a regression.
+    ``labels`` is how many there are, 0 for a regression.
 
     Raises:
         UsageError: the files are damaged.

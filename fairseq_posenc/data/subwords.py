@@ -43,9 +43,9 @@ class Subwords(ABC):
     def __init__(self, file: str):
         self.file = file
 
-    @abstractmethod
     def pieces(self, text: str) -> List[str]:
         """Return the pieces of a text; what the model does not know is ``<unk>``."""
+        return self._pieces_with_raw_offsets(text)[0]
 
     def pieces_with_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
         """Return the pieces of a text, and for each the characters (start, end) it stands for.
@@ -91,9 +91,6 @@ class WordPiece(Subwords):
     def __init__(self, file: str):
         super().__init__(file)
         self._model = library("tokenizers").Tokenizer.from_file(file)
-
-    def pieces(self, text: str) -> List[str]:  # noqa: D102
-        return self._model.encode(text, add_special_tokens=False).tokens
 
     def _pieces_with_raw_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
         encoding = self._model.encode(text, add_special_tokens=False)
