@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+from dataclasses import field
 from typing import Any, Callable, Dict, NamedTuple, Optional, Union
 
 from omegaconf import OmegaConf
@@ -10,6 +11,11 @@ from fairseq_posenc import encodings
 from fairseq_posenc.errors import UsageError
 
 DEFAULT = "sinusoidal"
+
+
+def option(default: Any, help: str) -> Any:
+    """Return an option of one of fairseq's dataclasses, with what ``--help`` says of it."""
+    return field(default=default, metadata={"help": help})
 
 
 class Option(NamedTuple):

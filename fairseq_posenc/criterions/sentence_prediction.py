@@ -1,6 +1,6 @@
 """The criterion ``posenc_sentence_prediction``: cross-entropy for labels, squares for scores."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict
 
 import torch
@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from fairseq_posenc.criterions.fine_tuning import FineTuningCriterion, FineTuningCriterionConfig
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.options import option
 
 
 def outputs_of(model: torch.nn.Module, sample: Dict[str, Any], head: str) -> Tensor:
@@ -26,9 +27,8 @@ def decisions(outputs: Tensor, regression: bool) -> Tensor:
 class PosencSentencePredictionCriterionConfig(FineTuningCriterionConfig):
     """Options of the criterion."""
 
-    classification_head_name: str = field(
-        default="sentence_classification_head",
-        metadata={"help": "name of the classification head to use"},
+    classification_head_name: str = option(
+        "sentence_classification_head", "name of the classification head to use"
     )
 
 

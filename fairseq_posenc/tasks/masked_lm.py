@@ -2,7 +2,7 @@
 
 import logging
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 import numpy as np
@@ -18,6 +18,7 @@ from fairseq_posenc.data.indexed import check_split, read_dictionary, same_types
 from fairseq_posenc.data.masking import MaskedDataset, Masking
 from fairseq_posenc.data.packing import MODES, PackedDataset
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.options import option
 
 logger = logging.getLogger(__name__)
 
@@ -29,40 +30,26 @@ VALIDATION_EPOCH = 1
 class PosencMaskedLMConfig(FairseqDataclass):
     """Options of fairseq's ``masked_lm``, without those for wav2vec, data2vec and shortening."""
 
-    data: str = field(
-        default=MISSING,
-        metadata={
-            "help": "folders of binarised text, separated by ':'; training takes one an epoch, in "
-            "turn, everything else is in the first"
-        },
+    data: str = option(
+        MISSING,
+        "folders of binarised text, separated by ':'; training takes one an epoch, in turn, "
+        "everything else is in the first",
     )
-    sample_break_mode: ChoiceEnum(MODES) = field(  # type: ignore[valid-type]
-        default="complete",
-        metadata={
-            "help": "complete: whole sentences up to --tokens-per-sample; complete_doc: the same "
-            "within a document; eos: one sentence; none: cut anywhere. Sentences longer than a "
-            "block are always cut"
-        },
+    sample_break_mode: ChoiceEnum(MODES) = option(  # type: ignore[valid-type]
+        "complete",
+        "complete: whole sentences up to --tokens-per-sample; complete_doc: the same within a "
+        "document; eos: one sentence; none: cut anywhere. Sentences longer than a block are always "
+        "cut",
     )
-    tokens_per_sample: int = field(
-        default=512, metadata={"help": "the most tokens of a block, <s> included"}
+    tokens_per_sample: int = option(512, "the most tokens of a block, <s> included")
+    mask_prob: float = option(0.15, "share of the tokens that are to be predicted")
+    leave_unmasked_prob: float = option(0.1, "share of these that stay as they are")
+    random_token_prob: float = option(0.1, "share of these that are replaced by random tokens")
+    freq_weighted_replacement: bool = option(
+        False, "draw random tokens by their frequency, not with equal chances"
     )
-    mask_prob: float = field(
-        default=0.15, metadata={"help": "share of the tokens that are to be predicted"}
-    )
-    leave_unmasked_prob: float = field(
-        default=0.1, metadata={"help": "share of these that stay as they are"}
-    )
-    random_token_prob: float = field(
-        default=0.1, metadata={"help": "share of these that are replaced by random tokens"}
-    )
-    freq_weighted_replacement: bool = field(
-        default=False,
-        metadata={"help": "draw random tokens by their frequency, not with equal chances"},
-    )
-    mask_whole_words: bool = field(
-        default=False,
-        metadata={"help": "hide whole words; the folder's subword model tells where words begin"},
+    mask_whole_words: bool = option(
+        False, "hide whole words; the folder's subword model tells where words begin"
     )
     seed: int = II("common.seed")
     train_subset: str = II("dataset.train_subset")

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, TextIO, Tuple
 
 from fairseq.data import Dictionary
@@ -23,6 +23,7 @@ from fairseq_posenc.data.windows import WindowDataset, WindowLayout
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics.answers import AnswerScorer
 from fairseq_posenc.metrics.spans import best_spans, best_windows
+from fairseq_posenc.options import option
 from fairseq_posenc.tasks.fine_tuning import FineTuningTask
 
 logger = logging.getLogger(__name__)
@@ -34,24 +35,14 @@ Candidate = Tuple[int, Tuple[int, int, float]]
 class PosencQuestionAnsweringConfig(FairseqDataclass):
     """Options of the task; the defaults are those of XTREME."""
 
-    data: str = field(default=MISSING, metadata={"help": "folder of posenc prepare squad"})
-    max_positions: int = field(default=384, metadata={"help": "max tokens per window"})
-    stride: int = field(
-        default=128, metadata={"help": "tokens of the context from one window to the next"}
+    data: str = option(MISSING, "folder of posenc prepare squad")
+    max_positions: int = option(384, "max tokens per window")
+    stride: int = option(128, "tokens of the context from one window to the next")
+    max_query_length: int = option(64, "tokens of a question that are kept, from its beginning")
+    max_answer_length: int = option(
+        30, "max tokens per answer; small vocabularies, which cut words to many tokens, need more"
     )
-    max_query_length: int = field(
-        default=64, metadata={"help": "tokens of a question that are kept, from its beginning"}
-    )
-    max_answer_length: int = field(
-        default=30,
-        metadata={
-            "help": "max tokens per answer; small vocabularies, which cut words to many tokens, "
-            "need more"
-        },
-    )
-    n_best: int = field(
-        default=20, metadata={"help": "starts and ends per window that answers are made of"}
-    )
+    n_best: int = option(20, "starts and ends per window that answers are made of")
     seed: int = II("common.seed")
     train_subset: str = II("dataset.train_subset")
 

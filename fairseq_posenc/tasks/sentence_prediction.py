@@ -1,7 +1,7 @@
 """The task ``posenc_sentence_prediction``: GLUE and XNLI, scored by their own metrics."""
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, TextIO
 
 from fairseq.data import Dictionary
@@ -19,6 +19,7 @@ from fairseq_posenc.data.pairs import PairDataset
 from fairseq_posenc.data.sentence_folder import Description
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics import glue
+from fairseq_posenc.options import option
 from fairseq_posenc.tasks.fine_tuning import FineTuningTask, Predictions
 
 logger = logging.getLogger(__name__)
@@ -30,17 +31,12 @@ _SHORTEST = 5
 class PosencSentencePredictionConfig(FairseqDataclass):
     """Options of the task, of the names that fairseq's ``sentence_prediction`` has for them."""
 
-    data: str = field(default=MISSING, metadata={"help": "folder of posenc prepare glue"})
-    classification_head_name: str = field(
-        default="sentence_classification_head",
-        metadata={"help": "name of the classification head to use"},
+    data: str = option(MISSING, "folder of posenc prepare glue")
+    classification_head_name: str = option(
+        "sentence_classification_head", "name of the classification head to use"
     )
-    max_positions: int = field(
-        default=512, metadata={"help": "max tokens per example; longer ones are cut as in BERT"}
-    )
-    no_shuffle: bool = field(
-        default=False, metadata={"help": "keep the examples in the order of the files"}
-    )
+    max_positions: int = option(512, "max tokens per example; longer ones are cut as in BERT")
+    no_shuffle: bool = option(False, "keep the examples in the order of the files")
     seed: int = II("common.seed")
     train_subset: str = II("dataset.train_subset")
 
