@@ -23,15 +23,8 @@ class Projections(FairseqIncrementalState, nn.Module):
     """Projections to and from attention heads.
 
     Parameters (``k_proj``, ``v_proj``, ``q_proj``, ``out_proj``, each ``weight`` and ``bias``), how
-    they are drawn and in which order are those of fairseq's ``MultiheadAttention``.
-
-    Args:
-        channels: width of the queries and of the output.
-        heads: number of heads; they divide ``channels``.
-        key_channels: width of what keys and values are made from, if not ``channels``.
-        dropout: probability that an attention weight is dropped in training.
-        q_noise: share of weights under quantisation noise.
-        qn_block_size: size of the blocks of that noise.
+    they are drawn and in which order are those of fairseq's ``MultiheadAttention``, and so are the
+    arguments; ``key_channels`` is the width of what keys and values are made from, if another.
     """
 
     def __init__(

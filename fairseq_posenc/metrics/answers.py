@@ -85,11 +85,7 @@ class AnswerScorer:
 
     Args:
         golds: the gold answers of each question, at least one.
-        metric: ``squad`` or ``mlqa``.
-        language: of the answers.
-
-    Raises:
-        UsageError: see :func:`check_metric`.
+        metric, language: see :func:`normalise`.
     """
 
     def __init__(self, golds: Mapping[str, Sequence[str]], metric: str, language: str):

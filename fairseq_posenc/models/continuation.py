@@ -30,21 +30,14 @@ _ADVICE = {
 
 
 class Beginning(NamedTuple):
-    """The checkpoint that a training begins with.
-
-    Attributes:
-        path: of the file.
-        fine_tuning: only its weights are taken, the optimiser is new.
-        adopted: options that are not given are those of the checkpoint.
-        signature: of its positions.
-        positions: its options of positions, by their names in the model's options; empty if they
-            are fairseq's own and ours have no like.
-    """
+    """The checkpoint that a training begins with."""
 
     path: str
-    fine_tuning: bool
-    adopted: bool
-    signature: str
+    fine_tuning: bool  # only its weights are taken, the optimiser is new
+    adopted: bool  # options that are not given are those of the checkpoint
+    signature: str  # of its positions
+    # its options of positions, by their names in the model's options; empty if they are fairseq's
+    # own and ours have no like
     positions: Dict[str, Any]
 
 
@@ -81,9 +74,6 @@ def prepare(args: Any, *others: str) -> Optional[Beginning]:
 
 def beginning(args: Any) -> Optional[Beginning]:
     """Return the checkpoint that fairseq will begin with, if there is one.
-
-    Args:
-        args: all options of the run.
 
     Raises:
         UsageError: the checkpoint cannot be read, or its options make no sense.
@@ -140,15 +130,10 @@ def check_positions(begun: Optional[Beginning], signature: str) -> None:
 
 
 class CheckedLoading(BaseFairseqModel):
-    """Base of our models: weights that do not fit are refused in one line, or start afresh.
-
-    Attributes:
-        begun: the checkpoint that the training begins with, if any.
-        signature: of the model's positions.
-    """
+    """Base of our models: weights that do not fit are refused in one line, or start afresh."""
 
     begun: Optional[Beginning] = None
-    signature = ""
+    signature = ""  # of the model's positions
 
     def load_state_dict(
         self,

@@ -181,10 +181,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         return wrapped(DecoderLayer(cfg, no_encoder_attn, self.omegas.pop(0)), cfg)
 
     def reorder_incremental_state_scripting(self, incremental_state: State, new_order: Tensor):
-        """Let all modules that remember something follow the beam search.
-
-        As in fairseq, which looks for them anew at every step.
-        """
+        """Let all modules that remember something follow the beam search."""
         # read once for all: a GPU is waited for
         self._reorder(incremental_state, new_order, new_order.cpu())
 

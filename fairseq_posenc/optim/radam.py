@@ -55,13 +55,7 @@ class PosencRAdam(FairseqOptimizer):
         return True
 
     def step(self, closure=None, scale: float = 1.0, groups=None) -> None:
-        """Decay the weights and take a step.
-
-        Args:
-            closure: evaluates the loss anew.
-            scale: of the gradients.
-            groups: unused.
-        """
+        """Decay the weights and take a step; arguments are fairseq's."""
         if self.cfg.weight_decay:
             with torch.no_grad():
                 for group in self.param_groups:

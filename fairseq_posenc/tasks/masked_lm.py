@@ -14,7 +14,7 @@ from fairseq.tasks.masked_lm import MaskedLMTask
 from omegaconf import II, MISSING
 
 from fairseq_posenc.data import subwords
-from fairseq_posenc.data.indexed import check_split, read_dictionary, same_types
+from fairseq_posenc.data.indexed import check_split
 from fairseq_posenc.data.masking import MaskedDataset, Masking
 from fairseq_posenc.data.packing import MODES, PackedDataset
 from fairseq_posenc.errors import UsageError
@@ -69,14 +69,11 @@ class PosencMaskedLMTask(MaskedLMTask):
         """Load the dictionary, which all folders must share."""
         if cfg.tokens_per_sample < 2:
             raise UsageError(f"--tokens-per-sample must be 2 or more, not {cfg.tokens_per_sample}")
-        folders = utils.split_paths(cfg.data)
-        first = _dictionary_file(folders[0])
-        for folder in folders[1:]:
-            if not same_types(_dictionary_file(folder), first):
-                raise UsageError(
-                    f"{folder} has another dict.txt than {folders[0]}; binarise both with one"
-                )
-        dictionary = read_dictionary(first)
+        first, *others = utils.split_paths(cfg.data)
+        dictionary = subwords.load_dictionary(first)
+        for folder in others:
+            if subwords.load_dictionary(folder).symbols != dictionary.symbols:
+                raise UsageError(f"{folder} has another dict.txt than {first}; binarise with one")
         logger.info("dictionary: %d types", len(dictionary))
         return cls(cfg, dictionary)
 
@@ -150,12 +147,3 @@ class PosencMaskedLMTask(MaskedLMTask):
     def max_positions(self) -> Optional[int]:
         """Return the most tokens of a block, ``<s>`` included."""
         return self.cfg.tokens_per_sample
-
-
-def _dictionary_file(folder: str) -> str:
-    path = os.path.join(folder, "dict.txt")
-    if not os.path.isfile(path):
-        raise UsageError(
-            f"no binarised text in {folder}: dict.txt is missing; run posenc prepare text"
-        )
-    return path

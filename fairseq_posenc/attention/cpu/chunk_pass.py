@@ -23,21 +23,14 @@ NAMES = (
 
 
 class Settings(NamedTuple):
-    """Non-tensor settings of one attention.
-
-    Attributes:
-        scale: of the scores.
-        causal: whether a query sees no later key.
-        dropout_p: probability that a weight is dropped.
-        keep: whether the weights must outlive their chunk.
-        threads: that share the work; the chunks of the backward pass must be those of the forward,
-            and it may run in a thread to which torch gives another number of threads.
-    """
+    """Non-tensor settings of one attention."""
 
     scale: float
     causal: bool
     dropout_p: float
-    keep: bool
+    keep: bool  # whether the weights must outlive their chunk
+    # that share the work; the chunks of the backward pass must be those of the forward, and it may
+    # run in a thread to which torch gives another number of threads
     threads: int
 
 
