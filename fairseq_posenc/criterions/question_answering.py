@@ -10,7 +10,6 @@ from fairseq_posenc.criterions.fine_tuning import FineTuningCriterion, FineTunin
 from fairseq_posenc.errors import UsageError
 
 SPAN_HEAD = "span"
-METRICS = ("f1", "exact_match")
 
 
 def logits_of(model: torch.nn.Module, sample: Dict[str, Any]) -> Tensor:
@@ -26,9 +25,6 @@ class PosencQuestionAnsweringCriterion(FineTuningCriterion):
     ``<s>``, at which the answer is in windows without it; the question, ``</s>`` and padding can
     be no answer.
     """
-
-    def __init__(self, cfg: FineTuningCriterionConfig, task):
-        super().__init__(cfg, task, "question answering", METRICS)
 
     def forward(self, model, sample, reduce=True):
         """Return loss (summed over the windows), number of windows and logging output."""

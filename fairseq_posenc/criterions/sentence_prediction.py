@@ -37,10 +37,9 @@ class PosencSentencePredictionCriterion(FineTuningCriterion):
     """Cross-entropy (logged in bits), or the squared error of scores as they are in the files."""
 
     def __init__(self, cfg: PosencSentencePredictionCriterionConfig, task):
-        description = task.description
-        super().__init__(cfg, task, description.name, description.metrics)
+        super().__init__(cfg, task)
         self.head = cfg.classification_head_name
-        self.regression = description.regression
+        self.regression = task.description.regression
 
     def forward(self, model, sample, reduce=True):
         """Return loss (summed over the batch), number of examples and logging output."""

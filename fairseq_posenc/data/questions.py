@@ -92,7 +92,7 @@ class InMemoryQuestions(Questions):
 
     def __init__(
         self,
-        pairs: Sequence[Tuple[str, str]],
+        pairs: Sequence[Tuple[str, ...]],
         encode: Callable[[str], Tuple[torch.Tensor, List[Tuple[int, int]]]],
     ):
         self.contexts = [context for _, context in pairs]

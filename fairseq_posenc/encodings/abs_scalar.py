@@ -28,8 +28,7 @@ class AbsScalar(Encoding):
 
     Args:
         rank: width of P, at least 1 (None: the width of a head, as in the paper).
-        sharing: ``none``: every head of every layer has its own table (the paper); ``layers``:
-            those of the heads serve all layers; ``heads``: the heads of a layer share one.
+        sharing: see :meth:`Stack.table_shape` (``none``, the paper).
     """
 
     by_index = True

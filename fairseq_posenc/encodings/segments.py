@@ -59,8 +59,7 @@ class SegmentScalars(nn.Module):
 
     Args:
         segments: number of segments k, at least 1.
-        sharing: ``none``: every head of every layer has its own scalars (the paper); ``layers``:
-            those of the heads serve all layers; ``heads``: the heads of a layer share them.
+        sharing: see :meth:`Stack.table_shape` (``none``, the paper).
     """
 
     def __init__(self, stack: Stack, segments: int = 2, sharing: str = "none"):

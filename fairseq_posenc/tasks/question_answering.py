@@ -12,7 +12,6 @@ from omegaconf import II, MISSING
 from torch import Tensor
 
 from fairseq_posenc.criterions.question_answering import (
-    METRICS,
     SPAN_HEAD,
     PosencQuestionAnsweringCriterion,
     logits_of,
@@ -56,7 +55,7 @@ class PosencQuestionAnsweringTask(FineTuningTask):
 
     predictions_suffix = "json"
     criterion = PosencQuestionAnsweringCriterion
-    metric_names = METRICS
+    metric_names = ("f1", "exact_match")
 
     def __init__(self, cfg: PosencQuestionAnsweringConfig, dictionary: Dictionary):
         super().__init__(cfg, dictionary)
