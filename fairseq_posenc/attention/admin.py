@@ -37,11 +37,8 @@ def add_ratios(
 ) -> None:
     """Give a layer under construction its ω ``(channels,)``, or ``None`` in their place.
 
-    Args:
-        layer: gets a parameter for each of ``omegas``.
-        names: of all ω that such a layer can have.
-        channels: width of the layer.
-        omegas: from name to initial value, the same for all channels; ``None`` without ADMIN.
+    ``names`` are those of all ω that such a layer can have, ``omegas`` the initial values of those
+    that it has, the same for all channels; ``None`` without ADMIN.
     """
     for name in names:
         start = (omegas or {}).get(name)

@@ -58,12 +58,7 @@ def _options(cfg, side) -> Dict[str, Any]:
 
 
 class EncoderLayer(TransformerEncoderLayerBase):
-    """fairseq's encoder layer; parameter names are the same.
-
-    Args:
-        cfg: configuration of the model.
-        omegas: initial values of ADMIN's ω by name; ``None`` without ADMIN.
-    """
+    """fairseq's encoder layer; parameter names are the same, and ``omegas`` are ADMIN's, if any."""
 
     def __init__(self, cfg, omegas: Optional[Dict[str, float]] = None):
         super().__init__(cfg)
@@ -96,13 +91,7 @@ class EncoderLayer(TransformerEncoderLayerBase):
 
 
 class DecoderLayer(TransformerDecoderLayerBase):
-    """fairseq's decoder layer; parameter names are the same.
-
-    Args:
-        cfg: configuration of the model.
-        no_encoder_attn: leave out the attention to the encoder.
-        omegas: initial values of ADMIN's ω by name; ``None`` without ADMIN.
-    """
+    """fairseq's decoder layer; parameter names are the same, ``omegas`` as in the encoder's."""
 
     def __init__(
         self, cfg, no_encoder_attn: bool = False, omegas: Optional[Dict[str, float]] = None
@@ -159,17 +148,15 @@ class DecoderLayer(TransformerDecoderLayerBase):
             )
             x = self.residual(self.dropout_module(y), x, self.encoder_ratio_change)
             x = x if before else self.encoder_attn_layer_norm(x)
-        return self._feed_forward(x), weights
 
-    def _feed_forward(self, x: Tensor) -> Tensor:
-        y = self.final_layer_norm(x) if self.normalize_before else x
+        y = self.final_layer_norm(x) if before else x
         y = self.activation_dropout_module(self.activation_fn(self.fc1(y)))
         if self.ffn_layernorm is not None:
             y = self.ffn_layernorm(y)
         y = self.dropout_module(self.fc2(y))
         x = x if self.w_resid is None else self.w_resid * x
         x = self.residual(y, x, self.fc_ratio_change)
-        return x if self.normalize_before else self.final_layer_norm(x)
+        return x if before else self.final_layer_norm(x), weights
 
 
 class JointDecoderLayer(TransformerDecoderLayerBase):

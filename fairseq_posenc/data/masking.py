@@ -125,12 +125,8 @@ class MaskedDataset(TokensAndSegments):
     The masks depend on (seed, epoch, index) alone: not on the batch, the device, the worker, nor
     on where a run was cut and resumed. Items hold ``target``, int64 ``(length,)``, too.
 
-    Args:
-        blocks: tokens and segments of every block.
-        masking: what is hidden.
-        seed: of the masks, 0 or more.
-        epoch: if given, masks are those of this epoch in every epoch, so that losses on validation
-            data compare.
+    If an epoch is given, masks are those of this epoch in every epoch, so that losses on validation
+    data compare.
     """
 
     def __init__(

@@ -27,18 +27,10 @@ Span = Tuple[int, int]
 
 
 class Subwords(ABC):
-    """What the two kinds of subword models share.
+    """What the two kinds of subword models share."""
 
-    Attributes:
-        name: of the model's file in a folder.
-        continues: what pieces that continue a word begin with.
-        begins: what pieces that begin a word begin with.
-
-    Args:
-        file: path of the model.
-    """
-
-    name = continues = begins = ""
+    name = ""  # of the model's file in a folder
+    continues = begins = ""  # what pieces that continue, or begin, a word begin with
 
     def __init__(self, file: str):
         self.file = file
@@ -167,9 +159,6 @@ class AnswerAlignedSubwords:
     never on the answers: letters, digits and other characters are parted, the latter from each
     other, too, unless they are equal (``).`` is cut, ``...`` is not), and numbers with separators
     are cut to single digits. The new pieces are pieces of the vocabulary too.
-
-    Args:
-        subwords: the model.
     """
 
     def __init__(self, subwords: Subwords):

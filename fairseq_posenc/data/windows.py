@@ -79,10 +79,7 @@ def widest_context(windows: Sequence[Tuple[int, int]], number: int) -> np.ndarra
 def covering_tokens(offsets: np.ndarray, start: int, end: int) -> Optional[Tuple[int, int]]:
     """Return the first and the last of the tokens that share a character with a span, if any do.
 
-    Args:
-        offsets: ``(tokens, 2)``, first character of each token and the one after its last.
-        start: first character of the span.
-        end: the one after its last.
+    ``offsets`` ``(tokens, 2)`` are, as start and end, first characters and the ones after the last.
     """
     shared = np.minimum(offsets[:, 1], end) > np.maximum(offsets[:, 0], start)
     found = np.flatnonzero(shared)

@@ -2,11 +2,11 @@
 
 A kind of segments is a module that serves one stack, as an encoding does. It takes the terms of the
 position encoding and numbers ``(batch, length)``, the segment of each token, and returns the terms
-with its own added. ``KINDS`` has the kinds by their names on the command line.
+with its own added. ``KINDS`` has the kinds by the values of ``--position-segments``.
 """
 
 from dataclasses import replace
-from typing import Callable, Dict, List
+from typing import Callable, Dict
 
 import torch
 from torch import Tensor, nn
@@ -85,11 +85,6 @@ KINDS: Dict[str, Callable[..., nn.Module]] = {
     "input": SegmentEmbeddings,
     "per_head": SegmentScalars,
 }
-
-
-def names() -> List[str]:
-    """Return the values of ``--position-segments``."""
-    return list(KINDS)
 
 
 def _check(segments: int) -> None:

@@ -79,7 +79,7 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
         options.add_arguments(parser)
         parser.add_argument(
             "--position-segments",
-            choices=segments.names(),
+            choices=list(segments.KINDS),
             help="how the model learns which text a token is of: not at all, by a vector at the "
             "input (BERT), or by scalars per head and layer (REL-SCALAR) (default: none)",
         )
@@ -114,10 +114,7 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
     def forward(self, src_tokens, span_head_name: Optional[str] = None, **others: Any):
         """Return fairseq's output, or that of a span head: ``(batch, length, 2)``.
 
-        Args:
-            src_tokens: ``(batch, length)``.
-            span_head_name: of a head that was registered.
-            **others: ``segments`` ``(batch, length)`` and fairseq's own arguments.
+        ``others`` are ``segments`` ``(batch, length)`` and fairseq's own arguments.
         """
         if span_head_name is None:
             return super().forward(src_tokens, **others)

@@ -58,13 +58,8 @@ class PosencBertEncoder(RobertaEncoder):
     ) -> Tuple[Tensor, Dict[str, Any]]:
         """Return fairseq's output: scores of words, or hidden states ``(batch, length, channels)``.
 
-        Args:
-            src_tokens: ``(batch, length)``.
-            features_only: return hidden states.
-            return_all_hiddens: put the output of every layer into the dictionary, too.
-            masked_tokens: ``(batch, length)`` bool, where scores are wanted; all by default.
-            segments: ``(batch, length)`` long, the segment of each token; all 0 by default.
-            **unused: what other fields of ``net_input`` there may be.
+        Arguments are those of fairseq's encoder, besides ``segments`` ``(batch, length)`` long, the
+        segment of each token; all 0 by default.
         """
         encoded = self.sentence_encoder(
             src_tokens, return_all_hiddens=return_all_hiddens, segments=segments

@@ -50,10 +50,7 @@ class BertHub(nn.Module):
     What is given as one text or pair is answered by one result, a list by a list. Texts of all
     lengths may stand in one list; every result is that of the text alone.
 
-    Args:
-        task: of the checkpoint.
-        model: of the checkpoint.
-        folder: with the subword model of the training.
+    Task and model are those of the checkpoint; the folder has the subword model of the training.
     """
 
     def __init__(self, task: Any, model: RobertaModel, folder: str):

@@ -50,10 +50,6 @@ def prepare(args: Any, *others: str) -> Optional[Beginning]:
     Args:
         args: changed in place.
         *others: names of options of positions that the model has besides those of encodings.
-
-    Raises:
-        UsageError: an option of positions is unknown, the checkpoint cannot be read, or the user
-            names no encoding and the checkpoint's is none of ours.
     """
     options.check_names(args, *others)
     begun = beginning(args)
@@ -73,11 +69,7 @@ def prepare(args: Any, *others: str) -> Optional[Beginning]:
 
 
 def beginning(args: Any) -> Optional[Beginning]:
-    """Return the checkpoint that fairseq will begin with, if there is one.
-
-    Raises:
-        UsageError: the checkpoint cannot be read, or its options make no sense.
-    """
+    """Return the checkpoint that fairseq will begin with, if there is one."""
     if getattr(args, "position_signature", None):
         return None  # the options are those of a checkpoint
     restored = getattr(args, "restore_file", None)
@@ -146,9 +138,6 @@ class CheckedLoading(BaseFairseqModel):
 
         In fine-tuning with other positions, those of the checkpoint are left out, and the model's
         own stay as they are.
-
-        Raises:
-            UsageError: it is of a model of another shape.
         """
         compat.drop_copies(state_dict)
         self.upgrade_state_dict(state_dict)
@@ -205,13 +194,9 @@ def _of_positions(key: str) -> bool:
 def add_missing_weights(
     state_dict: Dict[str, Any], module: nn.Module, prefix: str, zeros: bool = False
 ) -> List[str]:
-    """Add what a module has and a checkpoint has not, and return its names.
+    """Add the weights that a module has and a checkpoint has not, or zeros, and return their names.
 
-    Args:
-        state_dict: changed in place.
-        module: its weights are taken.
-        prefix: name of the module with a dot.
-        zeros: add zeros instead.
+    ``prefix`` is the name of the module with a dot.
     """
     missing = {k: w for k, w in module.state_dict(prefix=prefix).items() if k not in state_dict}
     state_dict.update({k: torch.zeros_like(w) if zeros else w for k, w in missing.items()})

@@ -22,19 +22,11 @@ class FineTuningTask(FairseqTask):
     """Base of tasks whose scores are computed over whole sets, from all batches and workers.
 
     A subclass has ``predict``, ``score`` and ``write``, see ``posenc predict``; its
-    configuration has ``max_positions`` and ``train_subset``.
-
-    Attributes:
-        criterion: class of the criterion that goes with it.
-        metric_names: what :meth:`metric` knows.
-
-    Args:
-        cfg: options.
-        dictionary: of the subwords; gets ``<mask>``.
+    configuration has ``max_positions`` and ``train_subset``. The dictionary gets ``<mask>``.
     """
 
-    criterion: Type[FineTuningCriterion] = FineTuningCriterion
-    metric_names: Iterable[str] = ()
+    criterion: Type[FineTuningCriterion] = FineTuningCriterion  # the one that goes with it
+    metric_names: Iterable[str] = ()  # what metric() knows
 
     def __init__(self, cfg: Any, dictionary: Dictionary):
         super().__init__(cfg)
@@ -136,14 +128,11 @@ class PredictionsMeter(MetersDict._DerivedMeter):
     Its name in the log begins with ``_``, so that fairseq does not print it. To fairseq it is a
     derived meter: of all others it writes the content into checkpoints, and can read none but its
     own again.
-
-    Attributes:
-        values: example's number -> anything.
     """
 
     def __init__(self):
         super().__init__(lambda _: len(self.values))
-        self.values: Dict[int, Any] = {}
+        self.values: Dict[int, Any] = {}  # example's number -> anything
 
     def update(self, values: Dict[int, Any]) -> None:
         """Take the predictions of a batch."""

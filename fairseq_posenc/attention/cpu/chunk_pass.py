@@ -120,9 +120,7 @@ class ChunkPass:
         """Compute the gradients of a chunk; its terms keep theirs until the end.
 
         Args:
-            chunk: the chunk.
-            weights: of :meth:`forward`.
-            condensed: the third result of :meth:`forward`.
+            chunk, weights, condensed: of :meth:`forward`, the latter its second and third result.
             gradient: of the chunk's outputs.
             into: the gradients of queries, keys and values, each ``(B·H, T, d)``, to be written to.
 
