@@ -111,10 +111,6 @@ class InMemoryQuestions(Questions):
 class QuestionFolder(Questions):
     """A split of a folder; its numbers stay on disk until they are asked for.
 
-    Attributes:
-        language: of the answers.
-        metric: ``squad`` or ``mlqa``.
-
     Raises:
         UsageError: there is no such split, or it is damaged.
     """

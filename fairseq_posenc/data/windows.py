@@ -43,11 +43,7 @@ class WindowLayout(NamedTuple):
         """Return the windows of a context, each as its first token and its length.
 
         Every token is in at least one: windows move by less than the stride if they are shorter
-        than that.
-
-        Args:
-            question: tokens of the question, of which ``max_query_length`` are kept.
-            context: tokens of the context.
+        than that. Arguments are the numbers of tokens of the question and of the context.
         """
         room = self.max_positions - _SPECIAL - min(question, self.max_query_length)
         step = min(self.stride, room)

@@ -21,8 +21,9 @@ Predictions = List[Tuple[int, Any]]
 class FineTuningTask(FairseqTask):
     """Base of tasks whose scores are computed over whole sets, from all batches and workers.
 
-    A subclass has ``predict``, ``score`` and ``write``, see ``posenc predict``; its
-    configuration has ``max_positions`` and ``train_subset``. The dictionary gets ``<mask>``.
+    A subclass has ``add_head``, for new models, ``metric``, of what :meth:`valid_step` has found so
+    far, and ``predict``, ``score`` and ``write``, see ``posenc predict``; its configuration has
+    ``max_positions`` and ``train_subset``. The dictionary gets ``<mask>``.
     """
 
     criterion: Type[FineTuningCriterion] = FineTuningCriterion  # the one that goes with it
@@ -33,14 +34,6 @@ class FineTuningTask(FairseqTask):
         self.dictionary = dictionary
         dictionary.add_symbol("<mask>")
         self._new_predictions: Dict[int, Any] = {}
-
-    def add_head(self, model) -> None:
-        """Add the head of this task to a new model."""
-        raise NotImplementedError(f"{type(self).__name__}.add_head")
-
-    def metric(self, name: str, predictions: Dict[int, Any]) -> float:
-        """Return a metric in percent, of what :meth:`valid_step` has found so far."""
-        raise NotImplementedError(f"{type(self).__name__}.metric")
 
     def is_training_set(self, split: str, combine: bool) -> bool:
         """Return whether a split is trained on; others are not combined, as scores would mix."""

@@ -22,9 +22,6 @@ from fairseq_posenc.options import option
 
 logger = logging.getLogger(__name__)
 
-# the epoch whose masks validation data has in every epoch; fairseq hands it the same
-VALIDATION_EPOCH = 1
-
 
 @dataclass
 class PosencMaskedLMConfig(FairseqDataclass):
@@ -113,8 +110,8 @@ class PosencMaskedLMTask(MaskedLMTask):
             by_frequency=self.cfg.freq_weighted_replacement,
             begins_word=subwords.load(folder).begins_word if self.cfg.mask_whole_words else None,
         )
-        epoch_of_masks = None if is_training else VALIDATION_EPOCH
-        masked = MaskedDataset(blocks, masking, self.cfg.seed, epoch_of_masks)
+        # validation data has the same masks in every epoch
+        masked = MaskedDataset(blocks, masking, self.cfg.seed, None if is_training else 1)
         with data_utils.numpy_seed(self.cfg.seed):
             shuffled = np.random.permutation(len(masked))
         self.datasets[split] = SortDataset(masked, sort_order=[shuffled, masked.sizes])
