@@ -33,23 +33,12 @@ def remove_fused_weights(layer: nn.Module) -> None:
             delattr(layer, name)
 
 
-def drop_fused_weights(state_dict: Dict[str, Any], prefix: str) -> None:
-    """Remove that copy from a state dictionary, which is changed in place.
+def drop_copies(state_dict: Dict[str, Any]) -> None:
+    """Remove what stock models save besides weights: that copy, and buffers of sinusoids.
 
     Args:
-        state_dict: of any fairseq model.
-        prefix: name of the layer with a dot, for example ``encoder.layers.0.``.
+        state_dict: of any fairseq model, changed in place.
     """
-    for name in _FUSED_WEIGHTS:
-        state_dict.pop(prefix + name, None)
-
-
-def drop_position_buffers(state_dict: Dict[str, Any], prefix: str) -> None:
-    """Remove the buffers, not weights, that fairseq's sinusoids have left in checkpoints.
-
-    Args:
-        state_dict: changed in place.
-        prefix: name of the embedding, for example ``encoder.embed_positions``.
-    """
-    for buffer in ("weights", "_float_tensor"):
-        state_dict.pop(f"{prefix}.{buffer}", None)
+    names = (*_FUSED_WEIGHTS, "embed_positions.weights", "embed_positions._float_tensor")
+    for key in [key for key in state_dict if key.endswith(tuple(f".{name}" for name in names))]:
+        del state_dict[key]

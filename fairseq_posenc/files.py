@@ -57,12 +57,7 @@ def reading(path: str) -> Iterator[None]:
 
 
 def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
-    """Yield the lines of a stream of UTF-8 as :func:`stream_lines` does; ``name`` is for messages.
-
-    Raises:
-        UsageError: the stream is empty, or holds invalid UTF-8 or a line of more than
-            ``LONGEST_LINE`` bytes (the line's number is named).
-    """
+    """Yield the lines of a stream as :func:`stream_lines` does; ``name`` is for messages."""
     number = 0
     lines = iter(functools.partial(stream.readline, LONGEST_LINE), b"")
     try:

@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+from dataclasses import field
 from typing import Any, Callable, Dict, NamedTuple, Optional, Union
 
 from omegaconf import OmegaConf
@@ -10,6 +11,11 @@ from fairseq_posenc import encodings
 from fairseq_posenc.errors import UsageError
 
 DEFAULT = "sinusoidal"
+
+
+def option(default: Any, help: str) -> Any:
+    """Return an option of one of fairseq's dataclasses, with what ``--help`` says of it."""
+    return field(default=default, metadata={"help": help})
 
 
 class Option(NamedTuple):
@@ -93,9 +99,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def check_names(args: Any, *others: str) -> None:
     """Check that all options of positions are known, as they may come from a file of options.
 
-    Args:
-        args: options of a model.
-        *others: names of options that the model has besides those of encodings.
+    ``others`` are names of options that the model has besides those of encodings.
 
     Raises:
         UsageError: one is not, such as ``position_encodng``.

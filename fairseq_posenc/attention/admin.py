@@ -8,7 +8,7 @@ to the model as a profile: JSON, in a file or, as in checkpoints, as the option'
 
 import argparse
 import json
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional
 
 import torch
 from torch import Tensor, nn
@@ -28,26 +28,17 @@ class Residual(nn.Module):
     """The sum of a sub-layer's output and its input; a module so that profiling can watch it."""
 
     def forward(self, y: Tensor, x: Tensor, ratio: Optional[Tensor] = None) -> Tensor:
-        """Return x · ω + y, or x + y without ADMIN.
-
-        Args:
-            y: output of the sub-layer ``(length, batch, channels)``.
-            x: its input, of the same shape.
-            ratio: ω ``(channels,)``.
-        """
+        """Return x · ω + y, or x + y without ADMIN: x goes into the sub-layer, y comes out."""
         return x + y if ratio is None else x * ratio + y
 
 
 def add_ratios(
     layer: nn.Module, names: tuple, channels: int, omegas: Optional[Dict[str, float]]
 ) -> None:
-    """Give a layer under construction its ω as parameters, or ``None`` in their place.
+    """Give a layer under construction its ω ``(channels,)``, or ``None`` in their place.
 
-    Args:
-        layer: gets one parameter ``(channels,)`` for each of ``omegas``.
-        names: of all ω that such a layer can have.
-        channels: width of the layer.
-        omegas: from name to initial value, constant over channels; ``None`` without ADMIN.
+    ``names`` are those of all ω that such a layer can have, ``omegas`` the initial values of those
+    that it has, the same for all channels; ``None`` without ADMIN.
     """
     for name in names:
         start = (omegas or {}).get(name)
@@ -83,12 +74,19 @@ def unit_profile(args) -> str:
     Raises:
         UsageError: ADMIN does not go with the model.
     """
-    _check_model(args)
+    for flag in ("encoder_normalize_before", "decoder_normalize_before", "cross_self_attention"):
+        if getattr(args, flag, False):
+            kind = "one attention for both sides" if flag.startswith("cross") else "pre-norm layers"
+            raise UsageError(f"ADMIN does not go with {kind}; leave out --{flag.replace('_', '-')}")
+    alone = getattr(args, "no_cross_attention", False)
+    decoder = [name for name in DECODER_RATIOS if not (alone and name == "encoder_ratio_change")]
+    ratios = {"encoder": ENCODER_RATIOS, "decoder": decoder}
     omegas = {
         side: [dict.fromkeys(names, 1.0)] * getattr(args, f"{side}_layers")
-        for side, names in _ratio_names(args).items()
+        for side, names in ratios.items()
     }
-    return _one_line({"version": VERSION, "channels": _channels(args), "omegas": omegas})
+    channels = {side: getattr(args, f"{side}_embed_dim") for side in ratios}
+    return _one_line({"version": VERSION, "channels": channels, "omegas": omegas})
 
 
 def load_profile(args) -> str:
@@ -100,56 +98,38 @@ def load_profile(args) -> str:
         UsageError: ADMIN does not go with the model, or the profile is missing, damaged or of
             another model.
     """
-    _check_model(args)
+    unit = json.loads(unit_profile(args))
     value, origin = args.admin_profile, f"--admin-profile {args.admin_profile}"
     if value.startswith("{"):
         origin = "the ADMIN profile in the model's options"
     else:
         value = "\n".join(read_lines(value))
     profile = parse_json(value, origin)
-    problem = _problem(profile, args)
+    problem = _problem(profile, unit)
     if problem:
         raise UsageError(f"{origin}: {problem}; {_ADVICE}")
-    return _one_line({name: profile[name] for name in ("version", "channels", "omegas")})
+    return _one_line({name: profile[name] for name in unit})
 
 
 def _one_line(profile: Dict[str, Any]) -> str:
     return json.dumps(profile, separators=(",", ":"))
 
 
-def _ratio_names(args) -> Dict[str, tuple]:
-    decoder: Tuple[str, ...] = DECODER_RATIOS
-    if getattr(args, "no_cross_attention", False):
-        decoder = tuple(name for name in decoder if name != "encoder_ratio_change")
-    return {"encoder": ENCODER_RATIOS, "decoder": decoder}
-
-
-def _channels(args) -> Dict[str, int]:
-    return {side: getattr(args, f"{side}_embed_dim") for side in ("encoder", "decoder")}
-
-
-def _check_model(args) -> None:
-    for flag in ("encoder_normalize_before", "decoder_normalize_before", "cross_self_attention"):
-        if getattr(args, flag, False):
-            kind = "one attention for both sides" if flag.startswith("cross") else "pre-norm layers"
-            raise UsageError(f"ADMIN does not go with {kind}; leave out --{flag.replace('_', '-')}")
-
-
-def _problem(profile: Any, args) -> Optional[str]:
-    """Return what is wrong with a profile for a model, if anything is."""
+def _problem(profile: Any, unit: Dict[str, Any]) -> Optional[str]:
+    """Return what is wrong with a profile, if anything is, for the model of a unit profile."""
     if not isinstance(profile, dict) or not isinstance(profile.get("omegas"), dict):
         return "no ADMIN profile"
     if profile.get("version") != VERSION:
         return f"version {profile.get('version')!r} is not known, only {VERSION}"
-    if profile.get("channels") != _channels(args):
-        return f"made for channels {profile.get('channels')!r}, the model has {_channels(args)}"
-    for side, names in _ratio_names(args).items():
-        found, layers = profile["omegas"].get(side), getattr(args, f"{side}_layers")
+    if profile.get("channels") != unit["channels"]:
+        return f"made for channels {profile.get('channels')!r}, the model has {unit['channels']}"
+    for side, layers in unit["omegas"].items():
+        found = profile["omegas"].get(side)
         count = len(found) if isinstance(found, list) else "no"
-        if count != layers:
-            return f"it has {count} {side} layers, the model {layers}"
-        for number, layer in enumerate(found):
-            if not isinstance(layer, dict) or set(layer) != set(names):
+        if count != len(layers):
+            return f"it has {count} {side} layers, the model {len(layers)}"
+        for number, (layer, names) in enumerate(zip(found, layers)):
+            if not isinstance(layer, dict) or layer.keys() != names.keys():
                 return f"{side} layer {number} should have {', '.join(names)}"
             for name, omega in layer.items():
                 if type(omega) not in (int, float) or not 1e-30 < omega < 1e30:

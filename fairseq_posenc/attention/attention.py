@@ -23,15 +23,8 @@ class Projections(FairseqIncrementalState, nn.Module):
     """Projections to and from attention heads.
 
     Parameters (``k_proj``, ``v_proj``, ``q_proj``, ``out_proj``, each ``weight`` and ``bias``), how
-    they are drawn and in which order are those of fairseq's ``MultiheadAttention``.
-
-    Args:
-        channels: width of the queries and of the output.
-        heads: number of heads; they divide ``channels``.
-        key_channels: width of what keys and values are made from, if not ``channels``.
-        dropout: probability that an attention weight is dropped in training.
-        q_noise: share of weights under quantisation noise.
-        qn_block_size: size of the blocks of that noise.
+    they are drawn and in which order are those of fairseq's ``MultiheadAttention``, and so are the
+    arguments; ``key_channels`` is the width of what keys and values are made from, if another.
     """
 
     def __init__(
@@ -181,13 +174,8 @@ class CrossAttention(Projections):
     ) -> Tuple[Tensor, Optional[Tensor]]:
         """Return the output ``(length, batch, channels)``, and the weights if asked for.
 
-        Args:
-            x: ``(length, batch, channels)``; step by step of the newest token alone.
-            encoder_out: ``(source length, batch, encoder channels)``.
-            padding_mask: ``(batch, source length)`` bool, true at padding.
-            incremental_state: when decoding step by step, what all modules keep. The source is
-                read in the first step only.
-            need_weights: whether to return the weights ``(batch, heads, length, source length)``.
+        Arguments are those of :class:`SelfAttention`, but for ``encoder_out`` ``(source length,
+        batch, encoder channels)``, which step by step is read in the first step only.
         """
         queries = self.q_proj(x)
         own = {} if incremental_state is None else self.own_state(incremental_state)

@@ -15,13 +15,10 @@ class TokenBuffer:
     The memory doubles when it is full, so that a step writes the newest vectors only. Hypotheses
     are reordered into a second memory of the same size, and the two change places. Where gradients
     are needed, no memory is written to twice.
-
-    Attributes:
-        all: the vectors so far, ``None`` before the first.
     """
 
     def __init__(self) -> None:
-        self.all: Optional[Tensor] = None
+        self.all: Optional[Tensor] = None  # the vectors so far
         self._memory: Optional[Tensor] = None
         self._spare: Optional[Tensor] = None
 
@@ -54,25 +51,14 @@ class TokenBuffer:
 
 @dataclass
 class Prefix:
-    """The tokens so far, as the self-attention of one layer needs them.
+    """The tokens so far, projected, as the self-attention of one layer needs them."""
 
-    Attributes:
-        keys: projected, rotated if the encoding rotates.
-        values: projected.
-        distances: the projected distances ``(length, channels)``, from the largest down to 0.
-    """
-
-    keys: TokenBuffer = field(default_factory=TokenBuffer)
+    keys: TokenBuffer = field(default_factory=TokenBuffer)  # rotated if the encoding rotates
     values: TokenBuffer = field(default_factory=TokenBuffer)
-    distances: Optional[Tensor] = None
+    distances: Optional[Tensor] = None  # (length, channels), from the largest down to 0
 
     def reordered(self, order: Tensor, rows: Tensor) -> "Prefix":
-        """Return this prefix, of which hypothesis ``b`` now is what ``order[b]`` was.
-
-        Args:
-            order: ``(batch,)``.
-            rows: the same on the host.
-        """
+        """Make hypothesis ``b`` what ``order[b]`` was; ``rows`` is the same on the host."""
         if not _is_identity(rows, self.keys.all.size(1)):
             self.keys.reorder(order)
             self.values.reorder(order)
@@ -85,8 +71,7 @@ class Source:
     Hypotheses of a sentence share it, as long as they stand together and are as many for each.
 
     Args:
-        keys: ``(sentences, heads, source length, head channels)``.
-        values: the same for the values.
+        keys, values: ``(sentences, heads, source length, head channels)``.
         padding_mask: ``(sentences, source length)`` bool, true at padding, or ``None``.
         beam: how many hypotheses each sentence has.
     """

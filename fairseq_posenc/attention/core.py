@@ -45,11 +45,8 @@ def attend(
 ) -> Tuple[Tensor, Optional[Tensor]]:
     """Return the outputs ``(B, H, Q, d)`` of attention, and its weights if they are asked for.
 
-    For the arguments see :class:`fairseq_posenc.attention.plain.Inputs`.
-
-    Args:
-        need_weights: whether to return the weights ``(B, H, Q, K)``, before dropout, in float32 at
-            least; otherwise ``None`` stands in their place.
+    For the arguments see :class:`fairseq_posenc.attention.plain.Inputs`. Weights ``(B, H, Q, K)``
+    are those before dropout, in float32 at least.
     """
     inputs = Inputs(queries, keys, values, terms, padding_mask, causal, dropout_p)
     if need_weights:

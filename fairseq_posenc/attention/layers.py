@@ -1,7 +1,9 @@
 """Encoder and decoder layers: fairseq's, with self-attention that takes position terms.
 
 The terms of a layer arrive as keyword arguments, one tensor each (:func:`as_arguments`): inside an
-object, they would get no gradients under ``--checkpoint-activations``.
+object, they would get no gradients under ``--checkpoint-activations``. Hidden states are
+``(length, batch, channels)``, step by step those of the newest token alone; padding masks are
+``(batch, length)`` bool, true at padding.
 """
 
 import math
@@ -56,12 +58,7 @@ def _options(cfg, side) -> Dict[str, Any]:
 
 
 class EncoderLayer(TransformerEncoderLayerBase):
-    """fairseq's encoder layer; parameter names are the same.
-
-    Args:
-        cfg: configuration of the model.
-        omegas: initial values of ADMIN's ω by name; ``None`` without ADMIN.
-    """
+    """fairseq's encoder layer; parameter names are the same, and ``omegas`` are ADMIN's, if any."""
 
     def __init__(self, cfg, omegas: Optional[Dict[str, float]] = None):
         super().__init__(cfg)
@@ -76,13 +73,7 @@ class EncoderLayer(TransformerEncoderLayerBase):
     def forward(
         self, x: Tensor, encoder_padding_mask: Optional[Tensor] = None, **terms: Any
     ) -> Tensor:
-        """Return the output ``(length, batch, channels)``.
-
-        Args:
-            x: ``(length, batch, channels)``.
-            encoder_padding_mask: ``(batch, length)`` bool, true at padding.
-            **terms: fields of :class:`AttentionTerms`.
-        """
+        """Return the output; ``terms`` are fields of :class:`AttentionTerms`."""
         before = self.normalize_before
         y = self.self_attn_layer_norm(x) if before else x
         y, _ = self.self_attn(y, AttentionTerms(**terms), encoder_padding_mask)
@@ -94,24 +85,13 @@ class EncoderLayer(TransformerEncoderLayerBase):
         x = self.residual(self.dropout_module(self.fc2(y)), x, self.fc_ratio_change)
         return x if before else self.final_layer_norm(x)
 
-    def upgrade_state_dict_named(self, state_dict, name: str):
-        """Accept the checkpoints of stock models of fairseq 0.12.2, too."""
-        compat.drop_fused_weights(state_dict, f"{name}.")
-        super().upgrade_state_dict_named(state_dict, name)
-
     def _load_from_state_dict(self, state_dict, prefix, *args):
         # that of fairseq 0.12.2 would add the second copy of the weights
         nn.Module._load_from_state_dict(self, state_dict, prefix, *args)
 
 
 class DecoderLayer(TransformerDecoderLayerBase):
-    """fairseq's decoder layer; parameter names are the same.
-
-    Args:
-        cfg: configuration of the model.
-        no_encoder_attn: leave out the attention to the encoder.
-        omegas: initial values of ADMIN's ω by name; ``None`` without ADMIN.
-    """
+    """fairseq's decoder layer; parameter names are the same, ``omegas`` as in the encoder's."""
 
     def __init__(
         self, cfg, no_encoder_attn: bool = False, omegas: Optional[Dict[str, float]] = None
@@ -144,18 +124,10 @@ class DecoderLayer(TransformerDecoderLayerBase):
         need_attn: bool = False,
         **terms: Any,
     ) -> Tuple[Tensor, Optional[Tensor]]:
-        """Return the output ``(length, batch, channels)``, and weights if ``need_attn``.
+        """Return the output, and the weights of the attention to the encoder if ``need_attn``.
 
-        Args:
-            x: ``(length, batch, channels)``; step by step of the newest token alone.
-            encoder_out: ``(source length, batch, encoder channels)``.
-            encoder_padding_mask: ``(batch, source length)`` bool, true at padding.
-            incremental_state: what all modules keep when decoding step by step.
-            self_attn_padding_mask: ``(batch, length)`` bool, true at padding.
-            causal: whether a token sees no later ones.
-            need_attn: whether to return the weights ``(batch, heads, length, source length)`` of
-                the attention to the encoder.
-            **terms: fields of :class:`AttentionTerms`.
+        For the arguments see :class:`fairseq_posenc.attention.attention.SelfAttention`, and for
+        ``terms`` :class:`AttentionTerms`; weights are ``(batch, heads, length, source length)``.
         """
         before, weights = self.normalize_before, None
         y = self.self_attn_layer_norm(x) if before else x
@@ -176,17 +148,15 @@ class DecoderLayer(TransformerDecoderLayerBase):
             )
             x = self.residual(self.dropout_module(y), x, self.encoder_ratio_change)
             x = x if before else self.encoder_attn_layer_norm(x)
-        return self._feed_forward(x), weights
 
-    def _feed_forward(self, x: Tensor) -> Tensor:
-        y = self.final_layer_norm(x) if self.normalize_before else x
+        y = self.final_layer_norm(x) if before else x
         y = self.activation_dropout_module(self.activation_fn(self.fc1(y)))
         if self.ffn_layernorm is not None:
             y = self.ffn_layernorm(y)
         y = self.dropout_module(self.fc2(y))
         x = x if self.w_resid is None else self.w_resid * x
         x = self.residual(y, x, self.fc_ratio_change)
-        return x if self.normalize_before else self.final_layer_norm(x)
+        return x if before else self.final_layer_norm(x), weights
 
 
 class JointDecoderLayer(TransformerDecoderLayerBase):
@@ -206,13 +176,9 @@ class JointDecoderLayer(TransformerDecoderLayerBase):
         need_attn: bool = False,
         **terms: Any,
     ) -> Tuple[Tensor, Optional[Tensor]]:
-        """Return the output ``(length, batch, channels)``, and weights if ``need_attn``.
+        """Return the output, and weights ``(batch, 1, length, source length)`` if ``need_attn``.
 
-        Weights ``(batch, 1, length, source length)`` are of the attention to the encoder, if there
-        is one besides; for the arguments see :class:`DecoderLayer`.
-
-        Raises:
-            UsageError: there are position terms.
+        Weights are of the attention to the encoder, if there is one besides.
         """
         if terms:
             raise UsageError(

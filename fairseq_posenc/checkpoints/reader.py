@@ -91,10 +91,7 @@ def count_values(value: Any, most: int) -> int:
 class _Storages:
     """The bytes of weights, each storage made once, and in all no more than the file is long.
 
-    Args:
-        stream: the file.
-        make: returns a storage, from its key and its size in bytes.
-        too_many: what is raised if there are more.
+    ``make`` returns a storage, from its key and its size in bytes.
     """
 
     def __init__(

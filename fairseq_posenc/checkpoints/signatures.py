@@ -25,10 +25,8 @@ def model_options(state: Any) -> Dict[str, Any]:
 def name_older_ways(found: Dict[str, Any]) -> bool:
     """Write out what earlier versions did without an option for it, and return whether they did.
 
-    ``conditional`` convolved BERT's [CLS] like any token; models that were trained so go on.
-
-    Args:
-        found: options of a model, from a checkpoint if they have a signature; changed in place.
+    ``conditional`` convolved BERT's [CLS] like any token; models that were trained so go on. The
+    options are from a checkpoint if they have a signature; they are changed in place.
     """
     signature = str(found.get("position_signature"))
     # only BERT models have segments
@@ -64,9 +62,6 @@ def encoding_of(found: Mapping[str, Any]) -> Optional[str]:
 
     ``None`` if it is fairseq's own and none of ours is alike: learned on one side only, or
     sinusoids in ``roberta``, which are larger than ours.
-
-    Args:
-        found: options of the model.
     """
     if found.get("position_encoding"):
         return options.encoding_name(Namespace(**found))

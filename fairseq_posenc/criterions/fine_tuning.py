@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List
+from typing import Any, Dict, List
 
 from fairseq import utils
 from fairseq.criterions import FairseqCriterion
@@ -27,22 +27,16 @@ class FineTuningCriterion(FairseqCriterion):
 
     In validation the predictions travel in the logging output; the task scores the whole set.
 
-    Args:
-        cfg: options.
-        task: the task.
-        name: what it is about, for messages.
-        known: names of the metrics that the task logs beside the loss.
-
     Raises:
         UsageError: ``--best-checkpoint-metric`` is none of them, or would choose the worst.
     """
 
-    def __init__(self, cfg: FineTuningCriterionConfig, task: Any, name: str, known: Iterable[str]):
+    def __init__(self, cfg: FineTuningCriterionConfig, task: Any):
         super().__init__(task)
         best, maximise = cfg.best_checkpoint_metric, cfg.maximize_best_checkpoint_metric
-        known = ["loss", *known]
+        known = ["loss", *task.metric_names]
         if best not in known:
-            raise UsageError(f"--best-checkpoint-metric {best}: {name} has {', '.join(known)}")
+            raise UsageError(f"--best-checkpoint-metric {best}: the task has {', '.join(known)}")
         if maximise != (best != "loss"):
             raise UsageError(
                 f"--best-checkpoint-metric {best} goes {'without' if maximise else 'with'} "

@@ -10,7 +10,6 @@ from fairseq_posenc.criterions.fine_tuning import FineTuningCriterion, FineTunin
 from fairseq_posenc.errors import UsageError
 
 SPAN_HEAD = "span"
-METRICS = ("f1", "exact_match")
 
 
 def logits_of(model: torch.nn.Module, sample: Dict[str, Any]) -> Tensor:
@@ -27,15 +26,8 @@ class PosencQuestionAnsweringCriterion(FineTuningCriterion):
     be no answer.
     """
 
-    def __init__(self, cfg: FineTuningCriterionConfig, task):
-        super().__init__(cfg, task, "question answering", METRICS)
-
     def forward(self, model, sample, reduce=True):
-        """Return loss (summed over the windows), number of windows and logging output.
-
-        Raises:
-            UsageError: the answers are not known.
-        """
+        """Return loss (summed over the windows), number of windows and logging output."""
         if "answer" not in sample:
             raise UsageError(
                 "questions without answers can be predicted (posenc predict), but not be trained "

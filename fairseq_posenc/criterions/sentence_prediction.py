@@ -1,6 +1,6 @@
 """The criterion ``posenc_sentence_prediction``: cross-entropy for labels, squares for scores."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict
 
 import torch
@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from fairseq_posenc.criterions.fine_tuning import FineTuningCriterion, FineTuningCriterionConfig
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.options import option
 
 
 def outputs_of(model: torch.nn.Module, sample: Dict[str, Any], head: str) -> Tensor:
@@ -26,9 +27,8 @@ def decisions(outputs: Tensor, regression: bool) -> Tensor:
 class PosencSentencePredictionCriterionConfig(FineTuningCriterionConfig):
     """Options of the criterion."""
 
-    classification_head_name: str = field(
-        default="sentence_classification_head",
-        metadata={"help": "name of the classification head to use"},
+    classification_head_name: str = option(
+        "sentence_classification_head", "name of the classification head to use"
     )
 
 
@@ -37,17 +37,12 @@ class PosencSentencePredictionCriterion(FineTuningCriterion):
     """Cross-entropy (logged in bits), or the squared error of scores as they are in the files."""
 
     def __init__(self, cfg: PosencSentencePredictionCriterionConfig, task):
-        description = task.description
-        super().__init__(cfg, task, description.name, description.metrics)
+        super().__init__(cfg, task)
         self.head = cfg.classification_head_name
-        self.regression = description.regression
+        self.regression = task.description.regression
 
     def forward(self, model, sample, reduce=True):
-        """Return loss (summed over the batch), number of examples and logging output.
-
-        Raises:
-            UsageError: the examples have no labels.
-        """
+        """Return loss (summed over the batch), number of examples and logging output."""
         if "target" not in sample:
             raise UsageError(
                 "a set without labels can be predicted (posenc predict), but not be trained or "

@@ -52,15 +52,6 @@ def read_dictionary(file: str) -> Dictionary:
     return dictionary
 
 
-def same_types(file: str, other: str) -> bool:
-    """Return whether two dictionaries have the same types in the same order, whatever their counts.
-
-    Raises:
-        UsageError: one is missing or damaged.
-    """
-    return read_dictionary(file).symbols == read_dictionary(other).symbols
-
-
 def check_split(folder: str, split: str) -> None:
     """Check the binarised files of a split, all its parts and languages: :func:`check_indexed`."""
     for index in sorted(glob.glob(os.path.join(glob.escape(folder), f"{split}*.idx"))):

@@ -24,7 +24,7 @@ class Masking:
 
     Args:
         dictionary: with ``<mask>`` in it.
-        mask_index: index of ``<mask>``.
+        mask_index: of that.
         probability: share of the tokens (words) that are chosen, rounded at random so that it holds
             on average.
         leave: share of the chosen that stay as they are.
@@ -125,12 +125,8 @@ class MaskedDataset(TokensAndSegments):
     The masks depend on (seed, epoch, index) alone: not on the batch, the device, the worker, nor
     on where a run was cut and resumed. Items hold ``target``, int64 ``(length,)``, too.
 
-    Args:
-        blocks: tokens and segments of every block.
-        masking: what is hidden.
-        seed: of the masks, 0 or more.
-        epoch: if given, masks are those of this epoch in every epoch, so that losses on validation
-            data compare.
+    If an epoch is given, masks are those of this epoch in every epoch, so that losses on validation
+    data compare.
     """
 
     def __init__(
@@ -159,7 +155,7 @@ class MaskedDataset(TokensAndSegments):
         return {"id": int(index), "tokens": source, "target": target, "segments": segments}
 
     def collater(self, samples: List[Dict[str, Any]]) -> Dict[str, Any]:
-        """Return a batch of the base class, with ``target`` (batch, length)."""
+        """Return a batch with ``target`` (batch, length)."""
         batch = super().collater(samples)
         if batch:
             batch["target"] = pad_column(samples, "target", self.pad)

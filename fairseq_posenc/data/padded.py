@@ -10,11 +10,8 @@ from fairseq.data import FairseqDataset, data_utils
 class TokensAndSegments(FairseqDataset):
     """Base of data sets whose items hold ``id``, ``tokens`` and ``segments``, int64 ``(length,)``.
 
-    Attributes:
-        sizes: tokens of every item, ``(items,)``.
-
     Args:
-        sizes: the same.
+        sizes: tokens of every item, ``(items,)``.
         pad: index of ``<pad>``.
     """
 
@@ -26,16 +23,14 @@ class TokensAndSegments(FairseqDataset):
         return len(self.sizes)
 
     def num_tokens(self, index: int) -> int:
-        """Return the length of an item, for ``--max-tokens``."""
+        """Return the length of an item, for ``--max-tokens`` and for the limits of models."""
         return int(self.sizes[index])
+
+    size = num_tokens
 
     def num_tokens_vec(self, indices: np.ndarray) -> np.ndarray:
         """Return the lengths of items."""
         return self.sizes[indices]
-
-    def size(self, index: int) -> int:
-        """Return the length of an item, for the limits of models."""
-        return int(self.sizes[index])
 
     def set_epoch(self, epoch: int) -> None:
         """Choose what is drawn at random: it follows from the epoch."""

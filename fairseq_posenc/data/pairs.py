@@ -94,18 +94,12 @@ class PairDataset(TokensAndSegments):
         with data_utils.numpy_seed(self.seed, self.epoch):
             return np.random.permutation(len(self))
 
-    def batch_by_size(
-        self,
-        indices: np.ndarray,
-        max_tokens: Optional[int] = None,
-        max_sentences: Optional[int] = None,
-        required_batch_size_multiple: int = 1,
-    ) -> Sequence[np.ndarray]:
+    def batch_by_size(self, indices: np.ndarray, **limits: Any) -> Sequence[np.ndarray]:
         """Return batches of all examples, as a score needs.
 
         fairseq leaves out the last batch unless it has a multiple of 8 examples.
         """
-        return super().batch_by_size(indices, max_tokens, max_sentences, 1)
+        return super().batch_by_size(indices, **{**limits, "required_batch_size_multiple": 1})
 
     @property
     def can_reuse_epoch_itr_across_epochs(self) -> bool:

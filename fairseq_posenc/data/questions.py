@@ -44,15 +44,10 @@ class Question(NamedTuple):
 
 
 class Questions:
-    """Questions and their contexts, cut into tokens.
+    """Questions and their contexts, cut into tokens."""
 
-    Attributes:
-        contexts: the texts.
-        questions: see :class:`Question`; the answers to all are known, or to none.
-    """
-
-    contexts: List[str]
-    questions: List[Question]
+    contexts: List[str]  # the texts
+    questions: List[Question]  # the answers to all are known, or to none
     # data sets of question tokens, context tokens and offsets, by the names of PARTS
     _parts: Dict[str, Any]
 
@@ -77,11 +72,7 @@ class Questions:
         return self._parts["context"][self.questions[number].context]
 
     def offsets(self, number: int) -> np.ndarray:
-        """Return where the tokens of a question's context are in its text.
-
-        Returns:
-            ``(tokens, 2)``: the first character of each, and the one after its last.
-        """
+        """Return the first character of each token of a context, and the one after: (tokens, 2)."""
         return self._parts["offsets"][self.questions[number].context].numpy().reshape(-1, 2)
 
     def span_text(self, number: int, first: int, last: int) -> str:
@@ -101,7 +92,7 @@ class InMemoryQuestions(Questions):
 
     def __init__(
         self,
-        pairs: Sequence[Tuple[str, str]],
+        pairs: Sequence[Tuple[str, ...]],
         encode: Callable[[str], Tuple[torch.Tensor, List[Tuple[int, int]]]],
     ):
         self.contexts = [context for _, context in pairs]
@@ -119,14 +110,6 @@ class InMemoryQuestions(Questions):
 
 class QuestionFolder(Questions):
     """A split of a folder; its numbers stay on disk until they are asked for.
-
-    Attributes:
-        language: of the answers.
-        metric: ``squad`` or ``mlqa``.
-
-    Args:
-        folder: of the prepared data.
-        split: its name.
 
     Raises:
         UsageError: there is no such split, or it is damaged.

@@ -114,11 +114,8 @@ def tokenise_lines(lines: List[str], moses: Moses) -> List[str]:
 class BytePairEncoder:
     """Cuts words into subwords; the library looks at every word anew, this remembers them.
 
-    Args:
-        path: merges that ``posenc prepare`` or the library wrote.
-
     Raises:
-        UsageError: the file is missing, empty, no UTF-8, or holds something else.
+        UsageError: the file of merges is missing, empty, no UTF-8, or holds something else.
     """
 
     def __init__(self, path: str):

@@ -31,24 +31,15 @@ _SHAPE = {
 
 @dataclass
 class Description:
-    """What ``task.json`` holds.
+    """What ``task.json`` holds."""
 
-    Args:
-        name: of the task, as GLUE writes it.
-        kind: ``classification`` or ``regression``.
-        labels: in the order of their numbers; none for a regression.
-        metrics: see :data:`fairseq_posenc.metrics.glue.METRICS`.
-        best: the one that chooses checkpoints.
-        splits: split -> file it was read from.
-        skipped: split -> rows left out as malformed, counted from 0; splits without are missing.
-    """
-
-    name: str
-    kind: str
-    labels: List[str]
-    metrics: List[str]
-    best: str
-    splits: Dict[str, str]
+    name: str  # of the task, as GLUE writes it
+    kind: str  # classification or regression
+    labels: List[str]  # in the order of their numbers; none for a regression
+    metrics: List[str]  # of fairseq_posenc.metrics.glue.METRICS
+    best: str  # the metric that chooses checkpoints
+    splits: Dict[str, str]  # split -> file it was read from
+    # split -> rows left out as malformed, counted from 0; splits without are missing
     skipped: Dict[str, List[int]] = field(default_factory=dict)
 
     @property
@@ -104,10 +95,7 @@ def inputs(folder: str, split: str) -> List[Any]:
 def targets(folder: str, split: str, labels: int) -> Optional[torch.Tensor]:
     """Return labels (int64) or scores (float64) of a split, (examples,); None if it has none.
 
-    Args:
-        folder: of the task.
-        split: its name.
-        labels: how many there are; 0 for a regression.
+    ``labels`` is how many there are, 0 for a regression.
 
     Raises:
         UsageError: the files are damaged.

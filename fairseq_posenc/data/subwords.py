@@ -27,25 +27,17 @@ Span = Tuple[int, int]
 
 
 class Subwords(ABC):
-    """What the two kinds of subword models share.
+    """What the two kinds of subword models share."""
 
-    Attributes:
-        name: of the model's file in a folder.
-        continues: what pieces that continue a word begin with.
-        begins: what pieces that begin a word begin with.
-
-    Args:
-        file: path of the model.
-    """
-
-    name = continues = begins = ""
+    name = ""  # of the model's file in a folder
+    continues = begins = ""  # what pieces that continue, or begin, a word begin with
 
     def __init__(self, file: str):
         self.file = file
 
-    @abstractmethod
     def pieces(self, text: str) -> List[str]:
         """Return the pieces of a text; what the model does not know is ``<unk>``."""
+        return self._pieces_with_raw_offsets(text)[0]
 
     def pieces_with_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
         """Return the pieces of a text, and for each the characters (start, end) it stands for.
@@ -91,9 +83,6 @@ class WordPiece(Subwords):
     def __init__(self, file: str):
         super().__init__(file)
         self._model = library("tokenizers").Tokenizer.from_file(file)
-
-    def pieces(self, text: str) -> List[str]:  # noqa: D102
-        return self._model.encode(text, add_special_tokens=False).tokens
 
     def _pieces_with_raw_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
         encoding = self._model.encode(text, add_special_tokens=False)
@@ -170,9 +159,6 @@ class AnswerAlignedSubwords:
     never on the answers: letters, digits and other characters are parted, the latter from each
     other, too, unless they are equal (``).`` is cut, ``...`` is not), and numbers with separators
     are cut to single digits. The new pieces are pieces of the vocabulary too.
-
-    Args:
-        subwords: the model.
     """
 
     def __init__(self, subwords: Subwords):

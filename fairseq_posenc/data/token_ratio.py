@@ -18,9 +18,6 @@ def training_token_ratio(task: Any) -> float:
     "# tokens in target corpus / # tokens in source corpus" (CAPE, section 5.3); our reading: the
     subwords of the text, without the end-of-sentence symbols that fairseq appends. All shards
     and parts (``train``, ``train1``, …) count.
-
-    Raises:
-        UsageError: there is no binarised training set, it is damaged, or one of its sides is empty.
     """
     cfg, source, target = task.cfg, 0, 0
     for sizes in training_sizes(cfg.data, cfg.train_subset, cfg.source_lang, cfg.target_lang):

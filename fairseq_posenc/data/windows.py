@@ -43,11 +43,7 @@ class WindowLayout(NamedTuple):
         """Return the windows of a context, each as its first token and its length.
 
         Every token is in at least one: windows move by less than the stride if they are shorter
-        than that.
-
-        Args:
-            question: tokens of the question, of which ``max_query_length`` are kept.
-            context: tokens of the context.
+        than that. Arguments are the numbers of tokens of the question and of the context.
         """
         room = self.max_positions - _SPECIAL - min(question, self.max_query_length)
         step = min(self.stride, room)
@@ -64,10 +60,7 @@ def widest_context(windows: Sequence[Tuple[int, int]], number: int) -> np.ndarra
 
     Args:
         windows: all windows of one question, as :meth:`WindowLayout.cut` returns them.
-        number: of the window that is asked for.
-
-    Returns:
-        ``(length of that window,)``, booleans.
+        number: of the window that is asked for; the result is ``(its length,)``.
     """
     first, length = windows[number]
     tokens = np.arange(first, first + length)
@@ -82,10 +75,7 @@ def widest_context(windows: Sequence[Tuple[int, int]], number: int) -> np.ndarra
 def covering_tokens(offsets: np.ndarray, start: int, end: int) -> Optional[Tuple[int, int]]:
     """Return the first and the last of the tokens that share a character with a span, if any do.
 
-    Args:
-        offsets: ``(tokens, 2)``, first character of each token and the one after its last.
-        start: first character of the span.
-        end: the one after its last.
+    ``offsets`` ``(tokens, 2)`` are, as start and end, first characters and the ones after the last.
     """
     shared = np.minimum(offsets[:, 1], end) > np.maximum(offsets[:, 0], start)
     found = np.flatnonzero(shared)
@@ -93,21 +83,13 @@ def covering_tokens(offsets: np.ndarray, start: int, end: int) -> Optional[Tuple
 
 
 class Window(NamedTuple):
-    """A window of a question.
-
-    Args:
-        question: its number.
-        number: of the window among those of the question.
-        first: number of its first token in the context.
-        length: tokens of the context.
-        before: tokens in front of these: ``<s>``, the question and ``</s>``.
-    """
+    """A window of a question."""
 
     question: int
-    number: int
-    first: int
-    length: int
-    before: int
+    number: int  # among the windows of the question
+    first: int  # token of the context
+    length: int  # tokens of the context
+    before: int  # tokens in front of these: <s>, the question and </s>
 
 
 class WindowDataset(PairDataset):
@@ -122,9 +104,8 @@ class WindowDataset(PairDataset):
     Args:
         split: questions and contexts.
         name: of the split, which batches carry along.
-        dictionary: fairseq's.
+        dictionary, seed: see :class:`PairDataset`.
         layout: how windows are cut.
-        seed: of the order of windows, which differs in each epoch; None for increasing length.
     """
 
     def __init__(
@@ -189,10 +170,9 @@ class WindowDataset(PairDataset):
         return span[0] + shift, span[1] + shift
 
     def collater(self, samples: List[Dict[str, Any]]) -> Dict[str, Any]:
-        """Return a batch of the base class, with the other entries of its items and ``split``.
+        """Return a batch, with ``split``, the split's name, and the other entries of its items.
 
-        ``answerable`` and ``beginnings`` are (batch, length), ``answer`` (batch, 2) if answers are
-        known; ``split`` is the split's name.
+        ``answerable`` and ``beginnings`` are (batch, length), ``answer`` (batch, 2) if known.
         """
         batch = super().collater(samples)
         if batch:

@@ -28,8 +28,7 @@ class AbsScalar(Encoding):
 
     Args:
         rank: width of P, at least 1 (None: the width of a head, as in the paper).
-        sharing: ``none``: every head of every layer has its own table (the paper); ``layers``:
-            those of the heads serve all layers; ``heads``: the heads of a layer share one.
+        sharing: see :meth:`Stack.table_shape` (``none``, the paper).
     """
 
     by_index = True
@@ -46,11 +45,7 @@ class AbsScalar(Encoding):
         nn.init.normal_(self.table, std=0.02)
 
     def forward(self, positions: Positions) -> Terms:
-        """Return the biases; one object serves all layers that share a table.
-
-        Raises:
-            ValueError: in training, for a sequence longer than the table.
-        """
+        """Return the biases; one object serves all layers that share a table."""
         rows = rows_of_keys(positions, self.stack, self.training)
         queries = positions.numbers.size(1)
         # unbound before the product, whose gradient would be as large as all layers' biases

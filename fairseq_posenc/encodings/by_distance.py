@@ -46,8 +46,7 @@ def scalars_of(table: Tensor, rows: Tensor) -> Tensor:
 def to_toeplitz(scalars: Tensor, queries: int, keys: int) -> Tensor:
     """Lay out one scalar per distance along the diagonals of a matrix of scores.
 
-    The queries are the last of the keys' positions. The gradient is summed along the diagonals;
-    gradients of gradients work too.
+    The queries are the last of the keys' positions. The gradient is summed along the diagonals.
 
     Args:
         scalars: ``(…, Q + K - 1)``, by falling distance (query minus key), from ``K - 1`` to
@@ -80,16 +79,9 @@ class _ToToeplitz(torch.autograd.Function):
         return scalars.as_strided(scalars.shape[:-1] + (queries, keys), strides).flip(-2)
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tuple[Tensor, None, None]:
-        return _SumDiagonals.apply(gradient), None, None
-
-
-class _SumDiagonals(torch.autograd.Function):
-    """The adjoint of :func:`to_toeplitz`: ``(…, Q, K)`` to ``(…, Q + K - 1)``."""
-
-    @staticmethod
-    def forward(ctx: Any, matrix: Tensor) -> Tensor:
-        ctx.queries, ctx.keys = queries, keys = matrix.shape[-2:]
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, matrix: Tensor) -> Tuple[Tensor, None, None]:
+        queries, keys = matrix.shape[-2:]
         matrices = matrix.reshape(-1, queries, keys)
         dtype = torch.promote_types(matrix.dtype, torch.float32)
         sums = matrix.new_zeros((matrices.size(0), queries + keys - 1), dtype=dtype)
@@ -102,8 +94,4 @@ class _SumDiagonals(torch.autograd.Function):
             upright = block.new_zeros((block.size(0), rows, width))
             upright.as_strided(block.shape, (rows * width, width - 1, 1), rows - 1).copy_(block)
             sums.narrow(1, queries - rows - start, width).add_(upright.sum(dim=1, dtype=dtype))
-        return sums.view(matrix.shape[:-2] + sums.shape[1:]).to(matrix.dtype)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:
-        return _ToToeplitz.apply(gradient, ctx.queries, ctx.keys)
+        return sums.view(matrix.shape[:-2] + sums.shape[1:]).to(matrix.dtype), None, None

@@ -28,11 +28,7 @@ class Learned(Encoding):
         nn.init.zeros_(self.weight[stack.first_index - 1].detach())
 
     def forward(self, positions: Positions) -> Terms:
-        """Return the rows of the table.
-
-        Raises:
-            ValueError: in training, for a sequence longer than the table.
-        """
+        """Return the rows of the table."""
         numbers, padding_row = positions.numbers, self.stack.first_index - 1
         if self.training:
             check_fits_table(numbers.size(1), numbers, self.stack)

@@ -26,8 +26,7 @@ class RelScalar(ByDistance):
     that training has not seen keep what was drawn for them, which is nearly 0.
 
     Args:
-        sharing: ``none``: every head of every layer has its own (the paper); ``layers``: those of
-            the heads serve all layers; ``heads``: the heads of a layer share them (section 4.4).
+        sharing: see :meth:`Stack.table_shape` (``none``, the paper; others in its section 4.4).
     """
 
     def __init__(self, stack: Stack, sharing: str = "none"):

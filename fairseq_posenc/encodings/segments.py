@@ -2,11 +2,11 @@
 
 A kind of segments is a module that serves one stack, as an encoding does. It takes the terms of the
 position encoding and numbers ``(batch, length)``, the segment of each token, and returns the terms
-with its own added. ``KINDS`` has the kinds by their names on the command line.
+with its own added. ``KINDS`` has the kinds by the values of ``--position-segments``.
 """
 
 from dataclasses import replace
-from typing import Callable, Dict, List
+from typing import Callable, Dict
 
 import torch
 from torch import Tensor, nn
@@ -59,8 +59,7 @@ class SegmentScalars(nn.Module):
 
     Args:
         segments: number of segments k, at least 1.
-        sharing: ``none``: every head of every layer has its own scalars (the paper); ``layers``:
-            those of the heads serve all layers; ``heads``: the heads of a layer share them.
+        sharing: see :meth:`Stack.table_shape` (``none``, the paper).
     """
 
     def __init__(self, stack: Stack, segments: int = 2, sharing: str = "none"):
@@ -86,11 +85,6 @@ KINDS: Dict[str, Callable[..., nn.Module]] = {
     "input": SegmentEmbeddings,
     "per_head": SegmentScalars,
 }
-
-
-def names() -> List[str]:
-    """Return the values of ``--position-segments``."""
-    return list(KINDS)
 
 
 def _check(segments: int) -> None:

@@ -30,8 +30,7 @@ class T5(ByDistance):
         num_buckets: even, at least 4 (32).
         max_distance: distances from here on share one bucket (128); more than a quarter of
             ``num_buckets`` in an encoder, than half in a decoder.
-        sharing: ``layers``, as in T5: every head has its own scalars, for all layers; ``none``: in
-            every layer others; ``heads``: the heads of a layer share them.
+        sharing: see :meth:`Stack.table_shape` (``layers``, as in T5).
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """Relative sinusoids with trained queries of their own (Dai et al. 2019, Yang et al. 2019)."""
 
-from typing import Optional
+from typing import Any, Dict
 
 import torch
 from torch import Tensor, nn
@@ -8,22 +8,20 @@ from torch import Tensor, nn
 from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, Stack, Terms
 
 
-def relative_sinusoid(distances: Tensor, channels: int, dtype: torch.dtype) -> Tensor:
+def relative_sinusoid(
+    longest: int, channels: int, dtype: torch.dtype, device: torch.device
+) -> Tensor:
     """Return sinusoids of distances, sines and cosines in turn (Chen et al. 2021, section 2.2.1).
 
-    ``R[d, 2c] = sin(d / 10000 ** (2c / channels))``, ``R[d, 2c + 1] = cos(…)``.
-
-    Args:
-        distances: ``(n,)`` int64, of either sign.
-        channels: width.
-        dtype: float32 or float64.
-
-    Returns:
-        ``(n, channels)``.
+    ``R[d, 2c] = sin(d / 10000 ** (2c / channels))``, ``R[d, 2c + 1] = cos(…)``, by falling distance
+    from ``longest - 1`` to ``1 - longest``: ``(2 · longest - 1, channels)``.
     """
-    even = torch.arange(0, channels, 2, dtype=dtype, device=distances.device)
-    angles = distances.to(dtype).unsqueeze(-1) * torch.pow(10000, -even / channels)
-    return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :channels]
+    # a tensor made in inference mode could not be used in training later
+    with torch.inference_mode(False):
+        distances = torch.arange(longest - 1, -longest, -1, device=device).to(dtype)
+        even = torch.arange(0, channels, 2, dtype=dtype, device=device)
+        angles = distances.unsqueeze(-1) * torch.pow(10000, -even / channels)
+        return torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :channels]
 
 
 class TransformerXL(Encoding):
@@ -53,7 +51,7 @@ class TransformerXL(Encoding):
         self.position_query = nn.Parameter(torch.empty(shape))
         nn.init.normal_(self.content_query, std=0.02)
         nn.init.normal_(self.position_query, std=0.02)
-        self._table: Optional[Tensor] = None
+        self._tables: Dict[Any, Tensor] = {}
 
     def forward(self, positions: Positions) -> Terms:
         """Return the sinusoids, and u and v of each layer."""
@@ -67,19 +65,10 @@ class TransformerXL(Encoding):
 
     def sinusoids(self, queries: int, keys: int) -> Tensor:
         """Return ``R``, ``(Q + K - 1, channels)``, by falling distance from ``K - 1``."""
-        like = self.content_query
+        like, longest = self.content_query, max(64, 2 ** (keys - 1).bit_length())
         dtype = torch.promote_types(like.dtype, torch.float32)
-        table = self._table
-        if (
-            table is None
-            or table.size(0) < 2 * keys - 1
-            or table.dtype != dtype
-            or table.device != like.device
-        ):
-            longest = max(64, 2 ** (keys - 1).bit_length())
-            # a tensor made in inference mode could not be used in training later
-            with torch.inference_mode(False):
-                distances = torch.arange(longest - 1, -longest, -1, device=like.device)
-                table = self._table = relative_sinusoid(distances, self.stack.channels, dtype)
-        zero = table.size(0) // 2
-        return table[zero - keys + 1 : zero + queries]
+        key = (longest, dtype, like.device)
+        if key not in self._tables:
+            self._tables[key] = relative_sinusoid(longest, self.stack.channels, *key[1:])
+        table = self._tables[key]
+        return table[longest - keys : longest - 1 + queries]

@@ -59,11 +59,7 @@ class Tupe(Encoding):
                 nn.init.normal_(weights, std=0.02)
 
     def forward(self, positions: Positions) -> Terms:
-        """Return the scale and the bias, one object for all layers.
-
-        Raises:
-            ValueError: in training, for a sequence longer than the table.
-        """
+        """Return the scale and the bias, one object for all layers."""
         queries, keys = self.project(positions)
         lengths = (queries.size(1), keys.size(1))
         relative = to_toeplitz(scalars_of(self.scalars, self.buckets(*lengths)), *lengths)

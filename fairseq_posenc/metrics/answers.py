@@ -45,13 +45,7 @@ def check_metric(metric: str, language: str) -> None:
 def normalise(text: str, metric: str = "squad", language: str = "en") -> str:
     """Return the words of an answer that are compared, divided by single spaces.
 
-    Args:
-        text: an answer, predicted or gold.
-        metric: ``squad``, which treats every language as English, or ``mlqa``.
-        language: of the answer.
-
-    Raises:
-        UsageError: see :func:`check_metric`.
+    ``squad`` treats every language as English. For errors see :func:`check_metric`.
     """
     check_metric(metric, language)
     if metric == "squad":
@@ -83,13 +77,8 @@ def f1(prediction: str, gold: str) -> float:
 class AnswerScorer:
     """Scores answers to the questions of one file.
 
-    Args:
-        golds: the gold answers of each question, at least one.
-        metric: ``squad`` or ``mlqa``.
-        language: of the answers.
-
-    Raises:
-        UsageError: see :func:`check_metric`.
+    ``golds`` are the gold answers of each question, at least one. For errors see
+    :func:`check_metric`.
     """
 
     def __init__(self, golds: Mapping[str, Sequence[str]], metric: str, language: str):

@@ -79,19 +79,14 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
         options.add_arguments(parser)
         parser.add_argument(
             "--position-segments",
-            choices=segments.names(),
+            choices=list(segments.KINDS),
             help="how the model learns which text a token is of: not at all, by a vector at the "
             "input (BERT), or by scalars per head and layer (REL-SCALAR) (default: none)",
         )
 
     @classmethod
     def build_model(cls, args, task):
-        """Build the model, and log and keep the signature of its encoding.
-
-        Raises:
-            UsageError: a value that an encoding refuses, or other positions than those of the
-                checkpoint to resume from.
-        """
+        """Build the model, and log and keep the signature of its encoding."""
         if OmegaConf.is_config(args):
             return build_from_configuration(cls, args, task)
         if signatures.name_older_ways(vars(args)):
@@ -119,10 +114,7 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
     def forward(self, src_tokens, span_head_name: Optional[str] = None, **others: Any):
         """Return fairseq's output, or that of a span head: ``(batch, length, 2)``.
 
-        Args:
-            src_tokens: ``(batch, length)``.
-            span_head_name: of a head that was registered.
-            **others: ``segments`` ``(batch, length)`` and fairseq's own arguments.
+        ``others`` are ``segments`` ``(batch, length)`` and fairseq's own arguments.
         """
         if span_head_name is None:
             return super().forward(src_tokens, **others)

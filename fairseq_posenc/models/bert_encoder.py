@@ -17,14 +17,7 @@ INITIAL_STD = 0.02
 
 
 class SentenceEncoder(PosencTransformerEncoder):
-    """Layers of ``--arch posenc_bert``; parameter names are those of fairseq.
-
-    Args:
-        cfg: configuration, which carries ``position_…``.
-        dictionary: of the tokens.
-        embed_tokens: embeddings.
-        segments: how segments are told apart, of :data:`KINDS`.
-    """
+    """Layers of ``--arch posenc_bert``; ``segments`` is one of :data:`KINDS`."""
 
     def __init__(self, cfg: TransformerConfig, dictionary, embed_tokens, segments: str):
         super().__init__(cfg, dictionary, embed_tokens)
@@ -65,13 +58,8 @@ class PosencBertEncoder(RobertaEncoder):
     ) -> Tuple[Tensor, Dict[str, Any]]:
         """Return fairseq's output: scores of words, or hidden states ``(batch, length, channels)``.
 
-        Args:
-            src_tokens: ``(batch, length)``.
-            features_only: return hidden states.
-            return_all_hiddens: put the output of every layer into the dictionary, too.
-            masked_tokens: ``(batch, length)`` bool, where scores are wanted; all by default.
-            segments: ``(batch, length)`` long, the segment of each token; all 0 by default.
-            **unused: what other fields of ``net_input`` there may be.
+        Arguments are those of fairseq's encoder, besides ``segments`` ``(batch, length)`` long, the
+        segment of each token; all 0 by default.
         """
         encoded = self.sentence_encoder(
             src_tokens, return_all_hiddens=return_all_hiddens, segments=segments

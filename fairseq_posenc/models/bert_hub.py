@@ -12,9 +12,10 @@ from fairseq.tasks.masked_lm import MaskedLMTask
 from torch import Tensor, nn
 
 from fairseq_posenc.criterions.sentence_prediction import outputs_of
-from fairseq_posenc.data import sentence_folder, subwords
+from fairseq_posenc.data import subwords
 from fairseq_posenc.data.pairs import PairDataset
 from fairseq_posenc.data.questions import InMemoryQuestions
+from fairseq_posenc.data.sentence_folder import input_folders
 from fairseq_posenc.data.windows import WindowDataset
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics.spans import best_windows
@@ -49,10 +50,7 @@ class BertHub(nn.Module):
     What is given as one text or pair is answered by one result, a list by a list. Texts of all
     lengths may stand in one list; every result is that of the text alone.
 
-    Args:
-        task: of the checkpoint.
-        model: of the checkpoint.
-        folder: with the subword model of the training.
+    Task and model are those of the checkpoint; the folder has the subword model of the training.
     """
 
     def __init__(self, task: Any, model: RobertaModel, folder: str):
@@ -62,12 +60,9 @@ class BertHub(nn.Module):
         self.dictionary = task.source_dictionary
         self.subwords = subwords.load(folder)
         self._answers_questions = isinstance(task, PosencQuestionAnsweringTask)
-        # answers may begin or end inside of subwords
-        self._cutter: Any = (
-            subwords.AnswerAlignedSubwords(self.subwords)
-            if self._answers_questions
-            else self.subwords
-        )
+        self._cutter: Any = self.subwords
+        if self._answers_questions:  # answers may begin or end inside of subwords
+            self._cutter = subwords.AnswerAlignedSubwords(self.subwords)
 
     @classmethod
     def load(cls, folder: str, file: str, data: str, options: Dict[str, Any]) -> "BertHub":
@@ -202,12 +197,10 @@ class BertHub(nn.Module):
             raise UsageError("a list is given alone; second sentences are in its pairs")
         else:
             examples = [(one,) if isinstance(one, str) else tuple(one) for one in first]
-        pairs = (
-            self._answers_questions or len(sentence_folder.input_folders(self.task.cfg.data)) > 1
-        )
+        number = 2 if self._answers_questions else len(input_folders(self.task.cfg.data))
         for example in examples:
-            if len(example) != 1 + pairs:
-                texts = "a pair of texts" if pairs else "one text"
+            if len(example) != number:
+                texts = "a pair of texts" if number == 2 else "one text"
                 raise UsageError(f"the model takes {texts} at a time, not {len(example)}")
         found = self._answer(examples) if self._answers_questions else self._judge(examples, cut)
         return found[0] if isinstance(first, str) else found
@@ -225,9 +218,7 @@ class BertHub(nn.Module):
 
     def _answer(self, examples: Sequence[Example]) -> List[Optional[Answer]]:
         """Return the answers to questions, each with its context, which is read in windows."""
-        asked = InMemoryQuestions(
-            [(question, context) for question, context in examples], self._cut
-        )
+        asked = InMemoryQuestions(examples, self._cut)
         windows = WindowDataset(asked, _SPLIT, self.dictionary, self.task.layout)
         self.task.datasets[_SPLIT] = windows
         spans = []

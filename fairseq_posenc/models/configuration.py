@@ -13,10 +13,7 @@ def build_from_configuration(model: Any, cfg: DictConfig, task: Any) -> BaseFair
     Architectures and ``TransformerConfig`` of fairseq are made for these: of a configuration they
     drop all options of positions and, with omegaconf 2.0, the sizes of the architecture.
 
-    Args:
-        model: class of the model.
-        cfg: the model's part of the configuration; gets all options that the model ends up with.
-        task: of the run.
+    ``cfg`` is the model's part of it, and gets all options that the model ends up with.
     """
     root: Any = cfg._get_root()
     run = root.get("checkpoint")

@@ -14,7 +14,7 @@ from fairseq.checkpoint_utils import prune_state_dict
 from fairseq.models import BaseFairseqModel
 from torch import nn
 
-from fairseq_posenc import options
+from fairseq_posenc import compat, options
 from fairseq_posenc.checkpoints import load_checkpoint, signatures
 from fairseq_posenc.checkpoints.option_checks import check_options
 from fairseq_posenc.errors import UsageError
@@ -30,21 +30,14 @@ _ADVICE = {
 
 
 class Beginning(NamedTuple):
-    """The checkpoint that a training begins with.
-
-    Attributes:
-        path: of the file.
-        fine_tuning: only its weights are taken, the optimiser is new.
-        adopted: options that are not given are those of the checkpoint.
-        signature: of its positions.
-        positions: its options of positions, by their names in the model's options; empty if they
-            are fairseq's own and ours have no like.
-    """
+    """The checkpoint that a training begins with."""
 
     path: str
-    fine_tuning: bool
-    adopted: bool
-    signature: str
+    fine_tuning: bool  # only its weights are taken, the optimiser is new
+    adopted: bool  # options that are not given are those of the checkpoint
+    signature: str  # of its positions
+    # its options of positions, by their names in the model's options; empty if they are fairseq's
+    # own and ours have no like
     positions: Dict[str, Any]
 
 
@@ -57,10 +50,6 @@ def prepare(args: Any, *others: str) -> Optional[Beginning]:
     Args:
         args: changed in place.
         *others: names of options of positions that the model has besides those of encodings.
-
-    Raises:
-        UsageError: an option of positions is unknown, the checkpoint cannot be read, or the user
-            names no encoding and the checkpoint's is none of ours.
     """
     options.check_names(args, *others)
     begun = beginning(args)
@@ -80,14 +69,7 @@ def prepare(args: Any, *others: str) -> Optional[Beginning]:
 
 
 def beginning(args: Any) -> Optional[Beginning]:
-    """Return the checkpoint that fairseq will begin with, if there is one.
-
-    Args:
-        args: all options of the run.
-
-    Raises:
-        UsageError: the checkpoint cannot be read, or its options make no sense.
-    """
+    """Return the checkpoint that fairseq will begin with, if there is one."""
     if getattr(args, "position_signature", None):
         return None  # the options are those of a checkpoint
     restored = getattr(args, "restore_file", None)
@@ -140,15 +122,10 @@ def check_positions(begun: Optional[Beginning], signature: str) -> None:
 
 
 class CheckedLoading(BaseFairseqModel):
-    """Base of our models: weights that do not fit are refused in one line, or start afresh.
-
-    Attributes:
-        begun: the checkpoint that the training begins with, if any.
-        signature: of the model's positions.
-    """
+    """Base of our models: weights that do not fit are refused in one line, or start afresh."""
 
     begun: Optional[Beginning] = None
-    signature = ""
+    signature = ""  # of the model's positions
 
     def load_state_dict(
         self,
@@ -161,10 +138,8 @@ class CheckedLoading(BaseFairseqModel):
 
         In fine-tuning with other positions, those of the checkpoint are left out, and the model's
         own stay as they are.
-
-        Raises:
-            UsageError: it is of a model of another shape.
         """
+        compat.drop_copies(state_dict)
         self.upgrade_state_dict(state_dict)
         state_dict = prune_state_dict(state_dict, model_cfg or args)
         begun = self.begun
@@ -219,13 +194,9 @@ def _of_positions(key: str) -> bool:
 def add_missing_weights(
     state_dict: Dict[str, Any], module: nn.Module, prefix: str, zeros: bool = False
 ) -> List[str]:
-    """Add what a module has and a checkpoint has not, and return its names.
+    """Add the weights that a module has and a checkpoint has not, or zeros, and return their names.
 
-    Args:
-        state_dict: changed in place.
-        module: its weights are taken.
-        prefix: name of the module with a dot.
-        zeros: add zeros instead.
+    ``prefix`` is the name of the module with a dot.
     """
     missing = {k: w for k, w in module.state_dict(prefix=prefix).items() if k not in state_dict}
     state_dict.update({k: torch.zeros_like(w) if zeros else w for k, w in missing.items()})

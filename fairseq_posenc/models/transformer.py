@@ -23,12 +23,6 @@ from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
 
 logger = logging.getLogger(__name__)
 
-STOCK_POSITION_FLAGS = (
-    "no_token_positional_embeddings",
-    "encoder_learned_pos",
-    "decoder_learned_pos",
-)
-
 
 @register_model("posenc_transformer")
 class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
@@ -76,15 +70,14 @@ class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
 
     @classmethod
     def build_model(cls, args, task):
-        """Build the model, and log and keep the signature of its encoding.
-
-        Raises:
-            UsageError: options that exclude each other, a value that an encoding refuses, or
-                other positions than those of the checkpoint to resume from.
-        """
+        """Build the model, and log and keep the signature of its encoding."""
         if OmegaConf.is_config(args):
             return build_from_configuration(cls, args, task)
-        for flag in STOCK_POSITION_FLAGS:
+        for flag in (
+            "no_token_positional_embeddings",
+            "encoder_learned_pos",
+            "decoder_learned_pos",
+        ):
             if getattr(args, flag, False):
                 raise UsageError(
                     f"--{flag.replace('_', '-')} chooses fairseq's own positions; leave it out and "

@@ -6,7 +6,7 @@ import torch
 from fairseq.models.transformer import TransformerConfig, TransformerDecoderBase
 from torch import Tensor, nn
 
-from fairseq_posenc import compat, options
+from fairseq_posenc import options
 from fairseq_posenc.attention import admin
 from fairseq_posenc.attention.attention import State
 from fairseq_posenc.attention.cache import beam_size
@@ -22,13 +22,9 @@ from fairseq_posenc.models.padding import find_padding, left_padding, roll_rows
 
 
 class PosencTransformerDecoder(TransformerDecoderBase):
-    """Decoder of ``--arch posenc_transformer``; parameter names are those of fairseq.
+    """Decoder of ``--arch posenc_transformer``; parameter names and arguments are fairseq's.
 
-    Args:
-        cfg: configuration, which carries the options of the encoding as ``position_…``.
-        dictionary: target dictionary.
-        embed_tokens: target embeddings.
-        no_encoder_attn: leave out the attention to the encoder.
+    The configuration carries the options of the encoding as ``position_…``.
     """
 
     def __init__(
@@ -185,10 +181,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         return wrapped(DecoderLayer(cfg, no_encoder_attn, self.omegas.pop(0)), cfg)
 
     def reorder_incremental_state_scripting(self, incremental_state: State, new_order: Tensor):
-        """Let all modules that remember something follow the beam search.
-
-        As in fairseq, which looks for them anew at every step.
-        """
+        """Let all modules that remember something follow the beam search."""
         # read once for all: a GPU is waited for
         self._reorder(incremental_state, new_order, new_order.cpu())
 
@@ -225,8 +218,3 @@ class PosencTransformerDecoder(TransformerDecoderBase):
     def max_positions(self) -> int:
         """Return the longest sequence that can be decoded; the task holds the user's limit."""
         return self.embed_positions.max_positions
-
-    def upgrade_state_dict_named(self, state_dict, name: str):
-        """Accept the checkpoints of stock models, too."""
-        compat.drop_position_buffers(state_dict, f"{name}.embed_positions")
-        return super().upgrade_state_dict_named(state_dict, name)

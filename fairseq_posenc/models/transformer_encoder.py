@@ -6,7 +6,7 @@ import torch
 from fairseq.models.transformer import TransformerConfig, TransformerEncoderBase
 from torch import Tensor, nn
 
-from fairseq_posenc import compat, options
+from fairseq_posenc import options
 from fairseq_posenc.attention import admin
 from fairseq_posenc.attention.layers import (
     EncoderLayer,
@@ -19,12 +19,9 @@ from fairseq_posenc.models.padding import find_padding, left_padding, roll_rows
 
 
 class PosencTransformerEncoder(TransformerEncoderBase):
-    """Encoder of ``--arch posenc_transformer``; parameter names are those of fairseq.
+    """Encoder of ``--arch posenc_transformer``; parameter names and arguments are fairseq's.
 
-    Args:
-        cfg: configuration, which carries the options of the encoding as ``position_…``.
-        dictionary: source dictionary.
-        embed_tokens: source embeddings.
+    The configuration carries the options of the encoding as ``position_…``.
     """
 
     def __init__(self, cfg: TransformerConfig, dictionary, embed_tokens):
@@ -149,8 +146,3 @@ class PosencTransformerEncoder(TransformerEncoderBase):
     def max_positions(self) -> int:
         """Return the longest sequence that can be encoded; the task holds the user's limit."""
         return self.embed_positions.max_positions
-
-    def upgrade_state_dict_named(self, state_dict, name: str):
-        """Accept the checkpoints of stock models, too."""
-        compat.drop_position_buffers(state_dict, f"{name}.embed_positions")
-        return super().upgrade_state_dict_named(state_dict, name)

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 from argparse import Namespace
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
 from fairseq import file_utils, hub_utils, utils
 from fairseq.data import encoders
@@ -38,52 +38,32 @@ _FILES = {
 }
 
 
-class _Moses:
-    """Tokenises as ``posenc prepare`` did, and detokenises as ``posenc score`` does.
+class _Cutter(NamedTuple):
+    """What fairseq's hub takes as tokeniser and as subwords: from text to pieces, and back."""
 
-    Args:
-        path: ``tokeniser.json``.
-        source, target: languages.
-    """
-
-    def __init__(self, path: str, source: str, target: str):
-        from sacremoses import MosesDetokenizer
-
-        self._moses = read_tokeniser(path, source)
-        self._detokeniser = MosesDetokenizer(target)
-
-    def encode(self, text: str) -> str:
-        return tokenise_lines([re.sub("[\r\n]+", " ", text)], self._moses)[0]
-
-    def decode(self, text: str) -> str:
-        return self._detokeniser.detokenize(text.split())
+    encode: Callable[[str], str]
+    decode: Callable[[str], str]
 
 
-class _BytePairs:
-    """Cuts words as ``subword-nmt apply-bpe`` does, and joins them."""
+def _moses(path: str, source: str, target: str) -> _Cutter:
+    """Tokenise as ``posenc prepare`` did, and detokenise as ``posenc score`` does."""
+    from sacremoses import MosesDetokenizer
 
-    def __init__(self, codes: str):
-        self._encoder = BytePairEncoder(codes)
-
-    def encode(self, text: str) -> str:
-        return self._encoder.cut(text)
-
-    def decode(self, text: str) -> str:
-        return post_process(text, "subword_nmt")
+    moses, detokeniser = read_tokeniser(path, source), MosesDetokenizer(target)
+    return _Cutter(
+        lambda text: tokenise_lines([re.sub("[\r\n]+", " ", text)], moses)[0],
+        lambda text: detokeniser.detokenize(text.split()),
+    )
 
 
-class _SentencePieces:
-    """Cuts sentences into SentencePiece's pieces as ``posenc prepare`` does, and joins them."""
-
-    def __init__(self, path: str):
-        with one_line(f"{path} is no SentencePiece model"):
-            self._model = SentencePiece(path)
-
-    def encode(self, text: str) -> str:
-        return " ".join(self._model.pieces(" ".join(text.split())))
-
-    def decode(self, text: str) -> str:
-        return self._model.text(text.split())
+def _sentence_pieces(path: str) -> _Cutter:
+    """Cut as ``posenc prepare`` did."""
+    with one_line(f"{path} is no SentencePiece model"):
+        model = SentencePiece(path)
+    return _Cutter(
+        lambda text: " ".join(model.pieces(" ".join(text.split()))),
+        lambda text: model.text(text.split()),
+    )
 
 
 def load(
@@ -113,7 +93,7 @@ def load(
     given.update({name: _find(folders, files) for name, files in _FILES.items()})
     given.update({name: value for name, value in options.items() if value is not None})
     hub.bpe = _build_subwords(given, options, folders, task)
-    hub.tokenizer = _build_tokeniser(given, options, folders, isinstance(hub.bpe, _BytePairs))
+    hub.tokenizer = _build_tokeniser(given, options, folders)
     return hub
 
 
@@ -128,9 +108,9 @@ def _build_subwords(
     """Return what cuts tokens into subwords, as asked for or as the files found say."""
     codes, pieces = given["bpe_codes"], given["sentencepiece_model"]
     if codes and options.get("bpe", "subword_nmt") == "subword_nmt":
-        return _BytePairs(codes)
+        return _Cutter(BytePairEncoder(codes).cut, lambda text: post_process(text, "subword_nmt"))
     if pieces and "bpe" not in options:
-        return _SentencePieces(pieces)
+        return _sentence_pieces(pieces)
     kind = options.get("bpe")
     symbols = task.source_dictionary.symbols
     is_cut = any(symbol.endswith("@@") for symbol in symbols)
@@ -143,9 +123,7 @@ def _build_subwords(
     return encoders.build_bpe(Namespace(**{**given, "bpe": kind})) if kind else None
 
 
-def _build_tokeniser(
-    given: Dict[str, Any], options: Dict[str, Any], folders: List[str], cut: bool
-) -> Any:
+def _build_tokeniser(given: Dict[str, Any], options: Dict[str, Any], folders: List[str]) -> Any:
     """Return what tokenises sentences, as asked for or as ``tokeniser.json`` says."""
     if "tokenizer" in options:
         return encoders.build_tokenizer(Namespace(**{**given, "tokenizer": options["tokenizer"]}))
@@ -153,8 +131,8 @@ def _build_tokeniser(
         return None
     path = _find(folders, [TOKENISER])
     if path:
-        return _Moses(path, given["source_lang"], given["target_lang"])
-    if cut:
+        return _moses(path, given["source_lang"], given["target_lang"])
+    if given["bpe_codes"] and options.get("bpe", "subword_nmt") == "subword_nmt":
         logger.warning(
             "sentences are taken as tokenised: no %s in %s says how (posenc prepare pairs "
             "bpe-keep writes it; or give tokenizer='moses', or None)",

@@ -1,7 +1,7 @@
 """The optimizer ``posenc_radam``: rectified Adam (Liu et al. 2019, "On the Variance of …")."""
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, List, Sequence, Tuple
 
 import torch
@@ -10,15 +10,16 @@ from fairseq.optim import FairseqOptimizer, register_optimizer
 from omegaconf import II
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.options import option
 
 
 @dataclass
 class PosencRAdamConfig(FairseqDataclass):
     """Options, named as those of fairseq's Adam."""
 
-    radam_betas: str = field(default="(0.9, 0.999)", metadata={"help": "betas for RAdam"})
-    radam_eps: float = field(default=1e-8, metadata={"help": "epsilon for RAdam"})
-    weight_decay: float = field(default=0.0, metadata={"help": "decoupled weight decay"})
+    radam_betas: str = option("(0.9, 0.999)", "betas for RAdam")
+    radam_eps: float = option(1e-8, "epsilon for RAdam")
+    weight_decay: float = option(0.0, "decoupled weight decay")
     lr: List[float] = II("optimization.lr")
 
 
@@ -54,13 +55,7 @@ class PosencRAdam(FairseqOptimizer):
         return True
 
     def step(self, closure=None, scale: float = 1.0, groups=None) -> None:
-        """Decay the weights and take a step.
-
-        Args:
-            closure: evaluates the loss anew.
-            scale: of the gradients.
-            groups: unused.
-        """
+        """Decay the weights and take a step; arguments are fairseq's."""
         if self.cfg.weight_decay:
             with torch.no_grad():
                 for group in self.param_groups:

@@ -21,40 +21,22 @@ Predictions = List[Tuple[int, Any]]
 class FineTuningTask(FairseqTask):
     """Base of tasks whose scores are computed over whole sets, from all batches and workers.
 
-    A subclass has ``predict``, ``score`` and ``write``, see ``posenc predict``; its
-    configuration has ``max_positions`` and ``train_subset``.
-
-    Attributes:
-        criterion: class of the criterion that goes with it.
-        metric_names: what :meth:`metric` knows.
-
-    Args:
-        cfg: options.
-        dictionary: of the subwords, with ``<mask>``.
+    A subclass has ``add_head``, for new models, ``metric``, of what :meth:`valid_step` has found so
+    far, and ``predict``, ``score`` and ``write``, see ``posenc predict``; its configuration has
+    ``max_positions`` and ``train_subset``. The dictionary gets ``<mask>``.
     """
 
-    criterion: Type[FineTuningCriterion] = FineTuningCriterion
-    metric_names: Iterable[str] = ()
+    criterion: Type[FineTuningCriterion] = FineTuningCriterion  # the one that goes with it
+    metric_names: Iterable[str] = ()  # what metric() knows
 
     def __init__(self, cfg: Any, dictionary: Dictionary):
         super().__init__(cfg)
         self.dictionary = dictionary
+        dictionary.add_symbol("<mask>")
         self._new_predictions: Dict[int, Any] = {}
 
-    def add_head(self, model) -> None:
-        """Add the head of this task to a new model."""
-        raise NotImplementedError(f"{type(self).__name__}.add_head")
-
-    def metric(self, name: str, predictions: Dict[int, Any]) -> float:
-        """Return a metric in percent, of what :meth:`valid_step` has found so far."""
-        raise NotImplementedError(f"{type(self).__name__}.metric")
-
     def is_training_set(self, split: str, combine: bool) -> bool:
-        """Return whether a split is trained on.
-
-        Raises:
-            UsageError: subsets shall be combined for validation, which would mix their scores.
-        """
+        """Return whether a split is trained on; others are not combined, as scores would mix."""
         training = split == self.cfg.train_subset
         if combine and not training:
             raise UsageError(
@@ -71,11 +53,7 @@ class FineTuningTask(FairseqTask):
         return model
 
     def build_criterion(self, *args, **kwargs):
-        """Build the criterion.
-
-        Raises:
-            UsageError: it is not made for this task.
-        """
+        """Build the criterion, which must be the one that is made for this task."""
         criterion = super().build_criterion(*args, **kwargs)
         if not isinstance(criterion, self.criterion):
             name = self.cfg._name
@@ -112,11 +90,7 @@ class FineTuningTask(FairseqTask):
         return {"vocabulary": zlib.crc32(symbols)}
 
     def load_state_dict(self, state_dict: Dict[str, Any]) -> None:
-        """Compare with a checkpoint.
-
-        Raises:
-            UsageError: it was trained on a folder with, for example, another vocabulary.
-        """
+        """Refuse a checkpoint that was trained on a folder with, say, another vocabulary."""
         own = self.state_dict()
         for key, value in state_dict.items():
             if key in own and own[key] != value:
@@ -147,14 +121,11 @@ class PredictionsMeter(MetersDict._DerivedMeter):
     Its name in the log begins with ``_``, so that fairseq does not print it. To fairseq it is a
     derived meter: of all others it writes the content into checkpoints, and can read none but its
     own again.
-
-    Attributes:
-        values: example's number -> anything.
     """
 
     def __init__(self):
         super().__init__(lambda _: len(self.values))
-        self.values: Dict[int, Any] = {}
+        self.values: Dict[int, Any] = {}  # example's number -> anything
 
     def update(self, values: Dict[int, Any]) -> None:
         """Take the predictions of a batch."""

@@ -2,7 +2,7 @@
 
 import logging
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Optional
 
 import numpy as np
@@ -14,55 +14,39 @@ from fairseq.tasks.masked_lm import MaskedLMTask
 from omegaconf import II, MISSING
 
 from fairseq_posenc.data import subwords
-from fairseq_posenc.data.indexed import check_split, read_dictionary, same_types
+from fairseq_posenc.data.indexed import check_split
 from fairseq_posenc.data.masking import MaskedDataset, Masking
 from fairseq_posenc.data.packing import MODES, PackedDataset
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.options import option
 
 logger = logging.getLogger(__name__)
-
-# the epoch whose masks validation data has in every epoch; fairseq hands it the same
-VALIDATION_EPOCH = 1
 
 
 @dataclass
 class PosencMaskedLMConfig(FairseqDataclass):
     """Options of fairseq's ``masked_lm``, without those for wav2vec, data2vec and shortening."""
 
-    data: str = field(
-        default=MISSING,
-        metadata={
-            "help": "folders of binarised text, separated by ':'; training takes one an epoch, in "
-            "turn, everything else is in the first"
-        },
+    data: str = option(
+        MISSING,
+        "folders of binarised text, separated by ':'; training takes one an epoch, in turn, "
+        "everything else is in the first",
     )
-    sample_break_mode: ChoiceEnum(MODES) = field(  # type: ignore[valid-type]
-        default="complete",
-        metadata={
-            "help": "complete: whole sentences up to --tokens-per-sample; complete_doc: the same "
-            "within a document; eos: one sentence; none: cut anywhere. Sentences longer than a "
-            "block are always cut"
-        },
+    sample_break_mode: ChoiceEnum(MODES) = option(  # type: ignore[valid-type]
+        "complete",
+        "complete: whole sentences up to --tokens-per-sample; complete_doc: the same within a "
+        "document; eos: one sentence; none: cut anywhere. Sentences longer than a block are always "
+        "cut",
     )
-    tokens_per_sample: int = field(
-        default=512, metadata={"help": "the most tokens of a block, <s> included"}
+    tokens_per_sample: int = option(512, "the most tokens of a block, <s> included")
+    mask_prob: float = option(0.15, "share of the tokens that are to be predicted")
+    leave_unmasked_prob: float = option(0.1, "share of these that stay as they are")
+    random_token_prob: float = option(0.1, "share of these that are replaced by random tokens")
+    freq_weighted_replacement: bool = option(
+        False, "draw random tokens by their frequency, not with equal chances"
     )
-    mask_prob: float = field(
-        default=0.15, metadata={"help": "share of the tokens that are to be predicted"}
-    )
-    leave_unmasked_prob: float = field(
-        default=0.1, metadata={"help": "share of these that stay as they are"}
-    )
-    random_token_prob: float = field(
-        default=0.1, metadata={"help": "share of these that are replaced by random tokens"}
-    )
-    freq_weighted_replacement: bool = field(
-        default=False,
-        metadata={"help": "draw random tokens by their frequency, not with equal chances"},
-    )
-    mask_whole_words: bool = field(
-        default=False,
-        metadata={"help": "hide whole words; the folder's subword model tells where words begin"},
+    mask_whole_words: bool = option(
+        False, "hide whole words; the folder's subword model tells where words begin"
     )
     seed: int = II("common.seed")
     train_subset: str = II("dataset.train_subset")
@@ -79,31 +63,19 @@ class PosencMaskedLMTask(MaskedLMTask):
 
     @classmethod
     def setup_task(cls, cfg: PosencMaskedLMConfig, **kwargs):
-        """Load the dictionary.
-
-        Raises:
-            UsageError: there is none, folders have different ones, or an option is out of range.
-        """
+        """Load the dictionary, which all folders must share."""
         if cfg.tokens_per_sample < 2:
             raise UsageError(f"--tokens-per-sample must be 2 or more, not {cfg.tokens_per_sample}")
-        folders = utils.split_paths(cfg.data)
-        first = _dictionary_file(folders[0])
-        for folder in folders[1:]:
-            if not same_types(_dictionary_file(folder), first):
-                raise UsageError(
-                    f"{folder} has another dict.txt than {folders[0]}; binarise both with one"
-                )
-        dictionary = read_dictionary(first)
+        first, *others = utils.split_paths(cfg.data)
+        dictionary = subwords.load_dictionary(first)
+        for folder in others:
+            if subwords.load_dictionary(folder).symbols != dictionary.symbols:
+                raise UsageError(f"{folder} has another dict.txt than {first}; binarise with one")
         logger.info("dictionary: %d types", len(dictionary))
         return cls(cfg, dictionary)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
-        """Load a split: pack it, hide tokens, and sort blocks of one size in random order.
-
-        Raises:
-            UsageError: the split is missing in some folder, damaged, holds no text, or was
-                binarised without ``</s>``.
-        """
+        """Load a split: pack it, hide tokens, and sort blocks of one size in random order."""
         folders = utils.split_paths(self.cfg.data)
         is_training = split == self.cfg.train_subset
         for folder in folders if is_training else folders[:1]:
@@ -138,8 +110,8 @@ class PosencMaskedLMTask(MaskedLMTask):
             by_frequency=self.cfg.freq_weighted_replacement,
             begins_word=subwords.load(folder).begins_word if self.cfg.mask_whole_words else None,
         )
-        epoch_of_masks = None if is_training else VALIDATION_EPOCH
-        masked = MaskedDataset(blocks, masking, self.cfg.seed, epoch_of_masks)
+        # validation data has the same masks in every epoch
+        masked = MaskedDataset(blocks, masking, self.cfg.seed, None if is_training else 1)
         with data_utils.numpy_seed(self.cfg.seed):
             shuffled = np.random.permutation(len(masked))
         self.datasets[split] = SortDataset(masked, sort_order=[shuffled, masked.sizes])
@@ -147,11 +119,7 @@ class PosencMaskedLMTask(MaskedLMTask):
     def filter_indices_by_size(
         self, indices, dataset, max_positions=None, ignore_invalid_inputs=False
     ):
-        """Return the blocks that the model can take, which must be all.
-
-        Raises:
-            UsageError: some are too long; fairseq would leave them out of the training.
-        """
+        """Return all blocks; fairseq would leave out those that are too long for the model."""
         longest = int(np.max(dataset.sizes))
         if dataset in self.datasets.values() and longest > max_positions:
             raise UsageError(
@@ -176,12 +144,3 @@ class PosencMaskedLMTask(MaskedLMTask):
     def max_positions(self) -> Optional[int]:
         """Return the most tokens of a block, ``<s>`` included."""
         return self.cfg.tokens_per_sample
-
-
-def _dictionary_file(folder: str) -> str:
-    path = os.path.join(folder, "dict.txt")
-    if not os.path.isfile(path):
-        raise UsageError(
-            f"no binarised text in {folder}: dict.txt is missing; run posenc prepare text"
-        )
-    return path

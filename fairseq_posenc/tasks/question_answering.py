@@ -2,7 +2,7 @@
 
 import json
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, TextIO, Tuple
 
 from fairseq.data import Dictionary
@@ -12,7 +12,6 @@ from omegaconf import II, MISSING
 from torch import Tensor
 
 from fairseq_posenc.criterions.question_answering import (
-    METRICS,
     SPAN_HEAD,
     PosencQuestionAnsweringCriterion,
     logits_of,
@@ -23,6 +22,7 @@ from fairseq_posenc.data.windows import WindowDataset, WindowLayout
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics.answers import AnswerScorer
 from fairseq_posenc.metrics.spans import best_spans, best_windows
+from fairseq_posenc.options import option
 from fairseq_posenc.tasks.fine_tuning import FineTuningTask
 
 logger = logging.getLogger(__name__)
@@ -34,24 +34,14 @@ Candidate = Tuple[int, Tuple[int, int, float]]
 class PosencQuestionAnsweringConfig(FairseqDataclass):
     """Options of the task; the defaults are those of XTREME."""
 
-    data: str = field(default=MISSING, metadata={"help": "folder of posenc prepare squad"})
-    max_positions: int = field(default=384, metadata={"help": "max tokens per window"})
-    stride: int = field(
-        default=128, metadata={"help": "tokens of the context from one window to the next"}
+    data: str = option(MISSING, "folder of posenc prepare squad")
+    max_positions: int = option(384, "max tokens per window")
+    stride: int = option(128, "tokens of the context from one window to the next")
+    max_query_length: int = option(64, "tokens of a question that are kept, from its beginning")
+    max_answer_length: int = option(
+        30, "max tokens per answer; small vocabularies, which cut words to many tokens, need more"
     )
-    max_query_length: int = field(
-        default=64, metadata={"help": "tokens of a question that are kept, from its beginning"}
-    )
-    max_answer_length: int = field(
-        default=30,
-        metadata={
-            "help": "max tokens per answer; small vocabularies, which cut words to many tokens, "
-            "need more"
-        },
-    )
-    n_best: int = field(
-        default=20, metadata={"help": "starts and ends per window that answers are made of"}
-    )
+    n_best: int = option(20, "starts and ends per window that answers are made of")
     seed: int = II("common.seed")
     train_subset: str = II("dataset.train_subset")
 
@@ -61,15 +51,11 @@ class PosencQuestionAnsweringTask(FineTuningTask):
     """Answers that are spans of a context, which is read in windows.
 
     Every split is scored by the rules it was prepared for.
-
-    Args:
-        cfg: options.
-        dictionary: of the subwords, with ``<mask>``.
     """
 
     predictions_suffix = "json"
     criterion = PosencQuestionAnsweringCriterion
-    metric_names = METRICS
+    metric_names = ("f1", "exact_match")
 
     def __init__(self, cfg: PosencQuestionAnsweringConfig, dictionary: Dictionary):
         super().__init__(cfg, dictionary)
@@ -79,27 +65,17 @@ class PosencQuestionAnsweringTask(FineTuningTask):
 
     @classmethod
     def setup_task(cls, cfg: PosencQuestionAnsweringConfig, **kwargs):
-        """Read the dictionary.
-
-        Raises:
-            UsageError: the folder was not prepared, or options leave no room for a context.
-        """
+        """Check the options, and read the dictionary."""
         WindowLayout(cfg.max_positions, cfg.stride, cfg.max_query_length).check()
         if min(cfg.max_answer_length, cfg.n_best) < 1:
             raise UsageError(
                 f"--max-answer-length {cfg.max_answer_length} and --n-best {cfg.n_best} must be 1 "
                 "or more"
             )
-        dictionary = subwords.load_dictionary(cfg.data)
-        dictionary.add_symbol("<mask>")
-        return cls(cfg, dictionary)
+        return cls(cfg, subwords.load_dictionary(cfg.data))
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
-        """Load a split.
-
-        Raises:
-            UsageError: it is missing or damaged, or subsets shall be combined.
-        """
+        """Load a split."""
         training = self.is_training_set(split, combine)
         questions = QuestionFolder(self.cfg.data, split)
         seed = self.cfg.seed if training else None
@@ -111,11 +87,7 @@ class PosencQuestionAnsweringTask(FineTuningTask):
         return windows
 
     def add_head(self, model) -> None:
-        """Add a head that finds spans.
-
-        Raises:
-            UsageError: the model can have none.
-        """
+        """Add a head that finds spans."""
         if not hasattr(model, "register_span_head"):
             raise UsageError("--task posenc_question_answering needs --arch posenc_bert…")
         model.register_span_head(SPAN_HEAD)
@@ -166,11 +138,7 @@ class PosencQuestionAnsweringTask(FineTuningTask):
         }
 
     def score(self, split: str, predictions: List[Candidate]) -> Dict[str, float]:
-        """Return F1 and exact match of a whole split in percent; nothing if it has no answers.
-
-        Raises:
-            ValueError: there is not exactly one prediction per window.
-        """
+        """Return F1 and exact match of a whole split in percent; nothing if it has no answers."""
         self.check_whole(split, predictions)
         if not self.datasets[split].split.answered:
             return {}

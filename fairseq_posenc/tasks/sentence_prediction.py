@@ -1,7 +1,7 @@
 """The task ``posenc_sentence_prediction``: GLUE and XNLI, scored by their own metrics."""
 
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Dict, TextIO
 
 from fairseq.data import Dictionary
@@ -19,6 +19,7 @@ from fairseq_posenc.data.pairs import PairDataset
 from fairseq_posenc.data.sentence_folder import Description
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics import glue
+from fairseq_posenc.options import option
 from fairseq_posenc.tasks.fine_tuning import FineTuningTask, Predictions
 
 logger = logging.getLogger(__name__)
@@ -30,17 +31,12 @@ _SHORTEST = 5
 class PosencSentencePredictionConfig(FairseqDataclass):
     """Options of the task, of the names that fairseq's ``sentence_prediction`` has for them."""
 
-    data: str = field(default=MISSING, metadata={"help": "folder of posenc prepare glue"})
-    classification_head_name: str = field(
-        default="sentence_classification_head",
-        metadata={"help": "name of the classification head to use"},
+    data: str = option(MISSING, "folder of posenc prepare glue")
+    classification_head_name: str = option(
+        "sentence_classification_head", "name of the classification head to use"
     )
-    max_positions: int = field(
-        default=512, metadata={"help": "max tokens per example; longer ones are cut as in BERT"}
-    )
-    no_shuffle: bool = field(
-        default=False, metadata={"help": "keep the examples in the order of the files"}
-    )
+    max_positions: int = option(512, "max tokens per example; longer ones are cut as in BERT")
+    no_shuffle: bool = option(False, "keep the examples in the order of the files")
     seed: int = II("common.seed")
     train_subset: str = II("dataset.train_subset")
 
@@ -50,11 +46,6 @@ class PosencSentencePredictionTask(FineTuningTask):
     """Classification or regression of sentences and sentence pairs.
 
     Labels, metrics and whether it is a regression come from the folder's ``task.json``.
-
-    Args:
-        cfg: options.
-        dictionary: of the subwords, with ``<mask>``.
-        description: what ``task.json`` says.
     """
 
     predictions_suffix = "tsv"
@@ -69,12 +60,7 @@ class PosencSentencePredictionTask(FineTuningTask):
 
     @classmethod
     def setup_task(cls, cfg: PosencSentencePredictionConfig, **kwargs):
-        """Read the description and the dictionary.
-
-        Raises:
-            UsageError: the folder was not prepared or is damaged, its dictionaries differ, or
-                ``--max-positions`` leaves no room for words.
-        """
+        """Check the options, and read the description and the dictionary."""
         description = Description.read(cfg.data)
         dictionary = subwords.load_dictionary(cfg.data)
         for folder in sentence_folder.input_folders(cfg.data):
@@ -88,16 +74,12 @@ class PosencSentencePredictionTask(FineTuningTask):
                 f"--max-positions {cfg.max_positions} leaves no room for words; give at least "
                 f"{_SHORTEST}"
             )
-        dictionary.add_symbol("<mask>")
+        task = cls(cfg, dictionary, description)
         logger.info(f"{description.name}: {description.kind}, {len(dictionary)} types")
-        return cls(cfg, dictionary, description)
+        return task
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
-        """Load a split.
-
-        Raises:
-            UsageError: it is missing, incomplete or damaged, or subsets shall be combined.
-        """
+        """Load a split."""
         known = self.description.splits
         if split not in known:
             raise UsageError(
@@ -137,11 +119,7 @@ class PosencSentencePredictionTask(FineTuningTask):
         return list(zip(sample["id"].tolist(), decided.tolist()))
 
     def score(self, split: str, predictions: Predictions) -> Dict[str, float]:
-        """Return the metrics of a whole split in percent; nothing if it has no labels.
-
-        Raises:
-            ValueError: there is not exactly one prediction per example.
-        """
+        """Return the metrics of a whole split in percent; nothing if it has no labels."""
         self.check_whole(split, predictions)
         targets = self.datasets[split].targets
         if targets is None:

@@ -1,8 +1,9 @@
 """The task ``posenc_translation``: fairseq's translation, and BOS before the source if wanted."""
 
+import copy
 import glob
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 from fairseq import utils
@@ -12,15 +13,15 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 
 from fairseq_posenc.data.indexed import check_split, read_dictionary
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.options import option
 
 
 @dataclass
 class PosencTranslationConfig(TranslationConfig):
     """Options of fairseq's translation task, and one more."""
 
-    prepend_source_bos: bool = field(
-        default=False,
-        metadata={"help": "put BOS before every source sentence (CAPE's later version, D.1)"},
+    prepend_source_bos: bool = option(
+        False, "put BOS before every source sentence (CAPE's later version, D.1)"
     )
 
 
@@ -38,12 +39,7 @@ class PosencTranslationTask(TranslationTask):
 
     @classmethod
     def setup_task(cls, cfg: PosencTranslationConfig, **kwargs):
-        """Load the dictionaries.
-
-        Raises:
-            UsageError: no binarised data where ``data`` points to, or options that exclude each
-                other.
-        """
+        """Check the options, and load the dictionaries."""
         folder = utils.split_paths(cfg.data)[0]
         if len(glob.glob(os.path.join(glob.escape(folder), "dict.*.txt"))) < 2:
             raise UsageError(
@@ -56,11 +52,7 @@ class PosencTranslationTask(TranslationTask):
 
     @classmethod
     def load_dictionary(cls, filename: str):
-        """Load a dictionary.
-
-        Raises:
-            UsageError: it is missing or damaged.
-        """
+        """Load a dictionary."""
         return read_dictionary(filename)
 
     def build_model(self, cfg, from_checkpoint: bool = False):
@@ -73,9 +65,7 @@ class PosencTranslationTask(TranslationTask):
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
         """Load a split.
 
-        Raises:
-            UsageError: the split is missing or damaged, or holds a sentence pair that is too long
-                for the model, which fairseq would find out in the first validation only.
+        Too long a pair is an error now; fairseq would find it in the first validation only.
         """
         folders = utils.split_paths(self.cfg.data)
         shard = (epoch - 1) % len(folders) if split == self.cfg.train_subset else 0
@@ -118,18 +108,9 @@ def with_source_bos(pairs: LanguagePairDataset) -> LanguagePairDataset:
     CAPE does so in its later version (appendix D.1): after a global shift nothing else tells which
     token is the first.
     """
-    return LanguagePairDataset(
-        PrependTokenDataset(pairs.src, pairs.src_dict.bos()),
-        pairs.src_sizes + 1,
-        pairs.src_dict,
-        pairs.tgt,
-        pairs.tgt_sizes,
-        pairs.tgt_dict,
-        left_pad_source=pairs.left_pad_source,
-        left_pad_target=pairs.left_pad_target,
-        shuffle=pairs.shuffle,
-        align_dataset=pairs.align_dataset,
-        constraints=pairs.constraints,
-        eos=pairs.eos,
-        pad_to_multiple=pairs.pad_to_multiple,
-    )
+    longer = copy.copy(pairs)
+    longer.src = PrependTokenDataset(pairs.src, pairs.src_dict.bos())
+    longer.src_sizes = pairs.src_sizes + 1
+    # (sentences, 2), or (sentences,) if there are no targets
+    longer.sizes = pairs.sizes + (1 if pairs.tgt_sizes is None else np.array([1, 0]))
+    return longer

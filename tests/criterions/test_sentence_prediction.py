@@ -25,13 +25,14 @@ class Model(torch.nn.Module):
 
 
 def criterion(regression=False, best="loss", maximise=False):
-    description = SimpleNamespace(regression=regression, name="MRPC", metrics=["accuracy", "f1"])
+    description = SimpleNamespace(regression=regression)
     cfg = PosencSentencePredictionCriterionConfig(
         classification_head_name="head",
         best_checkpoint_metric=best,
         maximize_best_checkpoint_metric=maximise,
     )
-    task = SimpleNamespace(description=description, target_dictionary=None)
+    names = ["accuracy", "f1"]
+    task = SimpleNamespace(description=description, target_dictionary=None, metric_names=names)
     return PosencSentencePredictionCriterion(cfg, task)
 
 
@@ -90,7 +91,7 @@ def test_validation_hands_over_predictions_and_targets_by_example(regression, ex
 @pytest.mark.parametrize(
     "best, maximise, message",
     [
-        ("matthews", True, "MRPC has loss, accuracy, f1"),
+        ("matthews", True, "the task has loss, accuracy, f1"),
         ("f1", False, "goes with --maximize-best-checkpoint-metric"),
         ("loss", True, "goes without --maximize-best-checkpoint-metric"),
     ],

@@ -70,7 +70,12 @@ def test_sizes_are_those_of_the_examples(dataset):
 @pytest.mark.parametrize("sentences", [None, 1, 4, 100])
 def test_no_example_is_lost_in_batches(sentences, dataset):
     pairs = dataset()
-    batches = pairs.batch_by_size(pairs.ordered_indices(), 48, sentences, 8)
+    batches = pairs.batch_by_size(
+        pairs.ordered_indices(),
+        max_tokens=48,
+        max_sentences=sentences,
+        required_batch_size_multiple=8,
+    )
     assert sorted(np.concatenate(batches).tolist()) == list(range(len(pairs)))
 
 

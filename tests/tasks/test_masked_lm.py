@@ -204,7 +204,7 @@ def test_the_dictionary_ends_with_mask(setup):
 @pytest.mark.parametrize(
     "spoil, words",
     [
-        (lambda f: (f / "dict.txt").unlink(), "dict.txt is missing"),
+        (lambda f: (f / "dict.txt").unlink(), "there is no .*dict.txt"),
         (lambda f: (f / "train.idx").unlink(), "no binarised 'train' set in .*idx is missing"),
         (lambda f: (f / "train.bin").write_bytes(b""), "no binarised 'train' .*bin is missing or"),
         (lambda f: write_text(f, "train", 2, 1, longest=0), "holds no text"),

@@ -1,16 +1,14 @@
-"""The chunked attention as a function that torch can differentiate, once in chunks or twice."""
+"""The chunked attention as a function that torch can differentiate, once."""
 
 from dataclasses import replace
-from typing import List, Optional, Sequence, Tuple
+from typing import List
 
 import torch
 from torch import Tensor
 
-from fairseq_posenc.attention import plain
 from fairseq_posenc.attention.cpu import relative
 from fairseq_posenc.attention.cpu.chunk_pass import NAMES, ChunkPass, Settings
 from fairseq_posenc.attention.plain import Inputs
-from fairseq_posenc.encodings.base import AttentionTerms
 
 
 def supports(inputs: Inputs) -> bool:
@@ -44,8 +42,8 @@ def attend(inputs: Inputs) -> Tensor:
 
     For inputs that :func:`supports` accepts. The outputs ``(B, H, Q, d)`` lie in memory as
     ``(Q, B, H, d)``, and so do the gradients of queries, keys and values. What is dropped comes
-    from torch's generator, and depends on the number of threads. Gradients of gradients are
-    computed by the plain implementation.
+    from torch's generator, and depends on the number of threads. There are no gradients of
+    gradients.
     """
     queries, terms = inputs.queries, inputs.terms
     if terms.content_query is not None:
@@ -88,25 +86,23 @@ class _ChunkedAttention(torch.autograd.Function):
         return outputs
 
     @staticmethod
+    @torch.autograd.function.once_differentiable
     def backward(ctx, gradient):
         # Read once: activation checkpointing allows no more.
         saved, split = ctx.saved_tensors, 4 + len(NAMES)
         inputs, number = saved[:split], (len(saved) - split) // 2
         weights, condensed = saved[split : split + number], saved[split + number :]
-        needs = ctx.needs_input_grad[2:]
-        if torch.is_grad_enabled():
-            again = _differentiable_gradients(ctx.settings, inputs, weights, gradient, needs)
-            return (None, None, *again)
+        needs = ctx.needs_input_grad[5:]
         work = ChunkPass(ctx.settings, *inputs)
         gradients = [_time_first(tensor, tensor.size(-1)) for tensor in inputs[1:4]]
         into, by_matrix = [x.flatten(0, 1) for x in gradients], gradient.flatten(0, 1)
         for chunk, signed, by_distance in zip(work.chunks(), weights, condensed):
             part = by_matrix[chunk.matrices, chunk.rows]
             scores = work.backward(chunk, signed, by_distance, part, into)
-            if needs[3]:
+            if needs[0]:
                 work.additive.backward(scores, chunk)
         found = work.table_gradients(into[2])
-        tables = [found.get(name) if yes else None for name, yes in zip(NAMES, needs[3:])]
+        tables = [found.get(name) if yes else None for name, yes in zip(NAMES, needs)]
         return (None, None, *gradients, *tables)
 
 
@@ -114,34 +110,3 @@ def _time_first(tensor: Tensor, channels: int) -> Tensor:
     """Return new memory ``(B, H, T, channels)``, in the order ``(T, B, H, channels)``."""
     batch, heads, length, _ = tensor.shape
     return tensor.new_empty(length, batch, heads, channels).permute(1, 2, 0, 3)
-
-
-def _differentiable_gradients(
-    settings: Settings,
-    inputs: Sequence[Optional[Tensor]],
-    weights: Sequence[Tensor],
-    gradient: Tensor,
-    needs: Sequence[bool],
-) -> Tuple[Optional[Tensor], ...]:
-    """Return the gradients of all inputs but the mask, such that they have gradients in turn.
-
-    The plain implementation computes them, with the weights dropped that were dropped before.
-    """
-    with torch.no_grad():
-        work = ChunkPass(settings, *inputs)
-        factors = torch.zeros(work.layout[:4])
-        by_matrix = factors.flatten(0, 1)
-        for chunk, signed in zip(work.chunks(), weights):
-            kept = torch.signbit(signed).logical_not_()
-            by_matrix[chunk.matrices, chunk.rows, : chunk.columns] = kept * work.kept_scale
-    # An alias each: the same tensor may come in twice.
-    aliases = [None if tensor is None else tensor.view_as(tensor) for tensor in inputs[1:]]
-    queries, keys, values, *tables = aliases
-    terms = AttentionTerms(settings.scale, **dict(zip(NAMES, tables)))
-    again = Inputs(queries, keys, values, terms, inputs[0], settings.causal)
-    outputs = plain.weighted_values(plain.attention_weights(again) * factors, values, terms)
-    wanted = [alias for alias, needed in zip(aliases, needs) if needed]
-    found = iter(
-        torch.autograd.grad(outputs, wanted, gradient, create_graph=True, allow_unused=True)
-    )
-    return tuple(next(found) if needed else None for needed in needs)

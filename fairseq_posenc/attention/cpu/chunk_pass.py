@@ -23,34 +23,22 @@ NAMES = (
 
 
 class Settings(NamedTuple):
-    """Non-tensor settings of one attention.
-
-    Attributes:
-        scale: of the scores.
-        causal: whether a query sees no later key.
-        dropout_p: probability that a weight is dropped.
-        keep: whether the weights must outlive their chunk.
-        threads: that share the work; the chunks of the backward pass must be those of the forward,
-            and it may run in a thread to which torch gives another number of threads.
-    """
+    """Non-tensor settings of one attention."""
 
     scale: float
     causal: bool
     dropout_p: float
-    keep: bool
+    keep: bool  # whether the weights must outlive their chunk
+    # that share the work; the chunks of the backward pass must be those of the forward, and it may
+    # run in a thread to which torch gives another number of threads
     threads: int
 
 
 class ChunkPass:
     """One pass, forward or backward, over the chunks of an attention: its terms and its memory.
 
-    Args:
-        settings: scale, dropout and the like.
-        padding_mask: ``(B, K)`` or ``None``.
-        queries: ``(B, H, Q, d)``.
-        keys: ``(B, H, K, d)``.
-        values: ``(B, H, K, d)``.
-        *tables: the terms of :data:`NAMES`, or ``None``.
+    Tensors are those of :class:`fairseq_posenc.attention.plain.Inputs`; ``tables`` are the terms of
+    :data:`NAMES`, or ``None``.
     """
 
     def __init__(
@@ -69,7 +57,7 @@ class ChunkPass:
         # (B, H, T, d) as (B·H, T, d): views if they lie in memory as (T, B, H, d)
         self.queries, self.keys, self.values = (x.flatten(0, 1) for x in (queries, keys, values))
         self.additive = Additive(layout, terms["bias"], padding_mask)
-        self.score_terms: List[Union[Segments, Distances, relative.RelativeKeys]] = []
+        self.score_terms: List[Union[Segments, Distances, relative.Pairs, relative.Band]] = []
         if terms["segments"] is not None:
             self.score_terms.append(Segments(layout, terms["segments"], terms["segment_scalars"]))
         self.head_by_head = terms["distance_keys"] is not None
@@ -78,9 +66,9 @@ class ChunkPass:
             self.score_terms.append(Distances(layout, *distances, settings.scale))
         self.relative_values, slack = None, 0
         if terms["relative_keys"] is not None:
-            relative_keys = relative.RelativeKeys(layout, terms["relative_keys"], settings.scale)
-            self.score_terms.append(relative_keys)
-            slack = relative_keys.table.slack
+            table = relative.build(layout, terms["relative_keys"], settings.scale)
+            self.score_terms.append(table)
+            slack = table.slack
         if terms["relative_values"] is not None:
             table = relative.build(layout, terms["relative_values"], self.kept_scale)
             self.relative_values, slack = table, max(slack, table.slack)
@@ -91,10 +79,6 @@ class ChunkPass:
         """Yield the chunks, always in the same order."""
         return self.layout.chunks(self.settings.threads, self.head_by_head)
 
-    def chunk_queries(self, chunk: Chunk) -> Tensor:
-        """Return the chunk's queries."""
-        return self.queries[chunk.matrices, chunk.rows]
-
     def forward(self, chunk: Chunk) -> Tuple[Tensor, Tensor, Optional[Tensor]]:
         """Compute a chunk.
 
@@ -104,7 +88,8 @@ class ChunkPass:
             needs of the weights, if that is not the weights themselves.
         """
         scale, dropout_p = self.settings.scale, self.settings.dropout_p
-        queries, keys = self.chunk_queries(chunk), self.keys[chunk.matrices, : chunk.columns]
+        queries = self.queries[chunk.matrices, chunk.rows]
+        keys, values = (x[chunk.matrices, : chunk.columns] for x in (self.keys, self.values))
         scores = self.scores.get(chunk.shape, fresh=self.settings.keep)
         beta = 1 if self.additive.fill(scores, chunk) else 0
         multiply(queries, keys.transpose(1, 2), scores, scale, beta)
@@ -116,12 +101,10 @@ class ChunkPass:
             _drop(weights, dropout_p, self.kept.get(chunk.shape))
 
         kept, table = self._without_dropped(weights), self.relative_values
-        values = self.values[chunk.matrices, : chunk.columns]
+        values = values if table is None else table.base_values(values)
         outputs, condensed = self.part.get(kept.shape[:2] + values.shape[2:]), None
-        if table is None:
-            multiply(kept, values, outputs, self.kept_scale)
-        else:
-            multiply(kept, table.base_values(values), outputs, self.kept_scale)
+        multiply(kept, values, outputs, self.kept_scale)
+        if table is not None:
             condensed = table.condense(kept, chunk)
             table.combine(outputs, condensed)
         return outputs, weights, None if condensed is kept else condensed
@@ -137,9 +120,7 @@ class ChunkPass:
         """Compute the gradients of a chunk; its terms keep theirs until the end.
 
         Args:
-            chunk: the chunk.
-            weights: of :meth:`forward`.
-            condensed: the third result of :meth:`forward`.
+            chunk, weights, condensed: of :meth:`forward`, the latter its second and third result.
             gradient: of the chunk's outputs.
             into: the gradients of queries, keys and values, each ``(B·H, T, d)``, to be written to.
 
@@ -147,21 +128,16 @@ class ChunkPass:
             The gradient of the scores ``(matrices, rows, columns)``.
         """
         scale, table = self.settings.scale, self.relative_values
-        queries, keys, values = (
-            self.chunk_queries(chunk),
-            self.keys[chunk.matrices, : chunk.columns],
-            self.values[chunk.matrices, : chunk.columns],
-        )
+        queries = self.queries[chunk.matrices, chunk.rows]
+        keys, values = (x[chunk.matrices, : chunk.columns] for x in (self.keys, self.values))
+        values = values if table is None else table.base_values(values)
         kept = self._without_dropped(weights)
         self._add(into[2], kept, gradient, self.kept_scale, chunk)
 
         scores = self.scores.get(kept.shape)
-        if table is None:
-            multiply(gradient, values.transpose(1, 2), scores, self.kept_scale)
-        else:
-            values = table.base_values(values).transpose(1, 2)
-            multiply(gradient, values, scores, self.kept_scale)
-            table.multiply(scores, gradient, chunk)
+        multiply(gradient, values.transpose(1, 2), scores, self.kept_scale)
+        if table is not None:
+            table.add_to_scores(scores, gradient, chunk)
             table.accumulate(kept if condensed is None else condensed, gradient)
         self._softmax_backward(scores, weights, kept)
 

@@ -12,23 +12,14 @@ _FEWEST_ROWS = 16
 
 
 class Chunk(NamedTuple):
-    """Some heads of some sequences, some rows, columns up to a last one.
+    """Some heads of some sequences, some rows, columns up to a last one."""
 
-    Attributes:
-        matrices: which of the ``batch · heads`` matrices.
-        batches: which sequences.
-        heads: which heads.
-        rows: which queries.
-        columns: how many keys, from the first.
-        first: whether no other chunk of these matrices came before; it has all columns then.
-    """
-
-    matrices: slice
+    matrices: slice  # which of the batch · heads matrices
     batches: slice
     heads: slice
-    rows: slice
-    columns: int
-    first: bool
+    rows: slice  # which queries
+    columns: int  # how many keys, from the first
+    first: bool  # whether no other chunk of these matrices came before; it has all columns then
 
     @property
     def shape(self) -> Tuple[int, int, int]:

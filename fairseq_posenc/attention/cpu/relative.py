@@ -5,14 +5,14 @@ are each other's adjoint: products with queries are added to scores, and weights
 scores' shape, gather its rows into outputs. There is a class for short and one for long sequences,
 with the same methods; their ``rows`` are queries or outputs ``(matrices, rows, d)``:
 
-- ``multiply`` adds the products of rows with the table to a chunk of scores;
+- ``add_to_scores`` adds the products of rows with the table to a chunk of scores;
 - ``condense`` turns a chunk of weights into what the next two methods take;
 - ``combine`` adds the weighted sums of the table's rows to rows;
 - ``accumulate`` adds the weighted sums of rows to the table's gradient;
 - ``gradient`` returns the table's gradient at the end.
 """
 
-from typing import Dict, Optional, Tuple, Union
+from typing import Any, Dict, Optional, Tuple, Union
 
 import torch
 from torch import Tensor
@@ -39,30 +39,23 @@ def build(layout: ScoreLayout, table: Tensor, scale: float) -> Union["Pairs", "B
     return (Pairs if layout.keys <= shortest else Band)(layout, table, scale)
 
 
-class RelativeKeys:
-    """A table of keys as one of the terms of the scores, see :mod:`~.score_terms`."""
-
-    def __init__(self, layout: ScoreLayout, table: Tensor, scale: float):
-        self.table = build(layout, table, scale)
-
-    def add_to_scores(self, scores: Tensor, queries: Tensor, chunk: Chunk) -> None:
-        """Add to the scores."""
-        self.table.multiply(scores, queries, chunk)
+class _Keys:
+    """What makes a table of keys one of the terms of the scores, see :mod:`~.score_terms`."""
 
     def backward(
-        self, gradient: Tensor, queries: Tensor, query_gradient: Tensor, chunk: Chunk
+        self: Any, gradient: Tensor, queries: Tensor, query_gradient: Tensor, chunk: Chunk
     ) -> None:
         """Keep the table's gradient and add to that of the queries."""
-        condensed = self.table.condense(gradient, chunk)
-        self.table.combine(query_gradient, condensed)
-        self.table.accumulate(condensed, queries)
+        condensed = self.condense(gradient, chunk)
+        self.combine(query_gradient, condensed)
+        self.accumulate(condensed, queries)
 
-    def gradients(self) -> Dict[str, Tensor]:
+    def gradients(self: Any) -> Dict[str, Tensor]:
         """Return the gradient of the table."""
-        return {"relative_keys": self.table.gradient()}
+        return {"relative_keys": self.gradient()}
 
 
-class Pairs:
+class Pairs(_Keys):
     """For short sequences: each query position has its own matrix of rows, one per key position.
 
     One product for each position then serves the whole batch and all heads.
@@ -84,7 +77,7 @@ class Pairs:
         """Return the values to whose weighted sums ``combine`` adds."""
         return values
 
-    def multiply(self, scores: Tensor, rows: Tensor, chunk: Chunk) -> None:
+    def add_to_scores(self, scores: Tensor, rows: Tensor, chunk: Chunk) -> None:
         """Add ``scale · rows · tableᵀ`` to the scores."""
         table = self.rows.transpose(1, 2)
         scores.transpose(0, 1).baddbmm_(rows.transpose(0, 1), table, alpha=self.scale)
@@ -107,7 +100,7 @@ class Pairs:
         return total.index_add_(0, self.index, self.total.flatten(0, 1))
 
 
-class Band:
+class Band(_Keys):
     """For long sequences: rows are compared to the row of one clipped end, the reference.
 
     The softmax ignores what a whole row of scores has in common, and the weights of a row sum up
@@ -164,7 +157,7 @@ class Band:
         """Return the values to whose weighted sums ``combine`` adds."""
         return values + self.table[self.reference]
 
-    def multiply(self, scores: Tensor, rows: Tensor, chunk: Chunk) -> None:
+    def add_to_scores(self, scores: Tensor, rows: Tensor, chunk: Chunk) -> None:
         """Add ``scale · rows · tableᵀ`` to the scores."""
         inside, tail = self._masks(chunk)
         band = self.band.t().expand(rows.size(0), -1, -1)

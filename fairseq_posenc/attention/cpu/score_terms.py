@@ -29,17 +29,16 @@ class Additive:
 
     def fill(self, scores: Tensor, chunk: Chunk) -> bool:
         """Write bias and padding into the scores, and return whether there are any."""
-        scores = chunk.by_head(scores)
-        bias = padding = None
+        scores, parts = chunk.by_head(scores), []
         if self.bias is not None:
-            bias = self.bias[self._part(chunk)]
+            parts.append(self.bias[self._part(chunk)].expand(scores.shape[1:]))
         if self.padding is not None:
-            padding = self.padding[chunk.batches, ..., : chunk.columns]
-        if bias is not None and padding is not None:
-            torch.add(bias.expand(scores.shape[1:]), padding, out=scores)
-        elif bias is not None or padding is not None:
-            scores.copy_(padding if bias is None else bias)
-        return bias is not None or padding is not None
+            parts.append(self.padding[chunk.batches, ..., : chunk.columns])
+        if len(parts) == 2:
+            torch.add(*parts, out=scores)
+        elif parts:
+            scores.copy_(parts[0])
+        return bool(parts)
 
     def hide_future(self, scores: Tensor, chunk: Chunk) -> None:
         """Add to the scores of later keys, which are among the last columns of a causal chunk."""

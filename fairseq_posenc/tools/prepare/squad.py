@@ -24,7 +24,7 @@ from fairseq.data import Dictionary, indexed_dataset
 from tqdm import tqdm
 
 from fairseq_posenc.data import subwords
-from fairseq_posenc.data.indexed import same_types
+from fairseq_posenc.data.indexed import read_dictionary
 from fairseq_posenc.data.questions import FORMAT, PARTS, GoldAnswer, Question
 from fairseq_posenc.data.windows import covering_tokens
 from fairseq_posenc.errors import UsageError
@@ -94,7 +94,7 @@ def prepare(
     found = read(file, skip_malformed, prefix)
     model = subwords.load(subwords_folder)
     types = len(subwords.load_dictionary(subwords_folder))
-    for name, are_same in ((model.name, _same_bytes), (subwords.DICTIONARY, same_types)):
+    for name, are_same in ((model.name, _same_bytes), (subwords.DICTIONARY, _same_types)):
         ours, theirs = os.path.join(destination, name), os.path.join(subwords_folder, name)
         if os.path.exists(ours) and not are_same(ours, theirs):
             raise UsageError(
@@ -272,6 +272,11 @@ def _answer(entry: Any, context: str) -> GoldAnswer:
 
 def _same_bytes(file: str, other: str) -> bool:
     return filecmp.cmp(file, other, shallow=False)
+
+
+def _same_types(file: str, other: str) -> bool:
+    """Return whether two dictionaries have the same types, whatever their counts."""
+    return read_dictionary(file).symbols == read_dictionary(other).symbols
 
 
 def _encode_all(texts: List[str], folder: str, workers: int, title: str) -> Iterator[Encoded]:
