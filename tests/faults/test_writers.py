@@ -217,18 +217,6 @@ def test_a_limit_of_the_kernel_is_told_and_spoils_nothing(writer):
         writer.check()
 
 
-def test_a_disk_without_room_is_told_and_spoils_nothing(writer):
-    outcome = writer.attempt_on()
-    if writer.before:
-        assert "No space left on device" in outcome or "are free" in outcome
-    assert outcome.startswith("done: ")
-
-
-def test_a_disk_that_cannot_be_written_is_told(writer):
-    outcome = writer.attempt_on(read_only=True)
-    assert "Read-only file system" in outcome and outcome.startswith("done: ")
-
-
 def test_a_folder_under_a_name_is_told_and_spoils_nothing(writer):
     for name in {writer.names[0], writer.names[-1]}:
         writer.reset()

@@ -1,4 +1,4 @@
-"""The recipes' shell: help, mistakes, stages. What they train is tested end to end."""
+"""The recipes' shell: stages, settings, data. What they train is tested end to end."""
 
 import gzip
 import os
@@ -9,8 +9,6 @@ import pytest
 from fairseq_posenc.version import __version__
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-RECIPES = sorted(path.relative_to(REPOSITORY) for path in REPOSITORY.glob("recipes/*.sh"))
-each_recipe = pytest.mark.parametrize("recipe", RECIPES, ids=str)
 
 
 @pytest.fixture
@@ -46,10 +44,18 @@ def test_stages_outside_the_range_do_not_run(shell):
 
 
 def test_half_an_output_is_never_taken_for_a_whole_one(shell, tmp_path):
+    (tmp_path / "out").write_text("old")
     printed, status = shell(f'writing {tmp_path}/out bash -c "echo half; exit 3"')
-    assert status == 3 and not (tmp_path / "out").exists()
+    assert status == 3 and os.listdir(tmp_path) == ["out"]
+    assert (tmp_path / "out").read_text() == "old"
     assert shell(f"writing {tmp_path}/out echo whole")[1] == 0
     assert (tmp_path / "out").read_text() == "whole\n"
+
+
+def test_settings_that_cannot_be_kept_end_the_run_in_one_line(shell, tmp_path):
+    (tmp_path / "settings.part").mkdir()
+    printed, status = shell(f"same_settings {tmp_path}/settings a; echo on")
+    assert status == 1 and printed == f"bash: error: cannot write {tmp_path}/settings\n"
 
 
 def test_a_failure_among_parallel_jobs_is_noticed(shell):

@@ -6,7 +6,6 @@ import os
 import random
 import threading
 import time
-from pathlib import Path
 
 import pytest
 from fairseq.data import data_utils
@@ -19,8 +18,6 @@ from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
 
 pytest.importorskip("tokenizers")
 pytest.importorskip("sentencepiece")
-REPOSITORY = Path(__file__).resolve().parents[3]
-
 
 SYLLABLES = {"english": "the cat do gs hou se ing ed ly un".split()}
 SYLLABLES["german"] = "die kat ze hau ßü ung en ge schl äft".split()
