@@ -91,10 +91,6 @@ def test_the_best_metric_is_one_of_the_metrics(name):
     assert set(TASKS[name].metrics) <= set(METRICS)
 
 
-def test_mnli_has_two_development_sets(official):
-    assert list(all_of(*official("MNLI"))) == ["train", "valid", "valid1"]
-
-
 def test_xnli_has_a_split_per_language_with_the_labels_of_mnli(official):
     task = TASKS["XNLI"]
     lines = [line(task, XNLI, language=code, sentence1=code) for code in ("ar", "de", "ar", "zh")]
@@ -303,20 +299,10 @@ def test_the_number_of_workers_changes_nothing(text, mnli, tmp_path, monkeypatch
     assert len(files) == 3 * 2 * 3 + 3 + 3 and files == files_in(tmp_path / "2")
 
 
-def test_a_folder_is_replaced_as_a_whole_or_stays_as_it_was(text, mnli, raw, tmp_path, monkeypatch):
-    output, other = tmp_path / "bin", raw("SST-2", ("a cat", "1"))
+def test_a_folder_is_replaced_as_a_whole(text, mnli, raw, tmp_path):
+    output = tmp_path / "bin"
     prepare(*mnli, text, str(output))
-    before = files_in(output)
-
-    def killed(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(glue, "_write_targets", killed)
-    with pytest.raises(KeyboardInterrupt):
-        prepare(*other, text, str(output))
-    assert files_in(output) == before
-    monkeypatch.undo()
-    prepare(*other, text, str(output))
+    prepare(*raw("SST-2", ("a cat", "1")), text, str(output))
     assert len(sentence_folder.input_folders(str(output))) == 1
     assert not list(output.rglob("valid1.*"))
 

@@ -191,13 +191,6 @@ def test_pauses_grow_to_a_minute(get, server, monkeypatch):
     assert pauses == [1, 2, 4, 8, 16, 32, 60, 60, 60]
 
 
-def test_proxies_come_from_the_environment(get, server, monkeypatch):
-    monkeypatch.setenv("http_proxy", server.url)
-    monkeypatch.setenv("no_proxy", "")
-    server.files["http://example.test/f"] = CONTENT
-    assert get("http://example.test/f") == CONTENT
-
-
 def test_the_command_verifies_and_unpacks(run, start, server, tmp_path):
     text = b"one\n" * 9
     server.files["/f.bz2"] = bz2.compress(text)

@@ -10,7 +10,6 @@ from fairseq_posenc.tools.prepare.parallel.pairs import (
     pairs_of_archive,
     pairs_of_files,
     pairs_of_tables,
-    writing,
 )
 
 ENGLISH = [f"line {number}" for number in range(3000)]
@@ -106,18 +105,3 @@ def test_a_file_is_read_plain_or_else_compressed(tmp_path):
     assert list(pairs_of_files(prefix, ("en", "de"))) == [("one", "eins"), ("two", "zwei")]
     with pytest.raises(UsageError, match=r"cannot read .*a\.fr: No such file"):
         list(pairs_of_files(prefix, ("en", "fr")))
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, UsageError("bad input"), MemoryError])
-def test_what_is_broken_off_leaves_the_files_as_they_were(tmp_path, error):
-    (tmp_path / "out.en").write_text("before\n")
-
-    def interrupted():
-        yield "one", "eins"
-        raise error
-
-    target = writing(str(tmp_path / "out"), ("en", "de"))
-    with pytest.raises((KeyboardInterrupt, UsageError, MemoryError)), target as write:
-        write(interrupted())
-    assert [path.name for path in tmp_path.iterdir()] == ["out.en"]
-    assert (tmp_path / "out.en").read_text() == "before\n"
