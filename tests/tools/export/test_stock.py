@@ -176,11 +176,11 @@ def test_other_checkpoints_are_refused_in_one_line(checkpoint, tmp_path, spoil, 
     assert "\n" not in str(caught.value) and str(path) in str(caught.value)
 
 
-def test_the_command_line_needs_no_data(script, checkpoint, tmp_path):
+def test_the_command_line_needs_no_data(posenc, checkpoint, tmp_path):
     path, _ = checkpoint("cape", position_source_scale=1.1)
     output = tmp_path / "stock.pt"
-    printed = script("export", "--path", path, "--to", "fairseq", "--output", output)
-    assert printed.splitlines() == [
+    printed = posenc("export", "--path", path, "--to", "fairseq", "--output", output)
+    assert printed.out.splitlines() == [
         f"{output}: written",
         "encoder: positions as a table (--encoder-learned-pos) of 48 tokens",
         "decoder: sinusoids, up to --max-target-positions",

@@ -67,16 +67,6 @@ def test_columns_of_all_tables_of_an_archive_are_pairs(tmp_path, make_archive):
         list(pairs_of_tables(path, "*.tsv", (3, 2)))
 
 
-@pytest.mark.parametrize("name", ["a.tgz", "a.tar"])
-@pytest.mark.parametrize("part", [0, 0.4, 0.8])
-def test_cut_archives_are_told(tmp_path, make_archive, name, part):
-    path = tmp_path / name
-    make_archive(path, dict(zip(MEMBERS, (ENGLISH, GERMAN))))
-    path.write_bytes(path.read_bytes()[: int(part * path.stat().st_size)])
-    with pytest.raises(UsageError, match=f"{name} holds no|cannot read .*{name}"):
-        list(pairs_of_archive(str(path), MEMBERS))
-
-
 @pytest.mark.parametrize("place", [0.001, 0.5, -5])
 def test_changed_bytes_are_told_wherever_they_are(tmp_path, make_archive, place):
     path = tmp_path / "a.tgz"

@@ -38,10 +38,8 @@ def test_a_setting_is_written_with_the_options_of_the_command(run, tmp_path):
          "cannot read none: No such file"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_in_one_line(start, arguments, told):
-    process = start(*SCRIPT, *arguments)
-    printed = process.communicate()[0]
-    assert process.returncode == 1
+def test_mistakes_are_told_in_one_line(fails, arguments, told):
+    printed = fails(*SCRIPT, *arguments)
     assert printed.startswith(f"fairseq_posenc: error: {told}") and printed.count("\n") == 1
 
 
@@ -53,6 +51,5 @@ def test_mistakes_are_told_in_one_line(start, arguments, told):
         (["setting", "x"], "invalid choice: 'x'"),
     ],
 )
-def test_wrong_options_are_refused(start, arguments, told):
-    process = start(*SCRIPT, *arguments)
-    assert told in process.communicate()[0] and process.returncode == 2
+def test_wrong_options_are_refused(fails, arguments, told):
+    assert told in fails(*SCRIPT, *arguments)
