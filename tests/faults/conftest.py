@@ -74,12 +74,6 @@ class Faults:
         shutil._USE_CP_SENDFILE = False
 
 
-def limit_size(most):
-    """Let no file of this process become larger: the kernel itself sees to that."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
-
-
 def in_child(work):
     """Return how a forked process ended: "done: …", "told: …", "failed: …", or "killed"."""
     reading, writing = os.pipe()
@@ -132,7 +126,9 @@ def faulty(work, folder, number=None, kill=False, largest=None):
         if largest is None:
             disk.install()
         else:
-            limit_size(largest)
+            # the kernel itself sees to it
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (largest, resource.RLIM_INFINITY))
         work()
         return disk.count
 

@@ -2,9 +2,7 @@
 
 import bz2
 import gzip
-import io
 import lzma
-import tarfile
 
 import pytest
 
@@ -17,6 +15,7 @@ from fairseq_posenc.tools.results.generated import read_generated
 from fairseq_posenc.tools.results.training_log import read_log
 
 TEXT = "".join(f"der {i}. Hund , 2.5 & „Katze“ <unk>\u00ad {chr(200 + i)}\n" for i in range(30))
+PAIRS = {"x/a.en": TEXT.encode(), "x/a.de": TEXT.encode()}
 DOCUMENTS = "= A =\n\nOne two .\nThree .\n\n = = B = = \n\nFour\n\n= C =\n\nfive\n" * 3
 PAGE = """<page><title>T</title><ns>0</ns><revision><text>'''Berlin''' is [[a|the]] {{b|c}} city.
 {| class="x"
@@ -58,16 +57,6 @@ def unchanged(lines, data):
     return lines != TEXT.splitlines() and "other lines, and no word of it"
 
 
-def archive():
-    stream = io.BytesIO()
-    with tarfile.open(fileobj=stream, mode="w:gz") as made:
-        for name in ("x/a.en", "x/a.de"):
-            member = tarfile.TarInfo(name)
-            member.size = len(TEXT.encode())
-            made.addfile(member, io.BytesIO(TEXT.encode()))
-    return stream.getvalue()
-
-
 def archived(path):
     return [pair[0] for pair in pairs_of_archive(path, ("a.en", "a.de"))]
 
@@ -86,7 +75,7 @@ READERS = {
     "gzip": ("a.gz", gzip.compress(TEXT.encode(), mtime=0), read_lines, unchanged),
     "bzip2": ("a.bz2", bz2.compress(TEXT.encode()), read_lines, unchanged),
     "xz": ("a.xz", lzma.compress(TEXT.encode()), read_lines, unchanged),
-    "pairs of an archive": ("a.tgz", archive(), archived, unchanged),
+    "pairs of an archive": ("a.tgz", PAIRS, archived, unchanged),
     "BPE codes": ("codes", CODES.encode(), cut, unchanged),
     "documents": (
         "a", DOCUMENTS.encode(), lambda path: list(read_documents([path], "title")), None),
@@ -104,7 +93,11 @@ READERS = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_damaged_text_is_told_or_read_right(fuzz, tmp_path, name):
+def test_damaged_text_is_told_or_read_right(fuzz, tmp_path, make_archive, name):
     file, content, read, wrong = READERS[name]
-    (tmp_path / file).write_bytes(content)
-    fuzz(name, tmp_path / file, lambda: read(str(tmp_path / file)), wrong)
+    path = tmp_path / file
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    else:
+        make_archive(path, content)
+    fuzz(name, path, lambda: read(str(path)), wrong)
