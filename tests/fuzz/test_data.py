@@ -121,8 +121,6 @@ READERS = {
     "GLUE, scores": ("STS-B/dev.tsv", read_task("STS-B"), aligned, 1000),
     "XNLI": ("XNLI/xnli.dev.tsv", read_task("XNLI"), aligned, 1000),
     "SQuAD": ("squad.json", lambda f: squad.read(str(f / "squad.json")), in_place, 1000),
-    "SQuAD, the good of it": (
-        "squad.json", lambda f: squad.read(str(f / "squad.json"), True, "q"), in_place, 1000),
     "WordPiece": ("wordpiece/wordpiece.json", use("wordpiece"), None, 1000),
     "SentencePiece": ("sentencepiece/sentencepiece.model", use("sentencepiece"), None, 100),
     "dictionary": (
