@@ -1,9 +1,13 @@
 """What the tests share: tiny tasks and models, and a place to run command lines."""
 
 import gc
+import gzip
+import io
 import os
 import subprocess
 import sys
+import tarfile
+import zipfile
 from argparse import Namespace
 from pathlib import Path
 from types import SimpleNamespace
@@ -48,20 +52,17 @@ def build_model(tiny_task):
     return build
 
 
-class Hostile:
-    """An object whose pickle makes a file, `witness`, when it is loaded by a credulous loader."""
-
-    def __init__(self, witness):
-        self.witness = witness
-
-    def __reduce__(self):
-        return open, (str(self.witness), "w")
-
-
 @pytest.fixture
 def hostile(tmp_path):
-    """An object that shows whether loading it runs what it holds, by the file `hostile.witness`."""
-    return Hostile(tmp_path / "witness")
+    """An object that leaves the file `hostile.witness` when a credulous loader loads its pickle."""
+
+    class Hostile:
+        witness = tmp_path / "witness"
+
+        def __reduce__(self):
+            return open, (str(self.witness), "w")
+
+    return Hostile()
 
 
 @pytest.fixture
@@ -99,3 +100,43 @@ def run(start):
         return printed
 
     return run
+
+
+@pytest.fixture
+def fails(start):
+    """A function that runs a command line to its bad end, and returns what it printed."""
+
+    def fails(*command, **environment):
+        process = start(*command, **environment)
+        printed = process.communicate()[0]
+        assert process.returncode and "Traceback" not in printed, printed[-4000:]
+        return printed
+
+    return fails
+
+
+@pytest.fixture(scope="session")
+def make_archive():
+    """A function that writes members (name -> lines or bytes) as a zip or (compressed) tar file."""
+
+    def make(path, members):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        contents = {}
+        for name, content in members.items():
+            if not isinstance(content, bytes):
+                content = "".join(f"{line}\n" for line in content).encode()
+            contents[name] = gzip.compress(content) if name.endswith(".gz") else content
+        if path.suffix == ".zip":
+            with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+                for name, content in contents.items():
+                    archive.writestr(name, content)
+            return str(path)
+        kinds = {".tar": "w", ".bz2": "w:bz2", ".xz": "w:xz"}
+        with tarfile.open(path, kinds.get(path.suffix, "w:gz")) as archive:
+            for name, content in contents.items():
+                member = tarfile.TarInfo(name)
+                member.size = len(content)
+                archive.addfile(member, io.BytesIO(content))
+        return str(path)
+
+    return make

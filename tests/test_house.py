@@ -77,14 +77,6 @@ def test_the_top_level_holds_what_it_should():
     assert {name for name in found if not name.startswith(".")} <= set(TOP)
 
 
-def test_encodings_know_nothing_of_fairseq():
-    for path in (REPOSITORY / "fairseq_posenc" / "encodings").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not any(name.split(".")[0] == "fairseq" for name in names), path
-
-
 def imported(path):
     """Yield the modules of the project that a Python file imports, wherever it does."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):

@@ -177,14 +177,6 @@ def test_every_environment_gets_its_line_and_a_failure_fails_the_whole(environme
     assert found[2].startswith("3.12  failed  T s  there is no Python 3.12; install it")
 
 
-def test_environments_and_options_can_be_chosen(environments, tmp_path):
-    run = environments("3.10", "--", "-x", "tests/a b")
-    assert run.returncode == 0
-    assert run.stdout.endswith(" -x tests/a b\n")
-    assert (tmp_path / "runs" / "tests" / "3.10.log").read_text().startswith("--venv")
-    assert environments("3.9").returncode == 2
-
-
 @pytest.fixture
 def metadata(monkeypatch):
     caught = {}

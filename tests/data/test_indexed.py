@@ -122,15 +122,6 @@ def test_old_data_that_were_cut_short_are_told(write):
         check_indexed(path)
 
 
-def test_an_index_of_other_data_is_told(write):
-    path, other = write("train", 3, 4), write("valid", 3, 5)
-    with open(f"{other}.idx", "rb") as stream:
-        index = stream.read()
-    change(f"{path}.idx", lambda _: index)
-    with pytest.raises(UsageError, match="train.bin has 14 bytes, and by its index 16"):
-        check_indexed(path)
-
-
 def test_tokens_beyond_the_dictionary_are_told(write):
     path = write("train", 3, 9)
     check_indexed(path, types=9)

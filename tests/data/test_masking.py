@@ -152,14 +152,6 @@ def test_masks_depend_on_seed_epoch_and_index_alone(masking):
     assert targets_of(data) == first
 
 
-def test_a_fixed_epoch_stays(masking):
-    fixed, moving = masked(masking(), epoch=3), masked(masking())
-    assert targets_of(fixed) != targets_of(moving)
-    moving.set_epoch(3)
-    fixed.set_epoch(2)
-    assert targets_of(fixed) == targets_of(moving)
-
-
 def test_targets_are_padded_as_the_tokens(masking):
     data = masked(masking())
     samples = [data[0], data[len(data) - 1]]

@@ -91,29 +91,6 @@ def test_blocks_and_segments_are_those_of_a_slow_reference(
         ]
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_no_token_is_lost_or_twice_and_no_block_too_long(mode):
-    rng = np.random.default_rng(3)
-    sizes = np.where(rng.random(500) < 0.1, 1, rng.integers(2, 60, 500))
-    blocks = [tokens for tokens, _ in packed(sizes, 20, mode)]
-    assert max(map(len, blocks)) <= 20
-    words = [token for tokens in blocks for token in tokens if token > EOS]
-    assert words == [token for tokens in sentences_of(sizes) for token in tokens[:-1]]
-    ends = sum(tokens.count(EOS) for tokens in blocks)
-    kept = ends - np.sum(sizes > 1)
-    everything = np.sum(sizes == 1)
-    assert kept == everything if mode == "none" else kept < everything
-    assert kept == 0 or mode in ("none", "complete")
-
-
-def test_a_long_sentence_fills_blocks_and_its_rest_is_packed_on():
-    sizes = [3, 25, 4, 2]
-    short, long, next_, last = sentences_of(sizes)
-    assert [tokens[1:] for tokens, _ in packed(sizes, 11, "complete")] == [
-        short, long[:10], long[10:20], long[20:] + next_, last,
-    ]  # fmt: skip
-
-
 def test_documents_share_a_block_unless_told_otherwise():
     sizes = [1, 3, 2, 1, 3, 2, 1, 1, 2, 1]
     ((tokens, segments),) = packed(sizes, 32, "complete")
@@ -121,14 +98,6 @@ def test_documents_share_a_block_unless_told_otherwise():
     assert segments == [0] * 7 + [1] * 7 + [0] * 2
     alone = packed(sizes, 32, "complete_doc")
     assert [tokens for tokens, _ in alone] == [[0, 4, 5, 2, 6, 2], [0, 7, 8, 2, 9, 2], [0, 10, 2]]
-
-
-def test_a_text_larger_than_what_is_looked_at_at_once_is_cut_without_a_gap():
-    sizes = np.random.default_rng(5).integers(2, 60, 2_500_000).astype(np.int32)
-    blocks = cut(sizes, 127, "complete")
-    ends = np.cumsum(sizes, dtype=np.int64)
-    assert np.array_equal(np.cumsum(blocks.size)[:-1], ends[blocks.sentence[1:] - 1])
-    assert blocks.size.sum() == ends[-1] and blocks.size.max() <= 127
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -108,20 +108,6 @@ def test_rotary_needs_an_even_width_of_heads():
 
 
 @both_sides
-@pytest.mark.parametrize("name", RELATIVE)
-def test_relative_encodings_see_distances_alone(name, decoder):
-    """All positions plus a constant: the same terms, but for angles, which turn alike."""
-    encoding, numbers = build(name, stack(decoder)), torch.arange(7.0).unsqueeze(0)
-    one, other = (encoding(Positions(numbers + c)).attention[1] for c in (0, 40))
-    for what, found in tensors(one).items():
-        shifted = tensors(other)[what]
-        if what == "rotation":
-            turn, shifted = torch.complex(*found), torch.complex(*shifted)
-            found, shifted = turn[3] / turn, shifted[3] / shifted
-        torch.testing.assert_close(found, shifted, rtol=0, atol=1e-5)
-
-
-@both_sides
 @pytest.mark.parametrize("name", RELATIVE + BY_INDEX)
 def test_terms_do_not_depend_on_the_batch(name, decoder):
     """Shapes of the contract; none is as large as length x length x width."""

@@ -79,15 +79,6 @@ def test_the_term_is_the_sinusoid_of_the_papers_position(
     assert bool(found.isfinite().all())
 
 
-@BOTH
-@pytest.mark.parametrize("training", [False, True])
-def test_without_augmentation_it_is_sinusoidal(batch, place, decoder, training):
-    positions = place(batch([9, 4], left=True))
-    still = cape(decoder, global_shift=0.0, local_shift=0.0, global_scale=1.0).train(training)
-    plain = build("sinusoidal", Stack(12, decoder)).eval()
-    assert torch.equal(still(positions).input, plain(positions).input)
-
-
 @pytest.mark.parametrize("local_shift, ordered", [(0.5, True), (0.6, False)])
 def test_half_a_token_is_the_most_that_keeps_the_order(local_shift, ordered):
     torch.manual_seed(0)

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from torch.autograd import gradcheck
 
 from fairseq_posenc.encodings import Positions, Stack, build
 
@@ -147,19 +146,6 @@ def test_two_models_of_an_ensemble_can_share_a_cache(place):
             found = step(encoding, place, tokens[:, : t + 1], scale * hidden[t], cache)
             expected = reference(encoding, scale * hidden, tokens.ne(1))[t]
             torch.testing.assert_close(found, expected, **EXACT)
-
-
-@pytest.mark.parametrize("decoder", [False, True])
-@pytest.mark.parametrize("left", [False, True])
-def test_gradients_are_those_of_finite_differences(batch, place, decoder, left):
-    encoding, positions = conditional(decoder), place(batch([4, 2], left))
-
-    def layer(hidden, *_):
-        return encoding(positions).after_layer[0](hidden)
-
-    # The parameters are perturbed in place, hence go in by themselves.
-    inputs = [some_hidden(4, 2).requires_grad_(), encoding.conv.weight, encoding.conv.bias]
-    assert gradcheck(layer, inputs)
 
 
 def test_positions_need_no_numbers_of_their_own():

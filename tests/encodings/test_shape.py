@@ -70,13 +70,6 @@ def test_evaluation_has_one_constant_offset(sinusoid, decoder, offset):
     torch.testing.assert_close(encoding(positions).input, expected, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("training", [False, True])
-def test_without_shift_it_is_sinusoidal(batch, place, training):
-    positions = place(batch([9, 4], left=True))
-    plain = build("sinusoidal", Stack(12)).train(training)(positions).input
-    assert torch.equal(shape(max_shift=0).train(training)(positions).input, plain)
-
-
 def test_alpha_stretches_before_the_shift(sinusoid, monkeypatch):
     encoding = shape(source_scale=1.25)
     monkeypatch.setattr(encoding, "draw", lambda numbers: torch.tensor([[3.0]]).double())

@@ -56,15 +56,6 @@ def test_terms_of_real_tokens_are_those_of_stock_fairseq(batch, place, decoder, 
     torch.testing.assert_close(found[real], stock[real], rtol=0, atol=1e-6)
 
 
-def test_a_step_of_decoding_gets_what_stock_fairseq_gives_it(batch, place):
-    tokens, encoding = batch([30, 30]), build("sinusoidal", Stack(16, decoder=True))
-    stock = SinusoidalPositionalEmbedding(16, padding_idx=1)
-    for length in (1, 2, 17, 30):
-        found = encoding(place(tokens[:, :length], cache={})).input
-        expected = stock(tokens[:, :length], incremental_state={})
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-6)
-
-
 @pytest.mark.parametrize("first", [1, 2, 5])
 def test_the_first_token_has_the_first_index(sinusoid, first):
     encoding = build("sinusoidal", Stack(8, first_index=first))

@@ -22,16 +22,9 @@ def warnings(printed):
 
 
 @pytest.fixture
-def refused(start):
+def refused(fails):
     """A function that runs a command line that must be refused, and returns its last line."""
-
-    def refused(*command):
-        process = start(*command)
-        printed = process.communicate()[0]
-        assert process.returncode != 0 and "Traceback" not in printed, printed[-3000:]
-        return printed.splitlines()[-1]
-
-    return refused
+    return lambda *command: fails(*command).splitlines()[-1]
 
 
 @pytest.fixture

@@ -7,7 +7,6 @@ import pytest
 import torch
 
 from fairseq_posenc import encodings
-from fairseq_posenc.checkpoints import load_checkpoint
 
 
 def generate(binarised, checkpoint, *options):
@@ -43,36 +42,6 @@ def test_checkpoints_are_averaged_translated_and_scored(run, training, binarised
     assert [bin["sentences"] for bin in result["by_length"]["bins"]] == [10, 10]
 
 
-def test_a_trained_model_loads_and_translates_in_python(run, training, binarised, tmp_path):
-    run(*training("--position-encoding", "t5", "--max-update", "2", "--save-dir", tmp_path))
-    script = f"""
-from fairseq_posenc.models.transformer import PosencTransformerModel
-model = PosencTransformerModel.from_pretrained(
-    {str(tmp_path)!r}, checkpoint_file="checkpoint_last.pt",
-    data_name_or_path={str(binarised)!r}, user_dir="fairseq_posenc", cpu=True,
-)
-print("translated:", type(model.translate("the dog sleeps .", beam=2)).__name__)
-"""
-    assert "translated: str" in run("python", "-c", script)
-
-
-def test_checkpoints_are_exchanged_with_stock_fairseq(run, training, binarised, tmp_path):
-    """A run that continues the other's checkpoint validates with the same loss, both ways."""
-    stock, ours = ["--arch", "transformer_tiny"], ["--position-encoding", "sinusoidal"]
-    for name, giver, taker in (("a", stock, ours), ("b", ours, stock)):
-        folder = tmp_path / name
-        run(*training(*giver, "--max-update", "5", "--save-dir", folder, "--save-interval", "9"))
-        loss = load_checkpoint(folder / "checkpoint_last.pt")["extra_state"]["val_loss"]
-        taken = ["--restore-file", folder / "checkpoint_last.pt", "--reset-optimizer"]
-        taken += ["--reset-dataloader", "--reset-meters", "--reset-lr-scheduler"]
-        # a learning rate of 0 leaves the weights as they were taken over
-        run(
-            *training(*taker, *taken, "--max-update", "1", "--lr", "0", "--save-dir", folder / "on")
-        )
-        continued = load_checkpoint(folder / "on" / "checkpoint_last.pt")["extra_state"]["val_loss"]
-        assert continued == pytest.approx(loss, abs=1e-5)
-
-
 def test_bos_is_remembered_by_the_checkpoint(run, training, binarised, tmp_path):
     options = ["--position-encoding", "cape", "--prepend-source-bos", "--max-update", "3"]
     run(*training(*options, "--save-dir", tmp_path))
@@ -100,11 +69,9 @@ for number, found in enumerate(model.generate(sources, beam=2)):
     assert again == {(line.split("\t")[0][2:], line.split("\t")[2]) for line in told}
 
 
-def test_a_hostile_checkpoint_is_refused_and_nothing_runs(start, binarised, tmp_path, hostile):
+def test_a_hostile_checkpoint_is_refused_and_nothing_runs(fails, binarised, tmp_path, hostile):
     path = tmp_path / "hostile.pt"
     torch.save({"args": argparse.Namespace(), "model": {}, "extra": hostile}, path)
-    process = start(*generate(binarised, path))
-    printed = process.communicate()[0]
-    assert process.returncode != 0 and not hostile.witness.exists()
+    printed = fails(*generate(binarised, path))
+    assert not hostile.witness.exists()
     assert printed.splitlines()[-1].startswith(f"fairseq_posenc: error: checkpoint {path} refused")
-    assert "Traceback" not in printed

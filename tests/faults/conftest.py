@@ -1,8 +1,6 @@
 """Disks that are full or break, and processes that are killed, at any point of a program's work."""
 
 import builtins
-import contextlib
-import ctypes
 import errno
 import io
 import os
@@ -18,8 +16,6 @@ import pytest
 from tqdm import tqdm
 
 from fairseq_posenc.errors import UsageError
-
-CLONE_NEWUSER, CLONE_NEWNS, MS_RDONLY, MS_REMOUNT = 0x10000000, 0x20000, 1, 32
 
 
 class Faults:
@@ -78,32 +74,6 @@ class Faults:
         shutil._USE_CP_SENDFILE = False
 
 
-def limit_size(most):
-    """Let no file of this process become larger: the kernel itself sees to that."""
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
-
-
-def mount(folder, pages, flags=0):
-    """Mount a file system of this process alone on a folder; anybody may who has a namespace."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    uid, gid = os.getuid(), os.getgid()
-    if not flags & MS_REMOUNT:
-        if libc.unshare(CLONE_NEWUSER | CLONE_NEWNS):
-            raise NotMounted(os.strerror(ctypes.get_errno()))
-        maps = {"setgroups": "deny", "uid_map": f"0 {uid} 1", "gid_map": f"0 {gid} 1"}
-        for name, text in maps.items():
-            with contextlib.suppress(OSError), open(f"/proc/self/{name}", "w") as stream:
-                stream.write(text)
-    options = f"size={4096 * pages}".encode()
-    if libc.mount(b"tmpfs", os.fsencode(folder), b"tmpfs", flags, options):
-        raise NotMounted(os.strerror(ctypes.get_errno()))
-
-
-class NotMounted(Exception):
-    """This machine does not let a process have a file system of its own."""
-
-
 def in_child(work):
     """Return how a forked process ended: "done: …", "told: …", "failed: …", or "killed"."""
     reading, writing = os.pipe()
@@ -156,7 +126,9 @@ def faulty(work, folder, number=None, kill=False, largest=None):
         if largest is None:
             disk.install()
         else:
-            limit_size(largest)
+            # the kernel itself sees to it
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (largest, resource.RLIM_INFINITY))
         work()
         return disk.count
 
@@ -229,36 +201,6 @@ class Written:
         """Write anew in another process, with a fault; return how that ended."""
         self.reset()
         return faulty(self.run, self.folder, number, kill, largest)
-
-    def attempt_on(self, read_only=False):
-        """Write anew onto a disk without a page to spare, or one that cannot be written.
-
-        Returns how that ended, and "spoilt" or "whole" for what is there then.
-        """
-        content = dict(self.before)
-        pages = sum(-(-len(text) // 4096) for text in content.values())
-
-        def work():
-            mount(self.folder, max(pages, 1))
-            fill(self.folder, content)
-            if read_only:
-                mount(self.folder, pages, MS_REMOUNT | MS_RDONLY)
-            try:
-                self.run()
-            except UsageError as error:
-                told = str(error)
-                self.check()
-                assert "\n" not in told
-                return told
-            self.check()
-            assert files(self.folder) == self.after
-            return "all fitted"
-
-        self.reset()
-        outcome = in_child(work)
-        if "NotMounted" in outcome:
-            pytest.skip(f"no file system of one's own: {outcome}")
-        return outcome
 
     def points(self, most):
         """Return where faults can happen, ``most`` at all."""

@@ -2,31 +2,20 @@
 
 import io
 import json
-import re
 import tarfile
-from types import SimpleNamespace
 
 import pytest
-import torch
-from fairseq.data import indexed_dataset
 
 from fairseq_posenc.data import sentence_folder, subwords
 from fairseq_posenc.data.questions import QuestionFolder
-from fairseq_posenc.data.token_ratio import training_token_ratio
-from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.prepare import glue, squad
-from fairseq_posenc.tools.prepare.downloads.archives import Checksum
-from fairseq_posenc.tools.prepare.downloads.dumps import _listed
 from fairseq_posenc.tools.prepare.glue_tasks import TASKS
 from fairseq_posenc.tools.prepare.parallel.sources import of_test_set, read_test_set
 from fairseq_posenc.tools.prepare.text import vocabulary
-from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
 from fairseq_posenc.tools.prepare.text.vocabulary import copy_subwords
 
 CONTEXT = "Berlin ist die Hauptstadt 😀 von Deutschland . é"
 SPOKEN = [f"the dog {i} runs over häuser {chr(97 + i % 26) * 3} <unk>" for i in range(200)]
-SUMS = f"{'a' * 40}  simplewiki-20261101-pages-articles.xml.bz2\nSHA1 (x.gz) = {'c' * 40}\n"
-WIKI = re.compile(r"simplewiki-\d{8}-pages-articles\.xml\.bz2")
 
 
 def rows(name, language="language"):
@@ -57,7 +46,7 @@ def segments(kind):
 def prepared(tmp_path_factory):
     """A folder with every kind of file."""
     folder = tmp_path_factory.mktemp("prepared")
-    for name in ("wordpiece", "sentencepiece", "raw", "ratio"):
+    for name in ("wordpiece", "sentencepiece"):
         (folder / name).mkdir()
     vocabulary.learn_wordpiece(lambda: iter(SPOKEN), str(folder / "wordpiece"), 120)
     vocabulary.learn_sentencepiece(lambda: iter(SPOKEN), str(folder / "sentencepiece"), 60)
@@ -71,21 +60,8 @@ def prepared(tmp_path_factory):
         glue.prepare(TASKS[name], str(folder / name), words, binary)
     (folder / "squad.json").write_text(questions())
     squad.prepare(str(folder / "squad.json"), "valid", words, str(folder / "questions"))
-    (folder / "raw.txt").write_text("\n\n".join(SPOKEN))
-    prepare(text_options(folder), say=lambda line: None)
-    (folder / "sums").write_text(SUMS)
     (folder / "src.sgm").write_text(segments("srcset"))
-    for side in ("en", "de"):
-        builder = indexed_dataset.make_builder(f"{folder}/ratio/train.en-de.{side}.bin", "mmap", 50)
-        for length in range(3, 9):
-            builder.add_item(torch.arange(length, dtype=torch.int32))
-        builder.finalize(f"{folder}/ratio/train.en-de.{side}.idx")
     return folder
-
-
-def text_options(folder):
-    files = {"output": str(folder / "text"), "train": [str(folder / "raw.txt")]}
-    return Options(**files, hold_out=5, vocabulary_size=120)
 
 
 def read_task(name):
@@ -128,12 +104,6 @@ def read_segments(folder):
     return read_test_set("wmt13", ("en", "de"), str(folder))
 
 
-def ratio(folder):
-    data = {"source_lang": "en", "target_lang": "de", "data": str(folder / "ratio")}
-    cfg = SimpleNamespace(**data, train_subset="train")
-    return training_token_ratio(SimpleNamespace(cfg=cfg))
-
-
 def aligned(splits, data):
     targets = ((split.sentences, split.targets) for split in splits.values())
     return any(t is not None and len(s) != len(t) for s, t in targets) and "sentences unlabelled"
@@ -144,10 +114,6 @@ def in_place(found, data):
     return any(not c.startswith(a.text, a.start) for c, a in places) and "an answer elsewhere"
 
 
-def of_sum(expected):
-    return lambda found, data: found != expected and f"{found}, not {expected}"
-
-
 # name: file, how to read it, what is wrong with a result, how many cases
 READERS = {
     "GLUE without header": ("CoLA/dev.tsv", read_task("CoLA"), aligned, 1000),
@@ -155,8 +121,6 @@ READERS = {
     "GLUE, scores": ("STS-B/dev.tsv", read_task("STS-B"), aligned, 1000),
     "XNLI": ("XNLI/xnli.dev.tsv", read_task("XNLI"), aligned, 1000),
     "SQuAD": ("squad.json", lambda f: squad.read(str(f / "squad.json")), in_place, 1000),
-    "SQuAD, the good of it": (
-        "squad.json", lambda f: squad.read(str(f / "squad.json"), True, "q"), in_place, 1000),
     "WordPiece": ("wordpiece/wordpiece.json", use("wordpiece"), None, 1000),
     "SentencePiece": ("sentencepiece/sentencepiece.model", use("sentencepiece"), None, 100),
     "dictionary": (
@@ -175,14 +139,6 @@ READERS = {
     "offsets": (
         "questions/valid.offsets.bin", read_answers,
         lambda found, _: not all(text and text in CONTEXT for text in found) and "no text", 300),
-    "index of a training set": ("ratio/train.en-de.en.idx", ratio, of_sum(1.0), 1000),
-    "training set": ("ratio/train.en-de.de.bin", ratio, of_sum(1.0), 500),
-    "list of dumps": (
-        "sums", lambda f: _listed(str(f / "sums"), "simplewiki", "latest"),
-        lambda found, _: found[1] and not WIKI.fullmatch(found[0]) and "another dump", 1000),
-    "checksums": (
-        "sums", lambda f: Checksum.from_listing(iter(read_lines(str(f / "sums"))), "x.gz"),
-        lambda found, _: found and len(found.value) not in (32, 40, 64, 128) and "no sum", 1000),
     "SGM": (
         "src.sgm", read_segments, lambda pairs, _: len(pairs) != 4 and "sentences lost", 60),
 }  # fmt: skip
@@ -191,6 +147,4 @@ READERS = {
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_data_is_told_or_read_right(fuzz, prepared, name):
     file, read, wrong, cases = READERS[name]
-    others = [rows("RTE"), rows("STS-B"), questions(), SUMS]
-    others = [text.encode() for text in others]
-    fuzz(name, prepared / file, lambda: read(prepared), wrong, cases, others)
+    fuzz(name, prepared / file, lambda: read(prepared), wrong, cases)

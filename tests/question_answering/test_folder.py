@@ -12,7 +12,6 @@ from fairseq_posenc.data.questions import QuestionFolder
 from fairseq_posenc.data.windows import WindowDataset, WindowLayout, covering_tokens
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics.answers import normalise
-from fairseq_posenc.tools.prepare import squad
 from fairseq_posenc.tools.prepare.squad import prepare
 
 LANGUAGES = ["en", "ar", "th", "zh"]
@@ -146,26 +145,6 @@ def test_workers_make_no_difference(files, subwords_folder, tmp_path):
             files["zh"], "valid", subwords_folder, str(tmp_path / str(workers)), workers=workers
         )
     assert contents(tmp_path / "1") == contents(tmp_path / "3")
-
-
-@one_kind
-def test_a_split_that_was_cut_while_it_was_written_is_as_it_was(
-    files, subwords_folder, tmp_path, monkeypatch
-):
-    folder = str(tmp_path)
-    prepare(files["en"], "valid", subwords_folder, folder)
-    before = contents(folder)
-
-    def cut(*arguments):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(squad.json, "dump", cut)
-    with pytest.raises(KeyboardInterrupt):
-        prepare(files["ar"], "valid", subwords_folder, folder)
-    monkeypatch.undo()
-    assert contents(folder) == before
-    prepare(files["ar"], "valid", subwords_folder, folder)
-    assert contents(folder).keys() == before.keys() and contents(folder) != before
 
 
 @one_kind

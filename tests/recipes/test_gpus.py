@@ -33,11 +33,10 @@ def test_trainings_at_a_time_divide_the_gpus(run, tmp_path, visible, given, jobs
     assert expected in printed
 
 
-def test_more_gpus_than_there_are_is_a_mistake(start):
+def test_more_gpus_than_there_are_is_a_mistake(fails):
     script = f"{LIBRARY}; DEVICE=cuda JOBS=1 GPUS=8 GPU_MEMORY=16; look_at_gpus"
-    process = start("bash", "-c", script, CUDA_VISIBLE_DEVICES="0,1")
-    assert "--gpus is 8, but CUDA_VISIBLE_DEVICES names 2" in process.communicate()[0]
-    assert process.returncode == 1
+    printed = fails("bash", "-c", script, CUDA_VISIBLE_DEVICES="0,1")
+    assert "--gpus is 8, but CUDA_VISIBLE_DEVICES names 2" in printed
 
 
 def test_four_of_eight_gpus_of_two_nodes_are_eight(run):
@@ -48,7 +47,7 @@ def test_four_of_eight_gpus_of_two_nodes_are_eight(run):
     assert "× 8 GPUs" in printed
     (first, *_) = [line for line in printed.splitlines() if line.startswith("srun")]
     assert "CUDA_VISIBLE_DEVICES=0\\,1\\,2\\,3 fairseq-train" in first
-    assert "--distributed-world-size 8 " in first
+    assert "--nodes 2 --ntasks-per-node 1" in first and "--distributed-world-size 8 " in first
 
 
 def test_processes_divide_the_cores(run):

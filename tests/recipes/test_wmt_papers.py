@@ -170,13 +170,3 @@ def test_admin_profiles_a_batch_of_the_authors_size_whatever_fits_the_gpus(run, 
         done"""
     printed = run("bash", "-c", script)
     assert re.findall(r"--max-tokens (\d+)", printed) == ["8192", "8000"]
-
-
-def test_in_a_slurm_job_of_several_nodes_srun_starts_the_training(run):
-    options = "--gpus", "8", "--gpu-memory", "16", "--settings", "en-de"
-    printed = _plan(run, REL_SCALAR, *options, SLURM_JOB_NUM_NODES="2")
-    commands = [line for line in printed.splitlines() if line.startswith("srun")]
-    assert len(commands) == 4
-    for words in ("--nodes 2 --ntasks-per-node 1", "--distributed-world-size 16"):
-        assert all(words in line for line in commands)
-    assert "× 16 GPUs" in printed

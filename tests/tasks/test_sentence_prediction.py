@@ -272,8 +272,12 @@ def test_a_model_trained_on_mnli_predicts_xnli(folder, run, tmp_path, monkeypatc
     assert result["scores"]["valid"]["accuracy"] == pytest.approx(best, abs=1e-3)
     assert list(result["scores"]) == ["valid", "valid1", "test"] and not result["scores"]["test"]
     assert result["notes"] == {"row": "rel_scalar"} and "test: no labels" in capsys.readouterr().out
+    assert {"torch", "scikit-learn", "scipy"} <= set(result["versions"])
     with open(f"{out}/predictions.test.tsv") as stream:
         assert len(stream.readlines()) == 31
+    with pytest.raises(UsageError, match="no split 'other'"):
+        predict(path=checkpoint, data=mnli, subsets=["other"], output=f"{out}2", cpu=True, notes={})
+    assert not (tmp_path / "out2").exists()
     zero_shot = predict(
         path=checkpoint, data=folder("XNLI"), subsets=["test-de"], output=out, cpu=True, notes={}
     )

@@ -3,19 +3,15 @@
 import argparse
 import math
 import os
-import sys
 import weakref
 from collections import OrderedDict
 from pathlib import Path
 
 import pytest
 import torch
-from fairseq import checkpoint_utils, options, tasks
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from omegaconf import OmegaConf
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools import averaging, cli
+from fairseq_posenc.tools import averaging
 
 
 def model(seed):
@@ -208,22 +204,14 @@ def test_checkpoints_of_other_programs_metrics_and_runs_are_refused(save, tmp_pa
             choose([paths[0], save("checkpoint_last.pt")], 2)
 
 
-@pytest.fixture
-def run(monkeypatch):
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["posenc", "average", *arguments])
-        cli.main()
-
-    return run
-
-
-def test_the_command_averages_and_leaves_nothing_else(save, run, tmp_path, capsys):
+def test_the_command_averages_and_leaves_nothing_else(save, posenc, tmp_path):
     for i in range(1, 4):
         save(f"checkpoint{i}.pt", state({"w": torch.tensor([float(i)])}))
-    run("--inputs", str(tmp_path), "--last", "2", "--output", str(tmp_path / "out" / "average.pt"))
-    assert torch.load(tmp_path / "out" / "average.pt")["model"]["w"].tolist() == [2.5]
+    output = tmp_path / "out" / "average.pt"
+    printed = posenc("average", "--inputs", tmp_path, "--last", 2, "--output", output)
+    assert torch.load(output)["model"]["w"].tolist() == [2.5]
     assert os.listdir(tmp_path / "out") == ["average.pt"]
-    assert "checkpoint3.pt" in capsys.readouterr().out
+    assert "checkpoint3.pt" in printed.out
 
 
 @pytest.mark.parametrize(
@@ -236,33 +224,13 @@ def test_the_command_averages_and_leaves_nothing_else(save, run, tmp_path, capsy
         (["--inputs", "{folder}/checkpoint1.pt", "{folder}/out.pt"], "one of the checkpoints"),
     ],
 )
-def test_the_command_refuses_and_writes_nothing(save, run, tmp_path, arguments, message):
+def test_the_command_refuses_and_writes_nothing(save, posenc, tmp_path, arguments, message):
     whole = Path(save("checkpoint1.pt")).read_bytes()
     (tmp_path / "cut.pt").write_bytes(whole[: len(whole) // 2])
     if "out.pt" in arguments[-1]:
         save("out.pt")
     before = sorted(os.listdir(tmp_path))
     with pytest.raises(UsageError, match=message):
-        run(*(a.format(folder=tmp_path) for a in arguments), "--output", str(tmp_path / "out.pt"))
+        words = (word.format(folder=tmp_path) for word in arguments)
+        posenc("average", *words, "--output", tmp_path / "out.pt")
     assert sorted(os.listdir(tmp_path)) == before
-
-
-def test_the_average_loads_as_a_fairseq_model(save, tmp_path):
-    for language in ("en", "de"):
-        (tmp_path / f"dict.{language}.txt").write_text("a 2\nb 1\n")
-    arguments = f"{tmp_path} --arch transformer_tiny -s en -t de".split()
-    parser = options.get_training_parser()
-    cfg = convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, arguments))
-    task = tasks.setup_task(cfg.task)
-    models = [task.build_model(cfg.model) for _ in range(2)]
-    plain = OmegaConf.to_container(cfg, resolve=True, enum_to_str=True)
-    paths = [
-        save(f"checkpoint{i}.pt", {**state(model.state_dict()), "cfg": plain})
-        for i, model in enumerate(models)
-    ]
-    output = str(tmp_path / "average.pt")
-    averaging.save_average(paths, output)
-    (loaded,), _ = checkpoint_utils.load_model_ensemble([output], task=task)
-    # The decoder's only: fairseq 0.12.2's encoder has copies of parameters that it does not load.
-    first, second, mean = (dict(m.decoder.named_parameters()) for m in (*models, loaded))
-    assert all(torch.equal((first[name] + second[name]) / 2, mean[name]) for name in first)

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.workers import chunked, in_order
+from fairseq_posenc.tools.workers import in_order
 
 
 def slow_if_even(number):
@@ -20,12 +20,6 @@ def die(number):
 
 def refuse(number):
     raise UsageError(f"{number} is bad")
-
-
-@pytest.mark.parametrize("count, sizes", [(0, []), (3, [3]), (7, [3, 3, 1])])
-def test_streams_are_cut_into_chunks(count, sizes):
-    chunks = list(chunked(iter(range(count)), 3))
-    assert [len(chunk) for chunk in chunks] == sizes and sum(chunks, []) == list(range(count))
 
 
 @pytest.mark.parametrize("workers", [1, 3])

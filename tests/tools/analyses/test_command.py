@@ -1,27 +1,18 @@
 """The command line of every analysis, and what it writes."""
 
 import json
-import sys
 from pathlib import Path
 
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools import cli
 
 
 @pytest.fixture
-def analyse(monkeypatch, tmp_path):
-    """A function that runs an analysis and returns the prefix of what it wrote."""
-
-    def analyse(*arguments):
-        prefix = tmp_path / "out" / "it"
-        command = ["posenc", "analyse", *map(str, arguments), "--output", str(prefix)]
-        monkeypatch.setattr(sys, "argv", command)
-        cli.main()
-        return prefix
-
-    return analyse
+def analyse(posenc, tmp_path):
+    """A function that runs an analysis; returns its output's prefix and what it printed."""
+    prefix = tmp_path / "out" / "it"
+    return lambda *words: (prefix, posenc("analyse", *words, "--output", prefix).out)
 
 
 CASES = {
@@ -44,17 +35,18 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_every_analysis_prints_and_writes(analyse, checkpoint, corpus, capsys, name):
+def test_every_analysis_prints_and_writes(analyse, checkpoint, corpus, name):
     encodings, options, title, expected = CASES[name]
     models = [checkpoint(encoding) for encoding in encodings]
-    prefix = analyse(name, "--models", *models, "--data", corpus.path, "--cpu", *options.split())
+    words = [name, "--models", *models, "--data", corpus.path, "--cpu", *options.split()]
+    prefix, printed = analyse(*words)
     pictures = [".png", ".ranks.png"] if name == "attention" else [".png"]
     written = sorted(path.name for path in prefix.parent.iterdir())
     assert written == sorted(f"it{ending}" for ending in (".md", ".json", *pictures))
     for ending in pictures:
         assert Path(f"{prefix}{ending}").read_bytes().startswith(b"\x89PNG")
     text = Path(f"{prefix}.md").read_text(encoding="utf-8")
-    assert capsys.readouterr().out == text and text.startswith(title)
+    assert printed == text and text.startswith(title)
     data = json.loads(Path(f"{prefix}.json").read_text(encoding="utf-8"))
     assert data["command"][:2] == ["posenc analyse", name] and "torch" in data["versions"]
     assert {key: data[key] for key in expected} == expected

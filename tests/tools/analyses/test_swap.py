@@ -7,7 +7,7 @@ from fairseq.data import Dictionary
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.analyses import swap as module
-from fairseq_posenc.tools.analyses.swap import join, parts, swap
+from fairseq_posenc.tools.analyses.swap import parts, swap
 
 SEP = 4
 
@@ -58,13 +58,6 @@ def figures(report):
 def wrong(report):
     found = report.data["models"]["x"]
     return [found["wrong_original"], found["wrong_swapped"]]
-
-
-def test_parts_are_cut_at_separators_and_joined_again():
-    tokens = [7, 8, SEP, 9, SEP, 10, 11]
-    assert parts(tokens, SEP) == [[7, 8], [9], [10, 11]]
-    assert parts([SEP, 7, SEP], SEP) == [[], [7], []]
-    assert join(parts(tokens, SEP), SEP) == tokens
 
 
 def test_a_translator_that_sees_no_order_loses_nothing(analyse, checkpoint, oracle):

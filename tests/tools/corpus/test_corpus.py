@@ -3,7 +3,6 @@
 import hashlib
 import os
 import re
-from collections import Counter
 
 import pytest
 
@@ -66,24 +65,6 @@ def test_files_are_parallel_within_their_lengths_and_in_documents(tmp_path):
         assert found == [str(getattr(pair, name)) for pair in pairs]
 
 
-@pytest.mark.parametrize("low, high", [(3, 3), (4, 20), (31, 45), (150, 160)])
-def test_lengths_are_spread_evenly_over_their_range(low, high):
-    number = 20 * (high - low + 1) if high < 100 else 20
-    counts = Counter(lengths(pair.english for pair in generate(number, 2, low, high)))
-    assert min(counts) >= low and max(counts) <= high
-    assert high > 100 or (len(counts) == high - low + 1 and max(counts.values()) < 60)
-
-
-def test_long_sentences_are_made_of_what_short_ones_are_made_of():
-    def shares(low, high, number):
-        words = " ".join(pair.english for pair in generate(number, 2, low, high)).lower().split()
-        counts = Counter(word.strip(",.") for word in words)
-        return [counts[word] / len(words) for word in ("the", "and", "has", "who", "which", "in")]
-
-    for short, long in zip(shares(12, 20, 1000), shares(46, 70, 300)):
-        assert 0.5 < long / short < 2
-
-
 def test_no_sentence_is_in_two_splits_nor_twice_in_test(tmp_path):
     small = Range(4, 5)
     splits = [Split("test", 60, [small, small]), Split("valid", 60, [small])]
@@ -99,11 +80,6 @@ def test_test_text_is_the_same_whatever_the_size_of_training(tmp_path):
     write_corpus(str(tmp_path / "b"), 1, [*SPLITS[:2], Split("train", 10, [Range(4, 8)])])
     assert lines(tmp_path / "a", "test.de") == lines(tmp_path / "b", "test.de")
     assert lines(tmp_path / "a", "train.de")[:10] == lines(tmp_path / "b", "train.de")
-
-
-def test_the_same_english_is_always_translated_alike():
-    pairs = [pair[:2] for pair in generate(500, 8, 3, 4)]
-    assert len(set(pairs)) == len(dict(pairs)) < 420
 
 
 def test_a_failed_run_leaves_the_files_as_they_were(tmp_path):
@@ -126,9 +102,8 @@ def test_a_failed_run_leaves_the_files_as_they_were(tmp_path):
         ("--output /dev/null/in", "cannot write"),
     ],
 )
-def test_bad_input_is_told_in_one_line_and_writes_nothing(start, tmp_path, options, message):
+def test_bad_input_is_told_in_one_line_and_writes_nothing(fails, tmp_path, options, message):
     command = ["posenc", "corpus", "--output", tmp_path, "--quiet"]
-    process = start(*command, *options.replace(" -4", "=-4").split())
-    printed = process.communicate()[0]
-    assert process.returncode == 1 and message in printed and printed.count("\n") == 1
+    printed = fails(*command, *options.replace(" -4", "=-4").split())
+    assert message in printed and printed.count("\n") == 1
     assert not os.listdir(tmp_path)

@@ -3,7 +3,7 @@
 import pytest
 
 from fairseq_posenc.tools.corpus import english, german, lexicon
-from fairseq_posenc.tools.corpus.lexicon import ADJECTIVES, COMPANIONS, DETERMINERS, IN, INTO, TODAY
+from fairseq_posenc.tools.corpus.lexicon import COMPANIONS, DETERMINERS, IN, INTO
 from fairseq_posenc.tools.corpus.tree import (
     PERFECT,
     PRESENT,
@@ -49,38 +49,23 @@ JUMPED = verb("jump", tense=PERFECT, places=[Adjunct(INTO, Group([the("house")])
 GARDEN = Adjunct(IN, Group([the("garden")]))
 SEEN_DOG = related(the("dog"), "object", KING, verb("see", tense=PERFECT))
 CALLING_QUEEN = related(the("queen"), "subject", None, CALLS)
-HEARD_GIRL = related(the("girl"), "object", KING, verb("listen"))
 SUNG_FOR = related(the("man"), "companion", KING, verb("sing"), COMPANIONS[1])
-WASHES = verb("wash", the("cat"), time=TODAY, manner=lexicon.MANNERS[0])
-GIVES = verb("give", the("ball"), the("egg"), recipient=Group([HE]))
 KNOWS = verb("know", complement=clause(SHE, verb("sing", tense=WILL)))
 # the number of clauses, and the largest distance of a subject and its verb, counted by hand
 SENTENCES = [
     # a separable prefix; a pronoun before the English particle; the verbal bracket
-    (clause(KING, CALLS), "The king calls up the doctor.", "Der König ruft den Arzt an.", 1, 1),
     (clause(KING, verb("call up", SHE)), "The king calls her up.", "Der König ruft sie an.", 1, 1),
     (clause(KING, OFTEN_CALLED), "The king has often called up the doctor.",
      "Der König hat oft den Arzt angerufen.", 1, 1),
-    (clause(the("king", True), verb("call up", the("doctor"), tense=WILL, time=TODAY)),
-     "The kings will call up the doctor today.", "Die Könige werden heute den Arzt anrufen.", 1, 1),
-    (clause(KING, WASHES), "The king washes the cat slowly today.",
-     "Der König wäscht heute langsam die Katze.", 1, 1),
-    (clause(SHE, GIVES), "She gives him the ball and the egg.",
-     "Sie gibt ihm den Ball und das Ei.", 1, 1),
     # direction is accusative, place dative; the verb stays second
     (clause(KING, JUMPED), "The king has jumped into the house.",
      "Der König ist ins Haus gesprungen.", 1, 1),
     (clause(KING, verb("sing"), front=GARDEN), "In the garden the king sings.",
      "Im Garten singt der König.", 1, 2),
-    (clause(KING, verb("sleep"), front=TODAY), "Today the king sleeps.",
-     "Heute schläft der König.", 1, 2),
     # the verb is last in subordinate clauses, its prefix joined
     (clause(KING, verb("sleep"), followers=[BECAUSE]),
      "The king sleeps because he calls up the doctor.",
      "Der König schläft, weil er den Arzt anruft.", 2, 3),
-    (clause(KING, verb("sleep"), front=BECAUSE),
-     "Because he calls up the doctor, the king sleeps.",
-     "Weil er den Arzt anruft, schläft der König.", 2, 3),
     (clause(KING, KNOWS), "The king knows that she will sing.",
      "Der König weiß, dass sie singen wird.", 2, 2),
     # relative clauses follow the whole verb
@@ -88,8 +73,6 @@ SENTENCES = [
      "Die Königin, die den Arzt anruft, schläft.", 2, 5),
     (clause(SHE, verb("wake up", SEEN_DOG)), "She wakes up the dog which the king has seen.",
      "Sie weckt den Hund auf, den der König gesehen hat.", 2, 2),
-    (clause(HEARD_GIRL, verb("laugh")), "The girl to whom the king listens laughs.",
-     "Das Mädchen, dem der König zuhört, lacht.", 2, 5),
     (clause(SUNG_FOR, verb("laugh")), "The man for whom the king sings laughs.",
      "Der Mann, für den der König singt, lacht.", 2, 6),
     # a subject of several nouns, and one of two verbs
@@ -117,29 +100,3 @@ def test_main_clauses_are_joined_with_commas():
     tokens = german.sentence(tree)
     assert english.join(tokens) == "Der König, der singt, lacht, aber sie schläft."
     assert (count_clauses(tree), german.agreement_distance(tokens)) == (3, 3)
-
-
-@pytest.mark.parametrize(
-    "determiner, forms",
-    [
-        ("the man", "der alte Mann, den alten Mann, dem alten Mann"),
-        ("the woman", "die alte Frau, die alte Frau, der alten Frau"),
-        ("the child", "das alte Kind, das alte Kind, dem alten Kind"),
-        ("the children", "die alten Kinder, die alten Kinder, den alten Kindern"),
-        ("a man", "ein alter Mann, einen alten Mann, einem alten Mann"),
-        ("a woman", "eine alte Frau, eine alte Frau, einer alten Frau"),
-        ("a child", "ein altes Kind, ein altes Kind, einem alten Kind"),
-        ("our children", "unsere alten Kinder, unsere alten Kinder, unseren alten Kindern"),
-        ("this man", "dieser alte Mann, diesen alten Mann, diesem alten Mann"),
-        ("every child", "jedes alte Kind, jedes alte Kind, jedem alten Kind"),
-        ("two children", "zwei alte Kinder, zwei alte Kinder, zwei alten Kindern"),
-        ("many children", "viele alte Kinder, viele alte Kinder, vielen alten Kindern"),
-    ],
-)
-def test_declension(determiner, forms):
-    article, noun = determiner.split()
-    word = next(found for found, _ in DETERMINERS if article in (found.singular, found.plural))
-    noun = next(found for found in lexicon.NOUNS if noun in (found.singular, found.plural))
-    tree = Phrase(word, noun, determiner.endswith("children"), ADJECTIVES[0])
-    cased = [german.noun_phrase(tree, case) for case in ("nominative", "accusative", "dative")]
-    assert ", ".join(map(" ".join, cased)) == forms

@@ -10,9 +10,9 @@ from fairseq.models.transformer import tiny_architecture
 from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_posenc.models.transformer import PosencTransformerModel
-from fairseq_posenc.tools import cli
 
 PAD, EOS = 1, 2
+HISTORY = {"criterion_name": "C", "optimizer_name": "O", "lr_scheduler_state": {}}
 
 
 def dictionary(types):
@@ -83,14 +83,7 @@ def checkpoint(tmp_path, data):
                 "optimizer": {"_name": "posenc_radam"},
             },
             "model": model.state_dict(),
-            "optimizer_history": [
-                {
-                    "criterion_name": "C",
-                    "optimizer_name": "O",
-                    "num_updates": 7,
-                    "lr_scheduler_state": {},
-                }
-            ],
+            "optimizer_history": [{**HISTORY, "num_updates": 7}],
             "extra_state": {"train_iterator": {"epoch": 2}},
             "last_optimizer_state": {"large": torch.zeros(3)},
         }
@@ -127,20 +120,6 @@ def translate():
         return [[(h["tokens"].tolist(), float(h["score"])) for h in one] for one in found]
 
     return search
-
-
-@pytest.fixture
-def script(monkeypatch, capsys):
-    """A function that runs a script in this process and returns what it printed."""
-
-    def run(name, *arguments):
-        monkeypatch.setattr("sys.argv", ["posenc", name, *map(str, arguments)])
-        cli.main()
-        printed = capsys.readouterr()
-        run.told = printed.err
-        return printed.out
-
-    return run
 
 
 @pytest.fixture

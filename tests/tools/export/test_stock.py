@@ -1,5 +1,7 @@
 """Export to stock fairseq: what loads without the plugin translates as ours does, or is refused."""
 
+import json
+
 import pytest
 import torch
 from fairseq.checkpoint_utils import load_model_ensemble_and_task
@@ -138,11 +140,13 @@ def test_what_is_there_is_not_overwritten_by_accident(checkpoint, tmp_path):
 def test_weights_that_stock_fairseq_lacks_are_named(checkpoint, tmp_path):
     path, _ = checkpoint("sinusoidal")
     state = load_checkpoint(path)
-    profile = '{"version":1,"channels":{"encoder":64,"decoder":64},"omegas":{"encoder":['
     encoder, decoder = ["attention", "fc"], ["self", "encoder", "fc"]
-    layer = lambda names: "{" + ",".join(f'"{n}_ratio_change":2.0' for n in names) + "}"  # noqa: E731
-    profile += ",".join([layer(encoder)] * 2) + '],"decoder":[' + ",".join([layer(decoder)] * 2)
-    state["cfg"]["model"].admin_profile = profile + "]}}"
+    omegas = {
+        side: [{f"{name}_ratio_change": 2.0 for name in names_}] * 2
+        for side, names_ in (("encoder", encoder), ("decoder", decoder))
+    }
+    profile = {"version": 1, "channels": {"encoder": 64, "decoder": 64}, "omegas": omegas}
+    state["cfg"]["model"].admin_profile = json.dumps(profile, separators=(",", ":"))
     for side, names_ in (("encoder", encoder), ("decoder", decoder)):
         for number in range(2):
             for name in names_:
@@ -176,11 +180,11 @@ def test_other_checkpoints_are_refused_in_one_line(checkpoint, tmp_path, spoil, 
     assert "\n" not in str(caught.value) and str(path) in str(caught.value)
 
 
-def test_the_command_line_needs_no_data(script, checkpoint, tmp_path):
+def test_the_command_line_needs_no_data(posenc, checkpoint, tmp_path):
     path, _ = checkpoint("cape", position_source_scale=1.1)
     output = tmp_path / "stock.pt"
-    printed = script("export", "--path", path, "--to", "fairseq", "--output", output)
-    assert printed.splitlines() == [
+    printed = posenc("export", "--path", path, "--to", "fairseq", "--output", output)
+    assert printed.out.splitlines() == [
         f"{output}: written",
         "encoder: positions as a table (--encoder-learned-pos) of 48 tokens",
         "decoder: sinusoids, up to --max-target-positions",

@@ -88,16 +88,16 @@ def rows(table):
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines()[2:]]
 
 
-def test_both_translate_alike_and_are_compared(script, learnt, binarised, tmp_path):
+def test_both_translate_alike_and_are_compared(posenc, learnt, binarised, tmp_path):
     for kind in ("float32", "int8"):
         to_ctranslate2(str(learnt), str(tmp_path / kind), quantization=kind)
     folder, models = tmp_path / "compared", [tmp_path / "float32", tmp_path / "int8"]
     options = ["--max-len-a", "1", "--max-len-b", "9", "--beam", "3", "--threads", "1", "--cpu"]
     chosen = [part for model in models for part in ("--model", model)]
-    printed = script(
+    printed = posenc(
         "translate", binarised, "--path", learnt, *chosen, "--output", folder, *options
     )
-    ours, exact, rough = rows(printed)
+    ours, exact, rough = rows(printed.out)
     assert [ours[0], exact[0], rough[0]] == ["fairseq", "float32", "int8"]
     assert ours[2] == "1.00" and exact[3] == ours[3]
     assert exact[4] == "12 of 12, 100.00 %" and rough[4].endswith("%")
@@ -111,10 +111,10 @@ def test_both_translate_alike_and_are_compared(script, learnt, binarised, tmp_pa
     ]
     assert len(set(found["fairseq"].hypotheses)) > 3
     # a single model prints the same
-    printed = script("translate", binarised, "--model", models[0], *options)
-    assert re.match(r"12 sentences, \d+ tokens in .* tokens/s; 0 were cut", script.told)
+    printed = posenc("translate", binarised, "--model", models[0], *options)
+    assert re.match(r"12 sentences, \d+ tokens in .* tokens/s; 0 were cut", printed.err)
     alone = tmp_path / "alone.out"
-    alone.write_text(printed, encoding="utf-8")
+    alone.write_text(printed.out, encoding="utf-8")
     assert read_generated(str(alone), SENTENCES).hypotheses == found["fairseq"].hypotheses
 
 
@@ -124,10 +124,10 @@ def scores(path):
     return {(line[0], line[2]): float(line[1]) for line in lines if line[0].startswith("H-")}
 
 
-def test_scores_are_those_that_fairseq_prints(script, learnt, binarised, tmp_path):
+def test_scores_are_those_that_fairseq_prints(posenc, learnt, binarised, tmp_path):
     to_ctranslate2(str(learnt), str(tmp_path / "ct2"))
     folder = tmp_path / "compared"
-    script(
+    posenc(
         "translate", binarised, "--path", learnt, "--model", tmp_path / "ct2",
         "--output", folder, "--lenpen", "0.6", "--max-len-b", "30", "--cpu",
     )  # fmt: skip
@@ -138,10 +138,10 @@ def test_scores_are_those_that_fairseq_prints(script, learnt, binarised, tmp_pat
     assert differences[len(differences) // 2] < 0.01 and differences[-1] < 0.3
 
 
-def test_bad_models_and_data_are_told_in_one_line(script, learnt, binarised, data, tmp_path):
+def test_bad_models_and_data_are_told_in_one_line(posenc, learnt, binarised, data, tmp_path):
     def told(*arguments):
         with pytest.raises(UsageError) as caught:
-            script("translate", binarised, *arguments)
+            posenc("translate", binarised, *arguments)
         assert "\n" not in str(caught.value)
         return str(caught.value)
 

@@ -1,13 +1,11 @@
 """How far trainings are from their end, in words, as a table and as a picture."""
 
 import math
-import sys
 
 import numpy as np
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools import cli
 from fairseq_posenc.tools.results.plots import plot_curves
 from fairseq_posenc.tools.results.training_log import curves_table, over_seeds, reached, read_curves
 
@@ -78,24 +76,16 @@ def test_seeds_that_share_no_updates_are_refused(axes):
         axes({"a": [{100: 1.0}, {200: 1.0}]})
 
 
-def log(path, losses):
-    path.parent.mkdir(parents=True)
-    form = "2026 | INFO | valid | epoch 1 | valid on 'valid' subset | loss 1 | nll_loss {} | "
-    lines = (form.format(loss) + f"num_updates {n}\n" for n, loss in losses.items())
-    path.write_text("".join(lines), encoding="utf-8")
-    return str(path)
-
-
-def test_command_draws_and_prints(tmp_path, monkeypatch, capsys):
-    paths = [log(tmp_path / f"shape/seed{seed}/train.log", FALLING) for seed in (1, 2)]
+def test_command_draws_and_prints(tmp_path, write, posenc, capsys):
+    form = "2026 | INFO | valid | epoch 1 | valid on 'valid' subset | nll_loss {} | num_updates {}"
+    lines = [form.format(loss, updates) for updates, loss in FALLING.items()]
+    paths = [write(f"shape/seed{seed}/train.log", lines) for seed in (1, 2)]
     assert read_curves([*paths, f"cape={paths[0]}"]) == {"shape": [FALLING] * 2, "cape": [FALLING]}
     picture = tmp_path / "curves.png"
-    words = ["posenc", "plot", "--output", str(picture), "--curves", *paths]
-    monkeypatch.setattr(sys, "argv", words)
-    cli.main()
+    words = ["plot", "--output", picture, "--curves", *paths]
+    printed = posenc(*words).out
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert "| shape |   2 |    1000 | 1.000 ± 0.000 |" in capsys.readouterr().out
-    monkeypatch.setattr(sys, "argv", [*words, "--metric", "chrf"])
+    assert "| shape |   2 |    1000 | 1.000 ± 0.000 |" in printed
     with pytest.raises(SystemExit):
-        cli.main()
+        posenc(*words, "--metric", "chrf")
     assert "--metric is for --by-length" in capsys.readouterr().err

@@ -22,20 +22,10 @@ def lines_of(sentence, text="a b@@ c", kinds="STHDP"):
     return [f"{kind}-{sentence}\t{texts[kind]}" for kind in kinds]
 
 
-@pytest.fixture
-def write(tmp_path):
-    def write(lines):
-        path = tmp_path / "generate-test.txt"
-        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-        return str(path)
-
-    return write
-
-
 def test_lines_in_any_order_come_out_in_the_order_of_the_test_set(write):
     lines = LOG + [line for i in range(12) for line in lines_of(i, f"hypothesis {i}")]
     random.Random(3).shuffle(lines)
-    found = read_generated(write(lines))
+    found = read_generated(write("out", lines))
     assert found.hypotheses == [f"hypothesis {i}" for i in range(12)]
     assert found.references == [f"target {i}" for i in range(12)]
     assert found.sources == [f"source {i}" for i in range(12)]
@@ -43,29 +33,29 @@ def test_lines_in_any_order_come_out_in_the_order_of_the_test_set(write):
 
 def test_the_best_scored_of_several_hypotheses_is_taken(write):
     lines = lines_of(0) + ["H-0\t-0.1\tbest", "D-0\t-0.1\tbest", "H-0\t-2\tworse", "D-0\t-2\tworse"]
-    found = read_generated(write(lines))
+    found = read_generated(write("out", lines))
     assert (found.hypotheses, found.decoded) == (["best"], ["best"])
 
 
 def test_a_hypothesis_without_a_finite_score_is_a_hypothesis(write):
     lines = ["H-0\t-inf\tx", "D-0\t-inf\tx", "H-1\tnan\ty", "D-1\tnan\ty"]
-    assert read_generated(write(lines)).hypotheses == ["x", "y"]
+    assert read_generated(write("out", lines)).hypotheses == ["x", "y"]
 
 
 def test_odd_output_is_read(write):
-    found = read_generated(write(["S-0\t", "T-0\t", "H-0\t-1\t", "D-0\t-1\t"]))
+    found = read_generated(write("out", ["S-0\t", "T-0\t", "H-0\t-1\t", "D-0\t-1\t"]))
     assert (found.sources, found.references, found.hypotheses) == ([""], [""], [""])
-    found = read_generated(write(lines_of(0, kinds="HD")))
+    found = read_generated(write("out", lines_of(0, kinds="HD")))
     assert (found.references, found.sources) == (None, None)
     # separators that do not end a line
     text = "a \u2028 b \x0b c \x85 d"
-    assert read_generated(write(lines_of(0, text)), expected=1).hypotheses == [text]
+    assert read_generated(write("out", lines_of(0, text)), expected=1).hypotheses == [text]
 
 
 def test_missing_sentences_are_named_with_the_remedy(write):
     lines = [line for i in range(20) if i % 2 for line in lines_of(i)]
     with pytest.raises(UsageError) as error:
-        read_generated(write(lines))
+        read_generated(write("out", lines))
     message = str(error.value)
     assert "10 of 20 sentences (ids 0, 2, 4, 6, 8, ...)" in message
     assert "--required-batch-size-multiple 1" in message and "\n" not in message
@@ -91,4 +81,4 @@ def test_missing_sentences_are_named_with_the_remedy(write):
 )
 def test_output_that_is_broken_or_incomplete_is_refused(write, lines, expected, message):
     with pytest.raises(UsageError, match=message):
-        read_generated(write(lines), expected)
+        read_generated(write("out", lines), expected)

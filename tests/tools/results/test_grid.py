@@ -1,7 +1,5 @@
 """The reader of folders of runs: what is complete, begun, missing, foreign or damaged."""
 
-import json
-
 import pytest
 
 from fairseq_posenc.errors import UsageError
@@ -18,19 +16,17 @@ def result(training=None, **tests):
 
 
 @pytest.fixture
-def runs(tmp_path):
+def runs(tmp_path, write):
     """A function that writes a file of a folder of runs, and the row of its cell."""
 
-    def write(place, content="", options="shape --x 1"):
-        path = tmp_path / place
-        path.parent.mkdir(parents=True, exist_ok=True)
+    def runs(place, content="", options="shape --x 1"):
+        path = tmp_path / write(place, content)
         if path.parent.name.startswith("seed"):
             row = path.parents[3 if path.parents[1].name.startswith("lr") else 1]
             (row / "row").write_text(options + "\n")
-        path.write_text(content if isinstance(content, str) else json.dumps(content))
         return str(tmp_path)
 
-    return write
+    return runs
 
 
 def test_cells_of_translation_are_read_from_their_folders(runs):

@@ -2,11 +2,9 @@
 
 import csv
 import io
-import sys
 
 import pytest
 
-from fairseq_posenc.tools import cli
 from fairseq_posenc.tools.results.grid import Cell
 from fairseq_posenc.tools.results.papers import load
 from fairseq_posenc.tools.results.plan import plan
@@ -43,23 +41,6 @@ def test_a_plan_of_shape_has_the_rows_of_the_paper_with_its_seeds_and_hours():
     assert all(job.tokens == 22.4e9 for job in found.values())
     line = f"21 of 21 cells are left: 470.4 × 10^9 tokens, {hours:.0f} device-hours."
     assert line in made.markdown()
-
-
-def test_hours_of_cape_are_those_of_its_appendix():
-    _, found = jobs("cape-2")
-    rows = ["sinusoidal", "learned", "cape_5", "cape_10", "cape_50"]
-    hours = {"de6": 4 * 30, "de18": 4 * 70, "fr6": 8 * 60}
-    assert list(found) == [(setting, row) for setting in hours for row in rows]
-    for (setting, _), job in found.items():
-        assert (job.hours, len(job.left)) == (hours[setting], 3)
-
-
-def test_hours_of_chen_are_tokens_by_a_speed():
-    _, found = jobs("chen2021-6")
-    assert len(found) == 4 * 3
-    for job in found.values():
-        assert (job.tokens, job.basis) == (2.5e9, "paper")
-        assert job.hours == pytest.approx(2.5e9 / 28800 / 3600)
 
 
 def test_trainings_that_a_table_prints_twice_run_once():
@@ -134,11 +115,9 @@ def test_measured_speeds_replace_the_papers_hours():
     assert found["extrapolate", "shape"].basis == "paper"
 
 
-def test_script_plans_before_there_is_anything(monkeypatch, capsys, tmp_path):
+def test_script_plans_before_there_is_anything(posenc, tmp_path):
     output = tmp_path / "plan.md"
     words = f"--paper chen2021-6 --runs {tmp_path / 'runs'} --plan --output {output}"
-    monkeypatch.setattr(sys, "argv", ["posenc", "table", *words.split()])
-    cli.main()
-    printed = capsys.readouterr().out
+    printed = posenc("table", *words.split()).out
     assert output.read_text(encoding="utf-8") == printed
     assert "12 of 12 cells are left" in printed and "does not tell" in printed

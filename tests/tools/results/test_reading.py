@@ -25,16 +25,6 @@ def read(generated=None, **options):
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write(name, lines):
-        path = tmp_path / name
-        path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-        return str(path)
-
-    return write
-
-
-@pytest.fixture
 def generated(write):
     """A function that writes an output of fairseq-generate and returns its path."""
 

@@ -1,13 +1,11 @@
 import json
 import os
 import random
-import sys
 from functools import partial
 
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools import cli
 from fairseq_posenc.tools.results import score
 from fairseq_posenc.tools.results.bleu import METRICS
 from fairseq_posenc.tools.results.score import render, to_json
@@ -19,25 +17,20 @@ REFERENCES = ["ein Haus", "der Hund läuft heute schnell", "zwei Kinder spielen 
 HYPOTHESES = ["ein Haus", "der Hund läuft heute", "zwei Kinder spielen in dem Garten ."]
 
 
-def write(path, lines):
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return str(path)
-
-
 @pytest.fixture
-def files(tmp_path):
+def files(write):
     contents = {"hypothesis": HYPOTHESES, "reference": REFERENCES, "source": SOURCES}
-    return {name: write(tmp_path / name, lines) for name, lines in contents.items()}
+    return {name: write(name, lines) for name, lines in contents.items()}
 
 
 @pytest.fixture
-def generated(tmp_path):
+def generated(write):
     lines = []
     for i, (source, target, text) in enumerate(zip(SOURCES, REFERENCES, HYPOTHESES)):
         cut = text.replace("spielen", "spiel@@ en")
         lines += [f"S-{i}\t{source.replace('dog', 'd@@ o@@ g')}", f"T-{i}\t{target}"]
         lines += [f"H-{i}\t-0.4\t{cut}", f"D-{i}\t-0.4\t{cut}"]
-    return write(tmp_path / "generate-test.txt", lines)
+    return write("generate-test.txt", lines)
 
 
 @pytest.mark.parametrize(
@@ -58,25 +51,14 @@ def test_bins_count_what_is_asked_for(generated, options, of, unit, sizes):
     assert {part["name"]: part["sentences"] for part in result["bins"]} == sizes
 
 
-def test_a_bin_is_scored_from_its_own_sentences(files, tmp_path):
-    result = evaluate(**files, bins=[2])
-    alone = {
-        "hypothesis": write(tmp_path / "h", HYPOTHESES[1:]),
-        "reference": write(tmp_path / "r", REFERENCES[1:]),
-    }
-    expected = evaluate(**alone)["all"]
-    long = result["by_length"]["bins"][1]
-    assert {name: long[name] for name in METRICS} == {name: expected[name] for name in METRICS}
-
-
-def test_bins_of_a_file_of_numbers_are_scored_from_their_own_sentences(files, tmp_path):
-    path = write(tmp_path / "test.clauses", ["3", "0", "3"])
+def test_bins_of_a_file_of_numbers_are_scored_from_their_own_sentences(files, tmp_path, write):
+    path = write("test.clauses", ["3", "0", "3"])
     result = evaluate(**files, bins=[1, 2], group_by=path)
     assert [part["sentences"] for part in result["by_length"]["bins"]] == [1, 0, 2]
     assert "\nby number of clauses\n" in render(result)
     alone = {
-        "hypothesis": write(tmp_path / "h", HYPOTHESES[::2]),
-        "reference": write(tmp_path / "r", REFERENCES[::2]),
+        "hypothesis": write("h", HYPOTHESES[::2]),
+        "reference": write("r", REFERENCES[::2]),
     }
     expected = evaluate(**alone)["all"]
     both = result["by_length"]["bins"][2]
@@ -95,8 +77,8 @@ def test_bins_of_a_file_of_numbers_are_scored_from_their_own_sentences(files, tm
         (["1", "2", "3"], {"bins": None}, "--group-by need --bins"),
     ],
 )
-def test_numbers_that_cannot_be_bins_are_refused(files, tmp_path, numbers, options, message):
-    path = write(tmp_path / "test.clauses", numbers)
+def test_numbers_that_cannot_be_bins_are_refused(files, numbers, options, message, write):
+    path = write("test.clauses", numbers)
     with pytest.raises(UsageError, match=message):
         evaluate(**{**files, "bins": [1], "group_by": path, **options})
 
@@ -105,10 +87,10 @@ def test_generated_and_plain_give_equal_figures(files, generated):
     assert evaluate(generated=generated)["all"] == evaluate(**files)["all"]
 
 
-def test_empty_lines_are_counted_and_remarked(tmp_path):
+def test_empty_lines_are_counted_and_remarked(write):
     result = evaluate(
-        hypothesis=write(tmp_path / "h", ["a", "", "c"]),
-        reference=write(tmp_path / "r", ["a", "b", " "]),
+        hypothesis=write("h", ["a", "", "c"]),
+        reference=write("r", ["a", "b", " "]),
     )
     assert result["all"]["sentences"] == 3
     assert result["all"]["empty_hypotheses"] == [2]
@@ -116,10 +98,10 @@ def test_empty_lines_are_counted_and_remarked(tmp_path):
     assert result["remarks"] == ["1 empty hypotheses: line 2", "1 empty references: line 3"]
 
 
-def test_a_token_is_left_out_of_a_second_score_of_the_whole_set(tmp_path):
+def test_a_token_is_left_out_of_a_second_score_of_the_whole_set(write):
     def scored(hypothesis, reference, **options):
-        files = {"hypothesis": write(tmp_path / "h", [hypothesis] * 2)}
-        return evaluate(**files, reference=write(tmp_path / "r", [reference] * 2), **options)
+        files = {"hypothesis": write("h", [hypothesis] * 2)}
+        return evaluate(**files, reference=write("r", [reference] * 2), **options)
 
     texts = ("ein Haus . <sep> der Hund läuft heute", "ein Haus . <sep> die Katze läuft heute")
     result = scored(*texts, without_token="<sep>")
@@ -172,9 +154,9 @@ LINES = [" ".join(random.Random(i).choices(WORDS, k=6 + i % 9)) for i in range(4
         (lambda i: LINES[i].split()[0] + " xyz" * 20, False),
     ],
 )
-def test_outputs_that_do_not_depend_on_their_source_are_told(tmp_path, translate, learned):
-    files = {"hypothesis": write(tmp_path / "h", map(translate, range(40)))}
-    result = evaluate(**files, reference=write(tmp_path / "r", LINES))
+def test_outputs_that_do_not_depend_on_their_source_are_told(translate, learned, write):
+    files = {"hypothesis": write("h", map(translate, range(40)))}
+    result = evaluate(**files, reference=write("r", LINES))
     assert result["all"]["above_chance"] is learned
     said = f"learned nothing to speak of: its sacreBLEU is {result['all']['sacrebleu']:.2f}, "
     assert (said in render(result)) != learned
@@ -200,21 +182,11 @@ def test_what_is_printed_is_what_was_computed(files):
         assert signature in text
 
 
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def run(*arguments):
-        monkeypatch.setattr(sys, "argv", ["posenc", "score", *arguments])
-        cli.main()
-        return capsys.readouterr()
-
-    return run
-
-
-def test_script_prints_and_writes_the_same_json(run, generated, tmp_path):
+def test_script_prints_and_writes_the_same_json(posenc, generated, tmp_path):
     output = tmp_path / "runs" / "score.json"
     words = f"--generated {generated} --language de --bins 3,6 --note seed=1 --note x=a=b"
     arguments = words.split()
-    printed = run(*arguments, "--json", "--output", str(output))
+    printed = posenc("score", *arguments, "--json", "--output", output)
     result = json.loads(printed.out)
     assert result == json.loads(output.read_text(encoding="utf-8"))
     assert result["notes"] == {"seed": "1", "x": "a=b"}
@@ -223,10 +195,10 @@ def test_script_prints_and_writes_the_same_json(run, generated, tmp_path):
     assert os.listdir(output.parent) == ["score.json"]
 
 
-def test_script_writes_nothing_for_incomplete_output(run, tmp_path):
-    path = write(tmp_path / "out", ["H-1\t-1\tx", "D-1\t-1\tx"])
+def test_script_writes_nothing_for_incomplete_output(posenc, tmp_path, write):
+    path = write("out", ["H-1\t-1\tx", "D-1\t-1\tx"])
     output = tmp_path / "score.json"
     with pytest.raises(SystemExit) as error:
-        run("--generated", path, "--language", "de", "--output", str(output))
+        posenc("score", "--generated", path, "--language", "de", "--output", output)
     assert "--required-batch-size-multiple 1" in error.value.code
     assert not output.exists()

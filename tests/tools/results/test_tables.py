@@ -1,13 +1,9 @@
 import csv
-import json
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools import cli
 from fairseq_posenc.tools.results.bleu import corpus_score
 from fairseq_posenc.tools.results.intervals import (
     bootstrap,
@@ -52,17 +48,6 @@ def score(right, **changes):
         "test_set": {"source": "a", "reference": "b"},
     }
     return {**result, **changes}
-
-
-@pytest.fixture
-def write(tmp_path):
-    def write(path, content):
-        path = tmp_path / path
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(content if isinstance(content, str) else json.dumps(content))
-        return str(path)
-
-    return write
 
 
 def test_rows_are_runs_and_columns_are_bins_with_their_sentences():
@@ -304,21 +289,11 @@ def test_files_that_are_no_results_are_refused(write, content, message):
         read_runs([write("score.json", content)])
 
 
-def test_script_prints_and_writes_the_table(write, tmp_path, monkeypatch, capsys):
+def test_script_prints_and_writes_the_table(write, tmp_path, posenc):
     path, output = write("shape/score.json", score(0.8)), tmp_path / "table.md"
-    words = ["posenc", "table", "--by-length", path, "--output", str(output)]
-    monkeypatch.setattr(sys, "argv", words)
-    cli.main()
-    printed = capsys.readouterr().out
+    printed = posenc("table", "--by-length", path, "--output", output).out
     assert "| shape " in printed
     assert output.read_text(encoding="utf-8") == printed
-
-
-@pytest.mark.parametrize("command", ["table", "plot", "score"])
-def test_commands_start_without_fairseq(command):
-    code = f"import sys, fairseq_posenc.tools.commands.{command}; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], check=True, stdout=subprocess.PIPE)
-    assert not {"torch", "fairseq", "matplotlib", "scipy"} & set(loaded.stdout.decode().split())
 
 
 def test_clear_differences_are_told_in_words_of_rows_with_several_seeds():

@@ -43,13 +43,8 @@ def done(seconds):
 
 
 @pytest.fixture
-def log(tmp_path):
-    def log(*lines):
-        path = tmp_path / "train.log"
-        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        return str(path)
-
-    return log
+def log(write):
+    return lambda *lines: write("train.log", lines)
 
 
 @pytest.fixture

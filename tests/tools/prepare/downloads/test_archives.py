@@ -1,6 +1,7 @@
 """Unpacking: nothing leaves the folder, nothing broken passes for whole, and nothing is endless."""
 
 import bz2
+import contextlib
 import gzip
 import io
 import lzma
@@ -112,6 +113,14 @@ def test_no_path_leaves_the_folder(unpacked, kind, name):
 def test_what_is_no_name_for_a_file_is_refused(tmp_path, unpacked, kind, name):
     with pytest.raises(UsageError, match="refused to unpack: .* is no name for a file"):
         unpacked(kind, KINDS[kind](("good", b"x"), (name, b"x")))
+
+
+@pytest.mark.parametrize("name", [*".. . a a/ //x ~/x a/b/c .unpack".split(), "x" * 300])
+@pytest.mark.parametrize("kind", ["x.tar", "x.zip"])
+def test_an_odd_name_stays_in_the_folder_or_is_refused(unpacked, kind, name):
+    with contextlib.suppress(UsageError):
+        found = unpacked(kind, KINDS[kind](("a", b"one"), (name, b"two"), ("a/last", b"three")))
+        assert b"three" in found.values()
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])

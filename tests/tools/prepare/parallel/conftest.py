@@ -1,9 +1,6 @@
 """Small archives in the layout of WMT's, and text that is hard to tokenise."""
 
-import gzip
-import io
 import random
-import tarfile
 
 import pytest
 from sacrebleu.dataset import DATASETS
@@ -28,26 +25,6 @@ def hard_lines():
     lines = ["".join(dice.choices(PIECES, k=dice.randint(0, 40))) for _ in range(400)]
     # a rule for several lines at once must not see the next line's beginning
     return lines + ['He said "yes."', "< no >", '"Ja."', " (", ") .", ",", "5", " %", "'", "''", ""]
-
-
-@pytest.fixture
-def make_archive():
-    """A function that writes members (name -> lines or bytes) as a tar file of any compression."""
-
-    def make(path, members):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with tarfile.open(path, "w" if path.suffix == ".tar" else "w:gz") as archive:
-            for name, content in members.items():
-                if not isinstance(content, bytes):
-                    content = "".join(f"{line}\n" for line in content).encode()
-                if name.endswith(".gz"):
-                    content = gzip.compress(content)
-                member = tarfile.TarInfo(name)
-                member.size = len(content)
-                archive.addfile(member, io.BytesIO(content))
-        return str(path)
-
-    return make
 
 
 def sgm(sentences):

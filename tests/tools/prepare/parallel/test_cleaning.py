@@ -1,14 +1,11 @@
 """Cleaning keeps and drops what Moses' clean-corpus-n.perl does."""
 
-from collections import Counter
-
 import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.prepare.parallel.cleaning import (
     Cleaning,
     clean,
-    clean_pairs,
     reason_to_drop,
 )
 
@@ -44,13 +41,6 @@ def test_a_broken_ratio_is_compared_exactly():
     assert reason_to_drop((words(3), words(2)), cleaning) is None
     assert reason_to_drop((words(4), words(3)), cleaning) is None
     assert reason_to_drop((words(5), words(3)), cleaning) == "ratio"
-
-
-def test_pairs_stay_in_order_and_the_others_are_counted():
-    pairs = [("a b", "c d"), ("", ""), ("e f", "g h"), ("", "x"), ("a", "b")]
-    dropped = Counter()
-    assert list(clean_pairs(pairs, CLEANING, dropped)) == [pairs[0], pairs[2]]
-    assert dropped == {"empty": 2, "too short": 1}
 
 
 @pytest.fixture

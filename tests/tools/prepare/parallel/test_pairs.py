@@ -10,7 +10,6 @@ from fairseq_posenc.tools.prepare.parallel.pairs import (
     pairs_of_archive,
     pairs_of_files,
     pairs_of_tables,
-    writing,
 )
 
 ENGLISH = [f"line {number}" for number in range(3000)]
@@ -68,16 +67,6 @@ def test_columns_of_all_tables_of_an_archive_are_pairs(tmp_path, make_archive):
         list(pairs_of_tables(path, "*.tsv", (3, 2)))
 
 
-@pytest.mark.parametrize("name", ["a.tgz", "a.tar"])
-@pytest.mark.parametrize("part", [0, 0.4, 0.8])
-def test_cut_archives_are_told(tmp_path, make_archive, name, part):
-    path = tmp_path / name
-    make_archive(path, dict(zip(MEMBERS, (ENGLISH, GERMAN))))
-    path.write_bytes(path.read_bytes()[: int(part * path.stat().st_size)])
-    with pytest.raises(UsageError, match=f"{name} holds no|cannot read .*{name}"):
-        list(pairs_of_archive(str(path), MEMBERS))
-
-
 @pytest.mark.parametrize("place", [0.001, 0.5, -5])
 def test_changed_bytes_are_told_wherever_they_are(tmp_path, make_archive, place):
     path = tmp_path / "a.tgz"
@@ -106,18 +95,3 @@ def test_a_file_is_read_plain_or_else_compressed(tmp_path):
     assert list(pairs_of_files(prefix, ("en", "de"))) == [("one", "eins"), ("two", "zwei")]
     with pytest.raises(UsageError, match=r"cannot read .*a\.fr: No such file"):
         list(pairs_of_files(prefix, ("en", "fr")))
-
-
-@pytest.mark.parametrize("error", [KeyboardInterrupt, UsageError("bad input"), MemoryError])
-def test_what_is_broken_off_leaves_the_files_as_they_were(tmp_path, error):
-    (tmp_path / "out.en").write_text("before\n")
-
-    def interrupted():
-        yield "one", "eins"
-        raise error
-
-    target = writing(str(tmp_path / "out"), ("en", "de"))
-    with pytest.raises((KeyboardInterrupt, UsageError, MemoryError)), target as write:
-        write(interrupted())
-    assert [path.name for path in tmp_path.iterdir()] == ["out.en"]
-    assert (tmp_path / "out.en").read_text() == "before\n"

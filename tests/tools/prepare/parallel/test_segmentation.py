@@ -65,16 +65,6 @@ def test_training_and_test_text_are_tokenised_alike_but_for_cape(name):
     assert moses_of_training(CORPORA[name]) == moses_of_tests(CORPORA[name])
 
 
-def test_the_corpora_differ_in_what_is_kept(codes, bin_folder):
-    found = set()
-    for corpus in CORPORA.values():
-        keep(codes, str(bin_folder), corpus)
-        found.add((bin_folder / "tokeniser.json").read_text())
-    keep(codes, str(bin_folder))
-    found.add((bin_folder / "tokeniser.json").read_text())
-    assert len(found) == 4
-
-
 def test_a_description_of_an_earlier_version_keeps_the_case(codes, bin_folder):
     keep(codes, str(bin_folder))
     path = bin_folder / "tokeniser.json"

@@ -106,6 +106,13 @@ def test_sentences_are_those_that_sacrebleu_echoes(tmp_path, monkeypatch, make_t
     assert read[0][0] == sources[0] and read[1][0] == "“a” b c" and len(read) == 4
 
 
+def test_each_direction_has_test_sets_of_its_own(tmp_path, make_archive):
+    members = "test/newstest2015-deen-src.de.sgm", "test/newstest2015-deen-ref.en.sgm"
+    lines = [["<seg id='1'>Ein Satz.</seg>"], ["<seg id='1'>A sentence.</seg>"]]
+    make_archive(tmp_path / "wmt15.test.tgz", dict(zip(members, lines)))
+    assert read_test_set("wmt15", ("de", "en"), str(tmp_path)) == [("Ein Satz.", "A sentence.")]
+
+
 @pytest.mark.parametrize(
     "sources, targets, told",
     [

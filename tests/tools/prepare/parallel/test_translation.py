@@ -199,12 +199,8 @@ def test_a_folder_of_something_else_is_left_as_it_is(text, mine):
     assert [found for found in (text / "mine").rglob("*") if found.is_file()] == [path]
 
 
-def test_the_command_offers_every_option(run, text):
+def test_the_command_offers_every_option():
     least = ["--source-lang", "en", "--target-lang", "fr", "--output", "out", "--workers", "1"]
     assert TranslationOptions(**vars(command._parser().parse_args(least))) == TranslationOptions(
         "en", "fr", "out"
     )
-    languages = ("--source-lang", "en", "--target-lang", "fr", "--workers", 1, "--bpe", 20)
-    files = [part for split in PAIRS for part in (f"--{split}", text / split)]
-    printed = run("posenc", "prepare", "translation", *languages, *files, "--output", text / "bin")
-    assert "bin: train, valid, test; dictionary of" in printed

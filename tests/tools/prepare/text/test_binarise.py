@@ -108,23 +108,6 @@ def test_a_text_without_words_is_told_and_leaves_nothing(folder):
     assert not [name for name in os.listdir(folder) if name.startswith("train")]
 
 
-def test_a_broken_off_run_leaves_the_files_of_the_one_before(folder):
-    binarise(LINES, folder, "train")
-    before = files(folder)
-
-    def broken():
-        yield from LINES[:20]
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        binarise(broken(), folder, "train")
-    assert files(folder) == before
-    assert sorted(name for name in os.listdir(folder) if "train" in name) == [
-        "train.bin",
-        "train.idx",
-    ]
-
-
 @pytest.mark.parametrize("killed_at", [0, 1])
 def test_a_run_killed_between_its_files_leaves_no_index(folder, monkeypatch, killed_at):
     binarise(LINES, folder, "train")
@@ -140,9 +123,3 @@ def test_a_run_killed_between_its_files_leaves_no_index(folder, monkeypatch, kil
     with pytest.raises(KeyboardInterrupt):
         binarise(LINES[:9], folder, "train")
     assert not (folder / "train.idx").exists()
-
-
-def test_a_file_that_cannot_be_written_is_told(folder):
-    (folder / "train.bin.part").mkdir()
-    with pytest.raises(UsageError, match="cannot write .*train.bin: Is a directory"):
-        binarise(LINES, folder, "train")

@@ -160,11 +160,6 @@ def test_pages_with_their_history_are_refused(extract, monkeypatch):
         extract(dump([page("A", "a " * 5000)]), "x.xml")
 
 
-def test_a_missing_dump_is_named(tmp_path):
-    with pytest.raises(UsageError, match="none.xml: No such file"):
-        wikipedia.extract(str(tmp_path / "none.xml"), str(tmp_path / "x.txt"), quiet=True)
-
-
 def test_the_script_extracts_parts_and_skips_what_is_there(run, tmp_path):
     parts = [tmp_path / f"dewiki-1-pages-articles{n}.xml-p{n}p9.bz2" for n in (1, 2)]
     for part in parts:
