@@ -78,6 +78,8 @@ def start():
                 **os.environ,
                 "OMP_NUM_THREADS": "1",
                 "PYTHONPATH": ".",
+                # recipes are made for data of gigabytes, and these are small
+                "NO_SPACE_CHECK": "yes",
                 "PATH": path,
                 **{name: str(value) for name, value in environment.items()},
             },

@@ -2,7 +2,7 @@
 
 PRETRAIN='' TEXT='' RAW_DIR='' URL='' ARCH=posenc_bert_base LRS='1e-5 2e-5 3e-5 4e-5' SEEDS='1 2 3 4 5'
 EPOCHS='' BATCH=32 WARMUP_PERCENT=10 INTERVAL=3500 KEEP=no DEVICE='' JOBS='' SMOKE=no
-NO_SPACE_CHECK=no FLAGS='--plan --smoke --no-space-check' EXTRA=()
+NO_SPACE_CHECK=${NO_SPACE_CHECK:-no} FLAGS='--plan --smoke --no-space-check' EXTRA=()
 source recipes/lib/bert_rows.sh
 # by row: checkpoint and its checksum; by task: updates, those of warm-up, and the metric that chooses
 # checkpoints

@@ -16,7 +16,7 @@ export PYTHONIOENCODING=utf-8
 RAW_DIR='' DATA_DIR='' URL=https://dumps.wikimedia.org DUMP_DATE=latest TEXT='' VALID='' DOCUMENTS=blank
 HOLD_OUT=1000 WORKERS=$(cores) SEEDS=1 ARCH=posenc_bert_base BATCH=4096 LR=0.0018 WARMUP=0.025
 INTERVAL=20000 OPTIMIZER=adam DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MOST='' PLAN=no
-SLURM=no NO_SPACE_CHECK=no FLAGS='--plan --slurm --no-space-check' EXTRA=() SEGMENTS=alternating
+SLURM=no NO_SPACE_CHECK=${NO_SPACE_CHECK:-no} FLAGS='--plan --slurm --no-space-check' EXTRA=() SEGMENTS=alternating
 
 pretrain_usage() {
     cat <<HELP

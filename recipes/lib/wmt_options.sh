@@ -2,7 +2,7 @@
 
 RAW_DIR='' DATA_DIR='' URL='' DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MAX_TOKENS='' BATCH='' UPDATES='' ARCH=''
 BPE='' DICTIONARY='' WORKERS=$(cores) PLAN=no SMOKE=no KEEP_CHECKPOINTS=no ADMIN=no SLURM=no
-NO_SPACE_CHECK=no FLAGS='--plan --slurm --smoke --no-space-check' JOINED=(--joined-dictionary)
+NO_SPACE_CHECK=${NO_SPACE_CHECK:-no} FLAGS='--plan --slurm --smoke --no-space-check' JOINED=(--joined-dictionary)
 ADD=() READY='' MOSES='' SWEEP=() SWEEP_SETTING='' AVERAGE_OPTIONS=() EXTRA=()
 
 wmt_usage() {

@@ -26,7 +26,7 @@ import shutil
 import sys
 from typing import Dict, Iterable, List, Optional, Set
 
-from fairseq_posenc.tools.prepare.parallel.corpora import extent, named
+from fairseq_posenc.tools.prepare.parallel.corpora import Extent, extent, named
 from fairseq_posenc.tools.prepare.parallel.sources import downloads
 from fairseq_posenc.tools.recipe.batch import BERT
 from fairseq_posenc.tools.results import papers
@@ -73,7 +73,7 @@ class Needs:
         if name in self._corpora:
             return
         self._corpora.add(name)
-        text = extent(name)
+        text = self._extent(name)
         self.disk += text.size * (TOKENS + SUBWORDS)
         if ready:
             return
@@ -86,8 +86,17 @@ class Needs:
             self.memory = max(self.memory, text.words * WORD)
             self.work += text.size / 1e6 * MEGABYTE_SECONDS + text.words * WORD_SECONDS
 
+    def _extent(self, name: str) -> Extent:
+        """Return how much text there is: less where all archives are there, and smaller ones."""
+        files = [file for file in downloads(named(name)) if file.size]
+        paths = [os.path.join(self.raw, file.name) for file in files]
+        text, share = extent(name), 1.0
+        if all(map(os.path.exists, paths)):
+            share = min(1, sum(map(os.path.getsize, paths)) / sum(file.size for file in files))
+        return Extent(text.size * share, text.words * share)
+
     def _setting(self, name: str, form: str) -> None:
-        self._later += extent(name).size * (BINARY + SUBWORDS * (form != "vanilla"))
+        self._later += self._extent(name).size * (BINARY + SUBWORDS * (form != "vanilla"))
 
     def _wikipedia(self, *languages: str) -> None:
         there = os.listdir(self.raw) if os.path.isdir(self.raw) else []

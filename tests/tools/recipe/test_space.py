@@ -42,6 +42,16 @@ def test_archives_that_are_there_and_subwords_are_not_needed_again(needs, tmp_pa
     assert (found.download, found.memory) == (0, 0) and " memory" not in str(found)
 
 
+def test_text_of_smaller_archives_takes_less(needs, tmp_path):
+    whole, raw = needs("corpus wmt14_en_fr").disk, tmp_path / "run" / "raw"
+    raw.mkdir(parents=True)
+    for file in downloads(named("wmt14_en_fr")):
+        with open(raw / file.name, "wb") as stream:
+            stream.truncate(file.size // 10)
+    found = needs("corpus wmt14_en_fr")
+    assert found.disk == pytest.approx(whole / 10) and 1 * GB < found.memory < 2 * GB
+
+
 def test_a_disk_or_memory_with_less_is_told(needs, tmp_path, monkeypatch):
     found = needs(*FRENCH)
     free = space.shutil.disk_usage("/")._replace(free=found.disk + found.download)
