@@ -17,7 +17,8 @@ it, it trains what is missing.
   --fast              three seeds, and the rows that most claims need
   --parts LIST        comma-separated (length, joined, longer, deep, plain, speed, bert; --fast:
                       without longer)
-  --run-dir DIR       results (runs/claims): claims.md, and a folder for each part
+  --run-dir DIR       results (runs/claims): claims.md, its claims_tables.md,
+                      and a folder for each part
   --seeds LIST        comma-separated (1,2,3,4,5)
   --updates N         of each translation model (2000)
   --test N            test pairs per range of lengths (300)

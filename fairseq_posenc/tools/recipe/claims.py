@@ -3,6 +3,8 @@
     python -m fairseq_posenc.tools.recipe.claims --claims recipes/claims/claims.json \\
         --runs runs/claims --output runs/claims/claims.md
 
+Beside it, in ``claims_tables.md``, it writes the tables of the trainings.
+
 ``claims.json`` has, for each claim, the paper's words and figures and our comparisons, of a row
 with another row or with a number, in one figure, by seed. A difference has a 95 % interval over
 seeds, for BLEU also over sentences, and where it lies gives the verdict: see :func:`verdict`.
@@ -155,7 +157,7 @@ def _compare_bleu(runs: str, about: Dict[str, Any]) -> ClaimResult:
 
 
 def page(content: Dict[str, Any], runs: str) -> str:
-    """Return the page: verdicts at a glance, the clearest results, the trainings, every claim."""
+    """Return the page: verdicts at a glance, the clearest results, every claim."""
     judged = [[compare(runs, one) for one in claim["ours"]] for claim in content["claims"]]
     glance, sections = [["", "claim", "source", "verdict"]], []
     for number, (claim, found) in enumerate(zip(content["claims"], judged), 1):
@@ -166,16 +168,27 @@ def page(content: Dict[str, Any], runs: str) -> str:
         sections += [_section(number, claim, run)] if run else []
     text = ["# Claims", "\n".join(content["introduction"]), markdown_table(glance, labels=4)]
     text += ["The clearest:", "\n".join(headlines(judged)), "## Trainings"]
+    text.append("Scores by length and curves of validation loss: [tables](claims_tables.md).")
     for name, part in content["parts"].items():
         text.append(f"**{name}**: {part['about']}\n`bash recipes/claims.sh --parts {name}`")
         if part.get("picture"):
             text.append(f"![{name}]({part['picture']})")
+    return "\n\n".join([*text, *sections]) + "\n"
+
+
+def tables_page(content: Dict[str, Any], runs: str) -> str:
+    """Return the tables of the trainings: scores by length and the like, validation loss."""
+    text = ["# Tables of the trainings behind the [claims](claims.md)"]
+    for name, part in content["parts"].items():
+        text.append(f"## {name}")
         for file in ("table", "clauses", "agreement", "curves"):
             if os.path.exists(f"{runs}/{name}/{file}.md"):
                 blocks = "\n".join(read_lines(f"{runs}/{name}/{file}.md")).split("\n\n")
                 # with a picture all is shown, otherwise the title and the figures
                 text += blocks[: None if file == "table" and part.get("picture") else 2]
-    return "\n\n".join([*text, *sections]) + "\n"
+        if text[-1] == f"## {name}":
+            del text[-1]
+    return "\n\n".join(text) + "\n"
 
 
 def headlines(judged: Sequence[Sequence[ClaimResult]]) -> List[str]:
@@ -229,7 +242,10 @@ def main() -> None:
     parser.add_argument("--runs", required=True, metavar="FOLDER", help="of recipes/claims.sh")
     parser.add_argument("--output", required=True, metavar="FILE")
     args = parser.parse_args()
-    text = page(read_shaped(args.claims, _CLAIMS, "recipes/claims"), args.runs)
+    content = read_shaped(args.claims, _CLAIMS, "recipes/claims")
+    text = page(content, args.runs)
+    with replacing(f"{os.path.splitext(args.output)[0]}_tables.md") as stream:
+        stream.write(tables_page(content, args.runs))
     with replacing(args.output) as stream:
         stream.write(text)
     print(text, end="")

@@ -85,6 +85,9 @@ def test_the_page_has_every_claim_and_its_headline(tmp_path):
     assert re.search(r"\| A beats B +\| Table 1 +\| 1 confirmed, 1 not run +\|", text)
     for expected in ("## 1. A beats B", "Table 1: 2 to 1.", "Read so.", "--parts bert`"):
         assert expected in text
+    (tmp_path / "bert" / "curves.md").write_text("| a |\n\nNote.\n\nMore.\n")
+    content["parts"]["deep"] = {"about": "Not run."}
+    assert claims.tables_page(content, str(tmp_path)).endswith("\n\n## bert\n\n| a |\n\nNote.\n")
 
 
 def test_a_figure_that_nobody_knows_is_refused(tmp_path):
