@@ -49,7 +49,6 @@ setup(
         "export": ["ctranslate2>=4.8"],
         "test": [
             "ctranslate2>=4.8",
-            "hypothesis",
             "mypy",
             "pytest",
             "pytest-cov",

@@ -11,7 +11,7 @@
 #   --torch VERSION  this torch, e.g. 2.4.1+cu121; default: the one that is there, else the
 #                    tested one (scripts/constraints*.txt), for the CPU where there is no GPU and
 #                    the package index has that build
-#   --extra test     also what the tests need: pytest, hypothesis, mypy, ruff
+#   --extra test     also what the tests need: pytest, mypy, ruff
 #   --print-bin      print the folder with the environment's programs to standard output
 #   --help           show this
 set -euo pipefail
