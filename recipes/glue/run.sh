@@ -66,9 +66,11 @@ options_of() {
 }
 
 metric_of() {
-    local code='import sys; from fairseq_posenc.tools.prepare.glue_tasks import TASKS'
-    python3 -c "$code; print(TASKS[sys.argv[1]].best)" "$1" 2>/dev/null ||
-        die "no task of GLUE is called $1 (--tasks)"
+    local code='import sys; from fairseq_posenc.tools.prepare.glue_tasks import TASKS
+task = TASKS.get(sys.argv[1]); print(task.best if task else "")' metric
+    metric=$(python3 -c "$code" "$1")
+    [[ -n $metric ]] || die "no task of GLUE is called $1 (--tasks)"
+    echo "$metric"
 }
 
 epochs_of() {

@@ -77,7 +77,7 @@ check_space() {
     told=$("$2" | python -m fairseq_posenc.tools.recipe.space "$RUN_DIR" "$1") || exit 1
     say "needs ${told%%$'\n'*}"
     if [[ $told != *$'\n'* ]]; then return; fi
-    [[ ${PLAN:-no} == yes || ${NO_SPACE_CHECK:-no} == yes ]] ||
+    [[ $PLAN == yes || ${NO_SPACE_CHECK:-no} == yes ]] ||
         die "${told#*$'\n'}; give another --run-dir, or --no-space-check"
     say "note: ${told#*$'\n'}"
 }

@@ -270,23 +270,23 @@ print_plan() {
 
 # What there is to do, for check_space.
 list_work() {
-    local cells cell seed setting row label folder arguments kept=$((KEEP ? KEEP + 2 : 3)) of_paper=no
+    local cells cell seed setting row label folder arguments corpus kept=$((KEEP ? KEEP + 2 : 3)) of_paper=no
     declare -A all=() left=()
     if [[ -z $UPDATES${EPOCHS:-}$BATCH$ARCH ]]; then of_paper=yes; fi
     mapfile -t cells < <(list_cells)
     for cell in "${cells[@]}"; do
         open_cell "$cell"
-        all[$setting]+=1
+        all[$setting]=$((${all[$setting]:-0} + 1))
         if [[ -e $folder/score.json ]]; then continue; fi
-        left[$setting]+=1
+        left[$setting]=$((${left[$setting]:-0} + 1))
         if [[ $of_paper == yes ]]; then echo "hours ${TABLES%% *} $setting $(row_options "$row")"; fi
     done
     for setting in $SETTINGS; do
         training_of "$setting"
-        set -- "$(corpus_of "$setting")" "${left[$setting]:-}" "${all[$setting]:-}"
-        echo "corpus $1 ${READY:+ready}"
-        echo "setting $1 $(form_of "$setting")"
-        echo "translation $1 ${SHAPE_OF_MODEL[*]:0:2} ${#2} ${#3} $kept" \
+        corpus=$(corpus_of "$setting")
+        echo "corpus $corpus ${READY:+ready}"
+        echo "setting $corpus $(form_of "$setting")"
+        echo "translation $corpus ${SHAPE_OF_MODEL[*]:0:2} ${left[$setting]:-0} ${all[$setting]:-0} $kept" \
             "$([[ $KEEP_CHECKPOINTS == yes ]] || echo "$JOBS")"
     done
 }

@@ -26,6 +26,7 @@ from fairseq_posenc.tools.writing import replacing
 BLOCK = 1 << 20
 PAGES_A_TASK = 50
 LARGEST_PAGE = 1 << 26
+LARGEST_STREAM = 1 << 28  # unpacked; its hundred pages are at most 2 MB each
 _REMEDY = "rename it, without 'multistream', to read it in one piece"
 # of files, categories and media, in the dump's own list of namespaces
 HIDDEN_KEYS = ("6", "14", "-2")
@@ -126,10 +127,19 @@ def _streams(file: BinaryIO, dump: str, moved: Callable[[], object]) -> Tuple[by
 
 
 def _unpacked(stream: bytes, dump: str) -> bytes:
+    whole, one = b"", bz2.BZ2Decompressor()
     try:
-        return bz2.decompress(stream)
-    except (OSError, ValueError) as error:
+        whole = one.decompress(stream, LARGEST_STREAM + 1)
+        while one.unused_data:
+            stream, one = one.unused_data, bz2.BZ2Decompressor()
+            whole += one.decompress(stream, LARGEST_STREAM + 1 - len(whole))
+        if len(whole) > LARGEST_STREAM:
+            raise UsageError(f"{dump} has a stream of more than {LARGEST_STREAM} bytes; {_REMEDY}")
+        if not one.eof:
+            raise OSError("its data end early")
+    except OSError as error:
         raise UsageError(f"cannot read {dump}: {error}; if it is cut off, load it again") from None
+    return whole
 
 
 def _split(

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import hashlib
+import tracemalloc
 from xml.sax.saxutils import escape
 
 import pytest
@@ -110,6 +111,18 @@ def test_one_great_stream_is_not_held_in_memory(extract, monkeypatch):
     monkeypatch.setattr(wikipedia, "LARGEST_PAGE", 100)
     with pytest.raises(UsageError, match="x-multistream.xml.bz2 has no streams; rename it"):
         extract(bz2.compress(dump()), MULTISTREAM)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_stream_that_unpacks_to_much_more_than_pages_is_refused(extract, monkeypatch, place):
+    pieces = [HEADER.encode(), PAGES[0].encode(), b"</mediawiki>"]
+    monkeypatch.setattr(wikipedia, "LARGEST_STREAM", max(map(len, pieces)))
+    pieces[place] += b" " * 10**8
+    tracemalloc.start()
+    with pytest.raises(UsageError, match=r"has a stream of more than \d+ bytes; rename it"):
+        extract(b"".join(map(bz2.compress, pieces)), MULTISTREAM)
+    assert tracemalloc.get_traced_memory()[1] < 10**7
+    tracemalloc.stop()
 
 
 @pytest.mark.parametrize(
