@@ -199,7 +199,8 @@ def headlines(judged: Sequence[Sequence[ClaimResult]]) -> List[str]:
     ]
     best = [max(found, key=lambda one: one.clarity) for found in clear if found]
     return [
-        f"- {one.about['in_words']}: {one.difference()} (n = {one.seeds}): {one.verdict}"
+        f"- {one.about['in_words'].format(row=_number(one.row), base=_number(one.base))}: "
+        f"{one.difference()} (n = {one.seeds}): {one.verdict}"
         for one in sorted(best, key=lambda one: -one.clarity)[:3]
     ]
 

@@ -76,12 +76,12 @@ def test_the_page_has_every_claim_and_its_headline(tmp_path):
         "claims": [
             {
                 "claim": "A beats B", "source": "Table 1", "paper": "2 to 1.", "note": "Read so.",
-                "ours": [comparison(in_words="a over b"), comparison(row="c")],
+                "ours": [comparison(in_words="{row} with a, {base} with b"), comparison(row="c")],
             }
         ],
     }  # fmt: skip
     text = claims.page(content, str(tmp_path))
-    assert "- a over b: +1.17 ± 0.72 (n = 3): confirmed" in text
+    assert "- 71.50 with a, 70.33 with b: +1.17 ± 0.72 (n = 3): confirmed" in text
     assert re.search(r"\| A beats B +\| Table 1 +\| 1 confirmed, 1 not run +\|", text)
     for expected in ("## 1. A beats B", "Table 1: 2 to 1.", "Read so.", "--parts bert`"):
         assert expected in text
