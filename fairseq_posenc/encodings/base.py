@@ -280,17 +280,3 @@ class Encoding(nn.Module):
             ValueError: tables cannot hold it; the message says why.
         """
         raise ValueError(self.not_portable)
-
-
-def worker_generator(device: torch.device) -> torch.Generator:
-    """Return a random generator that no other data-parallel worker shares.
-
-    fairseq seeds torch before every update with seed + number of updates, on all workers alike.
-    The generator's seed comes from torch's generator, so that a resumed run draws what an unbroken
-    one draws, and from the worker's rank, so that workers differ.
-    """
-    seed = int(torch.randint(2**31, ()))
-    distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
-    rank = torch.distributed.get_rank() if distributed else 0
-    # An odd factor keeps the seeds of all ranks distinct; CPU generators read 32 bits of them.
-    return torch.Generator(device=device).manual_seed((seed + rank * 0x9E3779B1) % 2**32)

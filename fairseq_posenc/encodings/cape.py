@@ -7,7 +7,8 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import Portable, Positions, Stack, Terms, worker_generator
+from fairseq_posenc.encodings.base import Portable, Positions, Stack, Terms
+from fairseq_posenc.encodings.draws import worker_generator
 from fairseq_posenc.encodings.sinusoidal import Sinusoidal
 
 

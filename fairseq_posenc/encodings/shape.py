@@ -3,7 +3,8 @@
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import Positions, Stack, Terms, worker_generator
+from fairseq_posenc.encodings.base import Positions, Stack, Terms
+from fairseq_posenc.encodings.draws import worker_generator
 from fairseq_posenc.encodings.sinusoidal import Sinusoidal
 
 

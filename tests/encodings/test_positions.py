@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fairseq_posenc.encodings import Positions
-from fairseq_posenc.encodings.base import worker_generator
+from fairseq_posenc.encodings.draws import worker_generator
 
 
 @pytest.mark.parametrize("extra", [0, 2])

@@ -11,6 +11,10 @@ import pytest
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.tools.recipe.newest_checkpoint import restore
 
+BERT = "--user-dir fairseq_posenc --task posenc_masked_lm --arch posenc_bert_tiny --cpu".split()
+BERT += "--criterion masked_lm --tokens-per-sample 16 --batch-size 8 --optimizer adam".split()
+BERT += "--lr 0.003 --log-format json --log-interval 1 --num-workers 0".split()
+
 
 def losses(printed):
     """Updates and their losses, as printed."""
@@ -52,18 +56,26 @@ def test_alpha_is_measured_and_kept_in_the_checkpoint(run, training, tmp_path, b
     assert kept.position_signature.startswith("position:cape|global-shift:5|local-shift:0.5|")
 
 
-def test_two_workers_see_the_data_of_one_and_each_goes_on_where_the_other_stopped(
-    run, start, training, tmp_path
+@pytest.mark.parametrize("kind", ["shape", "cape", "bert"])
+def test_two_workers_train_as_one_does_and_each_goes_on_where_the_other_stopped(
+    run, start, training, binarised, tmp_path, kind
 ):
-    options = ["--position-encoding", "sinusoidal", "--disable-validation", "--dropout", "0"]
+    """Dropout, shifts and masks included."""
+    options = training("--position-encoding", kind)
+    if kind == "bert":
+        options = ["fairseq-train", tmp_path / "bin", *BERT]
+        files = [f"--{split}={binarised.parent / split}.en" for split in ("train", "valid")]
+        prepare = ["posenc", "prepare", "text", *files, "--vocabulary-size", "60"]
+        run(*prepare, "--output", options[1])
+    options += ["--disable-validation", "--dropout", "0.1"]
     one = ["--update-freq", "2"]
-    alone = losses(run(*training(*options, *one, "--max-update", "6", "--no-save")))
-    kept = [*options, "--save-dir", tmp_path, "--no-epoch-checkpoints"]
-    changing = losses(_two_workers(start, training(*kept, "--max-update", "2"))[0])
-    kept += ["--restore-file", restore(str(tmp_path), update_freq=2)]
-    changing.update(losses(run(*training(*kept, *one, "--max-update", "4"))))
-    restore(str(tmp_path), update_freq=1)
-    changing.update(losses(_two_workers(start, training(*kept, "--max-update", "6"))[0]))
+    alone = losses(run(*options, *one, "--max-update", "6", "--no-save"))
+    kept = [*options, "--save-dir", tmp_path / "kept", "--no-epoch-checkpoints"]
+    changing = losses(_two_workers(start, [*kept, "--max-update", "2"])[0])
+    kept += ["--restore-file", restore(str(tmp_path / "kept"), update_freq=2)]
+    changing.update(losses(run(*kept, *one, "--max-update", "4")))
+    restore(str(tmp_path / "kept"), update_freq=1)
+    changing.update(losses(_two_workers(start, [*kept, "--max-update", "6"])[0]))
     assert len(alone) == 6 and changing == alone
 
 
