@@ -11,6 +11,7 @@
 source recipes/lib/rows.sh
 source recipes/lib/options.sh
 source recipes/lib/finetune_options.sh
+source recipes/lib/slurm.sh
 source recipes/lib/tables.sh
 
 export PYTHONIOENCODING=utf-8
@@ -277,7 +278,16 @@ list_work() {
     echo "bert $ARCH $VOCABULARY $cells 0 3 $([[ $KEEP == yes ]] || echo "$JOBS")"
 }
 
+# The cells as jobs of SLURM, whose first, which makes the data, has no GPU to pre-train on.
+submit() {
+    [[ -z $PRETRAIN ]] ||
+        die "--slurm needs models that are there: run $PRETRAIN_RECIPE first, and leave out --pretrain"
+    GPUS=${JOBS:-1} WORKERS=4
+    print_slurm 3
+}
+
 finetune() {
+    if [[ $SLURM == yes ]]; then submit && exit; fi
     if [[ $PLAN == yes ]]; then
         DEVICE=${DEVICE:-cuda}
         say "what $0 runs, one after the other, from the top of the repository"

@@ -16,7 +16,7 @@ print_slurm() {
     cat <<SCRIPT
 #!/usr/bin/env bash
 # ${#cells[@]} trainings of $recipe on SLURM. Started as 'bash FILE [OPTION…]' it submits two
-# jobs with these options of sbatch, such as --partition and --account. First the data, without GPUs;
+# jobs with these options of sbatch, such as --partition, --account and --mem. First the data, without GPUs;
 # then an array, each of whose jobs takes the next training that is free, and the last makes the tables.
 # Two minutes before its time is up a job is put back into the queue; what it has trained since its last
 # checkpoint (--save-interval-updates, or an epoch) is trained anew.

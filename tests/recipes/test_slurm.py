@@ -121,3 +121,15 @@ def test_every_recipe_that_has_a_plan_prints_a_script(run, fails, recipe, traini
     )
     assert f"\nbash recipes/{recipe}.sh --gpus 4 --jobs 2 --device cuda  &\n" in printed
     assert "--slurm needs --gpus N" in fails(*command)
+
+
+@pytest.mark.parametrize("recipe, cells", [("glue", 480), ("xtreme", 160)])
+def test_fine_tuning_is_submitted_with_a_gpu_per_cell_and_models_that_are_there(
+    run, fails, recipe, cells
+):
+    command = "bash", f"recipes/{recipe}/run.sh", "--slurm"
+    printed = run(*command)
+    assert f"--array=1-{cells} " in printed and "--gpus-per-node=1 " in printed
+    assert f"\nbash recipes/{recipe}/run.sh --device cpu --stop-stage 3 \n" in printed
+    assert f"--array=1-{cells // 4} " in run(*command, "--jobs", "4")
+    assert "--slurm needs models that are there: run recipes/rel_" in fails(*command, "--smoke")
