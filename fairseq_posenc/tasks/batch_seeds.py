@@ -1,6 +1,6 @@
 """Randomness that is the same on any number of workers."""
 
-from typing import Any, Optional
+from typing import Optional
 
 import torch
 from fairseq.distributed import utils as distributed_utils
@@ -20,13 +20,11 @@ class BatchSeeds(FairseqTask):
     _update: Optional[int] = None  # the newest, its seed, and its batches on this worker so far
     _seed, _batches = 0, 0
 
-    def train_step(
-        self, sample: Any, model: Any, criterion: Any, optimizer: Any, update_num: int, **others
-    ):
+    def train_step(self, sample, model, criterion, optimizer, update_num: int, *args, **kwargs):
         """Seed torch for the batch, and train on it as fairseq does."""
         if update_num != self._update:
             self._update, self._seed, self._batches = update_num, torch.initial_seed(), 0
         workers = distributed_utils.get_data_parallel_world_size()
         seed_batch(self._seed, worker_rank() + workers * self._batches)
         self._batches += 1
-        return super().train_step(sample, model, criterion, optimizer, update_num, **others)
+        return super().train_step(sample, model, criterion, optimizer, update_num, *args, **kwargs)
