@@ -87,6 +87,6 @@ def _two_workers(start, command):
     command += ["--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-no-spawn"]
     command += ["--distributed-world-size", "2", "--distributed-rank"]
     workers = [start(*command, rank) for rank in (0, 1)]
-    printed = [worker.communicate(timeout=120)[0] for worker in workers]
+    printed = [worker.communicate(timeout=300)[0] for worker in workers]
     assert [worker.returncode for worker in workers] == [0, 0], printed[0][-3000:]
     return printed
