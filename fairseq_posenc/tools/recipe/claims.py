@@ -167,13 +167,25 @@ def page(content: Dict[str, Any], runs: str) -> str:
         run = [one for one in found if one.verdict != MISSING]
         sections += [_section(number, claim, run)] if run else []
     text = ["# Claims", "\n".join(content["introduction"]), markdown_table(glance, labels=4)]
-    text += ["The clearest:", "\n".join(headlines(judged)), "## Trainings"]
+    text += ["The clearest:", "\n".join(headlines(judged)), *_by_length(content, runs)]
+    text.append("## Trainings")
     text.append("Scores by length and curves of validation loss: [tables](claims_tables.md).")
     for name, part in content["parts"].items():
         text.append(f"**{name}**: {part['about']}\n`bash recipes/claims.sh --parts {name}`")
         if part.get("picture"):
             text.append(f"![{name}]({part['picture']})")
     return "\n\n".join([*text, *sections]) + "\n"
+
+
+def _by_length(content: Dict[str, Any], runs: str) -> List[str]:
+    """Return, of the parts with a picture, by how much rows differ from sinusoids by length."""
+    text = []
+    for name in (name for name, part in content["parts"].items() if part.get("picture")):
+        table = f"{runs}/{name}/table.md"
+        lines = read_lines(table) if os.path.exists(table) else []
+        text.append("\n".join(f"- {line}" for line in lines if ", against sinusoidal: " in line))
+    about = "BLEU on ranges of lengths, the first within the trained ones, 95 % intervals of each:"
+    return ["## Which encoding for which length", about, *text] if any(text) else []
 
 
 def tables_page(content: Dict[str, Any], runs: str) -> str:

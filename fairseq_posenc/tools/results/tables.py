@@ -218,14 +218,19 @@ def _in_words(table: Table, unit: str, several: Sequence[str]) -> List[str]:
     """Return, for each bin, by how much rows of several seeds differ from the first, if clearly."""
     first, lines = next(iter(table.rows)), []
     for at, column in enumerate(table.columns[1:], 1):
-        found = []
+        clear, unclear = [], []
         for name in several if first in several else ():
             mean, low, high, _ = table.differences[name][at]
-            if name != first and mean is not None and low is not None and high is not None:
-                clear = f"{mean:+.1f} ± {(high - low) / 2:.1f}"
-                found.append(f"{name} {clear if low * high > 0 else 'no clear difference'}")
-        if found:
-            lines.append(f"{column} {unit}, against {first}: {'; '.join(found)}.")
+            if name == first or mean is None or low is None or high is None:
+                continue
+            if low * high > 0:
+                clear.append(f"{name} {mean:+.1f} ± {(high - low) / 2:.1f}")
+            else:
+                unclear.append(name)
+        if unclear:
+            clear.append(f"no clear difference: {', '.join(unclear)}")
+        if clear:
+            lines.append(f"{column} {unit}, against {first}: {'; '.join(clear)}.")
     return lines
 
 

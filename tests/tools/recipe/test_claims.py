@@ -85,6 +85,11 @@ def test_the_page_has_every_claim_and_its_headline(tmp_path):
     assert re.search(r"\| A beats B +\| Table 1 +\| 1 confirmed, 1 not run +\|", text)
     for expected in ("## 1. A beats B", "Table 1: 2 to 1.", "Read so.", "--parts bert`"):
         assert expected in text
+    assert "## Which encoding" not in text
+    (tmp_path / "bert" / "table.md").write_text("| a |\n\n1-20 words, against sinusoidal: a +1.\n")
+    content["parts"]["bert"]["picture"] = "a.png"
+    assert "\n\n- 1-20 words, against sinusoidal: a +1.\n\n" in claims.page(content, str(tmp_path))
+    (tmp_path / "bert" / "table.md").unlink()
     (tmp_path / "bert" / "curves.md").write_text("| a |\n\nNote.\n\nMore.\n")
     content["parts"]["deep"] = {"about": "Not run."}
     assert claims.tables_page(content, str(tmp_path)).endswith("\n\n## bert\n\n| a |\n\nNote.\n")

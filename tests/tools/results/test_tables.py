@@ -308,5 +308,5 @@ def test_clear_differences_are_told_in_words_of_rows_with_several_seeds():
     mean, low, high, _ = table.differences["cape"][2]
     clear = f"cape {mean:+.1f} ± {(high - low) / 2:.1f}"
     assert low > 0
-    assert line == f"11+ words, against sinusoidal: {clear}; shape no clear difference."
+    assert line == f"11+ words, against sinusoidal: {clear}; no clear difference: shape."
     assert not any("against" in note for note in by_length({"a": [score(0.5)], **runs}).notes)
