@@ -13,12 +13,12 @@ from omegaconf import OmegaConf, open_dict
 
 from fairseq_posenc.criterions.fine_tuning import FineTuningCriterion
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tasks.batch_seeds import BatchSeeds
+from fairseq_posenc.tasks.batch_draws import BatchDraws
 
 Predictions = List[Tuple[int, Any]]
 
 
-class FineTuningTask(BatchSeeds):
+class FineTuningTask(BatchDraws):
     """Base of tasks whose scores are computed over whole sets, from all batches and workers.
 
     A subclass has ``add_head``, for new models, ``metric``, of what :meth:`valid_step` has found so

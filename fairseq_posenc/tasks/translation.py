@@ -14,7 +14,7 @@ from fairseq.tasks.translation import TranslationConfig, TranslationTask
 from fairseq_posenc.data.indexed import check_split, read_dictionary
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.options import option
-from fairseq_posenc.tasks.batch_seeds import BatchSeeds
+from fairseq_posenc.tasks.batch_draws import BatchDraws
 
 
 @dataclass
@@ -27,7 +27,7 @@ class PosencTranslationConfig(TranslationConfig):
 
 
 @register_task("posenc_translation", dataclass=PosencTranslationConfig)
-class PosencTranslationTask(BatchSeeds, TranslationTask):
+class PosencTranslationTask(BatchDraws, TranslationTask):
     """Translation from binarised parallel data, as in fairseq.
 
     A model that was trained with ``--prepend-source-bos`` gets its BOS at generation too, whether

@@ -47,7 +47,7 @@ ROWS=(sinusoidal "shaw=shaw --position-shared-tables --no-scale-embedding --no-e
 
 set_smoke() {
     RAW_DIR=recipes/smoke/wmt
-    RUN_DIR=runs/shape-smoke SEEDS=1 PAIRS=8 KEEP=2 ARCH=posenc_transformer_tiny UPDATES=60 INTERVAL=20
+    RUN_DIR=runs/shape-smoke SEEDS=1 PAIRS=4 KEEP=2 ARCH=posenc_transformer_tiny UPDATES=60 INTERVAL=20
     BATCH=2000 BPE=500 ROWS=(sinusoidal shape)
     set_sweep 40
 }

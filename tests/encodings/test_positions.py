@@ -3,8 +3,7 @@
 import pytest
 import torch
 
-from fairseq_posenc.encodings import Positions
-from fairseq_posenc.encodings.draws import worker_generator
+from fairseq_posenc.encodings import Positions, draws
 
 
 @pytest.mark.parametrize("extra", [0, 2])
@@ -41,7 +40,7 @@ def test_numbers_are_exact_in_long_sequences():
 
 
 def drawn():
-    return torch.rand(4, generator=worker_generator(torch.device("cpu"))).tolist()
+    return torch.rand(4, generator=draws.worker_generator(torch.device("cpu"))).tolist()
 
 
 def test_the_state_of_torchs_generator_decides_what_a_worker_draws():
@@ -64,3 +63,16 @@ def test_workers_with_one_seed_draw_differently_and_leave_torchs_generator_alike
         found.add(tuple(drawn()))
         states.add(tuple(torch.get_rng_state().tolist()))
     assert (len(found), len(states)) == (16, 1)
+
+
+def test_batches_of_an_update_are_drawn_alike_by_all_workers(on_rank, monkeypatch):
+    found = {}
+    for rank in range(3):
+        on_rank(rank)
+        for number in range(3):
+            torch.manual_seed(3)
+            torch.rand(rank)  # such as dropout of the batches before
+            monkeypatch.setattr(draws, "current_batch", draws.Batch(3, number))
+            found.setdefault(number, []).append((drawn(), drawn()))
+    assert found[1] == found[1][:1] * 3 and found[2] == found[2][:1] * 3
+    assert len({str(one) for number in (0, 1, 2) for one in found[number][0]}) == 6
