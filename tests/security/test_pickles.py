@@ -5,6 +5,7 @@ import io
 import pickle
 import random
 import struct
+import sys
 import tarfile
 import zipfile
 from unittest.mock import Mock
@@ -29,9 +30,10 @@ def dumped(value):
     return pickle.dumps(value, protocol=2)[2:-1]
 
 
-def storage(count, key="0", kind=None, module="torch"):
+def storage(count, key="0", kind=None, module="torch", view=b""):
     kind = kind or named(module, "FloatStorage")
-    return b"(" + dumped("storage") + kind + dumped(key) + dumped("cpu") + dumped(count) + b"tQ"
+    parts = dumped("storage") + kind + dumped(key) + dumped("cpu") + dumped(count)
+    return b"(" + parts + view + b"tQ"
 
 
 def tensor(weights, offset=0, size=(2,), stride=(1,)):
@@ -59,6 +61,7 @@ NAMESPACE = named("argparse", "Namespace")
 SYSTEM = dumped("touch witness")
 PLAIN = (3, "<", None, None, None, -1, -1, 0)
 WHOLE = (3, "|", None, None, None, -1, -1, 63)
+BIG_ENDIAN = (3, ">", None, None, None, -1, -1, 0)
 FIELDS = (3, "|", None, ("a",), {"a": ("O", 0)}, 8, 1, 63)
 HOSTILE = {
     "a call": named("os", "system") + b"(" + SYSTEM + b"tR",
@@ -89,12 +92,15 @@ HOSTILE = {
     "a list's end of a tuple": b")" + dumped(0) + b"a",
     "objects as numbers": array(dtype("O8", WHOLE), b"A" * 8),
     "objects without flags": array(dtype("O8", PLAIN), b"A" * 8),
+    "letters as numbers": array(dtype("U2", PLAIN), b"A" * 8),
     "fields of objects": array(dtype("V8", FIELDS), b"A" * 8),
     "more numbers than there are": array(dtype("f8", PLAIN), b"A" * 8, shape=(1000,)),
     "a number of a few bytes": named("numpy.core.multiarray", "scalar") + b"(" + dtype("f8", PLAIN)
     + named("_codecs", "encode") + dumped(("b", "latin1")) + b"RtR",
     "another encoding": named("_codecs", "encode") + dumped(("b", "zlib")) + b"R",
     "more weights than there are": tensor(storage(1000), size=(1000,)),
+    "weights of two sizes": b"(" + tensor(storage(2)) + tensor(storage(1), size=(1,)) + b"t",
+    "a view of weights": tensor(storage(2, view=dumped(("0", 1, 1)))),
     "weights without end": tensor(storage(2**60)),
     "fewer weights than none": tensor(storage(-1)),
     "weights of another file": tensor(storage(2, key="../../x")),
@@ -116,6 +122,10 @@ HOSTILE = {
     "a dictionary of lists": b"}]Ns",
     "keys of equal hashes": dumped({n * (2**61 - 1): 0 for n in range(9)}),
     "other keys of equal hashes": dumped({(-1, -2): 0, (-2, -1): 0}),
+    "negative keys of equal hashes": dumped({-n * (2**61 - 1): 0 for n in range(9)}),
+    "one key of equal hashes": b"}" + dumped(2**61 - 1) + b"Ns",
+    "ordered keys of equal hashes": named("collections", "OrderedDict")
+    + dumped(([[2**61 - 1, 0]],)) + b"R",
     "a set of equal hashes": named("builtins", "set") + dumped(([2**61 - 1, 2**62 - 2],)) + b"R",
     "a long name, with commands to a terminal": named("a\x1b[2J" * 1000, "b"),
     "nothing at all": b"0",
@@ -160,6 +170,23 @@ def test_the_same_ways_of_writing_load_what_is_harmless(tmp_path, write):
     assert load_checkpoint(str(tmp_path / "a.pt"))[1].tolist() == [3]
 
 
+@pytest.mark.parametrize("is_zip", [True, False])
+def test_tensors_load_as_they_were(tmp_path, is_zip):
+    weights = torch.arange(6.0)
+    tensors = [weights, weights[2:], weights.view(2, 3).t(), torch.empty(0, 3), torch.tensor(1.5)]
+    tensors += [weights.clone().requires_grad_()]
+    tensors += [torch.nn.Parameter(weights.clone(), learns) for learns in (True, False)]
+    kinds = "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool".split()
+    tensors += [torch.ones(3).to(getattr(torch, kind)) for kind in kinds]
+    torch.save(tensors, tmp_path / "a.pt", _use_new_zipfile_serialization=is_zip)
+    loaded = load_checkpoint(str(tmp_path / "a.pt"))
+    assert all(map(torch.equal, loaded, tensors))
+    for one, other in zip(loaded, tensors):
+        assert (one.dtype, one.stride(), one.requires_grad, type(one)) == (
+            other.dtype, other.stride(), other.requires_grad, type(other)
+        )  # fmt: skip
+
+
 def test_attributes_of_tensors_are_left_out(tmp_path):
     weights = torch.ones(2)
     weights._has_been_cloned = True  # by fairscale, with --ddp-backend fully_sharded
@@ -175,6 +202,15 @@ def test_arrays_and_numbers_of_numpy_load_as_they_were(tmp_path, kind):
     loaded = load_checkpoint(str(tmp_path / "a.pt"))
     assert loaded["array"].dtype == array.dtype and (loaded["array"] == array).all()
     assert loaded["number"] == kind(1) and loaded["number"].dtype == kind
+
+
+@pytest.mark.skipif(sys.byteorder == "big", reason="it is this machine's order")
+def test_numbers_of_another_order_of_bytes_are_never_taken_for_ours(tmp_path):
+    numbers = array(dtype("f8", BIG_ENDIAN), struct.pack(">d", 3))
+    for body, more in ((numbers, ()), (tensor(storage(2)), ["archive/byteorder"])):
+        write_zip(tmp_path / "a.pt", body, more)
+        with pytest.raises(DamagedCheckpoint):
+            load_checkpoint(str(tmp_path / "a.pt"))
 
 
 def test_other_archives_are_refused(tmp_path):
@@ -233,6 +269,10 @@ def test_only_content_is_proof_of_damage(tmp_path, monkeypatch):
         with pytest.raises(DamagedCheckpoint):
             load_checkpoint(str(path))
     write_legacy(path, tensor(storage(2**60)))  # told before memory is asked for
+    with pytest.raises(DamagedCheckpoint):
+        load_checkpoint(str(path))
+    write_legacy(path, tensor(storage(2)))
+    path.write_bytes(path.read_bytes().replace(struct.pack("<q", 2), struct.pack("<q", 3)))
     with pytest.raises(DamagedCheckpoint):
         load_checkpoint(str(path))
     path.write_bytes(whole)
