@@ -63,10 +63,10 @@ def test_a_disk_or_memory_with_less_is_told(needs, tmp_path, monkeypatch):
     disk, memory = found.lacking()
     assert disk.startswith(f"{tmp_path}/run has ") and "learning BPE needs 15.0 GB" in memory
     # what a run has made already it does not need a second time; downloads are counted apart
-    for name, size in (("text", 1), ("raw/x", 9)):
+    for name, problems in (("raw/x", 2), ("text", 1)):
         (tmp_path / "run" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "run" / name).write_bytes(b"x" * size)
-    assert len(found.lacking()) == 1
+        (tmp_path / "run" / name).write_bytes(b"x")
+        assert len(found.lacking()) == problems
 
 
 def test_settings_that_reform_text_and_finished_models(needs):
@@ -84,6 +84,19 @@ def test_checkpoints_of_trainings_at_a_time_and_dumps(needs, tmp_path):
     (tmp_path / "run" / "raw").mkdir(parents=True)
     (tmp_path / "run/raw/enwiki-1-pages-articles.xml.bz2").touch()
     assert needs("wikipedia en de").download == space.OTHERS
+
+
+def test_what_is_ready_loaded_or_extracted_is_not_made_again(needs, tmp_path):
+    ready = needs("corpus wmt14_en_fr ready")
+    assert (ready.download, ready.memory, ready.work) == (0, 0, 0) and ready.disk > GB
+    lines = "load 1 2", "wikipedia en"
+    before = needs(*lines)
+    (tmp_path / "run" / "raw").mkdir(parents=True)
+    (tmp_path / "run" / "dumps").mkdir()
+    (tmp_path / "run" / "dumps" / "en.extracted").touch()
+    after = needs(*lines)
+    assert before.download - after.download == GB and before.disk == after.disk
+    assert before.work > after.work == 0
 
 
 @pytest.mark.parametrize(

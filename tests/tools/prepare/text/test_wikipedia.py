@@ -99,6 +99,16 @@ def test_streams_of_whole_pages_are_unpacked_by_all_processes(extract, monkeypat
     assert extract(bz2.compress(dump()), MULTISTREAM, workers) == TEXT
 
 
+def test_empty_streams_hold_nothing_and_a_damaged_one_is_told(extract, monkeypatch):
+    pieces = [piece.encode() for piece in (HEADER, *PAGES, "</mediawiki>")]
+    monkeypatch.setattr(wikipedia, "LARGEST_STREAM", max(map(len, pieces)))
+    streams = [bz2.compress(piece) for piece in pieces]
+    assert extract(bz2.compress(b"").join(streams), MULTISTREAM) == TEXT
+    streams[1] = streams[1].replace(b"1AY&SY", b"1AY&S?")
+    with pytest.raises(UsageError, match="cannot read .*: Invalid data stream"):
+        extract(b"".join(streams), MULTISTREAM)
+
+
 def test_pages_that_lie_across_streams_are_told(extract):
     middle = len(HEADER) + 200
     for number in (middle, middle + 500):

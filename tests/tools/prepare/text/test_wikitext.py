@@ -33,6 +33,9 @@ CASES = {
         "{{Blockquote|text=one}} {{Zitat|zwei|Autor}}.",
         ["He said:", "It was a bar.", "Then", "one", "zwei"],
     ),
+    "quotations by a name": ("{{quote|author=[[B]]|quote=one}} {{val|5|ul=km}}", ["one", "5 km"]),
+    "names and empty parts": ("A{{not_a_typo|b|}} {{circa||1500|}}.", ["Ab c. 1500."]),
+    "stray ends in templates": ("{{nowrap|a]] b|c}}", ["a b"]),
     "languages": ("{{langx|de|Wort}}, {{transl|ar|ALA|kitab}}, a{{lang|fr}}.", ["Wort, kitab, a."]),
     "signs": ("A{{snd}}b{{'}}s{{nbsp}}c{{ndash}}{{ill|D|de|E}}.", ["A – b's c–D."]),
     "templates in one another": (
