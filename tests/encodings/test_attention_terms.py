@@ -71,7 +71,9 @@ def test_parameters_are_drawn_small(name):
     """A standard deviation of 0.02: attention begins as it would without positions."""
     torch.manual_seed(0)
     large = Stack(64, max_length=200, layers=6, heads=8)
-    drawn = {n: p for n, p in build(name, large).named_parameters() if "." not in n}
+    every = dict(build(name, large).named_parameters())
+    assert not any(p.any() for n, p in every.items() if n.endswith(".bias"))
+    drawn = {n: p for n, p in every.items() if "." not in n}
     drawn["segments"] = SegmentScalars(large, 8).scalars
     for parameter in drawn.values():
         deviation = float(parameter.detach().std())

@@ -4,6 +4,7 @@ from argparse import Namespace
 
 import pytest
 import torch
+from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.models.roberta.model import RobertaModel, base_architecture
 
 from fairseq_posenc.encodings import names
@@ -33,6 +34,16 @@ def build_bert(tiny_task):
         return PosencBertModel.build_model(args, tiny_task).eval()
 
     return build
+
+
+@pytest.mark.parametrize(
+    "name, sizes", [("base", (12, 768, 3072, 12)), ("large", (24, 1024, 4096, 16))]
+)
+def test_models_have_the_sizes_of_bert(name, sizes):
+    args = Namespace()
+    ARCH_CONFIG_REGISTRY[f"posenc_bert_{name}"](args)
+    names_of = ("layers", "embed_dim", "ffn_embed_dim", "attention_heads")
+    assert tuple(getattr(args, f"encoder_{kind}") for kind in names_of) == sizes
 
 
 def enlarge_segments(model):

@@ -173,6 +173,8 @@ def test_features_are_the_model_s(masked):
     with torch.no_grad():
         expected = masked.model(tokens.unsqueeze(0), features_only=True, segments=segments)[0]
     assert torch.equal(masked.extract_features(tokens), expected)
+    longest = torch.full((2, LIMIT), 5)
+    assert masked.extract_features(longest).shape == (2, LIMIT, 16)
 
 
 @pytest.mark.parametrize("name", ["SST-2", "MNLI", "STS-B"])

@@ -223,6 +223,13 @@ def test_a_stock_model_is_fine_tuned(build, save, tmp_path, caplog, model, kind)
     assert len([r for r in caplog.records if r.levelno == logging.WARNING]) == 1
 
 
+def test_buffers_that_older_versions_of_fairseq_saved_are_left_out(build, save):
+    state = save("posenc_transformer", stock=True)
+    for name in ("weights", "_float_tensor"):
+        state["model"][f"decoder.embed_positions.{name}"] = torch.zeros(1)
+    load_and_compare(build("posenc_transformer", **OURS["sinusoidal"]), state)
+
+
 @pytest.mark.parametrize(
     "model, options",
     [

@@ -81,6 +81,8 @@ def test_what_the_encoder_returns_is_in_the_order_of_its_input(build, encoding, 
     found = model.encoder(source, return_all_hiddens=True, token_embeddings=embedded)
     assert torch.equal(found["encoder_padding_mask"][0], source.eq(PAD))
     assert found["src_lengths"][0].flatten().tolist() == [9, 4, 7]
+    assert len(found["encoder_states"]) == len(model.encoder.layers) + 1
+    assert model.encoder(source)["encoder_states"] == []
     for row, one_source in enumerate(sources):
         real = source[row].ne(PAD)
         alone = model.encoder(torch.tensor([one_source]), return_all_hiddens=True)

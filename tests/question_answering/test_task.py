@@ -191,6 +191,18 @@ def test_options_that_allow_no_answer_are_refused(make_task, options, message):
         make_task(**options)
 
 
+def test_only_training_windows_are_shuffled(make_task):
+    task = make_task("train", "valid-en")
+    train, valid = task.dataset("train"), task.dataset("valid-en")
+    assert not train.can_reuse_epoch_itr_across_epochs and valid.can_reuse_epoch_itr_across_epochs
+
+
+def test_defaults_are_those_of_xtreme(prepared):
+    cfg = PosencQuestionAnsweringConfig(data=prepared)
+    assert (cfg.max_positions, cfg.stride, cfg.max_query_length) == (384, 128, 64)
+    assert (cfg.max_answer_length, cfg.n_best) == (30, 20)
+
+
 def test_missing_and_combined_splits_are_refused(make_task):
     task = make_task()
     with pytest.raises(UsageError, match="no split 'valid-fr'"):

@@ -1,9 +1,15 @@
-"""BOS before every source."""
+"""BOS before every source, and data that are looked at before they are used."""
 
+import pytest
 import torch
-from fairseq.data import Dictionary, LanguagePairDataset, ListDataset
+from fairseq.data import Dictionary, LanguagePairDataset, ListDataset, indexed_dataset
 
-from fairseq_posenc.tasks.translation import with_source_bos
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tasks.translation import (
+    PosencTranslationConfig,
+    PosencTranslationTask,
+    with_source_bos,
+)
 
 
 def test_every_source_starts_with_bos_and_is_one_longer():
@@ -23,3 +29,42 @@ def test_every_source_starts_with_bos_and_is_one_longer():
     assert batch["target"].tolist() == [[4, 5, 6, 2], [7, 2, 1, 1]]
     assert [pairs.num_tokens(index) for index in range(2)] == [5, 3]
     assert plain[0]["source"].tolist() == [4, 5, 6, 2]
+
+
+@pytest.fixture
+def task(tmp_path):
+    """A task of the folders 0, 1 and 2, whose sentences have 4 tokens."""
+    folders = [tmp_path / str(number) for number in range(3)]
+    for folder in folders:
+        folder.mkdir()
+        for language in ("en", "de"):
+            (folder / f"dict.{language}.txt").write_text("a 1\n")
+            for split in ("train", "valid"):
+                path = str(folder / f"{split}.en-de.{language}")
+                builder = indexed_dataset.make_builder(f"{path}.bin", impl="mmap", vocab_size=5)
+                builder.add_item(torch.tensor([4, 4, 4, 2]))
+                builder.finalize(f"{path}.idx")
+    cfg = PosencTranslationConfig(
+        data=":".join(map(str, folders)), source_lang="en", target_lang="de", dataset_impl=None,
+        train_subset="train", required_seq_len_multiple=1,
+    )  # fmt: skip
+    return PosencTranslationTask.setup_task(cfg)
+
+
+def test_each_epoch_checks_the_folder_that_it_reads(task, tmp_path):
+    with open(tmp_path / "1" / "train.en-de.de.bin", "r+b") as stream:
+        stream.truncate(2)
+    for epoch in (1, 3, 4):
+        task.load_dataset("train", epoch=epoch)
+    with pytest.raises(UsageError, match="/1/train.en-de.de.bin has 2 bytes"):
+        task.load_dataset("train", epoch=2)
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_validation_sets_may_be_as_long_as_positions_and_training_sets_longer(task, side):
+    setattr(task.cfg, f"max_{side}_positions", 4)
+    task.load_dataset("valid")
+    setattr(task.cfg, f"max_{side}_positions", 3)
+    task.load_dataset("train")  # fairseq leaves out what is too long
+    with pytest.raises(UsageError, match=f"a {side} of 4 tokens, .*--max-{side}-positions 3"):
+        task.load_dataset("valid")

@@ -240,9 +240,11 @@ def test_plain_sources_need_their_language(french, write):
 @pytest.mark.parametrize(
     ("language", "remark"), [("fr", None), ("xx", "no rules for 'xx'"), ("zh", "spaces")]
 )
-def test_languages_without_rules_or_spaces_are_remarked(language, remark):
-    found = reading.remarks(language)
+def test_languages_without_rules_or_spaces_are_remarked(generated, write, language, remark):
+    plain = write("plain", ["a"])
+    found = read(hypothesis=plain, reference=plain, language=language).remarks
     assert bool(found) == bool(remark) and all(remark in line for line in found)
+    assert read(generated(HYPOTHESES, REFERENCES), language=language).remarks == found
 
 
 def test_a_language_that_sacrebleu_cannot_tokenise_is_refused(french, monkeypatch):
