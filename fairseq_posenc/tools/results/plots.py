@@ -29,13 +29,15 @@ def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
     score = next(iter(runs.values()))[0]
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
+    # side by side, but so close that the slope of a line is that of its scores
+    step = min(0.08, 0.4 / len(runs))
     for number, (name, row) in enumerate(table.rows.items()):
         points: List[Any] = [(x, one) for x, one in enumerate(row[1:]) if one.mean is not None]
         # a bar must not point inwards, as where all samples lie to one side of the figure
         below = [max(one.mean - one.low, 0) for _, one in points]
         above = [max(one.high - one.mean, 0) for _, one in points]
         axes.errorbar(
-            [x + 0.08 * (number - (len(runs) - 1) / 2) for x, _ in points],
+            [x + step * (number - (len(runs) - 1) / 2) for x, _ in points],
             [one.mean for _, one in points],
             yerr=[below, above],
             label=name,
