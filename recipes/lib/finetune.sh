@@ -287,7 +287,7 @@ submit() {
 }
 
 finetune() {
-    if [[ $SLURM == yes ]]; then submit && exit; fi
+    if [[ $SLURM == yes ]]; then submit; exit; fi
     if [[ $PLAN == yes ]]; then
         DEVICE=${DEVICE:-cuda}
         say "what $0 runs, one after the other, from the top of the repository"
