@@ -63,6 +63,16 @@ class PosencTranslationTask(BatchDraws, TranslationTask):
         self.may_skip = getattr(cfg, "skip_invalid_size_inputs_valid_test", False)
         return super().build_model(cfg, from_checkpoint)
 
+    def get_batch_iterator(self, dataset, *args, epoch: int = 1, **kwargs):
+        """Return fairseq's iterator, with the batches of an unbroken run where one resumes.
+
+        fairseq's fork groups sentences of equal lengths by the epoch in which a run starts, where
+        it keeps the batches for all epochs.
+        """
+        if not (kwargs.get("update_epoch_batch_itr") or kwargs.get("disable_iterator_cache")):
+            epoch = 1
+        return super().get_batch_iterator(dataset, *args, epoch=epoch, **kwargs)
+
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
         """Load a split.
 

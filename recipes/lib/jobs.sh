@@ -174,15 +174,16 @@ folder_of_cell() {
 }
 
 work_on_cell() {
-    local thing gpus
+    local thing number
     thing=$(folder_of_cell "$1")
     if claim "$thing"; then
         if [[ $DEVICE == cuda ]]; then
-            read -r -u "$FREE_GPUS" gpus
-            export CUDA_VISIBLE_DEVICES=$gpus
+            number=$(take_number)
+            CUDA_VISIBLE_DEVICES=$(gpus_of "$number")
+            export CUDA_VISIBLE_DEVICES
         fi
         "$work" "$1"
-        if [[ $DEVICE == cuda ]]; then echo "$gpus" >&"$FREE_GPUS"; fi
+        if [[ $DEVICE == cuda ]]; then put_back "$number"; fi
         release "$thing"
     else
         echo "$1" >>"$skipped"

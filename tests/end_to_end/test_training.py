@@ -22,16 +22,17 @@ def losses(printed):
     return {int(e["num_updates"]): e["loss"] for e in entries if "loss" in e}
 
 
-@pytest.mark.parametrize("encoding", ["shape", "cape"])
+# an epoch has 17 updates
+@pytest.mark.parametrize(("encoding", "epoch", "update"), [("shape", 1, 6), ("cape", 2, 18)])
 def test_killed_and_resumed_gives_the_losses_of_an_unbroken_run(
-    run, start, training, tmp_path, encoding
+    run, start, training, tmp_path, encoding, epoch, update
 ):
-    options = ["--position-encoding", encoding, "--max-update", "24", "--dropout", "0.1"]
+    options = ["--position-encoding", encoding, "--max-update", "36", "--dropout", "0.1"]
     options += ["--save-interval-updates", "6", "--disable-validation", "--no-epoch-checkpoints"]
     unbroken = losses(run(*training(*options, "--save-dir", tmp_path / "unbroken")))
     folder = tmp_path / "broken"
     process = start(*training(*options, "--save-dir", folder))
-    while not (folder / "checkpoint_1_6.pt").exists():
+    while not (folder / f"checkpoint_{epoch}_{update}.pt").exists():
         assert process.poll() is None
         time.sleep(0.01)
     process.send_signal(signal.SIGKILL)
@@ -39,7 +40,7 @@ def test_killed_and_resumed_gives_the_losses_of_an_unbroken_run(
     resumed = losses(
         run(*training(*options, "--save-dir", folder, "--restore-file", restore(str(folder))))
     )
-    assert min(resumed) > 6 and max(resumed) == 24
+    assert min(resumed) > update and max(resumed) == 36
     assert resumed == {update: unbroken[update] for update in resumed}
 
 

@@ -33,6 +33,14 @@ def test_trainings_at_a_time_divide_the_gpus(run, tmp_path, visible, given, jobs
     assert expected in printed
 
 
+def test_trainings_that_start_at_once_take_whole_numbers(run):
+    script = f"""{LIBRARY}; DEVICE=cuda NODE_GPUS=(0) JOBS=4; open_gpus
+        work() {{ for time in {{1..100}}; do put_back "$(take_number)"; done; }}
+        for number in {{1..4}}; do work & done; wait
+        for number in {{1..4}}; do echo $(take_number); done"""
+    assert set(run("bash", "-c", script).split()) == {"0", "1", "2", "3"}
+
+
 def test_more_gpus_than_there_are_is_a_mistake(fails):
     script = f"{LIBRARY}; DEVICE=cuda JOBS=1 GPUS=8 GPU_MEMORY=16; look_at_gpus"
     printed = fails("bash", "-c", script, CUDA_VISIBLE_DEVICES="0,1")

@@ -60,6 +60,16 @@ def test_each_epoch_checks_the_folder_that_it_reads(task, tmp_path):
         task.load_dataset("train", epoch=2)
 
 
+@pytest.mark.parametrize(
+    ("options", "epoch"),
+    [({}, 1), ({"update_epoch_batch_itr": True}, 3), ({"disable_iterator_cache": True}, 3)],
+)
+def test_batches_that_fairseq_keeps_are_those_of_the_first_epoch(task, options, epoch):
+    task.load_dataset("train")
+    batches = task.get_batch_iterator(task.dataset("train"), max_tokens=8, epoch=3, **options)
+    assert batches.epoch == epoch
+
+
 @pytest.mark.parametrize("side", ["source", "target"])
 def test_validation_sets_may_be_as_long_as_positions_and_training_sets_longer(task, side):
     setattr(task.cfg, f"max_{side}_positions", 4)
