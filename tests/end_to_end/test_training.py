@@ -69,9 +69,10 @@ def test_two_workers_train_as_one_does_and_each_goes_on_where_the_other_stopped(
         prepare = ["posenc", "prepare", "text", *files, "--vocabulary-size", "60"]
         run(*prepare, "--output", options[1])
     options += ["--disable-validation", "--dropout", "0", "--attention-dropout", "0"]
+    options += ["--save-dir", tmp_path / "kept"]
     one = ["--update-freq", "2"]
     alone = losses(run(*options, *one, "--max-update", "6", "--no-save"))
-    kept = [*options, "--save-dir", tmp_path / "kept", "--no-epoch-checkpoints"]
+    kept = [*options, "--no-epoch-checkpoints"]
     changing = losses(_two_workers(start, [*kept, "--max-update", "2"])[0])
     kept += ["--restore-file", restore(str(tmp_path / "kept"), update_freq=2)]
     changing.update(losses(run(*kept, *one, "--max-update", "4")))
