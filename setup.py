@@ -36,6 +36,7 @@ setup(
         ],
         "tools": [
             "matplotlib",
+            "pyarrow>=14",
             "sacrebleu>=2.0",
             "sacremoses",
             "scikit-learn",
@@ -54,6 +55,8 @@ setup(
             "pytest-cov",
             "pytest-xdist",
             "ruff",
+            # its kernels run on a CPU in its interpreter; 3.10 has a torch that is too old for them
+            "triton>=3; sys_platform == 'linux' and python_version >= '3.11'",
         ],
     },
 )

@@ -1,6 +1,7 @@
 """Every difference between fairseq 0.12.2, its maintained fork and versions of torch."""
 
 import re
+import warnings
 from typing import Any, Dict
 
 import torch
@@ -21,6 +22,18 @@ _FUSED_WEIGHTS = [
     for part in ("in_proj", "out_proj", "fc1", "fc2")
     for kind in ("weight", "bias")
 ]
+# of fairseq's old ways with its libraries, and of a CPU: whoever trains can do nothing about them
+for _message in (
+    r"hydra\.experimental\.\w+\(\) is no longer experimental",
+    r"\nThe version_base parameter is not specified",
+    r"\nThe strict flag in the compose API is deprecated",
+    r"\n'config' is validated against ConfigStore schema",
+    "In 'config': Usage of deprecated keyword in package header",
+    r"`torch\.cuda\.amp\.autocast\(args\.\.\.\)` is deprecated",
+    "'pin_memory' argument is set as true but no accelerator is found",
+):
+    # behind the user's own, such as -W error
+    warnings.filterwarnings("ignore", _message, append=True)
 
 
 def remove_fused_weights(layer: nn.Module) -> None:

@@ -14,9 +14,7 @@ class UsageError(ValueError, SystemExit, _WITHOUT_TRACEBACK):  # type: ignore[mi
     """
 
     def __init__(self, message: str):
-        # a name or value in it may hold line feeds or commands to a terminal
-        shown = (c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
-        message = "".join(shown)
+        message = printable(message)
         super().__init__(message)
         self.code = f"fairseq_posenc: error: {message}"
 
@@ -25,10 +23,15 @@ class UsageError(ValueError, SystemExit, _WITHOUT_TRACEBACK):  # type: ignore[mi
 
 
 class DamagedCheckpoint(UsageError):
-    """A file whose content proves that it is no whole checkpoint.
+    """A file whose content proves that it is not a whole checkpoint.
 
     A disk, memory or network that fails for a moment proves nothing, and is a :class:`UsageError`.
     """
+
+
+def printable(text: str) -> str:
+    """Return a text in one line, with line feeds and commands to a terminal written out."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def first_line(error: BaseException) -> str:

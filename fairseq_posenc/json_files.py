@@ -19,7 +19,7 @@ from fairseq_posenc.files import read_lines
 
 _LARGEST = 1e18
 _MISSING = object()
-_HALF_A_PAIR = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _WORDS = {
     str: "text", bool: "true or false", int: "a whole number", float: "a number",
     list: "a list", dict: "an object",
@@ -57,14 +57,14 @@ def parse_json(text: str, name: str) -> Any:
     """Return the value of JSON; ``name`` is for messages.
 
     Raises:
-        UsageError: it is no JSON.
+        UsageError: it is not JSON.
     """
     try:
         return json.loads(text)
     except RecursionError:
-        raise UsageError(f"{name} is no JSON: nested too deeply") from None
+        raise UsageError(f"{name} is not JSON: nested too deeply") from None
     except ValueError as error:
-        raise UsageError(f"{name} is no JSON: {error}") from None
+        raise UsageError(f"{name} is not JSON: {error}") from None
 
 
 def read_shaped(path: str, shape: Any, origin: str) -> Any:
@@ -108,8 +108,8 @@ def find_misfit(value: Any, shape: Any, place: str = "") -> Optional[str]:
 
 def _is_a(value: Any, kind: type) -> bool:
     if kind is str:
-        # half of a surrogate pair is no character, and cannot be written
-        return isinstance(value, str) and not _HALF_A_PAIR.search(value)
+        # a lone surrogate is not a character, and cannot be written
+        return isinstance(value, str) and not _LONE_SURROGATE.search(value)
     if kind in (int, float):
         known = isinstance(value, (kind, int))
         return known and not isinstance(value, bool) and -_LARGEST < value < _LARGEST

@@ -168,8 +168,28 @@ def build(args: Any, stack: encodings.Stack) -> encodings.Encoding:
         raise UsageError(f"--position-encoding {name}: {error}") from None
 
 
+def stack(**attributes: Any) -> encodings.Stack:
+    """Return what an encoding must know of a stack of layers.
+
+    Raises:
+        UsageError: with the words of :class:`encodings.Stack` on what is wrong.
+    """
+    try:
+        return encodings.Stack(**attributes)
+    except ValueError as error:
+        side = "decoder" if attributes.get("decoder") else "encoder"
+        raise UsageError(
+            f"{error}; choose --{side}-attention-heads and --{side}-embed-dim that fit"
+        ) from None
+
+
 def signature(args: Any, **others: Any) -> str:
-    """Return the signature of the encoding, every choice named, and others besides."""
+    """Return the signature of the encoding, every choice named, and others besides.
+
+    BOS before the sources is named where there is one.
+    """
+    if getattr(args, "prepend_source_bos", False):
+        others["source_bos"] = True
     return encodings.signature(encoding_name(args), **chosen(args), **others)
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Every claim of the four papers, tried where two cores suffice: with seeds, intervals and a verdict.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+CDPATH= cd "$(dirname "$0")/.."
 source recipes/lib/stages.sh
 source recipes/lib/translation.sh
 
@@ -214,7 +214,7 @@ write_page() {
     if [[ -e $RUN_DIR/length/bleu_by_length.png ]]; then
         cp "$RUN_DIR/length/bleu_by_length.png" "$RUN_DIR/gallery/claims_length.png"
     fi
-    python -m fairseq_posenc.tools.recipe.claims --claims recipes/claims/claims.json --runs "$RUN_DIR" \
+    python -m recipes.claims.claims --claims recipes/claims/claims.json --runs "$RUN_DIR" \
         --output "$RUN_DIR/claims.md"
 }
 

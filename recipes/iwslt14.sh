@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # IWSLT14, German to English, as in fairseq's example (transformer_iwslt_de_en), with every encoding.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+CDPATH= cd "$(dirname "$0")/.."
 source recipes/lib/stages.sh
 source recipes/lib/wmt.sh
 
@@ -55,25 +55,23 @@ training_of() {
     GENERATE_OPTIONS=(--batch-size 128 --beam 5 --remove-bpe)
 }
 
-say_left() { :; }
-
 # By length, of the cells that are scored.
 make_tables() {
     local metric cells cell seed setting row label folder arguments files=()
     mapfile -t cells < <(list_cells)
     for cell in "${cells[@]}"; do
         open_cell "$cell"
-        if [[ -e $folder/score.json ]]; then files+=("$label=$folder/score.json"); fi
+        if [[ $PLAN == yes || -e $folder/score.json ]]; then files+=("$label=$folder/score.json"); fi
     done
     ((${#files[@]})) || die "no training has been scored: run stages 2 to 8 first"
     for metric in $TABLES; do
-        posenc table --by-length "${files[@]}" --test iwslt14 --metric "$metric" \
+        execute posenc table --by-length "${files[@]}" --test iwslt14 --metric "$metric" \
             --output "$RUN_DIR/$metric".{md,csv}
         say "table: $RUN_DIR/$metric.md, .csv"
     done
 }
 
-parse_options "$@"
 # fairseq's default, which these recipes do not take
-EXTRA=(--required-batch-size-multiple 8 "${EXTRA[@]}")
+MULTIPLE=8
+parse_options "$@"
 reproduce

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Multi30k, English to German: from the download to a table of BLEU by length.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+CDPATH= cd "$(dirname "$0")/.."
 source recipes/lib/stages.sh
 source recipes/lib/translation.sh
 

@@ -2,7 +2,7 @@
 # Which position encoding holds up on sentences longer than it was trained on? From nothing to a
 # table and a picture, on an embedded English-German corpus.
 set -euo pipefail
-cd "$(dirname "$0")/.."
+CDPATH= cd "$(dirname "$0")/.."
 source recipes/lib/stages.sh
 source recipes/lib/translation.sh
 
@@ -44,7 +44,7 @@ TEXT_DIR=$RUN_DIR/text
 
 make_corpus() {
     local split language
-    posenc corpus --output "$RUN_DIR/corpus" --seed 1 --quiet \
+    python -m recipes.corpus --output "$RUN_DIR/corpus" --seed 1 --quiet \
         --train "$TRAIN" --train-length "$TRAIN_LENGTH" --valid 300 \
         --test "$TEST" --test-lengths "$TEST_LENGTHS"
     for split in train valid test; do

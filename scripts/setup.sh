@@ -16,7 +16,7 @@
 #   --help           show this
 set -euo pipefail
 
-here=$(cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+here=$(CDPATH= cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
 venv=${POSENC_VENV:-} wanted_python=${PYTHON:-} wanted_torch="" extras="" print_bin=""
 
@@ -83,7 +83,7 @@ find_python() {
 # that what it holds may be replaced.
 set_environment() {
   environment=$1
-  if [ -d "$1" ]; then environment=$(cd -P "$1" && pwd); fi
+  if [ -d "$1" ]; then environment=$(CDPATH= cd -P "$1" && pwd); fi
   case $environment in /*) ;; *) environment=$PWD/$environment ;; esac
   python=$environment/bin/python state=$environment/.fairseq_posenc ours=""
   if [ ! -f "$state/owned" ]; then return; fi
@@ -109,7 +109,7 @@ check_environment() {
   local have
   [ -n "$ours" ] || [ -n "$(python_version "$python")" ] ||
     [ -z "$(find "$environment" -mindepth 1 -maxdepth 1 ! -name .fairseq_posenc 2>/dev/null)" ] ||
-    die "$environment is no working Python environment: remove it, or name another (--venv)"
+    die "$environment is not a working Python environment: remove it, or name another (--venv)"
   [ -n "$wanted_python" ] || return 0
   find_python >/dev/null
   have=$(python_version "$python")
@@ -159,7 +159,7 @@ make_environment() {
   echo "$environment" >"$state/owned"
   ours=yes
   step "making $environment with Python $(python_version "$base"): it takes some minutes, and 2 GB of" \
-    "disk, or 5 where the package index has torch with CUDA alone"
+    "disk${extras:+ (the tests: 1 GB more)}, or 5 where the package index has torch with CUDA alone"
   "$base" -m venv "$environment" </dev/null >"$state/venv.log" 2>&1 ||
     die "$base -m venv failed: $(tail -n 1 "$state/venv.log")"
 }
@@ -236,7 +236,7 @@ install_everything() {
   step "completing $environment"
   if [ -n "$ours" ]; then
     # torch, and what it requires, may be another
-    sed '/^torch==/d' "$pins" >"$state/constraints.txt"
+    sed '/^torch==/d; /^triton==/d' "$pins" >"$state/constraints.txt"
   else
     "$python" -m pip list --format=freeze --exclude fairseq_posenc >"$state/constraints.txt"
   fi
@@ -248,7 +248,9 @@ install_everything() {
     step "installing libraries${extras:+, and those of the tests}"
     # all are named, with all that they require that is used here
     [ -n "$extras" ] || before='/^# export/,$d'
-    sed -e "/^fairseq/d; /^pip==/d; $before" "$state/constraints.txt" >"$state/libraries.txt"
+    # torch's builds for GPUs bring the Triton that they need
+    ! imports triton || before="$before; /^triton==/d"
+    sed -e "/^torch==/d; /^fairseq/d; /^pip==/d; $before" "$pins" >"$state/libraries.txt"
     pip_install --no-deps -r "$state/libraries.txt" || pip_failed "the libraries"
     after=" --no-deps --no-build-isolation"
   fi

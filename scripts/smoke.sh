@@ -6,7 +6,7 @@
 # 20 minutes on 2 cores. Results and logs go to FOLDER (runs/smoke); runs that finished there
 # before are not repeated. Exits with 1 if one fails, and names it.
 set -euo pipefail
-cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
+CDPATH= cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
 
 case ${1:-} in
   -*) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}" && exit ;;
@@ -36,7 +36,7 @@ smoke() {
 # Files named as Multi30k's, of the embedded grammar.
 make_multi30k() {
   local side
-  posenc corpus --output "$1" --train 400 --valid 100 --test 20 --quiet
+  python -m recipes.corpus --output "$1" --train 400 --valid 100 --test 20 --quiet
   for side in en de; do
     gzip -c "$1/train.$side" >"$1/train.$side.gz"
     gzip -c "$1/valid.$side" >"$1/val.$side.gz"

@@ -3,10 +3,11 @@
 #
 # Sets up what the tests need (see setup.sh), checks style and types with ruff and mypy, and runs
 # pytest, as many tests at a time as there are cores (`-n 0`: one by one; `--cov`: coverage, slowly).
+# The last lines name what was skipped and why.
 # Exits with pytest's status, or where the tests pass with that of style and types.
 set -euo pipefail
 
-root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(CDPATH= cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 usage() {
   sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}"

@@ -8,7 +8,7 @@
 # Exits with status 1 if tests fail or a Python is missing.
 set -euo pipefail
 
-root=$(cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+root=$(CDPATH= cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 logs=$root/runs/tests
 
 usage() {

@@ -4,6 +4,8 @@ import gc
 import gzip
 import io
 import os
+import resource
+import signal
 import subprocess
 import sys
 import tarfile
@@ -17,6 +19,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.models.transformer import TransformerModel, tiny_architecture
 
+from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer import PosencTransformerModel
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -66,6 +69,41 @@ def hostile(tmp_path):
 
 
 @pytest.fixture
+def outcome():
+    """A function that makes a call in a process of its own, with so much memory and time.
+
+    It returns what the :class:`UsageError` says that ended the call, "done" if none did, or else
+    what the process has died of.
+    """
+
+    def outcome(call, megabytes=500, seconds=10):
+        reader, writer = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                torch.set_num_threads(1)
+                signal.alarm(10 * seconds)  # a call that only waits takes no time of the processor
+                resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+                used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+                resource.setrlimit(resource.RLIMIT_AS, (used + (megabytes << 20),) * 2)
+                call()
+                told = "done"
+            except UsageError as error:
+                told = str(error)
+            except BaseException as error:
+                told = f"{type(error).__name__}: {error}"
+            os.write(writer, told.encode()[:4000])
+            os._exit(0)
+        os.close(writer)
+        with open(reader, encoding="utf-8") as stream:
+            told = stream.read()
+        status = os.waitpid(child, 0)[1]
+        return told or f"ended with status {status}"
+
+    return outcome
+
+
+@pytest.fixture
 def start():
     """A function that starts a command line at the top of the repository, as a user would."""
 
@@ -78,8 +116,6 @@ def start():
                 **os.environ,
                 "OMP_NUM_THREADS": "1",
                 "PYTHONPATH": ".",
-                # recipes are made for data of gigabytes, and these are small
-                "NO_SPACE_CHECK": "yes",
                 "PATH": path,
                 **{name: str(value) for name, value in environment.items()},
             },

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from fairseq_posenc.version import __version__
 
@@ -43,7 +44,7 @@ def setup(*arguments, **keywords):
 
 def pins(path):
     lines = [line for line in path.read_text().splitlines() if line and not line.startswith("#")]
-    return dict(line.split("==") for line in lines)
+    return dict(line.split(";")[0].split("==") for line in lines)
 
 
 @pytest.fixture
@@ -111,7 +112,7 @@ def test_python_of_the_environment_variable_is_checked(python38):
 
 def test_a_folder_that_is_no_environment_is_left_alone(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    assert "no working Python environment" in one_line(setup("--venv", tmp_path))
+    assert "not a working Python environment" in one_line(setup("--venv", tmp_path))
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
 
 
@@ -207,5 +208,42 @@ def test_extra_fairseq_and_constraints_name_the_same_releases(metadata):
 def test_every_requirement_of_the_plugin_is_pinned(metadata, path):
     extras = metadata["extras_require"]
     wanted = [*metadata["install_requires"], *extras["tools"], *extras["test"]]
-    names = {re.split(r"[<>=]", requirement)[0] for requirement in wanted}
-    assert names <= set(pins(path))
+    python = "3.10" if "3.10" in path.name else "3.11"
+    applies = {"python_version": python, "sys_platform": "linux"}
+    wanted = [requirement for requirement in map(Requirement, wanted)
+              if requirement.marker is None or requirement.marker.evaluate(applies)]  # fmt: skip
+    assert {requirement.name for requirement in wanted} <= set(pins(path))
+
+
+@pytest.mark.parametrize("brought", [False, True])
+def test_the_tests_get_triton_unless_torch_has_brought_its_own(tmp_path, brought):
+    """A pin of it would keep torch's builds for GPUs from being installed."""
+    folder, log = tmp_path / "env", tmp_path / "log"
+    program(folder / "bin" / "python", f"""case "$*" in
+      *version_info*) echo 3.11 ;;
+      *'import triton'*) exit {0 if brought else 1} ;;
+      *'import fairseq'*) [ -e "{tmp_path}/fairseq" ] ;;
+      *fairseq-fixed*) touch "{tmp_path}/fairseq" ;;
+      *libraries.txt*) cat "{folder}/.fairseq_posenc/libraries.txt" >>"{log}" ;;
+      *torch==*) cat "{folder}/.fairseq_posenc/constraints.txt" >"{log}.torch" ;;
+    esac""")  # fmt: skip
+    (folder / ".fairseq_posenc").mkdir()
+    (folder / ".fairseq_posenc" / "owned").write_text(f"{folder}\n")
+    (folder / ".fairseq_posenc" / "stamp").write_text("another\n2.13.0\n-\n")
+    run = setup("--venv", folder, "--extra", "test")
+    assert run.returncode == 0, run.stderr
+    assert ("triton==" in log.read_text()) == (not brought) and "pytest==" in log.read_text()
+    constraints = Path(f"{log}.torch").read_text()
+    assert "numpy==" in constraints and "triton" not in constraints
+
+
+def test_what_is_skipped_is_named_at_the_end(tmp_path):
+    (tmp_path / "test_here.py").write_text(
+        "import pytest\n\n\ndef test_it():\n    pytest.skip('no such thing here')\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "-p", "no:cacheprovider",
+         "--rootdir", tmp_path, tmp_path],
+        cwd=tmp_path, capture_output=True, text=True,
+    )  # fmt: skip
+    assert re.search(r"SKIPPED .*test_here.py:5: no such thing here$", run.stdout, re.M), run.stdout

@@ -42,9 +42,9 @@ def add_ratios(
     """
     for name in names:
         start = (omegas or {}).get(name)
-        layer.register_parameter(
-            name, None if start is None else nn.Parameter(torch.full((channels,), float(start)))
-        )
+        # no parameter that is None: fairseq would log all of those as shared ones
+        omega = None if start is None else nn.Parameter(torch.full((channels,), float(start)))
+        setattr(layer, name, omega)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -133,5 +133,5 @@ def _problem(profile: Any, unit: Dict[str, Any]) -> Optional[str]:
                 return f"{side} layer {number} should have {', '.join(names)}"
             for name, omega in layer.items():
                 if type(omega) not in (int, float) or not 1e-30 < omega < 1e30:
-                    return f"{name} of {side} layer {number} is no positive number: {omega!r}"
+                    return f"{name} of {side} layer {number} is not a positive number: {omega!r}"
     return None

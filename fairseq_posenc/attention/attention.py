@@ -17,6 +17,9 @@ from fairseq_posenc.encodings.base import AttentionTerms
 
 # What all modules of a decoder keep while decoding step by step.
 State = Dict[str, Dict[str, Any]]
+# While hypotheses are reordered, state[REORDERING][ON_HOST] is the new order on the CPU. It is
+# copied once for all modules, as each copy from a GPU waits for it.
+REORDERING, ON_HOST = "reordering", "on_host"
 
 
 class Projections(FairseqIncrementalState, nn.Module):
@@ -76,7 +79,7 @@ class Projections(FairseqIncrementalState, nn.Module):
         """Follow the beam search, which calls this on every module of a decoder."""
         own = self.own_state(state)
         if "cache" in own:
-            rows = state["order"]["on the host"] if "order" in state else order.cpu()
+            rows = state[REORDERING][ON_HOST] if REORDERING in state else order.cpu()
             own["cache"] = own["cache"].reordered(order, rows)
         return state
 
@@ -108,9 +111,12 @@ class SelfAttention(Projections):
                 the newest token, ``padding_mask`` and ``terms`` of the prefix so far.
             need_weights: whether to return the weights ``(batch, heads, length, keys)`` too.
         """
+        # each (length, batch, channels)
         queries, keys, values = self.q_proj(x), self.k_proj(x), self.v_proj(x)
         if terms.rotation is not None:
-            turn = torch.complex(*terms.rotation)[:, None, None]
+            turn = torch.complex(*terms.rotation)[
+                :, None, None
+            ]  # (length, 1, 1, head channels / 2)
             queries, keys = rotated(queries, turn), rotated(keys, turn)
         prefix = None
         if incremental_state is not None:
@@ -118,7 +124,9 @@ class SelfAttention(Projections):
             if "cache" not in own:
                 own["cache"] = Prefix()
             prefix = own["cache"]
+            # of the newest token → of the prefix so far
             keys, values = prefix.keys.append(keys), prefix.values.append(values)
+        # outputs: (batch, heads, queries, head channels); weights: (batch, heads, queries, keys)
         outputs, weights = core.attend(
             self.split(queries),
             self.split(keys),
@@ -147,12 +155,14 @@ class SelfAttention(Projections):
         if causal:
             distances = distances[: distances.size(0) // 2 + 2]
         past = None if prefix is None else prefix.distances
+        # projected: (distances, channels), from the largest distance down
         new = distances if past is None else distances[: distances.size(0) - past.size(0)]
         projected = F.linear(new.to(self.k_proj.weight.dtype), self.k_proj.weight)
         if past is not None:
             projected = torch.cat([projected, past])
         if prefix is not None:
             prefix.distances = projected
+        # (heads, distances, head channels)
         by_head = projected.view(projected.size(0), -1, self.head_dim).transpose(0, 1)
         return replace(terms, scale=scale, rotation=None, distances=None, distance_keys=by_head)
 
@@ -177,13 +187,15 @@ class CrossAttention(Projections):
         Arguments are those of :class:`SelfAttention`, but for ``encoder_out`` ``(source length,
         batch, encoder channels)``, which step by step is read in the first step only.
         """
-        queries = self.q_proj(x)
+        queries = self.q_proj(x)  # (length, batch, channels)
         own = {} if incremental_state is None else self.own_state(incremental_state)
         if "cache" not in own:
+            # each (source length, batch, channels)
             keys, values = self.k_proj(encoder_out), self.v_proj(encoder_out)
             own["cache"] = Source(self.split(keys), self.split(values), padding_mask)
         source: Source = own["cache"]
         if source.beam > 1:
+            # hypotheses as tokens: (1, sentences · beam, channels) → (beam, sentences, channels)
             queries = queries.view(-1, source.beam, x.size(-1)).transpose(0, 1)
         outputs, weights = core.attend(
             self.split(queries),
@@ -195,6 +207,7 @@ class CrossAttention(Projections):
             need_weights=need_weights,
         )
         if source.beam > 1:
+            # back: (sentences, heads, beam, …) → (sentences · beam, heads, 1, …)
             outputs = outputs.transpose(1, 2).flatten(0, 1).unsqueeze(2)
             if weights is not None:
                 weights = weights.transpose(1, 2).flatten(0, 1).unsqueeze(2)
@@ -209,6 +222,7 @@ def rotated(x: Tensor, turn: Tensor) -> Tensor:
         turn: ``(length, 1, 1, head channels // 2)``, of absolute value 1.
     """
     length, batch, channels = x.shape
+    # pairs: (length, batch, heads, head channels / 2) complex
     pairs = x.to(torch.promote_types(x.dtype, torch.float32))
     pairs = torch.view_as_complex(pairs.view(length, batch, -1, turn.size(-1), 2))
     return torch.view_as_real(pairs * turn).view(length, batch, channels).to(x.dtype)

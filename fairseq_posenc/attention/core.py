@@ -1,9 +1,33 @@
 """The one entrance to attention with position terms: it picks the fastest way that is right.
 
-The choices are measured: forward and backward, or forward alone, widths of 64 per head, lengths
+There are four ways: ``plain`` (everything, anywhere), ``torch`` (its fused attention), ``cpu`` and
+``triton`` (ours). The first row that fits counts; lengths are numbers of keys:
+
+=======  =============================================================  ==========================
+device   case                                                           way
+=======  =============================================================  ==========================
+any      the weights are asked for                                      plain
+GPU [1]  no relative keys, relative values or distances                 torch
+GPU      others, with ``POSENC_ATTENTION=triton``                       triton where it fits
+GPU      others                                                         plain
+CPU      not float32, or another case that ``cpu.supports`` denies      plain
+CPU      no gradients, no dropout, fewer than 16 queries                plain
+CPU      dropout, relative keys or values, distances, segments          cpu
+CPU      a bias that learns                                             cpu
+CPU      causal, length 256 or more                                     cpu
+CPU      gradients, or a bias and padding: length below 64              torch
+CPU      the same: length from 64 to 1023, or any bias                  cpu
+CPU      the same: length 1024 or more, no bias                         torch
+CPU      none of these                                                  torch
+=======  =============================================================  ==========================
+
+[1] and any device under ``torch.compile``, without Triton's kernels.
+
+The limits are measured: forward and backward, or forward alone, widths of 64 per head, lengths
 from 12 to 1500.
 """
 
+import logging
 import math
 import os
 from dataclasses import replace
@@ -19,6 +43,9 @@ from fairseq_posenc import compat
 from fairseq_posenc.attention import cpu, plain
 from fairseq_posenc.attention.plain import Inputs
 from fairseq_posenc.encodings.base import AttentionTerms
+from fairseq_posenc.errors import UsageError
+
+logger = logging.getLogger(__name__)
 
 # Below this many queries, as when decoding step by step, what counts is the number of operations.
 _FEW_QUERIES = 16
@@ -54,7 +81,8 @@ def attend(
     if compat.is_compiling():  # what is written by hand would break the graph in every layer
         return attend_on_gpu(inputs, None), None
     if queries.is_cuda:
-        return attend_on_gpu(inputs, _fused_relative()), None
+        fused = None if _torch_can(terms) else _fused_relative()
+        return attend_on_gpu(inputs, fused), None
     if not cpu.supports(inputs):
         return plain.attend(inputs)[0], None
     learns = cpu.needs_gradient(inputs)
@@ -89,17 +117,31 @@ def _torch_can(terms: AttentionTerms) -> bool:
 
 @lru_cache(maxsize=None)
 def _fused_relative() -> Optional[ModuleType]:
-    """Return the kernels for relative keys, values and distances on a GPU, if they may be used.
+    """Return the kernels for relative keys, values and distances on a GPU, if they are wanted.
 
-    They need torch 2.1 or later, and Triton, which it brings for GPUs; ``POSENC_ATTENTION=plain``
-    switches them off.
+    No GPU has run them yet, so they are off unless ``POSENC_ATTENTION=triton``. The log says once
+    which way it is.
+
+    Raises:
+        UsageError: the variable says something else, or the kernels cannot be imported.
     """
-    if os.environ.get("POSENC_ATTENTION") == "plain":
+    way = os.environ.get("POSENC_ATTENTION") or "plain"
+    if way not in ("plain", "triton"):
+        raise UsageError(f"POSENC_ATTENTION is plain (the default) or triton, not {way}")
+    if way == "plain":
+        logger.info(
+            "attention with relative positions on a GPU: plain PyTorch (POSENC_ATTENTION=triton "
+            "switches on kernels that no GPU has run yet)"
+        )
         return None
     try:
         from fairseq_posenc.attention.gpu import relative
-    except ImportError:
-        return None
+    except ImportError as error:
+        raise UsageError(
+            f"POSENC_ATTENTION=triton needs Triton 3 and torch 2.1 ({error}): unset it, or install "
+            "them"
+        ) from error
+    logger.info("attention with relative positions on a GPU: Triton's kernels where they fit")
     return relative
 
 
@@ -121,11 +163,13 @@ def _torch_attend(inputs: Inputs) -> Tensor:
     """Call torch's own attention, with everything that is added to scores as one mask."""
     queries, keys, values, terms, padding_mask, causal, dropout_p = inputs
     options: Dict[str, Any] = {}
+    # torch divides by √d: another scale is an option, or before torch 2.1 goes into the queries
     ratio = terms.scale * math.sqrt(queries.size(-1))
     if abs(ratio - 1) > 1e-9 and compat.ATTENTION_TAKES_SCALE:
         options["scale"] = terms.scale
     elif abs(ratio - 1) > 1e-9:
         queries = queries * ratio
+    # mask: (B or 1, H or 1, Q or 1, K), what is added to the scores, or None
     mask = plain.additive_bias(terms, queries.dtype)
     if padding_mask is not None:
         padding = plain.padding_bias(padding_mask, queries.dtype)
@@ -144,24 +188,32 @@ def _torch_attend(inputs: Inputs) -> Tensor:
 
 
 def _one_mask_for_all(inputs: Inputs) -> Inputs:
-    """Put what differs between sentences into further channels of queries and keys.
+    """Return inputs that need the same mask for every sentence, or none at all.
 
-    A mask then is the bias alone, ``(1, H, Q, K)``, not one for each sentence; without a bias there
-    is none, and causal attention stays torch's own. Products of the channels are the segments'
-    scalars, and at padding a number that hides it. Where all that differs is padding without a bias
-    (its mask is ``(B, 1, 1, K)``), or with few queries, it does not pay.
+    torch's attention is fastest with a mask ``(1, H, Q, K)`` or without one; padding and segments
+    would need ``(B, H, Q, K)``. So they become further channels of queries and keys, whose product
+    is what the mask would have added to the score: the segments' scalar, or at padding a number
+    that hides the key. What is left for the mask is the bias; without a bias causal attention
+    stays torch's own.
+
+    It does not pay where padding alone needs a small mask ``(B, 1, 1, K)``: without a bias that is
+    not causal, and for a single query.
     """
     queries, keys, values, terms, padding_mask, causal, dropout_p = inputs
-    needs_mask = causal or terms.bias is not None
-    if terms.segments is None and (padding_mask is None or not needs_mask or queries.size(2) == 1):
+    needs_large_mask = causal or terms.bias is not None
+    padding_is_cheap = padding_mask is None or not needs_large_mask or queries.size(2) == 1
+    if terms.segments is None and padding_is_cheap:
         return inputs
     of_queries: List[Tensor] = []
     of_keys: List[Tensor] = []
     if terms.segments is not None:
+        # product of query i and key j: scalars[segment of i, segment of j] / scale, as attention
+        # multiplies all products by the scale; segments: (B, 1, T, S) one-hot
         segments = terms.segments.to(queries.dtype).unsqueeze(1)
         scalars = (terms.segment_scalars / terms.scale).to(queries.dtype)
         of_queries, of_keys = [segments @ scalars], [segments]
     if padding_mask is not None:
+        # 1 / scale times 0 at tokens, _HIDDEN at padding; hidden: (B, 1, K, 1)
         hidden = padding_mask[:, None, :, None].to(keys.dtype) * _HIDDEN
         of_queries.append(torch.full_like(hidden, 1 / terms.scale))
         of_keys.append(hidden)

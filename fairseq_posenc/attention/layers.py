@@ -74,12 +74,15 @@ class EncoderLayer(TransformerEncoderLayerBase):
         self, x: Tensor, encoder_padding_mask: Optional[Tensor] = None, **terms: Any
     ) -> Tensor:
         """Return the output; ``terms`` are fields of :class:`AttentionTerms`."""
+        # each step: normalise before or after, and add to x: (length, batch, channels)
         before = self.normalize_before
+        # self-attention
         y = self.self_attn_layer_norm(x) if before else x
         y, _ = self.self_attn(y, AttentionTerms(**terms), encoder_padding_mask)
         x = self.residual(self.dropout_module(y), x, self.attention_ratio_change)
         x = x if before else self.self_attn_layer_norm(x)
 
+        # feed-forward; fc1: (length, batch, inner channels)
         y = self.final_layer_norm(x) if before else x
         y = self.activation_dropout_module(self.activation_fn(self.fc1(y)))
         x = self.residual(self.dropout_module(self.fc2(y)), x, self.fc_ratio_change)
@@ -129,18 +132,22 @@ class DecoderLayer(TransformerDecoderLayerBase):
         For the arguments see :class:`fairseq_posenc.attention.attention.SelfAttention`, and for
         ``terms`` :class:`AttentionTerms`; weights are ``(batch, heads, length, source length)``.
         """
+        # each step: normalise before or after, and add to x: (length, batch, channels)
         before, weights = self.normalize_before, None
+        # self-attention
         y = self.self_attn_layer_norm(x) if before else x
         y, _ = self.self_attn(
             y, AttentionTerms(**terms), self_attn_padding_mask, causal, incremental_state
         )
-        if self.c_attn is not None:  # NormFormer
+        if self.c_attn is not None:
+            # NormFormer's factor of each head; by_head: (length, batch, heads, head channels)
             by_head = y.view(*y.shape[:-1], self.nh, self.head_dim)
             y = (by_head * self.c_attn.unsqueeze(-1)).flatten(-2)
         y = y if self.attn_ln is None else self.attn_ln(y)
         x = self.residual(self.dropout_module(y), x, self.self_ratio_change)
         x = x if before else self.self_attn_layer_norm(x)
 
+        # attention to the source; weights: (batch, heads, length, source length)
         if self.encoder_attn is not None and encoder_out is not None:
             y = self.encoder_attn_layer_norm(x) if before else x
             y, weights = self.encoder_attn(
@@ -149,6 +156,7 @@ class DecoderLayer(TransformerDecoderLayerBase):
             x = self.residual(self.dropout_module(y), x, self.encoder_ratio_change)
             x = x if before else self.encoder_attn_layer_norm(x)
 
+        # feed-forward; fc1: (length, batch, inner channels)
         y = self.final_layer_norm(x) if before else x
         y = self.activation_dropout_module(self.activation_fn(self.fc1(y)))
         if self.ffn_layernorm is not None:

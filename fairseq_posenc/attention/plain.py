@@ -47,19 +47,25 @@ def attention_weights(inputs: Inputs) -> Tensor:
     queries, keys, terms = inputs.queries, inputs.keys, inputs.terms
     dtype = torch.promote_types(queries.dtype, torch.float32)
     queries = queries * terms.scale
+    # contents: scale · (q + u) · k; scores: (B, H, Q, K)
     content = _plus(queries, terms.content_query, terms.scale)
     scores = (content @ keys.transpose(-1, -2)).to(dtype)
     if terms.distance_keys is not None:
+        # scale · (q + v) · W_K distances; by_distance: (B, H, Q, distances), from K - 1 down
         position = _plus(queries, terms.position_query, terms.scale)
         distance_keys = terms.distance_keys.to(position.dtype)
         by_distance = torch.einsum("bhqd,hcd->bhqc", position, distance_keys)
         if queries.size(2) > 1:
+            # distance of each pair to its column; a single query needs all columns in this order.
+            # Distances that are missing are those of the future, which the mask hides.
             columns = (keys.size(2) - 1 - _distances(scores)).clamp(max=by_distance.size(-1) - 1)
             by_distance = by_distance.gather(-1, columns.expand(scores.shape))
         scores = scores + by_distance.to(dtype)
     if terms.relative_keys is not None:
+        # scale · q · relative_keys; relative: (B, H, Q, K)
         relative = _relative_scores(queries, terms.relative_keys.to(queries.dtype), scores)
         scores = scores + relative.to(dtype)
+    # what the queries do not change: bias and segments (1 or B, 1 or H, Q, K), padding, the future
     bias = additive_bias(terms, dtype)
     if bias is not None:
         scores = scores + bias
@@ -86,6 +92,7 @@ def additive_bias(terms: AttentionTerms, dtype: torch.dtype) -> Optional[Tensor]
     total = None if terms.bias is None else terms.bias.to(dtype).unsqueeze(0)
     if terms.segments is None:
         return total
+    # one-hot rows pick the scalar of each pair; segments: (B, 1, K, S), by_pair: (B, 1 or H, Q, K)
     segments = terms.segments.to(dtype).unsqueeze(1)
     by_pair = segments @ terms.segment_scalars.to(dtype) @ segments.transpose(-1, -2)
     return by_pair if total is None else total + by_pair
@@ -129,6 +136,7 @@ def _relative_scores(queries: Tensor, table: Tensor, scores: Tensor) -> Tensor:
         table, rows = _rows_of_pairs(table, scores)
         # in float32 before the gradients of clipped distances are summed
         return (queries @ table.transpose(0, 1)).to(scores.dtype).gather(-1, rows)
+    # one query: its far keys share the first row; products: (B, H, 1, K - far)
     far, table = _rows_of_last_query(table, scores.size(3))
     products = queries @ table.transpose(0, 1)
     return torch.cat([products[..., :1].expand(-1, -1, -1, far), products], dim=-1)
@@ -137,9 +145,11 @@ def _relative_scores(queries: Tensor, table: Tensor, scores: Tensor) -> Tensor:
 def _relative_outputs(weights: Tensor, table: Tensor) -> Tensor:
     """Return the sums ``(B, H, Q, d)`` of a table's rows, weighted by ``(B, H, Q, K)``."""
     if weights.size(2) > 1:
+        # weights of the same row are summed first; sums: (B, H, Q, rows)
         table, rows = _rows_of_pairs(table, weights)
         sums = weights.new_zeros(weights.shape[:-1] + table.shape[:1])
         return sums.scatter_add(-1, rows, weights).to(table.dtype) @ table
+    # one query: the weights of its far keys and of the first near one meet in the first row
     far, table = _rows_of_last_query(table, weights.size(3))
     clipped = weights[..., : far + 1].sum(dim=-1, keepdim=True)
     return torch.cat([clipped, weights[..., far + 1 :]], dim=-1).to(table.dtype) @ table

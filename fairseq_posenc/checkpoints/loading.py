@@ -2,15 +2,24 @@
 
 import functools
 import os
+import shlex
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Callable, Dict, Iterator, Mapping, Optional, Sequence
 
 import torch
-from fairseq import checkpoint_utils
+from fairseq import checkpoint_utils, file_utils
 from fairseq.distributed import utils as distributed_utils
+from fairseq.optim import FairseqOptimizer
 
-from fairseq_posenc.checkpoints.option_checks import check_options, no_larger_than
+from fairseq_posenc.checkpoints import save_folder, source_bos
+from fairseq_posenc.checkpoints.option_checks import check_options
 from fairseq_posenc.checkpoints.reader import load_checkpoint
+from fairseq_posenc.checkpoints.resuming import (
+    check_first_step,
+    check_progress,
+    checked_optimizer_state,
+)
+from fairseq_posenc.checkpoints.sizes import no_larger_than
 from fairseq_posenc.errors import UsageError, first_line
 
 
@@ -30,6 +39,7 @@ def _use_checked_load(named: Mapping[str, Any]) -> None:
     def load(stream: BinaryIO, **_: Any) -> Dict[str, Any]:
         state = load_checkpoint(stream.name)
         check_options(state, stream.name, named)
+        source_bos.record(state)
         return state
 
     checkpoint_utils.torch = _TorchWith(load)
@@ -37,11 +47,19 @@ def _use_checked_load(named: Mapping[str, Any]) -> None:
 
 def make_loading_safe() -> None:
     """Let fairseq's programs load as :func:`load_checkpoint`, with checked options, in one line."""
+    if hasattr(checkpoint_utils.load_checkpoint, "__wrapped__"):
+        return
+    _check_what_is_used()
+    _check_what_is_resumed()
+    # what one worker sends the others when a run is resumed holds options, which torch ≥ 2.6
+    # takes for a stranger's
+    distributed_utils.torch = _TorchWith(functools.partial(torch.load, weights_only=False))
+
+
+def _check_what_is_used() -> None:
+    """Check checkpoints and folders that models are loaded from."""
     read = checkpoint_utils.load_checkpoint_to_cpu
     build = checkpoint_utils.load_model_ensemble_and_task
-    begin = checkpoint_utils.load_checkpoint
-    if hasattr(read, "__wrapped__"):
-        return
 
     @functools.wraps(read)
     def load_checkpoint_to_cpu(
@@ -57,29 +75,97 @@ def make_loading_safe() -> None:
         # what fairseq makes of odd content ends in any error
         except Exception as error:
             raise UsageError(
-                f"checkpoint {path} is none of fairseq's ({type(error).__name__}: "
+                f"{path} is not a fairseq checkpoint ({type(error).__name__}: "
                 f"{first_line(error):.200})"
             ) from None
         finally:
             _use_checked_load({})
 
     @functools.wraps(build)
-    def load_model_ensemble_and_task(filenames: Sequence[str], *args: Any, **kwargs: Any) -> Any:
+    def load_model_ensemble_and_task(
+        filenames: Sequence[str],
+        arg_overrides: Optional[Dict[str, Any]] = None,
+        task: Any = None,
+        *args: Any,
+        **kwargs: Any,
+    ) -> Any:
+        if task is None and not (arg_overrides or {}).get("data"):
+            raise UsageError(
+                "give the folder of the data, which is not taken from a checkpoint: "
+                'arg_overrides={"data": "bin"}'
+            )
+        for name in filenames:
+            _check_no_shard(name)
         with one_line(f"{os.pathsep.join(filenames)} cannot be loaded"), no_larger_than(filenames):
-            return build(filenames, *args, **kwargs)
-
-    @functools.wraps(begin)
-    def load_checkpoint_to_train(cfg: Any, *args: Any, **kwargs: Any) -> Any:
-        with one_line("cannot begin or continue the training"):
-            return begin(cfg, *args, **kwargs)
+            models, cfg, task = build(filenames, arg_overrides, task, *args, **kwargs)
+            source_bos.check_task(cfg.model, task)
+            return models, cfg, task
 
     _use_checked_load({})
     checkpoint_utils.load_checkpoint_to_cpu = load_checkpoint_to_cpu
     checkpoint_utils.load_model_ensemble_and_task = load_model_ensemble_and_task
+    file_utils.load_archive_file = check_folder
+
+
+def _check_what_is_resumed() -> None:
+    """Check where a training begins, what it writes over, and the state that it takes over."""
+    begin, take_state = checkpoint_utils.load_checkpoint, FairseqOptimizer.load_state_dict
+
+    @functools.wraps(begin)
+    def load_checkpoint_to_train(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
+        with one_line("cannot begin or continue the training"):
+            save_folder.check_start(cfg, trainer.checkpoint_suffix or "")
+            if distributed_utils.is_master(trainer.cfg.distributed_training) and not cfg.no_save:
+                save_folder.lock(cfg.save_dir)
+            extra_state, batches = begin(cfg, trainer, **kwargs)
+            check_progress(extra_state, trainer)
+            return extra_state, batches
+
+    @functools.wraps(take_state)
+    def load_optimizer_state(
+        self: FairseqOptimizer, state_dict: Any, optimizer_overrides: Any = None
+    ) -> None:
+        checked = checked_optimizer_state(self.optimizer.param_groups, state_dict)
+        take_state(self, checked, optimizer_overrides)
+        check_first_step(self)
+
     checkpoint_utils.load_checkpoint = load_checkpoint_to_train
-    # what one worker sends the others when a run is resumed holds options, which torch ≥ 2.6
-    # takes for a stranger's
-    distributed_utils.torch = _TorchWith(functools.partial(torch.load, weights_only=False))
+    FairseqOptimizer.load_state_dict = load_optimizer_state  # all others end there
+
+
+def _check_no_shard(path: str) -> None:
+    """Refuse a checkpoint with a first shard beside it, which fairseq would load in its place."""
+    shard = f"{path[: -len('.pt')]}-shard0.pt"
+    if os.path.exists(path) and os.path.exists(shard):
+        raise UsageError(
+            f"there are both {path} and {shard}, and fairseq would load the second; move the one "
+            "that is not meant to another folder"
+        )
+
+
+def check_folder(name: str, content: str = "a model") -> str:
+    """Return the name of a folder, which must be there.
+
+    It stands in for a function of fairseq that fetches addresses, unpacks archives to wherever
+    their names lead, and deletes them.
+
+    Raises:
+        UsageError: it is an address, an archive or another file, or missing.
+    """
+    if os.path.isdir(name):
+        return name
+    quoted = shlex.quote(name)
+    if "://" in name:
+        raise UsageError(
+            f"{name} is an address; download and unpack it first, and give the folder: "
+            f"posenc prepare download --output model.archive --unpack model {quoted}"
+        )
+    if os.path.exists(name):
+        raise UsageError(
+            f"{name} is not a folder; if it is an archive, unpack it first, and give the folder: "
+            f"mkdir model && tar -xf {quoted} -C model"
+        )
+    raise UsageError(f"there is no folder {name} with {content}")
 
 
 @contextmanager

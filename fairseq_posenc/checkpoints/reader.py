@@ -20,7 +20,8 @@ from fairseq_posenc.errors import DamagedCheckpoint, UsageError, first_line
 # first and second pickle of files by torch before 1.6
 _LEGACY_HEADER = (0x1950A86A20F9469CFC6C, 1001)
 _DEEPEST = 100
-_MOST_VALUES = 10_000_000
+# values of a file without weights; the more it holds, the more it may have
+_MOST_VALUES = 50_000
 _CONTAINERS = (dict, collections.OrderedDict, list, tuple, set, torch.Size, argparse.Namespace)
 _PLAIN = (type(None), bool, int, float, str, bytes, np.ndarray, np.dtype, torch.device)
 
@@ -37,8 +38,10 @@ def load_checkpoint(path: str) -> Any:
         with open(path, "rb") as stream:
             is_pickle = stream.read(1) == pickle.PROTO
             stream.seek(0)
-            value = _read_legacy(stream) if is_pickle else _read_zip(stream)
-        count_values(value, _MOST_VALUES)
+            length = os.fstat(stream.fileno()).st_size
+            most = _MOST_VALUES + length // 4
+            value = (_read_legacy if is_pickle else _read_zip)(stream, most)
+        count_values(value, _MOST_VALUES + length)
         return value
     except Refused as error:
         raise UsageError(
@@ -51,9 +54,10 @@ def load_checkpoint(path: str) -> Any:
         if environment or isinstance(error, MemoryError):
             reason = getattr(error, "strerror", None) or first_line(error)
             raise UsageError(f"cannot read checkpoint {path}: {reason}") from None
+        earlier = os.path.join(os.path.dirname(os.path.abspath(path)), "checkpoint_best.pt")
         raise DamagedCheckpoint(
             f"checkpoint {path} is damaged or no checkpoint ({type(error).__name__}); move it "
-            "aside and continue from an earlier one, as with --restore-file checkpoint_best.pt"
+            f"aside and continue from an earlier one, as with --restore-file {earlier}"
         ) from None
 
 
@@ -111,7 +115,7 @@ class _Storages:
         return self.made[key]
 
 
-def _read_zip(stream: BinaryIO) -> Any:
+def _read_zip(stream: BinaryIO, most: int) -> Any:
     """Read the format of torch ≥ 1.6: a zip archive, whose checksums are compared."""
     with zipfile.ZipFile(stream) as archive:
         names = archive.namelist()
@@ -130,17 +134,18 @@ def _read_zip(stream: BinaryIO) -> Any:
             lambda key, _: bytearray(archive.read(f"{roots[0]}data/{key}")),
             Refused("more weights than the file is long"),
         )
-        return Unpickler(io.BytesIO(archive.read(f"{roots[0]}data.pkl")), storages.get).load()
+        pickled = io.BytesIO(archive.read(f"{roots[0]}data.pkl"))
+        return Unpickler(pickled, storages.get, most).load()
 
 
-def _read_legacy(stream: BinaryIO) -> Any:
+def _read_legacy(stream: BinaryIO, most: int) -> Any:
     """Read the format of torch < 1.6: pickles, and the weights behind them, without checksums."""
     storages = _Storages(
         stream, lambda _, size: bytearray(size), EOFError("more weights than the file is long")
     )
 
     def unpickle() -> Any:
-        return Unpickler(stream, storages.get).load()
+        return Unpickler(stream, storages.get, most).load()
 
     if (unpickle(), unpickle()) != _LEGACY_HEADER:
         raise ValueError("no file of torch.save")

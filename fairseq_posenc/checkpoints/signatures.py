@@ -1,12 +1,31 @@
-"""What positions a checkpoint was trained with, in one line, and whether two lines say the same."""
+"""What positions a checkpoint was trained with, in one line, and whether two lines say the same.
 
+Beside them, a hash of the dictionaries: two of one size but another order fit the same weights.
+"""
+
+import hashlib
 from argparse import Namespace
 from typing import Any, Dict, List, Mapping, Optional
 
+from fairseq.data import Dictionary
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.roberta.model import RobertaModel
 
 from fairseq_posenc import options
+from fairseq_posenc.checkpoints import source_bos
+from fairseq_posenc.errors import printable
+
+# what models record among their options, that no command line has
+RECORDED = ("position_signature", "dictionary_hash")
+
+
+def dictionary_hash(*dictionaries: Dictionary) -> str:
+    """Return 16 hexadecimal digits that stand for the symbols of dictionaries, in their order."""
+    found = hashlib.sha256()
+    for dictionary in dictionaries:
+        # no symbol holds a line feed, and none is empty
+        found.update("".join(f"{symbol}\n" for symbol in [*dictionary.symbols, ""]).encode())
+    return found.hexdigest()[:16]
 
 
 def model_options(state: Any) -> Dict[str, Any]:
@@ -18,6 +37,8 @@ def model_options(state: Any) -> Dict[str, Any]:
         found = state["cfg"].get("model")
     found = vars(found) if isinstance(found, Namespace) else found
     found = dict(found) if isinstance(found, Mapping) else {}
+    if source_bos.of_checkpoint(state):
+        found[source_bos.OPTION] = True
     name_older_ways(found)
     return found
 
@@ -48,13 +69,18 @@ def of_checkpoint(state: Any) -> str:
         UsageError: its options name an encoding that does not exist.
     """
     found = model_options(state)
-    recorded = found.get("position_signature")
-    if isinstance(recorded, str):
-        return recorded
-    name = encoding_of(found)
-    if name is None:
-        return "position:" + " and ".join(_stock_kinds(found)) + ", as fairseq has them"
-    return options.signature(Namespace(**{**found, "position_encoding": name}))
+    signature = found.get("position_signature")
+    if isinstance(signature, str):
+        signature = printable(signature)
+    else:
+        name = encoding_of(found)
+        if name is None:
+            signature = "position:" + " and ".join(_stock_kinds(found)) + ", as fairseq has them"
+        else:
+            signature = options.signature(Namespace(**{**found, "position_encoding": name}))
+    # earlier versions did not sign it
+    unsigned = found.get(source_bos.OPTION) and "|source-bos:" not in signature
+    return f"{signature}|source-bos:yes" if unsigned else signature
 
 
 def encoding_of(found: Mapping[str, Any]) -> Optional[str]:
@@ -79,8 +105,8 @@ def same(first: str, second: str, version: bool = False) -> bool:
 
 def _fields(signature: str) -> Dict[str, str]:
     fields = (field.partition(":") for field in signature.split("|"))
-    # only BERT models have segments, and [CLS]
-    absent = {"segments": "none", "convolve-cls": "no"}
+    # only BERT models have segments, and [CLS]; few have BOS before sources
+    absent = {"segments": "none", "convolve-cls": "no", "source-bos": "no"}
     return {**absent, **{name: value for name, _, value in fields}}
 
 

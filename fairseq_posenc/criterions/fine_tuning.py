@@ -28,7 +28,7 @@ class FineTuningCriterion(FairseqCriterion):
     In validation the predictions travel in the logging output; the task scores the whole set.
 
     Raises:
-        UsageError: ``--best-checkpoint-metric`` is none of them, or would choose the worst.
+        UsageError: ``--best-checkpoint-metric`` is not one of them, or would choose the worst.
     """
 
     def __init__(self, cfg: FineTuningCriterionConfig, task: Any):

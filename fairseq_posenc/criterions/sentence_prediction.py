@@ -38,7 +38,7 @@ class PosencSentencePredictionCriterion(FineTuningCriterion):
 
     def __init__(self, cfg: PosencSentencePredictionCriterionConfig, task):
         super().__init__(cfg, task)
-        self.head = cfg.classification_head_name
+        self.head = task.cfg.classification_head_name
         self.regression = task.description.regression
 
     def forward(self, model, sample, reduce=True):

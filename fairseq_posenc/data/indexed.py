@@ -39,7 +39,7 @@ def read_dictionary(file: str) -> Dictionary:
     """Read a dictionary of fairseq.
 
     Raises:
-        UsageError: it is missing or damaged, or has counts that are none.
+        UsageError: it is missing or damaged, or has counts that make no sense.
     """
     try:
         dictionary = Dictionary.load(file)
@@ -69,7 +69,7 @@ def check_indexed(path: str, types: Optional[int] = None) -> Optional[Index]:
         What the index says; None if a file is missing, or of Huffman's format.
 
     Raises:
-        UsageError: they do not fit, or a token is none of the dictionary's.
+        UsageError: they do not fit, or a token is not in the dictionary.
     """
     file, data = f"{path}.idx", f"{path}.bin"
     if not (os.path.exists(file) and os.path.exists(data)):
@@ -134,6 +134,6 @@ def _old_index(file: str, header: bytes) -> Optional[Index]:
 
 
 def _integer_type(code: int) -> Optional[type]:
-    """Return the type of tokens that a header names, None if that is none of whole numbers."""
+    """Return the type of tokens that a header names, None unless it is of whole numbers."""
     dtype = indexed_dataset._code_to_dtype.get(code)
     return dtype if dtype and np.issubdtype(dtype, np.integer) else None

@@ -35,8 +35,8 @@ class Masking:
             replaced or left as a whole; a cut-off rest at the beginning of a block is a word.
 
     Raises:
-        UsageError: shares that are none, a dictionary that random tokens cannot be drawn from, or,
-            with ``by_frequency``, one whose counts are all the same.
+        UsageError: shares that are not between 0 and 1, a dictionary that random tokens cannot be
+            drawn from, or, with ``by_frequency``, one whose counts are all the same.
     """
 
     def __init__(

@@ -14,6 +14,7 @@ from typing import Any, Iterator, List, Optional, Set, Tuple
 from fairseq.data import Dictionary
 
 from fairseq_posenc.data.indexed import read_dictionary
+from fairseq_posenc.data.wordpiece_file import read_wordpiece
 from fairseq_posenc.errors import UsageError, first_line
 
 UNKNOWN = "<unk>"
@@ -82,7 +83,7 @@ class WordPiece(Subwords):
 
     def __init__(self, file: str):
         super().__init__(file)
-        self._model = library("tokenizers").Tokenizer.from_file(file)
+        self._model = library("tokenizers").Tokenizer.from_str(read_wordpiece(file))
 
     def _pieces_with_raw_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
         encoding = self._model.encode(text, add_special_tokens=False)

@@ -8,8 +8,20 @@ import numpy as np
 from fairseq import utils
 from fairseq.data import data_utils
 
+from fairseq_posenc import options
 from fairseq_posenc.data.indexed import check_split
 from fairseq_posenc.errors import UsageError
+
+
+def set_source_scale(args: Any, task: Any) -> None:
+    """Replace ``--position-source-scale auto`` by the number that it stands for, if it is given.
+
+    Args:
+        args: options of a model, changed in place.
+        task: of the model.
+    """
+    if options.chosen(args).get("source_scale") == "auto":
+        args.position_source_scale = training_token_ratio(task)
 
 
 def training_token_ratio(task: Any) -> float:
@@ -18,13 +30,22 @@ def training_token_ratio(task: Any) -> float:
     "# tokens in target corpus / # tokens in source corpus" (CAPE, section 5.3); our reading: the
     subwords of the text, without the end-of-sentence symbols that fairseq appends. All shards
     and parts (``train``, ``train1``, …) count.
+
+    Raises:
+        UsageError: the task has no source and target, or no training set.
     """
-    cfg, source, target = task.cfg, 0, 0
+    cfg: Any = getattr(task, "cfg", None)
+    source = target = 0
+    if not getattr(cfg, "source_lang", None):
+        raise UsageError(
+            "--position-source-scale auto compares the two sides of the data of --task translation "
+            "or posenc_translation; give a number with this task"
+        )
     for sizes in training_sizes(cfg.data, cfg.train_subset, cfg.source_lang, cfg.target_lang):
         source, target = source + int(sizes[0].sum()), target + int(sizes[1].sum())
     if not source or not target:
         raise UsageError(
-            f"--position-source-scale auto needs the binarised training set in {task.cfg.data}; "
+            f"--position-source-scale auto needs the binarised training set in {cfg.data}; "
             "run fairseq-preprocess with --trainpref, or give the number"
         )
     return target / source

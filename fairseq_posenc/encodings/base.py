@@ -59,7 +59,7 @@ class Stack:
                 heads of a layer share one, ``(layers, 1)`` (Chen et al. 2021, Table 8).
 
         Raises:
-            ValueError: ``sharing`` is none of these.
+            ValueError: ``sharing`` is not one of these.
         """
         if sharing not in SHARING:
             raise ValueError(f"sharing must be one of {', '.join(SHARING)}, not {sharing}")

@@ -1,10 +1,13 @@
 """What random positions are drawn from, on one data-parallel worker and on many."""
 
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
+from typing import Iterator, Optional
 
 import torch
 
-# Odd: seeds differ by batch or worker, and by call, though CPU generators read 32 bits of them.
+# Odd numbers: seeds differ by batch or worker, and by call, though CPU generators read 32 bits.
 _BY_BATCH, _BY_CALL = 0x9E3779B1, 0x85EBCA6B
 
 
@@ -13,31 +16,45 @@ class Batch:
     """A batch of an update, whichever worker has it.
 
     Attributes:
-        seed: what torch is seeded with at the update, on all workers alike; -1 for none.
-        number: of the batch within the update.
-        calls: how often something was drawn for it.
+        seed: what torch is seeded with at the update, on all workers alike.
+        number: of the batch within the update; the first is 0.
+        calls: how many generators were made for it so far.
     """
 
-    seed: int = -1
-    number: int = 0
+    seed: int
+    number: int
     calls: int = 0
 
 
-current_batch = Batch()
+_batch: ContextVar[Optional[Batch]] = ContextVar("batch", default=None)
+
+
+@contextmanager
+def positions_of(batch: Batch) -> Iterator[None]:
+    """Inside of this, random positions depend on the batch, not on the worker that has it."""
+    token = _batch.set(batch)
+    try:
+        yield
+    finally:
+        _batch.reset(token)
 
 
 def worker_generator(device: torch.device) -> torch.Generator:
-    """Return a random generator that no other data-parallel worker shares.
+    """Return the random generator that positions are drawn from.
 
-    Its seed comes from torch's generator, so that a resumed run draws what an unbroken one draws,
-    and from the worker's rank. Where a task tells the ``current_batch``, it follows from that
-    alone, so that any number of workers draw the same; the first batch keeps torch's seed.
+    Its seed comes from torch's own generator, so that a resumed run draws what an unbroken one
+    draws. To this is added:
+
+    - outside of :func:`positions_of`, the worker's rank: workers draw different positions;
+    - inside, for every batch of an update but the first, the number of the batch: any number of
+      workers draws the same.
     """
-    seed, batch = int(torch.randint(2**31, ())), current_batch
-    if torch.initial_seed() != batch.seed:
+    seed, batch = int(torch.randint(2**31, ())), _batch.get()
+    if batch is None:
         distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
         seed += (torch.distributed.get_rank() if distributed else 0) * _BY_BATCH
     elif batch.number:
+        # torch's generator has moved on by what this worker did before, so start from the update's
         seed = batch.seed + batch.number * _BY_BATCH + batch.calls * _BY_CALL
         batch.calls += 1
     return torch.Generator(device=device).manual_seed(seed % 2**32)

@@ -71,7 +71,7 @@ def best_windows(
 
     Args:
         candidates: for each window the number of its question and its best span: first token, last
-            token, score. Of equal scores the first counts; a score of -inf is no span.
+            token, score. Of equal scores the first counts; a score of -inf is not a span.
     """
     best: Dict[int, Tuple[int, int, float]] = {}
     for question, (start, end, score) in candidates:

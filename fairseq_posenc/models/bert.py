@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from fairseq_posenc import options
 from fairseq_posenc.checkpoints import signatures
+from fairseq_posenc.data.token_ratio import set_source_scale
 from fairseq_posenc.encodings import segments
 from fairseq_posenc.models import continuation
 from fairseq_posenc.models.bert_encoder import PosencBertEncoder
@@ -95,7 +96,9 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
                 "paper's class token passes by, as it does in new models"
             )
         begun = continuation.prepare(args, "segments")
+        continuation.check_dictionaries(args, begun, task.source_dictionary)
         args.position_encoding = options.encoding_name(args)
+        set_source_scale(args, task)
         args.position_segments = getattr(args, "position_segments", None) or "none"
         args.position_signature = options.signature(args, segments=args.position_segments)
         continuation.check_positions(begun, args.position_signature)

@@ -31,7 +31,7 @@ class SentenceEncoder(PosencTransformerEncoder):
 
     def terms(self, positions: Positions) -> Terms:
         """Return the terms of positions and segments; without numbers all are of segment 0."""
-        numbers = positions.segments
+        numbers = positions.segments  # (batch, length)
         if numbers is None:
             numbers = torch.zeros_like(positions.numbers, dtype=torch.long)
         return self.segments(super().terms(positions), numbers)
@@ -64,7 +64,9 @@ class PosencBertEncoder(RobertaEncoder):
         encoded = self.sentence_encoder(
             src_tokens, return_all_hiddens=return_all_hiddens, segments=segments
         )
+        # (length, batch, channels) → (batch, length, channels)
         x = encoded["encoder_out"][0].transpose(0, 1)
+        # scores of words: (batch, length, types), or (masked tokens, types) if they are given
         if not features_only:
             x = self.output_layer(x, masked_tokens=masked_tokens)
         return x, {"inner_states": encoded["encoder_states"] if return_all_hiddens else None}

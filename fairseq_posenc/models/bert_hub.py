@@ -11,6 +11,7 @@ from fairseq.models.roberta.model import RobertaModel
 from fairseq.tasks.masked_lm import MaskedLMTask
 from torch import Tensor, nn
 
+from fairseq_posenc.checkpoints.loading import check_folder
 from fairseq_posenc.criterions.sentence_prediction import outputs_of
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.pairs import PairDataset
@@ -67,18 +68,17 @@ class BertHub(nn.Module):
     @classmethod
     def load(cls, folder: str, file: str, data: str, options: Dict[str, Any]) -> "BertHub":
         """Load a checkpoint, see :meth:`PosencBertModel.from_pretrained`."""
-        path = os.path.join(folder, file)
+        path = os.path.join(check_folder(folder), file)
         if not os.path.isfile(path):
             raise UsageError(f"there is no checkpoint {path}")
         if data.startswith("."):
             data = os.path.abspath(os.path.join(folder, data))
-        if not os.path.isdir(data):
-            raise UsageError(f"there is no folder {data} with the data of the training")
+        check_folder(data, "the data of the training")
         options = {**options, "data": data}
         state = checkpoint_utils.load_checkpoint_to_cpu(path, options)
         arch = getattr((state.get("cfg") or {}).get("model"), "arch", None)
         if not issubclass(ARCH_MODEL_REGISTRY.get(arch, nn.Module), RobertaModel):
-            raise UsageError(f"{path} is no BERT model, but one of --arch {arch}")
+            raise UsageError(f"{path} is not a BERT model, but one of --arch {arch}")
         models, _, task = checkpoint_utils.load_model_ensemble_and_task(
             [path], arg_overrides=options, state=state
         )

@@ -11,11 +11,12 @@ from typing import Any, Dict, List, NamedTuple, Optional
 
 import torch
 from fairseq.checkpoint_utils import prune_state_dict
+from fairseq.data import Dictionary
 from fairseq.models import BaseFairseqModel
 from torch import nn
 
 from fairseq_posenc import compat, options
-from fairseq_posenc.checkpoints import load_checkpoint, signatures
+from fairseq_posenc.checkpoints import load_checkpoint, signatures, source_bos
 from fairseq_posenc.checkpoints.option_checks import check_options
 from fairseq_posenc.errors import UsageError
 
@@ -25,7 +26,12 @@ _LAST = "checkpoint_last.pt"
 _ADVICE = {
     "embed_tokens": "the vocabulary (dict.txt) is another one: prepare the data with the subwords "
     "that the model was trained with",
-    "embed_positions": "give the --max-positions and --position-… options that it was trained with",
+}
+# the options that decide how long tables of positions are
+_LIMITS = {
+    "encoder.sentence_encoder.": "--max-positions",
+    "encoder.": "--max-source-positions",
+    "decoder.": "--max-target-positions",
 }
 
 
@@ -39,6 +45,8 @@ class Beginning(NamedTuple):
     # its options of positions, by their names in the model's options; empty if they are fairseq's
     # own and ours have no like
     positions: Dict[str, Any]
+    source_bos: bool  # whether its sources start with BOS
+    dictionary: Optional[str]  # the hash of its dictionaries, if it has one
 
 
 def prepare(args: Any, *others: str) -> Optional[Beginning]:
@@ -58,13 +66,16 @@ def prepare(args: Any, *others: str) -> Optional[Beginning]:
     given = getattr(args, "position_encoding", None) is not None
     if not given and not begun.positions:
         raise UsageError(
-            f"{begun.path} was trained with {begun.signature}, which is none of ours; say with "
+            f"{begun.path} was trained with {begun.signature}, which is not one of ours; say with "
             "--position-encoding which to fine-tune with"
         )
     for name, value in begun.positions.items():
         wanted = not given or name == "position_segments"
         if wanted and getattr(args, name, None) is None:
             setattr(args, name, value)
+    if begun.source_bos and not getattr(args, source_bos.OPTION, False):
+        setattr(args, source_bos.OPTION, True)
+        logger.info("sources start with BOS, as %s was trained with that", begun.path)
     return begun
 
 
@@ -97,7 +108,15 @@ def beginning(args: Any) -> Optional[Beginning]:
         known = [f"position_{option}" for option in [*options.OPTIONS, "segments"]]
         positions = {key: found[key] for key in known if found.get(key) is not None}
         positions["position_encoding"] = name
-    return Beginning(path, fine_tuning, adopted, signatures.of_checkpoint(state), positions)
+    return Beginning(
+        path,
+        fine_tuning,
+        adopted,
+        signatures.of_checkpoint(state),
+        positions,
+        source_bos.of_checkpoint(state),
+        found.get("dictionary_hash"),
+    )
 
 
 def check_positions(begun: Optional[Beginning], signature: str) -> None:
@@ -116,9 +135,36 @@ def check_positions(begun: Optional[Beginning], signature: str) -> None:
         logger.warning("fine-tuning with other positions: %s", difference)
     else:
         raise UsageError(
-            f"{difference}; give the --position-… options of the checkpoint to resume it, another "
-            "--save-dir to train anew, or --finetune-from-model to change the positions"
+            f"{difference}; give the options of the checkpoint (--position-…, "
+            "--prepend-source-bos) to resume it, another --save-dir to train anew, or "
+            "--finetune-from-model to change the positions"
         )
+
+
+def check_dictionaries(args: Any, begun: Optional[Beginning], *dictionaries: Dictionary) -> None:
+    """Compare the dictionaries of the data with those that a model was trained with.
+
+    Args:
+        args: of the model, before it has its own signature; get the hash of the dictionaries.
+        begun: the checkpoint that a training begins with.
+        dictionaries: of the data.
+
+    Raises:
+        UsageError: they differ; embeddings of the right size would stand for other symbols.
+    """
+    path, trained = "the checkpoint", getattr(args, "dictionary_hash", None)
+    if begun:
+        path, trained = begun.path, begun.dictionary
+    own = signatures.dictionary_hash(*dictionaries)
+    if trained is None and (begun or getattr(args, "position_signature", None)):
+        logger.info("%s does not record its dictionaries: they are taken as those here", path)
+    elif trained not in (None, own):
+        raise UsageError(
+            f"the vocabulary is not the one that {path} was trained with: dict.txt must have the "
+            "same symbols in the same order; prepare the data with the subwords that the model "
+            "was trained with"
+        )
+    args.dictionary_hash = own
 
 
 class CheckedLoading(BaseFairseqModel):
@@ -141,13 +187,33 @@ class CheckedLoading(BaseFairseqModel):
         """
         compat.drop_copies(state_dict)
         self.upgrade_state_dict(state_dict)
-        state_dict = prune_state_dict(state_dict, model_cfg or args)
+        state_dict = self._pruned(state_dict, model_cfg or args)
         begun = self.begun
         if begun and begun.fine_tuning and not signatures.same(begun.signature, self.signature):
             self._replace_positions(state_dict, begun.signature)
         if strict:
             self._check_fits(state_dict)
         return super().load_state_dict(state_dict, strict)
+
+    def _pruned(self, state_dict: Dict[str, Any], cfg: Any) -> Dict[str, Any]:
+        """Return the layers that are kept (``--encoder-layers-to-keep``), and their positions.
+
+        Tables of positions that differ by layer have the layers as their first dimension.
+        """
+        own = {key: weights.shape for key, weights in self.state_dict().items()}
+        whole = {}
+        for side in ("encoder", "decoder"):
+            named = getattr(cfg, f"{side}_layers_to_keep", None)
+            kept = sorted(map(int, named.split(","))) if named else []
+            for key in [key for key in state_dict if key.startswith(f"{side}.")]:
+                table = state_dict[key]
+                if not named:
+                    whole[key] = table
+                elif _of_positions(key) and own.get(key) == (len(kept), *table.shape[1:]):
+                    # else it is not by layer, or not of this model
+                    state_dict[key] = table[kept] if kept[-1] < len(table) else table
+        # fairseq drops the layers of a side that nothing is said of
+        return {**prune_state_dict(state_dict, cfg), **whole}
 
     def _replace_positions(self, state_dict: Dict[str, Any], signature: str) -> None:
         """Put the model's own parameters of positions where a checkpoint has others."""
@@ -182,6 +248,9 @@ class CheckedLoading(BaseFairseqModel):
                 advice = _ADVICE.get(
                     key.split(".")[-2], "give the options that it was trained with"
                 )
+                if _of_positions(key):
+                    limit = next(limit for part, limit in _LIMITS.items() if key.startswith(part))
+                    advice = f"give the --arch, {limit} and --position-… options of its training"
             else:
                 continue
             raise UsageError(f"the checkpoint does not fit the model: {problem}; {advice}")

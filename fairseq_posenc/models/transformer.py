@@ -14,7 +14,8 @@ from omegaconf import OmegaConf
 
 from fairseq_posenc import options
 from fairseq_posenc.attention import admin
-from fairseq_posenc.data.token_ratio import training_token_ratio
+from fairseq_posenc.checkpoints import source_bos
+from fairseq_posenc.data.token_ratio import set_source_scale
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models import continuation, translation_hub
 from fairseq_posenc.models.configuration import build_from_configuration
@@ -84,9 +85,11 @@ class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
                     "use --position-encoding none or learned"
                 )
         begun = continuation.prepare(args)
+        source_bos.check_task(args, task)
+        dictionaries = task.source_dictionary, task.target_dictionary
+        continuation.check_dictionaries(args, begun, *dictionaries)
         args.position_encoding = options.encoding_name(args)
-        if options.chosen(args).get("source_scale") == "auto":
-            args.position_source_scale = training_token_ratio(task)
+        set_source_scale(args, task)
         args.position_signature = options.signature(args)
         continuation.check_positions(begun, args.position_signature)
         if getattr(args, "admin_profile", None):

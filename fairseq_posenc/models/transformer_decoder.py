@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from fairseq_posenc import options
 from fairseq_posenc.attention import admin
-from fairseq_posenc.attention.attention import State
+from fairseq_posenc.attention.attention import ON_HOST, REORDERING, State
 from fairseq_posenc.attention.cache import beam_size
 from fairseq_posenc.attention.layers import (
     DecoderLayer,
@@ -17,8 +17,13 @@ from fairseq_posenc.attention.layers import (
     layers_after_layerdrop,
     wrapped,
 )
-from fairseq_posenc.encodings import Positions, Stack, Terms
+from fairseq_posenc.encodings import Positions, Terms
 from fairseq_posenc.models.padding import find_padding, left_padding, roll_rows
+
+# What the decoder keeps in the state for itself while decoding step by step: the modules that have
+# something to reorder, found once; and whether the first step had padding on the left.
+_REORDERED_MODULES = "reordered modules"
+_PADDING, _LEFT = "padding", "left"
 
 
 class PosencTransformerDecoder(TransformerDecoderBase):
@@ -30,10 +35,10 @@ class PosencTransformerDecoder(TransformerDecoderBase):
     def __init__(
         self, cfg: TransformerConfig, dictionary, embed_tokens, no_encoder_attn: bool = False
     ):
-        # taken one by one as fairseq's constructor builds the layers
-        self.omegas = admin.omegas_by_layer(cfg, "decoder")
+        # fairseq's constructor calls build_decoder_layer once per layer, from the first on
+        self.omegas = iter(admin.omegas_by_layer(cfg, "decoder"))
         super().__init__(cfg, dictionary, embed_tokens, no_encoder_attn=no_encoder_attn)
-        stack = Stack(
+        stack = options.stack(
             channels=self.embed_dim,
             decoder=True,
             max_length=cfg.max_target_positions,
@@ -42,6 +47,8 @@ class PosencTransformerDecoder(TransformerDecoderBase):
             heads=cfg.decoder.attention_heads,
         )
         self.embed_positions = options.build(cfg, stack)
+        # criterions that train the attention to follow alignments need its weights in training
+        self.trains_alignment = getattr(cfg, "load_alignments", False)
         if getattr(cfg, "no_embedding_dropout", False):
             self.dropout_module.p = 0.0
 
@@ -52,29 +59,53 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         incremental_state: Optional[State] = None,
         **others: Any,
     ):
-        """Return scores ``(batch, length, types)`` and fairseq's dictionary of extras.
-
-        A beam search starts with hypotheses that are all the same. That first step is taken once
-        for each sentence; from then on, they share the sentence's source.
-        """
-        beam = 1
+        """Return scores ``(batch, length, types)`` and fairseq's dictionary of extras."""
         if incremental_state is not None and prev_output_tokens.size(1) == 1 and encoder_out:
-            # read at once: a GPU is waited for
-            start = [encoder_out["sentences"][0], prev_output_tokens[:, 0]]
-            sentences, tokens = torch.stack(start).cpu()
-            beam = beam_size(sentences)
-            if not torch.equal(tokens[::beam].repeat_interleave(beam), tokens):
-                beam = 1
-        if beam == 1:
-            return super().forward(prev_output_tokens, encoder_out, incremental_state, **others)
-        first = prev_output_tokens[::beam]
+            beam = self._equal_hypotheses(prev_output_tokens, encoder_out)
+            if beam > 1:
+                return self._first_step(
+                    prev_output_tokens, encoder_out, incremental_state, beam, **others
+                )
+        return super().forward(prev_output_tokens, encoder_out, incremental_state, **others)
+
+    def _equal_hypotheses(self, tokens: Tensor, encoder_out: Dict[str, Any]) -> int:
+        """Return how many hypotheses each sentence has if they are all the same; or 1.
+
+        Args:
+            tokens: ``(batch, 1)``, the first of each hypothesis.
+            encoder_out: whose ``sentences`` ``(batch,)`` number the sentence of each hypothesis.
+        """
+        # one copy for both, as each copy from a GPU waits for it
+        both = torch.stack([encoder_out["sentences"][0], tokens[:, 0]])
+        sentences, firsts = both.cpu()
+        beam = beam_size(sentences)
+        same = torch.equal(firsts[::beam].repeat_interleave(beam), firsts)
+        return beam if same else 1
+
+    def _first_step(
+        self,
+        tokens: Tensor,
+        encoder_out: Dict[str, Any],
+        incremental_state: State,
+        beam: int,
+        **others: Any,
+    ):
+        """Take the first step of a beam search for one hypothesis of each sentence.
+
+        The others are the same. From then on they share the projected source of their sentence,
+        which would otherwise be kept ``beam`` times in every layer.
+        """
+        # batch = sentences · beam; first: (sentences, 1)
+        first = tokens[::beam]
         sources = {
             "encoder_out": [x[:, ::beam] for x in encoder_out["encoder_out"]],
             "encoder_padding_mask": [x[::beam] for x in encoder_out["encoder_padding_mask"]],
             "position_shared": [x[::beam] for x in encoder_out["position_shared"]],
             "padded": encoder_out["padded"],
         }
+        # x: (sentences, 1, types)
         x, extra = super().forward(first, sources, incremental_state, **others)
+        # what is remembered and returned, once more for each hypothesis; order: (batch,)
         rows = torch.arange(len(first)).repeat_interleave(beam)
         order = torch.arange(len(first), device=first.device).repeat_interleave(beam)
         self._reorder(incremental_state, order, rows)
@@ -96,14 +127,18 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         With ``incremental_state``, the tokens are the prefix so far and the features those of the
         newest token. Attention weights ``attn`` are ``(batch, length, source length)``, the mean
         over ``alignment_heads``, of the last layer if ``alignment_layer`` does not say otherwise;
-        in training there are none unless it does, as they would cost time.
+        in training there are none unless it does or ``--load-alignments`` is given, as they would
+        cost time.
         """
         tokens, encoder_out = prev_output_tokens, encoder_out or {}
         padded, left = self._find_padding(tokens, incremental_state)
         padding = None
         if left and self.embed_positions.by_index and incremental_state is None:
+            # Tables by index need the first token in column 0: padding moves to the right, and
+            # back at the end; padding: (batch,)
             padding = left_padding(tokens, self.padding_idx)
             tokens, left = roll_rows(tokens, -padding), False
+        # tokens → positions → terms; step by step those of the newest token, and of its keys
         positions = Positions.of_tokens(
             tokens,
             self.padding_idx,
@@ -114,32 +149,29 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         terms: Terms = self.embed_positions(positions)
         if incremental_state is not None:
             tokens = tokens[:, -1:]
-        if alignment_layer is None and not self.training:
+        if alignment_layer is None and (self.trains_alignment or not self.training):
             alignment_layer = self.num_layers - 1
 
+        # terms.input is added to the embeddings; x: (length, batch, channels)
         x = self.embed(tokens, terms.input).transpose(0, 1)
-        mask = positions.key_padding_mask
-        if self.cross_self_attention:
-            mask = positions.padding_mask
-        elif torch.is_grad_enabled() and not left and not full_context_alignment:
-            # Real tokens do not see what comes after them. Without gradients, padding may count,
-            # as it does when ADMIN measures variances.
-            mask = None
         arguments = {
             "incremental_state": incremental_state,
-            "self_attn_padding_mask": mask,
+            "self_attn_padding_mask": self._padding_mask(positions, left, full_context_alignment),
             "causal": incremental_state is None and not full_context_alignment,
         }
+        # the source: (source length, batch, channels), its padding: (batch, source length)
         for name in ("encoder_out", "encoder_padding_mask"):
             arguments[name] = next(iter(encoder_out.get(name, [])), None)
-        if not encoder_out.get("padded", True):
+        if not encoder_out.get("padded", True):  # without padding, attention needs no mask
             arguments["encoder_padding_mask"] = None
+        # terms.attention goes into the layers; states: each (length, batch, channels),
+        # weights: (batch, heads, length, source length), attention: (batch, length, source length)
         states, weights = self._states(x, terms, alignment_layer, arguments)
         attention = None if weights is None else weights[:, :alignment_heads].mean(dim=1).to(x)
         if padding is not None:
             states = [roll_rows(y.transpose(0, 1), padding).transpose(0, 1) for y in states]
             attention = roll_rows(attention, padding)
-        features = self.finish(states[-1].transpose(0, 1))
+        features = self.finish(states[-1].transpose(0, 1))  # (batch, length, channels)
         return features, {"attn": [attention], "inner_states": states}
 
     def _find_padding(self, tokens: Tensor, state: Optional[State]) -> Tuple[bool, bool]:
@@ -150,10 +182,22 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         """
         if state is None:
             return find_padding(tokens, self.padding_idx)
-        known = state.setdefault("padding", {})
+        known = state.setdefault(_PADDING, {})
         if not known:
-            known["left"] = find_padding(tokens, self.padding_idx)[1]
-        return known["left"], known["left"]
+            known[_LEFT] = find_padding(tokens, self.padding_idx)[1]
+        return known[_LEFT], known[_LEFT]
+
+    def _padding_mask(
+        self, positions: Positions, left: bool, full_context: bool
+    ) -> Optional[Tensor]:
+        """Return the mask ``(batch, keys)`` of self-attention, true at padding, or ``None``."""
+        if self.cross_self_attention:  # fairseq's layer puts the source's before it
+            return positions.padding_mask
+        if torch.is_grad_enabled() and not left and not full_context:
+            # Real tokens do not see what comes after them. Without gradients, padding may count,
+            # as it does when ADMIN measures variances.
+            return None
+        return positions.key_padding_mask
 
     def _states(
         self, x: Tensor, terms: Terms, alignment_layer: Optional[int], arguments: Dict[str, Any]
@@ -178,7 +222,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         """Build a layer whose self-attention takes position terms."""
         if cfg.cross_self_attention:
             return wrapped(JointDecoderLayer(cfg, no_encoder_attn), cfg)
-        return wrapped(DecoderLayer(cfg, no_encoder_attn, self.omegas.pop(0)), cfg)
+        return wrapped(DecoderLayer(cfg, no_encoder_attn, next(self.omegas)), cfg)
 
     def reorder_incremental_state_scripting(self, incremental_state: State, new_order: Tensor):
         """Let all modules that remember something follow the beam search."""
@@ -187,14 +231,14 @@ class PosencTransformerDecoder(TransformerDecoderBase):
 
     def _reorder(self, incremental_state: State, new_order: Tensor, rows: Tensor) -> None:
         """Reorder what is remembered; ``rows`` is the order on the host."""
-        known: Dict = incremental_state.setdefault("modules that remember", {})
+        known: Dict = incremental_state.setdefault(_REORDERED_MODULES, {})
         if not known:
             remembering = (m for m in self.modules() if hasattr(m, "reorder_incremental_state"))
             known.update(enumerate(remembering))
-        incremental_state["order"] = {"on the host": rows}
+        incremental_state[REORDERING] = {ON_HOST: rows}
         for module in known.values():
             module.reorder_incremental_state(incremental_state, new_order)
-        del incremental_state["order"]
+        del incremental_state[REORDERING]
 
     def embed(self, tokens: Tensor, position: Optional[Tensor]) -> Tensor:
         """Return the input of the first layer ``(batch, length, channels)``."""

@@ -25,8 +25,8 @@ class PosencTransformerEncoder(TransformerEncoderBase):
     """
 
     def __init__(self, cfg: TransformerConfig, dictionary, embed_tokens):
-        # taken one by one as fairseq's constructor builds the layers
-        self.omegas = admin.omegas_by_layer(cfg, "encoder")
+        # fairseq's constructor calls build_encoder_layer once per layer, from the first on
+        self.omegas = iter(admin.omegas_by_layer(cfg, "encoder"))
         super().__init__(cfg, dictionary, embed_tokens)
         self.embed_positions = options.build(cfg, self.stack(cfg))
         if getattr(cfg, "no_embedding_dropout", False):
@@ -34,7 +34,7 @@ class PosencTransformerEncoder(TransformerEncoderBase):
 
     def stack(self, cfg: TransformerConfig) -> Stack:
         """Return what the encoding must know of this encoder."""
-        return Stack(
+        return options.stack(
             channels=cfg.encoder.embed_dim,
             max_length=cfg.max_source_positions,
             first_index=self.padding_idx + 1,
@@ -57,42 +57,53 @@ class PosencTransformerEncoder(TransformerEncoderBase):
         """Encode ``(batch, length)`` tokens, with the numbers of their segments if there are any.
 
         Returns:
-            fairseq's dictionary; ``position_shared``: what the decoder's encoding must share;
-            ``sentences``: ``(batch,)``, numbers that are equal where the sentence is; and
-            ``padded``: whether there is padding.
+            fairseq's dictionary, and for the decoder ``position_shared``, ``sentences`` and
+            ``padded``, see below.
         """
         padded, left = find_padding(src_tokens, self.padding_idx)
         padding = None
         if left and self.embed_positions.by_index:
-            padding = left_padding(src_tokens, self.padding_idx)
+            # Tables by index need the first token in column 0: padding moves to the right, and
+            # back at the end.
+            padding = left_padding(src_tokens, self.padding_idx)  # (batch,)
             src_tokens, token_embeddings, segments = (
                 roll_rows(x, -padding) for x in (src_tokens, token_embeddings, segments)
             )
+        # tokens → positions → terms
         positions = Positions.of_tokens(src_tokens, self.padding_idx, padded, segments=segments)
         terms = self.terms(positions)
-        mask = positions.padding_mask
+        mask = positions.padding_mask  # (batch, length), or None without padding
+        # terms.input is added to the embeddings; x: (batch, length, channels)
         x, embedding = self.embed(src_tokens, token_embeddings, terms.input)
         if mask is not None:
             x = x.masked_fill(mask.unsqueeze(-1), 0)
+
+        # terms.attention goes into the layers; states: each (length, batch, channels)
         states = self._states(x.transpose(0, 1), mask, terms)
         x = states[-1] if self.layer_norm is None else self.layer_norm(states[-1])
         if mask is None:
             mask = torch.zeros_like(src_tokens, dtype=torch.bool)
         states = states if return_all_hiddens else []
+
         if padding is not None:
             mask, embedding = roll_rows(mask, padding), roll_rows(embedding, padding)
             x, *states = (
                 roll_rows(y.transpose(0, 1), padding).transpose(0, 1) for y in [x, *states]
             )
         return {
+            # fairseq's
             "encoder_out": [x],
             "encoder_padding_mask": [mask],
             "encoder_embedding": [embedding],
             "encoder_states": states,
             "src_tokens": [],
             "src_lengths": [(~mask).sum(dim=1, keepdim=True).int()],
+            # ours, which reorder_encoder_out keeps: what the decoder's encoding must share, such as
+            # CAPE's shift and scale, each (batch, 1)
             "position_shared": terms.shared,
+            # (batch,): equal numbers where the sentence is the same, as for the beam's hypotheses
             "sentences": [torch.arange(len(mask), device=mask.device)],
+            # whether there is padding; without it attention needs no mask
             "padded": padded,
         }
 
@@ -110,7 +121,7 @@ class PosencTransformerEncoder(TransformerEncoderBase):
 
     def build_encoder_layer(self, cfg) -> nn.Module:
         """Build a layer whose self-attention takes position terms."""
-        return wrapped(EncoderLayer(cfg, self.omegas.pop(0)), cfg)
+        return wrapped(EncoderLayer(cfg, next(self.omegas)), cfg)
 
     def embed(self, tokens: Tensor, embedded: Optional[Tensor], position: Optional[Tensor]):
         """Return the input of the first layer, and the scaled embeddings alone."""

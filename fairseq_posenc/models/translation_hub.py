@@ -10,13 +10,13 @@ import re
 from argparse import Namespace
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
-from fairseq import file_utils, hub_utils, utils
+from fairseq import hub_utils, utils
 from fairseq.data import encoders
 from fairseq.data.data_utils import post_process
 from fairseq.tasks.translation import TranslationTask
 from omegaconf import open_dict
 
-from fairseq_posenc.checkpoints.loading import one_line
+from fairseq_posenc.checkpoints.loading import check_folder, one_line
 from fairseq_posenc.data.segmentation import (
     CODES,
     TOKENISER,
@@ -58,7 +58,7 @@ def _moses(path: str, source: str, target: str) -> _Cutter:
 
 def _sentence_pieces(path: str) -> _Cutter:
     """Cut as ``posenc prepare`` did."""
-    with one_line(f"{path} is no SentencePiece model"):
+    with one_line(f"{path} is not a SentencePiece model"):
         model = SentencePiece(path)
     return _Cutter(
         lambda text: " ".join(model.pieces(" ".join(text.split()))),
@@ -70,18 +70,18 @@ def load(
     model: str, checkpoints: str, data: str, options: Dict[str, Any]
 ) -> hub_utils.GeneratorHubInterface:
     """Load checkpoints, see :meth:`PosencTransformerModel.from_pretrained`."""
-    folder = file_utils.load_archive_file(model)
-    if folder is None:
-        raise UsageError(f"there is no folder {model} with a model")
+    folder = check_folder(model)
     for name in checkpoints.split(os.pathsep):
         if not os.path.isfile(os.path.join(folder, name)):
             raise UsageError(f"there is no checkpoint {os.path.join(folder, name)}")
-    if not data.startswith(".") and file_utils.load_archive_file(data) is None:
-        raise UsageError(f"there is no folder {data} with the data of the training")
+    # fairseq looks in the model's folder for what begins with a dot
+    check_folder(
+        os.path.join(folder, data) if data.startswith(".") else data, "the data of the training"
+    )
     found = hub_utils.from_pretrained(folder, checkpoints, data, **options)
     cfg, task = found["args"], found["task"]
     if not isinstance(task, TranslationTask):
-        raise UsageError(f"{os.path.join(folder, checkpoints)} is no model for translation")
+        raise UsageError(f"{os.path.join(folder, checkpoints)} is not a translation model")
     generation = {**options, **(options.get("generation_args") or {})}
     with open_dict(cfg):
         # the checkpoint's own would read files that it names

@@ -32,7 +32,7 @@ class PosencRAdam(FairseqOptimizer):
     five; ADMIN's copy of the code leaves out the steps until then.
 
     Raises:
-        UsageError: the betas are no pair of numbers in [0, 1).
+        UsageError: the betas are not a pair of numbers in [0, 1).
     """
 
     def __init__(self, cfg: PosencRAdamConfig, params):

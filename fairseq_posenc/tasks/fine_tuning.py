@@ -72,7 +72,8 @@ class FineTuningTask(BatchDraws):
         super().reduce_metrics(logging_outputs, criterion)
         if not self._new_predictions:
             return
-        metrics.log_custom(PredictionsMeter, "_predictions", self._new_predictions)
+        # kept among the meters of this validation, where the metrics find all of its batches
+        metrics.log_custom(KeptPredictions, "_predictions", self._new_predictions)
         self._new_predictions = {}
         for name in self.metric_names:
             metrics.log_derived(
@@ -115,12 +116,14 @@ class FineTuningTask(BatchDraws):
         return None
 
 
-class PredictionsMeter(MetersDict._DerivedMeter):
-    """A meter that keeps what was predicted for each example, once, whoever predicted it.
+class KeptPredictions(MetersDict._DerivedMeter):
+    """What was predicted for each example in one validation of one subset.
 
-    Its name in the log begins with ``_``, so that fairseq does not print it. To fairseq it is a
-    derived meter: of all others it writes the content into checkpoints, and can read none but its
-    own again.
+    It is no measurement. But fairseq makes new meters for each validation of each subset, and
+    passes them to derived metrics, which is how long the predictions are needed, and by whom.
+
+    It is a derived meter because fairseq writes all other meters into checkpoints, and can read
+    none but its own kinds again. Its name in the log begins with ``_``: those are not printed.
     """
 
     def __init__(self):

@@ -1,17 +1,18 @@
 """The task ``posenc_translation``: fairseq's translation, and BOS before the source if wanted."""
 
-import copy
 import glob
 import os
 from dataclasses import dataclass
 
 import numpy as np
 from fairseq import utils
-from fairseq.data import LanguagePairDataset, ListDataset, PrependTokenDataset
+from fairseq.data import ListDataset
 from fairseq.tasks import register_task
 from fairseq.tasks.translation import TranslationConfig, TranslationTask
+from omegaconf import II
 
 from fairseq_posenc.data.indexed import check_split, read_dictionary
+from fairseq_posenc.data.source_bos import align_without_bos, with_source_bos
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.options import option
 from fairseq_posenc.tasks.batch_draws import BatchDraws
@@ -19,24 +20,27 @@ from fairseq_posenc.tasks.batch_draws import BatchDraws
 
 @dataclass
 class PosencTranslationConfig(TranslationConfig):
-    """Options of fairseq's translation task, and one more."""
+    """Options of fairseq's translation task, one more, and one of the data sets'."""
 
     prepend_source_bos: bool = option(
         False, "put BOS before every source sentence (CAPE's later version, D.1)"
     )
+    skip_invalid_size_inputs_valid_test: bool = II("dataset.skip_invalid_size_inputs_valid_test")
 
 
 @register_task("posenc_translation", dataclass=PosencTranslationConfig)
 class PosencTranslationTask(BatchDraws, TranslationTask):
     """Translation from binarised parallel data, as in fairseq.
 
-    A model that was trained with ``--prepend-source-bos`` gets its BOS at generation too, whether
-    or not the option is given again.
+    A model that was trained with ``--prepend-source-bos`` gets its BOS whether or not the option is
+    given again, at generation and where it is fine-tuned.
     """
 
     def __init__(self, cfg: PosencTranslationConfig, src_dict, tgt_dict):
         super().__init__(cfg, src_dict, tgt_dict)
-        self.may_skip = False
+        # What the option and the models loaded so far say, as a set: both True and False is an
+        # error. An option that is not given says nothing.
+        self.source_bos = {True} if cfg.prepend_source_bos else set()
 
     @classmethod
     def setup_task(cls, cfg: PosencTranslationConfig, **kwargs):
@@ -44,11 +48,9 @@ class PosencTranslationTask(BatchDraws, TranslationTask):
         folder = utils.split_paths(cfg.data)[0]
         if len(glob.glob(os.path.join(glob.escape(folder), "dict.*.txt"))) < 2:
             raise UsageError(
-                f"no binarised parallel data in {folder}: dict.<language>.txt is missing; run "
-                "fairseq-preprocess first"
+                f"no binarised parallel data in {folder}: dict.<language>.txt is missing; posenc "
+                "prepare translation makes such a folder"
             )
-        if cfg.prepend_source_bos and cfg.num_batch_buckets:
-            raise UsageError("--prepend-source-bos and --num-batch-buckets exclude each other")
         return super().setup_task(cfg, **kwargs)
 
     @classmethod
@@ -58,10 +60,31 @@ class PosencTranslationTask(BatchDraws, TranslationTask):
 
     def build_model(self, cfg, from_checkpoint: bool = False):
         """Build the model, and follow it in whether sources start with BOS."""
-        if getattr(cfg, "prepend_source_bos", False):
-            self.cfg.prepend_source_bos = True
-        self.may_skip = getattr(cfg, "skip_invalid_size_inputs_valid_test", False)
-        return super().build_model(cfg, from_checkpoint)
+        model = super().build_model(cfg, from_checkpoint)
+        # The configuration of a model that is fine-tuned gets the option from its checkpoint while
+        # the model is built, so it is read only now.
+        source_bos = bool(getattr(cfg, "prepend_source_bos", False))
+        self.cfg.prepend_source_bos = self.cfg.prepend_source_bos or source_bos
+        if from_checkpoint:
+            self.source_bos.add(source_bos)
+        if len(self.source_bos) > 1:
+            raise UsageError(
+                "a model trained without --prepend-source-bos takes no BOS: leave the option out, "
+                "and do not join such models with those that were trained with it"
+            )
+        return model
+
+    def build_generator(self, models, args, *others, **more):
+        """Return fairseq's generator; its alignments count sources as they are in the data."""
+        if self.cfg.prepend_source_bos and getattr(args, "match_source_len", False):
+            raise UsageError(
+                "--match-source-len counts BOS as a token; leave it out for models that were "
+                "trained with --prepend-source-bos"
+            )
+        generator = super().build_generator(models, args, *others, **more)
+        if self.cfg.prepend_source_bos and getattr(args, "print_alignment", None):
+            align_without_bos(generator)
+        return generator
 
     def get_batch_iterator(self, dataset, *args, epoch: int = 1, **kwargs):
         """Return fairseq's iterator, with the batches of an unbroken run where one resumes.
@@ -81,16 +104,23 @@ class PosencTranslationTask(BatchDraws, TranslationTask):
         folders = utils.split_paths(self.cfg.data)
         shard = (epoch - 1) % len(folders) if split == self.cfg.train_subset else 0
         check_split(folders[shard], split)
+        if self.cfg.prepend_source_bos and self.cfg.num_batch_buckets:
+            raise UsageError("--prepend-source-bos and --num-batch-buckets exclude each other")
+        # BOS is put there after --truncate-source has cut, so the cut must leave room for it
+        limit = self.cfg.max_source_positions
+        self.cfg.max_source_positions = limit - int(self.cfg.prepend_source_bos)
         try:
             super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         except FileNotFoundError as error:
             raise UsageError(
-                f"there is no binarised '{split}' set: {error}; run fairseq-preprocess on it"
+                f"there is no binarised '{split}' set: {error}; run posenc prepare translation"
             ) from None
+        finally:
+            self.cfg.max_source_positions = limit
         if self.cfg.prepend_source_bos:
             self.datasets[split] = with_source_bos(self.datasets[split])
         before_training = split != self.cfg.train_subset and "task_cfg" not in kwargs
-        if before_training and not self.may_skip:
+        if before_training and not self.cfg.skip_invalid_size_inputs_valid_test:
             self._check_lengths(split)
 
     def _check_lengths(self, split: str) -> None:
@@ -111,17 +141,3 @@ class PosencTranslationTask(BatchDraws, TranslationTask):
         sources = ListDataset(src_tokens, src_lengths)
         pairs = super().build_dataset_for_inference(sources, src_lengths, constraints)
         return with_source_bos(pairs) if self.cfg.prepend_source_bos else pairs
-
-
-def with_source_bos(pairs: LanguagePairDataset) -> LanguagePairDataset:
-    """Return the same sentence pairs, each source with BOS before it and one token longer.
-
-    CAPE does so in its later version (appendix D.1): after a global shift nothing else tells which
-    token is the first.
-    """
-    longer = copy.copy(pairs)
-    longer.src = PrependTokenDataset(pairs.src, pairs.src_dict.bos())
-    longer.src_sizes = pairs.src_sizes + 1
-    # (sentences, 2), or (sentences,) if there are no targets
-    longer.sizes = pairs.sizes + (1 if pairs.tgt_sizes is None else np.array([1, 0]))
-    return longer

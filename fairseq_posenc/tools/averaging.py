@@ -3,6 +3,7 @@
 import math
 import os
 import re
+from argparse import Namespace
 from collections import OrderedDict
 from typing import Any, Dict, Iterable, List, Optional, Sequence, Set, Tuple
 
@@ -19,10 +20,21 @@ _NAMES = {
     "epochs": re.compile(r"checkpoint(\d+)\.pt"),
     "updates": re.compile(r"checkpoint_\d+_(\d+)\.pt"),
 }
+# Options that all checkpoints of a run have in common: group and name in its configuration; of
+# checkpoints up to fairseq 0.10, the name here.
+_OF_A_RUN = {
+    "arch": ("model", "arch"),
+    "data": ("task", "data"),
+    "save_dir": ("checkpoint", "save_dir"),
+    "seed": ("common", "seed"),
+    "criterion": ("criterion", "_name"),
+    "optimizer": ("optimizer", "_name"),
+    "lr_scheduler": ("lr_scheduler", "_name"),
+}
 _KEPT_AS_BEST = re.compile(r"checkpoint\.best_.+\.pt")
 
 
-def average(paths: Sequence[str]) -> Dict[str, Any]:
+def average(paths: Sequence[str], across_runs: bool = False) -> Dict[str, Any]:
     """Return the state of the first checkpoint, with the mean of the models of all.
 
     One checkpoint at a time is in memory, beside the running sum; the first one is read twice.
@@ -33,10 +45,12 @@ def average(paths: Sequence[str]) -> Dict[str, Any]:
 
     Raises:
         UsageError: a file that cannot be read or holds NaN or infinity, or models that do not fit
-            together or have other positions.
+            together, have other positions or dictionaries or, unless ``across_runs``, are of
+            different trainings, as far as their options tell.
     """
     sums: Dict[str, Tensor] = OrderedDict()
     signature = ""
+    seen: Dict[str, Tuple[str, str]] = {}
     for path in tqdm(paths, desc="averaging", unit="checkpoint"):
         state = load_checkpoint(path)
         own = signatures.of_checkpoint(state)
@@ -46,6 +60,7 @@ def average(paths: Sequence[str]) -> Dict[str, Any]:
                 f"{path} was trained with {own}, {paths[0]} with {signature}; average checkpoints "
                 "of one run"
             )
+        _check_same_run(seen, state, path, across_runs)
         _add(sums, state, path, paths[0])
         del state
     for total in sums.values():
@@ -58,11 +73,52 @@ def average(paths: Sequence[str]) -> Dict[str, Any]:
     return state
 
 
-def save_average(paths: Sequence[str], output: str) -> None:
+def save_average(paths: Sequence[str], output: str, across_runs: bool = False) -> None:
     """Write the average of ``paths`` to ``output``, which appears only when complete."""
     if os.path.realpath(output) in map(os.path.realpath, paths):
         raise UsageError(f"--output {output} is one of the checkpoints to average; name another")
-    save(average(paths), output)
+    save(average(paths, across_runs), output)
+
+
+def _check_same_run(
+    seen: Dict[str, Tuple[str, str]], state: Any, path: str, across_runs: bool
+) -> None:
+    """Compare a checkpoint with those before it, by what they record.
+
+    ``seen`` has the value of each option, and the first checkpoint that records it.
+    """
+    dictionaries = signatures.model_options(state).get("dictionary_hash")
+    found = {"dictionaries": dictionaries, **({} if across_runs else _options_of_run(state))}
+    for name, value in found.items():
+        if value is None:
+            continue
+        expected, first = seen.setdefault(name, (str(value), path))
+        if str(value) == expected:
+            continue
+        if name == "dictionaries":
+            raise UsageError(f"{path} was trained with other dictionaries than {first}")
+        raise UsageError(
+            f"{path} is of another training than {first}: its --{name.replace('_', '-')} is "
+            f"{value}, not {expected}; average checkpoints of one run, or give --across-runs"
+        )
+
+
+def _options_of_run(state: Any) -> Dict[str, Any]:
+    """Return the values of ``_OF_A_RUN``, of folders the last name: a run may have been moved."""
+
+    def options(found: Any) -> Dict[str, Any]:
+        found = vars(found) if isinstance(found, Namespace) else found
+        return found if isinstance(found, dict) else {}
+
+    old, new = options(options(state).get("args")), options(options(state).get("cfg"))
+    values = {
+        name: old.get(name) if old else options(new.get(group)).get(key)
+        for name, (group, key) in _OF_A_RUN.items()
+    }
+    for name in ("data", "save_dir"):
+        if values[name] is not None:
+            values[name] = os.path.basename(os.path.normpath(str(values[name])))
+    return values
 
 
 def save(state: Any, path: str) -> None:
@@ -172,7 +228,7 @@ def _validation(path: str) -> List[Any]:
         return found
     except (KeyError, TypeError, IndexError) as error:
         raise UsageError(
-            f"{path} is no checkpoint of fairseq-train: it lacks its options, updates or metric"
+            f"{path} is not a checkpoint of fairseq-train: it lacks its options, updates or metric"
         ) from error
 
 
@@ -180,7 +236,7 @@ def _add(sums: Dict[str, Tensor], state: Any, path: str, first: str) -> None:
     """Add the parameters of a checkpoint to the sums so far, which are empty at first."""
     model = state.get("model") if isinstance(state, dict) else None
     if not isinstance(model, dict) or not all(isinstance(p, Tensor) for p in model.values()):
-        raise UsageError(f"{path} is no checkpoint of fairseq-train: it has no model")
+        raise UsageError(f"{path} is not a checkpoint of fairseq-train: it has no model")
 
     def kind(parameter: Tensor) -> Tuple[torch.Size, bool, bool]:
         return parameter.shape, parameter.is_floating_point(), parameter.dtype == torch.bool

@@ -1,9 +1,12 @@
 """The command ``posenc``: a table of sub-commands, each imported when it is called."""
 
 import importlib
+import io
 import os
 import sys
 from typing import Dict, List, Tuple
+
+from fairseq_posenc.version import __version__
 
 COMMANDS: Dict[str, str] = {
     "prepare": "raw text, archives, GLUE and questions to binarised folders",
@@ -13,13 +16,12 @@ COMMANDS: Dict[str, str] = {
     "plot": "draw results, a line per encoding: a metric against length, or loss against updates",
     "analyse": "the papers' analyses, of trained models",
     "predict": "predictions of a fine-tuned BERT for a task of GLUE, XNLI or questions",
+    "glue-submission": "what GLUE's leaderboard takes, of a row of recipes/glue",
     "export": "write a checkpoint for stock fairseq or for CTranslate2",
-    "translate": "translate with a model exported to CTranslate2",
     "benchmark": "time every position encoding against stock fairseq",
     "profile-admin": "measure ADMIN's initialisation of a translation model",
     "encodings": "list every encoding with its options and defaults",
     "path": "print the plugin's folder, for fairseq's --user-dir",
-    "corpus": "write English-German parallel text of an embedded grammar",
 }
 PREPARATIONS: Dict[str, str] = {
     "translation": "two files of raw parallel text to a binarised folder, in one call",
@@ -30,8 +32,6 @@ PREPARATIONS: Dict[str, str] = {
     "glue": "a task of GLUE, or XNLI, to a binarised folder",
     "squad": "SQuAD, XQuAD, MLQA or TyDiQA-GoldP to a binarised folder",
     "download": "download a file, check it, unpack it",
-    "wikipedia-dumps": "download dumps of Wikipedia",
-    "wikipedia-text": "extract the text of Wikipedia's dumps",
 }
 
 
@@ -39,7 +39,16 @@ def usage(program: str, commands: Dict[str, str]) -> str:
     """Return the help text of a table of commands."""
     width = max(map(len, commands))
     lines = [f"  {name:{width}}  {about}" for name, about in commands.items()]
-    return "\n".join([f"usage: {program} COMMAND …", "", *lines, "", f"{program} COMMAND --help"])
+    return "\n".join(
+        [
+            f"usage: {program} COMMAND …",
+            "",
+            *lines,
+            "",
+            f"{program} COMMAND --help",
+            "posenc --version",
+        ]
+    )
 
 
 def choose(arguments: List[str]) -> Tuple[str, List[str]]:
@@ -47,6 +56,9 @@ def choose(arguments: List[str]) -> Tuple[str, List[str]]:
     program, commands = "posenc", COMMANDS
     if arguments[:1] == ["prepare"]:
         program, commands, arguments = "posenc prepare", PREPARATIONS, arguments[1:]
+    if arguments == ["--version"]:
+        print(f"fairseq_posenc {__version__}")
+        raise SystemExit(0)
     if not arguments or arguments[0] in ("-h", "--help"):
         print(usage(program, commands))
         raise SystemExit(0 if arguments else 2)
@@ -59,7 +71,9 @@ def choose(arguments: List[str]) -> Tuple[str, List[str]]:
 
 
 def main() -> None:
-    """Run the sub-command that the command line names."""
+    """Run the sub-command that the command line names; it prints UTF-8 in any locale."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
     command, arguments = choose(sys.argv[1:])
     module = "_".join(command.replace("-", "_").split()[1:])
     # argparse takes the name that it shows from here

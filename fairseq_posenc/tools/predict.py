@@ -9,7 +9,7 @@ import json
 import os
 import time
 from importlib.metadata import version
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import torch
 from fairseq import checkpoint_utils, utils
@@ -86,10 +86,10 @@ def load(path: str, data: str) -> Tuple[Any, Any]:
     return model, task
 
 
-def load_any(path: str, data: Optional[str]) -> Tuple[Any, Any, str]:
+def load_any(path: str, data: str) -> Tuple[Any, Any, str]:
     """Return the model of a checkpoint of any task, its task, and the name of that.
 
-    The task looks at the folder ``data``, or that of the training.
+    The task looks at the folder ``data``.
 
     Raises:
         UsageError: the checkpoint is missing or damaged.
@@ -100,7 +100,7 @@ def load_any(path: str, data: Optional[str]) -> Tuple[Any, Any, str]:
     import_tasks(os.path.dirname(tasks.__file__), tasks.__name__)
     import_models(os.path.dirname(models.__file__), models.__name__)
     found, config, task = checkpoint_utils.load_model_ensemble_and_task(
-        [path], arg_overrides={} if data is None else {"data": data}
+        [path], arg_overrides={"data": data}
     )
     return found[0], task, config.task._name
 

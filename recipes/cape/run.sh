@@ -2,7 +2,7 @@
 # CAPE (Likhomanenko et al. 2021), Table 2 and Figure 8: WMT14 English to German and to French, with
 # ADMIN's initialisation, 6 and 18 layers.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+CDPATH= cd "$(dirname "$0")/../.."
 source recipes/lib/stages.sh
 source recipes/lib/wmt.sh
 

@@ -2,7 +2,7 @@
 # What position encodings do in a small BERT, asked by probes with exact answers, on generated text.
 # A part of recipes/claims.sh, which may also be run alone.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+CDPATH= cd "$(dirname "$0")/../.."
 source recipes/lib/stages.sh
 source recipes/lib/pretrain.sh
 
@@ -68,7 +68,7 @@ prepare_options() {
 
 make_corpus() {
     local split
-    posenc corpus --output "$RUN_DIR/corpus" --seed 1 --quiet --train "$SENTENCES" \
+    python -m recipes.corpus --output "$RUN_DIR/corpus" --seed 1 --quiet --train "$SENTENCES" \
         --train-length 4-12 --valid 3000 --test $((2 * EXAMPLES + 2000)) --test-lengths 4-12
     mkdir -p "$RUN_DIR/text"
     for split in train valid; do
@@ -77,7 +77,7 @@ make_corpus() {
             awk -F '\t' 'NR > 1 && $1 != last { print "" } { print $2; last = $1 }' \
                 >"$RUN_DIR/text/$split.txt"
     done
-    python -m fairseq_posenc.tools.recipe.probe_tasks "$RUN_DIR/corpus/test" \
+    python -m recipes.claims.probe_tasks "$RUN_DIR/corpus/test" \
         --output "$RUN_DIR/text" --train "$EXAMPLES"
 }
 
@@ -133,10 +133,10 @@ probe_cell() {
     for segments in $(segments_of "$label"); do
         for task in one two; do
             name=${task}_sentence_accuracy_$segments
-            given+=(--task "${name%_none}=$folder/${task}_$segments/checkpoint_last.pt")
+            given+=(--task "${name%_none}" "$folder/${task}_$segments/checkpoint_last.pt" "$RUN_DIR/bin/$task")
         done
     done
-    shown=$(python -m fairseq_posenc.tools.recipe.probes "$folder/checkpoint_last.pt" \
+    shown=$(python -m recipes.claims.probes "$folder/checkpoint_last.pt" \
         --data "$RUN_DIR/bin" --pairs "$PAIRS" --note "encoding=$label" --note "options=${options[*]}" \
         --note "seed=$seed" "${given[@]}" --output "$folder/probes.json" 2>"$folder/probes.log") ||
         die "probing failed, see $folder/probes.log"

@@ -2,7 +2,7 @@
 # GLUE: fine-tunes pre-trained models with different position encodings, as Chen et al. 2021 do for
 # Tables 4, 8 and 10, and puts the results beside the paper's.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+CDPATH= cd "$(dirname "$0")/../.."
 source recipes/lib/stages.sh
 source recipes/lib/finetune.sh
 
@@ -29,7 +29,7 @@ HELP
 RUN_DIR=runs/glue PRETRAIN_DIR=runs/pretrain_english LENGTH=128
 TABLES='chen2021-4 chen2021-8 chen2021-10'
 PRETRAIN_RECIPE=recipes/rel_scalar/pretrain_english.sh TASKS='MNLI QQP QNLI SST-2 CoLA STS-B'
-FLAGS+=' --submission' SUBMISSION=no DOWNLOAD='0.4 2' VOCABULARY=30000
+FLAGS+=' --submission' SUBMISSION=no ARCHIVES=400000000
 
 set_smoke() {
     RUN_DIR=runs/glue-smoke PRETRAIN_DIR=runs/glue-smoke/pretrain ARCH=posenc_bert_tiny LENGTH=64
@@ -119,7 +119,7 @@ write_submissions() {
     for row in "${ROWS[@]}"; do
         row=$(row_label "$row")
         writing "$RUN_DIR/$row/submission.txt" \
-            python -m fairseq_posenc.tools.recipe.glue_submission "$RUN_DIR" "$row" "${size[@]}" || exit 1
+            posenc glue-submission "$RUN_DIR" "$row" "${size[@]}" || exit 1
         say "$RUN_DIR/$row/submission.zip, from the cells in $RUN_DIR/$row/submission.txt"
     done
 }

@@ -1,6 +1,6 @@
 # A paper's batch on whatever GPUs there are: sequences (or tokens) per GPU × updates gathered × GPUs.
 
-batch() { python -m fairseq_posenc.tools.recipe.batch "$@"; }
+batch() { python -m recipes.lib.batch "$@"; }
 
 # divide_batch BATCH GPUS MOST [UNIT]: sets SEQUENCES (per GPU and step, at most MOST), UPDATE_FREQ
 # and BATCH_MADE, their product with GPUS; where that is not BATCH a line says so, in UNIT. Also sets

@@ -2,7 +2,7 @@
 # folder RUN_DIR/<row>/<task>/lr<lr>/seed<n>. A recipe sets the variables in capitals below, calls
 # parse_options, and defines
 #   usage, set_smoke    (other settings for --smoke), make_data (stage 3)
-#   DOWNLOAD (GB to load, GB that is made of it), VOCABULARY (entries)
+#   ARCHIVES (bytes to load, roughly)
 #   and, for a task: data_of (folder to train on), tested_on (folder to predict on), subsets_of (of that
 #   folder, with commas), metric_of (that chooses checkpoints), epochs_of, and options_of (sets
 #   TASK_OPTIONS, for fairseq-train)
@@ -25,7 +25,6 @@ pretrain() {
     ((${#rows[@]})) || return 0
     if [[ -n $PRETRAIN ]]; then
         read -r -a options <<<"$PRETRAIN"
-        if [[ $NO_SPACE_CHECK == yes ]]; then options+=(--no-space-check); fi
         execute bash "$PRETRAIN_RECIPE" --run-dir "$PRETRAIN_DIR" --device "$DEVICE" "${options[@]}" \
             --encodings "$(IFS=, && echo "${rows[*]}")" || die "pre-training failed"
     elif [[ $PLAN == yes ]]; then
@@ -114,7 +113,7 @@ count_updates() {
     local arguments file count epochs
     task_arguments "$1"
     epochs=$(epochs_of "$1")
-    count=(python -m fairseq_posenc.tools.recipe.updates_per_epoch "${arguments[@]}")
+    count=(python -m recipes.lib.updates_per_epoch "${arguments[@]}")
     if [[ $PLAN == yes ]]; then
         UPDATES[$1]=\$updates WARMUP[$1]=\$warmup
         echo "per_epoch=\$($(print_command "${count[@]}"))"
@@ -216,7 +215,7 @@ has_predicted() {
 
 train_cell() {
     local newest='' start file
-    newest=$(python -m fairseq_posenc.tools.recipe.newest_checkpoint "$folder" --best)
+    newest=$(python -m recipes.lib.newest_checkpoint "$folder" --best)
     if [[ -n $newest ]]; then
         start=(--restore-file "$newest")
         say "[$name] continue from $newest"
@@ -268,16 +267,6 @@ same_data() {
 
 unpack_benchmarks() { execute python -m tarfile -e recipes/smoke/benchmarks.tar.xz "$RUN_DIR/benchmarks"; }
 
-# What there is to do, for check_space: checkpoints of JOBS cells at a time, the newest, last and best.
-list_work() {
-    local cells finished
-    cells=$(list_cells | wc -l)
-    finished=$(find "$RUN_DIR" -name score.json | wc -l)
-    cells=$((cells > finished ? cells - finished : 0))
-    echo "load $DOWNLOAD"
-    echo "bert $ARCH $VOCABULARY $cells 0 3 $([[ $KEEP == yes ]] || echo "$JOBS")"
-}
-
 # The cells as jobs of SLURM, whose first, which makes the data, has no GPU to pre-train on.
 submit() {
     [[ -z $PRETRAIN ]] ||
@@ -306,7 +295,7 @@ finetune() {
     if [[ $SMOKE == yes ]]; then
         stage 2 "small benchmarks" "$RUN_DIR/benchmarks.done" unpack_benchmarks
     fi
-    [[ $PLAN == yes ]] || check_space "${RAW_DIR:-$RUN_DIR/raw}" list_work
+    [[ $PLAN == yes || -n $RAW_DIR ]] || check_disk "$ARCHIVES"
     stage 2 "pre-trained models" - once pretrain
     find_pretrained
     stage 3 "data" - once make_data

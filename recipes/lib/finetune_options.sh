@@ -2,8 +2,7 @@
 
 PRETRAIN='' TEXT='' RAW_DIR='' URL='' ARCH=posenc_bert_base LRS='1e-5 2e-5 3e-5 4e-5' SEEDS='1 2 3 4 5'
 EPOCHS='' BATCH=32 WARMUP_PERCENT=10 INTERVAL=3500 KEEP=no DEVICE='' JOBS='' SMOKE=no
-NO_SPACE_CHECK=${NO_SPACE_CHECK:-no} FLAGS='--plan --slurm --smoke --no-space-check' SLURM=no
-EXTRA=()
+FLAGS='--plan --slurm --smoke' SLURM=no EXTRA=()
 source recipes/lib/bert_rows.sh
 # by row: checkpoint and its checksum; by task: updates, those of warm-up, and the metric that chooses
 # checkpoints
@@ -17,7 +16,6 @@ finetune_usage() {
                       set-up, for a GPU unless --device says cpu, and stop
   --slurm             print a script that submits the cells to SLURM as an array of jobs, with --jobs
                       GPUs each (1), and stop; the models must be there
-  --no-space-check    go on where the disk has less than the run is estimated to take
   --pretrain-dir DIR  results of $PRETRAIN_RECIPE
                       ($PRETRAIN_DIR): models in <row>/seed1/checkpoint_last.pt, subwords and
                       dict.txt in bin

@@ -32,7 +32,7 @@ parse_arguments() {
             printf -v "${argument^^}" yes
             shift && continue
         fi
-        (($# > 1)) || die "$1 needs a value, or is no option; see --help"
+        (($# > 1)) || die "$1 needs a value, or is not an option; see --help"
         if [[ $1 == --encodings ]]; then
             IFS=, read -r -a ROWS <<<"$2" && SWEEP=() OWN_ROWS=yes
         else
@@ -63,7 +63,7 @@ check_common() {
     local seed row labels=()
     whole_numbers JOBS FIRST_STAGE:stage LAST_STAGE:stop-stage
     for seed in $SEEDS; do
-        [[ $seed =~ ^(0|[1-9][0-9]*)$ ]] || die "$seed is no whole number (--seeds; see --help)"
+        [[ $seed =~ ^(0|[1-9][0-9]*)$ ]] || die "$seed is not a whole number (--seeds; see --help)"
     done
     for row in "${ROWS[@]}" "${SWEEP[@]}"; do
         check_label "$(row_label "$row")" "$row"
@@ -79,7 +79,7 @@ check_label() {
         die "the row '$2' needs a label of letters, digits and _.- that begins with none of .-:" \
             "label=encoding (--encodings)"
     case $1 in
-        bin | benchmarks | corpus | data | dumps | lock | pretrain | raw | row | running | settings | text | \
+        bin | benchmarks | corpus | data | lock | pretrain | raw | row | running | settings | text | \
             train.* | valid.* | test.* | *.codes | *.csv | *.done | *.md | *.out | *.part | *.png)
             die "the run folder has something else called $1: give the row another label (--encodings)"
             ;;
@@ -101,6 +101,6 @@ whole_numbers() {
         name=${argument%:*} option=${argument#*:}
         option=${option,,}
         [[ -z ${!name} || ${!name} =~ ^[1-9][0-9]*$ ]] ||
-            die "${!name} is no whole number above 0 (--${option//_/-}; see --help)"
+            die "${!name} is not a whole number above 0 (--${option//_/-}; see --help)"
     done
 }

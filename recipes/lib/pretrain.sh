@@ -1,4 +1,4 @@
-# What the pre-training recipes share: from dumps of Wikipedia to pre-trained models. A recipe
+# What the pre-training recipes share: from Wikipedia to pre-trained models. A recipe
 # defines `usage`, its own OPTIONS and
 # `prepare_options` (sets PREPARE_OPTIONS, the text for prepare_text.py, and KIND_OPTIONS, how it is
 # to be cut), sets RUN_DIR, LANGUAGES, UPDATES, LENGTH and VOCABULARY, and calls parse_options and
@@ -13,19 +13,19 @@ source recipes/lib/slurm.sh
 
 export PYTHONIOENCODING=utf-8
 
-RAW_DIR='' DATA_DIR='' URL=https://dumps.wikimedia.org DUMP_DATE=latest TEXT='' VALID='' DOCUMENTS=blank
+URL=https://huggingface.co DATASET=datasets/wikimedia/wikipedia SNAPSHOT=20231101
+RAW_DIR='' DATA_DIR='' TEXT='''' VALID='' DOCUMENTS=blank
 HOLD_OUT=1000 WORKERS=$(cores) SEEDS=1 ARCH=posenc_bert_base BATCH=4096 LR=0.0018 WARMUP=0.025
 INTERVAL=20000 OPTIMIZER=adam DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MOST='' PLAN=no
-SLURM=no NO_SPACE_CHECK=${NO_SPACE_CHECK:-no} FLAGS='--plan --slurm --no-space-check' EXTRA=() SEGMENTS=alternating
+SLURM=no FLAGS='--plan --slurm' EXTRA=() SEGMENTS=alternating
 
 pretrain_usage() {
     cat <<HELP
-  --raw-dir DIR       take the dumps (<language>wiki-…-pages-articles….xml.bz2) from here
+  --raw-dir DIR       take the folders $SNAPSHOT.<language> of wikimedia/wikipedia from here
   --data-dir DIR      or download them into here, once for all recipes (--run-dir/raw)
-  --url LIST          or download them from here, verified; mirrors laid out as the default
+  --url URL           or download them from here, verified; a mirror laid out as the default
                       ($URL)
-  --dump-date DATE    YYYYMMDD ($DUMP_DATE)
-  --text TEXT         take text instead of dumps, see posenc prepare text
+  --text TEXT         take other text, see posenc prepare text --train
   --valid TEXT        text for validation (default: taken from the training text)
   --hold-out N        that is every N-th document of each language ($HOLD_OUT)
   --documents KIND    what divides documents in --text: blank (lines), or title (lines, WikiText)
@@ -50,12 +50,10 @@ $(bert_rows_usage)
   --gpu-memory N      GiB of the smallest GPU (as found), from which --sequences is estimated
   --sequences N       the most sequences per GPU and step (16 on a CPU)
   --jobs N            trainings at a time (1; number of cores on a CPU)
-  --workers N         processes for extraction and preparation (number of cores)
-  --plan              after the set-up, print what the run takes, the commands, tokens per update and
-                      --update-freq, and stop
-  --no-space-check    go on where disk or memory is less than the run is estimated to take
+  --workers N         processes for preparation (number of cores)
+  --plan              print the commands, tokens per update and --update-freq, and stop
   --slurm             print a script that submits the trainings to SLURM as an array of jobs, and stop
-  --stage N           start at this stage: 1 set-up, 2 download, 3 extract, 4 prepare, 5 train
+  --stage N           start at this stage: 1 set-up, 2 download, 3 prepare, 4 train
   --stop-stage N      stop after this one
 
 The batch stays the same on any number of GPUs: sequences per GPU × --update-freq × GPUs. With
@@ -76,7 +74,7 @@ HELP
 own_option() { [[ $1 == --rows ]] && take_rows "$2"; }
 
 parse_options() {
-    OPTIONS+=' raw-dir data-dir url dump-date text valid hold-out documents vocabulary arch updates batch length'
+    OPTIONS+=' raw-dir data-dir url text valid hold-out documents vocabulary arch updates batch length'
     OPTIONS+=' lr warmup interval optimizer segments gpus gpu-memory sequences:MOST workers'
     parse_arguments "$@"
     whole_numbers UPDATES BATCH LENGTH INTERVAL HOLD_OUT VOCABULARY WORKERS GPUS GPU_MEMORY \
@@ -92,53 +90,53 @@ parse_options() {
     esac
 }
 
-# The list of a language's dumps, one a line; extracted text lies in a folder by its side.
-dumps_of() { echo "$RUN_DIR/dumps/$1"; }
-text_of() { echo "$RUN_DIR/text/$1"; }
+text_of() { echo "$RAW/$SNAPSHOT.$1"; }
 
-download() {
-    local language list dumps made
-    mkdir -p "$RUN_DIR/dumps"
+# list_files LANGUAGE: path, SHA-256 and size of the snapshot's files, from the list of the hub.
+list_files() {
+    local list
+    list=$(text_of "$1").json
+    posenc prepare download --quiet --output "$list" "$URL/api/$DATASET/tree/main/$SNAPSHOT.$1" &&
+        python -m recipes.lib.wikipedia "$list" ||
+        die "cannot list the files of $1; fetch $DATASET by hand and give --raw-dir"
+}
+
+# Those of all languages; of a folder that is given, nothing.
+list_languages() {
+    local language
     for language in $LANGUAGES; do
-        list=$(dumps_of "$language") dumps=('')
-        if [[ -e $list ]]; then
-            if [[ -e $list.extracted && -z $RAW_DIR ]]; then continue; fi
-            mapfile -t dumps <"$list"
-            # where they are taken from now; the folder may have been moved
-            if [[ $dumps -ef $RAW/${dumps##*/} ]]; then continue; fi
+        if [[ -z $RAW_DIR ]]; then
+            list_files "$language"
+        elif [[ ! -d $(text_of "$language") ]]; then
+            die "$(text_of "$language") is missing: it is $URL/$DATASET/tree/main/$SNAPSHOT.$language"
         fi
-        if [[ -z $RAW_DIR ]]; then say "download the dump of $language"; fi
-        writing "$list" "${DOWNLOAD[@]}" --languages "$language"
-        mapfile -t dumps <"$list"
-        made=$(fingerprint "${dumps[@]}")
-        same_settings "$list.settings" --dumps "$made"
     done
 }
 
-extract() {
-    local language dumps mark
-    for language in $LANGUAGES; do
-        mark=$(dumps_of "$language").extracted
-        if [[ -e $mark ]]; then continue; fi
-        mapfile -t dumps <"$(dumps_of "$language")"
-        say "extract the text of $language"
-        posenc prepare wikipedia-text --output "$(text_of "$language")" \
-            --workers "$WORKERS" "${dumps[@]}"
-        touch "$mark"
-    done
+# What is prepared needs them no more.
+download() {
+    local language path checksum size files made folders=() total=0
+    if [[ -e $RUN_DIR/prepare.done && -z $RAW_DIR ]]; then return; fi
+    files=$(list_languages) || exit 1
+    while read -r path checksum size; do total=$((total + ${size:-0})); done <<<"$files"
+    check_disk "$total"
+    while IFS=$'\t' read -r path checksum size; do
+        if [[ -z $path || -e $RAW/$path ]]; then continue; fi
+        say "download $path"
+        posenc prepare download --output "$RAW/$path" --checksum "$checksum" \
+            "$URL/$DATASET/resolve/main/$path" ||
+            die "cannot get $path; fetch it by hand and give --raw-dir"
+    done <<<"$files"
+    for language in $LANGUAGES; do folders+=("$(text_of "$language")"); done
+    made=$(fingerprint "${folders[@]}")
+    same_settings "$RUN_DIR/files.settings" --files "$made"
 }
 
-# Sets the commands DOWNLOAD and PREPARE, RAW, the folder of dumps, and TRAIN, the options that all
+# Sets the command PREPARE, RAW, the folder of Wikipedia's text, and TRAIN, the options that all
 # trainings share.
 make_commands() {
     RAW=${RAW_DIR:-${DATA_DIR:-$RUN_DIR/raw}}
     local optimizer=(--optimizer "$OPTIMIZER" --weight-decay 0.01 --clip-norm 1)
-    DOWNLOAD=(posenc prepare wikipedia-dumps)
-    if [[ -n $RAW_DIR ]]; then
-        DOWNLOAD+=(--local --output "$RAW")
-    else
-        DOWNLOAD+=(--output "$RAW" --url "$URL" --date "$DUMP_DATE")
-    fi
     prepare_options
     PREPARE=(posenc prepare text "${PREPARE_OPTIONS[@]}" "${KIND_OPTIONS[@]}"
         --split-sentences --vocabulary-size "$VOCABULARY" --workers "$WORKERS" --output "$RUN_DIR/bin")
@@ -192,7 +190,7 @@ train_cell() {
     same_settings "$folder/settings" "${TRAIN[@]:1}" --position-encoding "${options[@]}" \
         --seed "$seed" --batch "$BATCH_NAMED"
     if [[ -e $folder/train.done ]]; then return; fi
-    restore=$(python -m fairseq_posenc.tools.recipe.newest_checkpoint "$folder" --update-freq "$UPDATE_FREQ")
+    restore=$(python -m recipes.lib.newest_checkpoint "$folder" --update-freq "$UPDATE_FREQ")
     say "[$label] train${restore:+, continuing from $restore}"
     training
     "${command[@]}" ${restore:+--restore-file "$restore"} 2>&1 |
@@ -202,11 +200,11 @@ train_cell() {
     say "[$label] model: $folder/checkpoint_last.pt"
 }
 
-# Sets DATA: what the binary data in RUN_DIR were made from, beside dumps, and how.
+# Sets DATA: what the binary data in RUN_DIR were made from, beside Wikipedia, and how.
 data_settings() {
     local name text paths files
     DATA=("${KIND_OPTIONS[@]}" --vocabulary "$VOCABULARY")
-    if [[ -z $TEXT ]]; then DATA+=(--languages "${LANGUAGES% }" --dump-date "$DUMP_DATE"); fi
+    if [[ -z $TEXT ]]; then DATA+=(--snapshot "$SNAPSHOT" --languages "${LANGUAGES% }"); fi
     if [[ -z $VALID ]]; then DATA+=(--hold-out "$HOLD_OUT"); fi
     if [[ -n $TEXT ]]; then DATA+=(--documents "$DOCUMENTS"); fi
     for name in TEXT VALID BOOKS; do
@@ -222,30 +220,17 @@ data_settings() {
     done
 }
 
-# What there is to do, for check_space.
-list_work() {
-    local cells cell seed row label folder options left=0 finished=0
-    mapfile -t cells < <(list_cells)
-    for cell in "${cells[@]}"; do
-        open_cell "$cell"
-        if [[ -e $folder/train.done ]]; then finished=$((finished + 1)); else left=$((left + 1)); fi
-    done
-    if [[ -z $TEXT ]]; then echo "wikipedia $LANGUAGES"; fi
-    # the last, the best and the newest stay
-    echo "bert $ARCH $VOCABULARY $((left + finished)) 0 3"
-}
-
 print_plan() {
     local seed row label folder options command cells cell language=${LANGUAGES%% *}
-    if [[ -z $TEXT ]]; then
-        say "stages 2 and 3, for each of $(wc -w <<<"$LANGUAGES") languages:"
-        printf '%q ' "${DOWNLOAD[@]}" --languages "$language" && echo
-        printf '%q ' posenc prepare wikipedia-text --output "$(text_of "$language")"
-        echo DUMP…
+    if [[ -z $TEXT$RAW_DIR ]]; then
+        say "stage 2, for each of $(wc -w <<<"$LANGUAGES") languages, and each file of its list, with its SHA-256:"
+        printf '%q ' posenc prepare download --output "$(text_of "$language").json" \
+            "$URL/api/$DATASET/tree/main/$SNAPSHOT.$language" && echo
+        say "posenc prepare download --output $RAW/FILE --checksum … $URL/$DATASET/resolve/main/FILE"
     fi
-    say "stage 4:"
+    say "stage 3:"
     printf '%q ' "${PREPARE[@]}" && echo
-    say "stage 5: $((BATCH_MADE * LENGTH * UPDATES / 1000000)) million tokens per training"
+    say "stage 4: $((BATCH_MADE * LENGTH * UPDATES / 1000000)) million tokens per training"
     mapfile -t cells < <(list_cells)
     for cell in "${cells[@]}"; do
         open_cell "$cell"
@@ -256,7 +241,7 @@ print_plan() {
 
 pretrain() {
     if [[ $SLURM == yes ]]; then
-        print_slurm 4
+        print_slurm 3
         return
     fi
     set_up
@@ -266,7 +251,6 @@ pretrain() {
         data_settings
         open_run_dir "$RUN_DIR" "${DATA[@]}"
     fi
-    check_space "$RAW" list_work
     plan_batch
     if [[ $PLAN == yes ]]; then
         print_plan
@@ -274,8 +258,7 @@ pretrain() {
     fi
     if [[ -z $TEXT ]]; then
         stage 2 "download" - once download
-        stage 3 "extract" - once extract
     fi
-    stage 4 "prepare" "$RUN_DIR/prepare.done" "${PREPARE[@]}"
-    stage 5 "train" - all_cells train_cell
+    stage 3 "prepare" "$RUN_DIR/prepare.done" "${PREPARE[@]}"
+    stage 4 "train" - all_cells train_cell
 }

@@ -30,4 +30,14 @@ choose_device() {
         cuda) DEVICE_OPTIONS=() JOBS=${JOBS:-1} ;;
         *) die "--device is cpu or cuda, not $DEVICE" ;;
     esac
+    if [[ $DEVICE == cuda ]]; then tell_precision; fi
+}
+
+# tell_precision: what float32 costs on a GPU, once, also where one recipe calls another.
+tell_precision() {
+    case " ${EXTRA[*]} " in *" --fp16 "* | *" --bf16 "* | *" --amp "* | *" --memory-efficient-"*) return ;; esac
+    [[ -z ${POSENC_PRECISION_TOLD:-} ]] || return 0
+    export POSENC_PRECISION_TOLD=yes
+    say "note: in float32, without '-- --bf16' or '-- --fp16', this takes an H100 about 5 to 10 times the" \
+        "hours, computed from its data sheet: docs/gpu.md"
 }

@@ -2,6 +2,8 @@
 # A recipe sources this file, calls `stage NUMBER TITLE MARK COMMAND…` for each, and may set
 # FIRST_STAGE and LAST_STAGE from its options.
 
+unset CDPATH # with one, cd may go to a folder of the same name elsewhere
+
 source recipes/lib/gpus.sh
 source recipes/lib/jobs.sh
 
@@ -62,24 +64,52 @@ stage() {
     say "stage $number: $title: finished in $((SECONDS - started)) s"
 }
 
-# The environment; where its stage is left out, it is to be there.
+# The environment; where its stage is left out, it is to be there. A plan makes none. Python finds what
+# is beside the recipes.
 set_up() {
+    if [[ $PLAN == yes ]]; then
+        find_programs
+        return
+    fi
     stage 1 "set-up" - source scripts/env.sh
+    export PYTHONPATH=$PWD${PYTHONPATH:+:$PYTHONPATH}
     command -v fairseq-train >/dev/null ||
         die "there is no fairseq-train: start at stage 1, or first 'source scripts/env.sh'"
 }
 
-# check_space RAW FUNCTION: tell what a run takes before it takes it; end where this machine has less.
-# FUNCTION prints what there is to do, as space.py reads it; RAW is the folder of downloads.
-check_space() {
-    local told
-    if [[ ${SMOKE:-no} == yes ]]; then return; fi
-    told=$("$2" | python -m fairseq_posenc.tools.recipe.space "$RUN_DIR" "$1") || exit 1
-    say "needs ${told%%$'\n'*}"
-    if [[ $told != *$'\n'* ]]; then return; fi
-    [[ $PLAN == yes || ${NO_SPACE_CHECK:-no} == yes ]] ||
-        die "${told#*$'\n'}; give another --run-dir, or --no-space-check"
-    say "note: ${told#*$'\n'}"
+# check_disk BYTES: end where the disk does not hold the archives of a run, of so many bytes, four times
+# over: themselves, their text, its subwords and binary data. What the run has made already counts.
+check_disk() {
+    local free made needed=$((4 * $1))
+    free=$(df --output=avail -B 1 "$RUN_DIR" | tail -n 1)
+    if ((free >= needed)); then return; fi
+    # other jobs may remove files meanwhile
+    made=$(du -s -B 1 "$RUN_DIR" 2>/dev/null | cut -f 1) || true
+    ((free + made >= needed)) ||
+        die "the disk of $RUN_DIR has $((free / 1000000)) MB left; archives of $(($1 / 1000000)) MB need" \
+            "four times as much: give another --run-dir"
+}
+
+# For a plan: the environment if there is one, or else this machine's python3 without any library.
+find_programs() {
+    local bin
+    bin=$(realpath -m "${POSENC_VENV:-.venv}")/bin
+    if [[ -x $bin/fairseq-train ]]; then PATH=$bin:$PATH; fi
+    if command -v fairseq-train >/dev/null; then return; fi
+    say "note: there is no environment: the sizes and addresses of downloads are left out"
+    python() { python3 "$@"; }
+    files_of_corpus() { print_command posenc prepare pairs files "$1"; }
+    operations_of_corpus() {
+        python3 -c "from fairseq_posenc.tools.prepare.parallel.corpora import named
+print(named('$1').operations)"
+    }
+    if [[ -z $DEVICE ]]; then
+        DEVICE=cpu
+        say "note: nor is it known whether there is a GPU: this is the plan for a CPU, without" \
+            "--device cuda --gpus N --gpu-memory N"
+    elif [[ $DEVICE == cuda && -z ${GPUS:+$GPU_MEMORY} ]]; then
+        die "there is no environment, which would find the GPUs: give --gpus and --gpu-memory"
+    fi
 }
 
 # What a run is: the version of the plugin, its data, by what they hold, and the options of its

@@ -1,9 +1,5 @@
 # The papers' tables of a run. Needs stages.sh, and TABLES, RUN_DIR and SMOKE.
 
-say_left() {
-    say "what is left, and for how long: posenc table --paper ${TABLES%% *} --runs $RUN_DIR --plan"
-}
-
 make_tables() {
     local name note=()
     if [[ $SMOKE == yes ]]; then

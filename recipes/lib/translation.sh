@@ -46,7 +46,7 @@ train_cell() {
         --position-encoding "${options[@]}")
     same_settings "$folder/settings" "${arguments[@]:1}"
     if [[ -e $folder/train.done ]]; then return; fi
-    restore=$(python -m fairseq_posenc.tools.recipe.newest_checkpoint "$folder")
+    restore=$(python -m recipes.lib.newest_checkpoint "$folder")
     say "[$label] train${restore:+, continuing from $restore}"
     fairseq-train "${arguments[@]}" "${DEVICE_OPTIONS[@]}" --save-dir "$folder" \
         ${restore:+--restore-file "$restore"} --keep-last-epochs "$KEEP" --log-format simple --log-interval 100 2>&1 |

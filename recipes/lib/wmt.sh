@@ -58,7 +58,7 @@ open_cell() {
     training_of "$setting"
     arguments=("$RUN_DIR/bin/$setting" --user-dir fairseq_posenc --task posenc_translation
         --source-lang "$SOURCE" --target-lang "$TARGET" --seed "$seed" "${TRAIN_OPTIONS[@]}"
-        --required-batch-size-multiple 1 --position-encoding "${options[@]}" "${EXTRA[@]}")
+        --required-batch-size-multiple "$MULTIPLE" --position-encoding "${options[@]}" "${EXTRA[@]}")
 }
 
 # Sets SEQUENCES (tokens per GPU and step) and UPDATE_FREQ of a setting.
@@ -134,7 +134,7 @@ train_cell() {
         fi
     fi
     ((KEEP)) || best=(--best)
-    restore=$(python -m fairseq_posenc.tools.recipe.newest_checkpoint "$folder" "${best[@]}" "${batch[@]:2}")
+    restore=$(python -m recipes.lib.newest_checkpoint "$folder" "${best[@]}" "${batch[@]:2}")
     say "[$name] train${restore:+, continuing from $restore}"
     "${LAUNCH[@]}" "${arguments[@]}" "${batch[@]}" "${DEVICE_OPTIONS[@]}" "${admin[@]}" \
         --save-dir "$folder" ${restore:+--restore-file "$restore"} --log-format simple --log-interval 100 2>&1 |
@@ -206,17 +206,23 @@ sentences() {
     }' "$3"
 }
 
-score_cell() {
-    local seed setting row label folder arguments test tests=()
-    open_cell "$1"
-    if [[ -e $folder/score.json || ! -e $folder/translate.done ]]; then return; fi
+# Sets SCORE, the command that scores an open cell.
+score_command() {
+    local test tests=()
     scoring_of "$setting"
     for test in $(tests_of "$setting"); do
         tests+=(--test "$test=$(reference_of "$setting" "$test")")
     done
-    python -m fairseq_posenc.tools.recipe.score_cell "$folder" "${tests[@]}" --language "$TARGET" \
-        --source-language "$SOURCE" "${SCORE_OPTIONS[@]}" --note "row=$row" --note "seed=$seed" \
-        >"$folder/score.txt" || die "scoring failed"
+    SCORE=(python -m recipes.lib.score_cell "$folder" "${tests[@]}" --language "$TARGET"
+        --source-language "$SOURCE" "${SCORE_OPTIONS[@]}" --note "row=$row" --note "seed=$seed")
+}
+
+score_cell() {
+    local seed setting row label folder arguments
+    open_cell "$1"
+    if [[ -e $folder/score.json || ! -e $folder/translate.done ]]; then return; fi
+    score_command
+    "${SCORE[@]}" >"$folder/score.txt" || die "scoring failed"
     say "[$setting $label seed $seed] scored: $folder/score.json"
 }
 
@@ -231,9 +237,10 @@ tidy() {
     rm -f "$folder"/checkpoint*.pt
 }
 
-# The commands, but for those that go over single files (bpe-apply, clean, score).
+# The commands, but for those that go over single files (bpe-apply, clean), and for what divides test.out
+# by test sets.
 print_plan() {
-    local cell cells command seed setting row label folder arguments model
+    local cell cells command seed setting row label folder arguments model subset
     each_corpus plan_text
     for setting in $SETTINGS; do
         say "[$setting] binarise"
@@ -262,33 +269,15 @@ print_plan() {
             print_command "${AVERAGE[@]}"
             model=$folder/average.pt
         fi
-        generate_command test "$model"
-        print_command "${GENERATE[@]}"
+        for subset in valid test; do
+            if [[ $subset == valid && " $(tests_of "$setting") " != *" valid "* ]]; then continue; fi
+            generate_command "$subset" "$model"
+            writing "$folder/$subset.out" "${GENERATE[@]}"
+        done
+        score_command
+        print_command "${SCORE[@]}"
     done
-    say_left
-}
-
-# What there is to do, for check_space.
-list_work() {
-    local cells cell seed setting row label folder arguments corpus kept=$((KEEP ? KEEP + 2 : 3)) of_paper=no
-    declare -A all=() left=()
-    if [[ -z $UPDATES${EPOCHS:-}$BATCH$ARCH ]]; then of_paper=yes; fi
-    mapfile -t cells < <(list_cells)
-    for cell in "${cells[@]}"; do
-        open_cell "$cell"
-        all[$setting]=$((${all[$setting]:-0} + 1))
-        if [[ -e $folder/score.json ]]; then continue; fi
-        left[$setting]=$((${left[$setting]:-0} + 1))
-        if [[ $of_paper == yes ]]; then echo "hours ${TABLES%% *} $setting $(row_options "$row")"; fi
-    done
-    for setting in $SETTINGS; do
-        training_of "$setting"
-        corpus=$(corpus_of "$setting")
-        echo "corpus $corpus ${READY:+ready}"
-        echo "setting $corpus $(form_of "$setting")"
-        echo "translation $corpus ${SHAPE_OF_MODEL[*]:0:2} ${left[$setting]:-0} ${all[$setting]:-0} $kept" \
-            "$([[ $KEEP_CHECKPOINTS == yes ]] || echo "$JOBS")"
-    done
+    make_tables
 }
 
 reproduce() {
@@ -301,14 +290,12 @@ reproduce() {
     if [[ $DEVICE == cpu ]]; then GPUS=1; else look_at_gpus; fi
     choose_launch
     if [[ $PLAN == yes ]]; then
-        check_space "$RAW" list_work
         print_plan
         return
     fi
     data_settings
     open_run_dir "$RUN_DIR" "${DATA[@]}"
-    check_space "$RAW" list_work
-    stage 2 "download" - once each_corpus download
+    stage 2 "download" - once download_archives
     stage 3 "text" - once each_corpus prepare_text
     stage 4 "subwords" - once each_corpus learn_subwords
     stage 5 "binarise" - once each_setting binarise

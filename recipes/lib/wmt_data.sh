@@ -13,11 +13,12 @@ languages_of() { IFS=_ read -r _ SOURCE TARGET <<<"$(corpus_of "$1")"; }
 # The test sets of a setting's corpus.
 all_tests_of() { cat "$(text_of "$1")/tests"; }
 
-# reference_of SETTING TEST: raw text, or nothing where a set was held out from training text.
+# reference_of SETTING TEST: raw text, or nothing where a set was held out from training text. A plan
+# goes before the text: test sets will have theirs.
 reference_of() {
     local file
     file=$(data_of "$1")/$2.raw.$TARGET
-    [[ ! -e $file ]] || echo "$file"
+    if [[ -e $file || ($PLAN == yes && $2 != valid) ]]; then echo "$file"; fi
 }
 
 # each_corpus FUNCTION: on each corpus of the settings, once.
@@ -55,6 +56,26 @@ data_settings() {
 
 # What is to be downloaded; of text that is ready, the test sets alone.
 files_of_corpus() { posenc prepare pairs files "$1" ${READY:+--tests-only}; }
+
+# Of all corpora.
+download_archives() {
+    local bytes
+    bytes=$(bytes_of_archives)
+    check_disk "$bytes"
+    each_corpus download
+}
+
+# Of those that are there, and of the others as far as it is recorded.
+bytes_of_archives() {
+    local url checksum name size total=0
+    while IFS=$'\t' read -r url checksum name size; do
+        if [[ -e $RAW/$name ]]; then size=$(stat -L -c %s "$RAW/$name"); fi
+        total=$((total + ${size/#-/0}))
+    done < <(each_corpus files_of_corpus | sort -u)
+    echo "$total"
+}
+
+operations_of_corpus() { posenc prepare pairs operations "$1"; }
 
 # On a corpus.
 download() {
@@ -99,7 +120,7 @@ text_commands() {
         PREPARE=(posenc prepare pairs ready "$1" --input "$READY" --raw "$RAW" --output "$text")
     fi
     IFS=_ read -r _ source target <<<"$1"
-    operations=${BPE:-$(posenc prepare pairs operations "$1")}
+    operations=${BPE:-$(operations_of_corpus "$1")}
     LEARN=(posenc prepare pairs bpe-learn --input "$text"/train.tok.{"$source","$target"}
         --operations "$operations" --output "$text/codes" --workers "$WORKERS")
 }

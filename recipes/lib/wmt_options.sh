@@ -2,16 +2,15 @@
 
 RAW_DIR='' DATA_DIR='' URL='' DEVICE='' JOBS='' GPUS='' GPU_MEMORY='' MAX_TOKENS='' BATCH='' UPDATES='' ARCH=''
 BPE='' DICTIONARY='' WORKERS=$(cores) PLAN=no SMOKE=no KEEP_CHECKPOINTS=no ADMIN=no SLURM=no
-NO_SPACE_CHECK=${NO_SPACE_CHECK:-no} FLAGS='--plan --slurm --smoke --no-space-check' JOINED=(--joined-dictionary)
-ADD=() READY='' MOSES='' SWEEP=() SWEEP_SETTING='' AVERAGE_OPTIONS=() EXTRA=()
+FLAGS='--plan --slurm --smoke' JOINED=(--joined-dictionary)
+MULTIPLE=1 ADD=() READY='' MOSES='' SWEEP=() SWEEP_SETTING='' AVERAGE_OPTIONS=() EXTRA=()
 
 wmt_usage() {
     cat <<HELP
   --smoke             everything with tiny models on the small archives in recipes/smoke, in a few
                       minutes, offline
-  --plan              after the set-up, print the downloads, what the run takes, the batch and the commands
+  --plan              print the downloads, the batch and the commands, and stop
   --slurm             print a script that submits the trainings to SLURM as an array of jobs, and stop
-  --no-space-check    go on where disk or memory is less than the run is estimated to take
   --raw-dir DIR       take the archives from here, under the names that --plan prints
   --data-dir DIR      download them into here, once for all recipes (--run-dir/raw)
   --url LIST          download them from here, mirrors with the paths of the original sites

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # English BERT with different position encodings, as Chen et al. 2021 pre-train it for Tables 4, 8
-# and 10: from dumps of Wikipedia, and books, to models for recipes/glue/run.sh.
+# and 10: from Wikipedia, and books, to models for recipes/glue/run.sh.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+CDPATH= cd "$(dirname "$0")/../.."
 source recipes/lib/stages.sh
 source recipes/lib/pretrain.sh
 
@@ -10,7 +10,7 @@ usage() {
     cat <<'HELP'
 usage: bash recipes/rel_scalar/pretrain_english.sh [options] [-- options for fairseq-train]
 
-Downloads English Wikipedia (some 20 GB), extracts its text, learns a WordPiece vocabulary (lower
+Downloads English Wikipedia (wikimedia/wikipedia 20231101), learns a WordPiece vocabulary (lower
 case) and pre-trains a masked language model per row. Started again, it continues where it was.
 
 The paper trains on Wikipedia and BookCorpus. The original BookCorpus is not public; give what books
@@ -27,10 +27,12 @@ HELP
 OPTIONS='books-folder:BOOKS languages,'
 
 prepare_options() {
+    local language
     if [[ -n $TEXT ]]; then
         PREPARE_OPTIONS=(--train "$TEXT")
     else
-        PREPARE_OPTIONS=(--train "$RUN_DIR/text")
+        PREPARE_OPTIONS=(--train)
+        for language in $LANGUAGES; do PREPARE_OPTIONS+=("$(text_of "$language")"); done
     fi
     if [[ -n $BOOKS ]]; then PREPARE_OPTIONS+=("$BOOKS"); fi
     KIND_OPTIONS=(--kind wordpiece)

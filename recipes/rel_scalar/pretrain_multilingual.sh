@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Multilingual BERT with different position encodings, as Chen et al. 2021 pre-train it for Tables
-# 5, 9, 11 and 12: from dumps of Wikipedia in 100 languages to models for recipes/xtreme/run.sh.
+# 5, 9, 11 and 12: from Wikipedia in 100 languages to models for recipes/xtreme/run.sh.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+CDPATH= cd "$(dirname "$0")/../.."
 source recipes/lib/stages.sh
 source recipes/lib/pretrain.sh
 
@@ -10,7 +10,7 @@ usage() {
     cat <<'HELP'
 usage: bash recipes/rel_scalar/pretrain_multilingual.sh [options] [-- options for fairseq-train]
 
-Downloads Wikipedia in 100 languages (some 100 GB), extracts its text, learns one SentencePiece
+Downloads Wikipedia in 100 languages (wikimedia/wikipedia 20231101), learns one SentencePiece
 vocabulary and pre-trains a masked language model per row. Started again, it continues where it was.
 
 On GPUs, add `-- --bf16` or `-- --fp16`. First try: --plan, or a few --languages.
@@ -32,8 +32,12 @@ HELP
 OPTIONS='languages, sampling-exponent:EXPONENT character-coverage:COVERAGE'
 
 prepare_options() {
+    local language texts=()
     case $TEXT in
-        '') PREPARE_OPTIONS=(--train "$RUN_DIR/text" --language-folders) ;;
+        '')
+            for language in $LANGUAGES; do texts+=("$language=$(text_of "$language")"); done
+            PREPARE_OPTIONS=(--train "${texts[@]}")
+            ;;
         *=*) PREPARE_OPTIONS=(--train "$TEXT") ;;
         *) PREPARE_OPTIONS=(--train "$TEXT" --language-folders) ;;
     esac
@@ -43,9 +47,9 @@ prepare_options() {
 TABLES='chen2021-5 chen2021-9 chen2021-11 chen2021-12'
 RUN_DIR=runs/pretrain_multilingual EXPONENT=0.7 COVERAGE=0.99995 UPDATES=125000 LENGTH=512 VOCABULARY=120000
 LANGUAGES='en es fr de zh ru pt it ar ja id tr nl pl simple fa vi sv ko he ro no hi uk cs fi hu th
-da ca el bg sr ms bn hr sl zh_yue az sk eo ta sh lt et ml la bs sq arz af ka mr eu tl ang gl nn ur
-kk be hy te lv mk zh_classical als is wuu my sco mn ceb ast cy kn br an gu bar uz lb ne si war jv
-ga zh_min_nan oc ku sw nds ckb ia yi fy scn gan tt am'
+da ca el bg sr ms bn hr sl zh-yue az sk eo ta sh lt et ml la bs sq arz af ka mr eu tl ang gl nn ur
+kk be hy te lv mk zh-classical als is wuu my sco mn ceb ast cy kn br an gu bar uz lb ne si war jv
+ga zh-min-nan oc ku sw nds ckb ia yi fy scn gan tt am'
 LANGUAGES=${LANGUAGES//$'\n'/ }
 parse_options "$@"
 [[ $COVERAGE =~ ^(1|0?\.9[0-9]*)$ ]] || die "--character-coverage is a share from 0.9 to 1, not $COVERAGE"

@@ -2,7 +2,7 @@
 # Chen et al. 2021, Table 6: WMT15 English-German in both directions and WMT18 English to Czech, with
 # position encodings at the input and inside attention.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+CDPATH= cd "$(dirname "$0")/../.."
 source recipes/lib/stages.sh
 source recipes/lib/wmt.sh
 

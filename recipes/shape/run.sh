@@ -2,7 +2,7 @@
 # SHAPE (Kiyono et al. 2021), Tables 1, 2, 5, 6 and 7: WMT16 English to German as it is, with long
 # sentences kept from training (EXTRAPOLATE), and with ten sentences joined to one (INTERPOLATE).
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+CDPATH= cd "$(dirname "$0")/../.."
 source recipes/lib/stages.sh
 source recipes/lib/wmt.sh
 
@@ -57,7 +57,7 @@ set_sweep() {
     local shift
     SWEEP=() SWEEP_SETTING=extrapolate
     for shift in ${1//,/ }; do
-        [[ $shift =~ ^[1-9][0-9]*$ ]] || die "$shift is no whole number above 0 (--sweep; see --help)"
+        [[ $shift =~ ^[1-9][0-9]*$ ]] || die "$shift is not a whole number above 0 (--sweep; see --help)"
         SWEEP+=("shape_K$shift=shape --position-max-shift $shift")
     done
 }

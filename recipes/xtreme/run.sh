@@ -3,7 +3,7 @@
 # 2021 do for Tables 5, 9, 11 and 12, applies them to other languages, and puts the results beside
 # the paper's.
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+CDPATH= cd "$(dirname "$0")/../.."
 source recipes/lib/stages.sh
 source recipes/lib/finetune.sh
 
@@ -37,7 +37,7 @@ HELP
 
 RUN_DIR=runs/xtreme PRETRAIN_DIR=runs/pretrain_multilingual LENGTH=512 STRIDE=128 EPOCHS=3
 PRETRAIN_RECIPE=recipes/rel_scalar/pretrain_multilingual.sh TASKS='XNLI SQuAD'
-TABLES='chen2021-5 chen2021-9 chen2021-11 chen2021-12' DOWNLOAD='0.5 2' VOCABULARY=120000
+TABLES='chen2021-5 chen2021-9 chen2021-11 chen2021-12' ARCHIVES=500000000
 
 set_smoke() {
     RUN_DIR=runs/xtreme-smoke PRETRAIN_DIR=runs/xtreme-smoke/pretrain ARCH=posenc_bert_tiny
@@ -142,7 +142,7 @@ prepare_pairs() {
 questions() {
     local official=()
     if [[ $PLAN == yes && -z $RAW_DIR ]]; then official=(--official); fi
-    python3 -m fairseq_posenc.tools.recipe.find_xtreme "$FOUND" "${official[@]}"
+    python3 -m recipes.lib.find_xtreme "$FOUND" "${official[@]}"
 }
 
 prepare_questions() {

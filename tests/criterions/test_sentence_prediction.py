@@ -32,7 +32,9 @@ def criterion(regression=False, best="loss", maximise=False):
         maximize_best_checkpoint_metric=maximise,
     )
     names = ["accuracy", "f1"]
-    task = SimpleNamespace(description=description, target_dictionary=None, metric_names=names)
+    task = SimpleNamespace(
+        description=description, target_dictionary=None, metric_names=names, cfg=cfg
+    )
     return PosencSentencePredictionCriterion(cfg, task)
 
 

@@ -38,7 +38,10 @@ def test_whole_data_pass(write, tmp_path, impl, lengths):
     if impl == "mmap" or lengths:
         write("train.en-de.en", *lengths, impl=impl)
     check_split(str(tmp_path), "train")
-    check_split(str(tmp_path), "valid")
+    check_split(str(tmp_path), "valid")  # which is not there: fairseq says so itself
+    if lengths:
+        found = indexed_dataset.make_dataset(str(tmp_path / "train.en-de.en"), impl)
+        assert tuple(found.sizes) == lengths
 
 
 @pytest.mark.parametrize(
@@ -140,9 +143,8 @@ def test_tokens_beyond_the_dictionary_are_told(write):
 )  # fmt: skip
 def test_a_dictionary_that_is_none_is_told(tmp_path, content):
     (tmp_path / "dict.txt").write_bytes(content)
-    with pytest.raises(UsageError, match="cannot read the dictionary .*dict.txt") as error:
+    with pytest.raises(UsageError, match="cannot read the dictionary .*dict.txt"):
         read_dictionary(str(tmp_path / "dict.txt"))
-    assert "\n" not in str(error.value)
 
 
 def test_a_dictionary_is_read(tmp_path):

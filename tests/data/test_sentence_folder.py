@@ -12,7 +12,7 @@ from fairseq_posenc.errors import UsageError
     "change, message",
     [
         (None, "there is no .*task.json"),
-        ("{", "is no JSON"),
+        ("{", "is not JSON"),
         ({"splits": 1}, "damaged: splits should be an object"),
         ({"best": "bleu"}, "no metric is called 'bleu'"),
         ({"kind": "ranking"}, "neither a classification nor a regression"),

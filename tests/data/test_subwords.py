@@ -1,5 +1,6 @@
 """WordPiece and SentencePiece: pieces, and where they are in the text."""
 
+import json
 import random
 
 import pytest
@@ -182,13 +183,58 @@ def test_missing_doubled_and_damaged_models_are_told_in_one_line(models, tmp_pat
         subwords.load_dictionary(tmp_path)
     for name in ("wordpiece.json", "sentencepiece.model"):
         (tmp_path / name).write_text("{")
-        with pytest.raises(UsageError, match=f"cannot load the subword model .*{name}"):
+        with pytest.raises(UsageError, match=name):
             subwords.load(tmp_path)
         (tmp_path / name).unlink()
     for name in ("wordpiece", "sentencepiece"):
         copy_subwords(models[name], tmp_path)
     with pytest.raises(UsageError, match="holds both"):
         subwords.load(tmp_path)
+
+
+# what the library would do to a stranger's wordpiece.json: lose text, or end the process
+LONG = " ".join(LANGUAGES[:3])
+TRUNCATED = {"direction": "Right", "max_length": 9, "strategy": "LongestFirst", "stride": 0}
+PADDED = {"strategy": {"Fixed": 1 << 40}, "direction": "Right", "pad_to_multiple_of": None,
+          "pad_id": 0, "pad_type_id": 0, "pad_token": "<unk>"}  # fmt: skip
+REPLACED = {"type": "Replace", "pattern": {"Regex": "[a-z]+"}, "content": ""}
+ENCLOSED = {"type": "BertProcessing", "sep": ["<unk>", 0], "cls": ["<unk>", 0]}
+FOREIGN = {
+    "truncation": ((), "truncation", TRUNCATED),
+    "truncation of nothing": ((), "truncation", {**TRUNCATED, "max_length": 1, "stride": 1}),
+    "padding without end": ((), "padding", PADDED),
+    "padding by nothing": ((), "padding", {**PADDED, "pad_to_multiple_of": 0}),
+    "another normaliser": ((), "normalizer", REPLACED),
+    "no normaliser": ((), "normalizer", None),
+    "accents": (("normalizer",), "strip_accents", True),
+    "a word for true": (("normalizer",), "lowercase", "yes"),
+    "another splitter": ((), "pre_tokenizer", {"type": "CharDelimiterSplit", "delimiter": "a"}),
+    "no splitter": ((), "pre_tokenizer", None),
+    "a post-processor": ((), "post_processor", ENCLOSED),
+    "another decoder": ((), "decoder", {"type": "CTC"}),
+    "no added token": ((), "added_tokens", []),
+    "a model of characters": (("model",), "type", "WordLevel"),
+    "no room for words": (("model",), "max_input_chars_per_word", 0),
+    "half a character as prefix": (("model",), "continuing_subword_prefix", "é"),
+    "a list of pieces": (("model",), "vocab", ["<unk>", "a"]),
+    "equal numbers": (("model",), "vocab", {"<unk>": 0, "a": 1, "b": 1}),
+    "a number beyond all": (("model",), "vocab", {"<unk>": 0, "a": 1 << 40}),
+    "an empty piece": (("model",), "vocab", {"<unk>": 0, "": 1}),
+    "two words in a piece": (("model",), "vocab", {"<unk>": 0, "a b": 1}),
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+def test_a_wordpiece_model_of_other_parts_than_ours_is_refused(models, tmp_path, outcome, case):
+    copy_subwords(models["wordpiece"], tmp_path)
+    content = part = json.loads((tmp_path / "wordpiece.json").read_text(encoding="utf-8"))
+    place, name, value = FOREIGN[case]
+    for key in place:
+        part = part[key]
+    part[name] = value
+    (tmp_path / "wordpiece.json").write_text(json.dumps(content), encoding="utf-8")
+    # the library ends the process where its memory does
+    assert "wordpiece.json" in outcome(lambda: subwords.load(tmp_path).pieces(LONG))
 
 
 @each_kind

@@ -6,7 +6,7 @@ import pytest
 import torch
 from fairseq.data import indexed_dataset
 
-from fairseq_posenc.data.token_ratio import training_token_ratio
+from fairseq_posenc.data.token_ratio import set_source_scale, training_token_ratio
 from fairseq_posenc.errors import UsageError
 
 
@@ -40,6 +40,14 @@ def test_all_parts_and_shards_count_and_so_does_the_other_direction(tmp_path):
     write(other, "train.de-en.en", [5])
     write(other, "train.de-en.de", [7])
     assert training_token_ratio(task(tmp_path, other)) == 17 / 10
+
+
+@pytest.mark.parametrize("cfg", [None, SimpleNamespace(data="text", train_subset="train")])
+def test_a_task_without_a_pair_of_languages_is_told_in_one_line(cfg):
+    """``translation_multi_simple_epoch`` has no configuration, BERT's tasks have no languages."""
+    args = SimpleNamespace(position_encoding="cape", position_source_scale="auto")
+    with pytest.raises(UsageError, match="auto compares the two sides .*; give a number"):
+        set_source_scale(args, SimpleNamespace(cfg=cfg))
 
 
 def test_a_missing_or_empty_training_set_is_told_in_one_line(tmp_path):

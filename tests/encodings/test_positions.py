@@ -65,14 +65,14 @@ def test_workers_with_one_seed_draw_differently_and_leave_torchs_generator_alike
     assert (len(found), len(states)) == (16, 1)
 
 
-def test_batches_of_an_update_are_drawn_alike_by_all_workers(on_rank, monkeypatch):
+def test_batches_of_an_update_are_drawn_alike_by_all_workers(on_rank):
     found = {}
     for rank in range(3):
         on_rank(rank)
         for number in range(3):
             torch.manual_seed(3)
             torch.rand(rank)  # such as dropout of the batches before
-            monkeypatch.setattr(draws, "current_batch", draws.Batch(3, number))
-            found.setdefault(number, []).append((drawn(), drawn()))
+            with draws.positions_of(draws.Batch(3, number)):
+                found.setdefault(number, []).append((drawn(), drawn()))
     assert found[1] == found[1][:1] * 3 and found[2] == found[2][:1] * 3
     assert len({str(one) for number in (0, 1, 2) for one in found[number][0]}) == 6

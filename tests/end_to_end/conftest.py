@@ -21,7 +21,7 @@ def binarised(tmp_path_factory):
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(REPOSITORY)}
     pieces = "--train 200 --valid 20 --test 10 --test-lengths 4-12,13-20 --quiet".split()
     for command in (
-        ["posenc", "corpus", "--output", folder, *pieces],
+        ["python", "-m", "recipes.corpus", "--output", folder, *pieces],
         ["fairseq-preprocess", "--source-lang", "en", "--target-lang", "de"]
         + ["--joined-dictionary", "--destdir", folder / "bin"]
         + [f"--{split}pref={folder / split}" for split in ("train", "valid", "test")],

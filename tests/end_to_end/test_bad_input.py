@@ -11,6 +11,8 @@ WRONG_OPTIONS = {
     "--position-encoding cape --position-max-shift 3": "is not read by --position-encoding cape",
     "--position-encoding cape --position-source-scale 0": "must be a positive number, not 0",
     "--position-encoding abs_scalar --max-target-positions 6": "more than --max-target-positions 6",
+    "--fp16": "--fp16 needs a GPU; leave it out on a CPU",
+    "--bf16": "--bf16 needs a GPU; leave it out on a CPU",
     "--position-encoding shape --max-source-positions 5": "more than --max-source-positions 5",
 }
 
@@ -22,11 +24,22 @@ def test_a_wrong_option_is_answered_in_one_line(fails, training, tmp_path, optio
     assert list(tmp_path.glob("run/*")) == []
 
 
-def test_hydra_refuses_a_mistyped_option_without_a_traceback(fails, tmp_path, binarised):
+@pytest.mark.parametrize(
+    "given, words",
+    [
+        ("+model.position_encodng=shaw", "there is no option model.position_encodng;"),
+        ("+task.position_encoding=shaw", "task.position_encoding; write model.position_enc"),
+        (
+            "+common.position_encoding=shaw",
+            "common.position_encoding; write model.position_enc",
+        ),
+    ],
+)
+def test_hydra_refuses_an_option_without_a_traceback(fails, tmp_path, binarised, given, words):
     options = {
         "common": {"user_dir": str(REPOSITORY / "fairseq_posenc"), "cpu": True},
         "task": {"_name": "posenc_translation", "data": str(binarised)},
-        "model": {"_name": "posenc_transformer_tiny", "position_encodng": "shaw"},
+        "model": {"_name": "posenc_transformer_tiny"},
         "criterion": {"_name": "cross_entropy"},
         "optimizer": {"_name": "adam"},
         "lr_scheduler": {"_name": "fixed"},
@@ -35,15 +48,15 @@ def test_hydra_refuses_a_mistyped_option_without_a_traceback(fails, tmp_path, bi
         "hydra": {"run": {"dir": str(tmp_path / "hydra")}},
     }
     (tmp_path / "options.yaml").write_text(json.dumps(options))
-    printed = fails("fairseq-hydra-train", "--config-dir", tmp_path, "--config-name", "options")
-    assert "\nthe model has no option position_encodng; is position_encoding meant?\n" in printed
+    place = ["--config-dir", tmp_path, "--config-name", "options"]
+    assert words in fails("fairseq-hydra-train", *place, given)
     assert list(tmp_path.glob("run/*")) == []
 
 
 @pytest.mark.parametrize(
     "missing, words",
     [
-        ("dict.en.txt", "run fairseq-preprocess first"),
+        ("dict.en.txt", "is missing; posenc prepare translation makes such a folder"),
         ("valid", "there is no binarised 'valid' set"),
     ],
 )

@@ -1,11 +1,12 @@
 """Runs that begin with a checkpoint, by the real command lines: resumed or fine-tuned."""
 
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from fairseq_posenc.checkpoints import load_checkpoint, signatures
+from fairseq_posenc.checkpoints import load_checkpoint, save_folder, signatures
 
 CAPE = "--position-encoding cape --position-source-scale auto".split()
 BRIEF = "--disable-validation --no-epoch-checkpoints --max-update".split()
@@ -46,6 +47,27 @@ def test_a_run_is_resumed_with_its_own_positions_alone(cape, run, training, refu
     assert (cape / "checkpoint_last.pt").read_bytes() == before
     run(*training(*CAPE, *BRIEF, "3", "--save-dir", cape))
     assert signature(cape) == trained
+
+
+def test_no_other_training_writes_over_a_run(cape, run, training, refused, tmp_path):
+    last = cape / "checkpoint_last.pt"
+    before, rotary = last.read_bytes(), ["--position-encoding", "rotary", *BRIEF, "3"]
+    for wrong in ("checkpoint_lst.pt", "checkpoint_last .pt"):
+        line = refused(*training(*rotary, "--save-dir", cape, "--restore-file", wrong))
+        assert line.endswith(f"error: there is no checkpoint {wrong} (--restore-file)")
+    (tmp_path / "other.pt").write_bytes(before)
+    elsewhere = [*CAPE, "--restore-file", tmp_path / "other.pt", "--reset-optimizer", *BRIEF, "3"]
+    line = refused(*training(*elsewhere, "--save-dir", cape))
+    assert f"{cape} holds checkpoints of another training" in line
+    save_folder.lock(str(cape))
+    line = refused(*training(*CAPE, *BRIEF, "3", "--save-dir", cape))
+    assert f"another training (process {os.getpid()} on " in line
+    assert last.read_bytes() == before
+    run(*training(*elsewhere, "--save-dir", tmp_path / "new"))
+    # a damaged checkpoint: the advice can be followed as it stands
+    last.write_bytes(before[:-9])
+    line = refused(*training(*CAPE, *BRIEF, "3", "--save-dir", cape, "--no-save"))
+    assert f"--restore-file {cape / 'checkpoint_best.pt'}" in line
 
 
 def test_a_fine_tuned_run_has_the_positions_of_its_model(cape, run, training, refused, tmp_path):

@@ -1,6 +1,7 @@
 """A user's own parallel text: from two raw files to a score and a translated sentence."""
 
 import random
+import re
 
 import pytest
 
@@ -12,9 +13,9 @@ FRENCH = dict(zip("the cat dog sleeps runs here today".split(),
 
 @pytest.mark.parametrize("subwords", ["--bpe", "--sentencepiece"])
 def test_raw_text_becomes_a_model_that_translates(run, tmp_path, subwords):
-    dice = random.Random(1)
-    for split, count in (("train", 60), ("test", 10)):
-        lines = [dice.choices(list(FRENCH), k=5) for _ in range(count)]
+    rng = random.Random(1)
+    for split, count in (("train", 300), ("test", 10)):
+        lines = [rng.choices(list(FRENCH), k=3) for _ in range(count)]
         english = "".join(f"{' '.join(words)}.\n" for words in lines)
         french = "".join(f"{' '.join(map(FRENCH.get, words))}.\n" for words in lines)
         (tmp_path / f"{split}.en").write_text(english)
@@ -25,7 +26,8 @@ def test_raw_text_becomes_a_model_that_translates(run, tmp_path, subwords):
         "--ratio", 9, subwords, 35, "--output", data)  # fmt: skip
     plugin = ("--user-dir", "fairseq_posenc", "--task", "posenc_translation", "--cpu")
     run("fairseq-train", data, *plugin, "--arch", "posenc_transformer_tiny", "--optimizer", "adam",
-        "--share-all-embeddings", "--lr", 0.005, "--max-tokens", 500, "--max-update", 30,
+        "--share-all-embeddings", "--lr", 0.005, "--max-tokens", 1000, "--max-update", 400,
+        "--disable-validation",
         "--no-epoch-checkpoints", "--save-dir", model)  # fmt: skip
     generated = run("fairseq-generate", data, *plugin, "--path", model / "checkpoint_last.pt",
                     "--beam", 2, "--required-batch-size-multiple", 1)  # fmt: skip
@@ -33,11 +35,13 @@ def test_raw_text_becomes_a_model_that_translates(run, tmp_path, subwords):
     joined = () if subwords == "--bpe" else ("--remove-bpe", "sentencepiece")
     printed = run("posenc", "score", "--generated", tmp_path / "out", "--data", data,
                   "--reference", tmp_path / "test.fr", *joined)  # fmt: skip
-    assert "all         10" in printed and "language: fr, source: en" in printed
+    assert "language: fr, source: en" in printed
+    [bleu] = re.findall(r"^all +10 +([\d.]+)", printed, re.MULTILINE)
+    assert float(bleu) > 40
     hub = PosencTransformerModel.from_pretrained(
         str(model), "checkpoint_last.pt", str(data), cpu=True
     )
     sentence = "the cat runs here today."
     assert hub.decode(hub.encode(sentence)) == sentence
     translated = hub.translate(sentence)
-    assert set(translated.replace("'", " ").rstrip(".").split()) and "@@" not in translated
+    assert set(translated.rstrip(".").split()) <= set(FRENCH.values())

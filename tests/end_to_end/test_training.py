@@ -9,7 +9,7 @@ import time
 import pytest
 
 from fairseq_posenc.checkpoints import load_checkpoint
-from fairseq_posenc.tools.recipe.newest_checkpoint import restore
+from recipes.lib.newest_checkpoint import restore
 
 BERT = "--user-dir fairseq_posenc --task posenc_masked_lm --arch posenc_bert_tiny --cpu".split()
 BERT += "--criterion masked_lm --tokens-per-sample 16 --batch-size 8 --optimizer adam".split()
@@ -42,6 +42,13 @@ def test_killed_and_resumed_gives_the_losses_of_an_unbroken_run(
     )
     assert min(resumed) > update and max(resumed) == 36
     assert resumed == {update: unbroken[update] for update in resumed}
+
+
+def test_what_nobody_who_trains_can_mend_is_not_printed(run, training, tmp_path):
+    options = ["--max-update", "1", "--num-workers", "1", "--save-dir", tmp_path]
+    printed = run(*training("--position-encoding", "shaw", *options))
+    for words in ("hydra", "ConfigStore", "autocast", "pin_memory", "_ratio_change"):
+        assert words not in printed
 
 
 def test_alpha_is_measured_and_kept_in_the_checkpoint(run, training, tmp_path, binarised):

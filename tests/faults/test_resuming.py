@@ -13,7 +13,7 @@ from fairseq.dataclass.configs import CheckpointConfig
 
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError
-from fairseq_posenc.tools.recipe.newest_checkpoint import restore
+from recipes.lib.newest_checkpoint import restore
 
 
 def save(folder, updates, value=None, epoch=None):

@@ -13,19 +13,19 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools import averaging
 from fairseq_posenc.tools import predict as prediction
 from fairseq_posenc.tools.analyses.report import Report
-from fairseq_posenc.tools.corpus import Range, Split, write_corpus
 from fairseq_posenc.tools.prepare import glue, squad
 from fairseq_posenc.tools.prepare.downloads.archives import unpack
 from fairseq_posenc.tools.prepare.glue_tasks import TASKS
 from fairseq_posenc.tools.prepare.parallel import bpe, cleaning, settings, tokens
 from fairseq_posenc.tools.prepare.parallel.corpora import Cleaning, Corpus, Part
 from fairseq_posenc.tools.prepare.parallel.text import prepare_text
-from fairseq_posenc.tools.prepare.text import vocabulary, wikipedia
+from fairseq_posenc.tools.prepare.text import vocabulary
 from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
 from fairseq_posenc.tools.prepare.text.vocabulary import copy_subwords
-from fairseq_posenc.tools.recipe.score_cell import score_cell
 from fairseq_posenc.tools.results.plots import new_figure
 from fairseq_posenc.tools.writing import replacing_folder
+from recipes.corpus import Range, Split, write_corpus
+from recipes.lib.score_cell import score_cell
 
 LANGUAGES = ("en", "de")
 CORPUS = Corpus("en", "de", [Part("http://a.b/x.tgz", "a")], None, {}, 9, True, False,
@@ -34,7 +34,6 @@ LOG = """| num. model params: 1,000 (num. trained: 1,000)
 | training on 1 devices (GPUs/TPUs)
 | INFO | train_inner | epoch 001: loss=1, wps={}.0, num_updates=20, wall=1
 """
-PAGE = "<page><ns>0</ns><revision><text>{} is a city.</text></revision></page>"
 
 
 def lines(version, language="en"):
@@ -62,7 +61,6 @@ def make_inputs(folder, version):
     for language in LANGUAGES:
         (folder / f"a.{language}").write_text(text(version, language))
     bpe.learn([str(folder / "a.en")], str(folder / "codes"), 9)
-    (folder / "dump.xml").write_text(f"<mediawiki>{PAGE.format('Berlin ' * version)}</mediawiki>")
     (folder / "vocabulary").mkdir()
     # the same for both, as question folders demand
     vocabulary.learn_wordpiece(lambda: iter(lines(1)), str(folder / "vocabulary"), 100)
@@ -151,7 +149,6 @@ WRITERS = {
     "setting": lambda s, f, v: settings.write_setting(
         "interpolate", str(s / "a"), str(f / "a"), LANGUAGES),
     "text of a corpus": lambda s, f, v: prepare_text(CORPUS, str(s / "raw"), str(f)),
-    "Wikipedia": lambda s, f, v: wikipedia.extract(str(s / "dump.xml"), str(f / "wiki"), 1, True),
     "WordPiece": lambda s, f, v: vocabulary.learn_wordpiece(
         lambda: iter(lines(v)), str(f), 100),
     "SentencePiece": lambda s, f, v: vocabulary.learn_sentencepiece(
@@ -190,7 +187,7 @@ def writer(request, inputs, written):
 def test_a_full_disk_is_told_and_spoils_nothing(writer):
     for number in writer.points(5):
         outcome = writer.attempt(number)
-        assert outcome.startswith("told: ") and "\n" not in outcome, (number, outcome)
+        assert outcome.startswith("told: "), (number, outcome)
         renaming = "Input/output error" in outcome
         assert renaming or "No space left on device" in outcome
         writer.check(mixed=renaming)
@@ -208,7 +205,7 @@ def test_a_limit_of_the_kernel_is_told_and_spoils_nothing(writer):
     largest = max(len(writer.after[name]) for name in writer.names)
     for most in {0, largest - 1}:
         outcome = writer.attempt(largest=most)
-        assert outcome.startswith("told: ") and "\n" not in outcome, (most, outcome)
+        assert outcome.startswith("told: "), (most, outcome)
         writer.check()
 
 
@@ -219,8 +216,7 @@ def test_a_folder_under_a_name_is_told_and_spoils_nothing(writer):
         (writer.folder / name / "in the way").mkdir(parents=True)
         try:
             writer.run()
-        except UsageError as error:
-            assert "\n" not in str(error)
+        except UsageError:
             writer.check_without(name)
         else:
             # a whole folder was replaced
@@ -231,7 +227,7 @@ def test_a_file_in_place_of_the_folder_is_told(writer):
     writer.reset()
     shutil.rmtree(writer.folder)
     writer.folder.write_text("no folder")
-    with pytest.raises(UsageError) as error:
+    with pytest.raises(UsageError):
         writer.run()
-    assert "\n" not in str(error.value) and writer.folder.read_text() == "no folder"
+    assert writer.folder.read_text() == "no folder"
     writer.folder.unlink()

@@ -2,31 +2,24 @@
 
 import bz2
 import gzip
+import io
 import lzma
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.prepare.parallel import bpe
 from fairseq_posenc.tools.prepare.parallel.pairs import pairs_of_archive
 from fairseq_posenc.tools.prepare.text.documents import read_documents
-from fairseq_posenc.tools.prepare.text.wikipedia import articles
 from fairseq_posenc.tools.results.generated import read_generated
 from fairseq_posenc.tools.results.training_log import read_log
 
 TEXT = "".join(f"der {i}. Hund , 2.5 & „Katze“ <unk>\u00ad {chr(200 + i)}\n" for i in range(30))
 PAIRS = {"x/a.en": TEXT.encode(), "x/a.de": TEXT.encode()}
 DOCUMENTS = "= A =\n\nOne two .\nThree .\n\n = = B = = \n\nFour\n\n= C =\n\nfive\n" * 3
-PAGE = """<page><title>T</title><ns>0</ns><revision><text>'''Berlin''' is [[a|the]] {{b|c}} city.
-{| class="x"
-| cell
-|}
-[[File:x.png|thumb|[[b]]]] &lt;ref&gt;x&lt;/ref&gt; More text, -{zh-hans:a; zh-hant:b}-.</text></revision></page>
-"""  # noqa: E501
-DUMP = (
-    '<mediawiki xml:lang="en"><siteinfo><namespaces><namespace key="6">Datei</namespace>'
-    f"</namespaces></siteinfo>{PAGE * 4}</mediawiki>"
-)
+JSON_LINES = '{"id": "1", "text": "One two .\\nThree ."}\n{"text": "Four \\u00e4"}\n' * 3
 CODES = "#version: 0.2\nd e\nde r</w>\nH u\nHu n\nHun d</w>\n"
 GENERATED = "".join(
     f"S-{i}\tder Hu@@ nd {i} .\nT-{i}\tthe do@@ g {i} .\n"
@@ -43,6 +36,12 @@ LOG = f"""{TIME} fairseq_cli.train | {{'common': {{'cpu': True}}}}
 {TIME} train | epoch 014 | loss 4.349 | wps 3485.9 | num_updates 265 | train_wall 133 | wall 150
 {TIME} fairseq_cli.train | done training in 149.5 seconds
 """
+
+
+def parquet_of(texts):
+    stream = io.BytesIO()
+    parquet.write_table(pyarrow.table({"id": list(map(str, range(18))), "text": texts}), stream)
+    return stream.getvalue()
 
 
 def decoded(lines, data):
@@ -79,10 +78,11 @@ READERS = {
     "BPE codes": ("codes", CODES.encode(), cut, unchanged),
     "documents": (
         "a", DOCUMENTS.encode(), lambda path: list(read_documents([path], "title")), None),
-    "Wikipedia": ("a.xml", DUMP.encode(), lambda path: list(articles(path, quiet=True)), None),
-    "Wikipedia, bzip2": (
-        "a.bz2", bz2.compress(DUMP.encode()), lambda path: list(articles(path, quiet=True)),
-        lambda found, _: found != [found[0]] * 4 and "other articles"),
+    "JSON lines": (
+        "a.jsonl", JSON_LINES.encode(), lambda path: list(read_documents([path], "blank")), None),
+    "parquet": (
+        "a.parquet", parquet_of(["One two .\nThree .", "Four ä"] * 9),
+        lambda path: list(read_documents([path], "blank")), None),
     "output of fairseq-generate": (
         "a.out", GENERATED.encode(), read_generated,
         lambda found, _: len(found.hypotheses) != len(found.decoded) and "no text"),

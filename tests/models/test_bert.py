@@ -171,6 +171,11 @@ def test_a_checkpoint_of_another_model_is_refused_in_a_line(build_bert):
         shaw.load_state_dict(build_bert("shaw", position_segments="input").state_dict())
 
 
+def test_a_source_scale_of_the_data_is_refused(build_bert):
+    with pytest.raises(UsageError, match="source-scale auto compares .*; give a number"):
+        build_bert("cape", position_source_scale="auto")
+
+
 def test_all_choices_are_in_the_signature(build_bert):
     args = build_bert("rel_scalar", position_segments="per_head").args
     assert args.position_signature.startswith(

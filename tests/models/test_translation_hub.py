@@ -111,7 +111,7 @@ def test_a_sentencepiece_model_beside_the_data_is_used(load, folders):
     assert hub.apply_bpe(hub.tokenize(text)) == expected
     assert hub.remove_bpe(hub.apply_bpe("a  man is asleep .")) == "a man is asleep ."
     (folders[1] / "sentencepiece.model").write_bytes(b"none")
-    with pytest.raises(UsageError, match="sentencepiece.model is no SentencePiece model"):
+    with pytest.raises(UsageError, match="sentencepiece.model is not a SentencePiece model"):
         load()
 
 
@@ -152,12 +152,13 @@ def test_subwords_without_codes_are_refused_unless_text_is_cut_already(load, fol
         assert hub.tokenize(hub.apply_bpe("m@@ an isn &apos;t")) == "m@@ an isn &apos;t"
 
 
-def test_whole_words_need_no_codes(load, folders):
+def test_whole_words_need_no_codes(load, save, folders):
     for name in ("codes", "tokeniser.json"):
         (folders[1] / name).unlink()
     for language in ("en", "de"):
         path = folders[1] / f"dict.{language}.txt"
         path.write_text(path.read_text().replace("@@ ", "## "))
+    save(dictionary_hash=None)  # as older versions did
     hub = load()
     assert hub.bpe is None and hub.tokenizer is None
 
@@ -186,6 +187,20 @@ def test_files_that_a_checkpoint_names_are_not_read(load, save, folders, tmp_pat
     assert hub.apply_bpe("man") == "man" and not hub.align_dict
     (folders[1] / "codes").unlink()
     with pytest.raises(UsageError, match="there are no codes"):
+        load()
+
+
+def test_dictionaries_in_another_order_are_refused(load, folders):
+    path = folders[1] / "dict.de.txt"
+    path.write_text("\n".join(reversed(path.read_text().splitlines())) + "\n")
+    with pytest.raises(UsageError, match="the vocabulary is not the one .* same order"):
+        load()
+
+
+def test_a_shard_in_place_of_the_model_is_refused(load, folders):
+    model = folders[0] / "model.pt"
+    model.with_name("model-shard0.pt").write_bytes(model.read_bytes())
+    with pytest.raises(UsageError, match="there are both .*/model.pt and .*/model-shard0.pt, and"):
         load()
 
 

@@ -31,19 +31,24 @@ ELSEWHERE = "sequence_generator|checkpoint_activations"
 each_encoding = pytest.mark.parametrize("name", names())
 
 
-@pytest.fixture(scope="module")
-def counted(tmp_path_factory):
-    """All counts, by encoding and case, and the table that was printed."""
-    output = tmp_path_factory.mktemp("counts") / "counts.json"
-    command = [sys.executable, FOLDER / "count.py", output]
+def printed(*command):
+    """What a script beside this one prints."""
     process = subprocess.run(
-        command, cwd=FOLDER.parent.parent, env={**os.environ, "PYTHONPATH": "."},
-        encoding="utf-8", capture_output=True,
+        [sys.executable, FOLDER / command[0], *command[1:]], cwd=FOLDER.parent.parent,
+        env={**os.environ, "PYTHONPATH": "."}, encoding="utf-8", capture_output=True,
     )  # fmt: skip
     if process.returncode == IMPOSSIBLE:
         pytest.skip(f"no GPU can be pretended here: {process.stderr[-300:]}")
     assert process.returncode == 0, process.stderr[-4000:]
-    return json.loads(output.read_text(encoding="utf-8")), process.stdout
+    return process.stdout
+
+
+@pytest.fixture(scope="module")
+def counted(tmp_path_factory):
+    """All counts, by encoding and case, and the table that was printed."""
+    output = tmp_path_factory.mktemp("counts") / "counts.json"
+    table = printed("count.py", output)
+    return json.loads(output.read_text(encoding="utf-8")), table
 
 
 @pytest.fixture
@@ -132,3 +137,16 @@ def test_half_precision_loses_no_more_than_in_stock_fairseq(counted, name, lengt
 
 def test_the_page_shows_what_is_counted(counted):
     assert counted[1] in PAGE.read_text(encoding="utf-8")
+
+
+def test_triton_is_used_only_where_it_is_asked_for_and_the_log_says_so():
+    found = json.loads(printed("way.py"))
+    for case in ("shaw", "transformer_xl", "shaw plain"):
+        assert found[case]["calls"] == 0 and found[case]["error"] is None
+        assert len(found[case]["log"]) == 1 and "plain PyTorch" in found[case]["log"][0]
+    for case in ("shaw triton", "transformer_xl triton"):
+        assert found[case]["calls"] > 0 and found[case]["error"] is None
+        assert len(found[case]["log"]) == 1 and "Triton's kernels" in found[case]["log"][0]
+    assert found["sinusoidal"] == {"log": [], "calls": 0, "error": None}
+    assert "plain (the default) or triton, not fast" in found["shaw fast"]["error"]
+    assert "needs Triton 3 and torch 2.1" in found["shaw triton, missing"]["error"]

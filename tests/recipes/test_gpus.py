@@ -71,5 +71,6 @@ def test_a_port_that_is_taken_is_not_chosen(run):
 import socket, sys, time
 with socket.create_server(('127.0.0.1', $wanted)): print('ready', flush=True); time.sleep(60)" &
         while ! (: >/dev/tcp/127.0.0.1/$wanted) 2>/dev/null; do sleep 0.1; done
-        RANDOM=1; [[ $(RANDOM=1; free_port) != "$wanted" ]]; kill $!"""
-    run("bash", "-c", script)
+        echo $wanted $(RANDOM=1; free_port); kill $!"""
+    ready, taken, chosen = run("bash", "-c", script).split()
+    assert ready == "ready" and chosen.isdigit() and chosen != taken

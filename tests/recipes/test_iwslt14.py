@@ -48,7 +48,10 @@ def value(text):
 
 def test_the_plan_is_fairseqs_example_for_every_encoding_and_seed(run):
     printed = run("bash", RECIPE, "--stage", "2", "--plan", "--device", "cuda", "--gpu-memory", 16)
+    assert printed.count("score_cell") == len(names()) * 3
+    assert printed.count("posenc table --by-length") == 2
     lines = [shlex.split(line) for line in printed.splitlines() if line.startswith("fairseq-train")]
+    assert all(line.count("--required-batch-size-multiple") == 1 for line in lines)
     trainings = [options(line) for line in lines]
     cells = {(each["--position-encoding"], each["--seed"]) for each in trainings}
     assert cells == {(name, seed) for name in names() for seed in "123"} and len(lines) == len(

@@ -22,7 +22,7 @@ MISTAKES = {
     "--colour red": ("unknown option --colour", RECIPES),
     "--seeds": ("needs a value", RECIPES),
     "--seeds 1,2,1": ("--seeds has 1 more than once", RECIPES),
-    "--seeds 1,01": ("01 is no whole number (--seeds", SMALL),
+    "--seeds 1,01": ("01 is not a whole number (--seeds", SMALL),
     "--encodings a=shaw,a=tupe": ("--encodings has a more than once", RECIPES),
     "--encodings shaw,shaw": ("--encodings has shaw more than once", SMALL),
     "--encodings ..=shaw": ("needs a label of letters, digits and _.-", RECIPES),
@@ -31,7 +31,7 @@ MISTAKES = {
     "--encodings table.md=shaw": ("has something else called table.md", SMALL),
     "--settings vanilla,vanilla": ("--settings has vanilla more than once", WMT[:1]),
     "--sweep 40,40": ("--encodings has shape_K40 more than once", WMT[:1]),
-    "--sweep 40,b": ("b is no whole number above 0 (--sweep", WMT[:1]),
+    "--sweep 40,b": ("b is not a whole number above 0 (--sweep", WMT[:1]),
     "--regime x": ("--regime is t2t or vaswani, not x", WMT[2:3]),
     "--rows all --encodings shaw": ("--rows and --encodings exclude", PRETRAIN + FINETUNE),
     "--character-coverage 7": ("is a share from 0.9 to 1, not 7", PRETRAIN[1:]),
@@ -39,17 +39,17 @@ MISTAKES = {
     "--encodings shaw": ("the rows are those that the claims need", CLAIMS[:1]),
     "--tasks CoLA,CoLA": ("--tasks has CoLA more than once", FINETUNE[:1]),
     "--lrs 1e-5,1e-5": ("--lrs has 1e-5 more than once", FINETUNE),
-    "--seeds x": ("x is no whole number (--seeds; see --help)", RECIPES),
-    "--stage two": ("two is no whole number above 0 (--stage; see --help)", RECIPES),
-    "--jobs 0": ("0 is no whole number above 0 (--jobs; see --help)", RECIPES),
+    "--seeds x": ("x is not a whole number (--seeds; see --help)", RECIPES),
+    "--stage two": ("two is not a whole number above 0 (--stage; see --help)", RECIPES),
+    "--jobs 0": ("0 is not a whole number above 0 (--jobs; see --help)", RECIPES),
     "--stage 2 --device cpu --run-dir /dev/null/run": ("cannot make the folder", RECIPES),
     "--stage 2 --device tpu": ("--device is cpu or cuda, not tpu", RECIPES),
-    "--updates 0": ("0 is no whole number above 0 (--updates", WMT + PRETRAIN + SMALL[:1]),
-    "--epochs 1.5": ("1.5 is no whole number above 0 (--epochs", SMALL[1:]),
+    "--updates 0": ("0 is not a whole number above 0 (--updates", WMT + PRETRAIN + SMALL[:1]),
+    "--epochs 1.5": ("1.5 is not a whole number above 0 (--epochs", SMALL[1:]),
     "--setting x": ("--setting is vanilla, extrapolate or interpolate, not x", SMALL[1:]),
     "--settings x": ("not x", WMT),
     "--keep-checkpoints maybe": ("is yes or no, not maybe", WMT + FINETUNE),
-    "--batch many": ("many is no whole number above 0 (--batch", WMT + PRETRAIN + FINETUNE),
+    "--batch many": ("many is not a whole number above 0 (--batch", WMT + PRETRAIN + FINETUNE),
     "--warmup 3": ("--warmup is a share below 1, not 3", PRETRAIN),
     "--stage 2 --device cpu --optimizer sgd": ("is adam or lamb, not sgd", PRETRAIN),
     "--pretrained model.pt": ("--pretrained wants ROW=CHECKPOINT", FINETUNE),
@@ -109,3 +109,17 @@ def test_help_names_every_option(run, recipe):
     assert len(options) > 7
     for option in [*options, *["--encodings"][recipe == "recipes/claims.sh" :]]:
         assert f"  {option} " in printed
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_an_exported_cdpath_leads_to_no_other_checkout(run, tmp_path, recipe):
+    (tmp_path / recipe).parent.mkdir(parents=True)
+    (tmp_path / "recipes" / "lib").mkdir()
+    (tmp_path / "recipes" / "lib" / "stages.sh").write_text("echo another checkout; exit 1")
+    assert run("bash", recipe, "--help", CDPATH=tmp_path).startswith("usage")
+
+
+@pytest.mark.parametrize("script", sorted(REPOSITORY.glob("scripts/*.sh")), ids=lambda x: x.name)
+def test_scripts_go_to_folders_without_cdpath(script):
+    for line in script.read_text(encoding="utf-8").splitlines():
+        assert not re.search(r"\bcd -P", line) or "CDPATH= cd -P" in line

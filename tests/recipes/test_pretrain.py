@@ -1,19 +1,23 @@
-"""Pre-training recipes: the batch on any number of GPUs, the plan, and a whole run from a dump."""
+"""Pre-training recipes: the batch on any number of GPUs, the plan, and a run from Wikipedia."""
 
-import bz2
 import hashlib
 import http.server
+import json
 import os
 import random
 import re
+import shutil
 import threading
 from functools import partial
 from pathlib import Path
 
+import pyarrow
 import pytest
+from pyarrow import parquet
 
-from fairseq_posenc.tools.recipe import batch
+from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.results.papers import load
+from recipes.lib import batch, wikipedia
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 ENGLISH, MULTILINGUAL = (
@@ -68,7 +72,7 @@ def test_the_plan_has_the_settings_of_the_paper(run, recipe, tmp_path):
     options += ["--data-dir", "/shared", "--", "--bf16"]
     commands, printed = plan(run, recipe, *options)
     updates, warmup, length = (500000, 12500, 128) if recipe == ENGLISH else (125000, 3125, 512)
-    assert f"{4096 * length} tokens" in printed and "--output /shared --url" in printed
+    assert f"{4096 * length} tokens" in printed and "--output /shared/20231101.en.json " in printed
     assert len(commands) == 4 and not (tmp_path / "run").exists()
     for command in commands:
         for expected in [
@@ -132,7 +136,7 @@ def test_one_gpu_trains_alone_and_sequences_can_be_given(run):
     (command,), printed = plan(run, ENGLISH, *options, "--books-folder", "books")
     assert command.startswith("fairseq-train --distributed-world-size 1 ")
     assert "--batch-size 32 --update-freq 128 " in command
-    assert "--train runs/pretrain_english/text books --kind wordpiece" in printed
+    assert "--train runs/pretrain_english/raw/20231101.en books --kind wordpiece" in printed
 
 
 def test_text_of_many_languages_is_a_folder_or_a_list(run):
@@ -145,34 +149,35 @@ def test_text_of_many_languages_is_a_folder_or_a_list(run):
     assert "download" not in listed
 
 
-def write_dump(root, language, words, pages):
-    """Lay out a dump of random sentences, and its list of checksums, as Wikimedia does."""
-    dice = random.Random(1)
-
-    def sentence():
-        return " ".join(dice.choices(words, k=8)) + ". "
-
-    text = "<mediawiki>\n"
-    for number in range(pages):
-        body = f"{{{{Box|a=b}}}}'''{words[0]}''' " + "".join(sentence() for _ in range(6))
-        text += f"<page><title>{number}</title><ns>0</ns><id>{number}</id><revision><text>{body}"
-        text += "\n* [[a]]\n</text></revision></page>\n"
-    packed = bz2.compress(f"{text}</mediawiki>".encode())
-    wiki = f"{language}wiki"
-    name = f"{wiki}-20250101-pages-articles.xml.bz2"
-    for date in ("20250101", "latest"):
-        (root / wiki / date).mkdir(parents=True)
-        sums = f"{hashlib.sha1(packed).hexdigest()}  {name}\n"
-        (root / wiki / date / f"{wiki}-{date}-sha1sums.txt").write_text(sums)
-    (root / wiki / "20250101" / name).write_bytes(packed)
+def write_snapshot(root, language, words, articles):
+    """Lay out a language of random sentences in two files, and their list, as the hub does."""
+    dice, listed = random.Random(1), []
+    dataset = root / "datasets/wikimedia/wikipedia/resolve/main"
+    (dataset / f"20231101.{language}").mkdir(parents=True)
+    for number in range(2):
+        texts = [
+            f"{words[0]}\n\n" + " ".join(" ".join(dice.choices(words, k=8)) + "." for _ in range(6))
+            for _ in range(articles // 2)
+        ]
+        names = [str(each) for each in range(len(texts))]
+        path = dataset / f"20231101.{language}/train-{number:05}-of-00002.parquet"
+        table = {"id": names, "url": names, "title": names, "text": texts}
+        parquet.write_table(pyarrow.table(table), path)
+        content = path.read_bytes()
+        about = {"oid": hashlib.sha256(content).hexdigest(), "size": len(content)}
+        listed.append({"type": "file", "oid": "0" * 40, "size": len(content), "lfs": about,
+                       "path": str(path.relative_to(dataset))})  # fmt: skip
+    api = root / "api/datasets/wikimedia/wikipedia/tree/main"
+    api.mkdir(parents=True, exist_ok=True)
+    (api / f"20231101.{language}").write_text(json.dumps(listed))
 
 
 @pytest.fixture
 def mirror(tmp_path):
-    """A mirror of Wikimedia's with two small wikis: its address, and the paths asked for."""
+    """A mirror of the hub with two small languages: its address, and the paths asked for."""
     root = tmp_path / "mirror"
-    write_dump(root, "en", "the a cat dog sees hears big small and then runs home".split(), 40)
-    write_dump(root, "de", "der die Hund sieht hört Straße groß klein und läuft".split(), 20)
+    write_snapshot(root, "en", "the a cat dog sees hears big small and then runs home".split(), 40)
+    write_snapshot(root, "de", "der die Hund sieht hört Straße groß klein und läuft".split(), 20)
     asked = []
 
     class Handler(http.server.SimpleHTTPRequestHandler):
@@ -197,31 +202,77 @@ def pretrain(run, mirror, tmp_path):
 
     def pretrain(recipe, *options, folder=tmp_path / "run"):
         asked.clear()
-        command = ["bash", recipe, *TINY, "--url", f"{url}/gone,{url}", *options]
+        command = ["bash", recipe, *TINY, "--url", url, *options]
         printed = run(*command, "--run-dir", folder, no_proxy="127.0.0.1")
         return printed, list(asked)
 
     return pretrain
 
 
-def test_from_a_dump_to_a_model_and_nothing_is_done_twice(pretrain, tmp_path):
+def test_from_wikipedia_to_a_model_and_nothing_is_done_twice(pretrain, tmp_path):
     row = "rel=rel_scalar --position-segments per_head"
     options = [ENGLISH, "--vocabulary", 80, "--encodings", row]
     printed, asked = pretrain(*options)
     assert "an update: 8 sequences = 4 on the CPU × --update-freq 2, 256 tokens" in printed
     assert "update 4: validation loss" in printed
     assert (tmp_path / "run" / "rel" / "seed1" / "checkpoint_last.pt").exists()
-    (text,) = (tmp_path / "run" / "text" / "en").iterdir()
-    assert text.read_text().count("\n\n") == 40 and not re.search(r"[{}'*\[]", text.read_text())
-    assert asked[-1].endswith("/enwiki-20250101-pages-articles.xml.bz2")
+    files = [f"20231101.en/train-0000{number}-of-00002.parquet" for number in range(2)]
+    assert [path.partition("/main/")[2] for path in asked] == ["20231101.en", *files]
+    shutil.rmtree(tmp_path / "run" / "raw")  # what is prepared needs it no more
     moved = (tmp_path / "run").rename(tmp_path / "moved")
     again, asked = pretrain(*options, folder=os.path.relpath(moved, REPOSITORY))
-    assert not asked and "stage 4: prepare: done before" in again and "] train" not in again
+    assert not asked and "stage 3: prepare: done before" in again and "] train" not in again
 
 
 def test_many_languages_share_a_vocabulary(pretrain, tmp_path):
-    options = [MULTILINGUAL, "--languages", "en,de", "--vocabulary", 60, "--stop-stage", 4]
+    options = [MULTILINGUAL, "--languages", "en,de", "--vocabulary", 60, "--stop-stage", 3]
     pretrain(*options)
-    assert sorted(path.name for path in (tmp_path / "run" / "text").iterdir()) == ["de", "en"]
     pieces = (tmp_path / "run" / "bin" / "dict.txt").read_text(encoding="utf-8")
     assert "ß" in pieces and (tmp_path / "run" / "bin" / "sentencepiece.model").exists()
+
+
+def test_files_that_are_there_are_taken_and_a_missing_folder_is_named(pretrain, fails, tmp_path):
+    raw = tmp_path / "mirror/datasets/wikimedia/wikipedia/resolve/main"
+    options = ["--raw-dir", raw, "--vocabulary", 80, "--stop-stage", 3]
+    assert pretrain(ENGLISH, *options)[1] == []
+    assert (tmp_path / "run" / "bin" / "train.idx").exists()
+    command = ["bash", ENGLISH, *TINY, *options, "--run-dir", tmp_path / "other"]
+    told = fails(*command, "--languages", "fr").splitlines()[-1]
+    assert "20231101.fr is missing: it is https://huggingface.co/datasets/wikimedia/wiki" in told
+
+
+def test_a_disk_that_does_not_hold_the_listed_files_ends_a_recipe(mirror, fails, tmp_path):
+    url, asked = mirror
+    for path in tmp_path.glob("mirror/api/datasets/wikimedia/wikipedia/tree/main/*"):
+        path.write_text(re.sub('"size": ', '"size": 1000000000', path.read_text()))
+    command = ["bash", ENGLISH, *TINY, "--url", url, "--run-dir", tmp_path / "run"]
+    told = fails(*command, no_proxy="127.0.0.1").splitlines()[-1]
+    assert " MB left; archives of " in told and "need four times as much" in told
+    assert [path.partition("/main/")[2] for path in asked] == ["20231101.en"]
+
+
+LISTED = {"path": "20231101.en/train-00000-of-00001.parquet", "size": 1, "lfs": {"oid": "a"}}
+
+
+@pytest.mark.parametrize(
+    "listed, files",
+    [
+        ([LISTED], [(LISTED["path"], "a", 1)]),
+        ([{"path": "20231101.en/README.md"}, LISTED], [(LISTED["path"], "a", 1)]),
+        ([], None),
+        ({"error": "not found"}, None),
+        ([{**LISTED, "lfs": None}], None),
+        ([{**LISTED, "path": "../../a.parquet"}], None),
+        ([{**LISTED, "path": "../20231101.en/train-00000-of-00001.parquet"}], None),
+        ([{**LISTED, "path": "20231101.en/train-00000-of-00002.parquet"}], None),
+        ([LISTED, LISTED], None),
+    ],
+)
+def test_the_list_of_the_hub_has_every_file_once(tmp_path, listed, files):
+    path = tmp_path / "20231101.en.json"
+    path.write_text(json.dumps(listed))
+    if files:
+        assert wikipedia.files_of(str(path)) == files
+    else:
+        with pytest.raises(UsageError, match="is not the hub's list"):
+            wikipedia.files_of(str(path))

@@ -2,6 +2,8 @@
 
 import gzip
 import os
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +55,39 @@ def test_settings_that_cannot_be_kept_end_the_run_in_one_line(shell, tmp_path):
     (tmp_path / "settings.part").mkdir()
     printed, status = shell(f"same_settings {tmp_path}/settings a; echo on")
     assert status == 1 and printed == f"bash: error: cannot write {tmp_path}/settings\n"
+
+
+@pytest.mark.parametrize(
+    "free, made, ends", [(400, 0, False), (399, 0, True), (100, 300, False), (100, 299, True)]
+)
+def test_a_disk_holds_the_archives_four_times_over(shell, tmp_path, free, made, ends):
+    disk = f"df() {{ printf 'Avail\\n{free}000000\\n'; }}; du() {{ echo {made}000000; }}"
+    printed, status = shell(f"{disk}; RUN_DIR={tmp_path}; check_disk 100000000; echo on")
+    message = (
+        f"bash: error: the disk of {tmp_path} has {free} MB left; archives of 100 MB need four "
+        "times as much: give another --run-dir"
+    )
+    assert (printed, status) == ((f"{message}\n", 1) if ends else ("on\n", 0))
+
+
+@pytest.mark.parametrize(
+    "recipe, megabytes",
+    [
+        ("shape/run", 1651),
+        ("iwslt14", 19),
+        ("glue/run", 400),
+    ],
+)  # fmt: skip
+def test_a_full_disk_ends_a_recipe_before_it_downloads(start, tmp_path, recipe, megabytes):
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "df").write_text("#!/bin/sh\nprintf 'Avail\\n4096\\n'\n")
+    (tmp_path / "bin" / "df").chmod(0o755)
+    programs = f"{tmp_path}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}"
+    options = "--stage", "2", "--stop-stage", "2", "--device", "cpu", "--run-dir", tmp_path / "run"
+    process = start("bash", f"recipes/{recipe}.sh", *options, PATH=programs)
+    *_, last = process.communicate()[0].splitlines()
+    assert process.returncode == 1 and f" 0 MB left; archives of {megabytes} MB need four" in last
+    assert not list((tmp_path / "run").glob("raw/*"))
 
 
 def test_a_failure_among_parallel_jobs_is_noticed(shell):
@@ -141,3 +176,20 @@ def test_other_data_do_not_mix_into_a_run(multi30k, tmp_path):
     printed, status = multi30k(tmp_path / "run", raw="other")
     assert status == 1 and printed.count("\n") == 1
     assert f"was made from another train.en.gz than {tmp_path}/other/train.en.gz" in printed
+
+
+@pytest.mark.parametrize("plan", ["no", "yes"])
+@pytest.mark.parametrize("device, extra, told", [
+    ("cuda", "", 1), ("cuda", "--adam-eps 1e-6 --patience 3", 1), ("cuda", "--bf16", 0),
+    ("cuda", "--patience 3 --fp16 --fp16-scale-window 256", 0), ("cuda", "--amp", 0),
+    ("cuda", "--memory-efficient-fp16", 0), ("cpu", "", 0),
+])  # fmt: skip
+def test_what_float32_costs_on_a_gpu_is_told_once(shell, plan, device, extra, told):
+    printed, status = shell(
+        f"source recipes/lib/rows.sh; DEVICE={device} JOBS= PLAN={plan} EXTRA=({extra}); "
+        "choose_device; (choose_device)"
+    )
+    assert status == 0
+    lines = [line for line in printed.splitlines() if "5 to 10 times the hours" in line]
+    assert len(lines) == told
+    assert all(line.startswith("# note: in float32") == (plan == "yes") for line in lines)

@@ -326,6 +326,4 @@ def test_without_averaging_a_training_goes_on_with_the_best_checkpoint_restored(
         KEEP={keep} DEVICE_OPTIONS=() LAUNCH=(true)
         train_cell cell"""
     printed = run("bash", "-c", script)
-    assert (
-        f"python -m fairseq_posenc.tools.recipe.newest_checkpoint {tmp_path}{wanted}\n" in printed
-    )
+    assert f"python -m recipes.lib.newest_checkpoint {tmp_path}{wanted}\n" in printed

@@ -58,3 +58,9 @@ def trained(request, tmp_path_factory):
 def translation(tmp_path_factory):
     """A checkpoint of a tiny translation model."""
     return Trained(tmp_path_factory.mktemp("translation"), TRANSLATION)
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory):
+    """A checkpoint of a tiny BERT."""
+    return Trained(tmp_path_factory.mktemp("bert"), BERT)

@@ -4,31 +4,36 @@ import pytest
 import torch
 from fairseq.data import Dictionary, LanguagePairDataset, ListDataset, indexed_dataset
 
+from fairseq_posenc.data.source_bos import with_source_bos
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tasks.translation import (
-    PosencTranslationConfig,
-    PosencTranslationTask,
-    with_source_bos,
-)
+from fairseq_posenc.tasks.translation import PosencTranslationConfig, PosencTranslationTask
 
 
-def test_every_source_starts_with_bos_and_is_one_longer():
+@pytest.mark.parametrize("left_pad", [True, False])
+def test_every_source_starts_with_bos_and_is_one_longer(left_pad, tmp_path):
     dictionary = Dictionary()
     for word in "abcdefgh":
         dictionary.add_symbol(word)
-    sentences = [torch.tensor([4, 5, 6, 2]), torch.tensor([7, 2])]
-    sizes = [4, 2]
+    (tmp_path / "text").write_text("a b c\nd\n")
+    sentences = indexed_dataset.IndexedRawTextDataset(str(tmp_path / "text"), dictionary)
+    # source and target in turn: the first word with the last one, and so on
+    alignments = ListDataset([torch.tensor([0, 2, 1, 1, 2, 0]), torch.tensor([0, 0])], [6, 2])
     plain = LanguagePairDataset(
-        ListDataset(sentences, sizes), sizes, dictionary, ListDataset(sentences, sizes), sizes,
-        dictionary, left_pad_source=True, shuffle=False,
+        sentences, sentences.sizes, dictionary, sentences, sentences.sizes, dictionary,
+        left_pad_source=left_pad, shuffle=False, align_dataset=alignments,
     )  # fmt: skip
     pairs = with_source_bos(plain)
     batch = pairs.collater([pairs[0], pairs[1]])
-    assert batch["net_input"]["src_tokens"].tolist() == [[0, 4, 5, 6, 2], [1, 1, 0, 7, 2]]
+    second = [1, 1, 0, 7, 2] if left_pad else [0, 7, 2, 1, 1]
+    assert batch["net_input"]["src_tokens"].tolist() == [[0, 4, 5, 6, 2], second]
     assert batch["net_input"]["src_lengths"].tolist() == [5, 3]
     assert batch["target"].tolist() == [[4, 5, 6, 2], [7, 2, 1, 1]]
     assert [pairs.num_tokens(index) for index in range(2)] == [5, 3]
     assert plain[0]["source"].tolist() == [4, 5, 6, 2]
+    # the targets of the second pair begin at 4
+    assert batch["alignments"].tolist() == [[1, 2], [2, 1], [3, 0], [3 if left_pad else 1, 4]]
+    # what --replace-unk takes its words from
+    assert pairs.src.get_original_text(1) == "d"
 
 
 @pytest.fixture
@@ -47,6 +52,7 @@ def task(tmp_path):
     cfg = PosencTranslationConfig(
         data=":".join(map(str, folders)), source_lang="en", target_lang="de", dataset_impl=None,
         train_subset="train", required_seq_len_multiple=1,
+        skip_invalid_size_inputs_valid_test=False,
     )  # fmt: skip
     return PosencTranslationTask.setup_task(cfg)
 
@@ -78,3 +84,22 @@ def test_validation_sets_may_be_as_long_as_positions_and_training_sets_longer(ta
     task.load_dataset("train")  # fairseq leaves out what is too long
     with pytest.raises(UsageError, match=f"a {side} of 4 tokens, .*--max-{side}-positions 3"):
         task.load_dataset("valid")
+    task.cfg.skip_invalid_size_inputs_valid_test = True
+    task.load_dataset("valid")
+
+
+def test_sources_are_cut_so_that_bos_fits(task):
+    task.cfg.prepend_source_bos = task.cfg.truncate_source = True
+    for limit, source in ((5, [0, 4, 4, 4, 2]), (4, [0, 4, 4, 2]), (3, [0, 4, 2])):
+        task.cfg.max_source_positions = limit
+        for split in ("train", "valid"):
+            task.load_dataset(split)
+            pairs = task.dataset(split)
+            assert pairs[0]["source"].tolist() == source and pairs.src_sizes[0] <= limit
+    assert task.cfg.max_source_positions == limit
+
+
+def test_buckets_of_lengths_and_bos_exclude_each_other(task):
+    task.cfg.prepend_source_bos, task.cfg.num_batch_buckets = True, 2
+    with pytest.raises(UsageError, match="exclude each other"):
+        task.load_dataset("train")

@@ -138,6 +138,57 @@ def test_other_positions_are_refused(save):
         averaging.average(paths)
 
 
+RUN = {"arch": "a", "data": "/old/bin", "save_dir": "/old/run", "seed": 1, "criterion": "c"}
+
+
+@pytest.mark.parametrize("old", [True, False], ids=["args", "cfg"])
+@pytest.mark.parametrize(
+    "name, value, told",
+    [
+        ("arch", "b", "--arch is b, not a"),
+        ("data", "/old/other", "--data is other, not bin"),
+        ("save_dir", "/old/run2/", "--save-dir is run2, not run"),
+        ("seed", 2, "--seed is 2, not 1"),
+        ("criterion", "d", "--criterion is d, not c"),
+        ("optimizer", "adam", ""),  # the first does not record it
+        ("save_dir", "/new/run/", ""),  # a run that was moved
+    ],
+)
+def test_different_runs_are_averaged_only_if_asked_for(
+    save, posenc, tmp_path, old, name, value, told
+):
+    def trained(file, options):
+        args = argparse.Namespace(**options)
+        groups = {"task": {"data": args.data}, "checkpoint": {"save_dir": args.save_dir}}
+        groups["common"], groups["criterion"] = {"seed": args.seed}, {"_name": args.criterion}
+        groups["optimizer"], groups["model"] = {"_name": vars(args).get("optimizer")}, args
+        found = {"args": args} if old else {"args": None, "cfg": groups}
+        return save(file, {"model": {"w": torch.ones(1)}, **found})
+
+    paths = [trained("1.pt", RUN), trained("2.pt", {**RUN, name: value})]
+    command = ["average", "--inputs", *paths, "--output", tmp_path / "out.pt"]
+    if told:
+        with pytest.raises(
+            UsageError, match=f"2.pt is of another training than .*1.pt: its {told};"
+        ):
+            posenc(*command)
+        assert not (tmp_path / "out.pt").exists()
+        command.append("--across-runs")
+    posenc(*command)
+    assert (tmp_path / "out.pt").exists()
+
+
+def test_models_of_other_dictionaries_are_never_averaged(save):
+    def trained(name, dictionaries):
+        options = argparse.Namespace(dictionary_hash=dictionaries)
+        return save(name, {**state(model(0)), "cfg": {"model": options}})
+
+    paths = [trained(f"{i}.pt", known) for i, known in enumerate([None, "a", "a", "b"])]
+    averaging.average(paths[:3])
+    with pytest.raises(UsageError, match="3.pt was trained with other dictionaries than .*1.pt"):
+        averaging.average(paths, across_runs=True)
+
+
 def names_of(paths):
     return [Path(path).name[len("checkpoint") : -len(".pt")] for path in paths]
 
@@ -189,7 +240,7 @@ def test_copies_of_a_checkpoint_count_once(save):
 
 def test_checkpoints_of_other_programs_metrics_and_runs_are_refused(save, tmp_path):
     for content in ({"model": {}}, [1]):
-        with pytest.raises(UsageError, match="no checkpoint of fairseq-train"):
+        with pytest.raises(UsageError, match="not a checkpoint of fairseq-train"):
             averaging.best([save("checkpoint1.pt", content)], 1)
     with pytest.raises(UsageError, match="has no model"):
         averaging.average([save("x.pt", {"weights": 1})])

@@ -63,21 +63,20 @@ def attend(inputs: Inputs) -> Tensor:
 class _ChunkedAttention(torch.autograd.Function):
     """Attention; the arguments after the padding mask are differentiable.
 
-    The weights of all chunks are kept for the backward pass; the sign of one tells whether it was
-    dropped.
+    The marked weights of all chunks are kept for the backward pass: a dropped one is negative.
     """
 
     @staticmethod
     def forward(ctx, settings, padding_mask, queries, keys, values, *tables):
         work = ChunkPass(settings, padding_mask, queries, keys, values, *tables)
-        outputs = _time_first(queries, values.size(-1))
-        by_matrix = outputs.flatten(0, 1)
+        outputs = _time_first(queries, values.size(-1))  # (B, H, Q, d)
+        by_matrix = outputs.flatten(0, 1)  # (B·H, Q, d)
         weights, condensed = [], []
         for chunk in work.chunks():
-            part, signed, by_distance = work.forward(chunk)
+            part, marked, by_distance = work.forward(chunk)
             by_matrix[chunk.matrices, chunk.rows] = part
             if settings.keep:
-                weights.append(signed)
+                weights.append(marked)
                 condensed.append(by_distance)
         if settings.keep:
             ctx.settings = settings
@@ -88,7 +87,7 @@ class _ChunkedAttention(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx, gradient):
-        # Read once: activation checkpointing allows no more.
+        # ctx.saved_tensors is read once: activation checkpointing allows no more.
         saved, split = ctx.saved_tensors, 4 + len(NAMES)
         inputs, number = saved[:split], (len(saved) - split) // 2
         weights, condensed = saved[split : split + number], saved[split + number :]
@@ -96,9 +95,9 @@ class _ChunkedAttention(torch.autograd.Function):
         work = ChunkPass(ctx.settings, *inputs)
         gradients = [_time_first(tensor, tensor.size(-1)) for tensor in inputs[1:4]]
         into, by_matrix = [x.flatten(0, 1) for x in gradients], gradient.flatten(0, 1)
-        for chunk, signed, by_distance in zip(work.chunks(), weights, condensed):
+        for chunk, marked, by_distance in zip(work.chunks(), weights, condensed):
             part = by_matrix[chunk.matrices, chunk.rows]
-            scores = work.backward(chunk, signed, by_distance, part, into)
+            scores = work.backward(chunk, marked, by_distance, part, into)
             if needs[0]:
                 work.additive.backward(scores, chunk)
         found = work.table_gradients(into[2])

@@ -83,36 +83,44 @@ class ChunkPass:
         """Compute a chunk.
 
         Returns:
-            The outputs ``(matrices, rows, d)``, which the next call overwrites; the weights, of
-            which those that are dropped are negative; and what the gradient of relative values
-            needs of the weights, if that is not the weights themselves.
+            The outputs ``(matrices, rows, d)``, which the next call overwrites; the marked weights
+            ``(matrices, rows, columns)``, of which the dropped ones are negative; and what the
+            gradient of relative values needs of them, if that is not the weights themselves.
         """
         scale, dropout_p = self.settings.scale, self.settings.dropout_p
+        # queries: (matrices, rows, d); keys, values: (matrices, columns, d)
         queries = self.queries[chunk.matrices, chunk.rows]
         keys, values = (x[chunk.matrices, : chunk.columns] for x in (self.keys, self.values))
+
+        # scores: (matrices, rows, columns) = bias and padding + scale · queries · keysᵀ + terms
         scores = self.scores.get(chunk.shape, fresh=self.settings.keep)
         beta = 1 if self.additive.fill(scores, chunk) else 0
         multiply(queries, keys.transpose(1, 2), scores, scale, beta)
         self.additive.hide_future(scores, chunk)
         for term in self.score_terms:
             term.add_to_scores(scores, queries, chunk)
-        weights = torch.softmax(scores, dim=-1, out=scores)
-        if dropout_p:
-            _drop(weights, dropout_p, self.kept.get(chunk.shape))
 
-        kept, table = self._without_dropped(weights), self.relative_values
+        # marked: the softmax, in the scores' memory; what dropout removes gets a minus sign, so
+        # that one tensor keeps the weights and the dropout mask for the backward pass
+        marked = torch.softmax(scores, dim=-1, out=scores)
+        if dropout_p:
+            _mark_dropped(marked, dropout_p, self.kept.get(chunk.shape))
+        kept = self._without_dropped(marked)
+
+        # outputs: (matrices, rows, d) = kept_scale · kept · (values + relative values)
+        table = self.relative_values
         values = values if table is None else table.base_values(values)
         outputs, condensed = self.part.get(kept.shape[:2] + values.shape[2:]), None
         multiply(kept, values, outputs, self.kept_scale)
         if table is not None:
             condensed = table.condense(kept, chunk)
             table.combine(outputs, condensed)
-        return outputs, weights, None if condensed is kept else condensed
+        return outputs, marked, None if condensed is kept else condensed
 
     def backward(
         self,
         chunk: Chunk,
-        weights: Tensor,
+        marked: Tensor,
         condensed: Optional[Tensor],
         gradient: Tensor,
         into: Sequence[Tensor],
@@ -120,7 +128,7 @@ class ChunkPass:
         """Compute the gradients of a chunk; its terms keep theirs until the end.
 
         Args:
-            chunk, weights, condensed: of :meth:`forward`, the latter its second and third result.
+            chunk, marked, condensed: of :meth:`forward`, the latter its second and third result.
             gradient: of the chunk's outputs.
             into: the gradients of queries, keys and values, each ``(B·H, T, d)``, to be written to.
 
@@ -131,16 +139,22 @@ class ChunkPass:
         queries = self.queries[chunk.matrices, chunk.rows]
         keys, values = (x[chunk.matrices, : chunk.columns] for x in (self.keys, self.values))
         values = values if table is None else table.base_values(values)
-        kept = self._without_dropped(weights)
+
+        # of the values: kept_scale · keptᵀ · gradient
+        kept = self._without_dropped(marked)
         self._add(into[2], kept, gradient, self.kept_scale, chunk)
 
+        # of the kept weights: kept_scale · gradient · (values + relative values)ᵀ
         scores = self.scores.get(kept.shape)
         multiply(gradient, values.transpose(1, 2), scores, self.kept_scale)
         if table is not None:
             table.add_to_scores(scores, gradient, chunk)
             table.accumulate(kept if condensed is None else condensed, gradient)
-        self._softmax_backward(scores, weights, kept)
 
+        # of the scores: back through dropout and softmax, in the same memory
+        self._softmax_backward(scores, marked, kept)
+
+        # of keys and queries, and of what the terms need
         self._add(into[1], scores, queries, scale, chunk)
         query_gradient = multiply(scores, keys, self.part.get(queries.shape), scale)
         for term in self.score_terms:
@@ -157,20 +171,24 @@ class ChunkPass:
             found["relative_values"] = self.relative_values.gradient(values)
         return found
 
-    def _without_dropped(self, weights: Tensor) -> Tensor:
+    def _without_dropped(self, marked: Tensor) -> Tensor:
         """Return the weights with 0 for the dropped ones; the rest is not scaled up."""
         if not self.settings.dropout_p:
-            return weights
-        return torch.clamp(weights, min=0, out=self.kept.get(weights.shape))
+            return marked
+        return torch.clamp(marked, min=0, out=self.kept.get(marked.shape))
 
-    def _softmax_backward(self, gradient: Tensor, weights: Tensor, kept: Tensor) -> None:
-        """Turn the gradient of the kept weights into that of the scores, in its memory."""
+    def _softmax_backward(self, gradient: Tensor, marked: Tensor, kept: Tensor) -> None:
+        """Turn the gradient of the kept weights into that of the scores, in its memory.
+
+        With weights ``w = |marked|`` and what is kept of them, that is for each row
+        ``gradient · kept - w · Σ (gradient · kept)``.
+        """
         if not self.settings.dropout_p:
-            torch._softmax_backward_data(gradient, weights, -1, torch.float32, grad_input=gradient)
+            torch._softmax_backward_data(gradient, marked, -1, torch.float32, grad_input=gradient)
             return
         sums = gradient.mul_(kept).sum(dim=-1, keepdim=True)
-        # The kept weights are not needed any more, so that the memory takes all of them.
-        gradient.addcmul_(torch.abs(weights, out=kept), sums, value=-1)
+        # kept is not needed any more: its memory takes the weights
+        gradient.addcmul_(torch.abs(marked, out=kept), sums, value=-1)
 
     def _add(
         self, memory: Tensor, weights: Tensor, rows: Tensor, alpha: float, chunk: Chunk
@@ -191,11 +209,13 @@ def multiply(left: Tensor, right: Tensor, out: Tensor, alpha: float, beta: float
     return torch.baddbmm(out, left, right, beta=beta, alpha=alpha, out=out)
 
 
-def _drop(weights: Tensor, p: float, noise: Tensor) -> None:
+def _mark_dropped(weights: Tensor, p: float, noise: Tensor) -> None:
     """Make weights negative with probability ``p``, exact to 1/65536; ``noise`` is overwritten."""
-    # A fourth of the random numbers that one per weight would take, which are what costs.
+    # Random numbers are what costs here: 16 bits are enough for a weight, so one random int64
+    # serves four of them.
     bits = torch.empty((weights.numel() + 3) // 4, dtype=torch.int64)
     bits.random_(torch.iinfo(torch.int64).min, None)
     words = bits.view(torch.int16)[: weights.numel()]
+    # words lie in -2¹⁵ … 2¹⁵ - 1: a share p of them is below the threshold and turns negative
     noise.copy_(words.view(weights.shape)).sub_(round(p * 2**16) - 2**15)
     weights.copysign_(noise)

@@ -101,16 +101,28 @@ class Pairs(_Keys):
 
 
 class Band(_Keys):
-    """For long sequences: rows are compared to the row of one clipped end, the reference.
+    """For long sequences: one copy of the table serves all positions.
 
-    The softmax ignores what a whole row of scores has in common, and the weights of a row sum up
-    to what the values get, so the reference costs nothing. What remains is a band around the
-    diagonal, a view of the scores in which each row starts one column further right, and the other
-    clipped end, the tail, where all scores of a row change by one number. When attention is causal
-    the reference is the far past, there is no tail and the band ends at the diagonal.
+    With 5 tokens and distances clipped to -1 … 1 (k = 1), query i (row) and key j (column) use the
+    table's row for the distance i - j::
 
-    Bands of the first and last rows reach out of their matrix; there they are multiplied by 0, and
-    the scores need as much memory before and behind them.
+        not causal             causal
+        0  .  .  .  .          0  x  x  x  x        0, +  the rows of distances 0 and 1
+        +  0  .  .  .          .  0  x  x  x        .     the reference: distance -1 and less,
+        o  +  0  .  .          .  .  0  x  x              or if causal 1 and more
+        o  o  +  0  .          .  .  .  0  x        o     distance 2 and more: the row of 1
+        o  o  o  +  0          .  .  .  .  0        x     hidden
+
+    - The *reference* is the row that all ``.`` share. It is subtracted from the whole table: the
+      softmax ignores what a row of scores has in common, and weights sum up to 1, so that values
+      get the reference once (:meth:`base_values`). Nothing is computed for ``.``.
+    - The *band* is what is left near the diagonal, ``+ 0``: 2k distances, or k if causal. Those of
+      one query lie side by side in memory, and those of the next query start one column further
+      right. So the band is a strided view of the scores.
+    - The *tail* ``o`` is the other clipped end: one number per query for all of it.
+
+    Bands of the first and last queries reach out of their matrix. There they are multiplied by 0,
+    and the scores need memory before and behind them (``slack``).
     """
 
     def __init__(self, layout: ScoreLayout, table: Tensor, scale: float):
@@ -130,8 +142,9 @@ class Band(_Keys):
         self.scratch = Scratch(table, 0)
 
     def _view(self, scores: Tensor, chunk: Chunk) -> Tensor:
-        """View the band ``(matrices, rows, width)`` of the scores."""
+        """View the band ``(matrices, rows, width)`` of the scores ``(matrices, rows, columns)``."""
         matrices, rows, columns = scores.shape
+        # from one query to the next: one row down and one column to the right
         return scores.as_strided(
             (matrices, rows, self.band.size(0)),
             (rows * columns, columns + 1, 1),
@@ -159,10 +172,12 @@ class Band(_Keys):
 
     def add_to_scores(self, scores: Tensor, rows: Tensor, chunk: Chunk) -> None:
         """Add ``scale · rows · tableᵀ`` to the scores."""
+        # inside: (rows, width); tail: (rows, columns of the tail)
         inside, tail = self._masks(chunk)
         band = self.band.t().expand(rows.size(0), -1, -1)
-        products = torch.bmm(rows, band)
+        products = torch.bmm(rows, band)  # (matrices, rows, width)
         if self._has_tail(chunk):
+            # the band's first entry is the farthest past, which the tail shares
             scores[..., : tail.size(1)].addcmul_(products[..., :1], tail, value=self.scale)
         # The ends of two neighbouring matrices' bands share memory, which threads must not.
         view = self._view(scores, chunk)

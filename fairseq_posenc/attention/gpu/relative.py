@@ -1,6 +1,5 @@
 """Fused attention with relative keys and values, or distances, as a function with gradients."""
 
-import logging
 from functools import lru_cache
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
@@ -13,8 +12,7 @@ from fairseq_posenc.attention import plain
 from fairseq_posenc.attention.gpu import kernels
 from fairseq_posenc.attention.plain import Inputs
 from fairseq_posenc.encodings.base import AttentionTerms
-
-logger = logging.getLogger(__name__)
+from fairseq_posenc.errors import UsageError, first_line
 
 # Fewest queries that fill half a tile, and most bytes of a head for which registers suffice.
 _FEW_QUERIES, _WIDEST = 16, 256
@@ -45,7 +43,8 @@ def supports(inputs: Inputs) -> bool:
     if max(queries.numel(), keys.numel()) >= 2**31 or batch * heads >= 2**16:
         return False
     kind = (terms.distance_keys is not None, terms.relative_values is not None)
-    return _as_plain(queries.device, queries.dtype, width, causal, *kind)
+    _check(queries.device, queries.dtype, width, causal, *kind)
+    return True
 
 
 def _tf32_is_allowed() -> bool:
@@ -74,23 +73,25 @@ def _terms_fit(inputs: Inputs) -> bool:
 
 
 @lru_cache(maxsize=None)
-def _as_plain(device: torch.device, dtype: torch.dtype, *case: Any) -> bool:
-    """Tell whether the kernels run here and agree with the plain implementation; asked once.
+def _check(device: torch.device, dtype: torch.dtype, *case: Any) -> None:
+    """Compare the kernels with the plain implementation, once for each case of :func:`_error`.
 
-    If not, a warning tells why. Without a C compiler, for instance, Triton cannot launch kernels.
-    For ``case`` see :func:`_error`.
+    Raises:
+        UsageError: the kernels do not run here or are wrong. After a fault of CUDA nothing runs on
+            the GPU any more, so there is no going on without them in this process.
     """
+    reason = ""
     try:
         if torch.cuda.get_device_capability(device) < (8, 0):
-            return False
-        error = _error(device, dtype, *case)
-        if error <= 16 * torch.finfo(torch.float16 if dtype == torch.float32 else dtype).eps:
-            return True
-        reason = f"error of {error:.1e}"
-    except Exception as failure:  # of whatever kind: training goes on without the kernels
-        reason = f"{type(failure).__name__}: {failure}".splitlines()[0]
-    logger.warning("relative attention without Triton's kernels (%s)", reason)
-    return False
+            reason = "they need an Ampere GPU or a later one"
+        else:
+            error = _error(device, dtype, *case)
+            if not error <= 16 * torch.finfo({torch.float32: torch.float16}.get(dtype, dtype)).eps:
+                reason = f"their error is {error:.1e}"
+    except Exception as failure:
+        reason = f"{type(failure).__name__}: {first_line(failure)}"
+    if reason:
+        raise UsageError(f"POSENC_ATTENTION=triton: the kernels fail here ({reason}): unset it")
 
 
 def _error(

@@ -1,7 +1,7 @@
 """What encodings look at, and the ranks of that (Chen et al. 2021, Figures 2, 4 and 6)."""
 
 import copy
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Sequence
 
 import torch
 from torch import Tensor
@@ -27,8 +27,8 @@ from fairseq_posenc.tools.results.plots import line_style, new_figure
 def attention(
     *,
     models: Sequence[str],
+    data: str,
     length: int = 64,
-    data: Optional[str] = None,
     subset: str = "valid",
     inputs: int = 8,
     threshold: float = 0.01,
@@ -38,8 +38,8 @@ def attention(
 
     Chen et al. 2021, Figures 4 and 6: the scores that the encoder's position encoding adds by
     itself, for each layer and head; for BERT with segments also with the second half of the input
-    in the second segment. Figure 2: the rank of these, with --data also that of the scores of
-    content, Q Kᵀ, and of their sum, as means over --inputs pieces of the subset's running text.
+    in the second segment. Figure 2: the rank of these, of the scores of content, Q Kᵀ, and of their
+    sum; the last two are means over --inputs pieces of the subset's running text.
 
     Our readings: scores are drawn as they are added to the logits, before the softmax; those of
     vectors at the input less the mean of each row, which softmax ignores and would hide them. For
@@ -58,7 +58,7 @@ def attention(
         if loaded.table_size is not None and length > loaded.table_size:
             raise UsageError(f"--length {length}: the table has {loaded.table_size} positions only")
         encoder = copy.deepcopy(loaded.encoder).double()
-        maps, content = position_maps(encoder, length), {}
+        maps = position_maps(encoder, length)
         named = {loaded.name: maps, **_with_segments(encoder, loaded.name, maps)}
         if input_vectors(encoder, length) is not None:
             named = {
@@ -66,8 +66,7 @@ def attention(
                 for name, of in named.items()
             }
         drawn.update(named)
-        if data is not None:
-            content = content_scores(encoder, running_text(loaded, subset, length, inputs), maps)
+        content = content_scores(encoder, running_text(loaded, subset, length, inputs), maps)
         layers = _ranks(maps, content, threshold)
         figures[loaded.name] = {"encoding": loaded.signature, "layers": layers}
     return Report(

@@ -55,7 +55,7 @@ class LoadedModel:
     def pairs(self, subset: str) -> FairseqDataset:
         """Return a split of the sentence pairs."""
         if not isinstance(self.task, TranslationTask):
-            raise UsageError(f"{self.name} is no translation model, and this analysis needs one")
+            raise UsageError(f"{self.name} is not a translation model, and this analysis needs one")
         try:
             self.task.load_dataset(subset)
         except FileNotFoundError as error:
@@ -86,10 +86,10 @@ class LoadedModel:
             yield utils.move_to_cuda(sample) if on_gpu else sample
 
 
-def load_models(models: Sequence[str], data: Optional[str], cpu: bool) -> Iterator[LoadedModel]:
+def load_models(models: Sequence[str], data: str, cpu: bool) -> Iterator[LoadedModel]:
     """Load models ``NAME=CHECKPOINT`` one after another, so that one at a time is in memory.
 
-    Their tasks look at the binarised folder ``data``, or that of the training.
+    Their tasks look at the binarised folder ``data``.
     """
     paths: Dict[str, str] = {}
     for argument in models:

@@ -1,7 +1,7 @@
 """Self-attention of a stack's layers alone: no projections, no embeddings, but the positions."""
 
 from functools import partial
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Optional
 
 import torch
 from torch import Tensor
@@ -11,10 +11,8 @@ from fairseq_posenc.attention import core
 from fairseq_posenc.attention.attention import SelfAttention, rotated
 from fairseq_posenc.encodings import Encoding, Positions, Stack, build
 from fairseq_posenc.encodings.base import AttentionTerms
-from fairseq_posenc.encodings.segments import SegmentScalars
 from fairseq_posenc.tools.benchmark.settings import PADDING, STOCK, Setting, Step, Steps
 
-SEGMENTS = "rel_scalar, segments"
 NAIVE_SHAW = "shaw by (T, T, d) tensors"
 
 Attend = Callable[[Tensor, Tensor, Tensor, int], Tensor]
@@ -24,9 +22,8 @@ Prepare = Callable[[], Attend]
 def attention(setting: Setting) -> Steps:
     """Forward and backward passes of an encoder's self-attention, with its padding.
 
-    ``stock`` is ``scaled_dot_product_attention``, which stock fairseq calls. Beside encodings, the
-    contestants may be ``SEGMENTS``, REL-SCALAR with segment scalars, and ``NAIVE_SHAW``, Shaw's
-    encoding as it is commonly written.
+    ``stock`` is ``scaled_dot_product_attention``, which stock fairseq calls. Beside encodings,
+    the contestants may be ``NAIVE_SHAW``, Shaw's encoding as it is commonly written.
     """
     tokens = setting.draw_tokens()
     shape = (setting.length, setting.batch, setting.sizes.width)
@@ -52,14 +49,10 @@ def attention(setting: Setting) -> Steps:
         layers=setting.sizes.layers, heads=setting.sizes.heads,
     )  # fmt: skip
     steps: Steps = {STOCK: forward_and_backward(lambda: _sdpa(setting, tokens))}
-    encodings: Dict[str, Encoding] = {}
     for name in setting.contestants:
-        plain = {SEGMENTS: "rel_scalar", NAIVE_SHAW: "shaw"}.get(name, name)
-        if plain not in encodings:
-            encodings[plain] = setting.cast(build(plain, stack))
-        encoding = encodings[plain]
-        scalars = setting.cast(SegmentScalars(stack, 2)) if name == SEGMENTS else None
-        prepare: Prepare = our_attention(setting, tokens, encoding, scalars)
+        torch.manual_seed(1)  # both ways of Shaw's encoding get the same weights
+        encoding = setting.cast(build("shaw" if name == NAIVE_SHAW else name, stack))
+        prepare = our_attention(setting, tokens, encoding)
         if name == NAIVE_SHAW:
             prepare = partial(_naive_shaw, setting, tokens, encoding)
         steps[name] = forward_and_backward(prepare, encoding)
@@ -77,21 +70,13 @@ def _sdpa(setting: Setting, tokens: Tensor) -> Attend:
     return attend
 
 
-def our_attention(
-    setting: Setting,
-    tokens: Tensor,
-    encoding: Encoding,
-    scalars: Optional[SegmentScalars] = None,
-) -> Prepare:
+def our_attention(setting: Setting, tokens: Tensor, encoding: Encoding) -> Prepare:
     """Return a function that computes the terms of a forward pass and returns its attention."""
     module = setting.cast(SelfAttention(setting.sizes.width, setting.sizes.heads))
-    second_half = torch.arange(setting.length, device=tokens.device) >= setting.length // 2
-    segments = second_half.long().expand(tokens.shape)
 
     def prepare() -> Attend:
         positions = Positions.of_tokens(tokens, PADDING)
-        terms = encoding(positions)
-        by_layer = (terms if scalars is None else scalars(terms, segments)).attention
+        by_layer = encoding(positions).attention
 
         def attend(q: Tensor, k: Tensor, v: Tensor, layer: int) -> Tensor:
             terms = by_layer.get(layer, AttentionTerms())

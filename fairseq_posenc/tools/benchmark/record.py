@@ -18,11 +18,6 @@ _RATIOS = ("base", "base_low", "base_high", "stock", "stock_low", "stock_high")
 _FIGURES = dict.fromkeys(("seconds", "megabytes", *_RATIOS), float)
 _RESULT = {"cell": dict, "batch": int, "contestants": Each(_FIGURES)}
 Result = Dict[str, Any]
-# from a column and the options of a row to what stands in the table
-PrintCell = Callable[[Result, str], str]
-Parts = List[Tuple[str, PrintCell]]
-
-
 # from the ratio of a row's time to the base's to the figure; formats of ours and of the paper's
 FIGURES: Dict[str, Tuple[Callable[[float], float], str, str]] = {
     "ratio": (lambda ratio: ratio, "{:.3f}", "{:.3f}"),
@@ -88,15 +83,20 @@ def render(table: TimingTable, results: Sequence[Result]) -> str:
         columns = [result for result in results if result["cell"]["group"] == group]
         sizes = SHAPES[columns[0]["cell"]["shape"]]
         shape = f"{sizes.width} wide, {sizes.heads} heads, model of {sizes.layers} layers"
-        parts: Parts = [(f"relative to `{table.base}`", partial(_figure, table, "base"))]
+        parts: Dict[str, Callable[[Result, str], str]] = {
+            f"relative to `{table.base}`": partial(_figure, table, "base")
+        }
         if table.speed:
-            parts.append(("relative to stock fairseq", partial(_figure, table, "stock")))
-        for title, cell in [*parts, (f"a step ({shape})", _step)]:
+            parts["relative to stock fairseq"] = partial(_figure, table, "stock")
+        parts[f"a step ({shape})"] = _step
+        for title, cell in parts.items():
             lines += ["", f"### {group}: {title}", "", *_grid(table, columns, cell)]
     return "\n".join(lines)
 
 
-def _grid(table: TimingTable, columns: Sequence[Result], cell: PrintCell) -> List[str]:
+def _grid(
+    table: TimingTable, columns: Sequence[Result], cell: Callable[[Result, str], str]
+) -> List[str]:
     """Return a table whose cells are what ``cell`` makes of a column and a row's options."""
     heads = []
     for result in columns:
@@ -105,8 +105,9 @@ def _grid(table: TimingTable, columns: Sequence[Result], cell: PrintCell) -> Lis
         heads.append(f"{setting['column']} ({setting['dtype']}, {batch})")
     lines = ["| | " + " | ".join(heads) + " |", "|---|" + "---:|" * len(columns)]
     for options in [STOCK, *columns[0]["cell"]["contestants"]]:
-        label = "stock fairseq" if options == STOCK else table.row(options).label
-        shown = f"{label}, `{options}`" if label and options != STOCK else label or f"`{options}`"
+        label = table.row(options).label
+        shown = f"{label}, `{options}`" if label else f"`{options}`"
+        shown = "stock fairseq" if options == STOCK else shown
         lines.append(f"| {shown} | {' | '.join(cell(result, options) for result in columns)} |")
     return lines
 

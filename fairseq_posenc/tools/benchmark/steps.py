@@ -23,7 +23,7 @@ from fairseq_posenc import options
 from fairseq_posenc.encodings import segments
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
-from fairseq_posenc.tools.benchmark.settings import PADDING, STOCK, Setting, Steps
+from fairseq_posenc.tools.benchmark.settings import PADDING, STOCK, Setting, Step, Steps
 
 BEAM = 4
 Models = Dict[str, nn.Module]
@@ -41,39 +41,44 @@ def position_options(contestant: str) -> Namespace:
 
 def build_transformer(contestant: str, setting: Setting) -> TransformerModel:
     """Build a translation model: ``STOCK``, or one with a position encoding."""
-    args = Namespace(share_all_embeddings=True, **vars(position_options(contestant)))
-    args.dropout = args.attention_dropout = setting.dropout
+    args = _model_options(contestant, setting)
+    args.share_all_embeddings = True
     args.max_source_positions = args.max_target_positions = max(1024, setting.length)
+    base_architecture(args)
+    return _build(
+        TransformerModel if contestant == STOCK else PosencTransformerModel, args, setting
+    )
+
+
+def build_bert(contestant: str, setting: Setting) -> nn.Module:
+    """Build a masked language model: fairseq's RoBERTa for ``STOCK``, or ours."""
+    args = _model_options(contestant, setting)
+    args.max_positions = max(512, setting.length)
+    if contestant == STOCK:
+        roberta.base_architecture(args)
+    return _build(roberta.RobertaModel if contestant == STOCK else PosencBertModel, args, setting)
+
+
+def _model_options(contestant: str, setting: Setting) -> Namespace:
+    args = position_options(contestant)
+    args.dropout = args.attention_dropout = setting.dropout
     for side in ("encoder", "decoder"):
         setattr(args, f"{side}_embed_dim", setting.sizes.width)
         setattr(args, f"{side}_ffn_embed_dim", setting.sizes.ffn)
         setattr(args, f"{side}_layers", setting.sizes.layers)
         setattr(args, f"{side}_attention_heads", setting.sizes.heads)
     vars(args).update(setting.model)
-    base_architecture(args)
-    torch.manual_seed(1)
-    architecture = TransformerModel if contestant == STOCK else PosencTransformerModel
-    return setting.cast(architecture.build_model(args, _task(setting)))
+    return args
 
 
-def build_bert(contestant: str, setting: Setting) -> nn.Module:
-    """Build a masked language model: fairseq's RoBERTa for ``STOCK``, or ours."""
-    args = Namespace(
-        encoder_layers=setting.sizes.layers,
-        encoder_embed_dim=setting.sizes.width,
-        encoder_ffn_embed_dim=setting.sizes.ffn,
-        encoder_attention_heads=setting.sizes.heads,
-        max_positions=max(512, setting.length),
-        dropout=setting.dropout,
-        attention_dropout=setting.dropout,
-        **vars(position_options(contestant)),
-    )
-    vars(args).update(setting.model)
+def _build(architecture: Any, args: Namespace, setting: Setting) -> Any:
+    """Build a model with random weights, for dictionaries of the setting's number of types."""
+    dictionary = Dictionary()
+    for index in range(setting.sizes.types - len(dictionary)):
+        dictionary.add_symbol(f"w{index}")
+    task = SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
     torch.manual_seed(1)
-    if contestant == STOCK:
-        roberta.base_architecture(args)
-        return setting.cast(roberta.RobertaModel.build_model(args, _task(setting)))
-    return setting.cast(PosencBertModel.build_model(args, _task(setting)))
+    return setting.cast(architecture.build_model(args, task))
 
 
 def build_all(setting: Setting, build: Callable[[str, Setting], nn.Module]) -> Models:
@@ -85,33 +90,35 @@ def build_all(setting: Setting, build: Callable[[str, Setting], nn.Module]) -> M
     models: Models = {}
     for name in tqdm([STOCK, *setting.contestants], "building", mininterval=1, leave=False):
         models[name] = build(name, setting)
-        if not setting.shared:
-            continue
-        owned = dict(models[STOCK].named_parameters(remove_duplicate=False))
-        for place, parameter in list(models[name].named_parameters(remove_duplicate=False)):
-            if place in owned and owned[place].shape == parameter.shape:
-                module, _, attribute = place.rpartition(".")
-                setattr(models[name].get_submodule(module), attribute, owned[place])
+        if setting.shared:
+            _share(models[STOCK], models[name])
     return models
 
 
-def _task(setting: Setting) -> SimpleNamespace:
-    """Return what a model wants from a task: dictionaries of the setting's number of types."""
-    dictionary = Dictionary()
-    for index in range(setting.sizes.types - len(dictionary)):
-        dictionary.add_symbol(f"w{index}")
-    return SimpleNamespace(source_dictionary=dictionary, target_dictionary=dictionary)
+def _share(owner: nn.Module, model: nn.Module) -> None:
+    """Replace a model's parameters by the owner's of equal name and shape."""
+    owned = dict(owner.named_parameters(remove_duplicate=False))
+    for place, parameter in list(model.named_parameters(remove_duplicate=False)):
+        if place in owned and owned[place].shape == parameter.shape:
+            module, _, attribute = place.rpartition(".")
+            setattr(model.get_submodule(module), attribute, owned[place])
+
+
+def _steps(
+    setting: Setting, build: Callable[[str, Setting], nn.Module], step: Callable[[Any], Step]
+) -> Steps:
+    return {name: step(model) for name, model in build_all(setting, build).items()}
 
 
 def encoder(setting: Setting) -> Steps:
     """Forward and backward pass of embeddings and encoder."""
     tokens = setting.draw_tokens()
 
-    def step(model: TransformerModel) -> Callable[[], None]:
+    def step(model: TransformerModel) -> Step:
         encoder = model.encoder
         return _forward_and_backward(encoder, lambda: encoder(tokens)["encoder_out"][0])
 
-    return {name: step(model) for name, model in build_all(setting, build_transformer).items()}
+    return _steps(setting, build_transformer, step)
 
 
 def layer(setting: Setting) -> Steps:
@@ -127,7 +134,7 @@ def decoder(setting: Setting) -> Steps:
     """
     source, target = setting.draw_tokens(left=True), setting.draw_tokens()
 
-    def step(model: TransformerModel) -> Callable[[], None]:
+    def step(model: TransformerModel) -> Step:
         with torch.no_grad():
             encoded = model.encoder(source)
         decode = model.decoder
@@ -135,7 +142,7 @@ def decoder(setting: Setting) -> Steps:
             decode, lambda: decode(target, encoder_out=encoded, features_only=True)[0]
         )
 
-    return {name: step(model) for name, model in build_all(setting, build_transformer).items()}
+    return _steps(setting, build_transformer, step)
 
 
 def training(setting: Setting) -> Steps:
@@ -171,11 +178,11 @@ def bert_inference(setting: Setting) -> Steps:
     tokens = setting.draw_tokens()
     segments = _second_half(tokens)
 
-    def step(model: nn.Module) -> Callable[[], object]:
+    def step(model: nn.Module) -> Step:
         model.eval()
         return torch.no_grad()(lambda: model(tokens, segments=segments, features_only=True))
 
-    return {name: step(model) for name, model in build_all(setting, build_bert).items()}
+    return _steps(setting, build_bert, step)
 
 
 def generation(setting: Setting) -> Steps:
@@ -186,7 +193,7 @@ def generation(setting: Setting) -> Steps:
         "ntokens": source.numel(),
     }
 
-    def step(model: TransformerModel) -> Callable[[], object]:
+    def step(model: TransformerModel) -> Step:
         model.eval()
         generator = SequenceGenerator(
             [model],
@@ -198,7 +205,7 @@ def generation(setting: Setting) -> Steps:
         )
         return torch.no_grad()(lambda: generator.generate([model], sample))
 
-    return {name: step(model) for name, model in build_all(setting, build_transformer).items()}
+    return _steps(setting, build_transformer, step)
 
 
 def training_steps(setting: Setting, models: Models, loss: Callable[[nn.Module], Tensor]) -> Steps:
@@ -208,7 +215,7 @@ def training_steps(setting: Setting, models: Models, loss: Callable[[nn.Module],
     """
     state: Any = defaultdict(dict)
 
-    def training_step(model: nn.Module) -> Callable[[], None]:
+    def training_step(model: nn.Module) -> Step:
         optimiser = torch.optim.Adam(model.parameters(), lr=1e-4)
         if setting.shared:
             optimiser.state = state
@@ -223,7 +230,7 @@ def training_steps(setting: Setting, models: Models, loss: Callable[[nn.Module],
     return {name: training_step(model) for name, model in models.items()}
 
 
-def _forward_and_backward(module: nn.Module, forward: Callable[[], Tensor]) -> Callable[[], None]:
+def _forward_and_backward(module: nn.Module, forward: Callable[[], Tensor]) -> Step:
     """Return a forward and a backward pass; the module's gradients are gone when it ends."""
     with torch.no_grad():
         gradient = torch.randn_like(forward())

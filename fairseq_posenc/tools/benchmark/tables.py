@@ -1,6 +1,7 @@
-"""Tables of timings: what their rows and columns are, and the paper's figures if it has any.
+"""Tables of timings: their rows and columns, and the paper's figures if it has any.
 
-The papers' own are ``papers/<paper>-<number>.json``; those of speed are made for a command line.
+The papers' tables are ``papers/<paper>-<number>.json``; ours, ``SPEED``, get their columns from the
+command line.
 """
 
 import json
@@ -9,11 +10,12 @@ from pathlib import Path
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from fairseq_posenc import encodings
-from fairseq_posenc.tools.benchmark.attention import NAIVE_SHAW, SEGMENTS
+from fairseq_posenc.tools.benchmark.attention import NAIVE_SHAW
 from fairseq_posenc.tools.benchmark.settings import Setting
 from fairseq_posenc.tools.benchmark.timing import can_fork
 
 FOLDER = Path(__file__).parent / "papers"
+_OF_COMMAND = ("device", "warm_up", "rounds", "hardware")
 
 
 class TimingRow(NamedTuple):
@@ -43,12 +45,15 @@ class TimingTable(NamedTuple):
             whatever the user asks for.
         rows: those of the paper, and others that belong to them.
         every: what is appended to the names of all encodings for further rows.
+        variants: options of further rows, measured if the encoding that they begin with is.
         batch, tokens: sentences per batch, or tokens.
         dropout, model: see :class:`.settings.Setting`.
         paper: its authors, year and title; None if the table is ours alone.
+        table: its number in the paper.
         notes: printed below the title: what is the paper's and what is not.
-        speed: whether this is a table of speed: also compared with stock fairseq, each row with
+        speed: whether this is one of ``SPEED``: also compared with stock fairseq, each row with
             weights and, if possible, a process of its own.
+        lengths: of ``SPEED``, unless the user names others.
     """
 
     title: str
@@ -58,6 +63,7 @@ class TimingTable(NamedTuple):
     columns: Dict[str, Dict[str, Any]]
     rows: List[TimingRow]
     every: Sequence[str] = ()
+    variants: Sequence[str] = ()
     batch: Optional[int] = None
     tokens: int = 0
     dropout: float = 0.0
@@ -66,13 +72,16 @@ class TimingTable(NamedTuple):
     table: str = ""
     notes: Sequence[str] = ()
     speed: bool = False
+    lengths: Sequence[int] = ()
 
-    def contestants(self, more: Optional[Sequence[str]]) -> List[str]:
-        """Return the rows' options, and those of ``more`` encodings; None: as the table says."""
-        if more is None:
-            more = encodings.names() if self.every else []
-        options = [f"{name}{suffix}" for name in more for suffix in self.every or [""]]
-        return list(dict.fromkeys([*(row.options for row in self.rows), *options]))
+    def contestants(self, chosen: Optional[Sequence[str]]) -> List[str]:
+        """Return the rows' options, and those of ``chosen`` encodings; None: as the table says."""
+        if chosen is None:
+            chosen = encodings.names() if self.every else []
+        found = [row.options for row in self.rows]
+        found += [f"{name}{suffix}" for name in chosen for suffix in self.every or [""]]
+        found += [variant for variant in self.variants if variant.split()[0] in found]
+        return list(dict.fromkeys(found))
 
     def row(self, options: str) -> TimingRow:
         """Return the row that has these options, or a new one."""
@@ -80,8 +89,8 @@ class TimingTable(NamedTuple):
 
     def printed(self, group: str, column: str, options: str) -> Optional[float]:
         """Return the paper's figure, or None."""
-        figures = self.row(options).figures.get(group)
-        return None if figures is None else figures[list(self.columns).index(column)]
+        figures = dict(zip(self.columns, self.row(options).figures.get(group, [])))
+        return figures.get(column)
 
 
 def names() -> List[str]:
@@ -96,62 +105,39 @@ def load(name: str) -> TimingTable:
     return TimingTable(**content)
 
 
-class Subject(NamedTuple):
-    """What a table of speed times, beside the encodings that the user names.
-
-    ``title`` says what one step is; ``lengths`` and ``shape`` are used unless the user names
-    others; ``variants`` are further rows, by the encoding that they follow. The rest is as of a
-    :class:`TimingTable`.
-    """
-
-    title: str
-    subject: str
-    lengths: Sequence[int] = (32, 128, 512)
-    shape: str = "base"
-    base: str = "sinusoidal"
-    variants: Dict[str, str] = {}
+def _ours(subject: str, step: str, **others: Any) -> TimingTable:
+    name, shape = subject.split()[0], others.pop("shape", "base")
+    groups = {name: {"subject": subject, "shape": shape}}
+    content = {"base": "sinusoidal", "lengths": (32, 128, 512), **others}
+    return TimingTable(
+        title=f"time of {step} (smaller is faster)", figure="ratio", groups=groups, columns={},
+        rows=[TimingRow(content["base"])], every=[""], speed=True, **content,
+    )  # fmt: skip
 
 
-SPEED: Dict[str, Subject] = {
-    "attention": Subject(
-        "self-attention of all layers, without projections", "attention", (32, 128, 512, 2048),
-        variants={"rel_scalar": SEGMENTS, "shaw": NAIVE_SHAW},
+SPEED: Dict[str, TimingTable] = {
+    "training": _ours("training", "a whole training step"),
+    "generation": _ours("generation", "beam search, beam 4", lengths=(32, 128)),
+    "attention": _ours(
+        "attention", "self-attention of all layers, without projections",
+        lengths=(32, 128, 512, 2048), variants=[NAIVE_SHAW],
     ),
-    "layer": Subject("one encoder layer", "layer"),
-    "training": Subject("a whole training step", "training"),
-    "bert": Subject(
-        "a training step of a masked language model", "bert training",
+    "bert": _ours(
+        "bert training", "a training step of a masked language model",
         shape="bert_base", base="learned",
-        variants={
-            "learned": "learned --position-segments input",
-            "rel_scalar": "rel_scalar --position-segments per_head",
-        },
+        variants=["learned --position-segments input", "rel_scalar --position-segments per_head"],
     ),
-    "generation": Subject("beam search, beam 4", "generation", (32, 128)),
 }  # fmt: skip
 
 
-def speed_table(name: str, args: Namespace) -> TimingTable:
-    """Return the table of a subject of ``SPEED``, as a command line wants it."""
-    about = SPEED[name]
-    rows: List[TimingRow] = []
-    for encoding in dict.fromkeys([about.base, *(args.encodings or encodings.names())]):
-        variants = [about.variants[encoding]] if encoding in about.variants else []
-        rows += [TimingRow(options) for options in [encoding, *variants]]
-    return TimingTable(
-        title=f"time of {about.title} (smaller is faster)",
-        figure="ratio",
-        base=about.base,
-        groups={name: {"subject": about.subject, "shape": about.shape}},
-        columns={
-            f"length {length}, dropout {dropout:g}": {"length": length, "dropout": dropout}
-            for dropout in args.dropout
-            for length in args.lengths or about.lengths
-        },
-        rows=rows,
-        tokens=args.tokens,
-        speed=True,
-    )
+def with_columns(table: TimingTable, args: Namespace) -> TimingTable:
+    """Return one of ``SPEED`` with a column for every length and dropout of a command line."""
+    columns = {
+        f"length {length}, dropout {dropout:g}": {"length": length, "dropout": dropout}
+        for dropout in args.dropout or [0.0]
+        for length in args.lengths or table.lengths
+    }
+    return table._replace(columns=columns, tokens=args.tokens)
 
 
 def plan(name: str, table: TimingTable, args: Namespace) -> List[Setting]:
@@ -167,7 +153,7 @@ def plan(name: str, table: TimingTable, args: Namespace) -> List[Setting]:
     for group, of_group in table.groups.items():
         for column, of_column in table.columns.items():
             content = {"dropout": table.dropout, "precision": None, **of_group, **of_column}
-            length, precision = content["length"], content["precision"]
+            length, precision = content["length"], content.pop("precision")
             dtypes = [
                 dtype
                 for dtype in args.dtypes
@@ -175,29 +161,16 @@ def plan(name: str, table: TimingTable, args: Namespace) -> List[Setting]:
             ]
             if not dtypes or (lengths is not None and length not in lengths):
                 continue
-            batch = args.batch or table.batch or max(1, table.tokens // length)
+            batch = table.batch or max(1, table.tokens // length)
             if args.tokens is not None:
                 batch = min(batch, max(1, args.tokens // length))
-            settings.append(
-                Setting(
-                    shape=args.shape or content["shape"],
-                    contestants=table.contestants(args.encodings),
-                    length=length,
-                    batch=batch,
-                    subject=content["subject"],
-                    base=table.base,
-                    dropout=content["dropout"],
-                    device=args.device,
-                    dtype=dtypes[0],
-                    model=table.model,
-                    shared=not table.speed,
-                    forked=table.speed and can_fork(args.device),
-                    warm_up=args.warm_up,
-                    rounds=args.rounds,
-                    hardware=args.hardware,
-                    table=name,
-                    group=group,
-                    column=column,
-                )
-            )
+            content["shape"] = args.shape or content["shape"]
+            of_command = {key: getattr(args, key) for key in _OF_COMMAND}
+            setting = Setting(
+                **content, **of_command, batch=batch, dtype=dtypes[0], base=table.base,
+                contestants=table.contestants(args.encodings), model=table.model,
+                shared=not table.speed, forked=table.speed and can_fork(args.device),
+                table=name, group=group, column=column,
+            )  # fmt: skip
+            settings.append(setting)
     return settings

@@ -25,14 +25,14 @@ from fairseq_posenc.tools.arguments import command_line, command_parser, whole_n
 from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
 
 
-def _add_common(parser: argparse.ArgumentParser, subset: str, text_only: bool = False) -> Callable:
-    """Add the options of models and data, the latter for text alone if ``text_only``."""
+def _add_common(parser: argparse.ArgumentParser, subset: str, batches: bool = True) -> Callable:
+    """Add the options of models and data, and of batches if they are made."""
     add = parser.add_argument
     add("--models", nargs="+", required=True, metavar="NAME=CHECKPOINT", help="named as you like")
-    add("--data", required=not text_only, metavar="FOLDER", help="binarised")
+    add("--data", required=True, metavar="FOLDER", help="binarised")
     add("--subset", default=subset, help=f"default: {subset}")
     add("--cpu", action="store_true", help="leave a GPU alone")
-    if not text_only:
+    if batches:
         add("--max-tokens", type=int, default=4000, help="of a batch, with padding (default: 4000)")
     return add
 
@@ -66,9 +66,9 @@ def _tokens(parser: argparse.ArgumentParser) -> None:
 
 
 def _attention(parser: argparse.ArgumentParser) -> None:
-    add = _add_common(parser, "valid", text_only=True)
+    add = _add_common(parser, "valid", batches=False)
     add("--length", type=int, default=64, help="tokens of the input (default: 64)")
-    add("--inputs", type=int, default=8, help="pieces of text, for --data (default: 8)")
+    add("--inputs", type=int, default=8, help="pieces of text (default: 8)")
     add("--threshold", type=float, default=0.01, help="of singular values (default: 0.01)")
 
 

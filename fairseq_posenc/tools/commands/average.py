@@ -29,6 +29,7 @@ def main() -> None:
         help="for --last: take checkpointN.pt or checkpoint_E_N.pt, where there are both",
     )
     add("--output", required=True, metavar="FILE", help="replaced if it is there")
+    add("--across-runs", action="store_true", help="average models of different trainings")
     args = parser.parse_args()
     from fairseq_posenc.tools import averaging
 
@@ -41,5 +42,5 @@ def main() -> None:
         paths = averaging.best(paths, args.best)
     elif any(map(os.path.isdir, args.inputs)):
         raise UsageError("--inputs has a folder: say which checkpoints, with --last N or --best N")
-    averaging.save_average(paths, args.output)
+    averaging.save_average(paths, args.output, args.across_runs)
     print(f"{args.output}: average of {len(paths)} checkpoints: {', '.join(paths)}")

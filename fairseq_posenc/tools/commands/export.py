@@ -8,11 +8,12 @@ the input (none, sinusoidal, learned, shape, cape).
     posenc export --path checkpoints/average.pt --to ctranslate2 --data bin --output ct2
 
 makes a CTranslate2 model (pip install ctranslate2): of these, shaw, t5, rel_scalar, rotary and
-alibi. posenc translate translates with it, and compares it with fairseq.
+alibi. docs/export.md shows how to translate with it.
 """
 
 import logging
 
+from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
 
 
@@ -32,7 +33,7 @@ def main() -> None:
         "with '<s> '",
     )
     add = parser.add_argument_group("ctranslate2").add_argument
-    add("--data", metavar="FOLDER", help="dictionaries (default: of the training)")
+    add("--data", metavar="FOLDER", help="dictionaries, as in the training's data (required)")
     add("--quantization", help="int8, float16, … (default: float32)")
     longest = "longest sentence in tokens (default: 1024, or the training's if that is more)"
     add("--positions", type=positive, metavar="N", help=longest)
@@ -43,6 +44,8 @@ def main() -> None:
     logging.getLogger("fairseq_posenc").setLevel(logging.WARNING)
     if args.to == "fairseq":
         notes = to_fairseq(args.path, args.output, args.bos_in_text, args.force)
+    elif args.data is None:
+        raise UsageError("--to ctranslate2 needs --data, the folder of the training's data")
     else:
         notes = to_ctranslate2(
             args.path, args.output, args.data, args.quantization, args.positions, args.force

@@ -3,12 +3,12 @@
     posenc prepare download --output raw/CoLA.zip --unpack raw https://…/CoLA.zip https://mirror/…
 
 The file gets its name only when it is whole: its length is checked, and its checksum or, without
-one, the integrity of the archive. Started again, it does nothing, or continues.
+one, that an archive can be read to its end. Started again, it does nothing, or continues.
 """
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.prepare.downloads.archives import Checksum, unpack
-from fairseq_posenc.tools.prepare.downloads.download import RetryPolicy, download
+from fairseq_posenc.tools.prepare.downloads.archives import unpack
+from fairseq_posenc.tools.prepare.downloads.download import Checksum, download
 
 
 def main() -> None:
@@ -19,14 +19,9 @@ def main() -> None:
     add("--output", required=True, metavar="FILE", help="where to write it")
     add("--checksum", metavar="HEX", help="md5, sha1, sha256 or sha512")
     add("--unpack", metavar="FOLDER", help="unpack it into this folder too")
-    add(
-        "--attempts", type=int, default=5, metavar="N", help="tries in vain per mirror (default: 5)"
-    )
-    add("--timeout", type=float, default=60, metavar="S", help="seconds of silence (default: 60)")
     add("--quiet", action="store_true", help="no progress bar")
     args = parser.parse_args()
     checksum = Checksum.parse(args.checksum) if args.checksum else None
-    retries = RetryPolicy(attempts=args.attempts, timeout=args.timeout)
-    download(args.urls, args.output, checksum, args.quiet, retries)
+    download(args.urls, args.output, checksum, args.quiet)
     if args.unpack:
         print(f"{unpack(args.output, args.unpack)} files unpacked into {args.unpack}")

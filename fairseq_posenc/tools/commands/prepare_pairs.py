@@ -15,16 +15,15 @@ or -), the name to save it under in the folder --raw, and bytes (or -).
 """
 
 import argparse
-import importlib
 import json
 import os
-from typing import Tuple
+from typing import Any, Tuple
 
 from fairseq_posenc.tools.arguments import command_parser, positive
 from fairseq_posenc.tools.prepare.parallel import cleaning, settings
 from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA, Corpus, named
 
-# Modules are imported by the commands that use them: sacremoses and sacreBLEU take long.
+# Modules are imported by the functions that use them: sacremoses and sacreBLEU take long.
 
 
 def languages(text: str) -> Tuple[str, str]:
@@ -40,9 +39,42 @@ def print_files(corpus: Corpus, tests_only: bool) -> None:
     from fairseq_posenc.tools.prepare.parallel.sources import downloads
 
     for file in downloads(corpus._replace(train=[]) if tests_only else corpus):
-        # without a checksum it is an estimate
-        size = file.size if file.checksum else 0
-        print(file.url, file.checksum or "-", file.name, size or "-", sep="\t")
+        print(file.url, file.checksum or "-", file.name, file.size or "-", sep="\t")
+
+
+def prepare_text(**options: Any) -> Any:
+    """Tokenise and clean the text of archives."""
+    from fairseq_posenc.tools.prepare.parallel import text
+
+    return text.prepare_text(**options)
+
+
+def take_ready(**options: Any) -> Any:
+    """Take text that is tokenised or cut into subwords already."""
+    from fairseq_posenc.tools.prepare.parallel import ready
+
+    return ready.take_ready(**options)
+
+
+def learn_bpe(**options: Any) -> Any:
+    """Learn byte pair encoding."""
+    from fairseq_posenc.tools.prepare.parallel import bpe
+
+    return bpe.learn(**options)
+
+
+def apply_bpe(**options: Any) -> Any:
+    """Cut words into subwords."""
+    from fairseq_posenc.tools.prepare.parallel import bpe
+
+    return bpe.apply(**options)
+
+
+def keep_bpe(**options: Any) -> Any:
+    """Leave the codes beside binarised data."""
+    from fairseq_posenc.tools.prepare.parallel import segmentation
+
+    return segmentation.keep(**options)
 
 
 def clean(corpus: Corpus, **options) -> None:
@@ -86,7 +118,7 @@ def _add_commands(commands) -> None:
     text = "print the number of BPE operations"
     _command(commands, "operations", lambda corpus: print(corpus.operations), text, corpus=True)
     text = "tokenise and clean the text of archives"
-    add = _command(commands, "text", "text.prepare_text", text, corpus=True)
+    add = _command(commands, "text", prepare_text, text, corpus=True)
     add("--raw", required=True, metavar="FOLDER", help="the downloads, named as `files` says")
     add("--output", required=True, metavar="FOLDER")
     add("--add", action="append", default=[], dest="added", metavar="PREFIX",
@@ -95,20 +127,20 @@ def _add_commands(commands) -> None:
         help="tokenise by the Perl scripts of this mosesdecoder (default: sacremoses)")
     _add_workers(add)
     text = "take text that is tokenised or cut into subwords already, in place of the archives"
-    add = _command(commands, "ready", "ready.take_ready", text, corpus=True)
+    add = _command(commands, "ready", take_ready, text, corpus=True)
     add("--input", required=True, dest="ready", metavar="FOLDER",
         help="train.bpe.en, newstest2013.bpe.en … and codes, or train.tok.en …, or the files of "
         "Google's wmt16_en_de, train.tok.clean.bpe.32000.en …")
     add("--raw", required=True, metavar="FOLDER", help="the test sets, named as `files` says")
     add("--output", required=True, metavar="FOLDER")
     text = "learn one byte pair encoding from all files together"
-    add = _command(commands, "bpe-learn", "bpe.learn", text)
+    add = _command(commands, "bpe-learn", learn_bpe, text)
     add("--input", required=True, nargs="+", dest="inputs", metavar="FILE")
     add("--operations", required=True, type=positive, metavar="N")
     add("--output", required=True, dest="codes", metavar="CODES")
     _add_workers(add)
     text = f"cut words into subwords; {settings.SEPARATOR} stays whole"
-    add = _command(commands, "bpe-apply", "bpe.apply", text)
+    add = _command(commands, "bpe-apply", apply_bpe, text)
     add("--codes", required=True)
     add("--input", required=True, dest="source", metavar="FILE")
     add("--output", required=True, dest="destination", metavar="FILE")
@@ -117,7 +149,7 @@ def _add_commands(commands) -> None:
         "leave the codes, and how text was tokenised, beside binarised data, where from_pretrained "
         "looks for them; without a corpus: by posenc prepare tokenise"
     )
-    add = _command(commands, "bpe-keep", "segmentation.keep", text, corpus=True, nargs="?")
+    add = _command(commands, "bpe-keep", keep_bpe, text, corpus=True, nargs="?")
     add("--codes", required=True)
     add("--output", required=True, dest="folder", metavar="FOLDER", help="of fairseq-preprocess")
     text = "drop pairs as the corpus asks for text with BPE; if it does not, keep all"
@@ -154,10 +186,6 @@ def main() -> None:
     run = options.pop("run")
     if options.get("corpus"):
         options["corpus"] = named(options["corpus"])
-    if isinstance(run, str):
-        module, function = run.split(".")
-        package = "fairseq_posenc.tools.prepare.parallel"
-        run = getattr(importlib.import_module(f"{package}.{module}"), function)
     counts = run(**options)
     if counts:
         print(json.dumps(counts, indent=2))

@@ -12,8 +12,8 @@ sentence a line, tokenised BLEU is computed after Moses' tokeniser (-no-escape) 
     posenc score --hypothesis out.txt --reference test.de --source test.en \\
         --language de --source-language en --percentiles
 
-With --group-by test.clauses, one of the files that posenc corpus writes, bins are not of lengths
-but of the numbers in it, a line per sentence; its ending names them in tables and pictures.
+With --group-by test.clauses, bins are not of lengths but of the whole numbers in that file, a line
+per sentence, such as how many clauses it has; the file's ending names them in tables and pictures.
 """
 
 import argparse

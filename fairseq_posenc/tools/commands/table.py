@@ -18,10 +18,6 @@ recipes/rel_scalar/translate.sh (means over seeds), of recipes/glue and recipes/
 
     posenc table --paper shape-2 --runs runs/shape --output table.md table.csv
     posenc table --paper chen2021-4 --runs runs/glue
-
-What is left to run of a table of translations, with commands and an estimate of the time:
-
-    posenc table --paper cape-2 --runs runs/cape --plan
 """
 
 from fairseq_posenc.tools.arguments import command_parser
@@ -29,7 +25,6 @@ from fairseq_posenc.tools.results import papers
 from fairseq_posenc.tools.results.bleu import METRICS
 from fairseq_posenc.tools.results.comparison import compare
 from fairseq_posenc.tools.results.grid import read_cells
-from fairseq_posenc.tools.results.plan import plan
 from fairseq_posenc.tools.results.tables import by_length, read_runs
 from fairseq_posenc.tools.writing import replacing
 
@@ -37,14 +32,13 @@ from fairseq_posenc.tools.writing import replacing
 def main() -> None:
     """Parse the command line, print and write the table."""
     parser = command_parser(__doc__)
-    translation = papers.names(translation=True)
     kinds = parser.add_mutually_exclusive_group(required=True)
     kinds.add_argument("--by-length", nargs="+", metavar="[NAME=]score.json")
-    kinds.add_argument("--paper", choices=[*translation, *papers.names()], help="PAPER-TABLE")
+    names = [*papers.names(translation=True), *papers.names()]
+    kinds.add_argument("--paper", choices=names, help="PAPER-TABLE")
     add = parser.add_argument
     add("--runs", metavar="FOLDER", help="with --paper: the results of a recipe")
     add("--test", metavar="NAME", help="with --by-length: test set of a recipe")
-    add("--plan", action="store_true", help="with --paper: what is left to run of it")
     add("--note", default=[], action="append", help="with --paper: printed below it")
     add("--metric", choices=METRICS, default="sacrebleu", help="default: sacrebleu")
     about = "write it to these too; .csv: as CSV"
@@ -54,14 +48,11 @@ def main() -> None:
         parser.error("--paper and --runs belong together")
     if args.test and not args.by_length:
         parser.error("--test belongs to --by-length")
-    if args.plan and args.paper not in translation:
-        parser.error("--plan is for tables of translations; other recipes count their cells")
     if args.by_length:
         made = by_length(read_runs(args.by_length, args.test), args.metric)
     else:
         table = papers.load(args.paper)
-        cells = read_cells(args.runs, table.fine_tuning, may_be_empty=args.plan)
-        made = plan(table, cells, args.runs) if args.plan else compare(table, cells, args.note)
+        made = compare(table, read_cells(args.runs, table.fine_tuning), args.note)
     for path in args.output:
         with replacing(path) as stream:
             stream.write(made.csv() if path.endswith(".csv") else made.markdown())

@@ -5,11 +5,11 @@ from typing import Any, Dict, List, Optional
 
 import numpy as np
 import torch
-from fairseq import utils
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
 from torch import Tensor
 
+from fairseq_posenc.checkpoints.signatures import dictionary_hash
 from fairseq_posenc.data.indexed import read_dictionary
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.export.ct2_positions import Ct2Tables, to_ct2_tables
@@ -47,7 +47,7 @@ def ct2_types(dictionary: Dictionary) -> List[str]:
 def to_ctranslate2(
     path: str,
     output: str,
-    data: Optional[str] = None,
+    data: str,
     quantization: Optional[str] = None,
     positions: Optional[int] = None,
     force: bool = False,
@@ -57,7 +57,7 @@ def to_ctranslate2(
     Args:
         path: the checkpoint.
         output: appears only when complete.
-        data: folder of the dictionaries; None: the binarised data of the training.
+        data: folder of the dictionaries, such as the binarised data of the training.
         quantization: ``int8``, ``float16`` and so on, see CTranslate2; None: ``float32``.
         positions: most tokens of a sentence, BOS and EOS included, for which positions are
             written; None: 1,024, or what the model was trained for, if that is more.
@@ -75,7 +75,7 @@ def to_ctranslate2(
         raise UsageError(f"--quantization {quantization} is not known; choose {', '.join(known)}")
     if os.path.lexists(output):
         if not os.path.isfile(os.path.join(output, "model.bin")):
-            raise UsageError(f"{output} exists and is no CTranslate2 model; name another folder")
+            raise UsageError(f"{output} exists and is not a CTranslate2 model; name another folder")
         if not force:
             raise UsageError(f"{output} exists; name another folder, or replace it with --force")
     source = read_checkpoint(path)
@@ -91,21 +91,20 @@ def to_ctranslate2(
     return notes
 
 
-def _vocabularies(source: ExportSource, data: Optional[str]) -> Dict[str, List[str]]:
+def _vocabularies(source: ExportSource, folder: str) -> Dict[str, List[str]]:
     """Return the types of the source and the target, as CTranslate2 spells them."""
     task = source.state["cfg"]["task"]
-    folder = data or utils.split_paths(task["data"] or "")[0]
-    languages = [task["source_lang"], task["target_lang"]]
+    languages = [task.get("source_lang"), task.get("target_lang")]
     if not all(languages):
         # those that are not given are found in the data, as in training
         pair = infer_language_pair(folder) if os.path.isdir(folder) else None
         if not pair or None in pair:
             raise UsageError(
-                f"there is no binarised text in {folder or 'the current folder'} that tells source "
+                f"there is no binarised text in {folder} that tells source "
                 "and target language; name the folder of the training's data with --data"
             )
         languages = [given or inferred for given, inferred in zip(languages, pair)]
-    found = {}
+    found, dictionaries = {}, []
     for side, language in zip(SIDES, languages):
         file = os.path.join(folder, f"dict.{language}.txt")
         if not os.path.isfile(file):
@@ -118,6 +117,13 @@ def _vocabularies(source: ExportSource, data: Optional[str]) -> Dict[str, List[s
                 "name the folder of the data that it was trained on with --data"
             )
         found[side] = ct2_types(dictionary)
+        dictionaries.append(dictionary)
+    if source.dictionaries not in (None, dictionary_hash(*dictionaries)):
+        raise UsageError(
+            f"the dictionaries in {folder or 'the current folder'} have other symbols than in "
+            "training, or another order; name the folder of the data that it was trained on with "
+            "--data"
+        )
     return found
 
 

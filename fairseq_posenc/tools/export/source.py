@@ -4,14 +4,16 @@ import os
 from argparse import Namespace
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
 from fairseq.data import Dictionary
 from fairseq.models import ARCH_MODEL_REGISTRY
 
-from fairseq_posenc.checkpoints import load_checkpoint
+from fairseq_posenc.checkpoints import load_checkpoint, source_bos
 from fairseq_posenc.checkpoints.loading import one_line
-from fairseq_posenc.checkpoints.option_checks import check_options, no_larger_than
+from fairseq_posenc.checkpoints.option_checks import check_options
+from fairseq_posenc.checkpoints.signatures import dictionary_hash
+from fairseq_posenc.checkpoints.sizes import no_larger_than
 from fairseq_posenc.encodings.base import Portable
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer import PosencTransformerModel
@@ -24,18 +26,20 @@ LIMITS = {"encoder": "max_source_positions", "decoder": "max_target_positions"}
 class ExportSource:
     """A checkpoint of a translation model, all that is in its file being its ``state``.
 
-    Every option of the model is set. It is in evaluation, in float32, on the CPU.
+    Every option of the model is set. It is in evaluation, in float32, on the CPU. ``dictionaries``
+    is the hash of those that it was trained with, if it has one.
     """
 
     path: str
     state: Dict[str, Any]
     options: Namespace
     model: PosencTransformerModel
+    dictionaries: Optional[str]
 
     @property
     def source_bos(self) -> bool:
         """Whether it was trained with ``--prepend-source-bos``."""
-        return bool(getattr(self.options, "prepend_source_bos", False))
+        return source_bos.of_checkpoint(self.state)
 
     def limit(self, side: str) -> int:
         """Return the most tokens that a source (``encoder``) or target (``decoder``) may have."""
@@ -70,7 +74,7 @@ def read_checkpoint(path: str) -> ExportSource:
         arch = options.arch
         state["model"].keys()
     except (KeyError, TypeError, AttributeError):
-        raise UsageError(f"{path} is no checkpoint of fairseq-train") from None
+        raise UsageError(f"{path} is not a checkpoint of fairseq-train") from None
     kind = ARCH_MODEL_REGISTRY.get(arch)
     if kind is None or not issubclass(kind, PosencTransformerModel):
         raise UsageError(
@@ -81,12 +85,19 @@ def read_checkpoint(path: str) -> ExportSource:
     try:
         with one_line(misfit), no_larger_than([path]):
             weights = dict(state["model"])
-            model = PosencTransformerModel.build_model(options, task_of(weights))
+            task = task_of(weights)
+            trained = getattr(options, "dictionary_hash", None)
+            # only their sizes are right
+            options.dictionary_hash = dictionary_hash(
+                task.source_dictionary, task.target_dictionary
+            )
+            model = PosencTransformerModel.build_model(options, task)
             model.load_state_dict(weights)
     except UsageError as error:
         # what models and encodings say does not name the file
         raise error if path in str(error) else UsageError(f"{misfit}: {error}") from None
-    return ExportSource(path, state, options, model.eval().float().requires_grad_(False))
+    model = model.eval().float().requires_grad_(False)
+    return ExportSource(path, state, options, model, trained)
 
 
 def task_of(weights: Dict[str, Any]) -> SimpleNamespace:

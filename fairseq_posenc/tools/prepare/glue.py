@@ -133,8 +133,8 @@ def read(task: GlueTask, folder: str, problems: List[str]) -> Dict[str, GlueSpli
         task: one of :data:`fairseq_posenc.tools.prepare.glue_tasks.TASKS`.
         folder: with the official files.
         problems: gets a description of every malformed line, which is left out: another number
-            of columns than the first line has, an unknown label, a score that is no number or out
-            of range, an empty sentence.
+            of columns than the first line has, an unknown label, a score that is not a number or
+            is out of range, an empty sentence.
 
     Returns:
         Splits by name, ``train``, ``valid``, ``valid1``, ``test``, …, and ``valid-de`` and so on if
@@ -247,7 +247,7 @@ def _example(
 ) -> Tuple[Tuple[str, ...], Union[int, float, None]]:
     """Return sentences and target of a row, given as cells by the names of columns."""
     if task.language and not _LANGUAGE.match(row[task.language]):
-        raise _MalformedLine(f"{row[task.language]!r} is no language")
+        raise _MalformedLine(f"{row[task.language]!r} is not a language")
     sentences = tuple(row[column] for column in task.sentences)
     if labelled and not (task.may_be_empty or all(map(str.strip, sentences))):
         raise _MalformedLine("an empty sentence")
@@ -256,13 +256,13 @@ def _example(
     target = row[task.label]
     if task.labels:
         if target not in task.labels:
-            raise _MalformedLine(f"label {target!r} is none of {', '.join(task.labels)}")
+            raise _MalformedLine(f"label {target!r} is not one of {', '.join(task.labels)}")
         return sentences, task.labels.index(target)
     lowest, highest = task.scores
     try:
         score = float(target)
     except ValueError:
-        raise _MalformedLine(f"score {target!r} is no number") from None
+        raise _MalformedLine(f"score {target!r} is not a number") from None
     if not lowest <= score <= highest:
         raise _MalformedLine(f"score {target} is not in {lowest:g}…{highest:g}")
     return sentences, score

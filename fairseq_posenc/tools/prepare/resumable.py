@@ -5,6 +5,7 @@ complete, and ``prepare.json`` says what the folder is made of.
 """
 
 import fcntl
+import hashlib
 import json
 import os
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from fairseq_posenc.json_files import read_shaped
 from fairseq_posenc.tools.writing import replacing
 
 SETTINGS = "prepare.json"
+_BLOCK = 1 << 20  # bytes
 
 
 @contextmanager
@@ -74,12 +76,20 @@ def begin_or_continue(
 
 
 def describe_files(files: Iterable[str]) -> List[List[Any]]:
-    """Return name and size of each file, by which another one is told.
+    """Return the name of each file and the SHA-256 of its content.
 
     Raises:
-        UsageError: one is missing.
+        UsageError: one cannot be read.
     """
+    return [[os.path.basename(file), _sha256(file)] for file in files]
+
+
+def _sha256(file: str) -> str:
+    digest = hashlib.sha256()
     try:
-        return [[os.path.basename(file), os.path.getsize(file)] for file in files]
+        with open(file, "rb") as stream:
+            for block in iter(lambda: stream.read(_BLOCK), b""):
+                digest.update(block)
     except OSError as error:
-        raise UsageError(f"cannot read {error.filename}: {error.strerror}") from None
+        raise UsageError(f"cannot read {file}: {error.strerror}") from None
+    return digest.hexdigest()

@@ -157,7 +157,7 @@ def read(path: str, skip_malformed: bool = False, prefix: str = "") -> SquadFile
             languages and names them there (``english-``).
 
     Raises:
-        UsageError: the file cannot be read, is no JSON, has not this structure, or holds no
+        UsageError: the file cannot be read, is not JSON, has not this structure, or holds no
             question; unless ``skip_malformed``, also a question without id, text or answers where
             others have some, an id that occurs twice, an answer that is not where it shall be.
     """
@@ -222,7 +222,9 @@ def _get(entry: Any, name: str, kind: Type[Any]) -> Any:
     if not isinstance(value, kind) or isinstance(value, bool):
         raise _MalformedQuestion(f"'{name}' is not {_TYPES[kind]}")
     if kind is str and any("\ud800" <= c <= "\udfff" for c in value):
-        raise _MalformedQuestion(f"'{name}' holds half of a surrogate pair, which is no character")
+        raise _MalformedQuestion(
+            f"'{name}' holds half of a surrogate pair, which is not a character"
+        )
     return value
 
 

@@ -294,11 +294,11 @@ def _remarks(table: PaperTable, cells: Sequence[Cell]) -> List[str]:
     """Return what a reader should know of our trainings before comparing."""
     remarks = []
     trained = [cell for cell in cells if cell.training]
-    for setting, facts in table.recipe.get("settings", {}).items():
+    for setting, wanted in table.settings.items():
         updates = {cell.training["updates"] for cell in trained if cell.setting == setting}
-        if "updates" in facts and updates - {facts["updates"]}:
+        if wanted and updates - {wanted}:
             made = ", ".join(map(str, sorted(updates)))
-            remarks.append(f"{setting}: ours made {made} updates, the paper's {facts['updates']}.")
+            remarks.append(f"{setting}: ours made {made} updates, the paper's {wanted}.")
     hardware = sorted({"{1} × {0}".format(*cell.hardware) for cell in trained})
     if hardware and any("training" in measure.sets for measure in table.measures.values()):
         remarks.append(f"Ours were trained on: {'; '.join(hardware)}.")

@@ -11,6 +11,7 @@ from fairseq_posenc.tools.results.texts import Languages
 
 _LINE = re.compile(r"([STHD])-([0-9]{1,15})\t(.*)", re.DOTALL)
 _DICTIONARY = re.compile(r"\| \[(\S{1,40})\] dictionary: [0-9]+ types")
+_SCORED_REFERENCES = "'score_reference': True"  # in the configuration that fairseq logs
 _LOG_MESSAGE = re.compile(r"\| (?:INFO|WARNING) \| fairseq|(?:INFO|WARNING):fairseq")
 
 
@@ -42,10 +43,16 @@ def read_generated(path: str, expected: Optional[int] = None) -> Generated:
             at the very end cannot be noticed.
 
     Raises:
-        UsageError: no such lines, sentences without a hypothesis (ids are counted from 0), a
-            sentence given twice, a line cut short or torn by a log message.
+        UsageError: the hypotheses are the references (``--score-reference``), no such lines,
+            sentences without a hypothesis (ids are counted from 0), a sentence given twice, a line
+            cut short or torn by a log message.
     """
     lines = read_lines(path)
+    if any(_SCORED_REFERENCES in line and not _LINE.fullmatch(line) for line in lines):
+        raise UsageError(
+            f"{path} was made with --score-reference: its hypotheses are the references; run "
+            "fairseq-generate without it to translate"
+        )
     found = _by_kind(path, lines)
     for kind in "HD":
         if not found[kind]:

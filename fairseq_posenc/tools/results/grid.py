@@ -63,13 +63,14 @@ class Cell(NamedTuple):
         return self.training.get("hardware"), self.training.get("gpus")
 
 
-def read_cells(folder: str, fine_tuning: bool = False, may_be_empty: bool = False) -> List[Cell]:
+def read_cells(folder: str, fine_tuning: bool = False) -> List[Cell]:
     """Return the cells of a folder of runs, sorted by their place.
 
     Raises:
         UsageError: no cells, a row without its ``row`` file, an unknown task, a learning rate that
-            is no number, a result that is none, or results that cannot be compared: of other
-            sentences or signatures (versions of sacreBLEU aside), of other subsets or metrics.
+            is not a number, a file that is not a result, or results that cannot be compared: of
+            other sentences or signatures (versions of sacreBLEU aside), of other subsets or
+            metrics.
     """
     layout = "<row>/<task>/lr<lr>/seed<n>" if fine_tuning else "<setting>/<row>/seed<n>"
     make = _fine_tuning_cell if fine_tuning else _translation_cell
@@ -78,7 +79,7 @@ def read_cells(folder: str, fine_tuning: bool = False, may_be_empty: bool = Fals
         cell, facts = make(path, *path.relative_to(folder).parts)
         cells.append(cell)
         conditions.append((cell.place, facts))
-    if not cells and not may_be_empty:
+    if not cells:
         raise UsageError(f"{folder} has no cells {layout}")
     check_comparable(conditions)
     return cells if fine_tuning else cells + _swaps(Path(folder))
@@ -134,7 +135,7 @@ def _fine_tuning_cell(
     except ValueError:
         finite = False
     if not finite:
-        raise UsageError(f"{path}: {lr[2:]!r} is no learning rate")
+        raise UsageError(f"{path}: {lr[2:]!r} is not a learning rate")
     scores = result.get("scores", {})
     place = f"{row}/{task}/{lr}/{seed}"
     cell = Cell(place, None, row, options, seed[4:], task, lr[2:], state, scores)

@@ -11,7 +11,7 @@ from fairseq_posenc.errors import UsageError
 SENTENCE = "sentence"
 """What numbers from a file are of, where lengths are of the source or the reference."""
 
-# the files of posenc corpus, by their endings
+# the files of recipes/corpus, by their endings
 _NUMBERS = {
     "clauses": "number of clauses",
     "agreement": "largest distance of subject and verb (words)",

@@ -6,7 +6,7 @@ Rows of ours find their place in them by their options, not by their labels.
 import json
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.prepare.glue_tasks import TASKS
@@ -66,8 +66,7 @@ class PaperRow(NamedTuple):
 
     ``options`` are the ways to write its encoding on our command line; a value may be a pattern,
     ``*``. ``figures`` holds None where the paper has none, ``average`` its own mean of a row.
-    Translation: ``setting`` (None: any), the number of ``seeds`` of the paper, and the rows of the
-    recipe that ``train`` it (by default the first of ``options``).
+    Translation: ``setting`` (None: any), and the number of ``seeds`` of the paper.
     """
 
     labels: List[str]
@@ -76,7 +75,6 @@ class PaperRow(NamedTuple):
     average: Optional[float] = None
     setting: Optional[str] = None
     seeds: int = 1
-    train: Sequence[str] = ()
 
     def has(self, setting: Optional[str], options: str) -> bool:
         """Return whether a setting and an encoding with its options belong here."""
@@ -95,7 +93,8 @@ class PaperTable(NamedTuple):
 
     ``measures`` says by figure how it is computed from results. Translation: of several rows of
     ours that belong to one of the paper, only that with the highest ``best`` (a figure) is compared
-    with it, if given; ``recipe`` says what trains the table, and what that took the authors.
+    with it, if given; ``settings`` are those of its trainings, with the updates that the paper made
+    (None: it counts epochs).
     """
 
     paper: str
@@ -107,12 +106,12 @@ class PaperTable(NamedTuple):
     measures: Dict[str, Measure]
     notes: Sequence[str] = ()
     best: Optional[str] = None
-    recipe: Dict[str, Any] = {}
+    settings: Mapping[str, Optional[int]] = {}
 
     @property
     def fine_tuning(self) -> bool:
         """Whether it is a table of fine-tuning, not of translation."""
-        return not self.recipe
+        return not self.settings
 
     def figures(self) -> List[str]:
         """Return the names of all figures, in the order of :attr:`PaperRow.figures`."""
@@ -137,9 +136,6 @@ def load(name: str) -> PaperTable:
     else:
         figures = [figure for column in content["columns"].values() for figure in column]
         content["measures"] = {figure: FINE_TUNING[figure] for figure in figures}
-    if isinstance(content.get("recipe"), str):
-        # another table of the paper is of the same trainings
-        content["recipe"] = load(content["recipe"]).recipe
     return PaperTable(**content)
 
 

@@ -16,6 +16,7 @@ from fairseq_posenc.tools.writing import replacing
 # line styles do so in print.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 _MARKERS = "osD^vPX*<>"
+_LONGEST_LABEL = 60
 _STYLES = ("-", "--", "-.", ":")
 
 
@@ -40,20 +41,22 @@ def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
             [x + step * (number - (len(runs) - 1) / 2) for x, _ in points],
             [one.mean for _, one in points],
             yerr=[below, above],
-            label=name,
+            label=plain_label(name),
             **line_style(number),
         )
     names, shade = [], "all within\ntrained length"
     for x, part in enumerate(score["by_length"]["bins"]):
         within, count = part.get("within"), part["sentences"]
         known = within is not None
-        names.append(f"{part['name']}\n" + (f"{within} of {count}" if known else f"n = {count}"))
+        names.append(
+            plain_label(part["name"]) + "\n" + (f"{within} of {count}" if known else f"n = {count}")
+        )
         if known and within == count > 0:
             axes.axvspan(x - 0.5, x + 0.5, color="0.92", linewidth=0, zorder=0, label=shade)
             shade = ""
     axes.set_xticks(range(len(names)), names)
     axes.set_xlim(-0.5, len(names) - 0.5)
-    label = length_label(score).capitalize()
+    label = plain_label(length_label(score).capitalize())
     if any(known is not None for known in table.within[1:]):
         label += "; below: how many sentences are within trained length"
     axes.set_xlabel(label)
@@ -69,12 +72,13 @@ def plot_curves(curves: Curves, output: str) -> None:
     """
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
+    points: Dict[str, Any] = {"markevery": 0.1, "markersize": 4}
     for number, (name, seeds) in enumerate(curves.items()):
         updates, losses = over_seeds(seeds)
         if not len(updates):
             raise UsageError(f"{name}: its seeds span no update in common")
         style = {key: line_style(number)[key] for key in ("color", "marker", "linestyle")}
-        axes.plot(updates, losses.mean(axis=0), label=name, markevery=0.1, markersize=4, **style)
+        axes.plot(updates, losses.mean(axis=0), label=plain_label(name), **points, **style)
         if len(seeds) > 1:
             low, high = losses.min(axis=0), losses.max(axis=0)
             axes.fill_between(updates, low, high, color=style["color"], alpha=0.2, linewidth=0)
@@ -106,6 +110,16 @@ def _finish(figure: Any, axes: Any, output: str) -> None:
     save(figure, output)
 
 
+def plain_label(name: str) -> str:
+    """Return a name as matplotlib can draw it: printable, of one line, and not too long.
+
+    Labels that begin with an underscore are left out of legends, so a space comes before it.
+    """
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    shown = shown if len(shown) <= _LONGEST_LABEL else shown[: _LONGEST_LABEL - 1] + "…"
+    return " " + shown if shown.startswith("_") else shown
+
+
 def new_figure(width: float, height: float) -> Any:
     """Return an empty figure of matplotlib, in inches; no display is needed."""
     # importing fairseq makes all loggers verbose, and matplotlib would list every font it looks at
@@ -130,10 +144,14 @@ def line_style(number: int) -> Dict[str, Any]:
 
 
 def save(figure: Any, output: str) -> None:
-    """Write a figure, whole or not at all."""
+    """Write a figure, whole or not at all; what stands between dollars in it is not a formula."""
+    from matplotlib.text import Text
+
     kind = os.path.splitext(output)[1].lstrip(".").lower() or "none"
     known = figure.canvas.get_supported_filetypes()
     if kind not in known:
         raise UsageError(f"{output}: cannot draw {kind}; choose an ending of {', '.join(known)}")
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
     with replacing(output, "wb") as stream:
         figure.savefig(stream, format=kind, dpi=150)

@@ -187,6 +187,10 @@ def _from_generated(
             languages=languages,
             remarks=remarks(languages.target or ""),
         )
+    if lines.hypotheses == lines.references:
+        texts.remarks.append(
+            "every hypothesis is its reference, as fairseq-generate --score-reference prints them"
+        )
     unknown = sum("<<unk>>" in line for line in lines.references or ())
     if unknown:
         texts.remarks.append(

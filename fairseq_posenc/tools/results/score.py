@@ -24,7 +24,8 @@ import json
 import os
 import platform
 import re
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from functools import partial
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import fairseq
 import numpy as np
@@ -48,6 +49,16 @@ from fairseq_posenc.version import __version__
 
 # in BLEU: a model that is less above chance has learned nothing
 _LEAST = 1.0
+
+
+class LengthOptions(NamedTuple):
+    """How a test set is split by length: the options of ``posenc score``."""
+
+    bins: Optional[Sequence[int]]
+    percentiles: bool
+    length_of: Optional[str]
+    length_unit: str
+    group_by: Optional[str]
 
 
 def evaluate(
@@ -74,8 +85,9 @@ def evaluate(
     scorer = Scorer(texts.languages.target or "")
     statistics = scorer.statistics(texts)
     longest, within = _trained_lengths(texts, data)
-    split = (bins, percentiles, length_of, length_unit, group_by)
-    by_length, sentences = _by_length(texts, scorer, statistics, within, *split)
+    figures = partial(_figures, scorer, statistics, within)
+    split = LengthOptions(bins, percentiles, length_of, length_unit, group_by)
+    by_length, sentences = _by_length(texts, split, statistics, figures)
     empty = {
         "empty_hypotheses": [i for i, line in enumerate(texts.hypothesis, 1) if not line.strip()],
         "empty_references": [i for i, line in enumerate(texts.reference, 1) if not line.strip()],
@@ -84,12 +96,12 @@ def evaluate(
         if numbers:
             some = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
             texts.remarks.append(f"{len(numbers)} {name.replace('_', ' ')}: line {some}")
-    whole = _figures(scorer, statistics, within, range(len(texts)))
+    whole = figures(range(len(texts)))
     whole.update(_chance(texts, scorer, statistics), **empty)
     without = None
     if without_token:
-        figures = scorer.score(scorer.statistics(texts.without(without_token)))
-        without = {"token": without_token, "all": figures}
+        shortened = scorer.score(scorer.statistics(texts.without(without_token)))
+        without = {"token": without_token, "all": shortened}
     return {
         "all": whole,
         "by_length": by_length,
@@ -216,16 +228,12 @@ def _trained_lengths(
 
 def _by_length(
     texts: TestSet,
-    scorer: Scorer,
+    split: LengthOptions,
     statistics: Statistics,
-    within: Optional[List[bool]],
-    bins: Optional[Sequence[int]],
-    percentiles: bool,
-    side: Optional[str],
-    unit: str,
-    group_by: Optional[str],
+    figures: Callable[[Sequence[int]], Figures],
 ) -> Tuple[Optional[Dict[str, Any]], Optional[Dict[str, Any]]]:
-    """Return ``by_length`` and ``sentences`` of the result."""
+    """Return ``by_length`` and ``sentences`` of the result; ``figures`` are those of members."""
+    bins, percentiles, side, unit, group_by = split
     if bins and percentiles:
         raise UsageError("--bins and --percentiles exclude each other")
     if not (bins or percentiles):
@@ -243,10 +251,7 @@ def _by_length(
         side = side or ("source" if bins else "reference")
         counted = texts.lengths(side, unit)
     parts = lengths.by_edges(bins) if bins else lengths.by_percentiles(counted)
-    scored = [
-        {**vars(part), **_figures(scorer, statistics, within, part.members(counted))}
-        for part in parts
-    ]
+    scored = [{**vars(part), **figures(part.members(counted))} for part in parts]
     numbers = {name: rows.tolist() for name, rows in statistics.items()}
     return {"of": side, "unit": unit, "bins": scored}, {"length": counted, "statistics": numbers}
 

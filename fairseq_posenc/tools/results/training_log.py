@@ -74,7 +74,7 @@ def read_log(path: str) -> Dict[str, Any]:
     speeds = [float(value) for value in _all(_SPEED, lines) or _all(_EPOCH_SPEED, lines)]
     updates = _all(_UPDATES, lines)
     if not speeds or not updates:
-        raise UsageError(f"{path} is no log of fairseq-train --log-format simple")
+        raise UsageError(f"{path} is not a log of fairseq-train --log-format simple")
     parts = _parts(lines)
     counted = [
         part.seconds(min((later.start for later in parts[number:]), default=None))
@@ -115,7 +115,7 @@ def validation_losses(path: str) -> Dict[int, float]:
         losses.update(part.valid)
     if not losses:
         known = any(re.search(_UPDATES, line) for line in lines)
-        what = "has no validation" if known else "is no log of fairseq-train --log-format simple"
+        what = "has no validation" if known else "is not a log of fairseq-train --log-format simple"
         raise UsageError(f"{path} {what}")
     return dict(sorted(losses.items()))
 

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from typing import Dict, Optional
 
 import pytest
@@ -17,6 +18,8 @@ DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 os.environ.setdefault(
     *("TRITON_INTERPRET", "1") if DEVICE == "cpu" else ("TRITON_F32_DEFAULT", "ieee")
 )
+# where one is missing, test_triton.py is skipped and says so
+HAS_TRITON = all(map(find_spec, ("triton", "triton.backends", "torch.compiler")))
 
 
 @dataclass
@@ -139,8 +142,10 @@ def interpret_bfloat16(patch):
 
     To numpy, bfloat16 is the upper half of a float32.
     """
-    np, tl = pytest.importorskip("numpy"), pytest.importorskip("triton.language")
-    interpreter = pytest.importorskip("triton.runtime.interpreter")
+    import numpy as np
+    import triton.language as tl
+    from triton.runtime import interpreter
+
     builder, cast = interpreter.InterpreterBuilder, interpreter.InterpreterBuilder.cast_impl
 
     def as_float(x):
@@ -165,7 +170,6 @@ def interpret_bfloat16(patch):
 @pytest.fixture(scope="session")
 def triton_attend():
     """Attention by Triton's kernels, with the arguments and results of the entrance."""
-    pytest.importorskip("triton.backends")  # of Triton 2.0, which torch 2.0 brings, not
     from fairseq_posenc.attention.gpu import relative
 
     def attend(*arguments):
@@ -180,11 +184,8 @@ def triton_attend():
         yield attend
 
 
-@pytest.fixture(params=["core", "triton"])
-def attend(request):
-    """The entrance, and Triton's kernels for the terms that they take (``kind``)."""
-    if request.param == "core":
-        return core.attend
-    if request.getfixturevalue("kind") not in ("relative", "shared", "distances"):
-        pytest.skip("not for Triton's kernels")
-    return request.getfixturevalue("triton_attend")
+@pytest.fixture
+def ways(kind, request):
+    """The entrance, and Triton's kernels for the terms that they take, where they can run."""
+    takes = HAS_TRITON and kind in ("relative", "shared", "distances")
+    return [core.attend, *([request.getfixturevalue("triton_attend")] if takes else [])]

@@ -1,7 +1,12 @@
 """Layers keep fairseq's options and weights, and get the position terms that are theirs."""
 
+from types import SimpleNamespace
+
 import pytest
 import torch
+from fairseq.criterions.label_smoothed_cross_entropy_with_alignment import (
+    LabelSmoothedCrossEntropyCriterionWithAlignment,
+)
 
 from fairseq_posenc.attention.layers import layers_after_layerdrop
 from fairseq_posenc.errors import UsageError
@@ -91,6 +96,29 @@ def test_in_training_weights_of_attention_are_there_if_asked_for(build_model):
     model = build_model("sinusoidal").train()
     assert model(SOURCE, None, TARGET)[1]["attn"] == [None]
     assert model(SOURCE, None, TARGET, alignment_layer=1)[1]["attn"][0].shape == (2, 5, 6)
+
+
+def test_alignments_are_trained_as_fairseq_does(build_model):
+    """``--load-alignments`` with the criterion label_smoothed_cross_entropy_with_alignment."""
+    criterion = LabelSmoothedCrossEntropyCriterionWithAlignment(
+        SimpleNamespace(target_dictionary=SimpleNamespace(pad=lambda: 1)), False, 0.1, 0.5
+    )
+    sample = {
+        "net_input": {"src_tokens": SOURCE, "src_lengths": None, "prev_output_tokens": TARGET},
+        "target": TARGET,
+        "ntokens": 10,
+        # pairs of places in the flattened source and target
+        "alignments": torch.tensor([[3, 0], [4, 2], [2, 6]]),
+        "align_weights": torch.tensor([1.0, 0.5, 1.0]),
+    }
+    found = []
+    for model in pair(build_model, {"load_alignments": True}):
+        loss, _, log = criterion(model.train(), sample)
+        loss.backward()
+        gradient = model.decoder.layers[-1].encoder_attn.k_proj.weight.grad
+        found.append((loss.item(), log["alignment_loss"], gradient.norm().item()))
+    assert found[0] == pytest.approx(found[1], rel=1e-5)
+    assert found[0][1] > 1
 
 
 def test_layers_that_are_left_out_keep_their_place(build_model):

@@ -90,17 +90,17 @@ def test_scores_without_a_map_are_refused(encoder, encoding):
 
 
 @pytest.mark.parametrize("encoding", ["learned", "tupe", "abs_scalar"])
-def test_lengths_beyond_a_table_are_refused(checkpoint, encoding):
+def test_lengths_beyond_a_table_are_refused(checkpoint, corpus, encoding):
     with pytest.raises(UsageError, match="table has 64 positions only"):
-        attention(models=[checkpoint(encoding)], length=65, cpu=True)
+        attention(models=[checkpoint(encoding)], data=corpus.path, length=65, cpu=True)
 
 
 @pytest.mark.parametrize("rank", [1, 3])
 def test_abs_scalar_of_rank_r_has_rank_r(corpus, checkpoint, rank):
     model = checkpoint("abs_scalar", "--position-rank", rank)
-    report = attention(models=[model], length=LENGTH, threshold=1e-6, cpu=True)
+    report = attention(models=[model], data=corpus.path, length=LENGTH, threshold=1e-6, cpu=True)
     for layer in report.data["models"]["abs_scalar"]["layers"]:
-        assert layer["ranks"] == {"position": [rank] * 4}
+        assert layer["ranks"]["position"] == [rank] * 4
         assert len(layer["singular_values"][0]) == LENGTH
 
 
@@ -172,14 +172,14 @@ def test_segments_are_added_for_bert(no_gradients, encoder):
 @pytest.mark.parametrize(
     ("options", "second"), [("none", False), ("per_head", True), ("input", False)]
 )
-def test_segments_are_drawn_where_they_act_on_scores(checkpoint, options, second):
+def test_segments_are_drawn_where_they_act_on_scores(checkpoint, corpus, options, second):
     model = checkpoint("rel_scalar", "--position-segments", options, bert=True)
-    report = attention(models=[model], length=8, cpu=True)
+    report = attention(models=[model], data=corpus.text, length=8, inputs=1, cpu=True)
     titles = [part.get_suptitle() for part in report.pictures[".png"].subfigs]
     assert titles == ["rel_scalar"] + ["rel_scalar, second segment from 4"] * second
 
 
-def test_bad_options_are_refused(checkpoint):
+def test_bad_options_are_refused(checkpoint, corpus):
     for options in ({"length": 1}, {"inputs": 0}, {"threshold": 1}):
         with pytest.raises(UsageError, match="--length takes 2"):
-            attention(models=[checkpoint("t5")], **options)
+            attention(models=[checkpoint("t5")], data=corpus.path, **options)

@@ -54,14 +54,15 @@ def test_every_analysis_prints_and_writes(analyse, checkpoint, corpus, name):
     assert "position:sinusoidal|" in json.dumps(described) or name == "tokens"
 
 
-def test_nothing_is_written_when_a_model_is_refused(analyse, checkpoint, tmp_path):
+def test_nothing_is_written_when_a_model_is_refused(analyse, checkpoint, corpus, tmp_path):
     with pytest.raises(UsageError, match="depend on the queries"):
-        analyse("attention", "--models", checkpoint("t5"), checkpoint("shaw"), "--length", 8)
+        models = [checkpoint("t5"), checkpoint("shaw")]
+        analyse("attention", "--models", *models, "--data", corpus.path, "--length", 8)
     for models, message in (
         (["a=nowhere.pt"], "no checkpoint nowhere.pt"),
         ([checkpoint("t5")] * 2, "two of the name t5"),
         (["t5.pt"], "expected NAME=FILE"),
     ):
         with pytest.raises(UsageError, match=message):
-            analyse("attention", "--models", *models)
+            analyse("attention", "--models", *models, "--data", corpus.path)
     assert not (tmp_path / "out").exists()

@@ -129,5 +129,5 @@ def test_as_many_sentences_as_asked_for_are_drawn(analyse, checkpoint):
 def test_bad_options_are_refused(analyse, checkpoint, corpus, options, message):
     with pytest.raises(UsageError, match=message):
         analyse(checkpoint("sinusoidal"), **options)
-    with pytest.raises(UsageError, match="x is no translation model"):
+    with pytest.raises(UsageError, match="x is not a translation model"):
         analyse(checkpoint("sinusoidal", name="x", bert=True), data=corpus.text)

@@ -2,6 +2,7 @@
 
 import pytest
 
+from fairseq_posenc.tools.benchmark.command import complete
 from fairseq_posenc.tools.benchmark.tables import load, plan
 from fairseq_posenc.tools.commands.benchmark import parse
 
@@ -11,6 +12,8 @@ def settings_of():
     """A function from a table of cost, and options, to the settings that are measured of it."""
 
     def settings_of(name, options=""):
-        return plan(name, load(name), parse(["cost", "--device", "cpu", *options.split()]))
+        args = parse(["cost", "--device", "cpu", *options.split()])
+        complete(args)
+        return plan(name, load(name), args)
 
     return settings_of

@@ -6,15 +6,16 @@ import pytest
 
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.benchmark.attention import NAIVE_SHAW, SEGMENTS
+from fairseq_posenc.tools.benchmark import command as benchmark
+from fairseq_posenc.tools.benchmark.attention import NAIVE_SHAW
 from fairseq_posenc.tools.benchmark.timing import SUBJECTS
-from fairseq_posenc.tools.commands import benchmark
+from fairseq_posenc.tools.commands.benchmark import main
 
 COST = "cost cape-9 --device cpu --lengths 10 --dtype float32"
-SPEED = "layer --device cpu --encodings shaw --lengths 8,16"
+SPEED = "training --device cpu --encodings shaw --lengths 8,16"
 BOTH = ("base", "stock")
 VARIANTS = {
-    "attention": {SEGMENTS, NAIVE_SHAW},
+    "attention": {NAIVE_SHAW},
     "bert": {"learned --position-segments input", "rel_scalar --position-segments per_head"},
 }
 
@@ -39,7 +40,7 @@ def command(monkeypatch):
 
         monkeypatch.setattr(benchmark, "measure", measure)
         monkeypatch.setattr("sys.argv", ["posenc benchmark", *line.split(), *map(str, arguments)])
-        benchmark.main()
+        main()
 
     command.measured = []
     return command
@@ -59,7 +60,7 @@ def test_every_encoding_is_timed_in_every_subject(run, tmp_path):
     options = "--shape tiny --lengths 8 --tokens 16 --rounds 5 --dropout 0.1".split()
     printed = run("posenc", "benchmark", *options, "--device", "cpu", "--output", output)
     results = read(output)
-    subjects = ["attention", "layer", "training", "bert", "generation"]
+    subjects = ["training", "generation", "attention", "bert"]
     assert [result["cell"]["table"] for result in results] == subjects
     for result in results:
         setting, contestants = result["cell"], result["contestants"]
@@ -142,15 +143,17 @@ def test_another_file_is_not_overwritten(command, tmp_path, content):
 @pytest.mark.parametrize(
     "line, words",
     [
-        ("speed", "unknown: speed; choose from attention"),
+        ("speed", "unknown: speed; choose from training"),
         ("--rounds 4", "5 or more, not 4"),
         ("--encodings shaw,sinusodial", "unknown: sinusodial"),
         ("--lengths 8,x", "expected a positive number, not 'x'"),
         ("--tokens 0", "expected a positive number, not '0'"),
-        ("--dropout 0,1.5", "probabilities from 0 to below 1"),
+        ("--dropout 0,1.5", "expected a probability below 1"),
         ("--dropout x", "--dropout: invalid"),
         ("--device cpu --dtype float16", "--dtype float16 needs a GPU"),
         ("cost chen-3", "unknown: chen-3; choose from cape-9, chen2021-3"),
+        ("--shape large", "unknown: large; choose from tiny"),
+        ("cost --dropout 0.1", "--dropout and --shape are not for the papers' tables"),
         ("cost --dtype double", "unknown: double"),
         ("cost --device cpu --lengths 11", "no table has a column of these --lengths"),
     ],

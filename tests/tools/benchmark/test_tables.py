@@ -93,12 +93,9 @@ def test_lengths_choose_columns(settings_of):
     [
         ("cape-9", "--tokens 100000", {10: 50, 100: 50, 1000: 50}),
         ("cape-9", "--tokens 900", {10: 50, 100: 9, 1000: 1}),
-        ("cape-9", "--tokens 2000 --batch 8", {10: 8, 100: 8, 1000: 2}),
         ("shape-2", "--tokens 7000", {24: 291, 32: 218, 320: 21}),
         ("shape-2", "", {24: 42, 32: 32, 320: 3}),
     ],
 )
-def test_the_batch_is_the_papers_the_users_or_what_the_tokens_allow(
-    settings_of, name, options, batches
-):
+def test_the_batch_is_the_papers_or_what_the_tokens_allow(settings_of, name, options, batches):
     assert {s.length: s.batch for s in settings_of(name, options)} == batches

@@ -12,7 +12,15 @@ import torch
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.benchmark import timing
-from fairseq_posenc.tools.benchmark.timing import can_fork, forked
+from fairseq_posenc.tools.benchmark.timing import SUBJECTS, can_fork, forked, measure
+
+IMPORT = "from fairseq_posenc.tools.benchmark.timing import forked\n"
+WORDS = [
+    "CUDA out of memory. Tried to allocate 20.00 MiB",
+    "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+    "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes.",
+    "shapes do not fit",
+]
 
 
 class Scripted(timing.Contestant):
@@ -102,7 +110,7 @@ def alone():
 
     def alone(program):
         return subprocess.run(
-            [sys.executable, "-c", f"import os, signal\n{program}"],
+            [sys.executable, "-c", f"import os, signal\n{IMPORT}{program}"],
             env={**os.environ, "OMP_NUM_THREADS": "1"},
             capture_output=True,
             text=True,
@@ -116,7 +124,6 @@ def alone():
 def test_processes_end_with_the_one_that_made_them(alone):
     """A killed command leaves none behind that waits; they would hold its output open."""
     done = alone(
-        "from fairseq_posenc.tools.benchmark.timing import forked\n"
         "with forked({'a': print, 'b': print}, 'cpu') as found:\n"
         "    print(*(c.process.pid for c in found.values()), flush=True)\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -127,7 +134,6 @@ def test_processes_end_with_the_one_that_made_them(alone):
 def test_processes_say_nothing_of_an_interrupt(alone):
     """Ctrl-C reaches all; only the one that made them answers."""
     done = alone(
-        "from fairseq_posenc.tools.benchmark.timing import forked\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "with forked({'a': lambda: os.killpg(0, signal.SIGINT)}, 'cpu') as found:\n"
         "    try:\n"
@@ -151,3 +157,22 @@ def test_peak_memory_is_what_is_held_at_once():
         return torch.zeros(1 << 19), torch.zeros(1 << 19)
 
     assert timing.peak_memory(step, "cpu") == pytest.approx(4 << 20, rel=0.01)
+
+
+@pytest.mark.parametrize("words", WORDS)
+@pytest.mark.parametrize("building", [True, False])
+def test_too_little_memory_is_told_and_other_errors_are_not_hidden(
+    monkeypatch, settings_of, words, building
+):
+    setting = settings_of("cape-9", "--quick")[0]
+
+    def fail():
+        raise RuntimeError(words)
+
+    monkeypatch.setitem(
+        SUBJECTS, setting.subject, lambda s: fail() if building else {"stock": fail}
+    )
+    with pytest.raises(RuntimeError if words == WORDS[-1] else UsageError) as caught:
+        measure(setting)
+    assert words in str(caught.value) and "\n" not in str(caught.value)
+    assert words == WORDS[-1] or "6 sentences of 10 tokens" in str(caught.value)

@@ -18,7 +18,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
         server, content = self.server, self.server.files.get(self.path)
         server.requests.append((self.path, self.headers.get("Range")))
-        server.agents.append(self.headers["User-Agent"])
         fault = server.faults.pop(0) if server.faults else None
         if fault == 0:
             time.sleep(3)
@@ -49,7 +48,7 @@ def server(monkeypatch):
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         server.files, server.faults, server.ranges = {}, [], True
-        server.requests, server.agents = [], []
+        server.requests = []
         threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         server.url = f"http://127.0.0.1:{server.server_address[1]}"
         yield server

@@ -113,16 +113,16 @@ def test_files_without_labels_are_read_if_they_are_there(name, official, tmp_pat
 MALFORMED = [
     ("SST-2", "a\tb\t1", "3 columns instead of 2"),
     ("SST-2", "a", "1 columns instead of 2"),
-    ("SST-2", "a\t2", "label '2' is none of 0, 1"),
+    ("SST-2", "a\t2", "label '2' is not one of 0, 1"),
     ("SST-2", " \t1", "an empty sentence"),
     ("CoLA", "gj04\t1\t", "3 columns instead of 4"),
-    ("RTE", "0\ta\tb\tneutral", "label 'neutral' is none of entailment, not_entailment"),
+    ("RTE", "0\ta\tb\tneutral", "label 'neutral' is not one of entailment, not_entailment"),
     ("QNLI", "0\ta\t\tentailment", "an empty sentence"),
-    ("STS-B", "\t".join([*"0123456", "a", "b", "high"]), "score 'high' is no number"),
+    ("STS-B", "\t".join([*"0123456", "a", "b", "high"]), "score 'high' is not a number"),
     ("STS-B", "\t".join([*"0123456", "a", "b", "5.1"]), "score 5.1 is not in 0…5"),
     ("STS-B", "\t".join([*"0123456", "a", "b", "nan"]), "score nan is not in 0…5"),
-    ("XNLI", line(TASKS["XNLI"], XNLI, language="../de"), "'../de' is no language"),
-    ("XNLI", line(TASKS["XNLI"], XNLI, gold_label="-"), "label '-' is none of"),
+    ("XNLI", line(TASKS["XNLI"], XNLI, language="../de"), "'../de' is not a language"),
+    ("XNLI", line(TASKS["XNLI"], XNLI, gold_label="-"), "label '-' is not one of"),
 ]
 
 
@@ -137,7 +137,7 @@ def test_malformed_lines_are_named_and_left_out(name, bad, message, official):
     assert f"{task.labelled['valid']}, line {first + 1}: {message}" in problems[0]
     split = splits["valid-de" if task.language else "valid"]
     assert len(split.sentences) == len(split.targets) == 2
-    assert split.skipped == ([] if "no language" in message else [1])
+    assert split.skipped == ([] if "not a language" in message else [1])
 
 
 @pytest.mark.parametrize("place", ["AX.tsv", "../AX.tsv", "../diagnostic/diagnostic.tsv"])

@@ -120,8 +120,8 @@ def test_the_exact_match_that_pieces_can_reach(pieces, golds, share):
 
 BROKEN_FILES = [
     ("", "is empty"),
-    (" \n", "is no JSON"),
-    ("{\n,}", "is no JSON: .* line 2"),
+    (" \n", "is not JSON"),
+    ("{\n,}", "is not JSON: .* line 2"),
     ("[" * 100000, "nested too deeply"),
     ("[]", "'data' is missing"),
     ({"data": {}}, "'data' is not a list"),
@@ -175,7 +175,6 @@ def test_malformed_questions_are_refused_by_id_or_left_out_and_named(write, brok
     with pytest.raises(UsageError, match=message) as error:
         read(path)
     assert path in str(error.value) and "--skip-malformed" in str(error.value)
-    assert "\n" not in str(error.value)
     found = read(path, skip_malformed=True)
     assert [question.id for question in found.questions] == ["good"]
     assert len(found.dropped) == 1 and found.dropped[0] in str(error.value)

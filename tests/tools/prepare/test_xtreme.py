@@ -4,7 +4,7 @@ import pytest
 
 from fairseq_posenc.tools.prepare.xtreme import BENCHMARKS, find_questions
 
-SCRIPT = ("python", "-m", "fairseq_posenc.tools.recipe.find_xtreme")
+SCRIPT = ("python", "-m", "recipes.lib.find_xtreme")
 LAYOUTS = {
     "the benchmarks' own": [
         "xquad/xquad.{}.json",

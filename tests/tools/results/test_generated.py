@@ -58,7 +58,7 @@ def test_missing_sentences_are_named_with_the_remedy(write):
         read_generated(write("out", lines))
     message = str(error.value)
     assert "10 of 20 sentences (ids 0, 2, 4, 6, 8, ...)" in message
-    assert "--required-batch-size-multiple 1" in message and "\n" not in message
+    assert "--required-batch-size-multiple 1" in message
     assert "--max-source-positions/--max-target-positions" in message
 
 
@@ -76,6 +76,11 @@ def test_missing_sentences_are_named_with_the_remedy(write):
         ([*lines_of(0), "H-1"], None, "line 6.*cut short"),
         ([*lines_of(0), "H-1\tno number\ttext"], None, "line 6.*score"),
         (lines_of(0, "a b2026 | INFO | fairseq.logging | 100"), None, "2>&1"),
+        (
+            ["| INFO | fairseq_cli.generate | {'score_reference': True}", *lines_of(0)],
+            None,
+            "made with --score-reference: its hypotheses are the references",
+        ),
         (lines_of(0, "a bINFO:fairseq.logging.progress_bar:100"), None, "2>&1"),
     ],
 )

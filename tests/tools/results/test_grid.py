@@ -72,16 +72,16 @@ def test_swapped_sentences_are_read_from_their_analysis(runs):
 @pytest.mark.parametrize(
     ("place", "content", "message"),
     [
-        ("v/a/seed1", "{", "no JSON"),
+        ("v/a/seed1", "{", "not JSON"),
         ("v/a/seed1", {"all": {}, "by_length": None, "signatures": {}}, "not from score_cell"),
         ("v/a/seed1", {"scores": {"valid": {}}}, "not from score_cell"),
         ("v/a/seed1", {"tests": {"n": {"sacrebleu": 3}}}, "tests.n.all is missing"),
         ("v/a/seed1", {"tests": {}, "training": {"gpus": 1}}, "damaged: training.updates is"),
-        ("a/CoLA/lr1/seed1", "{", "no JSON"),
+        ("a/CoLA/lr1/seed1", "{", "not JSON"),
         ("a/CoLA/lr1/seed1", {"all": 1}, "not from posenc predict"),
         ("a/Cola/lr1/seed1", {"scores": {}}, "no task is called Cola"),
-        ("a/CoLA/lrx/seed1", {"scores": {}}, "'x' is no learning rate"),
-        ("a/CoLA/lrinf/seed1", {"scores": {}}, "'inf' is no learning rate"),
+        ("a/CoLA/lrx/seed1", {"scores": {}}, "'x' is not a learning rate"),
+        ("a/CoLA/lrinf/seed1", {"scores": {}}, "'inf' is not a learning rate"),
     ],
 )
 def test_foreign_and_damaged_results_are_refused(runs, place, content, message):
@@ -132,8 +132,7 @@ def test_fine_tunings_scored_on_other_data_are_not_compared(runs, other):
         read_cells(folder, fine_tuning=True)
 
 
-def test_a_folder_without_cells_is_refused_but_for_plans(tmp_path):
-    assert read_cells(str(tmp_path / "none"), may_be_empty=True) == []
+def test_a_folder_without_cells_is_refused(tmp_path):
     with pytest.raises(UsageError, match="has no cells <setting>/<row>/seed<n>"):
         read_cells(str(tmp_path))
     with pytest.raises(UsageError, match="has no cells <row>/<task>/lr<lr>/seed<n>"):

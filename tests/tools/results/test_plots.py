@@ -5,7 +5,7 @@ import random
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.results.plots import plot_by_length
+from fairseq_posenc.tools.results.plots import plot_by_length, plot_curves
 from fairseq_posenc.tools.results.tables import by_length
 
 
@@ -76,6 +76,24 @@ def test_only_bins_wholly_within_the_trained_length_are_shaded(axes, within, sha
     names = [tick.get_text() for tick in found.get_xticklabels()]
     assert names[1] == ("bin1\nn = 9" if None in within else f"bin1\n{within[1]} of 9")
     assert ("within" in found.get_xlabel()) == (None not in within)
+
+
+STRANGE = ["$\\frac{1}{2}$", "$x^", "$\\unknown$", "_hidden", "a\nb\0\ud800", "x" * 100_000]
+
+
+@pytest.mark.parametrize("name", STRANGE, ids=range(len(STRANGE)))
+def test_names_from_elsewhere_are_drawn_as_they_are(axes, tmp_path, name):
+    strange = score(0.9, 0.8, 0.7, 0.6)
+    strange["by_length"]["bins"][0]["name"] = name
+    path = tmp_path / "plot.svg"
+    plot_by_length({name: [strange]}, str(path))
+    plot_curves({name: [{100: 8.0, 200: 1.4}]}, str(tmp_path / "curves.svg"))
+    assert path.stat().st_size < 1 << 18
+    drawn = axes({name: [strange]})
+    texts = [*drawn.get_xticklabels(), *drawn.figure.legends[0].get_texts()]
+    shown = [text for text in texts if text.get_text().strip()[:2] == name[:2]]
+    assert len(shown) == 2 or "\0" in name
+    assert not any(text.get_parse_math() for text in texts)
 
 
 def test_a_kind_of_picture_that_is_none_is_refused(tmp_path):

@@ -53,6 +53,8 @@ def test_subwords_are_joined_and_text_is_detokenised(generated):
     assert texts.reference == ["ein Haus, blau.", "die Katze läuft."]
     assert texts.subwords == {"source": [6, 7], "reference": [6, 7]}
     assert texts.remarks == []
+    [remark] = read(generated(REFERENCES, REFERENCES)).remarks
+    assert "as fairseq-generate --score-reference prints them" in remark
     # as where fairseq has joined them already
     others = read(generated(joined(HYPOTHESES), joined(REFERENCES), joined(SOURCES)))
     assert others.subwords == {}

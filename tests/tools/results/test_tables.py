@@ -276,7 +276,7 @@ def test_results_of_a_recipe_are_those_of_one_test_set_with_their_seed(write):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ("[1]", "posenc score"),
         ({"all": 1}, "all should be an object"),
         (score(1, signatures={"sacrebleu": 3}), "signatures.sacrebleu should be text"),

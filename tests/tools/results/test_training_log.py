@@ -126,7 +126,7 @@ def test_parameters_of_older_logs_are_read(read):
 
 @pytest.mark.parametrize("text", ["nothing of it", '{"train_wps": "5", "train_num_updates": "7"}'])
 def test_other_files_are_refused(read, tmp_path, text):
-    with pytest.raises(UsageError, match="no log of fairseq-train --log-format simple"):
+    with pytest.raises(UsageError, match="not a log of fairseq-train --log-format simple"):
         read(text)
     with pytest.raises(UsageError, match=r"cannot read .*other\.log"):
         read_log(str(tmp_path / "other.log"))
@@ -166,8 +166,8 @@ def test_losses_of_a_resumed_training_are_those_that_it_went_on_from(losses):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        (["nothing of it"], "is no log of fairseq-train --log-format simple"),
-        (['{"valid_nll_loss": "5", "valid_num_updates": "7"}'], "is no log"),
+        (["nothing of it"], "is not a log of fairseq-train --log-format simple"),
+        (['{"valid_nll_loss": "5", "valid_num_updates": "7"}'], "is not a log"),
         ([*start(), inner(100, 50), valid(100, 5, subset="valid1")], "has no validation"),
     ],
 )

@@ -1,1 +1,1 @@
-"""Downloads that resume and verify, archives, and the dumps of Wikipedia."""
+"""Downloads that are continued and verified, and archives."""

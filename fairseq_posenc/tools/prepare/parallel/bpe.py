@@ -69,8 +69,8 @@ def apply(codes: str, source: str, destination: str, workers: int = 1) -> None:
         workers: processes.
 
     Raises:
-        UsageError: a file is missing, empty or no UTF-8, the codes are none, a line of the text
-            has a carriage return inside, or the output cannot be written.
+        UsageError: a file is missing, empty or not UTF-8, the codes are not codes, a line of the
+            text has a carriage return inside, or the output cannot be written.
     """
     # loaded here, the codes are checked once, and forked processes have them
     _encoder.cache_clear()

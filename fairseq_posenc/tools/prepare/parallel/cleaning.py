@@ -3,8 +3,6 @@
 from collections import Counter
 from typing import Dict, Iterable, Iterator, NamedTuple, Optional, Tuple
 
-from tqdm import tqdm
-
 from fairseq_posenc.tools.prepare.parallel.pairs import (
     Languages,
     Pair,
@@ -71,6 +69,9 @@ def clean(
         UsageError: a file is missing, empty or no UTF-8, the files differ in length, or cannot be
             written.
     """
+    # not before: plans of recipes run without libraries
+    from tqdm import tqdm
+
     dropped: Counter = Counter()
     pairs: Iterable[Pair] = pairs_of_files(prefix, languages)
     pairs = tqdm(pairs, desc="clean", unit=" pairs", disable=None)

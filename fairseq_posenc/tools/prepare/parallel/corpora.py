@@ -36,18 +36,6 @@ class Part(NamedTuple):
 TestText = Union[str, Tuple[Part, ...]]
 
 
-class Extent(NamedTuple):
-    """How much raw training text there is: bytes of both languages, and distinct words.
-
-    Bytes: as Hugging Face lists wmt14 and wmt16, rounded up; of Czech our estimate, from the 439
-    million tokens of CzEng; IWSLT's from its archive. Words: our estimates, from those by part and
-    language in the Findings of WMT.
-    """
-
-    size: float
-    words: float
-
-
 class Corpus(NamedTuple):
     """A corpus and its preparation.
 
@@ -199,22 +187,6 @@ CORPORA: Dict[str, Corpus] = {
         lowercase=True,
     ),
 }
-
-
-EXTENTS: Dict[str, Extent] = {
-    "wmt16_en_de": Extent(1.4e9, 2.4e6),
-    "wmt14_en_de": Extent(1.4e9, 2.4e6),
-    "wmt14_en_fr": Extent(14.5e9, 5e6),
-    "wmt15_en_de": Extent(1.4e9, 2.4e6),
-    "wmt18_en_cs": Extent(2.7e9, 2.2e6),
-    "iwslt14_de_en": Extent(0.04e9, 0.2e6),
-}
-
-
-def extent(name: str) -> Extent:
-    """Return how much training text a corpus has, whose name may be in either order."""
-    year, source, target = name.split("_")
-    return EXTENTS.get(name) or EXTENTS[f"{year}_{target}_{source}"]
 
 
 def named(name: str) -> Corpus:

@@ -20,8 +20,8 @@ from fairseq_posenc.tools.prepare.parallel.pairs import (
 )
 
 # Size in bytes and SHA-256 of the training archives, by the end of the address: as TensorFlow
-# Datasets has recorded them, and verifies them (url_checksums/wmt1*_translate.txt).
-_RECORDED: Dict[str, Tuple[int, Optional[str]]] = {
+# Datasets has recorded them, and verifies them (url_checksums/wmt1*_translate.txt); without CzEng.
+_RECORDED: Dict[str, Tuple[int, str]] = {
     "wmt10/training-giga-fren.tar": (
         2595102720, "3ff8319f6919393520559bfbc7ad6a747ec81b3abc7be9993b338d4b017b4d9a"),
     "wmt13/training-parallel-commoncrawl.tgz": (
@@ -40,8 +40,6 @@ _RECORDED: Dict[str, Tuple[int, Optional[str]]] = {
         168591139, "2b45f30ef1d550d302fd17dd3a5cbe19134ccc4c2cf50c2dae534aee600101a2"),
     "wmt18/translation-task/training-parallel-nc-v13.tgz": (
         113157482, "17992b7e919cfb754c60f4e754148bc23b80706ad0ed7b34150831a554b40c91"),
-    # CzEng's is not recorded: an estimate
-    "repository/xmlui/bitstream/handle/11234/1-1458/data-plaintext-format.tar": (10**9, None),
 }  # fmt: skip
 # the name that fairseq's example gives it; the MD5 that one who loaded it has published
 _IWSLT14 = ("de-en.tgz", 19982877, "10936dfdf616504ddbd844e91b94ef4a")
@@ -54,8 +52,7 @@ class Download(NamedTuple):
         url: where it is.
         checksum: MD5 or SHA-256; None where none is published.
         name: to save it under; unlike the last part of the address, no two have the same.
-        size: in bytes, an estimate where there is no checksum; 0 where it is not known, as of test
-            sets.
+        size: in bytes; 0 where it is not known, as of test sets.
     """
 
     url: str
@@ -98,7 +95,8 @@ def _of_parts(parts: Sequence[Part]) -> List[Download]:
     found = []
     for part in parts:
         end = urllib.parse.urlsplit(part.url).path.strip("/")
-        size, checksum = _IWSLT14[1:] if part.url == IWSLT14 else _RECORDED.get(end, (0, None))
+        recorded = _IWSLT14[1:] if part.url == IWSLT14 else _RECORDED.get(end)
+        size, checksum = recorded or (0, None)
         found.append(Download(part.url, checksum, saved_name(part.url), size))
     return found
 

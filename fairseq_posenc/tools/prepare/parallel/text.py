@@ -163,7 +163,7 @@ def _write_training_text(
             raise UsageError("no training pair is left after cleaning")
         if corpus.hold_out and not any(part["held_out"] for part in counts):
             raise UsageError(
-                f"of {total} training pairs, every {corpus.hold_out}th are none to validate on"
+                f"{total} training pairs are too few to validate on every {corpus.hold_out}th"
             )
     return counts
 

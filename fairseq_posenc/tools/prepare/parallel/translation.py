@@ -95,13 +95,15 @@ def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -
     if options.moses and job.has_sentencepieces:
         raise UsageError("SentencePiece cuts text without tokens; leave out --moses")
     last = f"dict.{options.target_lang}.txt"
-    _refuse_folder_of_others(options.output, job.settings())
+    settings = job.settings()
+    _refuse_folder_of_others(options.output, settings)
     with only_process(options.output, say):
-        begun = begin_or_continue(options.output, job.settings(), [last], _COMMAND)
+        begun = begin_or_continue(options.output, settings, [last], _COMMAND)
         if os.path.exists(os.path.join(options.output, last)):
             say(f"{options.output} is complete")
         else:
-            if not begun:
+            if not begun and os.path.exists(job.text):
+                say(f"{options.output} was begun with other options or texts: it is made anew")
                 shutil.rmtree(job.text, ignore_errors=True)
             for split, prefix in options.splits().items():
                 job.tokenise(split, prefix)
@@ -126,7 +128,7 @@ def _refuse_folder_of_others(folder: str, settings: Dict[str, Any]) -> None:
 def _check(options: TranslationOptions) -> None:
     for language in options.languages:
         if not re.fullmatch(r"[\w-]+", language):
-            raise UsageError(f"{language!r} is no name of a language, such as en")
+            raise UsageError(f"{language!r} is not the name of a language, such as en")
     if options.source_lang == options.target_lang:
         raise UsageError("--source-lang and --target-lang are the same")
     kinds = (options.bpe, options.sentencepiece, options.subwords)
@@ -174,7 +176,10 @@ class _Preparation:
         for split, prefix in self.options.splits().items():
             settings[split] = describe_files(find_files(prefix, self.languages))
         if self.options.subwords:
-            settings["subwords"] = os.path.abspath(self.options.subwords)
+            names = [CODES, TOKENISER, subwords.SentencePiece.name]
+            names += [f"dict.{language}.txt" for language in self.languages]
+            files = [os.path.join(self.options.subwords, name) for name in names]
+            settings["subwords"] = describe_files(filter(os.path.exists, files))
         return settings
 
     def prefix(self, split: str, kind: str) -> str:

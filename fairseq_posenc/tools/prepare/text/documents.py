@@ -1,15 +1,24 @@
-"""Raw text as a stream: lines, and ``None`` where a document ends. Nothing is held in memory."""
+"""Raw text as a stream: lines, and ``None`` where a document ends. Nothing is held in memory.
+
+The name of a file tells what it is: ``.parquet`` has a column ``text`` with a document per row, as
+the snapshots of ``wikimedia/wikipedia``; ``.json`` and ``.jsonl``, and the files ``wiki_00`` … of
+``wikiextractor --json``, have a line of JSON per document, whose member ``text`` it is; all others
+are plain text. All but ``.parquet`` may be compressed (``.gz``, ``.bz2``, ``.xz``).
+"""
 
 import os
 import re
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import stream_lines
+from fairseq_posenc.files import file_error, stream_lines
+from fairseq_posenc.json_files import find_misfit, parse_json
 
 _UNFINISHED = re.compile(r"\.part(\d*|\.note)$")
 _TITLE = re.compile(r"= (?!= ).*\S =(?<! = =)")
 _HEADING = re.compile(r"= = .* = =")
+_JSON_LINES = re.compile(r"(.*\.jsonl?|wiki_\d+)(\.gz|\.bz2|\.xz)?")
+_ROWS = 1000  # of a parquet file, which are in memory at a time
 
 Stream = Iterator[Optional[str]]
 
@@ -44,30 +53,76 @@ def read_documents(files: Iterable[str], boundary: str) -> Stream:
     """Yield the lines of all documents, without space around them, and None after each document.
 
     Args:
-        files: text files; the end of a file ends a document.
-        boundary: ``blank``: empty lines divide documents. ``title``: lines ``= Title =`` at the
-            beginning or after an empty line do, as in WikiText; they and headings
-            ``= = Heading = =`` are left out, as BERT does with headers, and empty lines alone
-            divide nothing.
+        files: of any kind; the end of a file ends a document.
+        boundary: what divides the documents of plain text. ``blank``: empty lines. ``title``:
+            lines ``= Title =`` at the beginning or after an empty line, as in WikiText; they and
+            headings ``= = Heading = =`` are left out, as BERT does with headers, and empty lines
+            alone divide nothing.
 
     Raises:
-        UsageError: as :func:`stream_lines`.
+        UsageError: as :func:`stream_lines`, or a parquet file or a line of JSON is damaged or has
+            no ``text``.
     """
-    classify = BOUNDARIES[boundary]
     for file in files:
-        inside, previous = False, ""
-        for line in stream_lines(file):
-            line = line.strip()
-            ends, is_text = classify(line, previous)
-            previous = line
-            if is_text:
-                yield line
-                inside = True
-            elif ends and inside:
+        texts = _texts(file)
+        if texts is None:
+            yield from _plain(file, boundary)
+            continue
+        for text in texts:
+            lines = [line for line in map(str.strip, text.split("\n")) if line]
+            yield from lines
+            if lines:
                 yield None
-                inside = False
-        if inside:
+
+
+def _plain(file: str, boundary: str) -> Stream:
+    classify = BOUNDARIES[boundary]
+    inside, previous = False, ""
+    for line in stream_lines(file):
+        line = line.strip()
+        ends, is_text = classify(line, previous)
+        previous = line
+        if is_text:
+            yield line
+            inside = True
+        elif ends and inside:
             yield None
+            inside = False
+    if inside:
+        yield None
+
+
+def _texts(file: str) -> Optional[Iterator[str]]:
+    """Return the documents of a file that divides them itself, None for plain text."""
+    name = os.path.basename(file)
+    if name.endswith(".parquet"):
+        return _texts_of_parquet(file)
+    return _texts_of_json(file) if _JSON_LINES.fullmatch(name) else None
+
+
+def _texts_of_parquet(file: str) -> Iterator[str]:
+    import pyarrow
+    from pyarrow import parquet
+
+    try:
+        with parquet.ParquetFile(file) as table:
+            kind = table.schema_arrow.field("text").type
+            if not (pyarrow.types.is_string(kind) or pyarrow.types.is_large_string(kind)):
+                raise UsageError(f"{file}: the column text is {kind}, not text")
+            for batch in table.iter_batches(_ROWS, columns=["text"]):
+                yield from (text for text in batch.column("text").to_pylist() if text)
+    except (pyarrow.ArrowException, OSError, KeyError, UnicodeDecodeError) as error:
+        raise file_error("read", file, error) from error
+
+
+def _texts_of_json(file: str) -> Iterator[str]:
+    for number, line in enumerate(stream_lines(file), 1):
+        where = f"{file}, line {number}"
+        document = parse_json(line, where)
+        misfit = find_misfit(document, {"text": str})
+        if misfit:
+            raise UsageError(f"{where} is not an object with a text: {misfit}")
+        yield document["text"]
 
 
 def find_corpora(arguments: Sequence[str], language_folders: bool = False) -> List[LanguageFiles]:

@@ -22,6 +22,7 @@ VOCABULARY_LINES = 2_000_000
 CHARACTER_COVERAGE, COVERAGE_OF_MANY = 0.9995, 0.99995
 SPLITS = ("valid", "train")
 _COUNTED_TOGETHER = 1 << 22  # tokens
+_FEW_DOCUMENTS = 10  # by so few, models can hardly be compared
 _LEARNING_OPTIONS = (
     "kind", "vocabulary_size", "vocabulary_lines", "cased", "character_coverage",
 )  # fmt: skip
@@ -98,7 +99,7 @@ def prepare(options: Options, say: Callable[[str], object] = print) -> Dict[str,
         if has_vocabulary and not missing:
             say(f"{folder} is complete")
         else:
-            texts = {split: _open_texts(options, corpora, split) for split in SPLITS}
+            texts = {split: _open_texts(options, corpora, split, say) for split in SPLITS}
             texts["train"] = _with_repetitions(texts["train"], options.sampling_exponent, say)
             if not has_vocabulary:
                 _make_vocabulary(options, texts["train"], say)
@@ -134,7 +135,9 @@ def _settings(options: Options, corpora: Dict[str, List[documents.LanguageFiles]
     for name in ("output", "workers", "train", "valid"):
         del settings[name]
     if options.subwords is not None:
-        settings["subwords"] = subwords.load(options.subwords).file
+        files = [subwords.load(options.subwords).file]
+        files.append(os.path.join(options.subwords, subwords.DICTIONARY))
+        settings["subwords"] = describe_files(filter(os.path.isfile, files))
     settings["texts"] = {
         split: {corpus.language: describe_files(corpus.files) for corpus in found}
         for split, found in corpora.items()
@@ -143,23 +146,33 @@ def _settings(options: Options, corpora: Dict[str, List[documents.LanguageFiles]
 
 
 def _open_texts(
-    options: Options, corpora: Dict[str, List[documents.LanguageFiles]], split: str
+    options: Options,
+    corpora: Dict[str, List[documents.LanguageFiles]],
+    split: str,
+    say: Callable[[str], object],
 ) -> List[_Text]:
     """Read a split once to its end, so that bad input is found before the long work begins."""
     texts = []
     with tqdm(desc=f"{split}: counting", unit=" lines", disable=None) as bar:
         for language, paths in corpora.get(split) or corpora["train"]:
             read = functools.partial(_read, paths, options.documents, split, options.hold_out)
-            lines = 0
+            lines = ends = 0
             for line in read():
-                if line is not None:
+                if line is None:
+                    ends += 1
+                else:
                     lines += 1
                     bar.update()
+            of_language = f" of {language}" if language else ""
             if not lines:
-                of_language = f" of {language}" if language else ""
                 raise UsageError(
                     f"there is no text{of_language} for '{split}': only empty lines or headings, "
                     "or fewer documents than --hold-out"
+                )
+            if split == "valid" and options.hold_out and ends < _FEW_DOCUMENTS:
+                say(
+                    f"note: --hold-out {options.hold_out} leaves {ends} documents{of_language} to "
+                    "validate on; a smaller number leaves more"
                 )
             texts.append(_Text(language, read, lines))
     return texts

@@ -1,7 +1,6 @@
 """Unpacking: nothing leaves the folder, nothing broken passes for whole, and nothing is endless."""
 
 import bz2
-import contextlib
 import gzip
 import io
 import lzma
@@ -15,7 +14,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.prepare.downloads import archives
-from fairseq_posenc.tools.prepare.downloads.archives import Checksum, Damaged, check_archive, unpack
+from fairseq_posenc.tools.prepare.downloads.archives import unpack
 
 FILES = [("a/b.txt", b"one"), ("./c.txt", b"two" * 10_000)]
 ZEROS = bytes(3_000_000)
@@ -29,7 +28,7 @@ def zipped(*members):
     return stream.getvalue()
 
 
-def tarred(*members, mode="w"):
+def tarred(*members):
     """A tar file of (name, content or other attributes); an odd size is written as it is."""
     stream = io.BytesIO()
     for name, content in members:
@@ -56,14 +55,28 @@ def link(target, kind=tarfile.SYMTYPE):
     return {"type": kind, "linkname": target}
 
 
+def links(kind, count=300):
+    """A file, and links to it."""
+    return [("a", ZEROS), *((f"l{i}", link("a", kind)) for i in range(count))]
+
+
+def overlapping():
+    """A zip file all of whose names stand for one piece of it, which is announced as larger."""
+    content = bytearray(zipped(("a", ZEROS)))
+    start, end = content.rindex(b"PK\1\2"), content.rindex(b"PK\5\6")
+    content[end:] = content[start:end] * 99 + content[end:]
+    return bytes(content)
+
+
 KINDS = {
-    "x.tar": lambda *members: tarred(*members),
+    "x.tar": tarred,
     "x.tar.gz": lambda *members: gzip.compress(tarred(*members)),
     "x.tgz": lambda *members: gzip.compress(tarred(*members)),
     "x.tar.bz2": lambda *members: bz2.compress(tarred(*members)),
     "x.tar.xz": lambda *members: lzma.compress(tarred(*members)),
     "x.zip": zipped,
 }
+WHOLE = {**{name: make(*FILES) for name, make in KINDS.items()}, "x.gz": gzip.compress(ZEROS)}
 
 
 @pytest.fixture
@@ -75,8 +88,7 @@ def unpacked(tmp_path):
         (tmp_path / name).write_bytes(content)
         try:
             count = unpack(str(tmp_path / name), str(out))
-        except UsageError as error:
-            assert str(error).isprintable()
+        except UsageError:
             assert not out.exists() or not os.listdir(out)
             raise
         finally:
@@ -101,78 +113,75 @@ def test_archives_add_to_a_folder(tmp_path):
     assert (tmp_path / "out" / "c.txt").read_bytes() == b"new"
 
 
-@pytest.mark.parametrize("name", ["../evil", "a/../../evil", "/tmp/evil", "..\\evil", "C:\\evil"])
-@pytest.mark.parametrize("kind", ["x.tgz", "x.zip"])
-def test_no_path_leaves_the_folder(unpacked, kind, name):
-    with pytest.raises(UsageError, match="leaves the archive's folder"):
-        unpacked(kind, KINDS[kind](("good.txt", b"x"), (name, b"evil")))
+@pytest.mark.parametrize(
+    "members",
+    [
+        [("a/b", b"one"), ("a/l", link("b"))],
+        [("a/l", link("b")), ("a/b", b"one")],
+        [("a/b", b"one"), ("a/l", link("a/b", tarfile.LNKTYPE))],
+    ],
+)
+def test_links_inside_become_copies(unpacked, members):
+    assert unpacked("x.tar", tarred(*members)) == {"a/b": b"one", "a/l": b"one"}
 
 
-@pytest.mark.parametrize("name", ["a\nb", "\x1b[2J", "a/\x7f", "d/" * 101 + "a"])
-@pytest.mark.parametrize("kind", ["x.tar", "x.zip"])
-def test_what_is_no_name_for_a_file_is_refused(tmp_path, unpacked, kind, name):
-    with pytest.raises(UsageError, match="refused to unpack: .* is no name for a file"):
-        unpacked(kind, KINDS[kind](("good", b"x"), (name, b"x")))
-
-
-@pytest.mark.parametrize("name", [*".. . a a/ //x ~/x a/b/c .unpack".split(), "x" * 300])
-@pytest.mark.parametrize("kind", ["x.tar", "x.zip"])
-def test_an_odd_name_stays_in_the_folder_or_is_refused(unpacked, kind, name):
-    with contextlib.suppress(UsageError):
-        found = unpacked(kind, KINDS[kind](("a", b"one"), (name, b"two"), ("a/last", b"three")))
-        assert b"three" in found.values()
-
-
-@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
-@pytest.mark.parametrize("target", ["../secret", "/etc/passwd", "missing", "link"])
-def test_no_link_leaves_the_archive(unpacked, kind, target):
-    with pytest.raises(UsageError, match="'link' is no file, or a link to none in|unpack"):
-        unpacked("x.tar", tarred(("link", link(target, kind)), ("link/evil", b"x")))
-
-
-def test_devices_are_refused_and_links_inside_become_copies(unpacked):
-    with pytest.raises(UsageError, match="'pipe' is no file"):
-        unpacked("x.tar", tarred(("pipe", {"type": tarfile.FIFOTYPE})))
-    found = unpacked("x.tar", tarred(("a/b", b"one"), ("a/l", link("b"))))
-    assert found == {"a/b": b"one", "a/l": b"one"}
-
-
-def test_rights_and_owners_are_not_those_of_the_archive(tmp_path, unpacked):
+def test_special_rights_and_owners_are_not_those_of_the_archive(tmp_path, unpacked):
     unpacked("x.tar", tarred(("a", {"size": 0, "mode": 0o7777, "uid": 12345})))
     about = (tmp_path / "in" / "out" / "a").stat()
-    assert not about.st_mode & (stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX | 0o111)
+    assert not about.st_mode & (stat.S_ISUID | stat.S_ISGID | stat.S_ISVTX | 0o022)
     assert about.st_uid == os.getuid()
 
 
-WHOLE = {**{name: make(*FILES) for name, make in KINDS.items()}, "x.gz": gzip.compress(ZEROS)}
+OUTSIDE = ["../evil", "a/../../evil", "/tmp/evil", "..\\evil", "C:\\evil", "d/" * 101 + "a"]
+GOOD = ("good", b"x")
+SYMBOLIC, HARD = tarfile.SYMTYPE, tarfile.LNKTYPE
+# (name, content, what is said)
+HOSTILE = [
+    (kind, KINDS[kind](GOOD, (name, b"evil")), "leaves the archive's folder")
+    for kind in ("x.tgz", "x.zip") for name in OUTSIDE
+]  # fmt: skip
+HOSTILE += [
+    ("x.tar", tarred(GOOD, ("link", about), ("link/evil", b"x")), "'link' is refused: not a file")
+    for about in [
+        *(link(to, kind) for kind in (SYMBOLIC, HARD)
+          for to in ("../secret", "/etc/passwd", "missing", "link", ".", "a" * 99)),
+        *({"type": kind} for kind in (tarfile.FIFOTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE)),
+    ]
+]  # fmt: skip
+HOSTILE += [
+    ("x.tgz", gzip.compress(tarred(GOOD, ("l0", link("good", kind)), *(
+        (f"l{i}", link(f"l{i - 1}", kind)) for i in range(1, 900)))), "'l1' is refused: not a file")
+    for kind in (SYMBOLIC, HARD)
+]  # fmt: skip
+HOSTILE += [
+    ("x.tar", tarred(*members), "unpack")
+    for members in [
+        [("itself", {"size": -512})],
+        [("a", b""), ("b", b""), ("the one before", {"size": -1024})],
+        [("before the file", {"size": -(1 << 40)})],
+        [("beyond the end", {"size": 1 << 80})],
+        [("a little beyond the end", {"size": 20_000})],
+        [("file", b"x"), ("file/in it", b"x")],
+    ]
+]
 # a plain tar file has no checksum of contents; the one of gzip stands at the end
-DAMAGED = [(name, content[: len(content) * 2 // 3]) for name, content in WHOLE.items()]
-DAMAGED += [("x.tgz", WHOLE["x.tgz"][:-8] + b"\0" + WHOLE["x.tgz"][-7:])]
-DAMAGED += [("x.tar", WHOLE["x.tar"][:1024])]
-DAMAGED += [("x.tar", WHOLE["x.tar"][:1024] + b"x" + WHOLE["x.tar"][1025:])]
-DAMAGED += [("x.zip", WHOLE["x.zip"][:40] + b"?" + WHOLE["x.zip"][41:])]
-DAMAGED += [("x.zip", zipped())]
-DAMAGED += [(name, b"") for name in WHOLE] + [(name, b"<html></html>") for name in WHOLE]
+HOSTILE += [(name, content[: len(content) * 2 // 3], "cannot unpack")
+            for name, content in WHOLE.items()]  # fmt: skip
+HOSTILE += [(name, page, "cannot unpack") for name in WHOLE for page in (b"", b"<html></html>")]
+HOSTILE += [
+    ("x.tgz", WHOLE["x.tgz"][:-8] + b"\0" + WHOLE["x.tgz"][-7:], "CRC"),
+    ("x.tar", WHOLE["x.tar"][:1024], "cut off behind"),
+    ("x.tar", WHOLE["x.tar"][:1024] + b"x" + WHOLE["x.tar"][1025:], "cut off behind"),
+    ("x.zip", WHOLE["x.zip"][:40] + b"?" + WHOLE["x.zip"][41:], "'a/b.txt' in it is broken"),
+    ("x.rar", b"x", "its name ends like no archive's"),
+]
 
 
-@pytest.mark.parametrize("name, content", DAMAGED)
-def test_what_is_damaged_is_not_unpacked(tmp_path, unpacked, name, content):
-    with pytest.raises(UsageError, match="cannot unpack"):
+@pytest.mark.parametrize("case", range(len(HOSTILE)))
+def test_what_is_hostile_or_damaged_leaves_no_file(unpacked, case):
+    name, content, told = HOSTILE[case]
+    with pytest.raises(UsageError, match=told):
         unpacked(name, content)
-    with pytest.raises(Damaged):
-        check_archive(str(tmp_path / name), name)
-
-
-def overlapping():
-    """A zip file all of whose names stand for one piece of it, which is announced as larger."""
-    content = bytearray(zipped(("a", ZEROS)))
-    start, end = content.rindex(b"PK\1\2"), content.rindex(b"PK\5\6")
-    content[end:] = content[start:end] * 99 + content[end:]
-    return bytes(content)
-
-
-def links(kind):
-    return [("a", ZEROS), *((f"l{i}", link("a", kind)) for i in range(300))]
 
 
 BOMBS = {
@@ -182,35 +191,25 @@ BOMBS = {
     "x.bz2": bz2.compress(ZEROS),
     "x.xz": lzma.compress(ZEROS),
     "x.tgz": gzip.compress(tarred(("a", ZEROS))),
-    "hard links.tar": tarred(*links(tarfile.LNKTYPE)),
-    "symbolic links.tar": tarred(*links(tarfile.SYMTYPE)),
+    "hard links.tar": tarred(*links(HARD)),
+    "symbolic links.tar": tarred(*links(SYMBOLIC)),
 }
 
 
 @pytest.mark.parametrize("name", BOMBS)
-def test_a_bomb_is_not_unpacked(tmp_path, unpacked, monkeypatch, name):
+def test_a_bomb_is_not_unpacked_and_text_that_is_packed_well_is(unpacked, monkeypatch, name):
     with monkeypatch.context() as patch:
         patch.setattr(archives, "_HARMLESS", 100_000)
         with pytest.raises(UsageError, match="unpacks to more than 200 times its own size"):
             unpacked(name, BOMBS[name])
-    if name == "x.gz":  # text that is packed well
-        assert check_archive(str(tmp_path / name), name) == len(ZEROS)
+    if name == "x.gz":
+        assert unpacked(name, BOMBS[name]) == {"x": ZEROS}
 
 
-LOOPS = {
-    "itself": [("a", {"size": -512})],
-    "the one before": [("a", b""), ("b", b""), ("c", {"size": -1024})],
-    "before the file": [("a", {"size": -(1 << 40)})],
-    "links in a circle": [("a", link("b")), ("b", link("a"))],
-    "beyond the end": [("a", {"size": 1 << 80})],
-    "a little beyond the end": [("a", {"size": 20_000})],
-}
-
-
-@pytest.mark.parametrize("name", LOOPS)
-def test_a_tar_file_that_leads_in_circles_or_nowhere_is_refused(unpacked, name):
-    with pytest.raises(UsageError, match="unpack"):
-        unpacked("x.tar", tarred(*LOOPS[name]))
+def test_more_members_than_any_corpus_has_are_refused(unpacked, monkeypatch):
+    monkeypatch.setattr(archives, "_MOST_MEMBERS", 10)
+    with pytest.raises(UsageError, match="it has over 10 members"):
+        unpacked("x.tar", tarred(*((f"f{i}", b"") for i in range(11))))
 
 
 @pytest.mark.parametrize("name", ["x.zip", "x.tgz", "x.gz"])
@@ -221,27 +220,6 @@ def test_more_than_the_disk_holds_is_not_begun(unpacked, monkeypatch, name):
         unpacked(name, WHOLE[name])
 
 
-def test_an_unknown_kind_is_refused(unpacked):
-    with pytest.raises(UsageError, match="its name ends like no archive's"):
-        unpacked("x.rar", b"")
-
-
-@pytest.mark.parametrize(
-    "text, algorithm",
-    [("a" * 32, "md5"), ("SHA1:" + "A" * 40, "sha1"), ("b" * 64, "sha256"), ("c" * 128, "sha512")],
-)
-def test_the_length_of_a_checksum_tells_its_kind(text, algorithm):
-    assert Checksum.parse(text).algorithm == algorithm
-
-
-@pytest.mark.parametrize("text", ["", "abc", "z" * 40, "sha256:" + "a" * 40])
-def test_what_is_no_checksum_is_refused(text):
-    with pytest.raises(UsageError, match="is no checksum"):
-        Checksum.parse(text)
-
-
-def test_a_checksum_is_found_in_either_kind_of_list():
-    lines = ["a" * 40 + "  other.bz2", "b" * 40 + " *dir/file.bz2", f"SHA1 (bsd.bz2) = {'c' * 40}"]
-    assert Checksum.from_listing(lines, "file.bz2").value == "b" * 40
-    assert Checksum.from_listing(lines, "bsd.bz2").value == "c" * 40
-    assert Checksum.from_listing(lines, "le.bz2") is None
+def test_a_python_without_the_filter_for_data_unpacks_alike(unpacked, monkeypatch):
+    monkeypatch.delattr(tarfile, "data_filter", raising=False)
+    assert unpacked("x.tar", WHOLE["x.tar"])

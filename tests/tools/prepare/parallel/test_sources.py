@@ -11,8 +11,8 @@ import pytest
 from sacrebleu.dataset import DATASETS
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.prepare.downloads.archives import Checksum
-from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA, EXTENTS, extent, named
+from fairseq_posenc.tools.prepare.downloads.download import Checksum
+from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA, named
 from fairseq_posenc.tools.prepare.parallel.sources import (
     check_folder,
     downloads,
@@ -46,7 +46,6 @@ def test_every_corpus_names_each_file_once_with_its_sum(name):
 def test_a_reversed_corpus_has_the_same_text():
     corpus, other = named("wmt15_en_de"), named("wmt15_de_en")
     assert (other.source, other.target) == ("de", "en") and downloads(other) == downloads(corpus)
-    assert extent("wmt15_de_en") == extent("wmt15_en_de") and set(EXTENTS) == set(CORPORA)
 
 
 def test_iwslt14_is_one_archive_under_the_name_of_fairseqs_example():
@@ -140,5 +139,5 @@ def test_bad_members_of_test_sets_are_told(tmp_path, make_archive):
     with pytest.raises(UsageError, match=f"wmt13.test.tgz: {second}, line 2: invalid UTF-8"):
         read()
     path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(UsageError, match="cannot unpack .*wmt13.test.tgz: it is no whole tgz file"):
+    with pytest.raises(UsageError, match="cannot unpack .*wmt13.test.tgz: Compressed file ended"):
         read()

@@ -136,7 +136,7 @@ def test_further_text_follows_that_of_the_archives(raw, tmp_path, corpus):
     "changes, told",
     [
         ({"before_bpe": Cleaning(90, 99, 9)}, "no training pair is left after cleaning"),
-        ({"hold_out": 3000}, "every 3000th are none to validate on"),
+        ({"hold_out": 3000}, "too few to validate on every 3000th"),
         ({"train": [Part("http://two.org/wmt02/train.tar", "x")]}, "wmt02.train.tar holds no x.en"),
     ],
 )

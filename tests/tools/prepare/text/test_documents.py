@@ -1,6 +1,13 @@
 """Raw text as a stream of documents, and its sentences."""
 
+import bz2
+import gzip
+import io
+import json
+
+import pyarrow
 import pytest
+from pyarrow import parquet
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.prepare.text.documents import find_corpora, read_documents
@@ -26,9 +33,9 @@ TITLES = """
 """
 
 
-def documents(tmp_path, text, boundary):
-    path = tmp_path / "text"
-    path.write_bytes(text.encode())
+def documents(tmp_path, text, boundary, name="text"):
+    path = tmp_path / name
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
     found = [[]]
     for line in read_documents([str(path), str(path)], boundary):
         found[-1].append(line) if line is not None else found.append([])
@@ -52,6 +59,59 @@ def test_title_lines_divide_documents_and_headings_are_left_out(tmp_path):
 def test_only_line_feeds_end_lines(tmp_path):
     text = "a\u2028b\x85c\x0bd\re\n"
     assert documents(tmp_path, text, "blank") == [[text[:-1]]]
+
+
+def json_lines(texts):
+    return "".join(json.dumps({"id": "1", "text": text}) + "\n" for text in texts).encode()
+
+
+def snapshot(texts, column="text"):
+    """A file with the columns of wikimedia/wikipedia 20231101."""
+    columns = {name: [f"{name} {i}" for i in range(len(texts))] for name in ("id", "url", "title")}
+    stream = io.BytesIO()
+    parquet.write_table(pyarrow.table({**columns, column: texts}), stream, row_group_size=2)
+    return stream.getvalue()
+
+
+ARTICLES = ["Berlin  is a city.\n\nHistory\n It is old. \n", " \n", "", "\u00c4 = b =\u2028c"]
+ARTICLES += ["= A title ="] * 1500
+
+
+@pytest.mark.parametrize("boundary", ["blank", "title"])
+@pytest.mark.parametrize(
+    "name, content",
+    [
+        ("train-00000-of-00001.parquet", snapshot([*ARTICLES, None])),
+        ("wiki_00", json_lines(ARTICLES)),
+        ("wiki_123.bz2", bz2.compress(json_lines(ARTICLES))),
+        ("a.json", json_lines(ARTICLES)),
+        ("a.jsonl", json_lines(ARTICLES)),
+        ("a.jsonl.gz", gzip.compress(json_lines(ARTICLES))),
+    ],
+)
+def test_a_row_or_a_line_of_json_is_a_document(tmp_path, name, content, boundary):
+    first = ["Berlin  is a city.", "History", "It is old."]
+    expected = [first, ["\u00c4 = b =\u2028c"], *[["= A title ="]] * 1500]
+    assert documents(tmp_path, content, boundary, name) == expected
+
+
+@pytest.mark.parametrize(
+    "name, content, told",
+    [
+        ("a.parquet", b"", "cannot read .*a.parquet"),
+        ("a.parquet", b"<html></html>", "cannot read .*a.parquet"),
+        ("a.parquet", snapshot(["a"])[:-9], "cannot read .*a.parquet"),
+        ("a.parquet", snapshot(["a"], column="body"), "cannot read .*a.parquet.*text"),
+        ("a.parquet", snapshot([1, 2]), "a.parquet: the column text is int64, not text"),
+        ("a.jsonl", b'{"text": "a"}\nb\n', "a.jsonl, line 2 is not JSON"),
+        ("a.jsonl", b'{"title": "a"}\n', "a.jsonl, line 1 is not an object with a text"),
+        ("a.json", b'["a"]\n', "a.json, line 1 is not an object with a text"),
+        ("wiki_00", b'<doc id="1">\n', "wiki_00, line 1 is not JSON"),
+    ],
+)
+def test_what_is_no_such_file_is_told(tmp_path, name, content, told):
+    with pytest.raises(UsageError, match=told):
+        documents(tmp_path, content, "blank", name)
 
 
 def make(folder, *names):

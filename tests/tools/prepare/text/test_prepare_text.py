@@ -43,7 +43,7 @@ def raw(tmp_path):
 
 def options(raw, **changed):
     defaults = {"train": [str(raw / "en")], "valid": [str(raw / "valid")], "vocabulary_size": 150}
-    return Options(output=str(raw / "out"), **{**defaults, **changed})
+    return Options(**{"output": str(raw / "out"), **defaults, **changed})
 
 
 def contents(folder):
@@ -139,9 +139,8 @@ def test_counts_come_with_the_subwords_of_another_folder_and_are_added_where_non
     assert first["wordpiece.json"] == second["wordpiece.json"]
     assert first["valid.bin"] == second["valid.bin"] and first["train.bin"] != second["train.bin"]
     # as earlier versions wrote it, or a run that was killed
-    for folder in ("first", "out"):
-        path = raw / folder / "dict.txt"
-        path.write_text("".join(f"{piece} 1\n" for piece in known), encoding="utf-8")
+    uncounted = "".join(f"{piece} 1\n" for piece in known)
+    (raw / "out" / "dict.txt").write_text(uncounted, encoding="utf-8")
     assert prepare(taken) == {}
     assert list(counts(raw / "out")) == list(known) and counts(raw / "out") != known
 
@@ -156,11 +155,17 @@ def test_two_processes_give_the_same_folder_as_one(raw):
 
 
 def test_every_nth_document_is_held_out_and_not_trained_on(raw):
-    prepare(options(raw, valid=(), hold_out=5, vocabulary_size=500))
+    said = []
+    prepare(options(raw, valid=(), hold_out=5, vocabulary_size=500), said.append)
+    [note] = [line for line in said if line.startswith("note: ")]
+    assert note.startswith("note: --hold-out 5 leaves 4 documents to validate on; a smaller")
     train, valid = sentences(raw / "out", "train"), sentences(raw / "out", "valid")
     count = len(given(raw / "en"))
     assert (len(train), len(valid)) == (count - count // 5, count // 5)
     assert not {tuple(part) for part in train} & {tuple(part) for part in valid}
+    said = []
+    prepare(options(raw, valid=(), hold_out=2, output=str(raw / "half")), said.append)
+    assert not any(line.startswith("note: ") for line in said)
 
 
 @pytest.mark.parametrize("exponent, times", [(0.0, 3.0), (0.5, 3**0.5), (1.0, 1.0)])
@@ -227,9 +232,18 @@ def test_a_folder_of_other_options_or_texts_is_refused(raw):
     before = contents(raw / "out")
     with pytest.raises(UsageError, match=r"made with other options or texts \(documents, seed\)"):
         prepare(options(raw, documents="title", seed=2))
-    (raw / "en").write_text("other\n")
-    with pytest.raises(UsageError, match=r"\(texts\)"):
-        prepare(options(raw))
+    cut = {"vocabulary_size": None, "subwords": str(raw / "out"), "output": str(raw / "cut")}
+    prepare(options(raw, **cut))
+    for path, other, changed, named in (
+        (raw / "en", bytes.swapcase, {}, "texts"),  # of the same size
+        (raw / "valid", bytes.swapcase, cut, "texts"),
+        (raw / "out" / "wordpiece.json", lambda content: content + b"\n", cut, "subwords"),
+    ):
+        good = path.read_bytes()
+        path.write_bytes(other(good))
+        with pytest.raises(UsageError, match=rf"\({named}\)"):
+            prepare(options(raw, **changed))
+        path.write_bytes(good)
     assert contents(raw / "out") == before
     (raw / "out" / "prepare.json").unlink()
     with pytest.raises(UsageError, match="holds other data"):

@@ -1,0 +1,126 @@
+"""What a resumed training takes from its checkpoint besides the weights, checked before it goes on.
+
+A wrong value here would end the training later, in the middle of an update, or worse: torch's fused
+optimizers write beyond a state that is smaller than its parameter.
+"""
+
+from typing import Any, Dict, List
+
+import numpy as np
+from torch import Tensor
+
+from fairseq_posenc.errors import UsageError, first_line
+
+_MOST = 2**31  # of epochs and updates, from which seeds are made
+# Adafactor's means over rows and columns; no other optimizer reads them
+_FACTORS = ("exp_avg_sq_row", "exp_avg_sq_col")
+_ADVICE = "take another checkpoint, or its weights alone with --finetune-from-model"
+
+
+def check_progress(extra_state: Any, trainer: Any) -> None:
+    """Check how far a training had come, after fairseq has put it back.
+
+    Args:
+        extra_state: what fairseq has returned; None if no training is resumed.
+        trainer: fairseq's, with what it has loaded.
+
+    Raises:
+        UsageError: something is not of the kind that fairseq writes.
+    """
+    if extra_state is None:
+        return
+    iterator, meters = extra_state["train_iterator"], extra_state.get("metrics", {})
+    right = {
+        "epoch": _is_count(iterator["epoch"]),
+        "iterations_in_epoch": _is_count(iterator.get("iterations_in_epoch", 0)),
+        "shuffle": isinstance(iterator.get("shuffle", True), bool),
+        "num_updates": _is_count(trainer.get_num_updates()),
+        "best": _is_number(extra_state.get("best", 0)),
+        "previous_training_time": _is_number(extra_state.get("previous_training_time", 0)),
+        "lr_scheduler_state": _has_numbers_alone(trainer.lr_scheduler.state_dict()),
+        "metrics": meters.get("default", True)
+        and _has_numbers_alone([one[3] for group in meters.values() for one in group]),
+    }
+    for name, is_right in right.items():
+        if not is_right:
+            raise UsageError(f"the checkpoint's {name} is not what a training has; {_ADVICE}")
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and 0 <= value < _MOST
+
+
+def _is_number(value: Any) -> bool:
+    is_number = isinstance(value, (int, float, np.number))
+    return is_number or (isinstance(value, Tensor) and value.numel() == 1)
+
+
+def _has_numbers_alone(value: Any) -> bool:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, (list, tuple)):
+        return all(_has_numbers_alone(inner) for inner in value)
+    return value is None or _is_number(value) or isinstance(value, Tensor)
+
+
+def checked_optimizer_state(own: List[Dict[str, Any]], state: Any) -> Dict[str, Any]:
+    """Return what an optimizer may take from a checkpoint.
+
+    Numbers such as the learning rate are the checkpoint's. What is on or off in the run stays so:
+    ``fused``, ``foreach``, ``capturable`` and others choose among torch's implementations.
+
+    Args:
+        own: the parameter groups of the optimizer.
+        state: of the optimizer, as in the checkpoint.
+
+    Raises:
+        UsageError: it is the state of other parameters.
+    """
+    try:
+        groups, states = list(state["param_groups"]), dict(state["state"])
+        sizes = [len(group["params"]) for group in groups]
+    except (KeyError, TypeError, ValueError):
+        raise UsageError(f"the checkpoint has no state of an optimizer; {_ADVICE}") from None
+    if sizes != [len(group["params"]) for group in own]:
+        raise UsageError(f"the optimizer's state is that of another model; {_ADVICE}")
+    parameters: Dict[Any, Tensor] = {}
+    checked = []
+    for mine, theirs in zip(own, groups):
+        numbers = {name: theirs[name] for name in mine if _are_alike(mine[name], theirs.get(name))}
+        checked.append({**mine, **numbers, "params": theirs["params"]})
+        parameters.update(zip(theirs["params"], mine["params"]))
+    for key in parameters.keys() & states.keys():
+        for name, value in states[key].items() if isinstance(states[key], dict) else ():
+            shape = value.shape if isinstance(value, Tensor) else ()
+            if shape not in ((), parameters[key].shape) and name not in _FACTORS:
+                raise UsageError(f"the optimizer's {name} does not fit its parameter; {_ADVICE}")
+    kept = {key: states[key] for key in parameters if key in states}
+    return {**state, "state": kept, "param_groups": checked}
+
+
+def _are_alike(mine: Any, theirs: Any) -> bool:
+    """Return whether both are a number, or lists of as many."""
+    if isinstance(mine, (list, tuple)):
+        is_list = isinstance(theirs, (list, tuple)) and len(theirs) == len(mine)
+        return is_list and all(map(_are_alike, mine, theirs))
+    return all(type(value) in (int, float) for value in (mine, theirs))
+
+
+def check_first_step(optimizer: Any) -> None:
+    """Let an optimizer tell in one line that it can do nothing with the state it was given.
+
+    Only an optimizer itself knows what its state consists of.
+    """
+    step = optimizer.step
+
+    def first_step(*args: Any, **kwargs: Any) -> Any:
+        del optimizer.step  # the class's own from now on
+        try:
+            return step(*args, **kwargs)
+        except (AttributeError, LookupError, TypeError, ValueError, ZeroDivisionError) as error:
+            reason = f"{type(error).__name__}: {first_line(error):.200}"
+            raise UsageError(
+                f"the optimizer cannot go on with the checkpoint's state ({reason}); {_ADVICE}"
+            ) from error
+
+    optimizer.step = first_step

@@ -1,0 +1,109 @@
+"""What a training may write to ``--save-dir``: one training at a time, over its own checkpoints."""
+
+import errno
+import fcntl
+import logging
+import os
+import re
+import socket
+from typing import Any, Dict, List, Optional, TextIO
+
+from fairseq_posenc.errors import UsageError
+
+logger = logging.getLogger(__name__)
+
+LAST = "checkpoint_last.pt"
+LOCK = ".training.lock"
+# what fairseq calls the checkpoints that it writes, without ``--checkpoint-suffix`` and ``.pt``
+_NAMES = r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.+)"
+# folder -> its lock file, which stays open as long as the process lives
+_locks: Dict[str, TextIO] = {}
+
+
+def check_start(cfg: Any, suffix: str = "") -> None:
+    """Check which checkpoint a training begins with, before fairseq loads it.
+
+    Args:
+        cfg: fairseq's ``CheckpointConfig``.
+        suffix: of the names of checkpoints, before ``.pt``.
+
+    Raises:
+        UsageError: a checkpoint that was named is missing: fairseq would begin with new weights.
+            The folder holds checkpoints, and the training begins with none of them: fairseq would
+            write over them.
+    """
+    last = os.path.join(cfg.save_dir, LAST.replace(".pt", f"{suffix}.pt"))
+    pretrained = cfg.finetune_from_model
+    if cfg.restore_file != LAST:
+        start = _named("--restore-file", cfg.restore_file.replace(".pt", f"{suffix}.pt"), cfg)
+    elif os.path.exists(last):
+        start = last
+        if pretrained:
+            logger.info("continuing %s; --finetune-from-model %s is not read", last, pretrained)
+    elif getattr(cfg, "continue_once", None):
+        start = _named("--continue-once", cfg.continue_once, cfg)
+    else:
+        start = pretrained
+    folder = os.path.realpath(cfg.save_dir)
+    if cfg.no_save or (start and os.path.dirname(os.path.realpath(start)) == folder):
+        return
+    written = _checkpoints(cfg.save_dir, suffix)
+    if written:
+        newest = last if last in written else max(written, key=os.path.getmtime)
+        raise UsageError(
+            f"{cfg.save_dir} holds checkpoints of another training, and this one would write over "
+            f"them: it begins with {start or 'new weights'}; give another --save-dir, or continue "
+            f"that training with --restore-file {newest}"
+        )
+
+
+def _named(option: str, path: str, cfg: Any) -> str:
+    """Return a checkpoint that the user named, which must be there."""
+    if os.path.isfile(path):
+        return path
+    saved = os.path.join(cfg.save_dir, os.path.basename(path))
+    raise UsageError(
+        f"there is no checkpoint {path} ({option})"
+        + (f"; is {saved} meant?" if os.path.isfile(saved) else "")
+    )
+
+
+def _checkpoints(folder: str, suffix: str) -> List[str]:
+    """Return the checkpoints in a folder that a training with this suffix may write over."""
+    pattern = re.compile(f"{_NAMES}{re.escape(suffix)}\\.pt")
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    return [os.path.join(folder, name) for name in names if pattern.fullmatch(name)]
+
+
+def lock(folder: str) -> None:
+    """Take a folder for the training of this process, until the process ends, however it does.
+
+    The lock is a record lock (``lockf``): forked workers that load data do not inherit it. Where
+    the file system has no such locks, nothing is locked.
+
+    Raises:
+        UsageError: another training has taken it.
+    """
+    folder = os.path.realpath(folder)
+    if folder in _locks:
+        return
+    stream: Optional[TextIO] = None
+    try:
+        os.makedirs(folder, exist_ok=True)
+        stream = open(os.path.join(folder, LOCK), "a+", encoding="utf-8")  # noqa: SIM115
+        fcntl.lockf(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if stream is None or error.errno not in (errno.EACCES, errno.EAGAIN):
+            logger.info("%s cannot be locked: %s", folder, error.strerror)
+            return
+        stream.seek(0)
+        holder = stream.read(200)
+        stream.close()
+        raise UsageError(
+            f"another training{holder and f' ({holder})'} is writing to {folder}; wait for its "
+            "end, or give another --save-dir"
+        ) from None
+    stream.truncate(0)
+    stream.write(f"process {os.getpid()} on {socket.gethostname()}")
+    stream.flush()
+    _locks[folder] = stream

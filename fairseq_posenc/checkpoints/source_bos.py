@@ -1,0 +1,55 @@
+"""Whether a model's sources start with BOS (``--prepend-source-bos``): one answer for all.
+
+It is an option of the task, but the model sees it. So the model's options keep it, too, and it is
+part of the signature.
+"""
+
+from argparse import Namespace
+from typing import Any, Dict, Mapping
+
+from fairseq.tasks import FairseqTask
+
+from fairseq_posenc.errors import UsageError
+
+OPTION = "prepend_source_bos"
+
+
+def of_checkpoint(state: Any) -> bool:
+    """Return whether the sources of a checkpoint's model start with BOS.
+
+    Its model's options say so. Under Hydra, earlier versions wrote it into those of the task alone.
+    """
+    state = state if isinstance(state, Mapping) else {}
+    cfg = state.get("cfg") if isinstance(state.get("cfg"), Mapping) else {}
+    groups = (state.get("args"), cfg.get("model"), cfg.get("task"))
+    return any(_as_dict(group).get(OPTION) for group in groups)
+
+
+def record(state: Any) -> None:
+    """Write it into the model's options in ``state``, from which fairseq builds the model."""
+    if of_checkpoint(state) and isinstance(state.get("cfg"), Mapping):
+        _as_dict(state["cfg"].get("model"))[OPTION] = True
+
+
+def check_task(model: Any, task: Any) -> None:
+    """Check that a task puts BOS before the sources of a model that wants it.
+
+    Args:
+        model: the options of the model.
+        task: anything else than a task of fairseq is let pass, as it reads no data.
+
+    Raises:
+        UsageError: it does not, such as fairseq's own ``translation``.
+    """
+    given = getattr(getattr(task, "cfg", None), OPTION, None)
+    if getattr(model, OPTION, False) and isinstance(task, FairseqTask) and given is None:
+        raise UsageError(
+            "the model was trained with --prepend-source-bos, and this task does not put BOS "
+            "before the sources; give --task posenc_translation"
+        )
+
+
+def _as_dict(options: Any) -> Dict[str, Any]:
+    """Return the options themselves, to be read or changed; none if they are of another kind."""
+    options = vars(options) if isinstance(options, Namespace) else options
+    return options if isinstance(options, dict) else {}

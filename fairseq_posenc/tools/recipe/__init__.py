@@ -1,1 +1,0 @@
-"""What recipes ask of Python; no commands of a user."""

@@ -1,0 +1,129 @@
+"""Write docs/fidelity.md: what papers, their authors' code and our recipes do, setting by setting.
+
+    python -m recipes.claims.fidelity
+
+Papers and reasons are in fidelity.json beside this file. What is ours is read from the commands
+that the recipes print with `--plan`, and from the corpora that these name.
+"""
+
+import json
+import re
+import shlex
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, Dict, List, Set, Tuple
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.prepare.parallel.corpora import named
+from fairseq_posenc.tools.prepare.parallel.settings import LONGEST, NEIGHBOURS, SEPARATOR
+from fairseq_posenc.tools.writing import replacing
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+SOURCE, PAGE = Path(__file__).with_suffix(".json"), REPOSITORY / "docs" / "fidelity.md"
+_PLAN, _GPUS = "--stage 2 --plan --device cuda".split(), "--gpus 8 --gpu-memory 32".split()
+_ONE_GPU = ("recipes/glue/", "recipes/xtreme/")  # what fine-tunes
+_PROGRAM = re.compile(r"^(?:torchrun .*?)?(?:fairseq-|posenc (?:prepare (?:pairs )?)?)([a-z-]+)")
+_CELL = re.compile(
+    r"runs/[^/]+/(?:(?!bin/|text/)(\S+?)(?:/lr\$lr)?/seed|(?:bin|text|data)/([^/ ]+)(?!.*/seed))"
+)
+_VARIABLE = re.compile(r"^(?:for (\w+) in (.+); do|(\w+)=\$\(\(([^()]+)\)\))$")  # of a plan's loops
+Cell = Tuple[str, ...]  # setting and row, or setting, or corpus
+Values = Dict[str, Dict[str, Set[Cell]]]  # by `program --option`: value -> the cells that have it
+
+
+def read_plan(recipe: str) -> Values:
+    """Return the settings in all commands that ``bash recipe --plan`` prints.
+
+    Raises:
+        UsageError: the recipe fails.
+    """
+    command = ["bash", *shlex.split(recipe), *_PLAN]
+    command += _GPUS if not recipe.startswith(_ONE_GPU) else []
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, encoding="utf-8")
+    if done.returncode:
+        raise UsageError(f"{recipe} --plan fails: {done.stderr.strip()[-300:]}")
+    found: Values = defaultdict(lambda: defaultdict(set))
+    variables: Dict[str, List[str]] = {}
+    for line in done.stdout.splitlines():
+        line = line.partition(" >")[0]  # where the output goes is not a setting
+        variable = _VARIABLE.match(line)
+        if variable:
+            variables[variable[1] or variable[3]] = (variable[2] or "").split() or [variable[4]]
+        batch = re.search(r"^# (?:\[([^]]+)\] )?an update: (\d+ \w+) = ", line)
+        if batch:
+            found["update batch"][batch[2]].add((batch[1] or "",))
+        program, place = _PROGRAM.search(line), _CELL.search(line)
+        if not program:
+            continue
+        cell = tuple((place[1] or place[2]).split("/")) if place else ("",)
+        for flag, value in _options(shlex.split(line)).items():
+            if program[1] != "profile-admin" or flag == "--max-tokens":
+                for one in variables.get(value.lstrip("$"), [value]):
+                    found[f"{program[1]} {flag}"][one].add(cell)
+        words = line.split()
+        if words[2:4] == ["pairs", "text"]:
+            for name, content in named(words[4])._asdict().items():
+                found[f"corpus {name}"][_words(content)].add(cell)
+        if words[2:4] == ["pairs", "setting"]:
+            form = f"up to {LONGEST} subwords", f"{NEIGHBOURS} joined by {SEPARATOR}"
+            found["setting form"][form[words[4] == "interpolate"]].add((words[4],))
+    return found
+
+
+def _options(words: List[str]) -> Dict[str, str]:
+    """Return the options of a command by flag; one without value is ``yes``."""
+    parts = re.split(r"(?:^|\0)(--[^\0]+)", "\0".join(words))
+    values = (part.strip("\0").replace("\0", " ") or "yes" for part in parts[2::2])
+    return dict(zip(parts[1::2], values))
+
+
+def _words(content: Any) -> str:
+    """Return what a :class:`Corpus` has under a name."""
+    if isinstance(content, (list, dict)):
+        return ", ".join(getattr(part, "stem", part).rpartition("/")[2] for part in content)
+    if isinstance(content, tuple):
+        return "{}-{} tokens, ratio {}".format(*content)
+    return {None: "no", False: "no", True: "yes"}.get(content) or str(content)
+
+
+def ours(key: str, found: Values) -> str:
+    """Return the values of a `program --option`, and where they are, if not everywhere."""
+    program, option = key.split()
+    same = [values for other, values in found.items() if other.split()[0] == program]
+    known = set().union(*(cells for values in same for cells in values.values()))
+    places: Dict[str, List[str]] = defaultdict(list)
+    for value, cells in found[key].items():
+        place = ", ".join(sorted("/".join(cell) for cell in cells))
+        for part in (-1, 0):
+            names = {cell[part] for cell in cells}
+            if cells == {cell for cell in known if cell[part] in names}:
+                place = "" if cells == known else ", ".join(sorted(names))
+        shown = value if value != "yes" or program == "corpus" else option
+        places[place].append(shown.replace("<", "\\<"))
+    return "; ".join(", ".join(v) + (f" ({place})" if place else "") for place, v in places.items())
+
+
+def page() -> str:
+    """Return the page; a UsageError tells what a plan or the JSON lacks of the other."""
+    content = json.loads(SOURCE.read_text(encoding="utf-8"))
+    parts = [content["about"]]
+    for section in content["sections"]:
+        found = read_plan(section["plan"])
+        told = {key for _, keys, *_ in section["settings"] for key in keys.split(", ")}
+        there = {key for key in found if not {key, key.split()[1]} & set(content["not settings"])}
+        if told != there:
+            raise UsageError(f"{SOURCE.name}, {section['plan']}: differ in {sorted(told ^ there)}")
+        plan = f"Ours: `bash {section['plan']} --plan`. {section['code']}"
+        parts += [f"## {section['title']}", plan]
+        lines = ["| Setting | Paper | Authors' code | Ours | Why |", "|---|---|---|---|---|"]
+        for name, keys, paper, code, why in section["settings"]:
+            mine = "; ".join(dict.fromkeys(ours(key, found) for key in keys.split(", ")))
+            lines.append(f"| {name} | {paper} | {code} | {mine} | {why} |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+if __name__ == "__main__":
+    with replacing(str(PAGE)) as stream:
+        stream.write(page())

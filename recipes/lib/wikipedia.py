@@ -1,0 +1,40 @@
+"""The files of a language in the snapshot wikimedia/wikipedia 20231101, from the hub's list.
+
+python -m recipes.lib.wikipedia LIST
+
+LIST is what https://huggingface.co/api/datasets/wikimedia/wikipedia/tree/main/20231101.en and its
+like answer. Prints path, SHA-256 and size of each file, divided by tabs.
+"""
+
+import re
+import sys
+from typing import List, Tuple
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import find_misfit, read_json
+
+
+def files_of(path: str) -> List[Tuple[str, str, int]]:
+    """Return path, SHA-256 and size of the parquet files of a list.
+
+    Raises:
+        UsageError: the file is no such list, or one of the snapshot's files is missing in it.
+    """
+    shape = [{"path": str, "size": int, "lfs": {"oid": str}}]
+    value = read_json(path)
+    found = value if isinstance(value, list) else []
+    found = [file for file in found if ".parquet" in str(file)]
+    wrong = find_misfit(found, shape)
+    names = [re.fullmatch(r"\d{8}\.[\w-]+/train-(\d{5})-of-(\d{5})\.parquet", file["path"])
+             for file in found if not wrong]  # fmt: skip
+    numbers = [(int(name[1]), int(name[2])) for name in names if name]
+    if not found or wrong or sorted(numbers) != [(each, len(found)) for each in range(len(found))]:
+        raise UsageError(
+            f"{path} is not the hub's list of a language's files: remove it and start again"
+        )
+    return [(file["path"], file["lfs"]["oid"], file["size"]) for file in found]
+
+
+if __name__ == "__main__":
+    for file in files_of(sys.argv[1]):
+        print(*file, sep="\t")

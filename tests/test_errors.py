@@ -1,0 +1,34 @@
+"""What people see of an error that they can mend: one line, whatever is in it."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_posenc.errors import UsageError
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+# a name that would begin a line, and clear the screen
+NAME, WRITTEN_OUT = "no\n\x1b[2Jwhere", r"no\n\x1b[2Jwhere"
+TASK = "--user-dir fairseq_posenc --task posenc_translation --cpu --max-tokens 9"
+COMMANDS = {
+    "posenc": ["-m", "fairseq_posenc.tools", "score", "--hypothesis", NAME, "--reference", NAME],
+    "fairseq-train": ["-m", "fairseq_cli.train", NAME, *TASK.split(), "--arch", "transformer"],
+    "recipe": ["-m", "recipes.claims.probes", NAME, "--data", NAME, "--output", "x"],
+}
+
+
+def test_what_cannot_be_printed_is_written_out():
+    assert str(UsageError(f"{NAME}\u2028, é…")) == WRITTEN_OUT + r"\u2028, é…"
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_a_command_ends_in_one_line(command):
+    done = subprocess.run(
+        [sys.executable, *command], cwd=REPOSITORY, capture_output=True, encoding="utf-8"
+    )
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+    [line] = [line for line in done.stderr.splitlines() if "error: " in line]
+    assert line == done.stderr.splitlines()[-1]
+    assert line.startswith("fairseq_posenc: error: ") and WRITTEN_OUT in line
