@@ -22,7 +22,7 @@ setup(
     license="MIT",
     packages=find_packages(include=["fairseq_posenc", "fairseq_posenc.*"]),
     package_data={
-        "fairseq_posenc.tools.results": ["papers/*.json"],
+        "fairseq_posenc.tools.tables": ["papers/*.json"],
         "fairseq_posenc.tools.benchmark": ["papers/*.json"],
     },
     entry_points={"console_scripts": ["posenc = fairseq_posenc.tools.cli:main"]},

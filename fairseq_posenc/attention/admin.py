@@ -2,8 +2,8 @@
 
 A sub-layer f becomes x ← LN(x · ω + f(x)), with one trained vector ω (channels) per sub-layer. The
 deeper a sub-layer lies, the larger its ω starts, so that the whole depends less on any single f.
-The first ω are measured by a profiling pass (:mod:`fairseq_posenc.tools.admin_profile`) and given
-to the model as a profile: JSON, in a file or, as in checkpoints, as the option's own value.
+The first ω are measured by a profiling pass (``posenc profile-admin``) and given to the model as a
+profile: JSON, in a file or, as in checkpoints, as the option's own value.
 """
 
 import argparse

@@ -7,7 +7,7 @@ from typing import Callable, Dict, List, Optional, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, OrNull, read_shaped
-from fairseq_posenc.tools.results.training_log import validation_losses
+from fairseq_posenc.tools.scores.training_log import validation_losses
 
 _NUMBERS = [[OrNull(float)]]
 

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, Dict, List, Set, Tuple
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.prepare.parallel.corpora import named
-from fairseq_posenc.tools.prepare.parallel.settings import LONGEST, NEIGHBOURS, SEPARATOR
+from fairseq_posenc.tools.translation.corpora import named
+from fairseq_posenc.tools.translation.settings import LONGEST, NEIGHBOURS, SEPARATOR
 from fairseq_posenc.tools.writing import replacing
 
 REPOSITORY = Path(__file__).resolve().parents[2]

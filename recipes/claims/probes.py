@@ -30,7 +30,7 @@ from torch import Tensor
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.analyses.models import LoadedModel, load_models
 from fairseq_posenc.tools.arguments import key_value, positive
-from fairseq_posenc.tools.predict import load, predictions
+from fairseq_posenc.tools.bert.predict import load, predictions
 from fairseq_posenc.tools.writing import replacing
 
 _MASK_SEED = 1

@@ -66,7 +66,7 @@ options_of() {
 }
 
 metric_of() {
-    local code='import sys; from fairseq_posenc.tools.prepare.glue_tasks import TASKS
+    local code='import sys; from fairseq_posenc.tools.bert.glue_tasks import TASKS
 task = TASKS.get(sys.argv[1]); print(task.best if task else "")' metric
     metric=$(python3 -c "$code" "$1")
     [[ -n $metric ]] || die "no task of GLUE is called $1 (--tasks)"

@@ -9,7 +9,7 @@ benchmark (Romanian in XQuAD's repository, say) are left out; those that lack ar
 import argparse
 import sys
 
-from fairseq_posenc.tools.prepare.xtreme import find_questions
+from fairseq_posenc.tools.bert.xtreme import find_questions
 
 
 def main() -> None:

@@ -17,8 +17,8 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import key_value
 from fairseq_posenc.tools.commands.score import add_scoring
-from fairseq_posenc.tools.results.score import evaluate, render, to_json, versions
-from fairseq_posenc.tools.results.training_log import read_log
+from fairseq_posenc.tools.scores.score import evaluate, render, to_json, versions
+from fairseq_posenc.tools.scores.training_log import read_log
 from fairseq_posenc.tools.writing import replacing
 
 

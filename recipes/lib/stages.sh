@@ -100,7 +100,7 @@ find_programs() {
     python() { python3 "$@"; }
     files_of_corpus() { print_command posenc prepare pairs files "$1"; }
     operations_of_corpus() {
-        python3 -c "from fairseq_posenc.tools.prepare.parallel.corpora import named
+        python3 -c "from fairseq_posenc.tools.translation.corpora import named
 print(named('$1').operations)"
     }
     if [[ -z $DEVICE ]]; then

@@ -2,7 +2,7 @@
 # and training) × rows (encodings) × seeds, each cell in RUN_DIR/<setting>/<row>/seed<n>. A recipe
 # sets the variables in capitals of its options, and defines
 #   usage, set_smoke
-#   corpus_of SETTING      a corpus of fairseq_posenc/tools/prepare/parallel/corpora.py
+#   corpus_of SETTING      a corpus of fairseq_posenc/tools/translation/corpora.py
 #   form_of SETTING        vanilla, or the form of SHAPE, section 3.1: extrapolate, interpolate
 #   tests_of SETTING       the test sets to be scored, and valid if that is to be, too
 #   training_of SETTING    sets TRAIN_OPTIONS (for fairseq-train, without the batch), GENERATE_OPTIONS,

@@ -9,8 +9,8 @@ from fairseq.data import Dictionary
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.subwords import AnswerAlignedSubwords
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.prepare.text import vocabulary
-from fairseq_posenc.tools.prepare.text.vocabulary import copy_subwords
+from fairseq_posenc.tools.bert import vocabulary
+from fairseq_posenc.tools.bert.vocabulary import copy_subwords
 
 pytest.importorskip("tokenizers")
 pytest.importorskip("sentencepiece")

@@ -20,7 +20,8 @@ from omegaconf import OmegaConf
 from fairseq_posenc.checkpoints import load_checkpoint, signatures
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer import PosencTransformerModel
-from fairseq_posenc.tools import averaging, predict
+from fairseq_posenc.tools import averaging
+from fairseq_posenc.tools.bert import predict
 from fairseq_posenc.tools.export.stock import to_fairseq
 
 BOS = "--prepend-source-bos"

@@ -11,18 +11,17 @@ from fairseq_posenc.data import subwords
 from fairseq_posenc.data.segmentation import Moses
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools import averaging
-from fairseq_posenc.tools import predict as prediction
 from fairseq_posenc.tools.analyses.report import Report
-from fairseq_posenc.tools.prepare import glue, squad
-from fairseq_posenc.tools.prepare.downloads.archives import unpack
-from fairseq_posenc.tools.prepare.glue_tasks import TASKS
-from fairseq_posenc.tools.prepare.parallel import bpe, cleaning, settings, tokens
-from fairseq_posenc.tools.prepare.parallel.corpora import Cleaning, Corpus, Part
-from fairseq_posenc.tools.prepare.parallel.text import prepare_text
-from fairseq_posenc.tools.prepare.text import vocabulary
-from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
-from fairseq_posenc.tools.prepare.text.vocabulary import copy_subwords
-from fairseq_posenc.tools.results.plots import new_figure
+from fairseq_posenc.tools.bert import glue, squad, vocabulary
+from fairseq_posenc.tools.bert import predict as prediction
+from fairseq_posenc.tools.bert.glue_tasks import TASKS
+from fairseq_posenc.tools.bert.preparation import Options, prepare
+from fairseq_posenc.tools.bert.vocabulary import copy_subwords
+from fairseq_posenc.tools.downloads.archives import unpack
+from fairseq_posenc.tools.tables.plots import new_figure
+from fairseq_posenc.tools.translation import bpe, cleaning, settings, tokens
+from fairseq_posenc.tools.translation.corpora import Cleaning, Corpus, Part
+from fairseq_posenc.tools.translation.text import prepare_text
 from fairseq_posenc.tools.writing import replacing_folder
 from recipes.corpus import Range, Split, write_corpus
 from recipes.lib.score_cell import score_cell

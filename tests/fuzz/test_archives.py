@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.prepare.downloads.archives import unpack
+from fairseq_posenc.tools.downloads.archives import unpack
 
 FILES = {"a/b.txt": b"one " * 300, "c.txt": bytes(range(256)) * 3, "d/e/f": b"x"}
 TEXT = FILES["a/b.txt"]

@@ -8,11 +8,10 @@ import pytest
 
 from fairseq_posenc.data import sentence_folder, subwords
 from fairseq_posenc.data.questions import QuestionFolder
-from fairseq_posenc.tools.prepare import glue, squad
-from fairseq_posenc.tools.prepare.glue_tasks import TASKS
-from fairseq_posenc.tools.prepare.parallel.sources import of_test_set, read_test_set
-from fairseq_posenc.tools.prepare.text import vocabulary
-from fairseq_posenc.tools.prepare.text.vocabulary import copy_subwords
+from fairseq_posenc.tools.bert import glue, squad, vocabulary
+from fairseq_posenc.tools.bert.glue_tasks import TASKS
+from fairseq_posenc.tools.bert.vocabulary import copy_subwords
+from fairseq_posenc.tools.translation.sources import of_test_set, read_test_set
 
 CONTEXT = "Berlin ist die Hauptstadt 😀 von Deutschland . é"
 SPOKEN = [f"the dog {i} runs over häuser {chr(97 + i % 26) * 3} <unk>" for i in range(200)]

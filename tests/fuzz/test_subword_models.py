@@ -8,7 +8,7 @@ import pytest
 
 from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.prepare.text import vocabulary
+from fairseq_posenc.tools.bert import vocabulary
 
 sentencepiece = pytest.importorskip("sentencepiece")
 LINES = [f"the dog {i} runs over häuser {chr(97 + i % 26) * 3}" for i in range(200)]

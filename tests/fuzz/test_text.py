@@ -10,11 +10,11 @@ import pytest
 from pyarrow import parquet
 
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.tools.prepare.parallel import bpe
-from fairseq_posenc.tools.prepare.parallel.pairs import pairs_of_archive
-from fairseq_posenc.tools.prepare.text.documents import read_documents
-from fairseq_posenc.tools.results.generated import read_generated
-from fairseq_posenc.tools.results.training_log import read_log
+from fairseq_posenc.tools.bert.documents import read_documents
+from fairseq_posenc.tools.scores.generated import read_generated
+from fairseq_posenc.tools.scores.training_log import read_log
+from fairseq_posenc.tools.translation import bpe
+from fairseq_posenc.tools.translation.pairs import pairs_of_archive
 
 TEXT = "".join(f"der {i}. Hund , 2.5 & „Katze“ <unk>\u00ad {chr(200 + i)}\n" for i in range(30))
 PAIRS = {"x/a.en": TEXT.encode(), "x/a.de": TEXT.encode()}

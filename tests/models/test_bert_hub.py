@@ -23,10 +23,10 @@ from fairseq_posenc.tasks.sentence_prediction import (
     PosencSentencePredictionConfig,
     PosencSentencePredictionTask,
 )
-from fairseq_posenc.tools.predict import predict
-from fairseq_posenc.tools.prepare import glue, squad
-from fairseq_posenc.tools.prepare.glue_tasks import TASKS
-from fairseq_posenc.tools.prepare.text.vocabulary import (
+from fairseq_posenc.tools.bert import glue, squad
+from fairseq_posenc.tools.bert.glue_tasks import TASKS
+from fairseq_posenc.tools.bert.predict import predict
+from fairseq_posenc.tools.bert.vocabulary import (
     copy_subwords,
     learn_sentencepiece,
     learn_wordpiece,

@@ -12,10 +12,10 @@ from fairseq_posenc.data.segmentation import tokenise_lines
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tasks.translation import PosencTranslationConfig, PosencTranslationTask
-from fairseq_posenc.tools.prepare.parallel import bpe
-from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA
-from fairseq_posenc.tools.prepare.parallel.segmentation import keep, moses
-from fairseq_posenc.tools.prepare.text.vocabulary import learn_sentencepiece
+from fairseq_posenc.tools.bert.vocabulary import learn_sentencepiece
+from fairseq_posenc.tools.translation import bpe
+from fairseq_posenc.tools.translation.corpora import CORPORA
+from fairseq_posenc.tools.translation.segmentation import keep, moses
 
 RAW = ["A man – “asleep” – isn’t well-known.", "Rock & roll, 5,300 <b>!", "", "Dr. No\nsleeps."]
 TEXT = "the man is asleep . a dog isn 't well @-@ known & &apos;t , \" rock roll".split()

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from fairseq_posenc.data import subwords
-from fairseq_posenc.tools.prepare.squad import prepare
-from fairseq_posenc.tools.prepare.text.vocabulary import (
+from fairseq_posenc.tools.bert.squad import prepare
+from fairseq_posenc.tools.bert.vocabulary import (
     copy_subwords,
     learn_sentencepiece,
     learn_wordpiece,

@@ -12,7 +12,7 @@ from fairseq_posenc.data.questions import QuestionFolder
 from fairseq_posenc.data.windows import WindowDataset, WindowLayout, covering_tokens
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics.answers import normalise
-from fairseq_posenc.tools.prepare.squad import prepare
+from fairseq_posenc.tools.bert.squad import prepare
 
 LANGUAGES = ["en", "ar", "th", "zh"]
 SMALL = WindowLayout(40, 8, 2)

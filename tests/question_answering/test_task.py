@@ -16,7 +16,7 @@ from fairseq_posenc.tasks.question_answering import (
     PosencQuestionAnsweringConfig,
     PosencQuestionAnsweringTask,
 )
-from fairseq_posenc.tools.prepare.squad import prepare
+from fairseq_posenc.tools.bert.squad import prepare
 
 LANGUAGES = ["en", "ar", "th", "zh"]
 pytestmark = pytest.mark.parametrize("subwords_folder", ["cased wordpiece"], indirect=True)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_posenc.tools.prepare.xtreme import BENCHMARKS
+from fairseq_posenc.tools.bert.xtreme import BENCHMARKS
 
 # "Trains" update by update on a chain of text that says what has happened. A checkpoint comes every
 # 3 updates and at the end; with the file `kill` there, it dies at that update.

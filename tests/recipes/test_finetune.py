@@ -5,7 +5,7 @@ from itertools import groupby
 
 import pytest
 
-from fairseq_posenc.tools.prepare.xtreme import BENCHMARKS
+from fairseq_posenc.tools.bert.xtreme import BENCHMARKS
 
 
 @pytest.fixture

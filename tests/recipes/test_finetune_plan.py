@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from fairseq_posenc.tools.prepare.xtreme import find_questions
+from fairseq_posenc.tools.bert.xtreme import find_questions
 
 GLUE, XTREME = "recipes/glue/run.sh", "recipes/xtreme/run.sh"
 TASKS = {GLUE: "CoLA,MNLI", XTREME: "XNLI,SQuAD"}

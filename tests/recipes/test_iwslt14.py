@@ -9,7 +9,7 @@ from fairseq import scoring
 from fairseq.data import Dictionary
 
 from fairseq_posenc.encodings import names
-from fairseq_posenc.tools.results.score import evaluate
+from fairseq_posenc.tools.scores.score import evaluate
 
 RECIPE = "recipes/iwslt14.sh"
 # fairseq's examples/translation/README.md, IWSLT'14; None: an option without value

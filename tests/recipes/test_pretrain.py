@@ -16,7 +16,7 @@ import pytest
 from pyarrow import parquet
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.results.papers import load
+from fairseq_posenc.tools.tables.papers import load
 from recipes.lib import batch, wikipedia
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_posenc.tools.results.papers import load
+from fairseq_posenc.tools.tables.papers import load
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHAPE, CAPE, REL_SCALAR = (

@@ -19,8 +19,8 @@ from fairseq_posenc.checkpoints import option_checks
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
+from fairseq_posenc.tools.bert.predict import load_any
 from fairseq_posenc.tools.export.source import read_checkpoint
-from fairseq_posenc.tools.predict import load_any
 
 # options that some model or task of fairseq's evaluates
 EVALUATED = """adafactor_eps adam_betas adamax_betas adaptive_input_cutoff adaptive_softmax_cutoff

@@ -22,9 +22,9 @@ from fairseq_posenc.tasks.sentence_prediction import (
     PosencSentencePredictionTask,
 )
 from fairseq_posenc.tools import cli
-from fairseq_posenc.tools.predict import predict
-from fairseq_posenc.tools.prepare.glue import prepare
-from fairseq_posenc.tools.prepare.glue_tasks import TASKS
+from fairseq_posenc.tools.bert.glue import prepare
+from fairseq_posenc.tools.bert.glue_tasks import TASKS
+from fairseq_posenc.tools.bert.predict import predict
 
 pytest.importorskip("tokenizers")
 pytest.importorskip("sklearn")
@@ -46,7 +46,7 @@ def lines(task, count, seed):
 @pytest.fixture
 def folder(tmp_path):
     """A function that prepares a task with 30 examples per split."""
-    from fairseq_posenc.tools.prepare.text.vocabulary import learn_wordpiece
+    from fairseq_posenc.tools.bert.vocabulary import learn_wordpiece
 
     text = str(tmp_path / "text")
     learn_wordpiece(lambda: iter([" ".join(WORDS)] * 3), text, 70)

@@ -1,5 +1,6 @@
-"""The command posenc, in this process."""
+"""The command posenc, in this process, and files for it."""
 
+import json
 import sys
 
 import pytest
@@ -17,3 +18,20 @@ def posenc(monkeypatch, capsys):
         return capsys.readouterr()
 
     return posenc
+
+
+@pytest.fixture
+def write(tmp_path):
+    """A function that writes text, lines, or a dictionary as JSON, and returns the file's path."""
+
+    def write(name, content):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if isinstance(content, dict):
+            content = json.dumps(content)
+        elif not isinstance(content, str):
+            content = "".join(f"{line}\n" for line in content)
+        path.write_text(content, encoding="utf-8")
+        return str(path)
+
+    return write

@@ -20,7 +20,7 @@ from fairseq_posenc.tools.analyses.position_scores import (
     singular_values,
 )
 from fairseq_posenc.tools.analyses.report import Report
-from fairseq_posenc.tools.results.plots import line_style, new_figure
+from fairseq_posenc.tools.tables.plots import line_style, new_figure
 
 
 @torch.no_grad()

@@ -16,7 +16,7 @@ from fairseq_posenc.encodings.learned import Learned
 from fairseq_posenc.encodings.tupe import Tupe
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
-from fairseq_posenc.tools.predict import load_any
+from fairseq_posenc.tools.bert.predict import load_any
 
 
 @dataclass

@@ -6,9 +6,9 @@ from typing import Any, Dict, List, Optional, Sequence
 
 import numpy as np
 
-from fairseq_posenc.tools.results import plots
-from fairseq_posenc.tools.results.score import versions
-from fairseq_posenc.tools.results.tables import markdown_table
+from fairseq_posenc.tools.scores.score import versions
+from fairseq_posenc.tools.tables import plots
+from fairseq_posenc.tools.tables.tables import markdown_table
 from fairseq_posenc.tools.writing import replacing
 
 Matrix = Sequence[Sequence[Optional[float]]]

@@ -13,7 +13,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
 from fairseq_posenc.tools.analyses.models import LoadedModel, load_models, sample, without_bos
 from fairseq_posenc.tools.analyses.report import Matrix, Report, draw_matrix, shown
-from fairseq_posenc.tools.results.plots import new_figure
+from fairseq_posenc.tools.tables.plots import new_figure
 
 
 def shift_invariance(

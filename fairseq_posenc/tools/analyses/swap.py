@@ -11,7 +11,7 @@ from sacremoses import MosesDetokenizer
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.analyses.models import LoadedModel, load_models, sample, without_bos
 from fairseq_posenc.tools.analyses.report import Report
-from fairseq_posenc.tools.results.plots import COLOURS, new_figure
+from fairseq_posenc.tools.tables.plots import COLOURS, new_figure
 
 Parts = List[List[int]]
 

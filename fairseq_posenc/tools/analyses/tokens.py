@@ -11,8 +11,8 @@ from scipy.stats import rankdata
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.analyses.models import LoadedModel, load_models
 from fairseq_posenc.tools.analyses.report import Matrix, Report, draw_matrix, shown
-from fairseq_posenc.tools.results import lengths
-from fairseq_posenc.tools.results.plots import new_figure
+from fairseq_posenc.tools.scores import lengths
+from fairseq_posenc.tools.tables.plots import new_figure
 
 
 @dataclass

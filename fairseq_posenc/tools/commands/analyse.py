@@ -22,7 +22,7 @@ from fairseq_posenc.tools.analyses.shift_invariance import shift_invariance
 from fairseq_posenc.tools.analyses.swap import swap
 from fairseq_posenc.tools.analyses.tokens import tokens
 from fairseq_posenc.tools.arguments import command_line, command_parser, whole_numbers
-from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
+from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
 
 
 def _add_common(parser: argparse.ArgumentParser, subset: str, batches: bool = True) -> Callable:

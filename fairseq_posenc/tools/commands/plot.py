@@ -13,10 +13,10 @@ not, with several of one name for its seeds; prints a Markdown table, too:
 """
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.results.bleu import METRICS
-from fairseq_posenc.tools.results.plots import plot_by_length, plot_curves
-from fairseq_posenc.tools.results.tables import read_runs
-from fairseq_posenc.tools.results.training_log import curves_table, read_curves
+from fairseq_posenc.tools.scores.bleu import METRICS
+from fairseq_posenc.tools.scores.training_log import curves_table, read_curves
+from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
+from fairseq_posenc.tools.tables.tables import read_runs
 
 
 def main() -> None:

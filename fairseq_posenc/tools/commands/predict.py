@@ -25,7 +25,7 @@ def main() -> None:
     add("--cpu", action="store_true", help="leave a GPU alone")
     add("--note", type=key_value, action="append", default=[], metavar="KEY=VALUE", dest="notes")
     options = vars(parser.parse_args())
-    from fairseq_posenc.tools.predict import predict
+    from fairseq_posenc.tools.bert.predict import predict
 
     options["notes"] = dict(options["notes"])
     options["subsets"] = options["subsets"].split(",")

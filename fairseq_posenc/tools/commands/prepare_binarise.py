@@ -13,6 +13,6 @@ def main() -> None:
     if sys.argv[1:] in ([], ["--help"], ["-h"]):
         print(__doc__.strip())
     else:
-        from fairseq_posenc.tools.prepare.preprocess import preprocess
+        from fairseq_posenc.tools.preprocess import preprocess
 
         preprocess(sys.argv[1:])

@@ -7,8 +7,8 @@ one, that an archive can be read to its end. Started again, it does nothing, or 
 """
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.prepare.downloads.archives import unpack
-from fairseq_posenc.tools.prepare.downloads.download import Checksum, download
+from fairseq_posenc.tools.downloads.archives import unpack
+from fairseq_posenc.tools.downloads.download import Checksum, download
 
 
 def main() -> None:

@@ -14,7 +14,7 @@ import os
 import sys
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.prepare.glue_tasks import TASKS
+from fairseq_posenc.tools.bert.glue_tasks import TASKS
 
 
 def main() -> None:
@@ -32,7 +32,7 @@ def main() -> None:
         help="leave malformed lines of training and development sets out, and name them",
     )
     args = parser.parse_args()
-    from fairseq_posenc.tools.prepare.glue import prepare
+    from fairseq_posenc.tools.bert.glue import prepare
 
     examples, problems = prepare(
         TASKS[args.task], args.input, args.subwords, args.output, args.workers, args.skip_malformed

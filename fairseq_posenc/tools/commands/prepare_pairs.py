@@ -20,8 +20,8 @@ import os
 from typing import Any, Tuple
 
 from fairseq_posenc.tools.arguments import command_parser, positive
-from fairseq_posenc.tools.prepare.parallel import cleaning, settings
-from fairseq_posenc.tools.prepare.parallel.corpora import CORPORA, Corpus, named
+from fairseq_posenc.tools.translation import cleaning, settings
+from fairseq_posenc.tools.translation.corpora import CORPORA, Corpus, named
 
 # Modules are imported by the functions that use them: sacremoses and sacreBLEU take long.
 
@@ -36,7 +36,7 @@ def languages(text: str) -> Tuple[str, str]:
 
 def print_files(corpus: Corpus, tests_only: bool) -> None:
     """Print what must be downloaded."""
-    from fairseq_posenc.tools.prepare.parallel.sources import downloads
+    from fairseq_posenc.tools.translation.sources import downloads
 
     for file in downloads(corpus._replace(train=[]) if tests_only else corpus):
         print(file.url, file.checksum or "-", file.name, file.size or "-", sep="\t")
@@ -44,35 +44,35 @@ def print_files(corpus: Corpus, tests_only: bool) -> None:
 
 def prepare_text(**options: Any) -> Any:
     """Tokenise and clean the text of archives."""
-    from fairseq_posenc.tools.prepare.parallel import text
+    from fairseq_posenc.tools.translation import text
 
     return text.prepare_text(**options)
 
 
 def take_ready(**options: Any) -> Any:
     """Take text that is tokenised or cut into subwords already."""
-    from fairseq_posenc.tools.prepare.parallel import ready
+    from fairseq_posenc.tools.translation import ready
 
     return ready.take_ready(**options)
 
 
 def learn_bpe(**options: Any) -> Any:
     """Learn byte pair encoding."""
-    from fairseq_posenc.tools.prepare.parallel import bpe
+    from fairseq_posenc.tools.translation import bpe
 
     return bpe.learn(**options)
 
 
 def apply_bpe(**options: Any) -> Any:
     """Cut words into subwords."""
-    from fairseq_posenc.tools.prepare.parallel import bpe
+    from fairseq_posenc.tools.translation import bpe
 
     return bpe.apply(**options)
 
 
 def keep_bpe(**options: Any) -> Any:
     """Leave the codes beside binarised data."""
-    from fairseq_posenc.tools.prepare.parallel import segmentation
+    from fairseq_posenc.tools.translation import segmentation
 
     return segmentation.keep(**options)
 

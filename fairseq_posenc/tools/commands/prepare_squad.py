@@ -33,7 +33,7 @@ def main() -> None:
     add("--workers", type=int, default=os.cpu_count(), help="processes (default: all cores)")
     add("--skip-malformed", action="store_true", help="leave malformed questions out, name them")
     args = parser.parse_args()
-    from fairseq_posenc.tools.prepare.squad import prepare
+    from fairseq_posenc.tools.bert.squad import prepare
 
     counts, dropped, reachable = prepare(**vars(args))
     for problem in dropped:

@@ -18,7 +18,7 @@ import argparse
 import os
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.prepare.text import documents, sampling
+from fairseq_posenc.tools.bert import documents, sampling
 
 
 # fmt: off
@@ -68,6 +68,6 @@ def main() -> None:
     """Parse the command line and run."""
     options = vars(_parser().parse_args())
     # not before: torch takes seconds
-    from fairseq_posenc.tools.prepare.text.prepare_text import Options, prepare
+    from fairseq_posenc.tools.bert.preparation import Options, prepare
 
     prepare(Options(**options))

@@ -21,8 +21,8 @@ def main() -> None:
     )
     parser.add_argument("--moses", metavar="FOLDER", help="run the scripts of this mosesdecoder")
     arguments = parser.parse_args()
-    from fairseq_posenc.tools.prepare.parallel.segmentation import moses
-    from fairseq_posenc.tools.prepare.parallel.tokens import tokenise_file
+    from fairseq_posenc.tools.translation.segmentation import moses
+    from fairseq_posenc.tools.translation.tokens import tokenise_file
 
     how = moses(arguments.language)
     tokenise_file(arguments.input, arguments.output, how, arguments.workers, arguments.moses)

@@ -58,6 +58,6 @@ def main() -> None:
     """Parse the command line and run."""
     options = vars(_parser().parse_args())
     # not before: torch takes seconds
-    from fairseq_posenc.tools.prepare.parallel.translation import TranslationOptions, prepare
+    from fairseq_posenc.tools.translation.preparation import TranslationOptions, prepare
 
     prepare(TranslationOptions(**options))

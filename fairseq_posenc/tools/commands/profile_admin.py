@@ -10,7 +10,7 @@ import argparse
 
 from fairseq import options
 
-from fairseq_posenc.tools.admin_profile import write_profile
+from fairseq_posenc.tools.translation.admin_profile import write_profile
 
 
 def main() -> None:

@@ -21,12 +21,12 @@ import logging
 import sys
 
 from fairseq_posenc.tools.arguments import command_line, command_parser, key_value, whole_numbers
-from fairseq_posenc.tools.results.texts import BPE_SYMBOLS
+from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
 from fairseq_posenc.tools.writing import replacing
 
 
 def add_scoring(parser: argparse.ArgumentParser) -> None:
-    """Add the options that are arguments of :func:`fairseq_posenc.tools.results.score.evaluate`.
+    """Add the options that are arguments of :func:`fairseq_posenc.tools.scores.score.evaluate`.
 
     ``notes`` is parsed as a list of pairs.
     """
@@ -84,7 +84,7 @@ def main() -> None:
     add_scoring(parser)
     options = vars(parser.parse_args())
     # after the options, as it imports fairseq
-    from fairseq_posenc.tools.results.score import evaluate, render, to_json
+    from fairseq_posenc.tools.scores.score import evaluate, render, to_json
 
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     as_json, output = options.pop("json"), options.pop("output")

@@ -21,11 +21,11 @@ recipes/rel_scalar/translate.sh (means over seeds), of recipes/glue and recipes/
 """
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.results import papers
-from fairseq_posenc.tools.results.bleu import METRICS
-from fairseq_posenc.tools.results.comparison import compare
-from fairseq_posenc.tools.results.grid import read_cells
-from fairseq_posenc.tools.results.tables import by_length, read_runs
+from fairseq_posenc.tools.scores.bleu import METRICS
+from fairseq_posenc.tools.tables import papers
+from fairseq_posenc.tools.tables.comparison import compare
+from fairseq_posenc.tools.tables.grid import read_cells
+from fairseq_posenc.tools.tables.tables import by_length, read_runs
 from fairseq_posenc.tools.writing import replacing
 
 

@@ -11,7 +11,7 @@ from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tools import averaging
-from fairseq_posenc.tools.admin_profile import write_profile
+from fairseq_posenc.tools.translation.admin_profile import write_profile
 
 OPTIONS = "--user-dir fairseq_posenc --task posenc_translation --arch posenc_transformer_tiny"
 OPTIONS += " --position-encoding shape --position-max-shift 9 --share-all-embeddings --cpu"

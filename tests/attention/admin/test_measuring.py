@@ -9,7 +9,7 @@ from fairseq_posenc.attention import admin
 from fairseq_posenc.encodings import names
 from fairseq_posenc.encodings.base import AttentionTerms
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.admin_profile import measure
+from fairseq_posenc.tools.translation.admin_profile import measure
 
 
 def variance(x):

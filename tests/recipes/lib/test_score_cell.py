@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.results.score import evaluate
+from fairseq_posenc.tools.scores.score import evaluate
 from recipes.lib.score_cell import main, score_cell
 
 LOG = (

@@ -8,7 +8,7 @@ from fairseq_posenc.tools.benchmark.settings import SHAPES
 from fairseq_posenc.tools.benchmark.steps import position_options
 from fairseq_posenc.tools.benchmark.tables import load, names
 from fairseq_posenc.tools.benchmark.timing import SUBJECTS
-from fairseq_posenc.tools.results import papers
+from fairseq_posenc.tools.tables import papers
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,120 @@
+"""From a fine-tuned checkpoint and a prepared folder to predictions and scores.
+
+Works for every task with the methods ``predict(model, sample)``, which returns pairs of an
+example's number and anything, ``score(split, pairs)`` and ``write(split, pairs, stream)``, and the
+attribute ``predictions_suffix``.
+"""
+
+import json
+import os
+import time
+from importlib.metadata import version
+from typing import Any, Dict, List, Mapping, Sequence, Tuple
+
+import torch
+from fairseq import checkpoint_utils, utils
+from fairseq.models import import_models
+from fairseq.tasks import import_tasks
+from tqdm import tqdm
+
+from fairseq_posenc import models, tasks
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.hardware import hardware
+from fairseq_posenc.tools.scores.score import versions
+from fairseq_posenc.tools.writing import replacing
+
+
+def predict(
+    *,
+    path: str,
+    data: str,
+    subsets: Sequence[str],
+    output: str,
+    max_tokens: int = 8192,
+    cpu: bool = False,
+    notes: Mapping[str, str],
+    command: Sequence[str] = (),
+) -> Dict[str, Any]:
+    """Predict, score and write; the arguments are the options of ``posenc predict``.
+
+    Writes ``predictions.<subset>.<suffix>`` and, last, ``score.json``.
+
+    Returns:
+        What ``score.json`` holds: ``scores`` (subset -> metric -> percent, not rounded; empty for
+        a subset without labels), ``examples`` per subset, ``notes``, ``command``, ``versions``,
+        ``hardware`` and ``seconds``.
+
+    Raises:
+        UsageError: no such checkpoint or subset, or a checkpoint whose task predicts nothing.
+    """
+    begin = time.perf_counter()
+    model, task = load(path, data)
+    device = torch.device("cuda" if torch.cuda.is_available() and not cpu else "cpu")
+    model.to(device).eval()
+    scores, examples = {}, {}
+    for subset in subsets:
+        pairs = predictions(model, task, subset, max_tokens)
+        scores[subset], examples[subset] = task.score(subset, pairs), len(task.dataset(subset))
+        file = os.path.join(output, f"predictions.{subset}.{task.predictions_suffix}")
+        with replacing(file) as stream:
+            task.write(subset, pairs, stream)
+    result = {
+        "scores": scores,
+        "examples": examples,
+        "notes": dict(notes),
+        "command": list(command),
+        "versions": {**versions(), **{name: version(name) for name in ("scikit-learn", "scipy")}},
+        "hardware": hardware(device),
+        "seconds": round(time.perf_counter() - begin, 1),
+    }
+    with replacing(os.path.join(output, "score.json")) as stream:
+        stream.write(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+    return result
+
+
+def load(path: str, data: str) -> Tuple[Any, Any]:
+    """Return the model of a checkpoint, and its task, looking at the folder ``data``.
+
+    Raises:
+        UsageError: the checkpoint is missing or damaged, or its task predicts nothing.
+    """
+    model, task, name = load_any(path, data)
+    if not hasattr(task, "predict"):
+        raise UsageError(
+            f"{path} was trained with --task {name}, which predicts nothing; fine-tune it first"
+        )
+    return model, task
+
+
+def load_any(path: str, data: str) -> Tuple[Any, Any, str]:
+    """Return the model of a checkpoint of any task, its task, and the name of that.
+
+    The task looks at the folder ``data``.
+
+    Raises:
+        UsageError: the checkpoint is missing or damaged.
+    """
+    if not os.path.isfile(path):
+        raise UsageError(f"there is no checkpoint {path}")
+    # registers all that a checkpoint may name; what is imported already is not imported again
+    import_tasks(os.path.dirname(tasks.__file__), tasks.__name__)
+    import_models(os.path.dirname(models.__file__), models.__name__)
+    found, config, task = checkpoint_utils.load_model_ensemble_and_task(
+        [path], arg_overrides={"data": data}
+    )
+    return found[0], task, config.task._name
+
+
+def predictions(model: Any, task: Any, subset: str, max_tokens: int) -> List[Tuple[int, Any]]:
+    """Return what a task predicts for a subset, in the order of the examples' numbers."""
+    task.load_dataset(subset)
+    limits = utils.resolve_max_positions(task.max_positions(), model.max_positions())
+    batches = task.get_batch_iterator(
+        task.dataset(subset), max_tokens=max(max_tokens, task.max_positions()), max_positions=limits
+    ).next_epoch_itr(shuffle=False)
+    on_gpu = next(model.parameters()).is_cuda
+    found: List[Tuple[int, Any]] = []
+    with torch.no_grad():
+        for sample in tqdm(batches, desc=subset, unit=" batches", leave=False):
+            found += task.predict(model, utils.move_to_cuda(sample) if on_gpu else sample)
+    return sorted(found, key=lambda pair: pair[0])

@@ -1,0 +1,277 @@
+"""From raw documents to a text folder: vocabulary, dictionary and binary data for masked LMs."""
+
+import functools
+import os
+from dataclasses import asdict, dataclass
+from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
+
+import numpy as np
+from tqdm import tqdm
+
+from fairseq_posenc.data import subwords
+from fairseq_posenc.data.indexed import check_indexed
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.bert import documents, sampling, vocabulary
+from fairseq_posenc.tools.bert.binarise import Language, Totals, binarise
+from fairseq_posenc.tools.bert.vocabulary import copy_subwords
+from fairseq_posenc.tools.resumable import begin_or_continue, describe_files, only_process
+from fairseq_posenc.tools.writing import replacing
+
+VOCABULARY_LINES = 2_000_000
+# with SentencePiece's own, among many languages, 1.9 % of the pieces of Chinese are unknown
+CHARACTER_COVERAGE, COVERAGE_OF_MANY = 0.9995, 0.99995
+SPLITS = ("valid", "train")
+_COUNTED_TOGETHER = 1 << 22  # tokens
+_FEW_DOCUMENTS = 10  # by so few, models can hardly be compared
+_LEARNING_OPTIONS = (
+    "kind", "vocabulary_size", "vocabulary_lines", "cased", "character_coverage",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Options:
+    """What posenc prepare text asks for, see there; None stands for a default."""
+
+    output: str
+    train: Sequence[str]
+    valid: Sequence[str] = ()
+    hold_out: Optional[int] = None
+    documents: str = "blank"
+    language_folders: bool = False
+    split_sentences: bool = False
+    subwords: Optional[str] = None
+    kind: Optional[str] = None
+    vocabulary_size: Optional[int] = None
+    vocabulary_lines: Optional[int] = None
+    cased: bool = False
+    character_coverage: Optional[float] = None
+    sampling_exponent: float = sampling.EXPONENT
+    seed: int = 1
+    workers: int = 1
+
+    @property
+    def subword_kind(self) -> str:
+        """The kind of subword model to learn."""
+        return self.kind or "wordpiece"
+
+
+class _Text(NamedTuple):
+    """One language's documents of one split: how to read them, how many lines, how often."""
+
+    language: str
+    read: Callable[[], documents.Stream]
+    lines: int = 0
+    times: float = 1.0
+
+
+def prepare(options: Options, say: Callable[[str], object] = print) -> Dict[str, Totals]:
+    """Make a text folder, or complete one that was begun with the same options.
+
+    The folder gets the subword model, ``dict.txt``, ``valid`` and ``train`` as ``.bin`` and
+    ``.idx``, each under its name only when it is complete, and ``prepare.json`` with the options.
+    The counts in ``dict.txt`` are those of ``train``, or those of the folder that the subwords come
+    from.
+
+    Returns:
+        What the splits hold that were made in this run.
+
+    Raises:
+        UsageError: options that exclude each other, texts that are missing, empty or no UTF-8, a
+            vocabulary that is too small for its characters, a folder that cannot be written or
+            was made with other options.
+    """
+    _check(options)
+    folder = options.output
+    corpora = {
+        split: documents.find_corpora(paths, options.language_folders)
+        for split, paths in (("train", options.train), ("valid", options.valid))
+        if paths
+    }
+    with only_process(folder, say):
+        results = (subwords.DICTIONARY, "train.idx", "valid.idx")
+        begin_or_continue(folder, _settings(options, corpora), results, "posenc prepare text")
+        missing = [
+            split for split in SPLITS
+            if not all(os.path.isfile(f"{folder}/{split}.{kind}") for kind in ("bin", "idx"))
+        ]  # fmt: skip
+        has_vocabulary = os.path.isfile(os.path.join(folder, subwords.DICTIONARY))
+        totals = {}
+        if has_vocabulary and not missing:
+            say(f"{folder} is complete")
+        else:
+            texts = {split: _open_texts(options, corpora, split, say) for split in SPLITS}
+            texts["train"] = _with_repetitions(texts["train"], options.sampling_exponent, say)
+            if not has_vocabulary:
+                _make_vocabulary(options, texts["train"], say)
+            totals = {split: _binarise(options, split, texts[split], say) for split in missing}
+        _count_types(folder)
+        return totals
+
+
+def _check(options: Options) -> None:
+    values = vars(options)
+    given = [name for name in _LEARNING_OPTIONS if values[name] not in (None, False)]
+    if options.subwords is not None and given:
+        raise UsageError(f"{_flag(given[0])} and --subwords exclude each other")
+    other = "character_coverage" if options.subword_kind == "wordpiece" else "cased"
+    if other in given:
+        raise UsageError(f"{options.subword_kind} does not read {_flag(other)}")
+    if bool(options.valid) == (options.hold_out is not None):
+        raise UsageError("give either --valid or --hold-out, for text to validate on")
+    for name, bound in {"hold_out": 2, "workers": 1, "vocabulary_lines": 0}.items():
+        if values[name] is not None and values[name] < bound:
+            raise UsageError(f"{_flag(name)} must be at least {bound}, not {values[name]}")
+    coverage = options.character_coverage
+    if coverage is not None and not 0.9 <= coverage <= 1:
+        raise UsageError(f"the character coverage must be within 0.9…1, not {coverage}")
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _settings(options: Options, corpora: Dict[str, List[documents.LanguageFiles]]) -> Dict:
+    settings = asdict(options)
+    for name in ("output", "workers", "train", "valid"):
+        del settings[name]
+    if options.subwords is not None:
+        files = [subwords.load(options.subwords).file]
+        files.append(os.path.join(options.subwords, subwords.DICTIONARY))
+        settings["subwords"] = describe_files(filter(os.path.isfile, files))
+    settings["texts"] = {
+        split: {corpus.language: describe_files(corpus.files) for corpus in found}
+        for split, found in corpora.items()
+    }
+    return settings
+
+
+def _open_texts(
+    options: Options,
+    corpora: Dict[str, List[documents.LanguageFiles]],
+    split: str,
+    say: Callable[[str], object],
+) -> List[_Text]:
+    """Read a split once to its end, so that bad input is found before the long work begins."""
+    texts = []
+    with tqdm(desc=f"{split}: counting", unit=" lines", disable=None) as bar:
+        for language, paths in corpora.get(split) or corpora["train"]:
+            read = functools.partial(_read, paths, options.documents, split, options.hold_out)
+            lines = ends = 0
+            for line in read():
+                if line is None:
+                    ends += 1
+                else:
+                    lines += 1
+                    bar.update()
+            of_language = f" of {language}" if language else ""
+            if not lines:
+                raise UsageError(
+                    f"there is no text{of_language} for '{split}': only empty lines or headings, "
+                    "or fewer documents than --hold-out"
+                )
+            if split == "valid" and options.hold_out and ends < _FEW_DOCUMENTS:
+                say(
+                    f"note: --hold-out {options.hold_out} leaves {ends} documents{of_language} to "
+                    "validate on; a smaller number leaves more"
+                )
+            texts.append(_Text(language, read, lines))
+    return texts
+
+
+def _read(
+    paths: Sequence[str], boundary: str, split: str, hold_out: Optional[int]
+) -> documents.Stream:
+    """Read documents; every ``hold_out``-th belongs to validation, the others to training."""
+    found = documents.read_documents(paths, boundary)
+    if not hold_out:
+        return found
+    return sampling.choose(
+        found, lambda number: ((number + 1) % hold_out == 0) == (split == "valid")
+    )
+
+
+def _with_repetitions(
+    texts: List[_Text], exponent: float, say: Callable[[str], object]
+) -> List[_Text]:
+    times = sampling.repetitions({text.language: text.lines for text in texts}, exponent)
+    if len(texts) > 1:
+        for text in texts:
+            say(f"{text.language}: {text.lines:,} lines, read {times[text.language]:.2f} times")
+    return [text._replace(times=times[text.language]) for text in texts]
+
+
+def _stream(texts: List[_Text], seed: int) -> documents.Stream:
+    for text in texts:
+        yield from sampling.repeat(text.read, text.times, f"{seed} {text.language}")
+
+
+def _with_languages(texts: List[_Text], seed: int) -> Iterator[Union[str, Language, None]]:
+    for text in texts:
+        yield Language(text.language)
+        yield from _stream([text], seed)
+
+
+def _total(texts: List[_Text]) -> int:
+    return round(sum(text.lines * text.times for text in texts))
+
+
+def _make_vocabulary(options: Options, texts: List[_Text], say: Callable[[str], object]) -> None:
+    folder, kind = options.output, options.subword_kind
+    if options.subwords is not None:
+        copy_subwords(subwords.load(options.subwords), folder)
+        return
+    size = options.vocabulary_size
+    size = vocabulary.SIZES[kind] if size is None else size
+    limit = options.vocabulary_lines
+    limit = VOCABULARY_LINES if limit is None else limit
+
+    def lines() -> Iterator[str]:
+        chosen = sampling.spread(_stream(texts, options.seed), _total(texts), limit)
+        return tqdm(chosen, desc="vocabulary", unit=" lines", disable=None)
+
+    if kind == "wordpiece":
+        vocabulary.learn_wordpiece(lines, folder, size, options.cased)
+    else:
+        usual = COVERAGE_OF_MANY if len(texts) > 1 else CHARACTER_COVERAGE
+        coverage = options.character_coverage or usual
+        vocabulary.learn_sentencepiece(lines, folder, size, coverage)
+    model = subwords.load(folder)
+    copy_subwords(model, folder)
+    learnt = len(model.vocabulary()) + len(subwords.SPECIALS)
+    few = "" if learnt == size else f", not {size:,}: the text has no more"
+    say(f"vocabulary: {learnt:,} entries with special tokens{few}")
+
+
+def _binarise(
+    options: Options, split: str, texts: List[_Text], say: Callable[[str], object]
+) -> Totals:
+    with tqdm(total=_total(texts), desc=split, unit=" lines", disable=None) as bar:
+        totals = binarise(
+            _with_languages(texts, options.seed),
+            options.output,
+            split,
+            workers=options.workers,
+            split_lines=options.split_sentences,
+            progress=bar.update,
+        )
+    say(f"{split}: {totals}")
+    for line in totals.unknown_by_language():
+        say(f"{split}: {line}")
+    return totals
+
+
+def _count_types(folder: str) -> None:
+    """Write into ``dict.txt`` how often the training text has each type, if no counts are there."""
+    dictionary = subwords.load_dictionary(folder)
+    if len(set(dictionary.count[dictionary.nspecial :])) > 1:
+        return
+    path, types = os.path.join(folder, "train"), len(dictionary)
+    index = check_indexed(path, types)
+    counts = np.zeros(types, np.int64)
+    if index and len(index.ends) and index.ends[-1]:
+        tokens = np.memmap(f"{path}.bin", index.dtype, "r")
+        for start in range(0, len(tokens), _COUNTED_TOGETHER):
+            counts += np.bincount(tokens[start : start + _COUNTED_TOGETHER], minlength=types)
+    dictionary.count = counts.tolist()
+    with replacing(os.path.join(folder, subwords.DICTIONARY)) as stream:
+        dictionary.save(stream)

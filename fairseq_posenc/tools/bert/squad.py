@@ -1,0 +1,328 @@
+"""From question answering files in the format of SQuAD 1.1 to a folder of the task.
+
+SQuAD, XQuAD, MLQA and TyDiQA-GoldP come so ::
+
+    {"data": [{"paragraphs": [{"context": TEXT, "qas": [
+        {"id": ID, "question": TEXT, "answers": [{"text": TEXT, "answer_start": NUMBER}, …]}, …
+    ]}, …]}, …]}
+
+``answer_start`` counts characters (Unicode code points) from 0, and the answer's text must stand
+there letter by letter, white space included. Other fields are not read. A file in which no question
+has an answer (none, no list of them, or empty ones as in XTREME's test files) can be predicted.
+"""
+
+import filecmp
+import functools
+import json
+import os
+import re
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Type
+
+import numpy as np
+import torch
+from fairseq.data import Dictionary, indexed_dataset
+from tqdm import tqdm
+
+from fairseq_posenc.data import subwords
+from fairseq_posenc.data.indexed import read_dictionary
+from fairseq_posenc.data.questions import FORMAT, PARTS, GoldAnswer, Question
+from fairseq_posenc.data.windows import covering_tokens
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import read_json
+from fairseq_posenc.metrics.answers import check_metric, normalise
+from fairseq_posenc.tools.bert.vocabulary import copy_subwords
+from fairseq_posenc.tools.workers import chunked, in_order
+from fairseq_posenc.tools.writing import replacing, replacing_files
+
+_TYPES = {list: "a list", dict: "an object", str: "text", int: "a whole number"}
+_CHUNK = 50  # texts that a process cuts at a time
+
+# indices of a text's tokens, and where they are in it
+Encoded = Tuple[List[int], List[Tuple[int, int]]]
+
+
+class SquadFile(NamedTuple):
+    """What a file holds; ``dropped`` says what was wrong with the questions left out."""
+
+    contexts: List[str]
+    questions: List[Question]
+    dropped: List[str]
+
+
+class _MalformedQuestion(ValueError):
+    """Something is wrong with one question."""
+
+
+def prepare(
+    file: str,
+    split: str,
+    subwords_folder: str,
+    destination: str,
+    language: str = "en",
+    metric: str = "squad",
+    prefix: str = "",
+    skip_malformed: bool = False,
+    workers: int = 1,
+) -> Tuple[Dict[str, int], List[str], Optional[float]]:
+    """Binarise a file as one split of a folder; other splits of that folder stay as they are.
+
+    Half a split is never taken for a whole one.
+
+    Args:
+        file: in the format of SQuAD 1.1.
+        split: name of the split.
+        subwords_folder: folder with a subword model and its ``dict.txt``.
+        destination: folder to write into.
+        language: of the answers, which are those of the contexts.
+        metric: ``squad`` or ``mlqa``.
+        prefix: take only questions whose id begins so.
+        skip_malformed: leave malformed questions out.
+        workers: processes.
+
+    Returns:
+        How many questions, contexts, tokens of questions and of contexts there are, what was wrong
+        with the questions left out, and :func:`reachable`.
+
+    Raises:
+        UsageError: whatever is wrong with the file or the options, or the folder holds splits that
+            were made with other subwords, or cannot be written.
+    """
+    # other names make no file, or fairseq's options cannot hold them
+    if not re.fullmatch(r"\w[\w-]*", split):
+        raise UsageError(f"--split {split}: a name has letters, digits, - and _ only")
+    check_metric(metric, language)
+    found = read(file, skip_malformed, prefix)
+    model = subwords.load(subwords_folder)
+    types = len(subwords.load_dictionary(subwords_folder))
+    for name, are_same in ((model.name, _same_bytes), (subwords.DICTIONARY, _same_types)):
+        ours, theirs = os.path.join(destination, name), os.path.join(subwords_folder, name)
+        if os.path.exists(ours) and not are_same(ours, theirs):
+            raise UsageError(
+                f"{destination} was prepared with other subwords: {ours} and {theirs} differ; "
+                "choose another --output, or remove that folder"
+            )
+    copy_subwords(model, destination)
+    texts = [question.text for question in found.questions] + found.contexts
+    encoded = _encode_all(texts, subwords_folder, workers, split)
+    with replacing_files(destination, last=f"{split}.json") as partial:
+        tokens, offsets = _write_parts(partial, split, encoded, len(found.questions), types)
+        with replacing(os.path.join(partial, f"{split}.json")) as stream:
+            about = {"format": FORMAT, "language": language, "metric": metric}
+            entries = {"contexts": found.contexts, "questions": found.questions}
+            json.dump({**about, **entries}, stream)
+    counts = {"questions": len(found.questions), "contexts": len(found.contexts)}
+    counts.update({f"{part} tokens": count for part, count in tokens.items()})
+    return counts, found.dropped, reachable(found, offsets, metric, language)
+
+
+def reachable(
+    found: SquadFile, offsets: Sequence[np.ndarray], metric: str, language: str
+) -> Optional[float]:
+    """Return the exact match that stretches of pieces can reach, in percent; None without answers.
+
+    Args:
+        found: questions and contexts.
+        offsets: of the pieces of each context, ``(pieces, 2)``.
+        metric: by which answers are compared.
+        language: of the answers.
+    """
+
+    def is_reached(question: Question, answer: GoldAnswer) -> bool:
+        places, text = offsets[question.context], found.contexts[question.context]
+        span = covering_tokens(places, answer.start, answer.start + len(answer.text))
+        # a piece at an end may hold more than the answer does
+        firsts, lasts = ((span[0], span[0] + 1), (span[1], span[1] - 1)) if span else ((), ())
+        stretches = (
+            text[places[first, 0] : places[last, 1]]
+            for first in firsts
+            for last in lasts
+            if first <= last
+        )
+        gold = normalise(answer.text, metric, language)
+        return any(normalise(stretch, metric, language) == gold for stretch in stretches)
+
+    if not any(question.answers for question in found.questions):
+        return None
+    reached = [any(is_reached(q, answer) for answer in q.answers) for q in found.questions]
+    return float(100 * np.mean(reached))
+
+
+def read(path: str, skip_malformed: bool = False, prefix: str = "") -> SquadFile:
+    """Read a file.
+
+    Args:
+        path: of the file.
+        skip_malformed: leave malformed questions out rather than refuse the file.
+        prefix: take only questions whose id begins so; TyDiQA-GoldP's training file holds all
+            languages and names them there (``english-``).
+
+    Raises:
+        UsageError: the file cannot be read, is not JSON, has not this structure, or holds no
+            question; unless ``skip_malformed``, also a question without id, text or answers where
+            others have some, an id that occurs twice, an answer that is not where it shall be.
+    """
+    contexts: List[str] = []
+    questions: List[Question] = []
+    dropped: List[str] = []
+    seen: Set[str] = set()
+    found = list(_paragraphs(path, read_json(path)))
+    lists = [paragraph.get("qas") for _, paragraph in found if isinstance(paragraph, dict)]
+    answered = not all(
+        _is_unanswered(entry)
+        for entries in lists
+        for entry in (entries if isinstance(entries, list) else [])
+        if isinstance(entry, dict) and str(entry.get("id")).startswith(prefix)
+    )
+    for where, paragraph in found:
+        try:
+            context = _get(paragraph, "context", str)
+            entries = _get(paragraph, "qas", list)
+        except _MalformedQuestion as error:
+            raise UsageError(f"{path}: {where}: {error}") from None
+        first = len(questions)
+        for number, entry in enumerate(entries):
+            key = entry.get("id") if isinstance(entry, dict) else None
+            if prefix and isinstance(entry, dict) and not str(key).startswith(prefix):
+                continue
+            try:
+                questions.append(_question(entry, len(contexts), context, seen, answered))
+            except _MalformedQuestion as error:
+                name = f"question {key}" if isinstance(key, str) else f"{where}.qas[{number}]"
+                dropped.append(f"{path}: {name}: {error}")
+        if len(questions) > first:
+            contexts.append(context)
+    if dropped and not skip_malformed:
+        more = f" (and {len(dropped) - 1} more)" if len(dropped) > 1 else ""
+        raise UsageError(
+            f"{dropped[0]}{more}; mend the file, or leave such questions out with --skip-malformed"
+        )
+    if not questions:
+        wanted = f" with an id that begins with {prefix}" if prefix else ""
+        raise UsageError(
+            f"{path} holds no question{wanted}" + " that is well formed" * bool(dropped)
+        )
+    return SquadFile(contexts, questions, dropped)
+
+
+def _paragraphs(path: str, document: Any) -> Iterator[Tuple[str, Any]]:
+    where = ""
+    try:
+        for i, article in enumerate(_get(document, "data", list)):
+            where = f"data[{i}]: "
+            for j, paragraph in enumerate(_get(article, "paragraphs", list)):
+                yield f"data[{i}].paragraphs[{j}]", paragraph
+    except _MalformedQuestion as error:
+        raise UsageError(f"{path}: {where}{error}; this is not the format of SQuAD") from None
+
+
+def _get(entry: Any, name: str, kind: Type[Any]) -> Any:
+    if not isinstance(entry, dict) or name not in entry:
+        raise _MalformedQuestion(f"'{name}' is missing")
+    value = entry[name]
+    if not isinstance(value, kind) or isinstance(value, bool):
+        raise _MalformedQuestion(f"'{name}' is not {_TYPES[kind]}")
+    if kind is str and any("\ud800" <= c <= "\udfff" for c in value):
+        raise _MalformedQuestion(
+            f"'{name}' holds half of a surrogate pair, which is not a character"
+        )
+    return value
+
+
+def _is_unanswered(entry: Dict[str, Any]) -> bool:
+    answers = entry.get("answers", [])
+    return isinstance(answers, list) and all(
+        isinstance(answer, dict) and not str(answer.get("text")).strip() for answer in answers
+    )
+
+
+def _question(entry: Any, number: int, context: str, seen: Set[str], answered: bool) -> Question:
+    key = _get(entry, "id", str)
+    if key in seen:
+        raise _MalformedQuestion("the id occurs twice")
+    text = _get(entry, "question", str)
+    if not text.strip():
+        raise _MalformedQuestion("the question is empty")
+    answers = _get(entry, "answers", list) if answered else []
+    if answered and not answers:
+        raise _MalformedQuestion(
+            "it has no answer; questions of SQuAD 2.0 without one are not supported"
+        )
+    found = tuple(_answer(answer, context) for answer in answers)
+    seen.add(key)
+    return Question(key, text, number, found)
+
+
+def _answer(entry: Any, context: str) -> GoldAnswer:
+    text, start = _get(entry, "text", str), _get(entry, "answer_start", int)
+    if not text.strip():
+        raise _MalformedQuestion("an answer is empty")
+    if start >= 0 and context.startswith(text, start):
+        return GoldAnswer(text, start)
+
+    def short(text: str) -> str:
+        return repr(text if len(text) <= 40 else text[:39] + "…")
+
+    at = context.find(text)
+    hint = f"it is at {at}" if at >= 0 else "it is nowhere in the context"
+    if start >= 0 and context.encode().startswith(text.encode(), start):
+        hint = "it is there if bytes of UTF-8 are counted, but characters are wanted"
+    raise _MalformedQuestion(
+        f"answer {short(text)} is not at answer_start {start} of its context, where there is "
+        f"{short(context[max(start, 0) :][: len(text)])}; {hint}"
+    )
+
+
+def _same_bytes(file: str, other: str) -> bool:
+    return filecmp.cmp(file, other, shallow=False)
+
+
+def _same_types(file: str, other: str) -> bool:
+    """Return whether two dictionaries have the same types, whatever their counts."""
+    return read_dictionary(file).symbols == read_dictionary(other).symbols
+
+
+def _encode_all(texts: List[str], folder: str, workers: int, title: str) -> Iterator[Encoded]:
+    # the folder may hold others than at the last call
+    _model_and_dictionary.cache_clear()
+    encode = functools.partial(_encode, folder=folder)
+    with tqdm(total=len(texts), desc=title, unit=" texts", leave=False) as progress:
+        for some in in_order(encode, chunked(texts, _CHUNK), workers):
+            yield from some
+            progress.update(len(some))
+
+
+@functools.lru_cache(maxsize=1)
+def _model_and_dictionary(folder: str) -> Tuple[subwords.AnswerAlignedSubwords, Dictionary]:
+    model = subwords.AnswerAlignedSubwords(subwords.load(folder))
+    return model, subwords.load_dictionary(folder)
+
+
+def _encode(texts: List[str], folder: str) -> List[Encoded]:
+    model, dictionary = _model_and_dictionary(folder)
+    cut = (model.pieces_with_offsets(text) for text in texts)
+    return [([dictionary.index(piece) for piece in pieces], spans) for pieces, spans in cut]
+
+
+def _write_parts(
+    folder: str, split: str, encoded: Iterator[Encoded], questions: int, types: int
+) -> Tuple[Dict[str, int], List[np.ndarray]]:
+    """Write the tokens of questions, then of contexts; return their numbers, and all offsets."""
+    builders = {}
+    for part in PARTS:
+        small = part != "offsets" and types < np.iinfo(np.uint16).max
+        path = os.path.join(folder, f"{split}.{part}.bin")
+        builders[part] = indexed_dataset.MMapIndexedDatasetBuilder(
+            path, dtype=np.uint16 if small else np.int32
+        )
+    counts = {"question": 0, "context": 0}
+    found = []
+    for number, (tokens, offsets) in enumerate(encoded):
+        part = "question" if number < questions else "context"
+        builders[part].add_item(torch.tensor(tokens, dtype=torch.long))
+        counts[part] += len(tokens)
+        if part == "context":
+            found.append(np.array(offsets, dtype=np.int32).reshape(-1, 2))
+            builders["offsets"].add_item(torch.from_numpy(found[-1]).flatten())
+    for part, builder in builders.items():
+        builder.finalize(os.path.join(folder, f"{split}.{part}.idx"))
+    return counts, found

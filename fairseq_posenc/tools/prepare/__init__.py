@@ -1,1 +1,0 @@
-"""From raw text and downloads to binarised folders: ``posenc prepare``."""

@@ -1,0 +1,99 @@
+"""Intervals: how far a score may be off by the sentences, and the seeds, that were drawn.
+
+Of one training, the paired bootstrap over sentences tells all that is known. Of several, a mean
+over n seeds is off by both, and its interval is ``mean ± t · √(s²/n + v)``: s is the standard
+deviation over seeds, v the variance of the mean over resampled sentences with the seeds as they
+are, and t Student's 97.5 % quantile with Welch and Satterthwaite's degrees of freedom, which are
+n - 1 where seeds matter alone, and more where sentences do; it is never narrower than with v = 0,
+as it could be by these degrees of freedom. Redrawing the seeds instead would cover
+far less than 95 %: two or three of them say little about their own spread.
+"""
+
+import math
+import statistics
+from typing import Sequence, Tuple
+
+import numpy as np
+
+from fairseq_posenc.tools.scores.bleu import corpus_score
+
+SAMPLES, SEED = 1000, 1
+
+
+def bootstrap(
+    metric: str, runs: Sequence[Sequence[np.ndarray]], samples: int = SAMPLES, seed: int = SEED
+) -> np.ndarray:
+    """Return the score of each run on resampled test sets, ``(runs, samples)``.
+
+    A sample is as many sentences as there are, drawn with replacement, the same for all runs and
+    seeds (Koehn 2004). Of a run with several seeds, it has the mean of their scores.
+
+    Args:
+        metric: one of ``METRICS``.
+        runs: for each run, by seed, its statistics of the same sentences, ``(sentences, numbers)``.
+        samples: how many.
+        seed: of NumPy's ``RandomState``; a test set is ``randint(sentences, size=sentences)``.
+    """
+    count, random = len(runs[0][0]), np.random.RandomState(seed)
+    times_drawn = np.array(
+        [np.bincount(random.randint(count, size=count), minlength=count) for _ in range(samples)],
+        dtype=float,
+    )
+    means = []
+    for run in runs:
+        sums = (times_drawn @ numbers for numbers in run)
+        scores = np.array([[corpus_score(metric, total) for total in one] for one in sums])
+        means.append(scores.mean(axis=0))
+    return np.array(means)
+
+
+def interval(values: np.ndarray) -> Tuple[float, float]:
+    """Return the 2.5 % and 97.5 % percentiles of bootstrap samples: 95 % lie between."""
+    low, high = np.percentile(values, [2.5, 97.5])
+    return float(low), float(high)
+
+
+def t_interval(values: Sequence[float], extra_variance: float = 0.0) -> Tuple[float, float]:
+    """Return the 95 % interval of the mean of figures by seed, of a row or of paired differences.
+
+    Args:
+        values: a figure per seed; a single one says nothing of others: (-inf, inf).
+        extra_variance: of the mean, by other causes, such as the choice of sentences.
+    """
+    count = len(values)
+    seeds = [(statistics.variance(values) / count, count - 1)] if count > 1 else []
+    return _around(statistics.mean(values), seeds, extra_variance)
+
+
+def welch_interval(
+    values: Sequence[float], others: Sequence[float], extra_variance: float = 0.0
+) -> Tuple[float, float]:
+    """Return the 95 % interval of the difference of two means over different seeds (Welch 1947).
+
+    Degrees of freedom are Satterthwaite's. A single value has no standard deviation of its own and
+    takes that of the other side; of two single values: (-inf, inf).
+    """
+    sides = [side for side in (values, others) if len(side) > 1]
+    counts, means = [len(values), len(others)], [*map(statistics.mean, (values, others))]
+    if len(sides) == 1:
+        seeds = [(statistics.variance(sides[0]) * sum(1 / n for n in counts), max(counts) - 1)]
+    else:
+        seeds = [(statistics.variance(side) / len(side), len(side) - 1) for side in sides]
+    return _around(means[0] - means[1], seeds, extra_variance)
+
+
+def _around(
+    mean: float, seeds: Sequence[Tuple[float, int]], extra_variance: float
+) -> Tuple[float, float]:
+    """Return mean ± t · √variance; ``seeds`` has variances with their degrees of freedom."""
+    if not seeds:
+        return -math.inf, math.inf
+    from scipy.stats import t
+
+    halves = []
+    for extra in (0.0, extra_variance):
+        variance = sum(part for part, _ in seeds) + extra
+        uncertain = sum(part**2 / freedom for part, freedom in seeds)
+        freedom = variance**2 / uncertain if uncertain > 0 else math.inf
+        halves.append(float(t.ppf(0.975, freedom)) * math.sqrt(variance))
+    return mean - max(halves), mean + max(halves)

@@ -1,0 +1,263 @@
+"""From files to the texts of a test set: joining subwords, tokenising, detokenising, languages."""
+
+import glob
+import os
+import re
+from typing import Callable, Dict, List, Mapping, Optional, Sequence
+
+import numpy as np
+from fairseq.data import data_utils
+from sacremoses import MosesDetokenizer, MosesTokenizer
+from sacremoses.corpus import NonbreakingPrefixes
+
+from fairseq_posenc.data.indexed import check_split
+from fairseq_posenc.data.token_ratio import training_sizes
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import read_lines
+from fairseq_posenc.tools.scores.generated import Generated, read_generated
+from fairseq_posenc.tools.scores.texts import (
+    SUBWORD_MARKS,
+    Languages,
+    TestSet,
+    language_code,
+)
+
+# with these, joining glues everything together: no mark means that the wrong kind was named
+_GLUING = ("sentencepiece", "wordpiece", "letter", "_EOW")
+_MOSES = {*NonbreakingPrefixes().available_langs.values(), "ja", "ko"}
+_WITHOUT_SPACES = ("zh", "yue", "ja", "th")
+
+
+def read_texts(
+    *,
+    generated: Optional[str] = None,
+    hypothesis: Optional[str] = None,
+    reference: Optional[str] = None,
+    source: Optional[str] = None,
+    remove_bpe: str = "@@ ",
+    language: Optional[str] = None,
+    source_language: Optional[str] = None,
+    data: Optional[str] = None,
+) -> TestSet:
+    """Read an output of fairseq-generate, or plain text of hypotheses and references.
+
+    The arguments are options of ``posenc score``. Plain text, one sentence a line, is tokenised as
+    Moses does with ``-no-escape``; of an output, it replaces the T- or S-lines. Languages that are
+    not given are those of the binarised ``data``, or those that fairseq's log in the output names.
+
+    Raises:
+        UsageError: neither output nor hypotheses with references, or both; files that cannot be
+            read or have different numbers of lines; languages that are not known.
+    """
+    if bool(generated) == bool(hypothesis) or (hypothesis and not reference):
+        raise UsageError("give either --generated, or --hypothesis and --reference")
+    given = Languages(source_language, language)
+    references = read_lines(reference) if reference else []
+    if generated:
+        texts = _from_generated(generated, references, remove_bpe, given, data)
+    else:
+        hypotheses = _read_aligned(hypothesis or "", len(references))
+        languages = _choose(given, languages_of_data(data, {}, language))
+        texts = _of_plain_text(hypotheses, references, languages)
+    if source:
+        if not texts.languages.source:
+            raise UsageError(
+                "the language of the --source is not known: give --source-language, or with --data "
+                "the binarised data"
+            )
+        lines = _read_aligned(source, len(texts))
+        texts.source_tokens = _tokenise(lines, texts.languages.source)
+    return texts
+
+
+def read_numbers(path: str, count: int) -> List[int]:
+    """Read a whole number, 0 or more, for each of ``count`` sentences, one a line."""
+    lines = _read_aligned(path, count)
+    for number, line in enumerate(lines, 1):
+        if not re.fullmatch("[0-9]{1,9}", line):
+            raise UsageError(f"{path}, line {number}: expected a whole number, not {line[:40]!r}")
+    return [int(line) for line in lines]
+
+
+def languages_of_data(
+    data: Optional[str], subwords: Mapping[str, Sequence[int]], target: Optional[str] = None
+) -> Languages:
+    """Return the languages of a folder of fairseq-preprocess, in the direction of the model.
+
+    Models of both directions may have been trained on one folder: the direction is that in which
+    a set of the folder has sentences as long as those of the output; where none has, the one that
+    ends in ``target``, or that of the names of the files.
+
+    Args:
+        data: the folder; of several, joined by colons, the first; without one, none is known.
+        subwords: numbers per sentence of ``source`` and ``reference`` in an output, if known.
+        target: the target language, if given.
+    """
+    if not data:
+        return Languages()
+    folder = data.split(":")[0]
+    found = data_utils.infer_language_pair(folder) if os.path.isdir(folder) else (None, None)
+    if None in found:
+        raise UsageError(f"no binarised parallel data in {folder}; run fairseq-preprocess first")
+    pair = [str(language) for language in found]
+    name = "-".join(pair)
+    directions = [Languages(*pair), Languages(*reversed(pair))]
+    for path in glob.glob(os.path.join(glob.escape(folder), f"*.{name}.{pair[0]}.idx")):
+        split = os.path.basename(path).split(".")[0]
+        if split.startswith("train") or len(subwords) < 2:
+            continue
+        check_split(folder, split)
+        for direction in directions:
+            sides = zip(direction, (subwords["source"], subwords["reference"]))
+            if all(_as_long(f"{folder}/{split}.{name}.{side}", counts) for side, counts in sides):
+                return direction
+    return directions[target == pair[0] != pair[1]]
+
+
+def longest_trained(data: str, languages: Languages) -> Optional[Dict[str, int]]:
+    """Return the subwords of the longest ``source`` and ``reference`` of the training set.
+
+    None without a training set. Pairs that fairseq-train left out as longer than the model's
+    positions count too.
+
+    Raises:
+        UsageError: the data are damaged.
+    """
+    sizes = list(training_sizes(data, "train", languages.source or "", languages.target or ""))
+    if not sizes:
+        return None
+    longest = (max(int(part.max(initial=0)) for part in side) for side in zip(*sizes))
+    return dict(zip(("source", "reference"), longest))
+
+
+def remarks(language: str) -> List[str]:
+    """Return what the user should know of scores in this target language."""
+    code, found = language_code(language), []
+    if code not in _MOSES:
+        found.append(
+            f"Moses has no rules for {language!r}: tokenised and detokenised like English; if it "
+            "has another code, give it with --language"
+        )
+    if code in _WITHOUT_SPACES:
+        found.append(
+            f"tokenised BLEU and lengths in words count what spaces part, which {language} does "
+            "not write: take --length-unit subwords"
+        )
+    return found
+
+
+def _from_generated(
+    path: str, raw: List[str], symbol: str, given: Languages, data: Optional[str]
+) -> TestSet:
+    """Read an output of ``fairseq-generate``, whose lines are tokenised and may hold subwords.
+
+    Tokens are the H- and T-lines with the subwords joined. Plain text is made of them with Moses'
+    detokeniser; ``raw``, the plain text of the references, replaces that of the T-lines.
+
+    Where fairseq was told to decode (``--bpe``, ``--tokenizer``), it prints S, T and D as plain
+    text but H as tokens. Then D and T are taken as plain text, and tokenised like plain files.
+    """
+    lines = read_generated(path, len(raw) or None)
+    if not (lines.references or raw):
+        raise UsageError(f"{path} has no T-lines: give the references with --reference")
+    joined = _join(lines.hypotheses, symbol, path)
+    decoded = any(d not in (h, j) for d, h, j in zip(lines.decoded, lines.hypotheses, joined))
+    subwords = {} if decoded else _subword_counts(lines, symbol)
+    known = languages_of_data(data, subwords, given.target)
+    languages = _choose(given, known, lines.languages)
+    if decoded:
+        texts = _of_plain_text(lines.decoded, raw or lines.references or [], languages)
+        again = "fairseq detokenised this output: tokenised BLEU after tokenising it again"
+        texts.remarks.insert(0, again)
+        if lines.sources and languages.source:
+            texts.source_tokens = _tokenise(lines.sources, languages.source)
+    else:
+        detokenise = MosesDetokenizer(lang=language_code(languages.target or "")).detokenize
+        if lines.references:
+            tokens = _join(lines.references, symbol, path)
+        else:
+            tokens = _tokenise(raw, languages.target)
+        texts = TestSet(
+            hypothesis=[detokenise(line.split()) for line in joined],
+            reference=raw or [detokenise(line.split()) for line in tokens],
+            hypothesis_tokens=joined,
+            reference_tokens=tokens,
+            source_tokens=_join(lines.sources, symbol, path) if lines.sources else None,
+            subwords=subwords,
+            languages=languages,
+            remarks=remarks(languages.target or ""),
+        )
+    if lines.hypotheses == lines.references:
+        texts.remarks.append(
+            "every hypothesis is its reference, as fairseq-generate --score-reference prints them"
+        )
+    unknown = sum("<<unk>>" in line for line in lines.references or ())
+    if unknown:
+        texts.remarks.append(
+            f"{unknown} T-lines hold <<unk>>, which no hypothesis matches: figures computed from "
+            "them are too low" + ("" if raw else "; give the raw text with --reference")
+        )
+    return texts
+
+
+def _of_plain_text(hypotheses: List[str], references: List[str], languages: Languages) -> TestSet:
+    return TestSet(
+        hypothesis=hypotheses,
+        reference=references,
+        hypothesis_tokens=_tokenise(hypotheses, languages.target),
+        reference_tokens=_tokenise(references, languages.target),
+        languages=languages,
+        remarks=remarks(languages.target or ""),
+    )
+
+
+def _choose(given: Languages, *others: Languages) -> Languages:
+    """Return the languages that are given, or else the first known of the others."""
+    sides = zip(given, *others)
+    languages = Languages(*(next(filter(None, side), None) for side in sides))
+    if not languages.target:
+        raise UsageError(
+            "the target language is not known, and scores depend on it: give --language, or with "
+            "--data the binarised data"
+        )
+    return languages
+
+
+def _join(lines: Sequence[str], symbol: str, path: str) -> List[str]:
+    """Join subwords; the kind of subwords must be the one that is there."""
+    mark = SUBWORD_MARKS[symbol]
+    if symbol in _GLUING and mark and not any(mark in line for line in lines):
+        raise UsageError(f"--remove-bpe {symbol}: no {mark!r} in {path}; choose another kind")
+    if mark == "@@" and all(line.startswith("\u2581") for line in lines if line):
+        raise UsageError(f"{path} holds sentencepieces: pass --remove-bpe sentencepiece")
+    return [data_utils.post_process(line, symbol) for line in lines]
+
+
+def _subword_counts(lines: Generated, symbol: str) -> Dict[str, List[int]]:
+    mark = SUBWORD_MARKS[symbol]
+    sides = {"source": lines.sources, "reference": lines.references}
+    return {
+        side: [len(line.split()) for line in texts]
+        for side, texts in sides.items()
+        if texts and mark and any(mark in line for line in texts)
+    }
+
+
+def _tokenise(lines: Sequence[str], language: Optional[str]) -> List[str]:
+    tokenise: Callable = MosesTokenizer(lang=language_code(language or "")).tokenize
+    return [tokenise(line, return_str=True, escape=False) for line in lines]
+
+
+def _read_aligned(path: str, count: int) -> List[str]:
+    lines = read_lines(path)
+    if len(lines) != count:
+        raise UsageError(
+            f"{path} has {len(lines)} lines, but there are {count} sentences: the files must "
+            "belong to the same test set, one sentence a line"
+        )
+    return lines
+
+
+def _as_long(path: str, counts: Sequence[int]) -> bool:
+    side = data_utils.load_indexed_dataset(path, None)
+    return side is not None and np.array_equal(np.array(side.sizes) - 1, counts)

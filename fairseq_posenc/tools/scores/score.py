@@ -1,0 +1,260 @@
+"""From files to a dictionary of every figure of a test set, as a whole and by length.
+
+What ``score.json`` holds:
+
+- ``all``: what :meth:`Scorer.score` returns, and by metric the ``interval`` of 95 % of bootstrap
+  samples of the sentences; ``within``, the number of sentences that are no longer, on both sides,
+  than the longest trained on (None: not known); ``chance``, sacreBLEU with each reference given to
+  another hypothesis, and ``above_chance``; ``empty_hypotheses`` and ``empty_references``, numbers
+  of lines from 1.
+- ``by_length``: in ``bins``, for each, ``name``, ``longer_than``, ``up_to`` and its figures, and
+  ``of`` what they count the ``unit`` (of a file of numbers: ``sentence``, and the file's ending).
+  None without bins, as ``sentences``: of every sentence the ``length`` (or number) and, by metric,
+  the ``statistics``, from which tables draw their samples.
+- ``longest_trained``: subwords of ``source`` and ``reference`` of the training set, or None.
+- ``without_token``: the ``token`` and, without it in both texts, the figures of ``all``. Our
+  reading of Kiyono et al. 2021, whose BLEU of ten sentences joined by ``<sep>`` is 8 points above
+  that of the same sentences one by one: separators count in the figures of the whole.
+- ``signatures`` of sacreBLEU, ``language``, ``source_language``, ``test_set`` (digests of
+  ``source`` and ``reference``), ``remarks``, ``versions``, ``command`` and ``notes``.
+"""
+
+import hashlib
+import json
+import os
+import platform
+import re
+from functools import partial
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+import fairseq
+import numpy as np
+import sacrebleu
+import sacremoses
+import torch
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores import lengths
+from fairseq_posenc.tools.scores.bleu import METRICS, Figures, Scorer, Statistics, corpus_score
+from fairseq_posenc.tools.scores.intervals import bootstrap, interval
+from fairseq_posenc.tools.scores.reading import (
+    languages_of_data,
+    longest_trained,
+    read_numbers,
+    read_texts,
+)
+from fairseq_posenc.tools.scores.texts import TestSet
+from fairseq_posenc.tools.tables.tables import nothing_learned, padded
+from fairseq_posenc.version import __version__
+
+# in BLEU: a model that is less above chance has learned nothing
+_LEAST = 1.0
+
+
+class LengthOptions(NamedTuple):
+    """How a test set is split by length: the options of ``posenc score``."""
+
+    bins: Optional[Sequence[int]]
+    percentiles: bool
+    length_of: Optional[str]
+    length_unit: str
+    group_by: Optional[str]
+
+
+def evaluate(
+    *,
+    data: Optional[str] = None,
+    bins: Optional[Sequence[int]] = None,
+    percentiles: bool = False,
+    length_of: Optional[str] = None,
+    length_unit: str = "words",
+    group_by: Optional[str] = None,
+    without_token: Optional[str] = None,
+    notes: Optional[Mapping[str, str]] = None,
+    command: Sequence[str] = (),
+    **files: Any,
+) -> Dict[str, Any]:
+    """Return what ``score.json`` holds; the arguments are the options of ``posenc score``.
+
+    ``files`` are other arguments of :func:`read_texts`.
+
+    Raises:
+        UsageError: options that exclude each other, and whatever is wrong with the files.
+    """
+    texts = read_texts(data=data, **files)
+    scorer = Scorer(texts.languages.target or "")
+    statistics = scorer.statistics(texts)
+    longest, within = _trained_lengths(texts, data)
+    figures = partial(_figures, scorer, statistics, within)
+    split = LengthOptions(bins, percentiles, length_of, length_unit, group_by)
+    by_length, sentences = _by_length(texts, split, statistics, figures)
+    empty = {
+        "empty_hypotheses": [i for i, line in enumerate(texts.hypothesis, 1) if not line.strip()],
+        "empty_references": [i for i, line in enumerate(texts.reference, 1) if not line.strip()],
+    }
+    for name, numbers in empty.items():
+        if numbers:
+            some = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
+            texts.remarks.append(f"{len(numbers)} {name.replace('_', ' ')}: line {some}")
+    whole = figures(range(len(texts)))
+    whole.update(_chance(texts, scorer, statistics), **empty)
+    without = None
+    if without_token:
+        shortened = scorer.score(scorer.statistics(texts.without(without_token)))
+        without = {"token": without_token, "all": shortened}
+    return {
+        "all": whole,
+        "by_length": by_length,
+        "sentences": sentences,
+        "longest_trained": longest,
+        "without_token": without,
+        "signatures": scorer.signatures(),
+        "language": texts.languages.target,
+        "source_language": texts.languages.source,
+        "test_set": {"source": _digest(texts.source_tokens), "reference": _digest(texts.reference)},
+        "remarks": texts.remarks,
+        "versions": versions(),
+        "command": list(command),
+        "notes": dict(notes or {}),
+    }
+
+
+def versions() -> Dict[str, str]:
+    """Return the versions of everything that a score may depend on."""
+    libraries = {one.__name__: one.__version__ for one in (torch, fairseq, sacrebleu, sacremoses)}
+    return {"fairseq_posenc": __version__, "python": platform.python_version(), **libraries}
+
+
+def to_json(result: Mapping[str, Any]) -> str:
+    """Return what :func:`evaluate` gives as JSON to read: lists of numbers take a line each."""
+    text = json.dumps(result, indent=2, ensure_ascii=False)
+    return re.sub(r"\[\n[\d\s,]+\]", lambda found: "".join(found[0].split()), text) + "\n"
+
+
+def render(result: Mapping[str, Any]) -> str:
+    """Return the result of :func:`evaluate` as a table to read, with details and signatures."""
+    whole, by_length = result["all"], result["by_length"]
+    titles = ["", "sentences", "sacreBLEU [95 %]", *list(METRICS.values())[1:], "length ratio"]
+    rows = [[*titles, "within trained length"]]
+    for part in ({"name": "all", **whole}, *(by_length["bins"] if by_length else ())):
+        cells = ["-" if part[name] is None else f"{part[name]:.2f}" for name in METRICS]
+        if part["interval"]["sacrebleu"]:
+            cells[0] += " [{:.2f}, {:.2f}]".format(*part["interval"]["sacrebleu"])
+        cells.append("-" if part["length_ratio"] is None else f"{part['length_ratio']:.3f}")
+        within = lengths.share(part["within"], part["sentences"])
+        rows.append([part["name"], str(part["sentences"]), *cells, within])
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    out = ["  ".join(padded(row, widths)).rstrip() for row in rows]
+    if by_length:
+        out.append(f"by {lengths.length_label(result)}")
+    longest, without = result["longest_trained"], result["without_token"]
+    if longest:
+        out.append(
+            f"longest trained on: {longest['source']} subwords of the source, "
+            f"{longest['reference']} of the target"
+        )
+    if without:
+        figures = ", ".join(f"{METRICS[name]} {without['all'][name]:.2f}" for name in METRICS)
+        out.append(f"without {without['token']}: {figures}")
+    if whole["above_chance"] is False:
+        out.append(f"This model {nothing_learned(whole)}.")
+    detail = whole["tokenised_detail"]
+    precisions = "/".join(f"{precision:.1f}" for precision in detail["precisions"])
+    out += [
+        "",
+        f"tokenised, as multi-bleu.perl: BLEU = {whole['tokenised_bleu']:.2f}, {precisions} "
+        f"(BP={detail['brevity_penalty']:.3f}, ratio={whole['length_ratio'] or 0:.3f}, "
+        f"hyp_len={detail['hypothesis_tokens']}, ref_len={detail['reference_tokens']})",
+        f"language: {result['language']}, source: {result['source_language'] or 'unknown'}",
+    ]
+    out += [f"{METRICS[name]}: {text}" for name, text in result["signatures"].items()]
+    return "\n".join(out)
+
+
+def _figures(
+    scorer: Scorer, statistics: Statistics, within: Optional[List[bool]], members: Sequence[int]
+) -> Figures:
+    """Return what the scorer does, ``interval`` by metric, and how many are ``within``."""
+    figures = scorer.score(statistics, members)
+    figures["interval"] = {
+        name: list(interval(bootstrap(name, [[rows[list(members)]]])[0])) if members else None
+        for name, rows in statistics.items()
+    }
+    figures["within"] = None if within is None else sum(within[i] for i in members)
+    return figures
+
+
+def _chance(texts: TestSet, scorer: Scorer, statistics: Statistics) -> Figures:
+    """Return sacreBLEU by chance, and whether the hypotheses are above it.
+
+    ``chance``: with each reference given to another hypothesis, in a fixed order. ``above_chance``:
+    the difference is 1 or more, and the interval of its paired bootstrap leaves out 0; None for a
+    single sentence.
+    """
+    count = len(texts)
+    if count < 2:
+        return {"chance": None, "above_chance": None}
+    order = np.random.RandomState(1).permutation(count)
+    other = dict(zip(order.tolist(), np.roll(order, 1).tolist()))
+    name = "sacrebleu"
+    references = [texts.reference[other[i]] for i in range(count)]
+    by_chance = scorer.statistics(TestSet(texts.hypothesis, references, [], []), [name])[name]
+    own, chance = bootstrap(name, [[statistics[name]], [by_chance]])
+    scores = [corpus_score(name, one.sum(axis=0)) for one in (statistics[name], by_chance)]
+    above = scores[0] - scores[1] >= _LEAST and interval(own - chance)[0] > 0
+    return {"chance": scores[1], "above_chance": above}
+
+
+def _trained_lengths(
+    texts: TestSet, data: Optional[str]
+) -> Tuple[Optional[Dict[str, int]], Optional[List[bool]]]:
+    """Return the longest sentences trained on, and whether each sentence is within, if known."""
+    if not data:
+        return None, None
+    languages = languages_of_data(data, texts.subwords, texts.languages.target)
+    longest = longest_trained(data, languages)
+    if longest is None:
+        texts.remarks.append(f"{data} has no training set: how long its sentences are is not known")
+        return None, None
+    if len(texts.subwords) < 2:
+        texts.remarks.append(
+            "how many sentences are within the trained length is not known: it is counted in "
+            "subwords, in the output of fairseq-generate made without --remove-bpe and --bpe"
+        )
+        return longest, None
+    pairs = zip(texts.subwords["source"], texts.subwords["reference"])
+    return longest, [s <= longest["source"] and r <= longest["reference"] for s, r in pairs]
+
+
+def _by_length(
+    texts: TestSet,
+    split: LengthOptions,
+    statistics: Statistics,
+    figures: Callable[[Sequence[int]], Figures],
+) -> Tuple[Optional[Dict[str, Any]], Optional[Dict[str, Any]]]:
+    """Return ``by_length`` and ``sentences`` of the result; ``figures`` are those of members."""
+    bins, percentiles, side, unit, group_by = split
+    if bins and percentiles:
+        raise UsageError("--bins and --percentiles exclude each other")
+    if not (bins or percentiles):
+        if side or unit != "words" or group_by:
+            raise UsageError(
+                "--length-of, --length-unit and --group-by need --bins or --percentiles"
+            )
+        return None, None
+    if group_by:
+        if side or unit != "words":
+            raise UsageError("--group-by excludes --length-of and --length-unit")
+        side, unit = lengths.SENTENCE, os.path.basename(group_by).split(".")[-1]
+        counted = read_numbers(group_by, len(texts))
+    else:
+        side = side or ("source" if bins else "reference")
+        counted = texts.lengths(side, unit)
+    parts = lengths.by_edges(bins) if bins else lengths.by_percentiles(counted)
+    scored = [{**vars(part), **figures(part.members(counted))} for part in parts]
+    numbers = {name: rows.tolist() for name, rows in statistics.items()}
+    return {"of": side, "unit": unit, "bins": scored}, {"length": counted, "statistics": numbers}
+
+
+def _digest(lines: Optional[List[str]]) -> Optional[str]:
+    return None if lines is None else hashlib.sha256("\n".join(lines).encode()).hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""Many scores beside each other: tables, pictures, and the papers' own figures."""

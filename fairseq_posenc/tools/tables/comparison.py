@@ -1,0 +1,305 @@
+"""A paper's table with our figures in it: ours below the paper's, and the difference.
+
+Fine-tuning follows Chen et al. 2021 (section 4.1), who report "the median of the maximum accuracy
+over all checkpoints among five runs" and leave open how the learning rate is chosen. Our reading:
+the one with the best median of the task's own metric on its English development set.
+"""
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+
+from fairseq_posenc.tools.tables.grid import Cell
+from fairseq_posenc.tools.tables.papers import (
+    CHOICES,
+    FINE_TUNING,
+    Measure,
+    PaperRow,
+    PaperTable,
+    parse_options,
+)
+from fairseq_posenc.tools.tables.tables import csv_table, markdown_table
+
+AVERAGE = "Avg"
+BASELINE = "sinusoidal"
+PARTIAL = (
+    "`9 of 11` marks a mean over those of a benchmark's languages that were scored; it has no "
+    "difference to the paper's, which is over all, and no Avg."
+)
+ABOUT_TRANSLATION = (
+    "Ours: mean over seeds ± their sample standard deviation. Differences are ours minus the "
+    "paper's. `open` counts seeds of the paper, and cells begun, that have not finished."
+)
+ABOUT_FINE_TUNING = (
+    "Ours: the best checkpoint of each run, median over seeds ± their sample standard "
+    "deviation, at the learning rate whose median is best on the English development set; Avg "
+    "is the mean of the paper's columns. Differences are ours minus the paper's, in points. "
+    "`open` counts cells of any learning rate that have not finished."
+)
+
+
+class Figure(NamedTuple):
+    """A figure of a row: ours over its seeds, and the paper's.
+
+    ``value`` is the mean (translation) or median (fine-tuning) of ours, ``spread`` their sample
+    standard deviation, ``unfinished`` counts cells without a result (in fine-tuning of any learning
+    rate), ``lr`` is the best learning rate, and ``part`` is ``9 of 11`` for a mean over some of a
+    benchmark's languages only. What there is none of is None.
+    """
+
+    value: Optional[float] = None
+    spread: Optional[float] = None
+    seeds: Optional[int] = None
+    unfinished: Optional[int] = None
+    lr: Optional[str] = None
+    part: Optional[str] = None
+    paper: Optional[float] = None
+
+    def difference(self) -> Optional[float]:
+        """Return ours minus the paper's; None if ours is over some languages only."""
+        if self.value is None or self.paper is None or self.part:
+            return None
+        return self.value - self.paper
+
+    def order(self) -> float:
+        """Return our value, below all others where it is missing."""
+        return -math.inf if self.value is None else self.value
+
+    def texts(self, measure: Measure) -> Tuple[str, str, str, str]:
+        """Return what is printed: the paper's figure, ours, the difference and ours' runs."""
+        paper, ours, shown, runs = "-", "missing", "-", ""
+        difference = self.difference()
+        if self.paper is not None:
+            paper = f"{self.paper:.{measure.digits}f}"
+        if self.value is not None:
+            ours = f"{self.value:.{measure.our_digits}f}"
+            ours += "" if self.spread is None else f" ± {self.spread:.{measure.our_digits}f}"
+            ours += f" ({self.part})" if self.part else ""
+        if difference is not None:
+            shown = f"{difference:+.{measure.digits}f}"
+        if self.seeds is not None:
+            runs = f"{self.lr}, {self.seeds}" if self.lr else str(self.seeds)
+            runs += f" ({self.unfinished} open)" if self.unfinished else ""
+        return paper, ours, shown, runs
+
+
+class OurRow(NamedTuple):
+    """A row of ours; its ``setting`` is None where the paper's rows are of no setting."""
+
+    setting: Optional[str]
+    row: str
+    options: str
+
+    def __str__(self) -> str:
+        return self.row if self.setting is None else f"{self.setting}/{self.row}"
+
+
+class Entry(NamedTuple):
+    """A row of the paper (or None), one of ours (or None), and their figures by name."""
+
+    row: Optional[PaperRow]
+    ours: Optional[OurRow]
+    figures: Dict[str, Figure]
+
+
+@dataclass
+class Comparison:
+    """Entries of a paper's table; ``measures`` also has the average, and what only we have."""
+
+    table: PaperTable
+    measures: Dict[str, Measure]
+    entries: List[Entry]
+    notes: Sequence[str] = ()
+
+    def markdown(self) -> str:
+        """Return Markdown; an entry has the lines `paper`, ours, `difference` and the runs'."""
+        table = self.table
+        added = {name: [name] for name in self.measures if name not in table.measures}
+        columns = {**table.columns, **added}
+        blank, lines = [""] * len(table.labels), []
+        for row, group, figures in self.entries:
+            texts = {name: figure.texts(self.measures[name]) for name, figure in figures.items()}
+            paper, ours, difference = (
+                [" / ".join(texts[name][line] for name in names) for names in columns.values()]
+                for line in range(3)
+            )
+            # figures of one column come from the same runs
+            runs = [texts[names[0]][3] for names in columns.values()]
+            if row:
+                lines.append([*row.labels, "paper", *paper])
+            labels = [group.options, *blank[1:]] if group and not row else blank
+            lines.append([*labels, str(group or "ours"), *ours])
+            if group and row:
+                lines.append([*blank, "difference", *difference])
+            if group:
+                lines.append([*blank, "lr, seeds" if table.fine_tuning else "seeds", *runs])
+        text = markdown_table([[*table.labels, "", *columns], *lines], labels=len(blank) + 1)
+        title = f"{table.table} of {table.paper}\n\n{table.title}"
+        about = ABOUT_FINE_TUNING if table.fine_tuning else ABOUT_TRANSLATION
+        return "\n\n".join([title, text, about, *table.notes, *self.notes]) + "\n"
+
+    def csv(self) -> str:
+        """Return CSV with a line per entry and figure."""
+        fine_tuning = self.table.fine_tuning
+        names = {"median" if fine_tuning else "mean": "value", "standard deviation": "spread"}
+        names.update(seeds="seeds", lr="lr", unfinished="unfinished", languages="part")
+        if not fine_tuning:
+            del names["lr"], names["languages"]
+        labels = self.table.labels
+        lines: List[Sequence[Any]] = [
+            [*labels, "row", "options", "figure", *names, "paper", "difference"]
+        ]
+        for row, group, figures in self.entries:
+            start = row.labels if row else [None] * len(labels)
+            options = group.options if group else row.options[0] if row else ""
+            for name, figure in figures.items():
+                ours = [getattr(figure, field) for field in names.values()]
+                about = [*start, group and str(group), options, name]
+                lines.append([*about, *ours, figure.paper, figure.difference()])
+        return csv_table(lines)
+
+
+def compare(table: PaperTable, cells: Sequence[Cell], notes: Sequence[str] = ()) -> Comparison:
+    """Return the paper's table with the figures of our ``cells`` in it, and ``notes`` below.
+
+    Rows of ours that the paper lacks are appended where they are of its settings and have a figure,
+    and so are tasks that it lacks.
+    """
+    settings = {row.setting for row in table.rows}
+    groups: Dict[OurRow, List[Cell]] = {}
+    for cell in cells:
+        setting = None if settings == {None} else cell.setting
+        groups.setdefault(OurRow(setting, cell.row, cell.options), []).append(cell)
+    measures = dict(table.measures)
+    if table.fine_tuning:
+        tasks = {cell.task for cell in cells}
+        others = {name: one for name, one in FINE_TUNING.items() if one.task in tasks}
+        measures = {**measures, AVERAGE: Measure((), AVERAGE, digits=1), **others}
+
+    entries: List[Entry] = []
+    matching: Set[OurRow] = set()
+    for row in table.rows:
+        found = [
+            Entry(row, group, _figures(measures, row, ours, cells))
+            for group, ours in groups.items()
+            if row.has(group.setting, group.options)
+        ]
+        matching.update(entry.ours for entry in found if entry.ours)
+        if table.best:
+            found.sort(key=lambda entry: entry.figures[table.best or ""].order())
+            found = found[-1:]
+        entries += found or [Entry(row, None, _figures(measures, row, [], cells))]
+    shown = {entry.ours for entry in entries}
+    for group, ours in groups.items():
+        figures = _figures(measures, None, ours, cells)
+        known = group.setting in settings and any(one.value is not None for one in figures.values())
+        if group not in shown and (group in matching or known):
+            entries.append(Entry(None, group, figures))
+    parts = [figure.part for entry in entries for figure in entry.figures.values()]
+    partial = [PARTIAL] if any(parts) else []
+    return Comparison(table, measures, entries, [*partial, *notes, *_remarks(table, cells)])
+
+
+def summarise(
+    ours: Sequence[Cell], measure: Measure, cells: Sequence[Cell], wanted: int = 0
+) -> Figure:
+    """Return our figure of a row with the cells ``ours``, missing while no cell has it.
+
+    If the measure is ``relative``, speeds are divided by the mean of those of the row without
+    options of the encoding ``sinusoidal``, in the same setting and on equal hardware, of all
+    ``cells``. So many seeds are ``wanted``.
+    """
+    ours = [
+        cell
+        for cell in ours
+        if measure.setting in (None, cell.setting) and measure.task in (None, cell.task)
+    ]
+    values = _by_lr(ours, measure, cells)
+    lr, average, part = "", statistics.mean, None
+    if measure.task and values:
+        subset, metric = CHOICES[measure.task]
+        choice = _by_lr(ours, Measure((subset,), metric, task=measure.task), cells)
+        known = sorted(values.keys() & choice.keys(), key=lambda lr: (float(lr), lr))
+        # of equals the smallest
+        lr = max(known, key=lambda lr: statistics.median(choice[lr]), default="")
+        average = statistics.median
+        first = next(cell.figures for cell in ours if cell.figures)
+        count = sum(measure.metric in first.get(name, {}) for name in measure.sets)
+        part = None if count == len(measure.sets) else f"{count} of {len(measure.sets)}"
+    if lr not in values:
+        return Figure()
+    found = values[lr]
+    unfinished = sum(cell.state != "finished" for cell in ours)
+    return Figure(
+        value=average(found),
+        spread=statistics.stdev(found) if len(found) > 1 else None,
+        seeds=len(found),
+        unfinished=max(unfinished, wanted - len(found)),
+        lr=lr or None,
+        part=part,
+    )
+
+
+def _figures(
+    measures: Dict[str, Measure],
+    row: Optional[PaperRow],
+    ours: Sequence[Cell],
+    cells: Sequence[Cell],
+) -> Dict[str, Figure]:
+    """Return the figures of a row of the paper, if given, and of the cells ``ours``."""
+    seeds = row.seeds if row else 0
+    found = {name: summarise(ours, measure, cells, seeds) for name, measure in measures.items()}
+    paper: Dict[str, Optional[float]] = dict(zip(measures, row.figures)) if row else {}
+    if AVERAGE in measures:
+        # it stands behind the figures of the paper
+        names = list(measures)[: list(measures).index(AVERAGE)]
+        whole = [found[name] for name in names if not found[name].part]
+        values = [one.value for one in whole if one.value is not None]
+        if len(values) == len(names):
+            found[AVERAGE] = Figure(statistics.mean(values))
+        paper[AVERAGE] = row.average if row else None
+    return {name: figure._replace(paper=paper.get(name)) for name, figure in found.items()}
+
+
+def _by_lr(ours: Sequence[Cell], measure: Measure, cells: Sequence[Cell]) -> Dict[str, List[float]]:
+    """Return a figure of those cells that have it, by learning rate."""
+    values: Dict[str, List[float]] = {}
+    for cell in ours:
+        value = _value(cell, measure)
+        if value is not None and measure.relative:
+            base = [
+                _value(other, measure)
+                for other in cells
+                if other.setting == cell.setting
+                and other.hardware == cell.hardware
+                and parse_options(other.options) == (BASELINE, {})
+            ]
+            known = [number for number in base if number is not None]
+            value = value / statistics.mean(known) if any(known) else None
+        if value is not None:
+            values.setdefault(cell.lr, []).append(value)
+    return values
+
+
+def _value(cell: Cell, measure: Measure) -> Optional[float]:
+    found = [cell.figures.get(name, {}).get(measure.metric) for name in measure.sets]
+    known = [value for value in found if value is not None]
+    if not known or (len(known) < len(found) and not measure.task):
+        return None
+    return statistics.mean(known) / measure.unit
+
+
+def _remarks(table: PaperTable, cells: Sequence[Cell]) -> List[str]:
+    """Return what a reader should know of our trainings before comparing."""
+    remarks = []
+    trained = [cell for cell in cells if cell.training]
+    for setting, wanted in table.settings.items():
+        updates = {cell.training["updates"] for cell in trained if cell.setting == setting}
+        if wanted and updates - {wanted}:
+            made = ", ".join(map(str, sorted(updates)))
+            remarks.append(f"{setting}: ours made {made} updates, the paper's {wanted}.")
+    hardware = sorted({"{1} × {0}".format(*cell.hardware) for cell in trained})
+    if hardware and any("training" in measure.sets for measure in table.measures.values()):
+        remarks.append(f"Ours were trained on: {'; '.join(hardware)}.")
+    return remarks

@@ -1,0 +1,157 @@
+"""Plots of results: a metric by length, as SHAPE's Figure 3, and validation loss by update."""
+
+import logging
+import math
+import os
+from typing import Any, Dict, List, Sequence
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores.bleu import METRICS
+from fairseq_posenc.tools.scores.lengths import length_label
+from fairseq_posenc.tools.scores.training_log import Curves, over_seeds
+from fairseq_posenc.tools.tables.tables import Runs, by_length
+from fairseq_posenc.tools.writing import replacing
+
+# Okabe and Ito's colours, which people with any colour vision can tell apart; the markers and
+# line styles do so in print.
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+_MARKERS = "osD^vPX*<>"
+_LONGEST_LABEL = 60
+_STYLES = ("-", "--", "-.", ":")
+
+
+def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
+    """Draw ``metric`` against length, a line per run, and write it to ``output``.
+
+    Bars are the intervals of :func:`by_length`. Bins all of whose sentences are within the trained
+    length are shaded. The ending of ``output`` names the format.
+    """
+    table = by_length(runs, metric)
+    score = next(iter(runs.values()))[0]
+    figure = new_figure(8.0, 4.0)
+    axes = figure.add_subplot()
+    # side by side, but so close that the slope of a line is that of its scores
+    step = min(0.08, 0.4 / len(runs))
+    for number, (name, row) in enumerate(table.rows.items()):
+        points: List[Any] = [(x, one) for x, one in enumerate(row[1:]) if one.mean is not None]
+        # a bar must not point inwards, as where all samples lie to one side of the figure
+        below = [max(one.mean - one.low, 0) for _, one in points]
+        above = [max(one.high - one.mean, 0) for _, one in points]
+        axes.errorbar(
+            [x + step * (number - (len(runs) - 1) / 2) for x, _ in points],
+            [one.mean for _, one in points],
+            yerr=[below, above],
+            label=plain_label(name),
+            **line_style(number),
+        )
+    names, shade = [], "all within\ntrained length"
+    for x, part in enumerate(score["by_length"]["bins"]):
+        within, count = part.get("within"), part["sentences"]
+        known = within is not None
+        names.append(
+            plain_label(part["name"]) + "\n" + (f"{within} of {count}" if known else f"n = {count}")
+        )
+        if known and within == count > 0:
+            axes.axvspan(x - 0.5, x + 0.5, color="0.92", linewidth=0, zorder=0, label=shade)
+            shade = ""
+    axes.set_xticks(range(len(names)), names)
+    axes.set_xlim(-0.5, len(names) - 0.5)
+    label = plain_label(length_label(score).capitalize())
+    if any(known is not None for known in table.within[1:]):
+        label += "; below: how many sentences are within trained length"
+    axes.set_xlabel(label)
+    axes.set_ylabel(METRICS[metric])
+    _finish(figure, axes, output)
+
+
+def plot_curves(curves: Curves, output: str) -> None:
+    """Draw validation loss against updates, a line per run, and write it to ``output``.
+
+    Of several seeds, the line is their mean and a band reaches from the lowest to the highest. An
+    axis whose values differ tenfold is logarithmic. The ending of ``output`` names the format.
+    """
+    figure = new_figure(8.0, 4.0)
+    axes = figure.add_subplot()
+    points: Dict[str, Any] = {"markevery": 0.1, "markersize": 4}
+    for number, (name, seeds) in enumerate(curves.items()):
+        updates, losses = over_seeds(seeds)
+        if not len(updates):
+            raise UsageError(f"{name}: its seeds span no update in common")
+        style = {key: line_style(number)[key] for key in ("color", "marker", "linestyle")}
+        axes.plot(updates, losses.mean(axis=0), label=plain_label(name), **points, **style)
+        if len(seeds) > 1:
+            low, high = losses.min(axis=0), losses.max(axis=0)
+            axes.fill_between(updates, low, high, color=style["color"], alpha=0.2, linewidth=0)
+    every = [point for seeds in curves.values() for one in seeds for point in one.items()]
+    _choose_scale(axes.set_xscale, axes.xaxis, [updates for updates, _ in every])
+    _choose_scale(axes.set_yscale, axes.yaxis, [bits for _, bits in every if math.isfinite(bits)])
+    axes.set_xlabel("Updates")
+    axes.set_ylabel("Validation loss (bits per token)")
+    _finish(figure, axes, output)
+
+
+def _choose_scale(set_scale: Any, axis: Any, values: Sequence[float]) -> None:
+    """Make an axis of values that differ tenfold logarithmic, with numbers at 1, 2, 5, 10, …"""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    if values and max(values) >= 10 * min(values) > 0:
+        set_scale("log")
+        axis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.set_major_formatter("{x:g}")
+        axis.set_minor_formatter(NullFormatter())
+
+
+def _finish(figure: Any, axes: Any, output: str) -> None:
+    """Add what all plots have, and write the figure."""
+    axes.grid(axis="y", color="0.8", linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right upper", frameon=False)
+    save(figure, output)
+
+
+def plain_label(name: str) -> str:
+    """Return a name as matplotlib can draw it: printable, of one line, and not too long.
+
+    Labels that begin with an underscore are left out of legends, so a space comes before it.
+    """
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    shown = shown if len(shown) <= _LONGEST_LABEL else shown[: _LONGEST_LABEL - 1] + "…"
+    return " " + shown if shown.startswith("_") else shown
+
+
+def new_figure(width: float, height: float) -> Any:
+    """Return an empty figure of matplotlib, in inches; no display is needed."""
+    # importing fairseq makes all loggers verbose, and matplotlib would list every font it looks at
+    logging.getLogger("matplotlib").setLevel(logging.WARNING)
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def line_style(number: int) -> Dict[str, Any]:
+    """Return how the line of a run looks, as ``errorbar`` takes it, for its number from 0."""
+    return {
+        "color": COLOURS[number % len(COLOURS)],
+        "marker": _MARKERS[number % len(_MARKERS)],
+        "linestyle": _STYLES[number // len(COLOURS) % len(_STYLES)],
+        "markersize": 7,
+        "markeredgecolor": "white",
+        "markeredgewidth": 0.6,
+        "capthick": 1.2,
+        "capsize": 3,
+    }
+
+
+def save(figure: Any, output: str) -> None:
+    """Write a figure, whole or not at all; what stands between dollars in it is not a formula."""
+    from matplotlib.text import Text
+
+    kind = os.path.splitext(output)[1].lstrip(".").lower() or "none"
+    known = figure.canvas.get_supported_filetypes()
+    if kind not in known:
+        raise UsageError(f"{output}: cannot draw {kind}; choose an ending of {', '.join(known)}")
+    for text in figure.findobj(Text):
+        text.set_parse_math(False)
+    with replacing(output, "wb") as stream:
+        figure.savefig(stream, format=kind, dpi=150)

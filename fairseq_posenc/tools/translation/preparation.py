@@ -1,0 +1,321 @@
+"""From files of raw parallel text to a folder that fairseq-train reads, with what cuts new text."""
+
+import functools
+import os
+import re
+import shutil
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+
+from tqdm import tqdm
+
+from fairseq_posenc.data import subwords
+from fairseq_posenc.data.indexed import read_dictionary
+from fairseq_posenc.data.segmentation import (
+    CODES,
+    TOKENISER,
+    BytePairEncoder,
+    Moses,
+    read_tokeniser,
+)
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import stream_lines
+from fairseq_posenc.json_files import read_shaped
+from fairseq_posenc.tools.bert import sampling, vocabulary
+from fairseq_posenc.tools.preprocess import preprocess
+from fairseq_posenc.tools.resumable import (
+    SETTINGS,
+    begin_or_continue,
+    describe_files,
+    only_process,
+)
+from fairseq_posenc.tools.translation import bpe, perl
+from fairseq_posenc.tools.translation.cleaning import Cleaning, clean_pairs
+from fairseq_posenc.tools.translation.pairs import Pair, find_files, pairs_of_files, writing
+from fairseq_posenc.tools.translation.segmentation import keep, moses
+from fairseq_posenc.tools.workers import chunked, in_order
+from fairseq_posenc.tools.writing import replacing_files
+
+BPE_OPERATIONS = 10_000
+_SENTENCEPIECE_LINES = 4_000_000  # which the library holds in memory
+SPLITS = ("train", "valid", "test")
+_SMALLEST_BATCH = 8  # sentences; fairseq-train leaves out what is less, and stops without any
+_COMMAND = "posenc prepare translation"
+
+
+@dataclass(frozen=True)
+class TranslationOptions:
+    """What posenc prepare translation asks for, see there; None stands for a default."""
+
+    source_lang: str
+    target_lang: str
+    output: str
+    train: Optional[str] = None
+    valid: Optional[str] = None
+    test: Optional[str] = None
+    valid_lines: Optional[int] = None
+    bpe: Optional[int] = None
+    sentencepiece: Optional[int] = None
+    subwords: Optional[str] = None
+    max_length: int = 250
+    ratio: float = 3.0
+    workers: int = 1
+    moses: Optional[str] = None
+
+    @property
+    def languages(self) -> Tuple[str, str]:
+        """Source and target language."""
+        return self.source_lang, self.target_lang
+
+    def splits(self) -> Dict[str, str]:
+        """Return the prefixes of the files given, by split."""
+        given = {"train": self.train, "valid": self.valid, "test": self.test}
+        return {split: prefix for split, prefix in given.items() if prefix}
+
+
+def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -> None:
+    """Make a folder of binarised parallel text, or complete one begun with the same options.
+
+    Text is normalised and tokenised as by ``posenc prepare tokenise``, then cut by byte pair
+    encoding learnt from both sides of the training text; or cut by SentencePiece without being
+    tokenised. Training pairs that are empty, too long or too different in length are dropped. The
+    folder gets what fairseq-preprocess writes with a joined dictionary, and ``codes`` and
+    ``tokeniser.json``, or ``sentencepiece.model``, for ``from_pretrained``. What is made on the way
+    lies in its folder ``text``, which is removed in the end.
+
+    Raises:
+        UsageError: options that exclude each other, text that is missing, empty, no UTF-8 or of
+            different length on the two sides, no pair left, or a folder that cannot be written or
+            was made with other options.
+    """
+    _check(options)
+    job = _Preparation(options, say)
+    if options.moses and job.has_sentencepieces:
+        raise UsageError("SentencePiece cuts text without tokens; leave out --moses")
+    last = f"dict.{options.target_lang}.txt"
+    settings = job.settings()
+    _refuse_folder_of_others(options.output, settings)
+    with only_process(options.output, say):
+        begun = begin_or_continue(options.output, settings, [last], _COMMAND)
+        if os.path.exists(os.path.join(options.output, last)):
+            say(f"{options.output} is complete")
+        else:
+            if not begun and os.path.exists(job.text):
+                say(f"{options.output} was begun with other options or texts: it is made anew")
+                shutil.rmtree(job.text, ignore_errors=True)
+            for split, prefix in options.splits().items():
+                job.tokenise(split, prefix)
+            if not options.subwords:
+                job.learn()
+            for split in SPLITS:
+                job.cut(split)
+            job.binarise(last)
+        shutil.rmtree(job.text, ignore_errors=True)
+
+
+def _refuse_folder_of_others(folder: str, settings: Dict[str, Any]) -> None:
+    """Refuse a folder that this command has not begun: what lies in it would be overwritten."""
+    if not os.path.isdir(folder):
+        return
+    names = [name for name in os.listdir(folder) if not name.startswith(f"{SETTINGS}.part")]
+    path = os.path.join(folder, SETTINGS)
+    if names and (SETTINGS not in names or set(read_shaped(path, {}, _COMMAND)) != set(settings)):
+        raise UsageError(f"{folder} holds other files; give --output a folder of its own")
+
+
+def _check(options: TranslationOptions) -> None:
+    for language in options.languages:
+        if not re.fullmatch(r"[\w-]+", language):
+            raise UsageError(f"{language!r} is not the name of a language, such as en")
+    if options.source_lang == options.target_lang:
+        raise UsageError("--source-lang and --target-lang are the same")
+    kinds = (options.bpe, options.sentencepiece, options.subwords)
+    if sum(kind is not None for kind in kinds) > 1:
+        raise UsageError("give only one of --bpe, --sentencepiece and --subwords")
+    if not options.splits() or not (options.train or options.subwords):
+        raise UsageError("give --train, or --subwords and the text that is to be cut")
+    if bool(options.train) != bool(options.valid or options.valid_lines) and not options.subwords:
+        raise UsageError("give --valid or --valid-lines, for text to validate on")
+    if options.valid_lines is not None and (options.valid or not options.train):
+        raise UsageError("--valid-lines takes pairs from --train; leave out --valid")
+    for name in ("valid_lines", "bpe", "sentencepiece", "max_length", "ratio", "workers"):
+        value, bound = getattr(options, name), _SMALLEST_BATCH if name == "valid_lines" else 1
+        if value is not None and value < bound:
+            raise UsageError(f"--{name.replace('_', '-')} must be at least {bound}, not {value}")
+    for language in options.languages if options.subwords else ():
+        path = f"{options.subwords}/dict.{language}.txt"
+        if not os.path.exists(path):
+            raise UsageError(f"there is no {path}; --subwords takes a folder of {_COMMAND}")
+
+
+class _Preparation:
+    """The steps, each of which is skipped where its files are there.
+
+    Attributes:
+        text: folder of what is made on the way: ``<split>.tok.<language>``, then ``.cut``.
+        model: folder with the codes and ``tokeniser.json``, or ``sentencepiece.model``.
+    """
+
+    def __init__(self, options: TranslationOptions, say: Callable[[str], object]):
+        self.options, self.say, self.languages = options, say, options.languages
+        self.text = os.path.join(options.output, "text")
+        self.model = options.subwords or self.text
+        model = os.path.join(options.subwords or "", subwords.SentencePiece.name)
+        self.has_sentencepieces = options.sentencepiece is not None or (
+            options.subwords is not None and os.path.exists(model)
+        )
+
+    def settings(self) -> Dict[str, Any]:
+        """Return what decides about the result."""
+        settings = asdict(self.options)
+        del settings["output"], settings["workers"], settings["moses"]
+        if self.options.moses:
+            settings["moses"] = describe_files(perl.check_moses(self.options.moses).values())
+        for split, prefix in self.options.splits().items():
+            settings[split] = describe_files(find_files(prefix, self.languages))
+        if self.options.subwords:
+            names = [CODES, TOKENISER, subwords.SentencePiece.name]
+            names += [f"dict.{language}.txt" for language in self.languages]
+            files = [os.path.join(self.options.subwords, name) for name in names]
+            settings["subwords"] = describe_files(filter(os.path.exists, files))
+        return settings
+
+    def prefix(self, split: str, kind: str) -> str:
+        """Return the prefix of files that are made on the way."""
+        return os.path.join(self.text, f"{split}.{kind}")
+
+    def has(self, split: str, kind: str) -> bool:
+        """Return whether these files have been made, or found, for both languages."""
+        prefix = self.prefix(split, kind)
+        return all(os.path.exists(f"{prefix}.{language}") for language in self.languages)
+
+    def map_pairs(
+        self, work: Callable[[List[Pair]], List[Pair]], prefix: str, title: str
+    ) -> Iterator[Pair]:
+        """Yield the pairs of two files as ``work`` makes them, in several processes."""
+        pairs = tqdm(
+            pairs_of_files(prefix, self.languages), desc=title, unit=" pairs", disable=None
+        )
+        for some in in_order(work, chunked(pairs), self.options.workers):
+            yield from some
+
+    def tokenise(self, split: str, prefix: str) -> None:
+        """Write ``<split>.tok``; --valid-lines gives evenly spread pairs of train to ``valid``."""
+        wanted = self.options.valid_lines or 0 if split == "train" else 0
+        if self.has(split, "tok") and (not wanted or self.has("valid", "tok")):
+            return
+        # read to the end, so that bad input is found before the long work begins
+        total = sum(1 for _ in pairs_of_files(prefix, self.languages))
+        if wanted and wanted >= total:
+            raise UsageError(f"--valid-lines {wanted} leaves nothing of {total} pairs to train on")
+        self.say(
+            f"{split}: {total:,} pairs" + (f", {wanted:,} of them to validate on" if wanted else "")
+        )
+        tokenisers = None
+        if not self.has_sentencepieces:
+            path = os.path.join(self.options.subwords or "", TOKENISER)
+            known = self.options.subwords and os.path.exists(path)
+            tokenisers = [
+                read_tokeniser(path, language) if known else moses(language)
+                for language in self.languages
+            ]
+        work = functools.partial(
+            _tokenise_pairs, tokenisers=tokenisers, checkout=self.options.moses
+        )
+        with ExitStack() as opened:
+            write = opened.enter_context(writing(self.prefix(split, "tok"), self.languages))
+            if wanted:
+                valid = writing(self.prefix("valid", "tok"), self.languages)
+                write_valid = opened.enter_context(valid)
+            for number, pair in enumerate(self.map_pairs(work, prefix, f"{split}: tokenise")):
+                held_out = wanted and number * wanted // total < (number + 1) * wanted // total
+                (write_valid if held_out else write)([pair])
+
+    def learn(self) -> None:
+        """Learn subwords from both sides of the tokenised training text."""
+        files = [f"{self.prefix('train', 'tok')}.{language}" for language in self.languages]
+        codes = os.path.join(self.text, CODES)
+        if self.has_sentencepieces:
+            if not os.path.exists(os.path.join(self.text, subwords.SentencePiece.name)):
+                size = self.options.sentencepiece or 0
+                self.say(f"learn {size:,} sentencepieces")
+                total = sum(1 for path in files for _ in stream_lines(path))
+                both = (line for path in files for line in stream_lines(path))
+                lines = sampling.spread(both, total, _SENTENCEPIECE_LINES)
+                vocabulary.learn_sentencepiece(lambda: lines, self.text, size)
+        elif not os.path.exists(codes):
+            operations = self.options.bpe or BPE_OPERATIONS
+            self.say(f"learn {operations:,} operations of byte pair encoding")
+            bpe.learn(files, codes, operations, self.options.workers)
+
+    def cut(self, split: str) -> None:
+        """Write ``<split>.cut``, without the pairs that cleaning drops if they are of --train."""
+        if not self.has(split, "tok") or self.has(split, "cut"):
+            return
+        _cutter.cache_clear()
+        work = functools.partial(_cut_pairs, model=self.model)
+        pairs = self.map_pairs(work, self.prefix(split, "tok"), f"{split}: cut")
+        dropped: Counter = Counter()
+        if split == "train" or (split == "valid" and self.options.valid_lines):
+            cleaning = Cleaning(1, self.options.max_length, self.options.ratio)
+            pairs = clean_pairs(pairs, cleaning, dropped)
+        with writing(self.prefix(split, "cut"), self.languages) as write:
+            kept = write(pairs)
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()))
+            if kept < _SMALLEST_BATCH and split != "test":
+                raise UsageError(
+                    f"{kept} {split} pairs are left (dropped: {reasons or 'none'}); fairseq-train "
+                    f"takes {_SMALLEST_BATCH} at least"
+                )
+        if dropped:
+            self.say(f"{split}: {kept:,} pairs kept, {sum(dropped.values()):,} dropped: {reasons}")
+
+    def binarise(self, last: str) -> None:
+        """Write the binarised folder, the file ``last`` behind all others."""
+        source, target = self.languages
+        arguments = ["--source-lang", source, "--target-lang", target]
+        arguments += ["--workers", str(self.options.workers)]
+        if self.options.subwords:
+            arguments += ["--srcdict", f"{self.model}/dict.{source}.txt"]
+            arguments += ["--tgtdict", f"{self.model}/dict.{target}.txt"]
+        else:
+            arguments += ["--joined-dictionary"]
+        splits = [split for split in SPLITS if self.has(split, "cut")]
+        for split in splits:
+            arguments += [f"--{split}pref", self.prefix(split, "cut")]
+        with replacing_files(self.options.output, last) as partial:
+            preprocess([*arguments, "--destdir", partial], quiet=True)
+            if self.has_sentencepieces:
+                shutil.copy(os.path.join(self.model, subwords.SentencePiece.name), partial)
+            else:
+                keep(os.path.join(self.model, CODES), partial)
+                if os.path.exists(os.path.join(self.model, TOKENISER)):
+                    shutil.copy(os.path.join(self.model, TOKENISER), partial)
+        types = len(read_dictionary(os.path.join(self.options.output, last)))
+        self.say(f"{self.options.output}: {', '.join(splits)}; dictionary of {types:,} types")
+
+
+def _tokenise_pairs(
+    pairs: List[Pair], tokenisers: Optional[List[Moses]], checkout: Optional[str]
+) -> List[Pair]:
+    """Tokenise both sides; without tokenisers, only make one space of all that is blank."""
+    sides = [list(side) for side in zip(*pairs)]
+    if tokenisers is None:
+        return list(zip(*([" ".join(line.split()) for line in side] for side in sides)))
+    return list(zip(*(perl.tokenise(*side, checkout) for side in zip(sides, tokenisers))))
+
+
+@functools.lru_cache(maxsize=1)
+def _cutter(folder: str) -> Callable[[str], str]:
+    """Return what cuts a line into subwords, by the model in a folder."""
+    if os.path.exists(os.path.join(folder, CODES)):
+        return BytePairEncoder(os.path.join(folder, CODES)).cut
+    model = subwords.load(folder)
+    return lambda line: " ".join(model.pieces(line))
+
+
+def _cut_pairs(pairs: List[Pair], model: str) -> List[Pair]:
+    cut = _cutter(model)
+    return [(cut(source), cut(target)) for source, target in pairs]

@@ -1,0 +1,87 @@
+"""Text of a corpus that is tokenised, or cut into subwords, already, in place of its archives."""
+
+import json
+import os
+import shutil
+from typing import Dict, Optional
+
+from fairseq_posenc.data.segmentation import CODES, BytePairEncoder
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.translation.corpora import Corpus
+from fairseq_posenc.tools.translation.pairs import find_files, pairs_of_files, write_pairs
+from fairseq_posenc.tools.translation.sources import check_folder, read_test_set, test_sets
+from fairseq_posenc.tools.writing import replacing
+
+# ours, and those of Google's wmt16_en_de, which Ott et al. 2018 trained on
+_ENDINGS = {
+    "bpe": ("bpe", "tok.clean.bpe.32000", "tok.bpe.32000"),
+    "tok": ("tok", "tok.clean"),
+}
+_CODES = (CODES, "bpe.32000")
+
+
+def take_ready(corpus: Corpus, ready: str, raw: str, output: str) -> Dict:
+    """Write the text of a corpus into a folder, as :func:`text.prepare_text` does, from ready text.
+
+    ``ready`` has ``train`` and every test set as ``<name>.bpe.<language>``, or all of them as
+    ``<name>.tok.<language>`` (plain or ``.gz``; also under the names of Google's archive,
+    ``train.tok.clean.bpe.32000.en``), and with BPE the merges as ``codes`` or ``bpe.32000``. The
+    validation set is ``valid``, or else the test set that it is too. Nothing is cleaned. What is
+    scored comes from the test sets' archives in ``raw``, whose lines must be as many.
+
+    Returns:
+        What is in ``counts.json``: the ``kind`` (``bpe`` or ``tok``) and the pairs of every set.
+
+    Raises:
+        UsageError: text or an archive is missing, damaged or no UTF-8, two sides differ in length,
+            a test set has other lines than its archive, or the folder cannot be written.
+    """
+    check_folder(corpus._replace(train=[]), raw)
+    languages = (corpus.source, corpus.target)
+    kind = next((kind for kind in _ENDINGS if _find(corpus, ready, "train", kind)), "bpe")
+    train = _wanted(corpus, ready, ["train"], kind)
+    counts = {}
+    for name, identifier in test_sets(corpus).items():
+        same = [test for test, other in corpus.tests.items() if other == identifier]
+        prefix = _wanted(corpus, ready, [name, *same], kind)
+        pairs = read_test_set(identifier, languages, raw)
+        counts[name] = write_pairs(
+            f"{output}/{name}.{kind}", languages, pairs_of_files(prefix, languages)
+        )
+        if counts[name] != len(pairs):
+            raise UsageError(
+                f"{prefix}.{corpus.source} has {counts[name]} lines, the archives' {name} "
+                f"{len(pairs)}"
+            )
+        write_pairs(f"{output}/{name}.raw", languages, pairs)
+    codes = [path for path in (f"{ready}/{name}" for name in _CODES) if os.path.exists(path)]
+    if kind == "bpe":
+        if not codes:
+            raise UsageError(f"{ready} has no {' or '.join(_CODES)}, the merges of its BPE")
+        BytePairEncoder(codes[0])
+        with open(codes[0], "rb") as stream, replacing(f"{output}/{CODES}", "wb") as copy:
+            shutil.copyfileobj(stream, copy)
+    total = write_pairs(f"{output}/train.{kind}", languages, pairs_of_files(train, languages))
+    result = {"kind": kind, "train": total, "valid": counts.pop("valid", 0), "tests": counts}
+    with replacing(f"{output}/tests") as stream:
+        stream.writelines(f"{name}\n" for name in counts)
+    with replacing(f"{output}/counts.json") as stream:
+        stream.write(json.dumps(result, indent=2) + "\n")
+    return result
+
+
+def _find(corpus: Corpus, ready: str, name: str, kind: str) -> Optional[str]:
+    """Return the prefix of a set's two files, None if they are not there."""
+    for ending in _ENDINGS[kind]:
+        prefix = f"{ready}/{name}.{ending}"
+        if all(map(os.path.exists, find_files(prefix, (corpus.source, corpus.target)))):
+            return prefix
+    return None
+
+
+def _wanted(corpus: Corpus, ready: str, names: list, kind: str) -> str:
+    found = [prefix for prefix in (_find(corpus, ready, name, kind) for name in names) if prefix]
+    if not found:
+        example = f"{names[0]}.{kind}.{corpus.source} and {names[0]}.{kind}.{corpus.target}"
+        raise UsageError(f"{ready} lacks {example}, or the same under the names of wmt16_en_de")
+    return found[0]

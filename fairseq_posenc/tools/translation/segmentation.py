@@ -1,0 +1,65 @@
+"""How new sentences become the subwords that a model was trained on, kept beside binarised data.
+
+``codes`` has the merges of byte pair encoding, ``tokeniser.json`` the options of Moses' tokeniser;
+:mod:`fairseq_posenc.data.segmentation` reads both.
+"""
+
+import json
+import os
+from typing import Optional
+
+from fairseq_posenc.data.segmentation import CODES, TOKENISER, BytePairEncoder, Moses
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import read_lines
+from fairseq_posenc.tools.translation.corpora import Corpus
+from fairseq_posenc.tools.writing import replacing
+
+
+def moses(language: str) -> Moses:
+    """Return how ``posenc prepare tokenise`` tokenises text."""
+    return Moses(language, escape=False)
+
+
+def moses_of_training(corpus: Corpus) -> Moses:
+    """Return how the training text of a corpus is tokenised, in its source language."""
+    return Moses(
+        corpus.source,
+        corpus.normalise,
+        corpus.normalise,
+        corpus.aggressive,
+        lowercase=corpus.lowercase,
+    )
+
+
+def moses_of_tests(corpus: Corpus) -> Moses:
+    """Return how the test sets of a corpus are tokenised, in its source language."""
+    return Moses(
+        corpus.source,
+        normalise=False,
+        aggressive=corpus.aggressive,
+        plain_quotes=corpus.plain_quotes,
+        lowercase=corpus.lowercase,
+    )
+
+
+def keep(codes: str, folder: str, corpus: Optional[Corpus] = None) -> None:
+    """Write ``codes`` and ``tokeniser.json`` into a folder of binarised data.
+
+    Args:
+        codes: merges that the text was cut with.
+        folder: has the binarised data.
+        corpus: tells how text was tokenised; None: by ``posenc prepare tokenise``.
+
+    Raises:
+        UsageError: the codes are none, there is no such folder, or it cannot be written.
+    """
+    BytePairEncoder(codes)
+    if not os.path.isdir(folder):
+        raise UsageError(f"there is no folder {folder}; run fairseq-preprocess first")
+    how = (moses_of_tests(corpus) if corpus else moses(""))._asdict()
+    del how["language"]
+    lines = read_lines(codes)
+    with replacing(os.path.join(folder, CODES)) as stream:
+        stream.writelines(f"{line}\n" for line in lines)
+    with replacing(os.path.join(folder, TOKENISER)) as stream:
+        stream.write(json.dumps(how, indent=2) + "\n")

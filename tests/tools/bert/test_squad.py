@@ -1,0 +1,201 @@
+import copy
+import json
+
+import numpy as np
+import pytest
+
+from fairseq_posenc.data.questions import GoldAnswer as Answer
+from fairseq_posenc.data.questions import Question
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.bert.squad import SquadFile, reachable, read
+
+CONTEXT = "Tesla wurde 1856 in Smiljan geboren. 🙂 Er starb 1943."
+
+
+def entry(key, answer, start=None):
+    start = CONTEXT.index(answer) if start is None else start
+    return {"id": key, "question": "Wo?", "answers": [{"text": answer, "answer_start": start}]}
+
+
+def document(*entries):
+    return {
+        "version": "1.1",
+        "data": [{"title": "T", "paragraphs": [{"context": CONTEXT, "qas": list(entries)}]}],
+    }
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(content):
+        path = tmp_path / "file.json"
+        text = content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
+        path.write_text(text, encoding="utf-8")
+        return str(path)
+
+    return write
+
+
+def test_everything_is_read(write):
+    first, second = document(entry("a", "Smiljan")), document(entry("b", "1943"))
+    second["data"][0]["paragraphs"][0]["qas"][0]["answers"].append(
+        {"text": "Er starb", "answer_start": CONTEXT.index("Er starb"), "more": 1}
+    )
+    first["data"] += second["data"]
+    found = read(write(first))
+    assert found.contexts == [CONTEXT, CONTEXT] and found.dropped == []
+    assert [(q.id, q.text, q.context) for q in found.questions] == [
+        ("a", "Wo?", 0),
+        ("b", "Wo?", 1),
+    ]
+    assert found.questions[1].answers == (Answer("1943", 48), Answer("Er starb", 39))
+
+
+def test_contexts_without_questions_are_left_out(write):
+    content = document(entry("a", "Smiljan"))
+    content["data"][0]["paragraphs"].insert(0, {"context": "nothing", "qas": []})
+    found = read(write(content))
+    assert (found.contexts, found.questions[0].context) == ([CONTEXT], 0)
+
+
+def test_questions_are_chosen_by_the_beginning_of_their_ids(write):
+    path = write(document(entry("english-1", "Smiljan"), entry("thai-1", "1943")))
+    assert [q.id for q in read(path, prefix="english-").questions] == ["english-1"]
+    with pytest.raises(UsageError, match="begins with arabic-"):
+        read(path, prefix="arabic-")
+
+
+def test_a_byte_order_mark_is_no_part_of_the_file(write):
+    assert len(read(write("\ufeff" + json.dumps(document(entry("a", "1943"))))).questions) == 1
+
+
+def without_answers(how):
+    questions = [entry("a", "Smiljan"), entry("b", "1943")]
+    for question in questions:
+        if how is None:
+            del question["answers"]
+        else:
+            question["answers"] = how
+    return questions
+
+
+@pytest.mark.parametrize("how", [None, [], [{"text": "", "answer_start": 0}]])
+def test_files_without_answers_are_read_to_be_predicted(write, how):
+    """XTREME's test files have empty ones."""
+    questions = without_answers(how)
+    found = read(write(document(*questions)))
+    assert [(q.id, q.answers) for q in found.questions] == [("a", ()), ("b", ())]
+    assert found.dropped == []
+    # where some have answers, the others are mistakes
+    with pytest.raises(UsageError, match="question b: .*answer"):
+        read(write(document(entry("a", "Smiljan"), questions[1])))
+    with pytest.raises(UsageError, match="the question is empty"):
+        read(write(document({**questions[0], "question": " "})))
+
+
+def test_answers_in_another_form_are_not_taken_for_none(write):
+    other = {"text": ["Smiljan"], "answer_start": [20]}
+    with pytest.raises(UsageError, match="'answers' is not a list"):
+        read(write(document(*without_answers(other))))
+
+
+@pytest.mark.parametrize(
+    ("pieces", "golds", "share"),
+    [
+        ("甲|。", ["甲"], 100),
+        ("甲。|乙", ["甲"], 0),
+        ("甲。|乙", ["甲", "乙"], 100),
+        ("of b).|c", ["b"], 0),
+        ("of |b).|c", ["b"], 100),  # the metric ignores ASCII punctuation
+        ('a"|b', ['"b'], 100),
+        ("a|b", [], None),
+    ],
+)
+def test_the_exact_match_that_pieces_can_reach(pieces, golds, share):
+    context = pieces.replace("|", "")
+    ends = np.cumsum([len(piece) for piece in pieces.split("|")])
+    answers = tuple(Answer(gold, context.index(gold)) for gold in golds)
+    found = SquadFile([context], [Question("a", "Wo?", 0, answers)], [])
+    assert reachable(found, [np.stack([[0, *ends[:-1]], ends], axis=1)], "squad", "en") == share
+
+
+BROKEN_FILES = [
+    ("", "is empty"),
+    (" \n", "is not JSON"),
+    ("{\n,}", "is not JSON: .* line 2"),
+    ("[" * 100000, "nested too deeply"),
+    ("[]", "'data' is missing"),
+    ({"data": {}}, "'data' is not a list"),
+    ({"data": []}, "holds no question"),
+    ({"data": [{"paragraphs": []}, {"title": "T"}]}, r"data\[1\]: 'paragraphs' is missing"),
+    ({"data": [{"paragraphs": [{"qas": []}]}]}, r"data\[0\].paragraphs\[0\]: 'context' is missing"),
+    ({"data": [{"paragraphs": [{"context": "x"}]}]}, "'qas' is missing"),
+    ({"data": [{"paragraphs": [{"context": 3, "qas": []}]}]}, "'context' is not text"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), BROKEN_FILES)
+def test_what_is_no_question_file_is_refused_by_name(write, content, message):
+    path = write(content)
+    with pytest.raises(UsageError, match=message) as error:
+        read(path, skip_malformed=True)
+    assert path in str(error.value)
+
+
+def without(key):
+    return {name: value for name, value in entry("x", "1943").items() if name != key}
+
+
+BROKEN_QUESTIONS = [
+    (entry("x", "Smiljan", 3), "question x: answer 'Smiljan' is not at answer_start 3"),
+    (entry("x", "Smiljan", 3), "where there is 'la wurd'; it is at 20"),
+    (entry("x", "1943", 51), "it is there if bytes of UTF-8 are counted"),
+    (entry("x", "1943", -8), "answer_start -8"),
+    (entry("x", "1943", 4000), "answer_start 4000"),
+    (entry("x", "Zagreb", 3), "it is nowhere in the context"),
+    (entry("x", "1943 ", 48), "'1943 ' is not at"),
+    (entry("x", " ", 5), "an answer is empty"),
+    (entry("x", "1943", "48"), "'answer_start' is not a whole number"),
+    (entry("x", "1943", True), "'answer_start' is not a whole number"),
+    ({**entry("x", "1943"), "answers": []}, "it has no answer; questions of SQuAD 2.0"),
+    ({**entry("x", "1943"), "answers": [{"answer_start": 0}]}, "'text' is missing"),
+    ({**entry("x", "1943"), "question": " "}, "question x: the question is empty"),
+    ({**entry("x", "1943"), "question": "\ud83d"}, "half of a surrogate pair"),
+    ({**entry("x", "1943"), "id": 7}, r"qas\[1\]: 'id' is not text"),
+    (without("id"), r"data\[0\].paragraphs\[0\].qas\[1\]: 'id' is missing"),
+    (without("question"), "question x: 'question' is missing"),
+    (without("answers"), "question x: 'answers' is missing"),
+    (entry("good", "1943"), "question good: the id occurs twice"),
+    (None, r"qas\[1\]: 'id' is missing"),
+]
+
+
+@pytest.mark.parametrize(("broken", "message"), BROKEN_QUESTIONS)
+def test_malformed_questions_are_refused_by_id_or_left_out_and_named(write, broken, message):
+    path = write(json.dumps(document(entry("good", "Smiljan"), copy.deepcopy(broken))))
+    with pytest.raises(UsageError, match=message) as error:
+        read(path)
+    assert path in str(error.value) and "--skip-malformed" in str(error.value)
+    found = read(path, skip_malformed=True)
+    assert [question.id for question in found.questions] == ["good"]
+    assert len(found.dropped) == 1 and found.dropped[0] in str(error.value)
+
+
+def test_how_many_questions_are_malformed_is_said(write):
+    path = write(document(entry("a", "Smiljan", 0), entry("b", "Smiljan", 0), entry("c", "1943")))
+    with pytest.raises(UsageError, match=r"question a: .* \(and 1 more\)"):
+        read(path)
+
+
+def test_a_file_of_malformed_questions_alone_is_refused(write):
+    path = write(document(entry("a", "Smiljan", 0)))
+    with pytest.raises(UsageError, match="holds no question that is well formed"):
+        read(path, skip_malformed=True)
+
+
+def test_invalid_utf8_and_missing_files_are_named(tmp_path):
+    path = tmp_path / "latin.json"
+    path.write_bytes('{"data": "ü"}'.encode("latin-1"))
+    with pytest.raises(UsageError, match="latin.json, line 1: invalid UTF-8"):
+        read(str(path))
+    with pytest.raises(UsageError, match="cannot read .*nowhere"):
+        read(str(tmp_path / "nowhere"))

@@ -1,0 +1,86 @@
+"""XTREME's lists of languages, and where the files of its benchmarks are found."""
+
+import pytest
+
+from fairseq_posenc.tools.bert.xtreme import BENCHMARKS, find_questions
+
+SCRIPT = ("python", "-m", "recipes.lib.find_xtreme")
+LAYOUTS = {
+    "the benchmarks' own": [
+        "xquad/xquad.{}.json",
+        "MLQA_V1/test/test-context-{0}-question-{0}.json",
+        "tydiqa-goldp-v1.1-dev/tydiqa-goldp-dev-{1}.json",
+    ],
+    "XTREME's download": [
+        "xquad/xquad.{}.json",
+        "mlqa/MLQA_V1/test/test-context-{0}-question-{0}.json",
+        "tydiqa/tydiqa-goldp-v1.1-dev/tydiqa.goldp.{0}.dev.json",
+    ],
+    "the small benchmarks": [
+        "xquad/xquad.{}.json",
+        "mlqa/test/test-context-{0}-question-{0}.json",
+        "tydiqa/tydiqa.goldp.{0}.dev.json",
+    ],
+}
+NAMES = {"ar": "arabic", "bn": "bengali", "en": "english", "fi": "finnish", "id": "indonesian",
+         "ko": "korean", "ru": "russian", "sw": "swahili", "te": "telugu"}  # fmt: skip
+ALL = sorted({language for one in BENCHMARKS.values() for language in one.languages} | {"ro"})
+
+
+def lay_out(folder, patterns, languages=ALL):
+    for pattern in patterns:
+        for language in languages:
+            path = folder / pattern.format(language, NAMES.get(language, language))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+
+
+@pytest.mark.parametrize(
+    ("name", "count", "some"),
+    [("XNLI", 15, "ur bg sw"), ("XQuAD", 11, "el th zh"), ("MLQA", 7, "vi hi es"),
+     ("TyDiQA-GoldP", 9, "bn fi te")],
+)  # fmt: skip
+def test_the_lists_are_those_of_xtreme(name, count, some):
+    languages = BENCHMARKS[name].languages
+    assert len(languages) == len(set(languages)) == count
+    assert {"en", *some.split()} <= set(languages) and "ro" not in languages
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_files_are_found_in_every_layout_and_other_languages_left_out(tmp_path, layout):
+    lay_out(tmp_path, LAYOUTS[layout])
+    found, missing = find_questions(str(tmp_path))
+    expected = [split for one in BENCHMARKS.values() if one.files for split in one.splits()]
+    assert [file.split for file in found] == expected and missing == []
+    assert {file.split[:4] for file in found if file.metric == "mlqa"} == {"mlqa"}
+    assert len({file.path for file in found}) == 11 + 7 + 9
+
+
+def test_what_is_missing_is_named(run, tmp_path):
+    lay_out(tmp_path, LAYOUTS["XTREME's download"][:1], ["en", "de", "ro"])
+    lay_out(tmp_path, LAYOUTS["XTREME's download"][1:2])
+    printed = run(*SCRIPT, tmp_path, PYTHONUNBUFFERED="1").splitlines()
+    assert [line.split()[:3] for line in printed[:9]] == [
+        *([f"xquad-{language}", language, "squad"] for language in ("en", "de")),
+        *([f"mlqa-{language}", language, "mlqa"] for language in BENCHMARKS["MLQA"].languages),
+    ]
+    assert printed[0].endswith(f" {tmp_path}/xquad/xquad.en.json")
+    assert printed[9:] == [
+        "XQuAD: 2 of 11 languages, without es, el, ru, tr, ar, vi, th, zh, hi",
+        "TyDiQA-GoldP: 0 of 9 languages, without ar, bn, en, fi, id, ko, ru, sw, te",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("files", "told"),
+    [
+        ([], "no files of XQuAD, MLQA or TyDiQA-GoldP in"),
+        (["xquad/xquad.ro.json"], "xquad holds no file of XQuAD where it should be, as xquad/"),
+        (["xquad/xquad.de.json", "mlqa/test-de.json"], "mlqa holds no file of MLQA where"),
+        (["xquad/xquad.de.json", "tydiqa/de.json"], "tydiqa holds no file of TyDiQA-GoldP"),
+    ],
+)
+def test_folders_without_the_expected_files_are_refused_in_one_line(fails, tmp_path, files, told):
+    lay_out(tmp_path, files, [""])
+    printed = fails(*SCRIPT, tmp_path)
+    assert printed.count("\n") == 1 and told in printed

@@ -1,0 +1,37 @@
+import pytest
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores.lengths import by_edges, by_percentiles
+
+
+def members(bins, lengths):
+    return {bin.name: [lengths[i] for i in bin.members(lengths)] for bin in bins}
+
+
+def test_edges_belong_to_the_bin_below():
+    assert members(by_edges([10, 20, 30]), [0, 1, 10, 11, 20, 21, 30, 31, 500]) == {
+        "1-10": [0, 1, 10],
+        "11-20": [11, 20],
+        "21-30": [21, 30],
+        "31+": [31, 500],
+    }
+
+
+@pytest.mark.parametrize("edges", [[], [0, 5], [-3], [10, 10], [20, 10]])
+def test_edges_that_do_not_rise_are_refused(edges):
+    with pytest.raises(UsageError, match="rising"):
+        by_edges(edges)
+
+
+def test_percentiles_cut_at_33_and_66_percent():
+    # With 1001 lengths of 0…1000, the p-th percentile is 10 p.
+    found = members(by_percentiles(range(1001)), range(1001))
+    assert found["short"] == list(range(331))
+    assert found["medium"] == list(range(331, 661))
+    assert found["long"] == list(range(661, 1001))
+
+
+def test_sentences_of_equal_length_stay_together():
+    lengths = [5] * 8 + [9, 10]
+    found = members(by_percentiles(lengths), lengths)
+    assert found == {"short": [5] * 8, "medium": [], "long": [9, 10]}

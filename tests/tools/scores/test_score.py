@@ -1,0 +1,204 @@
+import json
+import os
+import random
+from functools import partial
+
+import pytest
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores import score
+from fairseq_posenc.tools.scores.bleu import METRICS
+from fairseq_posenc.tools.scores.score import render, to_json
+from fairseq_posenc.tools.tables.tables import by_length, read_runs
+
+evaluate = partial(score.evaluate, language="de", source_language="en")
+SOURCES = ["a house", "the dog runs fast today", "two children play in the big garden there ."]
+REFERENCES = ["ein Haus", "der Hund läuft heute schnell", "zwei Kinder spielen im großen Garten ."]
+HYPOTHESES = ["ein Haus", "der Hund läuft heute", "zwei Kinder spielen in dem Garten ."]
+
+
+@pytest.fixture
+def files(write):
+    contents = {"hypothesis": HYPOTHESES, "reference": REFERENCES, "source": SOURCES}
+    return {name: write(name, lines) for name, lines in contents.items()}
+
+
+@pytest.fixture
+def generated(write):
+    lines = []
+    for i, (source, target, text) in enumerate(zip(SOURCES, REFERENCES, HYPOTHESES)):
+        cut = text.replace("spielen", "spiel@@ en")
+        lines += [f"S-{i}\t{source.replace('dog', 'd@@ o@@ g')}", f"T-{i}\t{target}"]
+        lines += [f"H-{i}\t-0.4\t{cut}", f"D-{i}\t-0.4\t{cut}"]
+    return write("generate-test.txt", lines)
+
+
+@pytest.mark.parametrize(
+    ("options", "of", "unit", "sizes"),
+    [
+        ({"bins": [2, 5, 6]}, "source", "words", {"1-2": 1, "3-5": 1, "6-6": 0, "7+": 1}),
+        ({"percentiles": True}, "reference", "words", {"short": 1, "medium": 1, "long": 1}),
+        ({"bins": [5], "length_of": "reference"}, "reference", "words", {"1-5": 2, "6+": 1}),
+        # subwords are counted before they are joined
+        ({"bins": [5, 6, 7]}, "source", "words", {"1-5": 2, "6-6": 0, "7-7": 0, "8+": 1}),
+        ({"bins": [5, 6, 7], "length_unit": "subwords"}, "source", "subwords",
+         {"1-5": 1, "6-6": 0, "7-7": 1, "8+": 1}),
+    ],
+)  # fmt: skip
+def test_bins_count_what_is_asked_for(generated, options, of, unit, sizes):
+    result = evaluate(generated=generated, **options)["by_length"]
+    assert (result["of"], result["unit"]) == (of, unit)
+    assert {part["name"]: part["sentences"] for part in result["bins"]} == sizes
+
+
+def test_bins_of_a_file_of_numbers_are_scored_from_their_own_sentences(files, tmp_path, write):
+    path = write("test.clauses", ["3", "0", "3"])
+    result = evaluate(**files, bins=[1, 2], group_by=path)
+    assert [part["sentences"] for part in result["by_length"]["bins"]] == [1, 0, 2]
+    assert "\nby number of clauses\n" in render(result)
+    alone = {
+        "hypothesis": write("h", HYPOTHESES[::2]),
+        "reference": write("r", REFERENCES[::2]),
+    }
+    expected = evaluate(**alone)["all"]
+    both = result["by_length"]["bins"][2]
+    assert {name: both[name] for name in METRICS} == {name: expected[name] for name in METRICS}
+    (tmp_path / "score.json").write_text(to_json(result), encoding="utf-8")
+    assert by_length(read_runs([str(tmp_path / "score.json")])).title.endswith("number of clauses")
+
+
+@pytest.mark.parametrize(
+    ("numbers", "options", "message"),
+    [
+        (["1", "2"], {}, "test.clauses has 2 lines, but there are 3 sentences"),
+        (["1", "two", "3"], {}, "test.clauses, line 2: expected a whole number, not 'two'"),
+        (["1", "2", "-3"], {}, "line 3: expected a whole number"),
+        (["1", "2", "3"], {"length_of": "reference"}, "excludes --length-of"),
+        (["1", "2", "3"], {"bins": None}, "--group-by need --bins"),
+    ],
+)
+def test_numbers_that_cannot_be_bins_are_refused(files, numbers, options, message, write):
+    path = write("test.clauses", numbers)
+    with pytest.raises(UsageError, match=message):
+        evaluate(**{**files, "bins": [1], "group_by": path, **options})
+
+
+def test_generated_and_plain_give_equal_figures(files, generated):
+    assert evaluate(generated=generated)["all"] == evaluate(**files)["all"]
+
+
+def test_empty_lines_are_counted_and_remarked(write):
+    result = evaluate(
+        hypothesis=write("h", ["a", "", "c"]),
+        reference=write("r", ["a", "b", " "]),
+    )
+    assert result["all"]["sentences"] == 3
+    assert result["all"]["empty_hypotheses"] == [2]
+    assert result["all"]["empty_references"] == [3]
+    assert result["remarks"] == ["1 empty hypotheses: line 2", "1 empty references: line 3"]
+
+
+def test_a_token_is_left_out_of_a_second_score_of_the_whole_set(write):
+    def scored(hypothesis, reference, **options):
+        files = {"hypothesis": write("h", [hypothesis] * 2)}
+        return evaluate(**files, reference=write("r", [reference] * 2), **options)
+
+    texts = ("ein Haus . <sep> der Hund läuft heute", "ein Haus . <sep> die Katze läuft heute")
+    result = scored(*texts, without_token="<sep>")
+    plain = scored(*(text.replace("<sep> ", "") for text in texts))["all"]
+    assert result["without_token"]["token"] == "<sep>"
+    assert {name: result["without_token"]["all"][name] for name in METRICS} == {
+        name: plain[name] for name in METRICS
+    }
+    assert result["all"]["sacrebleu"] > plain["sacrebleu"]
+    assert result["all"] == scored(*texts)["all"]
+    assert scored(*texts)["without_token"] is None
+    line = f"without <sep>: sacreBLEU {plain['sacrebleu']:.2f}, "
+    assert line in render(result) and line not in render(scored(*texts))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"without_token": "<sep>"}, "no reference holds"),
+        ({"source": None, "bins": [10]}, "--source"),
+        ({"bins": [10], "percentiles": True}, "exclude"),
+        ({"length_of": "source"}, "need --bins"),
+        ({"length_unit": "subwords", "bins": [10]}, "--generated"),
+        ({"reference": None}, "--reference"),
+        ({"hypothesis": None}, "--generated"),
+        ({"generated": "x"}, "either"),
+    ],
+)
+def test_options_that_do_not_go_together_are_refused(files, options, message):
+    with pytest.raises(UsageError, match=message):
+        evaluate(**{**files, **options})
+
+
+WORDS = "der die das Hund Katze Haus läuft schläft sieht heute schnell gern".split()
+LINES = [" ".join(random.Random(i).choices(WORDS, k=6 + i % 9)) for i in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("translate", "learned"),
+    [
+        (lambda i: LINES[i], True),
+        (lambda i: LINES[i] if i % 3 else "xyz", True),
+        # the same for every sentence, something for every length, another sentence's
+        (lambda i: LINES[0], False),
+        (lambda i: "Haus " * len(LINES[i].split()), False),
+        (lambda i: LINES[(i * 7 + 1) % 40], False),
+        # a single sentence: above chance by some points, and by luck
+        (lambda i: LINES[i] if i == 7 else "xyz " * 9, False),
+        # a word of each sentence: above chance for certain, and by less than a point
+        (lambda i: LINES[i].split()[0] + " xyz" * 20, False),
+    ],
+)
+def test_outputs_that_do_not_depend_on_their_source_are_told(translate, learned, write):
+    files = {"hypothesis": write("h", map(translate, range(40)))}
+    result = evaluate(**files, reference=write("r", LINES))
+    assert result["all"]["above_chance"] is learned
+    said = f"learned nothing to speak of: its sacreBLEU is {result['all']['sacrebleu']:.2f}, "
+    assert (said in render(result)) != learned
+
+
+def test_empty_bins_are_dashes_to_read_and_null_in_json(files):
+    result = evaluate(**files, bins=[6, 7, 50])
+    line = next(line for line in render(result).splitlines() if line.startswith("7-7"))
+    assert line.split() == ["7-7", "0"] + ["-"] * 5 + ["?"]
+    assert json.loads(json.dumps(result, allow_nan=False))["by_length"]["bins"][1]["chrf"] is None
+
+
+def test_what_is_printed_is_what_was_computed(files):
+    result = evaluate(**files, percentiles=True)
+    text = render(result)
+    figures = result["all"]
+    row = next(line for line in text.splitlines() if line.startswith("all")).split()
+    expected = [f"{figures[name]:.2f}" for name in METRICS]
+    assert [*row[:3], *row[5:-1]] == ["all", "3", *expected, f"{figures['length_ratio']:.3f}"]
+    assert " ".join(row[3:5]) == "[{:.2f}, {:.2f}]".format(*figures["interval"]["sacrebleu"])
+    assert f"BLEU = {figures['tokenised_bleu']:.2f}, 84.6/" in text
+    for signature in result["signatures"].values():
+        assert signature in text
+
+
+def test_script_prints_and_writes_the_same_json(posenc, generated, tmp_path):
+    output = tmp_path / "runs" / "score.json"
+    words = f"--generated {generated} --language de --bins 3,6 --note seed=1 --note x=a=b"
+    arguments = words.split()
+    printed = posenc("score", *arguments, "--json", "--output", output)
+    result = json.loads(printed.out)
+    assert result == json.loads(output.read_text(encoding="utf-8"))
+    assert result["notes"] == {"seed": "1", "x": "a=b"}
+    assert result["command"] == ["posenc score", *arguments, "--json", "--output", str(output)]
+    assert {"python", "torch", "fairseq", "sacrebleu"} <= set(result["versions"])
+    assert os.listdir(output.parent) == ["score.json"]
+
+
+def test_script_writes_nothing_for_incomplete_output(posenc, tmp_path, write):
+    path = write("out", ["H-1\t-1\tx", "D-1\t-1\tx"])
+    output = tmp_path / "score.json"
+    with pytest.raises(SystemExit) as error:
+        posenc("score", "--generated", path, "--language", "de", "--output", output)
+    assert "--required-batch-size-multiple 1" in error.value.code
+    assert not output.exists()

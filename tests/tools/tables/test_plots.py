@@ -1,0 +1,101 @@
+"""The plot by length, read from matplotlib's axes."""
+
+import random
+
+import pytest
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
+from fairseq_posenc.tools.tables.tables import by_length
+
+
+def score(*rights, within=(9, 4, 0, 0)):
+    """A result with nine sentences a bin and another share of right words; None: no sentences."""
+    draw, bins, rows, lengths = random.Random(str(rights)), [], [], []
+    for i, (right, known) in enumerate(zip(rights, within)):
+        count = 0 if right is None else 9
+        edges = {"longer_than": 10 * i if i else -1, "up_to": 10 * i + 10 if i < 3 else None}
+        bins.append({"name": f"bin{i}", "sentences": count, "within": known, **edges})
+        n = 10 * i + 5
+        lengths += [n] * count
+        for _ in range(count):
+            match = draw.randint(int(right * n), n)
+            rows.append([n, n, *(max(match - i, 0) for i in range(4)), *range(n, n - 4, -1)])
+    return {
+        "all": {"sentences": len(rows), "sacrebleu": 1.0, "within": 13},
+        "by_length": {"of": "source", "unit": "subwords", "bins": bins},
+        "sentences": {"length": lengths, "statistics": {"sacrebleu": rows}},
+        "signatures": {"sacrebleu": "tok:13a"},
+    }
+
+
+RUNS = {"shape": [score(0.9, 0.8, 0.6, 0.4), score(0.8, 0.8, 0.7, 0.4)]}
+RUNS["cape"] = [score(0.9, 0.7, 0.7, 0.5)]
+
+
+@pytest.fixture
+def axes(drawn):
+    """The axes of a plot that was drawn and written."""
+    return lambda runs=RUNS: drawn(plot_by_length, runs)
+
+
+def test_a_line_per_run_goes_through_its_estimates_with_their_intervals_as_bars(axes):
+    drawn, table = axes(), by_length(RUNS)
+    lines = {container.get_label(): container for container in drawn.containers}
+    for name, row in table.rows.items():
+        assert lines[name][0].get_ydata() == pytest.approx([one.mean for one in row[1:]])
+        bars = [segment[:, 1].tolist() for segment in lines[name][2][0].get_segments()]
+        assert bars == [pytest.approx([one.low, one.high]) for one in row[1:]]
+    assert lines["shape"][0].get_color() != lines["cape"][0].get_color()
+    assert lines["shape"][0].get_marker() != lines["cape"][0].get_marker()
+    assert drawn.get_xlabel().startswith("Source length (subwords)")
+    assert drawn.get_ylabel() == "sacreBLEU"
+
+
+def test_points_of_many_runs_stay_near_their_bin(axes):
+    lines = axes({f"run{n}": RUNS["cape"] for n in range(12)}).containers
+    for bin in range(4):
+        places = [line[0].get_xdata()[bin] for line in lines]
+        assert places == sorted(set(places)) and bin - 0.2 <= places[0] < places[-1] <= bin + 0.2
+
+
+def test_bins_without_sentences_have_no_point(axes):
+    (line,) = axes({"cape": [score(0.9, 0.8, None, 0.5)]}).containers
+    assert line[0].get_xdata() == pytest.approx([0, 1, 3], abs=0.1)
+
+
+@pytest.mark.parametrize(
+    ("within", "shaded"),
+    [([9, 4, 0, 0], [0]), ([9, 9, 8, 0], [0, 1]), ([0, 0, 0, 0], []), ([None] * 4, [])],
+)
+def test_only_bins_wholly_within_the_trained_length_are_shaded(axes, within, shaded):
+    found = axes({"shape": [score(0.9, 0.8, 0.7, 0.6, within=within)]})
+    to_data = found.transData.inverted()
+    middles = [patch.get_extents().transformed(to_data).x0 + 0.5 for patch in found.patches]
+    assert middles == pytest.approx(shaded)
+    names = [tick.get_text() for tick in found.get_xticklabels()]
+    assert names[1] == ("bin1\nn = 9" if None in within else f"bin1\n{within[1]} of 9")
+    assert ("within" in found.get_xlabel()) == (None not in within)
+
+
+STRANGE = ["$\\frac{1}{2}$", "$x^", "$\\unknown$", "_hidden", "a\nb\0\ud800", "x" * 100_000]
+
+
+@pytest.mark.parametrize("name", STRANGE, ids=range(len(STRANGE)))
+def test_names_from_elsewhere_are_drawn_as_they_are(axes, tmp_path, name):
+    strange = score(0.9, 0.8, 0.7, 0.6)
+    strange["by_length"]["bins"][0]["name"] = name
+    path = tmp_path / "plot.svg"
+    plot_by_length({name: [strange]}, str(path))
+    plot_curves({name: [{100: 8.0, 200: 1.4}]}, str(tmp_path / "curves.svg"))
+    assert path.stat().st_size < 1 << 18
+    drawn = axes({name: [strange]})
+    texts = [*drawn.get_xticklabels(), *drawn.figure.legends[0].get_texts()]
+    shown = [text for text in texts if text.get_text().strip()[:2] == name[:2]]
+    assert len(shown) == 2 or "\0" in name
+    assert not any(text.get_parse_math() for text in texts)
+
+
+def test_a_kind_of_picture_that_is_none_is_refused(tmp_path):
+    with pytest.raises(UsageError, match="ending"):
+        plot_by_length(RUNS, str(tmp_path / "plot.xyz"))

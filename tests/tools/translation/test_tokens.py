@@ -1,0 +1,68 @@
+"""Fast normalising and tokenising: what sacremoses does line by line, to the letter."""
+
+import gzip
+
+import pytest
+import regex
+from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
+from fairseq_posenc.data.segmentation import Moses, tokenise_lines
+from fairseq_posenc.tools.translation.tokens import tokenise_file
+
+
+def slowly(lines, moses):
+    normaliser, tokeniser = MosesPunctNormalizer(moses.language), MosesTokenizer(moses.language)
+    for line in lines:
+        if moses.normalise:
+            line = normaliser.normalize(line.strip())
+        if moses.printable:
+            line = regex.sub(r"\p{C}", " ", line)
+        yield tokeniser.tokenize(line, moses.aggressive, return_str=True, escape=moses.escape)
+
+
+OPTIONS = [
+    {},
+    {"normalise": False},
+    {"printable": True, "aggressive": True},
+    {"normalise": False, "aggressive": True, "escape": False},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+@pytest.mark.parametrize("language", ["en", "de", "fr", "cs", "xx"])
+def test_hard_lines_are_tokenised_as_line_by_line(hard_lines, language, options):
+    moses = Moses(language, **options)
+    assert tokenise_lines(hard_lines, moses) == list(slowly(hard_lines, moses))
+
+
+def test_characters_that_do_not_print_become_spaces():
+    lines = ["soft\u00adhyphen", "zero\u200bwidth\x07"]
+    assert tokenise_lines(lines, Moses("en", printable=True)) == ["soft hyphen", "zero width"]
+    assert tokenise_lines(lines[:1], Moses("en")) == ["soft \u00ad hyphen"]
+
+
+def test_markup_is_escaped_and_hyphens_are_split_on_demand():
+    line = ["a-b & <c>"]
+    assert tokenise_lines(line, Moses("en")) == ["a-b &amp; &lt; c &gt;"]
+    assert tokenise_lines(line, Moses("en", aggressive=True, escape=False)) == ["a @-@ b & < c >"]
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_files_are_tokenised_in_order(tmp_path, workers):
+    lines = [f"Line {number}." for number in range(15000)]
+    with gzip.open(tmp_path / "text.gz", "wt") as stream:
+        stream.write("\n".join(lines))
+    tokenise_file(str(tmp_path / "text.gz"), str(tmp_path / "out"), Moses("en"), workers)
+    expected = "".join(f"Line {number} .\n" for number in range(15000))
+    assert (tmp_path / "out").read_text() == expected
+
+
+def test_multi30ks_command_prints_what_it_always_did(tmp_path, run, hard_lines):
+    # the output of tokenisation before it could do more than Multi30k needs
+    text = "".join(f"{line}\n" for line in hard_lines)
+    (tmp_path / "in").write_bytes(text.encode())
+    files = ("--input", tmp_path / "in", "--output", tmp_path / "out")
+    run("posenc", "prepare", "tokenise", "--language", "de", *files)
+    lines = [line.rstrip("\r") for line in hard_lines]
+    expected = slowly(lines, Moses("de", escape=False))
+    assert (tmp_path / "out").read_bytes().decode() == "".join(f"{line}\n" for line in expected)
