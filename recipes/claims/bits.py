@@ -1,6 +1,7 @@
 """Bits per token of a test set's references, as a whole and by length, as bits.json.
 
-    python -m recipes.claims.bits checkpoint_last.pt --data bin --score score.json --output bits.json
+    python -m recipes.claims.bits checkpoint_last.pt --data bin \\
+        --score score.json --output bits.json
 
 The model is given the reference's tokens before each (teacher forcing), so that, unlike BLEU, this
 does not see where its own translations end. Ranges of lengths are those of ``score.json``.

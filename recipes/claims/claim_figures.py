@@ -135,11 +135,11 @@ def _plain(folder: str, name: str) -> Optional[float]:
 
 
 FIGURES: Dict[str, Tuple[Callable[[str, str], Optional[float]], str, str]] = {
-    "BLEU": (_bleu, "score.json", "sacreBLEU, source words {}"),
-    "penalty_free": (_penalty_free, "score.json", "sacreBLEU without penalty, source words {}"),
+    "BLEU": (_bleu, "score.json", "BLEU, source words {}"),
+    "penalty_free": (_penalty_free, "score.json", "BLEU without penalty, source words {}"),
     "ratio": (_ratio, "score.json", "length of outputs, % of the references', source words {}"),
     "bits": (_bits, "train.log", "validation loss, bits per token"),
-    "bits_of": (_bits_of, "bits.json", "bits per token of the references, source words {}"),
+    "bits_of": (_bits_of, "bits.json", "bits per token, source words {}"),
     "similarity": (_similarity, "shift.json", "cosine similarity of encoder states"),
     "drop": (_drop, "swap.json", "BLEU lost at the end of the input"),
     "share": (_share, "tokens.json", "% of tokens scored above sinusoids, ranks and positions {}"),

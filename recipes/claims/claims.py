@@ -25,7 +25,7 @@ from fairseq_posenc.tools.writing import replacing
 from recipes.claims.claim_figures import FIGURES
 from recipes.claims.compared import BESIDE, Compared, compare, read_kept, write_kept
 from recipes.claims.pictures import draw_all_rows, draw_differences
-from recipes.claims.verdicts import EXPECTED, JUDGED, MISSING
+from recipes.claims.verdicts import EXPECTED, JUDGED
 
 _COMPARISON = {
     "part": str, "figure": str, "row": str, "base": Maybe(str), "than": Maybe(float),
@@ -53,7 +53,7 @@ def page(content: Content, found: Found, tables: str, pictures: Mapping[str, str
     glance, sections = [["", "claim", "main comparison", "difference", "verdict"]], []
     for number, (claim, compared) in enumerate(zip(content["claims"], found), 1):
         main = compared[0]
-        what = f"{main.about['part']}: {' against '.join(_names(main))}, {_figure(main)}"
+        what = f"{main.about['part']}: {' against '.join(main.names())}, {_figure(main)}"
         glance.append([str(number), claim["claim"], what, main.difference(), main.verdict])
         sections.append(_section(number, claim, compared))
     text = ["# Claims", "\n".join([*content["introduction"], "", *_by_chance(found)])]
@@ -87,7 +87,7 @@ def _by_chance(found: Found) -> List[str]:
     return [
         f"**Many rows.** {len(rows)} rows have a verdict, of {len(found)} claims. Of those, "
         f"{len(tried)} expect a difference: if no encoding differed from another, about",
-        f"{0.05 * len(tried):.0f} of them would still lie clear of 0, half of these on the paper's "
+        f"{0.05 * len(tried):.1f} of them would still lie clear of 0, half of these on the paper's "
         "side. Rows share trainings, so that such errors come together.",
     ]
 
@@ -97,14 +97,15 @@ def _section(number: int, claim: Dict[str, Any], compared: Sequence[Compared]) -
     titles = ["ours", "n", "row", "compared with", *map(BESIDE.get, shown)]
     lines = [[*map(str, titles), "difference", "expected", "verdict"]]
     for one in compared:
-        row, base = _names(one)
+        row, base = one.names()
+        base = "" if one.about.get("base") is None else base
         lines.append(
             [
                 f"{one.about['part']}: {_figure(one)}",
                 str(one.seeds or "-"),
                 f"{row} {_number(one.row)}".strip(),
                 f"{base} {_number(one.base)}".strip(),
-                *(" / ".join(f"{x:.1f}" for x in one.beside.get(name, ())) or "-" for name in shown),
+                *(_both(one.beside.get(name, ())) for name in shown),
                 one.difference(),
                 EXPECTED[one.about["expect"]].format(f"{one.about['margin']:g}"),
                 one.verdict,
@@ -114,13 +115,8 @@ def _section(number: int, claim: Dict[str, Any], compared: Sequence[Compared]) -
     return "\n\n".join([*text, markdown_table(lines), *filter(None, [claim.get("note")])])
 
 
-def _names(one: Compared) -> List[str]:
-    """Return what the two sides are called."""
-    about = one.about
-    if about.get("names"):
-        return list(about["names"])
-    base, _, other = (about.get("base") or "").partition("@")
-    return [about["row"], base + (f" ({other.partition(':')[2]})" if ":" in other else "")]
+def _both(values: Sequence[float]) -> str:
+    return " / ".join(f"{value:.3g}" for value in values) or "-"
 
 
 def _figure(one: Compared) -> str:
@@ -177,7 +173,8 @@ def main() -> None:
     tables = tables_page(content, args.runs, before)
     os.makedirs(os.path.join(folder, "gallery"), exist_ok=True)
     pictures = {}
-    for part in ["rows", *(part for part, about in content["parts"].items() if about.get("picture"))]:
+    drawn_parts = [part for part, about in content["parts"].items() if about.get("picture")]
+    for part in ["rows", *drawn_parts]:
         picture = f"gallery/{name}_{part}.png"
         place = os.path.join(folder, picture)
         drawn = (

@@ -4,7 +4,7 @@ import json
 import math
 import os
 import statistics
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, Maybe, read_shaped
@@ -46,7 +46,7 @@ class Compared(NamedTuple):
     low: float = -math.inf
     high: float = math.inf
     by_seed: Sequence[float] = ()
-    beside: Dict[str, Sequence[float]] = {}
+    beside: Mapping[str, Sequence[float]] = {}
 
     @property
     def verdict(self) -> str:
@@ -65,6 +65,17 @@ class Compared(NamedTuple):
         """Half its width."""
         return (self.high - self.low) / 2
 
+    def names(self) -> Tuple[str, str]:
+        """Return what the two sides are called."""
+        if self.about.get("names"):
+            row, base = self.about["names"]
+            return row, base
+        if self.about.get("base") is None:
+            return self.about["row"], f"{self.about['than']:g}"
+        base, _, other = self.about["base"].partition("@")
+        kind = f" ({other.partition(':')[2].replace('_', ' ')})" if ":" in other else ""
+        return self.about["row"], base + kind
+
     def difference(self) -> str:
         """Return the interval as text."""
         if not self.seeds:
@@ -82,7 +93,9 @@ def compare(runs: str, about: Dict[str, Any], kept: Sequence[Dict[str, Any]] = (
             another, ``row@figure`` in another figure; without it, ``than`` is a number.
         kept: of earlier runs; one with more seeds is taken.
     """
-    found = _scored(runs, about) if about["figure"].split(":")[0] in _SCORED else _by_seed(runs, about)
+    found = (
+        _scored(runs, about) if about["figure"].split(":")[0] in _SCORED else _by_seed(runs, about)
+    )
     for one in kept:
         if _key(one) == _key(about) and one["seeds"] > found.seeds:
             means, beside = one["means"], dict(one.get("beside") or {})
@@ -91,7 +104,8 @@ def compare(runs: str, about: Dict[str, Any], kept: Sequence[Dict[str, Any]] = (
                 pairs = zip(means, beside["ratio"])
                 beside["penalty_free"] = [x / min(1.0, math.exp(1 - 100 / r)) for x, r in pairs]
             seeds = one.get("by_seed") or ()
-            found = Compared(about, one["seeds"], *means, *one["interval"], seeds, beside)
+            low, high = one["interval"]
+            found = Compared(about, one["seeds"], means[0], means[1], low, high, seeds, beside)
     return found
 
 
@@ -109,13 +123,15 @@ def _by_seed(runs: str, about: Dict[str, Any]) -> Compared:
     else:
         place, _, other_figure = about["base"].partition("@")
         place = place if "/" in place else f"{part}/{place}"
-        others = figures_by_seed(runs, *place.split("/", 1), other_figure or figure)
+        other_part, _, other = place.partition("/")
+        others = figures_by_seed(runs, other_part, other, other_figure or figure)
     seeds = sorted(ours.keys() & others.keys())
     if len(seeds) < 2:
         return Compared(about)
     means = [statistics.mean(side[seed] for seed in seeds) for side in (ours, others)]
     differences = [ours[seed] - others[seed] for seed in seeds]
-    return Compared(about, len(seeds), *means, *t_interval(differences), differences)
+    low, high = t_interval(differences)
+    return Compared(about, len(seeds), means[0], means[1], low, high, differences)
 
 
 def _scored(runs: str, about: Dict[str, Any]) -> Compared:
@@ -146,10 +162,10 @@ def _scored(runs: str, about: Dict[str, Any]) -> Compared:
     _, low, high, _ = table.differences[about["row"]][at]
     if row is None or base is None or low is None or high is None:
         return Compared(about)
-    means = (scale * row, scale * base)
     ours, others = (figures_by_seed(runs, part, name, about["figure"]) for name in reversed(names))
     by_seed = [ours[seed] - others[seed] for seed in seeds]
-    return Compared(about, len(seeds), *means, scale * low, scale * high, by_seed, beside)
+    row, base, low, high = (scale * one for one in (row, base, low, high))
+    return Compared(about, len(seeds), row, base, low, high, by_seed, beside)
 
 
 def _scale(kind: str) -> float:

@@ -35,20 +35,28 @@ def draw_all_rows(found: Sequence[Sequence[Compared]], output: str) -> bool:
         about = one.about
         unit = (-1 if about["expect"] in ("less", "not more") else 1) / about["margin"]
         style: Dict[str, Any] = {"color": _COLOURS[one.verdict], "marker": "D" if main else "o"}
-        handles[one.verdict] = axes.errorbar(
-            [one.middle * unit], [place], xerr=[one.half * abs(unit)], markersize=7 if main else 4, **style
+        shown = "no verdict" if one.verdict == NO_VERDICT else one.verdict
+        handles[shown] = axes.errorbar(
+            [one.middle * unit],
+            [place],
+            xerr=[one.half * abs(unit)],
+            markersize=7 if main else 4,
+            **style,
         )
         seeds = [x * unit for x in one.by_seed]
         axes.plot(seeds, [place] * len(seeds), ".", color="black", markersize=3)
-        base = about.get("base") or f"{about['than']:g}"
-        labels.append(f"{number}  {about['part']} {about['figure']}: {about['row']} - {base}")
+        figure_name = about["figure"].rpartition(":")[2].replace("_", " ")
+        labels.append(f"{number}  {about['part']}, {figure_name}: {' - '.join(one.names())}")
     axes.set_yticks(range(len(rows)), labels, fontsize=7)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xscale("symlog", linthresh=1)
-    axes.set_xlabel("difference in margins (grey: within one); right: the paper's side, or equal rows")
+    axes.set_xticks([-10, -1, 0, 1, 10], ["-10", "-1", "0", "1", "10"])
+    axes.minorticks_off()
+    axes.set_xlabel("difference in margins; right: the paper's side")
     axes.grid(axis="x", color="0.85", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(handles.values(), handles.keys(), loc="outside upper center", ncols=5, frameon=False)
+    legend: Dict[str, Any] = {"loc": "outside upper center", "ncols": 5, "frameon": False}
+    figure.legend(handles.values(), handles.keys(), **legend)
     save(figure, output)
     return True
 
@@ -76,7 +84,12 @@ def draw_differences(section: str, output: str) -> bool:
                 middle, low, high = map(float, found.groups())
                 clear = COLOURS[0] if low > 0 else COLOURS[1] if high < 0 else "0.6"
                 panel.errorbar(
-                    [middle], [place], xerr=[[middle - low], [high - middle]], color=clear, marker="o", capsize=2
+                    [middle],
+                    [place],
+                    xerr=[[middle - low], [high - middle]],
+                    color=clear,
+                    marker="o",
+                    capsize=2,
                 )
         panel.set_title(title, fontsize=10)
         panel.grid(axis="x", color="0.85", linewidth=0.6)
