@@ -154,7 +154,7 @@ LINES = [" ".join(random.Random(i).choices(WORDS, k=6 + i % 9)) for i in range(4
         (lambda i: LINES[i].split()[0] + " xyz" * 20, False),
     ],
 )
-def test_outputs_that_do_not_depend_on_their_source_are_told(translate, learned, write):
+def test_outputs_that_do_not_depend_on_their_source_are_reported(translate, learned, write):
     files = {"hypothesis": write("h", map(translate, range(40)))}
     result = evaluate(**files, reference=write("r", LINES))
     assert result["all"]["above_chance"] is learned
