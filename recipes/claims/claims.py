@@ -19,7 +19,9 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import Each, Maybe, read_shaped
 from fairseq_posenc.tools.scores.intervals import t_interval
-from fairseq_posenc.tools.tables.tables import by_length, markdown_table, read_runs
+from fairseq_posenc.tools.tables.layout import markdown_table
+from fairseq_posenc.tools.tables.runs import read_runs
+from fairseq_posenc.tools.tables.tables import by_length
 from fairseq_posenc.tools.writing import replacing
 from recipes.claims.claim_figures import FIGURES, figures_by_seed, seed_folders
 
