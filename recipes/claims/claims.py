@@ -3,8 +3,8 @@
     python -m recipes.claims.claims --claims recipes/claims/claims.json \\
         --runs runs/claims --output runs/claims/claims.md
 
-Beside it, it writes the tables of the trainings, ``claims_tables.md``, and in ``gallery`` the
-pictures. ``--kept recipes/claims/kept.json`` has what earlier runs have measured: a comparison that
+Beside it, it writes ``claims_each.md``, with every comparison, ``claims_tables.md``, the tables of
+the trainings, and in ``gallery`` the pictures. ``--kept recipes/claims/kept.json`` has what earlier runs have measured: a comparison that
 these runs lack, or have with fewer seeds, is taken from there, and what they add is written there.
 
 ``claims.json`` has, for each claim, the paper's words and figures and our comparisons, of a row
@@ -42,7 +42,7 @@ Found = List[List[Compared]]
 
 
 def page(content: Content, found: Found, tables: str, pictures: Mapping[str, str] = {}) -> str:
-    """Return the page: verdicts at a glance, differences by length, every claim.
+    """Return the page: verdicts at a glance, differences by length, the trainings.
 
     Args:
         content: ``claims.json``.
@@ -50,14 +50,14 @@ def page(content: Content, found: Found, tables: str, pictures: Mapping[str, str
         tables: the page of tables.
         pictures: of all ``rows``, and of parts, by name, relative to the page.
     """
-    glance, sections = [["", "claim", "main comparison", "difference", "verdict"]], []
+    glance = [["", "claim", "main comparison", "difference", "verdict"]]
     for number, (claim, compared) in enumerate(zip(content["claims"], found), 1):
         main = compared[0]
         what = f"{main.about['part']}: {' against '.join(main.names())}, {_figure(main)}"
         glance.append([str(number), claim["claim"], what, main.difference(), main.verdict])
-        sections.append(_section(number, claim, compared))
     text = ["# Claims", "\n".join([*content["introduction"], "", *_by_chance(found)])]
     text.append(markdown_table(glance, labels=5))
+    text.append("All comparisons: [one by one](claims_each.md).")
     if "rows" in pictures:
         text.append(f"![all rows]({pictures['rows']})")
     text += _by_length(tables, pictures)
@@ -65,7 +65,15 @@ def page(content: Content, found: Found, tables: str, pictures: Mapping[str, str
     text.append("Scores by length and curves of validation loss: [tables](claims_tables.md).")
     for name, part in content["parts"].items():
         text.append(f"**{name}**: {part['about']}\n`bash recipes/claims.sh --parts {name}`")
-    return "\n\n".join([*text, *sections]) + "\n"
+    return "\n\n".join(text) + "\n"
+
+
+def every_claim(content: Content, found: Found) -> str:
+    """Return the page of every claim, with all its comparisons."""
+    claims = enumerate(zip(content["claims"], found), 1)
+    sections = [_section(number, claim, compared) for number, (claim, compared) in claims]
+    about = "Every comparison behind the [claims](claims.md), which say what the columns mean."
+    return "\n\n".join(["# Claims, one by one", about, *sections]) + "\n"
 
 
 def _by_length(tables: str, pictures: Mapping[str, str]) -> List[str]:
@@ -188,6 +196,8 @@ def main() -> None:
         write_kept(args.kept, [one for compared in found for one in compared])
     with replacing(tables_file) as stream:
         stream.write(tables)
+    with replacing(os.path.join(folder, f"{name}_each.md")) as stream:
+        stream.write(every_claim(content, found))
     with replacing(args.output) as stream:
         stream.write(text)
     print(text, end="")
