@@ -4,8 +4,9 @@
         --runs runs/claims --output runs/claims/claims.md
 
 Beside it, it writes ``claims_each.md``, with every comparison, ``claims_tables.md``, the tables of
-the trainings, and in ``gallery`` the pictures. ``--kept recipes/claims/kept.json`` has what earlier runs have measured: a comparison that
-these runs lack, or have with fewer seeds, is taken from there, and what they add is written there.
+the trainings, and in ``gallery`` the pictures. ``--kept recipes/claims/kept.json`` has what earlier
+runs have measured: a comparison that these runs lack, or have with fewer seeds, is taken from
+there, and what they add is written there.
 
 ``claims.json`` has, for each claim, the paper's words and figures and our comparisons, of a row
 with another row or with a number, in one figure, by seed. A difference has a 95 % interval over
