@@ -154,7 +154,7 @@ def results_of_multi30k(do, folder):
 
 
 def translation_model(do, folder):
-    """What docs/export.md starts from: what README.md's own data become."""
+    """What docs/export.md and docs/huggingface.md start from: what README.md's own data become."""
     parallel_text(do)
     do(
         "bash",
@@ -189,6 +189,7 @@ PREPARED = {
     "docs/bert.md": benchmarks,
     "docs/analyses.md": results_of_multi30k,
     "docs/export.md": translation_model,
+    "docs/huggingface.md": translation_model,
     "docs/hydra.md": configured,
     "docs/recipes/wikitext2.md": wikitext,
 }
