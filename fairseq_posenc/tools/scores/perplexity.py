@@ -21,7 +21,7 @@ from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.scores.intervals import t_interval
 
 
-class Window(NamedTuple):
+class TextWindow(NamedTuple):
     """Tokens ``start … end - 1`` of a stream; those from ``first`` on count."""
 
     start: int
@@ -90,7 +90,7 @@ def read_text(
     )
 
 
-def windows(count: int, length: int, stride: Optional[int] = None) -> Iterator[Window]:
+def windows(count: int, length: int, stride: Optional[int] = None) -> Iterator[TextWindow]:
     """Yield the windows of ``length`` tokens over a stream of ``count``.
 
     Args:
@@ -100,13 +100,18 @@ def windows(count: int, length: int, stride: Optional[int] = None) -> Iterator[W
     """
     first, end = 0, min(length, count)
     while first < count:
-        yield Window(max(0, end - length) if stride else first, first, end)
+        yield TextWindow(max(0, end - length) if stride else first, first, end)
         first, end = end, min(end + (stride or length), count)
 
 
 @torch.no_grad()
 def predict(
-    model: Any, tokens: Tensor, parts: Sequence[Window], eos: int, max_tokens: int, name: str = ""
+    model: Any,
+    tokens: Tensor,
+    parts: Sequence[TextWindow],
+    eos: int,
+    max_tokens: int,
+    name: str = "",
 ) -> Predicted:
     """Predict all tokens of a stream.
 
@@ -138,9 +143,9 @@ def predict(
     return Predicted(bits, positions)
 
 
-def _batches(parts: Sequence[Window], max_tokens: int) -> Iterator[List[Window]]:
+def _batches(parts: Sequence[TextWindow], max_tokens: int) -> Iterator[List[TextWindow]]:
     """Yield windows of one length together, so that none is padded."""
-    batch: List[Window] = []
+    batch: List[TextWindow] = []
     for part in parts:
         length = part.end - part.start
         if batch and (
