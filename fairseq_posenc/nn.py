@@ -127,6 +127,7 @@ class Encoder(nn.Module):
 
     Args:
         layer: of which each layer is a copy, with parameters drawn anew; as :class:`EncoderLayer`.
+            Its attention becomes causal if the stack is a decoder.
         stack: number of layers, heads and channels, and whether tokens see the past only.
         encoding: one of :func:`fairseq_posenc.encodings.names`.
         options: of the encoding, such as ``max_shift=100``.
@@ -142,11 +143,10 @@ class Encoder(nn.Module):
         attention: Any = layer.self_attn
         if attention.heads != stack.heads or attention.q_proj.in_features != stack.channels:
             raise ValueError("the layer has other channels or heads than the stack")
+        attention.causal = stack.decoder
         self.layers = nn.ModuleList(copy.deepcopy(layer) for _ in range(stack.layers))
         for module in self.layers.modules():
             getattr(module, "reset_parameters", lambda: None)()
-        for one in self.layers:
-            one.self_attn.causal = stack.decoder
         self.embed_positions: Encoding = build(encoding, stack, **options)
         self.layer_norm = nn.LayerNorm(stack.channels)
 
@@ -186,5 +186,4 @@ class Encoder(nn.Module):
         elif self.embed_positions.by_index and bool(padding_mask[:, 0].any()):
             raise ValueError("this encoding has a table by index: pad on the right")
         numbers = ((~padding_mask).cumsum(dim=1) - 1).clamp(min=0).float()
-        masks = {"padding_mask": padding_mask, "key_padding_mask": padding_mask}
-        return Positions(numbers, segments=segments, **masks)
+        return Positions(numbers, padding_mask, segments=segments, key_padding_mask=padding_mask)
