@@ -115,9 +115,8 @@ class SelfAttention(Projections):
         # each (length, batch, channels)
         queries, keys, values = self.q_proj(x), self.k_proj(x), self.v_proj(x)
         if terms.rotation is not None:
-            turn = torch.complex(*terms.rotation)[
-                :, None, None
-            ]  # (length, 1, 1, head channels / 2)
+            # turn: (length, 1, 1, head channels / 2)
+            turn = torch.complex(*terms.rotation)[:, None, None]
             queries, keys = rotated(queries, turn), rotated(keys, turn)
         prefix = None
         if incremental_state is not None:
@@ -145,9 +144,9 @@ class SelfAttention(Projections):
     ) -> AttentionTerms:
         """Return the terms as :func:`core.attend` takes them, once the rotation is done.
 
-        The scale is filled in, and distances are projected as keys are.
-        Of the future, which nobody sees if ``causal``, one distance is kept. Step by step each
-        distance is projected once: the newest is the largest, the first row.
+        The scale is filled in, and distances are projected as keys are. If ``causal``, distances
+        of the future are left out but one. Step by step only the newest distance is projected,
+        which is the largest and the first row.
         """
         scale = self.head_dim**-0.5 if terms.scale is None else terms.scale
         distances = terms.distances
@@ -171,8 +170,8 @@ class SelfAttention(Projections):
 class CrossAttention(Projections):
     """Multi-head attention to the encoder's output, without position terms.
 
-    Step by step the source is projected once. When the beam search has then made several hypotheses
-    of each sentence, they share it: they are to it what the tokens of a sequence are.
+    Step by step the source is projected once, and the hypotheses of a sentence share it: they are
+    computed as if they were the tokens of one sequence of queries.
     """
 
     def forward(

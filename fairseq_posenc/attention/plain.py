@@ -13,7 +13,7 @@ from fairseq_posenc.encodings.base import AttentionTerms
 
 
 class Inputs(NamedTuple):
-    """What attention gets.
+    """The arguments of attention.
 
     Attributes:
         queries: ``(B, H, Q, d)``, the last ``Q`` of ``K`` positions; rotated, but not scaled yet.
@@ -181,7 +181,7 @@ def _rows_of_pairs(table: Tensor, scores: Tensor) -> Tuple[Tensor, Tensor]:
 def _rows_of_last_query(table: Tensor, keys: int) -> Tuple[int, Tensor]:
     """Return the rows of a table that the last query needs, by rising key position.
 
-    The first one serves all keys before, too, whose number comes first.
+    The first row serves all keys before as well. Their number is returned first.
     """
     farthest = table.size(0) // 2
     far = max(keys - 1 - farthest, 0)

@@ -17,7 +17,7 @@ COMMANDS: Dict[str, str] = {
     "plot": "draw results, a line per encoding: a metric against length, or loss against updates",
     "analyse": "the papers' analyses, of trained models",
     "predict": "predictions of a fine-tuned BERT for a task of GLUE, XNLI or questions",
-    "glue-submission": "what GLUE's leaderboard takes, of a row of recipes/glue",
+    "glue-submission": "a submission to GLUE's leaderboard, from a row of recipes/glue",
     "export": "write a checkpoint for stock fairseq or for CTranslate2",
     "benchmark": "time every position encoding against stock fairseq",
     "profile-admin": "measure ADMIN's initialisation of a translation model",
