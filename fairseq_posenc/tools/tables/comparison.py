@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from fairseq_posenc.tools.tables.grid import Cell
+from fairseq_posenc.tools.tables.layout import csv_table, markdown_table
 from fairseq_posenc.tools.tables.papers import (
     CHOICES,
     FINE_TUNING,
@@ -19,7 +20,6 @@ from fairseq_posenc.tools.tables.papers import (
     PaperTable,
     parse_options,
 )
-from fairseq_posenc.tools.tables.tables import csv_table, markdown_table
 
 AVERAGE = "Avg"
 BASELINE = "sinusoidal"
@@ -45,7 +45,7 @@ class Figure(NamedTuple):
     ``value`` is the mean (translation) or median (fine-tuning) of ours, ``spread`` their sample
     standard deviation, ``unfinished`` counts cells without a result (in fine-tuning of any learning
     rate), ``lr`` is the best learning rate, and ``part`` is ``9 of 11`` for a mean over some of a
-    benchmark's languages only. What there is none of is None.
+    benchmark's languages only. What is missing is None.
     """
 
     value: Optional[float] = None

@@ -5,8 +5,6 @@ import json
 import pytest
 import torch
 
-from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.export.hf_layouts import TABLE
 from fairseq_posenc.tools.export.hf_model import to_huggingface
 
 transformers = pytest.importorskip("transformers")
