@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from fairseq_posenc.attention import core
 from fairseq_posenc.attention.cache import Prefix, Source
+from fairseq_posenc.attention.plain import rotated
 from fairseq_posenc.encodings.base import AttentionTerms
 
 # What all modules of a decoder keep while decoding step by step.
@@ -211,17 +212,3 @@ class CrossAttention(Projections):
             if weights is not None:
                 weights = weights.transpose(1, 2).flatten(0, 1).unsqueeze(2)
         return self.join(outputs), weights
-
-
-def rotated(x: Tensor, turn: Tensor) -> Tensor:
-    """Turn the pairs of channels of ``(length, batch, channels)`` by complex numbers.
-
-    Args:
-        x: computed with in float32 at least.
-        turn: ``(length, 1, 1, head channels // 2)``, of absolute value 1.
-    """
-    length, batch, channels = x.shape
-    # pairs: (length, batch, heads, head channels / 2) complex
-    pairs = x.to(torch.promote_types(x.dtype, torch.float32))
-    pairs = torch.view_as_complex(pairs.view(length, batch, -1, turn.size(-1), 2))
-    return torch.view_as_real(pairs * turn).view(length, batch, channels).to(x.dtype)

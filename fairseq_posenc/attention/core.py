@@ -75,6 +75,8 @@ def attend(
     For the arguments see :class:`fairseq_posenc.attention.plain.Inputs`. Weights ``(B, H, Q, K)``
     are those before dropout, in float32 at least.
     """
+    if terms.scale is None:
+        terms = replace(terms, scale=queries.size(-1) ** -0.5)
     inputs = Inputs(queries, keys, values, terms, padding_mask, causal, dropout_p)
     if need_weights:
         return plain.attend(inputs)

@@ -42,6 +42,20 @@ def attend(inputs: Inputs) -> Tuple[Tensor, Tensor]:
     return weighted_values(dropped, inputs.values, inputs.terms), weights
 
 
+def rotated(x: Tensor, turn: Tensor) -> Tensor:
+    """Turn the pairs of channels of ``(length, batch, channels)`` by complex numbers.
+
+    Args:
+        x: computed with in float32 at least.
+        turn: ``(length, 1, 1, head channels // 2)``, of absolute value 1.
+    """
+    length, batch, channels = x.shape
+    # pairs: (length, batch, heads, head channels / 2) complex
+    pairs = x.to(torch.promote_types(x.dtype, torch.float32))
+    pairs = torch.view_as_complex(pairs.view(length, batch, -1, turn.size(-1), 2))
+    return torch.view_as_real(pairs * turn).view(length, batch, channels).to(x.dtype)
+
+
 def attention_weights(inputs: Inputs) -> Tensor:
     """Return the weights ``(B, H, Q, K)`` before dropout, in float32 at least."""
     queries, keys, terms = inputs.queries, inputs.keys, inputs.terms
