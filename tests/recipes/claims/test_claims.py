@@ -116,7 +116,8 @@ def test_the_page_has_every_claim_with_the_verdict_of_its_main_comparison(tmp_pa
     found = [[compared.compare(str(tmp_path), one) for one in CONTENT["claims"][0]["ours"]]]
     text = claims.page(CONTENT, found, TABLES, {"bert": "a.png"})
     assert re.search(
-        r"\| A beats B +\| bert: a against b, accuracy \| \+1.17 ± 0.72 +\| as the", text
+        r"\| A beats B +\| bert: a against b, accuracy \| \+1.17 ± 0.72, median \+1.00 +\| as the",
+        text,
     )
     assert "--parts bert`" in text and "a.png" in text
     assert "1 rows have a verdict, of 1 claims. Of those, 1 expect" in text
