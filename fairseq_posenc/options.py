@@ -14,7 +14,7 @@ DEFAULT = "sinusoidal"
 
 
 def option(default: Any, help: str) -> Any:
-    """Return an option of one of fairseq's dataclasses, with what ``--help`` says of it."""
+    """Return an option of one of fairseq's dataclasses, with its ``--help`` text."""
     return field(default=default, metadata={"help": help})
 
 
@@ -58,9 +58,13 @@ OPTIONS: Dict[str, Option] = {
     "convolve_cls": Option(bool, "the convolution of BERT sees and changes [CLS], too"),
     "max_distance": Option(int, "larger distances are not told apart"),
     "shared_tables": Option(bool, "one table of relative positions for both keys and values"),
+    "initialization": Option(str, "both tables of relative positions start: xavier or zero"),
     "num_buckets": Option(int, "buckets of distances, even, at least 4"),
     "sharing": Option(str, "who shares one set of scalars: none, layers or heads (of a layer)"),
     "rank": Option(whole_or_auto, "width of P in ABS-SCALAR; 'auto' is the width of a head"),
+    "base": Option(float, "its powers are the speeds at which pairs of channels turn"),
+    "scale": Option(float, "sequences become this many times as long; 1 or more"),
+    "scale_method": Option(str, "linear (all positions are divided) or ntk (the base is raised)"),
 }
 
 
@@ -116,7 +120,7 @@ def encoding_name(args: Any) -> str:
     """Return the encoding that a namespace of model options asks for.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: no encoding has that name.
     """
     name = getattr(args, "position_encoding", None) or DEFAULT
     if name not in encodings.names():
@@ -130,7 +134,7 @@ def chosen(args: Any) -> Dict[str, Any]:
 
     Raises:
         UsageError: a value is of another type, or an option is set that the encoding does not
-            read. Set to the value that it has by default anyway, it is let pass.
+            read. Its default value is accepted.
     """
     name, found = encoding_name(args), {}
     for option, (parse, _) in OPTIONS.items():
