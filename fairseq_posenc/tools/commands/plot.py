@@ -25,13 +25,16 @@ def main() -> None:
     kinds.add_argument("--by-length", nargs="+", metavar="[NAME=]score.json")
     kinds.add_argument("--curves", nargs="+", metavar="[NAME=]train.log")
     parser.add_argument("--metric", metavar="NAME", help="with --by-length; default: sacrebleu")
+    parser.add_argument("--test", metavar="NAME", help="with --by-length: test set of a recipe")
     parser.add_argument("--output", required=True, metavar="FILE", help="png, pdf or svg")
     args = parser.parse_args()
     if args.by_length:
-        plot_by_length(read_runs(args.by_length), args.output, args.metric or "sacrebleu")
+        plot_by_length(
+            read_runs(args.by_length, args.test), args.output, args.metric or "sacrebleu"
+        )
         return
-    if args.metric:
-        parser.error("--metric is for --by-length")
+    if args.metric or args.test:
+        parser.error("--metric and --test are for --by-length")
     curves = read_curves(args.curves)
     plot_curves(curves, args.output)
     print(curves_table(curves), end="")
