@@ -64,7 +64,7 @@ class Rotary(Encoding):
             raise ValueError(f"scale method must be linear or ntk, not {scale_method}")
         if scale_method == "ntk":
             if width == 2:
-                raise ValueError("scale method ntk needs heads wider than 2, whose one pair it keeps")
+                raise ValueError("scale method ntk needs heads wider than 2")
             base, scale = base * scale ** (width / (width - 2)), 1.0
         self.base, self.scale = base, scale
         # whole numbers, which half precision holds exactly
