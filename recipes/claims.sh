@@ -15,8 +15,8 @@ has fewer rows and seeds: an hour and a half. Started again, it continues where 
 it, it trains what is missing.
 
   --fast              three seeds, and the rows that most claims need
-  --parts LIST        comma-separated (length, joined, longer, deep, plain, speed, bert; --fast:
-                      without longer)
+  --parts LIST        comma-separated (length, joined, longer, switch, switch_long, deep, plain, speed,
+                      bert; --fast: without longer, switch and switch_long)
   --run-dir DIR       results (runs/claims): claims.md, its claims_tables.md,
                       and a folder for each part
   --seeds LIST        comma-separated (1,2,3,4,5)
@@ -34,9 +34,9 @@ SEEDS='' UPDATES=2000 TEST=300 FAST='' FLAGS=--fast ROWS=()
 OPTIONS='parts, updates test'
 parse_arguments "$@"
 whole_numbers UPDATES TEST
-PARTS=${PARTS:-length joined $([[ $FAST ]] || echo longer) deep plain speed bert}
+PARTS=${PARTS:-length joined $([[ $FAST ]] || echo longer switch switch_long) deep plain speed bert}
 for part in $PARTS; do
-    [[ " length joined longer deep plain speed bert " == *" $part "* ]] ||
+    [[ " length joined longer switch switch_long deep plain speed bert " == *" $part "* ]] ||
         die "no part is called $part (--parts; see --help)"
 done
 no_repeats --parts $PARTS
@@ -47,11 +47,12 @@ SHAPE='shape=shape --position-max-shift 40'
 CAPE_OPTIONS='cape --position-source-scale auto' CAPE=cape=$CAPE_OPTIONS
 JOINED_ROWS=(sinusoidal "$SHAPE" shaw)
 PLAIN_ROWS=(sinusoidal shape)
+SWITCH_ROWS=(sinusoidal rotary alibi shaw "$CAPE")
 LENGTH_ROWS=(sinusoidal "$SHAPE" "$CAPE" shaw rel_scalar)
 if [[ ! $FAST ]]; then
     LENGTH_ROWS+=("cape_global=$CAPE_OPTIONS --position-local-shift 0"
         "cape_local=$CAPE_OPTIONS --position-global-shift 0" cape_unscaled=cape
-        "shape_K100=shape --position-max-shift 100" t5 alibi)
+        "shape_K100=shape --position-max-shift 100" t5 alibi rotary)
     PLAIN_ROWS+=(cape t5 alibi)
 fi
 
@@ -139,6 +140,50 @@ analyse_joined() {
 # SHAPE needs more updates than sinusoids: the same for three times as long.
 longer() {
     quickstart longer --encodings "sinusoidal,$SHAPE" --updates $((3 * UPDATES))
+}
+
+# The sinusoidal models of `length`, with other encodings for a tenth of the updates, on the same text.
+switch() { fine_tune switch ../length/bin; }
+
+# The same on text of which a tenth is long.
+switch_long() {
+    [[ -e $RUN_DIR/switch_long/text/bin.done ]] || mix_long "$RUN_DIR/length" "$RUN_DIR/switch_long/text"
+    fine_tune switch_long text/bin
+}
+
+# fine_tune PART BIN: seed by seed, as each begins with the model of its seed.
+fine_tune() {
+    local seed base rows
+    mkdir -p "$RUN_DIR/$1"
+    ln -sfn "$2" "$RUN_DIR/$1/bin" && ln -sfn ../length/corpus "$RUN_DIR/$1/corpus"
+    rows=$(comma "${SWITCH_ROWS[@]}")
+    for seed in $SEEDS; do
+        base=$RUN_DIR/length/sinusoidal/seed$seed
+        [[ -e $base/train.done ]] ||
+            die "part $1 takes the data and the sinusoidal models of part length, which is to be run before"
+        quickstart "$1" --encodings "$rows" --seeds "$seed" --updates $((UPDATES / 10)) --stage 5 \
+            --stop-stage 7 -- --lr 0.002 --finetune-from-model "$base/checkpoint_last.pt"
+    done
+    quickstart "$1" --encodings "$rows" --stage 8
+}
+
+# mix_long LENGTH DIR: 18,000 pairs of part length and 2,000 of 21 to 60 words, none of them of the test.
+mix_long() {
+    local side
+    python -m recipes.corpus --output "$2" --seed 1 --quiet --train 2000 --train-length 21-60 --valid 1 \
+        --test "$TEST" --test-lengths 4-20,21-30,31-45,46-60
+    cmp -s "$1/corpus/test.$SOURCE" "$2/test.$SOURCE" || die "the tests of $1 and $2 differ"
+    for side in $SOURCE $TARGET; do
+        posenc prepare tokenise --language "$side" --input "$2/train.$side" --output "$2/train.tok.$side"
+        head -n 18000 "$1/train.bpe.$side" >"$2/train.mixed.$side"
+        subword-nmt apply-bpe --codes "$1/bpe.codes" <"$2/train.tok.$side" >>"$2/train.mixed.$side"
+    done
+    rm -rf "$2/bin"
+    posenc prepare binarise --source-lang "$SOURCE" --target-lang "$TARGET" --joined-dictionary \
+        --srcdict "$1/bin/dict.$SOURCE.txt" --trainpref "$2/train.mixed" --validpref "$1/valid.bpe" \
+        --testpref "$1/test.bpe" --destdir "$2/bin" >"$2/preprocess.out" 2>&1 ||
+        die "binarising failed, see $2/preprocess.out: $(tail -n 1 "$2/preprocess.out")"
+    cp "$1/bin/codes" "$2/bin/" && touch "$2/bin.done"
 }
 
 # Deep models with norms after the layers, on the data of `length`.

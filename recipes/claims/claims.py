@@ -113,7 +113,8 @@ def compare(runs: str, about: Dict[str, Any]) -> ClaimResult:
     Args:
         runs: the folder of the recipe.
         about: an entry of ``claims.json``: ``base`` is a row of the same part, ``part/row`` of
-            another, ``row@figure`` in another figure; without it, ``than`` is a number.
+            another, ``row@figure`` in another figure (not of BLEU); without it, ``than`` is a
+            number.
     """
     part, row, figure = about["part"], about["row"], about["figure"]
     if figure.startswith("BLEU:"):
@@ -136,11 +137,12 @@ def compare(runs: str, about: Dict[str, Any]) -> ClaimResult:
 
 def _compare_bleu(runs: str, about: Dict[str, Any]) -> ClaimResult:
     """Compare the sacreBLEU of two rows on a range of lengths, over seeds and sentences."""
-    column, names = about["figure"].partition(":")[2], (about["base"], about["row"])
+    part, column = about["part"], about["figure"].partition(":")[2]
+    names = (about["base"], about["row"])
     scores = {
         (name, seed): f"{folder}/score.json"
         for name in names
-        for seed, folder in seed_folders(f"{runs}/{about['part']}/{name}")
+        for seed, folder in seed_folders(f"{runs}/{name if '/' in name else f'{part}/{name}'}")
         if os.path.exists(f"{folder}/score.json")
     }
     seeds = [seed for name, seed in scores if name == names[0] and (names[1], seed) in scores]
@@ -148,7 +150,7 @@ def _compare_bleu(runs: str, about: Dict[str, Any]) -> ClaimResult:
         return ClaimResult(about, len(seeds))
     table = by_length(read_runs([f"{n}={scores[n, seed]}" for n in names for seed in seeds]))
     if column not in table.columns:
-        raise UsageError(f"{about['part']} has no lengths {column}, but {', '.join(table.columns)}")
+        raise UsageError(f"{part} has no lengths {column}, but {', '.join(table.columns)}")
     at = table.columns.index(column)
     base, row = (table.rows[name][at].mean for name in names)
     _, low, high, _ = table.differences[about["row"]][at]
