@@ -316,7 +316,7 @@ def test_script_prints_and_writes_the_table(write, tmp_path, posenc):
     assert output.read_text(encoding="utf-8") == printed
 
 
-def test_clear_differences_are_told_in_words_of_rows_with_several_seeds():
+def test_clear_differences_are_reported_in_words_of_rows_with_several_seeds():
     runs = {
         "sinusoidal": [score(0.5), score(0.52)],
         "cape": [score(0.9), score(0.92)],
