@@ -22,8 +22,8 @@ class PosencQuestionAnsweringCriterion(FineTuningCriterion):
     """Mean of the cross-entropies of start and end, per window (logged in bits).
 
     As in BERT (Devlin et al. 2019, section 4.2). Our reading: the softmax is over the context and
-    ``<s>``, at which the answer is in windows without it; the question, ``</s>`` and padding can
-    be no answer.
+    ``<s>``, at which the answer is in windows without it; the question, ``</s>`` and padding
+    cannot be answers.
     """
 
     def forward(self, model, sample, reduce=True):

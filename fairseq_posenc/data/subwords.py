@@ -212,7 +212,7 @@ def load(folder: str) -> Subwords:
     """Load the subword model of a folder: ``wordpiece.json`` or ``sentencepiece.model``.
 
     Raises:
-        UsageError: there is none, there are both, or the file is damaged.
+        UsageError: the folder has neither or both, or the file is damaged.
     """
     files = [os.path.join(folder, kind.name) for kind in KINDS.values()]
     found = [(kind, file) for kind, file in zip(KINDS.values(), files) if os.path.isfile(file)]

@@ -80,7 +80,6 @@ def test_a_value_without_sense_is_refused_on_both_sides(name, option, value, dec
     with pytest.raises(ValueError) as caught:
         build(name, Stack(8, decoder), **{option: value})
     assert re.search(option.replace("_", "[-_ ]"), str(caught.value)), str(caught.value)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

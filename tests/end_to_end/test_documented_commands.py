@@ -39,7 +39,6 @@ SMALLER = [
     (r"posenc prepare text", "", "--hold-out 3"),
     (r"posenc predict", "", "--cpu"),
     (r"posenc benchmark cost", "", "--quick"),
-    (r"PYTHONPATH=\. python tests/\S+/count_attention\.py", "", "alibi"),
     (r"posenc benchmark", "", "--shape tiny --lengths 8 --tokens 16 --rounds 5 "
      "--dropout 0"),
     (r"posenc analyse shift-invariance", "", "--sentences 5"),

@@ -23,8 +23,8 @@ _PROGRAMS = 512
 def supports(inputs: Inputs) -> bool:
     """Tell whether :func:`attend` can take these inputs, and gains by it.
 
-    Products of float32 in full precision have no fast hardware: float32 is for the plain way,
-    unless torch's own products may be rounded to TF32. What torch.compile compiles is plain, too.
+    Products of float32 in full precision have no fast hardware: so float32 goes the plain
+    way, unless torch's own products may be rounded to TF32. So does what torch.compile compiles.
     """
     queries, keys, values, terms, _, causal, dropout_p = inputs
     batch, heads, length, width = queries.shape
@@ -48,7 +48,7 @@ def supports(inputs: Inputs) -> bool:
 
 
 def _tf32_is_allowed() -> bool:
-    """Tell whether torch's products of float32 may be rounded, whichever way that was said."""
+    """Tell whether torch's products of float32 may be rounded, by any of its settings."""
     options = torch.backends.cuda.matmul
     try:
         return options.fp32_precision == "tf32"
@@ -78,7 +78,7 @@ def _check(device: torch.device, dtype: torch.dtype, *case: Any) -> None:
 
     Raises:
         UsageError: the kernels do not run here or are wrong. After a fault of CUDA nothing runs on
-            the GPU any more, so there is no going on without them in this process.
+            the GPU any more, so this process cannot continue without them.
     """
     reason = ""
     try:

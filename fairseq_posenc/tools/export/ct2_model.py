@@ -67,8 +67,8 @@ def to_ctranslate2(
         What the user should know, one line each.
 
     Raises:
-        UsageError: CTranslate2 is not installed or cannot hold the model; the checkpoint is of no
-            translation model of ours; the dictionaries are missing or others; ``output`` exists.
+        UsageError: CTranslate2 is not installed or cannot hold the model; the checkpoint is not
+            of a ``posenc_transformer``; the dictionaries are missing or others; ``output`` exists.
     """
     known = import_ctranslate2().specs.model_spec.ACCEPTED_MODEL_TYPES
     if quantization not in (None, *known):

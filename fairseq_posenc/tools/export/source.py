@@ -62,7 +62,7 @@ def read_checkpoint(path: str) -> ExportSource:
     """Read a checkpoint; nothing in it is run.
 
     Raises:
-        UsageError: it is missing, damaged, or of no translation model of ours.
+        UsageError: it is missing, damaged, or not of a ``posenc_transformer``.
     """
     if not os.path.isfile(path):
         raise UsageError(f"there is no checkpoint {path}")

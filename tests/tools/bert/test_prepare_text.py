@@ -281,7 +281,6 @@ def test_a_text_that_was_bad_can_be_mended(raw):
         ({"output": "/dev/null/out"}, "cannot write /dev/null/out"),
     ],
 )
-def test_bad_options_are_reported_in_one_line(raw, changed, told):
-    with pytest.raises(UsageError, match=told) as error:
+def test_bad_options_are_reported(raw, changed, told):
+    with pytest.raises(UsageError, match=told):
         prepare(Options(**{**vars(options(raw)), **changed}))
-    assert "\n" not in str(error.value)
