@@ -64,7 +64,7 @@ class Rotary(Encoding):
             raise ValueError(f"scale method must be linear or ntk, not {scale_method}")
         if scale_method == "ntk":
             if width == 2:
-                raise ValueError("scale method ntk needs heads wider than 2, whose one pair it keeps")
+                raise ValueError("scale method ntk needs heads wider than 2")
             base, scale = base * scale ** (width / (width - 2)), 1.0
         self.base, self.scale = base, scale
         # whole numbers, which half precision holds exactly
@@ -73,7 +73,8 @@ class Rotary(Encoding):
 
     def forward(self, positions: Positions) -> Terms:
         """Return the rotation of the queries, one object for all layers."""
-        frequencies = self.frequencies()
+        frequencies = self.frequencies()  # (d / 2,)
+        # angles: (Q, d / 2); rotation: (2, Q, d / 2)
         angles = positions.position_row.to(frequencies.dtype).unsqueeze(-1) * frequencies
         terms = AttentionTerms(rotation=torch.stack([angles.cos(), angles.sin()]))
         return Terms(attention=dict.fromkeys(range(self.stack.layers), terms))

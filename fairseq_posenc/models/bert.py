@@ -69,7 +69,7 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
             **overrides: further options of the model or the task.
 
         Raises:
-            UsageError: the checkpoint is missing, damaged or of no BERT model, or its data are.
+            UsageError: the checkpoint is missing, damaged or not of a BERT model, or its data are.
         """
         return BertHub.load(model_name_or_path, checkpoint_file, data_name_or_path, overrides)
 
