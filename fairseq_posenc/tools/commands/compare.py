@@ -13,11 +13,13 @@ Results are given as to posenc table --by-length: NAME=score.json, or named by t
 of one name are seeds. A train.log beside a score.json gives the curves.
 """
 
+import os
+
 from fairseq_posenc.tools.arguments import command_line, command_parser
 
 
 def main() -> None:
-    """Parse the command line, write the report and print the table."""
+    """Parse the command line, write the report, and print what it says in words."""
     parser = command_parser(__doc__)
     add = parser.add_argument
     add("scores", nargs="+", metavar="[NAME=]score.json")
@@ -34,7 +36,6 @@ def main() -> None:
     # after the options, as it imports torch
     from fairseq_posenc.tools.tables.report import write_report
 
-    table = write_report(
-        options.pop("scores"), options.pop("output"), command=command_line(), **options
-    )
-    print(table.markdown(), end="")
+    output = options.pop("output")
+    table = write_report(options.pop("scores"), output, command=command_line(), **options)
+    print(*table.words, os.path.join(output, "report.html"), sep="\n")

@@ -168,9 +168,11 @@ def test_old_results_and_single_trainings_are_reported_with_what_is_known(scored
         assert ("score again" in shown) or output == "one"
 
 
-def test_the_command_prints_the_table(posenc, scored, tmp_path):
+def test_the_command_prints_what_the_report_says_in_words(posenc, scored, tmp_path):
     printed = posenc("compare", *scored, "--output", tmp_path, "--metric", "chrf").out
-    assert printed == (tmp_path / "table.md").read_text(encoding="utf-8")
+    *words, last = printed.splitlines()
+    assert words == by_length(read_runs(scored), "chrf").words
+    assert last == str(tmp_path / "report.html") and (tmp_path / "report.html").exists()
 
 
 MEASURE = """<body><iframe width="%d" height="800"></iframe><p id="found"></p><script>
