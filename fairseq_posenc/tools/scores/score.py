@@ -109,16 +109,8 @@ def evaluate(
     figures = partial(_figures, scorer, statistics, within)
     split = LengthOptions(bins, percentiles, length_of, length_unit, group_by)
     by_length, sentences = _by_length(texts, split, statistics, figures)
-    empty = {
-        "empty_hypotheses": [i for i, line in enumerate(texts.hypothesis, 1) if not line.strip()],
-        "empty_references": [i for i, line in enumerate(texts.reference, 1) if not line.strip()],
-    }
-    for name, numbers in empty.items():
-        if numbers:
-            some = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
-            texts.remarks.append(f"{len(numbers)} {name.replace('_', ' ')}: line {some}")
     whole = figures(range(len(texts)))
-    whole.update(_chance(texts, scorer, statistics), **empty)
+    whole.update(_chance(texts, scorer, statistics), **_empty(texts))
     without = None
     if without_token:
         shortened = scorer.score(scorer.statistics(texts.without(without_token)))
@@ -138,6 +130,18 @@ def evaluate(
         "command": list(command),
         "notes": dict(notes or {}),
     }
+
+
+def _empty(texts: TestSet) -> Dict[str, List[int]]:
+    """Return the numbers, from 1, of empty lines of both sides, and remark on them."""
+    sides = {"empty_hypotheses": texts.hypothesis, "empty_references": texts.reference}
+    found = {}
+    for name, lines in sides.items():
+        numbers = found[name] = [i for i, line in enumerate(lines, 1) if not line.strip()]
+        if numbers:
+            some = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
+            texts.remarks.append(f"{len(numbers)} {name.replace('_', ' ')}: line {some}")
+    return found
 
 
 def versions() -> Dict[str, str]:
