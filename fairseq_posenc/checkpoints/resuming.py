@@ -18,6 +18,10 @@ _FACTORS = ("exp_avg_sq_row", "exp_avg_sq_col")
 _OF_EACH_WEIGHT = (
     "exp_avg exp_avg_sq max_exp_avg_sq exp_inf sum momentum_buffer square_avg acc_delta".split()
 )
+# errors of an optimizer's step; fairseq has answers to those of numbers that overflow
+_OF_A_STATE = (
+    AttributeError, LookupError, RuntimeError, TypeError, ValueError, ZeroDivisionError
+)  # fmt: skip
 _ADVICE = "take another checkpoint, or its weights alone with --finetune-from-model"
 
 
@@ -123,16 +127,9 @@ def check_first_step(optimizer: Any) -> None:
         del optimizer.step  # the class's own from now on
         try:
             return step(*args, **kwargs)
-        except (
-            ArithmeticError,
-            AttributeError,
-            LookupError,
-            RuntimeError,
-            TypeError,
-            ValueError,
-        ) as error:
+        except _OF_A_STATE as error:
             if "out of memory" in str(error):
-                raise  # which fairseq answers by a smaller batch
+                raise  # fairseq has an answer to it
             reason = f"{type(error).__name__}: {first_line(error):.200}"
             raise UsageError(
                 f"the optimizer cannot go on with the checkpoint's state ({reason}); {_ADVICE}"
