@@ -69,12 +69,8 @@ def write_report(
     runs = {first: runs[first], **runs}
     table = by_length(runs, metric)
     best = best_rows(runs, metric, table)
-    logs = [
-        f"{name}={os.path.join(os.path.dirname(path), _LOG)}"
-        for name, path in map(named_path, arguments)
-        if os.path.exists(os.path.join(os.path.dirname(path), _LOG))
-    ]
-    curves = read_curves(sorted(logs, key=lambda one: not one.startswith(f"{first}=")))
+    logs = _logs(arguments, first)
+    curves = read_curves(logs)
     means = {name: row[0].mean for name, row in table.rows.items()}
     other = beside or best_of_others(means, -1 if metric in LOWER_IS_BETTER else 1)
     with replacing_files(output, "report.html") as folder:
@@ -97,6 +93,14 @@ def write_report(
         for name, text in texts.items():
             Path(folder, name).write_text(text, encoding="utf-8")
     return table
+
+
+def _logs(arguments: Sequence[str], first: str) -> List[str]:
+    """Return the logs beside the results, as ``name=path``, those of the run ``first`` before."""
+    places = [(name, os.path.dirname(path)) for name, path in map(named_path, arguments)]
+    places.sort(key=lambda place: place[0] != first)
+    logs = [(name, os.path.join(folder, _LOG)) for name, folder in places]
+    return [f"{name}={path}" for name, path in logs if os.path.exists(path)]
 
 
 def _render(content: Mapping[str, Any]) -> str:
