@@ -125,7 +125,7 @@ def test_the_page_has_every_claim_with_the_verdict_of_its_main_comparison(tmp_pa
     text = claims.every_claim(CONTENT, found)
     for expected in ("## 1. A beats B", "Table 1: 2 to 1.", "Read so."):
         assert expected in text
-    assert re.search(r"\| +- \| +c \| +b \| +- \| more, 1 matters \| +to be run \|", text)
+    assert "expected: bert: c against b, accuracy (more, 1 matters).\n" in text
     assert re.search(r"\| a 71.50 \| +50.00 \| .* \| +- \| +- \|\n", text)
     assert draw_all_rows(found, str(tmp_path / "rows.png"))
     assert not draw_all_rows([[compared.Compared({})]], str(tmp_path / "none.png"))
