@@ -66,7 +66,9 @@ quickstart() {
 # analyse_cells PART FUNCTION: call it on every cell of a part, which has the ROWS.
 analyse_cells() {
     local RUN_DIR=$RUN_DIR/$1
-    all_cells "$2"
+    new_sheet
+    describe_rows
+    each_cell "$2"
 }
 
 # analyse NAME OPTION…: of the opened cell's model, written to NAME.json in its folder.
@@ -88,7 +90,7 @@ length() {
 }
 
 analyse_length() {
-    local seed row label folder options
+    local seed label folder options
     open_cell "$1"
     case $label in sinusoidal | shape) ;; *) return ;; esac
     analyse shift shift-invariance --models "$label=$folder/checkpoint_last.pt" \
@@ -98,7 +100,7 @@ analyse_length() {
 
 # By the number of clauses, and by how far a subject stands from its verb.
 score_groups() {
-    local seed row label folder options group bins
+    local seed label folder options group bins
     open_cell "$1"
     for group in clauses:1,2,3,4,5 agreement:1,4,6,8,11; do
         bins=${group#*:} group=${group%:*}
@@ -112,6 +114,8 @@ score_groups() {
 
 group_table() {
     local files RUN_DIR=$RUN_DIR/length
+    new_sheet
+    describe_rows
     cell_files "$1.json"
     posenc table --by-length "${files[@]}" --output "$RUN_DIR/$1.md" >/dev/null
 }
@@ -130,7 +134,7 @@ joined() {
 }
 
 analyse_joined() {
-    local seed row label folder options
+    local seed label folder options
     open_cell "$1"
     analyse swap swap --models "$label=$folder/checkpoint_last.pt" --subset test --pairs 1000000
     if [[ $label == shape ]]; then analyse_tokens; fi
@@ -160,7 +164,8 @@ deep() {
         posenc profile-admin "$RUN_DIR/bin" --user-dir fairseq_posenc --task posenc_translation \
             "${TRAIN_OPTIONS[@]}" "${DEVICE_OPTIONS[@]}" --output "$RUN_DIR/admin.json" \
             >"$RUN_DIR/admin.log" 2>&1 || die "profiling failed, see $RUN_DIR/admin.log"
-    all_cells train_cell
+    describe_cells
+    all_cells train
     make_curves
 }
 
@@ -172,18 +177,20 @@ bert() {
 }
 
 analyse_bert() {
-    local seed row label folder options
+    local seed label folder options
     open_cell "$1"
     analyse attention attention --models "$label=$folder/checkpoint_last.pt" --length 32
 }
 
 plain() {
     ROWS=("${PLAIN_ROWS[@]}")
-    all_cells plain_cell
+    new_sheet
+    describe_rows
+    each_cell plain_cell
 }
 
 plain_cell() {
-    local seed row label folder options
+    local seed label folder options
     open_cell "$1"
     folder=$RUN_DIR/plain/$label/seed$seed
     if [[ -e $folder/plain.json ]]; then return; fi
@@ -223,6 +230,6 @@ choose_device
 open_run_dir "$RUN_DIR" --updates "$UPDATES"
 number=2
 for part in $PARTS; do
-    stage $((number++)) "$part" - once "$part"
+    stage $((number++)) "$part" - "$part"
 done
-stage $number "page" - once write_page
+stage $number "page" - write_page

@@ -94,7 +94,7 @@ prepare() {
 segments_of() { [[ $1 != rel_scalar ]] || echo none input per_head; }
 
 tune_cell() {
-    local seed row label folder options segments task place
+    local seed label folder options segments task place
     open_cell "$1"
     if [[ ! -e $folder/train.done ]]; then return; fi
     for segments in $(segments_of "$label"); do
@@ -127,7 +127,7 @@ tune() {
 }
 
 probe_cell() {
-    local seed row label folder options segments task name given=() shown
+    local seed label folder options segments task name given=() shown
     open_cell "$1"
     if [[ -e $folder/probes.json || ! -e $folder/tuned.done ]]; then return; fi
     for segments in $(segments_of "$label"); do
@@ -155,6 +155,7 @@ make_commands
 plan_batch
 stage 2 "corpus" "$RUN_DIR/corpus.done" make_corpus
 stage 3 "prepare" "$RUN_DIR/prepare.done" prepare
-stage 4 "pre-train" - all_cells train_cell
-stage 5 "fine-tune" - all_cells tune_cell
-stage 6 "probe" - all_cells probe_cell
+describe_cells
+stage 4 "pre-train" - all_cells train
+stage 5 "fine-tune" - each_cell tune_cell
+stage 6 "probe" - each_cell probe_cell
