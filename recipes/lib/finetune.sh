@@ -161,7 +161,10 @@ print_cells() {
 
 # Fine-tune and score all cells, JOBS at a time.
 fine_tune() {
-    if [[ $PLAN == yes ]]; then print_cells && return; fi
+    if [[ $PLAN == yes ]]; then
+        print_cells
+        return
+    fi
     read_models_and_data
     new_sheet
     describe_rows describe_steps
