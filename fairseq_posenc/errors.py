@@ -1,25 +1,20 @@
-"""The one exception that is meant for people at a command line."""
+"""The one exception that is meant for people at a command line, and how they see it."""
 
+import os
 import sys
+from types import TracebackType
+from typing import Optional, Type
 
-# Hydra, if fairseq-hydra-train has started us, shows errors of this kind without a traceback.
-_WITHOUT_TRACEBACK = getattr(sys.modules.get("hydra.errors"), "CompactHydraException", Exception)
 
-
-class UsageError(ValueError, SystemExit, _WITHOUT_TRACEBACK):  # type: ignore[misc, valid-type]
+class UsageError(ValueError):
     """Something the user can mend: a wrong option, file or checkpoint.
 
-    Uncaught, Python prints the message alone, without a traceback, and exits with status 1,
-    also from inside ``fairseq-train``; in Python code it is a :class:`ValueError` like any other.
+    In Python code it is a :class:`ValueError` like any other. A program that it ends prints the
+    message in one line, without a traceback, and exits with status 1.
     """
 
     def __init__(self, message: str):
-        message = printable(message)
-        super().__init__(message)
-        self.code = f"fairseq_posenc: error: {message}"
-
-    def __str__(self) -> str:
-        return str(self.args[0])
+        super().__init__(printable(message))
 
 
 class DamagedCheckpoint(UsageError):
@@ -37,3 +32,22 @@ def printable(text: str) -> str:
 def first_line(error: BaseException) -> str:
     """Return the first line of what a library says of an error, or the kind of error."""
     return (str(error).splitlines() or [type(error).__name__])[0]
+
+
+_others_hook = sys.excepthook
+
+
+def _hook(
+    kind: Type[BaseException], error: BaseException, traceback: Optional[TracebackType]
+) -> None:
+    """Print what ends the program: a UsageError in one line, other errors as they were before."""
+    if isinstance(error, UsageError):
+        print(f"fairseq_posenc: error: {error}", file=sys.stderr)
+    else:
+        _others_hook(kind, error, traceback)
+
+
+# Set here, once, so that it serves posenc, fairseq's programs with our --user-dir, and recipes.
+sys.excepthook = _hook
+# Hydra (fairseq-hydra-train) would print errors itself; so it lets them pass to the hook.
+os.environ.setdefault("HYDRA_FULL_ERROR", "1")

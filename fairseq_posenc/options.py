@@ -58,9 +58,13 @@ OPTIONS: Dict[str, Option] = {
     "convolve_cls": Option(bool, "the convolution of BERT sees and changes [CLS], too"),
     "max_distance": Option(int, "larger distances are not told apart"),
     "shared_tables": Option(bool, "one table of relative positions for both keys and values"),
+    "initialization": Option(str, "both tables of relative positions start: xavier or zero"),
     "num_buckets": Option(int, "buckets of distances, even, at least 4"),
     "sharing": Option(str, "who shares one set of scalars: none, layers or heads (of a layer)"),
     "rank": Option(whole_or_auto, "width of P in ABS-SCALAR; 'auto' is the width of a head"),
+    "base": Option(float, "its powers are the speeds at which pairs of channels turn"),
+    "scale": Option(float, "sequences become this many times as long; 1 or more"),
+    "scale_method": Option(str, "linear (all positions are divided) or ntk (the base is raised)"),
 }
 
 

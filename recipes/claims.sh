@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Every claim of the four papers, tried where two cores suffice: with seeds, intervals and a verdict.
+# Claims of three papers, tried where two cores suffice: with seeds, intervals and a verdict.
 set -euo pipefail
 CDPATH= cd "$(dirname "$0")/.."
 source recipes/lib/stages.sh
@@ -10,13 +10,13 @@ usage() {
 usage: bash recipes/claims.sh [options]
 
 Trains small models with several seeds, on a generated corpus, and writes the page of claims: what the
-papers say, what these models say, with 95 % intervals, and a verdict. Two cores need a night; --fast
-has fewer rows and seeds: an hour and a half. Started again, it continues where it was; after --fast, without
-it, it trains what is missing.
+papers say, what these models say, with 95 % intervals, and a verdict. Two cores need several nights;
+--fast has fewer rows and seeds: an hour and a half. Started again, it continues where it was; after
+--fast, without it, it trains what is missing.
 
   --fast              three seeds, and the rows that most claims need
-  --parts LIST        comma-separated (length, joined, longer, deep, plain, speed, bert; --fast:
-                      without longer)
+  --parts LIST        comma-separated (length, longer, longest, joined, joined_longer, deep_400, deep,
+                      plain, speed, bert; --fast: length, joined, deep_400, plain, speed, bert)
   --run-dir DIR       results (runs/claims): claims.md, its claims_tables.md,
                       and a folder for each part
   --seeds LIST        comma-separated (1,2,3,4,5)
@@ -34,9 +34,10 @@ SEEDS='' UPDATES=2000 TEST=300 FAST='' FLAGS=--fast ROWS=()
 OPTIONS='parts, updates test'
 parse_arguments "$@"
 whole_numbers UPDATES TEST
-PARTS=${PARTS:-length joined $([[ $FAST ]] || echo longer) deep plain speed bert}
+ALL_PARTS='length longer longest joined joined_longer deep_400 deep plain speed bert'
+PARTS=${PARTS:-$([[ $FAST ]] && echo length joined deep_400 plain speed bert || echo "$ALL_PARTS")}
 for part in $PARTS; do
-    [[ " length joined longer deep plain speed bert " == *" $part "* ]] ||
+    [[ " $ALL_PARTS " == *" $part "* ]] ||
         die "no part is called $part (--parts; see --help)"
 done
 no_repeats --parts $PARTS
@@ -51,9 +52,17 @@ LENGTH_ROWS=(sinusoidal "$SHAPE" "$CAPE" shaw rel_scalar)
 if [[ ! $FAST ]]; then
     LENGTH_ROWS+=("cape_global=$CAPE_OPTIONS --position-local-shift 0"
         "cape_local=$CAPE_OPTIONS --position-global-shift 0" cape_unscaled=cape
-        "shape_K100=shape --position-max-shift 100" t5 alibi)
+        "shape_K10=shape --position-max-shift 10" "shape_K20=shape --position-max-shift 20"
+        "shape_K100=shape --position-max-shift 100" t5 alibi rotary
+        "t5_24=t5 --position-max-distance 24"
+        "t5_16=t5 --position-max-distance 16 --position-num-buckets 16")
     PLAIN_ROWS+=(cape t5 alibi)
 fi
+# at equal convergence: all fourteen encodings, and what the claims say of SHAPE's K
+LONGER_ROWS=(sinusoidal "$SHAPE" "$CAPE" shaw rotary alibi t5 rel_scalar transformer_xl tupe abs_scalar
+    conditional learned none "shape_K10=shape --position-max-shift 10"
+    "shape_K20=shape --position-max-shift 20" "shape_K100=shape --position-max-shift 100")
+LONGEST_ROWS=(sinusoidal "$SHAPE" "shape_K100=shape --position-max-shift 100")
 
 comma() { local IFS=,; echo "$*"; }
 
@@ -80,10 +89,16 @@ analyse() {
         >"$log" 2>&1 || die "analysis failed, see $log: $(tail -n 1 "$log")"
 }
 
-length() {
-    ROWS=("${LENGTH_ROWS[@]}")
-    quickstart length --encodings "$(comma "${ROWS[@]}")"
-    analyse_cells length analyse_length
+length() { by_length length "$UPDATES" "${LENGTH_ROWS[@]}"; }
+longer() { by_length longer $((3 * UPDATES)) "${LONGER_ROWS[@]}"; }
+longest() { by_length longest $((10 * UPDATES)) "${LONGEST_ROWS[@]}"; }
+
+# by_length PART UPDATES ROW…: train on short sentences, test on longer ones.
+by_length() {
+    ROWS=("${@:3}")
+    quickstart "$1" --encodings "$(comma "${ROWS[@]}")" --updates "$2"
+    analyse_cells "$1" analyse_length
+    if [[ $1 != length ]]; then return; fi
     analyse_cells length score_groups
     group_table clauses
     group_table agreement
@@ -92,6 +107,11 @@ length() {
 analyse_length() {
     local seed label folder options
     open_cell "$1"
+    if [[ ! -e $folder/bits.json ]]; then
+        python -m recipes.claims.bits "$folder/checkpoint_last.pt" --data "$RUN_DIR/bin" \
+            --score "$folder/score.json" "${DEVICE_OPTIONS[@]}" --output "$folder/bits.json" \
+            >"$folder/bits.log" 2>&1 || die "see $folder/bits.log: $(tail -n 1 "$folder/bits.log")"
+    fi
     case $label in sinusoidal | shape) ;; *) return ;; esac
     analyse shift shift-invariance --models "$label=$folder/checkpoint_last.pt" \
         --offsets 0,10,20,40 --subset valid
@@ -126,11 +146,14 @@ analyse_tokens() {
         "sinusoidal=$RUN_DIR/sinusoidal/seed$seed/checkpoint_last.pt" "$label=$folder/checkpoint_last.pt"
 }
 
-joined() {
+joined() { joined_part joined "$UPDATES"; }
+joined_longer() { joined_part joined_longer $((5 * UPDATES)); }
+
+joined_part() {
     ROWS=("${JOINED_ROWS[@]}")
-    quickstart joined --encodings "$(comma "${ROWS[@]}")" --join 4 --train 20000 --train-length 4-10 \
-        --test-lengths 4-10 --test $((4 * TEST))
-    analyse_cells joined analyse_joined
+    quickstart "$1" --encodings "$(comma "${ROWS[@]}")" --updates "$2" --join 4 --train 20000 \
+        --train-length 4-10 --test-lengths 4-10 --test $((4 * TEST))
+    analyse_cells "$1" analyse_joined
 }
 
 analyse_joined() {
@@ -140,15 +163,14 @@ analyse_joined() {
     if [[ $label == shape ]]; then analyse_tokens; fi
 }
 
-# SHAPE needs more updates than sinusoids: the same for three times as long.
-longer() {
-    quickstart longer --encodings "sinusoidal,$SHAPE" --updates $((3 * UPDATES))
-}
-
 # Deep models with norms after the layers, on the data of `length`.
-deep() {
-    local data=$RUN_DIR/length/bin RUN_DIR=$RUN_DIR/deep
-    [[ -e $data ]] || die "part deep takes the data of part length, which is to be run before"
+deep() { deep_part deep "$UPDATES"; }
+deep_400() { deep_part deep_400 $((UPDATES / 5)); }
+
+# deep_part PART UPDATES
+deep_part() {
+    local updates=$2 data=$RUN_DIR/length/bin RUN_DIR=$RUN_DIR/$1
+    [[ -e $data ]] || die "part $1 takes the data of part length, which is to be run before"
     mkdir -p "$RUN_DIR" && ln -sfn ../length/bin "$RUN_DIR/bin"
     ROWS=(default=sinusoidal "admin=sinusoidal --admin-profile $RUN_DIR/admin.json")
     TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings --encoder-layers 12
@@ -156,9 +178,9 @@ deep() {
         --encoder-ffn-embed-dim 256 --decoder-ffn-embed-dim 256
         --encoder-attention-heads 4 --decoder-attention-heads 4
         --dropout 0 --criterion label_smoothed_cross_entropy --label-smoothing 0.1
-        --optimizer posenc_radam --radam-betas '(0.9,0.98)' --lr 0.002 --warmup-updates $((UPDATES / 20))
-        --lr-scheduler polynomial_decay --total-num-update $((UPDATES / 5)) --max-update $((UPDATES / 5))
-        --max-tokens 1000 --save-interval-updates $((UPDATES / 20)) --keep-interval-updates 1
+        --optimizer posenc_radam --radam-betas '(0.9,0.98)' --lr 0.002 --warmup-updates $((updates / 4))
+        --lr-scheduler polynomial_decay --total-num-update "$updates" --max-update "$updates"
+        --max-tokens 1000 --save-interval-updates $((updates / 4)) --keep-interval-updates 1
         --no-epoch-checkpoints)
     [[ -e $RUN_DIR/admin.json ]] ||
         posenc profile-admin "$RUN_DIR/bin" --user-dir fairseq_posenc --task posenc_translation \
@@ -172,14 +194,17 @@ deep() {
 bert() {
     bash recipes/claims/bert.sh --run-dir "$RUN_DIR/bert" --seeds "$(comma $SEEDS)" \
         --device "$DEVICE" --jobs "$JOBS" --stage 2 ${FAST:+--fast}
-    ROWS=(learned abs_scalar)
+    ROWS=(learned abs_scalar rel_scalar)
     analyse_cells bert analyse_bert
 }
 
 analyse_bert() {
-    local seed label folder options
+    local seed label folder options threshold
     open_cell "$1"
-    analyse attention attention --models "$label=$folder/checkpoint_last.pt" --length 32
+    for threshold in 0.001 0.01 0.1; do
+        analyse "attention_$threshold" attention --models "$label=$folder/checkpoint_last.pt" \
+            --length 32 --threshold "$threshold"
+    done
 }
 
 plain() {
@@ -217,10 +242,6 @@ speed() {
 }
 
 write_page() {
-    mkdir -p "$RUN_DIR/gallery"
-    if [[ -e $RUN_DIR/length/bleu_by_length.png ]]; then
-        cp "$RUN_DIR/length/bleu_by_length.png" "$RUN_DIR/gallery/claims_length.png"
-    fi
     python -m recipes.claims.claims --claims recipes/claims/claims.json --runs "$RUN_DIR" \
         --output "$RUN_DIR/claims.md"
 }

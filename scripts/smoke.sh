@@ -53,6 +53,18 @@ multi30k() {
   done
 }
 
+# A model that was trained for minutes translates, within the lengths it was trained on.
+floor() {
+  local bleu
+  bash recipes/quickstart.sh --run-dir "$folder/floor" --train 20000 --updates 800 --test 200 \
+    --test-lengths 4-20 --seeds 1 --encodings sinusoidal
+  bleu=$(python -c 'import json, sys; print(json.load(sys.stdin)["all"]["sacrebleu"])' \
+    <"$folder/floor/sinusoidal/seed1/score.json")
+  echo "$bleu BLEU"
+  python -c 'import sys; sys.exit(float(sys.argv[1]) < 90)' "$bleu"
+}
+
+smoke floor floor
 smoke quickstart bash recipes/quickstart.sh --run-dir "$folder/quickstart" --train 500 --test 20 \
   --updates 20 --encodings sinusoidal,shape,rel_scalar
 smoke claims bash recipes/claims.sh --fast --run-dir "$folder/claims" --updates 20 --test 20 --seeds 1,2 \

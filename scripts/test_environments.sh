@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# usage: bash scripts/test_environments.sh [3.10] [3.11] [3.12] [-- options of test.sh and pytest]
+# usage: bash scripts/test_environments.sh [3.10] [3.11] [3.12] [newest] [-- options of test.sh]
 #
 # Runs the tests under several Pythons (default: all three), one after the other, each in an
 # environment of its own (.venv310, .venv311, .venv312), which is made where it is missing, and
 # prints a line for each. What the tests say is in runs/tests/<Python>.log.
-# A Python is taken from the PATH, from pyenv or from uv.
-# Exits with status 1 if tests fail or a Python is missing.
+# A Python is taken from the PATH, from pyenv or from uv. `newest` is Python 3.11 or 3.12 with the
+# newest torch of the package index, in .venvnewest.
+# Exits with status 1 if tests fail, or else with 3 if a Python is missing.
 set -euo pipefail
 
 root=$(CDPATH= cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -28,15 +29,29 @@ find_python() { # version
   return 1
 }
 
-test_with() { # version options...
-  local version=$1 log=$logs/$1.log python
+newest_torch() { # Python
+  "$1" -m pip --disable-pip-version-check index versions torch 2>/dev/null |
+    sed -n '1s/^torch (\(.*\))$/\1/p'
+}
+
+test_with() { # environment options...
+  local name=$1 log=$logs/$1.log python torch choice=()
   shift
-  if ! python=$(find_python "$version"); then
-    echo "there is no Python $version; install it, e.g. 'uv python install $version'" >"$log"
-    return 1
+  if [ "$name" != newest ]; then
+    python=$(find_python "$name") || python=""
+  elif python=$(find_python 3.11 || find_python 3.12); then
+    torch=$(newest_torch "$python")
+    [ -n "$torch" ] || { echo "pip cannot say which torch is the newest" >"$log" && return 1; }
+    choice=(--torch "$torch")
+  else
+    name=3.11
   fi
-  bash "$root/scripts/test.sh" --venv "$root/.venv${version/./}" --python "$python" "$@" \
-    >"$log" 2>&1
+  if [ -z "$python" ]; then
+    echo "there is no Python $name; install it, e.g. 'uv python install $name'" >"$log"
+    return 3
+  fi
+  bash "$root/scripts/test.sh" --venv "$root/.venv${name/./}" --python "$python" "${choice[@]}" \
+    "$@" >"$log" 2>&1 || return 1
 }
 
 versions=()
@@ -44,7 +59,7 @@ while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage && exit 0 ;;
     --) shift && break ;;
-    3.10 | 3.11 | 3.12) versions+=("$1") && shift ;;
+    3.10 | 3.11 | 3.12 | newest) versions+=("$1") && shift ;;
     *) echo "test_environments.sh: error: unknown Python $1 (see --help)" >&2 && exit 2 ;;
   esac
 done
@@ -53,8 +68,13 @@ done
 mkdir -p "$logs"
 status=0
 for version in "${versions[@]}"; do
-  start=$SECONDS outcome=passed
-  test_with "$version" "$@" || outcome=failed status=1
+  start=$SECONDS outcome=passed ended=0
+  test_with "$version" "$@" || ended=$?
+  case $ended in
+    0) ;;
+    3) outcome=missing status=$((status == 1 ? 1 : 3)) ;;
+    *) outcome=failed status=1 ;;
+  esac
   echo "$version  $outcome  $((SECONDS - start)) s  $(grep . "$logs/$version.log" | tail -n 1)"
 done
 exit "$status"

@@ -1,5 +1,6 @@
 """What people see of an error that they can mend: one line, whatever is in it."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,14 @@ TASK = "--user-dir fairseq_posenc --task posenc_translation --cpu --max-tokens 9
 COMMANDS = {
     "posenc": ["-m", "fairseq_posenc.tools", "score", "--hypothesis", NAME, "--reference", NAME],
     "fairseq-train": ["-m", "fairseq_cli.train", NAME, *TASK.split(), "--arch", "transformer"],
+    "fairseq-hydra-train": ["-m", "fairseq_cli.hydra_train", "--config-name", "run"],
     "recipe": ["-m", "recipes.claims.probes", NAME, "--data", NAME, "--output", "x"],
+}
+HYDRA = {
+    "common": {"user_dir": str(REPOSITORY / "fairseq_posenc")},
+    "dataset": {"max_tokens": 9},
+    "task": {"_name": "posenc_translation", "data": NAME},
+    "model": {"_name": "posenc_transformer_tiny"},
 }
 
 
@@ -24,7 +32,10 @@ def test_what_cannot_be_printed_is_written_out():
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_a_command_ends_in_one_line(command):
+def test_a_command_ends_in_one_line(command, tmp_path):
+    if "--config-name" in command:
+        (tmp_path / "run.yaml").write_text(json.dumps(HYDRA))
+        command = [*command, "--config-dir", tmp_path, f"hydra.run.dir={tmp_path}"]
     done = subprocess.run(
         [sys.executable, *command], cwd=REPOSITORY, capture_output=True, encoding="utf-8"
     )

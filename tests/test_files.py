@@ -37,7 +37,7 @@ def test_plain_and_compressed_files_are_read_alike(tmp_path, name, compress):
         ("b.txt", b"", "cannot read .*a.txt: No such file"),
     ],
 )
-def test_bad_files_are_told_in_one_line(tmp_path, name, content, told):
+def test_bad_files_are_reported_in_one_line(tmp_path, name, content, told):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(UsageError, match=told):
         list(stream_lines(str(tmp_path / name.replace("b.txt", "a.txt"))))
@@ -128,7 +128,7 @@ def test_files_are_on_the_disk_before_they_get_their_names_and_these_after(
 
 @every_way
 @pytest.mark.parametrize("code, told", [(errno.EIO, True), (errno.EINVAL, False)])
-def test_a_disk_that_fails_to_sync_is_told_and_one_that_cannot_is_left_alone(
+def test_a_disk_that_fails_to_sync_is_reported_and_one_that_cannot_is_left_alone(
     manager, tmp_path, monkeypatch, code, told
 ):
     def fail(number):

@@ -48,12 +48,12 @@ def test_the_whole_may_be_of_another_kind():
 @pytest.mark.parametrize(
     "text", ["", "{", "[" * 10**5, '{"a":' * 10**5, "9" * 5000, "9" * 5000 + "x", "nul"]
 )
-def test_what_is_no_json_is_told_in_one_line(text):
+def test_what_is_no_json_is_reported_in_one_line(text):
     with pytest.raises(UsageError, match="notes.json is not JSON: "):
         parse_json(text, "notes.json")
 
 
-def test_a_file_of_another_origin_is_told(tmp_path):
+def test_a_file_of_another_origin_is_reported(tmp_path):
     (tmp_path / "a.json").write_text('{"count": 1}')
     with pytest.raises(UsageError, match="a.json is not from b.py, or damaged: bins is missing"):
         read_shaped(str(tmp_path / "a.json"), SHAPE, "b.py")

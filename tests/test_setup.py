@@ -156,9 +156,12 @@ def environments(tmp_path):
     program(
         scripts / "test_environments.sh", (ROOT / "scripts" / "test_environments.sh").read_text()
     )
-    program(scripts / "test.sh", 'echo "$@"; case $4 in *3.11) echo 1 failed; exit 1 ;; esac')
+    program(scripts / "test.sh", 'echo "$@"; case "$*" in *3.11) echo 1 failed; exit 1 ;; esac')
     for version in ("3.10", "3.11"):
-        program(tmp_path / "bin" / f"python{version}", f"echo {version}")
+        says = (
+            f'case $* in *"index versions torch") echo "torch (2.99)" ;; *) echo {version} ;; esac'
+        )
+        program(tmp_path / "bin" / f"python{version}", says)
     program(tmp_path / "bin" / "python3.12", "echo not installed >&2; exit 127")
     program(tmp_path / "bin" / "uv", "exit 2")
 
@@ -169,13 +172,25 @@ def environments(tmp_path):
     return run
 
 
-def test_every_environment_gets_its_line_and_a_failure_fails_the_whole(environments, tmp_path):
-    run = environments()
-    assert run.returncode == 1
-    found = [re.sub(r"\d+ s", "T s", line) for line in run.stdout.splitlines()]
-    assert found[0] == f"3.10  passed  T s  --venv {tmp_path}/.venv310 --python python3.10"
-    assert found[1] == "3.11  failed  T s  1 failed"
-    assert found[2].startswith("3.12  failed  T s  there is no Python 3.12; install it")
+MISSING = "there is no Python 3.12; install it, e.g. 'uv python install 3.12'"
+
+
+@pytest.mark.parametrize(
+    "chosen, status, lines",
+    [
+        ([], 1, ["3.10  passed  --venv {}/.venv310 --python python3.10", "3.11  failed  1 failed",
+                 f"3.12  missing  {MISSING}"]),
+        (["3.12", "newest", "--", "-x"], 3, [f"3.12  missing  {MISSING}",
+         "newest  passed  --venv {}/.venvnewest --python python3.11 --torch 2.99 -x"]),
+        (["3.11", "3.12"], 1, ["3.11  failed  1 failed", f"3.12  missing  {MISSING}"]),
+    ],
+)  # fmt: skip
+def test_every_environment_gets_its_line_and_a_failure_fails_the_whole(
+    environments, tmp_path, chosen, status, lines
+):
+    run = environments(*chosen)
+    found = [re.sub(r"\d+ s  ", "", line) for line in run.stdout.splitlines()]
+    assert (run.returncode, found) == (status, [line.format(tmp_path) for line in lines])
 
 
 @pytest.fixture

@@ -56,6 +56,8 @@ TEXT = {
     "position_signature": r"[\w.:|+-]{1,1000}",
     "dictionary_hash": r"[0-9a-f]{16}",
     "position_sharing": _NAME,
+    "position_initialization": _NAME,
+    "position_scale_method": _NAME,
     "position_source_scale": "auto",
     "admin_profile": r'\{[\w".,:\[\]{}+-]*\}',
 }

@@ -11,7 +11,7 @@ from fairseq.data import Dictionary
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.roberta.model import RobertaModel
 
-from fairseq_posenc import options
+from fairseq_posenc import encodings, options
 from fairseq_posenc.checkpoints import source_bos
 from fairseq_posenc.errors import printable
 
@@ -104,10 +104,15 @@ def same(first: str, second: str, version: bool = False) -> bool:
 
 
 def _fields(signature: str) -> Dict[str, str]:
-    fields = (field.partition(":") for field in signature.split("|"))
-    # only BERT models have segments, and [CLS]; few have BOS before sources
-    absent = {"segments": "none", "convolve-cls": "no", "source-bos": "no"}
-    return {**absent, **{name: value for name, _, value in fields}}
+    parts = (field.partition(":") for field in signature.split("|"))
+    fields = {name: value for name, _, value in parts}
+    # only BERT models have segments; few have BOS before sources
+    absent = {"segments": "none", "source-bos": "no"}
+    if fields.get("position") in encodings.names():
+        # an option that the encoding got in a later version
+        for option, value in encodings.options(fields["position"]).items():
+            absent[option.replace("_", "-")] = encodings.format_value(value)
+    return {**absent, **fields}
 
 
 def _is_roberta(found: Mapping[str, Any]) -> bool:

@@ -12,6 +12,8 @@ from fairseq_posenc.encodings.base import (
     Terms,
 )
 
+_INITIALIZATIONS = {"xavier": nn.init.xavier_uniform_, "zero": nn.init.zeros_}
+
 
 class Shaw(Encoding):
     """Vectors for clipped distances, added to keys and values (Shaw et al. 2018).
@@ -26,17 +28,28 @@ class Shaw(Encoding):
     positions. Any length can be encoded, as every distance beyond K has the vector of K.
 
     Parameters ``keys`` and ``values``, ``(layers, 2 K + 1, d)``: row ``K + c`` is for distance
-    ``c``. A table of its own per layer, shared by the heads of a layer, each drawn Xavier-uniform.
-    In a decoder the rows of the future (the first K) are not used.
+    ``c``. A table of its own per layer, shared by the heads of a layer.
+    In a decoder the rows of the future (the first K) are not used. With both tables at zero,
+    attention begins as it would without positions: that of a trained model is not disturbed.
 
     Args:
         max_distance: K, at least 1 (16, Kiyono et al. 2021).
         shared_tables: use ``keys`` for values, too, as the baseline of the authors of SHAPE does;
             there is no ``values`` then (False, the paper).
+        initialization: of both tables, ``xavier`` (uniform) or ``zero`` (xavier).
     """
 
-    def __init__(self, stack: Stack, max_distance: int = 16, shared_tables: bool = False):
+    def __init__(
+        self,
+        stack: Stack,
+        max_distance: int = 16,
+        shared_tables: bool = False,
+        initialization: str = "xavier",
+    ):
         super().__init__(stack)
+        if initialization not in _INITIALIZATIONS:
+            known = " or ".join(_INITIALIZATIONS)
+            raise ValueError(f"initialization must be {known}, not {initialization}")
         if not (isinstance(max_distance, int) and max_distance >= 1):
             raise ValueError(f"max distance must be a whole number, 1 or more, not {max_distance}")
         shape = (stack.layers, 2 * max_distance + 1, stack.head_channels)
@@ -44,7 +57,7 @@ class Shaw(Encoding):
         self.values = None if shared_tables else nn.Parameter(torch.empty(shape))
         for tables in self.parameters():
             for table in tables.detach():
-                nn.init.xavier_uniform_(table)
+                _INITIALIZATIONS[initialization](table)
 
     def forward(self, positions: Positions) -> Terms:
         """Return the tables of the layers; they do not depend on the positions."""

@@ -90,34 +90,38 @@ prepare() {
     done
 }
 
-# The segments that a row is fine-tuned with; most rows are not.
-segments_of() { [[ $1 != rel_scalar ]] || echo none input per_head; }
+# What a row is fine-tuned on: task, segments, and the ending of its name; most rows are not. Ten times
+# the updates let scalars, which move by at most the learning rate an update, move as far as they need.
+tunings_of() {
+    [[ $1 == rel_scalar ]] || return 0
+    printf '%s\n' {one,two}_{none,input,per_head} two_{input,per_head}_5000
+}
 
 tune_cell() {
-    local seed label folder options segments task place
+    local seed label folder options name place
     open_cell "$1"
     if [[ ! -e $folder/train.done ]]; then return; fi
-    for segments in $(segments_of "$label"); do
-        for task in one two; do
-            place=$folder/${task}_$segments
-            if [[ ! -e $place/train.done ]]; then tune; fi
-        done
+    for name in $(tunings_of "$label"); do
+        place=$folder/$name
+        if [[ ! -e $place/train.done ]]; then tune; fi
     done
     touch "$folder/tuned.done"
 }
 
 # From the weights of the cell's pre-training, always from the start: it takes seconds.
 tune() {
+    local task=${name%%_*} segments=${name#*_} updates=$TASK_UPDATES
+    if [[ $name == *_5000 ]]; then segments=${segments%_5000} updates=$((10 * TASK_UPDATES)); fi
     mkdir -p "$place"
     rm -f "$place"/checkpoint*.pt
-    say "[$label, seed $seed] task of $task, segments: $segments"
+    say "[$label, seed $seed] task of $task, segments: $segments, $updates updates"
     fairseq-train "$RUN_DIR/bin/$task" --user-dir fairseq_posenc --task posenc_sentence_prediction \
         --criterion posenc_sentence_prediction --arch "$ARCH" --max-positions "$LENGTH" \
         --finetune-from-model "$folder/checkpoint_last.pt" --position-encoding "${options[@]}" \
         --position-segments "$segments" "${MODEL[@]}" --pooler-dropout 0 --seed "$seed" \
         --optimizer adam --adam-betas '(0.9,0.98)' --adam-eps 1e-6 --weight-decay 0.01 --clip-norm 1 \
-        --lr 0.001 --lr-scheduler polynomial_decay --warmup-updates $((TASK_UPDATES / 10)) \
-        --total-num-update "$TASK_UPDATES" --max-update "$TASK_UPDATES" --batch-size 32 \
+        --lr 0.001 --lr-scheduler polynomial_decay --warmup-updates $((updates / 10)) \
+        --total-num-update "$updates" --max-update "$updates" --batch-size 32 \
         --required-batch-size-multiple 1 --best-checkpoint-metric accuracy \
         --maximize-best-checkpoint-metric "${DEVICE_OPTIONS[@]}" --save-dir "$place" \
         --no-epoch-checkpoints --no-save-optimizer-state --save-interval 1000000 \
@@ -127,14 +131,12 @@ tune() {
 }
 
 probe_cell() {
-    local seed label folder options segments task name given=() shown
+    local seed label folder options name task accuracy given=() shown
     open_cell "$1"
     if [[ -e $folder/probes.json || ! -e $folder/tuned.done ]]; then return; fi
-    for segments in $(segments_of "$label"); do
-        for task in one two; do
-            name=${task}_sentence_accuracy_$segments
-            given+=(--task "${name%_none}" "$folder/${task}_$segments/checkpoint_last.pt" "$RUN_DIR/bin/$task")
-        done
+    for name in $(tunings_of "$label"); do
+        task=${name%%_*} accuracy=${name/_/_sentence_accuracy_}
+        given+=(--task "${accuracy%_none}" "$folder/$name/checkpoint_last.pt" "$RUN_DIR/bin/$task")
     done
     shown=$(python -m recipes.claims.probes "$folder/checkpoint_last.pt" \
         --data "$RUN_DIR/bin" --pairs "$PAIRS" --note "encoding=$label" --note "options=${options[*]}" \

@@ -24,6 +24,7 @@ def figures_by_seed(runs: str, part: str, row: str, figure: str) -> Dict[int, fl
     if kind not in FIGURES:
         raise UsageError(f"no figure is called {kind}; known: {', '.join(FIGURES)}")
     read, file, _ = FIGURES[kind]
+    file = file.format(name.partition(" ")[2])
     found = {}
     for seed, folder in seed_folders(f"{runs}/{part}/{row}"):
         if os.path.exists(f"{folder}/{file}"):
@@ -63,6 +64,16 @@ def _bleu(folder: str, name: str) -> Optional[float]:
     return _of_lengths(folder, "sacrebleu", name)
 
 
+def _penalty_free(folder: str, name: str) -> Optional[float]:
+    return _of_lengths(folder, "bleu_without_penalty", name)
+
+
+def _bits_of(folder: str, name: str) -> Optional[float]:
+    """Of the test set's references, in a range of lengths, or of ``all``."""
+    found = read_shaped(f"{folder}/bits.json", {"bits": Each(float)}, "recipes.claims.bits")
+    return found["bits"].get(name)
+
+
 def _ratio(folder: str, name: str) -> Optional[float]:
     ratio = _of_lengths(folder, "length_ratio", name)
     return None if ratio is None else 100 * ratio
@@ -94,11 +105,13 @@ def _share(folder: str, name: str) -> Optional[float]:
 
 
 def _rank(folder: str, name: str) -> float:
-    """Mean over layers and heads."""
-    layers = {"layers": [{"ranks": {name: [float]}}]}
-    found = read_shaped(f"{folder}/attention.json", {"models": Each(layers)}, "posenc analyse")
+    """Mean over the heads of layer 1: of ``kind threshold``."""
+    kind, threshold = name.split()
+    layers = {"layers": [{"ranks": {kind: [float]}}]}
+    file = f"{folder}/attention_{threshold}.json"
+    found = read_shaped(file, {"models": Each(layers)}, "posenc analyse")
     [model] = found["models"].values()
-    return statistics.mean(rank for layer in model["layers"] for rank in layer["ranks"][name])
+    return statistics.mean(model["layers"][0]["ranks"][kind])
 
 
 def _probe(folder: str, name: str) -> Optional[float]:
@@ -122,14 +135,16 @@ def _plain(folder: str, name: str) -> Optional[float]:
 
 
 FIGURES: Dict[str, Tuple[Callable[[str, str], Optional[float]], str, str]] = {
-    "BLEU": (_bleu, "score.json", "sacreBLEU, source words {}"),
-    "bits": (_bits, "train.log", "validation loss, bits per token"),
+    "BLEU": (_bleu, "score.json", "BLEU, source words {}"),
+    "penalty_free": (_penalty_free, "score.json", "BLEU without penalty, source words {}"),
     "ratio": (_ratio, "score.json", "length of outputs, % of the references', source words {}"),
+    "bits": (_bits, "train.log", "validation loss, bits per token"),
+    "bits_of": (_bits_of, "bits.json", "bits per token, source words {}"),
     "similarity": (_similarity, "shift.json", "cosine similarity of encoder states"),
     "drop": (_drop, "swap.json", "BLEU lost at the end of the input"),
     "share": (_share, "tokens.json", "% of tokens scored above sinusoids, ranks and positions {}"),
-    "rank": (_rank, "attention.json", "rank of the scores of {}"),
+    "rank": (_rank, "attention_{}.json", "rank in layer 1 of the scores of {}"),
     "probe": (_probe, "probes.json", "{}"),
     "time": (_time, "bert.json", "time of a step, % of the benchmark's base: {}"),
-    "plain": (_plain, "plain.json", "loss, bits per token {}"),
+    "plain": (_plain, "plain.json", "bits per token {}"),
 }

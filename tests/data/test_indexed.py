@@ -56,14 +56,14 @@ def test_whole_data_pass(write, tmp_path, impl, lengths):
         ("idx", lambda content: b"", "is damaged"),
     ],
 )
-def test_damage_is_told(write, ending, function, words):
+def test_damage_is_reported(write, ending, function, words):
     path = write("train", 3, 4)
     change(f"{path}.{ending}", function)
     with pytest.raises(UsageError, match=words):
         check_indexed(path)
 
 
-def test_tokens_that_are_no_whole_numbers_are_told(write):
+def test_tokens_that_are_no_whole_numbers_are_reported(write):
     path = write("train", 4)
     # the code of float64, eight bytes each as the eight tokens of two bytes of before
     change(
@@ -107,7 +107,7 @@ OLD_DAMAGE = {
 
 
 @pytest.mark.parametrize("name", OLD_DAMAGE)
-def test_damage_of_the_old_format_is_told(write, name):
+def test_damage_of_the_old_format_is_reported(write, name):
     """Fairseq would train on whatever lies in memory behind what it could read."""
     path = write("train", 3, 4, impl="lazy")
     check_indexed(path, types=4)
@@ -118,14 +118,14 @@ def test_damage_of_the_old_format_is_told(write, name):
         check_indexed(path)
 
 
-def test_old_data_that_were_cut_short_are_told(write):
+def test_old_data_that_were_cut_short_are_reported(write):
     path = write("train", 3, 4, impl="lazy")
     change(f"{path}.bin", lambda content: content[:-1])
     with pytest.raises(UsageError, match="bytes, and by its index"):
         check_indexed(path)
 
 
-def test_tokens_beyond_the_dictionary_are_told(write):
+def test_tokens_beyond_the_dictionary_are_reported(write):
     path = write("train", 3, 9)
     check_indexed(path, types=9)
     with pytest.raises(UsageError, match="not among the dictionary's 8 types"):
@@ -141,7 +141,7 @@ def test_tokens_beyond_the_dictionary_are_told(write):
     ],
     ids=lambda content: repr(content[:20]),
 )  # fmt: skip
-def test_a_dictionary_that_is_none_is_told(tmp_path, content):
+def test_a_dictionary_that_is_none_is_reported(tmp_path, content):
     (tmp_path / "dict.txt").write_bytes(content)
     with pytest.raises(UsageError, match="cannot read the dictionary .*dict.txt"):
         read_dictionary(str(tmp_path / "dict.txt"))

@@ -173,7 +173,7 @@ def test_a_dictionary_in_another_order_is_copied_as_it_is(models, tmp_path):
     assert subwords.load_dictionary(tmp_path / "b").symbols == other.symbols
 
 
-def test_missing_doubled_and_damaged_models_are_told_in_one_line(models, tmp_path):
+def test_missing_doubled_and_damaged_models_are_reported_in_one_line(models, tmp_path):
     with pytest.raises(UsageError, match="holds neither"):
         subwords.load(tmp_path)
     with pytest.raises(UsageError, match=r"there is no .*dict\.txt"):

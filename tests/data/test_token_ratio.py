@@ -43,14 +43,14 @@ def test_all_parts_and_shards_count_and_so_does_the_other_direction(tmp_path):
 
 
 @pytest.mark.parametrize("cfg", [None, SimpleNamespace(data="text", train_subset="train")])
-def test_a_task_without_a_pair_of_languages_is_told_in_one_line(cfg):
+def test_a_task_without_a_pair_of_languages_is_reported_in_one_line(cfg):
     """``translation_multi_simple_epoch`` has no configuration, BERT's tasks have no languages."""
     args = SimpleNamespace(position_encoding="cape", position_source_scale="auto")
     with pytest.raises(UsageError, match="auto compares the two sides .*; give a number"):
         set_source_scale(args, SimpleNamespace(cfg=cfg))
 
 
-def test_a_missing_or_empty_training_set_is_told_in_one_line(tmp_path):
+def test_a_missing_or_empty_training_set_is_reported_in_one_line(tmp_path):
     with pytest.raises(UsageError, match="needs the binarised training set"):
         training_token_ratio(task(tmp_path))
     write(tmp_path, "train.en-de.en", [0])

@@ -107,6 +107,28 @@ def test_tables_need_a_row(name):
 def test_rotary_needs_an_even_width_of_heads():
     with pytest.raises(ValueError, match="even width.*3"):
         build("rotary", Stack(6, heads=2))
+    with pytest.raises(ValueError, match="ntk needs heads wider than 2"):
+        build("rotary", Stack(6, heads=3), scale_method="ntk")
+
+
+def test_a_scale_of_1_turns_bit_for_bit_as_before_there_were_scales():
+    pairs = torch.arange(32, dtype=torch.float32)
+    angles = torch.arange(900.0).unsqueeze(-1) * torch.pow(10000, pairs * (-2 / 64))
+    for method in ("linear", "ntk"):
+        found = whole(build("rotary", Stack(64), scale_method=method), 900)[0].rotation
+        assert torch.equal(found, torch.stack([angles.cos(), angles.sin()]))
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_shaw_at_zero_attends_as_without_positions_and_learns(shared, effect):
+    chosen = {"shared_tables": shared, "initialization": "zero"}
+    encoding, hidden = build("shaw", stack(), **chosen), torch.randn(1, 5, CHANNELS)
+    without = build("shaw", stack(), **chosen)
+    without.forward = lambda positions: Terms(attention=dict.fromkeys(range(3), AttentionTerms()))
+    found = effect(encoding, line(5), hidden)
+    torch.testing.assert_close(found, effect(without, line(5), hidden))
+    found.square().sum().backward()
+    assert all(table.grad.any() for table in encoding.parameters())
 
 
 @both_sides

@@ -28,7 +28,7 @@ def test_the_tables_give_the_terms_of_any_batch(batch, place, name, options, dec
     if type(encoding).portable is Encoding.portable:
         with pytest.raises(ValueError) as caught:
             encoding.portable(LENGTH)
-        assert str(caught.value) == encoding.not_portable and "\n" not in str(caught.value)
+        assert str(caught.value) == encoding.not_portable
         return
     tables = encoding.portable(LENGTH)
     tokens = batch([LENGTH, 5, 9])

@@ -14,8 +14,8 @@ FRENCH = dict(zip("the cat dog sleeps runs here today".split(),
 @pytest.mark.parametrize("subwords", ["--bpe", "--sentencepiece"])
 def test_raw_text_becomes_a_model_that_translates(run, tmp_path, subwords):
     rng = random.Random(1)
-    for split, count in (("train", 300), ("test", 10)):
-        lines = [rng.choices(list(FRENCH), k=3) for _ in range(count)]
+    for split, count in (("train", 300), ("test", 50)):
+        lines = [rng.sample(list(FRENCH), k=3) for _ in range(count)]
         english = "".join(f"{' '.join(words)}.\n" for words in lines)
         french = "".join(f"{' '.join(map(FRENCH.get, words))}.\n" for words in lines)
         (tmp_path / f"{split}.en").write_text(english)
@@ -23,11 +23,11 @@ def test_raw_text_becomes_a_model_that_translates(run, tmp_path, subwords):
     data, model = tmp_path / "bin", tmp_path / "model"
     run("posenc", "prepare", "translation", "--source-lang", "en", "--target-lang", "fr",
         "--train", tmp_path / "train", "--test", tmp_path / "test", "--valid-lines", 10,
-        "--ratio", 9, subwords, 35, "--output", data)  # fmt: skip
+        "--ratio", 9, subwords, 45, "--output", data)  # fmt: skip
     plugin = ("--user-dir", "fairseq_posenc", "--task", "posenc_translation", "--cpu")
     run("fairseq-train", data, *plugin, "--arch", "posenc_transformer_tiny", "--optimizer", "adam",
-        "--share-all-embeddings", "--lr", 0.005, "--max-tokens", 1000, "--max-update", 400,
-        "--disable-validation",
+        "--share-all-embeddings", "--lr", 0.005, "--lr-scheduler", "inverse_sqrt", "--dropout", 0,
+        "--warmup-updates", 40, "--max-tokens", 1000, "--max-update", 250, "--disable-validation",
         "--no-epoch-checkpoints", "--save-dir", model)  # fmt: skip
     generated = run("fairseq-generate", data, *plugin, "--path", model / "checkpoint_last.pt",
                     "--beam", 2, "--required-batch-size-multiple", 1)  # fmt: skip
@@ -36,12 +36,11 @@ def test_raw_text_becomes_a_model_that_translates(run, tmp_path, subwords):
     printed = run("posenc", "score", "--generated", tmp_path / "out", "--data", data,
                   "--reference", tmp_path / "test.fr", *joined)  # fmt: skip
     assert "language: fr, source: en" in printed
-    [bleu] = re.findall(r"^all +10 +([\d.]+)", printed, re.MULTILINE)
-    assert float(bleu) > 40
+    [bleu] = re.findall(r"^all +50 +([\d.]+)", printed, re.MULTILINE)
+    assert float(bleu) > 80
     hub = PosencTransformerModel.from_pretrained(
         str(model), "checkpoint_last.pt", str(data), cpu=True
     )
-    sentence = "the cat runs here today."
+    sentence = "the cat runs."
     assert hub.decode(hub.encode(sentence)) == sentence
-    translated = hub.translate(sentence)
-    assert set(translated.rstrip(".").split()) <= set(FRENCH.values())
+    assert hub.translate(sentence) == "le chat court."

@@ -183,7 +183,7 @@ def writer(request, inputs, written):
     return written(write, PREPARED.get(name), name not in ONCE, name in TOGETHER)
 
 
-def test_a_full_disk_is_told_and_spoils_nothing(writer):
+def test_a_full_disk_is_reported_and_spoils_nothing(writer):
     for number in writer.points(5):
         outcome = writer.attempt(number)
         assert outcome.startswith("told: "), (number, outcome)
@@ -200,7 +200,7 @@ def test_killed_anywhere_it_spoils_nothing_and_succeeds_again(writer):
         writer.check_again()
 
 
-def test_a_limit_of_the_kernel_is_told_and_spoils_nothing(writer):
+def test_a_limit_of_the_kernel_is_reported_and_spoils_nothing(writer):
     largest = max(len(writer.after[name]) for name in writer.names)
     for most in {0, largest - 1}:
         outcome = writer.attempt(largest=most)
@@ -208,7 +208,7 @@ def test_a_limit_of_the_kernel_is_told_and_spoils_nothing(writer):
         writer.check()
 
 
-def test_a_folder_under_a_name_is_told_and_spoils_nothing(writer):
+def test_a_folder_under_a_name_is_reported_and_spoils_nothing(writer):
     for name in {writer.names[0], writer.names[-1]}:
         writer.reset()
         (writer.folder / name).unlink(missing_ok=True)
@@ -222,7 +222,7 @@ def test_a_folder_under_a_name_is_told_and_spoils_nothing(writer):
             assert (writer.folder / name).is_file()
 
 
-def test_a_file_in_place_of_the_folder_is_told(writer):
+def test_a_file_in_place_of_the_folder_is_reported(writer):
     writer.reset()
     shutil.rmtree(writer.folder)
     writer.folder.write_text("no folder")

@@ -42,7 +42,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_damaged_archives_are_told_or_unpacked_right(fuzz, tmp_path, make_archive, name):
+def test_damaged_archives_are_reported_or_unpacked_right(fuzz, tmp_path, make_archive, name):
     content, wrong, cases = KINDS[name]
     inner, path = tmp_path / "inner", tmp_path / name
     if isinstance(content, bytes):

@@ -30,14 +30,14 @@ def other_weights(state, data):
     return not (same and all(torch.equal(found[key], weights[key]) for key in found)) and "others"
 
 
-def test_changed_bytes_are_told_or_change_nothing(fuzz, tmp_path):
+def test_changed_bytes_are_reported_or_change_nothing(fuzz, tmp_path):
     path = tmp_path / "checkpoint1.pt"
     torch.save(STATE, path)
     fuzz("load", path, lambda: load_checkpoint(str(path)), other_weights)
 
 
 @pytest.mark.parametrize("read", [averaging.average, lambda paths: averaging.best(paths, 1)])
-def test_other_types_and_shapes_are_told(tmp_path, read, hostile):
+def test_other_types_and_shapes_are_reported(tmp_path, read, hostile):
     paths = [str(tmp_path / f"checkpoint{number}.pt") for number in (2, 1)]
     torch.save(STATE, paths[0])
     for case in range(100):

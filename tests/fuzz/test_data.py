@@ -144,6 +144,6 @@ READERS = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_damaged_data_is_told_or_read_right(fuzz, prepared, name):
+def test_damaged_data_is_reported_or_read_right(fuzz, prepared, name):
     file, read, wrong, cases = READERS[name]
     fuzz(name, prepared / file, lambda: read(prepared), wrong, cases)

@@ -93,7 +93,7 @@ READERS = {
 
 
 @pytest.mark.parametrize("name", READERS)
-def test_damaged_text_is_told_or_read_right(fuzz, tmp_path, make_archive, name):
+def test_damaged_text_is_reported_or_read_right(fuzz, tmp_path, make_archive, name):
     file, content, read, wrong = READERS[name]
     path = tmp_path / file
     if isinstance(content, bytes):

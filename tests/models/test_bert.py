@@ -100,7 +100,7 @@ def test_activation_checkpointing_changes_nothing(name, build_bert):
 
 
 @pytest.mark.parametrize("kind", kinds.KINDS)
-def test_segments_are_told_apart_if_asked_for(kind, build_bert):
+def test_segments_are_reported_apart_if_asked_for(kind, build_bert):
     model = build_bert("rel_scalar", position_segments=kind)
     enlarge_segments(model)
     changed = float((logits(model) - logits(model, segments=SEGMENTS))[0].abs().max())

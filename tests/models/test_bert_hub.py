@@ -159,7 +159,7 @@ def test_masks_are_filled_by_the_model_s_best_tokens(masked):
         (lambda hub: hub.extract_features(torch.zeros(30, dtype=torch.long)), "30 tokens.* 24"),
     ],
 )
-def test_what_a_masked_language_model_cannot_do_is_told_in_one_line(masked, call, words):
+def test_what_a_masked_language_model_cannot_do_is_reported_in_one_line(masked, call, words):
     with pytest.raises(UsageError, match=words):
         call(masked)
 

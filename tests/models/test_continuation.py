@@ -65,6 +65,28 @@ def test_a_run_is_resumed_with_its_own_options_alone(build, save, tmp_path, trai
         build("posenc_bert", **OURS["cape"], **given, **resuming(tmp_path))
 
 
+@pytest.mark.parametrize(
+    "encoding, older, other",
+    [
+        ("rotary", "position:rotary|version:0.1.0", {"position_scale": 2.0}),
+        (
+            "shaw",
+            "position:shaw|max-distance:16|shared-tables:no|version:0.1.0",
+            {"position_initialization": "zero"},
+        ),
+    ],
+)
+def test_older_signatures_have_the_defaults_of_newer_options(
+    build, save, tmp_path, encoding, older, other
+):
+    state = save("posenc_transformer", **OURS[encoding])
+    state["cfg"]["model"].position_signature = older
+    torch.save(state, tmp_path / "checkpoint_last.pt")
+    build("posenc_transformer", **OURS[encoding], **resuming(tmp_path))
+    with pytest.raises(UsageError, match="trained with .*, this run has"):
+        build("posenc_transformer", **OURS[encoding], **other, **resuming(tmp_path))
+
+
 OLDER = {
     "posenc_transformer": "position:conditional|kernel-size:3|version:0.1.0",
     "posenc_bert": "position:conditional|kernel-size:3|segments:none|version:0.1.0",

@@ -59,7 +59,7 @@ def test_a_training_writes_over_no_checkpoints_but_its_own(tmp_path, files, opti
         save_folder.check_start(cfg)
 
 
-def test_a_checkpoint_that_is_not_read_is_told(tmp_path, caplog):
+def test_a_checkpoint_that_is_not_read_is_reported(tmp_path, caplog):
     cfg = CheckpointConfig(save_dir=str(tmp_path), finetune_from_model="old.pt")
     (tmp_path / "checkpoint_last.pt").touch()
     with caplog.at_level(logging.INFO):

@@ -116,7 +116,7 @@ def test_a_sentencepiece_model_beside_the_data_is_used(load, folders):
 
 
 @pytest.mark.parametrize("content", ["", "no BPE at all\n"])
-def test_codes_that_are_none_are_told_in_one_line(load, folders, content):
+def test_codes_that_are_none_are_reported_in_one_line(load, folders, content):
     (folders[1] / "codes").write_text(content)
     with pytest.raises(
         UsageError, match=f"{folders[1]}/codes( is empty|, line 1: no BPE operation)"
@@ -212,6 +212,6 @@ def test_a_shard_in_place_of_the_model_is_refused(load, folders):
         (".", {"checkpoint_file": "README.md", "data_name_or_path": "none"}, "no folder none with"),
     ],
 )
-def test_what_is_missing_is_told_in_one_line(model, options, told):
+def test_what_is_missing_is_reported_in_one_line(model, options, told):
     with pytest.raises(UsageError, match=told):
         PosencTransformerModel.from_pretrained(model, **options)

@@ -116,7 +116,7 @@ def on_gpu(model, precision):
 
 def counts():
     """Return what was counted, ready for JSON."""
-    kinds = ("syncs", "copies", "mixed", "attention", "float32")
+    kinds = ("syncs", "copies", "mixed", "attention", "made")
     found = {kind: [[*key, number] for key, number in getattr(GPU, kind).items()] for kind in kinds}
     return {**found, "operations": GPU.operations}
 

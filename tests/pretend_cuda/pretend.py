@@ -92,7 +92,7 @@ class Gpu(TorchDispatchMode):
         copies: how often tensors of more than one value went between host and GPU, by direction
             and line.
         mixed: operations on tensors of both, by line.
-        float32: operations that made float32 ``(batch, heads, queries, keys)``, by line.
+        made: tensors of four dimensions that operations made, by line, shape and type.
         attention: calls of torch's attention: shapes of queries and mask, whether causal, type.
         operations: how many there were.
     """
@@ -104,7 +104,7 @@ class Gpu(TorchDispatchMode):
     def reset(self):
         """Forget what was counted."""
         self.syncs, self.copies, self.mixed = Counter(), Counter(), Counter()
-        self.float32, self.attention, self.operations = Counter(), Counter(), 0
+        self.made, self.attention, self.operations = Counter(), Counter(), 0
 
     def __enter__(self):
         F.scaled_dot_product_attention = self._attend
@@ -150,8 +150,8 @@ class Gpu(TorchDispatchMode):
         if inputs and onto == "cpu":
             return found
         for x in tree_leaves(found):
-            if isinstance(x, torch.Tensor) and x.dtype == torch.float32 and x.dim() == 4:
-                self.float32[name, line(), tuple(x.shape)] += 1
+            if isinstance(x, torch.Tensor) and x.dim() == 4:
+                self.made[name, line(), tuple(x.shape), x.dtype] += 1
 
         def wrap(x):
             if not isinstance(x, torch.Tensor):

@@ -114,17 +114,30 @@ def test_gradients_are_those_of_the_cpu(cases):
     assert len(errors) == 5 and max(errors) < 1e-5
 
 
+def scores(found):
+    """What was made in the shape of scores, ``(batch, heads, queries, keys)``."""
+    return [x for x in found["made"] if min(x[2][2:]) > 8 and x[2][:2] == [3, 2]]
+
+
 @each_encoding
 def test_no_scores_are_promoted_to_float32(cases, name):
     for case, found in cases.items():
         if "float32" in case:
             continue
-        scores = [x for x in found["float32"] if min(x[2][2:]) > 8 and x[2][:2] == [3, 2]]
+        wide = [x for x in scores(found) if x[3] == "torch.float32"]
         if case.startswith("evaluation") or name in OWN_KERNEL:
-            scores = [x for x in scores if not re.search(FLOAT32, x[1]) and x[1] != "elsewhere"]
-        assert not scores, case
+            wide = [x for x in wide if not re.search(FLOAT32, x[1]) and x[1] != "elsewhere"]
+        assert not wide, case
         dtype = "torch.bfloat16" if "bfloat16" in case else "torch.float16"
         assert {call[3] for call in found["attention"]} <= {dtype}
+
+
+@each_encoding
+def test_only_what_torchs_attention_cannot_do_makes_every_sentences_scores(cases, name):
+    """Attention to the source, with as many keys as it has, is stock fairseq's."""
+    for case in ("translation bfloat16 left", "bert bfloat16 right"):
+        own = [x for x in scores(cases[case]) if x[2][2] == x[2][3]]
+        assert bool(own) == (name in OWN_KERNEL), (case, own)
 
 
 @each_encoding

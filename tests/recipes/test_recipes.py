@@ -183,7 +183,7 @@ def test_other_data_do_not_mix_into_a_run(multi30k, tmp_path):
     ("cuda", "--patience 3 --fp16 --fp16-scale-window 256", 0), ("cuda", "--amp", 0),
     ("cuda", "--memory-efficient-fp16", 0), ("cpu", "", 0),
 ])  # fmt: skip
-def test_what_float32_costs_on_a_gpu_is_told_once(shell, plan, device, extra, told):
+def test_what_float32_costs_on_a_gpu_is_reported_once(shell, plan, device, extra, told):
     printed, status = shell(
         f"source recipes/lib/rows.sh; DEVICE={device} JOBS= PLAN={plan} EXTRA=({extra}); "
         "choose_device; (choose_device)"

@@ -222,7 +222,7 @@ def test_two_recipes_load_each_file_into_a_shared_folder_once(start, tmp_path, u
     assert one.read_bytes() == two.read_bytes()
 
 
-def test_an_archive_that_is_there_with_another_size_is_told(run, tmp_path):
+def test_an_archive_that_is_there_with_another_size_is_reported(run, tmp_path):
     (tmp_path / "raw").mkdir()
     for name in "abc":
         (tmp_path / "raw" / f"{name}.tgz").write_text("12345")

@@ -25,6 +25,8 @@ try:
 except SystemExit as end:
     if end.code:
         print(end.code)
+except ValueError as error:
+    print(error)
 print(not {"torch", "matplotlib", "scipy"}.isdisjoint(sys.modules))
 """
 

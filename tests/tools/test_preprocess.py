@@ -42,7 +42,7 @@ def test_the_files_are_those_of_fairseq_preprocess(run, text, tmp_path):
 
 
 @pytest.mark.parametrize("stage", ["dictionary", "data"])
-def test_the_death_of_a_process_is_told_in_one_line(start, text, tmp_path, stage):
+def test_the_death_of_a_process_is_reported_in_one_line(start, text, tmp_path, stage):
     options = text(60_000)
     if stage == "data":
         (tmp_path / "dict.txt").write_text("w1 1\n")

@@ -44,7 +44,7 @@ def test_what_work_and_items_raise_is_raised(workers):
         list(in_order(abs, (refuse(7) for _ in range(50)), workers))
 
 
-def test_a_process_that_dies_is_told():
+def test_a_process_that_dies_is_reported():
     with pytest.raises(UsageError, match="a process died"):
         list(in_order(die, range(50), 2))
 

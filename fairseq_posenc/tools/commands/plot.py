@@ -13,10 +13,10 @@ not, with several of one name for its seeds; prints a Markdown table, too:
 """
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.scores.bleu import METRICS
+from fairseq_posenc.tools.scores.bleu import TITLES
 from fairseq_posenc.tools.scores.training_log import curves_table, read_curves
 from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
-from fairseq_posenc.tools.tables.tables import read_runs
+from fairseq_posenc.tools.tables.runs import read_runs
 
 
 def main() -> None:
@@ -25,7 +25,7 @@ def main() -> None:
     kinds = parser.add_mutually_exclusive_group(required=True)
     kinds.add_argument("--by-length", nargs="+", metavar="[NAME=]score.json")
     kinds.add_argument("--curves", nargs="+", metavar="[NAME=]train.log")
-    parser.add_argument("--metric", choices=METRICS, help="with --by-length; default: sacrebleu")
+    parser.add_argument("--metric", choices=TITLES, help="with --by-length; default: sacrebleu")
     parser.add_argument("--output", required=True, metavar="FILE", help="png, pdf or svg")
     args = parser.parse_args()
     if args.by_length:

@@ -10,7 +10,7 @@ compare the numbers):
 - Shaw's relative keys and values, clipped, per layer. With as many further channels in every head
   as there are heads, where the queries of head h are 1 at h and the keys are 0, they hold any bias
   by distance per layer and head.
-- rotary positions of any base.
+- rotary positions of any base, divided by any number.
 """
 
 import math
@@ -57,12 +57,18 @@ def to_ct2_tables(portable: Portable, stack: Stack, length: int) -> Ct2Tables:
 
 def _rotation(speeds: Tensor, width: int) -> Ct2Tables:
     """Return rotary positions, if their speeds fall geometrically as CTranslate2's do."""
-    speeds = speeds.double()
+    scale, speeds = 1 / float(speeds[0]), speeds.double() / speeds[0].double()
     base = float(speeds[1] ** (-width / 2)) if width > 2 else 10_000.0
     expected = base ** (torch.arange(width // 2).double() * (-2 / width))
     if not torch.allclose(speeds, expected, rtol=1e-5):
         raise UsageError("CTranslate2 turns queries and keys at other speeds than this encoding")
-    return Ct2Tables({"rotary_dim": 0, "rotary_interleave": True, "rotary_base": round(base, 2)})
+    options = {"rotary_dim": 0, "rotary_interleave": True, "rotary_base": round(base, 2)}
+    if scale != 1:
+        from ctranslate2.specs.attention_spec import RotaryScalingType
+
+        options["rotary_scaling_type"] = RotaryScalingType.Linear
+        options["rotary_scaling_factor"] = scale
+    return Ct2Tables(options)
 
 
 def _relative(keys: Tensor, values: Optional[Tensor] = None, added_channels: int = 0) -> Ct2Tables:

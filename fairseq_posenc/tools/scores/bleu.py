@@ -1,5 +1,6 @@
 """The metrics of translations, all through sacreBLEU, which signs them."""
 
+import math
 from typing import Any, Dict, Iterable, Optional, Sequence
 
 import numpy as np
@@ -13,6 +14,13 @@ METRICS = {
     "sacrebleu_lowercase": "sacreBLEU lower-cased",
     "tokenised_bleu": "tokenised BLEU",
     "chrf": "chrF",
+}
+# computed from the statistics of another metric, so that older results have them too
+DERIVED = {"bleu_without_penalty": "sacrebleu", "length_ratio": "tokenised_bleu"}
+TITLES = {
+    **METRICS,
+    "bleu_without_penalty": "sacreBLEU without brevity penalty",
+    "length_ratio": "tokens of the outputs / of the references",
 }
 # how many numbers the statistics of a sentence are: lengths, matches and n-grams by order
 WIDTHS = {"sacrebleu": 10, "sacrebleu_lowercase": 10, "tokenised_bleu": 10, "chrf": 18}
@@ -57,14 +65,15 @@ class Scorer:
     def score(self, statistics: Statistics, members: Optional[Sequence[int]] = None) -> Figures:
         """Return the figures of the sentences ``members`` (all when None).
 
-        Metrics are in percent; those of no sentences are None. ``length_ratio`` is tokens of the
-        hypotheses by tokens of the references. ``tokenised_detail`` has n-gram precisions (in
-        percent) and brevity penalty.
+        Metrics are in percent; those of no sentences are None. ``bleu_without_penalty`` is
+        sacreBLEU as if no output were too short. ``length_ratio`` is tokens of the hypotheses by
+        tokens of the references. ``tokenised_detail`` has n-gram precisions (in percent) and
+        brevity penalty.
         """
         count = len(next(iter(statistics.values()))) if members is None else len(members)
         figures: Figures = {"sentences": count}
         if not count:
-            return {**figures, **dict.fromkeys([*METRICS, "length_ratio", "tokenised_detail"])}
+            return {**figures, **dict.fromkeys([*TITLES, "tokenised_detail"])}
         chosen = slice(None) if members is None else list(members)
         scores = {
             name: metric._compute_score_from_stats(statistics[name][chosen].sum(axis=0).tolist())
@@ -72,9 +81,9 @@ class Scorer:
         }
         tokenised = scores["tokenised_bleu"]
         figures.update({name: score.score for name, score in scores.items()})
-        figures["length_ratio"] = (
-            tokenised.sys_len / tokenised.ref_len if tokenised.ref_len else None
-        )
+        for name, source in DERIVED.items():
+            value = corpus_score(name, statistics[source][chosen].sum(axis=0))
+            figures[name] = None if math.isnan(value) else value
         figures["tokenised_detail"] = {
             "precisions": list(tokenised.precisions),
             "brevity_penalty": tokenised.bp,
@@ -89,8 +98,22 @@ class Scorer:
 
 
 def corpus_score(name: str, total: Sequence[float]) -> float:
-    """Return a metric in percent from the sum of its statistics over the sentences."""
-    return _BY_SUMS[name]._compute_score_from_stats([int(value) for value in total]).score
+    """Return a metric of ``TITLES`` from the sum of the statistics of its source over sentences.
+
+    It is in percent, but for ``length_ratio``, which is not a number where references are empty.
+    """
+    if name == "length_ratio":
+        return float(total[0] / total[1]) if total[1] else math.nan
+    numbers = [int(value) for value in total]
+    if name == "bleu_without_penalty":
+        # the references' length; outputs that are longer have no penalty
+        numbers[1] = 0
+    return _BY_SUMS[source_of(name)]._compute_score_from_stats(numbers).score
+
+
+def source_of(name: str) -> str:
+    """Return the metric from whose statistics a metric of ``TITLES`` is computed."""
+    return DERIVED.get(name, name)
 
 
 def _metrics(code: str) -> Dict[str, Any]:

@@ -44,7 +44,8 @@ from fairseq_posenc.tools.scores.reading import (
     read_texts,
 )
 from fairseq_posenc.tools.scores.texts import TestSet
-from fairseq_posenc.tools.tables.tables import nothing_learned, padded
+from fairseq_posenc.tools.tables.layout import padded
+from fairseq_posenc.tools.tables.tables import nothing_learned
 from fairseq_posenc.version import __version__
 
 # in BLEU: a model that is less above chance has learned nothing
@@ -134,10 +135,11 @@ def to_json(result: Mapping[str, Any]) -> str:
 def render(result: Mapping[str, Any]) -> str:
     """Return the result of :func:`evaluate` as a table to read, with details and signatures."""
     whole, by_length = result["all"], result["by_length"]
-    titles = ["", "sentences", "sacreBLEU [95 %]", *list(METRICS.values())[1:], "length ratio"]
-    rows = [[*titles, "within trained length"]]
+    titles = ["", "sentences", "sacreBLEU [95 %]", *list(METRICS.values())[1:]]
+    rows = [[*titles, "no penalty", "length ratio", "within trained length"]]
     for part in ({"name": "all", **whole}, *(by_length["bins"] if by_length else ())):
-        cells = ["-" if part[name] is None else f"{part[name]:.2f}" for name in METRICS]
+        names = [*METRICS, "bleu_without_penalty"]
+        cells = ["-" if part[name] is None else f"{part[name]:.2f}" for name in names]
         if part["interval"]["sacrebleu"]:
             cells[0] += " [{:.2f}, {:.2f}]".format(*part["interval"]["sacrebleu"])
         cells.append("-" if part["length_ratio"] is None else f"{part['length_ratio']:.3f}")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from fairseq_posenc.tools.tables.grid import Cell
+from fairseq_posenc.tools.tables.layout import csv_table, markdown_table
 from fairseq_posenc.tools.tables.papers import (
     CHOICES,
     FINE_TUNING,
@@ -19,7 +20,6 @@ from fairseq_posenc.tools.tables.papers import (
     PaperTable,
     parse_options,
 )
-from fairseq_posenc.tools.tables.tables import csv_table, markdown_table
 
 AVERAGE = "Avg"
 BASELINE = "sinusoidal"

@@ -16,11 +16,11 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tup
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import Each, Maybe, read_shaped
-from fairseq_posenc.tools.scores.bleu import METRICS
+from fairseq_posenc.tools.scores.bleu import TITLES
 from fairseq_posenc.tools.tables.papers import CHOICES, parse_options
 
 # a metric may be missing from older results
-FIGURES = dict.fromkeys(METRICS, Maybe(float))
+FIGURES = dict.fromkeys(TITLES, Maybe(float))
 _FACTS = dict.fromkeys(("seconds", "tokens_per_second"), Maybe(float))
 _FACTS.update(parameters=Maybe(int), gpus=Maybe(int), hardware=Maybe(str))
 _TRANSLATION = {

@@ -6,10 +6,11 @@ import os
 from typing import Any, Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.bleu import METRICS
+from fairseq_posenc.tools.scores.bleu import TITLES
 from fairseq_posenc.tools.scores.lengths import length_label
 from fairseq_posenc.tools.scores.training_log import Curves, over_seeds
-from fairseq_posenc.tools.tables.tables import Runs, by_length
+from fairseq_posenc.tools.tables.runs import Runs
+from fairseq_posenc.tools.tables.tables import by_length
 from fairseq_posenc.tools.writing import replacing
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; the markers and
@@ -60,7 +61,7 @@ def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
     if any(known is not None for known in table.within[1:]):
         label += "; below: how many sentences are within trained length"
     axes.set_xlabel(label)
-    axes.set_ylabel(METRICS[metric])
+    axes.set_ylabel(TITLES[metric])
     _finish(figure, axes, output)
 
 

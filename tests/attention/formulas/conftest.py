@@ -195,12 +195,14 @@ def tupe(e, x):
 
 def rotary(e, x):
     """Pair c of query i and key j turned by i·θ and j·θ, written by their distance (Su et al.)."""
-    width = x.queries.shape[-1]
+    width, base, scale = x.queries.shape[-1], e.options["base"], e.options["scale"]
+    if e.options["scale_method"] == "ntk":
+        base, scale = base * scale ** (width / (width - 2)), 1
 
     def score(b, h, i, j):
         query, key, total = x.queries[b, h, i], x.keys[b, h, j], 0
         for c in range(0, width, 2):
-            angle = (i - j) * 10000 ** (-c / width)
+            angle = (i - j) / scale * base ** (-c / width)
             total = total + math.cos(angle) * (query[c] * key[c] + query[c + 1] * key[c + 1])
             total = total + math.sin(angle) * (query[c] * key[c + 1] - query[c + 1] * key[c])
         return total / math.sqrt(width)

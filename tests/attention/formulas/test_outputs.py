@@ -26,6 +26,8 @@ CASES = [
     ("rel_scalar", {"sharing": "layers"}),
     ("rel_scalar", {"sharing": "heads"}),
     ("rotary", {}),
+    ("rotary", {"base": 50.0, "scale": 3.0}),
+    ("rotary", {"scale": 8.0, "scale_method": "ntk"}),
     ("alibi", {}),
 ]
 every_case = pytest.mark.parametrize(

@@ -1,14 +1,17 @@
 """The page of claims: figures by seed, intervals, verdicts."""
 
 import json
+import math
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import read_shaped
-from recipes.claims import claim_figures, claims
+from recipes.claims import bits, claim_figures, claims, compared, verdicts
+from recipes.claims.pictures import draw_all_rows, draw_differences
 
 RECIPE = Path(__file__).resolve().parents[3] / "recipes" / "claims" / "claims.json"
 
@@ -16,22 +19,30 @@ RECIPE = Path(__file__).resolve().parents[3] / "recipes" / "claims" / "claims.js
 @pytest.mark.parametrize(
     "low, high, expect, margin, expected",
     [
-        (0.1, 2.0, "more", 1.0, claims.CONFIRMED),
-        (-2.0, -0.1, "more", 1.0, claims.OPPOSITE),
-        (-0.5, 0.9, "more", 1.0, claims.NOT_CONFIRMED),
-        (-0.5, 1.1, "more", 1.0, claims.UNDECIDED),
-        (-2.0, -0.1, "less", 1.0, claims.CONFIRMED),
-        (0.1, 2.0, "less", 1.0, claims.OPPOSITE),
-        (-0.9, 0.5, "less", 1.0, claims.NOT_CONFIRMED),
-        (-0.9, 0.9, "equal", 1.0, claims.CONFIRMED),
-        (0.2, 0.9, "equal", 1.0, claims.CONFIRMED),
-        (-0.9, 1.1, "equal", 1.0, claims.UNDECIDED),
-        (1.1, 3.0, "equal", 1.0, claims.NOT_CONFIRMED),
-        (-3.0, -1.1, "equal", 1.0, claims.NOT_CONFIRMED),
+        (0.1, 2.0, "more", 1.0, verdicts.AS_SAYS),
+        (0.1, 0.9, "more", 1.0, verdicts.NO_GAIN),
+        (-2.0, -0.1, "more", 1.0, verdicts.AGAINST),
+        (-0.5, 0.9, "more", 1.0, verdicts.NO_GAIN),
+        (-0.9, -0.1, "more", 1.0, verdicts.NO_GAIN),
+        (-0.5, 1.1, "more", 1.0, verdicts.UNDECIDED),
+        (-2.0, -0.1, "less", 1.0, verdicts.AS_SAYS),
+        (0.1, 2.0, "less", 1.0, verdicts.AGAINST),
+        (-0.9, 0.5, "less", 1.0, verdicts.NO_GAIN),
+        (-0.9, 0.9, "equal", 1.0, verdicts.AS_SAYS),
+        (0.2, 0.9, "equal", 1.0, verdicts.AS_SAYS),
+        (-0.9, 1.1, "equal", 1.0, verdicts.UNDECIDED),
+        (1.1, 3.0, "equal", 1.0, verdicts.AGAINST),
+        (-3.0, -1.1, "equal", 1.0, verdicts.AGAINST),
+        (-0.9, 9.0, "not less", 1.0, verdicts.AS_SAYS),
+        (-1.1, 9.0, "not less", 1.0, verdicts.UNDECIDED),
+        (-3.0, -1.1, "not less", 1.0, verdicts.AGAINST),
+        (-9.0, 0.9, "not more", 1.0, verdicts.AS_SAYS),
+        (1.1, 3.0, "not more", 1.0, verdicts.AGAINST),
+        (1.1, 3.0, "no verdict", 1.0, verdicts.NO_VERDICT),
     ],
 )
 def test_a_verdict_follows_from_where_the_interval_lies(low, high, expect, margin, expected):
-    assert claims.verdict(low, high, expect, margin) == expected
+    assert verdicts.verdict(low, high, expect, margin) == expected
 
 
 def write_probes(folder, figures):
@@ -50,12 +61,13 @@ def comparison(**changed):
 def test_seeds_are_paired(tmp_path):
     # a is better by 1 to 2 with each seed, which differ by far more than that
     write_probes(tmp_path, {"a": {1: 61, 2: 72, 3: 91.5, 4: 0}, "b": {1: 60, 2: 70, 3: 90, 7: 9}})
-    result = claims.compare(str(tmp_path), comparison())
-    assert (result.seeds, result.verdict) == (3, claims.CONFIRMED)
+    result = compared.compare(str(tmp_path), comparison())
+    assert (result.seeds, result.verdict) == (3, verdicts.AS_SAYS)
     # Student's t with 2 degrees of freedom: 1.5 ± 4.3027 · 0.5 / √3
     assert [result.low, result.high] == pytest.approx([1.5 - 1.24206, 1.5 + 1.24206], abs=1e-4)
     assert (
-        claims.compare(str(tmp_path), comparison(base=None, than=99.0)).verdict == claims.UNDECIDED
+        compared.compare(str(tmp_path), comparison(base=None, than=99.0)).verdict
+        == verdicts.UNDECIDED
     )
     less = claim_figures.figures_by_seed(str(tmp_path), "bert", "a less b", "probe:accuracy")
     assert less == pytest.approx({1: 1, 2: 2, 3: 1.5})
@@ -64,40 +76,105 @@ def test_seeds_are_paired(tmp_path):
 @pytest.mark.parametrize("row", ["a", "b", "c"])
 def test_what_was_not_run_has_no_figures(tmp_path, row):
     write_probes(tmp_path, {"a": {1: 61}, "b": {1: 60}})
-    result = claims.compare(str(tmp_path), comparison(row=row))
-    assert result.verdict == claims.MISSING and result.low is None
+    result = compared.compare(str(tmp_path), comparison(row=row))
+    assert result.verdict == verdicts.MISSING and result.difference() == "-"
 
 
-def test_the_page_has_every_claim_and_its_headline(tmp_path):
+CONTENT = {
+    "introduction": ["First."],
+    "parts": {"bert": {"about": "Small models.", "picture": True}},
+    "claims": [
+        {
+            "claim": "A beats B", "source": "Table 1", "paper": "2 to 1.", "note": "Read so.",
+            "ours": [
+                comparison(), comparison(row="c"),
+                comparison(expect="no verdict", base=None, than=50),
+            ],
+        }
+    ],
+}  # fmt: skip
+TABLES = """# Tables
+
+## bert
+
+Differences to sinusoidal
+
+|   | all | 1-20 | 21-30 | 31-45 | 46+ |
+| - | --: | ---: | ----: | ----: | --: |
+| a | +1.00 [+0.50, +1.50] * | - | +1.00 [-0.50, +2.50] | - | -1.00 [-1.50, -0.50] * |
+
+1-20 words, against sinusoidal: a +1.
+
+## deep
+
+Old.
+"""
+
+
+def test_the_page_has_every_claim_with_the_verdict_of_its_main_comparison(tmp_path):
     write_probes(tmp_path, {"a": {1: 61, 2: 72, 3: 81.5}, "b": {1: 60, 2: 71, 3: 80}})
-    content = {
-        "introduction": ["First."],
-        "parts": {"bert": {"about": "Small models."}},
-        "claims": [
-            {
-                "claim": "A beats B", "source": "Table 1", "paper": "2 to 1.", "note": "Read so.",
-                "ours": [comparison(in_words="{row} with a, {base} with b"), comparison(row="c")],
-            }
-        ],
-    }  # fmt: skip
-    text = claims.page(content, str(tmp_path))
-    assert "- 71.50 with a, 70.33 with b: +1.17 ± 0.72 (n = 3): confirmed" in text
-    assert re.search(r"\| A beats B +\| Table 1 +\| 1 confirmed, 1 not run +\|", text)
-    for expected in ("## 1. A beats B", "Table 1: 2 to 1.", "Read so.", "--parts bert`"):
+    found = [[compared.compare(str(tmp_path), one) for one in CONTENT["claims"][0]["ours"]]]
+    text = claims.page(CONTENT, found, TABLES, {"bert": "a.png"})
+    assert re.search(
+        r"\| A beats B +\| bert: a against b, accuracy \| \+1.17 ± 0.72 +\| as the", text
+    )
+    assert "--parts bert`" in text and "a.png" in text
+    assert "1 rows have a verdict, of 1 claims. Of those, 1 expect" in text
+    assert "In `bert`:\n\n- 1-20 words, against sinusoidal: a +1.\n\n" in text
+    text = claims.every_claim(CONTENT, found)
+    for expected in ("## 1. A beats B", "Table 1: 2 to 1.", "Read so."):
         assert expected in text
-    assert "## Which encoding" not in text
-    (tmp_path / "bert" / "table.md").write_text("| a |\n\n1-20 words, against sinusoidal: a +1.\n")
-    content["parts"]["bert"]["picture"] = "a.png"
-    assert "\n\n- 1-20 words, against sinusoidal: a +1.\n\n" in claims.page(content, str(tmp_path))
-    (tmp_path / "bert" / "table.md").unlink()
+    assert re.search(r"\| +- \| +c \| +b \| +- \| more, 1 matters \| +to be run \|", text)
+    assert re.search(r"\| a 71.50 \| +50.00 \| .* \| +- \| +- \|\n", text)
+    assert draw_all_rows(found, str(tmp_path / "rows.png"))
+    assert not draw_all_rows([[compared.Compared({})]], str(tmp_path / "none.png"))
+    assert draw_differences(claims.sections(TABLES)["bert"], str(tmp_path / "lengths.png"))
+    assert sorted(one.name for one in tmp_path.glob("*.png")) == ["lengths.png", "rows.png"]
+
+
+def test_tables_of_parts_that_were_not_run_stay(tmp_path):
+    content = {"parts": {"bert": {"about": ""}, "deep": {"about": ""}, "plain": {"about": ""}}}
+    (tmp_path / "bert").mkdir()
     (tmp_path / "bert" / "curves.md").write_text("| a |\n\nNote.\n\nMore.\n")
-    content["parts"]["deep"] = {"about": "Not run."}
-    assert claims.tables_page(content, str(tmp_path)).endswith("\n\n## bert\n\n| a |\n\nNote.\n")
+    text = claims.tables_page(content, str(tmp_path), TABLES)
+    assert text.endswith("\n\n## bert\n\n| a |\n\nNote.\n\n## deep\n\nOld.\n")
+
+
+def test_figures_of_earlier_runs_are_kept_where_there_are_no_more_seeds(tmp_path):
+    write_probes(tmp_path, {"a": {1: 61, 2: 72}, "b": {1: 60, 2: 71}})
+    file = tmp_path / "kept.json"
+    kept = {"part": "bert", "figure": "probe:accuracy", "row": "a", "base": "b", "seeds": 2}
+    kept = [{**kept, "means": [5.0, 3.0], "interval": [1.0, 3.0]}]
+    assert compared.compare(str(tmp_path), comparison(), kept).row == 66.5
+    kept[0]["seeds"] = 3
+    found = compared.compare(str(tmp_path), comparison(), kept)
+    assert (found.row, found.seeds, found.difference()) == (5.0, 3, "+2.00 ± 1.00")
+    compared.write_kept(str(file), [found, compared.compare(str(tmp_path), comparison(row="c"))])
+    assert compared.read_kept(str(file)) == kept
+    # what is computed of the kept means: the brevity penalty of outputs half as long is 1 / e
+    kept[0].update(figure="BLEU:all", beside={"ratio": [50.0, 120.0]})
+    found = compared.compare(str(tmp_path), comparison(figure="BLEU:all"), kept)
+    assert found.beside["penalty_free"] == pytest.approx([5.0 * math.e, 3.0])
+
+
+def test_bits_by_length_are_of_the_references_of_each_range():
+    scored = bits.ScoredReferences(
+        tokens=np.arange(5), ranks=np.arange(5), positions=np.array([1, 2, 1, 2, 3]),
+        scores=np.log(np.array([0.5, 0.5, 0.25, 0.25, 0.25])),
+    )  # fmt: skip
+    bins = [
+        {"name": "1-2", "longer_than": 0, "up_to": 2},
+        {"name": "3+", "longer_than": 2, "up_to": None},
+    ]
+    score = {"by_length": {"bins": bins}, "sentences": {"length": [3, 1]}}
+    assert bits.bits_by_length(scored, score) == pytest.approx({"all": 1.6, "1-2": 2.0, "3+": 1.0})
+    with pytest.raises(UsageError, match="the score has 1 sentences, the test set of --data 2"):
+        bits.bits_by_length(scored, {**score, "sentences": {"length": [3]}})
 
 
 def test_a_figure_that_nobody_knows_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="no figure is called rouge; known: BLEU, bits"):
-        claims.compare(str(tmp_path), comparison(figure="rouge"))
+    with pytest.raises(UsageError, match="no figure is called rouge; known: BLEU, penalty_free"):
+        compared.compare(str(tmp_path), comparison(figure="rouge"))
 
 
 def test_a_figure_that_a_file_lacks_is_refused_in_one_line(tmp_path):
@@ -124,5 +201,5 @@ def test_the_recipe_names_figures_and_parts_that_there_are():
         for one in claim["ours"]:
             assert one["part"] in content["parts"]
             assert one["figure"].partition(":")[0] in claim_figures.FIGURES
-            assert one["expect"] in ("more", "less", "equal") and one["margin"] > 0
+            assert one["expect"] in verdicts.EXPECTED and one["margin"] > 0
             assert (one.get("base") is None) != (one.get("than") is None)

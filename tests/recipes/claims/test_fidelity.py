@@ -14,7 +14,7 @@ def test_the_page_is_what_the_recipes_do_today():
 
 @pytest.mark.parametrize("option", ["--new-option", "--lr"])
 @pytest.mark.parametrize("plan", ["recipes/cape/run.sh", "recipes/xtreme/run.sh --rows all"])
-def test_a_setting_on_one_side_only_is_told(monkeypatch, tmp_path, plan, option):
+def test_a_setting_on_one_side_only_is_reported(monkeypatch, tmp_path, plan, option):
     content = json.loads(fidelity.SOURCE.read_text(encoding="utf-8"))
     (section,) = [one for one in content["sections"] if one["plan"] == plan]
     monkeypatch.setattr(fidelity, "SOURCE", tmp_path / "fidelity.json")

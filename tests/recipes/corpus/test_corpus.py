@@ -102,7 +102,7 @@ def test_a_failed_run_leaves_the_files_as_they_were(tmp_path):
         ("--output /dev/null/in", "cannot write"),
     ],
 )
-def test_bad_input_is_told_in_one_line_and_writes_nothing(fails, tmp_path, options, message):
+def test_bad_input_is_reported_in_one_line_and_writes_nothing(fails, tmp_path, options, message):
     command = ["python", "-m", "recipes.corpus", "--output", tmp_path, "--quiet"]
     printed = fails(*command, *options.replace(" -4", "=-4").split())
     assert message in printed and printed.count("\n") == 1

@@ -102,7 +102,7 @@ def test_unknown_tokens_and_lines_are_counted(folder):
     assert "2 documents" not in str(totals) and "66.67 % unknown" in str(totals)
 
 
-def test_a_text_without_words_is_told_and_leaves_nothing(folder):
+def test_a_text_without_words_is_reported_and_leaves_nothing(folder):
     with pytest.raises(UsageError, match="'train' has no words"):
         binarise(["\u200b", None], folder, "train")
     assert not [name for name in os.listdir(folder) if name.startswith("train")]

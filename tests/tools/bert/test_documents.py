@@ -109,7 +109,7 @@ def test_a_row_or_a_line_of_json_is_a_document(tmp_path, name, content, boundary
         ("wiki_00", b'<doc id="1">\n', "wiki_00, line 1 is not JSON"),
     ],
 )
-def test_what_is_no_such_file_is_told(tmp_path, name, content, told):
+def test_what_is_no_such_file_is_reported(tmp_path, name, content, told):
     with pytest.raises(UsageError, match=told):
         documents(tmp_path, content, "blank", name)
 
@@ -150,7 +150,7 @@ def test_languages_are_named_or_are_folders(tmp_path):
         (["empty"], "holds no text files"),
     ],
 )
-def test_bad_paths_are_told_in_one_line(tmp_path, monkeypatch, arguments, told):
+def test_bad_paths_are_reported_in_one_line(tmp_path, monkeypatch, arguments, told):
     monkeypatch.chdir(tmp_path)
     make(tmp_path, "a")
     (tmp_path / "empty").mkdir()

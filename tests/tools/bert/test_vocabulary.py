@@ -60,7 +60,7 @@ def test_impossible_vocabularies_are_refused_in_one_line(tmp_path, learn):
 
 
 @each_kind
-def test_an_error_in_the_text_is_told_as_it_is(tmp_path, learn):
+def test_an_error_in_the_text_is_reported_as_it_is(tmp_path, learn):
     def lines():
         yield "some words"
         raise UsageError("line 2: invalid")

@@ -33,6 +33,8 @@ CASES = [
     ("rel_scalar", {"max_source_positions": 9, "max_target_positions": 5}),
     ("alibi", {"encoder_embed_dim": 48, "encoder_attention_heads": 3, "decoder_embed_dim": 32}),
     ("rotary", {"encoder_embed_dim": 8, "encoder_attention_heads": 4, "decoder_layers": 1}),
+    ("rotary", {"position_base": 300.0, "position_scale": 3.0, "encoder_attention_heads": 1}),
+    ("rotary", {"position_scale": 4.0, "position_scale_method": "ntk"}),
     ("learned", {"share_all_embeddings": True, "layernorm_embedding": True}),
     ("none", {"activation_fn": "gelu", "no_scale_embedding": True, "decoder_attention_heads": 4}),
     ("sinusoidal", {"no_decoder_final_norm": True, **PRE_NORM}),

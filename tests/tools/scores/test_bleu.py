@@ -126,3 +126,12 @@ def test_signatures_name_the_choices(language, tokeniser):
     assert signatures["sacrebleu"] == f"{start}version:{sacrebleu.__version__}"
     assert "case:lc" in signatures["sacrebleu_lowercase"]
     assert "tok:none|smooth:none" in signatures["tokenised_bleu"]
+
+
+@pytest.mark.parametrize(("hypotheses", "references"), CASES)
+def test_bleu_without_penalty_is_that_of_equal_precisions_and_enough_words(hypotheses, references):
+    figures = scored(texts_of(hypotheses, references))
+    bleu = sacrebleu.corpus_bleu(hypotheses, [references])
+    expected = bleu.score / bleu.bp if bleu.bp else 0.0
+    assert figures["bleu_without_penalty"] == pytest.approx(expected)
+    assert figures["bleu_without_penalty"] >= figures["sacrebleu"]

@@ -277,7 +277,7 @@ def test_of_capes_shifts_the_best_on_validation_data_is_compared(cells, best):
         assert entries[best].figures["Test BLEU"].difference() == pytest.approx(25 - 27.81)
 
 
-def test_other_lengths_of_training_and_the_hardware_are_told():
+def test_other_lengths_of_training_and_the_hardware_are_reported():
     cells = [cell(1, news(1), updates=60), cell(2, news(1)), cell(1, news(1), "shape")]
     updates = "vanilla: ours made {} updates, the paper's 200000."
     assert compare(load("shape-2"), cells, ["Tiny."]).notes == [

@@ -11,7 +11,9 @@ from fairseq_posenc.tools.scores.intervals import (
     t_interval,
     welch_interval,
 )
-from fairseq_posenc.tools.tables.tables import Estimate, by_length, read_runs
+from fairseq_posenc.tools.tables.layout import Estimate
+from fairseq_posenc.tools.tables.runs import read_runs
+from fairseq_posenc.tools.tables.tables import by_length
 
 LENGTHS = [4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17]
 TRAINED = {"source": 12, "reference": 14}
@@ -188,6 +190,24 @@ def test_a_model_that_learned_nothing_is_named():
     assert "cape, seed 2 of 2, has learned no" in by_length({"cape": [fine, bad]}).markdown()
 
 
+def test_old_results_tell_bleu_without_penalty_and_length_beside_bleu():
+    short = [[n // 2, n, *row] for n, (_, _, *row) in zip(LENGTHS, statistics(0.8))]
+    runs = {"a": [score(0.8), score(0.9)], "b": [score(0.8)]}
+    for one, rows in zip([*runs["a"], *runs["b"]], (short, statistics(0.9), statistics(0.8))):
+        one["sentences"]["statistics"].update(sacrebleu=rows, tokenised_bleu=rows)
+        one["signatures"]["tokenised_bleu"] = "tok:none"
+    table = by_length(runs)
+    whole, *_, last = table.outputs["a"]
+    ratio = sum(n // 2 for n in LENGTHS) / sum(LENGTHS)
+    assert whole == pytest.approx(((bleu(statistics(0.8)) + bleu(statistics(0.9))) / 2,
+                                   (ratio + 1) / 2))  # fmt: skip
+    assert last.without_penalty == by_length(runs, "bleu_without_penalty").rows["a"][2].mean
+    assert last.length_ratio == by_length(runs, "length_ratio").rows["a"][2].mean
+    assert f"| {last.without_penalty:.2f}, {last.length_ratio:.3f} |" in table.markdown()
+    assert f",{last.length_ratio}" in table.csv()
+    assert table.rows["a"][0].mean < whole.without_penalty
+
+
 def test_empty_bins_are_dashes():
     empty = score(0.8)
     empty["by_length"]["bins"].append({**empty["by_length"]["bins"][1], "longer_than": 99})
@@ -296,7 +316,7 @@ def test_script_prints_and_writes_the_table(write, tmp_path, posenc):
     assert output.read_text(encoding="utf-8") == printed
 
 
-def test_clear_differences_are_told_in_words_of_rows_with_several_seeds():
+def test_clear_differences_are_reported_in_words_of_rows_with_several_seeds():
     runs = {
         "sinusoidal": [score(0.5), score(0.52)],
         "cape": [score(0.9), score(0.92)],

@@ -88,7 +88,7 @@ def test_codes_that_have_changed_are_read_anew(tmp_path, texts):
         (None, 5, "cannot read .*text: No such file"),
     ],
 )
-def test_nothing_to_learn_is_told_and_writes_nothing(tmp_path, text, operations, told):
+def test_nothing_to_learn_is_reported_and_writes_nothing(tmp_path, text, operations, told):
     if text is not None:
         (tmp_path / "text").write_text(text)
     with pytest.raises(UsageError, match=told):
@@ -104,7 +104,7 @@ def test_nothing_to_learn_is_told_and_writes_nothing(tmp_path, text, operations,
         ("a\n", "codes, line 1"),
     ],
 )
-def test_bad_codes_are_told_and_write_nothing(tmp_path, texts, codes, told):
+def test_bad_codes_are_reported_and_write_nothing(tmp_path, texts, codes, told):
     (tmp_path / "codes").write_text(codes)
     with pytest.raises(UsageError, match=told):
         bpe.apply(str(tmp_path / "codes"), texts[0], str(tmp_path / "out"))

@@ -45,7 +45,7 @@ def test_only_line_feeds_end_lines_of_members(tmp_path, make_archive):
         (None, ["1"], r"a.tgz holds no training/news.de-en.en"),
     ],
 )
-def test_bad_members_are_told_in_one_line(tmp_path, make_archive, english, german, told):
+def test_bad_members_are_reported_in_one_line(tmp_path, make_archive, english, german, told):
     content = {name: text for name, text in zip(MEMBERS, (english, german)) if text is not None}
     path = make_archive(tmp_path / "a.tgz", content)
     with pytest.raises(UsageError, match=told):
@@ -67,7 +67,7 @@ def test_columns_of_all_tables_of_an_archive_are_pairs(tmp_path, make_archive):
 
 
 @pytest.mark.parametrize("place", [0.001, 0.5, -5])
-def test_changed_bytes_are_told_wherever_they_are(tmp_path, make_archive, place):
+def test_changed_bytes_are_reported_wherever_they_are(tmp_path, make_archive, place):
     path = tmp_path / "a.tgz"
     # more than is read at a time
     rest = random.Random(1).getrandbits(8 * (3 << 20)).to_bytes(3 << 20, "big")
@@ -79,7 +79,7 @@ def test_changed_bytes_are_told_wherever_they_are(tmp_path, make_archive, place)
         list(pairs_of_archive(str(path), MEMBERS))
 
 
-def test_something_else_than_an_archive_is_told(tmp_path):
+def test_something_else_than_an_archive_is_reported(tmp_path):
     (tmp_path / "a.tgz").write_text("<html>Not found</html>")
     with pytest.raises(UsageError, match=r"cannot read .*a\.tgz"):
         list(pairs_of_archive(str(tmp_path / "a.tgz"), MEMBERS))

@@ -49,7 +49,7 @@ def test_the_scripts_run_in_the_authors_order_with_their_options(checkout, how, 
     assert tokenise([], how, str(checkout)) == []
 
 
-def test_what_goes_wrong_is_told_in_one_line(checkout, tmp_path, monkeypatch):
+def test_what_goes_wrong_is_reported_in_one_line(checkout, tmp_path, monkeypatch):
     script = checkout / "scripts" / "tokenizer" / "tokenizer.perl"
     for text, message in {
         'warn "a warning\\n"; die "no prefixes\\n\\n";': "tokenizer.perl failed: no prefixes$",

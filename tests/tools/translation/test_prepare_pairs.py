@@ -41,7 +41,7 @@ def test_a_setting_is_written_with_the_options_of_the_command(run, tmp_path):
          "cannot read none: No such file"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_in_one_line(fails, arguments, told):
+def test_mistakes_are_reported_in_one_line(fails, arguments, told):
     printed = fails(*SCRIPT, *arguments)
     assert printed.startswith(f"fairseq_posenc: error: {told}") and printed.count("\n") == 1
 

@@ -79,7 +79,7 @@ def test_tokenised_text_is_left_for_bpe(take, make, tmp_path):
         ({"lines": {**LINES, "newstest2012": 7}}, "has 7 lines, the archives' newstest2012 8"),
     ],
 )
-def test_what_is_missing_or_other_text_is_told_in_one_line(take, make, change, told):
+def test_what_is_missing_or_other_text_is_reported_in_one_line(take, make, change, told):
     options = {key: change.pop(key) for key in ("codes", "lines") if key in change}
     with pytest.raises(UsageError, match=told):
         take(make({**GOOGLE, **change}, **options))

@@ -61,7 +61,7 @@ def test_neighbours_and_separator_can_be_chosen(text, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["extrapolate", "interpolate"])
-def test_sides_of_different_length_are_told_and_write_nothing(text, tmp_path, name):
+def test_sides_of_different_length_are_reported_and_write_nothing(text, tmp_path, name):
     with open(f"{text}.de", "a", encoding="utf-8") as stream:
         stream.write("mehr\n")
     told = rf"train\.en has {PAIRS} lines, and .*train\.de has more"

@@ -60,12 +60,12 @@ def test_files_whose_addresses_end_alike_are_saved_apart():
 
 
 @pytest.mark.parametrize("name", ["", "wmt16", "wmt16_de_fr", "wmt16_en_de_x", "a_b"])
-def test_an_unknown_corpus_is_told_with_the_known_ones(name):
+def test_an_unknown_corpus_is_reported_with_the_known_ones(name):
     with pytest.raises(UsageError, match=f"{name!r}; there are wmt16_en_de, .*wmt18_en_cs"):
         named(name)
 
 
-def test_missing_downloads_are_told_with_their_address(raw, corpus):
+def test_missing_downloads_are_reported_with_their_address(raw, corpus):
     check_folder(corpus, str(raw))
     (raw / "wmt12.test.tgz").unlink()
     with pytest.raises(UsageError, match=r"lacks wmt12.test.tgz, .* https?://.*wmt12/test.tgz$"):
@@ -119,13 +119,13 @@ def test_each_direction_has_test_sets_of_its_own(tmp_path, make_archive):
         ([], [], "wmt13.test.tgz: .* holds no segments"),
     ],
 )
-def test_bad_test_sets_are_told(tmp_path, make_test_set, sources, targets, told):
+def test_bad_test_sets_are_reported(tmp_path, make_test_set, sources, targets, told):
     make_test_set(tmp_path, "wmt13", sources, targets)
     with pytest.raises(UsageError, match=told):
         read_test_set("wmt13", ("en", "de"), str(tmp_path))
 
 
-def test_bad_members_of_test_sets_are_told(tmp_path, make_archive):
+def test_bad_members_of_test_sets_are_reported(tmp_path, make_archive):
     first, second = DATASETS["wmt13"].langpairs["en-de"]
     path = tmp_path / "wmt13.test.tgz"
 

@@ -200,7 +200,7 @@ def test_other_contents_of_the_same_name_and_size_are_refused_or_made_anew(text,
         ({"output": "/dev/null/out"}, "cannot write /dev/null/out"),
     ],
 )
-def test_mistakes_are_told_in_one_line(text, changes, message):
+def test_mistakes_are_reported_in_one_line(text, changes, message):
     with pytest.raises(UsageError, match=message):
         prepare(TranslationOptions(**{**vars(options(text)), **changes}), lambda line: None)
 
@@ -214,7 +214,7 @@ def test_mistakes_are_told_in_one_line(text, changes, message):
         ("test.fr", b"un\n\xff\n", "test.fr, line 2: invalid UTF-8"),
     ],
 )
-def test_bad_text_is_told_and_can_be_mended(text, name, content, message):
+def test_bad_text_is_reported_and_can_be_mended(text, name, content, message):
     good = (text / name).read_bytes()
     (text / name).write_bytes(content)
     with pytest.raises(UsageError, match=message):

@@ -1,0 +1,112 @@
+"""Results of ``posenc score``, read by name and seed, and whether they can be compared."""
+
+import re
+from pathlib import Path
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import Each, Maybe, OrNull, read_shaped
+from fairseq_posenc.tools.scores.bleu import TITLES, WIDTHS, source_of
+from fairseq_posenc.tools.scores.lengths import Bin, length_label
+from fairseq_posenc.tools.tables.grid import FIGURES, without_version
+
+# what tables read of the result of posenc score
+_ALL = {"sentences": int, "within": Maybe(int), **FIGURES}
+_SCORE = {
+    "all": {**_ALL, "chance": Maybe(float)},
+    "by_length": OrNull(
+        {
+            "of": str,
+            "unit": str,
+            "bins": [{"name": str, "longer_than": float, "up_to": OrNull(float), **_ALL}],
+        }
+    ),
+    "signatures": Each(str),
+    "sentences": Maybe({"length": [int], "statistics": Each([[int]])}),
+    "longest_trained": Maybe({"source": int, "reference": int}),
+    "language": Maybe(str),
+    "test_set": Maybe({"source": Maybe(str), "reference": str}),
+    "notes": Maybe(Each(str)),
+}
+
+Score = Dict[str, Any]
+Runs = Dict[str, List[Score]]
+
+
+def read_runs(arguments: Sequence[str], test: Optional[str] = None) -> Runs:
+    """Read results by name, of ``score_cell`` those of a test set; several of a name are seeds.
+
+    Raises:
+        UsageError: a file that is missing or not from ``posenc score --output`` (``score_cell``).
+    """
+    runs: Runs = {}
+    shape = {"tests": {test: _SCORE}, "notes": _SCORE["notes"]} if test else _SCORE
+    for name, path in map(named_path, arguments):
+        found = read_shaped(path, shape, "score_cell" if test else "posenc score --output")
+        score = {**found["tests"][test], "notes": found.get("notes")} if test else found
+        runs.setdefault(name, []).append(score)
+    return runs
+
+
+def named_path(argument: str) -> Tuple[str, str]:
+    """Return name and path of ``NAME=path``, or of a path, whose folder gives the name.
+
+    A folder ``seed<n>`` leaves it to the one above.
+    """
+    name, sign, path = argument.partition("=")
+    if sign and "/" not in name:
+        return name, path
+    folder = Path(argument).resolve().parent
+    return folder.parent.name if re.fullmatch(r"seed\d+", folder.name) else folder.name, argument
+
+
+def conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:
+    """Return what must be alike in results that are compared."""
+    if not score["by_length"]:
+        raise UsageError(f"{name} has no bins: score it with --bins or --percentiles")
+    stored = source_of(metric)
+    if stored not in score["signatures"]:
+        raise UsageError(f"{name} has no {TITLES[stored]}; score it again")
+    bins = score["by_length"]["bins"]
+    test_set = score.get("test_set") or {}
+    return {
+        "lengths": length_label(score),
+        "bins": ", ".join(f"{part['name']} up to {part['up_to']}" for part in bins),
+        "sentences per bin": [part["sentences"] for part in bins],
+        "signatures": without_version(score["signatures"][stored]),
+        "target languages": score.get("language"),
+        "references": test_set.get("reference"),
+        "sources": test_set.get("source"),
+        "longest sentences trained on": score.get("longest_trained"),
+        "sentences within the trained length": [part.get("within") for part in bins],
+    }
+
+
+def check_sentences(name: str, score: Score, metric: str) -> None:
+    """Raise :class:`UsageError` unless the statistics of the sentences are there, and whole."""
+    sentences, metric = score.get("sentences"), source_of(metric)
+    if not sentences or metric not in sentences["statistics"]:
+        raise UsageError(
+            f"{name} has no statistics of its sentences, from which intervals are drawn: an older "
+            "version scored it; score it again (in a recipe: delete score.json, and start it again)"
+        )
+    rows, width = sentences["statistics"][metric], WIDTHS[metric]
+    whole = all(len(row) == width and 0 <= min(row) <= max(row) < 1e9 for row in rows)
+    expected = [part["sentences"] for part in (score["all"], *score["by_length"]["bins"])]
+    if not whole or len(rows) != expected[0] or [*map(len, members_by_column(score))] != expected:
+        raise UsageError(
+            f"{name} has statistics of other sentences than its figures; score it again"
+        )
+
+
+def members_by_column(score: Score) -> List[List[int]]:
+    """Return the sentences of the whole test set, and of each bin."""
+    counted = score["sentences"]["length"]
+    bins = score["by_length"]["bins"]
+    edges = [Bin(part["name"], part["longer_than"], part["up_to"]) for part in bins]
+    return [list(range(len(counted))), *(part.members(counted) for part in edges)]
+
+
+def seed_of(score: Score) -> str:
+    """Return the seed that a result notes, or an empty text."""
+    return (score.get("notes") or {}).get("seed", "")

@@ -1,0 +1,214 @@
+"""Two rows compared in one figure: over the seeds that both have, or as an earlier run had it."""
+
+import json
+import math
+import os
+import statistics
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import Each, Maybe, read_shaped
+from fairseq_posenc.tools.scores.intervals import t_interval
+from fairseq_posenc.tools.tables.runs import read_runs
+from fairseq_posenc.tools.tables.tables import by_length
+from fairseq_posenc.tools.writing import replacing
+from recipes.claims.claim_figures import figures_by_seed, seed_folders
+from recipes.claims.verdicts import MISSING, verdict
+
+# figures that are measured over seeds and sentences, and what posenc score calls them
+_SCORED = {"BLEU": "sacrebleu", "penalty_free": "bleu_without_penalty", "ratio": "length_ratio"}
+# what stands beside BLEU, of both rows
+BESIDE = {"penalty_free": "without penalty", "ratio": "length, %", "bits_of": "bits per token"}
+_KEPT = [
+    {
+        "part": str, "figure": str, "row": str, "base": str, "seeds": int, "means": [float],
+        "interval": [float], "by_seed": Maybe([float]), "beside": Maybe(Each([float])),
+    }
+]  # fmt: skip
+
+
+class Compared(NamedTuple):
+    """Two rows, or a row and a number, compared in one figure.
+
+    Attributes:
+        about: its entry in ``claims.json``.
+        seeds: how many both have; 0 where it is to be run.
+        row, base: means over these.
+        low, high: 95 % interval of ``row`` less ``base``.
+        by_seed: the differences, where this run has measured them.
+        beside: of BLEU, of ``row`` and ``base``: the names of ``BESIDE``.
+    """
+
+    about: Dict[str, Any]
+    seeds: int = 0
+    row: Optional[float] = None
+    base: Optional[float] = None
+    low: float = -math.inf
+    high: float = math.inf
+    by_seed: Sequence[float] = ()
+    beside: Mapping[str, Sequence[float]] = {}
+
+    @property
+    def verdict(self) -> str:
+        """What the interval says of the claim."""
+        if not self.seeds:
+            return MISSING
+        return verdict(self.low, self.high, self.about["expect"], self.about["margin"])
+
+    @property
+    def middle(self) -> float:
+        """The middle of the interval."""
+        return (self.low + self.high) / 2
+
+    @property
+    def half(self) -> float:
+        """Half its width."""
+        return (self.high - self.low) / 2
+
+    def names(self) -> Tuple[str, str]:
+        """Return what the two sides are called."""
+        if self.about.get("names"):
+            row, base = self.about["names"]
+            return row, base
+        if self.about.get("base") is None:
+            return self.about["row"], f"{self.about['than']:g}"
+        base, _, other = self.about["base"].partition("@")
+        kind = f" ({other.partition(':')[2].replace('_', ' ')})" if ":" in other else ""
+        return self.about["row"], base + kind
+
+    def difference(self) -> str:
+        """Return the interval as text."""
+        if not self.seeds:
+            return "-"
+        digits = 3 if abs(self.middle) + self.half < 1 else 1 if self.half > 1 else 2
+        return f"{self.middle:+.{digits}f} ± {self.half:.{digits}f}"
+
+
+def compare(runs: str, about: Dict[str, Any], kept: Sequence[Dict[str, Any]] = ()) -> Compared:
+    """Measure a comparison, over the seeds that both sides have, paired.
+
+    Args:
+        runs: the folder of the recipe.
+        about: an entry of ``claims.json``: ``base`` is a row of the same part, ``part/row`` of
+            another, ``row@figure`` in another figure; without it, ``than`` is a number.
+        kept: of earlier runs; one with more seeds is taken.
+    """
+    found = (
+        _scored(runs, about) if about["figure"].split(":")[0] in _SCORED else _by_seed(runs, about)
+    )
+    for one in kept:
+        if _key(one) == _key(about) and one["seeds"] > found.seeds:
+            means, beside = one["means"], dict(one.get("beside") or {})
+            if "ratio" in beside and "penalty_free" not in beside:
+                # the penalty of the mean length: exp(1 - reference / output)
+                pairs = zip(means, beside["ratio"])
+                beside["penalty_free"] = [x / min(1.0, math.exp(1 - 100 / r)) for x, r in pairs]
+            seeds = one.get("by_seed") or ()
+            low, high = one["interval"]
+            found = Compared(about, one["seeds"], means[0], means[1], low, high, seeds, beside)
+    return found
+
+
+def _key(one: Dict[str, Any]) -> Tuple[str, ...]:
+    base = one.get("base")
+    other = f"{one['than']:g}" if base is None else base
+    return one["part"], one["figure"], one["row"], other
+
+
+def _by_seed(runs: str, about: Dict[str, Any]) -> Compared:
+    part, row, figure = about["part"], about["row"], about["figure"]
+    ours = figures_by_seed(runs, part, row, figure)
+    if about.get("base") is None:
+        others = dict.fromkeys(ours, float(about["than"]))
+    else:
+        place, _, other_figure = about["base"].partition("@")
+        place = place if "/" in place else f"{part}/{place}"
+        other_part, _, other = place.partition("/")
+        others = figures_by_seed(runs, other_part, other, other_figure or figure)
+    seeds = sorted(ours.keys() & others.keys())
+    if len(seeds) < 2:
+        return Compared(about)
+    means = [statistics.mean(side[seed] for seed in seeds) for side in (ours, others)]
+    differences = [ours[seed] - others[seed] for seed in seeds]
+    low, high = t_interval(differences)
+    return Compared(about, len(seeds), means[0], means[1], low, high, differences)
+
+
+def _scored(runs: str, about: Dict[str, Any]) -> Compared:
+    """Compare what posenc score gives of a range of lengths, over seeds and sentences."""
+    kind, _, column = about["figure"].partition(":")
+    part, names = about["part"], (about["base"], about["row"])
+    scores = {
+        (name, seed): f"{folder}/score.json"
+        for name in names
+        for seed, folder in seed_folders(f"{runs}/{part}/{name}")
+        if os.path.exists(f"{folder}/score.json")
+    }
+    seeds = [seed for name, seed in scores if name == names[0] and (names[1], seed) in scores]
+    if len(seeds) < 2:
+        return Compared(about)
+    read = read_runs([f"{n}={scores[n, seed]}" for n in names for seed in seeds])
+    beside = {}
+    for name in ("penalty_free", "ratio") if kind == "BLEU" else ():
+        table = by_length(read, _SCORED[name])
+        at, scale = _place(part, table, column), _scale(name)
+        beside[name] = [scale * (table.rows[one][at].mean or 0.0) for one in reversed(names)]
+    bits = [figures_by_seed(runs, part, name, f"bits_of:{column}") for name in reversed(names)]
+    if kind == "BLEU" and all(bits):
+        beside["bits_of"] = [statistics.mean(one.values()) for one in bits]
+    table, scale = by_length(read, _SCORED[kind]), _scale(kind)
+    at = _place(part, table, column)
+    base, row = (table.rows[name][at].mean for name in names)
+    _, low, high, _ = table.differences[about["row"]][at]
+    if row is None or base is None or low is None or high is None:
+        return Compared(about)
+    ours, others = (figures_by_seed(runs, part, name, about["figure"]) for name in reversed(names))
+    by_seed = [ours[seed] - others[seed] for seed in seeds]
+    row, base, low, high = (scale * one for one in (row, base, low, high))
+    return Compared(about, len(seeds), row, base, low, high, by_seed, beside)
+
+
+def _scale(kind: str) -> float:
+    """The length of outputs is shown in percent."""
+    return 100.0 if kind == "ratio" else 1.0
+
+
+def _place(part: str, table: Any, column: str) -> int:
+    if column not in table.columns:
+        raise UsageError(f"{part} has no lengths {column}, but {', '.join(table.columns)}")
+    return int(table.columns.index(column))
+
+
+def read_kept(path: str) -> List[Dict[str, Any]]:
+    """Return what earlier runs have measured."""
+    kept: List[Dict[str, Any]] = read_shaped(path, _KEPT, "recipes/claims")
+    return kept
+
+
+def write_kept(path: str, found: Sequence[Compared]) -> None:
+    """Write what is known now, a comparison a line."""
+    names = ("part", "figure", "row", "base")
+    lines = [
+        {
+            **dict(zip(names, _key(one.about))),
+            "seeds": one.seeds,
+            "means": [one.row, one.base],
+            "interval": [one.low, one.high],
+            **({"by_seed": list(one.by_seed)} if one.by_seed else {}),
+            **({"beside": one.beside} if one.beside else {}),
+        }
+        for one in found
+        if one.seeds
+    ]
+    text = ",\n".join(json.dumps(rounded(line), ensure_ascii=False) for line in lines)
+    with replacing(path) as stream:
+        stream.write(f"[\n{text}\n]\n")
+
+
+def rounded(value: Any) -> Any:
+    """Return JSON with its numbers to four digits behind the point."""
+    if isinstance(value, dict):
+        return {name: rounded(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(one) for one in value]
+    return round(value, 4) if isinstance(value, float) else value
