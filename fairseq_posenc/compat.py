@@ -13,7 +13,7 @@ except ImportError:  # torch 2.0
     from torch._utils import is_compiling as is_compiling
 
 _TORCH = tuple(map(int, re.findall(r"\d+", torch.__version__)[:2]))
-# torch 2.0 multiplies small outputs that shall be overwritten by 0, so that NaN in them stays NaN.
+# torch 2.0 multiplies small outputs that are to be overwritten by 0, so that NaN in them stays NaN.
 BADDBMM_READS_OUT = _TORCH < (2, 1)
 # whether torch's attention has an argument for another scale
 ATTENTION_TAKES_SCALE = _TORCH >= (2, 1)
@@ -22,7 +22,7 @@ _FUSED_WEIGHTS = [
     for part in ("in_proj", "out_proj", "fc1", "fc2")
     for kind in ("weight", "bias")
 ]
-# of fairseq's old ways with its libraries, and of a CPU: whoever trains can do nothing about them
+# warnings about how fairseq uses its libraries, and about CPUs: users can do nothing about them
 for _message in (
     r"hydra\.experimental\.\w+\(\) is no longer experimental",
     r"\nThe version_base parameter is not specified",

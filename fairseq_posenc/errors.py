@@ -30,7 +30,7 @@ def printable(text: str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """Return the first line of what a library says of an error, or the kind of error."""
+    """Return the first line of a library's error message, or the kind of error if it is empty."""
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 

@@ -48,7 +48,7 @@ def read_json(path: str) -> Any:
     """Return what a file of JSON holds.
 
     Raises:
-        UsageError: it is missing, unreadable, empty, no UTF-8 or no JSON.
+        UsageError: it is missing, unreadable, empty, not UTF-8 or not JSON.
     """
     return parse_json("\n".join(read_lines(path)), path)
 

@@ -14,7 +14,7 @@ DEFAULT = "sinusoidal"
 
 
 def option(default: Any, help: str) -> Any:
-    """Return an option of one of fairseq's dataclasses, with what ``--help`` says of it."""
+    """Return an option of one of fairseq's dataclasses, with its ``--help`` text."""
     return field(default=default, metadata={"help": help})
 
 
@@ -120,7 +120,7 @@ def encoding_name(args: Any) -> str:
     """Return the encoding that a namespace of model options asks for.
 
     Raises:
-        UsageError: there is none of that name.
+        UsageError: no encoding has that name.
     """
     name = getattr(args, "position_encoding", None) or DEFAULT
     if name not in encodings.names():
@@ -134,7 +134,7 @@ def chosen(args: Any) -> Dict[str, Any]:
 
     Raises:
         UsageError: a value is of another type, or an option is set that the encoding does not
-            read. Set to the value that it has by default anyway, it is let pass.
+            read. Its default value is accepted.
     """
     name, found = encoding_name(args), {}
     for option, (parse, _) in OPTIONS.items():

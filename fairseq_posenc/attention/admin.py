@@ -118,7 +118,7 @@ def _one_line(profile: Dict[str, Any]) -> str:
 def _problem(profile: Any, unit: Dict[str, Any]) -> Optional[str]:
     """Return what is wrong with a profile, if anything is, for the model of a unit profile."""
     if not isinstance(profile, dict) or not isinstance(profile.get("omegas"), dict):
-        return "no ADMIN profile"
+        return "not an ADMIN profile"
     if profile.get("version") != VERSION:
         return f"version {profile.get('version')!r} is not known, only {VERSION}"
     if profile.get("channels") != unit["channels"]:

@@ -13,6 +13,7 @@ from torch.nn import functional as F
 
 from fairseq_posenc.attention import core
 from fairseq_posenc.attention.cache import Prefix, Source
+from fairseq_posenc.attention.plain import rotated
 from fairseq_posenc.encodings.base import AttentionTerms
 
 # What all modules of a decoder keep while decoding step by step.
@@ -114,9 +115,8 @@ class SelfAttention(Projections):
         # each (length, batch, channels)
         queries, keys, values = self.q_proj(x), self.k_proj(x), self.v_proj(x)
         if terms.rotation is not None:
-            turn = torch.complex(*terms.rotation)[
-                :, None, None
-            ]  # (length, 1, 1, head channels / 2)
+            # turn: (length, 1, 1, head channels / 2)
+            turn = torch.complex(*terms.rotation)[:, None, None]
             queries, keys = rotated(queries, turn), rotated(keys, turn)
         prefix = None
         if incremental_state is not None:
@@ -144,9 +144,9 @@ class SelfAttention(Projections):
     ) -> AttentionTerms:
         """Return the terms as :func:`core.attend` takes them, once the rotation is done.
 
-        The scale is filled in, and distances are projected as keys are.
-        Of the future, which nobody sees if ``causal``, one distance is kept. Step by step each
-        distance is projected once: the newest is the largest, the first row.
+        The scale is filled in, and distances are projected as keys are. If ``causal``, distances
+        of the future are left out but one. Step by step only the newest distance is projected,
+        which is the largest and the first row.
         """
         scale = self.head_dim**-0.5 if terms.scale is None else terms.scale
         distances = terms.distances
@@ -170,8 +170,8 @@ class SelfAttention(Projections):
 class CrossAttention(Projections):
     """Multi-head attention to the encoder's output, without position terms.
 
-    Step by step the source is projected once. When the beam search has then made several hypotheses
-    of each sentence, they share it: they are to it what the tokens of a sequence are.
+    Step by step the source is projected once, and the hypotheses of a sentence share it: they are
+    computed as if they were the tokens of one sequence of queries.
     """
 
     def forward(
@@ -212,17 +212,3 @@ class CrossAttention(Projections):
             if weights is not None:
                 weights = weights.transpose(1, 2).flatten(0, 1).unsqueeze(2)
         return self.join(outputs), weights
-
-
-def rotated(x: Tensor, turn: Tensor) -> Tensor:
-    """Turn the pairs of channels of ``(length, batch, channels)`` by complex numbers.
-
-    Args:
-        x: computed with in float32 at least.
-        turn: ``(length, 1, 1, head channels // 2)``, of absolute value 1.
-    """
-    length, batch, channels = x.shape
-    # pairs: (length, batch, heads, head channels / 2) complex
-    pairs = x.to(torch.promote_types(x.dtype, torch.float32))
-    pairs = torch.view_as_complex(pairs.view(length, batch, -1, turn.size(-1), 2))
-    return torch.view_as_real(pairs * turn).view(length, batch, channels).to(x.dtype)

@@ -75,6 +75,8 @@ def attend(
     For the arguments see :class:`fairseq_posenc.attention.plain.Inputs`. Weights ``(B, H, Q, K)``
     are those before dropout, in float32 at least.
     """
+    if terms.scale is None:
+        terms = replace(terms, scale=queries.size(-1) ** -0.5)
     inputs = Inputs(queries, keys, values, terms, padding_mask, causal, dropout_p)
     if need_weights:
         return plain.attend(inputs)
@@ -86,8 +88,8 @@ def attend(
     if not cpu.supports(inputs):
         return plain.attend(inputs)[0], None
     learns = cpu.needs_gradient(inputs)
-    # With dropout the way must be the same in any case: activation checkpointing goes it twice,
-    # first without gradients, and what is dropped must not differ.
+    # With dropout the way must not depend on gradients: activation checkpointing computes this
+    # twice, first without gradients, and both times the same weights must be dropped.
     if not learns and not dropout_p and queries.size(2) < _FEW_QUERIES:
         return plain.attend(inputs)[0], None
     if _torch_is_faster(inputs, learns):

@@ -13,7 +13,7 @@ from fairseq_posenc.encodings.base import AttentionTerms
 
 
 class Inputs(NamedTuple):
-    """What attention gets.
+    """The arguments of attention.
 
     Attributes:
         queries: ``(B, H, Q, d)``, the last ``Q`` of ``K`` positions; rotated, but not scaled yet.
@@ -40,6 +40,20 @@ def attend(inputs: Inputs) -> Tuple[Tensor, Tensor]:
     weights = attention_weights(inputs)
     dropped = F.dropout(weights, inputs.dropout_p)
     return weighted_values(dropped, inputs.values, inputs.terms), weights
+
+
+def rotated(x: Tensor, turn: Tensor) -> Tensor:
+    """Turn the pairs of channels of ``(length, batch, channels)`` by complex numbers.
+
+    Args:
+        x: computed with in float32 at least.
+        turn: ``(length, 1, 1, head channels // 2)``, of absolute value 1.
+    """
+    length, batch, channels = x.shape
+    # pairs: (length, batch, heads, head channels / 2) complex
+    pairs = x.to(torch.promote_types(x.dtype, torch.float32))
+    pairs = torch.view_as_complex(pairs.view(length, batch, -1, turn.size(-1), 2))
+    return torch.view_as_real(pairs * turn).view(length, batch, channels).to(x.dtype)
 
 
 def attention_weights(inputs: Inputs) -> Tensor:
@@ -167,7 +181,7 @@ def _rows_of_pairs(table: Tensor, scores: Tensor) -> Tuple[Tensor, Tensor]:
 def _rows_of_last_query(table: Tensor, keys: int) -> Tuple[int, Tensor]:
     """Return the rows of a table that the last query needs, by rising key position.
 
-    The first one serves all keys before, too, whose number comes first.
+    The first row serves all keys before as well. Their number is returned first.
     """
     farthest = table.size(0) // 2
     far = max(keys - 1 - farthest, 0)

@@ -30,7 +30,7 @@ def load_checkpoint(path: str) -> Any:
     """Return what a checkpoint holds, on the CPU; nothing in it is run.
 
     Raises:
-        DamagedCheckpoint: it is cut off, damaged or no checkpoint.
+        DamagedCheckpoint: it is cut off, damaged or not a checkpoint.
         UsageError: it is missing or cannot be read now, or holds other objects than tensors, plain
             containers, an ``argparse.Namespace`` and arrays of numbers.
     """
@@ -56,7 +56,7 @@ def load_checkpoint(path: str) -> Any:
             raise UsageError(f"cannot read checkpoint {path}: {reason}") from None
         earlier = os.path.join(os.path.dirname(os.path.abspath(path)), "checkpoint_best.pt")
         raise DamagedCheckpoint(
-            f"checkpoint {path} is damaged or no checkpoint ({type(error).__name__}); move it "
+            f"checkpoint {path} is damaged or not a checkpoint ({type(error).__name__}); move it "
             f"aside and continue from an earlier one, as with --restore-file {earlier}"
         ) from None
 
@@ -86,7 +86,7 @@ def count_values(value: Any, most: int) -> int:
         if depth + height > _DEEPEST:
             raise Refused("values that are nested too deeply")
         if count > most:
-            raise Refused("values without end")
+            raise Refused("a value that contains itself, or far too many")
         return count, height
 
     return measure(value, 0)[0]
@@ -148,7 +148,7 @@ def _read_legacy(stream: BinaryIO, most: int) -> Any:
         return Unpickler(stream, storages.get, most).load()
 
     if (unpickle(), unpickle()) != _LEGACY_HEADER:
-        raise ValueError("no file of torch.save")
+        raise ValueError("not a file of torch.save")
     unpickle()  # sizes of numbers on the machine that wrote it
     value = unpickle()
     for key in unpickle():

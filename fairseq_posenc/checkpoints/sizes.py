@@ -18,7 +18,7 @@ _WIDTH = re.compile(r"(?!\w*ffn)(\w+_)?embed_dim")
 _SIZE = re.compile(r"(\w+_)?(dim|heads|max_distance|num_buckets|kernel_size|rank|num_classes)")
 _LAYERS = re.compile(r"(\w+_)?layers")
 _LENGTH = re.compile(r"(\w+_)?positions|tokens_per_sample")
-_SMALLEST_WIDTH = 1024  # that is let pass whatever the weights are
+_SMALLEST_WIDTH = 1024  # accepted whatever the weights are
 _FEWEST_LAYERS = 64
 _MOST_POSITIONS = 100_000
 _SPARE_WEIGHTS = 10_000_000
@@ -81,7 +81,7 @@ def _parsed(text: str) -> Any:
 def no_larger_than(paths: Sequence[str]) -> Iterator[None]:
     """Refuse, while a model is built, more weights and tables than its files show.
 
-    Twice as many as they have bytes are let pass: ties and fused layers are made twice.
+    Twice as many as they have bytes are accepted: ties and fused layers are made twice.
 
     Raises:
         UsageError: the model is larger.

@@ -36,7 +36,7 @@ def check_task(model: Any, task: Any) -> None:
 
     Args:
         model: the options of the model.
-        task: anything else than a task of fairseq is let pass, as it reads no data.
+        task: anything but a task of fairseq is accepted, as it reads no data.
 
     Raises:
         UsageError: it does not, such as fairseq's own ``translation``.

@@ -123,7 +123,7 @@ class Unpickler(_PythonUnpickler):
                     raise Refused(f"the attribute {key!s:.60}")
             vars(value).update(state)
         elif type(value) is collections.OrderedDict:
-            pass  # versions of a model's layers, and how torch shall assign weights: not needed
+            pass  # versions of a model's layers, and how torch assigns weights: not needed
         elif isinstance(value, np.dtype):
             order, rest = _expect(tuple, state)[1], state[2:]
             if state[0] != 3 or order not in ("<", ">", "|") or rest != _DTYPE_STATE:

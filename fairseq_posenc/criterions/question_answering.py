@@ -22,8 +22,8 @@ class PosencQuestionAnsweringCriterion(FineTuningCriterion):
     """Mean of the cross-entropies of start and end, per window (logged in bits).
 
     As in BERT (Devlin et al. 2019, section 4.2). Our reading: the softmax is over the context and
-    ``<s>``, at which the answer is in windows without it; the question, ``</s>`` and padding can
-    be no answer.
+    ``<s>``, at which the answer is in windows without it; the question, ``</s>`` and padding
+    cannot be answers.
     """
 
     def forward(self, model, sample, reduce=True):
@@ -33,10 +33,13 @@ class PosencQuestionAnsweringCriterion(FineTuningCriterion):
                 "questions without answers can be predicted (posenc predict), but not be trained "
                 "or validated on"
             )
+        # logits, scores: (batch, length, 2), as start and as end
         logits = logits_of(model, sample)
+        # allowed: (batch, length), the context and <s>
         allowed = sample["answerable"].clone()
         allowed[:, 0] = True
         scores = logits.masked_fill(~allowed.unsqueeze(-1), float("-inf")).log_softmax(dim=1)
+        # answer: (batch, 2), the positions of start and end
         loss = -scores.gather(1, sample["answer"].unsqueeze(1)).sum() / 2
         log = self.logging_output(loss, sample)
         if not model.training:

@@ -48,7 +48,7 @@ def read_dictionary(file: str) -> Dictionary:
         raise UsageError(f"cannot read the dictionary {file}: {first_line(error)}") from None
     for symbol, count in zip(dictionary.symbols, dictionary.count):
         if not 0 <= count < _LARGEST_COUNT:
-            raise UsageError(f"cannot read the dictionary {file}: the count of {symbol!r} is none")
+            raise UsageError(f"cannot read the dictionary {file}: the count of {symbol!r} is wrong")
     return dictionary
 
 

@@ -35,7 +35,7 @@ class Moses(NamedTuple):
         printable: write a space for each character that does not print, as
             remove-non-printing-char.perl.
         aggressive: split words at hyphens, tokenizer.perl's ``-a``.
-        escape: write ``&amp;`` and its like, as tokenizer.perl without ``-no-escape``.
+        escape: write ``&amp;`` and so on, as tokenizer.perl without ``-no-escape``.
         plain_quotes: write ’ as ', before all else.
         lowercase: the tokens.
     """
@@ -115,7 +115,7 @@ class BytePairEncoder:
     """Cuts words into subwords; the library looks at every word anew, this remembers them.
 
     Raises:
-        UsageError: the file of merges is missing, empty, no UTF-8, or holds something else.
+        UsageError: the file of merges is missing, empty, not UTF-8, or holds something else.
     """
 
     def __init__(self, path: str):

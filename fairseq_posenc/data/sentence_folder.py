@@ -52,7 +52,7 @@ class Description:
         """Read it from a folder.
 
         Raises:
-            UsageError: there is none, or it is damaged.
+            UsageError: it is missing or damaged.
         """
         path = os.path.join(folder, DESCRIPTION)
         if not os.path.isfile(path):

@@ -43,8 +43,8 @@ def with_source_bos(pairs: LanguagePairDataset) -> LanguagePairDataset:
 def align_without_bos(generator: Any) -> None:
     """Let the alignments that a generator returns count the tokens of the source without BOS.
 
-    Nothing is aligned to BOS itself, as nothing is to EOS (``--print-alignment hard``); its
-    probability is left out (``soft``).
+    With ``--print-alignment hard`` nothing is aligned to BOS, as nothing is to EOS; with ``soft``
+    the probability of BOS is left out.
     """
     if isinstance(generator, SequenceScorer):
         generator.generate = _scoring_without_bos(generator)

@@ -130,7 +130,7 @@ class BertHub(nn.Module):
             itself. One that continues a word is joined to what stands before.
 
         Raises:
-            UsageError: a text does not have one ``<mask>``, or is too long; the checkpoint is of no
+            UsageError: a text does not have one ``<mask>``, or is too long; the model is not a
                 masked language model.
         """
         if not isinstance(self.task, MaskedLMTask):
@@ -171,7 +171,7 @@ class BertHub(nn.Module):
         second: Optional[str] = None,
         cut: bool = False,
     ) -> Any:
-        """Return what a fine-tuned model says of texts, pairs, or questions with their contexts.
+        """Return a fine-tuned model's predictions for texts, pairs, or questions with contexts.
 
         Args:
             first: a text or question, or a list: texts for tasks of one sentence, pairs for others.
@@ -249,7 +249,7 @@ class BertHub(nn.Module):
         """Return examples, all of one text or all of two, as the tasks have them.
 
         Raises:
-            UsageError: one is too long, and shall not be cut.
+            UsageError: one is too long, and ``cut`` is not set.
         """
         limit = min(self.task.max_positions(), self.model.max_positions())
         columns = [[self._sentence(text) for text in column] for column in zip(*examples)]

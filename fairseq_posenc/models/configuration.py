@@ -47,7 +47,8 @@ def build_from_configuration(model: Any, cfg: DictConfig, task: Any) -> BaseFair
         if group not in ("model", "task"):
             run.update(_values(root.get(group)))
     of_task = _values(root.get("task"))
-    given = {**run, **of_task, **{k: v for k, v in own.items() if v is not None}}
+    # fairseq has put the architecture's defaults into the model's part: the task's value counts
+    given = {**run, **of_task, **_given(own), **_given(of_task)}
     args = Namespace(**{k: v for k, v in given.items() if k not in _NAMES})
     args.arch = own.get("arch") or own["_name"]
     ARCH_CONFIG_REGISTRY[args.arch](args)
@@ -195,6 +196,10 @@ def _of_model(name: Any) -> Dict[str, Any]:
     if name in ARCH_MODEL_REGISTRY:
         ARCH_MODEL_REGISTRY[name].add_args(parser)
     return {action.dest: action for action in parser._actions}
+
+
+def _given(options: Dict[str, Any]) -> Dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def _name_in(group: Any) -> Any:

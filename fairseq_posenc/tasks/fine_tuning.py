@@ -119,8 +119,9 @@ class FineTuningTask(BatchDraws):
 class KeptPredictions(MetersDict._DerivedMeter):
     """What was predicted for each example in one validation of one subset.
 
-    It is no measurement. But fairseq makes new meters for each validation of each subset, and
-    passes them to derived metrics, which is how long the predictions are needed, and by whom.
+    A meter is the right place, though nothing is measured: fairseq makes new meters for each
+    validation of each subset and passes them to derived metrics, and the predictions are needed as
+    long, by these metrics.
 
     It is a derived meter because fairseq writes all other meters into checkpoints, and can read
     none but its own kinds again. Its name in the log begins with ``_``: those are not printed.

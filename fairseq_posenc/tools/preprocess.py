@@ -1,7 +1,7 @@
 """``fairseq-preprocess``, with processes whose death is noticed.
 
-fairseq's own wait for ever for a process that the system has killed, usually for want of memory.
-What is written is the same.
+fairseq's own wait forever for a process that the system has killed, usually because memory ran
+out. What is written is the same.
 """
 
 import os
@@ -56,5 +56,5 @@ def preprocess(arguments: Sequence[str], quiet: bool = False) -> None:
         fairseq_preprocess.main(options.get_preprocessing_parser().parse_args(list(arguments)))
     except BrokenProcessPool:
         raise UsageError(
-            "a process died, perhaps for want of memory; try again with fewer --workers"
+            "a process died, perhaps because memory ran out; try again with fewer --workers"
         ) from None

@@ -52,7 +52,7 @@ def in_order(
                 yield waiting.popleft().result()
     except BrokenProcessPool:
         raise UsageError(
-            "a process died, perhaps for want of memory; try again with fewer --workers"
+            "a process died, perhaps because memory ran out; try again with fewer --workers"
         ) from None
 
 

@@ -98,11 +98,11 @@ def replacing_folder(path: str) -> Iterator[str]:
 def replacing_files(
     folder: str, last: str, clear: Callable[[], object] = lambda: None
 ) -> Iterator[str]:
-    """Make a temporary folder inside ``folder``, whose files are moved there at the good end.
+    """Make a temporary folder in ``folder``, whose files are moved there if the block ends well.
 
     Other files of ``folder`` stay. The file called ``last`` is removed before the first is moved
     and is the last to come: without it, the others are of different runs. ``clear`` is called
-    between, and may remove what shall not stay.
+    in between, and may remove files that are not to stay.
 
     Raises:
         UsageError: the folder cannot be made or written, or the disk is full.

@@ -73,7 +73,7 @@ check_common() {
     no_repeats --seeds $SEEDS
 }
 
-# check_label LABEL ROW: a row's folder lies in the run folder, and is no other thing there.
+# check_label LABEL ROW: a row's folder lies in the run folder, and nothing else there has its name.
 check_label() {
     [[ $1 =~ ^[A-Za-z0-9_][A-Za-z0-9_.-]*$ ]] ||
         die "the row '$2' needs a label of letters, digits and _.- that begins with none of .-:" \

@@ -2,8 +2,8 @@
 
 python -m recipes.lib.wikipedia LIST
 
-LIST is what https://huggingface.co/api/datasets/wikimedia/wikipedia/tree/main/20231101.en and its
-like answer. Prints path, SHA-256 and size of each file, divided by tabs.
+LIST is the answer of https://huggingface.co/api/datasets/wikimedia/wikipedia/tree/main/20231101.en,
+or another language in place of en. Prints path, SHA-256 and size of each file, divided by tabs.
 """
 
 import re
@@ -18,7 +18,7 @@ def files_of(path: str) -> List[Tuple[str, str, int]]:
     """Return path, SHA-256 and size of the parquet files of a list.
 
     Raises:
-        UsageError: the file is no such list, or one of the snapshot's files is missing in it.
+        UsageError: the file is not such a list, or one of the snapshot's files is missing in it.
     """
     shape = [{"path": str, "size": int, "lfs": {"oid": str}}]
     value = read_json(path)

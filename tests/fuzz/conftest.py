@@ -11,7 +11,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 
-# characters that split, join or look like others, bytes that are no UTF-8, and much of one thing
+# characters that split, join or look like others, bytes that are not UTF-8, and much of one thing
 ODD = [c.encode() for c in "\0 \t \r \x0b \x1c \x85 \u2028 \u3000 \u200b \ufeff ² ٣ é 語 😀 \" \\ |"
        .split(" ")]  # fmt: skip
 ODD += [b"\xff", b"\xc3", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\x80" * 9]

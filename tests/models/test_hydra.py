@@ -21,12 +21,13 @@ from omegaconf import OmegaConf
 
 from fairseq_posenc.attention import admin
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.models import bert, transformer  # noqa: F401
+from fairseq_posenc.models import bert, transformer, transformer_lm  # noqa: F401
 
 # task: (architecture, criterion)
 RUNS = {
     "posenc_translation": ("posenc_transformer_tiny", "cross_entropy"),
     "translation": ("posenc_transformer_tiny", "cross_entropy"),
+    "language_modeling": ("posenc_transformer_lm_tiny", "cross_entropy"),
     "posenc_masked_lm": ("posenc_bert_tiny", "masked_lm"),
     "posenc_sentence_prediction": ("posenc_bert_tiny", "posenc_sentence_prediction"),
     "posenc_question_answering": ("posenc_bert_tiny", "posenc_question_answering"),
@@ -50,6 +51,12 @@ GIVEN = [
      "position_encoding=abs_scalar position_rank=3 position_sharing=layers"),
     ("posenc_translation", "max_source_positions=9",
      "position_encoding=shaw position_max_distance=4 position_shared_tables=true encoder_layers=3"),
+    ("language_modeling",
+     "sample_break_mode=eos tokens_per_sample=24 output_dictionary_size=5 add_bos_token=true "
+     "max_target_positions=20 shorten_method=truncate shorten_data_split_list=train "
+     "pad_to_fixed_length=true pad_to_fixed_bsz=true",
+     "position_encoding=learned share_decoder_input_output_embed=true decoder_layers=3"),
+    ("language_modeling", "tokens_per_sample=9", "position_encoding=abs_scalar"),
     ("posenc_masked_lm",
      "sample_break_mode=eos tokens_per_sample=24 mask_prob=0.2 leave_unmasked_prob=0.3 "
      "random_token_prob=0.2 freq_weighted_replacement=true mask_whole_words=true",
@@ -63,6 +70,9 @@ GIVEN = [
      "max_positions=90 stride=20 max_query_length=10 max_answer_length=9 n_best=3",
      "position_encoding=learned"),
 ]  # fmt: skip
+# the Transformer predicts the next token alone
+NOT_GIVEN = {"language_modeling": {"self_target", "future_target", "past_target"}}
+NOT_GIVEN["translation"] = {"num_batch_buckets"}
 OF_DATASETS = {"max_tokens": 100, "skip_invalid_size_inputs_valid_test": True}
 
 
@@ -108,7 +118,7 @@ def build(cfg):
     torch.manual_seed(1)
     model = task.build_model(cfg.model)
     criterion = task.build_criterion(cfg.criterion)
-    task_options = OmegaConf.to_container(task.cfg, resolve=True)
+    task_options = OmegaConf.to_container(getattr(task, "cfg", None) or task.args, resolve=True)
     found = dict(cfg.model) if OmegaConf.is_config(cfg.model) else vars(cfg.model)
     names = [*of_model(found["arch"]), "position_signature"]
     return SimpleNamespace(
@@ -198,10 +208,10 @@ def test_every_option_is_among_those_given():
     for task in RUNS:
         given = {k for name, of, _ in GIVEN if name == task for k in parsed(of)}
         missing = of_task(task).keys() - given - {"data"}
-        assert missing <= ({"num_batch_buckets"} if task == "translation" else set()), task
+        assert missing <= NOT_GIVEN.get(task, set()), task
 
 
-@pytest.mark.parametrize("task", [task for task in RUNS if task != "translation"])
+@pytest.mark.parametrize("task", [task for task in RUNS if task.startswith("posenc_")])
 def test_options_in_other_groups_are_refused(data, task):
     """Also those that stand in two groups of fairseq's, if the values differ."""
     of_both = {"task": of_task(task), "model": of_model(RUNS[task][0])}

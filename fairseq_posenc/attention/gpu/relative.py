@@ -23,8 +23,8 @@ _PROGRAMS = 512
 def supports(inputs: Inputs) -> bool:
     """Tell whether :func:`attend` can take these inputs, and gains by it.
 
-    Products of float32 in full precision have no fast hardware: float32 is for the plain way,
-    unless torch's own products may be rounded to TF32. What torch.compile compiles is plain, too.
+    Products of float32 in full precision have no fast hardware: so float32 goes the plain
+    way, unless torch's own products may be rounded to TF32. So does what torch.compile compiles.
     """
     queries, keys, values, terms, _, causal, dropout_p = inputs
     batch, heads, length, width = queries.shape
@@ -48,7 +48,7 @@ def supports(inputs: Inputs) -> bool:
 
 
 def _tf32_is_allowed() -> bool:
-    """Tell whether torch's products of float32 may be rounded, whichever way that was said."""
+    """Tell whether torch's products of float32 may be rounded, by any of its settings."""
     options = torch.backends.cuda.matmul
     try:
         return options.fp32_precision == "tf32"
@@ -78,7 +78,7 @@ def _check(device: torch.device, dtype: torch.dtype, *case: Any) -> None:
 
     Raises:
         UsageError: the kernels do not run here or are wrong. After a fault of CUDA nothing runs on
-            the GPU any more, so there is no going on without them in this process.
+            the GPU any more, so this process cannot continue without them.
     """
     reason = ""
     try:
@@ -154,6 +154,7 @@ class _FusedRelative(torch.autograd.Function):
     @staticmethod
     def forward(ctx, settings, padding, seed, q, k, v, u, w, tk, tv):
         ctx.settings, ctx.dtypes = settings, [x if x is None else x.dtype for x in (u, w, tk, tv)]
+        # (B, H, T, d) → (T, B, H, d), as the kernels want it
         q, k, v = (x.permute(2, 0, 1, 3).contiguous() for x in (q, k, v))
         u, w = (x if x is None else x.contiguous() for x in (u, w))
         # tables (rows, H, d) by falling distance
@@ -169,6 +170,7 @@ class _FusedRelative(torch.autograd.Function):
         work = [q, k, v, u, w, tk, tv, padding, seed]
         length, batch, heads, _ = q.shape
         out, lse = torch.empty_like(q), q.new_empty((batch * heads, length), dtype=torch.float32)
+        # one program per 32 queries of each matrix of scores
         grid = (triton.cdiv(length, kernels.BLOCK.value), batch * heads)
         _launch(kernels._forward, grid, settings, work, out, lse)
         ctx.save_for_backward(*work, out, lse)
@@ -181,6 +183,7 @@ class _FusedRelative(torch.autograd.Function):
         q, k, v, u, _, tk, tv, _, _ = work
         _, batch, heads, width = q.shape
         by_query, by_key, by_row = (triton.cdiv(x.size(0), kernels.BLOCK.value) for x in (q, k, tk))
+        # lse, slopes, delta: see the kernels' arguments
         rest = [lse, gradient.permute(2, 0, 1, 3).contiguous(), torch.empty_like(lse)]
         dq, dk, dv = (torch.empty_like(x) for x in (q, k, v))
         sums = lse.new_empty((batch, heads, by_query, 4, width))

@@ -47,7 +47,7 @@ class Report:
 
 
 def shown(value: Optional[float], form: str = "{:.2f}") -> str:
-    """Return a figure as cells show it; ``-`` where there is none."""
+    """Return a figure as cells show it; ``-`` for None."""
     return "-" if value is None else form.format(value)
 
 
@@ -60,7 +60,7 @@ def draw_matrix(
     form: str = "{:.3f}",
     **style: Any,
 ) -> Any:
-    """Draw a matrix as a heat map with its figures; where there is none the ground stays grey.
+    """Draw a matrix as a heat map with its figures; missing figures leave the ground grey.
 
     ``counts`` stand below the figures as ``n = …``; ``style`` has colours and limits, as ``imshow``
     takes them, whose image is returned.

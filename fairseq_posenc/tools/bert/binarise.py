@@ -165,7 +165,7 @@ def _encode(chunk: TextChunk, folder: str, split_lines: bool) -> _Encoded:
 
 @contextmanager
 def _dataset(prefix: str, size: int) -> Iterator:
-    """Give a builder of fairseq's data set whose files take their names at the good end."""
+    """Give a builder of fairseq's data set whose files take their names if the block ends well."""
     data, index = f"{prefix}.bin", f"{prefix}.idx"
     try:
         builder = indexed_dataset.make_builder(f"{data}.part", impl="mmap", vocab_size=size)

@@ -24,7 +24,7 @@ Stream = Iterator[Optional[str]]
 
 
 class LanguageFiles(NamedTuple):
-    """The files of one language; its name is empty where no languages are told apart."""
+    """The files of one language; its name is empty if no languages are named."""
 
     language: str
     files: Tuple[str, ...]

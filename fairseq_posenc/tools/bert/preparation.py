@@ -76,7 +76,7 @@ def prepare(options: Options, say: Callable[[str], object] = print) -> Dict[str,
         What the splits hold that were made in this run.
 
     Raises:
-        UsageError: options that exclude each other, texts that are missing, empty or no UTF-8, a
+        UsageError: options that exclude each other, texts that are missing, empty or not UTF-8, a
             vocabulary that is too small for its characters, a folder that cannot be written or
             was made with other options.
     """

@@ -14,7 +14,7 @@ EXPONENT = 0.7
 def repetitions(sizes: Dict[str, int], exponent: float = EXPONENT) -> Dict[str, float]:
     """Return how many times each language's text is to be read.
 
-    Shares p of the languages shall become p^exponent / Σ p^exponent (Devlin et al., multilingual
+    Shares p of the languages become p^exponent / Σ p^exponent (Devlin et al., multilingual
     BERT; Lample and Conneau 2019, section 3.1). The largest language is read once, a language of n
     lines (n_max / n)^(1 - exponent) times.
 

@@ -26,7 +26,7 @@ def split_sentences(text: str) -> List[str]:
     A sentence ends at ``.``, ``!``, ``?`` or such a mark of another script, with quotation marks
     and brackets that close behind it, if the next word does not begin with a lower-case letter; not
     at abbreviations. Chinese and Japanese marks end a sentence without a space. A script without
-    any (Thai) is not cut. Splits follow the text alone, no language is told.
+    any (Thai) is not cut. Splits depend on the text alone; the language need not be known.
     """
     sentences: List[str] = []
     for part in _FULL_WIDTH.sub(r"\1\n", text).split("\n"):

@@ -157,9 +157,9 @@ def read(path: str, skip_malformed: bool = False, prefix: str = "") -> SquadFile
             languages and names them there (``english-``).
 
     Raises:
-        UsageError: the file cannot be read, is not JSON, has not this structure, or holds no
+        UsageError: the file cannot be read, is not JSON, has another structure, or holds no
             question; unless ``skip_malformed``, also a question without id, text or answers where
-            others have some, an id that occurs twice, an answer that is not where it shall be.
+            others have some, an id that occurs twice, an answer that is not at its place.
     """
     contexts: List[str] = []
     questions: List[Question] = []

@@ -46,7 +46,7 @@ def learn_wordpiece(lines: Lines, folder: str, size: int, cased: bool = False) -
             written.
     """
     tokenizers = library("tokenizers")
-    # unless this is said, processes that are started later print a warning
+    # without this, processes that are started later print a warning
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")
     normaliser = tokenizers.normalizers.BertNormalizer(lowercase=not cased)
     splitter = tokenizers.pre_tokenizers.BertPreTokenizer()

@@ -69,7 +69,7 @@ BENCHMARKS: Dict[str, Benchmark] = {
 
 
 class TestFile(NamedTuple):
-    """A file of questions and what ``posenc prepare squad`` is to be told of it."""
+    """A file of questions and the options of ``posenc prepare squad`` for it."""
 
     split: str
     language: str

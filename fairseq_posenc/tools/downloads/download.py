@@ -40,12 +40,12 @@ class Checksum(NamedTuple):
         """Read hexadecimal digits, whose number tells MD5, SHA-1, SHA-256 and SHA-512.
 
         Raises:
-            UsageError: that is no such checksum.
+            UsageError: it is not one of these.
         """
         algorithms = {32: "md5", 40: "sha1", 64: "sha256", 128: "sha512"}
         digits = text.strip().lower()
         if not re.fullmatch("[0-9a-f]+", digits) or len(digits) not in algorithms:
-            raise UsageError(f"{text!r} is no checksum: give md5, sha1, sha256 or sha512 in hex")
+            raise UsageError(f"{text!r} is not a checksum: give md5, sha1, sha256 or sha512 in hex")
         return cls(algorithms[len(digits)], digits)
 
     def check(self, path: str) -> None:

@@ -49,7 +49,7 @@ def to_fairseq(path: str, output: str, bos_in_text: bool = False, force: bool = 
         What the user should know, one line each.
 
     Raises:
-        UsageError: the checkpoint is of no translation model of ours, or stock fairseq cannot hold
+        UsageError: the checkpoint is not of a ``posenc_transformer``, or stock fairseq cannot hold
             it; ``output`` exists and ``force`` is not set, or cannot be written.
     """
     if os.path.exists(output) and not force:

@@ -45,7 +45,7 @@ class Figure(NamedTuple):
     ``value`` is the mean (translation) or median (fine-tuning) of ours, ``spread`` their sample
     standard deviation, ``unfinished`` counts cells without a result (in fine-tuning of any learning
     rate), ``lr`` is the best learning rate, and ``part`` is ``9 of 11`` for a mean over some of a
-    benchmark's languages only. What there is none of is None.
+    benchmark's languages only. What is missing is None.
     """
 
     value: Optional[float] = None

@@ -135,9 +135,9 @@ def _difference(
 
 
 def nothing_learned(figures: Mapping[str, Any]) -> str:
-    """Say of a model whose figures of the whole test set are not above chance that it is none."""
+    """Return what a note says of a model whose BLEU on the whole test set is not above chance."""
     return (
-        f"has learned nothing to speak of: its sacreBLEU is {figures['sacrebleu']:.2f}, and "
+        f"has hardly learned anything: its sacreBLEU is {figures['sacrebleu']:.2f}, and "
         f"{figures['chance']:.2f} with the references of other sentences"
     )
 

@@ -31,7 +31,7 @@ def learn(inputs: Iterable[str], codes: str, operations: int, workers: int = 1) 
         workers: processes that count.
 
     Raises:
-        UsageError: an input is missing, empty or no UTF-8, there is nothing to learn, or the codes
+        UsageError: an input is missing, empty or not UTF-8, there is nothing to learn, or the codes
             cannot be written.
     """
     if operations < 1:

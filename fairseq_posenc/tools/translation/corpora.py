@@ -193,7 +193,7 @@ def named(name: str) -> Corpus:
     """Return a corpus by its name, which may have its languages in either order.
 
     Raises:
-        UsageError: there is none.
+        UsageError: no corpus has that name.
     """
     if name in CORPORA:
         return CORPORA[name]

@@ -86,7 +86,7 @@ def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -
     lies in its folder ``text``, which is removed in the end.
 
     Raises:
-        UsageError: options that exclude each other, text that is missing, empty, no UTF-8 or of
+        UsageError: options that exclude each other, text that is missing, empty, not UTF-8 or of
             different length on the two sides, no pair left, or a folder that cannot be written or
             was made with other options.
     """

@@ -33,7 +33,7 @@ def take_ready(corpus: Corpus, ready: str, raw: str, output: str) -> Dict:
         What is in ``counts.json``: the ``kind`` (``bpe`` or ``tok``) and the pairs of every set.
 
     Raises:
-        UsageError: text or an archive is missing, damaged or no UTF-8, two sides differ in length,
+        UsageError: text or an archive is missing, damaged or not UTF-8, two sides differ in length,
             a test set has other lines than its archive, or the folder cannot be written.
     """
     check_folder(corpus._replace(train=[]), raw)

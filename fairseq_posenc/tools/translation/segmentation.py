@@ -51,7 +51,7 @@ def keep(codes: str, folder: str, corpus: Optional[Corpus] = None) -> None:
         corpus: tells how text was tokenised; None: by ``posenc prepare tokenise``.
 
     Raises:
-        UsageError: the codes are none, there is no such folder, or it cannot be written.
+        UsageError: the codes are not codes, or the folder is missing or cannot be written.
     """
     BytePairEncoder(codes)
     if not os.path.isdir(folder):

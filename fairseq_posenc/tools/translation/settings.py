@@ -63,7 +63,7 @@ def write_setting(
         The numbers of pairs read and written.
 
     Raises:
-        UsageError: a file is missing, empty or no UTF-8, the files differ in length, or cannot be
+        UsageError: a file is missing, empty or not UTF-8, the files differ in length, or cannot be
             written.
     """
     read = 0

@@ -62,8 +62,8 @@ def prepare_text(
         read, kept, held out, and dropped by reason.
 
     Raises:
-        UsageError: a file is missing, damaged, empty or no UTF-8, two sides differ in length, no
-            pair is left, the folder cannot be written, or the checkout is none.
+        UsageError: a file is missing, damaged, empty or not UTF-8, two sides differ in length, no
+            pair is left, the folder cannot be written, or the checkout is not mosesdecoder.
     """
     perl.check_moses(checkout)
     check_folder(corpus, raw)

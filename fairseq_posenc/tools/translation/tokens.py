@@ -25,8 +25,8 @@ def tokenise_file(
         checkout: of mosesdecoder, for its Perl scripts rather than sacremoses.
 
     Raises:
-        UsageError: the input is missing, empty or no UTF-8, the output cannot be written, or the
-            checkout is none.
+        UsageError: the input is missing, empty or not UTF-8, the output cannot be written, or the
+            checkout is not mosesdecoder.
     """
     perl.check_moses(checkout)
     work = functools.partial(perl.tokenise, moses=moses, checkout=checkout)

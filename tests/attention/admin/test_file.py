@@ -40,7 +40,7 @@ def test_a_profile_of_ones_has_all_sub_layers(shape):
         (["version"], 2, "version 2 is not known, only 1"),
         (["version"], None, "version None is not known"),
         (["channels", "encoder"], 512, "made for channels {'encoder': 512"),
-        (["omegas"], [1, 2], "no ADMIN profile"),
+        (["omegas"], [1, 2], "not an ADMIN profile"),
         (["omegas", "decoder"], {}, "it has no decoder layers, the model 2"),
         (["omegas", "encoder", 1], [1.0, 1.0], "encoder layer 1 should have attention_ratio"),
         (["omegas", "encoder", 1], {"fc_ratio_change": 1.0}, "encoder layer 1 should have"),

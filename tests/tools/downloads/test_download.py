@@ -180,7 +180,7 @@ def test_the_length_of_a_checksum_tells_its_kind(text, algorithm):
 
 @pytest.mark.parametrize("text", ["", "abc", "z" * 40, "sha256:" + "a" * 64])
 def test_what_is_no_checksum_is_refused(text):
-    with pytest.raises(UsageError, match="is no checksum"):
+    with pytest.raises(UsageError, match="is not a checksum"):
         Checksum.parse(text)
 
 

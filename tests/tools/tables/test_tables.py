@@ -185,9 +185,9 @@ def test_a_model_that_learned_nothing_is_named():
     bad["all"].update(sacrebleu=0.2, chance=0.19, above_chance=False)
     fine["all"].update(chance=0.2, above_chance=True)
     text = by_length({"shape": [fine], "cape": [bad]}).markdown()
-    assert "cape has learned nothing to speak of: its sacreBLEU is 0.20, and 0.19 with" in text
+    assert "cape has hardly learned anything: its sacreBLEU is 0.20, and 0.19 with" in text
     assert "shape has learned" not in text
-    assert "cape, seed 2 of 2, has learned no" in by_length({"cape": [fine, bad]}).markdown()
+    assert "cape, seed 2 of 2, has hardly" in by_length({"cape": [fine, bad]}).markdown()
 
 
 def test_old_results_tell_bleu_without_penalty_and_length_beside_bleu():

@@ -1,0 +1,99 @@
+"""The language model ``posenc_transformer_lm`` and its architectures."""
+
+import logging
+
+from fairseq.dataclass.utils import gen_parser_from_dataclass
+from fairseq.models import register_model, register_model_architecture
+from fairseq.models.transformer import TransformerConfig
+from fairseq.models.transformer_lm import (
+    TransformerLanguageModel,
+    TransformerLanguageModelConfig,
+    base_lm_architecture,
+    transformer_lm_baevski_wiki103,
+    transformer_lm_gpt,
+)
+from omegaconf import OmegaConf
+
+from fairseq_posenc import options
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.models import continuation
+from fairseq_posenc.models.configuration import build_from_configuration
+from fairseq_posenc.models.transformer_decoder import PosencTransformerDecoder
+
+logger = logging.getLogger(__name__)
+
+
+@register_model("posenc_transformer_lm")
+class PosencTransformerLanguageModel(continuation.CheckedLoading, TransformerLanguageModel):
+    """fairseq's Transformer language model with a choice of position encodings.
+
+    It is for fairseq's task ``language_modeling``. With ``--position-encoding sinusoidal`` or
+    ``learned`` it exchanges checkpoints with stock ``transformer_lm``.
+    """
+
+    @classmethod
+    def add_args(cls, parser):
+        """Add fairseq's options and the ``--position-…`` ones."""
+        gen_parser_from_dataclass(parser, TransformerLanguageModelConfig(), delete_default=True)
+        options.add_arguments(parser)
+
+    @classmethod
+    def build_model(cls, args, task):
+        """Build the model, and log and keep the signature of its encoding."""
+        if OmegaConf.is_config(args):
+            return build_from_configuration(cls, args, task)
+        for flag in ("no_token_positional_embeddings", "decoder_learned_pos"):
+            if getattr(args, flag, False):
+                raise UsageError(
+                    f"--{flag.replace('_', '-')} chooses fairseq's own positions; leave it out and "
+                    "use --position-encoding none or learned"
+                )
+        if getattr(args, "position_source_scale", None) not in (None, 1):
+            raise UsageError("--position-source-scale: a language model has no source")
+        begun = continuation.prepare(args)
+        dictionaries = task.source_dictionary, task.target_dictionary
+        continuation.check_dictionaries(args, begun, *dictionaries)
+        args.position_encoding = options.encoding_name(args)
+        args.position_signature = options.signature(args)
+        continuation.check_positions(begun, args.position_signature)
+        # fairseq makes the embeddings of each kind (adaptive, of characters); its decoder is left
+        embed_tokens = super().build_model(args, task).decoder.embed_tokens
+        model = cls(
+            PosencTransformerDecoder(
+                TransformerConfig.from_namespace(args),
+                task.target_dictionary,
+                embed_tokens,
+                no_encoder_attn=True,
+            )
+        )
+        model.begun, model.signature = begun, args.position_signature
+        logger.info(args.position_signature)
+        return model
+
+
+def _tiny_architecture(args):
+    """Two small layers, to try things."""
+    args.decoder_embed_dim = getattr(args, "decoder_embed_dim", 64)
+    args.decoder_ffn_embed_dim = getattr(args, "decoder_ffn_embed_dim", 128)
+    args.decoder_layers = getattr(args, "decoder_layers", 2)
+    args.decoder_attention_heads = getattr(args, "decoder_attention_heads", 2)
+    base_lm_architecture(args)
+
+
+def _small_architecture(args):
+    """Four layers of 256 channels: what a CPU trains in an hour."""
+    args.decoder_embed_dim = getattr(args, "decoder_embed_dim", 256)
+    args.decoder_ffn_embed_dim = getattr(args, "decoder_ffn_embed_dim", 1024)
+    args.decoder_layers = getattr(args, "decoder_layers", 4)
+    args.decoder_attention_heads = getattr(args, "decoder_attention_heads", 4)
+    base_lm_architecture(args)
+
+
+for _name, _architecture in {
+    "posenc_transformer_lm": base_lm_architecture,
+    "posenc_transformer_lm_tiny": _tiny_architecture,
+    "posenc_transformer_lm_small": _small_architecture,
+    "posenc_transformer_lm_wiki": transformer_lm_baevski_wiki103,
+    "posenc_transformer_lm_gpt": transformer_lm_gpt,
+}.items():
+    register_model_architecture("posenc_transformer_lm", _name)(_architecture)

@@ -1,0 +1,189 @@
+"""Attention with position terms, and a small stack of layers, in PyTorch alone, without fairseq.
+
+>>> from fairseq_posenc.encodings import Stack
+>>> from fairseq_posenc.nn import Encoder, EncoderLayer
+>>> stack = Stack(channels=64, layers=2, heads=4)
+>>> encoder = Encoder(EncoderLayer(64, heads=4, inner=256), stack, "rotary")
+>>> encoder(torch.randn(3, 10, 64)).shape
+torch.Size([3, 10, 64])
+
+With ``Stack(…, decoder=True)`` no token sees a later one: the body of a language model.
+"""
+
+import copy
+from dataclasses import replace
+from typing import Any, Optional
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from fairseq_posenc.attention import core
+from fairseq_posenc.attention.plain import rotated
+from fairseq_posenc.encodings import Encoding, Positions, Stack, build
+from fairseq_posenc.encodings.base import AttentionTerms
+
+__all__ = ["Encoder", "EncoderLayer", "SelfAttention"]
+
+
+class SelfAttention(nn.Module):
+    """Multi-head self-attention with the position terms of its layer; it names no encoding.
+
+    The formula is that of :class:`fairseq_posenc.encodings.base.AttentionTerms`. Parameters are
+    named as in fairseq: ``q_proj``, ``k_proj``, ``v_proj``, ``out_proj``.
+
+    Args:
+        channels: width of inputs and outputs.
+        heads: they divide the channels; rotary needs an even width per head.
+        causal: whether no token sees a later one.
+        dropout: of the attention weights, in training.
+    """
+
+    def __init__(self, channels: int, heads: int, causal: bool = False, dropout: float = 0.0):
+        super().__init__()
+        if channels % heads:
+            raise ValueError(f"{heads} heads do not divide {channels} channels")
+        self.heads, self.causal, self.dropout = heads, causal, dropout
+        self.q_proj = nn.Linear(channels, channels)
+        self.k_proj = nn.Linear(channels, channels)
+        self.v_proj = nn.Linear(channels, channels)
+        self.out_proj = nn.Linear(channels, channels)
+
+    def forward(
+        self,
+        x: Tensor,
+        terms: Optional[AttentionTerms] = None,
+        padding_mask: Optional[Tensor] = None,
+    ) -> Tensor:
+        """Return the output ``(batch, length, channels)``.
+
+        Args:
+            x: ``(batch, length, channels)``.
+            terms: this layer's, ``encoding(positions).attention[layer]``; ``None`` for none.
+            padding_mask: ``(batch, length)`` bool, true at padding, which is not looked at.
+        """
+        terms = terms or AttentionTerms()
+        # each (batch, length, channels)
+        queries, keys, values = self.q_proj(x), self.k_proj(x), self.v_proj(x)
+        if terms.rotation is not None:
+            turn = torch.complex(*terms.rotation)[:, None, None]  # (length, 1, 1, head channels/2)
+            queries, keys = (
+                rotated(y.transpose(0, 1), turn).transpose(0, 1) for y in (queries, keys)
+            )
+        if terms.distances is not None:
+            # distances are projected as keys are: (heads, 2 length - 1, head channels)
+            projected = F.linear(terms.distances.to(x.dtype), self.k_proj.weight)
+            by_head = projected.unflatten(-1, (self.heads, -1)).transpose(0, 1)
+            terms = replace(terms, distances=None, distance_keys=by_head)
+        # each (batch, heads, length, head channels)
+        queries, keys, values = (
+            y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in (queries, keys, values)
+        )
+        outputs, _ = core.attend(
+            queries,
+            keys,
+            values,
+            replace(terms, rotation=None),
+            padding_mask,
+            causal=self.causal,
+            dropout_p=self.dropout if self.training else 0.0,
+        )
+        return self.out_proj(outputs.transpose(1, 2).flatten(2))
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention and two linear layers, each after a LayerNorm and added to its input.
+
+    Args:
+        channels: width of inputs and outputs.
+        heads: of the attention.
+        inner: width between the two linear layers.
+        dropout: of attention weights and of what is added, in training.
+    """
+
+    def __init__(self, channels: int, heads: int, inner: int, dropout: float = 0.0):
+        super().__init__()
+        self.self_attn = SelfAttention(channels, heads, dropout=dropout)
+        self.self_attn_layer_norm = nn.LayerNorm(channels)
+        self.fc1 = nn.Linear(channels, inner)
+        self.fc2 = nn.Linear(inner, channels)
+        self.final_layer_norm = nn.LayerNorm(channels)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self,
+        x: Tensor,
+        terms: Optional[AttentionTerms] = None,
+        padding_mask: Optional[Tensor] = None,
+    ) -> Tensor:
+        """Return ``(batch, length, channels)``; for the arguments see :class:`SelfAttention`."""
+        x = x + self.dropout(self.self_attn(self.self_attn_layer_norm(x), terms, padding_mask))
+        inner = F.relu(self.fc1(self.final_layer_norm(x)))
+        return x + self.dropout(self.fc2(inner))
+
+
+class Encoder(nn.Module):
+    """Layers with a position encoding of ours.
+
+    Args:
+        layer: of which each layer is a copy, with parameters drawn anew; as :class:`EncoderLayer`.
+            Its attention becomes causal if the stack is a decoder.
+        stack: number of layers, heads and channels, and whether tokens see the past only.
+        encoding: one of :func:`fairseq_posenc.encodings.names`.
+        options: of the encoding, such as ``max_shift=100``.
+
+    Raises:
+        ValueError: an unknown encoding or option, or layers that do not fit the stack.
+    """
+
+    def __init__(
+        self, layer: nn.Module, stack: Stack, encoding: str = "sinusoidal", **options: Any
+    ):
+        super().__init__()
+        attention: Any = layer.self_attn
+        if attention.heads != stack.heads or attention.q_proj.in_features != stack.channels:
+            raise ValueError("the layer has other channels or heads than the stack")
+        attention.causal = stack.decoder
+        self.layers = nn.ModuleList(copy.deepcopy(layer) for _ in range(stack.layers))
+        for module in self.layers.modules():
+            getattr(module, "reset_parameters", lambda: None)()
+        self.embed_positions: Encoding = build(encoding, stack, **options)
+        self.layer_norm = nn.LayerNorm(stack.channels)
+
+    def forward(
+        self,
+        x: Tensor,
+        padding_mask: Optional[Tensor] = None,
+        segments: Optional[Tensor] = None,
+    ) -> Tensor:
+        """Return the last layer's output ``(batch, length, channels)``.
+
+        Args:
+            x: ``(batch, length, channels)``, the embeddings, without positions. Sinusoids have a
+                size of about 0.7: multiply embeddings that are much smaller, as by ``√channels``.
+            padding_mask: ``(batch, length)`` bool, true at padding.
+            segments: ``(batch, length)`` long, the number of each token's segment, if any.
+
+        Raises:
+            ValueError: padding on the left, with an encoding that has a table by index.
+        """
+        positions = self.positions(x, padding_mask, segments)
+        terms = self.embed_positions(positions)
+        if terms.input is not None:
+            x = x + terms.input.to(x.dtype)
+        for number, layer in enumerate(self.layers):
+            x = layer(x, terms.attention.get(number), padding_mask)
+            if number in terms.after_layer:
+                x = terms.after_layer[number](x.transpose(0, 1)).transpose(0, 1)
+        return self.layer_norm(x)
+
+    def positions(
+        self, x: Tensor, padding_mask: Optional[Tensor], segments: Optional[Tensor]
+    ) -> Positions:
+        """Return where each token stands, padding left out of the count."""
+        if padding_mask is None:
+            padding_mask = x.new_zeros(x.shape[:2], dtype=torch.bool)
+        elif self.embed_positions.by_index and bool(padding_mask[:, 0].any()):
+            raise ValueError("this encoding has a table by index: pad on the right")
+        numbers = ((~padding_mask).cumsum(dim=1) - 1).clamp(min=0).float()
+        return Positions(numbers, padding_mask, segments=segments, key_padding_mask=padding_mask)

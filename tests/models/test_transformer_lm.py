@@ -1,0 +1,89 @@
+"""Promises of the language model, with every encoding."""
+
+from argparse import Namespace
+
+import pytest
+import torch
+from fairseq.models.transformer_lm import TransformerLanguageModel
+from fairseq.models.transformer_lm import base_lm_architecture as stock_architecture
+
+from fairseq_posenc.encodings import names
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.models.transformer_lm import PosencTransformerLanguageModel
+
+each_encoding = pytest.mark.parametrize("encoding", names())
+SIZES = dict(decoder_embed_dim=16, decoder_ffn_embed_dim=16, decoder_layers=2, dropout=0.0)
+SIZES.update(decoder_attention_heads=2, max_target_positions=32, tokens_per_sample=32)
+
+
+@pytest.fixture
+def build_lm(tiny_task):
+    """A function that builds a tiny language model: `encoding` names ours, None the stock one."""
+
+    def build(encoding, seed=1, **options):
+        args = Namespace(**{**SIZES, **options})
+        torch.manual_seed(seed)
+        stock_architecture(args)
+        if encoding is None:
+            return TransformerLanguageModel.build_model(args, tiny_task).eval()
+        args.position_encoding = encoding
+        model = PosencTransformerLanguageModel.build_model(args, tiny_task).eval()
+        for parameter in model.decoder.embed_positions.parameters():
+            parameter.data += 0.3 * torch.randn(parameter.shape)
+        return model
+
+    return build
+
+
+@pytest.fixture
+def tokens():
+    return torch.randint(4, 40, (3, 12), generator=torch.Generator().manual_seed(3))
+
+
+@each_encoding
+def test_step_by_step_gives_what_whole_sequences_give(build_lm, tokens, encoding):
+    model, state = build_lm(encoding), {}
+    whole, _ = model(tokens)
+    for end in range(1, tokens.size(1) + 1):
+        step, _ = model.decoder(tokens[:, :end], incremental_state=state)
+        assert (step[:, -1] - whole[:, end - 1]).abs().max() < 1e-5
+
+
+@each_encoding
+def test_no_token_sees_a_later_one(build_lm, tokens, encoding):
+    model, changed = build_lm(encoding), tokens.clone()
+    changed[:, 7:] = 4 + (changed[:, 7:] - 3) % 36
+    before, after = model(tokens)[0], model(changed)[0]
+    assert torch.equal(before[:, :7], after[:, :7])
+    assert not torch.equal(before[:, 7:], after[:, 7:])
+
+
+@each_encoding
+def test_every_parameter_learns(build_lm, tokens, encoding):
+    model = build_lm(encoding).train()
+    model(tokens)[0].square().sum().backward()
+    without = [name for name, p in model.named_parameters() if p.grad is None]
+    assert without == []
+
+
+@pytest.mark.parametrize("encoding, learned", [("sinusoidal", False), ("learned", True)])
+@pytest.mark.parametrize("tied", [False, True])
+def test_weights_travel_to_the_stock_model_and_back(build_lm, tokens, encoding, learned, tied):
+    options = {"share_decoder_input_output_embed": tied, "decoder_normalize_before": True}
+    ours = build_lm(encoding, **options)
+    stock = build_lm(None, seed=2, decoder_learned_pos=learned, **options)
+    stock.load_state_dict(ours.state_dict())
+    assert (stock(tokens)[0] - ours(tokens)[0]).abs().max() < 1e-5
+    again = build_lm(encoding, seed=3, **options)
+    again.load_state_dict(stock.state_dict())
+    assert torch.equal(again(tokens)[0], ours(tokens)[0])
+
+
+@pytest.mark.parametrize("options, wanted", [
+    ({"decoder_learned_pos": True}, "--decoder-learned-pos chooses fairseq's own positions"),
+    ({"position_source_scale": "auto"}, "has no source"),
+    ({"position_max_shift": 3}, "is not read by --position-encoding cape"),
+])  # fmt: skip
+def test_what_makes_no_sense_is_refused(build_lm, options, wanted):
+    with pytest.raises(UsageError, match=wanted):
+        build_lm("cape", **options)

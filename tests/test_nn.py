@@ -1,0 +1,102 @@
+"""Attention and layers without fairseq: right for every encoding, also where fairseq is missing."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from fairseq_posenc import nn
+from fairseq_posenc.attention import attention, core
+from fairseq_posenc.encodings import Positions, Stack, build, names
+from fairseq_posenc.encodings.base import AttentionTerms
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+each_encoding = pytest.mark.parametrize("encoding", names())
+
+
+@pytest.fixture
+def make():
+    """A function that makes an encoder of two layers, in evaluation, with strong positions."""
+
+    def make(encoding, decoder=False):
+        torch.manual_seed(1)
+        stack = Stack(channels=16, layers=2, heads=2, decoder=decoder, max_length=20)
+        encoder = nn.Encoder(nn.EncoderLayer(16, heads=2, inner=32), stack, encoding).eval()
+        for parameter in encoder.embed_positions.parameters():
+            parameter.data += 0.3 * torch.randn(parameter.shape)
+        return encoder
+
+    return make
+
+
+@each_encoding
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_is_that_of_the_fairseq_models(encoding, causal):
+    torch.manual_seed(1)
+    theirs = attention.SelfAttention(16, 2).eval()
+    ours = nn.SelfAttention(16, 2, causal=causal).eval()
+    ours.load_state_dict(theirs.state_dict())
+    stack = Stack(channels=16, layers=1, heads=2, decoder=causal, max_length=20)
+    terms = build(encoding, stack).eval()(Positions.of_length(9)).attention.get(0)
+    x = torch.randn(3, 9, 16)
+    padding = torch.arange(9) >= torch.tensor([[9], [5], [7]])
+    wanted, _ = theirs(x.transpose(0, 1), terms or AttentionTerms(), padding, causal=causal)
+    found = ours(x, terms, padding)
+    assert (found - wanted.transpose(0, 1)).abs().max() < 1e-6
+
+
+@each_encoding
+def test_padding_does_not_change_the_output(make, encoding):
+    encoder, x = make(encoding), torch.randn(1, 6, 16)
+    alone = encoder(x)
+    padding = torch.tensor([[False] * 6 + [True] * 3])
+    padded = encoder(torch.cat([x, torch.randn(1, 3, 16)], dim=1), padding)
+    assert (padded[:, :6] - alone).abs().max() < 1e-5
+    assert (encoder(x, torch.zeros(1, 6, dtype=torch.bool)) - alone).abs().max() < 1e-6
+
+
+@each_encoding
+def test_a_decoder_sees_the_past_only(make, encoding):
+    decoder, x = make(encoding, decoder=True), torch.randn(2, 8, 16)
+    changed = torch.cat([x[:, :5], torch.randn(2, 3, 16)], dim=1)
+    before, after = decoder(x), decoder(changed)
+    assert (before[:, :5] - after[:, :5]).abs().max() < 1e-6
+    assert (before[:, 5:] - after[:, 5:]).abs().max() > 1e-3
+
+
+def test_layers_are_drawn_one_by_one(make):
+    first, second = make("none").layers
+    assert not torch.equal(first.fc1.weight, second.fc1.weight)
+
+
+def test_the_scale_of_scores_has_a_default():
+    x = torch.randn(2, 2, 5, 16)
+    outputs, _ = core.attend(x, x, x, AttentionTerms(scale=None))
+    assert torch.equal(outputs, core.attend(x, x, x, AttentionTerms(scale=0.25))[0])
+
+
+@pytest.mark.parametrize("what, message", [
+    (lambda: nn.SelfAttention(10, 3), "3 heads do not divide 10 channels"),
+    (lambda: nn.Encoder(nn.EncoderLayer(8, 2, 8), Stack(channels=16, heads=2)), "other channels"),
+    (lambda: nn.Encoder(nn.EncoderLayer(8, 2, 8), Stack(channels=8, heads=2), "tupe")(
+        torch.randn(1, 2, 8), torch.tensor([[True, False]])), "pad on the right"),
+])  # fmt: skip
+def test_mistakes_are_told(what, message):
+    with pytest.raises(ValueError, match=message):
+        what()
+
+
+def test_the_how_to_runs_where_fairseq_is_missing():
+    """The page's program, in a Python that finds no fairseq."""
+    page = (REPOSITORY / "docs" / "without_fairseq.md").read_text(encoding="utf-8")
+    program = page.split("```python\n")[1].split("```")[0]
+    hidden = "import sys; sys.modules['fairseq'] = sys.modules['omegaconf'] = None\n"
+    done = subprocess.run(
+        [sys.executable, "-c", hidden + program], cwd=REPOSITORY, encoding="utf-8",
+        capture_output=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    _, first, *_, last = (float(line.split()[-1]) for line in done.stdout.splitlines())
+    assert last < first / 4

@@ -1,0 +1,171 @@
+"""Perplexity: windows, sums and intervals by hand; trained models equal fairseq-eval-lm."""
+
+import math
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from fairseq_posenc.tools.scores import perplexity
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+EOS = 2
+
+
+class Markov(torch.nn.Module):
+    """Predicts from the last token alone; remembers what it was shown."""
+
+    def __init__(self, logits):
+        super().__init__()
+        self.logits, self.shown = torch.nn.Parameter(logits), []
+
+    def forward(self, tokens):
+        self.shown += tokens.tolist()
+        return self.logits[tokens]
+
+    def get_normalized_probs(self, output, log_probs, sample):
+        return output.log_softmax(dim=-1)
+
+
+@pytest.mark.parametrize("count, length, stride, expected", [
+    (7, 3, None, [(0, 0, 3), (3, 3, 6), (6, 6, 7)]),
+    (7, 9, None, [(0, 0, 7)]),
+    (7, 4, 2, [(0, 0, 4), (2, 4, 6), (3, 6, 7)]),
+    (7, 4, 4, [(0, 0, 4), (3, 4, 7)]),
+])  # fmt: skip
+def test_every_token_counts_once(count, length, stride, expected):
+    found = [*perplexity.windows(count, length, stride)]
+    assert found == expected
+    assert [n for part in found for n in range(part.first, part.end)] == [*range(count)]
+
+
+@pytest.mark.parametrize("length, stride", [(3, None), (4, 2), (100, None)])
+def test_bits_are_those_of_the_tokens_before(length, stride):
+    logits = torch.randn(6, 6, generator=torch.Generator().manual_seed(1))
+    tokens = torch.tensor([3, 5, 4, EOS, 3, 3, EOS])
+    model, parts = Markov(logits), [*perplexity.windows(len(tokens), length, stride)]
+    found = perplexity.predict(model, tokens, parts, EOS, max_tokens=6)
+    stream = [EOS, *tokens.tolist()]
+    assert model.shown == [stream[part.start : part.end] for part in parts]
+    by_hand = [
+        -math.log2(math.exp(logits[a, b]) / sum(math.exp(x) for x in logits[a]))
+        for a, b in zip(stream, stream[1:])
+    ]
+    assert found.bits == pytest.approx(by_hand, abs=1e-6)
+    shown = {part.first + n: part.first + n - part.start for part in parts
+             for n in range(part.end - part.first)}  # fmt: skip
+    assert found.positions.tolist() == [shown[n] for n in range(len(tokens))]
+
+
+def test_means_by_position():
+    one = perplexity.Predicted(np.array([1.0, 2, 3, 4, 5]), np.array([0, 1, 2, 0, 1]))
+    other = perplexity.Predicted(one.bits + 2, one.positions)
+    assert perplexity.by_position([one, other], 2) == [(0, (1 + 2 + 4 + 5) / 4 + 1), (2, 4.0)]
+
+
+def test_intervals_cover_what_is_drawn():
+    """Of texts and seeds drawn anew, 95 % of the intervals hold the true mean."""
+    random, hits = np.random.RandomState(1), 0
+    for _ in range(400):
+        pieces = np.repeat(random.randn(40), 5) + random.randn(200)
+        seeds = [3 + pieces + 0.1 * random.randn() + random.randn(200) for _ in range(3)]
+        found = perplexity.mean(seeds, piece=5)
+        hits += found.low <= 3 <= found.high
+    assert 0.92 <= hits / 400 <= 0.995
+    assert perplexity.mean([np.ones(10)], piece=5)[:] == (1, 1, 1)
+    assert math.isinf(perplexity.mean([np.ones(3)], piece=5).half)
+
+
+def test_words_and_bytes_of_a_text(tmp_path, monkeypatch):
+    lines = [torch.tensor([4, 5, EOS]), torch.tensor([6, EOS])]
+    spelt = {3: "ab c", 2: "ü"}
+    dictionary = SimpleNamespace(unk=lambda: 3, string=lambda line, _: spelt[len(line)])
+    monkeypatch.setattr(perplexity.data_utils, "load_indexed_dataset", lambda *_: lines)
+    text = perplexity.read_text("bin", "test", dictionary, "@@ ")
+    assert text.tokens.tolist() == [4, 5, EOS, 6, EOS]
+    assert (text.words, text.bytes) == (2 + 1 + 1 + 1, 5 + 3)
+    lines[0][0] = 3
+    assert perplexity.read_text("bin", "test", dictionary, "@@ ")[1:] == (None, None)
+    raw = tmp_path / "raw"
+    raw.write_text("abc c\nd\n")
+    assert perplexity.read_text("bin", "test", dictionary, "@@ ", str(raw))[1:] == (5, 8)
+
+
+@pytest.fixture(scope="session")
+def language_model(tmp_path_factory):
+    """A folder with a binarised text, in `bin`, and two tiny trained models: a.pt, b.pt."""
+    folder = tmp_path_factory.mktemp("lm")
+    generator = np.random.RandomState(1)
+    for split, count in (("train", 300), ("test", 60)):
+        rows = (generator.randint(20, size=generator.randint(3, 12)) for _ in range(count))
+        text = "".join(" ".join(f"w{n}" for n in row) + "\n" for row in rows)
+        (folder / split).write_text(text)
+    call("fairseq-preprocess", "--only-source", "--trainpref", folder / "train",
+         "--testpref", folder / "test", "--destdir", folder / "bin")  # fmt: skip
+    for name, options in (("a", ["--position-encoding", "alibi"]),
+                          ("b", ["--adaptive-input", "--adaptive-input-cutoff", "10",
+                                 "--adaptive-softmax-cutoff", "10",
+                                 "--criterion", "adaptive_loss",
+                                 "--ddp-backend", "legacy_ddp"])):  # fmt: skip
+        call("fairseq-train", folder / "bin", "--user-dir", "fairseq_posenc",
+             "--task", "language_modeling", "--arch", "posenc_transformer_lm_tiny", *options,
+             "--tokens-per-sample", 16, "--max-tokens", 400, "--optimizer", "adam", "--lr", 0.003,
+             "--max-update", 15, "--disable-validation", "--cpu",
+             "--save-dir", folder / name)  # fmt: skip
+    return folder
+
+
+def call(program, *words):
+    """Run a program of the environment at the top of the repository; return what it printed."""
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / program), *map(str, words)], cwd=REPOSITORY,
+        encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-3000:]
+    return done.stdout
+
+
+@pytest.mark.parametrize("name, mode, evaluation", [
+    ("a", ["--lengths", 16], ["--tokens-per-sample", 16]),
+    ("a", ["--lengths", 40], ["--tokens-per-sample", 40]),
+    ("a", ["--lengths", 16, "--mode", "sliding", "--stride", 8],
+     ["--tokens-per-sample", 16, "--context-window", 8]),
+    ("b", ["--lengths", 16], ["--tokens-per-sample", 16]),
+])  # fmt: skip
+def test_perplexity_is_that_of_fairseq_eval_lm(
+    language_model, posenc, tmp_path, name, mode, evaluation
+):
+    path = language_model / name / "checkpoint_last.pt"
+    printed = posenc("perplexity", "--models", f"m={path}", "--data", language_model / "bin", *mode,
+                     "--cpu", "--output", tmp_path / "p").out  # fmt: skip
+    evaluated = call("fairseq-eval-lm", language_model / "bin", "--user-dir", "fairseq_posenc",
+                     "--path", path, "--gen-subset", "test", "--cpu", "--max-tokens", 400,
+                     "--sample-break-mode", "none", *evaluation)  # fmt: skip
+    [(bits, ppl)] = re.findall(r"base 2\): ([\d.]+), Perplexity: ([\d.]+)", evaluated)
+    [row] = re.findall(r"^\| m .*", printed, re.MULTILINE)
+    cells = [cell.strip() for cell in row.split("|")]
+    assert float(cells[4].split()[0]) == pytest.approx(float(bits), abs=6e-4)
+    assert float(cells[7]) == pytest.approx(float(ppl), abs=0.011)
+
+
+def test_two_models_are_compared(language_model, posenc, tmp_path, capsys):
+    path = language_model / "a" / "checkpoint_last.pt"
+    same = [f"one={path}", f"one={path}", f"two={path}", f"two={path}"]
+    words = ["perplexity", "--data", language_model / "bin", "--lengths", "8,16", "--cpu",
+             "--output", tmp_path / "p"]  # fmt: skip
+    printed = posenc(*words, "--models", *same, "--baseline", "two", "--by-position", 8).out
+    assert "| one   |      8 |   2 |" in printed and "| +0.000 ± 0.000 |" in printed
+    assert re.search(r"^\| 9 +\| +- \|", printed, re.MULTILINE)
+    assert {"p.md", "p.json", "p.png"} == {file.name for file in tmp_path.iterdir()}
+    for wrong, said in [
+        (["--baseline", "three"], "--baseline is none of the models"),
+        (["--lengths", "8", "--mode", "sliding"], "--lengths must be at least --stride"),
+    ]:
+        with pytest.raises(SystemExit):
+            posenc(*words, "--models", *same, *wrong)
+        assert said in capsys.readouterr().err
