@@ -90,8 +90,8 @@ class Cell(NamedTuple):
     @property
     def name(self) -> str:
         """What a person calls it."""
-        words = [self.setting, self.row, self.lr and f"lr {self.lr}", f"seed {self.seed}"]
-        return " ".join(word for word in words if word)
+        words = self.setting, self.row, self.lr and f"lr {self.lr}", f"seed {self.seed}"
+        return " ".join(filter(None, words))
 
     def is_done(self, step: Step) -> bool:
         """Return whether all marks of a step are there."""
@@ -111,16 +111,18 @@ def read_sheet(path: str) -> List[Cell]:
     for line in Path(path).read_text(encoding="utf-8").splitlines():
         key, *words = shlex.split(line)
         if key == "block":
-            blocks.append({})
+            blocks.append({"lrs": [[""]], "settings": [[]], "value": [], "step": []})
         blocks[-1].setdefault(key, []).append(words)
-    seeds = dict.fromkeys(seed for block in blocks for seed in block["seeds"][0])
-    lrs = dict.fromkeys(lr for block in blocks for lr in block.get("lrs", [[""]])[0])
+    seeds, lrs = (
+        dict.fromkeys(word for block in blocks for word in block[key][-1])
+        for key in ("seeds", "lrs")
+    )
     return [
         _cell(block, row, seed, lr)
         for seed in seeds
         for lr in lrs
         for block in blocks
-        if seed in block["seeds"][0] and lr in block.get("lrs", [[""]])[0]
+        if seed in block["seeds"][-1] and lr in block["lrs"][-1]
         for row in block["row"]
     ]
 
@@ -131,7 +133,7 @@ def _cell(block: Dict[str, List[List[str]]], row: List[str], seed: str, lr: str)
     spec = " ".join(options)
     values = {"row": label, "seed": seed, "lr": lr, "setting": setting}
     values["spec"] = spec if spec == label else f"{label}={spec}"
-    values.update({name: value for of, name, value in block.get("value", []) if of == label})
+    values.update({name: value for of, name, value in block["value"] if of == label})
 
     def fill(word: str) -> str:
         for name, value in values.items():
@@ -146,12 +148,12 @@ def _cell(block: Dict[str, List[List[str]]], row: List[str], seed: str, lr: str)
     template = block["folder"][0][0]
     values["folder"] = fill(template)
     steps = []
-    for stage, mark, *words in block.get("step", []):
+    for stage, mark, *words in block["step"]:
         words = fill_all(words)
         output = words.pop() if words[-2:-1] == [">"] else ""
         steps.append(Step(stage, mark, words[:-1] if output else words, output))
     row_folder = Path(fill(template.partition("{row}")[0]), label)
-    settings = fill_all(block.get("settings", [[]])[0])
+    settings = fill_all(block["settings"][-1])
     return Cell(
         setting, label, options, seed, lr, Path(values["folder"]), row_folder, settings, steps
     )
@@ -160,7 +162,7 @@ def _cell(block: Dict[str, List[List[str]]], row: List[str], seed: str, lr: str)
 def plan(cells: List[Cell]) -> Iterator[str]:
     """Yield the commands of all cells, each cell after a comment with its name."""
     for cell in cells:
-        yield f"# cell {'/'.join(word for word in (cell.setting, cell.row) if word)}, {cell.name}"
+        yield f"# cell {'/'.join(filter(None, (cell.setting, cell.row)))}, {cell.name}"
         yield _typed(["mkdir", "-p", str(cell.folder)])
         for step in cell.steps:
             output = step.output or ("train.log" if step.program == "train" else "")
@@ -220,31 +222,24 @@ def _run(cell: Cell, step: Step) -> int:
     else:
         log = output = Path(os.devnull)
     part = output.with_name(f"{output.name}.part") if step.output else output
-    words = [word.replace("{signature}", _signature(cell)) for word in step.command]
+    signature = (re.findall("position:.*", _read(cell.folder / "train.log")) or [""])[-1]
+    words = [word.replace("{signature}", signature) for word in step.command]
     with open(log, "w") as errors, open(part, "w") if step.output else errors as stream:
         status = subprocess.call(words, stdout=stream, stderr=errors, close_fds=False)
     if status:
         if step.output:
             part.unlink()
-        lines = log.read_text(encoding="utf-8", errors="replace").splitlines() or [""]
-        cell.write(f"error: {step.program} failed, see {log}: {lines[-1]}")
+        last = (_read(log).splitlines() or [""])[-1]
+        cell.write(f"error: {step.program} failed, see {log}: {last}")
         return 1
     if step.output:
         part.replace(output)
     for file in [name for name in step.mark.split(",") if name.endswith(".done")]:
         (cell.folder / file).touch()
     if output.name == "score.txt":
-        shown = [line for line in output.read_text(encoding="utf-8").splitlines()
-                 if re.match("all|valid", line)]  # fmt: skip
+        shown = re.findall("^(?:all|valid).*", _read(output), re.M)
         cell.write("; ".join(shown)[:200])
     return 0
-
-
-def _signature(cell: Cell) -> str:
-    """Return how the training's log describes its positions."""
-    log = cell.folder / "train.log"
-    text = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
-    return (re.findall("position:.*", text) or [""])[-1]
 
 
 def _train(cell: Cell, step: Step) -> int:
@@ -252,8 +247,8 @@ def _train(cell: Cell, step: Step) -> int:
         words, found = _continued(cell, step.command)
     except subprocess.CalledProcessError:
         return 1  # it has said why
-    gpus = os.environ.get("CUDA_VISIBLE_DEVICES")
-    cell.write(f"train{gpus and f' on GPU {gpus}' or ''}{found and f', continuing from {found}'}")
+    gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    cell.write("train" + (gpus and f" on GPU {gpus}") + (found and f", continuing from {found}"))
     time_is_up = False
     process = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, close_fds=False,
@@ -309,6 +304,10 @@ def _continued(cell: Cell, command: List[str]) -> Tuple[List[str], str]:
     return words, newest
 
 
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+
 def _option(words: List[str], name: str) -> str:
     return words[words.index(name) + 1] if name in words else ""
 
@@ -323,11 +322,8 @@ def _progress(line: str, metric: str) -> str:
             r"update \3: validation \1 \2",
         r".*(fairseq_posenc: error:.*|\b[A-Za-z]*Error: .*)": r"\1",
     }  # fmt: skip
-    for pattern, form in patterns.items():
-        found = re.match(pattern, line)
-        if found:
-            return found.expand(form).rstrip()
-    return ""
+    found = ((re.match(pattern, line), form) for pattern, form in patterns.items())
+    return next((match.expand(form).rstrip() for match, form in found if match), "")
 
 
 def main() -> int:
