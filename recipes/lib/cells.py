@@ -185,18 +185,12 @@ def _typed(words: List[str]) -> str:
 def run(cell: Cell, stage: str) -> int:
     """Do what is left of a stage, and return the exit status."""
     cell.folder.mkdir(parents=True, exist_ok=True)
-    done = [number for number, step in enumerate(cell.steps) if cell.is_done(step)]
-    first = max(done, default=-1) + 1
-    wanted = [
-        (number, step)
-        for number, step in enumerate(cell.steps)
-        if step.stage == stage and (number >= first or step.mark == "-")
-    ]
-    before = (
-        [step for step in cell.steps[first : wanted[0][0]] if step.mark != "-"] if wanted else []
-    )
-    if before:
-        cell.write(f"not yet: {before[0].program} comes before")
+    done = max((n for n, step in enumerate(cell.steps) if cell.is_done(step)), default=-1)
+    left = [step for n, step in enumerate(cell.steps) if n > done or step.mark == "-"]
+    wanted = [step for step in left if step.stage == stage]
+    first = next((step for step in left if step.mark != "-"), None)
+    if first and wanted and left.index(first) < left.index(wanted[0]):
+        cell.write(f"not yet: {first.program} comes before")
         return 0
     with open(cell.folder / "lock", "a") as lock:
         # the programs inherit it: what outlives a recipe that was killed still has the cell
@@ -207,7 +201,7 @@ def run(cell: Cell, stage: str) -> int:
             if error.errno == errno.EWOULDBLOCK:
                 cell.write(f"error: another run has this cell in hand, see {cell.folder}")
                 return 1
-        for _, step in wanted:
+        for step in wanted:
             status = _train(cell, step) if step.program == "train" else _run(cell, step)
             if status:
                 return status
