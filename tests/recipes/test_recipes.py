@@ -52,8 +52,7 @@ def test_half_an_output_is_never_taken_for_a_whole_one(shell, tmp_path):
 
 
 def test_settings_that_cannot_be_kept_end_the_run_in_one_line(shell, tmp_path):
-    (tmp_path / "settings.part").mkdir()
-    printed, status = shell(f"same_settings {tmp_path}/settings a; echo on")
+    printed, status = shell(f"mv() {{ false; }}; same_settings {tmp_path}/settings a; echo on")
     assert status == 1 and printed == f"bash: error: cannot write {tmp_path}/settings\n"
 
 
