@@ -74,7 +74,7 @@ class Step(NamedTuple):
         return "train" if is_training else words[0].replace("fairseq-", "")
 
 
-class Cell(NamedTuple):
+class PlannedCell(NamedTuple):
     """A training and what comes after it: see the module."""
 
     setting: str
@@ -105,7 +105,7 @@ class Cell(NamedTuple):
         sys.stdout.flush()
 
 
-def read_sheet(path: str) -> List[Cell]:
+def read_sheet(path: str) -> List[PlannedCell]:
     """Return the cells of a sheet; a table that is cut short has whole seeds."""
     blocks: List[Dict[str, List[List[str]]]] = []
     for line in Path(path).read_text(encoding="utf-8").splitlines():
@@ -127,7 +127,7 @@ def read_sheet(path: str) -> List[Cell]:
     ]
 
 
-def _cell(block: Dict[str, List[List[str]]], row: List[str], seed: str, lr: str) -> Cell:
+def _cell(block: Dict[str, List[List[str]]], row: List[str], seed: str, lr: str) -> PlannedCell:
     label, *options = row
     setting = " ".join(block["block"][0])
     spec = " ".join(options)
@@ -154,12 +154,12 @@ def _cell(block: Dict[str, List[List[str]]], row: List[str], seed: str, lr: str)
         steps.append(Step(stage, mark, words[:-1] if output else words, output))
     row_folder = Path(fill(template.partition("{row}")[0]), label)
     settings = fill_all(block["settings"][-1])
-    return Cell(
+    return PlannedCell(
         setting, label, options, seed, lr, Path(values["folder"]), row_folder, settings, steps
     )
 
 
-def plan(cells: List[Cell]) -> Iterator[str]:
+def plan(cells: List[PlannedCell]) -> Iterator[str]:
     """Yield the commands of all cells, each cell after a comment with its name."""
     for cell in cells:
         yield f"# cell {'/'.join(filter(None, (cell.setting, cell.row)))}, {cell.name}"
@@ -182,7 +182,7 @@ def _typed(words: List[str]) -> str:
     )
 
 
-def run(cell: Cell, stage: str) -> int:
+def run(cell: PlannedCell, stage: str) -> int:
     """Do what is left of a stage, and return the exit status."""
     cell.folder.mkdir(parents=True, exist_ok=True)
     done = max((n for n, step in enumerate(cell.steps) if cell.is_done(step)), default=-1)
@@ -208,7 +208,7 @@ def run(cell: Cell, stage: str) -> int:
     return 0
 
 
-def _run(cell: Cell, step: Step) -> int:
+def _run(cell: PlannedCell, step: Step) -> int:
     log = cell.folder / f"{step.program}.log"
     output = cell.folder / (step.output or log.name)
     if step.mark != "-":
@@ -236,7 +236,7 @@ def _run(cell: Cell, step: Step) -> int:
     return 0
 
 
-def _train(cell: Cell, step: Step) -> int:
+def _train(cell: PlannedCell, step: Step) -> int:
     try:
         words, found = _continued(cell, step.command)
     except subprocess.CalledProcessError:
@@ -266,7 +266,7 @@ def _train(cell: Cell, step: Step) -> int:
     return 0
 
 
-def _continued(cell: Cell, command: List[str]) -> Tuple[List[str], str]:
+def _continued(cell: PlannedCell, command: List[str]) -> Tuple[List[str], str]:
     """Return the command that goes on from the newest checkpoint, and that one, if any.
 
     Raises:

@@ -135,6 +135,7 @@ print_plan() {
     done
     say "trainings: $(cells count)"
     cells plan
+    say "tables"
     make_tables
 }
 
