@@ -86,6 +86,7 @@ case $PRESET in
         ;;
     *) die "--preset is tiny, small or base, not $PRESET" ;;
 esac
+((KEEP <= EPOCHS)) || KEEP=$EPOCHS # a checkpoint per epoch is averaged
 TRAIN_OPTIONS=("${MODEL[@]}" --share-all-embeddings
     --criterion label_smoothed_cross_entropy --label-smoothing 0.1
     --optimizer adam --adam-betas '(0.9,0.98)' --lr-scheduler inverse_sqrt
