@@ -41,6 +41,8 @@ class Layout(NamedTuple):
         config: what ``config.json`` says besides.
         positions: weights that the model has not, computed from its encoding.
         may_differ: whether the ``shared`` weights may also be different ones.
+        caches: whether it decodes rightly with its cache; FSMT of transformers 5.15 puts every
+            token at the first position then.
     """
 
     model: str
@@ -50,6 +52,7 @@ class Layout(NamedTuple):
     config: Callable[[ExportSource], Dict[str, Any]]
     positions: Callable[[ExportSource], Dict[str, Tensor]]
     may_differ: bool = False
+    caches: bool = True
 
 
 def rename(name: str, rules: Rules) -> Optional[str]:
@@ -174,6 +177,7 @@ FSMT = Layout(
     _fsmt_config,
     lambda source: _tables(source, unused=True),
     may_differ=True,
+    caches=False,
 )
 M2M100 = Layout(
     "M2M100ForConditionalGeneration",
