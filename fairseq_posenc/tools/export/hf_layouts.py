@@ -149,6 +149,8 @@ def _fsmt_config(source: ExportSource) -> Dict[str, Any]:
     del found["vocab_size"]  # there a name for that of the target
     found["src_vocab_size"], found["tgt_vocab_size"] = _vocabulary_sizes(source)
     languages = [source.task.get("source_lang"), source.task.get("target_lang")]
+    # see Layout.caches; what generates asks the configuration
+    found["use_cache"] = False
     return {**found, "langs": [str(language) for language in languages]}
 
 
