@@ -41,8 +41,6 @@ class Layout(NamedTuple):
         config: what ``config.json`` says besides.
         positions: weights that the model has not, computed from its encoding.
         may_differ: whether the ``shared`` weights may also be different ones.
-        caches: whether it decodes rightly with its cache; FSMT of transformers 5.15 puts every
-            token at the first position then.
     """
 
     model: str
@@ -52,7 +50,6 @@ class Layout(NamedTuple):
     config: Callable[[ExportSource], Dict[str, Any]]
     positions: Callable[[ExportSource], Dict[str, Tensor]]
     may_differ: bool = False
-    caches: bool = True
 
 
 def rename(name: str, rules: Rules) -> Optional[str]:
@@ -149,8 +146,6 @@ def _fsmt_config(source: ExportSource) -> Dict[str, Any]:
     del found["vocab_size"]  # there a name for that of the target
     found["src_vocab_size"], found["tgt_vocab_size"] = _vocabulary_sizes(source)
     languages = [source.task.get("source_lang"), source.task.get("target_lang")]
-    # see Layout.caches; what generates asks the configuration
-    found["use_cache"] = False
     return {**found, "langs": [str(language) for language in languages]}
 
 
@@ -179,7 +174,6 @@ FSMT = Layout(
     _fsmt_config,
     lambda source: _tables(source, unused=True),
     may_differ=True,
-    caches=False,
 )
 M2M100 = Layout(
     "M2M100ForConditionalGeneration",

@@ -99,8 +99,7 @@ def to_huggingface(
         write_folder(folder, _description(source), weights, names, theirs)
         _write_json(config, folder, "config.json")
         if "decoder" in source.stacks:
-            search = {**generation_config(source), "use_cache": layout.caches}
-            _write_json(search, folder, "generation_config.json")
+            _write_json(generation_config(source), folder, "generation_config.json")
         notes = write_tokenizers(source, dictionaries, data, folder)
         hf_card.copy_text_files(source, dictionaries, data, folder)
         measured = hf_check.compare(source, layout, data, folder) if check else None
