@@ -20,13 +20,13 @@ of the sheet is a call of ``sheet``, and :func:`all_cells STAGE` runs a stage of
     sheet settings "${TRAIN_OPTIONS[@]}"    # by which results are known: others are refused there
     sheet step train train.done fairseq-train "$RUN_DIR/bin" "${TRAIN_OPTIONS[@]}" --seed {seed} \\
         --position-encoding {encoding} --save-dir {folder}
-    sheet step translate test.out fairseq-generate "$RUN_DIR/bin" … '>' {folder}/test.out
-    sheet step score score.json posenc score --generated {folder}/test.out … '>' {folder}/score.txt
+    sheet step translate test.out fairseq-generate "$RUN_DIR/bin" … '>' test.out
+    sheet step score score.json posenc score --generated {folder}/test.out … '>' score.txt
 
 A step has the stage in which it runs, a mark, and a command. The mark is a file in the cell's
 folder that is there once the step is done (several, with wildcards, are divided by commas); what
 stands before a mark that is there is not repeated. A step with the mark ``-`` runs every time.
-Behind ``>`` is the file that gets the command's output; other output is in ``<command>.log``.
+Behind ``>`` is the folder's file for what the command prints; all else is in ``<command>.log``.
 
 In words, {row} is the label, {encoding}, a word of its own, the encoding with its options, {spec}
 the row as ``label=encoding options``; {seed}, {lr}, {setting} and {folder} are what they say, and

@@ -177,6 +177,19 @@ def test_other_data_do_not_mix_into_a_run(multi30k, tmp_path):
     assert f"was made from another train.en.gz than {tmp_path}/other/train.en.gz" in printed
 
 
+@pytest.mark.parametrize("recipe", ["quickstart", "multi30k", "python_docs"])
+def test_a_small_recipe_prints_every_command_and_does_nothing(run, tmp_path, recipe):
+    command = ["bash", f"recipes/{recipe}.sh", "--stage", "2", "--plan", "--device", "cpu"]
+    command += ["--run-dir", tmp_path / "run", "--encodings", "sinusoidal,shaw", "--seeds", "1,2"]
+    lines = run(*command).splitlines()
+    for program, count in {
+        "posenc prepare tokenise": 6, "subword-nmt apply-bpe": 6, "posenc prepare binarise": 1,
+        "fairseq-train": 4, "fairseq-generate": 4, "posenc score": 4, "posenc table": 1,
+    }.items():  # fmt: skip
+        assert sum(line.startswith(f"{program} ") for line in lines) == count, program
+    assert not (tmp_path / "run").exists()
+
+
 @pytest.mark.parametrize("plan", ["no", "yes"])
 @pytest.mark.parametrize("device, extra, told", [
     ("cuda", "", 1), ("cuda", "--adam-eps 1e-6 --patience 3", 1), ("cuda", "--bf16", 0),
