@@ -39,6 +39,7 @@ setup(
             "pyarrow>=14",
             "sacrebleu>=2.0",
             "sacremoses",
+            "safetensors>=0.4",
             "scikit-learn",
             "scipy",
             # older ones may crash at a model that was made for it
@@ -55,6 +56,8 @@ setup(
             "pytest-cov",
             "pytest-xdist",
             "ruff",
+            # it needs a newer torch than 3.10 has
+            "transformers>=5; python_version >= '3.11'",
             # its kernels run on a CPU in its interpreter; 3.10 has a torch that is too old for them
             "triton>=3; sys_platform == 'linux' and python_version >= '3.11'",
         ],

@@ -9,7 +9,7 @@ import os
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from typing import Any, Iterator, List, Optional, Set, Tuple
+from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 from fairseq.data import Dictionary
 
@@ -17,9 +17,9 @@ from fairseq_posenc.data.indexed import read_dictionary
 from fairseq_posenc.data.wordpiece_file import read_wordpiece
 from fairseq_posenc.errors import UsageError, first_line
 
-UNKNOWN = "<unk>"
+UNKNOWN, MASK = "<unk>", "<mask>"
 # the piece for masked tokens is appended by the tasks, the others are in every dictionary
-SPECIALS = ("<s>", "<pad>", "</s>", UNKNOWN, "<mask>")
+SPECIALS = ("<s>", "<pad>", "</s>", UNKNOWN, MASK)
 DICTIONARY = "dict.txt"
 _GROUPED_NUMBER = re.compile(r"\d+(?:[.,]\d+)+")
 _RARE_WORD = "\u16a0" * 200
@@ -148,6 +148,16 @@ class SentencePiece(Subwords):
     def vocabulary(self) -> List[str]:  # noqa: D102
         return [piece for piece in self._names if piece != UNKNOWN]
 
+    def scores(self) -> Dict[str, float]:
+        """Return the score of each piece of :meth:`vocabulary`."""
+        scores = map(self._model.get_score, range(len(self._names)))
+        return {piece: s for piece, s in zip(self._names, scores) if piece != UNKNOWN}
+
+    def character_map(self) -> bytes:
+        """Return what the model normalises text by, in the library's own format; may be empty."""
+        # message ModelProto, field 3: NormalizerSpec, field 2: precompiled_charsmap
+        return _field(_field(self._model.serialized_model_proto(), 3), 2)
+
 
 KINDS = {"wordpiece": WordPiece, "sentencepiece": SentencePiece}
 
@@ -255,6 +265,31 @@ def library(name: str) -> Any:
         raise UsageError(
             f"this subword model needs the library {name}: pip install {name}"
         ) from None
+
+
+def _field(message: bytes, wanted: int) -> bytes:
+    """Return a field of text or bytes in a message of protocol buffers; empty if it has none."""
+    place = 0
+
+    def number() -> int:
+        nonlocal place
+        value = shift = 0
+        while True:  # seven bits a byte, the lowest first, until one is below 128
+            byte = message[place]
+            place, value, shift = place + 1, value | (byte & 127) << shift, shift + 7
+            if byte < 128:
+                return value
+
+    while place < len(message):
+        field, kind = divmod(number(), 8)
+        # kinds: 0 a number, 1 eight bytes, 2 a length and as many bytes, 5 four bytes
+        length = number() if kind == 2 else {1: 8, 5: 4}.get(kind, 0)
+        if kind == 0:
+            number()
+        elif (field, kind) == (wanted, 2):
+            return message[place : place + length]
+        place += length
+    return b""
 
 
 def _around_unknown(text: str) -> Iterator[Tuple[int, str]]:

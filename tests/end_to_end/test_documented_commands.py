@@ -153,7 +153,7 @@ def results_of_multi30k(do, folder):
 
 
 def translation_model(do, folder):
-    """What docs/export.md and change_encoding.md start from: what README.md's own data become."""
+    """What pages on trained models start from: what README.md's own data become."""
     parallel_text(do)
     do(
         "bash",
@@ -188,6 +188,7 @@ PREPARED = {
     "docs/bert.md": benchmarks,
     "docs/analyses.md": results_of_multi30k,
     "docs/export.md": translation_model,
+    "docs/huggingface.md": translation_model,
     "docs/change_encoding.md": translation_model,
     "docs/hydra.md": configured,
     "docs/recipes/wikitext2.md": wikitext,

@@ -1,4 +1,4 @@
-"""Write a trained translation model for another program.
+"""Write a trained model for another program.
 
     posenc export --path checkpoints/average.pt --to fairseq --output stock.pt
 
@@ -9,9 +9,20 @@ the input (none, sinusoidal, learned, shape, cape).
 
 makes a CTranslate2 model (pip install ctranslate2): of these, shaw, t5, rel_scalar, rotary and
 alibi. docs/export.md shows how to translate with it.
+
+    posenc export --path checkpoints/average.pt --to huggingface --data bin --output folder
+
+makes a folder for Hugging Face's transformers, of translation models with positions at the input
+and of BERT with these, rotary or t5: safetensors, configuration, tokenizer, model card.
+
+    posenc export --path checkpoints/average.pt --to safetensors --data bin --output folder
+
+makes a folder of any model, BERT too, that posenc import and posenc.load read without a pickle.
 """
 
+import argparse
 import logging
+from typing import List
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
@@ -22,8 +33,9 @@ def main() -> None:
     parser = command_parser(__doc__)
     add = parser.add_argument
     add("--path", required=True, metavar="FILE", help="checkpoint")
-    add("--to", required=True, choices=["fairseq", "ctranslate2"])
-    add("--output", required=True, metavar="PATH", help="file, or folder of ctranslate2")
+    add("--to", required=True, choices=["fairseq", "ctranslate2", "huggingface", "safetensors"])
+    add("--output", required=True, metavar="PATH", help="file of fairseq, or folder of the others")
+    add("--data", metavar="FOLDER", help="the training's data (required but for fairseq)")
     add("--force", action="store_true", help="replace what is there")
     add = parser.add_argument_group("fairseq").add_argument
     add(
@@ -33,21 +45,34 @@ def main() -> None:
         "with '<s> '",
     )
     add = parser.add_argument_group("ctranslate2").add_argument
-    add("--data", metavar="FOLDER", help="dictionaries, as in the training's data (required)")
     add("--quantization", help="int8, float16, … (default: float32)")
     longest = "longest sentence in tokens (default: 1024, or the training's if that is more)"
     add("--positions", type=positive, metavar="N", help=longest)
+    add = parser.add_argument_group("huggingface").add_argument
+    add(
+        "--check",
+        action="store_true",
+        help="compare scores with fairseq's on sentences of --data; needs transformers",
+    )
     args = parser.parse_args()
+    logging.getLogger("fairseq_posenc").setLevel(logging.WARNING)
+    print("\n".join([f"{args.output}: written", *write(args)]))
+
+
+def write(args: argparse.Namespace) -> List[str]:
+    """Write what is asked for, and return what to know of it."""
     from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
+    from fairseq_posenc.tools.export.hf_model import to_huggingface, to_safetensors
     from fairseq_posenc.tools.export.stock import to_fairseq
 
-    logging.getLogger("fairseq_posenc").setLevel(logging.WARNING)
     if args.to == "fairseq":
-        notes = to_fairseq(args.path, args.output, args.bos_in_text, args.force)
-    elif args.data is None:
-        raise UsageError("--to ctranslate2 needs --data, the folder of the training's data")
-    else:
-        notes = to_ctranslate2(
+        return to_fairseq(args.path, args.output, args.bos_in_text, args.force)
+    if args.data is None:
+        raise UsageError(f"--to {args.to} needs --data, the folder of the training's data")
+    if args.to == "ctranslate2":
+        return to_ctranslate2(
             args.path, args.output, args.data, args.quantization, args.positions, args.force
         )
-    print("\n".join([f"{args.output}: written", *notes]))
+    if args.to == "huggingface":
+        return to_huggingface(args.path, args.output, args.data, args.force, args.check)
+    return to_safetensors(args.path, args.output, args.data, args.force)

@@ -6,14 +6,16 @@ from typing import Any, Dict, List, Optional
 import numpy as np
 import torch
 from fairseq.data import Dictionary
-from fairseq.data.data_utils import infer_language_pair
 from torch import Tensor
 
-from fairseq_posenc.checkpoints.signatures import dictionary_hash
-from fairseq_posenc.data.indexed import read_dictionary
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.export.ct2_positions import Ct2Tables, to_ct2_tables
-from fairseq_posenc.tools.export.source import SIDES, ExportSource, read_checkpoint
+from fairseq_posenc.tools.export.source import (
+    SIDES,
+    ExportSource,
+    read_checkpoint,
+    read_dictionaries,
+)
 from fairseq_posenc.tools.writing import replacing_folder
 
 # where CTranslate2 cuts sources, if not told otherwise
@@ -79,8 +81,10 @@ def to_ctranslate2(
         if not force:
             raise UsageError(f"{output} exists; name another folder, or replace it with --force")
     source = read_checkpoint(path)
+    dictionaries = read_dictionaries(source, data)
+    vocabularies = {side: ct2_types(dictionary) for side, dictionary in dictionaries.items()}
     length = positions or max(DEFAULT_POSITIONS, *map(source.limit, SIDES))
-    spec = _specification(source, _vocabularies(source, data), length)
+    spec = _specification(source, vocabularies, length)
     spec.validate()
     spec.optimize(quantization=quantization)
     with replacing_folder(output) as folder:
@@ -89,42 +93,6 @@ def to_ctranslate2(
     if source.source_bos:
         notes.append("BOS is put before every source, as in training")
     return notes
-
-
-def _vocabularies(source: ExportSource, folder: str) -> Dict[str, List[str]]:
-    """Return the types of the source and the target, as CTranslate2 spells them."""
-    task = source.state["cfg"]["task"]
-    languages = [task.get("source_lang"), task.get("target_lang")]
-    if not all(languages):
-        # those that are not given are found in the data, as in training
-        pair = infer_language_pair(folder) if os.path.isdir(folder) else None
-        if not pair or None in pair:
-            raise UsageError(
-                f"there is no binarised text in {folder} that tells source "
-                "and target language; name the folder of the training's data with --data"
-            )
-        languages = [given or inferred for given, inferred in zip(languages, pair)]
-    found, dictionaries = {}, []
-    for side, language in zip(SIDES, languages):
-        file = os.path.join(folder, f"dict.{language}.txt")
-        if not os.path.isfile(file):
-            raise UsageError(f"there is no {file}; name the folder of the dictionaries with --data")
-        dictionary = read_dictionary(file)
-        types = getattr(source.model, side).embed_tokens.num_embeddings
-        if len(dictionary) != types:
-            raise UsageError(
-                f"{file} has {len(dictionary)} types with the special ones, the model {types}; "
-                "name the folder of the data that it was trained on with --data"
-            )
-        found[side] = ct2_types(dictionary)
-        dictionaries.append(dictionary)
-    if source.dictionaries not in (None, dictionary_hash(*dictionaries)):
-        raise UsageError(
-            f"the dictionaries in {folder or 'the current folder'} have other symbols than in "
-            "training, or another order; name the folder of the data that it was trained on with "
-            "--data"
-        )
-    return found
 
 
 class _Weights:

@@ -1,30 +1,43 @@
-"""A trained translation model, read for export; its data are not needed."""
+"""A trained model, read for export; its data are not needed."""
 
+import glob
+import operator
 import os
 from argparse import Namespace
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Mapping, Optional, Type
 
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.data.data_utils import infer_language_pair, load_indexed_dataset
+from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 
 from fairseq_posenc.checkpoints import load_checkpoint, source_bos
 from fairseq_posenc.checkpoints.loading import one_line
 from fairseq_posenc.checkpoints.option_checks import check_options
 from fairseq_posenc.checkpoints.signatures import dictionary_hash
 from fairseq_posenc.checkpoints.sizes import no_larger_than
+from fairseq_posenc.data.indexed import check_indexed, read_dictionary
+from fairseq_posenc.data.subwords import DICTIONARY, MASK
 from fairseq_posenc.encodings.base import Portable
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
 
 SIDES = ("encoder", "decoder")
 LIMITS = {"encoder": "max_source_positions", "decoder": "max_target_positions"}
+# what is exported, and what it is called in messages
+TRANSLATION: Dict[Type, str] = {
+    PosencTransformerModel: "translation models of --arch posenc_transformer…"
+}
+ALL: Dict[Type, str] = {**TRANSLATION, PosencBertModel: "BERT models of --arch posenc_bert…"}
+# the stacks of layers that a model of any of these kinds may have
+_STACKS = ("encoder", "encoder.sentence_encoder", "decoder")
 
 
 @dataclass
 class ExportSource:
-    """A checkpoint of a translation model, all that is in its file being its ``state``.
+    """A checkpoint of one of our models, all that is in its file being its ``state``.
 
     Every option of the model is set. It is in evaluation, in float32, on the CPU. ``dictionaries``
     is the hash of those that it was trained with, if it has one.
@@ -33,8 +46,19 @@ class ExportSource:
     path: str
     state: Dict[str, Any]
     options: Namespace
-    model: PosencTransformerModel
+    model: Any
     dictionaries: Optional[str]
+
+    @property
+    def kind(self) -> str:
+        """The name of the model in fairseq's registry."""
+        return next(name for name, kind in MODEL_REGISTRY.items() if kind is type(self.model))
+
+    @property
+    def task(self) -> Dict[str, Any]:
+        """The options of the task."""
+        found = self.state["cfg"]["task"]
+        return found if isinstance(found, dict) else vars(found)
 
     @property
     def source_bos(self) -> bool:
@@ -42,8 +66,14 @@ class ExportSource:
         return source_bos.of_checkpoint(self.state)
 
     def limit(self, side: str) -> int:
-        """Return the most tokens that a source (``encoder``) or target (``decoder``) may have."""
-        return getattr(self.options, LIMITS[side])
+        """Return the most tokens that a source (``encoder…``) or target (``decoder``) may have."""
+        return getattr(self.options, LIMITS[side.split(".")[0]])
+
+    @property
+    def stacks(self) -> Dict[str, Any]:
+        """The stacks of layers, by what the names of their weights begin with."""
+        names = stack_names(self.state["model"])
+        return {name: operator.attrgetter(name)(self.model) for name in names}
 
     def refusal(self, reason: str) -> UsageError:
         """Return the error of a model that cannot be exported."""
@@ -52,17 +82,17 @@ class ExportSource:
     def portable(self, side: str, length: int) -> Portable:
         """Return what the encoding of one side computes, for up to ``length`` tokens."""
         try:
-            return getattr(self.model, side).embed_positions.portable(length)
+            return self.stacks[side].embed_positions.portable(length)
         except ValueError as error:
             encoding = self.options.position_encoding
             raise self.refusal(f"--position-encoding {encoding}: {error}") from None
 
 
-def read_checkpoint(path: str) -> ExportSource:
-    """Read a checkpoint; nothing in it is run.
+def read_checkpoint(path: str, kinds: Mapping[Type, str] = TRANSLATION) -> ExportSource:
+    """Read a checkpoint of one of some ``kinds`` of models; nothing in it is run.
 
     Raises:
-        UsageError: it is missing, damaged, or not of a ``posenc_transformer``.
+        UsageError: it is missing, damaged, or of no such model.
     """
     if not os.path.isfile(path):
         raise UsageError(f"there is no checkpoint {path}")
@@ -76,22 +106,17 @@ def read_checkpoint(path: str) -> ExportSource:
     except (KeyError, TypeError, AttributeError):
         raise UsageError(f"{path} is not a checkpoint of fairseq-train") from None
     kind = ARCH_MODEL_REGISTRY.get(arch)
-    if kind is None or not issubclass(kind, PosencTransformerModel):
-        raise UsageError(
-            f"{path} is a model of --arch {arch}; only translation models of "
-            "--arch posenc_transformer… can be exported"
-        )
+    if kind is None or not issubclass(kind, tuple(kinds)):
+        known = " and ".join(kinds.values())
+        raise UsageError(f"{path} is a model of --arch {arch}; only {known} can be exported")
     misfit = f"{path}: its weights do not fit its own options"
     try:
         with one_line(misfit), no_larger_than([path]):
             weights = dict(state["model"])
             task = task_of(weights)
             trained = getattr(options, "dictionary_hash", None)
-            # only their sizes are right
-            options.dictionary_hash = dictionary_hash(
-                task.source_dictionary, task.target_dictionary
-            )
-            model = PosencTransformerModel.build_model(options, task)
+            options.dictionary_hash = None  # of the task's dictionaries, only the sizes are right
+            model = kind.build_model(options, task)
             model.load_state_dict(weights)
     except UsageError as error:
         # what models and encodings say does not name the file
@@ -100,13 +125,100 @@ def read_checkpoint(path: str) -> ExportSource:
     return ExportSource(path, state, options, model, trained)
 
 
-def task_of(weights: Dict[str, Any]) -> SimpleNamespace:
+def read_dictionaries(source: ExportSource, folder: str) -> Dict[str, Dictionary]:
+    """Return the dictionaries that a model was trained with, by its stacks of layers.
+
+    Args:
+        source: the model.
+        folder: of the binarised data of the training.
+
+    Raises:
+        UsageError: they are missing, or others.
+    """
+    found = {}
+    for stack, file in zip(source.stacks, _dictionary_files(source, folder)):
+        if not os.path.isfile(file):
+            raise UsageError(f"there is no {file}; name the folder of the dictionaries with --data")
+        dictionary = read_dictionary(file)
+        if os.path.basename(file) == DICTIONARY and source.kind == "posenc_bert":
+            dictionary.add_symbol(MASK)  # as the tasks do
+        types = source.stacks[stack].embed_tokens.num_embeddings
+        if len(dictionary) != types:
+            raise UsageError(
+                f"{file} has {len(dictionary)} types with the special ones, the model {types}; "
+                "name the folder of the data that it was trained on with --data"
+            )
+        found[stack] = dictionary
+    if source.dictionaries not in (None, dictionary_hash(*found.values())):
+        raise UsageError(
+            f"the dictionaries in {folder or 'the current folder'} have other symbols than in "
+            "training, or another order; name the folder of the data that it was trained on with "
+            "--data"
+        )
+    return found
+
+
+def read_sentences(source: ExportSource, folder: str, most: int) -> Dict[str, List[List[int]]]:
+    """Return sentences of the training's data, as numbers with EOS, by the model's stacks.
+
+    They are of its test set, or else of that for validation or training; none if there is none.
+
+    Raises:
+        UsageError: the data are damaged.
+    """
+    found: Dict[str, List[List[int]]] = {stack: [] for stack in source.stacks}
+    for split in ("test", "valid", "train"):
+        paths = [_data_file(file, split, folder) for file in _dictionary_files(source, folder)]
+        if all(check_indexed(path) for path in paths):
+            for stack, path in zip(found, paths):
+                data = load_indexed_dataset(path)
+                found[stack] = [data[n].tolist() for n in range(min(most, len(data)))]
+            break
+    return found
+
+
+def _data_file(dictionary: str, split: str, folder: str) -> str:
+    """Return the data that go with the file of a dictionary, without their endings."""
+    place, name = os.path.split(dictionary)
+    if name == DICTIONARY:
+        return os.path.join(place, split)
+    language = name.split(".")[1]
+    pairs = glob.glob(os.path.join(glob.escape(folder), f"{split}.*-*.{language}.idx"))
+    return pairs[0][: -len(".idx")] if pairs else os.path.join(folder, split)
+
+
+def _dictionary_files(source: ExportSource, folder: str) -> List[str]:
+    """Return the files of the dictionaries, one per stack of layers."""
+    if len(source.stacks) == 1:
+        # in the folder of a task of GLUE, those of its sentences have folders of their own
+        places = [os.path.join(folder, part, DICTIONARY) for part in ("", "input0")]
+        return [next(filter(os.path.isfile, places), places[0])]
+    languages = [source.task.get("source_lang"), source.task.get("target_lang")]
+    if not all(languages):
+        # those that are not given are found in the data, as in training
+        pair = infer_language_pair(folder) if os.path.isdir(folder) else None
+        if not pair or None in pair:
+            raise UsageError(
+                f"there is no binarised text in {folder} that tells source "
+                "and target language; name the folder of the training's data with --data"
+            )
+        languages = [given or inferred for given, inferred in zip(languages, pair)]
+        source.task.update(source_lang=languages[0], target_lang=languages[1])
+    return [os.path.join(folder, f"dict.{language}.txt") for language in languages]
+
+
+def stack_names(weights: Mapping[str, Any]) -> List[str]:
+    """Return what the names of a model's weights begin with, for each stack of layers."""
+    return [name for name in _STACKS if f"{name}.embed_tokens.weight" in weights]
+
+
+def task_of(weights: Mapping[str, Any]) -> SimpleNamespace:
     """Return what a model wants from a task: dictionaries as large as its embeddings."""
     dictionaries = []
-    for side in SIDES:
+    for name in stack_names(weights):
         dictionary = Dictionary()
-        while len(dictionary) < weights[f"{side}.embed_tokens.weight"].size(0):
+        while len(dictionary) < weights[f"{name}.embed_tokens.weight"].size(0):
             dictionary.add_symbol(f"type{len(dictionary)}")
         dictionaries.append(dictionary)
-    source, target = dictionaries
+    source, target = dictionaries[0], dictionaries[-1]
     return SimpleNamespace(source_dictionary=source, target_dictionary=target)

@@ -9,6 +9,7 @@ from fairseq.data import Dictionary
 from fairseq.models.transformer import tiny_architecture
 from fairseq.sequence_generator import SequenceGenerator
 
+from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
 
 PAD, EOS = 1, 2
@@ -74,21 +75,49 @@ def checkpoint(tmp_path, data):
         task_options = {"data": str(data), "source_lang": "en", "target_lang": "de"}
         task_options.update(dataset_impl=None, required_seq_len_multiple=1, train_subset="train")
         task_options["prepend_source_bos"] = getattr(args, "prepend_source_bos", False)
-        state = {
-            "args": None,
-            "cfg": {
-                "common": {"user_dir": "fairseq_posenc", "seed": 1},
-                "model": args,
-                "task": {"_name": "posenc_translation", **task_options},
-                "optimizer": {"_name": "posenc_radam"},
-            },
-            "model": model.state_dict(),
-            "optimizer_history": [{**HISTORY, "num_updates": 7}],
-            "extra_state": {"train_iterator": {"epoch": 2}},
-            "last_optimizer_state": {"large": torch.zeros(3)},
-        }
-        torch.save(state, tmp_path / name)
-        return tmp_path / name, model
+        task_options["_name"] = "posenc_translation"
+        return save(tmp_path / name, args, task_options, model), model
+
+    return write
+
+
+def save(path, args, task_options, model):
+    """Write a checkpoint as fairseq-train does, and return its path."""
+    state = {
+        "args": None,
+        "cfg": {
+            "common": {"user_dir": "fairseq_posenc", "seed": 1},
+            "model": args,
+            "task": task_options,
+            "optimizer": {"_name": "posenc_radam"},
+        },
+        "model": model.state_dict(),
+        "optimizer_history": [{**HISTORY, "num_updates": 7}],
+        "extra_state": {"train_iterator": {"epoch": 2}},
+        "last_optimizer_state": {"large": torch.zeros(3)},
+    }
+    torch.save(state, path)
+    return path
+
+
+@pytest.fixture
+def bert_checkpoint(tmp_path, data):
+    """A function that writes a checkpoint of BERT and returns its path and its model."""
+
+    def write(encoding, **chosen):
+        dictionary(40).save(str(data / "dict.txt"))
+        types = dictionary(40)
+        types.add_symbol("<mask>")
+        args = Namespace(arch="posenc_bert_tiny", position_encoding=encoding, max_positions=48)
+        vars(args).update(encoder_embed_dim=32, encoder_ffn_embed_dim=48, **chosen)
+        vars(args).update(encoder_layers=2, encoder_attention_heads=2)
+        torch.manual_seed(1)
+        task = SimpleNamespace(source_dictionary=types)
+        model = PosencBertModel.build_model(args, task).eval()
+        for parameter in model.parameters():
+            parameter.data += 0.2 * torch.randn(parameter.shape)
+        task_options = {"_name": "posenc_masked_lm", "data": str(data)}
+        return save(tmp_path / "bert.pt", args, task_options, model), model
 
     return write
 

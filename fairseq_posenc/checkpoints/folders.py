@@ -1,0 +1,128 @@
+"""A trained model as a folder that is read without a pickle, and without fairseq.
+
+``posenc.json`` says what the model is. Its weights, by their names in our checkpoints, are in
+``posenc.safetensors``; those that are also the weights of a Hugging Face model are in
+``model.safetensors`` instead, by that model's names, and ``names`` in ``posenc.json`` has both.
+"""
+
+import hashlib
+import json
+import os
+from typing import Any, Dict, NamedTuple
+
+from torch import Tensor
+
+from fairseq_posenc.errors import UsageError, first_line
+from fairseq_posenc.files import file_error
+from fairseq_posenc.json_files import Each, Maybe, read_shaped
+
+DESCRIPTION, OWN, MODEL = "posenc.json", "posenc.safetensors", "model.safetensors"
+_FORMAT = 1
+_SHAPE = {
+    "format": int,
+    "kind": str,
+    "signature": str,
+    "model": {},
+    "task": {},
+    "names": Each(str),
+    "sha256": Maybe(str),
+}
+
+
+class ModelFolder(NamedTuple):
+    """What a folder has: its description, see :func:`write_folder`, and the weights by name."""
+
+    description: Dict[str, Any]
+    weights: Dict[str, Tensor]
+
+
+def safetensors() -> Any:
+    """Return the module ``safetensors.torch``, if it is installed."""
+    try:
+        import safetensors.torch
+    except ImportError:
+        raise UsageError("this needs the library safetensors: pip install safetensors") from None
+    return safetensors.torch
+
+
+def write_folder(
+    folder: str,
+    description: Dict[str, Any],
+    weights: Dict[str, Tensor],
+    names: Dict[str, str],
+    theirs: Dict[str, Tensor],
+) -> None:
+    """Write a model into a folder that is there.
+
+    Args:
+        folder: gets the three files, or two if nothing is ``theirs``.
+        description: ``kind`` (the model in fairseq's registry), ``signature`` of its positions,
+            and its options in two groups, ``model`` and ``task``.
+        weights: all, by their names in our checkpoints.
+        names: for those of them that are ``theirs`` unchanged, their names there.
+        theirs: weights of the Hugging Face model, by its own names.
+    """
+    own = {name: weight for name, weight in weights.items() if name not in names}
+    _save(own, os.path.join(folder, OWN))
+    found = {"format": _FORMAT, **description, "names": names}
+    if theirs:
+        _save(theirs, os.path.join(folder, MODEL))
+        found["sha256"] = _sha256(os.path.join(folder, MODEL))
+    with open(os.path.join(folder, DESCRIPTION), "w", encoding="utf-8") as stream:
+        json.dump(found, stream, indent=1, ensure_ascii=False)
+
+
+def read_folder(folder: str) -> ModelFolder:
+    """Return the model of a folder; nothing in it is run.
+
+    Raises:
+        UsageError: a file is missing or damaged, or ``model.safetensors`` is another one.
+    """
+    path = os.path.join(folder, DESCRIPTION)
+    found = read_shaped(path, _SHAPE, "posenc export")
+    if found["format"] != _FORMAT:
+        raise UsageError(f"{path} is of a later version of posenc; update it to read the folder")
+    weights = read_safetensors(os.path.join(folder, OWN))
+    if found["names"]:
+        file = os.path.join(folder, MODEL)
+        theirs = read_safetensors(file)
+        if _sha256(file) != found.get("sha256"):
+            raise UsageError(
+                f"{file} is not the one that posenc export wrote; if it was trained further, "
+                f"remove {DESCRIPTION} and {OWN}, and it is imported by its config.json"
+            )
+        for ours, name in found["names"].items():
+            if name not in theirs:
+                raise UsageError(f"{file} has no {name:.200}, which {DESCRIPTION} names")
+            weights[ours] = theirs[name]
+    return ModelFolder(found, weights)
+
+
+def read_safetensors(path: str) -> Dict[str, Tensor]:
+    """Return the weights of a file, by name.
+
+    Raises:
+        UsageError: it is missing, unreadable or damaged.
+    """
+    library = safetensors()
+    try:
+        return library.load_file(path)
+    except OSError as error:
+        raise file_error("read", path, error) from None
+    # the library's own error is an Exception
+    except Exception as error:
+        raise UsageError(f"{path} is damaged, or not of safetensors: {first_line(error)}") from None
+
+
+def _save(weights: Dict[str, Tensor], path: str) -> None:
+    # copies, as the library refuses weights that share memory; the format is for transformers
+    copies = {name: weight.detach().clone().contiguous() for name, weight in weights.items()}
+    safetensors().save_file(copies, path, metadata={"format": "pt"})
+
+
+def _sha256(path: str) -> str:
+    digest = hashlib.sha256()
+    with open(path, "rb") as stream:
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,85 @@
+"""What lies beside an exported model: the training's dictionaries and subwords, a model card."""
+
+import os
+import shutil
+from typing import List, Mapping, Optional
+
+from fairseq.data import Dictionary
+
+from fairseq_posenc.checkpoints import signatures
+from fairseq_posenc.data.segmentation import CODES, TOKENISER
+from fairseq_posenc.data.subwords import DICTIONARY, MASK, SentencePiece, WordPiece
+from fairseq_posenc.tools.export.hf_layouts import Layout
+from fairseq_posenc.tools.export.source import ExportSource
+
+_TEXT_FILES = (CODES, TOKENISER, SentencePiece.name, WordPiece.name)
+_CARD = """---
+library_name: transformers
+tags: [{tags}]
+---
+
+# {title}
+
+A model of fairseq with `fairseq_posenc`, written by `posenc export --to huggingface`.
+
+- Positions: `{signature}`
+- Class: `{model}`
+- Agreement with fairseq: {agreement}
+{notes}
+
+```python
+{code}
+```
+
+`posenc import --from FOLDER --output model.pt` makes the checkpoint again, weight by weight.
+"""
+_TRANSLATION = """from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("FOLDER")
+model = AutoModelForSeq2SeqLM.from_pretrained("FOLDER")
+batch = tokenizer(["…"], return_tensors="pt", padding=True, return_token_type_ids=False)
+{unknown}print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))"""
+_BERT = """from transformers import AutoModelForMaskedLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("FOLDER")
+model = AutoModelForMaskedLM.from_pretrained("FOLDER")
+scores = model(**tokenizer(["… <mask> …"], return_tensors="pt", padding=True)).logits"""
+
+
+def write(
+    source: ExportSource, layout: Layout, folder: str, notes: List[str], measured: Optional[str]
+) -> None:
+    """Write the model card."""
+    translates = len(source.stacks) == 2
+    languages = [source.task.get("source_lang"), source.task.get("target_lang")]
+    beyond = any("not in the dictionary" in note for note in notes)
+    types = next(iter(source.stacks.values())).embed_tokens.num_embeddings
+    unknown = f'batch["input_ids"][batch["input_ids"] >= {types}] = 3\n' if beyond else ""
+    text = _CARD.format(
+        tags="translation" if translates else "fill-mask",
+        title=f"Translation, {' to '.join(map(str, languages))}" if translates else "BERT",
+        signature=signatures.of_checkpoint(source.state),
+        model=layout.model,
+        agreement=measured or "not measured (`--check` does)",
+        notes="\n".join(f"- {note}" for note in notes),
+        code=_TRANSLATION.format(unknown=unknown) if translates else _BERT,
+    )
+    with open(os.path.join(folder, "README.md"), "w", encoding="utf-8") as stream:
+        stream.write(text)
+
+
+def copy_text_files(
+    source: ExportSource, dictionaries: Mapping[str, Dictionary], data: str, folder: str
+) -> None:
+    """Write the dictionaries by fairseq's names, and copy what cuts text into subwords."""
+    languages = [source.task.get("source_lang"), source.task.get("target_lang")]
+    for dictionary, language in zip(dictionaries.values(), languages):
+        name = DICTIONARY if len(dictionaries) == 1 else f"dict.{language}.txt"
+        kept = Dictionary()
+        for symbol, count in zip(dictionary.symbols, dictionary.count):
+            if symbol != MASK:  # the tasks of BERT add it
+                kept.add_symbol(symbol, count)
+        kept.save(os.path.join(folder, name))
+    for name in _TEXT_FILES:
+        if os.path.isfile(os.path.join(data, name)):
+            shutil.copy(os.path.join(data, name), folder)

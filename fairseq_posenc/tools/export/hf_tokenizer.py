@@ -1,0 +1,217 @@
+"""How text becomes the numbers of a model's types, as a file of the library ``tokenizers``.
+
+A dictionary may lack what the subword model can make, and our models then read ``<unk>``. In
+``tokenizer.json`` such pieces have numbers beyond the dictionary's, which must be replaced: the
+model card says so where there are any.
+"""
+
+import json
+import os
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+
+from fairseq.data import Dictionary
+
+from fairseq_posenc.data.segmentation import CODES, SEPARATOR, BytePairEncoder
+from fairseq_posenc.data.subwords import (
+    MASK,
+    UNKNOWN,
+    SentencePiece,
+    WordPiece,
+    library,
+)
+from fairseq_posenc.data.wordpiece_file import read_wordpiece
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import read_lines
+from fairseq_posenc.tools.export.hf_layouts import most_positions
+from fairseq_posenc.tools.export.source import ExportSource, read_sentences
+
+_END = "</w>"  # what BPE puts behind the last piece of a word, as subword-nmt does
+_CONTINUES = "@@"
+# SentencePiece deletes it, and no character is in one grapheme with it
+_BREAK = "\x01"
+_PROBES = 200  # sentences of the data that are cut both ways
+
+
+class Cut(NamedTuple):
+    """A tokeniser, what it takes, and ours: from such a text to its pieces, and back."""
+
+    tokeniser: Any
+    takes: str
+    pieces: Any
+    text: Any
+
+
+def write_tokenizers(
+    source: ExportSource, dictionaries: Mapping[str, Dictionary], data: str, folder: str
+) -> List[str]:
+    """Write the files of a tokeniser, and in ``target`` those of the target if it is another.
+
+    Returns:
+        What the user should know, one line each.
+
+    Raises:
+        UsageError: the subwords of the data are damaged, or ``tokenizers`` cuts otherwise.
+    """
+    first, *others = dictionaries
+    notes = _write(source, first, dictionaries[first], data, folder)
+    for stack in others:
+        if dictionaries[stack].symbols != dictionaries[first].symbols:
+            os.makedirs(os.path.join(folder, "target"))
+            _write(source, stack, dictionaries[stack], data, os.path.join(folder, "target"))
+            notes.append("translations are decoded with the tokenizer in the folder target")
+    return notes
+
+
+def _write(
+    source: ExportSource, stack: str, dictionary: Dictionary, data: str, folder: str
+) -> List[str]:
+    """Write the tokeniser of one stack of layers, and return what to know of it."""
+    cut, is_bert = cut_as(dictionary, data), MASK in dictionary
+    _check(cut, dictionary, read_sentences(source, data, _PROBES)[stack], data)
+    tokeniser, notes = cut.tokeniser, [f"tokenizer.json takes {cut.takes}"]
+    bos = "<s> " if is_bert or source.source_bos else ""
+    tokeniser.post_processor = library("tokenizers").processors.TemplateProcessing(
+        single=f"{bos}$A </s>",
+        pair=f"{bos}$A </s> $B:1 </s>:1",
+        special_tokens=[("<s>", dictionary.bos()), ("</s>", dictionary.eos())],
+    )
+    tokeniser.add_special_tokens([UNKNOWN] + [MASK] * is_bert)
+    tokeniser.save(os.path.join(folder, "tokenizer.json"))
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": most_positions(source),
+        "padding_side": "right",
+        "clean_up_tokenization_spaces": False,
+        "model_input_names": ["input_ids", "attention_mask"] + ["token_type_ids"] * is_bert,
+        "bos_token": "<s>",
+        "eos_token": "</s>",
+        "unk_token": UNKNOWN,
+        "pad_token": "<pad>",
+        **({"mask_token": MASK, "cls_token": "<s>", "sep_token": "</s>"} if is_bert else {}),
+    }
+    with open(os.path.join(folder, "tokenizer_config.json"), "w", encoding="utf-8") as stream:
+        json.dump(config, stream, indent=1, ensure_ascii=False)
+    beyond = tokeniser.get_vocab_size() - len(dictionary)
+    if beyond:
+        notes.append(
+            f"{beyond} of its pieces are not in the dictionary: replace numbers from "
+            f"{len(dictionary)} on by {dictionary.unk()} (<unk>)"
+        )
+    return notes
+
+
+def cut_as(dictionary: Dictionary, data: str) -> Cut:
+    """Return a tokeniser that does what cut the training's text."""
+    path = {name: os.path.join(data, name) for name in (WordPiece.name, SentencePiece.name, CODES)}
+    if os.path.isfile(path[WordPiece.name]):
+        words = WordPiece(path[WordPiece.name])
+        return Cut(_wordpiece(words, dictionary), "plain text", words.pieces, words.text)
+    if os.path.isfile(path[SentencePiece.name]):
+        model = SentencePiece(path[SentencePiece.name])
+        return Cut(_sentencepiece(model, dictionary), "plain text", model.pieces, model.text)
+    if os.path.isfile(path[CODES]):
+        bpe = BytePairEncoder(path[CODES])
+        return Cut(
+            _bpe(path[CODES], dictionary),
+            "text that is tokenised as by posenc prepare tokenise",
+            lambda text: bpe.cut(text).split(),
+            lambda pieces: (" ".join(pieces) + " ").replace(f"{_CONTINUES} ", "").rstrip(),
+        )
+    return Cut(_words(dictionary), "types separated by spaces", str.split, " ".join)
+
+
+def _numbered(dictionary: Dictionary, pieces: Sequence[str]) -> Dict[str, int]:
+    """Return the number of each of the dictionary's types, and further ones for other pieces."""
+    found = {symbol: number for number, symbol in enumerate(dictionary.symbols)}
+    for piece in pieces:
+        found.setdefault(piece, len(found))
+    return found
+
+
+def _words(dictionary: Dictionary) -> Any:
+    tokenizers = library("tokenizers")
+    model = tokenizers.models.WordLevel(_numbered(dictionary, []), unk_token=UNKNOWN)
+    tokeniser = tokenizers.Tokenizer(model)
+    tokeniser.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    return tokeniser
+
+
+def _wordpiece(model: WordPiece, dictionary: Dictionary) -> Any:
+    tokenizers = library("tokenizers")
+    found = json.loads(read_wordpiece(model.file))
+    # added tokens get their numbers anew, from the dictionary's
+    found.update(added_tokens=[])
+    found["model"]["vocab"] = _numbered(dictionary, model.vocabulary())
+    return tokenizers.Tokenizer.from_str(json.dumps(found))
+
+
+def _bpe(codes: str, dictionary: Dictionary) -> Any:
+    """Return byte pair encoding; ``ab@@`` is written ``ab`` there, and ``ab`` is ``ab</w>``."""
+    tokenizers = library("tokenizers")
+    first, *lines = read_lines(codes)
+    if first.strip() != "#version: 0.2":
+        raise UsageError(f"{codes} is of an old version of subword-nmt, which transformers lacks")
+    merges = [tuple(line.strip("\r\n ").split(" ")) for line in lines]
+    vocabulary: Dict[str, int] = {}
+    for number, symbol in enumerate(dictionary.symbols):
+        if number >= dictionary.nspecial and symbol != SEPARATOR:
+            goes_on = symbol.endswith(_CONTINUES)
+            symbol = symbol[: -len(_CONTINUES)] if goes_on else symbol + _END
+        vocabulary[symbol] = number
+    for left, right in merges:
+        for piece in (left, right, left + right):
+            vocabulary.setdefault(piece, len(vocabulary))
+    model = tokenizers.models.BPE(
+        vocabulary, merges, unk_token=UNKNOWN, end_of_word_suffix=_END, fuse_unk=False
+    )
+    tokeniser = tokenizers.Tokenizer(model)
+    tokeniser.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    tokeniser.decoder = tokenizers.decoders.BPEDecoder(suffix=_END)
+    if SEPARATOR in dictionary:  # which is never cut
+        tokeniser.add_tokens([tokenizers.AddedToken(SEPARATOR, normalized=False)])
+    return tokeniser
+
+
+def _sentencepiece(model: SentencePiece, dictionary: Dictionary) -> Any:
+    """Return a SentencePiece model (unigram).
+
+    The library's ``Precompiled`` looks at whole graphemes, where SentencePiece looks for the
+    longest sequence that it knows. So letters and marks are composed first (NFC), and those that
+    are left are parted, so that each grapheme is one character.
+    """
+    tokenizers, scores = library("tokenizers"), model.scores()
+    pieces = _numbered(dictionary, list(scores))
+    vocabulary = [(piece, scores.get(piece, 0.0)) for piece in pieces]
+    tokeniser = tokenizers.Tokenizer(tokenizers.models.Unigram(vocabulary, unk_id=dictionary.unk()))
+    normalizers, regex = tokenizers.normalizers, tokenizers.Regex
+    parted = regex(r"(?<=\S)(?=[\p{M}\u200c\u200d\uff9e\uff9f\u1100-\u11ff])")
+    steps = [normalizers.Replace(regex(" {2,}"), " "), normalizers.Strip()]
+    if model.character_map():
+        steps = [
+            normalizers.NFC(),
+            normalizers.Replace(parted, _BREAK),
+            normalizers.Precompiled(model.character_map()),
+            *steps,
+        ]
+    tokeniser.normalizer = normalizers.Sequence(steps)
+    metaspace = {"replacement": "▁", "prepend_scheme": "always"}
+    tokeniser.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace(**metaspace)
+    tokeniser.decoder = tokenizers.decoders.Metaspace(**metaspace)
+    return tokeniser
+
+
+def _check(cut: Cut, dictionary: Dictionary, sentences: List[List[int]], data: str) -> None:
+    """Cut sentences of the data both ways.
+
+    Raises:
+        UsageError: the results differ.
+    """
+    for sentence in sentences:
+        text = cut.text([dictionary[n] for n in sentence if n >= dictionary.nspecial])
+        ours = [dictionary.index(piece) for piece in cut.pieces(text)]
+        found = cut.tokeniser.encode(text, add_special_tokens=False).ids
+        theirs = [n if n < len(dictionary) else dictionary.unk() for n in found]
+        if ours != theirs:
+            raise UsageError(
+                f"the library tokenizers cuts otherwise than the subwords in {data}: {text:.100}"
+            )

@@ -1,0 +1,100 @@
+"""Export to Hugging Face: transformers computes what our model computes, or it is refused."""
+
+import json
+
+import pytest
+import torch
+
+from fairseq_posenc.tools.export.hf_model import to_huggingface
+
+transformers = pytest.importorskip("transformers")
+PAD, EOS = 1, 2
+PRE_NORM = {
+    "encoder_normalize_before": True,
+    "decoder_normalize_before": True,
+    "share_all_embeddings": True,
+}
+INPUT_SEGMENTS = {"position_segments": "input"}
+TRANSLATION = [
+    ("sinusoidal", {}, "FSMT"),
+    ("sinusoidal", {"share_all_embeddings": True}, "FSMT"),
+    ("cape", {"position_source_scale": 1.3, "prepend_source_bos": True}, "FSMT"),
+    ("shape", {"position_eval_shift": 7, "no_scale_embedding": True}, "FSMT"),
+    ("learned", {"encoder_layers": 3, "activation_fn": "gelu"}, "FSMT"),
+    ("none", {"share_decoder_input_output_embed": True}, "FSMT"),
+    ("sinusoidal", PRE_NORM, "M2M100"),
+    ("shape", {**PRE_NORM, "position_eval_shift": 7}, "Blenderbot"),
+    ("cape", {**PRE_NORM, "position_source_scale": 1.3}, "Blenderbot"),
+    ("learned", PRE_NORM, "Blenderbot"),
+]
+BERT = [
+    ("learned", INPUT_SEGMENTS, "Roberta"),
+    ("sinusoidal", {}, "Roberta"),
+    ("cape", {}, "Roberta"),
+    ("none", INPUT_SEGMENTS, "Roberta"),
+    ("rotary", INPUT_SEGMENTS, "RoFormer"),
+    ("t5", {}, "MPNet"),
+]
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch):
+    """Nothing is fetched."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
+
+
+def sentences(types, count=5, longest=20, seed=1):
+    """Random tokens ``(count, longest)``, padded on the right, with EOS."""
+    generator = torch.Generator().manual_seed(seed)
+    tokens = torch.randint(4, types, (count, longest), generator=generator)
+    for row, length in enumerate(torch.linspace(longest, 2, count).int()):
+        tokens[row, length - 1] = EOS
+        tokens[row, length:] = PAD
+    return tokens
+
+
+@torch.no_grad()
+def difference(ours, theirs, segments=None):
+    """The largest difference of the scores of real tokens between our model and transformers'."""
+    model, loaded = ours.eval(), theirs.eval()
+    if hasattr(model, "decoder"):
+        sources = sentences(model.encoder.embed_tokens.num_embeddings)
+        targets = sentences(model.decoder.embed_tokens.num_embeddings, seed=2).roll(1, 1)
+        targets[:, 0] = EOS
+        real = targets.ne(PAD)
+        expected = model(sources, None, targets)[0]
+        found = loaded(
+            input_ids=sources, attention_mask=sources.ne(PAD), decoder_input_ids=targets,
+            use_cache=False,
+        ).logits  # fmt: skip
+    else:
+        sources = sentences(model.encoder.sentence_encoder.embed_tokens.num_embeddings)
+        numbers = {} if segments is None else {"segments": (torch.arange(20) > 9).expand(5, -1) * 1}
+        real = sources.ne(PAD)
+        expected = model(sources, **numbers)[0]
+        types = {"token_type_ids": numbers["segments"]} if numbers else {}
+        found = loaded(input_ids=sources, attention_mask=real, **types).logits
+    scale = expected[real].abs().max().clamp(min=1)
+    return float((expected[real] - found[real]).abs().max() / scale)
+
+
+@pytest.mark.parametrize(
+    "kind, encoding, options, name",
+    [("checkpoint", *row) for row in TRANSLATION] + [("bert_checkpoint", *row) for row in BERT],
+)
+def test_every_row_of_the_table_computes_the_same_before_and_after_saving(
+    request, data, tmp_path, kind, encoding, options, name
+):
+    path, model = request.getfixturevalue(kind)(encoding, **options)
+    to_huggingface(str(path), str(tmp_path / "hf"), str(data))
+    name = json.loads((tmp_path / "hf" / "config.json").read_text())["architectures"][0]
+    segments = options.get("position_segments")
+    loaded, report = getattr(transformers, name).from_pretrained(
+        tmp_path / "hf", output_loading_info=True
+    )
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    print(name, difference(model, loaded, segments))
+    assert difference(model, loaded, segments) < 1e-5
+    loaded.save_pretrained(tmp_path / "saved")
+    again = getattr(transformers, name).from_pretrained(tmp_path / "saved")
+    assert difference(model, again, segments) < 1e-5
