@@ -15,8 +15,8 @@ papers say, what these models say, with 95 % intervals, and a verdict. Two cores
 --fast, without it, it trains what is missing.
 
   --fast              three seeds, and the rows that most claims need
-  --parts LIST        comma-separated (length, longer, longest, joined, joined_longer, deep_400, deep,
-                      plain, speed, bert; --fast: length, joined, deep_400, plain, speed, bert)
+  --parts LIST        comma-separated (length, longer, longest, joined, joined_longer, switch, switch_long,
+                      deep_400, deep, plain, speed, bert; --fast: length, joined, deep_400, plain, speed, bert)
   --run-dir DIR       results (runs/claims): claims.md, its claims_tables.md,
                       and a folder for each part
   --seeds LIST        comma-separated (1,2,3,4,5)
@@ -34,7 +34,7 @@ SEEDS='' UPDATES=2000 TEST=300 FAST='' FLAGS=--fast ROWS=()
 OPTIONS='parts, updates test'
 parse_arguments "$@"
 whole_numbers UPDATES TEST
-ALL_PARTS='length longer longest joined joined_longer deep_400 deep plain speed bert'
+ALL_PARTS='length longer longest joined joined_longer switch switch_long deep_400 deep plain speed bert'
 PARTS=${PARTS:-$([[ $FAST ]] && echo length joined deep_400 plain speed bert || echo "$ALL_PARTS")}
 for part in $PARTS; do
     [[ " $ALL_PARTS " == *" $part "* ]] ||
@@ -62,6 +62,7 @@ fi
 LONGER_ROWS=(sinusoidal "$SHAPE" "$CAPE" shaw rotary alibi t5 rel_scalar transformer_xl tupe abs_scalar
     conditional learned none "shape_K10=shape --position-max-shift 10"
     "shape_K20=shape --position-max-shift 20" "shape_K100=shape --position-max-shift 100")
+SWITCH_ROWS=(sinusoidal rotary alibi shaw "$CAPE")
 LONGEST_ROWS=(sinusoidal "$SHAPE" "shape_K100=shape --position-max-shift 100")
 
 comma() { local IFS=,; echo "$*"; }
@@ -157,6 +158,50 @@ analyse_joined() {
     open_cell "$1"
     analyse swap swap --models "$label=$folder/checkpoint_last.pt" --subset test --pairs 1000000
     if [[ $label == shape ]]; then analyse_tokens; fi
+}
+
+# The sinusoidal models of `length`, with other encodings for a tenth of the updates, on the same text.
+switch() { fine_tune switch ../length/bin; }
+
+# The same on text of which a tenth is long.
+switch_long() {
+    [[ -e $RUN_DIR/switch_long/text/bin.done ]] || mix_long "$RUN_DIR/length" "$RUN_DIR/switch_long/text"
+    fine_tune switch_long text/bin
+}
+
+# fine_tune PART BIN: seed by seed, as each begins with the model of its seed.
+fine_tune() {
+    local seed base rows
+    mkdir -p "$RUN_DIR/$1"
+    ln -sfn "$2" "$RUN_DIR/$1/bin" && ln -sfn ../length/corpus "$RUN_DIR/$1/corpus"
+    rows=$(comma "${SWITCH_ROWS[@]}")
+    for seed in $SEEDS; do
+        base=$RUN_DIR/length/sinusoidal/seed$seed
+        [[ -e $base/train.done ]] ||
+            die "part $1 takes the data and the sinusoidal models of part length, which is to be run before"
+        quickstart "$1" --encodings "$rows" --seeds "$seed" --updates $((UPDATES / 10)) --stage 5 \
+            --stop-stage 7 -- --lr 0.002 --finetune-from-model "$base/checkpoint_last.pt"
+    done
+    quickstart "$1" --encodings "$rows" --stage 8
+}
+
+# mix_long LENGTH DIR: 18,000 pairs of part length and 2,000 of 21 to 60 words, none of them of the test.
+mix_long() {
+    local side
+    python -m recipes.corpus --output "$2" --seed 1 --quiet --train 2000 --train-length 21-60 --valid 1 \
+        --test "$TEST" --test-lengths 4-20,21-30,31-45,46-60
+    cmp -s "$1/corpus/test.$SOURCE" "$2/test.$SOURCE" || die "the tests of $1 and $2 differ"
+    for side in $SOURCE $TARGET; do
+        posenc prepare tokenise --language "$side" --input "$2/train.$side" --output "$2/train.tok.$side"
+        head -n 18000 "$1/train.bpe.$side" >"$2/train.mixed.$side"
+        subword-nmt apply-bpe --codes "$1/bpe.codes" <"$2/train.tok.$side" >>"$2/train.mixed.$side"
+    done
+    rm -rf "$2/bin"
+    posenc prepare binarise --source-lang "$SOURCE" --target-lang "$TARGET" --joined-dictionary \
+        --srcdict "$1/bin/dict.$SOURCE.txt" --trainpref "$2/train.mixed" --validpref "$1/valid.bpe" \
+        --testpref "$1/test.bpe" --destdir "$2/bin" >"$2/preprocess.out" 2>&1 ||
+        die "binarising failed, see $2/preprocess.out: $(tail -n 1 "$2/preprocess.out")"
+    cp "$1/bin/codes" "$2/bin/" && touch "$2/bin.done"
 }
 
 # Deep models with norms after the layers, on the data of `length`.

@@ -64,12 +64,24 @@ floor() {
   python -c 'import sys; sys.exit(float(sys.argv[1]) < 90)' "$bleu"
 }
 
+# Text as python_docs.sh takes it, of the embedded grammar.
+python_docs() {
+  local split
+  python -m recipes.corpus --output "$folder/python_docs_text" --train 400 --valid 50 --test 10 --quiet
+  for split in train valid test; do
+    cp "$folder/python_docs_text/$split.de" "$folder/python_docs_text/$split.es"
+  done
+  bash recipes/python_docs.sh --data-dir "$folder/python_docs_text" --run-dir "$folder/python_docs" \
+    --longest 24 --updates 10 --seeds 1,2 --encodings sinusoidal,rotary
+}
+
 smoke floor floor
 smoke quickstart bash recipes/quickstart.sh --run-dir "$folder/quickstart" --train 500 --test 20 \
   --updates 20 --encodings sinusoidal,shape,rel_scalar
 smoke claims bash recipes/claims.sh --fast --run-dir "$folder/claims" --updates 20 --test 20 --seeds 1,2 \
   --parts length,joined,deep,plain
 smoke multi30k multi30k
+smoke python_docs python_docs
 smoke iwslt14 bash recipes/iwslt14.sh --smoke --run-dir "$folder/iwslt14"
 smoke shape bash recipes/shape/run.sh --smoke --run-dir "$folder/shape"
 smoke cape bash recipes/cape/run.sh --smoke --run-dir "$folder/cape"

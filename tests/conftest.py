@@ -21,6 +21,7 @@ from fairseq.models.transformer import TransformerModel, tiny_architecture
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer import PosencTransformerModel
+from tests import forking
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 
@@ -103,22 +104,34 @@ def outcome():
     return outcome
 
 
+@pytest.fixture(scope="session")
+def copies():
+    """A Python with torch and fairseq that runs commands in copies of itself."""
+    path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+    known = {"OMP_NUM_THREADS": "1", "PYTHONPATH": ".", "PATH": path}
+    server = forking.Server(REPOSITORY, {**os.environ, **known})
+    yield server
+    server.close()
+
+
 @pytest.fixture
-def start():
-    """A function that starts a command line at the top of the repository, as a user would."""
+def start(request):
+    """A function that starts a command line at the top of the repository, as a user would.
+
+    What needs fairseq is started in a copy of a Python that has it, unless the environment is
+    another one.
+    """
 
     def start(*command, **environment):
         path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+        known = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ".", "PATH": path}
+        words = [str(part) for part in command]
+        if words[0] in forking.PROGRAMS and not environment:
+            return request.getfixturevalue("copies").start(words, known)
         return subprocess.Popen(
-            [str(part) for part in command],
+            words,
             cwd=REPOSITORY,
-            env={
-                **os.environ,
-                "OMP_NUM_THREADS": "1",
-                "PYTHONPATH": ".",
-                "PATH": path,
-                **{name: str(value) for name, value in environment.items()},
-            },
+            env={**known, **{name: str(value) for name, value in environment.items()}},
             encoding="utf-8",
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

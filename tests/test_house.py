@@ -73,6 +73,21 @@ def test_no_function_is_too_long():
     assert checked > 1000
 
 
+def test_forward_passes_name_shapes():
+    """In a comment or the docstring, as in ``# scores: (batch, heads, queries, keys)``."""
+    checked = 0
+    for path in (REPOSITORY / "fairseq_posenc").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef) and node.name == "forward":
+                lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
+                prose = [line.partition("#")[2] for line in lines] + [ast.get_docstring(node) or ""]
+                checked += 1
+                named = re.search(r"\(\S.*?,.*?\)", "\n".join(prose))
+                assert named or len(lines) < 8, (path, node.lineno)
+    assert checked > 25
+
+
 def test_the_top_level_holds_what_it_should():
     found = {path.relative_to(REPOSITORY).parts[0] for path in files()}
     assert {name for name in found if not name.startswith(".")} <= set(TOP)

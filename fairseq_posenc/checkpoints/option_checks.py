@@ -57,6 +57,7 @@ TEXT = {
     "dictionary_hash": r"[0-9a-f]{16}",
     "position_sharing": _NAME,
     "position_initialization": _NAME,
+    "train_only": r"[\w.*?,]{1,1000}",
     "position_scale_method": _NAME,
     "position_source_scale": "auto",
     "admin_profile": r'\{[\w".,:\[\]{}+-]*\}',

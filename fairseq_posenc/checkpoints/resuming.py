@@ -14,6 +14,14 @@ from fairseq_posenc.errors import UsageError, first_line
 _MOST = 2**31  # of epochs and updates, from which seeds are made
 # Adafactor's means over rows and columns; no other optimizer reads them
 _FACTORS = ("exp_avg_sq_row", "exp_avg_sq_col")
+# What has a number for each of the parameter's. Other tensors may be single numbers, as "step" is.
+_OF_EACH_WEIGHT = (
+    "exp_avg exp_avg_sq max_exp_avg_sq exp_inf sum momentum_buffer square_avg acc_delta".split()
+)
+# errors of an optimizer's step; fairseq has answers to those of numbers that overflow
+_OF_A_STATE = (
+    AttributeError, LookupError, RuntimeError, TypeError, ValueError, ZeroDivisionError
+)  # fmt: skip
 _ADVICE = "take another checkpoint, or its weights alone with --finetune-from-model"
 
 
@@ -91,8 +99,10 @@ def checked_optimizer_state(own: List[Dict[str, Any]], state: Any) -> Dict[str, 
         parameters.update(zip(theirs["params"], mine["params"]))
     for key in parameters.keys() & states.keys():
         for name, value in states[key].items() if isinstance(states[key], dict) else ():
-            shape = value.shape if isinstance(value, Tensor) else ()
-            if shape not in ((), parameters[key].shape) and name not in _FACTORS:
+            if not isinstance(value, Tensor) or name in _FACTORS:
+                continue  # an optimizer itself refuses a wrong one
+            is_single = value.dim() == 0 and name not in _OF_EACH_WEIGHT
+            if not is_single and value.shape != parameters[key].shape:
                 raise UsageError(f"the optimizer's {name} does not fit its parameter; {_ADVICE}")
     kept = {key: states[key] for key in parameters if key in states}
     return {**state, "state": kept, "param_groups": checked}
@@ -117,7 +127,9 @@ def check_first_step(optimizer: Any) -> None:
         del optimizer.step  # the class's own from now on
         try:
             return step(*args, **kwargs)
-        except (AttributeError, LookupError, TypeError, ValueError, ZeroDivisionError) as error:
+        except _OF_A_STATE as error:
+            if "out of memory" in str(error):
+                raise  # fairseq has an answer to it
             reason = f"{type(error).__name__}: {first_line(error):.200}"
             raise UsageError(
                 f"the optimizer cannot go on with the checkpoint's state ({reason}); {_ADVICE}"

@@ -90,7 +90,9 @@ def lock(folder: str) -> None:
     stream: Optional[TextIO] = None
     try:
         os.makedirs(folder, exist_ok=True)
-        stream = open(os.path.join(folder, LOCK), "a+", encoding="utf-8")  # noqa: SIM115
+        stream = open(  # noqa: SIM115
+            os.path.join(folder, LOCK), "a+", encoding="utf-8", opener=_open_no_link
+        )
         fcntl.lockf(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         if stream is None or error.errno not in (errno.EACCES, errno.EAGAIN):
@@ -107,3 +109,8 @@ def lock(folder: str) -> None:
     stream.write(f"process {os.getpid()} on {socket.gethostname()}")
     stream.flush()
     _locks[folder] = stream
+
+
+def _open_no_link(path: str, flags: int) -> int:
+    """Open a file, but none that a link of a stranger leads to: it would be emptied."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)

@@ -33,10 +33,13 @@ class PosencQuestionAnsweringCriterion(FineTuningCriterion):
                 "questions without answers can be predicted (posenc predict), but not be trained "
                 "or validated on"
             )
+        # logits, scores: (batch, length, 2), as start and as end
         logits = logits_of(model, sample)
+        # allowed: (batch, length), the context and <s>
         allowed = sample["answerable"].clone()
         allowed[:, 0] = True
         scores = logits.masked_fill(~allowed.unsqueeze(-1), float("-inf")).log_softmax(dim=1)
+        # answer: (batch, 2), the positions of start and end
         loss = -scores.gather(1, sample["answer"].unsqueeze(1)).sum() / 2
         log = self.logging_output(loss, sample)
         if not model.training:

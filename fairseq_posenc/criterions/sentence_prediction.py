@@ -48,6 +48,7 @@ class PosencSentencePredictionCriterion(FineTuningCriterion):
                 "a set without labels can be predicted (posenc predict), but not be trained or "
                 "validated on"
             )
+        # outputs: (batch, labels), or (batch, 1) for scores; targets: (batch,)
         outputs, targets = outputs_of(model, sample, self.head), sample["target"]
         if self.regression:
             loss = F.mse_loss(outputs.float().squeeze(-1), targets.float(), reduction="sum")
@@ -56,6 +57,7 @@ class PosencSentencePredictionCriterion(FineTuningCriterion):
         log = self.logging_output(loss, sample, in_bits=not self.regression)
         predicted = decisions(outputs.detach(), self.regression)
         if not model.training:
+            # number of the example → what was predicted, and the target
             pairs = zip(predicted.tolist(), targets.tolist())
             log["predictions"] = dict(zip(sample["id"].tolist(), pairs))
         elif not self.regression:

@@ -48,6 +48,7 @@ class AbsScalar(Encoding):
         """Return the biases; one object serves all layers that share a table."""
         rows = rows_of_keys(positions, self.stack, self.training)
         queries = positions.numbers.size(1)
+        # vectors: per layer (heads or 1, K, rank); biases: per layer (heads or 1, Q, K)
         # unbound before the product, whose gradient would be as large as all layers' biases
         vectors = self.table.index_select(2, rows).unbind()
         biases = [keys[:, -queries:] @ keys.transpose(1, 2) for keys in vectors]

@@ -45,5 +45,6 @@ class Alibi(ByDistance):
         """Return the penalties, of all layers alike."""
         dtype = torch.promote_types(self.exponents.dtype, torch.float32)
         slopes = torch.pow(2, -self.exponents.to(dtype))
+        # slopes: (heads,); distances: (Q + K - 1,); penalties: (1, heads, Q + K - 1)
         distances = torch.arange(keys - 1, -queries, -1, device=slopes.device)
         return (slopes.unsqueeze(-1) * -distances.abs()).unsqueeze(0)

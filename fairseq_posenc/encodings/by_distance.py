@@ -24,6 +24,7 @@ class ByDistance(Encoding):
     def forward(self, positions: Positions) -> Terms:
         """Return the biases; one object serves all layers that share their scalars."""
         queries, keys = positions.numbers.size(1), positions.keys
+        # per layer: scalars (heads or 1, Q + K - 1) → bias (heads or 1, Q, K)
         by_layer = self.bias_by_distance(queries, keys).unbind()
         return Terms.of_biases(self.stack, [to_toeplitz(x, queries, keys) for x in by_layer])
 
@@ -82,11 +83,12 @@ class _ToToeplitz(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, matrix: Tensor) -> Tuple[Tensor, None, None]:
         queries, keys = matrix.shape[-2:]
-        matrices = matrix.reshape(-1, queries, keys)
+        matrices = matrix.reshape(-1, queries, keys)  # (n, Q, K)
         dtype = torch.promote_types(matrix.dtype, torch.float32)
         sums = matrix.new_zeros((matrices.size(0), queries + keys - 1), dtype=dtype)
         rows_at_a_time = queries if matrix.is_cuda else _BLOCK
         for start in range(0, queries, rows_at_a_time):
+            # block: (n, rows, K); upright: (n, rows, K + rows - 1)
             block = matrices[:, start : start + rows_at_a_time]
             rows = block.size(1)
             width = keys + rows - 1

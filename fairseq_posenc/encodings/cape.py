@@ -70,12 +70,13 @@ class Cape(Sinusoidal):
 
     def forward(self, positions: Positions) -> Terms:
         """Return the sinusoids of the positions, augmented in training."""
-        numbers = self.scaled(positions)
+        numbers = self.scaled(positions)  # α · i: (batch, length)
         if self.mean_normalize:
             numbers = _centred(numbers, positions.padding_mask)
         if not self.training:
             return self.encode(numbers)
         draws = self.draw(positions)
+        # Δ and λ (batch, 1) move all tokens of a sentence alike, ε (batch, length) each by itself
         numbers = (numbers + draws.global_shift + draws.local_shift) * draws.log_scale.exp()
         return replace(self.encode(numbers), shared=[draws.global_shift, draws.log_scale])
 

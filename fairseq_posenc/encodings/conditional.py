@@ -53,6 +53,7 @@ class Conditional(Encoding):
 
     def generate(self, x: Tensor, positions: Positions) -> Tensor:
         """Return hidden states ``(length, batch, channels)`` with their encoding added."""
+        # hidden: (batch, length), what the convolution sees as 0: padding, and [CLS] if it passes
         masked, hidden = x, positions.padding_mask
         if self.cls_passes:
             # padding before the first token has its number, too
@@ -60,6 +61,7 @@ class Conditional(Encoding):
             hidden = first if hidden is None else hidden | first
         if hidden is not None:
             masked = x.masked_fill(hidden.t().unsqueeze(-1), 0)
+        # window: (length + k - 1, batch, channels), with what stands before and behind the tokens
         if positions.cache is not None:
             window = self._append_to_cache(masked, positions.cache)
         else:
@@ -75,7 +77,7 @@ class Conditional(Encoding):
         transpose to ``(batch, channels, length)`` and back.
         """
         length = window.size(0) - self.kernel_size + 1
-        taps = self.conv.weight.squeeze(1).t()
+        taps = self.conv.weight.squeeze(1).t()  # (k, channels)
         bias: Any = self.conv.bias
         total = bias + window[:length] * taps[0]
         for tap in range(1, self.kernel_size):

@@ -32,9 +32,11 @@ class Learned(Encoding):
         numbers, padding_row = positions.numbers, self.stack.first_index - 1
         if self.training:
             check_fits_table(numbers.size(1), numbers, self.stack)
+        # rows of the table, one per token: (batch, length)
         rows = numbers.clamp(max=self.stack.max_length - 1).long() + self.stack.first_index
         if positions.padding_mask is not None:
             rows = rows.masked_fill(positions.padding_mask, padding_row)
+        # input: (batch, length, channels)
         return Terms(input=nn.functional.embedding(rows, self.weight, padding_row))
 
     def portable(self, length: int) -> Portable:
@@ -75,8 +77,9 @@ def rows_of_keys(positions: Positions, stack: Stack, training: bool) -> Tensor:
     Raises:
         ValueError: in training, for a sequence longer than the table.
     """
-    row = positions.position_row
+    row = positions.position_row  # of the queries: (Q,)
     if row.size(0) < positions.keys:
+        # step by step: the keys before the newest token count back from it; row: (K,)
         row = row[-1:] + torch.arange(1 - positions.keys, 1, device=row.device)
     if training:
         check_fits_table(positions.keys, row, stack)

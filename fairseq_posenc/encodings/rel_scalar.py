@@ -40,5 +40,6 @@ class RelScalar(ByDistance):
     def bias_by_distance(self, queries: int, keys: int) -> Tensor:
         """Return the scalars of the distances, those at the table's ends for all beyond."""
         distances = torch.arange(keys - 1, -queries, -1, device=self.scalars.device)
+        # rows of the table: (Q + K - 1,)
         rows = (distances + self.index_of_zero).clamp_(0, self.scalars.size(-1) - 1)
         return scalars_of(self.scalars, rows)

@@ -73,7 +73,8 @@ class Rotary(Encoding):
 
     def forward(self, positions: Positions) -> Terms:
         """Return the rotation of the queries, one object for all layers."""
-        frequencies = self.frequencies()
+        frequencies = self.frequencies()  # (d / 2,)
+        # angles: (Q, d / 2); rotation: (2, Q, d / 2)
         angles = positions.position_row.to(frequencies.dtype).unsqueeze(-1) * frequencies
         terms = AttentionTerms(rotation=torch.stack([angles.cos(), angles.sin()]))
         return Terms(attention=dict.fromkeys(range(self.stack.layers), terms))

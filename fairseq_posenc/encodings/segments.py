@@ -43,7 +43,7 @@ class SegmentEmbeddings(nn.Module):
 
     def forward(self, terms: Terms, numbers: Tensor) -> Terms:
         """Return the terms with each token's vector added to those at the input."""
-        vectors = nn.functional.embedding(numbers, self.weight)
+        vectors = nn.functional.embedding(numbers, self.weight)  # (batch, length, channels)
         return replace(terms, input=vectors if terms.input is None else terms.input + vectors)
 
 
@@ -71,6 +71,7 @@ class SegmentScalars(nn.Module):
 
     def forward(self, terms: Terms, numbers: Tensor) -> Terms:
         """Return the terms with every layer's scalars beside those of its attention."""
+        # one_hot: (batch, length, segments); scalars: (heads or 1, segments, segments)
         one_hot = nn.functional.one_hot(numbers, self.scalars.size(-1)).to(self.scalars.dtype)
         attention = {}
         for layer in range(self.layers):

@@ -34,6 +34,7 @@ class Shape(Sinusoidal):
 
     def forward(self, positions: Positions) -> Terms:
         """Return the sinusoids of the shifted positions."""
+        # shift: (batch, 1), the same for all tokens of a sequence; or a number in evaluation
         shift = self.draw(positions.numbers) if self.training else self.eval_shift
         return self.encode(self.scaled(positions) + shift)
 

@@ -61,6 +61,7 @@ class Shaw(Encoding):
 
     def forward(self, positions: Positions) -> Terms:
         """Return the tables of the layers; they do not depend on the positions."""
+        # keys, values: per layer a table (2 K + 1, d)
         keys = self.keys.unbind()
         values = keys if self.values is None else self.values.unbind()
         terms = [AttentionTerms(relative_keys=k, relative_values=v) for k, v in zip(keys, values)]

@@ -72,5 +72,6 @@ class Sinusoidal(Encoding):
 
     def encode(self, numbers: Tensor) -> Terms:
         """Return the term of real-valued positions ``(batch, length)``, counted from 0."""
+        # term: (batch, length, channels)
         term = sinusoid(numbers + self.stack.first_index, self.stack.channels)
         return Terms(input=term if self.stack.token_std == 1 else term * self.stack.token_std)

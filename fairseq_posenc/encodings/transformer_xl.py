@@ -55,6 +55,7 @@ class TransformerXL(Encoding):
 
     def forward(self, positions: Positions) -> Terms:
         """Return the sinusoids, and u and v of each layer."""
+        # distances: (Q + K - 1, channels), one object for all layers; u, v: per layer (heads, d)
         distances = self.sinusoids(positions.numbers.size(1), positions.keys)
         by_layer = zip(self.content_query.unbind(), self.position_query.unbind())
         terms = [

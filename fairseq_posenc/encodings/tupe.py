@@ -60,11 +60,13 @@ class Tupe(Encoding):
 
     def forward(self, positions: Positions) -> Terms:
         """Return the scale and the bias, one object for all layers."""
-        queries, keys = self.project(positions)
+        queries, keys = self.project(positions)  # (heads, Q, d), (heads, K, d)
         lengths = (queries.size(1), keys.size(1))
+        # distances, and position with position on top: (heads, Q, K)
         relative = to_toeplitz(scalars_of(self.scalars, self.buckets(*lengths)), *lengths)
         bias = torch.baddbmm(relative, queries, keys.transpose(1, 2), alpha=self.scale)
         if self.reset is not None:
+            # [CLS], index 0, as key and then as query
             bias[:, :, 0] = self.reset[1].unsqueeze(-1)
             if lengths[0] == lengths[1]:
                 bias[:, 0] = self.reset[0].unsqueeze(-1)
@@ -86,7 +88,7 @@ class Tupe(Encoding):
             embedded = self.norm(nn.functional.embedding(rows[-1:], self.table))
             keys = torch.cat([past, self.key(embedded)])
         else:
-            embedded = self.norm(nn.functional.embedding(rows, self.table))
+            embedded = self.norm(nn.functional.embedding(rows, self.table))  # (K, channels)
             keys = self.key(embedded)
         if positions.cache is not None:
             positions.cache[name] = {"keys": keys}

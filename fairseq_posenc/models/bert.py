@@ -12,7 +12,7 @@ from fairseq_posenc import options
 from fairseq_posenc.checkpoints import signatures
 from fairseq_posenc.data.token_ratio import set_source_scale
 from fairseq_posenc.encodings import segments
-from fairseq_posenc.models import continuation
+from fairseq_posenc.models import continuation, freezing
 from fairseq_posenc.models.bert_encoder import PosencBertEncoder
 from fairseq_posenc.models.bert_hub import BertHub
 from fairseq_posenc.models.configuration import build_from_configuration
@@ -47,6 +47,8 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
     before they are trained.
     """
 
+    train_only: Optional[str] = None  # see --train-only
+
     def __init__(self, args, encoder):
         super().__init__(args, encoder)
         self.span_heads = nn.ModuleDict()
@@ -75,9 +77,10 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
 
     @staticmethod
     def add_args(parser):
-        """Add fairseq's options of RoBERTa and the ``--position-…`` ones."""
+        """Add fairseq's options of RoBERTa, the ``--position-…`` ones and ``--train-only``."""
         RobertaModel.add_args(parser)
         options.add_arguments(parser)
+        freezing.add_arguments(parser)
         parser.add_argument(
             "--position-segments",
             choices=list(segments.KINDS),
@@ -96,6 +99,7 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
                 "paper's class token passes by, as it does in new models"
             )
         begun = continuation.prepare(args, "segments")
+        train_only = freezing.choose(args, begun)
         continuation.check_dictionaries(args, begun, task.source_dictionary)
         args.position_encoding = options.encoding_name(args)
         set_source_scale(args, task)
@@ -107,12 +111,21 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
         args.max_source_positions = args.max_positions
         model = cls(args, PosencBertEncoder(args, task.source_dictionary))
         model.begun, model.signature = begun, args.position_signature
+        model.train_only = train_only
+        if not hasattr(task, "add_head"):
+            freezing.freeze_others(model, train_only)  # else its head may be what is trained
         logger.info(args.position_signature)
         return model
+
+    def register_classification_head(self, *args, **kwargs) -> None:
+        """Add fairseq's head that classifies sentences."""
+        super().register_classification_head(*args, **kwargs)
+        freezing.freeze_others(self, self.train_only)
 
     def register_span_head(self, name: str) -> None:
         """Add a head that scores tokens as the start and the end of an answer."""
         self.span_heads[name] = SpanHead(self.args.encoder_embed_dim, self.args.pooler_dropout)
+        freezing.freeze_others(self, self.train_only)
 
     def forward(self, src_tokens, span_head_name: Optional[str] = None, **others: Any):
         """Return fairseq's output, or that of a span head: ``(batch, length, 2)``.

@@ -47,6 +47,7 @@ class Beginning(NamedTuple):
     positions: Dict[str, Any]
     source_bos: bool  # whether its sources start with BOS
     dictionary: Optional[str]  # the hash of its dictionaries, if it has one
+    train_only: Optional[str] = None  # patterns of the parameters that it trained; None: all
 
 
 def prepare(args: Any, *others: str) -> Optional[Beginning]:
@@ -116,6 +117,7 @@ def beginning(args: Any) -> Optional[Beginning]:
         positions,
         source_bos.of_checkpoint(state),
         found.get("dictionary_hash"),
+        found.get("train_only"),
     )
 
 

@@ -17,7 +17,7 @@ from fairseq_posenc.attention import admin
 from fairseq_posenc.checkpoints import source_bos
 from fairseq_posenc.data.token_ratio import set_source_scale
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.models import continuation, translation_hub
+from fairseq_posenc.models import continuation, freezing, translation_hub
 from fairseq_posenc.models.configuration import build_from_configuration
 from fairseq_posenc.models.transformer_decoder import PosencTransformerDecoder
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
@@ -59,7 +59,7 @@ class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
 
     @staticmethod
     def add_args(parser):
-        """Add fairseq's options, the ``--position-…`` ones and ``--admin-profile``."""
+        """Add fairseq's options, the ``--position-…`` ones and our others."""
         TransformerModel.add_args(parser)
         parser.add_argument(
             "--no-embedding-dropout",
@@ -67,6 +67,7 @@ class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
             help="no dropout of the embeddings, as in OpenNMT-py where no positions are added",
         )
         options.add_arguments(parser)
+        freezing.add_arguments(parser)
         admin.add_arguments(parser)
 
     @classmethod
@@ -85,6 +86,7 @@ class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
                     "use --position-encoding none or learned"
                 )
         begun = continuation.prepare(args)
+        train_only = freezing.choose(args, begun)
         source_bos.check_task(args, task)
         dictionaries = task.source_dictionary, task.target_dictionary
         continuation.check_dictionaries(args, begun, *dictionaries)
@@ -96,6 +98,7 @@ class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
             args.admin_profile = admin.load_profile(args)
         model = super().build_model(args, task)
         model.begun, model.signature = begun, args.position_signature
+        freezing.freeze_others(model, train_only)
         logger.info(args.position_signature)
         return model
 

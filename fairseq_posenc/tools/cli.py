@@ -19,6 +19,7 @@ COMMANDS: Dict[str, str] = {
     "predict": "predictions of a fine-tuned BERT for a task of GLUE, XNLI or questions",
     "glue-submission": "a submission to GLUE's leaderboard, from a row of recipes/glue",
     "export": "write a checkpoint for stock fairseq or for CTranslate2",
+    "extend": "make a trained model's tables of learned positions longer",
     "benchmark": "time every position encoding against stock fairseq",
     "profile-admin": "measure ADMIN's initialisation of a translation model",
     "encodings": "list every encoding with its options and defaults",

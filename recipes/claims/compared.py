@@ -138,10 +138,12 @@ def _scored(runs: str, about: Dict[str, Any]) -> Compared:
     """Compare what posenc score gives of a range of lengths, over seeds and sentences."""
     kind, _, column = about["figure"].partition(":")
     part, names = about["part"], (about["base"], about["row"])
+    # a row of another part is ``part/row``
+    places = {n: f"{part}/{n}".split("/")[-2:] for n in names}
     scores = {
         (name, seed): f"{folder}/score.json"
         for name in names
-        for seed, folder in seed_folders(f"{runs}/{part}/{name}")
+        for seed, folder in seed_folders("/".join([runs, *places[name]]))
         if os.path.exists(f"{folder}/score.json")
     }
     seeds = [seed for name, seed in scores if name == names[0] and (names[1], seed) in scores]
@@ -153,7 +155,7 @@ def _scored(runs: str, about: Dict[str, Any]) -> Compared:
         table = by_length(read, _SCORED[name])
         at, scale = _place(part, table, column), _scale(name)
         beside[name] = [scale * (table.rows[one][at].mean or 0.0) for one in reversed(names)]
-    bits = [figures_by_seed(runs, part, name, f"bits_of:{column}") for name in reversed(names)]
+    bits = [_figures(runs, places[n], f"bits_of:{column}") for n in reversed(names)]
     if kind == "BLEU" and all(bits):
         beside["bits_of"] = [statistics.mean(one.values()) for one in bits]
     table, scale = by_length(read, _SCORED[kind]), _scale(kind)
@@ -162,10 +164,15 @@ def _scored(runs: str, about: Dict[str, Any]) -> Compared:
     _, low, high, _ = table.differences[about["row"]][at]
     if row is None or base is None or low is None or high is None:
         return Compared(about)
-    ours, others = (figures_by_seed(runs, part, name, about["figure"]) for name in reversed(names))
+    ours, others = (_figures(runs, places[n], about["figure"]) for n in reversed(names))
     by_seed = [ours[seed] - others[seed] for seed in seeds]
     row, base, low, high = (scale * one for one in (row, base, low, high))
     return Compared(about, len(seeds), row, base, low, high, by_seed, beside)
+
+
+def _figures(runs: str, place: Sequence[str], figure: str) -> Dict[int, float]:
+    part, row = place
+    return figures_by_seed(runs, part, row, figure)
 
 
 def _scale(kind: str) -> float:

@@ -5,6 +5,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
 from fairseq_posenc.checkpoints import load_checkpoint, save_folder, signatures
 
@@ -85,6 +86,30 @@ def test_a_fine_tuned_run_has_the_positions_of_its_model(cape, run, training, re
     assert "trained with position:cape" in line and "this run has position:shaw" in line
 
 
+def test_frozen_parameters_stay_and_have_no_state_of_the_optimizer(
+    cape, run, training, refused, tmp_path
+):
+    only, new = ["--train-only", "*embed_positions*"], tmp_path / "shaw"
+    start = ["--position-encoding", "shaw", "--save-dir", new]
+    before = load_checkpoint(str(cape / "checkpoint_last.pt"))["model"]
+    printed = run(
+        *training(*start, *only, "--finetune-from-model", cape / "checkpoint_last.pt", *BRIEF, "2")
+    )
+    assert "--train-only *embed_positions*: 4 of " in printed
+    # resumed as it was begun, which need not be said again
+    assert "--train-only *embed_positions*: 4 of " in run(*training(*start, *BRIEF, "3"))
+    state = load_checkpoint(str(new / "checkpoint_last.pt"))
+    assert len(state["last_optimizer_state"]["state"]) == 4
+    after, tables = state["model"], [f"{s}.embed_positions.keys" for s in ("encoder", "decoder")]
+    assert all(torch.equal(after[key], before[key]) for key in after.keys() & before.keys())
+    assert all(after[key].std() > 0 for key in tables)
+    line = refused(*training(*start, "--train-only", "*fc1*", *BRIEF, "4"))
+    assert "was trained with --train-only *embed_positions*: resume it so" in line
+    other = ["--save-dir", tmp_path / "other", *BRIEF, "1", "--train-only"]
+    assert "*posit matches no parameter" in refused(*training(*other, "*posit"))
+    assert "'(a+)+': a pattern has letters" in refused(*training(*other, "(a+)+"))
+
+
 def test_a_stock_model_becomes_another(run, training, refused, tmp_path):
     stock = tmp_path / "stock"
     run(*training("--arch", "transformer_tiny", *BRIEF, "1", "--save-dir", stock))
@@ -116,3 +141,6 @@ def test_fine_tuning_bert_need_not_repeat_the_options_of_pre_training(run, tmp_p
     assert warnings(printed) == [] and "start afresh" not in printed
     assert signature(tmp_path / "fine") == signature(tmp_path / "bert")
     assert "rel_scalar" in printed and "segments:per_head" in printed
+    only = ["--train-only", "*classification_heads*,*embed_positions*", "--save-dir"]
+    printed = run("fairseq-train", folder, *bert, *task, *start, *only, tmp_path / "only")
+    assert "--train-only *classification_heads*,*embed_positions*: 5 of " in printed

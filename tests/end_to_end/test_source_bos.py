@@ -176,6 +176,14 @@ def test_fine_tuning_may_begin_with_bos_and_needs_our_task_for_it(runs, caplog):
         runs.train("of fairseq's task", *start, "--task", "translation")
 
 
+def test_truncation_leaves_room_for_bos(runs, caplog):
+    limit = ["--truncate-source", "--max-source-positions", "9", BOS]
+    skip = "--skip-invalid-size-inputs-valid-test --required-batch-size-multiple 1".split()
+    runs.train("cut", *limit, *skip)
+    assert len(runs.generate(["cut"], *limit[:3], *skip)) == 2 * 20  # S- and H-lines
+    assert "invalid sizes" not in caplog.text  # what is too long would be skipped with these words
+
+
 @pytest.mark.parametrize("scored", [False, True])
 @pytest.mark.parametrize("kind", ["hard", "soft"])
 @torch.no_grad()

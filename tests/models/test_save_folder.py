@@ -113,3 +113,12 @@ def test_without_locks_a_training_goes_on(tmp_path, monkeypatch, caplog, code):
         save_folder.lock(str(tmp_path / "new"))
     assert f"cannot be locked: {os.strerror(code)}" in caplog.text
     (tmp_path / "new" / "checkpoint1.pt").touch()
+
+
+def test_a_link_in_place_of_the_lock_is_not_followed(tmp_path, caplog):
+    (tmp_path / "mine").write_text("of value")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / save_folder.LOCK).symlink_to(tmp_path / "mine")
+    with caplog.at_level(logging.INFO):
+        save_folder.lock(str(tmp_path / "run"))
+    assert "cannot be locked" in caplog.text and (tmp_path / "mine").read_text() == "of value"

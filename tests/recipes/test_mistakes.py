@@ -16,6 +16,7 @@ WMT += ["recipes/iwslt14.sh"]  # of the same library
 PRETRAIN = [f"recipes/rel_scalar/pretrain_{name}.sh" for name in ("english", "multilingual")]
 FINETUNE = ["recipes/glue/run.sh", "recipes/xtreme/run.sh"]
 SMALL = ["recipes/quickstart.sh", "recipes/multi30k.sh"]
+DOCS = ["recipes/python_docs.sh"]
 CLAIMS = ["recipes/claims.sh", "recipes/claims/bert.sh"]
 
 MISTAKES = {
@@ -44,7 +45,10 @@ MISTAKES = {
     "--jobs 0": ("0 is not a whole number above 0 (--jobs; see --help)", RECIPES),
     "--stage 2 --device cpu --run-dir /dev/null/run": ("cannot make the folder", RECIPES),
     "--stage 2 --device tpu": ("--device is cpu or cuda, not tpu", RECIPES),
-    "--updates 0": ("0 is not a whole number above 0 (--updates", WMT + PRETRAIN + SMALL[:1]),
+    "--updates 0": (
+        "0 is not a whole number above 0 (--updates",
+        WMT + PRETRAIN + SMALL[:1] + DOCS,
+    ),
     "--epochs 1.5": ("1.5 is not a whole number above 0 (--epochs", SMALL[1:]),
     "--setting x": ("--setting is vanilla, extrapolate or interpolate, not x", SMALL[1:]),
     "--settings x": ("not x", WMT),
@@ -73,7 +77,7 @@ def test_a_mistake_is_answered_in_one_line(start, recipe, options, words):
 
 
 def test_every_recipe_is_of_a_kind():
-    assert sorted(WMT + PRETRAIN + FINETUNE + SMALL + CLAIMS) == RECIPES
+    assert sorted(WMT + PRETRAIN + FINETUNE + SMALL + DOCS + CLAIMS) == RECIPES
 
 
 def test_without_its_first_stage_a_recipe_needs_the_environment(start):

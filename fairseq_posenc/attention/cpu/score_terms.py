@@ -29,6 +29,7 @@ class Additive:
 
     def fill(self, scores: Tensor, chunk: Chunk) -> bool:
         """Write bias and padding into the scores, and return whether there are any."""
+        # scores: (sequences, heads, rows, columns); parts: what is added, broadcast to these
         scores, parts = chunk.by_head(scores), []
         if self.bias is not None:
             parts.append(self.bias[self._part(chunk)].expand(scores.shape[1:]))
@@ -47,6 +48,7 @@ class Additive:
         rows = scores.size(1)
         if self.future.size(1) < rows:
             self.future = causal_bias(rows, scores.dtype, scores.device)
+        # keys before the chunk's first row are past for all its rows
         scores[..., chunk.rows.start :].add_(self.future[:, :rows, :rows])
 
     def backward(self, gradient: Tensor, chunk: Chunk) -> None:
@@ -82,6 +84,7 @@ class Segments:
         number = segments.size(-1)
         every = (layout.batch, layout.heads, number, layout.keys)
         matrices = layout.batch * layout.heads
+        # keys, queries: (batch · heads, segments, T); total: (batch · heads, T, segments)
         # One row per segment: products with narrow matrices are slow when their rows are short.
         keys = segments.transpose(1, 2).unsqueeze(1).expand(every)
         self.keys = keys.reshape(matrices, number, layout.keys)
@@ -91,6 +94,7 @@ class Segments:
 
     def add_to_scores(self, scores: Tensor, queries: Tensor, chunk: Chunk) -> None:
         """Add to the scores."""
+        # (matrices, rows, segments) · (matrices, segments, columns)
         by_query = self.queries[chunk.matrices, :, chunk.rows].transpose(1, 2)
         scores.baddbmm_(by_query, self.keys[chunk.matrices, :, : chunk.columns])
 
@@ -103,6 +107,7 @@ class Segments:
 
     def gradients(self) -> Dict[str, Tensor]:
         """Return the gradient of the scalars."""
+        # by_sequence: (batch, heads, T, segments)
         by_sequence = self.total.unflatten(0, (self.segments.size(0), -1))
         total = torch.einsum("bqs,bhqt->hst", self.segments, by_sequence)
         return {"segment_scalars": total.sum_to_size(self.scalars.shape)}
@@ -158,6 +163,7 @@ class Distances:
         head = chunk.heads.start
         keys, queries = self.keys[head], self._shifted(queries, head)
         for rows, window, product, diagonals in self._blocks(chunk):
+            # (rows · matrices, d) · (d, window)
             torch.mm(queries[rows].flatten(0, 1), keys[window].t(), out=product)
             scores[:, rows, : diagonals.size(2)].add_(diagonals, alpha=self.scale)
 
@@ -169,6 +175,7 @@ class Distances:
         keys, total, queries = self.keys[head], self.total[head], self._shifted(queries, head)
         part = self.part.get(queries.shape)
         for rows, window, product, diagonals in self._blocks(chunk):
+            # the gradient of the product, through its view as scores
             diagonals.copy_(gradient[:, rows, : diagonals.size(2)])
             if self.layout.causal:
                 # The future lies in corners of other rows. It has weights where no key can be seen.

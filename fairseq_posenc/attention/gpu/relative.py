@@ -154,6 +154,7 @@ class _FusedRelative(torch.autograd.Function):
     @staticmethod
     def forward(ctx, settings, padding, seed, q, k, v, u, w, tk, tv):
         ctx.settings, ctx.dtypes = settings, [x if x is None else x.dtype for x in (u, w, tk, tv)]
+        # (B, H, T, d) → (T, B, H, d), as the kernels want it
         q, k, v = (x.permute(2, 0, 1, 3).contiguous() for x in (q, k, v))
         u, w = (x if x is None else x.contiguous() for x in (u, w))
         # tables (rows, H, d) by falling distance
@@ -169,6 +170,7 @@ class _FusedRelative(torch.autograd.Function):
         work = [q, k, v, u, w, tk, tv, padding, seed]
         length, batch, heads, _ = q.shape
         out, lse = torch.empty_like(q), q.new_empty((batch * heads, length), dtype=torch.float32)
+        # one program per 32 queries of each matrix of scores
         grid = (triton.cdiv(length, kernels.BLOCK.value), batch * heads)
         _launch(kernels._forward, grid, settings, work, out, lse)
         ctx.save_for_backward(*work, out, lse)
@@ -181,6 +183,7 @@ class _FusedRelative(torch.autograd.Function):
         q, k, v, u, _, tk, tv, _, _ = work
         _, batch, heads, width = q.shape
         by_query, by_key, by_row = (triton.cdiv(x.size(0), kernels.BLOCK.value) for x in (q, k, tk))
+        # lse, slopes, delta: see the kernels' arguments
         rest = [lse, gradient.permute(2, 0, 1, 3).contiguous(), torch.empty_like(lse)]
         dq, dk, dv = (torch.empty_like(x) for x in (q, k, v))
         sums = lse.new_empty((batch, heads, by_query, 4, width))

@@ -1,1 +1,1 @@
-"""Scores of runs, and tables and pictures of many of them."""
+"""From translations to ``score.json``: metrics, splits by length, intervals."""

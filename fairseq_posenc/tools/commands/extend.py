@@ -1,0 +1,34 @@
+"""Make the tables of learned positions longer, so that a trained model takes longer inputs.
+
+    posenc extend --path checkpoints/average.pt --max-source-positions 2048 --how repeat \\
+        --output longer.pt
+
+interpolate stretches the trained rows over the new length; repeat puts them again and again;
+sinusoid keeps them and adds sinusoids of their size. Fine-tune on long inputs afterwards. The
+checkpoint may be one of stock fairseq's. The output can be resumed, with the same options.
+"""
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.arguments import command_parser, positive
+
+
+def main() -> None:
+    """Parse the command line, write, and print what was done."""
+    parser = command_parser(__doc__)
+    add = parser.add_argument
+    add("--path", required=True, metavar="FILE", help="checkpoint with learned positions")
+    add("--max-source-positions", type=positive, metavar="N", help="positions of the encoder")
+    add("--max-target-positions", type=positive, metavar="N", help="positions of the decoder")
+    add("--max-positions", type=positive, metavar="N", help="positions of a BERT model")
+    add("--how", required=True, choices=("interpolate", "repeat", "sinusoid"))
+    add("--output", required=True, metavar="FILE", help="replaced if it is there")
+    args = parser.parse_args()
+    from fairseq_posenc.tools.extending import extend
+
+    limits = {name: n for name, n in vars(args).items() if name.startswith("max_") and n}
+    if not limits:
+        raise UsageError(
+            "say how long: --max-source-positions, --max-target-positions or, of a BERT model, "
+            "--max-positions"
+        )
+    print("\n".join([f"{args.output}: written", *extend(args.path, args.output, args.how, limits)]))
