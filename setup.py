@@ -22,7 +22,7 @@ setup(
     license="MIT",
     packages=find_packages(include=["fairseq_posenc", "fairseq_posenc.*"]),
     package_data={
-        "fairseq_posenc.tools.tables": ["papers/*.json"],
+        "fairseq_posenc.tools.tables": ["papers/*.json", "report.html.jinja"],
         "fairseq_posenc.tools.benchmark": ["papers/*.json"],
     },
     entry_points={"console_scripts": ["posenc = fairseq_posenc.tools.cli:main"]},
@@ -35,9 +35,11 @@ setup(
             "fairseq==0.12.2; python_version < '3.11'",
         ],
         "tools": [
+            "jinja2>=3",
             "matplotlib",
             "pyarrow>=14",
-            "sacrebleu>=2.0",
+            # private functions of it are called
+            "sacrebleu>=2.0,<3",
             "sacremoses",
             "safetensors>=0.4",
             "scikit-learn",

@@ -9,8 +9,8 @@ from typing import Optional, Type
 class UsageError(ValueError):
     """Something the user can mend: a wrong option, file or checkpoint.
 
-    In Python code it is a :class:`ValueError` like any other. A program that it ends prints the
-    message in one line, without a traceback, and exits with status 1.
+    In Python code it is a :class:`ValueError` like any other. Our programs print its message in one
+    line, without a traceback, and exit with status 1: see :func:`print_errors_in_one_line`.
     """
 
     def __init__(self, message: str):
@@ -34,20 +34,21 @@ def first_line(error: BaseException) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
 
 
-_others_hook = sys.excepthook
+def print_errors_in_one_line() -> None:
+    """Let a program that a UsageError ends print it in one line; other errors as they were before.
 
+    The models call this, which fairseq's programs import, and so do ``posenc`` and recipes.
+    """
+    others = sys.excepthook
 
-def _hook(
-    kind: Type[BaseException], error: BaseException, traceback: Optional[TracebackType]
-) -> None:
-    """Print what ends the program: a UsageError in one line, other errors as they were before."""
-    if isinstance(error, UsageError):
-        print(f"fairseq_posenc: error: {error}", file=sys.stderr)
-    else:
-        _others_hook(kind, error, traceback)
+    def hook(
+        kind: Type[BaseException], error: BaseException, traceback: Optional[TracebackType]
+    ) -> None:
+        if isinstance(error, UsageError):
+            print(f"fairseq_posenc: error: {error}", file=sys.stderr)
+        else:
+            others(kind, error, traceback)
 
-
-# Set here, once, so that it serves posenc, fairseq's programs with our --user-dir, and recipes.
-sys.excepthook = _hook
-# Hydra (fairseq-hydra-train) would print errors itself; so it lets them pass to the hook.
-os.environ.setdefault("HYDRA_FULL_ERROR", "1")
+    sys.excepthook = hook
+    # Hydra (fairseq-hydra-train) would print errors itself; so it lets them pass to the hook.
+    os.environ.setdefault("HYDRA_FULL_ERROR", "1")

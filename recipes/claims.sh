@@ -114,7 +114,28 @@ analyse_length() {
     case $label in sinusoidal | shape) ;; *) return ;; esac
     analyse shift shift-invariance --models "$label=$folder/checkpoint_last.pt" \
         --offsets 0,10,20,40 --subset valid
-    if [[ $label == shape ]]; then analyse_tokens; fi
+    if [[ $label == shape ]]; then analyse_tokens && decode_in_stock; fi
+}
+
+# As a model of stock fairseq, translated without this plugin.
+decode_in_stock() {
+    local log=$folder/stock.log
+    if [[ -e $folder/stock.json ]]; then return; fi
+    posenc export --path "$folder/checkpoint_last.pt" --to fairseq --output "$folder/stock.pt" \
+        >"$log" 2>&1 || die "export failed, see $log"
+    # as recipes/quickstart.sh translates
+    fairseq-generate "$RUN_DIR/bin" --path "$folder/stock.pt" --required-batch-size-multiple 1 --beam 4 \
+        --max-tokens 4000 --max-len-a 1.5 --max-len-b 10 "${DEVICE_OPTIONS[@]}" \
+        >"$folder/stock.out" 2>"$log" || die "translation with stock fairseq failed, see $log"
+    rm "$folder/stock.pt"
+    score_against "$folder/stock.out" "$folder/stock.json" --bins 20,30,45
+}
+
+# score_against GENERATED OUTPUT OPTION…: a translation of the test set of sentences.
+score_against() {
+    posenc score --generated "$1" --output "$2" --data "$RUN_DIR/bin" --note "seed=$seed" \
+        --reference "$RUN_DIR/corpus/test.$TARGET" --source "$RUN_DIR/corpus/test.$SOURCE" "${@:3}" \
+        >/dev/null || die "scoring of $1 failed"
 }
 
 # By the number of clauses, and by how far a subject stands from its verb.
@@ -124,10 +145,8 @@ score_groups() {
     for group in clauses:1,2,3,4,5 agreement:1,4,6,8,11; do
         bins=${group#*:} group=${group%:*}
         if [[ -e $folder/$group.json ]]; then continue; fi
-        posenc score --generated "$folder/generate.out" --data "$RUN_DIR/bin" \
-            --reference "$RUN_DIR/corpus/test.$TARGET" --source "$RUN_DIR/corpus/test.$SOURCE" \
-            --bins "$bins" --group-by "$RUN_DIR/corpus/test.$group" --note "seed=$seed" \
-            --output "$folder/$group.json" >/dev/null || die "scoring of $label by $group failed"
+        score_against "$folder/generate.out" "$folder/$group.json" --bins "$bins" \
+            --group-by "$RUN_DIR/corpus/test.$group"
     done
 }
 

@@ -29,9 +29,11 @@ find_python() { # version
   return 1
 }
 
+# The newest that pip would install: `pip index` also names versions that pip may not take here.
 newest_torch() { # Python
-  "$1" -m pip --disable-pip-version-check index versions torch 2>/dev/null |
-    sed -n '1s/^torch (\(.*\))$/\1/p'
+  "$1" -m pip --disable-pip-version-check install --dry-run --ignore-installed --no-deps --quiet \
+    --report - torch 2>/dev/null |
+    "$1" -c 'import json, sys; print(json.load(sys.stdin)["install"][0]["metadata"]["version"])'
 }
 
 test_with() { # environment options...
@@ -40,7 +42,7 @@ test_with() { # environment options...
   if [ "$name" != newest ]; then
     python=$(find_python "$name") || python=""
   elif python=$(find_python 3.11 || find_python 3.12); then
-    torch=$(newest_torch "$python")
+    torch=$(newest_torch "$python" 2>/dev/null) || torch=""
     [ -n "$torch" ] || { echo "pip cannot say which torch is the newest" >"$log" && return 1; }
     choice=(--torch "$torch")
   else

@@ -9,6 +9,7 @@ command after the other as JSON, with a pipe for what it prints and one for its 
 
 import importlib
 import json
+import logging
 import os
 import signal
 import socket
@@ -16,9 +17,8 @@ import subprocess
 import sys
 
 PROGRAMS = {
-    "fairseq-train": ("fairseq_cli.train", "cli_main"),
-    "fairseq-generate": ("fairseq_cli.generate", "cli_main"),
-    "posenc": ("fairseq_posenc.tools.cli", "main"),
+    "fairseq-train": "fairseq_cli.train",
+    "fairseq-generate": "fairseq_cli.generate",
 }
 
 
@@ -114,5 +114,6 @@ if __name__ == "__main__":
 
     sys.path[0] = os.path.dirname(sys.executable)
     sys.argv = serve(int(sys.argv[1]))
-    module, function = PROGRAMS[sys.argv[0]]
-    sys.exit(getattr(importlib.import_module(module), function)())
+    if sys.argv[0] == "fairseq-train":  # sets up its log before it imports what else would
+        logging.root.handlers.clear()
+    sys.exit(importlib.import_module(PROGRAMS[sys.argv[0]]).cli_main())

@@ -45,6 +45,7 @@ def cut(sizes: np.ndarray, room: int, mode: str) -> Blocks:
     """
     sizes = np.asarray(sizes)
     if mode == "none":
+        # every block begins where the one before ends; ends: tokens up to the end of each sentence
         ends = np.cumsum(sizes, dtype=np.int64)
         starts = np.arange(0, ends[-1] if len(ends) else 0, room)
         sentence = np.searchsorted(ends, starts, "right")
@@ -69,6 +70,7 @@ def cut(sizes: np.ndarray, room: int, mode: str) -> Blocks:
     size = bounds[last] - bounds[first]
     if counts is None:
         return Blocks(first, np.zeros_like(first), size)
+    # from the first piece of a block back to its sentence, and to the tokens of that before it
     sentence = np.searchsorted(last_pieces, first)
     nth_piece = first - (last_pieces[sentence] - counts[sentence] + 1)
     return Blocks(sentence, nth_piece * room, size)
@@ -98,12 +100,13 @@ def _fill_blocks(
             reach = np.minimum(reach, document_ends[following])
         reach, separates = reach.tolist(), separators[low:high].tolist()
         while piece < high:
-            if separates[piece - low]:
+            if separates[piece - low]:  # at the beginning of a block: left out
                 piece += 1
             else:
                 first.append(piece)
                 piece = reach[piece - low]
                 last.append(piece)
+    # separators at the end of a block are left out, however many there are
     ends = np.array(last)
     trailing = separators[ends - 1]
     while trailing.any():
@@ -139,14 +142,15 @@ class PackedDataset(FairseqDataset):
     def __getitem__(self, index: int) -> Tuple[torch.Tensor, torch.Tensor]:
         """Return tokens and segments of a block, each int64 of shape (size of the block,)."""
         parts, segments = [self.bos], [0]
+        # begun: the document has a sentence in this block; ended: a separator has followed it
         segment, begun, ended = 0, False, False
         sentence, offset, missing = (int(column[index]) for column in self.blocks)
         while missing:
             whole = self.sentences[sentence]
             part = whole[offset : offset + missing]
-            if len(whole) <= 1:
+            if len(whole) <= 1:  # a separator
                 ended = begun
-            else:
+            else:  # a sentence, which takes the other segment behind a document's end
                 segment ^= ended
                 begun, ended = True, False
             parts.append(part)

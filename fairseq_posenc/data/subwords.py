@@ -199,11 +199,12 @@ class AnswerAlignedSubwords:
         marked = piece.startswith(continues) and len(piece) > len(continues)
         mark = continues if marked else ""
         body = piece[len(mark) :]
-        # what of the body stands for no character
+        # ▁ at the beginning stands for no character
         lead = len(begins) if body.startswith(begins) else 0
         if len(body) - lead != length:
             return None
         found: List[Tuple[str, Span]] = []
+        # between two cuts: the longest known piece from the left, then the next, and so on
         edges = [0, *(cut + lead for cut in cuts), len(body)]
         for first, stop in zip(edges, edges[1:]):
             while first < stop:

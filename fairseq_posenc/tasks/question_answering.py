@@ -61,7 +61,7 @@ class PosencQuestionAnsweringTask(FineTuningTask):
         super().__init__(cfg, dictionary)
         self.layout = WindowLayout(cfg.max_positions, cfg.stride, cfg.max_query_length)
         self._scorers: Dict[str, AnswerScorer] = {}
-        self._validated = ""
+        self._validated = ""  # the split of the last validation step, which metric() is about
 
     @classmethod
     def setup_task(cls, cfg: PosencQuestionAnsweringConfig, **kwargs):

@@ -12,6 +12,7 @@ COMMANDS: Dict[str, str] = {
     "prepare": "raw text, archives, GLUE and questions to binarised folders",
     "average": "average the parameters of checkpoints of one run",
     "score": "score translations: tokenised BLEU, sacreBLEU and chrF, also by length",
+    "compare": "a report of many results: one HTML file, tables for a paper, pictures",
     "perplexity": "how well language models predict a text, by length and position",
     "table": "tables of results, beside those of the papers",
     "plot": "draw results, a line per encoding: a metric against length, or loss against updates",

@@ -51,11 +51,11 @@ def _bits(folder: str, name: str) -> float:
     return losses[max(losses)]
 
 
-def _of_lengths(folder: str, figure: str, name: str) -> Optional[float]:
+def _of_lengths(folder: str, figure: str, name: str, file: str = "score.json") -> Optional[float]:
     """Of the sentences of a range of lengths, or of ``all``."""
     shape = {figure: OrNull(float)}
     bins = {"all": shape, "by_length": {"bins": [{"name": str, **shape}]}}
-    found = read_shaped(f"{folder}/score.json", bins, "posenc score")
+    found = read_shaped(f"{folder}/{file}", bins, "posenc score")
     parts = {one["name"]: one[figure] for one in found["by_length"]["bins"]}
     return {"all": found["all"][figure], **parts}.get(name)
 
@@ -72,6 +72,11 @@ def _bits_of(folder: str, name: str) -> Optional[float]:
     """Of the test set's references, in a range of lengths, or of ``all``."""
     found = read_shaped(f"{folder}/bits.json", {"bits": Each(float)}, "recipes.claims.bits")
     return found["bits"].get(name)
+
+
+def _stock(folder: str, name: str) -> Optional[float]:
+    """Of the same model, exported to stock fairseq and translated there."""
+    return _of_lengths(folder, "sacrebleu", name, "stock.json")
 
 
 def _ratio(folder: str, name: str) -> Optional[float]:
@@ -137,6 +142,7 @@ def _plain(folder: str, name: str) -> Optional[float]:
 FIGURES: Dict[str, Tuple[Callable[[str, str], Optional[float]], str, str]] = {
     "BLEU": (_bleu, "score.json", "BLEU, source words {}"),
     "penalty_free": (_penalty_free, "score.json", "BLEU without penalty, source words {}"),
+    "stock": (_stock, "stock.json", "BLEU in stock fairseq, source words {}"),
     "ratio": (_ratio, "score.json", "length of outputs, % of the references', source words {}"),
     "bits": (_bits, "train.log", "validation loss, bits per token"),
     "bits_of": (_bits_of, "bits.json", "bits per token, source words {}"),

@@ -105,23 +105,34 @@ def _section(number: int, claim: Dict[str, Any], compared: Sequence[Compared]) -
     shown = [name for name in BESIDE if any(one.beside.get(name) for one in compared)]
     titles = ["ours", "n", "row", "compared with", *map(BESIDE.get, shown)]
     lines = [[*map(str, titles), "difference", "expected", "verdict"]]
-    for one in compared:
+    for one in (one for one in compared if one.seeds):
         row, base = one.names()
         base = "" if one.about.get("base") is None else base
         lines.append(
             [
                 f"{one.about['part']}: {_figure(one)}",
-                str(one.seeds or "-"),
+                str(one.seeds),
                 f"{row} {_number(one.row)}".strip(),
                 f"{base} {_number(one.base)}".strip(),
                 *(_both(one.beside.get(name, ())) for name in shown),
                 one.difference(),
-                EXPECTED[one.about["expect"]].format(f"{one.about['margin']:g}"),
+                _expected(one),
                 one.verdict,
             ]
         )
     text = [f"## {number}. {claim['claim']}", f"{claim['source']}: {claim['paper']}"]
-    return "\n\n".join([*text, markdown_table(lines), *filter(None, [claim.get("note")])])
+    to_run = [
+        f"{one.about['part']}: {' against '.join(one.names())}, {_figure(one)} ({_expected(one)})"
+        for one in compared
+        if not one.seeds
+    ]
+    text += [markdown_table(lines)] if len(lines) > 1 else []
+    text += [f"To be run, with what is expected: {'; '.join(to_run)}."] if to_run else []
+    return "\n\n".join([*text, *filter(None, [claim.get("note")])])
+
+
+def _expected(one: Compared) -> str:
+    return EXPECTED[one.about["expect"]].format(f"{one.about['margin']:g}")
 
 
 def _both(values: Sequence[float]) -> str:

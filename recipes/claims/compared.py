@@ -81,7 +81,11 @@ class Compared(NamedTuple):
         if not self.seeds:
             return "-"
         digits = 3 if abs(self.middle) + self.half < 1 else 1 if self.half > 1 else 2
-        return f"{self.middle:+.{digits}f} ± {self.half:.{digits}f}"
+        text = f"{self.middle:+.{digits}f} ± {self.half:.{digits}f}"
+        if self.about["figure"].startswith("probe:") and len(self.by_seed) > 2:
+            # Chen et al. give medians, and fine-tunings that fail pull a mean
+            text += f", median {statistics.median(self.by_seed):+.{digits}f}"
+        return text
 
 
 def compare(runs: str, about: Dict[str, Any], kept: Sequence[Dict[str, Any]] = ()) -> Compared:

@@ -10,7 +10,7 @@ import re
 import sys
 from typing import List, Tuple
 
-from fairseq_posenc.errors import UsageError
+from fairseq_posenc.errors import UsageError, print_errors_in_one_line
 from fairseq_posenc.json_files import find_misfit, read_json
 
 
@@ -36,5 +36,6 @@ def files_of(path: str) -> List[Tuple[str, str, int]]:
 
 
 if __name__ == "__main__":
+    print_errors_in_one_line()
     for file in files_of(sys.argv[1]):
         print(*file, sep="\t")

@@ -32,9 +32,12 @@ def test_raw_text_becomes_a_model_that_translates(run, tmp_path, subwords):
     generated = run("fairseq-generate", data, *plugin, "--path", model / "checkpoint_last.pt",
                     "--beam", 2, "--required-batch-size-multiple", 1)  # fmt: skip
     (tmp_path / "out").write_text(generated)
-    joined = () if subwords == "--bpe" else ("--remove-bpe", "sentencepiece")
-    printed = run("posenc", "score", "--generated", tmp_path / "out", "--data", data,
-                  "--reference", tmp_path / "test.fr", *joined)  # fmt: skip
+    # references and kind of subwords are those that the folder keeps
+    score = ("posenc", "score", "--generated", tmp_path / "out", "--data", data)
+    printed = run(*score)
+    raw = f"note: references are the raw text of {data}/test.raw.fr\n"
+    assert run(*score, "--reference", tmp_path / "test.fr") == printed.replace(raw, "")
+    assert (data / "test.raw.fr").read_text() == (tmp_path / "test.fr").read_text()
     assert "language: fr, source: en" in printed
     [bleu] = re.findall(r"^all +50 +([\d.]+)", printed, re.MULTILINE)
     assert float(bleu) > 80

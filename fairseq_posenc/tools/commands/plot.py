@@ -13,7 +13,6 @@ not, with several of one name for its seeds; prints a Markdown table, too:
 """
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.scores.bleu import TITLES
 from fairseq_posenc.tools.scores.training_log import curves_table, read_curves
 from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
 from fairseq_posenc.tools.tables.runs import read_runs
@@ -25,14 +24,17 @@ def main() -> None:
     kinds = parser.add_mutually_exclusive_group(required=True)
     kinds.add_argument("--by-length", nargs="+", metavar="[NAME=]score.json")
     kinds.add_argument("--curves", nargs="+", metavar="[NAME=]train.log")
-    parser.add_argument("--metric", choices=TITLES, help="with --by-length; default: sacrebleu")
+    parser.add_argument("--metric", metavar="NAME", help="with --by-length; default: sacrebleu")
+    parser.add_argument("--test", metavar="NAME", help="with --by-length: test set of a recipe")
     parser.add_argument("--output", required=True, metavar="FILE", help="png, pdf or svg")
     args = parser.parse_args()
     if args.by_length:
-        plot_by_length(read_runs(args.by_length), args.output, args.metric or "sacrebleu")
+        plot_by_length(
+            read_runs(args.by_length, args.test), args.output, args.metric or "sacrebleu"
+        )
         return
-    if args.metric:
-        parser.error("--metric is for --by-length")
+    if args.metric or args.test:
+        parser.error("--metric and --test are for --by-length")
     curves = read_curves(args.curves)
     plot_curves(curves, args.output)
     print(curves_table(curves), end="")

@@ -1,4 +1,4 @@
-"""Score translations: tokenised BLEU, sacreBLEU (cased and lower-cased) and chrF, also by length.
+"""Score translations by sacreBLEU: BLEU, chrF, chrF++, TER and others; also by length.
 
 From an output of fairseq-generate, complete, with or without BPE:
 
@@ -6,7 +6,8 @@ From an output of fairseq-generate, complete, with or without BPE:
 
 --data, the folder of fairseq-preprocess, tells the languages, which choose how to (de)tokenise, and
 how long the sentences are that were trained on. H- and T-lines are taken as Moses tokens and
-detokenised; --reference (raw text) is better than detokenised T-lines. With plain text, one
+detokenised; --reference (raw text) is better than detokenised T-lines. It can be left out where
+posenc prepare translation --test made the folder, which keeps the raw text. With plain text, one
 sentence a line, tokenised BLEU is computed after Moses' tokeniser (-no-escape) on both sides:
 
     posenc score --hypothesis out.txt --reference test.de --source test.en \\
@@ -21,6 +22,7 @@ import logging
 import sys
 
 from fairseq_posenc.tools.arguments import command_line, command_parser, key_value, whole_numbers
+from fairseq_posenc.tools.scores.bleu import DEFAULT, METRICS
 from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
 from fairseq_posenc.tools.writing import replacing
 
@@ -36,9 +38,8 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
     add("--source-language", help="to tokenise raw sources (default: likewise)")
     add(
         "--remove-bpe",
-        default="@@ ",
         choices=BPE_SYMBOLS,
-        help="kind of subwords in fairseq's output (default: '@@ ')",
+        help="kind of subwords in fairseq's output (default: that of --data, or '@@ ')",
     )
     split = parser.add_mutually_exclusive_group().add_argument
     split("--bins", type=whole_numbers, metavar="10,20,30", help="edges of length bins")
@@ -53,6 +54,14 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
         "--without-token",
         metavar="TOKEN",
         help="score once more without it, as '<sep>' between joined sentences",
+    )
+    add(
+        "--metrics",
+        type=lambda text: text.split(","),
+        default=DEFAULT,
+        metavar="LIST",
+        help=f"of {','.join(METRICS)} (default: {','.join(DEFAULT)}); sacrebleu and tokenised_bleu "
+        "are always computed",
     )
     add(
         "--note",
@@ -79,6 +88,16 @@ def main() -> None:
         metavar="FILE",
         help="make the bins of the whole numbers in FILE, one per sentence, not of lengths",
     )
+    add(
+        "--segment-scores",
+        type=key_value,
+        action="append",
+        default=[],
+        metavar="NAME=FILE",
+        help="scores of another metric: a number for each sentence, one a line, or what "
+        "comet-score --to_json writes; may be given several times",
+    )
+    add("--write-hypotheses", metavar="FILE", help="write the translations as plain text")
     add("--json", action="store_true", help="print the result as JSON")
     add("--output", metavar="FILE", help="write the result as JSON to this file too")
     add_scoring(parser)
@@ -88,7 +107,8 @@ def main() -> None:
 
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     as_json, output = options.pop("json"), options.pop("output")
-    options["notes"] = dict(options["notes"])
+    for name in ("notes", "segment_scores"):
+        options[name] = dict(options[name])
     result = evaluate(**options, command=command_line())
     for remark in result["remarks"]:
         print(f"note: {remark}", file=sys.stderr)

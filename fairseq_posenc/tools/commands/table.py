@@ -21,7 +21,6 @@ recipes/rel_scalar/translate.sh (means over seeds), of recipes/glue and recipes/
 """
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.scores.bleu import TITLES
 from fairseq_posenc.tools.tables import papers
 from fairseq_posenc.tools.tables.comparison import compare
 from fairseq_posenc.tools.tables.grid import read_cells
@@ -41,7 +40,7 @@ def main() -> None:
     add("--runs", metavar="FOLDER", help="with --paper: the results of a recipe")
     add("--test", metavar="NAME", help="with --by-length: test set of a recipe")
     add("--note", default=[], action="append", help="with --paper: printed below it")
-    add("--metric", choices=TITLES, default="sacrebleu", help="default: sacrebleu")
+    add("--metric", metavar="NAME", default="sacrebleu", help="default: sacrebleu")
     about = "write it to these too; .csv: as CSV"
     add("--output", metavar="FILE", nargs="+", default=[], help=about)
     args = parser.parse_args()

@@ -4,7 +4,7 @@ import math
 from typing import Any, Dict, Iterable, Optional, Sequence
 
 import numpy as np
-from sacrebleu.metrics import BLEU, CHRF
+from sacrebleu.metrics import BLEU, CHRF, TER
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.texts import TestSet, language_code
@@ -14,7 +14,13 @@ METRICS = {
     "sacrebleu_lowercase": "sacreBLEU lower-cased",
     "tokenised_bleu": "tokenised BLEU",
     "chrf": "chrF",
+    "chrf++": "chrF++",
+    "ter": "TER",
 }
+DEFAULT = ("sacrebleu", "sacrebleu_lowercase", "tokenised_bleu", "chrf")
+# always computed: by the first a model is told from chance, by the second lengths are compared
+_ALWAYS = ("sacrebleu", "tokenised_bleu")
+LOWER_IS_BETTER = ("ter",)
 # computed from the statistics of another metric, so that older results have them too
 DERIVED = {"bleu_without_penalty": "sacrebleu", "length_ratio": "tokenised_bleu"}
 TITLES = {
@@ -23,67 +29,77 @@ TITLES = {
     "length_ratio": "tokens of the outputs / of the references",
 }
 # how many numbers the statistics of a sentence are: lengths, matches and n-grams by order
-WIDTHS = {"sacrebleu": 10, "sacrebleu_lowercase": 10, "tokenised_bleu": 10, "chrf": 18}
+WIDTHS = {
+    "sacrebleu": 10, "sacrebleu_lowercase": 10, "tokenised_bleu": 10,
+    "chrf": 18, "chrf++": 24, "ter": 2,
+}  # fmt: skip
+SEGMENTS = 2  # of another metric, read from a file: its score, and 1 to count the sentence
 Figures = Dict[str, Any]
 # by metric, (sentences, numbers): sacreBLEU's sufficient statistics, which add up over sentences
 Statistics = Dict[str, np.ndarray]
 
 
 class Scorer:
-    """Computes every metric for a test set or a part of it.
+    """Computes metrics for a test set or a part of it.
 
     - ``tokenised_bleu``: what Moses' multi-bleu.perl gives for the tokens: cased, no smoothing, 0
       as soon as an order of n-grams has no match. For comparison with papers that report it; it
       depends on the tokenisation.
-    - ``sacrebleu``, ``sacrebleu_lowercase``, ``chrf``: sacreBLEU's defaults on the plain text.
+    - the others: sacreBLEU's defaults on the plain text, as its own command computes them.
 
     Args:
+        metrics: of ``METRICS``; ``sacrebleu`` and ``tokenised_bleu`` are always among them.
         language: the target language, which chooses sacreBLEU's tokeniser (13a but for Chinese,
             Japanese and Korean).
     """
 
-    def __init__(self, language: str):
+    def __init__(self, language: str, metrics: Sequence[str] = DEFAULT):
+        unknown = [name for name in metrics if name not in METRICS]
+        if unknown:
+            raise UsageError(f"no metric is called {unknown[0]!r}; known: {', '.join(METRICS)}")
         code = language_code(language)
         try:
-            self._metrics = _metrics(code)
+            self.metrics = {
+                name: metric
+                for name, metric in sacrebleus_metrics(code).items()
+                if name in (*metrics, *_ALWAYS)
+            }
         except RuntimeError:
             raise UsageError(
                 f"sacreBLEU cannot tokenise {language} yet: pip install 'sacrebleu[{code}]'"
             ) from None
 
-    def statistics(self, texts: TestSet, metrics: Iterable[str] = METRICS) -> Statistics:
-        """Return the sufficient statistics of metrics, a row per sentence."""
+    def statistics(self, texts: TestSet, metrics: Optional[Iterable[str]] = None) -> Statistics:
+        """Return the sufficient statistics of metrics (all), a row per sentence."""
         found = {}
-        for name in metrics:
+        for name in metrics or self.metrics:
             pair = (texts.hypothesis, texts.reference)
             if name == "tokenised_bleu":
                 pair = (texts.hypothesis_tokens, texts.reference_tokens)
-            extract = self._metrics[name]._extract_corpus_statistics
+            extract = self.metrics[name]._extract_corpus_statistics
             found[name] = np.array(extract(pair[0], [pair[1]]))
         return found
 
     def score(self, statistics: Statistics, members: Optional[Sequence[int]] = None) -> Figures:
         """Return the figures of the sentences ``members`` (all when None).
 
-        Metrics are in percent; those of no sentences are None. ``bleu_without_penalty`` is
-        sacreBLEU as if no output were too short. ``length_ratio`` is tokens of the hypotheses by
-        tokens of the references. ``tokenised_detail`` has n-gram precisions (in percent) and
-        brevity penalty.
+        sacreBLEU's metrics are in percent, others means over sentences; those of no sentences are
+        None. ``bleu_without_penalty`` is sacreBLEU as if no output were too short. ``length_ratio``
+        is tokens of the hypotheses by tokens of the references. ``tokenised_detail`` has n-gram
+        precisions (in percent) and brevity penalty.
         """
         count = len(next(iter(statistics.values()))) if members is None else len(members)
         figures: Figures = {"sentences": count}
         if not count:
-            return {**figures, **dict.fromkeys([*TITLES, "tokenised_detail"])}
+            return {**figures, **dict.fromkeys([*statistics, *DERIVED, "tokenised_detail"])}
         chosen = slice(None) if members is None else list(members)
-        scores = {
-            name: metric._compute_score_from_stats(statistics[name][chosen].sum(axis=0).tolist())
-            for name, metric in self._metrics.items()
-        }
-        tokenised = scores["tokenised_bleu"]
-        figures.update({name: score.score for name, score in scores.items()})
-        for name, source in DERIVED.items():
-            value = corpus_score(name, statistics[source][chosen].sum(axis=0))
+        totals = {name: rows[chosen].sum(axis=0).tolist() for name, rows in statistics.items()}
+        for name in (*statistics, *DERIVED):
+            value = corpus_score(name, totals[source_of(name)])
             figures[name] = None if math.isnan(value) else value
+        tokenised = self.metrics["tokenised_bleu"]._compute_score_from_stats(
+            totals["tokenised_bleu"]
+        )
         figures["tokenised_detail"] = {
             "precisions": list(tokenised.precisions),
             "brevity_penalty": tokenised.bp,
@@ -94,15 +110,16 @@ class Scorer:
 
     def signatures(self) -> Dict[str, str]:
         """Return sacreBLEU's signature of each metric; only after :meth:`statistics`."""
-        return {name: str(metric.get_signature()) for name, metric in self._metrics.items()}
+        return {name: str(metric.get_signature()) for name, metric in self.metrics.items()}
 
 
 def corpus_score(name: str, total: Sequence[float]) -> float:
-    """Return a metric of ``TITLES`` from the sum of the statistics of its source over sentences.
+    """Return a metric from the sum of the statistics of its source over sentences.
 
-    It is in percent, but for ``length_ratio``, which is not a number where references are empty.
+    sacreBLEU's are in percent. ``length_ratio`` is not a number where references are empty. Any
+    other metric is the mean of the scores of sentences that were read from a file.
     """
-    if name == "length_ratio":
+    if name == "length_ratio" or source_of(name) not in METRICS:
         return float(total[0] / total[1]) if total[1] else math.nan
     numbers = [int(value) for value in total]
     if name == "bleu_without_penalty":
@@ -111,19 +128,27 @@ def corpus_score(name: str, total: Sequence[float]) -> float:
     return _BY_SUMS[source_of(name)]._compute_score_from_stats(numbers).score
 
 
+def title_of(name: str) -> str:
+    """Return how a metric is called in tables: one that is not of ``TITLES`` by its name."""
+    return TITLES.get(name, name)
+
+
 def source_of(name: str) -> str:
     """Return the metric from whose statistics a metric of ``TITLES`` is computed."""
     return DERIVED.get(name, name)
 
 
-def _metrics(code: str) -> Dict[str, Any]:
+def sacrebleus_metrics(code: str) -> Dict[str, Any]:
+    """Return sacreBLEU's objects of ``METRICS``; ``code``, of the language, chooses a tokeniser."""
     return {
         "sacrebleu": BLEU(trg_lang=code),
         "sacrebleu_lowercase": BLEU(lowercase=True, trg_lang=code),
         "tokenised_bleu": BLEU(tokenize="none", smooth_method="none", force=True),
         "chrf": CHRF(),
+        "chrf++": CHRF(word_order=2),
+        "ter": TER(),
     }
 
 
 # sums need no tokeniser, and so no language
-_BY_SUMS = _metrics("")
+_BY_SUMS = sacrebleus_metrics("")

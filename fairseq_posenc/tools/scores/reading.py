@@ -11,6 +11,7 @@ from sacremoses import MosesDetokenizer, MosesTokenizer
 from sacremoses.corpus import NonbreakingPrefixes
 
 from fairseq_posenc.data.indexed import check_split
+from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.data.token_ratio import training_sizes
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
@@ -21,6 +22,9 @@ from fairseq_posenc.tools.scores.texts import (
     TestSet,
     language_code,
 )
+
+RAW_TEST = "test.raw"
+"""Before ``.<language>``: the raw text of the test set, which posenc prepare translation keeps."""
 
 # with these, joining glues everything together: no mark means that the wrong kind was named
 _GLUING = ("sentencepiece", "wordpiece", "letter", "_EOW")
@@ -34,7 +38,7 @@ def read_texts(
     hypothesis: Optional[str] = None,
     reference: Optional[str] = None,
     source: Optional[str] = None,
-    remove_bpe: str = "@@ ",
+    remove_bpe: Optional[str] = None,
     language: Optional[str] = None,
     source_language: Optional[str] = None,
     data: Optional[str] = None,
@@ -44,6 +48,8 @@ def read_texts(
     The arguments are options of ``posenc score``. Plain text, one sentence a line, is tokenised as
     Moses does with ``-no-escape``; of an output, it replaces the T- or S-lines. Languages that are
     not given are those of the binarised ``data``, or those that fairseq's log in the output names.
+    A ``reference`` and the kind of subwords that are not given are those that posenc prepare
+    translation left in ``data``.
 
     Raises:
         UsageError: neither output nor hypotheses with references, or both; files that cannot be
@@ -54,7 +60,8 @@ def read_texts(
     given = Languages(source_language, language)
     references = read_lines(reference) if reference else []
     if generated:
-        texts = _from_generated(generated, references, remove_bpe, given, data)
+        symbol = remove_bpe or _subwords_of_data(data)
+        texts = _from_generated(generated, references, symbol, given, data)
     else:
         hypotheses = _read_aligned(hypothesis or "", len(references))
         languages = _choose(given, languages_of_data(data, {}, language))
@@ -158,13 +165,15 @@ def _from_generated(
     text but H as tokens. Then D and T are taken as plain text, and tokenised like plain files.
     """
     lines = read_generated(path, len(raw) or None)
-    if not (lines.references or raw):
-        raise UsageError(f"{path} has no T-lines: give the references with --reference")
     joined = _join(lines.hypotheses, symbol, path)
     decoded = any(d not in (h, j) for d, h, j in zip(lines.decoded, lines.hypotheses, joined))
     subwords = {} if decoded else _subword_counts(lines, symbol)
     known = languages_of_data(data, subwords, given.target)
     languages = _choose(given, known, lines.languages)
+    found = "" if raw else _raw_reference(data, languages, subwords)
+    raw = read_lines(found) if found else raw
+    if not (lines.references or raw):
+        raise UsageError(f"{path} has no T-lines: give the references with --reference")
     if decoded:
         texts = _of_plain_text(lines.decoded, raw or lines.references or [], languages)
         again = "fairseq detokenised this output: tokenised BLEU after tokenising it again"
@@ -187,6 +196,8 @@ def _from_generated(
             languages=languages,
             remarks=remarks(languages.target or ""),
         )
+    if found:
+        texts.remarks.append(f"references are the raw text of {found}")
     if lines.hypotheses == lines.references:
         texts.remarks.append(
             "every hypothesis is its reference, as fairseq-generate --score-reference prints them"
@@ -198,6 +209,32 @@ def _from_generated(
             "them are too low" + ("" if raw else "; give the raw text with --reference")
         )
     return texts
+
+
+def _subwords_of_data(data: Optional[str]) -> str:
+    folder = (data or "").split(":")[0]
+    path = os.path.join(folder, SentencePiece.name)
+    return "sentencepiece" if data and os.path.exists(path) else "@@ "
+
+
+def _raw_reference(
+    data: Optional[str], languages: Languages, subwords: Mapping[str, Sequence[int]]
+) -> str:
+    """Return the path of the raw references of an output, empty where they are not known.
+
+    The folder keeps those of its test set, which is the one translated if all its sentences are as
+    long as those of the output.
+    """
+    folder = (data or "").split(":")[0]
+    path = os.path.join(folder, f"{RAW_TEST}.{languages.target}")
+    if not folder or len(subwords) < 2 or not os.path.exists(path):
+        return ""
+    pair = "-".join(str(language) for language in data_utils.infer_language_pair(folder))
+    for side, language in zip(("source", "reference"), languages):
+        check_split(folder, "test")
+        if not _as_long(os.path.join(folder, f"test.{pair}.{language}"), subwords[side]):
+            return ""
+    return path
 
 
 def _of_plain_text(hypotheses: List[str], references: List[str], languages: Languages) -> TestSet:

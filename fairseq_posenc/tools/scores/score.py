@@ -9,8 +9,9 @@ What ``score.json`` holds:
   of lines from 1.
 - ``by_length``: in ``bins``, for each, ``name``, ``longer_than``, ``up_to`` and its figures, and
   ``of`` what they count the ``unit`` (of a file of numbers: ``sentence``, and the file's ending).
-  None without bins, as ``sentences``: of every sentence the ``length`` (or number) and, by metric,
-  the ``statistics``, from which tables draw their samples.
+  None without bins, as ``sentences``: of every sentence the ``length`` (or number), the plain
+  ``hypothesis`` and ``reference``, ``source`` (tokens, or None) and, by metric, the ``statistics``,
+  from which tables draw their samples.
 - ``longest_trained``: subwords of ``source`` and ``reference`` of the training set, or None.
 - ``without_token``: the ``token`` and, without it in both texts, the figures of ``all``. Our
   reading of Kiyono et al. 2021, whose BLEU of ten sentences joined by ``<sep>`` is 8 points above
@@ -35,7 +36,14 @@ import torch
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import lengths
-from fairseq_posenc.tools.scores.bleu import METRICS, Figures, Scorer, Statistics, corpus_score
+from fairseq_posenc.tools.scores.bleu import (
+    DEFAULT,
+    Figures,
+    Scorer,
+    Statistics,
+    corpus_score,
+    title_of,
+)
 from fairseq_posenc.tools.scores.intervals import bootstrap, interval
 from fairseq_posenc.tools.scores.reading import (
     languages_of_data,
@@ -43,9 +51,11 @@ from fairseq_posenc.tools.scores.reading import (
     read_numbers,
     read_texts,
 )
+from fairseq_posenc.tools.scores.segments import SIGNATURE, read_segment_scores
 from fairseq_posenc.tools.scores.texts import TestSet
 from fairseq_posenc.tools.tables.layout import padded
 from fairseq_posenc.tools.tables.tables import nothing_learned
+from fairseq_posenc.tools.writing import replacing
 from fairseq_posenc.version import __version__
 
 # in BLEU: a model that is less above chance has learned nothing
@@ -71,6 +81,9 @@ def evaluate(
     length_unit: str = "words",
     group_by: Optional[str] = None,
     without_token: Optional[str] = None,
+    metrics: Sequence[str] = DEFAULT,
+    segment_scores: Optional[Mapping[str, str]] = None,
+    write_hypotheses: Optional[str] = None,
     notes: Optional[Mapping[str, str]] = None,
     command: Sequence[str] = (),
     **files: Any,
@@ -83,22 +96,21 @@ def evaluate(
         UsageError: options that exclude each other, and whatever is wrong with the files.
     """
     texts = read_texts(data=data, **files)
-    scorer = Scorer(texts.languages.target or "")
+    scorer = Scorer(texts.languages.target or "", metrics)
     statistics = scorer.statistics(texts)
+    signatures = scorer.signatures()
+    for name, path in (segment_scores or {}).items():
+        statistics[name] = read_segment_scores(name, path, texts.hypothesis)
+        signatures[name] = SIGNATURE
+    if write_hypotheses:
+        with replacing(write_hypotheses) as stream:
+            stream.writelines(f"{line}\n" for line in texts.hypothesis)
     longest, within = _trained_lengths(texts, data)
     figures = partial(_figures, scorer, statistics, within)
     split = LengthOptions(bins, percentiles, length_of, length_unit, group_by)
     by_length, sentences = _by_length(texts, split, statistics, figures)
-    empty = {
-        "empty_hypotheses": [i for i, line in enumerate(texts.hypothesis, 1) if not line.strip()],
-        "empty_references": [i for i, line in enumerate(texts.reference, 1) if not line.strip()],
-    }
-    for name, numbers in empty.items():
-        if numbers:
-            some = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
-            texts.remarks.append(f"{len(numbers)} {name.replace('_', ' ')}: line {some}")
     whole = figures(range(len(texts)))
-    whole.update(_chance(texts, scorer, statistics), **empty)
+    whole.update(_chance(texts, scorer, statistics), **_empty(texts))
     without = None
     if without_token:
         shortened = scorer.score(scorer.statistics(texts.without(without_token)))
@@ -109,7 +121,7 @@ def evaluate(
         "sentences": sentences,
         "longest_trained": longest,
         "without_token": without,
-        "signatures": scorer.signatures(),
+        "signatures": signatures,
         "language": texts.languages.target,
         "source_language": texts.languages.source,
         "test_set": {"source": _digest(texts.source_tokens), "reference": _digest(texts.reference)},
@@ -118,6 +130,18 @@ def evaluate(
         "command": list(command),
         "notes": dict(notes or {}),
     }
+
+
+def _empty(texts: TestSet) -> Dict[str, List[int]]:
+    """Return the numbers, from 1, of empty lines of both sides, and remark on them."""
+    sides = {"empty_hypotheses": texts.hypothesis, "empty_references": texts.reference}
+    found = {}
+    for name, lines in sides.items():
+        numbers = found[name] = [i for i, line in enumerate(lines, 1) if not line.strip()]
+        if numbers:
+            some = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
+            texts.remarks.append(f"{len(numbers)} {name.replace('_', ' ')}: line {some}")
+    return found
 
 
 def versions() -> Dict[str, str]:
@@ -135,10 +159,11 @@ def to_json(result: Mapping[str, Any]) -> str:
 def render(result: Mapping[str, Any]) -> str:
     """Return the result of :func:`evaluate` as a table to read, with details and signatures."""
     whole, by_length = result["all"], result["by_length"]
-    titles = ["", "sentences", "sacreBLEU [95 %]", *list(METRICS.values())[1:]]
+    metrics = list(result["signatures"])
+    titles = ["", "sentences", "sacreBLEU [95 %]", *map(title_of, metrics[1:])]
     rows = [[*titles, "no penalty", "length ratio", "within trained length"]]
     for part in ({"name": "all", **whole}, *(by_length["bins"] if by_length else ())):
-        names = [*METRICS, "bleu_without_penalty"]
+        names = [*metrics, "bleu_without_penalty"]
         cells = ["-" if part[name] is None else f"{part[name]:.2f}" for name in names]
         if part["interval"]["sacrebleu"]:
             cells[0] += " [{:.2f}, {:.2f}]".format(*part["interval"]["sacrebleu"])
@@ -156,7 +181,8 @@ def render(result: Mapping[str, Any]) -> str:
             f"{longest['reference']} of the target"
         )
     if without:
-        figures = ", ".join(f"{METRICS[name]} {without['all'][name]:.2f}" for name in METRICS)
+        found = {name: without["all"][name] for name in metrics if name in without["all"]}
+        figures = ", ".join(f"{title_of(name)} {value:.2f}" for name, value in found.items())
         out.append(f"without {without['token']}: {figures}")
     if whole["above_chance"] is False:
         out.append(f"This model {nothing_learned(whole)}.")
@@ -169,7 +195,7 @@ def render(result: Mapping[str, Any]) -> str:
         f"hyp_len={detail['hypothesis_tokens']}, ref_len={detail['reference_tokens']})",
         f"language: {result['language']}, source: {result['source_language'] or 'unknown'}",
     ]
-    out += [f"{METRICS[name]}: {text}" for name, text in result["signatures"].items()]
+    out += [f"{title_of(name)}: {text}" for name, text in result["signatures"].items()]
     return "\n".join(out)
 
 
@@ -254,8 +280,14 @@ def _by_length(
         counted = texts.lengths(side, unit)
     parts = lengths.by_edges(bins) if bins else lengths.by_percentiles(counted)
     scored = [{**vars(part), **figures(part.members(counted))} for part in parts]
-    numbers = {name: rows.tolist() for name, rows in statistics.items()}
-    return {"of": side, "unit": unit, "bins": scored}, {"length": counted, "statistics": numbers}
+    sentences = {
+        "length": counted,
+        "statistics": {name: rows.tolist() for name, rows in statistics.items()},
+        "source": texts.source_tokens,
+        "reference": texts.reference,
+        "hypothesis": texts.hypothesis,
+    }
+    return {"of": side, "unit": unit, "bins": scored}, sentences
 
 
 def _digest(lines: Optional[List[str]]) -> Optional[str]:

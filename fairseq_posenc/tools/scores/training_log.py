@@ -201,6 +201,12 @@ def over_seeds(seeds: Sequence[Mapping[int, float]]) -> Tuple[np.ndarray, np.nda
 
 def curves_table(curves: Curves) -> str:
     """Return a Markdown table of how far each run is from its end."""
+    rows, notes = curves_rows(curves)
+    return "\n\n".join([markdown_table(rows), *notes]) + "\n"
+
+
+def curves_rows(curves: Curves) -> Tuple[List[List[str]], List[str]]:
+    """Return the rows of that table, the header first, and the notes below it."""
     rows = [["", "n", "updates", "last loss", f"{_CLOSE} it after", "fall in the last quarter"]]
     for name, seeds in curves.items():
         ends = [reached(losses) for losses in seeds]
@@ -213,7 +219,7 @@ def curves_table(curves: Curves) -> str:
     notes = [_NOTE]
     if any(len(seeds) == 1 for seeds in curves.values()):
         notes.append("A single training has no interval: another seed may end elsewhere.")
-    return "\n\n".join([markdown_table(rows), *notes]) + "\n"
+    return rows, notes
 
 
 def _mean(values: Sequence[Optional[float]]) -> str:

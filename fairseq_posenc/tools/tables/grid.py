@@ -19,7 +19,7 @@ from fairseq_posenc.json_files import Each, Maybe, read_shaped
 from fairseq_posenc.tools.scores.bleu import TITLES
 from fairseq_posenc.tools.tables.papers import CHOICES, parse_options
 
-# a metric may be missing from older results
+# a metric may be missing, as from older results
 FIGURES = dict.fromkeys(TITLES, Maybe(float))
 _FACTS = dict.fromkeys(("seconds", "tokens_per_second"), Maybe(float))
 _FACTS.update(parameters=Maybe(int), gpus=Maybe(int), hardware=Maybe(str))

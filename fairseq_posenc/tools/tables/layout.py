@@ -7,7 +7,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from fairseq_posenc.tools.scores.lengths import share
 
-_ABOUT_OUTPUTS = (
+ABOUT_OUTPUTS = (
     "sacreBLEU without its brevity penalty, and tokens of the outputs / of the references (means "
     "over seeds): outputs that are right but end too early have a high figure and a low ratio."
 )
@@ -30,8 +30,11 @@ class Estimate(NamedTuple):
 
     def signed(self) -> str:
         """Return a difference, with a star where its interval leaves out 0."""
-        clear = self.low is not None and self.high is not None and self.low * self.high > 0
-        return self._text("{:+.2f} [{:+.2f}, {:+.2f}]") + " *" * clear
+        return self._text("{:+.2f} [{:+.2f}, {:+.2f}]") + " *" * self.is_clear()
+
+    def is_clear(self) -> bool:
+        """Return whether the interval of a difference leaves out 0."""
+        return self.low is not None and self.high is not None and self.low * self.high > 0
 
     def _text(self, form: str) -> str:
         return "-" if self.mean is None else form.format(self.mean, self.low, self.high)
@@ -56,7 +59,7 @@ class Table:
     than the longest trained on, or None where not known. ``differences``: of each run to the first,
     an estimate per column. ``outputs``: of each run and column, means over seeds of sacreBLEU
     without brevity penalty and of the outputs' length by the references'; empty where they are not
-    known. ``notes`` are printed below.
+    known. ``words`` say what is clear, ``notes`` how it was computed; both are printed below.
     """
 
     title: str
@@ -66,6 +69,7 @@ class Table:
     rows: Dict[str, List[Estimate]]
     differences: Dict[str, List[Estimate]]
     outputs: Dict[str, List[Outputs]] = field(default_factory=dict)
+    words: List[str] = field(default_factory=list)
     notes: List[str] = field(default_factory=list)
 
     def markdown(self) -> str:
@@ -81,8 +85,8 @@ class Table:
             parts += [f"Differences to {first}", markdown_table([header, *lines])]
         if self.outputs:
             lines = [header, *([name, *map(str, row)] for name, row in self.outputs.items())]
-            parts += [_ABOUT_OUTPUTS, markdown_table(lines)]
-        return "\n\n".join([*parts, *self.notes]) + "\n"
+            parts += [ABOUT_OUTPUTS, markdown_table(lines)]
+        return "\n\n".join([*parts, *self.words, *self.notes]) + "\n"
 
     def csv(self) -> str:
         """Return the table as CSV, a line per figure."""

@@ -6,7 +6,7 @@ import os
 from typing import Any, Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.bleu import TITLES
+from fairseq_posenc.tools.scores.bleu import title_of
 from fairseq_posenc.tools.scores.lengths import length_label
 from fairseq_posenc.tools.scores.training_log import Curves, over_seeds
 from fairseq_posenc.tools.tables.runs import Runs
@@ -61,7 +61,7 @@ def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
     if any(known is not None for known in table.within[1:]):
         label += "; below: how many sentences are within trained length"
     axes.set_xlabel(label)
-    axes.set_ylabel(TITLES[metric])
+    axes.set_ylabel(title_of(metric))
     _finish(figure, axes, output)
 
 

@@ -6,12 +6,13 @@ from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, Maybe, OrNull, read_shaped
-from fairseq_posenc.tools.scores.bleu import TITLES, WIDTHS, source_of
+from fairseq_posenc.tools.scores.bleu import SEGMENTS, WIDTHS, source_of, title_of
 from fairseq_posenc.tools.scores.lengths import Bin, length_label
 from fairseq_posenc.tools.tables.grid import FIGURES, without_version
 
 # what tables read of the result of posenc score
 _ALL = {"sentences": int, "within": Maybe(int), **FIGURES}
+_TEXTS = dict.fromkeys(("source", "reference", "hypothesis"), Maybe([str]))
 _SCORE = {
     "all": {**_ALL, "chance": Maybe(float)},
     "by_length": OrNull(
@@ -22,11 +23,13 @@ _SCORE = {
         }
     ),
     "signatures": Each(str),
-    "sentences": Maybe({"length": [int], "statistics": Each([[int]])}),
+    "sentences": Maybe({"length": [int], "statistics": Each([[float]]), **_TEXTS}),
     "longest_trained": Maybe({"source": int, "reference": int}),
     "language": Maybe(str),
     "test_set": Maybe({"source": Maybe(str), "reference": str}),
     "notes": Maybe(Each(str)),
+    "command": Maybe([str]),
+    "versions": Maybe(Each(str)),
 }
 
 Score = Dict[str, Any]
@@ -66,7 +69,8 @@ def conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:
         raise UsageError(f"{name} has no bins: score it with --bins or --percentiles")
     stored = source_of(metric)
     if stored not in score["signatures"]:
-        raise UsageError(f"{name} has no {TITLES[stored]}; score it again")
+        known = ", ".join(score["signatures"])
+        raise UsageError(f"{name} has no {title_of(stored)}, only {known}; score it again")
     bins = score["by_length"]["bins"]
     test_set = score.get("test_set") or {}
     return {
@@ -90,8 +94,10 @@ def check_sentences(name: str, score: Score, metric: str) -> None:
             f"{name} has no statistics of its sentences, from which intervals are drawn: an older "
             "version scored it; score it again (in a recipe: delete score.json, and start it again)"
         )
-    rows, width = sentences["statistics"][metric], WIDTHS[metric]
-    whole = all(len(row) == width and 0 <= min(row) <= max(row) < 1e9 for row in rows)
+    rows, width = sentences["statistics"][metric], WIDTHS.get(metric, SEGMENTS)
+    # scores of sentences from a file may be negative
+    lowest = 0 if metric in WIDTHS else -1e9
+    whole = all(len(row) == width and lowest <= min(row) <= max(row) < 1e9 for row in rows)
     expected = [part["sentences"] for part in (score["all"], *score["by_length"]["bins"])]
     if not whole or len(rows) != expected[0] or [*map(len, members_by_column(score))] != expected:
         raise UsageError(

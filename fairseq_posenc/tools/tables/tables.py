@@ -5,7 +5,7 @@ from typing import Any, List, Mapping, Sequence
 
 import numpy as np
 
-from fairseq_posenc.tools.scores.bleu import TITLES, corpus_score, source_of
+from fairseq_posenc.tools.scores.bleu import corpus_score, source_of, title_of
 from fairseq_posenc.tools.scores.intervals import (
     SAMPLES,
     bootstrap,
@@ -27,7 +27,7 @@ from fairseq_posenc.tools.tables.runs import (
 
 
 def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
-    """Return ``metric`` (of ``TITLES``) for the whole test set and each bin of length.
+    """Return ``metric`` for the whole test set and each bin of length.
 
     Intervals of one training are percentiles of the paired bootstrap over sentences. Of several
     they are over seeds and sentences, see :mod:`.intervals`; a difference of two runs is that of
@@ -46,7 +46,7 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
     first = scores[0][1]
     parts = [{"name": "all", **first["all"]}, *first["by_length"]["bins"]]
     table = Table(
-        title=f"{TITLES[metric]} by {length_label(first)}",
+        title=f"{title_of(metric)} by {length_label(first)}",
         columns=[part["name"] for part in parts],
         sentences=[part["sentences"] for part in parts],
         within=[part.get("within") for part in parts],
@@ -77,7 +77,7 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
             table.rows[name].append(_estimate(each, own))
             table.differences[name].append(_difference(each, values[0], own - drawn[0], paired))
     several = [name for name, seeds in runs.items() if len(seeds) > 1]
-    table.notes[:0] = _in_words(table, first["by_length"]["unit"], several)
+    table.words = _in_words(table, first["by_length"]["unit"], several) + _failures(runs)
     return table
 
 
@@ -142,6 +142,18 @@ def nothing_learned(figures: Mapping[str, Any]) -> str:
     )
 
 
+def _failures(runs: Runs) -> List[str]:
+    """Return a sentence for each training that has learned nothing."""
+    found = []
+    for name, seeds in runs.items():
+        for number, figures in enumerate((one["all"] for one in seeds), 1):
+            known = None not in (figures.get("chance"), figures.get("sacrebleu"))
+            if known and figures.get("above_chance") is False:
+                which = f", seed {number} of {len(seeds)}," if len(seeds) > 1 else ""
+                found.append(f"{name}{which} {nothing_learned(figures)}.")
+    return found
+
+
 def _notes(runs: Runs, metric: str) -> List[str]:
     first, *others = runs
     score = runs[first][0]
@@ -172,11 +184,5 @@ def _notes(runs: Runs, metric: str) -> List[str]:
             f"Within trained length: source of at most {longest['source']} and target of at most "
             f"{longest['reference']} subwords, the longest of the training set."
         )
-    for name, seeds in runs.items():
-        for number, figures in enumerate((one["all"] for one in seeds), 1):
-            known = None not in (figures.get("chance"), figures.get("sacrebleu"))
-            if known and figures.get("above_chance") is False:
-                which = f", seed {number} of {len(seeds)}," if len(seeds) > 1 else ""
-                notes.append(f"{name}{which} {nothing_learned(figures)}.")
     language = f"Target language: {score['language']}. " if score.get("language") else ""
     return [*notes, f"{language}Signature: {score['signatures'][source_of(metric)]}"]

@@ -31,9 +31,16 @@ from fairseq_posenc.tools.resumable import (
     describe_files,
     only_process,
 )
+from fairseq_posenc.tools.scores.reading import RAW_TEST
 from fairseq_posenc.tools.translation import bpe, perl
 from fairseq_posenc.tools.translation.cleaning import Cleaning, clean_pairs
-from fairseq_posenc.tools.translation.pairs import Pair, find_files, pairs_of_files, writing
+from fairseq_posenc.tools.translation.pairs import (
+    Pair,
+    find_files,
+    pairs_of_files,
+    write_pairs,
+    writing,
+)
 from fairseq_posenc.tools.translation.segmentation import keep, moses
 from fairseq_posenc.tools.workers import chunked, in_order
 from fairseq_posenc.tools.writing import replacing_files
@@ -287,6 +294,10 @@ class _Preparation:
             arguments += [f"--{split}pref", self.prefix(split, "cut")]
         with replacing_files(self.options.output, last) as partial:
             preprocess([*arguments, "--destdir", partial], quiet=True)
+            if self.options.test:
+                # as it was read: what posenc score compares with
+                raw = pairs_of_files(self.options.test, self.languages)
+                write_pairs(os.path.join(partial, RAW_TEST), self.languages, raw)
             if self.has_sentencepieces:
                 shutil.copy(os.path.join(self.model, subwords.SentencePiece.name), partial)
             else:

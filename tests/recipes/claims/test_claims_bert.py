@@ -30,7 +30,7 @@ def test_the_bert_experiment_writes_probes_of_every_cell_once(run, tmp_path):
     kinds = {
         name for name in probes["rel_scalar"] if name.startswith("two_sentence_accuracy")
     } - set(bag)
-    endings = ("", "_input", "_per_head")
+    endings = ("", "_input", "_per_head", "_input_5000", "_per_head_5000")
     assert kinds == {f"two_sentence_accuracy{ending}" for ending in endings}
     printed = run(*command)
     assert "fine-tune" in printed and "task of" not in printed and "masked_lm_bits" not in printed

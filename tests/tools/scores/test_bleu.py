@@ -5,7 +5,7 @@ import pytest
 import sacrebleu
 
 from fairseq_posenc.tools.scores import texts as results
-from fairseq_posenc.tools.scores.bleu import METRICS, Scorer
+from fairseq_posenc.tools.scores.bleu import DEFAULT, Scorer
 
 
 def slow_bleu(hypotheses, references):
@@ -110,7 +110,7 @@ def test_a_part_is_scored_like_a_test_set_of_its_own():
 def test_what_is_not_there_has_no_score_and_no_ratio_of_lengths():
     figures = scored(texts_of(["a"], ["a"]), [])
     assert figures["sentences"] == 0
-    assert all(figures[name] is None for name in METRICS)
+    assert all(figures[name] is None for name in DEFAULT)
     figures = scored(texts_of(["a", ""], ["", ""]))
     assert figures["length_ratio"] is None
     assert figures["tokenised_bleu"] == figures["sacrebleu"] == 0
@@ -121,7 +121,7 @@ def test_signatures_name_the_choices(language, tokeniser):
     scorer = Scorer(language)
     scorer.statistics(texts_of(["你好"], ["你好"]))
     signatures = scorer.signatures()
-    assert set(signatures) == set(METRICS)
+    assert set(signatures) == set(DEFAULT)
     start = f"nrefs:1|case:mixed|eff:no|tok:{tokeniser}|smooth:exp|"
     assert signatures["sacrebleu"] == f"{start}version:{sacrebleu.__version__}"
     assert "case:lc" in signatures["sacrebleu_lowercase"]

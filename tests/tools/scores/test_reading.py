@@ -232,6 +232,23 @@ def test_a_model_of_the_other_direction_on_the_same_data_is_noticed(french, data
     assert score["longest_trained"] == {"source": 7, "reference": 5}
 
 
+def test_raw_references_of_the_folder_are_taken_for_its_own_test_set_alone(french, data, write):
+    raw = {"fr": ["Où est l'animal ?", "C'est la maison."], "de": ["Wo?", "Das!"]}
+    for language, lines in raw.items():
+        write(f"bin/test.raw.{language}", lines)
+    found = read(french(), language=None, source_language=None, data=str(data))
+    assert found.reference == raw["fr"] and found.languages == ("de", "fr")
+    assert f"references are the raw text of {data}/test.raw.fr" in found.remarks
+    back = french(sources=FRENCH, targets=GERMAN)
+    found = read(back, language=None, source_language=None, data=str(data))
+    assert found.reference == raw["de"]
+    given = read(french(), language="fr", data=str(data), reference=write("r", ["a", "b"]))
+    assert given.reference == ["a", "b"]
+    # of other lengths: another set, which is not that of the folder
+    other = french(sources=[GERMAN[0], GERMAN[0]], targets=[FRENCH[0], FRENCH[0]])
+    assert read(other, language="fr", data=str(data)).reference == ["où est l'animal ?"] * 2
+
+
 def test_plain_sources_need_their_language(french, write):
     files = {"generated": french(), "source": write("source", ["Wo ist er?", "Das ist es."])}
     with pytest.raises(UsageError, match="--source-language"):

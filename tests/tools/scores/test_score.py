@@ -7,7 +7,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import score
-from fairseq_posenc.tools.scores.bleu import METRICS
+from fairseq_posenc.tools.scores.bleu import DEFAULT as METRICS
 from fairseq_posenc.tools.scores.score import render, to_json
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length
@@ -202,3 +202,54 @@ def test_script_writes_nothing_for_incomplete_output(posenc, tmp_path, write):
     with pytest.raises(UsageError, match="--required-batch-size-multiple 1"):
         posenc("score", "--generated", path, "--language", "de", "--output", output)
     assert not output.exists()
+
+
+COMET = {"out.txt": [{"src": "s", "mt": f" {line} ", "COMET": 0.5 * i}
+                     for i, line in enumerate(HYPOTHESES)]}  # fmt: skip
+
+
+@pytest.mark.parametrize("content", [["0", "0.5", "1"], COMET], ids=["lines", "comet"])
+def test_scores_of_sentences_from_elsewhere_are_averaged_by_length_too(files, write, content):
+    path = write("scores", content)
+    result = evaluate(**files, bins=[2], segment_scores={"COMET": path}, metrics=["chrf++"])
+    assert list(result["signatures"]) == ["sacrebleu", "tokenised_bleu", "chrf++", "COMET"]
+    parts = [result["all"], *result["by_length"]["bins"]]
+    assert [part["COMET"] for part in parts] == [0.5, 0.0, 0.75]
+    assert result["all"]["interval"]["COMET"] == [0.0, 1.0]
+    assert " COMET " in render(result) and "COMET: mean of the scores" in render(result)
+    score = write("runs/score.json", json.loads(to_json(result)))
+    assert by_length(read_runs([score]), "COMET").rows["runs"][2].mean == 0.75
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("COMET", ["1", "2"], "has 2 scores, but there are 3 sentences"),
+        ("COMET", ["1", "two", "3"], "line 2: expected a number, not 'two'"),
+        ("COMET", ["1", "nan", "3"], "line 2: expected a number, not 'nan'"),
+        ("COMET", {"a": [], "b": []}, "one system: it has 2 systems"),
+        ("COMET", {"a": [{"mt": "x"}]}, "COMET is missing"),
+        ("COMET", {"a": [{"mt": "x", "COMET": 1}]}, "scores other translations: sentence 1 is 'x'"),
+        ("chrf", ["1", "2", "3"], "chrf is computed here"),
+        ("a b", ["1", "2", "3"], "is not a name"),
+    ],
+)
+def test_scores_of_other_sentences_are_refused(files, write, name, content, message):
+    with pytest.raises(UsageError, match=message):
+        evaluate(**files, segment_scores={name: write("scores", content)})
+
+
+def test_an_unknown_metric_is_refused(files):
+    with pytest.raises(UsageError, match="no metric is called 'bleu'; known: sacrebleu, "):
+        evaluate(**files, metrics=["bleu"])
+
+
+def test_hypotheses_are_written_as_plain_text(files, generated, tmp_path):
+    output = tmp_path / "plain.txt"
+    result = evaluate(generated=generated, write_hypotheses=str(output), bins=[2])
+    plain, references = ([line.replace(" .", ".") for line in side]
+                         for side in (HYPOTHESES, REFERENCES))  # fmt: skip
+    assert output.read_text(encoding="utf-8").splitlines() == plain
+    kept = result["sentences"]
+    assert (kept["hypothesis"], kept["reference"]) == (plain, references)
+    assert kept["source"] == SOURCES

@@ -99,3 +99,15 @@ def test_names_from_elsewhere_are_drawn_as_they_are(axes, tmp_path, name):
 def test_a_kind_of_picture_that_is_none_is_refused(tmp_path):
     with pytest.raises(UsageError, match="ending"):
         plot_by_length(RUNS, str(tmp_path / "plot.xyz"))
+
+
+def test_the_command_draws_a_test_set_of_a_recipe_with_several(posenc, write, tmp_path):
+    good, bad = score(0.9, 0.8, 0.6, 0.4), score(0.3, 0.2, 0.1, 0.0)
+    several = write("cape/score.json", {"tests": {"a": good, "b": bad}, "notes": {}})
+    alone = write("alone/score.json", bad)
+    pictures = [tmp_path / name for name in ("several.png", "alone.png")]
+    posenc("plot", "--by-length", several, "--test", "b", "--output", pictures[0])
+    posenc("plot", "--by-length", f"cape={alone}", "--output", pictures[1])
+    assert pictures[0].read_bytes() == pictures[1].read_bytes()
+    with pytest.raises(SystemExit):
+        posenc("plot", "--curves", several, "--test", "b", "--output", pictures[0])

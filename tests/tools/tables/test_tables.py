@@ -263,7 +263,7 @@ def sentences(rows, lengths=LENGTHS):
     ("changes", "message"),
     [
         ({"by_length": None}, "has no bins"),
-        ({"signatures": {}}, "has no sacreBLEU; score it again"),
+        ({"signatures": {"chrf": "nc:6"}}, "has no sacreBLEU, only chrf; score it again"),
         ({"sentences": None}, "score it again"),
         (sentences({}), "score it again"),
         (sentences({"sacrebleu": statistics(1)[1:]}), "other sentences"),
@@ -300,7 +300,7 @@ def test_results_of_a_recipe_are_those_of_one_test_set_with_their_seed(write):
         ("[1]", "posenc score"),
         ({"all": 1}, "all should be an object"),
         (score(1, signatures={"sacrebleu": 3}), "signatures.sacrebleu should be text"),
-        (score(1, **sentences({"sacrebleu": [["x"]]})), "should be a whole number"),
+        (score(1, **sentences({"sacrebleu": [["x"]]})), "should be a number"),
         (score(1, test_set={}), "test_set.reference is missing"),
     ],
 )
@@ -324,9 +324,9 @@ def test_clear_differences_are_reported_in_words_of_rows_with_several_seeds():
         "t5": [score(0.9)],
     }
     table = by_length(runs)
-    [line] = [note for note in table.notes if note.startswith("11+ words")]
+    [line] = [note for note in table.words if note.startswith("11+ words")]
     mean, low, high, _ = table.differences["cape"][2]
     clear = f"cape {mean:+.1f} ± {(high - low) / 2:.1f}"
     assert low > 0
     assert line == f"11+ words, against sinusoidal: {clear}; no clear difference: shape."
-    assert not any("against" in note for note in by_length({"a": [score(0.5)], **runs}).notes)
+    assert not any("against" in note for note in by_length({"a": [score(0.5)], **runs}).words)

@@ -58,6 +58,7 @@ def test_a_folder_holds_the_text_the_codes_and_the_tokeniser(text):
     folder = text / "bin"
     assert set(os.listdir(folder)) == {
         "codes", "tokeniser.json", "prepare.json", "preprocess.log", "dict.en.txt", "dict.fr.txt",
+            "test.raw.en", "test.raw.fr",
         *(f"{split}.en-fr.{language}.{end}" for split in PAIRS for language in WORDS
           for end in ("bin", "idx")),
     }  # fmt: skip

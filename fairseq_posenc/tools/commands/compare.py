@@ -1,0 +1,41 @@
+"""Compare systems by the score.json of their trainings: a report of one HTML file, and its parts.
+
+    posenc compare runs/own/*/seed*/score.json --baseline sinusoidal --output report
+
+writes into the folder report:
+
+    report.html    in words; by length with intervals and differences; curves; empty, short and long
+                   outputs; sentences that differ most; p-values; all that is needed to repeat it
+    table.md .csv .tex    the table; LaTeX is for \\usepackage{booktabs}
+    by_length.svg, curves.svg, curves.md    the pictures, and how far trainings are from their end
+
+Results are given as to posenc table --by-length: NAME=score.json, or named by their folder; several
+of one name are seeds. A train.log beside a score.json gives the curves.
+"""
+
+import os
+
+from fairseq_posenc.tools.arguments import command_line, command_parser
+
+
+def main() -> None:
+    """Parse the command line, write the report, and print what it says in words."""
+    parser = command_parser(__doc__)
+    add = parser.add_argument
+    add("scores", nargs="+", metavar="[NAME=]score.json")
+    add("--output", required=True, metavar="FOLDER", help="what has these names in it is replaced")
+    add("--baseline", metavar="NAME", help="others are compared with it (default: the first)")
+    add(
+        "--beside",
+        metavar="NAME",
+        help="show its translations beside the baseline's (default: the best other)",
+    )
+    add("--metric", metavar="NAME", default="sacrebleu", help="default: sacrebleu")
+    add("--test", metavar="NAME", help="test set of a recipe with several")
+    options = vars(parser.parse_args())
+    # after the options, as it imports torch
+    from fairseq_posenc.tools.tables.report import write_report
+
+    output = options.pop("output")
+    table = write_report(options.pop("scores"), output, command=command_line(), **options)
+    print(*table.words, os.path.join(output, "report.html"), sep="\n")

@@ -1,0 +1,63 @@
+"""How likely a difference of two trainings is by the choice of sentences, by sacreBLEU's own test.
+
+Its paired bootstrap (``sacrebleu … --paired-bs``) tells of two outputs. It knows nothing of seeds;
+intervals over seeds are in :mod:`.intervals`.
+"""
+
+from types import SimpleNamespace
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
+from sacrebleu.metrics.base import Signature
+from sacrebleu.significance import PairedTest
+
+from fairseq_posenc.tools.scores.bleu import corpus_score, sacrebleus_metrics
+from fairseq_posenc.tools.scores.texts import language_code
+
+# its statistics are of tokens, which a result does not keep
+UNTESTED = ("tokenised_bleu",)
+
+
+def paired_bootstrap(
+    metric: str,
+    outputs: Sequence[Tuple[str, Sequence[Any]]],
+    references: Optional[Sequence[str]],
+    language: str,
+) -> Tuple[List[Optional[float]], str]:
+    """Return the p-value of each output against the first, whose own is None, and the signature.
+
+    Args:
+        metric: of ``METRICS`` but for ``UNTESTED``, or another one of which sentences have scores.
+        outputs: names with the plain text of the translations, or their statistics where the metric
+            is of another kind.
+        references: plain text; None where statistics are given.
+        language: the target language, which chooses sacreBLEU's tokeniser.
+    """
+    known: Dict[str, Any] = sacrebleus_metrics(language_code(language))
+    chosen: Any = known[metric] if metric in known else _Segments(metric)
+    given = None if references is None else [list(references)]
+    test = PairedTest([*outputs], {metric: chosen}, given, test_type="bs")
+    signatures, results = test()
+    [(name, signature)] = signatures.items()
+    values = [getattr(result, "p_value", None) for result in results[name]]
+    return values, str(signature)
+
+
+class _Segments:
+    """What sacreBLEU's test asks of a metric, for scores of sentences from elsewhere."""
+
+    def __init__(self, name: str):
+        self._name = name
+        self._signature = Signature({"num_refs": 0})
+
+    def get_signature(self) -> Signature:
+        return self._signature
+
+    def _extract_corpus_statistics(self, outputs: np.ndarray, references: None) -> np.ndarray:
+        return np.array(outputs)
+
+    def _compute_score_from_stats(self, total: np.ndarray) -> SimpleNamespace:
+        return SimpleNamespace(name=self._name, score=corpus_score(self._name, total.tolist()))
+
+    def _aggregate_and_compute(self, rows: np.ndarray) -> SimpleNamespace:
+        return self._compute_score_from_stats(np.sum(rows, axis=0))

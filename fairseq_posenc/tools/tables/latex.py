@@ -1,0 +1,70 @@
+"""A table of results as LaTeX, for a paper: booktabs, intervals, the best in bold where it is."""
+
+from typing import List, Optional, Sequence
+
+from fairseq_posenc.tools.scores.bleu import LOWER_IS_BETTER
+from fairseq_posenc.tools.tables.layout import Estimate, Table
+from fairseq_posenc.tools.tables.runs import Runs
+from fairseq_posenc.tools.tables.tables import by_length
+
+_SPECIAL = {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    **{character: f"\\{character}" for character in "&%$#_{}"},
+}  # fmt: skip
+
+
+def latex(table: Table, best: Sequence[Optional[str]]) -> str:
+    r"""Return a ``tabular`` for ``\usepackage{booktabs}``; ``best``: see :func:`best_rows`."""
+    head = [f"{escaped(name)} ($n={n}$)" for name, n in zip(table.columns, table.sentences)]
+    lines = [["", *head]]
+    for name, row in table.rows.items():
+        cells = [_cell(one, name == winner) for one, winner in zip(row, best)]
+        lines.append([escaped(name), *cells])
+    first, *body = (" & ".join(line) + r" \\" for line in lines)
+    # each row stays on a line of its own, so that two versions of a paper differ by rows
+    return "\n".join(
+        [
+            "% " + " ".join(table.title.split()),
+            *(f"% {' '.join(note.split())}" for note in table.notes),
+            rf"\begin{{tabular}}{{l{'r' * len(head)}}}",
+            r"\toprule",
+            first,
+            r"\midrule",
+            *body,
+            r"\bottomrule",
+            r"\end{tabular}",
+            "",
+        ]
+    )
+
+
+def best_rows(runs: Runs, metric: str, table: Table) -> List[Optional[str]]:
+    """Return the best run of each column, None where its interval to the second holds 0.
+
+    A run of a single seed is never the best: its interval says nothing about other seeds.
+    """
+    sign = -1 if metric in LOWER_IS_BETTER else 1
+    found: List[Optional[str]] = []
+    for at in range(len(table.columns)):
+        means = {name: row[at].mean for name, row in table.rows.items()}
+        known = {name: sign * mean for name, mean in means.items() if mean is not None}
+        order = sorted(known, key=known.__getitem__, reverse=True)[:2]
+        if len(order) < 2 or min(len(runs[name]) for name in order) < 2:
+            found.append(None)
+            continue
+        best, second = order
+        pair = by_length({second: runs[second], best: runs[best]}, metric).differences[best][at]
+        found.append(best if pair.is_clear() else None)
+    return found
+
+
+def escaped(text: str) -> str:
+    """Return text as LaTeX prints it."""
+    return "".join(_SPECIAL.get(character, character) for character in " ".join(text.split()))
+
+
+def _cell(one: Estimate, is_best: bool) -> str:
+    if one.mean is None:
+        return "--"
+    mean = rf"\mathbf{{{one.mean:.2f}}}" if is_best else f"{one.mean:.2f}"
+    return rf"${mean}$ {{\footnotesize $[{one.low:.2f}, {one.high:.2f}]$}}"

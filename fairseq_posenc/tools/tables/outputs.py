@@ -1,0 +1,111 @@
+"""What translations look like: empty, too short and too long ones, and those that differ most."""
+
+import statistics
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores.bleu import corpus_score
+from fairseq_posenc.tools.tables.runs import Runs, Score, members_by_column, seed_of
+
+SHORT, LONG = 0.5, 2.0
+ABOUT_LENGTHS = (
+    f"Outputs that are empty, shorter than {SHORT:g} times or longer than {LONG:g} times their "
+    "reference in tokens, in percent of the sentences (means over seeds)."
+)
+_EACH = 10  # sentences shown of each range
+_LONGEST_TEXT = 600
+
+
+class Differing(NamedTuple):
+    """A sentence that two systems translate unlike, with chrF of each translation."""
+
+    number: int
+    source: str
+    reference: str
+    first: str
+    second: str
+    first_score: float
+    second_score: float
+
+
+def length_faults(runs: Runs, columns: Sequence[str]) -> List[List[str]]:
+    """Return a table, header first: per run and range `empty, short, long` in percent."""
+    lines = [["", *columns]]
+    for name, seeds in runs.items():
+        cells = []
+        for members in members_by_column(seeds[0]):
+            if not members:
+                cells.append("-")
+                continue
+            shares = zip(*(_faults(score, members) for score in seeds))
+            cells.append(", ".join(f"{statistics.mean(share):.1f}" for share in shares))
+        lines.append([name, *cells])
+    return lines
+
+
+def _faults(score: Score, members: Sequence[int]) -> Tuple[float, float, float]:
+    """Return the percentages of empty, short and long outputs."""
+    rows = score["sentences"]["statistics"]["tokenised_bleu"]
+    lengths = [(rows[i][0], rows[i][1]) for i in members]
+    empty = sum(not own for own, _ in lengths)
+    short = sum(0 < own < SHORT * other for own, other in lengths)
+    long = sum(own > LONG * other for own, other in lengths)
+    return tuple(100 * count / len(members) for count in (empty, short, long))  # type: ignore
+
+
+def differing(first: Sequence[Score], second: Sequence[Score]) -> Dict[str, List[Differing]]:
+    """Return, by range, the sentences whose translations differ most in chrF, of a seed of both.
+
+    Raises:
+        UsageError: results without translations, or without chrF.
+    """
+    one, other = next(iter(common_seeds(first, second).values()), (first[0], second[0]))
+    kept = [score["sentences"] for score in (one, other)]
+    for sentences in kept:
+        if not sentences.get("hypothesis") or "chrf" not in sentences["statistics"]:
+            raise UsageError("an older version scored, without translations; score again")
+    scores = [
+        [corpus_score("chrf", row) for row in sentences["statistics"]["chrf"]] for sentences in kept
+    ]
+    found: Dict[str, List[Differing]] = {}
+    ranges = zip(one["by_length"]["bins"], members_by_column(one)[1:])
+    for part, members in ranges:
+        # of equal differences the first
+        order = sorted(members, key=lambda i: -abs(scores[0][i] - scores[1][i]))[:_EACH]
+        source, reference = kept[0].get("source"), kept[0].get("reference")
+        found[part["name"]] = [
+            Differing(
+                number=i + 1,
+                source=_cut(source[i]) if source else "",
+                reference=_cut(reference[i]) if reference else "",
+                first=_cut(kept[0]["hypothesis"][i]),
+                second=_cut(kept[1]["hypothesis"][i]),
+                first_score=scores[0][i],
+                second_score=scores[1][i],
+            )
+            for i in order
+            if kept[0]["hypothesis"][i] != kept[1]["hypothesis"][i]
+        ]
+    return found
+
+
+def common_seeds(first: Sequence[Score], second: Sequence[Score]) -> Dict[str, Tuple[Any, Any]]:
+    """Return the results of each seed that both have; without notes of seeds, by their order."""
+    if all(seed_of(score) for score in (*first, *second)):
+        known = {seed_of(score): score for score in second}
+        return {
+            seed_of(score): (score, known[seed_of(score)])
+            for score in first
+            if seed_of(score) in known
+        }
+    return {str(number): pair for number, pair in enumerate(zip(first, second), 1)}
+
+
+def best_of_others(means: Dict[str, Optional[float]], sign: int) -> Optional[str]:
+    """Return the run, other than the first, with the best mean of the whole test set."""
+    others = {name: mean for name, mean in list(means.items())[1:] if mean is not None}
+    return max(others, key=lambda name: sign * others[name], default=None)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST_TEXT else text[: _LONGEST_TEXT - 1] + "…"

@@ -1,0 +1,192 @@
+"""A report of many results as one HTML file, with its tables and pictures as files beside it."""
+
+import base64
+import os
+import shlex
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, Optional, Sequence
+
+from jinja2 import Environment, StrictUndefined
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores.bleu import LOWER_IS_BETTER, METRICS, title_of
+from fairseq_posenc.tools.scores.significance import UNTESTED, paired_bootstrap
+from fairseq_posenc.tools.scores.training_log import (
+    Curves,
+    curves_rows,
+    curves_table,
+    read_curves,
+    read_log,
+)
+from fairseq_posenc.tools.tables.latex import best_rows, latex
+from fairseq_posenc.tools.tables.layout import ABOUT_OUTPUTS, Table
+from fairseq_posenc.tools.tables.outputs import (
+    ABOUT_LENGTHS,
+    best_of_others,
+    common_seeds,
+    differing,
+    length_faults,
+)
+from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
+from fairseq_posenc.tools.tables.runs import Runs, named_path, read_runs
+from fairseq_posenc.tools.tables.tables import by_length
+from fairseq_posenc.tools.writing import replacing_files
+
+_TEMPLATE = Path(__file__).with_name("report.html.jinja")
+_LOG = "train.log"
+
+
+def write_report(
+    arguments: Sequence[str],
+    output: str,
+    *,
+    baseline: Optional[str] = None,
+    beside: Optional[str] = None,
+    metric: str = "sacrebleu",
+    test: Optional[str] = None,
+    command: Sequence[str] = (),
+) -> Table:
+    """Write ``report.html`` and its tables and pictures into the folder ``output``.
+
+    Args:
+        arguments: results, as :func:`read_runs` takes them; a ``train.log`` beside one is of its
+            training.
+        baseline: the run that others are compared with; the first without one.
+        beside: the run whose translations stand beside the baseline's; without one the best other.
+        metric, test: as of :func:`by_length` and :func:`read_runs`.
+        command: by which the report was made.
+
+    Raises:
+        UsageError: as those functions, or a run that is not there.
+    """
+    runs = read_runs(arguments, test)
+    for name in (baseline, beside):
+        if name is not None and name not in runs:
+            raise UsageError(f"no run is called {name!r}; there are {', '.join(runs)}")
+    first = baseline or next(iter(runs))
+    if beside == first:
+        raise UsageError(f"{beside} is the baseline; put another run beside it")
+    runs = {first: runs[first], **runs}
+    table = by_length(runs, metric)
+    best = best_rows(runs, metric, table)
+    logs = _logs(arguments, first)
+    curves = read_curves(logs)
+    means = {name: row[0].mean for name, row in table.rows.items()}
+    other = beside or best_of_others(means, -1 if metric in LOWER_IS_BETTER else 1)
+    with replacing_files(output, "report.html") as folder:
+        texts = {"table.md": table.markdown(), "table.csv": table.csv()}
+        texts["table.tex"] = latex(table, best)
+        plot_by_length(runs, os.path.join(folder, "by_length.svg"), metric)
+        if curves:
+            texts["curves.md"] = curves_table(curves)
+            plot_curves(curves, os.path.join(folder, "curves.svg"))
+        content = {
+            **_content(runs, table, best, metric),
+            **_curves(curves, logs),
+            "picture": _picture(os.path.join(folder, "by_length.svg")),
+            "curves_picture": _picture(os.path.join(folder, "curves.svg")) if curves else None,
+            "other": other,
+            "sentences": _sentences(runs, first, other),
+            "command": shlex.join(command),
+        }
+        texts["report.html"] = _render(content)
+        for name, text in texts.items():
+            Path(folder, name).write_text(text, encoding="utf-8")
+    return table
+
+
+def _logs(arguments: Sequence[str], first: str) -> List[str]:
+    """Return the logs beside the results, as ``name=path``, those of the run ``first`` before."""
+    places = [(name, os.path.dirname(path)) for name, path in map(named_path, arguments)]
+    places.sort(key=lambda place: place[0] != first)
+    logs = [(name, os.path.join(folder, _LOG)) for name, folder in places]
+    return [f"{name}={path}" for name, path in logs if os.path.exists(path)]
+
+
+def _render(content: Mapping[str, Any]) -> str:
+    # names and translations are from elsewhere: all is escaped
+    environment = Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True)
+    return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(content)
+
+
+def _content(
+    runs: Runs, table: Table, best: Sequence[Optional[str]], metric: str
+) -> Dict[str, Any]:
+    """Return what the template shows of the scores."""
+    scores = [score for seeds in runs.values() for score in seeds]
+    known = all("tokenised_bleu" in score["sentences"]["statistics"] for score in scores)
+    versions = {str(score.get("versions") or "not known"): score for score in scores}
+    return {
+        "title": table.title,
+        "table": table,
+        "best": best,
+        "baseline": next(iter(runs)),
+        "metric": title_of(metric),
+        "about_outputs": ABOUT_OUTPUTS,
+        "about_lengths": ABOUT_LENGTHS,
+        "faults": length_faults(runs, table.columns) if known else None,
+        "p_values": _p_values(runs, metric),
+        "language": scores[0].get("language") or "",
+        "signatures": scores[0]["signatures"],
+        "versions": [one.get("versions") or {} for one in versions.values()],
+        "commands": [
+            (name, (score.get("notes") or {}).get("seed", ""), shlex.join(score["command"]))
+            for name, seeds in runs.items()
+            for score in seeds
+            if score.get("command")
+        ],
+    }
+
+
+def _p_values(runs: Runs, metric: str) -> Optional[Dict[str, Any]]:
+    """Return p-values by run and seed against the first run, and the test's signature."""
+    (first, seeds), *others = runs.items()
+    rows: Dict[str, Dict[str, Optional[float]]] = {}
+    signature = ""
+    for name, other in others:
+        for seed, pair in common_seeds(seeds, other).items():
+            sentences = [score["sentences"] for score in pair]
+            references = sentences[0].get("reference")
+            if metric in METRICS:
+                outputs = [one.get("hypothesis") for one in sentences]
+            else:
+                outputs = [one["statistics"].get(metric) for one in sentences]
+                references = None
+            if metric in UNTESTED or None in outputs or (metric in METRICS and not references):
+                return None
+            language = pair[0].get("language") or ""
+            values, signature = paired_bootstrap(
+                metric, list(zip((first, name), outputs)), references, language
+            )
+            rows.setdefault(name, {})[seed] = values[1]
+    if not rows:
+        return None
+    columns = list(dict.fromkeys(seed for row in rows.values() for seed in row))
+    return {"columns": columns, "rows": rows, "signature": signature}
+
+
+def _curves(curves: Curves, logs: Sequence[str]) -> Dict[str, Any]:
+    """Return what the template shows of the trainings."""
+    rows, notes = curves_rows(curves) if curves else ([], [])
+    facts: List[Dict[str, Any]] = []
+    for argument in logs:
+        name, path = named_path(argument)
+        found = read_log(path)
+        facts.append({"name": name, **found, "minutes": found["seconds"] / 60})
+    return {"curves": rows, "curves_notes": notes, "trainings": facts}
+
+
+def _sentences(runs: Runs, first: str, other: Optional[str]) -> Any:
+    """Return sentences by range, or the reason, in words, why there are none."""
+    if other is None:
+        return "There is a single system."
+    try:
+        return differing(runs[first], runs[other])
+    except UsageError as error:
+        return str(error)
+
+
+def _picture(path: str) -> str:
+    """Return a picture as an address that holds it."""
+    data = base64.b64encode(Path(path).read_bytes()).decode("ascii")
+    return f"data:image/svg+xml;base64,{data}"

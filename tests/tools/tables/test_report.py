@@ -1,0 +1,217 @@
+"""posenc compare: what its report says, that nothing in it is run, and how a browser shows it."""
+
+import base64
+import json
+import random
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores.score import evaluate, to_json
+from fairseq_posenc.tools.tables.latex import best_rows, latex
+from fairseq_posenc.tools.tables.outputs import differing, length_faults
+from fairseq_posenc.tools.tables.report import write_report
+from fairseq_posenc.tools.tables.runs import read_runs
+from fairseq_posenc.tools.tables.tables import by_length
+
+STRANGE = "<script>alert(1)</script> & 50% {x}_y|z"
+HEBREW = "הכלב רץ מהר היום בגן הגדול".split()
+LOG = (
+    "2026-01-01 00:00:00 | INFO | fairseq_cli.train | num. shared model params: 1,000 (num.\n"
+    "2026-01-01 00:00:00 | INFO | fairseq_cli.train | training on 1 devices (GPUs/TPUs)\n"
+    "2026-01-01 00:00:00 | INFO | train_inner | epoch 1: loss=9, wps=100, num_updates=10, wall=6\n"
+    "2026-01-01 00:00:01 | INFO | valid | epoch 001 | valid on 'valid' subset | loss 5 | "
+    "nll_loss 4.5 | num_updates 10\n"
+)
+
+
+@pytest.fixture(scope="module")
+def scored(tmp_path_factory):
+    """Results of unequal seeds: good and bad translations, and those that learned nothing."""
+    folder, paths = tmp_path_factory.mktemp("scored"), []
+    draw = random.Random(1)
+    references = [" ".join(draw.choices(HEBREW, k=draw.randint(3, 14))) for _ in range(40)]
+    (folder / "reference").write_text("\n".join(references) + "\n", encoding="utf-8")
+    for name, right, seeds in (("bad", 0.5, (1, 2)), (STRANGE, 0.9, (1, 2, 3)), ("none", 0, (1,))):
+        for seed in seeds:
+            lines = [
+                " ".join(word if draw.random() < right else "x" for word in line.split())
+                for line in references
+            ]
+            lines[7] = ""
+            (folder / "hypothesis").write_text("\n".join(lines) + "\n", encoding="utf-8")
+            files = {
+                "hypothesis": str(folder / "hypothesis"),
+                "reference": str(folder / "reference"),
+            }
+            result = evaluate(
+                **files, language="he", bins=[8], length_of="reference", command=["posenc score"],
+                metrics=["chrf", "ter"], notes={"seed": str(seed)},
+            )  # fmt: skip
+            place = folder / f"run{len(paths)}"
+            place.mkdir()
+            (place / "score.json").write_text(to_json(result), encoding="utf-8")
+            (place / "train.log").write_text(LOG)
+            paths.append(f"{name.replace('/', '')}={place}/score.json")
+    return paths
+
+
+NAME = STRANGE.replace("/", "")
+
+
+@pytest.fixture(scope="module")
+def report(scored, tmp_path_factory):
+    output = tmp_path_factory.mktemp("report")
+    write_report(scored, str(output), baseline="bad", command=["posenc", "compare"])
+    return output
+
+
+def text_of(html):
+    return re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", html))
+
+
+def test_a_report_is_one_file_that_runs_nothing_and_its_parts_lie_beside_it(report):
+    names = {path.name for path in report.iterdir()}
+    pictures = {"by_length.svg", "curves.svg"}
+    assert names == {"report.html", "table.md", "table.csv", "table.tex", "curves.md", *pictures}
+    html = (report / "report.html").read_text(encoding="utf-8")
+    assert len(html) < 1 << 20
+    assert "<script" not in html and "alert(1)&lt;script&gt;" in html
+    assert not re.search(r"(src|href)=\"(?!data:)", html) and "default-src 'none'" in html
+    for name in pictures:
+        assert base64.b64encode((report / name).read_bytes()).decode() in html
+
+
+def test_every_figure_of_the_table_is_in_the_report(report, scored):
+    runs = read_runs(scored)
+    table, html = by_length(runs), (report / "report.html").read_text(encoding="utf-8")
+    shown = text_of(html)
+    for name, row in table.rows.items():
+        for one, other in zip(row, table.differences[name]):
+            assert f"{one.mean:.2f} [{one.low:.2f}, {one.high:.2f}]" in shown
+            if name != "bad":
+                star = " *" if other.is_clear() else ""
+                assert f"{other.mean:+.2f}{star} [{other.low:+.2f}, {other.high:+.2f}]" in shown
+    assert table.words and "none has hardly learned anything" in shown
+    for what in ("nrefs:1|case:mixed", "sacrebleu 2.", "posenc compare", "posenc score", "seed 2"):
+        assert what in shown
+    assert (report / "table.md").read_text(encoding="utf-8") == table.markdown()
+
+
+def test_sentences_that_differ_most_stand_beside_each_other_by_range(scored):
+    runs = read_runs(scored)
+    found = differing(runs["bad"], runs[NAME])
+    assert list(found) == ["1-8", "9+"] and all(len(part) == 10 for part in found.values())
+    for part in found.values():
+        gaps = [abs(one.first_score - one.second_score) for one in part]
+        assert gaps == sorted(gaps, reverse=True) and gaps[-1] > 0
+    one = found["9+"][0]
+    sentences = [runs[name][0]["sentences"] for name in ("bad", NAME)]
+    assert [one.first, one.second] == [each["hypothesis"][one.number - 1] for each in sentences]
+    assert one.reference == sentences[0]["reference"][one.number - 1]
+
+
+def test_empty_short_and_long_outputs_are_counted(scored):
+    runs = read_runs(scored)
+    whole = runs["bad"][0]
+    for i, (own, other) in enumerate([(0, 4), (1, 4), (9, 4), (4, 4)]):
+        whole["sentences"]["statistics"]["tokenised_bleu"][i][:2] = own, other
+    lines = length_faults({"bad": [whole]}, ["all"])
+    # the eighth is empty as well
+    assert lines == [["", "all"], ["bad", *lines[1][1:]]] and lines[1][1] == "5.0, 2.5, 2.5"
+
+
+def test_the_best_is_bold_only_where_it_is_clear(scored):
+    runs = read_runs(scored)
+    table = by_length(runs)
+    assert best_rows(runs, "sacrebleu", table) == [NAME] * 3
+    assert best_rows({**runs, NAME: runs[NAME][:1]}, "sacrebleu", table) == [None] * 3
+    same = {"a": runs["bad"], "b": runs["bad"]}
+    assert best_rows(same, "sacrebleu", by_length(same)) == [None] * 3
+    # of TER the lowest is the best
+    assert best_rows(runs, "ter", by_length(runs, "ter"))[0] == NAME
+    text = latex(table, [NAME, None, None])
+    assert text.count(r"\mathbf") == 1 and r"\& 50\% \{x\}\_y|z" in text
+    assert text.count(r" \\") == 4 and text.count(r"\begin{tabular}{lrrr}") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"baseline": "good"}, "no run is called 'good'; there are bad, "),
+        ({"beside": "good"}, "no run is called 'good'"),
+        ({"baseline": "bad", "beside": "bad"}, "is the baseline"),
+        ({"metric": "COMET"}, "has no COMET, only sacrebleu"),
+    ],
+)
+def test_runs_that_are_not_there_are_refused_and_nothing_is_written(
+    scored, tmp_path, options, message
+):
+    with pytest.raises(UsageError, match=message):
+        write_report(scored, str(tmp_path / "report"), **options)
+    assert not (tmp_path / "report").exists()
+
+
+def test_old_results_and_single_trainings_are_reported_with_what_is_known(scored, write, tmp_path):
+    old = json.loads(Path(scored[0].split("=")[1]).read_text(encoding="utf-8"))
+    for name in ("source", "reference", "hypothesis"):
+        del old["sentences"][name]
+    paths = [f"{name}={write(f'{name}/score.json', old)}" for name in "ab"]
+    for given, output in ((paths, "two"), (paths[:1], "one")):
+        write_report(given, str(tmp_path / output))
+        shown = text_of((tmp_path / output / "report.html").read_text(encoding="utf-8"))
+        assert "No statement about seeds can be made" in shown and "No train.log lies" in shown
+        assert ("score again" in shown) or output == "one"
+
+
+def test_the_command_prints_what_the_report_says_in_words(posenc, scored, tmp_path):
+    printed = posenc("compare", *scored, "--output", tmp_path, "--metric", "chrf").out
+    *words, last = printed.splitlines()
+    assert words == by_length(read_runs(scored), "chrf").words
+    assert last == str(tmp_path / "report.html") and (tmp_path / "report.html").exists()
+
+
+MEASURE = """<body><iframe width="%d" height="800"></iframe><p id="found"></p><script>
+const frame = document.querySelector("iframe");
+frame.onload = () => {
+  const page = frame.contentDocument, root = page.documentElement;
+  const found = [root.scrollWidth, page.images.length,
+                 [...page.images].every(one => one.complete && one.naturalWidth > 0)];
+  document.querySelector("#found").textContent = "found:" + found.join();
+};
+frame.srcdoc = %s;
+</script>"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_a_browser_shows_it_without_errors_or_scrolling_sideways(report, tmp_path, width):
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if not browser:
+        pytest.skip("no Chromium is installed")
+    html = (report / "report.html").read_text(encoding="utf-8")
+    page = tmp_path / "page.html"
+    page.write_text(MEASURE % (width, json.dumps(html).replace("</", "<\\/")), encoding="utf-8")
+    words = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
+    found = subprocess.run(
+        [browser, *words, f"--user-data-dir={tmp_path}/profile", "--virtual-time-budget=5000",
+         "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=300,
+    )  # fmt: skip
+    assert "CONSOLE" not in found.stderr
+    [measured] = re.findall(r">found:([^<]*)<", found.stdout)
+    scrolled, pictures, whole = measured.split(",")
+    assert int(scrolled) <= width and (pictures, whole) == ("2", "true")
+
+
+def test_latex_is_compiled(report, tmp_path):
+    if not shutil.which("pdflatex"):
+        pytest.skip("no TeX is installed")
+    table = (report / "table.tex").read_text(encoding="utf-8")
+    start = r"\documentclass{article}\usepackage{booktabs}\begin{document}"
+    (tmp_path / "paper.tex").write_text(f"{start}\n{table}\\end{{document}}\n", encoding="utf-8")
+    words = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, errors="replace")
+    assert done.returncode == 0 and "Output written on paper.pdf (1 page" in done.stdout
