@@ -3,7 +3,7 @@
 #
 # Every recipe from its data to its table, with tiny models on generated data, and every command of
 # the documentation: what scripts/test.sh has no time for. Offline but for the package index; about
-# 20 minutes on 2 cores. Results and logs go to FOLDER (runs/smoke); runs that finished there
+# 25 minutes on 2 cores. Results and logs go to FOLDER (runs/smoke); runs that finished there
 # before are not repeated. Exits with 1 if one fails, and names it.
 set -euo pipefail
 CDPATH= cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -53,11 +53,12 @@ multi30k() {
   done
 }
 
-# A model that was trained for minutes translates, within the lengths it was trained on.
+# A model that was trained for minutes translates, within the lengths it was trained on: five seeds
+# had 99.1 ± 0.5 BLEU (docs/claims_tables.md); with 800 updates two had 92.
 floor() {
   local bleu
-  bash recipes/quickstart.sh --run-dir "$folder/floor" --train 20000 --updates 800 --test 200 \
-    --test-lengths 4-20 --seeds 1 --encodings sinusoidal
+  bash recipes/quickstart.sh --run-dir "$folder/floor" --test 200 --test-lengths 4-12,13-20 \
+    --seeds 1 --encodings sinusoidal
   bleu=$(python -c 'import json, sys; print(json.load(sys.stdin)["all"]["sacrebleu"])' \
     <"$folder/floor/sinusoidal/seed1/score.json")
   echo "$bleu BLEU"
