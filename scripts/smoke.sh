@@ -103,5 +103,6 @@ smoke rel_scalar bash recipes/rel_scalar/translate.sh --smoke --run-dir "$folder
 # they call recipes/rel_scalar/pretrain_english.sh and recipes/rel_scalar/pretrain_multilingual.sh
 smoke glue bash recipes/glue/run.sh --smoke --run-dir "$folder/glue"
 smoke xtreme bash recipes/xtreme/run.sh --smoke --run-dir "$folder/xtreme"
+smoke site bash scripts/docs.sh "$folder/docs"
 smoke documentation python -m pytest -n "$(env -u OMP_NUM_THREADS nproc)" -m slow
 exit "$failed"
