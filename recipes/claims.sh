@@ -76,7 +76,9 @@ quickstart() {
 # analyse_cells PART FUNCTION: call it on every cell of a part, which has the ROWS.
 analyse_cells() {
     local RUN_DIR=$RUN_DIR/$1
-    all_cells "$2"
+    new_sheet
+    describe_rows
+    each_cell "$2"
 }
 
 # analyse NAME OPTION…: of the opened cell's model, written to NAME.json in its folder.
@@ -104,7 +106,7 @@ by_length() {
 }
 
 analyse_length() {
-    local seed row label folder options
+    local seed label folder options
     open_cell "$1"
     if [[ ! -e $folder/bits.json ]]; then
         python -m recipes.claims.bits "$folder/checkpoint_last.pt" --data "$RUN_DIR/bin" \
@@ -140,7 +142,7 @@ score_against() {
 
 # By the number of clauses, and by how far a subject stands from its verb.
 score_groups() {
-    local seed row label folder options group bins
+    local seed label folder options group bins
     open_cell "$1"
     for group in clauses:1,2,3,4,5 agreement:1,4,6,8,11; do
         bins=${group#*:} group=${group%:*}
@@ -152,6 +154,8 @@ score_groups() {
 
 group_table() {
     local files RUN_DIR=$RUN_DIR/length
+    new_sheet
+    describe_rows
     cell_files "$1.json"
     posenc table --by-length "${files[@]}" --output "$RUN_DIR/$1.md" >/dev/null
 }
@@ -173,7 +177,7 @@ joined_part() {
 }
 
 analyse_joined() {
-    local seed row label folder options
+    local seed label folder options
     open_cell "$1"
     analyse swap swap --models "$label=$folder/checkpoint_last.pt" --subset test --pairs 1000000
     if [[ $label == shape ]]; then analyse_tokens; fi
@@ -246,7 +250,8 @@ deep_part() {
         posenc profile-admin "$RUN_DIR/bin" --user-dir fairseq_posenc --task posenc_translation \
             "${TRAIN_OPTIONS[@]}" "${DEVICE_OPTIONS[@]}" --output "$RUN_DIR/admin.json" \
             >"$RUN_DIR/admin.log" 2>&1 || die "profiling failed, see $RUN_DIR/admin.log"
-    all_cells train_cell
+    describe_cells
+    all_cells train
     make_curves
 }
 
@@ -258,7 +263,7 @@ bert() {
 }
 
 analyse_bert() {
-    local seed row label folder options threshold
+    local seed label folder options threshold
     open_cell "$1"
     for threshold in 0.001 0.01 0.1; do
         analyse "attention_$threshold" attention --models "$label=$folder/checkpoint_last.pt" \
@@ -268,11 +273,13 @@ analyse_bert() {
 
 plain() {
     ROWS=("${PLAIN_ROWS[@]}")
-    all_cells plain_cell
+    new_sheet
+    describe_rows
+    each_cell plain_cell
 }
 
 plain_cell() {
-    local seed row label folder options
+    local seed label folder options
     open_cell "$1"
     folder=$RUN_DIR/plain/$label/seed$seed
     if [[ -e $folder/plain.json ]]; then return; fi
@@ -308,6 +315,6 @@ choose_device
 open_run_dir "$RUN_DIR" --updates "$UPDATES"
 number=2
 for part in $PARTS; do
-    stage $((number++)) "$part" - once "$part"
+    stage $((number++)) "$part" - "$part"
 done
-stage $number "page" - once write_page
+stage $number "page" - write_page

@@ -57,12 +57,10 @@ training_of() {
 
 # By length, of the cells that are scored.
 make_tables() {
-    local metric cells cell seed setting row label folder arguments files=()
-    mapfile -t cells < <(list_cells)
-    for cell in "${cells[@]}"; do
-        open_cell "$cell"
-        if [[ $PLAN == yes || -e $folder/score.json ]]; then files+=("$label=$folder/score.json"); fi
-    done
+    local metric row files=()
+    while IFS= read -r row; do
+        if [[ $PLAN == yes || -e ${row#*=} ]]; then files+=("$row"); fi
+    done < <(cells list | awk -F '\t' '{ print $2 "=" $4 "/score.json" }')
     ((${#files[@]})) || die "no training has been scored: run stages 2 to 8 first"
     for metric in $TABLES; do
         execute posenc table --by-length "${files[@]}" --test iwslt14 --metric "$metric" \

@@ -27,6 +27,7 @@ them on the 2016 test set, by length. Started again, it continues where it was.
   --heads N           attention heads (4)
   --max-tokens N      tokens per batch (2048)
   --lr X              peak learning rate (0.005; interpolate: 0.004)
+  --plan              print the commands, and stop
   --device cpu|cuda   (cuda if there is one)
   --jobs N            trainings at a time (number of cores on a CPU, 1 on a GPU)
   --stage N           start at this stage: 1 set-up, 2 data, 3 subwords, 4 binarise, 5 train,
@@ -64,13 +65,13 @@ TEXT_DIR=$RUN_DIR/text
 
 get_data() {
     local name language split splits=(train:train val:valid test_2016_flickr:test)
-    mkdir -p "$RUN_DIR/raw" "$TEXT_DIR"
+    execute mkdir -p "$RUN_DIR/raw" "$TEXT_DIR"
     for split in "${splits[@]}"; do
         for language in $SOURCE $TARGET; do
             name=${split%:*}.$language.gz
             fetch "$name"
-            say "tokenise $name"
-            posenc prepare tokenise --language "$language" --input "$RUN_DIR/raw/$name" \
+            [[ $PLAN == yes ]] || say "tokenise $name"
+            execute posenc prepare tokenise --language "$language" --input "$RUN_DIR/raw/$name" \
                 --output "$TEXT_DIR/${split#*:}.tok.$language"
         done
     done
@@ -87,15 +88,19 @@ same_raw() {
 }
 
 fetch() {
-    local file=$RUN_DIR/raw/$1
+    local file=$RUN_DIR/raw/$1 load=(curl --fail --location --silent --show-error --retry 3 --output)
+    if [[ $PLAN == yes ]]; then
+        if [[ -n $RAW_DIR ]]; then print_command cp "$RAW_DIR/$1" "$file"; fi
+        if [[ -z $RAW_DIR ]]; then print_command "${load[@]}" "$file" "$URL/$1"; fi
+        return
+    fi
     if [[ -e $file ]]; then return; fi
     if [[ -n $RAW_DIR ]]; then
         [[ -r $RAW_DIR/$1 ]] || die "$RAW_DIR/$1 is missing"
         cp "$RAW_DIR/$1" "$file.part"
     else
         say "download $URL/$1"
-        curl --fail --location --silent --show-error --retry 3 --continue-at - \
-            --output "$file.part" "$URL/$1" ||
+        "${load[@]}" "$file.part" --continue-at - "$URL/$1" ||
             die "cannot download $URL/$1; fetch the files by hand and give --raw-dir"
     fi
     gzip --test "$file.part" || { rm "$file.part" && die "$1 is damaged; start again"; }
@@ -112,12 +117,12 @@ make_binary() {
             interpolate-*) options=(interpolate --keep-rest) ;;
             *)
                 for language in $SOURCE $TARGET; do
-                    ln -sf "$split.bpe.$language" "$RUN_DIR/$split.$SETTING.$language"
+                    execute ln -sf "$split.bpe.$language" "$RUN_DIR/$split.$SETTING.$language"
                 done
                 continue
                 ;;
         esac
-        posenc prepare pairs setting "${options[@]}" --input "$RUN_DIR/$split.bpe" \
+        execute posenc prepare pairs setting "${options[@]}" --input "$RUN_DIR/$split.bpe" \
             --output "$RUN_DIR/$split.$SETTING" --languages "$SOURCE,$TARGET"
     done
     binarise "$RUN_DIR"/{train,valid,test}."$SETTING"
@@ -128,7 +133,7 @@ choose_device
 FORM=(--setting "$SETTING")
 if [[ $SETTING == extrapolate ]]; then FORM+=(--longest "$LONGEST"); fi
 open_run_dir "$RUN_DIR" "${FORM[@]}"
-if [[ -n $RAW_DIR ]]; then same_raw; fi
+if [[ -n $RAW_DIR && $PLAN == no ]]; then same_raw; fi
 TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings
     --encoder-layers "$LAYERS" --decoder-layers "$LAYERS"
     --encoder-embed-dim "$DIM" --decoder-embed-dim "$DIM"
@@ -148,7 +153,4 @@ esac
 stage 2 "data" "$RUN_DIR/data.done" get_data
 stage 3 "subwords" "$RUN_DIR/subwords.done" learn_subwords
 stage 4 "binarise" "$RUN_DIR/binarise.done" make_binary
-stage 5 "train" - all_cells train_cell
-stage 6 "translate" - all_cells translate_cell
-stage 7 "score" - all_cells score_cell
-stage 8 "table" - make_table
+train_translate_score 5

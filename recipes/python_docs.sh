@@ -21,6 +21,7 @@ again, it continues where it was.
                       cape=cape --position-source-scale auto, shaw, rotary, alibi)
   --seeds LIST        comma-separated (1,2,3)
   --updates N         (3000)
+  --plan              print the commands, and stop
   --device cpu|cuda   (cuda if there is one)
   --jobs N            trainings at a time (number of cores on a CPU, 1 on a GPU)
   --stage N           start at this stage: 1 set-up, 2 data, 3 subwords, 4 binarise, 5 train,
@@ -42,14 +43,14 @@ TEXT_DIR=$RUN_DIR/text
 
 get_data() {
     local split language file
-    mkdir -p "$RUN_DIR/raw" "$TEXT_DIR"
+    execute mkdir -p "$RUN_DIR/raw" "$TEXT_DIR"
     [[ -n $DATA_DIR ]] || download
     for split in train valid test; do
         for language in $SOURCE $TARGET; do
             file=${DATA_DIR:-$RUN_DIR/raw}/$split.$language
-            [[ -e $file ]] || file=$file.gz
-            [[ -r $file ]] || die "${file%.gz} is missing (--data-dir)"
-            posenc prepare tokenise --language "$language" --input "$file" \
+            [[ -e $file || $PLAN == yes ]] || file=$file.gz
+            [[ -r $file || $PLAN == yes ]] || die "${file%.gz} is missing (--data-dir)"
+            execute posenc prepare tokenise --language "$language" --input "$file" \
                 --output "$TEXT_DIR/$split.tok.$language"
         done
     done
@@ -57,12 +58,12 @@ get_data() {
 
 # The translations at a pinned commit, as text.
 download() {
-    python -c 'import polib' 2>/dev/null || die "polib reads the translations: pip install polib"
+    [[ $PLAN == yes ]] || python -c 'import polib' 2>/dev/null || die "polib reads the translations: pip install polib"
     say "download $URL"
-    curl --fail --location --silent --show-error --retry 3 "$URL" --output "$RUN_DIR/raw/docs.tar.gz" ||
+    execute curl --fail --location --silent --show-error --retry 3 "$URL" --output "$RUN_DIR/raw/docs.tar.gz" ||
         die "cannot download $URL; with text that is ready, give --data-dir"
-    tar -xzf "$RUN_DIR/raw/docs.tar.gz" -C "$RUN_DIR/raw"
-    python -m recipes.lib.po_text "$RUN_DIR"/raw/python-docs-es-*/ --output "$RUN_DIR/raw" --language "$TARGET"
+    execute tar -xzf "$RUN_DIR/raw/docs.tar.gz" -C "$RUN_DIR/raw"
+    execute python -m recipes.lib.po_text "$RUN_DIR"/raw/python-docs-es-*/ --output "$RUN_DIR/raw" --language "$TARGET"
 }
 
 # Training and validation have no long pairs; the test set ends at 128 subwords.
@@ -70,7 +71,7 @@ make_binary() {
     local split longest=$LONGEST
     for split in train valid test; do
         if [[ $split == test ]]; then longest=128; fi
-        posenc prepare pairs setting extrapolate --longest "$longest" --input "$RUN_DIR/$split.bpe" \
+        execute posenc prepare pairs setting extrapolate --longest "$longest" --input "$RUN_DIR/$split.bpe" \
             --output "$RUN_DIR/$split.short" --languages "$SOURCE,$TARGET"
     done
     binarise "$RUN_DIR"/{train,valid,test}.short
@@ -96,7 +97,4 @@ SCORE_OPTIONS=(--bins "$LONGEST,$((LONGEST * 4 / 3)),$((LONGEST * 2))" --length-
 stage 2 "data" "$RUN_DIR/data.done" get_data
 stage 3 "subwords" "$RUN_DIR/subwords.done" learn_subwords
 stage 4 "binarise" "$RUN_DIR/binarise.done" make_binary
-stage 5 "train" - all_cells train_cell
-stage 6 "translate" - all_cells translate_cell
-stage 7 "score" - all_cells score_cell
-stage 8 "table" - make_table
+train_translate_score 5

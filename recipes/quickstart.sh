@@ -24,6 +24,7 @@ sentences, and scores them on short and on longer ones. Started again, it contin
   --test-lengths LIST ranges of lengths (4-20,21-30,31-45,46-60)
   --join N            make a line of N neighbouring sentences, with <sep> between them (1)
   --updates N         (2000)
+  --plan              print the commands, and stop
   --device cpu|cuda   (cuda if there is one)
   --jobs N            trainings at a time (number of cores on a CPU, 1 on a GPU)
   --stage N           start at this stage: 1 set-up, 2 corpus, 3 subwords, 4 binarise, 5 train,
@@ -44,17 +45,18 @@ TEXT_DIR=$RUN_DIR/text
 
 make_corpus() {
     local split language
-    python -m recipes.corpus --output "$RUN_DIR/corpus" --seed 1 --quiet \
+    execute python -m recipes.corpus --output "$RUN_DIR/corpus" --seed 1 --quiet \
         --train "$TRAIN" --train-length "$TRAIN_LENGTH" --valid 300 \
         --test "$TEST" --test-lengths "$TEST_LENGTHS"
     for split in train valid test; do
         for language in $SOURCE $TARGET; do
-            posenc prepare tokenise --language "$language" \
+            execute posenc prepare tokenise --language "$language" \
                 --input "$RUN_DIR/corpus/$split.$language" \
                 --output "$TEXT_DIR/$split.tok.$language"
         done
     done
-    say "for example: $(head -n 1 "$RUN_DIR/corpus/test.en") = $(head -n 1 "$RUN_DIR/corpus/test.de")"
+    [[ $PLAN == yes ]] ||
+        say "for example: $(head -n 1 "$RUN_DIR/corpus/test.en") = $(head -n 1 "$RUN_DIR/corpus/test.de")"
 }
 
 # Of each split lines of JOIN sentences.
@@ -65,7 +67,7 @@ make_binary() {
         return
     fi
     for split in train valid test; do
-        posenc prepare pairs setting interpolate --neighbours "$JOIN" --keep-rest \
+        execute posenc prepare pairs setting interpolate --neighbours "$JOIN" --keep-rest \
             --input "$RUN_DIR/$split.bpe" --output "$RUN_DIR/$split.joined" --languages "$SOURCE,$TARGET"
     done
     binarise "$RUN_DIR"/{train,valid,test}.joined
@@ -99,7 +101,4 @@ fi
 stage 2 "corpus" "$RUN_DIR/corpus.done" make_corpus
 stage 3 "subwords" "$RUN_DIR/subwords.done" learn_subwords
 stage 4 "binarise" "$RUN_DIR/binarise.done" make_binary
-stage 5 "train" - all_cells train_cell
-stage 6 "translate" - all_cells translate_cell
-stage 7 "score" - all_cells score_cell
-stage 8 "table" - make_table
+train_translate_score 5

@@ -11,6 +11,7 @@
 #   --torch VERSION  this torch, e.g. 2.4.1+cu121; default: the one that is there, else the
 #                    tested one (scripts/constraints*.txt), for the CPU where there is no GPU and
 #                    the package index has that build
+#   --gpu            torch for GPUs, also where there is none, as on the login node of a cluster
 #   --extra test     also what the tests need: pytest, mypy, ruff
 #   --print-bin      print the folder with the environment's programs to standard output
 #   --help           show this
@@ -18,7 +19,7 @@ set -euo pipefail
 
 here=$(CDPATH= cd -P "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 root=$(dirname "$here")
-venv=${POSENC_VENV:-} wanted_python=${PYTHON:-} wanted_torch="" extras="" print_bin=""
+venv=${POSENC_VENV:-} wanted_python=${PYTHON:-} wanted_torch="" gpu="" extras="" print_bin=""
 
 die() {
   echo "setup: error: $*" >&2
@@ -32,6 +33,7 @@ parse_options() {
     case $1 in
       --help | -h) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}" && exit 0 ;;
       --print-bin) print_bin=yes && shift && continue ;;
+      --gpu) gpu=yes && shift && continue ;;
       --venv | --python | --torch | --extra) ;;
       *) die "unknown option $1 (see --help)" ;;
     esac
@@ -132,6 +134,7 @@ is_complete() {
   { read -r hash && read -r torch && read -r have; } <"$state/stamp" || return 1
   [ "$hash" = "$(fingerprint)" ] || return 1
   case $wanted_torch in "" | "$torch" | "${torch%%+*}") ;; *) return 1 ;; esac
+  case $gpu,$torch in yes,*+cpu) die "$environment has torch for the CPU: remove it, and give --gpu again" ;; esac
   case $have in *"$extras"*) ;; *) return 1 ;; esac
   [ -z "$wanted_python" ] || [ "$(python_version "$python")" = "$(python_version "$wanted_python")" ]
 }
@@ -188,8 +191,9 @@ install_torch() {
   if [ -n "$ours" ] && [ "$version" = 3.10 ]; then
     pip_install "pip==$(pinned pip)" || pip_failed pip
   fi
-  if [ -z "$wanted_torch" ] && ! command -v nvidia-smi >/dev/null &&
+  if [ -z "$wanted_torch$gpu" ] && ! command -v nvidia-smi >/dev/null &&
     pip_install -c "$state/constraints.txt" "torch==$torch+cpu" "${build[@]}"; then
+    step "note: this torch is for the CPU, as there is no GPU here; if jobs elsewhere have some: --gpu"
     return
   fi
   pip_install -c "$state/constraints.txt" "torch==$torch" "${build[@]}" || pip_failed torch

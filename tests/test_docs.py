@@ -49,6 +49,14 @@ def test_every_page_is_linked_and_every_picture_shown():
     assert not files - targets
 
 
+def test_every_page_has_its_place_in_the_site_once():
+    """The site itself is built by scripts/smoke.sh, where any warning is an error."""
+    site = (ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8")
+    named = re.findall(r": ([\w/]+\.md)$", site, re.MULTILINE)
+    expected = {page.partition("/")[2] for page in PAGES} - {""}
+    assert sorted(named) == sorted({*expected, "index.md", "commands.md"})
+
+
 def test_every_option_that_is_named_exists():
     tops = [ROOT / name for name in ("fairseq_posenc", "scripts", "recipes")]
     paths = [path for top in (*tops, Path(fairseq.__file__).parent) for path in top.rglob("*.*")]

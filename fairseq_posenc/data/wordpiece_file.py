@@ -23,7 +23,7 @@ def read_wordpiece(path: str) -> str:
     """
     found = read_shaped(path, _SHAPE, "posenc prepare text")
     vocabulary = found["model"]["vocab"]
-    ours = _model(vocabulary, found["normalizer"]["lowercase"])
+    ours = wordpiece_model(vocabulary, found["normalizer"]["lowercase"])
     for part in sorted({*found, *ours}):
         if part not in ours or found.get(part) != ours[part]:
             raise UsageError(
@@ -39,7 +39,8 @@ def read_wordpiece(path: str) -> str:
     return json.dumps(ours)
 
 
-def _model(vocabulary: Dict[str, int], lowercase: bool) -> Dict[str, Any]:
+def wordpiece_model(vocabulary: Dict[str, int], lowercase: bool) -> Dict[str, Any]:
+    """Return WordPiece as ours is: of a vocabulary, in lower case or not."""
     return {
         "version": "1.0",
         "truncation": None,

@@ -88,6 +88,13 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
             "input (BERT), or by scalars per head and layer (REL-SCALAR) (default: none)",
         )
 
+        parser.add_argument(
+            "--layer-norm-eps",
+            type=float,
+            metavar="E",
+            help="added to variances in LayerNorms; 1e-12 in Devlin et al.'s BERT (default: 1e-5)",
+        )
+
     @classmethod
     def build_model(cls, args, task):
         """Build the model, and log and keep the signature of its encoding."""
@@ -110,6 +117,9 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
         args.max_positions = getattr(args, "max_positions", None) or task.max_positions()
         args.max_source_positions = args.max_positions
         model = cls(args, PosencBertEncoder(args, task.source_dictionary))
+        for module in model.modules():
+            if getattr(args, "layer_norm_eps", None) and isinstance(module, nn.LayerNorm):
+                module.eps = args.layer_norm_eps
         model.begun, model.signature = begun, args.position_signature
         model.train_only = train_only
         if not hasattr(task, "add_head"):

@@ -45,7 +45,7 @@ class PosencRAdam(FairseqOptimizer):
         lr = self.cfg.lr
         return {
             "lr": lr[0] if isinstance(lr, Sequence) else lr,
-            "betas": _betas(self.cfg.radam_betas),
+            "betas": parse_betas(self.cfg.radam_betas, "--radam-betas"),
             "eps": self.cfg.radam_eps,
         }
 
@@ -65,11 +65,12 @@ class PosencRAdam(FairseqOptimizer):
         super().step(closure, scale, groups)
 
 
-def _betas(text: str) -> Tuple[float, float]:
+def parse_betas(text: str, option: str) -> Tuple[float, float]:
+    """Parse the value of an option, two numbers in [0, 1)."""
     try:
         first, second = map(float, ast.literal_eval(text))
     except (ValueError, TypeError, SyntaxError):
         first = second = 1.0
     if not (0 <= first < 1 and 0 <= second < 1):
-        raise UsageError(f"--radam-betas must be two numbers in [0, 1), not {text}")
+        raise UsageError(f"{option} must be two numbers in [0, 1), not {text}")
     return first, second

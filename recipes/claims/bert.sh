@@ -98,7 +98,7 @@ tunings_of() {
 }
 
 tune_cell() {
-    local seed row label folder options name place
+    local seed label folder options name place
     open_cell "$1"
     if [[ ! -e $folder/train.done ]]; then return; fi
     for name in $(tunings_of "$label"); do
@@ -131,7 +131,7 @@ tune() {
 }
 
 probe_cell() {
-    local seed row label folder options name task accuracy given=() shown
+    local seed label folder options name task accuracy given=() shown
     open_cell "$1"
     if [[ -e $folder/probes.json || ! -e $folder/tuned.done ]]; then return; fi
     for name in $(tunings_of "$label"); do
@@ -157,6 +157,7 @@ make_commands
 plan_batch
 stage 2 "corpus" "$RUN_DIR/corpus.done" make_corpus
 stage 3 "prepare" "$RUN_DIR/prepare.done" prepare
-stage 4 "pre-train" - all_cells train_cell
-stage 5 "fine-tune" - all_cells tune_cell
-stage 6 "probe" - all_cells probe_cell
+describe_cells
+stage 4 "pre-train" - all_cells train
+stage 5 "fine-tune" - each_cell tune_cell
+stage 6 "probe" - each_cell probe_cell

@@ -24,9 +24,7 @@ SOURCE, PAGE = Path(__file__).with_suffix(".json"), REPOSITORY / "docs" / "fidel
 _PLAN, _GPUS = "--stage 2 --plan --device cuda".split(), "--gpus 8 --gpu-memory 32".split()
 _ONE_GPU = ("recipes/glue/", "recipes/xtreme/")  # what fine-tunes
 _PROGRAM = re.compile(r"^(?:torchrun .*?)?(?:fairseq-|posenc (?:prepare (?:pairs )?)?)([a-z-]+)")
-_CELL = re.compile(
-    r"runs/[^/]+/(?:(?!bin/|text/)(\S+?)(?:/lr\$lr)?/seed|(?:bin|text|data)/([^/ ]+)(?!.*/seed))"
-)
+_CORPUS = re.compile(r"runs/[^/]+/(?:bin|text|data)/([^/ ]+)")
 _VARIABLE = re.compile(r"^(?:for (\w+) in (.+); do|(\w+)=\$\(\(([^()]+)\)\))$")  # of a plan's loops
 Cell = Tuple[str, ...]  # setting and row, or setting, or corpus
 Values = Dict[str, Dict[str, Set[Cell]]]  # by `program --option`: value -> the cells that have it
@@ -45,6 +43,7 @@ def read_plan(recipe: str) -> Values:
         raise UsageError(f"{recipe} --plan fails: {done.stderr.strip()[-300:]}")
     found: Values = defaultdict(lambda: defaultdict(set))
     variables: Dict[str, List[str]] = {}
+    opened: Cell = ()  # the cell whose commands follow, as recipes/lib/cells.py prints them
     for line in done.stdout.splitlines():
         line = line.partition(" >")[0]  # where the output goes is not a setting
         variable = _VARIABLE.match(line)
@@ -53,10 +52,12 @@ def read_plan(recipe: str) -> Values:
         batch = re.search(r"^# (?:\[([^]]+)\] )?an update: (\d+ \w+) = ", line)
         if batch:
             found["update batch"][batch[2]].add((batch[1] or "",))
-        program, place = _PROGRAM.search(line), _CELL.search(line)
+        if line.startswith("#"):
+            opened = tuple(line[7:].partition(",")[0].split("/")) if line[:7] == "# cell " else ()
+        program, corpus = _PROGRAM.search(line), _CORPUS.search(line)
         if not program:
             continue
-        cell = tuple((place[1] or place[2]).split("/")) if place else ("",)
+        cell = opened or (corpus[1] if corpus else "",)
         for flag, value in _options(shlex.split(line)).items():
             if program[1] != "profile-admin" or flag == "--max-tokens":
                 for one in variables.get(value.lstrip("$"), [value]):

@@ -125,4 +125,4 @@ write_submissions() {
 }
 
 finetune
-if [[ $SUBMISSION == yes ]]; then stage 6 "submissions" - once write_submissions; fi
+if [[ $SUBMISSION == yes ]]; then stage 6 "submissions" - write_submissions; fi

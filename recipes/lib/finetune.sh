@@ -11,6 +11,7 @@
 source recipes/lib/rows.sh
 source recipes/lib/options.sh
 source recipes/lib/finetune_options.sh
+source recipes/lib/cells.sh
 source recipes/lib/slurm.sh
 source recipes/lib/tables.sh
 
@@ -46,29 +47,43 @@ find_pretrained() {
     TEXT=${TEXT:-$PRETRAIN_DIR/bin}
 }
 
-# The cells, `seed lr task row`; a grid that is cut short has whole seeds.
-list_cells() {
-    local seed lr task row
-    for seed in $SEEDS; do
-        for lr in $LRS; do
-            for task in $TASKS; do
-                for row in "${ROWS[@]}"; do echo "$seed $lr $task $row"; done
-            done
-        done
+# Blocks of cells, one for each task. Where COMMAND is given it describes the rest of each block.
+describe_rows() {
+    local task
+    for task in $TASKS; do
+        sheet block "$task"
+        sheet seeds $SEEDS
+        sheet lrs $LRS
+        sheet_rows "${ROWS[@]}"
+        sheet folder "$RUN_DIR/{row}/$task/lr{lr}/seed{seed}"
+        "$@"
     done
 }
 
-# Sets `seed`, `lr`, `task`, `row`, `label`, `folder`, and the `arguments` of the cell's training.
-open_cell() {
-    read -r seed lr task row <<<"$1"
-    label=$(row_label "$row")
-    folder=$RUN_DIR/$label/$task/lr$lr/seed$seed
-    local options
-    read -r -a options <<<"$(row_options "$row")"
+# The steps of the cells of the task: fine-tune, predict, tidy.
+describe_steps() {
+    local row label arguments subsets marks=score.json
+    for row in "${ROWS[@]}"; do
+        label=$(row_label "$row")
+        sheet value "$label" pretrained "${PRETRAINED[$label]}"
+        sheet value "$label" checksum "${CHECKSUMS[$label]:-}"
+    done
     task_arguments "$task"
-    arguments+=(--position-encoding "${options[@]}" --seed "$seed" --lr "$lr"
+    arguments+=(--position-encoding {encoding} --seed {seed} --lr {lr}
         --lr-scheduler polynomial_decay --total-num-update "${UPDATES[$task]}"
         --max-update "${UPDATES[$task]}" --warmup-updates "${WARMUP[$task]}")
+    sheet settings "${arguments[@]:1}" --pretrained {checksum}
+    sheet step train train.done fairseq-train "${arguments[@]}" "${DEVICE_TRAINING[@]}" --save-dir {folder} \
+        --no-epoch-checkpoints --keep-interval-updates 1 --save-interval 1000000 \
+        --save-interval-updates "$INTERVAL" --log-format simple --log-interval 100 \
+        --finetune-from-model {pretrained}
+    subsets=$(subsets_of "$task")
+    for subset in ${subsets//,/ }; do marks+=,predictions.$subset.*; done
+    sheet step train "$marks" posenc predict --path {folder}/checkpoint_best.pt \
+        --data "$(tested_on "$task")" --subsets "$subsets" --output {folder} "${DEVICE_OPTIONS[@]}" \
+        --note row={spec} --note "task=$task" --note lr={lr} --note seed={seed} \
+        --note "pretrained={pretrained} {checksum}" --note "signature={signature}" '>' score.txt
+    if [[ $KEEP != yes ]]; then sheet step train - find {folder} -name 'checkpoint*.pt' -delete; fi
 }
 
 # Sets the `arguments` that the cells of a task share.
@@ -82,13 +97,11 @@ task_arguments() {
         --validate-interval 1000000 --validate-interval-updates "$INTERVAL")
 }
 
-# Reads what the grid depends on, and gives each cell its folder, which table.py counts; refuses to
-# go on where a cell is there with other settings.
-plan_cells() {
-    local row label task cells cell finished=0
+# Reads what the grid depends on.
+read_models_and_data() {
+    local row label task
     for row in "${ROWS[@]}"; do
         label=$(row_label "$row")
-        same_settings "$RUN_DIR/$label/row" "$(row_options "$row")"
         [[ -r ${PRETRAINED[$label]} ]] ||
             die "there is no model of $label, ${PRETRAINED[$label]}; run $PRETRAIN_RECIPE, or give" \
                 "--pretrained or --pretrain"
@@ -98,14 +111,6 @@ plan_cells() {
         METRICS[$task]=$(metric_of "$task")
         count_updates "$task"
     done
-    mapfile -t cells < <(list_cells)
-    for cell in "${cells[@]}"; do
-        local seed lr task row label folder arguments
-        open_cell "$cell"
-        same_settings "$folder/settings" "${arguments[@]:1}" --pretrained "${CHECKSUMS[$label]}"
-        if [[ -e $folder/score.json ]]; then finished=$((finished + 1)); fi
-    done
-    say "${#cells[@]} cells, $finished finished before"
 }
 
 # Sets UPDATES and WARMUP of a task; counting takes as long as loading the training data, hence a file.
@@ -132,43 +137,38 @@ count_updates() {
 
 # The commands of all cells, for each task in loops over seeds and learning rates.
 print_cells() {
-    local row task cell cells
-    mapfile -t cells < <(list_cells)
-    say "${#cells[@]} trainings: ${#ROWS[@]} rows ×" \
+    local row task all=$TASKS
+    new_sheet
+    describe_rows
+    say "$(cells count) trainings: ${#ROWS[@]} rows ×" \
         "$(wc -w <<<"$TASKS") tasks × $(wc -w <<<"$LRS") learning rates × $(wc -w <<<"$SEEDS") seeds"
     say "an update: $BATCH examples = --batch-size $BATCH, on one GPU or CPU"
     for row in "${ROWS[@]}"; do
         print_command mkdir -p "$RUN_DIR/$(row_label "$row")"
         writing "$RUN_DIR/$(row_label "$row")/row" echo "$(row_options "$row")"
     done
-    for task in $TASKS; do
+    for task in $all; do
         say "$task"
         METRICS[$task]=$(metric_of "$task")
         count_updates "$task"
         printf 'for %s in %s; do\n' seed "${SEEDS% }" lr "${LRS% }"
-        mapfile -t cells < <(SEEDS=\$seed LRS=\$lr TASKS=$task list_cells)
-        for cell in "${cells[@]}"; do
-            local seed lr row label folder arguments TRAIN PREDICT TIDY
-            open_cell "$cell"
-            cell_commands
-            print_command "${TRAIN[@]}" --finetune-from-model "${PRETRAINED[$label]}"
-            print_command "${PREDICT[@]}"
-            if [[ $KEEP != yes ]]; then print_command "${TIDY[@]}"; fi
-        done
+        new_sheet
+        SEEDS=\$seed LRS=\$lr TASKS=$task describe_rows describe_steps
+        cells plan
         printf 'done\ndone\n'
     done
 }
 
 # Fine-tune and score all cells, JOBS at a time.
-all_cells() {
-    local cells
+fine_tune() {
     if [[ $PLAN == yes ]]; then
         print_cells
         return
     fi
-    once plan_cells
-    mapfile -t cells < <(list_cells)
-    share_cells run_cell "${cells[@]}"
+    read_models_and_data
+    new_sheet
+    describe_rows describe_steps
+    all_cells train
 }
 
 # Sets DEVICE, DEVICE_OPTIONS, and JOBS where the user has not: one per GPU or core.
@@ -179,65 +179,6 @@ choose_jobs() {
         list_gpus
         JOBS=${#NODE_GPUS[@]}
     fi
-}
-
-# Sets the commands of an open cell: TRAIN, but for what it starts from, PREDICT, and TIDY.
-cell_commands() {
-    TRAIN=(fairseq-train "${arguments[@]}" "${DEVICE_TRAINING[@]}" --save-dir "$folder"
-        --no-epoch-checkpoints --keep-interval-updates 1 --save-interval 1000000
-        --save-interval-updates "$INTERVAL" --log-format simple --log-interval 100)
-    PREDICT=(posenc predict --path "$folder/checkpoint_best.pt" --data "$(tested_on "$task")"
-        --subsets "$(subsets_of "$task")" --output "$folder" "${DEVICE_OPTIONS[@]}"
-        --note "row=$row" --note "task=$task" --note "lr=$lr" --note "seed=$seed")
-    TIDY=(find "$folder" -name 'checkpoint*.pt' -delete)
-}
-
-run_cell() {
-    local seed lr task row label folder arguments name TRAIN PREDICT TIDY
-    open_cell "$1"
-    cell_commands
-    name="$label $task lr $lr seed $seed"
-    if [[ ! -e $folder/score.json ]] || { [[ -e $folder/checkpoint_best.pt ]] && ! has_predicted; }; then
-        say "[$name] fine-tune and predict${CUDA_VISIBLE_DEVICES:+, on GPU $CUDA_VISIBLE_DEVICES}"
-        if [[ ! -e $folder/train.done ]]; then train_cell; fi
-        score_cell
-    fi
-    if [[ $KEEP != yes ]]; then "${TIDY[@]}"; fi
-}
-
-# Whether an open cell has predictions of all sets that are wanted now.
-has_predicted() {
-    local subset
-    for subset in $(subsets_of "$task" | tr , ' '); do
-        [[ -n $(find "$folder" -name "predictions.$subset.*" -print -quit) ]] || return 1
-    done
-}
-
-train_cell() {
-    local newest='' start file
-    newest=$(python -m recipes.lib.newest_checkpoint "$folder" --best)
-    if [[ -n $newest ]]; then
-        start=(--restore-file "$newest")
-        say "[$name] continue from $newest"
-    else
-        # fairseq would load the last one instead
-        for file in "$folder"/checkpoint*.pt; do
-            if [[ -e $file ]]; then mv "$file" "$file.unusable"; fi
-        done
-        start=(--finetune-from-model "${PRETRAINED[$label]}")
-    fi
-    "${TRAIN[@]}" "${start[@]}" 2>&1 |
-        tee -a "$folder/train.log" | progress "$name" "${METRICS[$task]}" ||
-        die "fine-tuning failed, see $folder/train.log"
-    touch "$folder/train.done"
-}
-
-score_cell() {
-    local scores
-    scores=$("${PREDICT[@]}" --note "pretrained=${PRETRAINED[$label]} ${CHECKSUMS[$label]}" \
-        --note "signature=$(grep -o 'position:.*' "$folder/train.log" | tail -n 1)" \
-        2>"$folder/predict.log") || die "predicting failed, see $folder/predict.log"
-    say "[$name] $(grep '^valid' <<<"$scores" | paste -s -d ';' -)"
 }
 
 # fetch FOLDER ADDRESS: download a file into a folder, and unpack it there if it is an archive.
@@ -267,12 +208,12 @@ same_data() {
 
 unpack_benchmarks() { execute python -m tarfile -e recipes/smoke/benchmarks.tar.xz "$RUN_DIR/benchmarks"; }
 
-# The cells as jobs of SLURM, whose first, which makes the data, has no GPU to pre-train on.
+# The cells as jobs of SLURM, a GPU for each; the data are made where the script is started.
 submit() {
     [[ -z $PRETRAIN ]] ||
         die "--slurm needs models that are there: run $PRETRAIN_RECIPE first, and leave out --pretrain"
-    GPUS=${JOBS:-1} WORKERS=4
-    print_slurm 3
+    GPUS=1
+    print_slurm 3 3 5
 }
 
 finetune() {
@@ -296,9 +237,9 @@ finetune() {
         stage 2 "small benchmarks" "$RUN_DIR/benchmarks.done" unpack_benchmarks
     fi
     [[ $PLAN == yes || -n $RAW_DIR ]] || check_disk "$ARCHIVES"
-    stage 2 "pre-trained models" - once pretrain
+    stage 2 "pre-trained models" - pretrain
     find_pretrained
-    stage 3 "data" - once make_data
-    stage 4 "fine-tune" - all_cells
-    stage 5 "table" - once make_tables
+    stage 3 "data" - make_data
+    stage 4 "fine-tune" - fine_tune
+    stage 5 "table" - make_tables
 }

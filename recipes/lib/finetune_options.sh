@@ -14,8 +14,8 @@ finetune_usage() {
                       minutes, offline
   --plan              print every command from data to table as a script for 'bash -e', without any
                       set-up, for a GPU unless --device says cpu, and stop
-  --slurm             print a script that submits the cells to SLURM as an array of jobs, with --jobs
-                      GPUs each (1), and stop; the models must be there
+  --slurm             print a script that submits the cells to SLURM as an array of jobs, with a GPU
+                      each, and stop; the models must be there
   --pretrain-dir DIR  results of $PRETRAIN_RECIPE
                       ($PRETRAIN_DIR): models in <row>/seed1/checkpoint_last.pt, subwords and
                       dict.txt in bin
@@ -39,6 +39,8 @@ $(bert_rows_usage)
   --keep-checkpoints yes|no  of finished cells ($KEEP)
   --device cpu|cuda   (cuda if there is one)
   --jobs N            cells at a time (number of GPUs, or of cores on a CPU)
+  --cell N            only the N-th cell
+  --hours N           end a training with a checkpoint before N hours are over; the exit status is 75
   --stage N           start at this stage: 1 set-up, 2 pre-trained models, 3 data, 4 fine-tune,
   --stop-stage N      stop after this one: 5 table
 
@@ -62,9 +64,9 @@ own_option() {
 
 parse_options() {
     OPTIONS+=' pretrain-dir text pretrain raw-dir url tasks, arch length lrs, epochs batch interval tables,'
-    OPTIONS+=' keep-checkpoints:KEEP'
+    OPTIONS+=' keep-checkpoints:KEEP cell hours'
     parse_arguments "$@"
-    whole_numbers LENGTH EPOCHS BATCH INTERVAL
+    whole_numbers LENGTH EPOCHS BATCH INTERVAL CELL HOURS
     no_repeats --tasks $TASKS
     no_repeats --lrs $LRS
     [[ $KEEP == yes || $KEEP == no ]] || die "--keep-checkpoints is yes or no, not $KEEP"

@@ -54,21 +54,14 @@ gpus_of() {
     (IFS=, && echo "${gpus[*]}")
 }
 
-# open_gpus: numbers of trainings lie in a pipe, FREE_GPUS: who works takes one, and puts it back. All
-# are of one width, and dd takes one at once: `read` takes byte by byte, and mixes with another's.
-open_gpus() {
-    local pipe
+# share_gpus: sets POSENC_GPUS, of which each training that runs at a time takes a part.
+share_gpus() {
+    local number
     [[ $DEVICE == cuda ]] || return 0
     ((${#NODE_GPUS[@]})) || list_gpus
-    pipe=$(mktemp -u)
-    mkfifo "$pipe"
-    exec {FREE_GPUS}<>"$pipe"
-    rm "$pipe"
-    put_back $(seq 0 $((JOBS - 1)))
+    POSENC_GPUS=$(for ((number = 0; number < JOBS; number++)); do gpus_of "$number"; done | paste -s -d ';')
+    export POSENC_GPUS
 }
-
-take_number() { dd bs=8 count=1 status=none <&"$FREE_GPUS"; }
-put_back() { printf '%8d' "$@" >&"$FREE_GPUS"; }
 
 # share_cores: the processes of all trainings divide them.
 share_cores() {

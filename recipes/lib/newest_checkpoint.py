@@ -73,6 +73,12 @@ def restore(folder: str, best: bool = False, update_freq: Optional[int] = None) 
     return _regroup(newest.path, update_freq) if update_freq else newest.path
 
 
+def seconds_of(path: str) -> float:
+    """Return for how long a checkpoint's model was trained, as fairseq counts."""
+    seconds = load_checkpoint(path).get("extra_state", {}).get("previous_training_time", 0)
+    return float(seconds) if isinstance(seconds, (int, float)) else 0.0
+
+
 def _regroup(path: str, update_freq: int) -> str:
     """Count the updates of the epoch in batches of ``update_freq``, in ``checkpoint_last.pt``."""
     state = load_checkpoint(path)
@@ -123,9 +129,12 @@ def main() -> None:
     parser.add_argument("folder", help="--save-dir of a run")
     parser.add_argument("--best", action="store_true", help="checkpoint_best.pt is needed")
     parser.add_argument("--update-freq", type=int, metavar="N", help="from now on")
+    parser.add_argument("--seconds", action="store_true", help="print also those trained so far")
     args = parser.parse_args()
     newest = restore(args.folder, args.best, args.update_freq)
-    if newest:
+    if newest and args.seconds:
+        print(newest, seconds_of(newest), sep="\t")
+    elif newest:
         print(newest)
 
 

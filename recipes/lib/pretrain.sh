@@ -50,6 +50,8 @@ $(bert_rows_usage)
   --gpu-memory N      GiB of the smallest GPU (as found), from which --sequences is estimated
   --sequences N       the most sequences per GPU and step (16 on a CPU)
   --jobs N            trainings at a time (1; number of cores on a CPU)
+  --cell N            only the N-th training of the plan
+  --hours N           end a training with a checkpoint before N hours are over; the exit status is 75
   --workers N         processes for preparation (number of cores)
   --plan              print the commands, tokens per update and --update-freq, and stop
   --slurm             print a script that submits the trainings to SLURM as an array of jobs, and stop
@@ -58,8 +60,7 @@ $(bert_rows_usage)
 
 The batch stays the same on any number of GPUs: sequences per GPU × --update-freq × GPUs. With
 several of them a training runs under torchrun; in a SLURM job of several nodes, started once
-there, under srun, with --gpus of each. Several jobs on one --run-dir, on any hosts, share the
-trainings. Models: RUN_DIR/<row>/seed<n>/checkpoint_last.pt. Their subword model and dict.txt:
+there, under srun, with --gpus of each. Models: RUN_DIR/<row>/seed<n>/checkpoint_last.pt. Their subword model and dict.txt:
 RUN_DIR/bin.
 
 Defaults are those of Chen et al. 2021, Table 7. Our reading where the paper is silent: Adam with
@@ -75,10 +76,10 @@ own_option() { [[ $1 == --rows ]] && take_rows "$2"; }
 
 parse_options() {
     OPTIONS+=' raw-dir data-dir url text valid hold-out documents vocabulary arch updates batch length'
-    OPTIONS+=' lr warmup interval optimizer segments gpus gpu-memory sequences:MOST workers'
+    OPTIONS+=' lr warmup interval optimizer segments gpus gpu-memory sequences:MOST workers cell hours'
     parse_arguments "$@"
     whole_numbers UPDATES BATCH LENGTH INTERVAL HOLD_OUT VOCABULARY WORKERS GPUS GPU_MEMORY \
-        MOST:sequences
+        MOST:sequences CELL HOURS
     [[ $WARMUP =~ ^(0|0?\.[0-9]+)$ ]] || die "--warmup is a share below 1, not $WARMUP"
     case $SEGMENTS in
         alternating) ;;
@@ -174,30 +175,17 @@ plan_batch() {
         "$((BATCH_MADE * LENGTH)) tokens"
 }
 
-# Sets `command`, the training of an opened cell.
-training() {
-    command=("${LAUNCH[@]}" "${TRAIN[@]}" --position-encoding "${options[@]}" --seed "$seed"
-        --batch-size "$SEQUENCES" --update-freq "$UPDATE_FREQ" "${DEVICE_OPTIONS[@]}"
-        --save-dir "$folder" --save-interval-updates "$INTERVAL" --validate-interval-updates "$INTERVAL"
-        --keep-interval-updates 1 --no-epoch-checkpoints --save-interval 1000000
-        --validate-interval 1000000 --log-format simple
-        --log-interval $((INTERVAL < 100 ? INTERVAL : 100)))
-}
-
-train_cell() {
-    local seed row label folder options command restore
-    open_cell "$1"
-    same_settings "$folder/settings" "${TRAIN[@]:1}" --position-encoding "${options[@]}" \
-        --seed "$seed" --batch "$BATCH_NAMED"
-    if [[ -e $folder/train.done ]]; then return; fi
-    restore=$(python -m recipes.lib.newest_checkpoint "$folder" --update-freq "$UPDATE_FREQ")
-    say "[$label] train${restore:+, continuing from $restore}"
-    training
-    "${command[@]}" ${restore:+--restore-file "$restore"} 2>&1 |
-        tee -a "$folder/train.log" | progress "$label" loss ||
-        die "training of $label failed, see $folder/train.log"
-    touch "$folder/train.done"
-    say "[$label] model: $folder/checkpoint_last.pt"
+# The cells: each trains.
+describe_cells() {
+    local training=("${TRAIN[@]}" --position-encoding {encoding} --seed {seed})
+    new_sheet
+    describe_rows
+    sheet settings "${training[@]:1}" --batch "$BATCH_NAMED"
+    sheet step train train.done "${LAUNCH[@]}" "${training[@]}" \
+        --batch-size "$SEQUENCES" --update-freq "$UPDATE_FREQ" "${DEVICE_OPTIONS[@]}" \
+        --save-dir {folder} --save-interval-updates "$INTERVAL" --validate-interval-updates "$INTERVAL" \
+        --keep-interval-updates 1 --no-epoch-checkpoints --save-interval 1000000 \
+        --validate-interval 1000000 --log-format simple --log-interval $((INTERVAL < 100 ? INTERVAL : 100))
 }
 
 # Sets DATA: what the binary data in RUN_DIR were made from, beside Wikipedia, and how.
@@ -221,7 +209,7 @@ data_settings() {
 }
 
 print_plan() {
-    local seed row label folder options command cells cell language=${LANGUAGES%% *}
+    local language=${LANGUAGES%% *}
     if [[ -z $TEXT$RAW_DIR ]]; then
         say "stage 2, for each of $(wc -w <<<"$LANGUAGES") languages, and each file of its list, with its SHA-256:"
         printf '%q ' posenc prepare download --output "$(text_of "$language").json" \
@@ -231,17 +219,12 @@ print_plan() {
     say "stage 3:"
     printf '%q ' "${PREPARE[@]}" && echo
     say "stage 4: $((BATCH_MADE * LENGTH * UPDATES / 1000000)) million tokens per training"
-    mapfile -t cells < <(list_cells)
-    for cell in "${cells[@]}"; do
-        open_cell "$cell"
-        training
-        printf '%q ' "${command[@]}" && echo
-    done
+    cells plan
 }
 
 pretrain() {
     if [[ $SLURM == yes ]]; then
-        print_slurm 3
+        print_slurm 2 3
         return
     fi
     set_up
@@ -252,13 +235,14 @@ pretrain() {
         open_run_dir "$RUN_DIR" "${DATA[@]}"
     fi
     plan_batch
+    describe_cells
     if [[ $PLAN == yes ]]; then
         print_plan
         return
     fi
     if [[ -z $TEXT ]]; then
-        stage 2 "download" - once download
+        stage 2 "download" - download
     fi
     stage 3 "prepare" "$RUN_DIR/prepare.done" "${PREPARE[@]}"
-    stage 4 "train" - all_cells train_cell
+    stage 4 "train" - all_cells train
 }

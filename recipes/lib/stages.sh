@@ -5,11 +5,12 @@
 unset CDPATH # with one, cd may go to a folder of the same name elsewhere
 
 source recipes/lib/gpus.sh
-source recipes/lib/jobs.sh
 
 FIRST_STAGE=${FIRST_STAGE:-1}
 LAST_STAGE=${LAST_STAGE:-99}
-PLAN=no
+PLAN=no CELL=''
+TEMPORARY=() # files and folders that go in the end
+trap '((${#TEMPORARY[@]} == 0)) || rm -rf "${TEMPORARY[@]}"' EXIT
 
 # With --plan what is said is a comment among commands.
 say() {
@@ -26,6 +27,13 @@ execute() {
     if [[ $PLAN == yes ]]; then print_command "$@"; else "$@"; fi
 }
 
+# execute_line WORD…: a line of shell, with pipes and files; what it makes is whole or is not there.
+execute_line() {
+    local line=$*
+    local file=${line##*>}
+    if [[ $PLAN == yes ]]; then echo "$line"; else eval "$line.part" && eval "mv $file.part $file"; fi
+}
+
 die() {
     printf '%s: error: %s\n' "$(basename "$0")" "$*" >&2
     exit 1
@@ -34,15 +42,15 @@ die() {
 # How many cores there are; nproc alone would take OMP_NUM_THREADS for it.
 cores() { env -u OMP_NUM_THREADS nproc; }
 
-# stage NUMBER TITLE MARK COMMAND…: run COMMAND, then touch MARK; with MARK there, run nothing.
-# Of several jobs one does it, the others wait. MARK `-` always runs the command, in every job; it then
-# looks after its own parts.
+# stage NUMBER TITLE MARK COMMAND…: run COMMAND, then touch MARK; with MARK there, run nothing. MARK `-`
+# always runs the command, which then looks after its own parts. With --cell only what is of cells runs.
 stage() {
     local number=$1 title=$2 mark=$3 started=$SECONDS
     shift 3
     if ((number < FIRST_STAGE || number > LAST_STAGE)); then return; fi
+    if [[ -n $CELL && " source all_cells fine_tune " != *" $1 "* ]]; then return; fi
+    say "stage $number: $title"
     if [[ $PLAN == yes ]]; then
-        say "stage $number: $title"
         "$@"
         return
     fi
@@ -50,17 +58,8 @@ stage() {
         say "stage $number: $title: done before"
         return
     fi
-    say "stage $number: $title"
-    if [[ $mark == - ]]; then
-        "$@"
-    else
-        hold "stage $number"
-        if [[ ! -e $mark ]]; then
-            "$@"
-            touch "$mark"
-        fi
-        release "stage $number"
-    fi
+    "$@"
+    if [[ $mark != - ]]; then touch "$mark"; fi
     say "stage $number: $title: finished in $((SECONDS - started)) s"
 }
 
@@ -82,9 +81,7 @@ set_up() {
 check_disk() {
     local free made needed=$((4 * $1))
     free=$(df --output=avail -B 1 "$RUN_DIR" | tail -n 1)
-    if ((free >= needed)); then return; fi
-    # other jobs may remove files meanwhile
-    made=$(du -s -B 1 "$RUN_DIR" 2>/dev/null | cut -f 1) || true
+    made=$(du -s -B 1 "$RUN_DIR" | cut -f 1)
     ((free + made >= needed)) ||
         die "the disk of $RUN_DIR has $((free / 1000000)) MB left; archives of $(($1 / 1000000)) MB need" \
             "four times as much: give another --run-dir"
@@ -99,10 +96,6 @@ find_programs() {
     say "note: there is no environment: the sizes and addresses of downloads are left out"
     python() { python3 "$@"; }
     files_of_corpus() { print_command posenc prepare pairs files "$1"; }
-    operations_of_corpus() {
-        python3 -c "from fairseq_posenc.tools.translation.corpora import named
-print(named('$1').operations)"
-    }
     if [[ -z $DEVICE ]]; then
         DEVICE=cpu
         say "note: nor is it known whether there is a GPU: this is the plan for a CPU, without" \
@@ -139,8 +132,8 @@ only_in() {
 
 # made_in DIR: whether there are results, which settings and logs are not.
 made_in() {
-    [[ -n $(find "$1/" -path "$1/running" -prune -o ! -type d ! -name '*settings' ! -name row \
-        ! -name lock ! -name '*.log' -print -quit) ]]
+    [[ -n $(find "$1/" ! -type d ! -name '*settings' ! -name row ! -name '*lock' ! -name '*.log' \
+        -print -quit) ]]
 }
 
 # fingerprint PATH…: a number for what files, and the files of folders, hold, wherever they lie: their
@@ -157,26 +150,37 @@ fingerprint() {
 
 files_of() { find -L "$1" -type f ! -name '.*' -print0 | LC_ALL=C sort -z; }
 
-# open_run_dir DIR OPTION…: this is a job in DIR, whose results come from these settings.
+# open_run_dir DIR OPTION…: this recipe alone works in DIR, whose results come from these settings.
 open_run_dir() {
     local version
+    if [[ $PLAN == yes ]]; then return; fi
     mkdir -p "$1" 2>/dev/null || die "cannot make the folder $1"
-    join_jobs "$1"
+    lock_run_dir "$1"
     version=$(sed -n 's/^__version__ = "\(.*\)"/\1/p' fairseq_posenc/version.py)
-    once same_settings "$1/settings" "--version $version" "${@:2}"
+    same_settings "$1/settings" "--version $version" "${@:2}"
+}
+
+# lock_run_dir DIR: refuses a second recipe there, but for others with --cell beside one with --cell.
+# This shell and its programs inherit descriptor 9: what outlives a recipe that was killed counts, too.
+lock_run_dir() {
+    local status=0
+    { exec 9>>"$1/lock"; } 2>/dev/null || die "cannot write $1/lock"
+    flock --nonblock --conflict-exit-code 200 ${CELL:+--shared} 9 2>/dev/null || status=$?
+    ((status != 200)) || die "another recipe is at work in $1: wait for its end, or give another --run-dir"
+    ((status == 0)) || say "note: there are no file locks in $1: let no second recipe use it meanwhile"
 }
 
 # writing FILE COMMAND…: the command's output becomes FILE only if the command succeeds.
 writing() {
-    local file=$1 status=0
+    local file=$1 part=$1.$$.part status=0
     shift
     if [[ $PLAN == yes ]]; then
         echo "$(print_command "$@")>$(print_command "$file")"
         return
     fi
-    "$@" >"$file.part" || status=$?
-    if ((status == 0)); then mv "$file.part" "$file" || status=$?; fi
-    if ((status)); then rm -f "$file.part"; fi
+    "$@" >"$part" || status=$?
+    if ((status == 0)); then mv "$part" "$file" || status=$?; fi
+    if ((status)); then rm -f "$part"; fi
     return "$status"
 }
 

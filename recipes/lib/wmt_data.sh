@@ -10,8 +10,18 @@ data_of() { [[ $(form_of "$1") == vanilla ]] && text_of "$1" || echo "$RUN_DIR/d
 # Sets SOURCE and TARGET.
 languages_of() { IFS=_ read -r _ SOURCE TARGET <<<"$(corpus_of "$1")"; }
 
-# The test sets of a setting's corpus.
-all_tests_of() { cat "$(text_of "$1")/tests"; }
+# The test sets of a setting's corpus. A plan goes before the text.
+all_tests_of() {
+    local file
+    file=$(text_of "$1")/tests
+    if [[ -e $file ]]; then cat "$file"; else corpus_has "$(corpus_of "$1")" "' '.join(corpus.tests)"; fi
+}
+
+# corpus_has CORPUS EXPRESSION: the value of an expression of Python about `corpus`; needs no environment.
+corpus_has() {
+    python3 -c "from fairseq_posenc.tools.translation.corpora import named
+corpus = named('$1'); print($2)"
+}
 
 # reference_of SETTING TEST: raw text, or nothing where a set was held out from training text. A plan
 # goes before the text: test sets will have theirs.
@@ -75,7 +85,7 @@ bytes_of_archives() {
     echo "$total"
 }
 
-operations_of_corpus() { posenc prepare pairs operations "$1"; }
+operations_of_corpus() { corpus_has "$1" corpus.operations; }
 
 # On a corpus.
 download() {

@@ -32,6 +32,8 @@ $(printf '                      %s,\n' "${ROWS[@]}" | sed '$s/,$//')
   --gpu-memory N      GiB of the smallest GPU (as found), from which --max-tokens is estimated
   --max-tokens N      the most tokens per GPU and step (4096 on a CPU)
   --jobs N            trainings at a time (1; number of cores on a CPU)
+  --cell N            only the N-th training of the plan, its translations and scores
+  --hours N           end a training with a checkpoint before N hours are over; the exit status is 75
   --workers N         processes for preparation (number of cores)
   --keep-checkpoints yes|no  of finished trainings, beside the scored model ($KEEP_CHECKPOINTS)
   --stage N           start at this stage: 1 set-up, 2 download, 3 text, 4 subwords, 5 binarise,
@@ -40,8 +42,7 @@ $(printf '                      %s,\n' "${ROWS[@]}" | sed '$s/,$//')
 
 Tokens per update are the paper's on any number of GPUs: --max-tokens × --update-freq × GPUs. With
 several GPUs a training runs under torchrun; in a SLURM job of several nodes, started once there,
-under srun. Several jobs on one --run-dir, on any hosts, share the trainings. Add \`-- --fp16\` or
-\`-- --bf16\`. Started again, the recipe continues where it was.
+under srun. Add \`-- --fp16\` or \`-- --bf16\`. Started again, the recipe continues where it was.
 HELP
 }
 
@@ -52,9 +53,9 @@ wmt_option() { [[ $1 == --add ]] && ADD+=(--add "$2"); }
 parse_options() {
     local known=$SETTINGS setting
     OPTIONS+=' raw-dir data-dir url settings, tables, arch updates batch bpe gpus gpu-memory max-tokens'
-    OPTIONS+=' workers keep-checkpoints moses'
+    OPTIONS+=' workers keep-checkpoints moses cell hours'
     parse_arguments "$@"
-    whole_numbers UPDATES BATCH BPE GPUS GPU_MEMORY MAX_TOKENS WORKERS
+    whole_numbers UPDATES BATCH BPE GPUS GPU_MEMORY MAX_TOKENS WORKERS CELL HOURS
     for setting in $SETTINGS; do
         [[ " $known " == *" $setting "* ]] || die "--settings are ${known// /, }, not $setting"
     done

@@ -67,7 +67,7 @@ fi
 FOUND=$RAW
 if [[ $SMOKE == yes && $PLAN == yes ]]; then
     FOUND=$(mktemp -d)
-    trap 'rm -rf "$FOUND"' EXIT
+    TEMPORARY+=("$FOUND")
     python3 -m tarfile -e recipes/smoke/benchmarks.tar.xz "$FOUND"
 fi
 

@@ -161,8 +161,9 @@ def translation_model(do, folder):
         """posenc prepare translation --source-lang en --target-lang de --bpe 50 \\
         --train train --valid valid --test test --output bin
         fairseq-train bin --user-dir fairseq_posenc --task posenc_translation --cpu \\
-        --arch posenc_transformer_tiny --position-encoding cape --optimizer adam --max-tokens 500 \\
-        --max-update 1""",
+        --arch posenc_transformer_tiny --encoder-layers 1 --decoder-layers 1 \\
+        --share-all-embeddings --position-encoding cape --optimizer adam \\
+        --max-tokens 500 --max-update 1""",
     )
     (folder / "checkpoints" / "average.pt").symlink_to("checkpoint_last.pt")
 

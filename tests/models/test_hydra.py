@@ -50,7 +50,10 @@ GIVEN = [
     ("posenc_translation", "max_target_positions=9",
      "position_encoding=abs_scalar position_rank=3 position_sharing=layers"),
     ("posenc_translation", "max_source_positions=9",
-     "position_encoding=shaw position_max_distance=4 position_shared_tables=true encoder_layers=3"),
+     "position_encoding=shaw position_max_distance=4 position_shared_tables=true encoder_layers=3 "
+     "position_initialization=zero train_only=encoder.embed_positions*"),
+    ("posenc_translation", "", "position_encoding=rotary position_base=500 position_scale=2 "
+     "position_scale_method=ntk"),
     ("language_modeling",
      "sample_break_mode=eos tokens_per_sample=24 output_dictionary_size=5 add_bos_token=true "
      "max_target_positions=20 shorten_method=truncate shorten_data_split_list=train "
@@ -60,7 +63,8 @@ GIVEN = [
     ("posenc_masked_lm",
      "sample_break_mode=eos tokens_per_sample=24 mask_prob=0.2 leave_unmasked_prob=0.3 "
      "random_token_prob=0.2 freq_weighted_replacement=true mask_whole_words=true",
-     "position_encoding=t5 position_num_buckets=8 position_segments=input"),
+     "position_encoding=t5 position_num_buckets=8 position_segments=input "
+     "train_only=encoder.sentence_encoder.layers*"),
     ("posenc_masked_lm", "", "position_encoding=conditional position_convolve_cls=true "
      "max_positions=20 position_segments=per_head"),
     ("posenc_sentence_prediction",

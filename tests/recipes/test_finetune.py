@@ -73,7 +73,7 @@ def test_an_error_of_a_moment_stops_the_recipe_and_loses_nothing(recipe, other):
     before = {path.name: path.read_bytes() for path in folder.glob("checkpoint*")}
     (other.home / "out of memory").touch()
     printed = other(status=1).splitlines()
-    assert printed[-1].endswith("cannot read checkpoint: Cannot allocate memory")
+    assert printed[-2].endswith("cannot read checkpoint: Cannot allocate memory")
     assert {path.name: path.read_bytes() for path in folder.glob("checkpoint*")} == before
     (other.home / "out of memory").unlink()
     other()

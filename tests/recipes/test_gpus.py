@@ -1,7 +1,5 @@
 """Each training has GPUs, cores and a port of its own."""
 
-import re
-
 import pytest
 
 LIBRARY = "set -euo pipefail; source recipes/lib/stages.sh; source recipes/lib/batch.sh"
@@ -19,26 +17,19 @@ LIBRARY = "set -euo pipefail; source recipes/lib/stages.sh; source recipes/lib/b
     ],
 )
 def test_trainings_at_a_time_divide_the_gpus(run, tmp_path, visible, given, jobs, slices):
-    script = f"""{LIBRARY}
-        DEVICE=cuda JOBS={jobs} GPUS={given} GPU_MEMORY=16 RUNNING=''
+    script = f"""{LIBRARY}; source recipes/lib/rows.sh; source recipes/lib/cells.sh
+        DEVICE=cuda JOBS={jobs} GPUS={given} GPU_MEMORY=16 RUN_DIR={tmp_path}
+        ROWS=(shaw t5) SEEDS="$(seq -s ' ' {jobs})"
         look_at_gpus; choose_launch; echo "launch: ${{LAUNCH[*]}}"
-        open_cell() {{ folder=$1; }}
-        work() {{ echo "on $CUDA_VISIBLE_DEVICES"; sleep 0.3; }}
-        share_cells work $(seq {2 * jobs})"""
+        new_sheet; describe_rows
+        sheet step train log bash -c 'sleep 0.5; echo "$CUDA_VISIBLE_DEVICES"' '>' log
+        all_cells train"""
     printed = run("bash", "-c", script, CUDA_VISIBLE_DEVICES=visible)
-    on = re.findall("on (.*)", printed)
+    on = [path.read_text().strip() for path in tmp_path.glob("*/*/log")]
     assert len(on) == 2 * jobs and set(on) == slices
     count = len(next(iter(slices)).split(","))
     expected = f"--nproc-per-node {count} " if count > 1 else "--distributed-world-size 1"
     assert expected in printed
-
-
-def test_trainings_that_start_at_once_take_whole_numbers(run):
-    script = f"""{LIBRARY}; DEVICE=cuda NODE_GPUS=(0) JOBS=4; open_gpus
-        work() {{ for time in {{1..100}}; do put_back "$(take_number)"; done; }}
-        for number in {{1..4}}; do work & done; wait
-        for number in {{1..4}}; do echo $(take_number); done"""
-    assert set(run("bash", "-c", script).split()) == {"0", "1", "2", "3"}
 
 
 def test_more_gpus_than_there_are_is_a_mistake(fails):
@@ -54,7 +45,7 @@ def test_four_of_eight_gpus_of_two_nodes_are_eight(run):
     printed = run(*command, SLURM_JOB_NUM_NODES=2, CUDA_VISIBLE_DEVICES=visible)
     assert "× 8 GPUs" in printed
     (first, *_) = [line for line in printed.splitlines() if line.startswith("srun")]
-    assert "CUDA_VISIBLE_DEVICES=0\\,1\\,2\\,3 fairseq-train" in first
+    assert "CUDA_VISIBLE_DEVICES=0,1,2,3 fairseq-train" in first
     assert "--nodes 2 --ntasks-per-node 1" in first and "--distributed-world-size 8 " in first
 
 

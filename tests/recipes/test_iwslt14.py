@@ -26,6 +26,7 @@ EXAMPLE = {
 # not of the example: where and how long, what fairseq's defaults are, and the encoding
 OURS = ["--distributed-world-size", "--user-dir", "--source-lang", "--target-lang", "--save-dir"]
 OURS += ["--seed", "--keep-last-epochs", "--max-update", "--update-freq", "--position-encoding"]
+OURS += ["--log-format", "--log-interval"]
 DEFAULTS = {"--update-freq": "1", "--required-batch-size-multiple": "8"}
 
 

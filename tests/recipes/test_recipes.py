@@ -52,8 +52,7 @@ def test_half_an_output_is_never_taken_for_a_whole_one(shell, tmp_path):
 
 
 def test_settings_that_cannot_be_kept_end_the_run_in_one_line(shell, tmp_path):
-    (tmp_path / "settings.part").mkdir()
-    printed, status = shell(f"same_settings {tmp_path}/settings a; echo on")
+    printed, status = shell(f"mv() {{ false; }}; same_settings {tmp_path}/settings a; echo on")
     assert status == 1 and printed == f"bash: error: cannot write {tmp_path}/settings\n"
 
 
@@ -176,6 +175,19 @@ def test_other_data_do_not_mix_into_a_run(multi30k, tmp_path):
     printed, status = multi30k(tmp_path / "run", raw="other")
     assert status == 1 and printed.count("\n") == 1
     assert f"was made from another train.en.gz than {tmp_path}/other/train.en.gz" in printed
+
+
+@pytest.mark.parametrize("recipe", ["quickstart", "multi30k", "python_docs"])
+def test_a_small_recipe_prints_every_command_and_does_nothing(run, tmp_path, recipe):
+    command = ["bash", f"recipes/{recipe}.sh", "--stage", "2", "--plan", "--device", "cpu"]
+    command += ["--run-dir", tmp_path / "run", "--encodings", "sinusoidal,shaw", "--seeds", "1,2"]
+    lines = run(*command).splitlines()
+    for program, count in {
+        "posenc prepare tokenise": 6, "subword-nmt apply-bpe": 6, "posenc prepare binarise": 1,
+        "fairseq-train": 4, "fairseq-generate": 4, "posenc score": 4, "posenc table": 1,
+    }.items():  # fmt: skip
+        assert sum(line.startswith(f"{program} ") for line in lines) == count, program
+    assert not (tmp_path / "run").exists()
 
 
 @pytest.mark.parametrize("plan", ["no", "yes"])

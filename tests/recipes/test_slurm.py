@@ -19,29 +19,29 @@ source recipes/lib/rows.sh
 source recipes/lib/options.sh
 source recipes/lib/cells.sh
 source recipes/lib/slurm.sh
-RUN_DIR='' SEEDS=1 DEVICE='' JOBS='' GPUS='' WORKERS=3 SLURM=no FLAGS=--slurm EXTRA=()
-ROWS=(sinusoidal shape cape) OPTIONS=gpus
+RUN_DIR='' SEEDS=1 DEVICE='' JOBS='' GPUS='' SLURM=no FLAGS=--slurm EXTRA=()
+ROWS=(sinusoidal shape cape) OPTIONS='gpus cell hours'
 parse_arguments "$@"
-if [[ $SLURM == yes ]]; then print_slurm 2; exit; fi
-prepare() {{ echo "prepared on $DEVICE" >>"$RUN_DIR/log"; }}
-train() {{
-    local update last
-    open_cell "$1"
-    mkdir -p "$folder"
-    last=$(cat "$folder/update" || echo 0) 2>/dev/null
-    for update in 1 2 3 4; do
-        if ((update <= last)); then continue; fi
-        sleep 0.3
-        echo "$update" >"$folder/update"
-        echo "$row $update ${{EXTRA[*]}} by $SLURM_JOB_ID" >>"$RUN_DIR/log"
-    done
-}}
+if [[ $SLURM == yes ]]; then print_slurm 2 3 5; exit; fi
+say_where() {{ echo "$1 on $DEVICE" >>"$RUN_DIR/log"; }}
 choose_device
 open_run_dir "$RUN_DIR"
-stage 2 "data" "$RUN_DIR/prepare.done" prepare
-stage 3 "train" - all_cells train
+stage 2 "load" - say_where loaded
+stage 3 "data" "$RUN_DIR/prepare.done" say_where prepared
+new_sheet
+describe_rows
+sheet step train train.done bash {{folder}}/../../../train {{folder}} {{row}} "${{EXTRA[@]}}"
+stage 4 "train" - all_cells train
 table() {{ cat "$RUN_DIR"/*/*/update | paste -s -d ' ' - >"$RUN_DIR/table.md"; }}
-stage 4 "table" - once table
+stage 5 "table" - table
+"""
+TRAIN = """
+for update in 1 2 3 4; do
+    ((update > $(cat "$1/update" || echo 0))) 2>/dev/null || continue
+    sleep 0.3
+    echo "$update" >"$1/update"
+    echo "$2 $update ${*:3} by $SLURM_ARRAY_TASK_ID for $HOURS hours" >>"$1/../../log"
+done
 """
 # Keeps the script of each submission, and its options.
 SBATCH = """#!/usr/bin/env bash
@@ -59,68 +59,70 @@ def test_the_printed_script_prepares_once_and_trains_all_through_a_requeue(run, 
     bin, submitted, runs = (tmp_path / name for name in ("bin", "submitted", "my runs"))
     for path in (bin, submitted):
         path.mkdir()
-    for name, text in {"sbatch": SBATCH, "scontrol": SCONTROL}.items():
-        (bin / name).write_text(text)
-        (bin / name).chmod(0o755)
+    for name, text in {"bin/sbatch": SBATCH, "bin/scontrol": SCONTROL, "train": TRAIN}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
     (tmp_path / "tiny.sh").write_text(RECIPE)
     command = ["bash", tmp_path / "tiny.sh", "--slurm", "--gpus", "2", "--run-dir", runs]
-    (tmp_path / "script").write_text(run(*command, "--", "--fp16", "--lr", "1 2"))
+    script = run(*command, "--", "--fp16", "--lr", "1 2").replace("bash scripts/setup.sh --gpu", "")
+    (tmp_path / "script").write_text(script)
     environment = {"PATH": f"{bin}{os.pathsep}{os.environ['PATH']}", "SUBMITTED": submitted}
-    run("bash", tmp_path / "script", "--partition", "a b", **environment)
-    data, train = [(submitted / f"{number}.options").read_text() for number in (0, 1)]
-    assert "--cpus-per-task=3 --partition a b" in data and "gpus" not in data
+    run("bash", tmp_path / "script", "--partition", "a b", **environment, HOURS=3)
+    assert (runs / "log").read_text() == "loaded on cpu\n"
+    data, train, table = [(submitted / f"{number}.options").read_text() for number in range(3)]
+    assert "--cpus-per-task=8 --mem=32G --partition a b" in data and "gpus" not in data
     for option in ("--dependency=afterok:100 ", "--array=1-3 ", "--requeue", "--signal=B:USR1@120",
-                   "--cpus-per-task=8 --gpus-per-node=2 --partition a b"):  # fmt: skip
+                   "--cpus-per-task=8 --mem=64G --gpus-per-node=2", "--time=3:00:00"):  # fmt: skip
         assert option in train
-    environment["POSENC_BEAT"] = 1
+    assert "--dependency=afterany:101 " in table and "gpus" not in table
+    environment.update(CUDA_VISIBLE_DEVICES="0,1", HOURS=3)
 
-    def job(script, number, restarts=0):
-        about = {"SLURM_JOB_ID": number, "CUDA_VISIBLE_DEVICES": "0,1"}
-        if restarts:
-            about["SLURM_RESTART_COUNT"] = restarts
+    def job(script, number=0):
+        about = {"SLURM_JOB_ID": 200 + number, "SLURM_ARRAY_TASK_ID": number}
         return start("setsid", "bash", submitted / script, **environment, **about)
 
-    first = job("0.script", 100)
-    assert first.communicate()[1] is None and first.returncode == 0
-    jobs = {number: job("1.script", number) for number in (201, 202)}
-    while "by 201" not in (runs / "log").read_text():
-        assert jobs[201].poll() is None
+    assert job("0.script").wait() == 0
+    jobs = {number: job("1.script", number) for number in (1, 2, 3)}
+    while "by 1" not in (runs / "log").read_text():
+        assert jobs[1].poll() is None
         time.sleep(0.05)
     # time is up: the job asks to be put back, is killed, and comes again
-    os.kill(jobs[201].pid, signal.SIGUSR1)
+    os.kill(jobs[1].pid, signal.SIGUSR1)
     while not (submitted / "scontrol-201").exists():
-        assert jobs[201].poll() is None
+        assert jobs[1].poll() is None
         time.sleep(0.05)
     assert (submitted / "scontrol-201").read_text() == "requeue 201\n"
-    os.killpg(jobs[201].pid, signal.SIGKILL)
-    jobs[201].communicate()
-    jobs[201] = job("1.script", 201, restarts=1)
+    os.killpg(jobs[1].pid, signal.SIGKILL)
+    jobs[1].communicate()
+    jobs[1] = job("1.script", 1)
     printed = [job.communicate()[0] for job in jobs.values()]
-    assert [job.returncode for job in jobs.values()] == [0, 0], printed
+    assert [job.returncode for job in jobs.values()] == [0, 0, 0], printed
+    assert job("2.script").wait() == 0
     log = (runs / "log").read_text().splitlines()
-    assert log[0] == "prepared on cpu"
-    assert sorted(re.sub(" by .*", "", line) for line in log[1:]) == [
-        f"{row} {update} --fp16 --lr 1 2" for row in ("cape", "shape", "sinusoidal")
-        for update in (1, 2, 3, 4)
+    assert log[:3] == ["loaded on cpu"] * 2 + ["prepared on cpu"]
+    assert sorted(log[3:]) == [
+        f"{row} {update} --fp16 --lr 1 2 by {number} for 3 hours"
+        for row, number in (("cape", 3), ("shape", 2), ("sinusoidal", 1)) for update in (1, 2, 3, 4)
     ]  # fmt: skip
     assert (runs / "table.md").read_text() == "4 4 4\n"
 
 
 @pytest.mark.parametrize(
     "recipe, trainings, last",
-    [("shape/run", 21, 5), ("cape/run", 45, 5), ("rel_scalar/translate", 12, 5),
+    [("shape/run", 21, 5), ("cape/run", 45, 5), ("rel_scalar/translate", 12, 5), ("iwslt14", 42, 5),
      ("rel_scalar/pretrain_english", 4, 3), ("rel_scalar/pretrain_multilingual", 4, 3)],
 )  # fmt: skip
 def test_every_recipe_that_has_a_plan_prints_a_script(run, fails, recipe, trainings, last):
-    command = "bash", f"recipes/{recipe}.sh", "--plan", "--slurm"
-    printed = run(*command, "--gpus", "4", "--jobs", "2")
-    assert f"--array=1-{trainings // 2 + trainings % 2} " in printed
-    assert (
-        f"\nbash recipes/{recipe}.sh --gpus 4 --jobs 2 --device cpu --stop-stage {last} \n"
-        in printed
+    command = "bash", f"recipes/{recipe}.sh", "--slurm", "--gpus", "4"
+    printed = run(*command)
+    assert f"--array=1-{trainings} " in printed
+    first, data, train, *table = re.findall(
+        rf"^bash recipes/{recipe}.sh --gpus 4 (.*)", printed, re.M
     )
-    assert f"\nbash recipes/{recipe}.sh --gpus 4 --jobs 2 --device cuda  &\n" in printed
-    assert "--slurm needs --gpus N" in fails(*command)
+    assert (first, data) == ("--device cpu --stop-stage 2 ", f"--device cpu --stop-stage {last} ")
+    assert train == '--device cuda --cell "$SLURM_ARRAY_TASK_ID" --hours "$HOURS"  &'
+    assert table == (["--device cpu --stage 9 "] if last == 5 else [])
+    assert "leave out --jobs" in fails(*command, "--jobs", "2")
 
 
 @pytest.mark.parametrize("recipe, cells", [("glue", 480), ("xtreme", 160)])
@@ -131,5 +133,4 @@ def test_fine_tuning_is_submitted_with_a_gpu_per_cell_and_models_that_are_there(
     printed = run(*command)
     assert f"--array=1-{cells} " in printed and "--gpus-per-node=1 " in printed
     assert f"\nbash recipes/{recipe}/run.sh --device cpu --stop-stage 3 \n" in printed
-    assert f"--array=1-{cells // 4} " in run(*command, "--jobs", "4")
     assert "--slurm needs models that are there: run recipes/rel_" in fails(*command, "--smoke")

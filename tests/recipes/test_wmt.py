@@ -8,7 +8,6 @@ import http.server
 import json
 import os
 import re
-import shutil
 import signal
 import sys
 import threading
@@ -16,6 +15,8 @@ import time
 from pathlib import Path
 
 import pytest
+
+from recipes.lib import test_sets
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REL_SCALAR = "recipes/rel_scalar/translate.sh"
@@ -55,7 +56,7 @@ sys.exit(status)
 
 # A model is a chain of text that says what has happened; a checkpoint comes every 20 updates.
 TRAIN = """
-import os, sys, time
+import sys
 from pathlib import Path
 
 words = sys.argv[1:]
@@ -65,11 +66,8 @@ chain = Path(value("--restore-file")).read_text() if "--restore-file" in words e
 print("| num. model params: 1,000 (num. trained: 1,000)")
 print("| training on 1 devices (GPUs/TPUs)")
 for update in range(20 * chain.count("+") + 20, int(value("--max-update")) + 1, 20):
-    time.sleep(float(os.environ.get("SECONDS_OF_TEST", 0)))
     chain += "+" + value("--seed")
     (folder / f"checkpoint_1_{update}.pt").write_text(chain)
-    with open(Path(os.environ["STAND_IN"]) / "trained", "a") as trained:
-        print(os.environ.get("HOST_OF_TEST"), value("--seed"), update, file=trained)
     print(f"| INFO | train_inner | epoch 001: loss=1, wps=100.0, num_updates={update}, wall=1")
 print("| done training in 1.5 seconds")
 """
@@ -167,11 +165,6 @@ class Recipe:
             STAND_IN=self.home, **environment,
         )  # fmt: skip
 
-    def trained(self):
-        """Host, seed and update of each checkpoint, in their order."""
-        file = self.home / "trained"
-        return [line.split() for line in file.read_text().splitlines()] if file.exists() else []
-
     def finished_calls(self):
         calls = [path.read_text() for path in sorted((self.home / "log").iterdir())]
         return [re.sub(rf"{self.home}/run\d*", "RUN", call) for call in calls]
@@ -183,7 +176,7 @@ class Recipe:
 STAGES = [
     "posenc prepare download", "pairs text", "pairs bpe-learn", "pairs bpe-apply",
     "pairs clean", "posenc prepare binarise", "fairseq-train", "posenc average",
-    "fairseq-generate", "score_cell", "posenc table",
+    "fairseq-generate", "test_sets", "score_cell", "posenc table",
 ]  # fmt: skip
 
 
@@ -210,41 +203,6 @@ def test_killed_in_every_stage_it_ends_with_the_same_table_and_repeats_nothing(
     assert len(dear) >= len(STAGES)
     assert len(dear) == len(set(dear)), [call for call in dear if dear.count(call) > 1]
     assert not list(broken.runs.rglob("score.json.part*"))
-
-
-def test_two_hosts_each_killed_and_requeued_make_the_same_table_and_train_nothing_twice(
-    start, tmp_path, url
-):
-    alone, shared = (Recipe(start, tmp_path / name, url) for name in ("alone", "shared"))
-    options = "--seeds", "1,2,3", "--jobs", "1"
-    printed, status = alone("--stop-stage", "5")
-    assert status == 0, printed
-    shutil.copytree(alone.runs, shared.runs)
-    printed, status = alone(*options)
-    assert status == 0, printed
-    for name, line in {"uname": "echo $HOST_OF_TEST", "flock": "exit 71"}.items():
-        (shared.home / "bin" / name).write_text(f"#!/bin/sh\n{line}\n")
-        (shared.home / "bin" / name).chmod(0o755)
-
-    def begin(host):
-        environment = {"HOST_OF_TEST": host, "SECONDS_OF_TEST": 0.5, "POSENC_BEAT": 1}
-        return shared.begin(*options, **environment)
-
-    jobs = {host: begin(host) for host in ("one", "two")}
-    for host, job in jobs.items():
-        while host not in {line[0] for line in shared.trained()}:
-            assert job.poll() is None, job.communicate()[0]
-            time.sleep(0.05)
-        os.killpg(job.pid, signal.SIGKILL)
-        assert "stage 6: train" in job.communicate()[0]
-        jobs[host] = begin(host)
-    printed = [job.communicate()[0] for job in jobs.values()]
-    assert [job.returncode for job in jobs.values()] == [0, 0], printed
-    assert shared.table() == alone.table()
-    trained = [tuple(line[1:]) for line in shared.trained()]
-    assert sorted(trained) == sorted(tuple(line[1:]) for line in alone.trained())
-    dear = [call for call in shared.finished_calls() if any(stage in call for stage in STAGES[:-1])]
-    assert len(dear) == len(set(dear)), [call for call in dear if dear.count(call) > 1]
 
 
 def test_two_recipes_load_each_file_into_a_shared_folder_once(start, tmp_path, url, monkeypatch):
@@ -305,25 +263,13 @@ def test_moses_own_scripts_tokenise_where_they_are_asked_for(start, tmp_path, ur
     assert "was made with other settings" in recipe("--stop-stage", "3")[0]
 
 
-def test_the_output_for_all_test_sets_is_cut_into_theirs(run, tmp_path):
-    lines = ["Generate", *(f"{kind}-{n}\t-1\ta {n}\tb" for n in (11, 3, 9, 10) for kind in "SH")]
-    (tmp_path / "out").write_text("\n".join(lines) + "\n")
-    library = "source recipes/lib/stages.sh; source recipes/lib/wmt.sh"
-    printed = run("bash", "-c", f"{library}; sentences 9 2 {tmp_path}/out")
-    assert printed.splitlines() == [
-        f"{kind}-{n - 9}\t-1\ta {n}\tb" for n in (9, 10) for kind in "SH"
+def test_the_output_for_all_test_sets_is_cut_into_theirs(tmp_path):
+    lines = [
+        "Generate",
+        *(f"{kind}-{n}\t-1\ta\u2028{n}\tb" for n in (11, 3, 9, 10) for kind in "SH"),
     ]
-
-
-@pytest.mark.parametrize("keep, wanted", [(0, " --best"), (5, "")])
-def test_without_averaging_a_training_goes_on_with_the_best_checkpoint_restored(
-    run, tmp_path, keep, wanted
-):
-    script = f"""source recipes/lib/stages.sh; source recipes/lib/wmt.sh
-        open_cell() {{ setting=s label=l seed=1 folder={tmp_path} arguments=(); }}
-        python() {{ echo "python $*" >&2; }}
-        declare -A BATCHES=([s]="--max-tokens 1")
-        KEEP={keep} DEVICE_OPTIONS=() LAUNCH=(true)
-        train_cell cell"""
-    printed = run("bash", "-c", script)
-    assert f"python -m recipes.lib.newest_checkpoint {tmp_path}{wanted}\n" in printed
+    (tmp_path / "test.out").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    test_sets.cut(str(tmp_path), {"first": 9, "second": 2})
+    expected = [f"{kind}-{n - 9}\t-1\ta\u2028{n}\tb\n" for n in (9, 10) for kind in "SH"]
+    assert (tmp_path / "second.out").read_text(encoding="utf-8") == "".join(expected)
+    assert (tmp_path / "first.out").read_text().startswith("S-3\t")

@@ -100,7 +100,7 @@ def test_regimes_of_chen_are_tensor2tensors_and_that_of_vaswani(run):
     size = "--gpus", "8", "--gpu-memory", "16"
     both = ["--max-update 100000 ", "--adam-eps 1e-9 ", "--share-all-embeddings "]
     t2t = ["--encoder-normalize-before --decoder-normalize-before ", "--activation-dropout 0.1 ",
-           "--attention-dropout 0.1 ", r"--adam-betas \(0.9\,0.997\) "]  # fmt: skip
+           "--attention-dropout 0.1 ", "--adam-betas '(0.9,0.997)' "]  # fmt: skip
     for options, words, missing, row in (
         ([], [*t2t, "--warmup-updates 8000 "], [], "shaw --position-max-distance 20"),
         (["--regime", "vaswani"], ["--warmup-updates 4000 ", "--lr 0.000698771 "], t2t, "shaw"),
@@ -162,18 +162,11 @@ def test_ready_text_needs_the_test_sets_alone(run, tmp_path):
     assert "training-parallel" not in printed and "trainings: 21" in printed
 
 
-def test_admin_profiles_a_batch_of_the_authors_size_whatever_fits_the_gpus(run, tmp_path):
-    recipe = (REPOSITORY / CAPE).read_text()
-    functions = recipe[recipe.index("source ") : recipe.index("\nparse_options ")]
-    script = f"""{functions}
-        RUN_DIR={tmp_path} DEVICE_OPTIONS=(); posenc() {{ echo "$*" >&2; false; }}
-        declare -A BATCHES=([de6]="--max-tokens 4096" [fr6]="--max-tokens 64000")
-        for setting in de6 fr6; do
-            mkdir -p {tmp_path}/$setting/cape/seed1
-            (train_cell "1 $setting cape") || cat {tmp_path}/$setting/cape/seed1/admin.log
-        done"""
-    printed = run("bash", "-c", script)
-    assert re.findall(r"--max-tokens (\d+)", printed) == ["8192", "8000"]
+def test_admin_profiles_a_batch_of_the_authors_size_whatever_fits_the_gpus(run):
+    options = "--gpus", "1", "--gpu-memory", "80", "--settings", "de6,fr6", "--seeds", "1"
+    printed = _plan(run, CAPE, *options, "--encodings", "cape")
+    profiles = re.findall(r"^posenc profile-admin .* --max-tokens (\d+)", printed, re.M)
+    assert profiles == ["8192", "8000"]
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from fairseq.models.roberta.model import RobertaModel
 from fairseq.models.roberta.model import base_architecture as roberta_architecture
 from fairseq.models.transformer import TransformerModel, tiny_architecture
 
+from fairseq_posenc import compat
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
@@ -24,6 +25,7 @@ MODELS = {
 }
 TABLE = {"transformer": "encoder.embed_positions.weight"}
 TABLE["bert"] = "encoder.sentence_encoder.embed_positions.weight"
+MOMENTS = ("exp_avg", "exp_avg_sq")
 every_model = pytest.mark.parametrize("arch", MODELS)
 
 
@@ -111,6 +113,8 @@ def test_models_of_all_kinds_load_with_what_they_have_learned(tiny_task, tmp_pat
     longer.load_state_dict(state["model"])
     key, before, after = TABLE["bert" if is_bert else "transformer"], {}, {}
     for name, parameter in model.named_parameters():
+        if name.endswith(tuple(f".{copy}" for copy in compat._FUSED_WEIGHTS)):
+            continue  # stock layers of fairseq 0.12.2 make these copies anew when they load
         before[name] = [parameter, *(optimizer.state[parameter][k] for k in MOMENTS)]
     fresh.load_state_dict(state["last_optimizer_state"])
     for name, parameter in longer.named_parameters():
@@ -124,9 +128,6 @@ def test_models_of_all_kinds_load_with_what_they_have_learned(tiny_task, tmp_pat
             if number and how == "sinusoid":
                 rows[9:] = 0
             assert torch.equal(new, torch.cat([old[:2], rows]))
-
-
-MOMENTS = ("exp_avg", "exp_avg_sq")
 
 
 def test_moments_in_one_row_are_cut_where_the_table_is(tiny_task, tmp_path):

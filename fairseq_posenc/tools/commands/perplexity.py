@@ -61,7 +61,7 @@ def main() -> None:
         parser.error(f"--lengths must be at least {'--stride' if stride else 1}")
     names = list(dict.fromkeys(name for name, _ in args.models))
     if args.baseline and args.baseline not in names:
-        parser.error(f"--baseline is none of the models: {', '.join(names)}")
+        parser.error(f"--baseline is not one of the models: {', '.join(names)}")
     text, results = predict_all(args, stride)
     report = build_report(args, text, results, stride)
     report.write(args.output, command=command_line())

@@ -12,7 +12,7 @@ from fairseq_posenc.data.subwords import DICTIONARY, MASK, SentencePiece, WordPi
 from fairseq_posenc.tools.export.hf_layouts import Layout
 from fairseq_posenc.tools.export.source import ExportSource
 
-_TEXT_FILES = (CODES, TOKENISER, SentencePiece.name, WordPiece.name)
+TEXT_FILES = (CODES, TOKENISER, SentencePiece.name, WordPiece.name)
 _CARD = """---
 library_name: transformers
 tags: [{tags}]
@@ -80,6 +80,6 @@ def copy_text_files(
             if symbol != MASK:  # the tasks of BERT add it
                 kept.add_symbol(symbol, count)
         kept.save(os.path.join(folder, name))
-    for name in _TEXT_FILES:
+    for name in TEXT_FILES:
         if os.path.isfile(os.path.join(data, name)):
             shutil.copy(os.path.join(data, name), folder)

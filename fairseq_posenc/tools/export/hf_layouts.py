@@ -255,7 +255,7 @@ def _bert_config(source: ExportSource, unused: int = 0) -> Dict[str, Any]:
         "hidden_act": ACTIVATIONS[options.activation_fn],
         "hidden_dropout_prob": options.dropout,
         "attention_probs_dropout_prob": options.attention_dropout,
-        "layer_norm_eps": 1e-5,
+        "layer_norm_eps": getattr(options, "layer_norm_eps", None) or 1e-5,
         "max_position_embeddings": most_positions(source) + unused,
         "type_vocab_size": len(_token_types(source, "")[".token_type_embeddings.weight"]),
     }

@@ -184,7 +184,7 @@ def _sentencepiece(model: SentencePiece, dictionary: Dictionary) -> Any:
     vocabulary = [(piece, scores.get(piece, 0.0)) for piece in pieces]
     tokeniser = tokenizers.Tokenizer(tokenizers.models.Unigram(vocabulary, unk_id=dictionary.unk()))
     normalizers, regex = tokenizers.normalizers, tokenizers.Regex
-    parted = regex(r"(?<=\S)(?=[\p{M}\u200c\u200d\uff9e\uff9f\u1100-\u11ff])")
+    parted = regex(r"(?=[\p{M}\u200c\u200d\uff9e\uff9f\u1100-\u11ff])")
     steps = [normalizers.Replace(regex(" {2,}"), " "), normalizers.Strip()]
     if model.character_map():
         steps = [

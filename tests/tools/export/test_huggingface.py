@@ -5,6 +5,7 @@ import json
 import pytest
 import torch
 
+from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.export.hf_model import to_huggingface
 
 transformers = pytest.importorskip("transformers")
@@ -98,3 +99,20 @@ def test_every_row_of_the_table_computes_the_same_before_and_after_saving(
     loaded.save_pretrained(tmp_path / "saved")
     again = getattr(transformers, name).from_pretrained(tmp_path / "saved")
     assert difference(model, again, segments) < 1e-5
+
+
+@pytest.mark.parametrize(
+    "kind, encoding, options, words",
+    [
+        ("checkpoint", "shaw", {}, "no class for .*shaw.*--to ctranslate2"),
+        ("checkpoint", "rotary", {}, "no class for .*rotary.*--to ctranslate2"),
+        ("bert_checkpoint", "rel_scalar", {}, "no class for .*rel_scalar"),
+        ("checkpoint", "sinusoidal", {"encoder_normalize_before": True}, "no class for"),
+        ("checkpoint", "none", {"layernorm_embedding": True}, "no place for .*layernorm_embedding"),
+    ],
+)
+def test_what_does_not_fit_is_refused(request, data, tmp_path, kind, encoding, options, words):
+    path, _ = request.getfixturevalue(kind)(encoding, **options)
+    with pytest.raises(UsageError, match=words):
+        to_huggingface(str(path), str(tmp_path / "hf"), str(data))
+    assert not (tmp_path / "hf").exists()

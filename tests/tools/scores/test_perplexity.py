@@ -163,7 +163,7 @@ def test_two_models_are_compared(language_model, posenc, tmp_path, capsys):
     assert re.search(r"^\| 9 +\| +- \|", printed, re.MULTILINE)
     assert {"p.md", "p.json", "p.png"} == {file.name for file in tmp_path.iterdir()}
     for wrong, said in [
-        (["--baseline", "three"], "--baseline is none of the models"),
+        (["--baseline", "three"], "--baseline is not one of the models"),
         (["--lengths", "8", "--mode", "sliding"], "--lengths must be at least --stride"),
     ]:
         with pytest.raises(SystemExit):

@@ -1,0 +1,26 @@
+"""Make a checkpoint of a folder that posenc export or transformers has written.
+
+    posenc import --from folder --output model/model.pt
+
+Beside the checkpoint come its dictionaries, and what cuts text into subwords. Of transformers, FSMT
+(facebook/wmt19-en-de), BERT, RoBERTa, XLM-R and RoFormer are read. Nothing in the folder is run.
+"""
+
+import logging
+
+from fairseq_posenc.tools.arguments import command_parser
+
+
+def main() -> None:
+    """Parse the command line, write, and print what to know of the result."""
+    parser = command_parser(__doc__)
+    add = parser.add_argument
+    add("--from", dest="folder", required=True, metavar="FOLDER", help="what to read")
+    add("--output", required=True, metavar="FILE", help="the checkpoint")
+    add("--force", action="store_true", help="replace what is there")
+    args = parser.parse_args()
+    from fairseq_posenc.tools.export.hf_import import import_model
+
+    logging.getLogger("fairseq_posenc").setLevel(logging.WARNING)
+    notes = import_model(args.folder, args.output, args.force)
+    print("\n".join([f"{args.output}: written", *notes]))

@@ -1,0 +1,236 @@
+"""Models of transformers that others have trained, read as models of ours.
+
+Vocabularies are brought into fairseq's order: ``<s> <pad> </s> <unk>``, all others, ``<mask>``.
+"""
+
+import json
+import os
+from argparse import Namespace
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, Sequence
+
+import torch
+from fairseq.data import Dictionary
+from torch import Tensor
+
+from fairseq_posenc import options
+from fairseq_posenc.checkpoints import load_checkpoint
+from fairseq_posenc.checkpoints.folders import MODEL, read_safetensors
+from fairseq_posenc.checkpoints.signatures import dictionary_hash
+from fairseq_posenc.data.segmentation import CODES, TOKENISER
+from fairseq_posenc.data.subwords import SPECIALS
+from fairseq_posenc.encodings.sinusoidal import sinusoid
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import read_lines
+from fairseq_posenc.json_files import Each, Maybe, read_shaped
+from fairseq_posenc.tools.export.hf_layouts import ACTIVATIONS, FSMT, Rules, rename
+
+_OURS = {theirs: ours for ours, theirs in reversed(list(ACTIVATIONS.items()))}
+_FSMT_SHAPE = {
+    **dict.fromkeys(
+        [
+            f"{side}_{part}"
+            for side in ("encoder", "decoder")
+            for part in ("layers", "ffn_dim", "attention_heads")
+        ],
+        int,
+    ),
+    **{"d_model": int, "langs": [str], "activation_function": str},
+    **{"max_position_embeddings": int, "scale_embedding": Maybe(bool), "dropout": Maybe(float)},
+}
+
+
+@dataclass
+class Found:
+    """A model of ours in a folder of others.
+
+    Attributes:
+        model: its options.
+        task: those of its task.
+        weights: by our names.
+        dictionaries: by the names of their files.
+        files: to be copied, with their new names; ``texts`` are to be written.
+        notes: what the user should know.
+    """
+
+    model: Dict[str, Any]
+    task: Dict[str, Any]
+    weights: Dict[str, Tensor]
+    dictionaries: Dict[str, Dictionary] = field(default_factory=dict)
+    files: Dict[str, str] = field(default_factory=dict)
+    texts: Dict[str, str] = field(default_factory=dict)
+    notes: List[str] = field(default_factory=list)
+
+
+class ForeignWeights:
+    """The weights of a folder, renamed."""
+
+    def __init__(self, folder: str, rules: Rules):
+        back = tuple((theirs, ours) for ours, theirs in rules)
+        self.folder, self.theirs = folder, read_weights(folder)
+        renamed = {name: rename(name, back) for name in self.theirs}
+        self.ours = {new: self.theirs[name] for name, new in renamed.items() if new}
+        self.left = [name for name, new in renamed.items() if new is None]
+
+    def get(self, name: str) -> Tensor:
+        """Return a weight by its name there."""
+        if name not in self.theirs:
+            raise UsageError(f"{self.folder}: its weights have no {name}")
+        return self.theirs[name]
+
+
+def read_weights(folder: str) -> Dict[str, Tensor]:
+    """Return the weights of a folder; LayerNorms of old have ``gamma`` and ``beta``."""
+    index = os.path.join(folder, f"{MODEL}.index.json")
+    single, old = os.path.join(folder, MODEL), os.path.join(folder, "pytorch_model.bin")
+    if os.path.exists(index):
+        parts = read_shaped(index, {"weight_map": Each(str)}, "transformers")["weight_map"]
+        paths = [os.path.join(folder, os.path.basename(name)) for name in set(parts.values())]
+    else:
+        paths = [old if os.path.exists(old) and not os.path.exists(single) else single]
+    found: Dict[str, Tensor] = {}
+    for path in paths:
+        found.update(load_checkpoint(path) if path == old else read_safetensors(path))
+    for name, weight in found.items():
+        if not isinstance(weight, Tensor):
+            raise UsageError(f"{old} does not hold weights alone ({name!r:.60})")
+    endings = {".gamma": ".weight", ".beta": ".bias"}
+    for name in [name for name in found if name.endswith(tuple(endings))]:
+        stem, _, ending = name.rpartition(".")
+        found[stem + endings[f".{ending}"]] = found.pop(name)
+    return found
+
+
+def our_order(symbols: Sequence[str], specials: Sequence[str], folder: str) -> List[int]:
+    """Return where our types are among theirs: the special ones, all others, ``<mask>``.
+
+    Args:
+        symbols: theirs, in their order.
+        specials: their names for ours; the mask last, if there is one.
+        folder: for the message.
+    """
+    places = {symbol: number for number, symbol in enumerate(symbols)}
+    missing = [symbol for symbol in specials if symbol not in places]
+    if missing or len(places) < len(symbols):
+        what = f"no {missing[0]}" if missing else "types of the same name"
+        raise UsageError(f"{folder}: its vocabulary has {what}")
+    first, last = specials[:4], specials[4:]
+    others = [n for n, symbol in enumerate(symbols) if symbol not in specials]
+    return [*map(places.__getitem__, first), *others, *map(places.__getitem__, last)]
+
+
+def dictionary_of(symbols: Sequence[str], order: Sequence[int], masked: bool) -> Dictionary:
+    """Return the dictionary of types in our order, without the mask, which the tasks add."""
+    found = Dictionary()
+    for number in order[4 : len(order) - masked]:
+        found.add_symbol(symbols[number])
+    return found
+
+
+def our_activation(name: str, folder: str) -> str:
+    """Return fairseq's name of an activation."""
+    if name not in _OURS:
+        raise UsageError(f"{folder}: fairseq has no activation {name:.40}")
+    return _OURS[name]
+
+
+def read_fsmt(folder: str, config: str) -> Found:
+    """Read a translation model in the layout of facebook/wmt19-en-de."""
+    given = read_shaped(config, _FSMT_SHAPE, "transformers")
+    if len(given["langs"]) != 2:
+        raise UsageError(f"{config} does not name two languages")
+    weights = ForeignWeights(folder, FSMT.rules)
+    ours, dictionaries = weights.ours, {}
+    first = "decoder.embed_tokens.weight"
+    ours.setdefault(first, weights.get("model.decoder.embed_tokens.weight"))
+    for name in ("encoder.embed_tokens.weight", "decoder.output_projection.weight"):
+        ours.setdefault(name, ours[first])
+    for side, language in zip(("src", "tgt"), given["langs"]):
+        path = os.path.join(folder, f"vocab-{side}.json")
+        places = read_shaped(path, Each(int), "FSMTTokenizer")
+        symbols = [_subword(symbol) for symbol in sorted(places, key=places.__getitem__)]
+        order = our_order(symbols, SPECIALS[:4], folder)
+        stack = {"src": "encoder", "tgt": "decoder"}[side]
+        reorder(ours, [n for n in ours if _is_by_type(n, stack)], order, folder)
+        dictionaries[f"dict.{language}.txt"] = dictionary_of(symbols, order, False)
+    model = {
+        "arch": "posenc_transformer",
+        "encoder_embed_dim": given["d_model"],
+        "decoder_embed_dim": given["d_model"],
+        "activation_fn": our_activation(given["activation_function"], folder),
+        "dropout": given.get("dropout") or 0.0,
+        "no_scale_embedding": given.get("scale_embedding") is False,
+        "max_source_positions": given["max_position_embeddings"],
+        "max_target_positions": given["max_position_embeddings"],
+        "position_encoding": _positions_of_fsmt(weights, given["max_position_embeddings"]),
+    }
+    for side in ("encoder", "decoder"):
+        model[f"{side}_layers"] = given[f"{side}_layers"]
+        model[f"{side}_ffn_embed_dim"] = given[f"{side}_ffn_dim"]
+        model[f"{side}_attention_heads"] = given[f"{side}_attention_heads"]
+    source, target = dictionaries.values()
+    tied = torch.equal(ours[first], ours["decoder.output_projection.weight"])
+    model["share_decoder_input_output_embed"] = tied
+    if tied and source.symbols == target.symbols:
+        model["share_all_embeddings"] = torch.equal(
+            ours[first], ours["encoder.embed_tokens.weight"]
+        )
+    languages = dict(zip(("source_lang", "target_lang"), given["langs"]))
+    task = {"_name": "posenc_translation", **languages}
+    found = Found(signed(model, *dictionaries.values()), task, ours, dictionaries)
+    merges = os.path.join(folder, "merges.txt")
+    if os.path.exists(merges):
+        lines = [line for line in read_lines(merges) if line and not line.startswith("#version")]
+        pairs = (" ".join(line.split()[:2]) for line in lines)
+        found.texts[CODES] = "".join(f"{line}\n" for line in ["#version: 0.2", *pairs])
+        # what FSMTTokenizer does
+        moses = dict(normalise=True, printable=True, aggressive=True, escape=True)
+        found.texts[TOKENISER] = json.dumps({**moses, "plain_quotes": False, "lowercase": False})
+    return found
+
+
+def _subword(symbol: str) -> str:
+    """Return a type as subword-nmt writes it."""
+    if symbol in SPECIALS:
+        return symbol
+    return symbol[: -len("</w>")] if symbol.endswith("</w>") else f"{symbol}@@"
+
+
+def _is_by_type(name: str, stack: str) -> bool:
+    return name.startswith(stack) and name.split(".")[1] in ("embed_tokens", "output_projection")
+
+
+def _positions_of_fsmt(weights: ForeignWeights, length: int) -> str:
+    """Return the encoding of a model; tables that are not sinusoids become learned ones."""
+    tables = {}
+    for side in ("encoder", "decoder"):
+        table = weights.theirs.get(f"model.{side}.embed_positions.weight")
+        if table is not None and len(table) != length + 2:
+            raise UsageError(f"{weights.folder}: the {side}'s table has not {length} positions")
+        if table is not None:
+            tables[side] = table
+    numbers = torch.arange(length).float() + 2
+    vectors = sinusoid(numbers, weights.get("model.decoder.embed_tokens.weight").size(1))
+    if all(torch.allclose(t[2:].float(), vectors, atol=1e-4) for t in tables.values()):
+        return "sinusoidal"
+    for side, table in tables.items():
+        weights.ours[f"{side}.embed_positions.weight"] = table
+    return "learned"
+
+
+def reorder(weights: Dict[str, Tensor], names: List[str], order: List[int], folder: str) -> None:
+    """Bring the rows of weights, one per type, into our order."""
+    for name in names:
+        if len(weights[name]) != len(order):
+            raise UsageError(
+                f"{folder}: its vocabulary has {len(order)} types, its {name} {len(weights[name])}"
+            )
+        weights[name] = weights[name][order]
+
+
+def signed(model: Dict[str, Any], *dictionaries: Dictionary) -> Dict[str, Any]:
+    """Return options with a signature and the hash of the dictionaries, as training writes them."""
+    segments = {"segments": model["position_segments"]} if "position_segments" in model else {}
+    signature = options.signature(Namespace(**model), **segments)
+    hashed = dictionary_hash(*dictionaries)
+    return {**model, "position_signature": signature, "dictionary_hash": hashed}

@@ -1,0 +1,221 @@
+"""BERT, RoBERTa, XLM-R and RoFormer of transformers, read as models of ours."""
+
+import functools
+import json
+import os
+from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+
+import torch
+
+from fairseq_posenc.data.subwords import (
+    DICTIONARY,
+    MASK,
+    SPECIALS,
+    UNKNOWN,
+    SentencePiece,
+    WordPiece,
+)
+from fairseq_posenc.data.wordpiece_file import wordpiece_model
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import read_lines
+from fairseq_posenc.json_files import Each, Maybe, read_shaped
+from fairseq_posenc.tools.export.hf_foreign import (
+    ForeignWeights,
+    Found,
+    dictionary_of,
+    our_activation,
+    our_order,
+    reorder,
+    signed,
+)
+from fairseq_posenc.tools.export.hf_layouts import (
+    BERT,
+    BERT_HEAD,
+    BERT_LAYER,
+    ROBERTA_HEAD,
+    Rules,
+    bert_rules,
+)
+
+_SHAPE = {
+    **{"hidden_size": int, "num_hidden_layers": int, "num_attention_heads": int},
+    **{"intermediate_size": int, "hidden_act": str, "layer_norm_eps": Maybe(float)},
+    **{"max_position_embeddings": int, "vocab_size": int},
+    **{"hidden_dropout_prob": Maybe(float), "attention_probs_dropout_prob": Maybe(float)},
+    **{"position_embedding_type": Maybe(str), "embedding_size": Maybe(int)},
+    **{"rotary_value": Maybe(bool)},
+}
+_BERT_SPECIALS = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")
+_SENTENCEPIECES = ("sentencepiece.bpe.model", SentencePiece.name)
+# parts that a masked language model does not use
+_UNUSED = ("pooler", "seq_relationship", "position_ids", "decoder.bias", "embed_positions")
+
+
+class _Kind(NamedTuple):
+    """What differs between the classes: names, special types, rows before a table's first."""
+
+    body: str
+    head: Rules
+    specials: Tuple[str, ...]
+    unused: int
+    rotary: bool = False
+
+
+_KINDS = {
+    "roberta": _Kind("roberta", ROBERTA_HEAD, SPECIALS, 2),
+    "xlm-roberta": _Kind("roberta", ROBERTA_HEAD, SPECIALS, 2),
+    "bert": _Kind("bert", BERT_HEAD, _BERT_SPECIALS, 0),
+    "roformer": _Kind("roformer", BERT_HEAD, _BERT_SPECIALS, 0, rotary=True),
+}
+
+
+def _read(folder: str, config: str, kind: _Kind) -> Found:
+    given = read_shaped(config, _SHAPE, "transformers")
+    width = given["hidden_size"]
+    if given.get("position_embedding_type") not in (None, "absolute"):
+        raise UsageError(f"{config}: positions of type {given['position_embedding_type']:.40}")
+    if given.get("embedding_size") not in (None, width) or given.get("rotary_value"):
+        raise UsageError(f"{config}: embeddings of another width, or rotated values")
+    weights = ForeignWeights(folder, bert_rules(kind.body, BERT_LAYER, kind.head))
+    weights.ours.pop("encoder.lm_head.decoder.bias", None)  # a copy of the head's
+    length = given["max_position_embeddings"] - kind.unused
+    model = {
+        "arch": "posenc_bert",
+        "encoder_layers": given["num_hidden_layers"],
+        "encoder_embed_dim": width,
+        "encoder_ffn_embed_dim": given["intermediate_size"],
+        "encoder_attention_heads": given["num_attention_heads"],
+        "activation_fn": our_activation(given["hidden_act"], folder),
+        "pooler_activation_fn": "tanh",
+        "dropout": _or(given.get("hidden_dropout_prob"), 0.1),
+        "attention_dropout": _or(given.get("attention_probs_dropout_prob"), 0.1),
+        "layer_norm_eps": _or(given.get("layer_norm_eps"), 1e-12),
+        "max_positions": length,
+        "max_source_positions": length,
+        "position_encoding": "rotary" if kind.rotary else "learned",
+    }
+    if kind.rotary:
+        _check_rotary(weights, width // given["num_attention_heads"])
+    else:
+        table = weights.get(f"{kind.body}.embeddings.position_embeddings.weight")
+        rows = table.new_zeros(2 - kind.unused, width)
+        weights.ours[f"{BERT}.embed_positions.weight"] = torch.cat([rows, table])
+    model["position_segments"] = _segments(weights, kind)
+    symbols = _vocabulary(folder, given["vocab_size"])
+    specials = kind.specials if kind.specials[0] in symbols else SPECIALS
+    order, ours = our_order(symbols, specials, folder), weights.ours
+    ours.setdefault(
+        "encoder.lm_head.weight", weights.get(f"{kind.body}.embeddings.word_embeddings.weight")
+    )
+    by_type = ["encoder.lm_head.bias", "encoder.lm_head.weight", f"{BERT}.embed_tokens.weight"]
+    reorder(ours, by_type, order, folder)
+    model["untie_weights_roberta"] = not torch.equal(*(ours[name] for name in by_type[1:]))
+    dictionary = dictionary_of(symbols, order, True)
+    whole = dictionary_of(symbols, order, True)
+    whole.add_symbol(MASK)
+    left = [name for name in weights.left if not any(part in name for part in _UNUSED)]
+    left = [name for name in left if "position_embeddings" not in name]
+    if left:
+        raise UsageError(f"{folder}: there is no place for {left[0]}")
+    found = Found(
+        signed(model, whole),
+        {"_name": "posenc_masked_lm", "tokens_per_sample": length},
+        ours,
+        {DICTIONARY: dictionary},
+    )
+    _add_subwords(found, folder, [symbols[n] for n in order[4:-1]])
+    return found
+
+
+def _or(value: Any, default: Any) -> Any:
+    return default if value is None else value
+
+
+def _segments(weights: ForeignWeights, kind: _Kind) -> str:
+    """Return the kind of segments; a single one is added to all positions."""
+    name, table = f"{BERT}.segments.weight", f"{BERT}.embed_positions.weight"
+    types = weights.ours.get(name)
+    if types is None or len(types) == 2:
+        return "none" if types is None else "input"
+    if len(types) > 2 or (bool(types.any()) and table not in weights.ours):
+        raise UsageError(f"{weights.folder}: it has {len(types)} types of segments")
+    del weights.ours[name]
+    if bool(types.any()):
+        weights.ours[table][2:] += types
+    return "none"
+
+
+def _check_rotary(weights: ForeignWeights, width: int) -> None:
+    """Check that queries and keys are turned as ours are."""
+    table = weights.theirs.get("roformer.encoder.embed_positions.weight")
+    if table is None:
+        return
+    numbers = torch.arange(len(table)).double().unsqueeze(1)
+    angles = numbers * 10_000 ** (torch.arange(width // 2).double() * (-2 / width))
+    if not torch.allclose(torch.cat([angles.sin(), angles.cos()], 1), table.double(), atol=1e-3):
+        raise UsageError(f"{weights.folder}: its rotary positions are of other angles than ours")
+
+
+def _vocabulary(folder: str, types: int) -> List[str]:
+    """Return the types of a model in their order; rows without a type get fairseq's filler."""
+    found: Dict[int, str] = {}
+    for name, read in (("vocab.txt", read_lines), ("tokenizer.json", _of_tokenizer)):
+        path = os.path.join(folder, name)
+        if not found and os.path.exists(path):
+            symbols = read(path)
+            found = dict(enumerate(symbols)) if isinstance(symbols, list) else symbols
+    path = os.path.join(folder, "vocab.json")
+    if not found and os.path.exists(path):
+        found = {n: symbol for symbol, n in read_shaped(path, Each(int), "transformers").items()}
+    pieces = _sentencepieces(folder)
+    if not found and pieces:
+        # fairseq's order, which XLM-R has
+        symbols = [*SPECIALS[:4], *SentencePiece(pieces).vocabulary()]
+        found = {**dict(enumerate(symbols)), types - 1: MASK}
+    if not found:
+        raise UsageError(f"{folder} has no vocabulary: vocab.txt, tokenizer.json, vocab.json")
+    if max(found) >= types:
+        raise UsageError(f"{folder}: its vocabulary has more than the model's {types} types")
+    return [found.get(number, f"madeupword{number:04d}") for number in range(types)]
+
+
+def _of_tokenizer(path: str) -> Dict[int, str]:
+    """Return the types of ``tokenizer.json``, a list with scores or numbered ones, and added."""
+    found = read_shaped(path, {"model": {"type": str}}, "tokenizers")
+    added = [{"id": int, "content": str}]
+    if found["model"]["type"] == "Unigram":
+        # each is a pair of a type and its score
+        shape: Any = {"model": {"vocab": [[]]}, "added_tokens": added}
+        found = read_shaped(path, shape, "tokenizers")
+        types = {n: str(pair[0]) for n, pair in enumerate(found["model"]["vocab"]) if pair}
+    else:
+        shape = {"model": {"vocab": Each(int)}, "added_tokens": added}
+        found = read_shaped(path, shape, "tokenizers")
+        types = {n: symbol for symbol, n in found["model"]["vocab"].items()}
+    return {**types, **{token["id"]: token["content"] for token in found["added_tokens"]}}
+
+
+def _sentencepieces(folder: str) -> str:
+    paths = [os.path.join(folder, name) for name in _SENTENCEPIECES]
+    return next(filter(os.path.isfile, paths), "")
+
+
+def _add_subwords(found: Found, folder: str, pieces: List[str]) -> None:
+    """Add the file that cuts text, as far as it is of a kind that ours is."""
+    if _sentencepieces(folder):
+        found.files[SentencePiece.name] = _sentencepieces(folder)
+    elif os.path.exists(os.path.join(folder, "vocab.txt")):
+        path, lower = os.path.join(folder, "tokenizer_config.json"), True
+        if os.path.exists(path):
+            shape = {"do_lower_case": Maybe(bool)}
+            lower = _or(read_shaped(path, shape, "transformers").get("do_lower_case"), True)
+        usable = [piece for piece in pieces if piece and piece == "".join(piece.split())]
+        numbers = {piece: number for number, piece in enumerate([UNKNOWN, *usable])}
+        found.texts[WordPiece.name] = json.dumps(wordpiece_model(numbers, lower))
+    else:
+        found.notes.append(f"its text is cut by the tokenizer of {folder}, which posenc lacks")
+
+
+BERT_READERS: Dict[str, Callable[[str, str], Found]] = {
+    name: functools.partial(_read, kind=kind) for name, kind in _KINDS.items()
+}

@@ -1,0 +1,99 @@
+"""From a folder of ``posenc export`` or of transformers to a checkpoint of ours.
+
+Weights, configuration and vocabulary are read as data: nothing in the folder is run.
+"""
+
+import os
+import shutil
+from argparse import Namespace
+from typing import Any, Callable, Dict, List
+
+from fairseq_posenc.checkpoints.folders import DESCRIPTION, read_folder
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import read_shaped
+from fairseq_posenc.tools.averaging import save
+from fairseq_posenc.tools.export.hf_card import TEXT_FILES
+from fairseq_posenc.tools.export.hf_foreign import Found, read_fsmt
+from fairseq_posenc.tools.export.hf_foreign_bert import BERT_READERS
+from fairseq_posenc.tools.export.source import ALL, read_checkpoint
+from fairseq_posenc.tools.writing import replacing_files
+
+_READERS: Dict[str, Callable[[str, str], Found]] = {"fsmt": read_fsmt, **BERT_READERS}
+_REASONS = {
+    "marian": "its output has a bias, and its decoder starts with padding, which fairseq has not",
+}
+
+
+def import_model(folder: str, output: str, force: bool = False) -> List[str]:
+    """Write the model of a folder as a checkpoint, its dictionaries and subwords beside it.
+
+    Returns:
+        What the user should know, one line each.
+
+    Raises:
+        UsageError: the folder is of no known model, incomplete or damaged; the checkpoint is there
+            and ``force`` is not set, or cannot be written.
+    """
+    if not os.path.isdir(folder):
+        raise UsageError(f"there is no folder {folder}")
+    if os.path.lexists(output) and not force:
+        raise UsageError(f"{output} exists; name another file, or overwrite it with --force")
+    found = _exported(folder) if os.path.exists(_path(folder)) else _of_transformers(folder)
+    place, name = os.path.split(os.path.abspath(output))
+    names = [*found.dictionaries, *found.files, *found.texts]
+    taken = [n for n in names if os.path.lexists(os.path.join(place, n))]
+    if taken and not force:
+        raise UsageError(
+            f"{taken[0]} in {place} would be replaced; choose another folder for --output, or "
+            "replace it with --force"
+        )
+    with replacing_files(place, name) as partial:
+        save(_state(found), os.path.join(partial, name))
+        # whether the weights fit the options
+        try:
+            read_checkpoint(os.path.join(partial, name), ALL)
+        except UsageError as error:
+            raise UsageError(str(error).replace(partial, folder)) from None
+        for file, dictionary in found.dictionaries.items():
+            dictionary.save(os.path.join(partial, file))
+        for file, origin in found.files.items():
+            shutil.copy(origin, os.path.join(partial, file))
+        for file, text in found.texts.items():
+            with open(os.path.join(partial, file), "w", encoding="utf-8") as stream:
+                stream.write(text)
+    return [f"beside it: {', '.join(names)}"] * bool(names) + found.notes
+
+
+def _path(folder: str) -> str:
+    return os.path.join(folder, DESCRIPTION)
+
+
+def _exported(folder: str) -> Found:
+    """Return what ``posenc export`` has written, weight by weight as it was."""
+    description, weights = read_folder(folder)
+    names = sorted(n for n in os.listdir(folder) if n.startswith("dict.") or n in TEXT_FILES)
+    files = {name: os.path.join(folder, name) for name in names}
+    return Found(description["model"], description["task"], weights, files=files)
+
+
+def _of_transformers(folder: str) -> Found:
+    config = os.path.join(folder, "config.json")
+    kind = read_shaped(config, {"model_type": str}, "transformers")["model_type"]
+    if kind in _READERS:
+        return _READERS[kind](folder, config)
+    known = ", ".join(_READERS)
+    reason = _REASONS.get(kind, f"only {known} and what posenc export writes are imported")
+    raise UsageError(f"{folder} is a model of type {kind:.40}, which is not imported: {reason}")
+
+
+def _state(found: Found) -> Dict[str, Any]:
+    """Return the content of a checkpoint as fairseq writes it, but for the optimizer's state."""
+    history = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}}
+    return {
+        "args": None,
+        "cfg": {"model": Namespace(**found.model), "task": found.task},
+        "model": found.weights,
+        "optimizer_history": [{**history, "num_updates": 0}],
+        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
+        "last_optimizer_state": None,
+    }

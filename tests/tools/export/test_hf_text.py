@@ -1,0 +1,112 @@
+"""Text and search: tokenizer.json cuts as ours, generate finds what fairseq-generate finds."""
+
+import random
+
+import pytest
+import torch
+from fairseq.data import Dictionary
+from fairseq.sequence_generator import SequenceGenerator
+
+from fairseq_posenc.checkpoints import load_checkpoint
+from fairseq_posenc.data.segmentation import BytePairEncoder, Moses, tokenise_lines
+from fairseq_posenc.data.subwords import SentencePiece, WordPiece
+from fairseq_posenc.tools.bert.vocabulary import learn_sentencepiece, learn_wordpiece
+from fairseq_posenc.tools.export.hf_check import inputs, padded
+from fairseq_posenc.tools.export.hf_model import to_huggingface
+from fairseq_posenc.tools.export.hf_tokenizer import cut_as
+from fairseq_posenc.tools.translation import bpe
+
+LINES = 10_000
+WORDS = "the small house of an old man isn't red but Größe naive café 1,500 co-operate".split()
+ODD = [
+    "  ", "\t", "\u3000", "\xa0", "½", "ﬁ", "e\u0301", "\u200b", "\u200d", "😀", "👩\u200d👧",
+    "<unk>", "ß", "İ", "Å", "\u0301", "한", "중", "\u1112\u1161\u11ab", "中文", "…", "—", "\xad",
+    "\ufeff", "Ⅷ", "①", "ｶﾞ", "a\u0300\u0301\u0302", "▁", "ـ", "क्षि", "\u2028", "\x07",
+]  # fmt: skip
+
+
+def odd_lines():
+    """Lines of words with odd characters in odd places."""
+    draw = random.Random(1)
+    for _ in range(LINES):
+        line = list(" ".join(draw.choices(WORDS, k=draw.randint(1, 6))))
+        for _ in range(draw.randint(0, 4)):
+            other = chr(draw.choice([draw.randrange(32, 0x3000), draw.randrange(0x1F000, 0x1FA00)]))
+            line.insert(draw.randint(0, len(line)), draw.choice([*ODD, other]))
+        yield "".join(line)
+
+
+def learnt(kind, folder):
+    """Learn subwords of a kind, and return their dictionary and what to cut."""
+    text, lines = [" ".join(WORDS), *WORDS] * 4, list(odd_lines())
+    if kind == "bpe":
+        (folder / "text").write_text("\n".join(text) + "\n", encoding="utf-8")
+        bpe.learn([str(folder / "text")], str(folder / "codes"), 40, 1)
+        encoder, dictionary = BytePairEncoder(str(folder / "codes")), Dictionary()
+        for piece in encoder.cut(" ".join(WORDS)).split():
+            dictionary.add_symbol(piece)
+        return dictionary, tokenise_lines(lines, Moses("en"))
+    if kind == "wordpiece":
+        learn_wordpiece(lambda: iter(text), str(folder), 120)
+        return WordPiece(str(folder / WordPiece.name)).dictionary(), lines
+    learn_sentencepiece(lambda: iter(text), str(folder), 60, 1.0)
+    return SentencePiece(str(folder / SentencePiece.name)).dictionary(), lines
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece", "bpe"])
+def test_ids_of_the_tokenizer_are_ours_on_odd_lines(tmp_path, kind):
+    dictionary, lines = learnt(kind, tmp_path)
+    cut = cut_as(dictionary, str(tmp_path))
+    cut.tokeniser.add_special_tokens(["<unk>"])
+    found = cut.tokeniser.encode_batch(lines, add_special_tokens=False)
+    for line, encoding in zip(lines, found):
+        # what is beyond the dictionary is replaced, as the model card says
+        theirs = [n if n < len(dictionary) else dictionary.unk() for n in encoding.ids]
+        assert theirs == [dictionary.index(piece) for piece in cut.pieces(line)], ascii(line)
+
+
+def taught(model):
+    """Train a model to write the last two tokens of its source three times."""
+    torch.manual_seed(1)
+    for module in model.train().modules():
+        getattr(module, "reset_parameters", int)()  # not the strong ones of the fixture
+    model.encoder.embed_tokens.weight.data *= 0.1
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    for _ in range(150):
+        source = torch.randint(4, 40, (64, 4))
+        source[:, -1] = 2
+        target = torch.cat([source[:, 1:3].repeat(1, 3), source[:, -1:]], 1)
+        output = model(source, None, torch.cat([source[:, -1:], target[:, :-1]], 1))[0]
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(output.flatten(0, 1), target.flatten()).backward()
+        optimizer.step()
+    return model.eval()
+
+
+def test_a_trained_model_translates_as_in_fairseq(checkpoint, data, tmp_path):
+    # not FSMT: generate of transformers 5.15 is wrong with it, see docs/huggingface.md
+    transformers = pytest.importorskip("transformers")
+    before = {f"{side}_normalize_before": True for side in ("encoder", "decoder")}
+    path, model = checkpoint("cape", share_all_embeddings=True, **before)
+    state = load_checkpoint(path)
+    state["model"] = taught(model).state_dict()
+    torch.save(state, path)
+    to_huggingface(str(path), str(tmp_path / "hf"), str(data))
+    theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "hf").eval()
+    draw = random.Random(5)
+    lengths = [draw.randint(1, 9) for _ in range(50)]
+    sentences = [[draw.randrange(4, 40) for _ in range(length)] + [2] for length in lengths]
+    sources = padded(sentences, 48)
+    dictionary = Dictionary.load(str(data / "dict.de.txt"))
+    sample = {"src_tokens": sources, "src_lengths": sources.ne(1).sum(1)}
+    for beam in (1, 5):
+        for penalty in (0.6, 1.0, 1.4):
+            ours = SequenceGenerator([model], dictionary, beam_size=beam, len_penalty=penalty)
+            found = ours.generate([model], {"net_input": sample})
+            best = [hypotheses[0]["tokens"].tolist() for hypotheses in found]
+            generated = theirs.generate(
+                **inputs(sources), num_beams=beam, length_penalty=penalty, early_stopping=beam > 1
+            )
+            rows = [[n for n in row[1:] if n != 1] for row in generated.tolist()]
+            assert rows == best
+    assert len({tuple(row) for row in best}) > 25
