@@ -86,8 +86,10 @@ make_table() {
     cell_files score.json
     execute posenc table --by-length "${files[@]}" --output "$RUN_DIR"/table.{md,csv}
     execute posenc plot --by-length "${files[@]}" --output "$RUN_DIR/bleu_by_length.png"
+    execute posenc compare "${files[@]}" --output "$RUN_DIR/report"
     say "table:   $RUN_DIR/table.md, .csv"
     say "picture: $RUN_DIR/bleu_by_length.png"
+    say "report:  $RUN_DIR/report/report.html"
     make_curves
 }
 

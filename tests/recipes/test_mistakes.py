@@ -17,6 +17,8 @@ PRETRAIN = [f"recipes/rel_scalar/pretrain_{name}.sh" for name in ("english", "mu
 FINETUNE = ["recipes/glue/run.sh", "recipes/xtreme/run.sh"]
 SMALL = ["recipes/quickstart.sh", "recipes/multi30k.sh"]
 DOCS = ["recipes/python_docs.sh"]
+OWN = ["recipes/own.sh"]
+TEXT = "--source-lang en --target-lang fr --train train --valid valid --test test"
 CLAIMS = ["recipes/claims.sh", "recipes/claims/bert.sh"]
 
 MISTAKES = {
@@ -49,7 +51,9 @@ MISTAKES = {
         "0 is not a whole number above 0 (--updates",
         WMT + PRETRAIN + SMALL[:1] + DOCS,
     ),
-    "--epochs 1.5": ("1.5 is not a whole number above 0 (--epochs", SMALL[1:]),
+    "--epochs 1.5": ("1.5 is not a whole number above 0 (--epochs", SMALL[1:] + OWN),
+    "--preset huge": ("--preset is tiny, small or base, not huge", OWN),
+    "--encodings report=shaw": ("the run folder has something else called report", OWN),
     "--setting x": ("--setting is vanilla, extrapolate or interpolate, not x", SMALL[1:]),
     "--settings x": ("not x", WMT),
     "--keep-checkpoints maybe": ("is yes or no, not maybe", WMT + FINETUNE),
@@ -70,14 +74,21 @@ MISTAKES = {
     ],
 )
 def test_a_mistake_is_answered_in_one_line(start, recipe, options, words):
-    process = start("bash", recipe, *options.split())
+    given = TEXT.split() if recipe in OWN else []
+    process = start("bash", recipe, *given, *options.split())
     printed = process.communicate()[0]
     assert process.returncode != 0
     assert printed.count("\n") == 1 and words in printed
 
 
+def test_own_text_has_languages_and_all_its_sets(start):
+    for missing in ("--source-lang en", "--valid valid"):
+        process = start("bash", *OWN, *TEXT.replace(missing, "").split())
+        assert f"{missing.split()[0]} is missing; see --help" in process.communicate()[0]
+
+
 def test_every_recipe_is_of_a_kind():
-    assert sorted(WMT + PRETRAIN + FINETUNE + SMALL + DOCS + CLAIMS) == RECIPES
+    assert sorted(WMT + PRETRAIN + FINETUNE + SMALL + DOCS + OWN + CLAIMS) == RECIPES
 
 
 def test_without_its_first_stage_a_recipe_needs_the_environment(start):

@@ -12,6 +12,7 @@ from fairseq_posenc.tools.scores.texts import TestSet, language_code
 METRICS = {
     "sacrebleu": "sacreBLEU",
     "sacrebleu_lowercase": "sacreBLEU lower-cased",
+    "sacrebleu_lowercase_intl": "sacreBLEU lower-cased, international tokenisation",
     "tokenised_bleu": "tokenised BLEU",
     "chrf": "chrF",
     "chrf++": "chrF++",
@@ -30,7 +31,8 @@ TITLES = {
 }
 # how many numbers the statistics of a sentence are: lengths, matches and n-grams by order
 WIDTHS = {
-    "sacrebleu": 10, "sacrebleu_lowercase": 10, "tokenised_bleu": 10,
+    "sacrebleu": 10, "sacrebleu_lowercase": 10, "sacrebleu_lowercase_intl": 10,
+    "tokenised_bleu": 10,
     "chrf": 18, "chrf++": 24, "ter": 2,
 }  # fmt: skip
 SEGMENTS = 2  # of another metric, read from a file: its score, and 1 to count the sentence
@@ -45,6 +47,7 @@ class Scorer:
     - ``tokenised_bleu``: what Moses' multi-bleu.perl gives for the tokens: cased, no smoothing, 0
       as soon as an order of n-grams has no match. For comparison with papers that report it; it
       depends on the tokenisation.
+    - ``sacrebleu_lowercase_intl``: what Tensor2Tensor calls ``BLEU_uncased``.
     - the others: sacreBLEU's defaults on the plain text, as its own command computes them.
 
     Args:
@@ -143,6 +146,7 @@ def sacrebleus_metrics(code: str) -> Dict[str, Any]:
     return {
         "sacrebleu": BLEU(trg_lang=code),
         "sacrebleu_lowercase": BLEU(lowercase=True, trg_lang=code),
+        "sacrebleu_lowercase_intl": BLEU(lowercase=True, tokenize="intl"),
         "tokenised_bleu": BLEU(tokenize="none", smooth_method="none", force=True),
         "chrf": CHRF(),
         "chrf++": CHRF(word_order=2),

@@ -94,7 +94,7 @@ class PaperTable(NamedTuple):
     ``measures`` says by figure how it is computed from results. Translation: of several rows of
     ours that belong to one of the paper, only that with the highest ``best`` (a figure) is compared
     with it, if given; ``settings`` are those of its trainings, with the updates that the paper made
-    (None: it counts epochs).
+    (None: it counts epochs, or does not tell).
     """
 
     paper: str

@@ -14,11 +14,13 @@ from fairseq_posenc.tools.scores.score import evaluate
 from fairseq_posenc.tools.scores.significance import UNTESTED, paired_bootstrap
 
 RANDOM = random.Random(1)
-WORDS = "der die das Hund Katze Haus läuft schläft, sieht heute schnell gern".split()
+# international tokenisation parts „ and €, which 13a leaves
+WORDS = "Der die „das Hund Katze“ Haus läuft schläft, sieht heute €5 gern".split()
 REFERENCES = [" ".join(RANDOM.choices(WORDS, k=RANDOM.randint(4, 12))) + "." for _ in range(60)]
 OF_SACREBLEU = {
     "sacrebleu": ["-m", "bleu"],
     "sacrebleu_lowercase": ["-m", "bleu", "-lc"],
+    "sacrebleu_lowercase_intl": ["-m", "bleu", "-lc", "--tokenize", "intl"],
     "chrf": ["-m", "chrf"],
     "chrf++": ["-m", "chrf", "--chrf-word-order", "2"],
     "ter": ["-m", "ter"],
