@@ -1,8 +1,8 @@
 """Which class of Hugging Face's transformers computes what one of our models does.
 
 ``TABLE`` has a :class:`Layout` for each kind of model, place of the LayerNorms and kind of
-positions. All names and settings are transformers' (read in version 5.15; the tests compare the
-numbers). MarianMTModel has tables too, but does not save them, so it is not used.
+positions. All names and settings are those of transformers 5.23; the tests compare the numbers.
+MarianMTModel has tables too, but does not save them, so it is not used.
 """
 
 import re

@@ -83,10 +83,10 @@ def taught(model):
     return model.eval()
 
 
-def test_a_trained_model_translates_as_in_fairseq(checkpoint, data, tmp_path):
-    # not FSMT: generate of transformers 5.15 is wrong with it, see docs/huggingface.md
+@pytest.mark.parametrize("norms_before", [True, False])  # Blenderbot, FSMT
+def test_a_trained_model_translates_as_in_fairseq(checkpoint, data, tmp_path, norms_before):
     transformers = pytest.importorskip("transformers")
-    before = {f"{side}_normalize_before": True for side in ("encoder", "decoder")}
+    before = {f"{side}_normalize_before": norms_before for side in ("encoder", "decoder")}
     path, model = checkpoint("cape", share_all_embeddings=True, **before)
     state = load_checkpoint(path)
     state["model"] = taught(model).state_dict()
