@@ -34,8 +34,12 @@ def test_tokens_per_update_are_the_papers_on_any_number_of_gpus(run, gpus, memor
 
 @pytest.mark.parametrize(
     "table, recipe, trainings, shifts",
-    [("shape-2", SHAPE, 21, 1), ("cape-2", CAPE, 27, 1), ("chen2021-6", REL_SCALAR, 12, 1),
-     ("cape-2", f"{CAPE} --sweep 5,10,50", 45, 3)],
+    [
+        ("shape-2", SHAPE, 21, 1),
+        ("cape-2", CAPE, 27, 1),
+        ("chen2021-6", REL_SCALAR, 12, 1),
+        ("cape-2", f"{CAPE} --sweep 5,10,50", 45, 3),
+    ],
 )
 def test_the_trainings_of_a_plan_are_the_papers(run, table, recipe, trainings, shifts):
     printed = _plan(run, *recipe.split(), "--gpus", "8", "--gpu-memory", "16")

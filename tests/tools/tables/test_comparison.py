@@ -215,7 +215,7 @@ def test_means_over_some_languages_are_marked_and_not_compared():
 @pytest.mark.parametrize(
     ("name", "cells", "rows"),
     [
-        # options in another order; two rows of ours of one encoding; a row of the paper's without options
+        # options in another order; two rows of ours of one encoding; one of the paper's not trained
         ("chen2021-8", glue_row("b", REL_SCALAR.replace(" ", " --position-sharing none ", 1), 1.0),
          [None, None, "b"]),
         ("chen2021-4", glue_row("a", LEARNED, 1.0) + glue_row("b", LEARNED, 1.0),
