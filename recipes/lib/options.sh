@@ -16,7 +16,7 @@ parse_arguments() {
     local argument last=''
     GIVEN=()
     for argument in "$@"; do
-        if [[ $last == --preset && " $OPTIONS " == *" preset "* ]]; then
+        if [[ $last == --preset ]] && declare -F set_gpu >/dev/null; then
             [[ $argument == gpu ]] || die "--preset is gpu, not $argument"
             set_gpu
         fi

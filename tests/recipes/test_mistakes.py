@@ -59,7 +59,7 @@ MISTAKES = {
     "--keep-checkpoints maybe": ("is yes or no, not maybe", WMT + FINETUNE),
     "--batch many": ("many is not a whole number above 0 (--batch", WMT + PRETRAIN + FINETUNE),
     "--warmup 3": ("--warmup is a share below 1, not 3", PRETRAIN),
-    "--stage 2 --device cpu --optimizer sgd": ("is adam or lamb, not sgd", PRETRAIN),
+    "--stage 2 --device cpu --optimizer sgd": ("is lamb or adam, not sgd", PRETRAIN),
     "--pretrained model.pt": ("--pretrained wants ROW=CHECKPOINT", FINETUNE),
     "--pretrained a=missing.pt": ("cannot read the checkpoint missing.pt", FINETUNE),
 }
