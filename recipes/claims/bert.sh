@@ -38,7 +38,7 @@ HELP
 
 RUN_DIR=runs/claims/bert SEEDS='1 2 3 4 5' SENTENCES=60000 LENGTH=32 UPDATES=2400 BATCH=16 LR=0.003
 EXAMPLES=4000 TASK_UPDATES=500 PAIRS=500 DEVICE=cpu FAST=no FLAGS=--fast
-ARCH=posenc_bert_tiny VOCABULARY=1000 WARMUP=0.1 WORKERS=1 GPUS=1 MOST=1000
+ARCH=posenc_bert_tiny VOCABULARY=1000 OPTIMIZER=adam WARMUP=0.1 WORKERS=1 GPUS=1 MOST=1000
 # K covers twice the trained length
 ROWS=(none sinusoidal learned "shape=shape --position-max-shift 32" cape conditional shaw
     transformer_xl t5 tupe rotary alibi

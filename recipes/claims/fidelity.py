@@ -14,7 +14,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any, Dict, List, Set, Tuple
 
+from fairseq_posenc.encodings import format_value, options
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores.bleu import sacrebleus_metrics, title_of
+from fairseq_posenc.tools.tables.grid import without_version
+from fairseq_posenc.tools.tables.papers import load
 from fairseq_posenc.tools.translation.corpora import named
 from fairseq_posenc.tools.translation.settings import LONGEST, NEIGHBOURS, SEPARATOR
 from fairseq_posenc.tools.writing import replacing
@@ -63,6 +67,17 @@ def read_plan(recipe: str) -> Values:
                 for one in variables.get(value.lstrip("$"), [value]):
                     found[f"{program[1]} {flag}"][one].add(cell)
         words = line.split()
+        if "--position-encoding" in words:
+            encoding = words[words.index("--position-encoding") + 1]
+            for name, default in options(encoding).items():
+                flag = f"--position-{name.replace('_', '-')}"
+                if flag not in words:
+                    found[f"default {flag}"][f"{flag} {format_value(default)}"].add(
+                        (*cell[:-1], encoding)
+                    )
+        if program[1] == "table":
+            for measure in load(words[words.index("--paper") + 1]).measures.values():
+                found["scoring metric"][_metric(measure.metric)].add((words[3],))
         if words[2:4] == ["pairs", "text"]:
             for name, content in named(words[4])._asdict().items():
                 found[f"corpus {name}"][_words(content)].add(cell)
@@ -77,6 +92,16 @@ def _options(words: List[str]) -> Dict[str, str]:
     parts = re.split(r"(?:^|\0)(--[^\0]+)", "\0".join(words))
     values = (part.strip("\0").replace("\0", " ") or "yes" for part in parts[2::2])
     return dict(zip(parts[1::2], values))
+
+
+def _metric(name: str) -> str:
+    """Return how a metric is called, and, of sacreBLEU's, its signature but for the version."""
+    known = sacrebleus_metrics("").get(name)
+    if known is None:
+        return title_of(name)
+    known.num_refs = 1
+    # a bar would begin a column
+    return f"{title_of(name)}: " + without_version(str(known.get_signature())).replace("|", " ")
 
 
 def _words(content: Any) -> str:
@@ -111,15 +136,16 @@ def page() -> str:
     parts = [content["about"]]
     for section in content["sections"]:
         found = read_plan(section["plan"])
-        told = {key for _, keys, *_ in section["settings"] for key in keys.split(", ")}
+        # of a row without keys, which no command line has, ours is said in the JSON
+        told = {key for _, keys, *_ in section["settings"] if keys for key in keys.split(", ")}
         there = {key for key in found if not {key, key.split()[1]} & set(content["not settings"])}
         if told != there:
             raise UsageError(f"{SOURCE.name}, {section['plan']}: differ in {sorted(told ^ there)}")
         plan = f"Ours: `bash {section['plan']} --plan`. {section['code']}"
         parts += [f"## {section['title']}", plan]
         lines = ["| Setting | Paper | Authors' code | Ours | Why |", "|---|---|---|---|---|"]
-        for name, keys, paper, code, why in section["settings"]:
-            mine = "; ".join(dict.fromkeys(ours(key, found) for key in keys.split(", ")))
+        for name, keys, paper, code, why, *said in section["settings"]:
+            mine = "; ".join(said or dict.fromkeys(ours(key, found) for key in keys.split(", ")))
             lines.append(f"| {name} | {paper} | {code} | {mine} | {why} |")
         parts.append("\n".join(lines))
     return "\n\n".join(parts) + "\n"

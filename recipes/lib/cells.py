@@ -36,7 +36,7 @@ the row as ``label=encoding options``; {seed}, {lr}, {setting} and {folder} are 
 ``fairseq-train`` gets ``--restore-file`` where there is a checkpoint to go on from. At the time
 ``POSENC_UNTIL``, in seconds since 1970, it stops with a checkpoint, and the exit status is 75.
 ``POSENC_GPUS``, groups of GPUs divided by semicolons, and ``POSENC_SLOT``, from xargs, tell which
-GPUs the cell has.
+GPUs the cell has. With ``POSENC_STOP_DIVERGED`` a training that diverges is stopped.
 """
 
 import errno
@@ -50,6 +50,8 @@ import sys
 import time
 from pathlib import Path
 from typing import Dict, Iterator, List, NamedTuple, Tuple
+
+from recipes.lib.log_lines import Watch, progress
 
 TIME_IS_UP = 75
 
@@ -243,21 +245,31 @@ def _train(cell: PlannedCell, step: Step) -> int:
         return 1  # it has said why
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     cell.write("train" + (gpus and f" on GPU {gpus}") + (found and f", continuing from {found}"))
-    time_is_up = False
+    time_is_up, diverged, path = False, "", cell.folder / "train.log"
+    stop = "POSENC_STOP_DIVERGED" in os.environ
+    watch = Watch(int(_option(words, "--warmup-updates")) if stop else 0)
+    for line in _read(path).splitlines():  # of the same training, before it was interrupted
+        watch.see(line)
     process = subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, close_fds=False,
         encoding="utf-8", errors="replace",
     )  # fmt: skip
-    with open(cell.folder / "train.log", "a", encoding="utf-8") as log:
+    with open(path, "a", encoding="utf-8") as log:
         for line in process.stdout or ():
             log.write(line)
             log.flush()
             time_is_up |= "due to cumulative_training_time" in line
-            shown = _progress(line, _option(words, "--best-checkpoint-metric") or "nll_loss|loss")
+            shown = progress(line, _option(words, "--best-checkpoint-metric") or "nll_loss|loss")
             if shown:
                 cell.write(shown)
-    if process.wait():
-        cell.write(f"error: training failed, see {cell.folder / 'train.log'}")
+            if not diverged:
+                diverged = watch.see(line)
+                if diverged:
+                    cell.write(diverged)
+                    process.terminate()
+    if process.wait() or diverged:
+        if not diverged:
+            cell.write(f"error: training failed, see {path}")
         return 1
     if time_is_up:
         cell.write("the time of this job is up: start again to go on")
@@ -304,20 +316,6 @@ def _read(path: Path) -> str:
 
 def _option(words: List[str], name: str) -> str:
     return words[words.index(name) + 1] if name in words else ""
-
-
-def _progress(line: str, metric: str) -> str:
-    """Return what a person wants to watch of a line of fairseq's log; nothing of most."""
-    patterns = {
-        r".*\| (position:.*)": r"\1",
-        r".*train_inner \| epoch (\d+):.* loss=([\d.]+), .* wps=([\d.]+), .*num_updates=(\d+),.*":
-            r"epoch \1, update \4: loss \2, \3 tokens/s",
-        rf".*valid on .* ({metric}) ([\d.-]+) .*num_updates (\d+).*":
-            r"update \3: validation \1 \2",
-        r".*(fairseq_posenc: error:.*|\b[A-Za-z]*Error: .*)": r"\1",
-    }  # fmt: skip
-    found = ((re.match(pattern, line), form) for pattern, form in patterns.items())
-    return next((match.expand(form).rstrip() for match, form in found if match), "")
 
 
 def main() -> int:

@@ -98,6 +98,25 @@ def test_a_failure_is_named_ends_the_recipe_and_leaves_the_other_cells_and_no_ha
     assert not list((tmp_path / "run/a/seed1").glob("x.out*"))
 
 
+def test_a_training_that_diverges_is_stopped_in_one_line_if_that_is_asked(start, recipe, tmp_path):
+    program = tmp_path / "fairseq-train"
+    log = "| train_inner | epoch 001: loss=%s, wps=1.0, num_updates=%s,\\n"
+    program.write_text(f"""#!/bin/bash
+        printf '{log}' 7 100; [[ -z $1 ]] || printf '{log}' 9 200; [[ -z $1 ]] || sleep 60""")
+    program.chmod(0o755)
+    step = f"train train.done {program} {{}} --warmup-updates 100"
+    ask = "export POSENC_STOP_DIVERGED=yes"
+
+    def train(given, before):
+        process = start("bash", "-c", recipe(step.format(given), before=before))
+        return process.communicate()[0], process.returncode
+
+    printed, status = train("diverge", ask)
+    assert status == 1 and "[a seed 1] error: the loss is 9.00 at update 200, after" in printed
+    assert "training failed" not in printed and not list(tmp_path.glob("run/*/*/train.done"))
+    assert train("''", "")[1] == 0  # the same log goes on
+
+
 def test_a_later_stage_waits_for_the_one_before(run, recipe):
     steps = "train x.done true", "score score.json touch {folder}/score.json"
     printed = run(

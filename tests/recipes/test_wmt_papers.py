@@ -34,17 +34,22 @@ def test_tokens_per_update_are_the_papers_on_any_number_of_gpus(run, gpus, memor
 
 @pytest.mark.parametrize(
     "table, recipe, trainings, shifts",
-    [("shape-2", SHAPE, 21, 1), ("cape-2", CAPE, 45, 3), ("chen2021-6", REL_SCALAR, 12, 1)],
+    [
+        ("shape-2", SHAPE, 21, 1),
+        ("cape-2", CAPE, 27, 1),
+        ("chen2021-6", REL_SCALAR, 12, 1),
+        ("cape-2", f"{CAPE} --sweep 5,10,50", 45, 3),
+    ],
 )
 def test_the_trainings_of_a_plan_are_the_papers(run, table, recipe, trainings, shifts):
-    printed = _plan(run, recipe, "--gpus", "8", "--gpu-memory", "16")
+    printed = _plan(run, *recipe.split(), "--gpus", "8", "--gpu-memory", "16")
     training = r"^torchrun .* --position-encoding (.+?) --max-tokens .* --save-dir runs/\w+/(.+?)/"
     found = re.findall(training, printed, re.MULTILINE)
     assert len(found) == trainings
     for row in load(table).rows:
         settings = [row.setting] if row.setting else load(table).settings
         belong = sum(row.has(setting, options) for options, setting in found)
-        # a row without figures was not trained; of CAPE there are three global shifts
+        # a row without figures was not trained; a sweep has three global shifts of CAPE
         times = (shifts if row.options[0].startswith("cape") else 1) * any(row.figures)
         assert belong == row.seeds * times * len(settings), row.labels
 
@@ -60,17 +65,21 @@ def test_the_plan_has_the_papers_settings(run):
     for words in ("--nproc-per-node 8", "--lr 0.000988212", "--warmup-updates 8000",
                   "--max-update 200000", "--clip-norm 0"):  # fmt: skip
         assert all(words in line for line in commands)
-    lines = _plan(run, CAPE, "--gpus", "4", "--gpu-memory", "16").splitlines()
+    printed = _plan(run, CAPE, "--gpus", "4", "--gpu-memory", "16")
+    lines = printed.splitlines()
     commands = [line for line in lines if line.startswith("torchrun")]
     profiles = [line for line in lines if line.startswith("posenc profile-admin")]
     # each training is initialised with a profile that the command before it makes
     outputs = [re.search(r"--output (\S+)", line)[1] for line in profiles]
     assert outputs == [re.search(r"--admin-profile (\S+)", line)[1] for line in commands]
     assert all(lines[lines.index(line) - 1] in profiles for line in commands)
-    assert len(commands) == 3 * 5 * 3
-    assert sum("posenc_transformer_wmt_en_de_18l" in line for line in commands) == 15
-    assert sum("--prepend-source-bos" in line for line in commands) == 27
-    assert sum("--max-epoch 75" in line for line in commands) == 15
+    assert len(commands) == 3 * 3 * 3
+    assert sum("posenc_transformer_wmt_en_de_18l" in line for line in commands) == 9
+    assert sum("--prepend-source-bos" in line for line in commands) == 9
+    assert sum("--max-epoch 75" in line for line in commands) == 9
+    # the best Δmax of the paper's first version
+    shifts = {"de6": 5, "de18": 10, "fr6": 5}
+    assert all(f"/{setting}/cape_{shift}/" in printed for setting, shift in shifts.items())
 
 
 def _shape_plan(run, *options):

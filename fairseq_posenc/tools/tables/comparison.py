@@ -152,7 +152,7 @@ class Comparison:
         ]
         for row, group, figures in self.entries:
             start = row.labels if row else [None] * len(labels)
-            options = group.options if group else row.options[0] if row else ""
+            options = group.options if group else row.options[0] if row and row.options else ""
             for name, figure in figures.items():
                 ours = [getattr(figure, field) for field in names.values()]
                 about = [*start, group and str(group), options, name]

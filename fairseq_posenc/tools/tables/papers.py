@@ -65,7 +65,8 @@ class PaperRow(NamedTuple):
     """A row as printed.
 
     ``options`` are the ways to write its encoding on our command line; a value may be a pattern,
-    ``*``. ``figures`` holds None where the paper has none, ``average`` its own mean of a row.
+    ``*``; a row without them is not trained here. ``figures`` holds None where the paper has none,
+    ``average`` its own mean of a row.
     Translation: ``setting`` (None: any), and the number of ``seeds`` of the paper.
     """
 
