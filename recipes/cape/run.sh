@@ -15,6 +15,8 @@ Settings: de6 and de18 (6L-6L and 18L-18L, to German), fr6 (6L-6L, to French). C
 the first version of the paper names as best, 5 for 6 layers and 10 for 18: 27 trainings.
 
   --epochs N          (150 for German, 75 for French)
+  --preset gpu        a first try on one GPU, with bf16: 6 layers, to German, three rows, one seed,
+                      30,600 updates, which are 1 billion tokens; not tried on a GPU here
   --sweep LIST        further Δmax of CAPE in every setting (5,10,50 are the later version's: 18
                       trainings more)
 HELP
@@ -46,7 +48,11 @@ set_smoke() {
     BATCH=2000 BPE=500
 }
 
-OPTIONS=epochs
+set_gpu() {
+    RUN_DIR=runs/cape-gpu SETTINGS=de6 SEEDS=1 UPDATES=30600 EXTRA=(--bf16)
+}
+
+OPTIONS='preset epochs'
 
 own_option() {
     case $1 in
@@ -69,6 +75,7 @@ rows_of() {
 
 corpus_of() { [[ $1 == fr6 ]] && echo wmt14_en_fr || echo wmt14_en_de; }
 form_of() { echo vanilla; }
+paper_of() { [[ $1 == fr6 ]] && echo α 1.1632 || echo α 1.0337; }
 tests_of() { echo valid newstest2014; }
 scoring_of() { SCORE_OPTIONS=(--percentiles); }
 

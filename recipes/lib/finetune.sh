@@ -181,12 +181,12 @@ choose_jobs() {
     fi
 }
 
-# fetch FOLDER ADDRESS: download a file into a folder, and unpack it there if it is an archive.
+# fetch FOLDER ADDRESS [SHA-256]: download a file into a folder, and unpack it there if it is an archive.
 fetch() {
     local name=${2##*/} unpack=()
     if made "$1/$name.done"; then return; fi
     if [[ $name == *.zip || $name == *.tgz ]]; then unpack=(--unpack "$1"); fi
-    execute posenc prepare download --output "$1/$name" "${unpack[@]}" "${URL:-${2%/*}}/$name" ||
+    execute posenc prepare download --output "$1/$name" "${unpack[@]}" ${3:+--checksum "$3"} "${URL:-${2%/*}}/$name" ||
         die "cannot get $name; fetch the files by hand and give --raw-dir"
     [[ $PLAN == yes ]] || touch "$1/$name.done"
 }

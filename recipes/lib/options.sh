@@ -10,12 +10,17 @@ COMMON='run-dir seeds, device jobs stage:FIRST_STAGE stop-stage:LAST_STAGE'
 own_option() { false; }
 
 # parse_arguments ARGUMENT…: sets the variables, EXTRA to all that follows `--`, and GIVEN to what stands
-# before it, without --plan and --slurm. What set_smoke sets is overruled by other options, wherever
-# --smoke stands.
+# before it, without --plan and --slurm. What set_smoke sets, and set_gpu for --preset gpu, is overruled
+# by other options, wherever these stand.
 parse_arguments() {
-    local argument
+    local argument last=''
     GIVEN=()
     for argument in "$@"; do
+        if [[ $last == --preset && " $OPTIONS " == *" preset "* ]]; then
+            [[ $argument == gpu ]] || die "--preset is gpu, not $argument"
+            set_gpu
+        fi
+        last=$argument
         case $argument in
             --) break ;;
             --rows) [[ " $* " != *" --encodings "* ]] || die "--rows and --encodings exclude each other" ;;

@@ -11,6 +11,7 @@
 #   scoring_of SETTING     sets SCORE_OPTIONS, for score_cell.py
 # if it wants to
 #   seeds_of, rows_of SETTING  what is trained there, if that is not all of SEEDS and ROWS
+#   paper_of SETTING       prints numbers of the paper's training text, see compare_with_paper
 #   analyse_models         a further analysis before the tables
 # and calls reproduce. KEEP checkpoints are averaged; with 0 the best one is taken. With ADMIN=yes
 # models are initialised by ADMIN.

@@ -237,5 +237,23 @@ binarise() {
         die "binarising failed, see $bin/preprocess.out: $(tail -n 1 "$bin/preprocess.out")"
     posenc prepare pairs bpe-keep "$(corpus_of "$1")" --output "$bin" \
         --codes "$(text_of "$1")/codes"
+    if [[ $SMOKE == no ]]; then compare_with_paper "$1"; fi
     touch "$bin/binarise.done"
+}
+
+# compare_with_paper SETTING: tell where the training text is not the paper's, as far as paper_of, which
+# a recipe may define, prints its numbers: pairs, which papers round, or α, target by source subwords.
+compare_with_paper() {
+    local text pairs source target name number ours
+    declare -F paper_of >/dev/null || return 0
+    text=$(data_of "$1")/train.bpe
+    # in other locales a no-break space would part words
+    read -r pairs source _ < <(LC_ALL=C wc "$text.$SOURCE")
+    target=$(LC_ALL=C wc -w <"$text.$TARGET")
+    while read -r name number; do
+        ours=$(awk "BEGIN { print \"$name\" == \"pairs\" ? $pairs : $target / $source }")
+        if awk "BEGIN { exit $ours > 0.98 * $number && $ours < 1.02 * $number }"; then
+            say "note: [$1] the training text has $name $ours, the paper's $number: it is not the same text"
+        fi
+    done < <(paper_of "$1")
 }

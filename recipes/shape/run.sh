@@ -15,6 +15,8 @@ BLEU on newstest2010-2016, with speed and training time, and of sentences moved 
 input. As in Table 2, VANILLA alone has five seeds and INTERPOLATE has no Shaw: 21 trainings.
 --seeds and --encodings are of all settings.
 
+  --preset gpu        a first try on one GPU, with bf16: EXTRAPOLATE, its three rows, one seed,
+                      9,000 updates, which are 1 billion tokens; not tried on a GPU here
   --sweep LIST        further K of SHAPE on EXTRAPOLATE, with the first seed (40, which Table 2's
                       section 3.3 reports; 10,20,30,40,100 are the paper's tuning, 4 trainings more)
   --ready DIR         text that is tokenised or cut into subwords already, in place of the training
@@ -52,6 +54,11 @@ set_smoke() {
     set_sweep 40
 }
 
+set_gpu() {
+    RUN_DIR=runs/shape-gpu SETTINGS=extrapolate SEEDS=1 SWEEP=() UPDATES=9000 INTERVAL=450
+    TABLES='shape-2 shape-5' EXTRA=(--bf16)
+}
+
 # set_sweep LIST
 set_sweep() {
     local shift
@@ -62,7 +69,7 @@ set_sweep() {
     done
 }
 
-OPTIONS='interval pairs ready lenpen dictionary'
+OPTIONS='preset interval pairs ready lenpen dictionary'
 
 own_option() {
     case $1 in
@@ -84,6 +91,13 @@ rows_of() {
 
 corpus_of() { echo wmt16_en_de; }
 form_of() { echo "$1"; }
+paper_of() {
+    case $1 in
+        vanilla) echo pairs 4500000 ;;
+        extrapolate) echo pairs 3900000 ;;
+        interpolate) echo pairs 450000 ;;
+    esac
+}
 tests_of() { all_tests_of "$1"; }
 scoring_of() {
     SCORE_OPTIONS=()

@@ -166,21 +166,36 @@ prepare_split() {
         --metric "$metric" --subwords "$TEXT" --output "$RUN_DIR/data/SQuAD"
 }
 
+# Their addresses name a branch: SHA-256, as TensorFlow Datasets has recorded them (url_checksums/xquad.txt).
+SQUAD='train-v1.1.json 3527663986b8295af4f7fcdff1ba1ff3f72d07d61a20f487cb238a6ef92fd955
+dev-v1.1.json 95aa6a52d5d6a735563366753ca50492a658031da74f301ac5238b03966972c9'
+XQUAD='ar abdabd7afed5c635d99cca0f3f0d0c9d9ed0bc77451e963c2e4e0638c29e486d
+de 990b5d746746ed65ed4702ea5f35f99ffa4e2f1c390c07d003642acd937916f9
+el 821cf0f88e73fa258fd2f548b19b6ec39f7025059e16f6f9fc8cd797c9c3663e
+en e4c57d1c9143aaa1c5d265ba5987a65f4e69528d2a98f29d6e75019b10344f29
+es dcbae93ec3a9f4b9e78fd834a171d6f96c1a875e10e15b7530b7e4ef4971e37e
+hi df2cce3532b37e9beb8979704b5c9a4bf874358f105395a298b89427b43b9d24
+ru 208d5b1aa154c52b1b5c5eda16281e455e8fd198cdb9af3f469f0d6037d973bf
+th 5cdda11d0e1e075f7872abf4e6ae830388ce7f617964d542308e9ae4257e0f43
+tr 92179a564774b7696100d144c1e10870d0a966b6fccbdd254a65b9d2ab1971cc
+vi f619a1eb11fb42d3ab0834259e488a65f585447ef6154437bfb7199d85161a04
+zh 691d0b3359bc6b8faa8de931dfdfe21d50a65861ae348e32a0d1a0190b0c8835'
+
 download() {
-    local language file
+    local language file checksum
     if [[ $TASKS == *XNLI* ]]; then
         fetch "$RAW" https://dl.fbaipublicfiles.com/glue/data/MNLI.zip
         fetch "$RAW" https://dl.fbaipublicfiles.com/XNLI/XNLI-1.0.zip
     fi
     if [[ $TASKS == *SQuAD* ]]; then
-        for file in train-v1.1.json dev-v1.1.json; do
+        while read -r file checksum; do
             fetch "$RAW/squad" \
-                "https://raw.githubusercontent.com/rajpurkar/SQuAD-explorer/master/dataset/$file"
-        done
-        for language in ar de el en es hi ru th tr vi zh; do
+                "https://raw.githubusercontent.com/rajpurkar/SQuAD-explorer/master/dataset/$file" "$checksum"
+        done <<<"$SQUAD"
+        while read -r language checksum; do
             fetch "$RAW/xquad" \
-                "https://raw.githubusercontent.com/deepmind/xquad/master/xquad.$language.json"
-        done
+                "https://raw.githubusercontent.com/deepmind/xquad/master/xquad.$language.json" "$checksum"
+        done <<<"$XQUAD"
         fetch "$RAW" https://dl.fbaipublicfiles.com/MLQA/MLQA_V1.zip
         fetch "$RAW" https://storage.googleapis.com/tydiqa/v1.1/tydiqa-goldp-v1.1-dev.tgz
     fi

@@ -163,6 +163,38 @@ def test_a_held_out_validation_set_is_cleaned_in_subwords_as_the_training_text_i
     assert not list(text.glob("*.cut.*"))
 
 
+@pytest.mark.parametrize(
+    "paper, told",
+    [("pairs 100", ""), ("pairs 103", "has pairs 100, the paper's 103"), ("α 2.03", ""),
+     ("α 1.9", "has α 2, the paper's 1.9")],
+)  # fmt: skip
+def test_training_text_that_is_not_the_papers_is_told(run, tmp_path, paper, told):
+    for language, line in (("en", "a\u00a0b\n"), ("de", "a b\n")):
+        (tmp_path / f"train.bpe.{language}").write_text(100 * line)
+    script = f"""set -euo pipefail; source recipes/lib/stages.sh; source recipes/lib/wmt_data.sh
+        SOURCE=en TARGET=de; data_of() {{ echo {tmp_path}; }}; paper_of() {{ echo {paper}; }}
+        compare_with_paper vanilla; unset -f paper_of; compare_with_paper vanilla; echo end"""
+    printed = run("bash", "-c", script)
+    assert printed.count("note:") == bool(told) and told in printed and "end" in printed
+
+
+@pytest.mark.parametrize(
+    "recipe, tokens, trainings",
+    [(SHAPE, 112000, 3), (CAPE, 32768, 3), ("recipes/rel_scalar/pretrain_english.sh", 65536, 4)],
+)
+def test_the_preset_for_a_gpu_trains_on_one_or_two_billion_tokens(run, recipe, tokens, trainings):
+    size = "--gpus", "1", "--gpu-memory", "80"
+    printed = _plan(run, recipe, "--preset", "gpu", *size)
+    commands = [line for line in printed.splitlines() if line.startswith("fairseq-train")]
+    assert len(commands) == trainings and f"{tokens} tokens" in printed
+    for line in commands:
+        assert " --bf16 " in line and "-gpu/" in line
+        assert 1 <= tokens * int(re.search(r"--max-update (\d+)", line)[1]) / 1e9 < 2.1
+    # other options overrule it
+    other = _plan(run, recipe, "--updates", "7", *size, "--preset", "gpu", "--", "--fp16")
+    assert "--max-update 7 " in other and "--fp16" in other and "--bf16" not in other
+
+
 def test_ready_text_needs_the_test_sets_alone(run, tmp_path):
     (tmp_path / "train.bpe.en").write_text("a\n")
     options = "--ready", tmp_path, "--gpus", "8", "--gpu-memory", "16"
