@@ -88,6 +88,15 @@ python_docs() {
     --longest 24 --updates 10 --seeds 1,2 --encodings sinusoidal,rotary
 }
 
+# Text as lm.sh takes it, of the embedded grammar.
+lm() {
+  local split
+  python -m recipes.corpus --output "$folder/lm_text" --train 400 --valid 50 --test 10 --quiet
+  for split in train valid test; do cp "$folder/lm_text/$split.en" "$folder/lm_text/$split.txt"; done
+  bash recipes/lm.sh --data-dir "$folder/lm_text" --run-dir "$folder/lm" --bpe 200 --updates 10 \
+    --arch posenc_transformer_lm_tiny --length 32 --lengths 32,64 --seeds 1,2 --encodings sinusoidal,alibi
+}
+
 smoke floor floor
 smoke quickstart bash recipes/quickstart.sh --run-dir "$folder/quickstart" --train 500 --test 20 \
   --updates 20 --encodings sinusoidal,shape,rel_scalar
@@ -96,6 +105,7 @@ smoke claims bash recipes/claims.sh --fast --run-dir "$folder/claims" --updates 
 smoke multi30k multi30k
 smoke own own
 smoke python_docs python_docs
+smoke lm lm
 smoke iwslt14 bash recipes/iwslt14.sh --smoke --run-dir "$folder/iwslt14"
 smoke shape bash recipes/shape/run.sh --smoke --run-dir "$folder/shape"
 smoke cape bash recipes/cape/run.sh --smoke --run-dir "$folder/cape"

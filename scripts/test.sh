@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# usage: bash scripts/test.sh [--venv DIR] [--python PATH] [--torch VERSION] [pytest's options]
+# usage: bash scripts/test.sh [--venv DIR] [--python PATH] [--torch VERSION] [--no-style]
+#   [pytest's options]
 #
-# Sets up what the tests need (see setup.sh), checks style and types with ruff and mypy, and runs
-# pytest, as many tests at a time as there are cores (`-n 0`: one by one; `--cov`: coverage, slowly).
+# Sets up what the tests need (see setup.sh), checks style and types with ruff and mypy (but for
+# --no-style), and runs pytest, as many tests at a time as there are cores (`-n 0`: one by one;
+# `--cov`: coverage, slowly).
 # The last lines name what was skipped and why.
 # Exits with pytest's status, or where the tests pass with that of style and types.
 set -euo pipefail
@@ -22,6 +24,7 @@ setup=(bash "$root/scripts/setup.sh" --extra test --print-bin)
 while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage && exit 0 ;;
+    --no-style) check_style() { :; } && shift && continue ;;
     --venv | --python | --torch) ;;
     *) break ;;
   esac

@@ -53,7 +53,7 @@ test_with() { # environment options...
     return 3
   fi
   bash "$root/scripts/test.sh" --venv "$root/.venv${name/./}" --python "$python" "${choice[@]}" \
-    "$@" >"$log" 2>&1 || return 1
+    --no-style "$@" >"$log" 2>&1 || return 1
 }
 
 versions=()

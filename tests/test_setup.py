@@ -156,7 +156,10 @@ def environments(tmp_path):
     program(
         scripts / "test_environments.sh", (ROOT / "scripts" / "test_environments.sh").read_text()
     )
-    program(scripts / "test.sh", 'echo "$@"; case "$*" in *3.11) echo 1 failed; exit 1 ;; esac')
+    program(
+        scripts / "test.sh",
+        'echo "$@"; case "$*" in *3.11*style) echo 1 failed; exit 1 ;; esac',
+    )
     for version in ("3.10", "3.11"):
         says = f"case $* in *json.load*) echo 2.99 ;; *) echo {version} ;; esac"
         program(tmp_path / "bin" / f"python{version}", says)
@@ -176,10 +179,10 @@ MISSING = "there is no Python 3.12; install it, e.g. 'uv python install 3.12'"
 @pytest.mark.parametrize(
     "chosen, status, lines",
     [
-        ([], 1, ["3.10  passed  --venv {}/.venv310 --python python3.10", "3.11  failed  1 failed",
-                 f"3.12  missing  {MISSING}"]),
+        ([], 1, ["3.10  passed  --venv {}/.venv310 --python python3.10 --no-style",
+                 "3.11  failed  1 failed", f"3.12  missing  {MISSING}"]),
         (["3.12", "newest", "--", "-x"], 3, [f"3.12  missing  {MISSING}",
-         "newest  passed  --venv {}/.venvnewest --python python3.11 --torch 2.99 -x"]),
+         "newest  passed  --venv {}/.venvnewest --python python3.11 --torch 2.99 --no-style -x"]),
         (["3.11", "3.12"], 1, ["3.11  failed  1 failed", f"3.12  missing  {MISSING}"]),
     ],
 )  # fmt: skip

@@ -47,8 +47,11 @@ def build_from_configuration(model: Any, cfg: DictConfig, task: Any) -> BaseFair
         if group not in ("model", "task"):
             run.update(_values(root.get(group)))
     of_task = _values(root.get("task"))
-    # fairseq has put the architecture's defaults into the model's part: the task's value counts
-    given = {**run, **of_task, **_given(own), **_given(of_task)}
+    # what the architecture sets, fairseq has put into the model's part: the task's value counts
+    defaults = Namespace()
+    ARCH_CONFIG_REGISTRY[own.get("arch") or own["_name"]](defaults)
+    of_both = {name: of_task[name] for name in vars(defaults) if name in of_task}
+    given = {**run, **of_task, **_given(own), **_given(of_both)}
     args = Namespace(**{k: v for k, v in given.items() if k not in _NAMES})
     args.arch = own.get("arch") or own["_name"]
     ARCH_CONFIG_REGISTRY[args.arch](args)

@@ -11,7 +11,14 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = REPOSITORY / "docs" / "adding_an_encoding.md"
-PARTS = ("fairseq_posenc", "tests/conftest.py", "tests/encodings", "tests/models", "pyproject.toml")
+PARTS = (
+    "fairseq_posenc",
+    "tests/conftest.py",
+    "tests/forking.py",
+    "tests/encodings",
+    "tests/models",
+    "pyproject.toml",
+)
 
 
 def copy_of_repository(folder):

@@ -31,6 +31,9 @@ SMALLER = [
      "--max-tokens 1000"),
     (r"fairseq-train (text|bin/MNLI) ", "", f"{CPU} --arch posenc_bert_tiny --update-freq 1 "
      "--batch-size 8 --max-update 2 --warmup-updates 1"),
+    (r" *fairseq-train lm-bin ", "", f"{CPU} --arch posenc_transformer_lm_tiny --max-update 2 "
+     "--max-tokens 500 --required-batch-size-multiple 1"),
+    (r"posenc perplexity", "", "--cpu"),
     (r"fairseq-hydra-train ", "", "common.cpu=true model._name=posenc_transformer_tiny "
      "optimization.max_update=2 dataset.num_workers=0"),
     (r"fairseq-generate ", "", "--cpu --max-len-b 10"),
@@ -184,7 +187,15 @@ def wikitext(do, folder):
             stream.write(" = Title = \n A text . \n")
 
 
+def raw_text(do, folder):
+    """What docs/language_models.md starts from."""
+    parallel_text(do)
+    for split in ("train", "valid", "test"):
+        shutil.copy(folder / f"{split}.en", folder / f"{split}.txt")
+
+
 PREPARED = {
+    "docs/language_models.md": raw_text,
     "README.md": english_french,
     "docs/bert.md": benchmarks,
     "docs/analyses.md": results_of_multi30k,

@@ -66,7 +66,7 @@ GIVEN = [
      "position_encoding=t5 position_num_buckets=8 position_segments=input "
      "train_only=encoder.sentence_encoder.layers*"),
     ("posenc_masked_lm", "", "position_encoding=conditional position_convolve_cls=true "
-     "max_positions=20 position_segments=per_head"),
+     "max_positions=20 position_segments=per_head layer_norm_eps=1e-6"),
     ("posenc_sentence_prediction",
      "classification_head_name=other max_positions=24 no_shuffle=true",
      "position_encoding=cape position_mean_normalize=true"),

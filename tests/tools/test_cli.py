@@ -13,7 +13,7 @@ from fairseq_posenc.version import __version__
 WORDS = [name for name in cli.COMMANDS if name != "prepare"]
 WORDS += [f"prepare {name}" for name in cli.PREPARATIONS]
 # what their help says depends on fairseq's parser, or on what is registered
-HEAVY = ["analyse", "profile-admin"]
+HEAVY = ["analyse", "perplexity", "profile-admin"]
 # a locale in which Python cannot print …, é or ω
 ASCII = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii"}
 COMMAND = """

@@ -81,7 +81,7 @@ def _run(script: str, options: List[str], lines: List[str]) -> List[str]:
     try:
         found = process.stdout.decode("utf-8").split("\n")
     except UnicodeDecodeError:
-        raise UsageError(f"{script} wrote not UTF-8") from None
+        raise UsageError(f"{script} wrote something that is not UTF-8") from None
     if found.pop() or len(found) != len(lines):
         raise UsageError(f"{script} made {len(found)} lines of {len(lines)}")
     return found

@@ -54,7 +54,7 @@ def test_what_goes_wrong_is_reported_in_one_line(checkout, tmp_path, monkeypatch
     for text, message in {
         'warn "a warning\\n"; die "no prefixes\\n\\n";': "tokenizer.perl failed: no prefixes$",
         "<STDIN>; print <STDIN>;": "made 1 lines of 2",
-        'print "\\xff\\n" x 2;': "wrote no UTF-8",
+        'print "\\xff\\n" x 2;': "wrote something that is not UTF-8",
     }.items():
         script.write_text(text)
         with pytest.raises(UsageError, match=message):
