@@ -2,10 +2,13 @@
 
 import json
 
+import pytest
+
 TOY = """--stage 2 --sentences 300 --length 24 --updates 4 --batch 4 --examples 20 --task-updates 2
     --pairs 10 --jobs 1 --seeds 3 --encodings""".split()
 
 
+@pytest.mark.slow
 def test_the_bert_experiment_writes_probes_of_every_cell_once(run, tmp_path):
     command = [
         "bash",
