@@ -8,7 +8,7 @@
 
 A cell is a training with what comes after it: a row of the table (an encoding and its options), a
 seed, and a setting (data, and the way of training) or a task with a learning rate. The same cells
-are printed by ``--plan``, run on one host or as a job of SLURM, and found by tables (``cell.json``).
+are printed by ``--plan``, run on one host or as a job of SLURM, found by tables (``cell.json``).
 
 A recipe describes its cells on a sheet. In shell, after ``source recipes/lib/cells.sh``, each line
 of the sheet is a call of ``sheet``, and :func:`all_cells STAGE` runs a stage of all cells::
