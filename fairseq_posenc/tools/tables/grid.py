@@ -143,7 +143,7 @@ def _fine_tuning_cell(path: Path, place: str, about: Dict[str, str]) -> Tuple[Ce
     result, state = _result(path, _FINE_TUNING, "posenc predict")
     scores = result.get("scores", {})
     task = about["setting"]
-    cell = Cell(place, **{**about, "setting": None}, task=task, state=state, figures=scores)
+    cell = Cell(place, **about, task=task, state=state, figures=scores)._replace(setting=None)
     # of a set without labels there is nothing to compare
     known = {subset: found for subset, found in scores.items() if found}
     names = sorted(f"{subset} ({' '.join(sorted(found))})" for subset, found in known.items())
