@@ -93,3 +93,9 @@ complete() {
     done
     ((missing == 0)) || die "$missing of ${#files[@]} cells are not finished: run the stages before"
 }
+
+# once OUTPUT COMMAND…: its output, made again where the command was another.
+once() {
+    if [[ -e $1.done && $(cat "$1.done") == "${*:2}" ]]; then return; fi
+    "${@:2}" --output "$1" && echo "${*:2}" >"$1.done"
+}
