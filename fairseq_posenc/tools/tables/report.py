@@ -63,14 +63,8 @@ def write_report(
             are better.
     """
     sign = _direction(metric, lower_is_better)
-    runs = read_runs(arguments, test)
-    for name in (baseline, beside):
-        if name is not None and name not in runs:
-            raise UsageError(f"no run is called {name!r}; there are {', '.join(runs)}")
-    first = baseline or next(iter(runs))
-    if beside == first:
-        raise UsageError(f"{beside} is the baseline; put another run beside it")
-    runs = {first: runs[first], **runs}
+    runs = _baseline_first(read_runs(arguments, test), baseline, beside)
+    first = next(iter(runs))
     table = by_length(runs, metric)
     if sign < 0:
         table.notes.insert(0, f"Of {title_of(metric)} a lower figure is better.")
@@ -100,6 +94,17 @@ def write_report(
         for name, text in texts.items():
             Path(folder, name).write_text(text, encoding="utf-8")
     return table
+
+
+def _baseline_first(runs: Runs, baseline: Optional[str], beside: Optional[str]) -> Runs:
+    """Return the runs with the baseline first; both are checked to be there."""
+    for name in (baseline, beside):
+        if name is not None and name not in runs:
+            raise UsageError(f"no run is called {name!r}; there are {', '.join(runs)}")
+    first = baseline or next(iter(runs))
+    if beside == first:
+        raise UsageError(f"{beside} is the baseline; put another run beside it")
+    return {first: runs[first], **runs}
 
 
 def _direction(metric: str, lower_is_better: bool) -> int:
