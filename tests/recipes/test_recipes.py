@@ -190,6 +190,13 @@ def test_a_small_recipe_prints_every_command_and_does_nothing(run, tmp_path, rec
     assert not (tmp_path / "run").exists()
 
 
+def test_a_test_set_of_a_single_range_is_cut_by_its_own_lengths(run, tmp_path):
+    command = ["bash", "recipes/quickstart.sh", "--plan", "--run-dir", tmp_path / "run"]
+    for lengths, bins in ("4-12", "--percentiles --length-of source"), ("4-9,10-12", "--bins 9"):
+        scoring = run(*command, "--test-lengths", lengths).partition("\nposenc score ")[2]
+        assert f" {bins} " in scoring.partition("\n")[0].replace("\\", "")
+
+
 @pytest.mark.parametrize("plan", ["no", "yes"])
 @pytest.mark.parametrize("device, extra, told", [
     ("cuda", "", 1), ("cuda", "--adam-eps 1e-6 --patience 3", 1), ("cuda", "--bf16", 0),
