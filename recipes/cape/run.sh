@@ -75,9 +75,19 @@ rows_of() {
 
 corpus_of() { [[ $1 == fr6 ]] && echo wmt14_en_fr || echo wmt14_en_de; }
 form_of() { echo vanilla; }
-paper_of() { [[ $1 == fr6 ]] && echo α 1.1632 || echo α 1.0337; }
 tests_of() { echo valid newstest2014; }
 scoring_of() { SCORE_OPTIONS=(--percentiles); }
+
+# Figure 8
+analyse() {
+    local test files
+    mapfile -t files < <(scored "$1" score.json)
+    ((${#files[@]})) || return 0
+    for test in $(tests_of "$1"); do
+        posenc plot --by-length "${files[@]}" --test "$test" --metric tokenised_bleu \
+            --output "$RUN_DIR/$1/figure_8_$test.png"
+    done
+}
 
 training_of() {
     local lr=0.001 epochs=${EPOCHS:-150} beam=4 lenpen=0.6 layers=6 arch=posenc_transformer_wmt_en_de

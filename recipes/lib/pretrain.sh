@@ -55,8 +55,8 @@ $(bert_rows_usage)
   --workers N         processes for preparation (number of cores)
   --plan              print the commands, tokens per update and --update-freq, and stop
   --slurm             print a script that submits the trainings to SLURM as an array of jobs, and stop
-  --stage N           start at this stage: 1 set-up, 2 download, 3 prepare, 4 train
-  --stop-stage N      stop after this one
+  --stage N           start at this stage: 1 set-up, 2 download, 3 prepare, 4 train,
+  --stop-stage N      stop after this one: 5 attention (Figures 2 and 4)
 
 The batch stays the same on any number of GPUs: sequences per GPU × --update-freq × GPUs. With
 several of them a training runs under torchrun; in a SLURM job of several nodes, started once
@@ -227,9 +227,19 @@ print_plan() {
     cells plan
 }
 
+# Figures 2 (.ranks.png) and 4 (.png) of the first seed; Shaw's and Transformer-XL's have no such scores.
+analyse_attention() {
+    local models
+    mapfile -t models < <(cells list | awk -F '\t' -v seed="${SEEDS%% *}" \
+        '$3 == seed { print $2 "=" $4 "/checkpoint_last.pt" }')
+    once "$RUN_DIR/attention" posenc analyse attention --models "${models[@]}" --data "$RUN_DIR/bin" \
+        --length $((LENGTH < 64 ? LENGTH : 64)) "${DEVICE_OPTIONS[@]}" ||
+        say "note: no figure of attention, see above"
+}
+
 pretrain() {
     if [[ $SLURM == yes ]]; then
-        print_slurm 2 3
+        print_slurm 2 3 5
         return
     fi
     set_up
@@ -251,4 +261,5 @@ pretrain() {
     stage 3 "prepare" "$RUN_DIR/prepare.done" "${PREPARE[@]}"
     export POSENC_STOP_DIVERGED=yes
     stage 4 "train" - all_cells train
+    stage 5 "attention" - analyse_attention
 }

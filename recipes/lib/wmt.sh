@@ -11,8 +11,10 @@
 #   scoring_of SETTING     sets SCORE_OPTIONS, for score_cell.py
 # if it wants to
 #   seeds_of, rows_of SETTING  what is trained there, if that is not all of SEEDS and ROWS
-#   paper_of SETTING       prints numbers of the paper's training text, see compare_with_paper
-#   analyse_models         a further analysis before the tables
+#   bins_of SETTING        edges of lengths in subwords; then all test sets together are scored by length,
+#                          in by_length.json
+#   pooled_of SETTING      test sets that together are the subset test1, for analyses
+#   analyse SETTING        the paper's figures, of the models that are scored
 # and calls reproduce. KEEP checkpoints are averaged; with 0 the best one is taken. With ADMIN=yes
 # models are initialised by ADMIN.
 
@@ -20,6 +22,7 @@ source recipes/lib/rows.sh
 source recipes/lib/options.sh
 source recipes/lib/wmt_options.sh
 source recipes/lib/wmt_data.sh
+source recipes/lib/paper_numbers.sh
 source recipes/lib/batch.sh
 source recipes/lib/cells.sh
 source recipes/lib/slurm.sh
@@ -115,8 +118,21 @@ describe_steps() {
             "${DEVICE_OPTIONS[@]}" '>' "$subset.out"
     done
     sheet step translate translate.done python -m recipes.lib.test_sets {folder} "${sources[@]}"
+    if declare -F bins_of >/dev/null; then
+        sheet step score by_length.json posenc score --generated {folder}/test.out --data "$bin" \
+            --reference "$(data_of "$setting")/tests.raw.$TARGET" --bins "$(bins_of "$setting")" \
+            --length-unit subwords --note seed={seed} --output {folder}/by_length.json '>' by_length.txt
+    fi
     sheet step score score.json python -m recipes.lib.score_cell {folder} "${tests[@]}" --language "$TARGET" \
         --source-language "$SOURCE" "${SCORE_OPTIONS[@]}" --note row={spec} --note seed={seed} '>' score.txt
+}
+
+# scored SETTING FILE: `label=path` of that file of each cell of the setting that is scored.
+scored() {
+    local label folder
+    while IFS=$'\t' read -r label folder; do
+        if [[ -e $folder/score.json ]]; then echo "$label=$folder/$2"; fi
+    done < <(cells list | awk -F '\t' -v at="$RUN_DIR/$1/" 'index($4, at) == 1 { print $2 "\t" $4 }')
 }
 
 describe_cells() {
@@ -167,6 +183,6 @@ reproduce() {
     stage 6 "train" - all_cells train
     stage 7 "translate" - all_cells translate
     stage 8 "score" - all_cells score
-    if declare -F analyse_models >/dev/null; then stage 9 "analyse" - analyse_models; fi
+    if declare -F analyse >/dev/null; then stage 9 "analyse" - each_setting analyse; fi
     stage 10 "table" - make_tables
 }

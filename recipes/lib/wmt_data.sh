@@ -203,9 +203,10 @@ reform() {
 
 # binarise_commands SETTING: sets BINARISE, and REFORM, which makes the setting's training text.
 binarise_commands() {
-    local data form
+    local data form tests
     languages_of "$1"
-    data=$(data_of "$1") form=$(form_of "$1")
+    data=$(data_of "$1") form=$(form_of "$1") tests=$data/tests
+    if declare -F pooled_of >/dev/null; then tests+=,$data/pooled; fi
     REFORM=()
     if [[ $form != vanilla ]]; then
         REFORM=(posenc prepare pairs setting "$form" --input "$(text_of "$1")/train.bpe"
@@ -213,23 +214,31 @@ binarise_commands() {
     fi
     BINARISE=(posenc prepare binarise --source-lang "$SOURCE" --target-lang "$TARGET"
         "${JOINED[@]}" --trainpref "$data/train.bpe" --validpref "$data/valid.bpe"
-        --testpref "$data/tests" --destdir "$RUN_DIR/bin/$1" --workers "$WORKERS"
+        --testpref "$tests" --destdir "$RUN_DIR/bin/$1" --workers "$WORKERS"
         ${DICTIONARY:+--nwordssrc "$DICTIONARY" --nwordstgt "$DICTIONARY"})
 }
 
-# On a setting; all test sets become one.
+# pool NAME KIND TEST…: NAME.<language> in `data` is these test sets, one behind the other.
+pool() {
+    local language tests=("${@:3}")
+    for language in $SOURCE $TARGET; do
+        (cd "$data" && cat "${tests[@]/%/.$2.$language}" >"$1.$language")
+    done
+}
+
+# On a setting; all test sets become one, and so do those that pooled_of names.
 binarise() {
-    local data tests test language bin=$RUN_DIR/bin/$1
+    local data bin=$RUN_DIR/bin/$1
     if [[ -e $bin/binarise.done ]]; then return; fi
     languages_of "$1"
     data=$(data_of "$1")
     mkdir -p "$data"
     reform "$1"
-    for language in $SOURCE $TARGET; do
-        tests=()
-        for test in $(all_tests_of "$1"); do tests+=("$data/$test.bpe.$language"); done
-        cat "${tests[@]}" >"$data/tests.$language"
-    done
+    pool tests bpe $(all_tests_of "$1")
+    if declare -F pooled_of >/dev/null; then
+        pool pooled bpe $(pooled_of "$1")
+        pool tests.raw raw $(all_tests_of "$1")
+    fi
     rm -rf "$bin" && mkdir -p "$bin"
     say "[$1] binarise"
     binarise_commands "$1"
@@ -239,21 +248,4 @@ binarise() {
         --codes "$(text_of "$1")/codes"
     if [[ $SMOKE == no ]]; then compare_with_paper "$1"; fi
     touch "$bin/binarise.done"
-}
-
-# compare_with_paper SETTING: tell where the training text is not the paper's, as far as paper_of, which
-# a recipe may define, prints its numbers: pairs, which papers round, or α, target by source subwords.
-compare_with_paper() {
-    local text pairs source target name number ours
-    declare -F paper_of >/dev/null || return 0
-    text=$(data_of "$1")/train.bpe
-    # in other locales a no-break space would part words
-    read -r pairs source _ < <(LC_ALL=C wc "$text.$SOURCE")
-    target=$(LC_ALL=C wc -w <"$text.$TARGET")
-    while read -r name number; do
-        ours=$(awk "BEGIN { print \"$name\" == \"pairs\" ? $pairs : $target / $source }")
-        if awk "BEGIN { exit $ours > 0.98 * $number && $ours < 1.02 * $number }"; then
-            say "note: [$1] the training text has $name $ours, the paper's $number: it is not the same text"
-        fi
-    done < <(paper_of "$1")
 }

@@ -38,7 +38,7 @@ $(printf '                      %s,\n' "${ROWS[@]}" | sed '$s/,$//')
   --keep-checkpoints yes|no  of finished trainings, beside the scored model ($KEEP_CHECKPOINTS)
   --stage N           start at this stage: 1 set-up, 2 download, 3 text, 4 subwords, 5 binarise,
   --stop-stage N      stop after this one: 6 train, 7 translate, 8 score,
-                      9 analyse (SHAPE's Table 1), 10 table
+                      9 analyse (the paper's figures), 10 table
 
 Tokens per update are the paper's on any number of GPUs: --max-tokens × --update-freq × GPUs. With
 several GPUs a training runs under torchrun; in a SLURM job of several nodes, started once there,

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# SHAPE (Kiyono et al. 2021), Tables 1, 2, 5, 6 and 7: WMT16 English to German as it is, with long
+# SHAPE (Kiyono et al. 2021), Tables 1, 2, 5, 6 and 7, Figures 2, 3, 4 and 7: WMT16 English to German as it is, with long
 # sentences kept from training (EXTRAPOLATE), and with ten sentences joined to one (INTERPOLATE).
 set -euo pipefail
 CDPATH= cd "$(dirname "$0")/../.."
@@ -91,13 +91,10 @@ rows_of() {
 
 corpus_of() { echo wmt16_en_de; }
 form_of() { echo "$1"; }
-paper_of() {
-    case $1 in
-        vanilla) echo pairs 4500000 ;;
-        extrapolate) echo pairs 3900000 ;;
-        interpolate) echo pairs 450000 ;;
-    esac
-}
+# As in Figure 4; for Figures 3 and 7 the paper does not tell them.
+bins_of() { [[ $1 == interpolate ]] && echo 100,200,300,400,500 || echo 10,20,30,40,50,60,70; }
+# Figure 4 is of the validation sets.
+pooled_of() { echo newstest201{0..3}; }
 tests_of() { all_tests_of "$1"; }
 scoring_of() {
     SCORE_OPTIONS=()
@@ -122,22 +119,31 @@ training_of() {
     GENERATE_OPTIONS=(--beam 4 --lenpen "$LENPEN" --max-tokens 8000 --max-len-a 1.2 --max-len-b 20)
 }
 
-# Table 1: the models of INTERPOLATE with the first seed, as many as have been scored.
-analyse_models() {
-    local folder=$RUN_DIR/interpolate model seed models=() analysed
-    seed=$(seeds_of interpolate)
-    for model in "$folder"/*/"seed${seed%% *}"/average.pt; do
-        if [[ ! -e ${model%/*}/score.json ]]; then continue; fi
-        models+=("$(basename "${model%/*/*}")=$model")
+# Figures 3 and 7 of all seeds; of the first seed Figure 2 (the paper does not say on which training text;
+# here on that of the first setting), Figure 4, and Table 1 of INTERPOLATE.
+analyse() {
+    local folder=$RUN_DIR/$1 seed model models=() named='' files
+    local about=(--data "$RUN_DIR/bin/$1" "${DEVICE_OPTIONS[@]}")
+    mapfile -t files < <(scored "$1" by_length.json)
+    ((${#files[@]})) || return 0
+    posenc plot --by-length "${files[@]}" --output "$folder/figure_7.png"
+    posenc plot --by-length "${files[@]}" --differences --output "$folder/figure_3.png"
+    seed=$(seeds_of "$1")
+    for model in $(scored "$1" average.pt); do
+        if [[ $model == */"seed${seed%% *}"/* ]]; then models+=("$model") named+=" ${model%%=*} "; fi
     done
-    ((${#models[@]})) || return 0
-    analysed="$PAIRS pairs of seed ${seed%% *}: ${models[*]%%=*}"
-    if [[ -e $folder/swap.done && $(cat "$folder/swap.done") == "$analysed" ]]; then return; fi
-    training_of interpolate
-    say "[interpolate] translate $PAIRS joined pairs of the training text in two orders"
-    posenc analyse swap --data "$RUN_DIR/bin/interpolate" --models "${models[@]}" --pairs "$PAIRS" \
-        "${GENERATE_OPTIONS[@]}" "${DEVICE_OPTIONS[@]}" --output "$folder/swap"
-    echo "$analysed" >"$folder/swap.done"
+    if [[ $1 == "${SETTINGS%% *}" ]]; then
+        once "$folder/figure_2" posenc analyse shift-invariance --models "${models[@]}" "${about[@]}" --sentences 1000
+    fi
+    if [[ $1 != vanilla && $named == *" sinusoidal "*" shape "* ]]; then
+        mapfile -t files < <(printf '%s\n' "${models[@]}" | grep -E '^(sinusoidal|shape)=')
+        once "$folder/figure_4" posenc analyse tokens --models "${files[@]}" "${about[@]}" --subset test1 \
+            --position-bins "$(bins_of "$1")"
+    fi
+    if [[ $1 != interpolate ]]; then return; fi
+    training_of "$1"
+    say "[$1] translate $PAIRS joined pairs of the training text in two orders"
+    once "$folder/swap" posenc analyse swap --models "${models[@]}" "${about[@]}" --pairs "$PAIRS" "${GENERATE_OPTIONS[@]}"
 }
 
 set_sweep 40

@@ -217,6 +217,7 @@ def test_from_wikipedia_to_a_model_and_nothing_is_done_twice(pretrain, tmp_path)
     assert "an update: 8 sequences = 4 on the CPU × --update-freq 2, 256 tokens" in printed
     assert "update 4: validation loss" in printed
     assert (tmp_path / "run" / "rel" / "seed1" / "checkpoint_last.pt").exists()
+    assert (tmp_path / "run" / "attention.ranks.png").exists()
     files = [f"20231101.en/train-0000{number}-of-00002.parquet" for number in range(2)]
     assert [path.partition("/main/")[2] for path in asked] == ["20231101.en", *files]
     shutil.rmtree(tmp_path / "run" / "raw")  # what is prepared needs it no more

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_posenc.tools.tables.papers import load
+from fairseq_posenc.tools.translation.corpora import named
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHAPE, CAPE, REL_SCALAR = (
@@ -123,26 +124,46 @@ def test_regimes_of_chen_are_tensor2tensors_and_that_of_vaswani(run):
         assert sum(f"--position-encoding {row} --max-tokens" in x for x in commands) == 3
 
 
-def test_table_1_is_made_of_the_scored_models_once(run, tmp_path):
-    folder = tmp_path / "interpolate"
-    for cell in ("sinusoidal/seed1", "shape/seed1", "shape/seed2", "shaw/seed1"):
-        (folder / cell).mkdir(parents=True)
-        (folder / cell / "average.pt").touch()
-        if "shaw" not in cell:
-            (folder / cell / "score.json").touch()
+def test_figures_are_drawn_of_the_scored_models_and_analyses_are_made_once(run, tmp_path):
+    folder, cells = tmp_path / "interpolate", []
+    for row in ("sinusoidal", "shaw", "shape", "t5"):
+        for seed in (1, 2):
+            cell = folder / row / f"seed{seed}"
+            cell.mkdir(parents=True)
+            cells.append(f"{len(cells)}\t{row}\t{seed}\t{cell}\t{row}")
+            if row in ("sinusoidal", "shape"):
+                (cell / "score.json").touch()
+    (tmp_path / "cells").write_text("\n".join(cells))
     recipe = (REPOSITORY / SHAPE).read_text()
     functions = recipe[recipe.index("source ") : recipe.index("\nparse_options ")]
     script = f"""{functions}
         RUN_DIR={tmp_path} DEVICE_OPTIONS=(--cpu); posenc() {{ echo "posenc $*"; }}
-        analyse_models; analyse_models; mkdir {folder}/t5; cp -r {folder}/shape/seed1 {folder}/t5
-        analyse_models"""
-    calls = [line for line in run("bash", "-c", script).splitlines() if line.startswith("posenc")]
-    models = [f"{row}={folder}/{row}/seed1/average.pt" for row in ("shape", "sinusoidal", "t5")]
-    assert len(calls) == 2
-    assert f"--models {' '.join(models[:2])} --pairs 10000 --beam 4" in calls[0]
-    assert f"--models {' '.join(models)} --pairs" in calls[1]
-    known = run("posenc", "analyse", "swap", "--help")
-    assert all(f"{option} " in known for option in re.findall(r"--[a-z-]+", calls[0]))
+        cells() {{ cat {tmp_path}/cells; }}; SETTINGS=interpolate
+        analyse interpolate; echo again; analyse interpolate; touch {folder}/t5/seed1/score.json
+        echo more; analyse interpolate"""
+    calls = run("bash", "-c", script)
+    first, again, more = (re.findall(r"^posenc (\w+ [\w-]+)", part, re.M)
+                          for part in re.split("again|more", calls))  # fmt: skip
+    drawn, analyses = (
+        ["plot --by-length"] * 2,
+        ["analyse " + x for x in ("shift-invariance", "tokens", "swap")],
+    )
+    assert first == drawn + analyses and again == drawn
+    assert more == [*drawn, analyses[0], analyses[2]]  # tokens are of sinusoidal and shape alone
+
+    def models(*rows, name="average.pt", seeds="1"):
+        return " ".join(f"{r}={folder}/{r}/seed{s}/{name}" for r in rows for s in seeds)
+
+    assert (
+        f"--by-length {models('sinusoidal', 'shape', name='by_length.json', seeds='12')} -" in calls
+    )
+    assert f"swap --models {models('sinusoidal', 'shape')} --data" in calls
+    assert f"swap --models {models('sinusoidal', 'shape', 't5')} --data" in calls
+    for line in calls.splitlines():
+        if line.startswith("posenc"):
+            command = line.split()[1:2] + line.split()[2:3] * line.startswith("posenc analyse")
+            known = run("posenc", *command, "--help")
+            assert all(f"{option} " in known for option in re.findall(r" (--[a-z-]+)", line))
 
 
 def test_a_held_out_validation_set_is_cleaned_in_subwords_as_the_training_text_is(run, tmp_path):
@@ -164,18 +185,35 @@ def test_a_held_out_validation_set_is_cleaned_in_subwords_as_the_training_text_i
 
 
 @pytest.mark.parametrize(
-    "paper, told",
-    [("pairs 100", ""), ("pairs 103", "has pairs 100, the paper's 103"), ("α 2.03", ""),
-     ("α 1.9", "has α 2, the paper's 1.9")],
+    "number, told",
+    [("pairs 100 0", ""), ("pairs 103 0.02", "pairs: 100, the paper's 103"), ("pairs 103 0.03", ""),
+     ("α 2.03 0.02", ""), ("α 1.9 0.02", "α: 2, the paper's 1.9"), ("validation 7 0", ""),
+     ("test 8 0", "test: 9, the paper's 8"), ("parameters 44143616 0", ""),
+     ("parameters 44143000 0", "parameters: 44143616, the")],
 )  # fmt: skip
-def test_training_text_that_is_not_the_papers_is_told(run, tmp_path, paper, told):
+def test_what_is_not_the_papers_is_told(run, tmp_path, number, told):
+    (tmp_path / "bin/de6").mkdir(parents=True)
     for language, line in (("en", "a\u00a0b\n"), ("de", "a b\n")):
         (tmp_path / f"train.bpe.{language}").write_text(100 * line)
+        (tmp_path / f"valid.bpe.{language}").write_text(7 * line)
+        (tmp_path / f"tests.{language}").write_text(9 * line)
+        (tmp_path / f"bin/de6/dict.{language}.txt").write_text(2 * line)
     script = f"""set -euo pipefail; source recipes/lib/stages.sh; source recipes/lib/wmt_data.sh
-        SOURCE=en TARGET=de; data_of() {{ echo {tmp_path}; }}; paper_of() {{ echo {paper}; }}
-        compare_with_paper vanilla; unset -f paper_of; compare_with_paper vanilla; echo end"""
+        source recipes/lib/paper_numbers.sh; RUN_DIR={tmp_path}; data_of() {{ echo {tmp_path}; }}
+        corpus_of() {{ echo wmt14_en_de; }}; form_of() {{ echo vanilla; }}
+        PAPER_NUMBERS='wmt14_en_de vanilla {number}'; compare_with_paper de6; echo end"""
     printed = run("bash", "-c", script)
     assert printed.count("note:") == bool(told) and told in printed and "end" in printed
+
+
+def test_numbers_of_papers_are_of_corpora_that_are_there():
+    text = (REPOSITORY / "recipes/lib/paper_numbers.sh").read_text(encoding="utf-8")
+    rows = [
+        line.split() for line in text.split("PAPER_NUMBERS='")[1].split("'")[0].strip().splitlines()
+    ]
+    assert len(rows) == 9 and all(named(row[0]) for row in rows)
+    # 61 million parameters are those of 32,768 subwords
+    assert round((44140544 + 512 * (4 + 32768)) / 1e6) == 61
 
 
 @pytest.mark.parametrize(

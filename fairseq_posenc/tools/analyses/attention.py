@@ -45,20 +45,26 @@ def attention(
     vectors at the input less the mean of each row, which softmax ignores and would hide them. For
     encodings at the input, content is X = √d E. The rank is the number of singular values above
     --threshold times the largest. Inputs are cut from the text without regard to sentences, as
-    the rank is at most the number of tokens.
+    the rank is at most the number of tokens. A model without scores of positions alone is left out,
+    with a note.
 
     Raises:
-        UsageError: an encoding without scores of positions alone, or what is wrong with the files.
+        UsageError: no model has scores of positions alone, or what is wrong with the files.
     """
     if length < 2 or inputs < 1 or not 0 <= threshold < 1:
         raise UsageError("--length takes 2 or more, --inputs 1 or more, --threshold 0 or up to 1")
     drawn: Dict[str, Maps] = {}
     figures: Dict[str, Any] = {}
+    left_out: List[str] = []
     for loaded in load_models(models, data, cpu):
         if loaded.table_size is not None and length > loaded.table_size:
             raise UsageError(f"--length {length}: the table has {loaded.table_size} positions only")
         encoder = copy.deepcopy(loaded.encoder).double()
-        maps = position_maps(encoder, length)
+        try:
+            maps = position_maps(encoder, length)
+        except UsageError as error:
+            left_out.append(f"{loaded.name}: {error}.")
+            continue
         named = {loaded.name: maps, **_with_segments(encoder, loaded.name, maps)}
         if input_vectors(encoder, length) is not None:
             named = {
@@ -69,10 +75,12 @@ def attention(
         content = content_scores(encoder, running_text(loaded, subset, length, inputs), maps)
         layers = _ranks(maps, content, threshold)
         figures[loaded.name] = {"encoding": loaded.signature, "layers": layers}
+    if not figures:
+        raise UsageError(" ".join(left_out).rstrip("."))
     return Report(
         title=f"Ranks of the encoder's scores at {length} tokens: mean over heads (range)",
         table=_table(figures),
-        notes=[f"Rank: singular values above {threshold} of the largest."],
+        notes=[f"Rank: singular values above {threshold} of the largest.", *left_out],
         data={"length": length, "threshold": threshold, "models": figures},
         pictures={".png": _draw_scores(drawn), ".ranks.png": _draw_ranks(figures, length)},
     )

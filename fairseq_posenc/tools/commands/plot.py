@@ -26,15 +26,17 @@ def main() -> None:
     kinds.add_argument("--curves", nargs="+", metavar="[NAME=]train.log")
     parser.add_argument("--metric", metavar="NAME", help="with --by-length; default: sacrebleu")
     parser.add_argument("--test", metavar="NAME", help="with --by-length: test set of a recipe")
+    parser.add_argument(
+        "--differences", action="store_true", help="with --by-length: from the first of them"
+    )
     parser.add_argument("--output", required=True, metavar="FILE", help="png, pdf or svg")
     args = parser.parse_args()
     if args.by_length:
-        plot_by_length(
-            read_runs(args.by_length, args.test), args.output, args.metric or "sacrebleu"
-        )
+        runs = read_runs(args.by_length, args.test)
+        plot_by_length(runs, args.output, args.metric or "sacrebleu", args.differences)
         return
-    if args.metric or args.test:
-        parser.error("--metric and --test are for --by-length")
+    if args.metric or args.test or args.differences:
+        parser.error("--metric, --test and --differences are for --by-length")
     curves = read_curves(args.curves)
     plot_curves(curves, args.output)
     print(curves_table(curves), end="")

@@ -21,19 +21,30 @@ _LONGEST_LABEL = 60
 _STYLES = ("-", "--", "-.", ":")
 
 
-def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
+def plot_by_length(
+    runs: Runs, output: str, metric: str = "sacrebleu", differences: bool = False
+) -> None:
     """Draw ``metric`` against length, a line per run, and write it to ``output``.
 
-    Bars are the intervals of :func:`by_length`. Bins all of whose sentences are within the trained
+    With ``differences``, it is the metric minus that of the first run (SHAPE, Figure 3). Bars
+    are the intervals of :func:`by_length`. Bins all of whose sentences are within the trained
     length are shaded. The ending of ``output`` names the format.
     """
     table = by_length(runs, metric)
+    rows, title = table.rows, title_of(metric)
+    if differences:
+        if len(rows) < 2:
+            raise UsageError("--differences takes two encodings or more")
+        first = next(iter(rows))
+        rows = {name: row for name, row in table.differences.items() if name != first}
+        title += f" minus that of {plain_label(first)}"
     score = next(iter(runs.values()))[0]
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
     # side by side, but so close that the slope of a line is that of its scores
     step = min(0.08, 0.4 / len(runs))
-    for number, (name, row) in enumerate(table.rows.items()):
+    # each run has the colour that it has without differences
+    for number, (name, row) in enumerate(rows.items(), len(runs) - len(rows)):
         points: List[Any] = [(x, one) for x, one in enumerate(row[1:]) if one.mean is not None]
         # a bar must not point inwards, as where all samples lie to one side of the figure
         below = [max(one.mean - one.low, 0) for _, one in points]
@@ -61,7 +72,9 @@ def plot_by_length(runs: Runs, output: str, metric: str = "sacrebleu") -> None:
     if any(known is not None for known in table.within[1:]):
         label += "; below: how many sentences are within trained length"
     axes.set_xlabel(label)
-    axes.set_ylabel(title_of(metric))
+    axes.set_ylabel(title)
+    if differences:
+        axes.axhline(0, color="0.4", linewidth=1, zorder=1)
     _finish(figure, axes, output)
 
 

@@ -89,6 +89,15 @@ def test_scores_without_a_map_are_refused(encoder, encoding):
         position_maps(encoder(encoding), LENGTH)
 
 
+def test_a_model_without_a_map_is_left_out_with_a_note(checkpoint, corpus):
+    models = [checkpoint(encoding) for encoding in ("shaw", "t5")]
+    report = attention(models=models, data=corpus.path, length=LENGTH, cpu=True)
+    assert [*report.data["models"]] == ["t5"]
+    assert report.notes[1].startswith("shaw: ") and "depend on the queries" in report.notes[1]
+    with pytest.raises(UsageError, match="shaw: .* depend on the queries"):
+        attention(models=models[:1], data=corpus.path, length=LENGTH, cpu=True)
+
+
 @pytest.mark.parametrize("encoding", ["learned", "tupe", "abs_scalar"])
 def test_lengths_beyond_a_table_are_refused(checkpoint, corpus, encoding):
     with pytest.raises(UsageError, match="table has 64 positions only"):

@@ -52,6 +52,17 @@ def test_a_line_per_run_goes_through_its_estimates_with_their_intervals_as_bars(
     assert drawn.get_ylabel() == "sacreBLEU"
 
 
+def test_differences_from_the_first_are_drawn_in_each_runs_colour(drawn, axes):
+    several = drawn(lambda runs, output: plot_by_length(runs, output, differences=True), RUNS)
+    [line] = several.containers
+    expected = [one.mean for one in by_length(RUNS).differences["cape"][1:]]
+    assert line.get_label() == "cape" and line[0].get_ydata() == pytest.approx(expected)
+    assert line[0].get_color() == axes().containers[1][0].get_color()
+    assert several.get_ylabel() == "sacreBLEU minus that of shape"
+    with pytest.raises(UsageError, match="two encodings"):
+        plot_by_length({"cape": RUNS["cape"]}, "unwritten.png", differences=True)
+
+
 def test_points_of_many_runs_stay_near_their_bin(axes):
     lines = axes({f"run{n}": RUNS["cape"] for n in range(12)}).containers
     for bin in range(4):
