@@ -132,7 +132,7 @@ def test_data_are_known_by_what_they_hold(shell, tmp_path):
 
 def test_a_row_can_be_mended_until_it_has_results(shell, tmp_path):
     cell = tmp_path / "row" / "seed1"
-    mistaken = f"same_settings {tmp_path}/row/row shawl; same_settings {cell}/settings shawl"
+    mistaken = f"same_settings {tmp_path}/row/settings shawl; same_settings {cell}/settings shawl"
     mended = mistaken.replace("shawl", "shaw")
     assert shell(mistaken)[1] == 0
     (cell / "train.log").touch()
