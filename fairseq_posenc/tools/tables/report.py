@@ -190,7 +190,8 @@ def _trainings(logs: Sequence[str], folder: str) -> Dict[str, Any]:
 
     A report needs no logs: where one is of another kind, the reason stands in the curves' place.
     """
-    none: Dict[str, Any] = {"curves": [], "curves_notes": [], "curves_picture": None, "trainings": []}
+    none: Dict[str, Any] = {"trainings": [], "curves": [], "curves_notes": []}
+    none["curves_picture"] = None
     if not logs:
         return {**none, "no_curves": f"No {_LOG} lies beside a score.json."}
     picture = os.path.join(folder, "curves.svg")
