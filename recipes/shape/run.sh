@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# SHAPE (Kiyono et al. 2021), Tables 1, 2, 5, 6 and 7, Figures 2, 3, 4 and 7: WMT16 English to German as it is, with long
-# sentences kept from training (EXTRAPOLATE), and with ten sentences joined to one (INTERPOLATE).
+# SHAPE (Kiyono et al. 2021), Tables 1, 2, 5, 6 and 7, Figures 2, 3, 4 and 7: WMT16 English to German as
+# it is, with long sentences kept from training (EXTRAPOLATE), and with ten sentences joined to one
+# (INTERPOLATE).
 set -euo pipefail
 CDPATH= cd "$(dirname "$0")/../.."
 source recipes/lib/stages.sh
