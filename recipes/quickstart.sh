@@ -21,7 +21,7 @@ sentences, and scores them on short and on longer ones. Started again, it contin
   --train N           training pairs (60000)
   --train-length A-B  their length in English words and marks (4-20)
   --test N            test pairs per range of lengths (300)
-  --test-lengths LIST ranges of lengths (4-20,21-30,31-45,46-60)
+  --test-lengths LIST ranges of lengths (4-20,21-30,31-45,46-60); of a single one the table has thirds
   --join N            make a line of N neighbouring sentences, with <sep> between them (1)
   --updates N         (2000)
   --plan              print the commands, and stop
@@ -92,8 +92,12 @@ TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings
     "${EXTRA[@]}")
 GENERATE_OPTIONS=(--beam 4 --max-tokens 4000 --max-len-a 1.5 --max-len-b 10 "${DEVICE_OPTIONS[@]}")
 if ((JOIN == 1)); then
-    SCORE_OPTIONS=(--bins "$(bin_edges)" --reference "$RUN_DIR/corpus/test.$TARGET"
-        --source "$RUN_DIR/corpus/test.$SOURCE")
+    SCORE_OPTIONS=(--reference "$RUN_DIR/corpus/test.$TARGET" --source "$RUN_DIR/corpus/test.$SOURCE")
+    if [[ $TEST_LENGTHS == *,* ]]; then
+        SCORE_OPTIONS+=(--bins "$(bin_edges)")
+    else
+        SCORE_OPTIONS+=(--percentiles --length-of source) # a single range has no edges
+    fi
 else
     SCORE_OPTIONS=(--percentiles --without-token '<sep>')
 fi

@@ -16,7 +16,7 @@ from omegaconf import OmegaConf
 
 from fairseq_posenc import options
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.models import continuation
+from fairseq_posenc.models import continuation, freezing
 from fairseq_posenc.models.configuration import build_from_configuration
 from fairseq_posenc.models.transformer_decoder import PosencTransformerDecoder
 
@@ -36,6 +36,7 @@ class PosencTransformerLanguageModel(continuation.CheckedLoading, TransformerLan
         """Add fairseq's options and the ``--position-…`` ones."""
         gen_parser_from_dataclass(parser, TransformerLanguageModelConfig(), delete_default=True)
         options.add_arguments(parser)
+        freezing.add_arguments(parser)
 
     @classmethod
     def build_model(cls, args, task):
@@ -51,6 +52,7 @@ class PosencTransformerLanguageModel(continuation.CheckedLoading, TransformerLan
         if getattr(args, "position_source_scale", None) not in (None, 1):
             raise UsageError("--position-source-scale: a language model has no source")
         begun = continuation.prepare(args)
+        train_only = freezing.choose(args, begun)
         dictionaries = task.source_dictionary, task.target_dictionary
         continuation.check_dictionaries(args, begun, *dictionaries)
         args.position_encoding = options.encoding_name(args)
@@ -67,6 +69,7 @@ class PosencTransformerLanguageModel(continuation.CheckedLoading, TransformerLan
             )
         )
         model.begun, model.signature = begun, args.position_signature
+        freezing.freeze_others(model, train_only)
         logger.info(args.position_signature)
         return model
 

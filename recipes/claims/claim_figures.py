@@ -144,7 +144,7 @@ FIGURES: Dict[str, Tuple[Callable[[str, str], Optional[float]], str, str]] = {
     "penalty_free": (_penalty_free, "score.json", "BLEU without penalty, source words {}"),
     "stock": (_stock, "stock.json", "BLEU in stock fairseq, source words {}"),
     "ratio": (_ratio, "score.json", "length of outputs, % of the references', source words {}"),
-    "bits": (_bits, "train.log", "validation loss, bits per token"),
+    "bits": (_bits, "train.done", "validation loss, bits per token"),
     "bits_of": (_bits_of, "bits.json", "bits per token, source words {}"),
     "similarity": (_similarity, "shift.json", "cosine similarity of encoder states"),
     "drop": (_drop, "swap.json", "BLEU lost at the end of the input"),

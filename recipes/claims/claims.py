@@ -38,6 +38,13 @@ _CLAIMS = {
     "parts": Each({"about": str, "picture": Maybe(bool)}),
     "claims": [_CLAIM],
 }
+# the rows of the table of validation losses: name, seeds, updates
+_SEEDS = r"^\| (\S+) +\| +(\d+) \| +\d+ \|"
+_ANEW = "### Trained anew"
+_ABOUT_ANEW = (
+    "A later run. On another machine the same data, options and seed give another model, "
+    "so that these rows are compared with one another, and not with those above."
+)
 Content = Dict[str, Any]
 Found = List[List[Compared]]
 
@@ -51,13 +58,14 @@ def page(content: Content, found: Found, tables: str, pictures: Mapping[str, str
         tables: the page of tables.
         pictures: of all ``rows``, and of parts, by name, relative to the page.
     """
-    glance = [["", "claim", "main comparison", "difference", "verdict"]]
+    glance = [["", "claim", "main comparison", "difference", "n", "verdict"]]
     for number, (claim, compared) in enumerate(zip(content["claims"], found), 1):
         main = compared[0]
         what = f"{main.about['part']}: {' against '.join(main.names())}, {_figure(main)}"
-        glance.append([str(number), claim["claim"], what, main.difference(), main.verdict])
+        seeds = str(main.seeds or "-")
+        glance.append([str(number), claim["claim"], what, main.difference(), seeds, main.verdict])
     text = ["# Claims", "\n".join([*content["introduction"], "", *_by_chance(found)])]
-    text.append(markdown_table(glance, labels=5))
+    text.append(markdown_table(glance, labels=6))
     text.append("All comparisons: [one by one](claims_each.md).")
     if "rows" in pictures:
         text.append(f"![all rows]({pictures['rows']})")
@@ -81,11 +89,15 @@ def _by_length(tables: str, pictures: Mapping[str, str]) -> List[str]:
     """Return by how much rows differ from sinusoids in each part, in words and pictures."""
     text = []
     for name, section in sections(tables).items():
-        lines = [line for line in section.split("\n") if ", against sinusoidal: " in line]
-        if lines:
-            text += [f"In `{name}`:", "\n".join(f"- {line}" for line in lines)]
-            text += [f"![{name}]({pictures[name]})"] if name in pictures else []
-    about = "BLEU on ranges of lengths, the first within the trained ones, 95 % intervals of each."
+        for title, run in zip((f"`{name}`", f"`{name}`, trained anew"), section.split(_ANEW)):
+            lines = re.findall(r"^.*, against sinusoidal: .*$", run, re.M)
+            seeds = re.findall(r"^Trainings \(seeds\): (.*)\.$", run, re.M)
+            if lines:
+                text += [f"In {title} (n: {'; '.join(seeds)}):"]
+                text += ["\n".join(f"- {line}" for line in lines)]
+        text += [f"![{name}]({pictures[name]})"] if name in pictures else []
+    about = "BLEU on ranges of lengths, the first within the trained ones, 95 % intervals of each. "
+    about += "Each row is compared with the sinusoids of its own run."
     return ["## Which encoding for which length", about, *text] if text else []
 
 
@@ -164,9 +176,23 @@ def tables_page(content: Content, runs: str, before: str) -> str:
                 found = "\n".join(read_lines(f"{runs}/{name}/{file}.md")).split("\n\n")
                 # with a picture all is shown, otherwise the title and the figures
                 blocks += found[: None if file == "table" and part.get("picture") else 2]
-        section = "\n\n".join(blocks) or kept.get(name, "").strip()
+        section = _both_runs(kept.get(name, "").strip(), "\n\n".join(blocks))
         text += [f"## {name}", section] if section else []
     return "\n\n".join(text) + "\n"
+
+
+def _both_runs(earlier: str, later: str) -> str:
+    """Return the tables of a part of two runs, which are never mixed.
+
+    A later run that has every row, with as many seeds, stands alone; otherwise it stands below.
+    """
+    first = earlier.partition(_ANEW)[0].strip()
+    had, has = (dict(re.findall(_SEEDS, run, re.M)) for run in (first, later))
+    if not later:
+        return earlier
+    if all(int(has.get(row, 0)) >= int(seeds) for row, seeds in had.items()):
+        return later
+    return "\n\n".join([first, _ANEW, _ABOUT_ANEW, later])
 
 
 def sections(tables: str) -> Dict[str, str]:

@@ -160,8 +160,8 @@ def _scored(runs: str, about: Dict[str, Any]) -> Compared:
         at, scale = _place(part, table, column), _scale(name)
         beside[name] = [scale * (table.rows[one][at].mean or 0.0) for one in reversed(names)]
     bits = [_figures(runs, places[n], f"bits_of:{column}") for n in reversed(names)]
-    if kind == "BLEU" and all(bits):
-        beside["bits_of"] = [statistics.mean(one.values()) for one in bits]
+    if kind == "BLEU" and all(seed in one for one in bits for seed in seeds):
+        beside["bits_of"] = [statistics.mean(one[seed] for seed in seeds) for one in bits]
     table, scale = by_length(read, _SCORED[kind]), _scale(kind)
     at = _place(part, table, column)
     base, row = (table.rows[name][at].mean for name in names)

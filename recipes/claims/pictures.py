@@ -65,20 +65,23 @@ def draw_differences(section: str, output: str) -> bool:
     """Draw the differences to sinusoids of a part's table, a panel per range of lengths.
 
     Args:
-        section: of the page of tables; False is returned where it has no table of differences.
+        section: of the page of tables, with those of one run or of two, whose rows are drawn where
+            the first run has none; False is returned where it has no table of differences.
         output: the picture.
     """
-    _, sign, text = section.partition("Differences to sinusoidal\n\n")
-    if not sign:
+    rows: Dict[str, List[str]] = {}
+    panels: List[Any] = []
+    for text in section.split("Differences to sinusoidal\n\n")[1:]:
+        lines = [line.strip("| ").split("|") for line in text.split("\n\n")[0].split("\n")]
+        panels = panels or [title.strip() for title in lines[0][-4:]]
+        rows = {**{line[0].strip(): line for line in lines[2:]}, **rows}
+    if not rows:
         return False
-    lines = [line.strip("| ").split("|") for line in text.split("\n\n")[0].split("\n")]
-    names = [line[0].strip() for line in lines[2:]]
-    panels: List[Any] = [title.strip() for title in lines[0][-4:]]
-    figure = new_figure(11.0, 1.2 + 0.28 * len(names))
+    figure = new_figure(11.0, 1.2 + 0.28 * len(rows))
     axes = figure.subplots(1, len(panels), sharey=True)
     for column, (panel, title) in enumerate(zip(axes, panels), -len(panels)):
         panel.axvline(0, color="0.5", linewidth=0.8)
-        for place, line in enumerate(lines[2:]):
+        for place, line in enumerate(rows.values()):
             found = re.search(_DIFFERENCE, line[column])
             if found:
                 middle, low, high = map(float, found.groups())
@@ -94,8 +97,8 @@ def draw_differences(section: str, output: str) -> bool:
         panel.set_title(title, fontsize=10)
         panel.grid(axis="x", color="0.85", linewidth=0.6)
         panel.spines[["top", "right"]].set_visible(False)
-    axes[0].set_yticks(range(len(names)), names)
-    axes[0].set_ylim(len(names) - 0.5, -0.5)
+    axes[0].set_yticks(range(len(rows)), list(rows))
+    axes[0].set_ylim(len(rows) - 0.5, -0.5)
     figure.supxlabel("BLEU minus that of sinusoids, with 95 % intervals", fontsize=10)
     save(figure, output)
     return True

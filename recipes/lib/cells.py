@@ -1,14 +1,14 @@
 """The cells of a recipe: which trainings there are, the folder of each, and its commands.
 
     python -m recipes.lib.cells SHEET count              how many
-    python -m recipes.lib.cells SHEET list               setting, row, seed, folder, options
-    python -m recipes.lib.cells SHEET settings           folder, that of its row, options, settings
+    python -m recipes.lib.cells SHEET list               setting, row, seed, folder, options, folder
+                                                         of the row, cell.json, settings
     python -m recipes.lib.cells SHEET plan               their commands, as one types them
     python -m recipes.lib.cells SHEET run STAGE NUMBER   what is left to do of a stage, for one cell
 
 A cell is a training with what comes after it: a row of the table (an encoding and its options), a
 seed, and a setting (data, and the way of training) or a task with a learning rate. The same cells
-are printed by ``--plan``, run on one host or as a job of SLURM, and found again by tables.
+are printed by ``--plan``, run on one host or as a job of SLURM, found by tables (``cell.json``).
 
 A recipe describes its cells on a sheet. In shell, after ``source recipes/lib/cells.sh``, each line
 of the sheet is a call of ``sheet``, and :func:`all_cells STAGE` runs a stage of all cells::
@@ -41,6 +41,7 @@ GPUs the cell has. With ``POSENC_STOP_DIVERGED`` a training that diverges is sto
 
 import errno
 import fcntl
+import json
 import os
 import re
 import shlex
@@ -94,6 +95,12 @@ class PlannedCell(NamedTuple):
         """What a person calls it."""
         words = self.setting, self.row, self.lr and f"lr {self.lr}", f"seed {self.seed}"
         return " ".join(filter(None, words))
+
+    @property
+    def about(self) -> str:
+        """The JSON by which tables know the cell: see tools/tables/grid.py."""
+        about = {name: getattr(self, name) for name in ("setting", "row", "seed", "lr")}
+        return json.dumps({**about, "options": " ".join(self.options)})
 
     def is_done(self, step: Step) -> bool:
         """Return whether all marks of a step are there."""
@@ -166,6 +173,7 @@ def plan(cells: List[PlannedCell]) -> Iterator[str]:
     for cell in cells:
         yield f"# cell {'/'.join(filter(None, (cell.setting, cell.row)))}, {cell.name}"
         yield _typed(["mkdir", "-p", str(cell.folder)])
+        yield f"echo {_typed([cell.about])} >{_typed([str(cell.folder / 'cell.json')])}"
         for step in cell.steps:
             output = step.output or ("train.log" if step.program == "train" else "")
             file = _typed([str(cell.folder / output)]) if output else ""
@@ -177,7 +185,7 @@ def plan(cells: List[PlannedCell]) -> Iterator[str]:
 def _typed(words: List[str]) -> str:
     """Return words as one types them; variables of a plan's loops remain variables."""
     return " ".join(
-        f'"{word}"'
+        '"{}"'.format(word.replace('"', '\\"'))
         if re.search(r"\$(\(grep|(seed|lr|updates|warmup)\b)", word)
         else shlex.quote(word)
         for word in words
@@ -242,7 +250,7 @@ def _train(cell: PlannedCell, step: Step) -> int:
     try:
         words, found = _continued(cell, step.command)
     except subprocess.CalledProcessError:
-        return 1  # it has said why
+        return 1  # a checkpoint that cannot be read, of which it has said why
     gpus = os.environ.get("CUDA_VISIBLE_DEVICES", "")
     cell.write("train" + (gpus and f" on GPU {gpus}") + (found and f", continuing from {found}"))
     time_is_up, diverged, path = False, "", cell.folder / "train.log"
@@ -279,20 +287,15 @@ def _train(cell: PlannedCell, step: Step) -> int:
 
 
 def _continued(cell: PlannedCell, command: List[str]) -> Tuple[List[str], str]:
-    """Return the command that goes on from the newest checkpoint, and that one, if any.
-
-    Raises:
-        CalledProcessError: a checkpoint cannot be read, and is not known to be damaged.
-    """
+    """Return the command that goes on from the newest checkpoint, and that one, if any."""
+    update_freq, until = _option(command, "--update-freq"), os.environ.get("POSENC_UNTIL")
     ask = ["python", "-m", "recipes.lib.newest_checkpoint", str(cell.folder)]
-    if _option(command, "--best-checkpoint-metric"):
-        ask.append("--best")
-    if _option(command, "--update-freq"):
-        ask += ["--update-freq", _option(command, "--update-freq")]
-    until = os.environ.get("POSENC_UNTIL")
-    if until:
-        ask.append("--seconds")
-    told = subprocess.run(ask, stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
+    ask += ["--best"] * ("--best-checkpoint-metric" in command)
+    ask += ["--update-freq", update_freq] * bool(update_freq)
+    ask += ["--seconds"] * bool(until)
+    told = ""
+    if any(cell.folder.glob("checkpoint*.pt")):
+        told = subprocess.run(ask, stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
     newest, _, seconds = told.strip().partition("\t")
     words = list(command)
     if newest:
@@ -329,11 +332,9 @@ def main() -> int:
         print(*plan(cells), sep="\n")
     elif question == "list":
         for cell in cells:
-            print(cell.setting, cell.row, cell.seed, cell.folder, " ".join(cell.options), sep="\t")
-    elif question == "settings":
-        for cell in cells:
-            words = " ".join(cell.settings)
-            print(cell.folder, cell.row_folder, " ".join(cell.options), words, sep="\t")
+            options, settings = " ".join(cell.options), " ".join(cell.settings)
+            about = cell.row_folder, cell.about, settings
+            print(cell.setting, cell.row, cell.seed, cell.folder, options, *about, sep="\t")
     else:
         stage, number = given
         groups = os.environ.get("POSENC_GPUS")

@@ -32,16 +32,19 @@ describe_rows() {
 # cells QUESTION…: see cells.py, which needs no environment.
 cells() { python3 -m recipes.lib.cells "$SHEET" "$@"; }
 
-# Writes down what each cell is, which tables count; refuses to go on where one has results of other
-# settings. With --cell only that one.
+# Writes down what each cell is, which tables count, in its cell.json; refuses to go on where one has
+# results of other settings. With --cell only that one.
 check_cells() {
-    local folder row options settings count=0 finished=0
-    while IFS=$'\t' read -r folder row options settings; do
-        same_settings "$row/row" "$options"
+    local line folder row options about settings count=0 finished=0
+    while IFS= read -r line; do
+        # a tab before a tab would be skipped
+        IFS=$'\t' read -r _ _ folder options row about settings <<<"${line#*$'\t'}"
+        same_settings "$row/settings" "$options"
         same_settings "$folder/settings" "$settings"
+        writing "$folder/cell.json" echo "$about"
         count=$((count + 1))
         if [[ -e $folder/score.json ]]; then finished=$((finished + 1)); fi
-    done < <(cells settings | if [[ -n $CELL ]]; then sed -n "${CELL}p"; else cat; fi)
+    done < <(cells list | if [[ -n $CELL ]]; then sed -n "${CELL}p"; else cat; fi)
     say "$count cells, $finished finished before"
 }
 
@@ -76,7 +79,7 @@ each_cell() {
 # open_cell LINE: sets `label`, `seed`, `folder` and `options`, those of its row.
 open_cell() {
     # a tab before a tab would be skipped
-    IFS=$'\t' read -r label seed folder options <<<"${1#*$'\t'}"
+    IFS=$'\t' read -r label seed folder options _ <<<"${1#*$'\t'}"
     read -r -a options <<<"$options"
 }
 

@@ -137,16 +137,12 @@ count_updates() {
 
 # The commands of all cells, for each task in loops over seeds and learning rates.
 print_cells() {
-    local row task all=$TASKS
+    local task all=$TASKS
     new_sheet
     describe_rows
     say "$(cells count) trainings: ${#ROWS[@]} rows ×" \
         "$(wc -w <<<"$TASKS") tasks × $(wc -w <<<"$LRS") learning rates × $(wc -w <<<"$SEEDS") seeds"
     say "an update: $BATCH examples = --batch-size $BATCH, on one GPU or CPU"
-    for row in "${ROWS[@]}"; do
-        print_command mkdir -p "$RUN_DIR/$(row_label "$row")"
-        writing "$RUN_DIR/$(row_label "$row")/row" echo "$(row_options "$row")"
-    done
     for task in $all; do
         say "$task"
         METRICS[$task]=$(metric_of "$task")

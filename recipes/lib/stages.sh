@@ -132,7 +132,7 @@ only_in() {
 
 # made_in DIR: whether there are results, which settings and logs are not.
 made_in() {
-    [[ -n $(find "$1/" ! -type d ! -name '*settings' ! -name row ! -name '*lock' ! -name '*.log' \
+    [[ -n $(find "$1/" ! -type d ! -name '*settings' ! -name cell.json ! -name '*lock' ! -name '*.log' \
         -print -quit) ]]
 }
 

@@ -58,7 +58,8 @@ GIVEN = [
      "sample_break_mode=eos tokens_per_sample=24 output_dictionary_size=5 add_bos_token=true "
      "max_target_positions=20 shorten_method=truncate shorten_data_split_list=train "
      "pad_to_fixed_length=true pad_to_fixed_bsz=true",
-     "position_encoding=learned share_decoder_input_output_embed=true decoder_layers=3"),
+     "position_encoding=learned share_decoder_input_output_embed=true decoder_layers=3 "
+     "train_only=decoder.layers*"),
     ("language_modeling", "tokens_per_sample=9", "position_encoding=abs_scalar"),
     ("posenc_masked_lm",
      "sample_break_mode=eos tokens_per_sample=24 mask_prob=0.2 leave_unmasked_prob=0.3 "

@@ -79,9 +79,17 @@ def test_weights_travel_to_the_stock_model_and_back(build_lm, tokens, encoding, 
     assert torch.equal(again(tokens)[0], ours(tokens)[0])
 
 
+def test_parameters_whose_names_do_not_match_are_frozen(build_lm):
+    model = build_lm("shaw", train_only="*embed_positions*,*layers.0.fc?.bias")
+    trained = {name for name, p in model.named_parameters() if p.requires_grad}
+    tables = {f"decoder.embed_positions.{name}" for name in ("keys", "values")}
+    assert trained == {*tables, "decoder.layers.0.fc1.bias", "decoder.layers.0.fc2.bias"}
+
+
 @pytest.mark.parametrize("options, wanted", [
     ({"decoder_learned_pos": True}, "--decoder-learned-pos chooses fairseq's own positions"),
     ({"position_source_scale": "auto"}, "has no source"),
+    ({"train_only": "*posit"}, "matches no parameter"),
     ({"position_max_shift": 3}, "is not read by --position-encoding cape"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(build_lm, options, wanted):

@@ -102,7 +102,7 @@ def test_a_training_that_diverges_is_stopped_in_one_line_if_that_is_asked(start,
     program = tmp_path / "fairseq-train"
     log = "| train_inner | epoch 001: loss=%s, wps=1.0, num_updates=%s,\\n"
     program.write_text(f"""#!/bin/bash
-        printf '{log}' 7 100; [[ -z $1 ]] || printf '{log}' 9 200; [[ -z $1 ]] || sleep 60""")
+        printf '{log}' 7 100; [[ -z $1 ]] || printf '{log}' 9 200; [[ -z $1 ]] || exec sleep 60""")
     program.chmod(0o755)
     step = f"train train.done {program} {{}} --warmup-updates 100"
     ask = "export POSENC_STOP_DIVERGED=yes"
@@ -193,6 +193,8 @@ def training(recipe, run, start, tmp_path):
 
     def training(words="", newest="", before=""):
         (tmp_path / "newest").write_text(newest)
+        (tmp_path / "run/a/seed1").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "run/a/seed1/checkpoint1.pt").touch()
         step = f"train train.done fairseq-train data {words}"
         process = start(
             "bash", "-c", recipe(step, before=f"PATH={tmp_path}/bin:$PATH CELL=1 {before}")

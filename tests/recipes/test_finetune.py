@@ -6,6 +6,7 @@ from itertools import groupby
 import pytest
 
 from fairseq_posenc.tools.bert.xtreme import BENCHMARKS
+from fairseq_posenc.tools.tables.grid import read_cells
 
 
 @pytest.fixture
@@ -20,12 +21,12 @@ def other(finetuning):
 
 def test_a_grid_has_a_cell_per_row_task_learning_rate_and_seed(recipe):
     recipe("--lrs", "1e-5,2e-5", "--seeds", "1,2", "--tasks", "CoLA,RTE")
-    found = {str(path.parent.relative_to(recipe.runs)) for path in recipe.runs.rglob("score.json")}
-    assert found == {
-        f"a/{task}/lr{lr}/seed{seed}"
-        for task in ("CoLA", "RTE") for lr in ("1e-5", "2e-5") for seed in (1, 2)
+    assert len(list(recipe.runs.rglob("score.json"))) == 8
+    cells = read_cells(str(recipe.runs), fine_tuning=True)
+    assert {(one.task, one.row, one.options, one.lr, one.seed) for one in cells} == {
+        (task, "a", "learned", lr, seed)
+        for task in ("CoLA", "RTE") for lr in ("1e-5", "2e-5") for seed in "12"
     }  # fmt: skip
-    assert (recipe.runs / "a" / "row").read_text() == "learned\n"
 
 
 def test_a_finished_grid_runs_nothing_and_grows_by_what_is_new(recipe):

@@ -31,7 +31,7 @@ def test_the_plan_run_as_printed_is_the_recipe(finetuning, recipe):
     assert not recipe.runs.exists() and not recipe.commands()
     recipe(*options)
     expected, results = _commands(recipe), _results(recipe.runs)
-    assert len(results) == 8 + 1 + 2 * len(list(recipe.runs.glob("*.md"))) > 9
+    assert len(results) == 8 + 8 + 2 * len(list(recipe.runs.glob("*.md"))) > 16
     assert [words[0] for words in expected].count("fairseq-train") == 8
     for path in recipe.runs, recipe.home / "commands":
         path.rename(f"{path}.before")
@@ -53,7 +53,7 @@ def _commands(recipe):
 
 
 def _results(runs):
-    names = ["*.md", "*.csv", "row", "score.json"]
+    names = ["*.md", "*.csv", "cell.json", "score.json"]
     return {path.relative_to(runs): path.read_text() for name in names for path in runs.rglob(name)}
 
 

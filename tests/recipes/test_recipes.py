@@ -132,7 +132,7 @@ def test_data_are_known_by_what_they_hold(shell, tmp_path):
 
 def test_a_row_can_be_mended_until_it_has_results(shell, tmp_path):
     cell = tmp_path / "row" / "seed1"
-    mistaken = f"same_settings {tmp_path}/row/row shawl; same_settings {cell}/settings shawl"
+    mistaken = f"same_settings {tmp_path}/row/settings shawl; same_settings {cell}/settings shawl"
     mended = mistaken.replace("shawl", "shaw")
     assert shell(mistaken)[1] == 0
     (cell / "train.log").touch()
@@ -188,6 +188,13 @@ def test_a_small_recipe_prints_every_command_and_does_nothing(run, tmp_path, rec
     }.items():  # fmt: skip
         assert sum(line.startswith(f"{program} ") for line in lines) == count, program
     assert not (tmp_path / "run").exists()
+
+
+def test_a_test_set_of_a_single_range_is_cut_by_its_own_lengths(run, tmp_path):
+    command = ["bash", "recipes/quickstart.sh", "--plan", "--run-dir", tmp_path / "run"]
+    for lengths, bins in ("4-12", "--percentiles --length-of source"), ("4-9,10-12", "--bins 9"):
+        scoring = run(*command, "--test-lengths", lengths).partition("\nposenc score ")[2]
+        assert f" {bins} " in scoring.partition("\n")[0].replace("\\", "")
 
 
 @pytest.mark.parametrize("plan", ["no", "yes"])

@@ -31,6 +31,11 @@ def main() -> None:
         help="show its translations beside the baseline's (default: the best other)",
     )
     add("--metric", metavar="NAME", default="sacrebleu", help="default: sacrebleu")
+    add(
+        "--lower-is-better",
+        action="store_true",
+        help="of a metric of --segment-scores, such as MetricX (of TER it is known)",
+    )
     add("--test", metavar="NAME", help="test set of a recipe with several")
     options = vars(parser.parse_args())
     # after the options, as it imports torch

@@ -21,7 +21,8 @@ METRICS = {
 DEFAULT = ("sacrebleu", "sacrebleu_lowercase", "tokenised_bleu", "chrf")
 # always computed: by the first a model is told from chance, by the second lengths are compared
 _ALWAYS = ("sacrebleu", "tokenised_bleu")
-LOWER_IS_BETTER = ("ter",)
+# 1: higher is better, as of all others; -1: lower; 0: neither, best is near 1
+DIRECTIONS = {"ter": -1, "length_ratio": 0}
 # computed from the statistics of another metric, so that older results have them too
 DERIVED = {"bleu_without_penalty": "sacrebleu", "length_ratio": "tokenised_bleu"}
 TITLES = {

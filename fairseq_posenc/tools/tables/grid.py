@@ -1,24 +1,23 @@
 """The grid of results: every training in the folder of a recipe, with what was measured of it.
 
-A cell of the grid is one training, ``<setting>/<row>/seed<n>`` of translation, where a setting is a
-corpus with its way of training and a row an encoding, or ``<row>/<task>/lr<lr>/seed<n>`` of
-fine-tuning. ``score.json`` (of ``score_cell``, or of ``posenc predict``) is there once it has
-finished, and the file ``row`` in the folder of its row has the encoding and its options.
+A cell of the grid is one training. ``cell.json`` in its folder, wherever that is, tells which one:
+its ``setting`` (of translation a corpus with its way of training, of fine-tuning a task), ``row``,
+``options`` (the encoding with its options), ``seed``, and ``lr``, which is empty in translation.
+``score.json`` (of ``score_cell``, or of ``posenc predict``) is there once it has finished.
 ``<setting>/swap.json``, if there, is what ``posenc analyse swap`` found, by row.
 """
 
 import math
-import os
 import re
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import Each, Maybe, read_shaped
 from fairseq_posenc.tools.scores.bleu import TITLES
 from fairseq_posenc.tools.tables.papers import CHOICES, parse_options
 
+_CELL = dict.fromkeys(("setting", "row", "options", "seed", "lr"), str)
 # a metric may be missing, as from older results
 FIGURES = dict.fromkeys(TITLES, Maybe(float))
 _FACTS = dict.fromkeys(("seconds", "tokens_per_second"), Maybe(float))
@@ -67,22 +66,25 @@ def read_cells(folder: str, fine_tuning: bool = False) -> List[Cell]:
     """Return the cells of a folder of runs, sorted by their place.
 
     Raises:
-        UsageError: no cells, a row without its ``row`` file, an unknown task, a learning rate that
-            is not a number, a file that is not a result, or results that cannot be compared: of
-            other sentences or signatures (versions of sacreBLEU aside), of other subsets or
-            metrics.
+        UsageError: no cells, options without an encoding, an unknown task, a learning rate that is
+            not a number, a file that is not a result, or results that cannot be compared: of other
+            sentences or signatures (versions of sacreBLEU aside), of other subsets or metrics.
     """
-    layout = "<row>/<task>/lr<lr>/seed<n>" if fine_tuning else "<setting>/<row>/seed<n>"
     make = _fine_tuning_cell if fine_tuning else _translation_cell
     cells, conditions = [], []
-    for path in sorted(Path(folder).glob(re.sub("<.*?>", "*", layout)), key=_naturally):
-        cell, facts = make(path, *path.relative_to(folder).parts)
-        cells.append(cell)
-        conditions.append((cell.place, facts))
+    for path in sorted((file.parent for file in Path(folder).rglob("cell.json")), key=_naturally):
+        about = _about(path / "cell.json")
+        if bool(about["lr"]) == fine_tuning:
+            cell, facts = make(path, str(path.relative_to(folder)), about)
+            cells.append(cell)
+            conditions.append((cell.place, facts))
     if not cells:
-        raise UsageError(f"{folder} has no cells {layout}")
+        raise UsageError(
+            f"{folder} has no cells: no {'fine-tuning' if fine_tuning else 'translation'} has a "
+            "cell.json below it, which recipes write (start it again: it repeats nothing)"
+        )
     check_comparable(conditions)
-    return cells if fine_tuning else cells + _swaps(Path(folder))
+    return cells if fine_tuning else cells + _swaps(Path(folder), cells)
 
 
 def check_comparable(conditions: Iterable[Tuple[str, Mapping[str, Any]]]) -> None:
@@ -103,18 +105,32 @@ def without_version(signature: str) -> str:
     return re.sub(r"\|version:[^|]*", "", signature)
 
 
-def _translation_cell(path: Path, setting: str, row: str, seed: str) -> Tuple[Cell, Dict[str, Any]]:
+def _about(path: Path) -> Dict[str, str]:
+    """Return which training a cell is."""
+    about = read_shaped(str(path), _CELL, "a recipe")
+    task, lr = about["setting"], about["lr"]
+    try:
+        parse_options(about["options"])
+        if not "".join(about.values()).isprintable():
+            raise UsageError("it has characters that cannot be printed")
+        if lr and task not in CHOICES:
+            raise UsageError(f"no task is called {task}; known: {', '.join(CHOICES)}")
+        if not math.isfinite(float(lr or 0)):
+            raise UsageError(f"{lr!r} is not a learning rate")
+    except ValueError as error:
+        raise UsageError(f"{path} is damaged: {error}") from None
+    return about
+
+
+def _translation_cell(path: Path, place: str, about: Dict[str, str]) -> Tuple[Cell, Dict[str, Any]]:
     """Return a cell, and by what is scored the conditions of the scores."""
     result, state = _result(path, _TRANSLATION, "score_cell")
     tests = result.get("tests", {})
     figures = {name: score["all"] for name, score in tests.items()}
     figures["training"] = result.get("training") or {}
-    options = _options(path.parent)
-    cell = Cell(
-        f"{setting}/{row}/{seed}", setting, row, options, seed[4:], None, "", state, figures
-    )
+    cell = Cell(place, **about, state=state, figures=figures)
     facts = {
-        f"numbers of sentences or signatures of {name} in {setting}": (
+        f"numbers of sentences or signatures of {name} in {cell.setting}": (
             score["all"]["sentences"],
             {metric: without_version(text) for metric, text in score["signatures"].items()},
         )
@@ -123,40 +139,28 @@ def _translation_cell(path: Path, setting: str, row: str, seed: str) -> Tuple[Ce
     return cell, facts
 
 
-def _fine_tuning_cell(
-    path: Path, row: str, task: str, lr: str, seed: str
-) -> Tuple[Cell, Dict[str, Any]]:
-    if task not in CHOICES:
-        raise UsageError(f"{path}: no task is called {task}; known: {', '.join(CHOICES)}")
-    options = _options(path.parents[2])
+def _fine_tuning_cell(path: Path, place: str, about: Dict[str, str]) -> Tuple[Cell, Dict[str, Any]]:
     result, state = _result(path, _FINE_TUNING, "posenc predict")
-    try:
-        finite = math.isfinite(float(lr[2:]))
-    except ValueError:
-        finite = False
-    if not finite:
-        raise UsageError(f"{path}: {lr[2:]!r} is not a learning rate")
     scores = result.get("scores", {})
-    place = f"{row}/{task}/{lr}/{seed}"
-    cell = Cell(place, None, row, options, seed[4:], task, lr[2:], state, scores)
+    task = about["setting"]
+    cell = Cell(place, **about, task=task, state=state, figures=scores)._replace(setting=None)
     # of a set without labels there is nothing to compare
     known = {subset: found for subset, found in scores.items() if found}
     names = sorted(f"{subset} ({' '.join(sorted(found))})" for subset, found in known.items())
     return cell, {f"scores of {task}": ", ".join(names)} if result else {}
 
 
-def _swaps(folder: Path) -> List[Cell]:
-    cells = []
+def _swaps(folder: Path, cells: Sequence[Cell]) -> List[Cell]:
+    found = []
+    options = {(cell.setting, cell.row): cell.options for cell in cells}
     for path in sorted(folder.glob("*/swap.json")):
         setting = path.parent.name
         for row, figures in read_shaped(str(path), _SWAP, "posenc analyse swap")["models"].items():
-            if not os.path.isdir(path.parent / row):
-                raise UsageError(f"{path} has a row {row!r}, which {path.parent} lacks")
-            options = _options(path.parent / row)
-            place = f"{setting}/{row}"
-            found = {"swap": figures}
-            cells.append(Cell(place, setting, row, options, "", state="finished", figures=found))
-    return cells
+            if (setting, row) not in options:
+                raise UsageError(f"{path} has a row {row!r}, of which {path.parent} has no cell")
+            about = Cell(f"{setting}/{row}", setting, row, options[setting, row], "")
+            found.append(about._replace(state="finished", figures={"swap": figures}))
+    return found
 
 
 def _result(path: Path, shape: Any, origin: str) -> Tuple[Dict[str, Any], str]:
@@ -168,18 +172,6 @@ def _result(path: Path, shape: Any, origin: str) -> Tuple[Dict[str, Any], str]:
     return {}, "begun" if begun else "open"
 
 
-def _options(folder: Path) -> str:
-    """Return a row's encoding and its options, from the file ``row`` in its folder."""
-    path = str(folder / "row")
-    options = " ".join(read_lines(path))
-    try:
-        parse_options(options)
-    except UsageError as error:
-        raise UsageError(f"{path}: {error}") from None
-    return options
-
-
 def _naturally(path: Path) -> Tuple[Path, int, str]:
     """Sort seed10 after seed9."""
-    seed = path.name[len("seed") :]
-    return path.parent, int(seed) if seed.isdecimal() else 0, seed
+    return path.parent, len(path.name), path.name

@@ -2,7 +2,6 @@
 
 from typing import List, Optional, Sequence
 
-from fairseq_posenc.tools.scores.bleu import LOWER_IS_BETTER
 from fairseq_posenc.tools.tables.layout import Estimate, Table
 from fairseq_posenc.tools.tables.runs import Runs
 from fairseq_posenc.tools.tables.tables import by_length
@@ -38,18 +37,20 @@ def latex(table: Table, best: Sequence[Optional[str]]) -> str:
     )
 
 
-def best_rows(runs: Runs, metric: str, table: Table) -> List[Optional[str]]:
+def best_rows(runs: Runs, metric: str, table: Table, sign: int) -> List[Optional[str]]:
     """Return the best run of each column, None where its interval to the second holds 0.
 
     A run of a single seed is never the best: its interval says nothing about other seeds.
+
+    Args:
+        sign: 1: the highest is the best; -1: the lowest; 0: none is.
     """
-    sign = -1 if metric in LOWER_IS_BETTER else 1
     found: List[Optional[str]] = []
     for at in range(len(table.columns)):
         means = {name: row[at].mean for name, row in table.rows.items()}
         known = {name: sign * mean for name, mean in means.items() if mean is not None}
         order = sorted(known, key=known.__getitem__, reverse=True)[:2]
-        if len(order) < 2 or min(len(runs[name]) for name in order) < 2:
+        if not sign or len(order) < 2 or min(len(runs[name]) for name in order) < 2:
             found.append(None)
             continue
         best, second = order

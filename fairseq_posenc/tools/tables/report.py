@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 from jinja2 import Environment, StrictUndefined
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.bleu import LOWER_IS_BETTER, METRICS, title_of
+from fairseq_posenc.tools.scores.bleu import DIRECTIONS, METRICS, TITLES, title_of
 from fairseq_posenc.tools.scores.significance import UNTESTED, paired_bootstrap
 from fairseq_posenc.tools.scores.training_log import (
     Curves,
@@ -43,6 +43,7 @@ def write_report(
     baseline: Optional[str] = None,
     beside: Optional[str] = None,
     metric: str = "sacrebleu",
+    lower_is_better: bool = False,
     test: Optional[str] = None,
     command: Sequence[str] = (),
 ) -> Table:
@@ -54,25 +55,24 @@ def write_report(
         baseline: the run that others are compared with; the first without one.
         beside: the run whose translations stand beside the baseline's; without one the best other.
         metric, test: as of :func:`by_length` and :func:`read_runs`.
+        lower_is_better: of a metric that was read from a file; of ours it is known.
         command: by which the report was made.
 
     Raises:
-        UsageError: as those functions, or a run that is not there.
+        UsageError: as those functions, a run that is not there, or a metric whose higher figures
+            are better.
     """
-    runs = read_runs(arguments, test)
-    for name in (baseline, beside):
-        if name is not None and name not in runs:
-            raise UsageError(f"no run is called {name!r}; there are {', '.join(runs)}")
-    first = baseline or next(iter(runs))
-    if beside == first:
-        raise UsageError(f"{beside} is the baseline; put another run beside it")
-    runs = {first: runs[first], **runs}
+    sign = _direction(metric, lower_is_better)
+    runs = _baseline_first(read_runs(arguments, test), baseline, beside)
+    first = next(iter(runs))
     table = by_length(runs, metric)
-    best = best_rows(runs, metric, table)
+    if sign < 0:
+        table.notes.insert(0, f"Of {title_of(metric)} a lower figure is better.")
+    best = best_rows(runs, metric, table, sign)
     logs = _logs(arguments, first)
     curves = read_curves(logs)
     means = {name: row[0].mean for name, row in table.rows.items()}
-    other = beside or best_of_others(means, -1 if metric in LOWER_IS_BETTER else 1)
+    other = beside or best_of_others(means, sign)
     with replacing_files(output, "report.html") as folder:
         texts = {"table.md": table.markdown(), "table.csv": table.csv()}
         texts["table.tex"] = latex(table, best)
@@ -86,6 +86,7 @@ def write_report(
             "picture": _picture(os.path.join(folder, "by_length.svg")),
             "curves_picture": _picture(os.path.join(folder, "curves.svg")) if curves else None,
             "other": other,
+            "sign": sign,
             "sentences": _sentences(runs, first, other),
             "command": shlex.join(command),
         }
@@ -93,6 +94,26 @@ def write_report(
         for name, text in texts.items():
             Path(folder, name).write_text(text, encoding="utf-8")
     return table
+
+
+def _baseline_first(runs: Runs, baseline: Optional[str], beside: Optional[str]) -> Runs:
+    """Return the runs with the baseline first; both are checked to be there."""
+    for name in (baseline, beside):
+        if name is not None and name not in runs:
+            raise UsageError(f"no run is called {name!r}; there are {', '.join(runs)}")
+    first = baseline or next(iter(runs))
+    if beside == first:
+        raise UsageError(f"{beside} is the baseline; put another run beside it")
+    return {first: runs[first], **runs}
+
+
+def _direction(metric: str, lower_is_better: bool) -> int:
+    """Return 1 if higher figures of a metric are better, -1 if lower ones, 0 if neither."""
+    if not lower_is_better:
+        return DIRECTIONS.get(metric, 1)
+    if metric in TITLES and DIRECTIONS.get(metric) != -1:
+        raise UsageError(f"--lower-is-better: lower figures of {title_of(metric)} are not better")
+    return -1
 
 
 def _logs(arguments: Sequence[str], first: str) -> List[str]:

@@ -105,6 +105,14 @@ Differences to sinusoidal
 
 1-20 words, against sinusoidal: a +1.
 
+Trainings (seeds): sinusoidal 5, a 5.
+
+### Trained anew
+
+1-20 words, against sinusoidal: b +2.
+
+Trainings (seeds): sinusoidal 3, b 3.
+
 ## deep
 
 Old.
@@ -116,12 +124,16 @@ def test_the_page_has_every_claim_with_the_verdict_of_its_main_comparison(tmp_pa
     found = [[compared.compare(str(tmp_path), one) for one in CONTENT["claims"][0]["ours"]]]
     text = claims.page(CONTENT, found, TABLES, {"bert": "a.png"})
     assert re.search(
-        r"\| A beats B +\| bert: a against b, accuracy \| \+1.17 ± 0.72, median \+1.00 +\| as the",
+        r"\| A beats B +\| bert: a against b, accuracy \| \+1.17 ± 0.72, median \+1.00 +\| 3 +\|",
         text,
     )
     assert "--parts bert`" in text and "a.png" in text
     assert "1 rows have a verdict, of 1 claims. Of those, 1 expect" in text
-    assert "In `bert`:\n\n- 1-20 words, against sinusoidal: a +1.\n\n" in text
+    for expected in (
+        "In `bert` (n: sinusoidal 5, a 5):\n\n- 1-20 words, against sinusoidal: a +1.\n\n",
+        "In `bert`, trained anew (n: sinusoidal 3, b 3):\n\n- 1-20 words, against sinusoidal: b",
+    ):
+        assert expected in text
     text = claims.every_claim(CONTENT, found)
     for expected in ("## 1. A beats B", "Table 1: 2 to 1.", "Read so."):
         assert expected in text
@@ -139,6 +151,38 @@ def test_tables_of_parts_that_were_not_run_stay(tmp_path):
     (tmp_path / "bert" / "curves.md").write_text("| a |\n\nNote.\n\nMore.\n")
     text = claims.tables_page(content, str(tmp_path), TABLES)
     assert text.endswith("\n\n## bert\n\n| a |\n\nNote.\n\n## deep\n\nOld.\n")
+
+
+def test_tables_of_a_smaller_run_stand_below_those_of_the_earlier_one(tmp_path):
+    (tmp_path / "deep").mkdir()
+    content, page = {"parts": {"deep": {"about": ""}}}, "## deep\n\n"
+    # (rows and seeds of each run, what is left of them)
+    for runs, left in [
+        (["a 5, b 5", "a 3, c 3"], ["a 5, b 5", "a 3, c 3"]),
+        (["a 5, b 5", "a 3, c 3", "a 4, c 4"], ["a 5, b 5", "a 4, c 4"]),
+        (["a 5, b 5", "a 9, b 4"], ["a 5, b 5", "a 9, b 4"]),
+        (["a 5, b 5", "a 3", "a 5, b 5, c 5"], ["a 5, b 5, c 5"]),
+    ]:
+        text = ""
+        for run in runs:
+            rows = (one.split() for one in run.split(", "))
+            table = "".join(f"| {row} | {n} | 2000 | 0.2 ± 0.1 |\n" for row, n in rows)
+            (tmp_path / "deep" / "curves.md").write_text(table)
+            text = claims.tables_page(content, str(tmp_path), text)
+        found = re.findall(r"(?:^\| .+\n?)+", text, re.M)
+        words = [re.findall(r"^\| (\w) \| (\d)", one, re.M) for one in found]
+        assert [", ".join(map(" ".join, one)) for one in words] == left
+        assert text.count(page) == 1 and text.count("### Trained anew\n") == len(left) - 1
+
+
+def test_of_a_training_under_way_nothing_counts(tmp_path):
+    folder = tmp_path / "deep" / "a" / "seed1"
+    folder.mkdir(parents=True)
+    line = "INFO | valid | epoch 001 | valid on 'valid' subset | nll_loss 4.5 | num_updates 10\n"
+    (folder / "train.log").write_text(line)
+    assert not claim_figures.figures_by_seed(str(tmp_path), "deep", "a", "bits")
+    (folder / "train.done").touch()
+    assert claim_figures.figures_by_seed(str(tmp_path), "deep", "a", "bits") == {1: 4.5}
 
 
 def test_figures_of_earlier_runs_are_kept_where_there_are_no_more_seeds(tmp_path):

@@ -17,14 +17,15 @@ SCORES = {"lr1e-5/seed1": 50.0, "lr2e-5/seed1": 60.0, "lr3e-5/seed2": 60.0}
 @pytest.fixture
 def runs(tmp_path):
     """Runs of all tasks, whose predictions begin with the name of split, task and run."""
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "row").write_text("learned\n")
     for task, split, rows in FILES.values():
         for place, score in SCORES.items():
             cell = tmp_path / "a" / task / place
             cell.mkdir(parents=True, exist_ok=True)
             subset, metric = CHOICES[task]
             scores = {subset: {metric: score}, split: {}}
+            lr, seed = place[2:].split("/seed")
+            about = dict(setting=task, row="a", options="learned", seed=seed, lr=lr)
+            (cell / "cell.json").write_text(json.dumps(about))
             (cell / "score.json").write_text(json.dumps({"scores": scores}))
             values = ["-0.5", "5.25"] if task == "STS-B" else [f"{split} {task} {place}"]
             values += ["2.5"] * (rows - len(values))

@@ -295,7 +295,8 @@ def test_other_lengths_of_training_and_the_hardware_are_reported():
 def test_script_prints_markdown_and_writes_it_and_csv(tmp_path, posenc):
     folder = tmp_path / "runs" / "mine" / "CoLA" / "lr1e-5" / "seed1"
     folder.mkdir(parents=True)
-    (tmp_path / "runs" / "mine" / "row").write_text(LEARNED)
+    about = {"setting": "CoLA", "row": "mine", "options": LEARNED, "seed": "1", "lr": "1e-5"}
+    (folder / "cell.json").write_text(json.dumps(about))
     (folder / "score.json").write_text(json.dumps({"scores": {"valid": {"matthews": 50.5}}}))
     words = f"--paper chen2021-4 --runs {tmp_path}/runs --note Tiny. --output".split()
     outputs = [tmp_path / "table.md", tmp_path / "table.csv"]

@@ -15,30 +15,33 @@ def result(training=None, **tests):
     return {"tests": tests, "training": training or {"updates": 9, "gpus": 8, "hardware": "V100"}}
 
 
+ABOUT = {"setting": "vanilla", "row": "a", "options": "shape --x 1", "seed": "1", "lr": ""}
+TUNED = {**ABOUT, "setting": "CoLA", "lr": "1e-5"}
+
+
 @pytest.fixture
 def runs(tmp_path, write):
-    """A function that writes a file of a folder of runs, and the row of its cell."""
+    """A function that writes a cell, with a result where it has one, and returns the folder."""
 
-    def runs(place, content="", options="shape --x 1"):
-        path = tmp_path / write(place, content)
-        if path.parent.name.startswith("seed"):
-            row = path.parents[3 if path.parents[1].name.startswith("lr") else 1]
-            (row / "row").write_text(options + "\n")
+    def runs(place, content=None, about=ABOUT, **others):
+        write(f"{place}/cell.json", {**about, **others})
+        if content is not None:
+            write(f"{place}/score.json", content)
         return str(tmp_path)
 
     return runs
 
 
-def test_cells_of_translation_are_read_from_their_folders(runs):
-    runs("vanilla/a/seed10/settings")
-    runs("vanilla/a/seed9/checkpoint_last.pt")
-    runs("text/wmt16_en_de/train.raw.de")
-    cells = read_cells(runs("vanilla/a/seed1/score.json", result(news=score())))
+def test_cells_of_translation_are_what_they_say_they_are(runs, write):
+    runs("x/seed10", seed="10")
+    runs("x/seed9", seed="9")
+    write("x/seed9/checkpoint_last.pt", "")
+    write("text/wmt16_en_de/train.raw.de", "")
+    runs("fine/tuned", about=TUNED)
+    cells = read_cells(runs("x/seed1", result(news=score())))
     assert [(one.place, one.seed, one.state) for one in cells] == [
-        ("vanilla/a/seed1", "1", "finished"),
-        ("vanilla/a/seed9", "9", "begun"),
-        ("vanilla/a/seed10", "10", "open"),
-    ]
+        ("x/seed1", "1", "finished"), ("x/seed9", "9", "begun"), ("x/seed10", "10", "open"),
+    ]  # fmt: skip
     assert {(one.setting, one.row, one.options) for one in cells} == {
         ("vanilla", "a", "shape --x 1")
     }
@@ -46,75 +49,68 @@ def test_cells_of_translation_are_read_from_their_folders(runs):
     assert cells[0].hardware == ("V100", 8) and cells[1].training == {}
 
 
-def test_cells_of_fine_tuning_are_read_from_their_folders(runs):
-    runs("pretrain/learned/seed1/x")
+def test_cells_of_fine_tuning_are_what_they_say_they_are(runs):
+    runs("pretrain/learned/seed1", setting="")
     scores = {"valid": {"matthews": 50.0}}
-    runs("mine/CoLA/lr1e-5/seed2/score.json", {"scores": scores})
-    done, open_ = read_cells(runs("mine/CoLA/lr3e-5/seed11/settings"), fine_tuning=True)
+    runs("x/1", {"scores": scores}, TUNED, row="mine", seed="2")
+    done, open_ = read_cells(runs("x/2", about=TUNED, lr="3e-5", seed="11"), fine_tuning=True)
     assert (done.place, done.row, done.task, done.lr, done.seed, done.state, done.figures) == (
-        ("mine/CoLA/lr1e-5/seed2", "mine", "CoLA", "1e-5", "2", "finished", scores)
+        ("x/1", "mine", "CoLA", "1e-5", "2", "finished", scores)
     )
     assert (open_.lr, open_.seed, open_.state, open_.figures) == ("3e-5", "11", "open", {})
 
 
-def test_swapped_sentences_are_read_from_their_analysis(runs):
-    runs("interpolate/mine/seed1/checkpoint_last.pt")
+def test_swapped_sentences_are_read_from_their_analysis(runs, write):
     figures = {"original": 30.0, "swapped": 28.5, "drop": 1.5}
-    folder = runs("interpolate/swap.json", {"models": {"mine": figures}, "pairs": 10})
+    write("interpolate/swap.json", {"models": {"mine": figures}, "pairs": 10})
+    folder = runs("x", setting="interpolate", row="mine")
     swap = read_cells(folder)[1]
-    assert (swap.setting, swap.row, swap.seed) == ("interpolate", "mine", "")
+    assert (swap.setting, swap.row, swap.options, swap.seed) == (
+        ("interpolate", "mine", "shape --x 1", "")
+    )
     assert swap.figures == {"swap": figures}
-    runs("interpolate/swap.json", {"models": {"other": figures}})
-    with pytest.raises(UsageError, match="swap.json has a row 'other', which"):
+    write("interpolate/swap.json", {"models": {"other": figures}})
+    with pytest.raises(UsageError, match="swap.json has a row 'other', of which"):
         read_cells(folder)
 
 
 @pytest.mark.parametrize(
-    ("place", "content", "message"),
+    ("about", "content", "message"),
     [
-        ("v/a/seed1", "{", "not JSON"),
-        ("v/a/seed1", {"all": {}, "by_length": None, "signatures": {}}, "not from score_cell"),
-        ("v/a/seed1", {"scores": {"valid": {}}}, "not from score_cell"),
-        ("v/a/seed1", {"tests": {"n": {"sacrebleu": 3}}}, "tests.n.all is missing"),
-        ("v/a/seed1", {"tests": {}, "training": {"gpus": 1}}, "damaged: training.updates is"),
-        ("a/CoLA/lr1/seed1", "{", "not JSON"),
-        ("a/CoLA/lr1/seed1", {"all": 1}, "not from posenc predict"),
-        ("a/Cola/lr1/seed1", {"scores": {}}, "no task is called Cola"),
-        ("a/CoLA/lrx/seed1", {"scores": {}}, "'x' is not a learning rate"),
-        ("a/CoLA/lrinf/seed1", {"scores": {}}, "'inf' is not a learning rate"),
+        (ABOUT, "{", "not JSON"),
+        (ABOUT, {"all": {}, "by_length": None, "signatures": {}}, "not from score_cell"),
+        (ABOUT, {"scores": {"valid": {}}}, "not from score_cell"),
+        (ABOUT, {"tests": {"n": {"sacrebleu": 3}}}, "tests.n.all is missing"),
+        (ABOUT, {"tests": {}, "training": {"gpus": 1}}, "damaged: training.updates is"),
+        (TUNED, "{", "not JSON"),
+        (TUNED, {"all": 1}, "not from posenc predict"),
+        ({**ABOUT, "seed": 1}, None, "cell.json is not from a recipe, or damaged: seed should be"),
+        ({**ABOUT, "options": ""}, None, "cell.json is damaged: expected `encoding"),
+        ({**ABOUT, "options": "--position-max-shift 40"}, None, "expected `encoding"),
+        ({**ABOUT, "options": "shape 40"}, None, "expected `encoding"),
+        ({**ABOUT, "row": "a\nb"}, None, "characters that cannot be printed"),
+        ({**TUNED, "setting": "Cola"}, None, "no task is called Cola"),
+        ({**TUNED, "lr": "x"}, None, "cell.json is damaged: could not convert .* 'x'"),
+        ({**TUNED, "lr": "inf"}, None, "'inf' is not a learning rate"),
     ],
 )
-def test_foreign_and_damaged_results_are_refused(runs, place, content, message):
-    folder = runs(f"{place}/score.json", content)
+def test_foreign_and_damaged_cells_are_refused(runs, about, content, message):
     with pytest.raises(UsageError, match=message):
-        read_cells(folder, fine_tuning="lr" in place)
-
-
-@pytest.mark.parametrize("options", ["", "--position-max-shift 40", "shape 40"])
-def test_a_row_without_encoding_is_refused(runs, options):
-    with pytest.raises(UsageError, match="v/a/row: expected `encoding"):
-        read_cells(runs("v/a/seed1/settings", options=options))
-
-
-def test_a_row_without_its_file_is_refused(runs, tmp_path):
-    folder = runs("v/a/seed1/settings")
-    (tmp_path / "v" / "a" / "row").unlink()
-    with pytest.raises(UsageError, match="cannot read .*v/a/row"):
-        read_cells(folder)
+        read_cells(runs("v/a/seed1", content, about), fine_tuning=bool(about["lr"]))
 
 
 @pytest.mark.parametrize("other", [score(sentences=4), score(signature="tok:intl|version:2.6.0")])
 def test_translations_that_cannot_be_compared_are_refused(runs, other):
-    runs("vanilla/a/seed1/score.json", result(news=score()))
-    folder = runs("vanilla/b/seed2/score.json", result(news=other))
-    with pytest.raises(UsageError, match="vanilla/b/seed2 cannot be compared with vanilla/a/seed1"):
+    runs("v/a/seed1", result(news=score()))
+    folder = runs("v/b/seed2", result(news=other), row="b")
+    with pytest.raises(UsageError, match="v/b/seed2 cannot be compared with v/a/seed1"):
         read_cells(folder)
 
 
 def test_other_settings_and_versions_may_differ(runs):
-    runs("vanilla/a/seed1/score.json", result(news=score()))
-    runs("vanilla/a/seed2/score.json", {"tests": {"news": score(signature="tok:13a|version:2.4")}})
-    assert len(read_cells(runs("interpolate/a/seed1/score.json", result(news=score(1))))) == 3
+    runs("1", result(news=score()))
+    runs("2", {"tests": {"news": score(signature="tok:13a|version:2.4")}})
+    assert len(read_cells(runs("3", result(news=score(1)), setting="interpolate"))) == 3
 
 
 EN = {"valid-en": {"accuracy": 1.0}}
@@ -122,18 +118,17 @@ EN = {"valid-en": {"accuracy": 1.0}}
 
 @pytest.mark.parametrize("other", [{**EN, "test-th": {"accuracy": 1.0}}, {"valid-en": {"f1": 1.0}}])
 def test_fine_tunings_scored_on_other_data_are_not_compared(runs, other):
-    runs("a/XNLI/lr1/seed1/score.json", {"scores": EN})
-    assert (
-        len(read_cells(runs("a/XNLI/lr1/seed2/score.json", {"scores": {**EN, "test": {}}}), True))
-        == 2
-    )
-    folder = runs("b/XNLI/lr1/seed1/score.json", {"scores": other})
-    with pytest.raises(UsageError, match="b/XNLI/lr1/seed1 cannot be compared with a/XNLI/lr1/se"):
+    xnli = {**TUNED, "setting": "XNLI"}
+    runs("a/seed1", {"scores": EN}, xnli)
+    folder = runs("a/seed2", {"scores": {**EN, "test": {}}}, xnli)
+    assert len(read_cells(folder, fine_tuning=True)) == 2
+    runs("b/seed1", {"scores": other}, xnli)
+    with pytest.raises(UsageError, match="b/seed1 cannot be compared with a/seed1"):
         read_cells(folder, fine_tuning=True)
 
 
-def test_a_folder_without_cells_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="has no cells <setting>/<row>/seed<n>"):
-        read_cells(str(tmp_path))
-    with pytest.raises(UsageError, match="has no cells <row>/<task>/lr<lr>/seed<n>"):
-        read_cells(str(tmp_path), fine_tuning=True)
+@pytest.mark.parametrize("fine_tuning, kind", [(True, "fine-tuning"), (False, "translation")])
+def test_a_folder_without_cells_is_refused(runs, fine_tuning, kind):
+    folder = runs("x", about=ABOUT if fine_tuning else TUNED)
+    with pytest.raises(UsageError, match=f"no {kind} has a cell.json below it"):
+        read_cells(folder, fine_tuning)

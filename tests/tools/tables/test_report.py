@@ -12,7 +12,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.score import evaluate, to_json
-from fairseq_posenc.tools.tables.latex import best_rows, latex
+from fairseq_posenc.tools.tables.latex import best_rows, escaped, latex
 from fairseq_posenc.tools.tables.outputs import differing, length_faults
 from fairseq_posenc.tools.tables.report import write_report
 from fairseq_posenc.tools.tables.runs import read_runs
@@ -43,6 +43,8 @@ def scored(tmp_path_factory):
                 for line in references
             ]
             lines[7] = ""
+            errors = "".join(f"{line.split().count('x')}\n" for line in lines)
+            (folder / "errors").write_text(errors)
             (folder / "hypothesis").write_text("\n".join(lines) + "\n", encoding="utf-8")
             files = {
                 "hypothesis": str(folder / "hypothesis"),
@@ -51,6 +53,7 @@ def scored(tmp_path_factory):
             result = evaluate(
                 **files, language="he", bins=[8], length_of="reference", command=["posenc score"],
                 metrics=["chrf", "ter"], notes={"seed": str(seed)},
+                segment_scores={"errors": str(folder / "errors")},
             )  # fmt: skip
             place = folder / f"run{len(paths)}"
             place.mkdir()
@@ -128,20 +131,42 @@ def test_empty_short_and_long_outputs_are_counted(scored):
 def test_the_best_is_bold_only_where_it_is_clear(scored):
     runs = read_runs(scored)
     table = by_length(runs)
-    assert best_rows(runs, "sacrebleu", table) == [NAME] * 3
-    assert best_rows({**runs, NAME: runs[NAME][:1]}, "sacrebleu", table) == [None] * 3
+    assert best_rows(runs, "sacrebleu", table, 1) == [NAME] * 3
+    assert best_rows({**runs, NAME: runs[NAME][:1]}, "sacrebleu", table, 1) == [None] * 3
     same = {"a": runs["bad"], "b": runs["bad"]}
-    assert best_rows(same, "sacrebleu", by_length(same)) == [None] * 3
-    # of TER the lowest is the best
-    assert best_rows(runs, "ter", by_length(runs, "ter"))[0] == NAME
+    assert best_rows(same, "sacrebleu", by_length(same), 1) == [None] * 3
     text = latex(table, [NAME, None, None])
     assert text.count(r"\mathbf") == 1 and r"\& 50\% \{x\}\_y|z" in text
     assert text.count(r" \\") == 4 and text.count(r"\begin{tabular}{lrrr}") == 1
 
 
 @pytest.mark.parametrize(
+    ("options", "shown", "bold"),
+    [
+        ({"metric": "chrf"}, {"better"}, NAME),
+        ({"metric": "ter"}, {"better"}, NAME),
+        ({"metric": "ter", "lower_is_better": True}, {"better"}, NAME),
+        ({"metric": "errors"}, {"worse"}, "bad"),
+        ({"metric": "errors", "lower_is_better": True}, {"better"}, NAME),
+        ({"metric": "length_ratio"}, set(), None),
+    ],
+)
+def test_a_metric_says_whether_higher_or_lower_is_better(scored, tmp_path, options, shown, bold):
+    pair = [path for path in scored if not path.startswith("none=")]
+    write_report(pair, str(tmp_path), **options)
+    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert set(re.findall(r'<span class="(better|worse)">', html)) == shown
+    rows = (tmp_path / "table.tex").read_text(encoding="utf-8").splitlines()
+    marked = [row.partition(" & $")[0] for row in rows if r"\mathbf" in row]
+    assert marked == ([escaped(bold)] if bold else [])
+    assert html.count("<b>") == 3 * len(marked)
+    assert ("lower figure is better" in html) == (bold == NAME and options["metric"] != "chrf")
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"metric": "chrf", "lower_is_better": True}, "lower figures of chrF are not better"),
         ({"baseline": "good"}, "no run is called 'good'; there are bad, "),
         ({"beside": "good"}, "no run is called 'good'"),
         ({"baseline": "bad", "beside": "bad"}, "is the baseline"),
