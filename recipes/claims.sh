@@ -44,7 +44,9 @@ no_repeats --parts $PARTS
 ((${#ROWS[@]} == 0)) || die "the rows are those that the claims need: there is no --encodings here"
 SEEDS=${SEEDS:-$([[ $FAST ]] && echo 1 2 3 || echo 1 2 3 4 5)}
 
-SHAPE='shape=shape --position-max-shift 40'
+SHAPE_OPTIONS='shape --position-max-shift 40' SHAPE=shape=$SHAPE_OPTIONS
+# what SHAPE's authors do otherwise than fairseq
+AUTHORS='--embedding-initialization xavier --no-source-eos'
 CAPE_OPTIONS='cape --position-source-scale auto' CAPE=cape=$CAPE_OPTIONS
 JOINED_ROWS=(sinusoidal "$SHAPE" shaw)
 PLAIN_ROWS=(sinusoidal shape)
@@ -60,7 +62,8 @@ if [[ ! $FAST ]]; then
 fi
 # at equal convergence: all fourteen encodings, and what the claims say of SHAPE's K
 LONGER_ROWS=(sinusoidal "$SHAPE" "$CAPE" shaw rotary alibi t5 rel_scalar transformer_xl tupe abs_scalar
-    conditional learned none "shape_K10=shape --position-max-shift 10"
+    conditional learned none "sinusoidal_authors=sinusoidal $AUTHORS" "shape_authors=$SHAPE_OPTIONS $AUTHORS"
+    "shape_K10=shape --position-max-shift 10"
     "shape_K20=shape --position-max-shift 20" "shape_K100=shape --position-max-shift 100")
 SWITCH_ROWS=(sinusoidal rotary alibi shaw "$CAPE")
 LONGEST_ROWS=(sinusoidal "$SHAPE" "shape_K100=shape --position-max-shift 100")
