@@ -22,6 +22,7 @@ papers say, what these models say, with 95 % intervals, and a verdict. Two cores
   --seeds LIST        comma-separated (1,2,3,4,5)
   --updates N         of each translation model (2000)
   --test N            test pairs per range of lengths (300)
+  --plan              print the commands of all trainings, and stop
   --device cpu|cuda   (cuda if there is one)
   --jobs N            trainings at a time (number of cores on a CPU, 1 on a GPU)
   --stage N           start at this stage: 1 set-up, 2 the first part, and so on; the page is the last
@@ -30,7 +31,7 @@ HELP
 }
 
 SOURCE=en TARGET=de KEEP=0 RUN_DIR=runs/claims PARTS=''
-SEEDS='' UPDATES=2000 TEST=300 FAST='' FLAGS=--fast ROWS=()
+SEEDS='' UPDATES=2000 TEST=300 FAST='' FLAGS='--fast --plan' ROWS=()
 OPTIONS='parts, updates test'
 parse_arguments "$@"
 whole_numbers UPDATES TEST
@@ -72,13 +73,14 @@ comma() { local IFS=,; echo "$*"; }
 
 # quickstart PART OPTION…: its stages, in the folder of a part.
 quickstart() {
-    bash recipes/quickstart.sh --run-dir "$RUN_DIR/$1" --seeds "$(comma $SEEDS)" --device "$DEVICE" \
+    execute bash recipes/quickstart.sh --run-dir "$RUN_DIR/$1" --seeds "$(comma $SEEDS)" --device "$DEVICE" \
         --jobs "$JOBS" --updates "$UPDATES" --test "$TEST" --stage 2 "${@:2}"
 }
 
 # analyse_cells PART FUNCTION: call it on every cell of a part, which has the ROWS.
 analyse_cells() {
     local RUN_DIR=$RUN_DIR/$1
+    if [[ $PLAN == yes ]]; then say "analyses of these models" && return; fi
     new_sheet
     describe_rows
     each_cell "$2"
@@ -102,7 +104,7 @@ by_length() {
     ROWS=("${@:3}")
     quickstart "$1" --encodings "$(comma "${ROWS[@]}")" --updates "$2"
     analyse_cells "$1" analyse_length
-    if [[ $1 != length ]]; then return; fi
+    if [[ $1 != length || $PLAN == yes ]]; then return; fi
     analyse_cells length score_groups
     group_table clauses
     group_table agreement
@@ -191,19 +193,19 @@ switch() { fine_tune switch ../length/bin; }
 
 # The same on text of which a tenth is long.
 switch_long() {
-    [[ -e $RUN_DIR/switch_long/text/bin.done ]] || mix_long "$RUN_DIR/length" "$RUN_DIR/switch_long/text"
+    [[ $PLAN == yes || -e $RUN_DIR/switch_long/text/bin.done ]] || mix_long "$RUN_DIR/length" "$RUN_DIR/switch_long/text"
     fine_tune switch_long text/bin
 }
 
 # fine_tune PART BIN: seed by seed, as each begins with the model of its seed.
 fine_tune() {
     local seed base rows
-    mkdir -p "$RUN_DIR/$1"
-    ln -sfn "$2" "$RUN_DIR/$1/bin" && ln -sfn ../length/corpus "$RUN_DIR/$1/corpus"
+    execute mkdir -p "$RUN_DIR/$1"
+    execute ln -sfn "$2" "$RUN_DIR/$1/bin" && execute ln -sfn ../length/corpus "$RUN_DIR/$1/corpus"
     rows=$(comma "${SWITCH_ROWS[@]}")
     for seed in $SEEDS; do
         base=$RUN_DIR/length/sinusoidal/seed$seed
-        [[ -e $base/train.done ]] ||
+        [[ $PLAN == yes || -e $base/train.done ]] ||
             die "part $1 takes the data and the sinusoidal models of part length, which is to be run before"
         quickstart "$1" --encodings "$rows" --seeds "$seed" --updates $((UPDATES / 10)) --stage 5 \
             --stop-stage 7 -- --lr 0.002 --finetune-from-model "$base/checkpoint_last.pt"
@@ -237,8 +239,8 @@ deep_400() { deep_part deep_400 $((UPDATES / 5)); }
 # deep_part PART UPDATES
 deep_part() {
     local updates=$2 data=$RUN_DIR/length/bin RUN_DIR=$RUN_DIR/$1
-    [[ -e $data ]] || die "part $1 takes the data of part length, which is to be run before"
-    mkdir -p "$RUN_DIR" && ln -sfn ../length/bin "$RUN_DIR/bin"
+    [[ $PLAN == yes || -e $data ]] || die "part $1 takes the data of part length, which is to be run before"
+    execute mkdir -p "$RUN_DIR" && execute ln -sfn ../length/bin "$RUN_DIR/bin"
     ROWS=(default=sinusoidal "admin=sinusoidal --admin-profile $RUN_DIR/admin.json")
     TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings --encoder-layers 12
         --decoder-layers 12 --encoder-embed-dim 64 --decoder-embed-dim 64
@@ -249,17 +251,18 @@ deep_part() {
         --lr-scheduler polynomial_decay --total-num-update "$updates" --max-update "$updates"
         --max-tokens 1000 --save-interval-updates $((updates / 4)) --keep-interval-updates 1
         --no-epoch-checkpoints)
-    [[ -e $RUN_DIR/admin.json ]] ||
-        posenc profile-admin "$RUN_DIR/bin" --user-dir fairseq_posenc --task posenc_translation \
-            "${TRAIN_OPTIONS[@]}" "${DEVICE_OPTIONS[@]}" --output "$RUN_DIR/admin.json" \
-            >"$RUN_DIR/admin.log" 2>&1 || die "profiling failed, see $RUN_DIR/admin.log"
+    local profile=(posenc profile-admin "$RUN_DIR/bin" --user-dir fairseq_posenc --task posenc_translation
+        "${TRAIN_OPTIONS[@]}" "${DEVICE_OPTIONS[@]}" --output "$RUN_DIR/admin.json")
     describe_cells
+    if [[ $PLAN == yes ]]; then print_command "${profile[@]}" && cells plan && return; fi
+    [[ -e $RUN_DIR/admin.json ]] || "${profile[@]}" >"$RUN_DIR/admin.log" 2>&1 ||
+        die "profiling failed, see $RUN_DIR/admin.log"
     all_cells train
     make_curves
 }
 
 bert() {
-    bash recipes/claims/bert.sh --run-dir "$RUN_DIR/bert" --seeds "$(comma $SEEDS)" \
+    execute bash recipes/claims/bert.sh --run-dir "$RUN_DIR/bert" --seeds "$(comma $SEEDS)" \
         --device "$DEVICE" --jobs "$JOBS" --stage 2 ${FAST:+--fast}
     ROWS=(learned abs_scalar rel_scalar)
     analyse_cells bert analyse_bert
@@ -282,15 +285,16 @@ plain() {
 }
 
 plain_cell() {
-    local seed label folder options
+    local seed label folder options train
     open_cell "$1"
     folder=$RUN_DIR/plain/$label/seed$seed
+    train=(python -u recipes/claims/plain_transformer.py --run-dir "$RUN_DIR/length" --encoding "$label"
+        --seed "$seed" --updates "$UPDATES" --warmup $((UPDATES * 3 / 20)) --output "$folder/plain.json")
+    if [[ $PLAN == yes ]]; then print_command "${train[@]}" && return; fi
     if [[ -e $folder/plain.json ]]; then return; fi
     mkdir -p "$folder"
     say "[$label] train torch.nn.Transformer"
-    python -u recipes/claims/plain_transformer.py --run-dir "$RUN_DIR/length" --encoding "$label" \
-        --seed "$seed" --updates "$UPDATES" --warmup $((UPDATES * 3 / 20)) \
-        --output "$folder/plain.json" >"$folder/train.log" 2>&1 ||
+    "${train[@]}" >"$folder/train.log" 2>&1 ||
         die "training failed, see $folder/train.log: $(tail -n 1 "$folder/train.log")"
 }
 
@@ -299,17 +303,17 @@ speed() {
     local seed folder
     for seed in $SEEDS; do
         folder=$RUN_DIR/speed/repeats/seed$seed
-        mkdir -p "$folder"
+        execute mkdir -p "$folder"
         say "[speed] round $seed"
-        OMP_NUM_THREADS=1 posenc benchmark training --encodings sinusoidal,shape,cape,shaw,rel_scalar \
-            --lengths 32 --tokens 512 --rounds 5 --output "$folder/training.json" >"$folder/training.md"
-        OMP_NUM_THREADS=1 posenc benchmark bert --encodings none,learned,shaw,rel_scalar \
-            --shape bert_small --lengths 128 --tokens 512 --rounds 5 --output "$folder/bert.json" >"$folder/bert.md"
+        writing "$folder/training.md" env OMP_NUM_THREADS=1 posenc benchmark training --lengths 32 --tokens 512 \
+            --encodings sinusoidal,shape,cape,shaw,rel_scalar --rounds 5 --output "$folder/training.json"
+        writing "$folder/bert.md" env OMP_NUM_THREADS=1 posenc benchmark bert --shape bert_small --lengths 128 \
+            --encodings none,learned,shaw,rel_scalar --tokens 512 --rounds 5 --output "$folder/bert.json"
     done
 }
 
 write_page() {
-    python -m recipes.claims.claims --claims recipes/claims/claims.json --runs "$RUN_DIR" \
+    execute python -m recipes.claims.claims --claims recipes/claims/claims.json --runs "$RUN_DIR" \
         --output "$RUN_DIR/claims.md"
 }
 
