@@ -5,6 +5,8 @@ import re
 import statistics
 from typing import Callable, Dict, List, Optional, Tuple
 
+import numpy as np
+
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, OrNull, read_shaped
 from fairseq_posenc.tools.scores.training_log import validation_losses
@@ -72,6 +74,14 @@ def _bits_of(folder: str, name: str) -> Optional[float]:
     """Of the test set's references, in a range of lengths, or of ``all``."""
     found = read_shaped(f"{folder}/bits.json", {"bits": Each(float)}, "recipes.claims.bits")
     return found["bits"].get(name)
+
+
+def bits_of_sentences(folder: str, name: str) -> np.ndarray:
+    """Return bits and tokens ``(sentences, 2)`` of the references in a range of lengths."""
+    found = read_shaped(
+        f"{folder}/bits.json", {"sentences": Each([[float]])}, "recipes.claims.bits"
+    )
+    return np.array(found["sentences"][name])
 
 
 def _stock(folder: str, name: str) -> Optional[float]:
