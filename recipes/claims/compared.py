@@ -6,15 +6,13 @@ import os
 import statistics
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-import numpy as np
-
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, Maybe, read_shaped
-from fairseq_posenc.tools.scores.intervals import SAMPLES, SEED, t_interval
+from fairseq_posenc.tools.scores.intervals import t_interval
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length
 from fairseq_posenc.tools.writing import replacing
-from recipes.claims.claim_figures import bits_of_sentences, figures_by_seed, seed_folders
+from recipes.claims.claim_figures import drawn_bits, figures_by_seed, seed_folders
 from recipes.claims.verdicts import MISSING, verdict
 
 # figures that are measured over seeds and sentences, and what posenc score calls them
@@ -141,7 +139,7 @@ def _by_seed(runs: str, about: Dict[str, Any]) -> Compared:
 
 
 def _by_sentences(runs: str, about: Dict[str, Any], seeds: Sequence[int]) -> float:
-    """Return the variance of a difference of bits per token over 1,000 draws of sentences.
+    """Return the variance of a difference of bits per token over draws of sentences.
 
     It is 0 of other figures, and of differences of differences: of these, trainings alone count.
     """
@@ -149,14 +147,8 @@ def _by_sentences(runs: str, about: Dict[str, Any], seeds: Sequence[int]) -> flo
     rows = [f"{about['part']}/{about['row']}", f"{about['part']}/{about.get('base')}"]
     if kind != "bits_of" or "less" in about["row"]:
         return 0.0
-    sides = [[bits_of_sentences(f"{runs}/{row}/seed{n}", name) for n in seeds] for row in rows]
-    count = len(sides[0][0])
-    random = np.random.RandomState(SEED)
-    # how often each sentence is drawn: (draws, sentences), the same for all trainings
-    drawn = random.multinomial(count, [1 / count] * count, size=SAMPLES)
-    sums = [[drawn @ one for one in side] for side in sides]  # bits and tokens: (draws, 2)
-    means = [np.mean([one[:, 0] / one[:, 1] for one in side], axis=0) for side in sums]
-    return float((means[0] - means[1]).var(ddof=1))
+    ours, others = (drawn_bits([f"{runs}/{row}/seed{n}" for n in seeds], name) for row in rows)
+    return float((ours - others).var(ddof=1))
 
 
 def _scored(runs: str, about: Dict[str, Any]) -> Compared:
