@@ -38,8 +38,13 @@ def roll_rows(x: Optional[Tensor], places: Tensor) -> Optional[Tensor]:
     return x.flatten(0, 1).index_select(0, origin.flatten()).view_as(x)
 
 
-def without_eos(tokens: Tensor, eos: int, padding: int) -> Tensor:
-    """Return ``(batch, length)`` tokens with padding for ``eos``, where it is not all there is."""
+def without_eos(tokens: Tensor, eos: Optional[int], padding: int) -> Tensor:
+    """Return ``(batch, length)`` tokens with padding for ``eos``, where it is not all there is.
+
+    Without an ``eos`` to hide, the tokens themselves.
+    """
+    if eos is None:
+        return tokens
     hidden = tokens.eq(eos)
     alone = (hidden | tokens.eq(padding)).all(dim=1, keepdim=True)
     return tokens.masked_fill(hidden & ~alone, padding)

@@ -58,11 +58,9 @@ class PosencTransformerEncoder(TransformerEncoderBase):
         """Encode ``(batch, length)`` tokens, with the numbers of their segments if there are any.
 
         Returns:
-            fairseq's dictionary, and for the decoder ``position_shared``, ``sentences`` and
-            ``padded``, see below.
+            fairseq's dictionary, and what the decoder gets besides, see below.
         """
-        if self.hidden_eos is not None:
-            src_tokens = without_eos(src_tokens, self.hidden_eos, self.padding_idx)
+        src_tokens = without_eos(src_tokens, self.hidden_eos, self.padding_idx)
         padded, left = find_padding(src_tokens, self.padding_idx)
         padding = None
         if left and self.embed_positions.by_index:
