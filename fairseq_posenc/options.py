@@ -5,8 +5,6 @@ import difflib
 from dataclasses import field
 from typing import Any, Callable, Dict, NamedTuple, Optional, Union
 
-from omegaconf import OmegaConf
-
 from fairseq_posenc import encodings
 from fairseq_posenc.errors import UsageError
 
@@ -56,7 +54,7 @@ OPTIONS: Dict[str, Option] = {
     "mean_normalize": Option(bool, "subtract the mean position (not for decoders)"),
     "kernel_size": Option(int, "taps of the convolution, odd, at least 3"),
     "convolve_cls": Option(bool, "the convolution of BERT sees and changes [CLS], too"),
-    "max_distance": Option(int, "larger distances are not told apart"),
+    "max_distance": Option(int, "larger distances are not told apart; 0 (rel_scalar): all are"),
     "shared_tables": Option(bool, "one table of relative positions for both keys and values"),
     "initialization": Option(str, "both tables of relative positions start: xavier or zero"),
     "num_buckets": Option(int, "buckets of distances, even, at least 4"),
@@ -108,6 +106,8 @@ def check_names(args: Any, *others: str) -> None:
     Raises:
         UsageError: one is not, such as ``position_encodng``.
     """
+    from omegaconf import OmegaConf  # fairseq's, and this file is read where fairseq is missing
+
     known = [f"position_{name}" for name in ("encoding", "signature", *OPTIONS, *others)]
     for key in args if OmegaConf.is_config(args) else vars(args):
         close = difflib.get_close_matches(str(key), known, n=1, cutoff=0.9)
@@ -190,10 +190,12 @@ def stack(**attributes: Any) -> encodings.Stack:
 def signature(args: Any, **others: Any) -> str:
     """Return the signature of the encoding, every choice named, and others besides.
 
-    BOS before the sources is named where there is one.
+    BOS before the sources is named where there is one, and that the encoder sees no EOS.
     """
     if getattr(args, "prepend_source_bos", False):
         others["source_bos"] = True
+    if getattr(args, "no_source_eos", False):
+        others["source_eos"] = False
     return encodings.signature(encoding_name(args), **chosen(args), **others)
 
 
