@@ -35,6 +35,7 @@ _COMPARISON = {
 _CLAIM = {"claim": str, "source": str, "paper": str, "ours": [_COMPARISON], "note": Maybe(str)}
 _CLAIMS = {
     "introduction": [str],
+    "columns": [str],
     "parts": Each({"about": str, "picture": Maybe(bool)}),
     "claims": [_CLAIM],
 }
@@ -80,9 +81,29 @@ def page(content: Content, found: Found, tables: str, pictures: Mapping[str, str
 def every_claim(content: Content, found: Found) -> str:
     """Return the page of every claim, with all its comparisons."""
     claims = enumerate(zip(content["claims"], found), 1)
-    sections = [_section(number, claim, compared) for number, (claim, compared) in claims]
-    about = "Every comparison behind the [claims](claims.md), which say what the columns mean."
-    return "\n\n".join(["# Claims, one by one", about, *sections]) + "\n"
+    sections = []
+    for number, (claim, compared) in claims:
+        command = _command(claim["ours"][0], list(content["parts"]))
+        sections.append(_section(number, claim, compared, command))
+    return "\n\n".join(["# Claims, one by one", "\n".join(content["columns"]), *sections]) + "\n"
+
+
+def _command(about: Content, parts: Sequence[str]) -> str:
+    """Return what measures a comparison alone: a part may need data or models of ``length``."""
+    place, _, base = (about.get("base") or "").partition("@")[0].rpartition("/")
+    needed = {about["part"], *filter(None, [place])}
+    if needed & {"plain", "deep", "switch", "switch_long"}:
+        needed.add("length")
+    rows = dict.fromkeys(["sinusoidal", *about["row"].split(" less "), *base.split(" less ")])
+    whole = {"deep", "speed", "bert"} & needed
+    if needed - whole:
+        chosen = ",".join(part for part in parts if part in needed - whole)
+        # these have no choice of rows; what needs `deep` needs the data of `length` alone
+        labels = "sinusoidal" if whole else ",".join(filter(None, rows))
+        commands = [f"`bash recipes/claims.sh --parts {chosen} --rows {labels}`"]
+    else:
+        commands = []
+    return ", then ".join([*commands, *(f"`bash recipes/claims.sh --parts {p}`" for p in whole)])
 
 
 def _by_length(tables: str, pictures: Mapping[str, str]) -> List[str]:
@@ -113,9 +134,9 @@ def _by_chance(found: Found) -> List[str]:
     ]
 
 
-def _section(number: int, claim: Dict[str, Any], compared: Sequence[Compared]) -> str:
+def _section(number: int, claim: Dict[str, Any], compared: Sequence[Compared], command: str) -> str:
     shown = [name for name in BESIDE if any(one.beside.get(name) for one in compared)]
-    titles = ["ours", "n", "row", "compared with", *map(BESIDE.get, shown)]
+    titles = ["part: figure", "n", "row", "compared with", *map(BESIDE.get, shown)]
     lines = [[*map(str, titles), "difference", "expected", "verdict"]]
     for one in (one for one in compared if one.seeds):
         row, base = one.names()
@@ -134,12 +155,13 @@ def _section(number: int, claim: Dict[str, Any], compared: Sequence[Compared]) -
         )
     text = [f"## {number}. {claim['claim']}", f"{claim['source']}: {claim['paper']}"]
     to_run = [
-        f"{one.about['part']}: {' against '.join(one.names())}, {_figure(one)} ({_expected(one)})"
+        f"- {one.about['part']}: {' against '.join(one.names())}, {_figure(one)}: {_expected(one)}"
         for one in compared
         if not one.seeds
     ]
     text += [markdown_table(lines)] if len(lines) > 1 else []
-    text += [f"To be run, with what is expected: {'; '.join(to_run)}."] if to_run else []
+    text += ["To be run, with what is expected:", "\n".join(to_run)] if to_run else []
+    text += [f"The first comparison alone: {command}."]
     return "\n\n".join([*text, *filter(None, [claim.get("note")])])
 
 
@@ -153,7 +175,10 @@ def _both(values: Sequence[float]) -> str:
 
 def _figure(one: Compared) -> str:
     kind, _, name = one.about["figure"].partition(":")
-    return FIGURES[kind][2].format(name.replace("_", " ")).strip()
+    words = name.replace("_", " ")
+    if kind == "share":
+        words = "of {} ranks by frequency, at {} positions".format(*name.split())
+    return FIGURES[kind][2].format(words).replace("source words all", "all sentences").strip()
 
 
 def _number(value: Optional[float]) -> str:
