@@ -82,6 +82,7 @@ def to_huggingface(
     _check_output(output, force)
     safetensors()
     source = read_checkpoint(path, ALL)
+    source.check_eos()
     layout = choose_layout(source)
     dictionaries = read_dictionaries(source, data)
     weights = source.state["model"]

@@ -71,6 +71,14 @@ class ExportSource:
         """Whether it was trained with ``--prepend-source-bos``."""
         return source_bos.of_checkpoint(self.state)
 
+    def check_eos(self) -> None:
+        """Raise :class:`UsageError` if its encoder does not see EOS, as it does elsewhere."""
+        if getattr(self.options, "no_source_eos", False):
+            raise UsageError(
+                f"{self.path} was trained with --no-source-eos; export it to ctranslate2 or "
+                "safetensors, as elsewhere every source ends with </s>"
+            )
+
     @property
     def beginning(self) -> int:
         """The token before a language model's text: ``</s>``, or ``<s>`` with --add-bos-token."""
