@@ -3,10 +3,10 @@
     python -m recipes.claims.claims --claims recipes/claims/claims.json \\
         --runs runs/claims --output runs/claims/claims.md
 
-Beside it, it writes ``claims_each.md``, with every comparison, ``claims_tables.md``, the tables of
-the trainings, and in ``gallery`` the pictures. ``--kept recipes/claims/kept.json`` has what earlier
-runs have measured: a comparison that these runs lack, or have with fewer seeds, is taken from
-there, and what they add is written there.
+Beside it, it writes ``claims_each.md`` and ``claims_each_2.md``, with every comparison,
+``claims_tables.md``, the tables of the trainings, and in ``gallery`` the pictures. ``--kept
+recipes/claims/kept.json`` has what earlier runs have measured: a comparison that these runs lack,
+or have with fewer seeds, is taken from there, and what they add is written there.
 
 ``claims.json`` has, for each claim, the paper's words and figures and our comparisons, of a row
 with another row or with a number, in one figure, by seed. A difference has a 95 % interval over
@@ -67,7 +67,11 @@ def page(content: Content, found: Found, tables: str, pictures: Mapping[str, str
         glance.append([str(number), claim["claim"], what, main.difference(), seeds, main.verdict])
     text = ["# Claims", "\n".join([*content["introduction"], "", *_by_chance(found)])]
     text.append(markdown_table(glance, labels=6))
-    text.append("All comparisons: [one by one](claims_each.md).")
+    half = _half(content)
+    text.append(
+        f"All comparisons, claim by claim: [1 to {half}](claims_each.md), "
+        f"[{half + 1} to {len(found)}](claims_each_2.md)."
+    )
     if "rows" in pictures:
         text.append(f"![all rows]({pictures['rows']})")
     text += _by_length(tables, pictures)
@@ -78,14 +82,23 @@ def page(content: Content, found: Found, tables: str, pictures: Mapping[str, str
     return "\n\n".join(text) + "\n"
 
 
-def every_claim(content: Content, found: Found) -> str:
-    """Return the page of every claim, with all its comparisons."""
-    claims = enumerate(zip(content["claims"], found), 1)
+def _half(content: Content) -> int:
+    """Return how many claims the first page of comparisons has: the half."""
+    return (len(content["claims"]) + 1) // 2
+
+
+def every_claim(content: Content, found: Found) -> List[str]:
+    """Return the two pages of all claims, with all their comparisons."""
     sections = []
-    for number, (claim, compared) in claims:
+    for number, (claim, compared) in enumerate(zip(content["claims"], found), 1):
         command = _command(claim["ours"][0], list(content["parts"]))
         sections.append(_section(number, claim, compared, command))
-    return "\n\n".join(["# Claims, one by one", "\n".join(content["columns"]), *sections]) + "\n"
+    half, columns = _half(content), "\n".join(content["columns"])
+    pages = ((1, sections[:half]), (half + 1, sections[half:]))
+    return [
+        "\n\n".join([f"# Claims {n} to {n + len(part) - 1}, one by one", columns, *part]) + "\n"
+        for n, part in pages
+    ]
 
 
 def _command(about: Content, parts: Sequence[str]) -> str:
@@ -259,8 +272,9 @@ def main() -> None:
         write_kept(args.kept, [one for compared in found for one in compared])
     with replacing(tables_file) as stream:
         stream.write(tables)
-    with replacing(os.path.join(folder, f"{name}_each.md")) as stream:
-        stream.write(every_claim(content, found))
+    for ending, each in zip(("each", "each_2"), every_claim(content, found)):
+        with replacing(os.path.join(folder, f"{name}_{ending}.md")) as stream:
+            stream.write(each)
     with replacing(args.output) as stream:
         stream.write(text)
     print(text, end="")
