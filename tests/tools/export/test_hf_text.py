@@ -83,16 +83,22 @@ def taught(model):
     return model.eval()
 
 
-@pytest.mark.parametrize("norms_before", [True, False])  # Blenderbot, FSMT
-def test_a_trained_model_translates_as_in_fairseq(checkpoint, data, tmp_path, norms_before):
+@pytest.mark.parametrize(
+    "encoding, norms_before, name",
+    [("cape", False, "fsmt"), ("cape", True, "blenderbot"), ("sinusoidal", True, "m2m_100")],
+)
+def test_a_trained_model_translates_as_in_fairseq(
+    checkpoint, data, tmp_path, encoding, norms_before, name
+):
     transformers = pytest.importorskip("transformers")
     before = {f"{side}_normalize_before": norms_before for side in ("encoder", "decoder")}
-    path, model = checkpoint("cape", share_all_embeddings=True, **before)
+    path, model = checkpoint(encoding, share_all_embeddings=True, **before)
     state = load_checkpoint(path)
     state["model"] = taught(model).state_dict()
     torch.save(state, path)
     to_huggingface(str(path), str(tmp_path / "hf"), str(data))
     theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "hf").eval()
+    assert theirs.config.model_type == name
     draw = random.Random(5)
     lengths = [draw.randint(1, 9) for _ in range(50)]
     sentences = [[draw.randrange(4, 40) for _ in range(length)] + [2] for length in lengths]
