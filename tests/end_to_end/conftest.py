@@ -2,7 +2,6 @@
 
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,10 +13,10 @@ TINY += ["--user-dir", "fairseq_posenc", "--task", "posenc_translation"]
 
 
 @pytest.fixture(scope="session")
-def binarised(tmp_path_factory):
+def binarised(tmp_path_factory, copies):
     """A folder with 200 training, 20 validation and 20 test pairs, and the raw text beside."""
     folder = tmp_path_factory.mktemp("corpus")
-    path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+    path = f"{copies.bin}:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "PYTHONPATH": str(REPOSITORY)}
     pieces = "--train 200 --valid 20 --test 10 --test-lengths 4-12,13-20 --quiet".split()
     for command in (
