@@ -26,8 +26,8 @@ REAL = os.path.dirname(sys.executable)
 PROGRAMS = {
     "posenc": ("fairseq_posenc.tools.cli", "main"),
     **{
-        f"fairseq-{name}": (f"fairseq_cli.{name}", "cli_main")
-        for name in ("train", "generate", "preprocess", "eval_lm")
+        f"fairseq-{name}".replace("_", "-"): (f"fairseq_cli.{name}", "cli_main")
+        for name in ("train", "generate", "preprocess", "eval_lm", "hydra_train")
     },
 }
 # These import little, or need more of their caller than its streams.
@@ -36,8 +36,15 @@ PROGRAM = """#!{0} -IS
 import sys
 sys.path.insert(0, {1!r})
 import forking
-forking.ask({2!r})
+forking.ask({2!r}, {3!r})
 """
+
+
+def of_python(environment):
+    """What Python and its libraries read of an environment when they start."""
+    starts = ("PYTHON", "LC_", "LANG", "OMP_", "MKL_", "LD_")
+    found = {name: environment[name] for name in environment if name.startswith(starts)}
+    return {**found, "PYTHONPATH": "", "PYTHONIOENCODING": ""}
 
 
 class Copies:
@@ -46,17 +53,17 @@ class Copies:
     def __init__(self, folder):
         self.bin = folder / "bin"
         self.bin.mkdir()
-        address = str(folder / "socket")
-        for name in ("python", *(name.replace("_", "-") for name in PROGRAMS)):
-            text = PROGRAM.format(sys.executable, str(Path(__file__).parent), address)
-            (self.bin / name).write_text(text)
+        address, environment = str(folder / "socket"), {**os.environ, "OMP_NUM_THREADS": "1"}
+        for name in ("python", *PROGRAMS):
+            about = str(Path(__file__).parent), address, of_python(environment)
+            (self.bin / name).write_text(PROGRAM.format(sys.executable, *about))
             (self.bin / name).chmod(0o755)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
             server.bind(address)
             server.listen(64)
             self.process = subprocess.Popen(
                 [sys.executable, __file__, str(server.fileno())], cwd=REPOSITORY,
-                env={**os.environ, "OMP_NUM_THREADS": "1"}, pass_fds=[server.fileno()],
+                env=environment, pass_fds=[server.fileno()],
                 # pipes, as those of a command are: Python looks at the kind when it starts
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
             )  # fmt: skip
@@ -66,12 +73,12 @@ class Copies:
         self.process.communicate()
 
 
-def ask(address):
+def ask(address, environment):
     """Be a program of ``bin``: run in a copy, or for real where a copy would not be the same."""
     name, *words = os.path.basename(sys.argv[0]), *sys.argv[1:]
     real = os.path.join(REAL, name)
     known = words[:1] == ["-m"] and words[1].startswith("recipes.") and words[1] not in OTHERS
-    if name == "python" and not known:
+    if (name == "python" and not known) or of_python(os.environ) != environment:
         os.execv(real, [real, *words])
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as copy:
         try:
@@ -138,7 +145,7 @@ def run(name, words, environment, folder):
         return
     if name != "fairseq-generate":  # they set up their log before they import fairseq
         logging.root.handlers.clear()
-    module, function = PROGRAMS[name.replace("fairseq-eval-lm", "fairseq-eval_lm")]
+    module, function = PROGRAMS[name]
     sys.exit(getattr(importlib.import_module(module), function)())
 
 
