@@ -5,8 +5,6 @@ import difflib
 from dataclasses import field
 from typing import Any, Callable, Dict, NamedTuple, Optional, Union
 
-from omegaconf import OmegaConf
-
 from fairseq_posenc import encodings
 from fairseq_posenc.errors import UsageError
 
@@ -108,6 +106,8 @@ def check_names(args: Any, *others: str) -> None:
     Raises:
         UsageError: one is not, such as ``position_encodng``.
     """
+    from omegaconf import OmegaConf  # fairseq's, and this file is read where fairseq is missing
+
     known = [f"position_{name}" for name in ("encoding", "signature", *OPTIONS, *others)]
     for key in args if OmegaConf.is_config(args) else vars(args):
         close = difflib.get_close_matches(str(key), known, n=1, cutoff=0.9)

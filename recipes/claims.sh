@@ -4,6 +4,7 @@ set -euo pipefail
 CDPATH= cd "$(dirname "$0")/.."
 source recipes/lib/stages.sh
 source recipes/lib/translation.sh
+source recipes/lib/claim_analyses.sh
 
 usage() {
     cat <<'HELP'
@@ -17,6 +18,8 @@ papers say, what these models say, with 95 % intervals, and a verdict. Two cores
   --fast              three seeds, and the rows that most claims need
   --parts LIST        comma-separated (length, longer, longest, joined, joined_longer, switch, switch_long,
                       deep_400, deep, plain, speed, bert; --fast: length, joined, deep_400, plain, speed, bert)
+  --rows LIST         of the parts' rows only these, such as sinusoidal,rotary; deep, speed and bert
+                      have no such choice. A comparison needs both of its rows
   --run-dir DIR       results (runs/claims): claims.md, its claims_tables.md,
                       and a folder for each part
   --seeds LIST        comma-separated (1,2,3,4,5)
@@ -30,15 +33,18 @@ HELP
 }
 
 SOURCE=en TARGET=de KEEP=0 RUN_DIR=runs/claims PARTS=''
-SEEDS='' UPDATES=2000 TEST=300 FAST='' FLAGS=--fast ROWS=()
-OPTIONS='parts, updates test'
+SEEDS='' UPDATES=2000 TEST=300 FAST='' FLAGS=--fast ROWS=() CHOSEN=''
+OPTIONS='parts, rows:CHOSEN, updates test'
 parse_arguments "$@"
 whole_numbers UPDATES TEST
+[[ -z $CHOSEN || $PARTS ]] || die "--rows needs --parts: give those whose rows it chooses"
 ALL_PARTS='length longer longest joined joined_longer switch switch_long deep_400 deep plain speed bert'
 PARTS=${PARTS:-$([[ $FAST ]] && echo length joined deep_400 plain speed bert || echo "$ALL_PARTS")}
 for part in $PARTS; do
     [[ " $ALL_PARTS " == *" $part "* ]] ||
         die "no part is called $part (--parts; see --help)"
+    [[ -z $CHOSEN || ! $part =~ ^(deep|speed|bert) ]] ||
+        die "part $part has no choice of rows: leave it out of --parts, or --rows"
 done
 no_repeats --parts $PARTS
 ((${#ROWS[@]} == 0)) || die "the rows are those that the claims need: there is no --encodings here"
@@ -65,6 +71,28 @@ LONGER_ROWS=(sinusoidal "$SHAPE" "$CAPE" shaw rotary alibi t5 rel_scalar transfo
 SWITCH_ROWS=(sinusoidal rotary alibi shaw "$CAPE")
 LONGEST_ROWS=(sinusoidal "$SHAPE" "shape_K100=shape --position-max-shift 100")
 
+labels() { for row in "$@"; do row_label "$row"; done; }
+known=$(labels "${LENGTH_ROWS[@]}" "${LONGER_ROWS[@]}" | awk '!seen[$0]++' | paste -s -d , -)
+for row in $CHOSEN; do
+    [[ ,$known, == *,$row,* ]] || die "no row is called $row (--rows): there are $known"
+done
+
+# choose PART ROW…: sets ROWS to the part's rows, with --rows to those of them.
+choose() {
+    local row
+    ROWS=()
+    for row in "${@:2}"; do
+        if [[ -z $CHOSEN || " $CHOSEN " == *" $(row_label "$row") "* ]]; then ROWS+=("$row"); fi
+    done
+    ((${#ROWS[@]})) || die "part $1 has none of these rows (--rows), but $(labels "${@:2}" | paste -s -d , -)"
+}
+
+# needs_length PART [FILE]: which part length makes.
+needs_length() {
+    [[ -e $RUN_DIR/length/${2:-bin} ]] || die "part $1 takes the data${2:+, and the sinusoidal models of the same seeds,}" \
+        "of part length: run --parts length first"
+}
+
 comma() { local IFS=,; echo "$*"; }
 
 # quickstart PART OPTION…: its stages, in the folder of a part.
@@ -73,114 +101,28 @@ quickstart() {
         --jobs "$JOBS" --updates "$UPDATES" --test "$TEST" --stage 2 "${@:2}"
 }
 
-# analyse_cells PART FUNCTION: call it on every cell of a part, which has the ROWS.
-analyse_cells() {
-    local RUN_DIR=$RUN_DIR/$1
-    new_sheet
-    describe_rows
-    each_cell "$2"
-}
-
-# analyse NAME OPTION…: of the opened cell's model, written to NAME.json in its folder.
-analyse() {
-    local output=$folder/$1 log
-    if [[ -e $output.json ]]; then return; fi
-    log=$output.log
-    posenc analyse "${@:2}" --data "$RUN_DIR/bin" "${DEVICE_OPTIONS[@]}" --output "$output" \
-        >"$log" 2>&1 || die "analysis failed, see $log: $(tail -n 1 "$log")"
-}
-
 length() { by_length length "$UPDATES" "${LENGTH_ROWS[@]}"; }
 longer() { by_length longer $((3 * UPDATES)) "${LONGER_ROWS[@]}"; }
 longest() { by_length longest $((10 * UPDATES)) "${LONGEST_ROWS[@]}"; }
 
 # by_length PART UPDATES ROW…: train on short sentences, test on longer ones.
 by_length() {
-    ROWS=("${@:3}")
+    choose "$1" "${@:3}"
     quickstart "$1" --encodings "$(comma "${ROWS[@]}")" --updates "$2"
     analyse_cells "$1" analyse_length
-    if [[ $1 != length ]]; then return; fi
-    analyse_cells length score_groups
-    group_table clauses
-    group_table agreement
-}
-
-analyse_length() {
-    local seed label folder options
-    open_cell "$1"
-    if [[ ! -e $folder/bits.json ]]; then
-        python -m recipes.claims.bits "$folder/checkpoint_last.pt" --data "$RUN_DIR/bin" \
-            --score "$folder/score.json" "${DEVICE_OPTIONS[@]}" --output "$folder/bits.json" \
-            >"$folder/bits.log" 2>&1 || die "see $folder/bits.log: $(tail -n 1 "$folder/bits.log")"
-    fi
-    case $label in sinusoidal | shape) ;; *) return ;; esac
-    analyse shift shift-invariance --models "$label=$folder/checkpoint_last.pt" \
-        --offsets 0,10,20,40 --subset valid
-    if [[ $label == shape ]]; then analyse_tokens && decode_in_stock; fi
-}
-
-# As a model of stock fairseq, translated without this plugin.
-decode_in_stock() {
-    local log=$folder/stock.log
-    if [[ -e $folder/stock.json ]]; then return; fi
-    posenc export --path "$folder/checkpoint_last.pt" --to fairseq --output "$folder/stock.pt" \
-        >"$log" 2>&1 || die "export failed, see $log"
-    # as recipes/quickstart.sh translates
-    fairseq-generate "$RUN_DIR/bin" --path "$folder/stock.pt" --required-batch-size-multiple 1 --beam 4 \
-        --max-tokens 4000 --max-len-a 1.5 --max-len-b 10 "${DEVICE_OPTIONS[@]}" \
-        >"$folder/stock.out" 2>"$log" || die "translation with stock fairseq failed, see $log"
-    rm "$folder/stock.pt"
-    score_against "$folder/stock.out" "$folder/stock.json" --bins 20,30,45
-}
-
-# score_against GENERATED OUTPUT OPTION…: a translation of the test set of sentences.
-score_against() {
-    posenc score --generated "$1" --output "$2" --data "$RUN_DIR/bin" --note "seed=$seed" \
-        --reference "$RUN_DIR/corpus/test.$TARGET" --source "$RUN_DIR/corpus/test.$SOURCE" "${@:3}" \
-        >/dev/null || die "scoring of $1 failed"
-}
-
-# By the number of clauses, and by how far a subject stands from its verb.
-score_groups() {
-    local seed label folder options group bins
-    open_cell "$1"
-    for group in clauses:1,2,3,4,5 agreement:1,4,6,8,11; do
-        bins=${group#*:} group=${group%:*}
-        if [[ -e $folder/$group.json ]]; then continue; fi
-        score_against "$folder/generate.out" "$folder/$group.json" --bins "$bins" \
-            --group-by "$RUN_DIR/corpus/test.$group"
-    done
-}
-
-group_table() {
-    local files RUN_DIR=$RUN_DIR/length
-    new_sheet
-    describe_rows
-    cell_files "$1.json"
-    posenc table --by-length "${files[@]}" --output "$RUN_DIR/$1.md" >/dev/null
-}
-
-# Token by token against sinusoids of the same seed.
-analyse_tokens() {
-    analyse tokens tokens --subset test --frequency-bins 50,150 --position-bins 20,40,60 --models \
-        "sinusoidal=$RUN_DIR/sinusoidal/seed$seed/checkpoint_last.pt" "$label=$folder/checkpoint_last.pt"
+    if [[ $1 == length ]]; then analyse_cells length score_groups; fi
+    write_tables "$1" "${@:3}"
 }
 
 joined() { joined_part joined "$UPDATES"; }
 joined_longer() { joined_part joined_longer $((5 * UPDATES)); }
 
 joined_part() {
-    ROWS=("${JOINED_ROWS[@]}")
+    choose "$1" "${JOINED_ROWS[@]}"
     quickstart "$1" --encodings "$(comma "${ROWS[@]}")" --updates "$2" --join 4 --train 20000 \
         --train-length 4-10 --test-lengths 4-10 --test $((4 * TEST))
     analyse_cells "$1" analyse_joined
-}
-
-analyse_joined() {
-    local seed label folder options
-    open_cell "$1"
-    analyse swap swap --models "$label=$folder/checkpoint_last.pt" --subset test --pairs 1000000
-    if [[ $label == shape ]]; then analyse_tokens; fi
+    write_tables "$1" "${JOINED_ROWS[@]}"
 }
 
 # The sinusoidal models of `length`, with other encodings for a tenth of the updates, on the same text.
@@ -188,6 +130,7 @@ switch() { fine_tune switch ../length/bin; }
 
 # The same on text of which a tenth is long.
 switch_long() {
+    needs_length switch_long
     [[ -e $RUN_DIR/switch_long/text/bin.done ]] || mix_long "$RUN_DIR/length" "$RUN_DIR/switch_long/text"
     fine_tune switch_long text/bin
 }
@@ -197,15 +140,16 @@ fine_tune() {
     local seed base rows
     mkdir -p "$RUN_DIR/$1"
     ln -sfn "$2" "$RUN_DIR/$1/bin" && ln -sfn ../length/corpus "$RUN_DIR/$1/corpus"
-    rows=$(comma "${SWITCH_ROWS[@]}")
+    choose "$1" "${SWITCH_ROWS[@]}"
+    rows=$(comma "${ROWS[@]}")
     for seed in $SEEDS; do
         base=$RUN_DIR/length/sinusoidal/seed$seed
-        [[ -e $base/train.done ]] ||
-            die "part $1 takes the data and the sinusoidal models of part length, which is to be run before"
+        needs_length "$1" "sinusoidal/seed$seed/train.done"
         quickstart "$1" --encodings "$rows" --seeds "$seed" --updates $((UPDATES / 10)) --stage 5 \
             --stop-stage 7 -- --lr 0.002 --finetune-from-model "$base/checkpoint_last.pt"
     done
     quickstart "$1" --encodings "$rows" --stage 8
+    write_tables "$1" "${SWITCH_ROWS[@]}"
 }
 
 # mix_long LENGTH DIR: 18,000 pairs of part length and 2,000 of 21 to 60 words, none of them of the test.
@@ -233,8 +177,8 @@ deep_400() { deep_part deep_400 $((UPDATES / 5)); }
 
 # deep_part PART UPDATES
 deep_part() {
-    local updates=$2 data=$RUN_DIR/length/bin RUN_DIR=$RUN_DIR/$1
-    [[ -e $data ]] || die "part $1 takes the data of part length, which is to be run before"
+    needs_length "$1"
+    local updates=$2 RUN_DIR=$RUN_DIR/$1
     mkdir -p "$RUN_DIR" && ln -sfn ../length/bin "$RUN_DIR/bin"
     ROWS=(default=sinusoidal "admin=sinusoidal --admin-profile $RUN_DIR/admin.json")
     TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings --encoder-layers 12
@@ -262,17 +206,9 @@ bert() {
     analyse_cells bert analyse_bert
 }
 
-analyse_bert() {
-    local seed label folder options threshold
-    open_cell "$1"
-    for threshold in 0.001 0.01 0.1; do
-        analyse "attention_$threshold" attention --models "$label=$folder/checkpoint_last.pt" \
-            --length 32 --threshold "$threshold"
-    done
-}
-
 plain() {
-    ROWS=("${PLAIN_ROWS[@]}")
+    needs_length plain
+    choose plain "${PLAIN_ROWS[@]}"
     new_sheet
     describe_rows
     each_cell plain_cell

@@ -103,11 +103,14 @@ make_data() {
         --target-lang "$TARGET" --train "$TRAIN" --valid "$VALID" --test "$TEST" --bpe "$BPE"
         ${LONGEST:+--max-length "$LONGEST"} --workers "$(cores)" --output "$RUN_DIR/bin")
     if [[ $PLAN == yes ]]; then print_command "${command[@]}"; return; fi
+    say "progress: $log"
     "${command[@]}" >"$log" 2>&1 || die "preparing failed, see $log: $(tail -n 1 "$log")"
     say "$(tail -n 1 "$log")"
 }
 
 if [[ $SLURM == yes ]]; then
+    ((${GPUS:-1} == 1)) || die "each training has one GPU: with --slurm leave out --gpus"
+    GPUS=1
     print_slurm 1 2 6
     exit
 fi

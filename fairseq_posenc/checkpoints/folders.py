@@ -8,6 +8,7 @@
 import hashlib
 import json
 import os
+from argparse import Namespace
 from typing import Any, Dict, NamedTuple
 
 from torch import Tensor
@@ -96,6 +97,34 @@ def read_folder(folder: str) -> ModelFolder:
                 raise UsageError(f"{file} has no {name:.200}, which {DESCRIPTION} names")
             weights[ours] = theirs[name]
     return ModelFolder(found, weights)
+
+
+def as_checkpoint(
+    model: Dict[str, Any], task: Dict[str, Any], weights: Dict[str, Tensor]
+) -> Dict[str, Any]:
+    """Return the content of a checkpoint as fairseq writes it, but for the optimizer's state."""
+    history = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}}
+    return {
+        "args": None,
+        "cfg": {"model": Namespace(**model), "task": task},
+        "model": weights,
+        "optimizer_history": [{**history, "num_updates": 0}],
+        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
+        "last_optimizer_state": None,
+    }
+
+
+def checkpoint_of(path: str) -> Dict[str, Any]:
+    """Return the content of a checkpoint for the ``posenc.safetensors`` of a folder.
+
+    Raises:
+        UsageError: as :func:`read_folder`, or parts of the weights are in another file.
+    """
+    folder = os.path.dirname(path)
+    found, weights = read_folder(folder)
+    if found["names"]:
+        raise UsageError(f"{path} has a part of the weights; posenc import --from {folder} has all")
+    return as_checkpoint(found["model"], found["task"], weights)
 
 
 def read_safetensors(path: str) -> Dict[str, Tensor]:

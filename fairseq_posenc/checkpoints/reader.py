@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from fairseq_posenc.checkpoints.folders import OWN, checkpoint_of
 from fairseq_posenc.checkpoints.unpickler import Maker, Refused, Unpickler
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError, first_line
 
@@ -29,11 +30,15 @@ _PLAIN = (type(None), bool, int, float, str, bytes, np.ndarray, np.dtype, torch.
 def load_checkpoint(path: str) -> Any:
     """Return what a checkpoint holds, on the CPU; nothing in it is run.
 
+    Of a ``posenc.safetensors``, the ``posenc.json`` beside it says the rest.
+
     Raises:
         DamagedCheckpoint: it is cut off, damaged or not a checkpoint.
         UsageError: it is missing or cannot be read now, or holds other objects than tensors, plain
             containers, an ``argparse.Namespace`` and arrays of numbers.
     """
+    if os.path.basename(path) == OWN:
+        return checkpoint_of(path)
     try:
         with open(path, "rb") as stream:
             is_pickle = stream.read(1) == pickle.PROTO

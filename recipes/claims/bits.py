@@ -1,5 +1,7 @@
 """Bits per token of a test set's references, as a whole and by length, as bits.json.
 
+It has the bits and tokens of each sentence, too, so that sentences can be drawn anew.
+
     python -m recipes.claims.bits checkpoint_last.pt --data bin \\
         --score score.json --output bits.json
 
@@ -25,8 +27,10 @@ _BIN = {"name": str, "longer_than": float, "up_to": OrNull(float)}
 _SCORE = {"by_length": {"bins": [_BIN]}, "sentences": {"length": [int]}}
 
 
-def bits_by_length(scored: ScoredReferences, score: Dict[str, Any]) -> Dict[str, float]:
-    """Return the mean of -log2 p(token), end of sentence included, of ``all`` and of each range.
+def bits_by_length(scored: ScoredReferences, score: Dict[str, Any]) -> Dict[str, np.ndarray]:
+    """Return -log2 p of each sentence, end of sentence included, and its tokens, by range.
+
+    The ranges, and ``all``, have arrays ``(sentences, 2)``.
 
     Args:
         scored: the tokens of the references.
@@ -39,12 +43,12 @@ def bits_by_length(scored: ScoredReferences, score: Dict[str, Any]) -> Dict[str,
         raise UsageError(
             f"the score has {len(counted)} sentences, the test set of --data {sentence[-1] + 1}"
         )
-    bits = -scored.scores.astype(np.float64) / math.log(2)
-    found = {"all": float(bits.mean())}
+    bits = np.bincount(sentence, -scored.scores.astype(np.float64) / math.log(2))
+    found = {"all": np.stack([bits, np.bincount(sentence)], axis=1)}
     for part in score["by_length"]["bins"]:
         members = Bin(part["name"], part["longer_than"], part["up_to"]).members(counted)
         if members:
-            found[part["name"]] = float(bits[np.isin(sentence, members)].mean())
+            found[part["name"]] = found["all"][members]
     return found
 
 
@@ -63,7 +67,9 @@ def main() -> None:
     (loaded,) = load_models([f"model={args.model}"], args.data, args.cpu)
     found = bits_by_length(score_references(loaded, "test", max_tokens=4000), score)
     with replacing(args.output) as stream:
-        stream.write(json.dumps({"bits": found}, indent=1) + "\n")
+        means = {name: part[:, 0].sum() / part[:, 1].sum() for name, part in found.items()}
+        sentences = {name: part.round(4).tolist() for name, part in found.items()}
+        stream.write(json.dumps({"bits": means, "sentences": sentences}) + "\n")
 
 
 if __name__ == "__main__":

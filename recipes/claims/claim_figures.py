@@ -3,10 +3,13 @@
 import os
 import re
 import statistics
-from typing import Callable, Dict, List, Optional, Tuple
+from typing import Callable, Dict, List, Optional, Sequence, Tuple
+
+import numpy as np
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, OrNull, read_shaped
+from fairseq_posenc.tools.scores.intervals import SAMPLES, SEED
 from fairseq_posenc.tools.scores.training_log import validation_losses
 
 _NUMBERS = [[OrNull(float)]]
@@ -72,6 +75,23 @@ def _bits_of(folder: str, name: str) -> Optional[float]:
     """Of the test set's references, in a range of lengths, or of ``all``."""
     found = read_shaped(f"{folder}/bits.json", {"bits": Each(float)}, "recipes.claims.bits")
     return found["bits"].get(name)
+
+
+def drawn_bits(folders: Sequence[str], name: str) -> np.ndarray:
+    """Return bits per token on resampled sentences of a range of lengths, ``(draws,)``.
+
+    It is the mean over trainings, each in a folder; the draws are the same for all of them.
+    """
+    shape = {"sentences": Each([[float]])}
+    found = [read_shaped(f"{one}/bits.json", shape, "recipes.claims.bits") for one in folders]
+    trainings = [
+        np.array(one["sentences"][name]) for one in found
+    ]  # bits and tokens: (sentences, 2)
+    count = len(trainings[0])
+    # how often each sentence is drawn: (draws, sentences)
+    times = np.random.RandomState(SEED).multinomial(count, [1 / count] * count, size=SAMPLES)
+    sums = [times @ one for one in trainings]  # (draws, 2)
+    return np.array(np.mean([one[:, 0] / one[:, 1] for one in sums], axis=0))
 
 
 def _stock(folder: str, name: str) -> Optional[float]:

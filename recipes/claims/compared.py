@@ -12,7 +12,7 @@ from fairseq_posenc.tools.scores.intervals import t_interval
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length
 from fairseq_posenc.tools.writing import replacing
-from recipes.claims.claim_figures import figures_by_seed, seed_folders
+from recipes.claims.claim_figures import drawn_bits, figures_by_seed, seed_folders
 from recipes.claims.verdicts import MISSING, verdict
 
 # figures that are measured over seeds and sentences, and what posenc score calls them
@@ -134,8 +134,21 @@ def _by_seed(runs: str, about: Dict[str, Any]) -> Compared:
         return Compared(about)
     means = [statistics.mean(side[seed] for seed in seeds) for side in (ours, others)]
     differences = [ours[seed] - others[seed] for seed in seeds]
-    low, high = t_interval(differences)
+    low, high = t_interval(differences, _by_sentences(runs, about, seeds))
     return Compared(about, len(seeds), means[0], means[1], low, high, differences)
+
+
+def _by_sentences(runs: str, about: Dict[str, Any], seeds: Sequence[int]) -> float:
+    """Return the variance of a difference of bits per token over draws of sentences.
+
+    It is 0 of other figures, and of differences of differences: of these, trainings alone count.
+    """
+    kind, _, name = about["figure"].partition(":")
+    rows = [f"{about['part']}/{about['row']}", f"{about['part']}/{about.get('base')}"]
+    if kind != "bits_of" or "less" in about["row"]:
+        return 0.0
+    ours, others = (drawn_bits([f"{runs}/{row}/seed{n}" for n in seeds], name) for row in rows)
+    return float((ours - others).var(ddof=1))
 
 
 def _scored(runs: str, about: Dict[str, Any]) -> Compared:

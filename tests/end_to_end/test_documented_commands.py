@@ -201,6 +201,7 @@ PREPARED = {
     "docs/analyses.md": results_of_multi30k,
     "docs/export.md": translation_model,
     "docs/huggingface.md": translation_model,
+    "docs/without_fairseq.md": translation_model,
     "docs/change_encoding.md": translation_model,
     "docs/hydra.md": configured,
     "docs/recipes/wikitext2.md": wikitext,

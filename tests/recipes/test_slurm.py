@@ -125,6 +125,15 @@ def test_every_recipe_that_has_a_plan_prints_a_script(run, fails, recipe, traini
     assert "leave out --jobs" in fails(*command, "--jobs", "2")
 
 
+def test_a_training_of_ones_own_text_has_one_gpu(run, fails):
+    text = "--source-lang en --target-lang fr --train a/train --valid a/valid --test a/test"
+    command = "bash", "recipes/own.sh", *text.split(), "--seeds", "1,2", "--slurm"
+    printed = run(*command)
+    assert "--array=1-10 " in printed and "--gpus-per-node=1 " in printed
+    assert printed.count(f" --train {REPOSITORY}/a/train ") == 4
+    assert "each training has one GPU" in fails(*command, "--gpus", "2")
+
+
 @pytest.mark.parametrize("recipe, cells", [("glue", 480), ("xtreme", 160)])
 def test_fine_tuning_is_submitted_with_a_gpu_per_cell_and_models_that_are_there(
     run, fails, recipe, cells

@@ -12,12 +12,13 @@ alibi. docs/export.md shows how to translate with it.
 
     posenc export --path checkpoints/average.pt --to huggingface --data bin --output folder
 
-makes a folder for Hugging Face's transformers, of translation models with positions at the input
-and of BERT with these, rotary or t5: safetensors, configuration, tokenizer, model card.
+makes a folder for Hugging Face's transformers, of translation models with positions at the input,
+of BERT with these, rotary or t5, and of language models with these, rotary or alibi: safetensors,
+configuration, tokenizer, model card.
 
     posenc export --path checkpoints/average.pt --to safetensors --data bin --output folder
 
-makes a folder of any model, BERT too, that posenc import and posenc.load read without a pickle.
+makes a folder of any model, which posenc import and fairseq_posenc.nn.load read without a pickle.
 """
 
 import argparse

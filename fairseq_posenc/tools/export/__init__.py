@@ -1,1 +1,1 @@
-"""Trained translation models for other programs: stock fairseq and CTranslate2."""
+"""Trained models for other programs: stock fairseq, CTranslate2, Hugging Face; and from there."""

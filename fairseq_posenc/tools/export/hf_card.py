@@ -10,7 +10,7 @@ from fairseq_posenc.checkpoints import signatures
 from fairseq_posenc.data.segmentation import CODES, TOKENISER
 from fairseq_posenc.data.subwords import DICTIONARY, MASK, SentencePiece, WordPiece
 from fairseq_posenc.tools.export.hf_layouts import Layout
-from fairseq_posenc.tools.export.source import ExportSource
+from fairseq_posenc.tools.export.source import LANGUAGE_MODEL, ExportSource
 
 TEXT_FILES = (CODES, TOKENISER, SentencePiece.name, WordPiece.name)
 _CARD = """---
@@ -45,24 +45,38 @@ tokenizer = AutoTokenizer.from_pretrained("FOLDER")
 model = AutoModelForMaskedLM.from_pretrained("FOLDER")
 scores = model(**tokenizer(["… <mask> …"], return_tensors="pt", padding=True)).logits"""
 
+_LANGUAGE_MODEL = """from transformers import AutoModelForCausalLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("FOLDER")
+model = AutoModelForCausalLM.from_pretrained("FOLDER")
+batch = tokenizer("…", return_tensors="pt", return_token_type_ids=False)
+{unknown}print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
+
+# several texts at once: tokenizer([…], padding=True, padding_side="left", …)"""
+
 
 def write(
     source: ExportSource, layout: Layout, folder: str, notes: List[str], measured: Optional[str]
 ) -> None:
     """Write the model card."""
-    translates = len(source.stacks) == 2
+    if len(source.stacks) == 2:
+        kind, tag, code = "Translation", "translation", _TRANSLATION
+    elif source.kind == LANGUAGE_MODEL:
+        kind, tag, code = "Language model", "text-generation", _LANGUAGE_MODEL
+    else:
+        kind, tag, code = "BERT", "fill-mask", _BERT
     languages = [source.task.get("source_lang"), source.task.get("target_lang")]
     beyond = any("not in the dictionary" in note for note in notes)
     types = next(iter(source.stacks.values())).embed_tokens.num_embeddings
     unknown = f'batch["input_ids"][batch["input_ids"] >= {types}] = 3\n' if beyond else ""
     text = _CARD.format(
-        tags="translation" if translates else "fill-mask",
-        title=f"Translation, {' to '.join(map(str, languages))}" if translates else "BERT",
+        tags=tag,
+        title=f"{kind}, {' to '.join(map(str, languages))}" if languages[0] else kind,
         signature=signatures.of_checkpoint(source.state),
         model=layout.model,
         agreement=measured or "not measured (`--check` does)",
         notes="\n".join(f"- {note}" for note in notes),
-        code=_TRANSLATION.format(unknown=unknown) if translates else _BERT,
+        code=code.format(unknown=unknown),
     )
     with open(os.path.join(folder, "README.md"), "w", encoding="utf-8") as stream:
         stream.write(text)

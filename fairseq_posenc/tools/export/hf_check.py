@@ -6,8 +6,9 @@ import torch
 from torch import Tensor
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.export.hf_layouts import SPECIAL_IDS, Layout, most_positions
-from fairseq_posenc.tools.export.source import ExportSource, read_sentences
+from fairseq_posenc.tools.export.hf_layouts import SPECIAL_IDS, Layout
+from fairseq_posenc.tools.export.hf_positions import most_positions
+from fairseq_posenc.tools.export.source import LANGUAGE_MODEL, ExportSource, read_sentences
 
 _SENTENCES, _BATCH = 50, 10
 _LARGEST = 1e-3
@@ -65,7 +66,8 @@ def difference(source: ExportSource, model: Any, batch: Sequence[Sequence[List[i
         theirs = model(**inputs(sources), decoder_input_ids=targets, use_cache=False)
         real = targets.ne(SPECIAL_IDS["pad_token_id"])
     else:
-        sources = padded([bos + sentence for sentence in batch[0]], longest)
+        begun = [source.beginning] if source.kind == LANGUAGE_MODEL else bos
+        sources = padded([begun + sentence for sentence in batch[0]], longest)
         ours, theirs = source.model(sources)[0], model(**inputs(sources))
         real = sources.ne(SPECIAL_IDS["pad_token_id"])
     # (real tokens, types)

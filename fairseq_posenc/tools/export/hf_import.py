@@ -5,10 +5,9 @@ Weights, configuration and vocabulary are read as data: nothing in the folder is
 
 import os
 import shutil
-from argparse import Namespace
-from typing import Any, Callable, Dict, List
+from typing import Callable, Dict, List
 
-from fairseq_posenc.checkpoints.folders import DESCRIPTION, read_folder
+from fairseq_posenc.checkpoints.folders import DESCRIPTION, as_checkpoint, read_folder
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import read_shaped
 from fairseq_posenc.tools.averaging import save
@@ -48,7 +47,7 @@ def import_model(folder: str, output: str, force: bool = False) -> List[str]:
             "replace it with --force"
         )
     with replacing_files(place, name) as partial:
-        save(_state(found), os.path.join(partial, name))
+        save(as_checkpoint(found.model, found.task, found.weights), os.path.join(partial, name))
         # whether the weights fit the options
         try:
             read_checkpoint(os.path.join(partial, name), ALL)
@@ -84,16 +83,3 @@ def _of_transformers(folder: str) -> Found:
     known = ", ".join(_READERS)
     reason = _REASONS.get(kind, f"only {known} and what posenc export writes are imported")
     raise UsageError(f"{folder} is a model of type {kind:.40}, which is not imported: {reason}")
-
-
-def _state(found: Found) -> Dict[str, Any]:
-    """Return the content of a checkpoint as fairseq writes it, but for the optimizer's state."""
-    history = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}}
-    return {
-        "args": None,
-        "cfg": {"model": Namespace(**found.model), "task": found.task},
-        "model": found.weights,
-        "optimizer_history": [{**history, "num_updates": 0}],
-        "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
-        "last_optimizer_state": None,
-    }

@@ -11,8 +11,7 @@ from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.sinusoidal import sinusoid
-from fairseq_posenc.encodings.t5 import Buckets
+from fairseq_posenc.tools.export.hf_positions import input_table, most_positions
 from fairseq_posenc.tools.export.source import ExportSource
 
 Rules = Tuple[Tuple[str, str], ...]
@@ -25,6 +24,7 @@ ACTIVATIONS = {
     "tanh": "tanh",
 }
 BERT = "encoder.sentence_encoder"
+_SEGMENTS = f"{BERT}.segments.weight"
 # the special types of every dictionary
 SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
 
@@ -36,11 +36,13 @@ class Layout(NamedTuple):
         model: the class.
         model_type: its name in ``config.json``.
         rules: what names of our weights begin with, and those of theirs instead; the first that
-            fits counts, and ``#`` is the number of a layer.
+            fits counts, and ``#`` is the number of a layer. What has no name there alone, as it is
+            part of a ``computed`` weight, has the name ``""``.
         shared: weights that are one there (names of theirs), the first being the one in the file.
         config: what ``config.json`` says besides.
-        positions: weights that the model has not, computed from its encoding.
+        computed: weights that the model has not, or not so: positions, and what is put together.
         may_differ: whether the ``shared`` weights may also be different ones.
+        needs: what the class has that cannot be left out, in words, if the model lacks it.
     """
 
     model: str
@@ -48,66 +50,18 @@ class Layout(NamedTuple):
     rules: Rules
     shared: Tuple[str, ...]
     config: Callable[[ExportSource], Dict[str, Any]]
-    positions: Callable[[ExportSource], Dict[str, Tensor]]
+    computed: Callable[[ExportSource], Dict[str, Tensor]]
     may_differ: bool = False
+    needs: Callable[[ExportSource], Optional[str]] = lambda source: None
 
 
 def rename(name: str, rules: Rules) -> Optional[str]:
-    """Return what rules make of a weight's name; ``None`` if none fits."""
+    """Return what rules make of a weight's name, ``""`` for a part; ``None`` if none fits."""
     for ours, theirs in rules:
         match = re.match(re.escape(ours).replace(r"\#", r"(\d+)") + r"(?=\.|$)", name)
         if match:
-            return theirs.replace("#", "".join(match.groups())) + name[match.end() :]
+            return theirs and theirs.replace("#", "".join(match.groups())) + name[match.end() :]
     return None
-
-
-def most_positions(source: ExportSource) -> int:
-    """Return the most tokens of a sentence, of either side."""
-    return max(map(source.limit, source.stacks))
-
-
-def input_table(source: ExportSource, stack: str, unused: bool = True) -> Tensor:
-    """Return the vectors ``(n, channels)`` that are added at the input, zeros without any.
-
-    With ``unused`` rows before them, as many as fairseq has: padding index + 1.
-    """
-    module, length = source.stacks[stack], most_positions(source)
-    vectors = source.portable(stack, length).input
-    if vectors is None:
-        vectors = torch.zeros(length, module.embed_tokens.embedding_dim)
-    first = module.padding_idx + 1 if unused else 0
-    return torch.cat([vectors.new_zeros(first, vectors.size(1)), vectors])
-
-
-def kind_of_positions(source: ExportSource) -> Optional[str]:
-    """Return ``sinusoids`` (fairseq's), ``table``, ``rotary``, ``t5``, or ``None`` for others."""
-    kinds = {_kind(source, stack) for stack in source.stacks}
-    if kinds == {"sinusoids", "table"}:
-        return "table"  # CAPE scales the positions of the source alone
-    return kinds.pop() if len(kinds) == 1 else None
-
-
-def _kind(source: ExportSource, stack: str) -> Optional[str]:
-    portable, module = source.portable(stack, source.limit(stack)), source.stacks[stack]
-    if portable.attention:
-        encoding, [inside, *others] = module.embed_positions, portable.attention
-        if others or portable.input is not None:
-            return None
-        return "rotary" if inside == "rotation" else "t5" if _has_t5_buckets(encoding) else None
-    if portable.input is None:
-        return "table"
-    numbers = torch.arange(len(portable.input)).float() + module.padding_idx + 1
-    same = torch.equal(portable.input, sinusoid(numbers, portable.input.size(1)))
-    return "sinusoids" if same else "table"
-
-
-def _has_t5_buckets(encoding: Any) -> bool:
-    """Return whether an encoding has T5's own buckets, whose scalars all layers share."""
-    buckets, scalars = getattr(encoding, "buckets", None), getattr(encoding, "scalars", None)
-    if buckets is None or scalars is None or scalars.shape[:2] != (1, encoding.stack.heads):
-        return False
-    usual = Buckets(False, 32, 128)
-    return torch.equal(buckets.starts, usual.starts) and buckets.future == usual.future
 
 
 def _common(source: ExportSource) -> Dict[str, Any]:
@@ -186,7 +140,7 @@ M2M100 = Layout(
 BLENDERBOT = M2M100._replace(
     model="BlenderbotForConditionalGeneration",
     model_type="blenderbot",
-    positions=lambda source: {
+    computed=lambda source: {
         **_tables(source, unused=False),
         "final_logits_bias": torch.zeros(1, *_vocabulary_sizes(source)[-1:]),
     },
@@ -257,15 +211,15 @@ def _bert_config(source: ExportSource, unused: int = 0) -> Dict[str, Any]:
         "attention_probs_dropout_prob": options.attention_dropout,
         "layer_norm_eps": getattr(options, "layer_norm_eps", None) or 1e-5,
         "max_position_embeddings": most_positions(source) + unused,
-        "type_vocab_size": len(_token_types(source, "")[".token_type_embeddings.weight"]),
+        "type_vocab_size": len(source.state["model"].get(_SEGMENTS, "1")),
     }
 
 
 def _token_types(source: ExportSource, embeddings: str) -> Dict[str, Tensor]:
-    """Return the vectors of the segments, one of zeros if the model has no segments."""
-    channels = source.options.encoder_embed_dim
-    own = source.state["model"].get(f"{BERT}.segments.weight", torch.zeros(1, channels))
-    return {f"{embeddings}.token_type_embeddings.weight": own}
+    """Return a vector of zeros for the only segment, if the model has no segments."""
+    none = torch.zeros(1, source.options.encoder_embed_dim)
+    has_segments = _SEGMENTS in source.state["model"]
+    return {} if has_segments else {f"{embeddings}.token_type_embeddings.weight": none}
 
 
 def _roberta_positions(source: ExportSource) -> Dict[str, Tensor]:

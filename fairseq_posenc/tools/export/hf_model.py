@@ -17,12 +17,14 @@ from fairseq_posenc.tools.export.hf_layouts import (
     SPECIAL_IDS,
     TABLE,
     Layout,
-    kind_of_positions,
     rename,
 )
+from fairseq_posenc.tools.export.hf_lm import LANGUAGE_MODELS
+from fairseq_posenc.tools.export.hf_positions import kind_of_positions
 from fairseq_posenc.tools.export.hf_tokenizer import write_tokenizers
 from fairseq_posenc.tools.export.source import (
     ALL,
+    SIDES,
     ExportSource,
     read_checkpoint,
     read_dictionaries,
@@ -84,10 +86,11 @@ def to_huggingface(
     dictionaries = read_dictionaries(source, data)
     weights = source.state["model"]
     names, tied = _names(source, layout)
-    theirs = {name: weights[ours] for ours, name in names.items()}
-    dtype = next(iter(theirs.values())).dtype
-    for name, tensor in layout.positions(source).items():
-        theirs.setdefault(name, tensor.to(dtype))
+    dtype = weights[next(iter(names))].dtype
+    theirs = {name: weight.to(dtype) for name, weight in layout.computed(source).items()}
+    tied = tied and theirs.keys().isdisjoint(layout.shared)
+    names = {ours: name for ours, name in names.items() if name not in theirs}
+    theirs.update({name: weights[ours] for ours, name in names.items()})
     config = {
         "architectures": [layout.model],
         "model_type": layout.model_type,
@@ -99,7 +102,8 @@ def to_huggingface(
         write_folder(folder, _description(source), weights, names, theirs)
         _write_json(config, folder, "config.json")
         if "decoder" in source.stacks:
-            _write_json(generation_config(source), folder, "generation_config.json")
+            generation = translations if len(source.stacks) == 2 else continuations
+            _write_json(generation(source), folder, "generation_config.json")
         notes = write_tokenizers(source, dictionaries, data, folder)
         hf_card.copy_text_files(source, dictionaries, data, folder)
         measured = hf_check.compare(source, layout, data, folder) if check else None
@@ -132,7 +136,7 @@ def choose_layout(source: ExportSource) -> Layout:
     encoding = f"--position-encoding {options.position_encoding}"
     kind = kind_of_positions(source)
     place = "before" if norms == {True} else "after"
-    layout = TABLE.get((source.kind, place, kind or ""))
+    layout = {**TABLE, **LANGUAGE_MODELS}.get((source.kind, place, kind or ""))
     if layout is None or len(norms) > 1:
         raise source.refusal(
             f"transformers has no class for {encoding} and LayerNorm {place} each sub-layer"
@@ -143,11 +147,11 @@ def choose_layout(source: ExportSource) -> Layout:
             raise source.refusal(f"{layout.model} has no --{option.replace('_', '-')}")
     if options.activation_fn not in ACTIVATIONS:
         raise source.refusal(f"transformers has no --activation-fn {options.activation_fn}")
-    if (
-        getattr(options, "decoder_embed_dim", options.encoder_embed_dim)
-        != options.encoder_embed_dim
-    ):
+    widths = [getattr(options, f"{side}_embed_dim", None) for side in SIDES]
+    if None not in widths and widths[0] != widths[1]:
         raise source.refusal(f"{layout.model} has one width for both sides")
+    if layout.needs(source):
+        raise source.refusal(f"{layout.model} needs {layout.needs(source)}")
     if place == "before" and any(stack.layer_norm is None for stack in source.stacks.values()):
         raise source.refusal(f"{layout.model} needs a last LayerNorm (--no-decoder-final-norm)")
     return layout
@@ -163,7 +167,7 @@ def _fits_ctranslate2(source: ExportSource) -> bool:
 
 
 def _names(source: ExportSource, layout: Layout) -> Tuple[Dict[str, str], bool]:
-    """Return the names of our weights there, and whether all its embeddings are one there.
+    """Return the names of our weights there, and whether all our embeddings are one.
 
     Raises:
         UsageError: the class has no place for a weight, or wants one for several that differ.
@@ -175,7 +179,8 @@ def _names(source: ExportSource, layout: Layout) -> Tuple[Dict[str, str], bool]:
             renamed = rename(name, layout.rules)
             if renamed is None:
                 raise source.refusal(f"{layout.model} has no place for {name}")
-            names[name] = renamed
+            if renamed:
+                names[name] = renamed
     shared = [name for name, renamed in names.items() if renamed in layout.shared]
     first = weights[shared[0]]
     tied = all(torch.equal(weights[name], first) for name in shared)
@@ -204,7 +209,7 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, _PLAIN)
 
 
-def generation_config(source: ExportSource) -> Dict[str, Any]:
+def translations(source: ExportSource) -> Dict[str, Any]:
     """Return how transformers searches as fairseq-generate does, with beam 5.
 
     fairseq chooses neither padding nor an end at once, forces the end after 200 tokens, and stops
@@ -222,6 +227,16 @@ def generation_config(source: ExportSource) -> Dict[str, Any]:
         "num_beams": 5,
         "early_stopping": True,
         "length_penalty": 1.0,
+    }
+
+
+def continuations(source: ExportSource) -> Dict[str, Any]:
+    """Return how transformers goes on with a text: by the best type, but padding, to the end."""
+    return {
+        **SPECIAL_IDS,
+        "bos_token_id": source.beginning,
+        "suppress_tokens": [SPECIAL_IDS["pad_token_id"]],
+        "max_length": source.limit("decoder"),
     }
 
 

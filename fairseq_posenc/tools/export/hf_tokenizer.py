@@ -22,8 +22,8 @@ from fairseq_posenc.data.subwords import (
 from fairseq_posenc.data.wordpiece_file import read_wordpiece
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.tools.export.hf_layouts import most_positions
-from fairseq_posenc.tools.export.source import ExportSource, read_sentences
+from fairseq_posenc.tools.export.hf_positions import most_positions
+from fairseq_posenc.tools.export.source import LANGUAGE_MODEL, ExportSource, read_sentences
 
 _END = "</w>"  # what BPE puts behind the last piece of a word, as subword-nmt does
 _CONTINUES = "@@"
@@ -69,9 +69,11 @@ def _write(
     cut, is_bert = cut_as(dictionary, data), MASK in dictionary
     _check(cut, dictionary, read_sentences(source, data, _PROBES)[stack], data)
     tokeniser, notes = cut.tokeniser, [f"tokenizer.json takes {cut.takes}"]
-    bos = "<s> " if is_bert or source.source_bos else ""
+    bos, eos = "<s> " if is_bert or source.source_bos else "", " </s>"
+    if source.kind == LANGUAGE_MODEL:
+        bos, eos = f"{dictionary[source.beginning]} ", ""  # the text goes on
     tokeniser.post_processor = library("tokenizers").processors.TemplateProcessing(
-        single=f"{bos}$A </s>",
+        single=f"{bos}$A{eos}",
         pair=f"{bos}$A </s> $B:1 </s>:1",
         special_tokens=[("<s>", dictionary.bos()), ("</s>", dictionary.eos())],
     )
@@ -83,7 +85,7 @@ def _write(
         "padding_side": "right",
         "clean_up_tokenization_spaces": False,
         "model_input_names": ["input_ids", "attention_mask"] + ["token_type_ids"] * is_bert,
-        "bos_token": "<s>",
+        "bos_token": bos.strip() or "<s>",
         "eos_token": "</s>",
         "unk_token": UNKNOWN,
         "pad_token": "<pad>",

@@ -23,6 +23,7 @@ from fairseq_posenc.encodings.base import Portable
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
+from fairseq_posenc.models.transformer_lm import PosencTransformerLanguageModel
 
 SIDES = ("encoder", "decoder")
 LIMITS = {"encoder": "max_source_positions", "decoder": "max_target_positions"}
@@ -30,7 +31,12 @@ LIMITS = {"encoder": "max_source_positions", "decoder": "max_target_positions"}
 TRANSLATION: Dict[Type, str] = {
     PosencTransformerModel: "translation models of --arch posenc_transformer…"
 }
-ALL: Dict[Type, str] = {**TRANSLATION, PosencBertModel: "BERT models of --arch posenc_bert…"}
+LANGUAGE_MODEL = "posenc_transformer_lm"
+ALL: Dict[Type, str] = {
+    **TRANSLATION,
+    PosencBertModel: "BERT models of --arch posenc_bert…",
+    PosencTransformerLanguageModel: f"language models of --arch {LANGUAGE_MODEL}…",
+}
 # the stacks of layers that a model of any of these kinds may have
 _STACKS = ("encoder", "encoder.sentence_encoder", "decoder")
 
@@ -64,6 +70,11 @@ class ExportSource:
     def source_bos(self) -> bool:
         """Whether it was trained with ``--prepend-source-bos``."""
         return source_bos.of_checkpoint(self.state)
+
+    @property
+    def beginning(self) -> int:
+        """The token before a language model's text: ``</s>``, or ``<s>`` with --add-bos-token."""
+        return 0 if self.task.get("add_bos_token") else 2
 
     def limit(self, side: str) -> int:
         """Return the most tokens that a source (``encoder…``) or target (``decoder``) may have."""
@@ -109,6 +120,8 @@ def read_checkpoint(path: str, kinds: Mapping[Type, str] = TRANSLATION) -> Expor
     if kind is None or not issubclass(kind, tuple(kinds)):
         known = " and ".join(kinds.values())
         raise UsageError(f"{path} is a model of --arch {arch}; only {known} can be exported")
+    if not stack_names(state["model"]):
+        raise UsageError(f"{path} has adaptive or character embeddings, which are not exported")
     misfit = f"{path}: its weights do not fit its own options"
     try:
         with one_line(misfit), no_larger_than([path]):
@@ -149,7 +162,9 @@ def read_dictionaries(source: ExportSource, folder: str) -> Dict[str, Dictionary
                 "name the folder of the data that it was trained on with --data"
             )
         found[stack] = dictionary
-    if source.dictionaries not in (None, dictionary_hash(*found.values())):
+    # a language model has one dictionary for source and target
+    hashed = list(found.values()) * (2 if source.kind == LANGUAGE_MODEL else 1)
+    if source.dictionaries not in (None, dictionary_hash(*hashed)):
         raise UsageError(
             f"the dictionaries in {folder or 'the current folder'} have other symbols than in "
             "training, or another order; name the folder of the data that it was trained on with "

@@ -12,7 +12,6 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.bleu import DIRECTIONS, METRICS, TITLES, title_of
 from fairseq_posenc.tools.scores.significance import UNTESTED, paired_bootstrap
 from fairseq_posenc.tools.scores.training_log import (
-    Curves,
     curves_rows,
     curves_table,
     read_curves,
@@ -34,6 +33,7 @@ from fairseq_posenc.tools.writing import replacing_files
 
 _TEMPLATE = Path(__file__).with_name("report.html.jinja")
 _LOG = "train.log"
+_OF_CURVES = ("curves.svg", "curves.md")
 
 
 def write_report(
@@ -69,22 +69,21 @@ def write_report(
     if sign < 0:
         table.notes.insert(0, f"Of {title_of(metric)} a lower figure is better.")
     best = best_rows(runs, metric, table, sign)
-    logs = _logs(arguments, first)
-    curves = read_curves(logs)
     means = {name: row[0].mean for name, row in table.rows.items()}
     other = beside or best_of_others(means, sign)
-    with replacing_files(output, "report.html") as folder:
+
+    def clear() -> None:
+        for name in _OF_CURVES:  # of an earlier report, where this one has none
+            Path(output, name).unlink(missing_ok=True)
+
+    with replacing_files(output, "report.html", clear) as folder:
         texts = {"table.md": table.markdown(), "table.csv": table.csv()}
         texts["table.tex"] = latex(table, best)
         plot_by_length(runs, os.path.join(folder, "by_length.svg"), metric)
-        if curves:
-            texts["curves.md"] = curves_table(curves)
-            plot_curves(curves, os.path.join(folder, "curves.svg"))
         content = {
             **_content(runs, table, best, metric),
-            **_curves(curves, logs),
+            **_trainings(_logs(arguments, first), folder),
             "picture": _picture(os.path.join(folder, "by_length.svg")),
-            "curves_picture": _picture(os.path.join(folder, "curves.svg")) if curves else None,
             "other": other,
             "sign": sign,
             "sentences": _sentences(runs, first, other),
@@ -186,15 +185,30 @@ def _p_values(runs: Runs, metric: str) -> Optional[Dict[str, Any]]:
     return {"columns": columns, "rows": rows, "signature": signature}
 
 
-def _curves(curves: Curves, logs: Sequence[str]) -> Dict[str, Any]:
-    """Return what the template shows of the trainings."""
-    rows, notes = curves_rows(curves) if curves else ([], [])
-    facts: List[Dict[str, Any]] = []
-    for argument in logs:
-        name, path = named_path(argument)
-        found = read_log(path)
-        facts.append({"name": name, **found, "minutes": found["seconds"] / 60})
-    return {"curves": rows, "curves_notes": notes, "trainings": facts}
+def _trainings(logs: Sequence[str], folder: str) -> Dict[str, Any]:
+    """Draw the curves of the trainings into ``folder``; return what the template shows of them.
+
+    A report needs no logs: where one is of another kind, the reason stands in the curves' place.
+    """
+    none: Dict[str, Any] = {"trainings": [], "curves": [], "curves_notes": []}
+    none["curves_picture"] = None
+    if not logs:
+        return {**none, "no_curves": f"No {_LOG} lies beside a score.json."}
+    picture = os.path.join(folder, "curves.svg")
+    try:
+        curves = read_curves(logs)
+        facts = [{"name": name, **read_log(path)} for name, path in map(named_path, logs)]
+        plot_curves(curves, picture)
+    except UsageError as error:
+        return {**none, "no_curves": f"{error}."}
+    Path(folder, "curves.md").write_text(curves_table(curves), encoding="utf-8")
+    rows, notes = curves_rows(curves)
+    return {
+        "curves": rows,
+        "curves_notes": notes,
+        "curves_picture": _picture(picture),
+        "trainings": facts,
+    }
 
 
 def _sentences(runs: Runs, first: str, other: Optional[str]) -> Any:

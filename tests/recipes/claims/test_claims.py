@@ -212,9 +212,32 @@ def test_bits_by_length_are_of_the_references_of_each_range():
         {"name": "3+", "longer_than": 2, "up_to": None},
     ]
     score = {"by_length": {"bins": bins}, "sentences": {"length": [3, 1]}}
-    assert bits.bits_by_length(scored, score) == pytest.approx({"all": 1.6, "1-2": 2.0, "3+": 1.0})
+    found = bits.bits_by_length(scored, score)
+    assert {name: part.tolist() for name, part in found.items()} == {
+        "all": [[2, 2], [6, 3]], "1-2": [[6, 3]], "3+": [[2, 2]],
+    }  # fmt: skip
     with pytest.raises(UsageError, match="the score has 1 sentences, the test set of --data 2"):
         bits.bits_by_length(scored, {**score, "sentences": {"length": [3]}})
+
+
+def test_bits_per_token_are_over_sentences_too(tmp_path):
+    # two seeds that differ by 1 bit a token each: their sentences alone are uncertain
+    random, tokens = np.random.RandomState(3), 10.0
+    gains = random.normal(1, 2, size=(2, 200))
+    gains += 1 - gains.mean(axis=1, keepdims=True)
+    for seed, gain in enumerate(gains):
+        for row, each in (("a", 3 + gain), ("b", 3 + 0 * gain)):
+            (folder := tmp_path / "part" / row / f"seed{seed}").mkdir(parents=True)
+            sentences = [[tokens * one, tokens] for one in each]
+            content = {"bits": {"31-45": float(each.mean())}, "sentences": {"31-45": sentences}}
+            (folder / "bits.json").write_text(json.dumps(content))
+    result = compared.compare(
+        str(tmp_path), comparison(part="part", figure="bits_of:31-45", expect="less", margin=0.1)
+    )
+    # the mean of both seeds over 200 sentences: 1.96 · s / √200, by the formula instead of by draws
+    half = 1.96 * gains.mean(axis=0).std() / math.sqrt(200)
+    assert (result.seeds, result.middle) == (2, pytest.approx(1))
+    assert result.half == pytest.approx(half, rel=0.05)
 
 
 def test_a_figure_that_nobody_knows_is_refused(tmp_path):

@@ -6,11 +6,13 @@ from types import SimpleNamespace
 import pytest
 import torch
 from fairseq.data import Dictionary
+from fairseq.models import ARCH_CONFIG_REGISTRY
 from fairseq.models.transformer import tiny_architecture
 from fairseq.sequence_generator import SequenceGenerator
 
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
+from fairseq_posenc.models.transformer_lm import PosencTransformerLanguageModel
 
 PAD, EOS = 1, 2
 HISTORY = {"criterion_name": "C", "optimizer_name": "O", "lr_scheduler_state": {}}
@@ -118,6 +120,28 @@ def bert_checkpoint(tmp_path, data):
             parameter.data += 0.2 * torch.randn(parameter.shape)
         task_options = {"_name": "posenc_masked_lm", "data": str(data)}
         return save(tmp_path / "bert.pt", args, task_options, model), model
+
+    return write
+
+
+@pytest.fixture
+def lm_checkpoint(tmp_path, data):
+    """A function that writes a checkpoint of a language model, and returns its path and model."""
+
+    def write(encoding, add_bos_token=False, **chosen):
+        dictionary(40).save(str(data / "dict.txt"))
+        args = Namespace(arch="posenc_transformer_lm_tiny", position_encoding=encoding, dropout=0.0)
+        vars(args).update(decoder_embed_dim=32, decoder_ffn_embed_dim=128, tokens_per_sample=48)
+        vars(args).update(chosen)
+        ARCH_CONFIG_REGISTRY[args.arch](args)
+        torch.manual_seed(1)
+        task = SimpleNamespace(source_dictionary=dictionary(40), target_dictionary=dictionary(40))
+        model = PosencTransformerLanguageModel.build_model(args, task).eval()
+        for parameter in model.parameters():
+            parameter.data += 0.3 * torch.randn(parameter.shape)
+        task_options = {"_name": "language_modeling", "data": str(data)}
+        task_options["add_bos_token"] = add_bos_token
+        return save(tmp_path / "lm.pt", args, task_options, model), model
 
     return write
 

@@ -110,3 +110,35 @@ def test_a_trained_model_translates_as_in_fairseq(checkpoint, data, tmp_path, no
             rows = [[n for n in row[1:] if n != 1] for row in generated.tolist()]
             assert rows == best
     assert len({tuple(row) for row in best}) > 25
+
+
+@pytest.mark.parametrize(
+    "encoding, options",
+    [
+        ("sinusoidal", {}),
+        ("learned", {"share_decoder_input_output_embed": True}),
+        ("rotary", {}),
+        ("alibi", {"layernorm_embedding": True, "activation_fn": "gelu_accurate"}),
+    ],
+)
+def test_a_language_model_goes_on_as_in_fairseq(lm_checkpoint, data, tmp_path, encoding, options):
+    transformers = pytest.importorskip("transformers")
+    path, model = lm_checkpoint(encoding, **options)
+    to_huggingface(str(path), str(tmp_path / "hf"), str(data))
+    theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "hf").eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+    dictionary = Dictionary.load(str(data / "dict.txt"))
+    ours, draw = SequenceGenerator([model], dictionary, beam_size=1), random.Random(5)
+    texts = [" ".join(f"w{draw.randrange(36)}" for _ in range(n)) for n in (7, 1, 12, 3, 3, 9)]
+    batch = tokenizer(texts, return_tensors="pt", padding=True, padding_side="left")
+    batch.pop("token_type_ids", None)
+    generated = theirs.generate(**batch, max_new_tokens=20).tolist()
+    # theirs begin with padding and </s>
+    found = [[n for n in row if n != 1][1:] for row in generated]
+    for text, row in zip(texts, found):
+        prefix = dictionary.encode_line(text, append_eos=False).long().unsqueeze(0)
+        lengths = torch.tensor([prefix.size(1)])
+        sample = {"net_input": {"src_tokens": prefix, "src_lengths": lengths}}
+        [[best]] = ours.generate([model], sample, prefix_tokens=prefix, bos_token=2)
+        assert row == best["tokens"].tolist()[: prefix.size(1) + 20]
+    assert len({tuple(row[-20:]) for row in found}) > 2

@@ -36,6 +36,21 @@ BERT = [
     ("rotary", INPUT_SEGMENTS, "RoFormer"),
     ("t5", {}, "MPNet"),
 ]
+TIED = {"share_decoder_input_output_embed": True}
+BLOOM = {"layernorm_embedding": True, "activation_fn": "gelu_accurate"}
+WIDER = {**BLOOM, "decoder_ffn_embed_dim": 64}
+LANGUAGE_MODELS = [
+    ("sinusoidal", {}, "XGLM"),
+    ("cape", {**TIED, "no_scale_embedding": True, "add_bos_token": True}, "XGLM"),
+    ("learned", TIED, "OPT"),
+    ("shape", {**TIED, "position_eval_shift": 7, "no_scale_embedding": True}, "OPT"),
+    ("none", {"activation_fn": "gelu"}, "OPT"),
+    ("rotary", {}, "GPTNeoX"),
+    ("rotary", {**TIED, "position_base": 500.0, "position_scale": 2.0}, "GPTNeoX"),
+    ("rotary", {"position_scale": 2.0, "position_scale_method": "ntk"}, "GPTNeoX"),
+    ("alibi", {**BLOOM, **TIED}, "Bloom"),
+    ("alibi", {**BLOOM, "no_scale_embedding": True, "decoder_attention_heads": 4}, "Bloom"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +73,12 @@ def sentences(types, count=5, longest=20, seed=1):
 def difference(ours, theirs, segments=None):
     """The largest difference of the scores of real tokens between our model and transformers'."""
     model, loaded = ours.eval(), theirs.eval()
-    if hasattr(model, "decoder"):
+    if not hasattr(model, "encoder"):
+        tokens = sentences(model.decoder.embed_tokens.num_embeddings).roll(1, 1)
+        tokens[:, 0] = EOS
+        real = tokens.ne(PAD)
+        expected, found = model(tokens)[0], loaded(tokens, attention_mask=real).logits
+    elif hasattr(model, "decoder"):
         sources = sentences(model.encoder.embed_tokens.num_embeddings)
         targets = sentences(model.decoder.embed_tokens.num_embeddings, seed=2).roll(1, 1)
         targets[:, 0] = EOS
@@ -81,20 +101,22 @@ def difference(ours, theirs, segments=None):
 
 @pytest.mark.parametrize(
     "kind, encoding, options, name",
-    [("checkpoint", *row) for row in TRANSLATION] + [("bert_checkpoint", *row) for row in BERT],
+    [("checkpoint", *row) for row in TRANSLATION]
+    + [("bert_checkpoint", *row) for row in BERT]
+    + [("lm_checkpoint", *row) for row in LANGUAGE_MODELS],
 )
 def test_every_row_of_the_table_computes_the_same_before_and_after_saving(
     request, data, tmp_path, kind, encoding, options, name
 ):
     path, model = request.getfixturevalue(kind)(encoding, **options)
     to_huggingface(str(path), str(tmp_path / "hf"), str(data))
+    wanted, segments = name, options.get("position_segments")
     name = json.loads((tmp_path / "hf" / "config.json").read_text())["architectures"][0]
-    segments = options.get("position_segments")
+    assert name.startswith(f"{wanted}For")
     loaded, report = getattr(transformers, name).from_pretrained(
         tmp_path / "hf", output_loading_info=True
     )
     assert not report["missing_keys"] and not report["unexpected_keys"]
-    print(name, difference(model, loaded, segments))
     assert difference(model, loaded, segments) < 1e-5
     loaded.save_pretrained(tmp_path / "saved")
     again = getattr(transformers, name).from_pretrained(tmp_path / "saved")
@@ -109,6 +131,13 @@ def test_every_row_of_the_table_computes_the_same_before_and_after_saving(
         ("bert_checkpoint", "rel_scalar", {}, "no class for .*rel_scalar"),
         ("checkpoint", "sinusoidal", {"encoder_normalize_before": True}, "no class for"),
         ("checkpoint", "none", {"layernorm_embedding": True}, "no place for .*layernorm_embedding"),
+        ("lm_checkpoint", "shaw", {}, "no class for .*shaw and LayerNorm before"),
+        ("lm_checkpoint", "alibi", {}, "BloomForCausalLM needs --activation-fn gelu_accurate"),
+        ("lm_checkpoint", "alibi", {"activation_fn": "gelu_fast"}, "needs --layernorm-embedding"),
+        ("lm_checkpoint", "alibi", WIDER, "needs --decoder-ffn-embed-dim of four times the width"),
+        ("lm_checkpoint", "learned", {"layernorm_embedding": True}, "no place for .*layernorm_emb"),
+        ("lm_checkpoint", "none", {"scale_fc": True}, "no place for .*ffn_layernorm"),
+        ("lm_checkpoint", "none", {"no_decoder_final_norm": True}, "needs a last LayerNorm"),
     ],
 )
 def test_what_does_not_fit_is_refused(request, data, tmp_path, kind, encoding, options, words):

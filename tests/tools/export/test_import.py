@@ -15,6 +15,7 @@ from fairseq_posenc.tools.export.source import ALL, read_checkpoint
 PRE_NORM = dict(
     encoder_normalize_before=True, decoder_normalize_before=True, share_all_embeddings=True
 )
+TIED = {"share_decoder_input_output_embed": True}
 TINY = dict(
     vocab_size=60, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
     intermediate_size=24, max_position_embeddings=34,
@@ -29,6 +30,9 @@ TINY = dict(
         ("bert_checkpoint", to_huggingface, "t5", {}),
         ("bert_checkpoint", to_huggingface, "learned", {"position_segments": "input"}),
         ("checkpoint", to_safetensors, "shaw", {}),
+        ("lm_checkpoint", to_safetensors, "transformer_xl", {}),
+        ("lm_checkpoint", to_huggingface, "sinusoidal", {}),
+        ("lm_checkpoint", to_huggingface, "rotary", TIED),
         ("bert_checkpoint", to_safetensors, "tupe", {"position_segments": "per_head"}),
     ],
 )

@@ -1,6 +1,7 @@
 """posenc compare: what its report says, that nothing in it is run, and how a browser shows it."""
 
 import base64
+import html
 import json
 import random
 import re
@@ -12,6 +13,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.score import evaluate, to_json
+from fairseq_posenc.tools.scores.significance import paired_bootstrap
 from fairseq_posenc.tools.tables.latex import best_rows, escaped, latex
 from fairseq_posenc.tools.tables.outputs import differing, length_faults
 from fairseq_posenc.tools.tables.report import write_report
@@ -36,7 +38,7 @@ def scored(tmp_path_factory):
     draw = random.Random(1)
     references = [" ".join(draw.choices(HEBREW, k=draw.randint(3, 14))) for _ in range(40)]
     (folder / "reference").write_text("\n".join(references) + "\n", encoding="utf-8")
-    for name, right, seeds in (("bad", 0.5, (1, 2)), (STRANGE, 0.9, (1, 2, 3)), ("none", 0, (1,))):
+    for name, right, seeds in (("none", 0, (1,)), ("bad", 0.5, (1, 2)), (STRANGE, 0.9, (1, 2, 3))):
         for seed in seeds:
             lines = [
                 " ".join(word if draw.random() < right else "x" for word in line.split())
@@ -51,8 +53,8 @@ def scored(tmp_path_factory):
                 "reference": str(folder / "reference"),
             }
             result = evaluate(
-                **files, language="he", bins=[8], length_of="reference", command=["posenc score"],
-                metrics=["chrf", "ter"], notes={"seed": str(seed)},
+                **files, language="he", bins=[8], length_of="reference",
+                command=["posenc", "score"], metrics=["chrf", "ter"], notes={"seed": str(seed)},
                 segment_scores={"errors": str(folder / "errors")},
             )  # fmt: skip
             place = folder / f"run{len(paths)}"
@@ -73,39 +75,80 @@ def report(scored, tmp_path_factory):
     return output
 
 
-def text_of(html):
-    return re.sub(r"\s+", " ", re.sub("<[^>]*>", " ", html))
+def text_of(path):
+    """What a reader of a report sees."""
+    page = re.sub("(?s)<style>.*</style>|<[^>]*>", " ", path.read_text(encoding="utf-8"))
+    return re.sub(r"\s+", " ", html.unescape(page))
 
 
 def test_a_report_is_one_file_that_runs_nothing_and_its_parts_lie_beside_it(report):
     names = {path.name for path in report.iterdir()}
     pictures = {"by_length.svg", "curves.svg"}
     assert names == {"report.html", "table.md", "table.csv", "table.tex", "curves.md", *pictures}
-    html = (report / "report.html").read_text(encoding="utf-8")
-    assert len(html) < 1 << 20
-    assert "<script" not in html and "alert(1)&lt;script&gt;" in html
-    assert not re.search(r"(src|href)=\"(?!data:)", html) and "default-src 'none'" in html
+    page = (report / "report.html").read_text(encoding="utf-8")
+    assert len(page) < 1 << 20
+    assert "<script" not in page and "alert(1)&lt;script&gt;" in page
+    assert not re.search(r"(src|href)=\"(?!data:)", page) and "default-src 'none'" in page
     for name in pictures:
-        assert base64.b64encode((report / name).read_bytes()).decode() in html
+        assert base64.b64encode((report / name).read_bytes()).decode() in page
 
 
-def test_every_figure_of_the_table_is_in_the_report(report, scored):
+def baseline_first(scored):
     runs = read_runs(scored)
-    table, html = by_length(runs), (report / "report.html").read_text(encoding="utf-8")
-    shown = text_of(html)
+    return {"bad": runs["bad"], **runs}
+
+
+def test_every_figure_of_the_table_is_in_the_report_and_in_the_files_beside_it(report, scored):
+    table, shown = by_length(baseline_first(scored)), text_of(report / "report.html")
+    assert (report / "table.md").read_text(encoding="utf-8") == table.markdown()
+    assert (report / "table.csv").read_text(encoding="utf-8") == table.csv()
+    lines = (report / "table.tex").read_text(encoding="utf-8").splitlines()
+    rows = [line for line in lines if line.endswith(r" \\")][1:]
+    for line, (name, row) in zip(rows, table.rows.items()):
+        assert line.startswith(f"{escaped(name)} & ")
+        figures = [f"{number:.2f}" for one in row for number in one[:3]]
+        assert re.findall(r"-?\d+\.\d\d", line) == figures
+    assert len(rows) == 3 and all(f"% {note}" in lines for note in table.notes)
     for name, row in table.rows.items():
         for one, other in zip(row, table.differences[name]):
             assert f"{one.mean:.2f} [{one.low:.2f}, {one.high:.2f}]" in shown
             if name != "bad":
                 star = " *" if other.is_clear() else ""
                 assert f"{other.mean:+.2f}{star} [{other.low:+.2f}, {other.high:+.2f}]" in shown
-    assert table.words and "none has hardly learned anything" in shown
-    for what in ("nrefs:1|case:mixed", "sacrebleu 2.", "posenc compare", "posenc score", "seed 2"):
-        assert what in shown
-    assert (report / "table.md").read_text(encoding="utf-8") == table.markdown()
+    counts = " ".join(f"{name} {n} sentences" for name, n in zip(table.columns, table.sentences))
+    assert shown.count(counts) == 3
+    assert all(text in shown for text in (*table.words, *table.notes))
+    outputs = [" ".join(map(str, row)) for row in table.outputs.values()]
+    faults = [" ".join(line) for line in length_faults(baseline_first(scored), table.columns)[1:]]
+    assert all(text in shown for text in (*outputs, *faults))
 
 
-def test_sentences_that_differ_most_stand_beside_each_other_by_range(scored):
+def test_a_report_says_how_it_was_made_and_what_was_trained(report, scored):
+    shown = text_of(report / "report.html")
+    for words in ("nrefs:1|case:mixed", "Versions: ", "sacrebleu 2.", "This report: posenc compare",
+                  "bad , seed 2: posenc score"):  # fmt: skip
+        assert words in shown
+    # updates, minutes, parameters, hardware, encoding
+    assert shown.count(" 10 0.1 1000 - - ") == len(scored) == 6
+    curves = (report / "curves.md").read_text(encoding="utf-8")
+    assert [line.split("|")[1].strip() for line in curves.splitlines()[2:4]] == ["bad", "none"]
+    assert "validation loss in bits per token: mean over n seeds" in curves.lower()
+    assert curves.splitlines()[-1] in shown and "bad 2 10 4.500 ± 0.000" in shown
+
+
+def test_p_values_are_those_of_sacrebleus_test_for_each_seed_of_both(report, scored):
+    shown, runs = text_of(report / "report.html"), read_runs(scored)
+    for name in (NAME, "none"):
+        values = []
+        for one, other in zip(runs["bad"], runs[name]):
+            pair = [(n, score["sentences"]["hypothesis"]) for n, score in zip("ab", (one, other))]
+            references = one["sentences"]["reference"]
+            (_, value), signature = paired_bootstrap("sacrebleu", pair, references, "he")
+            values.append(f"{value:.4f}")
+        assert f" {name} {' '.join(values)} " in shown and signature in shown
+
+
+def test_sentences_that_differ_most_stand_beside_each_other_by_range(report, scored):
     runs = read_runs(scored)
     found = differing(runs["bad"], runs[NAME])
     assert list(found) == ["1-8", "9+"] and all(len(part) == 10 for part in found.values())
@@ -116,6 +159,13 @@ def test_sentences_that_differ_most_stand_beside_each_other_by_range(scored):
     sentences = [runs[name][0]["sentences"] for name in ("bad", NAME)]
     assert [one.first, one.second] == [each["hypothesis"][one.number - 1] for each in sentences]
     assert one.reference == sentences[0]["reference"][one.number - 1]
+    shown = text_of(report / "report.html")
+    assert (
+        f"Sentence {one.number} {one.reference} bad, chrF {one.first_score:.1f} {one.first} "
+        f"{NAME}, chrF {one.second_score:.1f} {one.second} "
+    ) in shown
+    sentences[1]["hypothesis"][one.number - 1] = "x" * 100_000
+    assert len(differing(runs["bad"], runs[NAME])["9+"][0].second) == 600
 
 
 def test_empty_short_and_long_outputs_are_counted(scored):
@@ -154,20 +204,37 @@ def test_the_best_is_bold_only_where_it_is_clear(scored):
 def test_a_metric_says_whether_higher_or_lower_is_better(scored, tmp_path, options, shown, bold):
     pair = [path for path in scored if not path.startswith("none=")]
     write_report(pair, str(tmp_path), **options)
-    html = (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert set(re.findall(r'<span class="(better|worse)">', html)) == shown
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert set(re.findall(r'<span class="(better|worse)">', page)) == shown
     rows = (tmp_path / "table.tex").read_text(encoding="utf-8").splitlines()
     marked = [row.partition(" & $")[0] for row in rows if r"\mathbf" in row]
     assert marked == ([escaped(bold)] if bold else [])
-    assert html.count("<b>") == 3 * len(marked)
-    assert ("lower figure is better" in html) == (bold == NAME and options["metric"] != "chrf")
+    names = re.findall(r'dir="auto">(.*)</th>\n.*<b>', page)
+    assert names == ([html.escape(bold)] if bold else [])
+    assert page.count("<b>") == 3 * len(marked)
+    assert ("lower figure is better" in page) == (bold == NAME and options["metric"] != "chrf")
+
+
+def test_the_second_system_of_sentences_is_the_best_other_or_the_one_asked_for(scored, tmp_path):
+    for options, other in (({}, NAME), ({"metric": "ter"}, NAME), ({"beside": "none"}, "none")):
+        write_report(scored, str(tmp_path), baseline="bad", **options)
+        assert f"between bad and {other} , both of" in text_of(tmp_path / "report.html")
+
+
+def test_a_log_that_cannot_be_read_does_not_keep_a_report_away(scored, tmp_path):
+    write_report(scored, str(tmp_path / "report"), baseline="bad")
+    shutil.copytree(Path(scored[0].partition("=")[2]).parent, tmp_path / "cell")
+    (tmp_path / "cell" / "train.log").write_text("no log")
+    write_report([f"a={tmp_path}/cell/score.json"], str(tmp_path / "report"))
+    assert "train.log is not a log of fairseq-train" in text_of(tmp_path / "report" / "report.html")
+    assert not list((tmp_path / "report").glob("curves.*"))
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"metric": "chrf", "lower_is_better": True}, "lower figures of chrF are not better"),
-        ({"baseline": "good"}, "no run is called 'good'; there are bad, "),
+        ({"baseline": "good"}, "no run is called 'good'; there are none, bad, "),
         ({"beside": "good"}, "no run is called 'good'"),
         ({"baseline": "bad", "beside": "bad"}, "is the baseline"),
         ({"metric": "COMET"}, "has no COMET, only sacrebleu"),
@@ -182,13 +249,13 @@ def test_runs_that_are_not_there_are_refused_and_nothing_is_written(
 
 
 def test_old_results_and_single_trainings_are_reported_with_what_is_known(scored, write, tmp_path):
-    old = json.loads(Path(scored[0].split("=")[1]).read_text(encoding="utf-8"))
+    old = json.loads(Path(scored[1].split("=")[1]).read_text(encoding="utf-8"))
     for name in ("source", "reference", "hypothesis"):
         del old["sentences"][name]
     paths = [f"{name}={write(f'{name}/score.json', old)}" for name in "ab"]
     for given, output in ((paths, "two"), (paths[:1], "one")):
         write_report(given, str(tmp_path / output))
-        shown = text_of((tmp_path / output / "report.html").read_text(encoding="utf-8"))
+        shown = text_of(tmp_path / output / "report.html")
         assert "No statement about seeds can be made" in shown and "No train.log lies" in shown
         assert ("score again" in shown) or output == "one"
 
@@ -204,8 +271,13 @@ MEASURE = """<body><iframe width="%d" height="800"></iframe><p id="found"></p><s
 const frame = document.querySelector("iframe");
 frame.onload = () => {
   const page = frame.contentDocument, root = page.documentElement;
+  const rules = [...page.styleSheets[0].cssRules].map(one => one.conditionText);
+  const all = [...page.querySelectorAll("article p")];
+  const hebrew = all.find(one => /^[א-ת]/.test(one.textContent));
   const found = [root.scrollWidth, page.images.length,
-                 [...page.images].every(one => one.complete && one.naturalWidth > 0)];
+                 [...page.images].every(one => one.complete && one.naturalWidth > 0),
+                 rules.includes("(prefers-color-scheme: dark)"),
+                 frame.contentWindow.getComputedStyle(hebrew).direction];
   document.querySelector("#found").textContent = "found:" + found.join();
 };
 frame.srcdoc = %s;
@@ -217,9 +289,9 @@ def test_a_browser_shows_it_without_errors_or_scrolling_sideways(report, tmp_pat
     browser = shutil.which("chromium") or shutil.which("google-chrome")
     if not browser:
         pytest.skip("no Chromium is installed")
-    html = (report / "report.html").read_text(encoding="utf-8")
+    text = (report / "report.html").read_text(encoding="utf-8")
     page = tmp_path / "page.html"
-    page.write_text(MEASURE % (width, json.dumps(html).replace("</", "<\\/")), encoding="utf-8")
+    page.write_text(MEASURE % (width, json.dumps(text).replace("</", "<\\/")), encoding="utf-8")
     words = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
     found = subprocess.run(
         [browser, *words, f"--user-data-dir={tmp_path}/profile", "--virtual-time-budget=5000",
@@ -227,8 +299,8 @@ def test_a_browser_shows_it_without_errors_or_scrolling_sideways(report, tmp_pat
     )  # fmt: skip
     assert "CONSOLE" not in found.stderr
     [measured] = re.findall(r">found:([^<]*)<", found.stdout)
-    scrolled, pictures, whole = measured.split(",")
-    assert int(scrolled) <= width and (pictures, whole) == ("2", "true")
+    scrolled, *others = measured.split(",")
+    assert int(scrolled) <= width and others == ["2", "true", "true", "rtl"]
 
 
 def test_latex_is_compiled(report, tmp_path):

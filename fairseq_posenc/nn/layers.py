@@ -1,18 +1,8 @@
-"""Attention with position terms, and a small stack of layers, in PyTorch alone, without fairseq.
-
->>> from fairseq_posenc.encodings import Stack
->>> from fairseq_posenc.nn import Encoder, EncoderLayer
->>> stack = Stack(channels=64, layers=2, heads=4)
->>> encoder = Encoder(EncoderLayer(64, heads=4, inner=256), stack, "rotary")
->>> encoder(torch.randn(3, 10, 64)).shape
-torch.Size([3, 10, 64])
-
-With ``Stack(…, decoder=True)`` no token sees a later one: the body of a language model.
-"""
+"""Attention with position terms, and a small stack of layers."""
 
 import copy
 from dataclasses import replace
-from typing import Any, Optional
+from typing import Any, Callable, Optional
 
 import torch
 from torch import Tensor, nn
@@ -21,9 +11,7 @@ from torch.nn import functional as F
 from fairseq_posenc.attention import core
 from fairseq_posenc.attention.plain import rotated
 from fairseq_posenc.encodings import Encoding, Positions, Stack, build
-from fairseq_posenc.encodings.base import AttentionTerms
-
-__all__ = ["Encoder", "EncoderLayer", "SelfAttention"]
+from fairseq_posenc.encodings.base import AttentionTerms, Terms
 
 
 class SelfAttention(nn.Module):
@@ -92,17 +80,28 @@ class SelfAttention(nn.Module):
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention and two linear layers, each after a LayerNorm and added to its input.
+    """Self-attention and two linear layers, each with a LayerNorm and added to its input.
 
     Args:
         channels: width of inputs and outputs.
         heads: of the attention.
         inner: width between the two linear layers.
         dropout: of attention weights and of what is added, in training.
+        norm_first: whether each LayerNorm stands before what is added, or else after the sum.
+        activation: between the two linear layers.
     """
 
-    def __init__(self, channels: int, heads: int, inner: int, dropout: float = 0.0):
+    def __init__(
+        self,
+        channels: int,
+        heads: int,
+        inner: int,
+        dropout: float = 0.0,
+        norm_first: bool = True,
+        activation: Callable[[Tensor], Tensor] = F.relu,
+    ):
         super().__init__()
+        self.norm_first, self.activation = norm_first, activation
         self.self_attn = SelfAttention(channels, heads, dropout=dropout)
         self.self_attn_layer_norm = nn.LayerNorm(channels)
         self.fc1 = nn.Linear(channels, inner)
@@ -117,9 +116,23 @@ class EncoderLayer(nn.Module):
         padding_mask: Optional[Tensor] = None,
     ) -> Tensor:
         """Return ``(batch, length, channels)``; for the arguments see :class:`SelfAttention`."""
-        x = x + self.dropout(self.self_attn(self.self_attn_layer_norm(x), terms, padding_mask))
-        inner = F.relu(self.fc1(self.final_layer_norm(x)))
-        return x + self.dropout(self.fc2(inner))
+        x = self.added(
+            x, self.self_attn_layer_norm, lambda y: self.self_attn(y, terms, padding_mask)
+        )
+        return self.feed_forward(x)
+
+    def feed_forward(self, x: Tensor) -> Tensor:
+        """Return what the two linear layers make of ``(batch, length, channels)``."""
+        return self.added(
+            x, self.final_layer_norm, lambda y: self.fc2(self.activation(self.fc1(y)))
+        )
+
+    def added(self, x: Tensor, norm: nn.Module, part: Callable[[Tensor], Tensor]) -> Tensor:
+        """Return ``x`` with the output of a part added, normalised before or after."""
+        if self.norm_first:
+            return x + self.dropout(part(norm(x)))
+        omega = getattr(norm, "omega", None)  # ADMIN's, of trained models
+        return norm((x if omega is None else omega * x) + self.dropout(part(x)))
 
 
 class Encoder(nn.Module):
@@ -148,7 +161,9 @@ class Encoder(nn.Module):
         for module in self.layers.modules():
             getattr(module, "reset_parameters", lambda: None)()
         self.embed_positions: Encoding = build(encoding, stack, **options)
-        self.layer_norm = nn.LayerNorm(stack.channels)
+        # layers that normalise their output need no further LayerNorm
+        norm_first = getattr(layer, "norm_first", True)
+        self.layer_norm: nn.Module = nn.LayerNorm(stack.channels) if norm_first else nn.Identity()
 
     def forward(
         self,
@@ -171,8 +186,14 @@ class Encoder(nn.Module):
         terms = self.embed_positions(positions)
         if terms.input is not None:
             x = x + terms.input.to(x.dtype)
+        return self.through_layers(x, terms, padding_mask)
+
+    def through_layers(
+        self, x: Tensor, terms: Terms, padding_mask: Optional[Tensor], *others: Any
+    ) -> Tensor:
+        """Return the last layer's output; ``others`` are what the layers take besides."""
         for number, layer in enumerate(self.layers):
-            x = layer(x, terms.attention.get(number), padding_mask)
+            x = layer(x, terms.attention.get(number), padding_mask, *others)
             if number in terms.after_layer:
                 x = terms.after_layer[number](x.transpose(0, 1)).transpose(0, 1)
         return self.layer_norm(x)

@@ -1,0 +1,65 @@
+"""The picture of BLEU and bits per token side by side."""
+
+import json
+
+import pytest
+
+from fairseq_posenc.errors import UsageError
+from recipes.claims import side_by_side
+
+FIGURES = {"sentences": 2, "sacrebleu": 50.0, "bleu_without_penalty": 50.0, "length_ratio": 1.0}
+SCORE = {
+    "all": {**FIGURES, "sentences": 4},
+    "by_length": {
+        "of": "source",
+        "unit": "words",
+        "bins": [
+            {"name": "1-20", "longer_than": 0, "up_to": 20, **FIGURES},
+            {"name": "21+", "longer_than": 20, "up_to": None, **FIGURES},
+        ],
+    },
+    "signatures": {"sacrebleu": "v"},
+}
+VALID = "INFO | valid | epoch 001 | valid on 'valid' subset | nll_loss 0.{} | num_updates 10\n"
+
+
+def train(runs, row, *seeds):
+    """Write what trainings leave, tested on two short sentences and two long ones."""
+    for seed in seeds:
+        folder = runs / "longer" / row / f"seed{seed}"
+        folder.mkdir(parents=True)
+        # sacreBLEU's: lengths of output and reference, then right and all n-grams of 1 to 4 words
+        counts = [[9, 9, *(n - seed for n in (9, 8, 7, 6)), 9, 8, 7, 6]] * 4
+        sentences = {"length": [5, 5, 25, 25], "statistics": {"sacrebleu": counts}}
+        score = {**SCORE, "sentences": sentences, "notes": {"seed": str(seed)}}
+        (folder / "score.json").write_text(json.dumps(score))
+        each = {name: [[18.0 + seed, 10], [22.0 + seed, 10]] for name in ("all", "1-20", "21+")}
+        content = {"bits": dict.fromkeys(each, 2 + seed / 10), "sentences": each}
+        (folder / "bits.json").write_text(json.dumps(content))
+        (folder / "train.log").write_text(VALID.format(seed))
+        (folder / "train.done").touch()
+
+
+def test_the_picture_has_the_seeds_with_all_figures_of_all_rows(tmp_path, capsys, monkeypatch):
+    train(tmp_path, "a", 1, 2, 3)
+    train(tmp_path, "b", 2, 3, 4)
+    with pytest.raises(UsageError, match="needs 5 seeds .* and has 2: a has BLEU of 3"):
+        side_by_side.measure(str(tmp_path), "longer", ["a", "b"], 5)
+    found = side_by_side.measure(str(tmp_path), "longer", ["a", "b"], 2)
+    assert (found.seeds, found.ranges) == ([2, 3], ["1-20", "21+"])
+    assert found.losses == pytest.approx([0.25, 0.25])
+    for panel, expected in (("BLEU", 65.67), ("bits", 2.25)):
+        mean, low, high = found.panels[panel]["b"][1]
+        assert mean == pytest.approx(expected, abs=0.01) and low < mean < high
+    output = tmp_path / "picture.png"
+    command = f"side_by_side --runs {tmp_path} --rows a,b --seeds 2 --output {output}"
+    monkeypatch.setattr("sys.argv", command.split())
+    side_by_side.main()
+    assert output.stat().st_size > 1000
+    printed = capsys.readouterr().out
+    assert "with 2 encodings" in printed and "2 times each" in printed
+    assert "0.250 to 0.250 bits per token" in printed
+    # one that has not been finished counts no more
+    (tmp_path / "longer" / "b" / "seed2" / "train.done").unlink()
+    with pytest.raises(UsageError, match="needs 2 seeds .* and has 1: b has bits of 2"):
+        side_by_side.measure(str(tmp_path), "longer", ["a", "b"], 2)
