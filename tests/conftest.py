@@ -114,7 +114,7 @@ def copies(tmp_path_factory):
     made.close()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def start(copies):
     """A function that starts a command line at the top of the repository, as a user would.
 
@@ -138,7 +138,7 @@ def start(copies):
     return start
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run(start):
     """A function that runs a command line to its good end and returns what it printed."""
 
@@ -151,7 +151,7 @@ def run(start):
     return run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def fails(start):
     """A function that runs a command line to its bad end, and returns what it printed."""
 
