@@ -54,7 +54,7 @@ OPTIONS: Dict[str, Option] = {
     "mean_normalize": Option(bool, "subtract the mean position (not for decoders)"),
     "kernel_size": Option(int, "taps of the convolution, odd, at least 3"),
     "convolve_cls": Option(bool, "the convolution of BERT sees and changes [CLS], too"),
-    "max_distance": Option(int, "larger distances are not told apart"),
+    "max_distance": Option(int, "larger distances are not told apart; 0 (rel_scalar): all are"),
     "shared_tables": Option(bool, "one table of relative positions for both keys and values"),
     "initialization": Option(str, "both tables of relative positions start: xavier or zero"),
     "num_buckets": Option(int, "buckets of distances, even, at least 4"),
@@ -190,10 +190,12 @@ def stack(**attributes: Any) -> encodings.Stack:
 def signature(args: Any, **others: Any) -> str:
     """Return the signature of the encoding, every choice named, and others besides.
 
-    BOS before the sources is named where there is one.
+    BOS before the sources is named where there is one, and that the encoder sees no EOS.
     """
     if getattr(args, "prepend_source_bos", False):
         others["source_bos"] = True
+    if getattr(args, "no_source_eos", False):
+        others["source_eos"] = False
     return encodings.signature(encoding_name(args), **chosen(args), **others)
 
 

@@ -25,6 +25,7 @@ papers say, what these models say, with 95 % intervals, and a verdict. Two cores
   --seeds LIST        comma-separated (1,2,3,4,5)
   --updates N         of each translation model (2000)
   --test N            test pairs per range of lengths (300)
+  --plan              print the commands of the trainings, and stop
   --device cpu|cuda   (cuda if there is one)
   --jobs N            trainings at a time (number of cores on a CPU, 1 on a GPU)
   --stage N           start at this stage: 1 set-up, 2 the first part, and so on; the page is the last
@@ -33,7 +34,7 @@ HELP
 }
 
 SOURCE=en TARGET=de KEEP=0 RUN_DIR=runs/claims PARTS=''
-SEEDS='' UPDATES=2000 TEST=300 FAST='' FLAGS=--fast ROWS=() CHOSEN=''
+SEEDS='' UPDATES=2000 TEST=300 FAST='' FLAGS='--fast --plan' ROWS=() CHOSEN=''
 OPTIONS='parts, rows:CHOSEN, updates test'
 parse_arguments "$@"
 whole_numbers UPDATES TEST
@@ -43,14 +44,14 @@ PARTS=${PARTS:-$([[ $FAST ]] && echo length joined deep_400 plain speed bert || 
 for part in $PARTS; do
     [[ " $ALL_PARTS " == *" $part "* ]] ||
         die "no part is called $part (--parts; see --help)"
-    [[ -z $CHOSEN || ! $part =~ ^(deep|speed|bert) ]] ||
-        die "part $part has no choice of rows: leave it out of --parts, or --rows"
 done
 no_repeats --parts $PARTS
 ((${#ROWS[@]} == 0)) || die "the rows are those that the claims need: there is no --encodings here"
 SEEDS=${SEEDS:-$([[ $FAST ]] && echo 1 2 3 || echo 1 2 3 4 5)}
 
-SHAPE='shape=shape --position-max-shift 40'
+SHAPE_OPTIONS='shape --position-max-shift 40' SHAPE=shape=$SHAPE_OPTIONS
+# what SHAPE's authors do otherwise than fairseq
+AUTHORS='--embedding-initialization xavier --no-source-eos'
 CAPE_OPTIONS='cape --position-source-scale auto' CAPE=cape=$CAPE_OPTIONS
 JOINED_ROWS=(sinusoidal "$SHAPE" shaw)
 PLAIN_ROWS=(sinusoidal shape)
@@ -66,26 +67,45 @@ if [[ ! $FAST ]]; then
 fi
 # at equal convergence: all fourteen encodings, and what the claims say of SHAPE's K
 LONGER_ROWS=(sinusoidal "$SHAPE" "$CAPE" shaw rotary alibi t5 rel_scalar transformer_xl tupe abs_scalar
-    conditional learned none "shape_K10=shape --position-max-shift 10"
+    conditional learned none "sinusoidal_authors=sinusoidal $AUTHORS" "shape_authors=$SHAPE_OPTIONS $AUTHORS"
+    "shape_K10=shape --position-max-shift 10"
     "shape_K20=shape --position-max-shift 20" "shape_K100=shape --position-max-shift 100")
 SWITCH_ROWS=(sinusoidal rotary alibi shaw "$CAPE")
 LONGEST_ROWS=(sinusoidal "$SHAPE" "shape_K100=shape --position-max-shift 100")
 
-labels() { for row in "$@"; do row_label "$row"; done; }
-known=$(labels "${LENGTH_ROWS[@]}" "${LONGER_ROWS[@]}" | awk '!seen[$0]++' | paste -s -d , -)
-for row in $CHOSEN; do
-    [[ ,$known, == *,$row,* ]] || die "no row is called $row (--rows): there are $known"
-done
+# part_rows PART: sets ROWS to all that can be chosen.
+part_rows() {
+    case $1 in
+        length) ROWS=("${LENGTH_ROWS[@]}") ;;
+        longer) ROWS=("${LONGER_ROWS[@]}") ;;
+        longest) ROWS=("${LONGEST_ROWS[@]}") ;;
+        joined*) ROWS=("${JOINED_ROWS[@]}") ;;
+        switch*) ROWS=("${SWITCH_ROWS[@]}") ;;
+        plain) ROWS=("${PLAIN_ROWS[@]}") ;;
+        *) die "part $1 has no choice of rows: leave it out of --parts, or --rows" ;;
+    esac
+}
 
-# choose PART ROW…: sets ROWS to the part's rows, with --rows to those of them.
+labels() { for row in "$@"; do row_label "$row"; done; }
+
+# choose PART: sets ROWS to its rows, with --rows to those of them.
 choose() {
-    local row
-    ROWS=()
-    for row in "${@:2}"; do
+    local row all
+    part_rows "$1"
+    all=("${ROWS[@]}") ROWS=()
+    for row in "${all[@]}"; do
         if [[ -z $CHOSEN || " $CHOSEN " == *" $(row_label "$row") "* ]]; then ROWS+=("$row"); fi
     done
-    ((${#ROWS[@]})) || die "part $1 has none of these rows (--rows), but $(labels "${@:2}" | paste -s -d , -)"
+    ((${#ROWS[@]})) || die "part $1 has none of these rows (--rows), but $(labels "${all[@]}" | paste -s -d , -)"
 }
+
+if [[ $CHOSEN ]]; then
+    known=$(for part in $PARTS; do part_rows "$part" && labels "${ROWS[@]}"; done | awk '!seen[$0]++' | paste -s -d , -)
+    for row in $CHOSEN; do
+        [[ ,$known, == *,$row,* ]] || die "no row is called $row (--rows): there are $known"
+    done
+    for part in $PARTS; do choose "$part"; done
+fi
 
 # needs_length PART [FILE]: which part length makes.
 needs_length() {
@@ -97,32 +117,32 @@ comma() { local IFS=,; echo "$*"; }
 
 # quickstart PART OPTION…: its stages, in the folder of a part.
 quickstart() {
-    bash recipes/quickstart.sh --run-dir "$RUN_DIR/$1" --seeds "$(comma $SEEDS)" --device "$DEVICE" \
+    execute bash recipes/quickstart.sh --run-dir "$RUN_DIR/$1" --seeds "$(comma $SEEDS)" --device "$DEVICE" \
         --jobs "$JOBS" --updates "$UPDATES" --test "$TEST" --stage 2 "${@:2}"
 }
 
-length() { by_length length "$UPDATES" "${LENGTH_ROWS[@]}"; }
-longer() { by_length longer $((3 * UPDATES)) "${LONGER_ROWS[@]}"; }
-longest() { by_length longest $((10 * UPDATES)) "${LONGEST_ROWS[@]}"; }
+length() { by_length length "$UPDATES"; }
+longer() { by_length longer $((3 * UPDATES)); }
+longest() { by_length longest $((10 * UPDATES)); }
 
-# by_length PART UPDATES ROW…: train on short sentences, test on longer ones.
+# by_length PART UPDATES: train on short sentences, test on longer ones.
 by_length() {
-    choose "$1" "${@:3}"
+    choose "$1"
     quickstart "$1" --encodings "$(comma "${ROWS[@]}")" --updates "$2"
     analyse_cells "$1" analyse_length
     if [[ $1 == length ]]; then analyse_cells length score_groups; fi
-    write_tables "$1" "${@:3}"
+    write_tables "$1"
 }
 
 joined() { joined_part joined "$UPDATES"; }
 joined_longer() { joined_part joined_longer $((5 * UPDATES)); }
 
 joined_part() {
-    choose "$1" "${JOINED_ROWS[@]}"
+    choose "$1"
     quickstart "$1" --encodings "$(comma "${ROWS[@]}")" --updates "$2" --join 4 --train 20000 \
         --train-length 4-10 --test-lengths 4-10 --test $((4 * TEST))
     analyse_cells "$1" analyse_joined
-    write_tables "$1" "${JOINED_ROWS[@]}"
+    write_tables "$1"
 }
 
 # The sinusoidal models of `length`, with other encodings for a tenth of the updates, on the same text.
@@ -131,16 +151,16 @@ switch() { fine_tune switch ../length/bin; }
 # The same on text of which a tenth is long.
 switch_long() {
     needs_length switch_long
-    [[ -e $RUN_DIR/switch_long/text/bin.done ]] || mix_long "$RUN_DIR/length" "$RUN_DIR/switch_long/text"
+    [[ $PLAN == no && -e $RUN_DIR/switch_long/text/bin.done ]] || mix_long "$RUN_DIR/length" "$RUN_DIR/switch_long/text"
     fine_tune switch_long text/bin
 }
 
 # fine_tune PART BIN: seed by seed, as each begins with the model of its seed.
 fine_tune() {
     local seed base rows
-    mkdir -p "$RUN_DIR/$1"
-    ln -sfn "$2" "$RUN_DIR/$1/bin" && ln -sfn ../length/corpus "$RUN_DIR/$1/corpus"
-    choose "$1" "${SWITCH_ROWS[@]}"
+    execute mkdir -p "$RUN_DIR/$1"
+    execute ln -sfn "$2" "$RUN_DIR/$1/bin" && execute ln -sfn ../length/corpus "$RUN_DIR/$1/corpus"
+    choose "$1"
     rows=$(comma "${ROWS[@]}")
     for seed in $SEEDS; do
         base=$RUN_DIR/length/sinusoidal/seed$seed
@@ -149,7 +169,7 @@ fine_tune() {
             --stop-stage 7 -- --lr 0.002 --finetune-from-model "$base/checkpoint_last.pt"
     done
     quickstart "$1" --encodings "$rows" --stage 8
-    write_tables "$1" "${SWITCH_ROWS[@]}"
+    write_tables "$1"
 }
 
 # mix_long LENGTH DIR: 18,000 pairs of part length and 2,000 of 21 to 60 words, none of them of the test.
@@ -179,7 +199,7 @@ deep_400() { deep_part deep_400 $((UPDATES / 5)); }
 deep_part() {
     needs_length "$1"
     local updates=$2 RUN_DIR=$RUN_DIR/$1
-    mkdir -p "$RUN_DIR" && ln -sfn ../length/bin "$RUN_DIR/bin"
+    execute mkdir -p "$RUN_DIR" && execute ln -sfn ../length/bin "$RUN_DIR/bin"
     ROWS=(default=sinusoidal "admin=sinusoidal --admin-profile $RUN_DIR/admin.json")
     TRAIN_OPTIONS=(--arch posenc_transformer --share-all-embeddings --encoder-layers 12
         --decoder-layers 12 --encoder-embed-dim 64 --decoder-embed-dim 64
@@ -190,17 +210,18 @@ deep_part() {
         --lr-scheduler polynomial_decay --total-num-update "$updates" --max-update "$updates"
         --max-tokens 1000 --save-interval-updates $((updates / 4)) --keep-interval-updates 1
         --no-epoch-checkpoints)
-    [[ -e $RUN_DIR/admin.json ]] ||
-        posenc profile-admin "$RUN_DIR/bin" --user-dir fairseq_posenc --task posenc_translation \
-            "${TRAIN_OPTIONS[@]}" "${DEVICE_OPTIONS[@]}" --output "$RUN_DIR/admin.json" \
-            >"$RUN_DIR/admin.log" 2>&1 || die "profiling failed, see $RUN_DIR/admin.log"
+    local profile=(posenc profile-admin "$RUN_DIR/bin" --user-dir fairseq_posenc --task posenc_translation
+        "${TRAIN_OPTIONS[@]}" "${DEVICE_OPTIONS[@]}" --output "$RUN_DIR/admin.json")
     describe_cells
+    if [[ $PLAN == yes ]]; then print_command "${profile[@]}" && cells plan && return; fi
+    [[ -e $RUN_DIR/admin.json ]] || "${profile[@]}" >"$RUN_DIR/admin.log" 2>&1 ||
+        die "profiling failed, see $RUN_DIR/admin.log"
     all_cells train
     make_curves
 }
 
 bert() {
-    bash recipes/claims/bert.sh --run-dir "$RUN_DIR/bert" --seeds "$(comma $SEEDS)" \
+    execute bash recipes/claims/bert.sh --run-dir "$RUN_DIR/bert" --seeds "$(comma $SEEDS)" \
         --device "$DEVICE" --jobs "$JOBS" --stage 2 ${FAST:+--fast}
     ROWS=(learned abs_scalar rel_scalar)
     analyse_cells bert analyse_bert
@@ -208,22 +229,23 @@ bert() {
 
 plain() {
     needs_length plain
-    choose plain "${PLAIN_ROWS[@]}"
+    choose plain
     new_sheet
     describe_rows
     each_cell plain_cell
 }
 
 plain_cell() {
-    local seed label folder options
+    local seed label folder options train
     open_cell "$1"
     folder=$RUN_DIR/plain/$label/seed$seed
+    train=(python -u recipes/claims/plain_transformer.py --run-dir "$RUN_DIR/length" --encoding "$label"
+        --seed "$seed" --updates "$UPDATES" --warmup $((UPDATES * 3 / 20)) --output "$folder/plain.json")
+    if [[ $PLAN == yes ]]; then print_command "${train[@]}" && return; fi
     if [[ -e $folder/plain.json ]]; then return; fi
     mkdir -p "$folder"
     say "[$label] train torch.nn.Transformer"
-    python -u recipes/claims/plain_transformer.py --run-dir "$RUN_DIR/length" --encoding "$label" \
-        --seed "$seed" --updates "$UPDATES" --warmup $((UPDATES * 3 / 20)) \
-        --output "$folder/plain.json" >"$folder/train.log" 2>&1 ||
+    "${train[@]}" >"$folder/train.log" 2>&1 ||
         die "training failed, see $folder/train.log: $(tail -n 1 "$folder/train.log")"
 }
 
@@ -232,20 +254,27 @@ speed() {
     local seed folder
     for seed in $SEEDS; do
         folder=$RUN_DIR/speed/repeats/seed$seed
-        mkdir -p "$folder"
+        execute mkdir -p "$folder"
         say "[speed] round $seed"
-        OMP_NUM_THREADS=1 posenc benchmark training --encodings sinusoidal,shape,cape,shaw,rel_scalar \
-            --lengths 32 --tokens 512 --rounds 5 --output "$folder/training.json" >"$folder/training.md"
-        OMP_NUM_THREADS=1 posenc benchmark bert --encodings none,learned,shaw,rel_scalar \
-            --shape bert_small --lengths 128 --tokens 512 --rounds 5 --output "$folder/bert.json" >"$folder/bert.md"
+        writing "$folder/training.md" env OMP_NUM_THREADS=1 posenc benchmark training --lengths 32 --tokens 512 \
+            --encodings sinusoidal,shape,cape,shaw,rel_scalar --rounds 5 --output "$folder/training.json"
+        writing "$folder/bert.md" env OMP_NUM_THREADS=1 posenc benchmark bert --shape bert_small --lengths 128 \
+            --encodings none,learned,shaw,rel_scalar --tokens 512 --rounds 5 --output "$folder/bert.json"
     done
 }
 
 write_page() {
-    python -m recipes.claims.claims --claims recipes/claims/claims.json --runs "$RUN_DIR" \
+    execute python -m recipes.claims.claims --claims recipes/claims/claims.json --runs "$RUN_DIR" \
         --output "$RUN_DIR/claims.md"
 }
 
+# A plan leaves out what goes over results, and has no text to mix.
+if [[ $PLAN == yes ]]; then
+    needs_length() { :; }
+    mix_long() { say "the text of $1 with long sentences: $2"; }
+    analyse_cells() { say "analyses of these models"; }
+    write_tables() { :; }
+fi
 set_up
 choose_device
 open_run_dir "$RUN_DIR" --updates "$UPDATES"

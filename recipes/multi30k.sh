@@ -42,7 +42,7 @@ HELP
 SOURCE=en TARGET=de BPE_SIZE=6000 KEEP=5
 SETTING=vanilla LONGEST=16 RUN_DIR='' RAW_DIR='' EPOCHS=15 DIM=128 LAYERS=3 HEADS=4 MAX_TOKENS=2048
 LR=''
-URL=https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw
+URL=https://raw.githubusercontent.com/multi30k/dataset/c9be912dc05a3ebf9ae5bb5f7f58c1791cda43ab/data/task1/raw
 ROWS=(sinusoidal shape "cape=cape --position-source-scale auto")
 
 OPTIONS='raw-dir url setting longest epochs dim layers heads max-tokens lr'

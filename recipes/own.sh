@@ -27,7 +27,7 @@ where it was.
   --longest N         train on pairs of at most N subwords on either side and test on all, as EXTRAPOLATE
                       in SHAPE (Kiyono et al. 2021); the report's ranges are N, 1.5 N and 2 N subwords
   --preset NAME       tiny: 2 layers of width 128, for a trial on a CPU; small: posenc_transformer_iwslt_de_en;
-                      base: posenc_transformer_wmt_en_de (tiny). small and base have not been run
+                      base: posenc_transformer_wmt_en_de (tiny). small and base were not run to the end
   --bpe N             operations of byte pair encoding (by preset: 4000, 10000, 32000)
   --epochs N          (by preset: 20, 50, 20)
   --bins LIST         ranges of lengths in words of the source (10,20,30)

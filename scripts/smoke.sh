@@ -106,6 +106,8 @@ smoke multi30k multi30k
 smoke own own
 smoke python_docs python_docs
 smoke lm lm
+smoke anchors bash recipes/anchors.sh wmt14 --smoke --run-dir "$folder/anchors"
+smoke anchors_bert bash recipes/anchors.sh bert --smoke --run-dir "$folder/anchors"
 smoke iwslt14 bash recipes/iwslt14.sh --smoke --run-dir "$folder/iwslt14"
 smoke shape bash recipes/shape/run.sh --smoke --run-dir "$folder/shape"
 smoke cape bash recipes/cape/run.sh --smoke --run-dir "$folder/cape"

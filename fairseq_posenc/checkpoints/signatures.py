@@ -106,8 +106,8 @@ def same(first: str, second: str, version: bool = False) -> bool:
 def _fields(signature: str) -> Dict[str, str]:
     parts = (field.partition(":") for field in signature.split("|"))
     fields = {name: value for name, _, value in parts}
-    # only BERT models have segments; few have BOS before sources
-    absent = {"segments": "none", "source-bos": "no"}
+    # only BERT models have segments; few have BOS before sources, or hide EOS
+    absent = {"segments": "none", "source-bos": "no", "source-eos": "yes"}
     if fields.get("position") in encodings.names():
         # an option that the encoding got in a later version
         for option, value in encodings.options(fields["position"]).items():

@@ -8,7 +8,7 @@ from fairseq_posenc.encodings.by_distance import ByDistance, scalars_of
 
 
 class RelScalar(ByDistance):
-    """A scalar per distance, without buckets or clipping, added to the scores.
+    """A scalar per distance, without buckets, and by default without clipping, added to the scores.
 
     Chen et al. 2021, section 3, eq. (8), with queries ``q`` and keys ``k`` of a head of width d::
 
@@ -17,7 +17,8 @@ class RelScalar(ByDistance):
     Segment scalars, eq. (9) to (11), are in ``segments.py``; they go with any encoding. Nothing is
     added to the embeddings or values.
 
-    Parameter ``scalars``, drawn from N(0, 0.02²), with ``n = max_length``: in an encoder
+    Parameter ``scalars``, drawn from N(0, 0.02²), with ``n = max_length``, or ``max_distance + 1``
+    if that is less: in an encoder
     ``(layers or 1, heads or 1, 2 n - 1)``, index ``n - 1 + d`` for distance ``d`` from ``1 - n`` to
     ``n - 1``; in a decoder ``(…, n)``, index ``d`` for distance ``d`` from 0 to ``n - 1``.
 
@@ -27,14 +28,19 @@ class RelScalar(ByDistance):
 
     Args:
         sharing: see :meth:`Stack.table_shape` (``none``, the paper; others in its section 4.4).
+        max_distance: larger distances are not told apart, as Shaw's; 0, the paper: no such limit.
+            Our extension: with a limit within the trained lengths, all scalars are trained.
     """
 
-    def __init__(self, stack: Stack, sharing: str = "none"):
+    def __init__(self, stack: Stack, sharing: str = "none", max_distance: int = 0):
         super().__init__(stack)
         if stack.max_length < 1:
             raise ValueError(f"a table of distances cannot be {stack.max_length} positions long")
-        self.index_of_zero = 0 if stack.decoder else stack.max_length - 1
-        scalars = torch.empty(*stack.table_shape(sharing), self.index_of_zero + stack.max_length)
+        if not (isinstance(max_distance, int) and max_distance >= 0):
+            raise ValueError(f"max distance must be a whole number, 0 or more, not {max_distance}")
+        reach = min(stack.max_length, max_distance + 1) if max_distance else stack.max_length
+        self.index_of_zero = 0 if stack.decoder else reach - 1
+        scalars = torch.empty(*stack.table_shape(sharing), self.index_of_zero + reach)
         self.scalars = nn.Parameter(nn.init.normal_(scalars, std=0.02))
 
     def bias_by_distance(self, queries: int, keys: int) -> Tensor:

@@ -36,3 +36,15 @@ def roll_rows(x: Optional[Tensor], places: Tensor) -> Optional[Tensor]:
     origin = (torch.arange(length, device=x.device) - places.unsqueeze(1)) % length
     origin = origin + length * torch.arange(batch, device=x.device).unsqueeze(1)
     return x.flatten(0, 1).index_select(0, origin.flatten()).view_as(x)
+
+
+def without_eos(tokens: Tensor, eos: Optional[int], padding: int) -> Tensor:
+    """Return ``(batch, length)`` tokens with padding for ``eos``, where it is not all there is.
+
+    Without an ``eos`` to hide, the tokens themselves.
+    """
+    if eos is None:
+        return tokens
+    hidden = tokens.eq(eos)
+    alone = (hidden | tokens.eq(padding)).all(dim=1, keepdim=True)
+    return tokens.masked_fill(hidden & ~alone, padding)

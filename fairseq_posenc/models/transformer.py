@@ -11,6 +11,7 @@ from fairseq.models.transformer.transformer_legacy import (
     transformer_wmt_en_de_big,
 )
 from omegaconf import OmegaConf
+from torch import nn
 
 from fairseq_posenc import options
 from fairseq_posenc.attention import admin
@@ -66,6 +67,18 @@ class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
             action="store_true",
             help="no dropout of the embeddings, as in OpenNMT-py where no positions are added",
         )
+        parser.add_argument(
+            "--embedding-initialization",
+            choices=("normal", "xavier"),
+            default="normal",
+            help="how embeddings start: normal, of deviation 1 after scaling, as fairseq's, or "
+            "xavier, Glorot's uniform one, much smaller, as in OpenNMT-py (default: normal)",
+        )
+        parser.add_argument(
+            "--no-source-eos",
+            action="store_true",
+            help="the encoder does not see </s> at the end of sources, as in OpenNMT-py",
+        )
         options.add_arguments(parser)
         freezing.add_arguments(parser)
         admin.add_arguments(parser)
@@ -101,6 +114,15 @@ class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
         freezing.freeze_others(model, train_only)
         logger.info(args.position_signature)
         return model
+
+    @classmethod
+    def build_embedding(cls, cfg, dictionary, embed_dim, path=None):
+        """Build the embeddings; those in the file ``path`` stay as they are."""
+        embeddings = super().build_embedding(cfg, dictionary, embed_dim, path)
+        if getattr(cfg, "embedding_initialization", "normal") == "xavier" and not path:
+            nn.init.xavier_uniform_(embeddings.weight)
+            nn.init.zeros_(embeddings.weight[dictionary.pad()])
+        return embeddings
 
     @classmethod
     def build_encoder(cls, cfg, src_dict, embed_tokens):

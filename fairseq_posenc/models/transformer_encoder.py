@@ -15,7 +15,7 @@ from fairseq_posenc.attention.layers import (
     wrapped,
 )
 from fairseq_posenc.encodings import Positions, Stack, Terms
-from fairseq_posenc.models.padding import find_padding, left_padding, roll_rows
+from fairseq_posenc.models.padding import find_padding, left_padding, roll_rows, without_eos
 
 
 class PosencTransformerEncoder(TransformerEncoderBase):
@@ -31,6 +31,7 @@ class PosencTransformerEncoder(TransformerEncoderBase):
         self.embed_positions = options.build(cfg, self.stack(cfg))
         if getattr(cfg, "no_embedding_dropout", False):
             self.dropout_module.p = 0.0
+        self.hidden_eos = dictionary.eos() if getattr(cfg, "no_source_eos", False) else None
 
     def stack(self, cfg: TransformerConfig) -> Stack:
         """Return what the encoding must know of this encoder."""
@@ -57,9 +58,9 @@ class PosencTransformerEncoder(TransformerEncoderBase):
         """Encode ``(batch, length)`` tokens, with the numbers of their segments if there are any.
 
         Returns:
-            fairseq's dictionary, and for the decoder ``position_shared``, ``sentences`` and
-            ``padded``, see below.
+            fairseq's dictionary, and what the decoder gets besides, see below.
         """
+        src_tokens = without_eos(src_tokens, self.hidden_eos, self.padding_idx)
         padded, left = find_padding(src_tokens, self.padding_idx)
         padding = None
         if left and self.embed_positions.by_index:

@@ -43,6 +43,7 @@ _OMEGAS = {
     "encoder_ratio_change": "encoder_attn_layer_norm.omega",
     "fc_ratio_change": "final_layer_norm.omega",
 }
+_NORMS = ("layer_norm", "layernorm_embedding")
 _HEADS = ("classification_heads.", "span_heads.")
 
 
@@ -160,9 +161,6 @@ class TokenStack(Encoder):
         attends = isinstance(self.layers[0], DecoderLayer)
         x = self.through_layers(x, terms, padding, *[source] * attends)
         return States(x, padding, terms.shared)
-
-
-_NORMS = ("layer_norm", "layernorm_embedding")
 
 
 class WordScores(nn.Module):

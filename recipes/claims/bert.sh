@@ -26,6 +26,7 @@ $(printf '                      %s,\n' "${ROWS[@]}" | sed '$s/,$//')
   --updates N         of a pre-training ($UPDATES)
   --batch N           sequences per update ($BATCH)
   --lr X              peak learning rate of pre-training ($LR)
+  --optimizer NAME    of pre-training: adam or lamb ($OPTIMIZER)
   --examples N        training examples of each task ($EXAMPLES)
   --task-updates N    of a fine-tuning ($TASK_UPDATES)
   --pairs N           sentences whose order is asked ($PAIRS)
@@ -51,7 +52,7 @@ FAST_ROWS=(learned shaw abs_scalar rel_scalar "rel_scalar_layers=rel_scalar --po
 
 set_fast() { ROWS=("${FAST_ROWS[@]}") SEEDS=$FAST_SEEDS; }
 
-OPTIONS='sentences length updates batch lr examples task-updates pairs'
+OPTIONS='sentences length updates batch lr optimizer examples task-updates pairs'
 for argument in "$@"; do
     case $argument in
         --) break ;;

@@ -127,7 +127,7 @@ text_commands() {
     PREPARE=(posenc prepare pairs text "$1" --raw "$RAW" --output "$text" --workers "$WORKERS"
         ${MOSES:+--moses "$MOSES"} "${ADD[@]}")
     if [[ -n $READY ]]; then
-        PREPARE=(posenc prepare pairs ready "$1" --input "$READY" --raw "$RAW" --output "$text")
+        PREPARE=(posenc prepare pairs ready "$1" --input "$READY" --raw "$RAW" --output "$text" --workers "$WORKERS")
     fi
     IFS=_ read -r _ source target <<<"$1"
     operations=${BPE:-$(operations_of_corpus "$1")}

@@ -15,6 +15,9 @@ wmt_usage() {
   --data-dir DIR      download them into here, once for all recipes (--run-dir/raw)
   --url LIST          download them from here, mirrors with the paths of the original sites
   --add PREFIX        more training text, PREFIX.<language> or .gz; may be given several times
+  --ready DIR         training text in place of the archives': raw, train.raw.<language>; or tokenised
+                      or cut into subwords already: train.tok.<language>, newstest2014.tok.<language> …,
+                      or train.bpe.<language> … and codes, or Google's wmt16_en_de, unpacked
   --moses DIR         tokenise by the Perl scripts of this checkout of mosesdecoder, as the authors
                       did, rather than by sacremoses, which differs in a few lines
   --run-dir DIR       results ($RUN_DIR)
@@ -52,7 +55,7 @@ wmt_option() { [[ $1 == --add ]] && ADD+=(--add "$2"); }
 
 parse_options() {
     local known=$SETTINGS setting
-    OPTIONS+=' raw-dir data-dir url settings, tables, arch updates batch bpe gpus gpu-memory max-tokens'
+    OPTIONS+=' raw-dir data-dir url ready settings, tables, arch updates batch bpe gpus gpu-memory max-tokens'
     OPTIONS+=' workers keep-checkpoints moses cell hours'
     parse_arguments "$@"
     whole_numbers UPDATES BATCH BPE GPUS GPU_MEMORY MAX_TOKENS WORKERS CELL HOURS
@@ -60,6 +63,7 @@ parse_options() {
         [[ " $known " == *" $setting "* ]] || die "--settings are ${known// /, }, not $setting"
     done
     no_repeats --settings $SETTINGS
+    [[ -z $READY || ${#ADD[@]} == 0 ]] || die "--ready and --add exclude each other"
     [[ -z $READY || -z $MOSES ]] || die "--ready and --moses exclude each other: that text has its tokens"
     [[ $KEEP_CHECKPOINTS == yes || $KEEP_CHECKPOINTS == no ]] ||
         die "--keep-checkpoints is yes or no, not $KEEP_CHECKPOINTS"

@@ -15,6 +15,8 @@ vocabulary and pre-trains a masked language model per row. Started again, it con
 
 On GPUs, add `-- --bf16` or `-- --fp16`. First try: --plan, or a few --languages.
 
+  --preset gpu        a first try on one GPU, with bf16: XNLI's 15 languages, 7,600 updates of 512 sequences,
+                      which are 2 billion tokens, at LAMB's learning rate for 512; not tried on a GPU here
   --languages LIST    as in the wikis' addresses: en,de,simple,zh-yue (the 100 of Lample and
                       Conneau 2019, whom the paper follows)
   --sampling-exponent S  shares of languages become share^S (0.7, as in multilingual BERT; the
@@ -29,7 +31,13 @@ Here --text is a folder with a folder per language, or LANGUAGE=PATH,LANGUAGE=PA
 HELP
 }
 
-OPTIONS='languages, sampling-exponent:EXPONENT character-coverage:COVERAGE'
+OPTIONS='preset languages, sampling-exponent:EXPONENT character-coverage:COVERAGE'
+
+# as in pretrain_english.sh
+set_gpu() {
+    RUN_DIR=runs/pretrain_multilingual-gpu UPDATES=7600 BATCH=512 LR=0.000625 INTERVAL=1900 EXTRA=(--bf16)
+    LANGUAGES='ar bg de el en es fr hi ru sw th tr ur vi zh'
+}
 
 prepare_options() {
     local language texts=()

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# SHAPE (Kiyono et al. 2021), Tables 1, 2, 5, 6 and 7, Figures 2, 3, 4 and 7: WMT16 English to German as it is, with long
-# sentences kept from training (EXTRAPOLATE), and with ten sentences joined to one (INTERPOLATE).
+# SHAPE (Kiyono et al. 2021), Tables 1, 2, 5, 6 and 7, Figures 2, 3, 4 and 7: WMT16 English to German as
+# it is, with long sentences kept from training (EXTRAPOLATE), and with ten sentences joined to one
+# (INTERPOLATE).
 set -euo pipefail
 CDPATH= cd "$(dirname "$0")/../.."
 source recipes/lib/stages.sh
@@ -19,9 +20,6 @@ input. As in Table 2, VANILLA alone has five seeds and INTERPOLATE has no Shaw: 
                       9,000 updates, which are 1 billion tokens; not tried on a GPU here
   --sweep LIST        further K of SHAPE on EXTRAPOLATE, with the first seed (40, which Table 2's
                       section 3.3 reports; 10,20,30,40,100 are the paper's tuning, 4 trainings more)
-  --ready DIR         text that is tokenised or cut into subwords already, in place of the training
-                      archives: Google's wmt16_en_de, unpacked, as Ott et al. have it, or
-                      train.bpe.en, newstest2010.bpe.en … and codes, or train.tok.en …
   --pairs N           joined pairs of the training text for Table 1 (10000)
   --interval N        updates between checkpoints, of which the last 10 are averaged (5000)
   --lenpen X          length penalty: sums of log-probabilities are divided by length^X (0: none)
@@ -69,7 +67,7 @@ set_sweep() {
     done
 }
 
-OPTIONS='preset interval pairs ready lenpen dictionary'
+OPTIONS='preset interval pairs lenpen dictionary'
 
 own_option() {
     case $1 in
@@ -150,5 +148,4 @@ set_sweep 40
 parse_options "$@"
 whole_numbers INTERVAL PAIRS DICTIONARY
 [[ $LENPEN =~ ^[0-9]*\.?[0-9]+$ ]] || die "--lenpen is a number, not $LENPEN"
-[[ -z $READY || ${#ADD[@]} == 0 ]] || die "--ready and --add exclude each other"
 reproduce

@@ -56,6 +56,9 @@ def test_numbers_of_parameters():
         for sharing, copies in COPIES.items():
             scalars = LONGEST if decoder else 2 * LONGEST - 1
             assert count(build("rel_scalar", stack(decoder), sharing=sharing)) == copies * scalars
+            for most, length in ((3, 4), (LONGEST, LONGEST)):
+                clipped = build("rel_scalar", stack(decoder), sharing=sharing, max_distance=most)
+                assert count(clipped) == copies * (length if decoder else 2 * length - 1)
         for name, chosen, number in expected:
             assert count(build(name, stack(decoder), **chosen)) == number, (name, chosen)
     assert count(build("tupe", stack(has_cls=True))) == TUPE + 2 * HEADS

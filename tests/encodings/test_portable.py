@@ -11,7 +11,7 @@ OPTIONS = {
     "cape": [{"source_scale": 0.7}],
     "shaw": [{"max_distance": 3}, {"max_distance": 3, "shared_tables": True}],
     "t5": [{"num_buckets": 8, "max_distance": 10, "sharing": s} for s in ("none", "heads")],
-    "rel_scalar": [{"sharing": s} for s in ("layers", "heads")],
+    "rel_scalar": [{"sharing": "layers"}, {"sharing": "heads", "max_distance": 3}],
 }
 CASES = [(name, options) for name in names() for options in [{}, *OPTIONS.get(name, [])]]
 

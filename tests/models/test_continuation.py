@@ -69,6 +69,7 @@ def test_a_run_is_resumed_with_its_own_options_alone(build, save, tmp_path, trai
     "encoding, older, other",
     [
         ("rotary", "position:rotary|version:0.1.0", {"position_scale": 2.0}),
+        ("rel_scalar", "position:rel_scalar|sharing:none|version:0.1.0", {"no_source_eos": True}),
         (
             "shaw",
             "position:shaw|max-distance:16|shared-tables:no|version:0.1.0",

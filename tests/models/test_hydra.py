@@ -41,7 +41,7 @@ PAIRS += "eval_bleu_print_samples=true eval_bleu_remove_bpe=sentencepiece "
 GIVEN = [
     ("posenc_translation", PAIRS + "prepend_source_bos=true",
      "position_encoding=shape position_max_shift=7 position_eval_shift=3 "
-     "no_embedding_dropout=true"),
+     "no_embedding_dropout=true no_source_eos=true embedding_initialization=xavier"),
     ("translation", PAIRS, "position_encoding=learned admin_profile=admin.json"),
     ("posenc_translation", "num_batch_buckets=2",
      "position_encoding=cape position_global_shift=3 position_local_shift=0.25 "

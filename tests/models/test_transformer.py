@@ -301,6 +301,34 @@ def test_shape_moves_source_and_target_on_their_own(build_model):
     assert not torch.equal(shifts["encoder"][0], shifts["decoder"][0])
 
 
+@pytest.mark.parametrize("left", [True, False])
+@each_encoding
+def test_sources_without_their_end_are_what_the_encoder_sees(build, encoding, left):
+    hiding, plain = (build(encoding, no_source_eos=hidden).eval() for hidden in (True, False))
+    whole = sentences(3, 9, 4, 7)
+    cut, target = [s[:-1] for s in whole], batch_of(sentences(4, 8, 6, 3), left_pad=False)
+    found = log_probabilities(hiding, batch_of(whole, left), target)
+    expected = log_probabilities(plain, batch_of(cut, left), target)
+    assert torch.allclose(found, expected, atol=1e-5)
+    assert "|source-eos:no|" in hiding.signature and "eos" not in plain.signature
+    # a source of EOS alone stays, as there would be nothing to attend to
+    assert log_probabilities(hiding, batch_of([[EOS]], left), target[:1]).isfinite().all()
+
+
+def test_embeddings_start_as_fairseqs_or_as_opennmts(build_model):
+    """Glorot's bound for V types and d channels is √(6 / (V + d)), and σ is that by √3."""
+    expected = {"normal": lambda v, d: d**-0.5, "xavier": lambda v, d: (2 / (v + d)) ** 0.5}
+    for kind, deviation in expected.items():
+        model = build_model("shape", embedding_initialization=kind)
+        for side in (model.encoder, model.decoder):
+            weight = side.embed_tokens.weight.detach()
+            real = weight[torch.arange(len(weight)) != PAD]
+            assert not weight[PAD].any()
+            assert float(real.std()) == pytest.approx(deviation(*weight.shape), rel=0.1)
+    # with the dictionary and the width of SHAPE's authors, after scaling
+    assert expected["xavier"](32768, 512) * 512**0.5 == pytest.approx(0.175, abs=0.001)
+
+
 def test_embeddings_have_no_dropout_where_there_is_to_be_none(build_model, batch):
     options = {"dropout": 0.9, "activation_dropout": 0.0, "attention_dropout": 0.0}
     source, target = batch

@@ -218,7 +218,12 @@ def test_numbers_of_papers_are_of_corpora_that_are_there():
 
 @pytest.mark.parametrize(
     "recipe, tokens, trainings",
-    [(SHAPE, 112000, 3), (CAPE, 32768, 3), ("recipes/rel_scalar/pretrain_english.sh", 65536, 4)],
+    [
+        (SHAPE, 112000, 3),
+        (CAPE, 32768, 3),
+        ("recipes/rel_scalar/pretrain_english.sh", 65536, 4),
+        ("recipes/rel_scalar/pretrain_multilingual.sh", 262144, 4),
+    ],
 )
 def test_the_preset_for_a_gpu_trains_on_one_or_two_billion_tokens(run, recipe, tokens, trainings):
     size = "--gpus", "1", "--gpu-memory", "80"

@@ -98,11 +98,11 @@ def similarities(
         tokens: ``(batch, length)``, padded on either side.
         offsets: K of them.
     """
-    real = tokens.ne(encoder.padding_idx)
     units = []
     for offset in offsets:
         with shifted(encoder, offset):
-            states = encoder(tokens)["encoder_out"][0].transpose(0, 1)
+            output = encoder(tokens)
+        states, real = output["encoder_out"][0].transpose(0, 1), ~output["encoder_padding_mask"][0]
         units.append(F.normalize(states.double(), dim=-1) * real.unsqueeze(-1))
     stacked = torch.stack(units)
     return torch.einsum("kbtc,lbtc->klb", stacked, stacked) / real.sum(dim=1)

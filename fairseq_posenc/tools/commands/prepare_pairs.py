@@ -130,9 +130,10 @@ def _add_commands(commands) -> None:
     add = _command(commands, "ready", take_ready, text, corpus=True)
     add("--input", required=True, dest="ready", metavar="FOLDER",
         help="train.bpe.en, newstest2013.bpe.en … and codes, or train.tok.en …, or the files of "
-        "Google's wmt16_en_de, train.tok.clean.bpe.32000.en …")
+        "Google's wmt16_en_de, train.tok.clean.bpe.32000.en …; or train.raw.en …, raw text")
     add("--raw", required=True, metavar="FOLDER", help="the test sets, named as `files` says")
     add("--output", required=True, metavar="FOLDER")
+    _add_workers(add)
     text = "learn one byte pair encoding from all files together"
     add = _command(commands, "bpe-learn", learn_bpe, text)
     add("--input", required=True, nargs="+", dest="inputs", metavar="FILE")

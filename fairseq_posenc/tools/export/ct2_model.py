@@ -145,7 +145,7 @@ def _specification(source: ExportSource, vocabularies: Dict[str, List[str]], len
     spec.register_target_vocabulary(vocabularies["decoder"])
     spec.config.decoder_start_token = spec.config.eos_token
     spec.config.add_source_bos = source.source_bos
-    spec.config.add_source_eos = True
+    spec.config.add_source_eos = not getattr(source.options, "no_source_eos", False)
     return spec
 
 

@@ -82,6 +82,7 @@ def to_huggingface(
     _check_output(output, force)
     safetensors()
     source = read_checkpoint(path, ALL)
+    source.check_eos()
     layout = choose_layout(source)
     dictionaries = read_dictionaries(source, data)
     weights = source.state["model"]
@@ -151,7 +152,7 @@ def choose_layout(source: ExportSource) -> Layout:
     if None not in widths and widths[0] != widths[1]:
         raise source.refusal(f"{layout.model} has one width for both sides")
     if layout.needs(source):
-        raise source.refusal(f"{layout.model} needs {layout.needs(source)}")
+        raise source.refusal(f"{layout.model} needs a model with {layout.needs(source)}")
     if place == "before" and any(stack.layer_norm is None for stack in source.stacks.values()):
         raise source.refusal(f"{layout.model} needs a last LayerNorm (--no-decoder-final-norm)")
     return layout

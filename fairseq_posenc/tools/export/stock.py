@@ -57,6 +57,7 @@ def to_fairseq(path: str, output: str, bos_in_text: bool = False, force: bool = 
     if os.path.realpath(path) == os.path.realpath(output):
         raise UsageError(f"--output {output} is the checkpoint itself; name another file")
     source = read_checkpoint(path)
+    source.check_eos()
     if source.source_bos and not bos_in_text:
         raise UsageError(f"{path} cannot be exported as it is: {_BOS}")
     positions = {side: _stock_positions(source, side) for side in SIDES}

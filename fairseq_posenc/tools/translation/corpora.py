@@ -41,7 +41,7 @@ class Corpus(NamedTuple):
 
     Attributes:
         source, target: languages.
-        train: parts, in this order.
+        train: parts, in this order; none of a test set alone.
         valid: sacreBLEU's name of the validation set, or None: every ``hold_out``-th training pair
             of those that ``before_bpe`` keeps.
         tests: test sets, name -> sacreBLEU's name of the set, or its parts.
@@ -108,6 +108,10 @@ CORPORA: Dict[str, Corpus] = {
         normalise=False,
         aggressive=False,
         before_bpe=_MOSES,
+    ),
+    # the same test set alone, for recipes/anchors.sh
+    "newstest2014_en_de": Corpus(
+        "en", "de", [], None, _news(2014), operations=32000, normalise=False, aggressive=False
     ),
     # CAPE, appendix D; ADMIN's recipe
     "wmt14_en_de": Corpus(

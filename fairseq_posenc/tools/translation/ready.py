@@ -10,6 +10,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.translation.corpora import Corpus
 from fairseq_posenc.tools.translation.pairs import find_files, pairs_of_files, write_pairs
 from fairseq_posenc.tools.translation.sources import check_folder, read_test_set, test_sets
+from fairseq_posenc.tools.translation.text import prepare_text
 from fairseq_posenc.tools.writing import replacing
 
 # ours, and those of Google's wmt16_en_de, which Ott et al. 2018 trained on
@@ -20,8 +21,11 @@ _ENDINGS = {
 _CODES = (CODES, "bpe.32000")
 
 
-def take_ready(corpus: Corpus, ready: str, raw: str, output: str) -> Dict:
+def take_ready(corpus: Corpus, ready: str, raw: str, output: str, workers: int = 1) -> Dict:
     """Write the text of a corpus into a folder, as :func:`text.prepare_text` does, from ready text.
+
+    ``ready`` may have raw training text, ``train.raw.<language>`` (plain or ``.gz``), which then
+    goes the archives' way. Otherwise:
 
     ``ready`` has ``train`` and every test set as ``<name>.bpe.<language>``, or all of them as
     ``<name>.tok.<language>`` (plain or ``.gz``; also under the names of Google's archive,
@@ -36,8 +40,11 @@ def take_ready(corpus: Corpus, ready: str, raw: str, output: str) -> Dict:
         UsageError: text or an archive is missing, damaged or not UTF-8, two sides differ in length,
             a test set has other lines than its archive, or the folder cannot be written.
     """
-    check_folder(corpus._replace(train=[]), raw)
+    tests_only = corpus._replace(train=[])
+    check_folder(tests_only, raw)
     languages = (corpus.source, corpus.target)
+    if all(map(os.path.exists, find_files(f"{ready}/train.raw", languages))):
+        return prepare_text(tests_only, raw, output, [f"{ready}/train.raw"], workers)
     kind = next((kind for kind in _ENDINGS if _find(corpus, ready, "train", kind)), "bpe")
     train = _wanted(corpus, ready, ["train"], kind)
     counts = {}

@@ -78,7 +78,7 @@ def prepare_text(
         moses = moses_of_training(corpus) if as_train else moses_of_tests(corpus)
         tokenised = tokenise_pairs(corpus, pairs, moses, checkout)
         write_pairs(f"{prefix}.tok", languages, tokenised)
-    counts = _write_training_text(corpus, parts, output, workers, checkout)
+    counts = _write_training_text(corpus, parts, output, workers, checkout) if parts else []
     result = {
         "train": sum(part["kept"] for part in counts),
         "valid": tests.pop("valid", None) or sum(part["held_out"] for part in counts),

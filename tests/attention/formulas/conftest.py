@@ -149,8 +149,10 @@ def t5(e, x):
 
 
 def rel_scalar(e, x):
-    """Eq. (8); a distance beyond the table has the last scalar of its side."""
+    """Eq. (8); a distance beyond the table, or the largest, has the last scalar of its side."""
     n = e.stack.max_length
+    if e.options["max_distance"]:
+        n = min(n, e.options["max_distance"] + 1)
 
     def bias(h, i, j):
         distance = max(1 - n, min(n - 1, i - j))

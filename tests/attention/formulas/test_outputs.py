@@ -24,6 +24,7 @@ CASES = [
     ("abs_scalar", {"rank": 1, "sharing": "heads"}),
     ("rel_scalar", {}),
     ("rel_scalar", {"sharing": "layers"}),
+    ("rel_scalar", {"max_distance": 2}),
     ("rel_scalar", {"sharing": "heads"}),
     ("rotary", {}),
     ("rotary", {"base": 50.0, "scale": 3.0}),

@@ -82,6 +82,7 @@ def test_what_was_not_run_has_no_figures(tmp_path, row):
 
 CONTENT = {
     "introduction": ["First."],
+    "columns": ["Columns."],
     "parts": {"bert": {"about": "Small models.", "picture": True}},
     "claims": [
         {
@@ -134,10 +135,13 @@ def test_the_page_has_every_claim_with_the_verdict_of_its_main_comparison(tmp_pa
         "In `bert`, trained anew (n: sinusoidal 3, b 3):\n\n- 1-20 words, against sinusoidal: b",
     ):
         assert expected in text
-    text = claims.every_claim(CONTENT, found)
-    for expected in ("## 1. A beats B", "Table 1: 2 to 1.", "Read so."):
+    assert "[1 to 1](claims_each.md)" in text
+    text, second = claims.every_claim(CONTENT, found)
+    assert "## " not in second
+    for expected in ("Columns.", "## 1. A beats B", "Table 1: 2 to 1.", "Read so."):
         assert expected in text
-    assert "expected: bert: c against b, accuracy (more, 1 matters).\n" in text
+    assert "expected:\n\n- bert: c against b, accuracy: more, 1 matters\n" in text
+    assert "The first comparison alone: `bash recipes/claims.sh --parts bert`.\n" in text
     assert re.search(r"\| a 71.50 \| +50.00 \| .* \| +- \| +- \|\n", text)
     assert draw_all_rows(found, str(tmp_path / "rows.png"))
     assert not draw_all_rows([[compared.Compared({})]], str(tmp_path / "none.png"))
@@ -258,6 +262,33 @@ def test_a_figure_that_a_file_lacks_is_refused_in_one_line(tmp_path):
     assert found == [{1: 31.5}, {1: 30.0}, {1: 90.0}]
     with pytest.raises(UsageError, match=r"seed1/score.json has no BLEU:46\+"):
         claim_figures.figures_by_seed(str(tmp_path), "part", "a", "BLEU:46+")
+
+
+@pytest.mark.parametrize(
+    "part, row, base, command",
+    [
+        ("length", "cape", "shape@BLEU:all", "length --rows sinusoidal,cape,shape"),
+        ("switch", "shaw", "length/shaw", "length,switch --rows sinusoidal,shaw"),
+        ("plain", "shape less sinusoidal", "length/shape less sinusoidal@bits",
+         "length,plain --rows sinusoidal,shape"),
+        ("deep", "admin", "default",
+         "length --rows sinusoidal`, then `bash recipes/claims.sh --parts deep"),
+        ("speed", "repeats", None, "speed"),
+    ],
+)  # fmt: skip
+def test_a_claim_tells_how_to_run_it_alone(part, row, base, command):
+    parts = read_shaped(str(RECIPE), claims._CLAIMS, "")["parts"]
+    about = {"part": part, "row": row, "base": base}
+    assert claims._command(about, list(parts)) == f"`bash recipes/claims.sh --parts {command}`"
+
+
+def test_the_recipe_takes_the_commands_of_the_claims(run, tmp_path):
+    pages = (RECIPE.parents[2] / "docs").glob("claims_each*.md")
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    commands = set(re.findall(r"`(bash recipes/claims\.sh --parts .*?)`", text))
+    assert len(commands) > 10
+    for command in commands:
+        run(*command.split(), "--stage", "99", "--device", "cpu", "--run-dir", tmp_path / "run")
 
 
 def test_the_recipe_names_figures_and_parts_that_there_are():

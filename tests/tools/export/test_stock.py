@@ -124,6 +124,12 @@ def test_bos_before_sources_is_refused_unless_the_text_will_have_it(
     agree(translate(stock, sources, bos=True), translate(model, sources, bos=True))
 
 
+def test_an_encoder_that_sees_no_eos_is_refused(checkpoint, tmp_path):
+    path, _ = checkpoint("sinusoidal", no_source_eos=True)
+    with pytest.raises(UsageError, match="trained with --no-source-eos"):
+        to_fairseq(str(path), str(tmp_path / "stock.pt"))
+
+
 def test_what_is_there_is_not_overwritten_by_accident(checkpoint, tmp_path):
     path, _ = checkpoint("none")
     output = tmp_path / "stock.pt"

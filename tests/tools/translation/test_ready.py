@@ -43,6 +43,16 @@ def take(raw, corpus, tmp_path):
     return lambda ready: take_ready(corpus, ready, str(raw), str(tmp_path / "text"))
 
 
+def test_raw_text_goes_the_archives_way(take, tmp_path):
+    (tmp_path / "ready").mkdir()
+    for language, end in (("en", "  Yes,  it's so."), ("de", "")):
+        (tmp_path / f"ready/train.raw.{language}").write_text(f"one two{end}\n\nthree\n")
+    counts = take(str(tmp_path / "ready"))
+    assert counts["train"] == 2 and counts["parts"][0]["read"] == 3
+    assert read_lines(str(tmp_path / "text/train.tok.en"))[0] == "one two Yes , it &apos;s so ."
+    assert read_lines(str(tmp_path / "text/newstest2012.raw.en"))
+
+
 OURS = {name: f"{name}.bpe" for name in LINES}
 
 
