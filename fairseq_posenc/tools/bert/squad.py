@@ -177,8 +177,8 @@ def read(path: str, skip_malformed: bool = False, prefix: str = "") -> SquadFile
     def is_wanted(entry: Any) -> bool:
         return not isinstance(entry, dict) or str(entry.get("id")).startswith(prefix)
 
-    wanted = [entry for _, one in paragraphs for entry in one["qas"] if is_wanted(entry)]
-    answered = not all(_is_unanswered(entry) for entry in wanted if isinstance(entry, dict))
+    entries = [entry for _, one in paragraphs for entry in one["qas"] if is_wanted(entry)]
+    answered = not all(_is_unanswered(entry) for entry in entries if isinstance(entry, dict))
     for where, paragraph in paragraphs:
         context, first = paragraph["context"], len(questions)
         for number, entry in enumerate(paragraph["qas"]):
