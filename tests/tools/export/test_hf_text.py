@@ -84,15 +84,16 @@ def taught(model):
 
 
 @pytest.mark.parametrize(
-    "encoding, norms_before, name",
-    [("cape", False, "fsmt"), ("cape", True, "blenderbot"), ("sinusoidal", True, "m2m_100")],
+    "scale, norms_before, name",
+    [(1, False, "fsmt"), (1, True, "m2m_100"), (1.3, True, "blenderbot")],
 )
 def test_a_trained_model_translates_as_in_fairseq(
-    checkpoint, data, tmp_path, encoding, norms_before, name
+    checkpoint, data, tmp_path, scale, norms_before, name
 ):
     transformers = pytest.importorskip("transformers")
     before = {f"{side}_normalize_before": norms_before for side in ("encoder", "decoder")}
-    path, model = checkpoint(encoding, share_all_embeddings=True, **before)
+    before["position_source_scale"] = scale
+    path, model = checkpoint("cape", share_all_embeddings=True, **before)
     state = load_checkpoint(path)
     state["model"] = taught(model).state_dict()
     torch.save(state, path)

@@ -24,6 +24,7 @@ TRANSLATION = [
     ("learned", {"encoder_layers": 3, "activation_fn": "gelu"}, "FSMT"),
     ("none", {"share_decoder_input_output_embed": True}, "FSMT"),
     ("sinusoidal", PRE_NORM, "M2M100"),
+    ("cape", PRE_NORM, "M2M100"),
     ("shape", {**PRE_NORM, "position_eval_shift": 7}, "Blenderbot"),
     ("cape", {**PRE_NORM, "position_source_scale": 1.3}, "Blenderbot"),
     ("learned", PRE_NORM, "Blenderbot"),
@@ -43,6 +44,7 @@ NARROW = {**BLOOM, "decoder_ffn_embed_dim": 64}
 LANGUAGE_MODELS = [
     ("sinusoidal", {}, "XGLM"),
     ("cape", {**TIED, "no_scale_embedding": True, "add_bos_token": True}, "XGLM"),
+    ("shape", {}, "XGLM"),
     ("learned", TIED, "OPT"),
     ("shape", {**TIED, "position_eval_shift": 7, "no_scale_embedding": True}, "OPT"),
     ("none", {"activation_fn": "gelu"}, "OPT"),
