@@ -1,7 +1,6 @@
 """What a stranger's checkpoint asks for in its options: refused in one line, and nothing is run."""
 
 import argparse
-import logging
 import os
 import re
 import sys
@@ -9,40 +8,21 @@ import sys
 import numpy as np
 import pytest
 import torch
-from fairseq import checkpoint_utils, file_utils
+from fairseq import checkpoint_utils
 
 from fairseq_posenc.checkpoints import option_checks
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.models.bert import PosencBertModel
-from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tools.bert.predict import load_any
-from fairseq_posenc.tools.export.source import read_checkpoint
+from tests.security.ways import (
+    WAYS,
+    analyse_or_predict,
+    as_dict,
+    export_it,
+    from_transformer,
+    set_option,
+)
 
-
-@pytest.fixture(autouse=True)
-def quiet(monkeypatch):
-    """No log, no user's command line, and an error for whoever asks the web."""
-    logging.disable(logging.CRITICAL)
-    monkeypatch.setattr(sys, "argv", ["program"])
-
-    def fetch(url, *_, **__):
-        raise AssertionError(f"{url} was asked for")
-
-    monkeypatch.setattr(file_utils, "get_from_cache", fetch)
-    yield
-    logging.disable(logging.NOTSET)
-
-
-def as_dict(options):
-    return vars(options) if isinstance(options, argparse.Namespace) else options
-
-
-def set_option(cfg, place, value):
-    """Return options with one of them changed; a place is the path of an option."""
-    first, *others = place
-    changed = dict(as_dict(cfg))
-    changed[first] = set_option(changed[first], others, value) if others else value
-    return argparse.Namespace(**changed) if isinstance(cfg, argparse.Namespace) else changed
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def places(options, place=()):
@@ -54,27 +34,6 @@ def places(options, place=()):
             yield (*place, name)
 
 
-def from_transformer(trained):
-    PosencTransformerModel.from_pretrained(trained.folder, "model.pt", trained.folder)
-
-
-def from_bert(trained):
-    PosencBertModel.from_pretrained(trained.folder, "model.pt", trained.folder)
-
-
-def analyse_or_predict(trained):
-    load_any(trained.path, trained.folder)
-
-
-def export_it(trained):
-    read_checkpoint(trained.path)
-
-
-def generate(trained):
-    checkpoint_utils.load_model_ensemble([trained.path], {"data": str(trained.folder)})
-
-
-WAYS = [from_transformer, from_bert, analyse_or_predict, export_it, generate]
 CALL = "__import__('os').getcwd()"
 LEFT_OUT = [
     (("model", "adaptive_softmax_cutoff"), CALL),
