@@ -190,7 +190,7 @@ def _figure(one: Compared) -> str:
     kind, _, name = one.about["figure"].partition(":")
     words = name.replace("_", " ")
     if kind == "share":
-        words = "of {} ranks by frequency, at {} positions".format(*name.split())
+        words = "ranks by frequency: {}, positions: {}".format(*name.split())
     return FIGURES[kind][2].format(words).replace("source words all", "all sentences").strip()
 
 
