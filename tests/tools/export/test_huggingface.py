@@ -38,6 +38,7 @@ BERT = [
 ]
 TIED = {"share_decoder_input_output_embed": True}
 BLOOM = {"layernorm_embedding": True, "activation_fn": "gelu_accurate"}
+ADAPTIVE = {"adaptive_input": True, "adaptive_input_cutoff": "10,20"}
 NARROW = {**BLOOM, "decoder_ffn_embed_dim": 64}
 LANGUAGE_MODELS = [
     ("sinusoidal", {}, "XGLM"),
@@ -141,6 +142,7 @@ def test_every_row_of_the_table_computes_the_same_before_and_after_saving(
         ("lm_checkpoint", "alibi", {"activation_fn": "gelu_fast"}, "with --layernorm-embedding$"),
         ("lm_checkpoint", "alibi", NARROW, "with --decoder-ffn-embed-dim 128$"),
         ("lm_checkpoint", "learned", {"layernorm_embedding": True}, "no place for .*layernorm_emb"),
+        ("lm_checkpoint", "none", ADAPTIVE, "has adaptive or character embeddings"),
         ("lm_checkpoint", "none", {"scale_fc": True}, "no place for .*ffn_layernorm"),
         ("lm_checkpoint", "none", {"no_decoder_final_norm": True}, "needs a last LayerNorm"),
     ],
