@@ -110,7 +110,7 @@ stand_in_bert() {
         --valid "$made/text/valid.txt" --vocabulary 1000 --arch posenc_bert_tiny --length 64 --updates 50 --batch 16 \
         --encodings 'bert=learned --position-segments input'
     posenc export --path "$made/pretrain/bert/seed1/checkpoint_last.pt" --data "$made/pretrain/bin" --to huggingface \
-        --output "$RAW/bert"
+        --output "$RAW/bert" --force
 }
 
 import_bert() { posenc import --from "$RAW/bert" --output "$DIR/import/model.pt" --force; }
@@ -140,8 +140,13 @@ open_run_dir "$DIR" --smoke "$SMOKE"
 if [[ $SMOKE == yes ]]; then stage 2 "stand-ins" "$DIR/stand_in.done" "stand_in_$ANCHOR"; fi
 stage 2 "download" "$DIR/download.done" "download_$ANCHOR"
 case $ANCHOR in
-    wmt14) stage 3 "text" "$DIR/text.done" text_wmt14 ;;
-    bert) stage 3 "import" "$DIR/import.done" import_bert ;;
+    wmt14)
+        stage 3 "text" "$DIR/text.done" text_wmt14
+        stage 4 "translate" "$DIR/run.done" run_wmt14
+        ;;
+    bert)
+        stage 3 "import" "$DIR/import.done" import_bert
+        stage 4 "fine-tune" - run_bert # which looks after its own seeds
+        ;;
 esac
-stage 4 "run" "$DIR/run.done" "run_$ANCHOR"
 stage 5 "compare" - "compare_$ANCHOR"

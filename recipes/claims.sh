@@ -44,8 +44,6 @@ PARTS=${PARTS:-$([[ $FAST ]] && echo length joined deep_400 plain speed bert || 
 for part in $PARTS; do
     [[ " $ALL_PARTS " == *" $part "* ]] ||
         die "no part is called $part (--parts; see --help)"
-    [[ -z $CHOSEN || ! $part =~ ^(deep|speed|bert) ]] ||
-        die "part $part has no choice of rows: leave it out of --parts, or --rows"
 done
 no_repeats --parts $PARTS
 ((${#ROWS[@]} == 0)) || die "the rows are those that the claims need: there is no --encodings here"
@@ -75,21 +73,39 @@ LONGER_ROWS=(sinusoidal "$SHAPE" "$CAPE" shaw rotary alibi t5 rel_scalar transfo
 SWITCH_ROWS=(sinusoidal rotary alibi shaw "$CAPE")
 LONGEST_ROWS=(sinusoidal "$SHAPE" "shape_K100=shape --position-max-shift 100")
 
-labels() { for row in "$@"; do row_label "$row"; done; }
-known=$(labels "${LENGTH_ROWS[@]}" "${LONGER_ROWS[@]}" | awk '!seen[$0]++' | paste -s -d , -)
-for row in $CHOSEN; do
-    [[ ,$known, == *,$row,* ]] || die "no row is called $row (--rows): there are $known"
-done
+# part_rows PART: sets ROWS to all that can be chosen.
+part_rows() {
+    case $1 in
+        length) ROWS=("${LENGTH_ROWS[@]}") ;;
+        longer) ROWS=("${LONGER_ROWS[@]}") ;;
+        longest) ROWS=("${LONGEST_ROWS[@]}") ;;
+        joined*) ROWS=("${JOINED_ROWS[@]}") ;;
+        switch*) ROWS=("${SWITCH_ROWS[@]}") ;;
+        plain) ROWS=("${PLAIN_ROWS[@]}") ;;
+        *) die "part $1 has no choice of rows: leave it out of --parts, or --rows" ;;
+    esac
+}
 
-# choose PART ROW…: sets ROWS to the part's rows, with --rows to those of them.
+labels() { for row in "$@"; do row_label "$row"; done; }
+
+# choose PART: sets ROWS to its rows, with --rows to those of them.
 choose() {
-    local row
-    ROWS=()
-    for row in "${@:2}"; do
+    local row all
+    part_rows "$1"
+    all=("${ROWS[@]}") ROWS=()
+    for row in "${all[@]}"; do
         if [[ -z $CHOSEN || " $CHOSEN " == *" $(row_label "$row") "* ]]; then ROWS+=("$row"); fi
     done
-    ((${#ROWS[@]})) || die "part $1 has none of these rows (--rows), but $(labels "${@:2}" | paste -s -d , -)"
+    ((${#ROWS[@]})) || die "part $1 has none of these rows (--rows), but $(labels "${all[@]}" | paste -s -d , -)"
 }
+
+if [[ $CHOSEN ]]; then
+    known=$(for part in $PARTS; do part_rows "$part" && labels "${ROWS[@]}"; done | awk '!seen[$0]++' | paste -s -d , -)
+    for row in $CHOSEN; do
+        [[ ,$known, == *,$row,* ]] || die "no row is called $row (--rows): there are $known"
+    done
+    for part in $PARTS; do choose "$part"; done
+fi
 
 # needs_length PART [FILE]: which part length makes.
 needs_length() {
@@ -105,28 +121,28 @@ quickstart() {
         --jobs "$JOBS" --updates "$UPDATES" --test "$TEST" --stage 2 "${@:2}"
 }
 
-length() { by_length length "$UPDATES" "${LENGTH_ROWS[@]}"; }
-longer() { by_length longer $((3 * UPDATES)) "${LONGER_ROWS[@]}"; }
-longest() { by_length longest $((10 * UPDATES)) "${LONGEST_ROWS[@]}"; }
+length() { by_length length "$UPDATES"; }
+longer() { by_length longer $((3 * UPDATES)); }
+longest() { by_length longest $((10 * UPDATES)); }
 
-# by_length PART UPDATES ROW…: train on short sentences, test on longer ones.
+# by_length PART UPDATES: train on short sentences, test on longer ones.
 by_length() {
-    choose "$1" "${@:3}"
+    choose "$1"
     quickstart "$1" --encodings "$(comma "${ROWS[@]}")" --updates "$2"
     analyse_cells "$1" analyse_length
     if [[ $1 == length ]]; then analyse_cells length score_groups; fi
-    write_tables "$1" "${@:3}"
+    write_tables "$1"
 }
 
 joined() { joined_part joined "$UPDATES"; }
 joined_longer() { joined_part joined_longer $((5 * UPDATES)); }
 
 joined_part() {
-    choose "$1" "${JOINED_ROWS[@]}"
+    choose "$1"
     quickstart "$1" --encodings "$(comma "${ROWS[@]}")" --updates "$2" --join 4 --train 20000 \
         --train-length 4-10 --test-lengths 4-10 --test $((4 * TEST))
     analyse_cells "$1" analyse_joined
-    write_tables "$1" "${JOINED_ROWS[@]}"
+    write_tables "$1"
 }
 
 # The sinusoidal models of `length`, with other encodings for a tenth of the updates, on the same text.
@@ -144,7 +160,7 @@ fine_tune() {
     local seed base rows
     execute mkdir -p "$RUN_DIR/$1"
     execute ln -sfn "$2" "$RUN_DIR/$1/bin" && execute ln -sfn ../length/corpus "$RUN_DIR/$1/corpus"
-    choose "$1" "${SWITCH_ROWS[@]}"
+    choose "$1"
     rows=$(comma "${ROWS[@]}")
     for seed in $SEEDS; do
         base=$RUN_DIR/length/sinusoidal/seed$seed
@@ -153,7 +169,7 @@ fine_tune() {
             --stop-stage 7 -- --lr 0.002 --finetune-from-model "$base/checkpoint_last.pt"
     done
     quickstart "$1" --encodings "$rows" --stage 8
-    write_tables "$1" "${SWITCH_ROWS[@]}"
+    write_tables "$1"
 }
 
 # mix_long LENGTH DIR: 18,000 pairs of part length and 2,000 of 21 to 60 words, none of them of the test.
@@ -213,7 +229,7 @@ bert() {
 
 plain() {
     needs_length plain
-    choose plain "${PLAIN_ROWS[@]}"
+    choose plain
     new_sheet
     describe_rows
     each_cell plain_cell

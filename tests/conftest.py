@@ -24,6 +24,8 @@ from fairseq_posenc.models.transformer import PosencTransformerModel
 from tests import forking
 
 REPOSITORY = Path(__file__).resolve().parent.parent
+BIN = os.path.dirname(sys.executable)
+os.environ["PATH"] = f"{BIN}:{os.environ['PATH']}"
 
 # What earlier tests left may wait, when it is collected, for threads that no forked process has.
 os.register_at_fork(after_in_child=gc.disable)
@@ -105,33 +107,29 @@ def outcome():
 
 
 @pytest.fixture(scope="session")
-def copies():
+def copies(tmp_path_factory):
     """A Python with torch and fairseq that runs commands in copies of itself."""
-    path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
-    known = {"OMP_NUM_THREADS": "1", "PYTHONPATH": ".", "PATH": path}
-    server = forking.Server(REPOSITORY, {**os.environ, **known})
-    yield server
-    server.close()
+    made = forking.Copies(tmp_path_factory.mktemp("copies"))
+    yield made
+    made.close()
 
 
-@pytest.fixture
-def start(request):
+@pytest.fixture(scope="session")
+def start(copies):
     """A function that starts a command line at the top of the repository, as a user would.
 
-    What needs fairseq is started in a copy of a Python that has it, unless the environment is
-    another one.
+    Programs that import fairseq run in copies of a Python that has it already.
     """
 
     def start(*command, **environment):
-        path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
-        known = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ".", "PATH": path}
-        words = [str(part) for part in command]
-        if words[0] in forking.PROGRAMS and not environment:
-            return request.getfixturevalue("copies").start(words, known)
+        known = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": "."}
+        known.update((name, str(value)) for name, value in environment.items())
+        # what stands in for a program comes before
+        known["PATH"] = known["PATH"].replace(BIN, f"{copies.bin}:{BIN}", 1)
         return subprocess.Popen(
-            words,
+            [str(part) for part in command],
             cwd=REPOSITORY,
-            env={**known, **{name: str(value) for name, value in environment.items()}},
+            env=known,
             encoding="utf-8",
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -140,7 +138,7 @@ def start(request):
     return start
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def run(start):
     """A function that runs a command line to its good end and returns what it printed."""
 
@@ -153,7 +151,7 @@ def run(start):
     return run
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def fails(start):
     """A function that runs a command line to its bad end, and returns what it printed."""
 

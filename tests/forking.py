@@ -1,119 +1,170 @@
 """Commands in copies of one Python that has imported torch and fairseq, which takes seconds.
 
-The plugin is not among what it has imported, and all else is as in a new Python: arguments, folder,
-environment, what is printed, and how an error ends it.
-
-As a program, ``forking.py SOCKET`` is that Python: the number of a socket, from which it reads one
-command after the other as JSON, with a pipe for what it prints and one for its number and its end.
+``Copies`` starts that Python, and makes a folder of programs for the PATH: fairseq-train, posenc,
+``python -m recipes.…`` and others, which hand their words, environment, folder and streams to it.
+It answers each with a copy of itself. The plugin is not among what it has imported, and all else is
+as in a new Python: what is printed, how an error ends it, and that it dies with its program.
 """
 
+import atexit
+import gc
 import importlib
 import json
 import logging
 import os
+import random
+import runpy
 import signal
 import socket
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
+REPOSITORY = Path(__file__).resolve().parents[1]
+REAL = os.path.dirname(sys.executable)
 PROGRAMS = {
-    "fairseq-train": "fairseq_cli.train",
-    "fairseq-generate": "fairseq_cli.generate",
+    "posenc": ("fairseq_posenc.tools.cli", "main"),
+    **{
+        f"fairseq-{name}".replace("_", "-"): (f"fairseq_cli.{name}", "cli_main")
+        for name in ("train", "generate", "preprocess", "eval_lm", "hydra_train")
+    },
 }
+# These import little, or need more of their caller than its streams.
+OTHERS = ("recipes.lib.cells", "recipes.lib.batch", "recipes.lib.find_xtreme")
+PROGRAM = """#!{0} -IS
+import sys
+sys.path.insert(0, {1!r})
+import forking
+forking.ask({2!r}, {3!r})
+"""
 
 
-class Forked:
-    """What tests need of :class:`subprocess.Popen`, of a forked command."""
-
-    def __init__(self, output, status):
-        self.output = os.fdopen(output, encoding="utf-8")
-        self.status = os.fdopen(status)
-        self.pid, self.returncode = int(self.status.readline()), None
-        os.set_blocking(status, False)
-
-    def poll(self):
-        """Return the exit status, negative for a signal, or None while it runs."""
-        if self.returncode is None:
-            line = self.status.readline()
-            self.returncode = int(line) if line else None
-        return self.returncode
-
-    def send_signal(self, number):
-        os.kill(self.pid, number)
-
-    def communicate(self, timeout=None):
-        """Wait for the end, and return what was printed."""
-        printed = self.output.read()
-        os.set_blocking(self.status.fileno(), True)
-        self.poll()
-        self.output.close()
-        self.status.close()
-        return printed, None
+def of_python(environment):
+    """What Python and its libraries read of an environment when they start."""
+    starts = ("PYTHON", "LC_", "LANG", "OMP_", "MKL_", "LD_")
+    found = {name: environment[name] for name in environment if name.startswith(starts)}
+    return {**found, "PYTHONPATH": "", "PYTHONIOENCODING": ""}
 
 
-class Server:
-    """The Python that is copied; it ends with the process that has made it."""
+class Copies:
+    """The Python that is copied, and ``bin``, the folder of programs; ``close`` ends both."""
 
-    def __init__(self, folder, environment):
-        self.socket, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.process = subprocess.Popen(
-            [sys.executable, __file__, str(theirs.fileno())], cwd=folder, env=environment,
-            pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
-            # pipes, as those of a command are: Python looks at the kind when it starts
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        theirs.close()
-
-    def start(self, command, environment):
-        """Run one of ``PROGRAMS`` with arguments."""
-        (output, theirs), (status, told) = os.pipe(), os.pipe()
-        request = json.dumps([command, environment]).encode()
-        socket.send_fds(self.socket, [request], [theirs, told])
-        os.close(theirs)
-        os.close(told)
-        return Forked(output, status)
+    def __init__(self, folder):
+        self.bin = folder / "bin"
+        self.bin.mkdir()
+        address, environment = str(folder / "socket"), {**os.environ, "OMP_NUM_THREADS": "1"}
+        for name in ("python", *PROGRAMS):
+            about = str(Path(__file__).parent), address, of_python(environment)
+            (self.bin / name).write_text(PROGRAM.format(sys.executable, *about))
+            (self.bin / name).chmod(0o755)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:
+            server.bind(address)
+            server.listen(64)
+            self.process = subprocess.Popen(
+                [sys.executable, __file__, str(server.fileno())], cwd=REPOSITORY,
+                env=environment, pass_fds=[server.fileno()],
+                # pipes, as those of a command are: Python looks at the kind when it starts
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
 
     def close(self):
-        self.socket.close()
+        self.process.kill()
         self.process.communicate()
 
 
-def serve(number):
-    """Copy this process for each command; return the arguments of the one to run in this copy."""
+def ask(address, environment):
+    """Be a program of ``bin``: run in a copy, or for real where a copy would not be the same."""
+    name, *words = os.path.basename(sys.argv[0]), *sys.argv[1:]
+    real = os.path.join(REAL, name)
+    known = words[:1] == ["-m"] and words[1].startswith("recipes.") and words[1] not in OTHERS
+    if (name == "python" and not known) or of_python(os.environ) != environment:
+        os.execv(real, [real, *words])
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as copy:
+        try:
+            copy.connect(address)
+            request = json.dumps([name, words, dict(os.environ), os.getcwd()]).encode()
+            socket.send_fds(copy, [request], [0, 1, 2])
+        except OSError:  # more words than a packet takes
+            os.execv(real, [real, *words])
+        for number in signal.SIGTERM, signal.SIGINT, signal.SIGUSR1:
+            signal.signal(number, lambda number, _: copy.send(bytes([number])))
+        code = int(copy.recv(9) or 1)
+    if code < 0:
+        signal.signal(-code, signal.SIG_DFL)
+        os.kill(os.getpid(), -code)
+    os._exit(code)
+
+
+def serve(server):
+    """Copy this process for each program that asks; return, in the copy, what is asked."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # no copy waits to be asked for its end
-    with socket.socket(fileno=number) as requests:
-        while True:
-            request, pipes, *_ = socket.recv_fds(requests, 1 << 20, 2)
-            if not request:
-                os._exit(0)
-            if os.fork() == 0:
-                break
-            for pipe in pipes:
-                os.close(pipe)
+    while True:
+        program, _ = server.accept()
+        if os.fork() == 0:
+            break
+        program.close()
+    server.close()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    output, status = pipes
+    request, streams, *_ = socket.recv_fds(program, 1 << 20, 3)
     child = os.fork()
     if child:
-        os.close(output)
-        os.write(status, f"{child}\n".encode())
-        ended = os.waitpid(child, 0)[1]
-        os.write(status, f"{os.waitstatus_to_exitcode(ended)}\n".encode())
+        for stream in streams:
+            os.close(stream)
+        threading.Thread(target=_pass_signals, args=(program, child), daemon=True).start()
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        program.send(str(code).encode())
         os._exit(0)
-    os.close(status)
-    os.dup2(output, 1)
-    os.dup2(output, 2)
-    os.close(output)
-    command, environment = json.loads(request)
+    program.close()
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+        os.close(stream)
+    return json.loads(request)
+
+
+def _pass_signals(program, child):
+    while True:
+        number = program.recv(1)
+        os.kill(child, number[0] if number else signal.SIGKILL)
+        if not number:
+            return
+
+
+def run(name, words, environment, folder):
+    """Be the command."""
+    os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    return command
+    random.seed()
+    sys.path[0] = folder if name == "python" else REAL
+    sys.path[1:1] = [path for path in environment.get("PYTHONPATH", "").split(os.pathsep) if path]
+    sys.argv = [os.path.join(REAL, name), *words]
+    if name == "python":
+        sys.argv = words[1:]
+        runpy.run_module(words[1], run_name="__main__", alter_sys=True)
+        return
+    if name != "fairseq-generate":  # they set up their log before they import fairseq
+        logging.root.handlers.clear()
+    module, function = PROGRAMS[name]
+    sys.exit(getattr(importlib.import_module(module), function)())
+
+
+def end():
+    """Leave at once: a Python that takes all its modules apart needs half a second for it."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(CODE)
 
 
 if __name__ == "__main__":
+    CODE = 1
+    atexit.register(end)  # first, so that it is called last
     import fairseq.tasks  # noqa: F401 (with torch, and all that is fairseq's)
 
-    sys.path[0] = os.path.dirname(sys.executable)
-    sys.argv = serve(int(sys.argv[1]))
-    if sys.argv[0] == "fairseq-train":  # sets up its log before it imports what else would
-        logging.root.handlers.clear()
-    sys.exit(importlib.import_module(PROGRAMS[sys.argv[0]]).cli_main())
+    gc.freeze()  # else each copy collects it all at its end, which takes a second
+    try:
+        run(*serve(socket.socket(fileno=int(sys.argv[1]))))
+        CODE = 0
+    except SystemExit as error:
+        CODE = error.code if isinstance(error.code, int) else bool(error.code)
+        raise

@@ -89,10 +89,10 @@ def test_mistakes_are_told(what, message):
 
 
 def test_the_how_to_runs_where_fairseq_is_missing():
-    """The page's program, in a Python that finds no fairseq."""
+    """The page's program, in a Python that finds neither fairseq nor NumPy."""
     page = (REPOSITORY / "docs" / "without_fairseq.md").read_text(encoding="utf-8")
     program = page.split("```python\n")[1].split("```")[0]
-    hidden = "import sys; sys.modules['fairseq'] = sys.modules['omegaconf'] = None\n"
+    hidden = "import sys\nfor name in 'fairseq omegaconf numpy'.split(): sys.modules[name] = None\n"
     done = subprocess.run(
         [sys.executable, "-c", hidden + program], cwd=REPOSITORY, encoding="utf-8",
         capture_output=True,

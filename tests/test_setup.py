@@ -3,6 +3,7 @@
 import os
 import re
 import runpy
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -145,7 +146,7 @@ def test_test_script_passes_options_and_status_on(tmp_path, status, style, types
     program(tmp_path / "bin" / "python", f'echo "$@" "$OMP_NUM_THREADS"; exit {status}')
     run = bash(scripts / "test.sh", "--venv", "there", "-x", "tests/a b", OMP_NUM_THREADS="2")
     assert run.returncode == (status or style or types)
-    assert run.stdout == "-m pytest -n 7 -x tests/a b 2\n"
+    assert run.stdout == "-m pytest -n 7 --dist loadfile -x tests/a b 2\n"
     assert (tmp_path / "asked").read_text() == "--extra test --print-bin --venv there\n"
 
 
@@ -161,7 +162,7 @@ def environments(tmp_path):
         'echo "$@"; case "$*" in *3.11*style) echo 1 failed; exit 1 ;; esac',
     )
     for version in ("3.10", "3.11"):
-        says = f"case $* in *json.load*) echo 2.99 ;; *) echo {version} ;; esac"
+        says = f"case $* in *json.load*) cat >/dev/null; echo 2.99 ;; *) echo {version} ;; esac"
         program(tmp_path / "bin" / f"python{version}", says)
     program(tmp_path / "bin" / "python3.12", "echo not installed >&2; exit 127")
     program(tmp_path / "bin" / "uv", "exit 2")
@@ -231,26 +232,77 @@ def test_every_requirement_of_the_plugin_is_pinned(metadata, path):
     assert {requirement.name for requirement in wanted} <= set(pins(path))
 
 
-@pytest.mark.parametrize("brought", [False, True])
-def test_the_tests_get_triton_unless_torch_has_brought_its_own(tmp_path, brought):
-    """A pin of it would keep torch's builds for GPUs from being installed."""
+@pytest.fixture
+def environment(tmp_path):
+    """An environment of ours to be completed, whose Python only notes what pip shall install."""
     folder, log = tmp_path / "env", tmp_path / "log"
-    program(folder / "bin" / "python", f"""case "$*" in
-      *version_info*) echo 3.11 ;;
-      *'import triton'*) exit {0 if brought else 1} ;;
-      *'import fairseq'*) [ -e "{tmp_path}/fairseq" ] ;;
-      *fairseq-fixed*) touch "{tmp_path}/fairseq" ;;
-      *libraries.txt*) cat "{folder}/.fairseq_posenc/libraries.txt" >>"{log}" ;;
-      *torch==*) cat "{folder}/.fairseq_posenc/constraints.txt" >"{log}.torch" ;;
-    esac""")  # fmt: skip
-    (folder / ".fairseq_posenc").mkdir()
-    (folder / ".fairseq_posenc" / "owned").write_text(f"{folder}\n")
-    (folder / ".fairseq_posenc" / "stamp").write_text("another\n2.13.0\n-\n")
-    run = setup("--venv", folder, "--extra", "test")
+
+    def environment(has_triton=False, has_cpu_builds=True):
+        program(folder / "bin" / "python", f"""case "$*" in
+          *version_info*) echo 3.11 ;;
+          *'import triton'*) exit {0 if has_triton else 1} ;;
+          *'import fairseq'*) [ -e "{tmp_path}/fairseq" ] ;;
+          *fairseq-fixed*) touch "{tmp_path}/fairseq" ;;
+          *libraries.txt*) cat "{folder}/.fairseq_posenc/libraries.txt" >>"{log}" ;;
+          *torch==*) cat "{folder}/.fairseq_posenc/constraints.txt" >"{log}.constraints"
+            echo "$*" | grep -o 'torch==[^ ]*' >>"{log}.torch"
+            case "$*" in *+cpu*) exit {0 if has_cpu_builds else 1} ;; esac ;;
+        esac""")  # fmt: skip
+        (folder / ".fairseq_posenc").mkdir(exist_ok=True)
+        (folder / ".fairseq_posenc" / "owned").write_text(f"{folder}\n")
+        (folder / ".fairseq_posenc" / "stamp").write_text("another\n2.13.0\n-\n")
+        return folder
+
+    return environment
+
+
+@pytest.mark.parametrize("brought", [False, True])
+def test_the_tests_get_triton_unless_torch_has_brought_its_own(environment, tmp_path, brought):
+    """A pin of it would keep torch's builds for GPUs from being installed."""
+    run = setup("--venv", environment(has_triton=brought), "--extra", "test")
     assert run.returncode == 0, run.stderr
-    assert ("triton==" in log.read_text()) == (not brought) and "pytest==" in log.read_text()
-    constraints = Path(f"{log}.torch").read_text()
+    libraries = (tmp_path / "log").read_text()
+    assert ("triton==" in libraries) == (not brought) and "pytest==" in libraries
+    constraints = (tmp_path / "log.constraints").read_text()
     assert "numpy==" in constraints and "triton" not in constraints
+
+
+HAS_GPU = shutil.which("nvidia-smi") is not None
+TORCH = pins(ROOT / "scripts" / "constraints.txt")["torch"]
+
+
+@pytest.mark.parametrize(
+    "options, has_gpu, has_cpu_builds, builds",
+    [
+        ([], False, True, ["{}+cpu"]),
+        ([], False, False, ["{}+cpu", "{}"]),
+        ([], True, True, ["{}"]),
+        (["--gpu"], False, True, ["{}"]),
+        (["--torch", "2.4.1+cu121"], False, True, ["2.4.1+cu121"]),
+    ],
+)
+def test_torch_is_for_the_cpu_only_where_there_is_no_gpu_and_none_is_asked_for(
+    environment, tmp_path, options, has_gpu, has_cpu_builds, builds
+):
+    if has_gpu:
+        program(tmp_path / "bin" / "nvidia-smi", "exit 0")
+    elif HAS_GPU:
+        pytest.skip("this machine has a GPU")
+    folder = environment(has_cpu_builds=has_cpu_builds)
+    run = setup("--venv", folder, *options, path=tmp_path / "bin")
+    assert run.returncode == 0, run.stderr
+    asked = (tmp_path / "log.torch").read_text().split()
+    assert asked == [f"torch=={build.format(TORCH)}" for build in builds]
+    assert ("if jobs elsewhere have some: --gpu" in run.stdout) == (asked[-1].endswith("+cpu"))
+
+
+def test_an_environment_for_the_cpu_is_not_taken_for_one_with_a_gpu(environment):
+    folder = environment()
+    setup("--venv", folder)
+    stamp = folder / ".fairseq_posenc" / "stamp"
+    fingerprint, _, extras = stamp.read_text().splitlines()
+    stamp.write_text(f"{fingerprint}\n{TORCH}+cpu\n{extras}\n")
+    assert "has torch for the CPU: remove it" in one_line(setup("--venv", folder, "--gpu"))
 
 
 def test_what_is_skipped_is_named_at_the_end(tmp_path):

@@ -11,9 +11,6 @@ from torch.nn import functional as F
 
 from fairseq_posenc import options
 from fairseq_posenc.attention import core
-from fairseq_posenc.checkpoints.folders import read_folder
-from fairseq_posenc.checkpoints.sizes import check_sizes
-from fairseq_posenc.checkpoints.unpickler import Refused
 from fairseq_posenc.encodings import Stack
 from fairseq_posenc.encodings.base import AttentionTerms
 from fairseq_posenc.encodings.segments import KINDS
@@ -43,6 +40,7 @@ _OMEGAS = {
     "encoder_ratio_change": "encoder_attn_layer_norm.omega",
     "fc_ratio_change": "final_layer_norm.omega",
 }
+_NORMS = ("layer_norm", "layernorm_embedding")
 _HEADS = ("classification_heads.", "span_heads.")
 
 
@@ -162,9 +160,6 @@ class TokenStack(Encoder):
         return States(x, padding, terms.shared)
 
 
-_NORMS = ("layer_norm", "layernorm_embedding")
-
-
 class WordScores(nn.Module):
     """BERT's output: a score for each type of the dictionary."""
 
@@ -225,6 +220,11 @@ def load(folder: str) -> TrainedModel:
         UsageError: a file is missing or damaged; or the model has parts that are not made here,
             such as adaptive embeddings.
     """
+    # they need NumPy, which all else here does not
+    from fairseq_posenc.checkpoints.folders import read_folder
+    from fairseq_posenc.checkpoints.sizes import check_sizes
+    from fairseq_posenc.checkpoints.unpickler import Refused
+
     description, theirs = read_folder(folder)
     weights = {}
     for name, weight in theirs.items():

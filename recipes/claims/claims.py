@@ -3,10 +3,10 @@
     python -m recipes.claims.claims --claims recipes/claims/claims.json \\
         --runs runs/claims --output runs/claims/claims.md
 
-Beside it, it writes ``claims_each.md``, with every comparison, ``claims_tables.md``, the tables of
-the trainings, and in ``gallery`` the pictures. ``--kept recipes/claims/kept.json`` has what earlier
-runs have measured: a comparison that these runs lack, or have with fewer seeds, is taken from
-there, and what they add is written there.
+Beside it, it writes ``claims_each.md`` and ``claims_each_2.md``, with every comparison,
+``claims_tables.md``, the tables of the trainings, and in ``gallery`` the pictures. ``--kept
+recipes/claims/kept.json`` has what earlier runs have measured: a comparison that these runs lack,
+or have with fewer seeds, is taken from there, and what they add is written there.
 
 ``claims.json`` has, for each claim, the paper's words and figures and our comparisons, of a row
 with another row or with a number, in one figure, by seed. A difference has a 95 % interval over
@@ -19,6 +19,7 @@ import os
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import Each, Maybe, read_shaped
 from fairseq_posenc.tools.tables.layout import markdown_table
@@ -35,6 +36,7 @@ _COMPARISON = {
 _CLAIM = {"claim": str, "source": str, "paper": str, "ours": [_COMPARISON], "note": Maybe(str)}
 _CLAIMS = {
     "introduction": [str],
+    "columns": [str],
     "parts": Each({"about": str, "picture": Maybe(bool)}),
     "claims": [_CLAIM],
 }
@@ -66,7 +68,11 @@ def page(content: Content, found: Found, tables: str, pictures: Mapping[str, str
         glance.append([str(number), claim["claim"], what, main.difference(), seeds, main.verdict])
     text = ["# Claims", "\n".join([*content["introduction"], "", *_by_chance(found)])]
     text.append(markdown_table(glance, labels=6))
-    text.append("All comparisons: [one by one](claims_each.md).")
+    half = _half(content)
+    text.append(
+        f"All comparisons, claim by claim: [1 to {half}](claims_each.md), "
+        f"[{half + 1} to {len(found)}](claims_each_2.md)."
+    )
     if "rows" in pictures:
         text.append(f"![all rows]({pictures['rows']})")
     text += _by_length(tables, pictures)
@@ -77,12 +83,41 @@ def page(content: Content, found: Found, tables: str, pictures: Mapping[str, str
     return "\n\n".join(text) + "\n"
 
 
-def every_claim(content: Content, found: Found) -> str:
-    """Return the page of every claim, with all its comparisons."""
-    claims = enumerate(zip(content["claims"], found), 1)
-    sections = [_section(number, claim, compared) for number, (claim, compared) in claims]
-    about = "Every comparison behind the [claims](claims.md), which say what the columns mean."
-    return "\n\n".join(["# Claims, one by one", about, *sections]) + "\n"
+def _half(content: Content) -> int:
+    """Return how many claims the first page of comparisons has: the half."""
+    return (len(content["claims"]) + 1) // 2
+
+
+def every_claim(content: Content, found: Found) -> List[str]:
+    """Return the two pages of all claims, with all their comparisons."""
+    sections = []
+    for number, (claim, compared) in enumerate(zip(content["claims"], found), 1):
+        command = _command(claim["ours"][0], list(content["parts"]))
+        sections.append(_section(number, claim, compared, command))
+    half, columns = _half(content), "\n".join(content["columns"])
+    pages = ((1, sections[:half]), (half + 1, sections[half:]))
+    return [
+        "\n\n".join([f"# Claims {n} to {n + len(part) - 1}, one by one", columns, *part]) + "\n"
+        for n, part in pages
+    ]
+
+
+def _command(about: Content, parts: Sequence[str]) -> str:
+    """Return what measures a comparison alone: a part may need data or models of ``length``."""
+    place, _, base = (about.get("base") or "").partition("@")[0].rpartition("/")
+    needed = {about["part"], *filter(None, [place])}
+    if needed & {"plain", "deep", "switch", "switch_long"}:
+        needed.add("length")
+    rows = dict.fromkeys(["sinusoidal", *about["row"].split(" less "), *base.split(" less ")])
+    whole = {"deep", "speed", "bert"} & needed
+    if needed - whole:
+        chosen = ",".join(part for part in parts if part in needed - whole)
+        # these have no choice of rows; what needs `deep` needs the data of `length` alone
+        labels = "sinusoidal" if whole else ",".join(filter(None, rows))
+        commands = [f"`bash recipes/claims.sh --parts {chosen} --rows {labels}`"]
+    else:
+        commands = []
+    return ", then ".join([*commands, *(f"`bash recipes/claims.sh --parts {p}`" for p in whole)])
 
 
 def _by_length(tables: str, pictures: Mapping[str, str]) -> List[str]:
@@ -113,9 +148,9 @@ def _by_chance(found: Found) -> List[str]:
     ]
 
 
-def _section(number: int, claim: Dict[str, Any], compared: Sequence[Compared]) -> str:
+def _section(number: int, claim: Dict[str, Any], compared: Sequence[Compared], command: str) -> str:
     shown = [name for name in BESIDE if any(one.beside.get(name) for one in compared)]
-    titles = ["ours", "n", "row", "compared with", *map(BESIDE.get, shown)]
+    titles = ["part: figure", "n", "row", "compared with", *map(BESIDE.get, shown)]
     lines = [[*map(str, titles), "difference", "expected", "verdict"]]
     for one in (one for one in compared if one.seeds):
         row, base = one.names()
@@ -134,12 +169,13 @@ def _section(number: int, claim: Dict[str, Any], compared: Sequence[Compared]) -
         )
     text = [f"## {number}. {claim['claim']}", f"{claim['source']}: {claim['paper']}"]
     to_run = [
-        f"{one.about['part']}: {' against '.join(one.names())}, {_figure(one)} ({_expected(one)})"
+        f"- {one.about['part']}: {' against '.join(one.names())}, {_figure(one)}: {_expected(one)}"
         for one in compared
         if not one.seeds
     ]
     text += [markdown_table(lines)] if len(lines) > 1 else []
-    text += [f"To be run, with what is expected: {'; '.join(to_run)}."] if to_run else []
+    text += ["To be run, with what is expected:", "\n".join(to_run)] if to_run else []
+    text += [f"The first comparison alone: {command}."]
     return "\n\n".join([*text, *filter(None, [claim.get("note")])])
 
 
@@ -153,7 +189,10 @@ def _both(values: Sequence[float]) -> str:
 
 def _figure(one: Compared) -> str:
     kind, _, name = one.about["figure"].partition(":")
-    return FIGURES[kind][2].format(name.replace("_", " ")).strip()
+    words = name.replace("_", " ")
+    if kind == "share":
+        words = "ranks by frequency: {}, positions: {}".format(*name.split())
+    return FIGURES[kind][2].format(words).replace("source words all", "all sentences").strip()
 
 
 def _number(value: Optional[float]) -> str:
@@ -211,6 +250,8 @@ def main() -> None:
     parser.add_argument("--output", required=True, metavar="FILE")
     args = parser.parse_args()
     content = read_shaped(args.claims, _CLAIMS, "recipes/claims")
+    if not os.path.isdir(args.runs):
+        raise UsageError(f"{args.runs} is no folder: --runs takes the --run-dir of claims.sh")
     kept = read_kept(args.kept) if args.kept else []
     found = [[compare(args.runs, one, kept) for one in c["ours"]] for c in content["claims"]]
     folder, name = os.path.split(os.path.splitext(args.output)[0])
@@ -234,8 +275,9 @@ def main() -> None:
         write_kept(args.kept, [one for compared in found for one in compared])
     with replacing(tables_file) as stream:
         stream.write(tables)
-    with replacing(os.path.join(folder, f"{name}_each.md")) as stream:
-        stream.write(every_claim(content, found))
+    for ending, each in zip(("each", "each_2"), every_claim(content, found)):
+        with replacing(os.path.join(folder, f"{name}_{ending}.md")) as stream:
+            stream.write(each)
     with replacing(args.output) as stream:
         stream.write(text)
     print(text, end="")

@@ -166,19 +166,21 @@ def _scored(runs: str, about: Dict[str, Any]) -> Compared:
     seeds = [seed for name, seed in scores if name == names[0] and (names[1], seed) in scores]
     if len(seeds) < 2:
         return Compared(about)
-    read = read_runs([f"{n}={scores[n, seed]}" for n in names for seed in seeds])
+    # a name with a slash would be read as a path
+    labels = {n: n.replace("/", ", ") for n in names}
+    read = read_runs([f"{labels[n]}={scores[n, seed]}" for n in names for seed in seeds])
     beside = {}
     for name in ("penalty_free", "ratio") if kind == "BLEU" else ():
         table = by_length(read, _SCORED[name])
         at, scale = _place(part, table, column), _scale(name)
-        beside[name] = [scale * (table.rows[one][at].mean or 0.0) for one in reversed(names)]
+        beside[name] = [scale * (table.rows[labels[n]][at].mean or 0.0) for n in reversed(names)]
     bits = [_figures(runs, places[n], f"bits_of:{column}") for n in reversed(names)]
     if kind == "BLEU" and all(seed in one for one in bits for seed in seeds):
         beside["bits_of"] = [statistics.mean(one[seed] for seed in seeds) for one in bits]
     table, scale = by_length(read, _SCORED[kind]), _scale(kind)
     at = _place(part, table, column)
-    base, row = (table.rows[name][at].mean for name in names)
-    _, low, high, _ = table.differences[about["row"]][at]
+    base, row = (table.rows[labels[n]][at].mean for n in names)
+    _, low, high, _ = table.differences[labels[about["row"]]][at]
     if row is None or base is None or low is None or high is None:
         return Compared(about)
     ours, others = (_figures(runs, places[n], about["figure"]) for n in reversed(names))

@@ -65,27 +65,28 @@ score_groups() {
     done
 }
 
-# found_files PART FILE ROW…: sets `files` to that file of all that is trained, with whatever --rows and
+# found_files PART FILE: sets `files` to that file of all that is trained, with whatever --rows and
 # --seeds, as `label=path`.
 found_files() {
-    local label file
+    local label file ROWS
+    part_rows "$1"
     files=()
-    for label in $(labels "${@:3}"); do
+    for label in $(labels "${ROWS[@]}"); do
         for file in "$RUN_DIR/$1/$label"/seed*/"$2"; do
             if [[ -e $file && -e ${file%/*}/score.json ]]; then files+=("$label=$file"); fi
         done
     done
 }
 
-# write_tables PART ROW…: of all that is trained.
+# write_tables PART: of all that is trained.
 write_tables() {
     local files name folder=$RUN_DIR/$1
     for name in score clauses agreement; do
-        found_files "$1" "$name.json" "${@:2}"
+        found_files "$1" "$name.json"
         ((${#files[@]})) || continue
         posenc table --by-length "${files[@]}" --output "$folder/${name/score/table}.md" >/dev/null
     done
-    found_files "$1" train.log "${@:2}"
+    found_files "$1" train.log
     writing "$folder/curves.md" posenc plot --curves "${files[@]}" --output "$folder/curves.png"
 }
 

@@ -7,6 +7,7 @@ import torch
 
 from fairseq_posenc.encodings import Positions, Stack, build
 from fairseq_posenc.encodings.base import AttentionTerms, Terms
+from fairseq_posenc.encodings.by_distance import to_toeplitz
 from fairseq_posenc.encodings.segments import SegmentEmbeddings, SegmentScalars
 
 LAYERS, HEADS, WIDTH, LONGEST = 3, 4, 8, 10
@@ -266,3 +267,16 @@ def test_segments_must_be_some(segments):
             kind(stack(), segments)
     with pytest.raises(ValueError, match="sharing"):
         SegmentScalars(stack(), 2, sharing="some")
+
+
+@pytest.mark.parametrize("queries, keys", [(3, 5), (140, 150)])
+def test_scalars_lie_along_diagonals_and_get_their_gradients(queries, keys):
+    """On a CPU, gradients of 64 rows are summed at a time."""
+    generator = torch.Generator().manual_seed(1)
+    scalars = torch.randn(2, queries + keys - 1, generator=generator).double().requires_grad_()
+    weights = torch.randn(2, queries, keys, generator=generator).double()
+    expected = scalars[:, torch.arange(keys) - torch.arange(queries)[:, None] + queries - 1]
+    found = to_toeplitz(scalars, queries, keys)
+    assert torch.equal(found, expected)
+    one, other = (torch.autograd.grad((x * weights).sum(), scalars)[0] for x in (found, expected))
+    torch.testing.assert_close(one, other)

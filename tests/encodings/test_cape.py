@@ -53,15 +53,17 @@ def correlation(a, b):
     return abs(float(torch.corrcoef(torch.stack([a.flatten(), b.flatten()]))[0, 1]))
 
 
-@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize(
+    "lengths, left", [([9, 1, 5], False), ([9, 1, 5], True), ([9, 9, 9], False)]
+)
 @pytest.mark.parametrize("training", [False, True])
 @pytest.mark.parametrize("normalise", [False, True])
 @pytest.mark.parametrize("alpha, decoder", [(1.0, False), (1.1632, False), (0.8, True)])
 def test_the_term_is_the_sinusoid_of_the_papers_position(
-    batch, place, sinusoid, monkeypatch, left, training, normalise, alpha, decoder
+    batch, place, sinusoid, monkeypatch, lengths, left, training, normalise, alpha, decoder
 ):
     """α is for the source alone, and only the source can subtract the mean."""
-    tokens = batch([9, 1, 5], left)
+    tokens = batch(lengths, left)
     positions, real = place(tokens), tokens.ne(1)
     positions.numbers = positions.numbers.double()
     generator = torch.Generator().manual_seed(5)

@@ -46,7 +46,7 @@ def test_killed_and_resumed_gives_the_losses_of_an_unbroken_run(
 
 def test_what_nobody_who_trains_can_mend_is_not_printed(run, training, tmp_path):
     options = ["--max-update", "1", "--num-workers", "1", "--save-dir", tmp_path]
-    # another environment, and so a new Python: libraries warn when they are imported
+    # PYTHONHASHSEED is for a new Python: libraries warn when they are imported
     printed = run(*training("--position-encoding", "shaw", *options), PYTHONHASHSEED=0)
     for words in ("hydra", "ConfigStore", "autocast", "pin_memory", "_ratio_change"):
         assert words not in printed

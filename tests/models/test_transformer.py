@@ -73,6 +73,22 @@ def test_padding_does_not_change_the_output(build, encoding, left_source, left_t
 
 
 @each_encoding
+def test_with_the_whole_target_in_sight_padding_is_not(build, encoding, batch):
+    """Also where gradients are wanted, and padding on the right is usually ignored."""
+    model, (source, target) = build(encoding), batch
+
+    def outputs(rows, target):
+        encoded = model.encoder(source[rows], None)
+        return model.decoder.extract_features(target, encoded, full_context_alignment=True)[0]
+
+    padded = outputs(slice(None), target)
+    for row, tokens in enumerate(target):
+        alone = tokens[tokens.ne(PAD)][None]
+        found = outputs(slice(row, row + 1), alone)
+        torch.testing.assert_close(padded[row, : alone.size(1)], found[0], rtol=0, atol=1e-5)
+
+
+@each_encoding
 @pytest.mark.parametrize("left_pad", [True, False])
 def test_what_the_encoder_returns_is_in_the_order_of_its_input(build, encoding, left_pad):
     model, sources = build(encoding), sentences(3, 9, 4, 7)

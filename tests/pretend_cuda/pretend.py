@@ -45,7 +45,6 @@ sys.modules["triton"] = None  # it would compile for the GPU
 import torch  # noqa: E402
 from torch.nn import functional as F  # noqa: E402
 from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
-from torch.utils._pytree import tree_leaves, tree_map  # noqa: E402
 
 torch.cuda._lazy_init = lambda: None
 torch.cuda.is_bf16_supported = lambda *_: True
@@ -116,7 +115,7 @@ class Gpu(TorchDispatchMode):
 
     def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
         kwargs = dict(kwargs or {})
-        tensors = [x for x in tree_leaves((args, kwargs)) if isinstance(x, torch.Tensor)]
+        tensors = leaves([args, *kwargs.values()])
         inputs = [x for x in tensors if isinstance(x, OnGpu)]
         onto = torch.device(kwargs["device"]).type if kwargs.get("device") else None
         if not inputs and onto != "cuda":
@@ -138,7 +137,7 @@ class Gpu(TorchDispatchMode):
             kwargs["device"] = "cpu"
         known = {id(x.held): x for x in inputs}
         unwrap = lambda x: x.held if isinstance(x, OnGpu) else x  # noqa: E731
-        args, kwargs = tree_map(unwrap, args), tree_map(unwrap, kwargs)
+        args, kwargs = of_each(unwrap, args), {k: of_each(unwrap, x) for k, x in kwargs.items()}
         # a CPU's softmax cannot read half precision and write float32, nor its gradient the reverse
         to = None
         if name in ("_softmax", "_log_softmax") and args[2]:
@@ -149,8 +148,8 @@ class Gpu(TorchDispatchMode):
         found = found if to is None else found.to(to)
         if inputs and onto == "cpu":
             return found
-        for x in tree_leaves(found):
-            if isinstance(x, torch.Tensor) and x.dim() == 4:
+        for x in leaves(found):
+            if x.dim() == 4:
                 self.made[name, line(), tuple(x.shape), x.dtype] += 1
 
         def wrap(x):
@@ -159,7 +158,7 @@ class Gpu(TorchDispatchMode):
             # what the wrapper cannot say, that a tensor is conjugated lazily, is done at once
             return known[id(x)] if id(x) in known else OnGpu(x.resolve_conj().resolve_neg())
 
-        return tree_map(wrap, found)
+        return of_each(wrap, found)
 
     def _attend(self, q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None):
         """Stand in for torch's attention: one kernel, whose sums are float32."""
@@ -199,6 +198,20 @@ class _Attention(torch.autograd.Function):
         for i, x in zip(wanted, found):
             gradients[i] = OnGpu(x.to(ctx.dtypes[i]))
         return (None, None, None, *gradients)
+
+
+def of_each(function, x):
+    """Return a function of a value, or of all in a list or tuple (torch's pytree is slow)."""
+    if isinstance(x, (list, tuple)):
+        return type(x)(of_each(function, one) for one in x)
+    return function(x)
+
+
+def leaves(x):
+    """Return the tensors in a value."""
+    found = []
+    of_each(lambda one: found.append(one) if isinstance(one, torch.Tensor) else None, x)
+    return found
 
 
 def onto_gpu(module):

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -44,7 +43,7 @@ for update in range(begin + 1, int(value("--max-update")) + 1):
 """
 
 PYTHON = f"""#!{sys.executable}
-import json, os, sys
+import json, os, shutil, sys
 from pathlib import Path
 
 words = sys.argv[1:]
@@ -80,7 +79,7 @@ elif program == "predict":
     Path(value("--output"), "score.json").write_text(json.dumps(
         {{"scores": scores, "of": chain, "data": Path(value("--data")).name}}))
 else:
-    real = os.path.join({str(Path(sys.executable).parent)!r}, Path(sys.argv[0]).name)
+    real = shutil.which(Path(sys.argv[0]).name, path=os.environ["PATH"].partition(":")[2])
     os.execv(real, [real, *words])
 """
 

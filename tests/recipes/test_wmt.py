@@ -24,7 +24,7 @@ REL_SCALAR = "recipes/rel_scalar/translate.sh"
 # Every program of the recipe: logs its good end, and dies half-way, with the recipe, if the file
 # `kill` names it.
 PROGRAM = f"""#!{sys.executable}
-import os, signal, subprocess, sys, time
+import os, shutil, signal, subprocess, sys, time
 from pathlib import Path
 
 home, name, words = Path(os.environ["STAND_IN"]), Path(sys.argv[0]).name, sys.argv[1:]
@@ -37,10 +37,9 @@ call = " ".join([name, *words]) if name == "posenc" else " ".join([script, *word
 stand_in = home / script
 if stand_in.exists():
     real = [{sys.executable!r}, str(stand_in), *words]
-elif name == "python":
-    real = [{sys.executable!r}, "-m", module, *words]
 else:
-    real = [{str(Path(sys.executable).parent)!r} + "/" + name, *words]
+    real = [shutil.which(name, path=os.environ["PATH"].partition(":")[2])]
+    real += [*(["-m", module] if name == "python" else []), *words]
 kill = home / "kill"
 if kill.exists() and kill.read_text() in call:
     kill.unlink()

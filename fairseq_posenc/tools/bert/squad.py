@@ -16,7 +16,7 @@ import functools
 import json
 import os
 import re
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple, Type
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 import numpy as np
 import torch
@@ -28,13 +28,15 @@ from fairseq_posenc.data.indexed import read_dictionary
 from fairseq_posenc.data.questions import FORMAT, PARTS, GoldAnswer, Question
 from fairseq_posenc.data.windows import covering_tokens
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import read_json
+from fairseq_posenc.json_files import find_misfit, read_shaped
 from fairseq_posenc.metrics.answers import check_metric, normalise
 from fairseq_posenc.tools.bert.vocabulary import copy_subwords
 from fairseq_posenc.tools.workers import chunked, in_order
 from fairseq_posenc.tools.writing import replacing, replacing_files
 
-_TYPES = {list: "a list", dict: "an object", str: "text", int: "a whole number"}
+_FILE = {"data": [{"paragraphs": [{"context": str, "qas": list}]}]}
+_QUESTION = {"id": str, "question": str}
+_ANSWERS = {"answers": [{"text": str, "answer_start": int}]}
 _CHUNK = 50  # texts that a process cuts at a time
 
 # indices of a text's tokens, and where they are in it
@@ -165,29 +167,28 @@ def read(path: str, skip_malformed: bool = False, prefix: str = "") -> SquadFile
     questions: List[Question] = []
     dropped: List[str] = []
     seen: Set[str] = set()
-    found = list(_paragraphs(path, read_json(path)))
-    lists = [paragraph.get("qas") for _, paragraph in found if isinstance(paragraph, dict)]
-    answered = not all(
-        _is_unanswered(entry)
-        for entries in lists
-        for entry in (entries if isinstance(entries, list) else [])
-        if isinstance(entry, dict) and str(entry.get("id")).startswith(prefix)
-    )
-    for where, paragraph in found:
-        try:
-            context = _get(paragraph, "context", str)
-            entries = _get(paragraph, "qas", list)
-        except _MalformedQuestion as error:
-            raise UsageError(f"{path}: {where}: {error}") from None
-        first = len(questions)
-        for number, entry in enumerate(entries):
-            key = entry.get("id") if isinstance(entry, dict) else None
-            if prefix and isinstance(entry, dict) and not str(key).startswith(prefix):
+    document = read_shaped(path, _FILE, "SQuAD or a set like it")
+    paragraphs = [
+        (f"data.{i}.paragraphs.{j}", paragraph)
+        for i, article in enumerate(document["data"])
+        for j, paragraph in enumerate(article["paragraphs"])
+    ]
+
+    def is_wanted(entry: Any) -> bool:
+        return not isinstance(entry, dict) or str(entry.get("id")).startswith(prefix)
+
+    entries = [entry for _, one in paragraphs for entry in one["qas"] if is_wanted(entry)]
+    answered = not all(_is_unanswered(entry) for entry in entries if isinstance(entry, dict))
+    for where, paragraph in paragraphs:
+        context, first = paragraph["context"], len(questions)
+        for number, entry in enumerate(paragraph["qas"]):
+            if not is_wanted(entry):
                 continue
             try:
                 questions.append(_question(entry, len(contexts), context, seen, answered))
             except _MalformedQuestion as error:
-                name = f"question {key}" if isinstance(key, str) else f"{where}.qas[{number}]"
+                key = entry.get("id") if isinstance(entry, dict) else None
+                name = f"question {key}" if isinstance(key, str) else f"{where}.qas.{number}"
                 dropped.append(f"{path}: {name}: {error}")
         if len(questions) > first:
             contexts.append(context)
@@ -204,30 +205,6 @@ def read(path: str, skip_malformed: bool = False, prefix: str = "") -> SquadFile
     return SquadFile(contexts, questions, dropped)
 
 
-def _paragraphs(path: str, document: Any) -> Iterator[Tuple[str, Any]]:
-    where = ""
-    try:
-        for i, article in enumerate(_get(document, "data", list)):
-            where = f"data[{i}]: "
-            for j, paragraph in enumerate(_get(article, "paragraphs", list)):
-                yield f"data[{i}].paragraphs[{j}]", paragraph
-    except _MalformedQuestion as error:
-        raise UsageError(f"{path}: {where}{error}; this is not the format of SQuAD") from None
-
-
-def _get(entry: Any, name: str, kind: Type[Any]) -> Any:
-    if not isinstance(entry, dict) or name not in entry:
-        raise _MalformedQuestion(f"'{name}' is missing")
-    value = entry[name]
-    if not isinstance(value, kind) or isinstance(value, bool):
-        raise _MalformedQuestion(f"'{name}' is not {_TYPES[kind]}")
-    if kind is str and any("\ud800" <= c <= "\udfff" for c in value):
-        raise _MalformedQuestion(
-            f"'{name}' holds half of a surrogate pair, which is not a character"
-        )
-    return value
-
-
 def _is_unanswered(entry: Dict[str, Any]) -> bool:
     answers = entry.get("answers", [])
     return isinstance(answers, list) and all(
@@ -236,24 +213,24 @@ def _is_unanswered(entry: Dict[str, Any]) -> bool:
 
 
 def _question(entry: Any, number: int, context: str, seen: Set[str], answered: bool) -> Question:
-    key = _get(entry, "id", str)
-    if key in seen:
+    misfit = find_misfit(entry, {**_QUESTION, **(_ANSWERS if answered else {})})
+    if misfit:
+        raise _MalformedQuestion(misfit)
+    if entry["id"] in seen:
         raise _MalformedQuestion("the id occurs twice")
-    text = _get(entry, "question", str)
-    if not text.strip():
+    if not entry["question"].strip():
         raise _MalformedQuestion("the question is empty")
-    answers = _get(entry, "answers", list) if answered else []
+    answers = entry["answers"] if answered else []
     if answered and not answers:
         raise _MalformedQuestion(
             "it has no answer; questions of SQuAD 2.0 without one are not supported"
         )
-    found = tuple(_answer(answer, context) for answer in answers)
-    seen.add(key)
-    return Question(key, text, number, found)
+    found = tuple(_answer(one["text"], one["answer_start"], context) for one in answers)
+    seen.add(entry["id"])
+    return Question(entry["id"], entry["question"], number, found)
 
 
-def _answer(entry: Any, context: str) -> GoldAnswer:
-    text, start = _get(entry, "text", str), _get(entry, "answer_start", int)
+def _answer(text: str, start: int, context: str) -> GoldAnswer:
     if not text.strip():
         raise _MalformedQuestion("an answer is empty")
     if start >= 0 and context.startswith(text, start):

@@ -42,7 +42,7 @@ class Layout(NamedTuple):
         config: what ``config.json`` says besides.
         computed: weights that the model has not, or not so: positions, and what is put together.
         may_differ: whether the ``shared`` weights may also be different ones.
-        needs: what the class has that cannot be left out, in words, if the model lacks it.
+        needs: the options that the class needs and the model was trained without.
     """
 
     model: str
@@ -52,7 +52,7 @@ class Layout(NamedTuple):
     config: Callable[[ExportSource], Dict[str, Any]]
     computed: Callable[[ExportSource], Dict[str, Tensor]]
     may_differ: bool = False
-    needs: Callable[[ExportSource], Optional[str]] = lambda source: None
+    needs: Callable[[ExportSource], str] = lambda source: ""
 
 
 def rename(name: str, rules: Rules) -> Optional[str]:

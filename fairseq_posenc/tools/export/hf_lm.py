@@ -5,7 +5,7 @@ multiplied here, and are then other weights than the output's. GPT-NeoX and BLOO
 and values as one projection, head by head.
 """
 
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Tuple
 
 import torch
 from torch import Tensor
@@ -125,13 +125,14 @@ def _gpt_neox_config(source: ExportSource) -> Dict[str, Any]:
     )
 
 
-def _bloom_needs(source: ExportSource) -> Optional[str]:
-    options = source.options
-    if ACTIVATIONS[options.activation_fn] != "gelu_new":
-        return "--activation-fn gelu_accurate"
-    if options.decoder_ffn_embed_dim != 4 * options.decoder_embed_dim:
-        return "--decoder-ffn-embed-dim of four times the width"
-    return None if options.layernorm_embedding else "--layernorm-embedding"
+def _bloom_needs(source: ExportSource) -> str:
+    options, width = source.options, 4 * source.options.decoder_embed_dim
+    has = {
+        "--layernorm-embedding": options.layernorm_embedding,
+        "--activation-fn gelu_accurate": ACTIVATIONS[options.activation_fn] == "gelu_new",
+        f"--decoder-ffn-embed-dim {width}": options.decoder_ffn_embed_dim == width,
+    }
+    return ", ".join(option for option, there in has.items() if not there)
 
 
 XGLM = Layout(

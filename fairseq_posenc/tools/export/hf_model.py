@@ -152,7 +152,7 @@ def choose_layout(source: ExportSource) -> Layout:
     if None not in widths and widths[0] != widths[1]:
         raise source.refusal(f"{layout.model} has one width for both sides")
     if layout.needs(source):
-        raise source.refusal(f"{layout.model} needs {layout.needs(source)}")
+        raise source.refusal(f"{layout.model} needs a model with {layout.needs(source)}")
     if place == "before" and any(stack.layer_norm is None for stack in source.stacks.values()):
         raise source.refusal(f"{layout.model} needs a last LayerNorm (--no-decoder-final-norm)")
     return layout

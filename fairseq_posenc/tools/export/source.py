@@ -3,6 +3,7 @@
 import glob
 import operator
 import os
+import re
 from argparse import Namespace
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -128,7 +129,7 @@ def read_checkpoint(path: str, kinds: Mapping[Type, str] = TRANSLATION) -> Expor
     if kind is None or not issubclass(kind, tuple(kinds)):
         known = " and ".join(kinds.values())
         raise UsageError(f"{path} is a model of --arch {arch}; only {known} can be exported")
-    if not stack_names(state["model"]):
+    if any(re.search(r"\bembed_tokens\.(?!weight$)", name) for name in state["model"]):
         raise UsageError(f"{path} has adaptive or character embeddings, which are not exported")
     misfit = f"{path}: its weights do not fit its own options"
     try:

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -82,6 +83,7 @@ def test_what_was_not_run_has_no_figures(tmp_path, row):
 
 CONTENT = {
     "introduction": ["First."],
+    "columns": ["Columns."],
     "parts": {"bert": {"about": "Small models.", "picture": True}},
     "claims": [
         {
@@ -134,10 +136,13 @@ def test_the_page_has_every_claim_with_the_verdict_of_its_main_comparison(tmp_pa
         "In `bert`, trained anew (n: sinusoidal 3, b 3):\n\n- 1-20 words, against sinusoidal: b",
     ):
         assert expected in text
-    text = claims.every_claim(CONTENT, found)
-    for expected in ("## 1. A beats B", "Table 1: 2 to 1.", "Read so."):
+    assert "[1 to 1](claims_each.md)" in text
+    text, second = claims.every_claim(CONTENT, found)
+    assert "## " not in second
+    for expected in ("Columns.", "## 1. A beats B", "Table 1: 2 to 1.", "Read so."):
         assert expected in text
-    assert "expected: bert: c against b, accuracy (more, 1 matters).\n" in text
+    assert "expected:\n\n- bert: c against b, accuracy: more, 1 matters\n" in text
+    assert "The first comparison alone: `bash recipes/claims.sh --parts bert`.\n" in text
     assert re.search(r"\| a 71.50 \| +50.00 \| .* \| +- \| +- \|\n", text)
     assert draw_all_rows(found, str(tmp_path / "rows.png"))
     assert not draw_all_rows([[compared.Compared({})]], str(tmp_path / "none.png"))
@@ -202,6 +207,31 @@ def test_figures_of_earlier_runs_are_kept_where_there_are_no_more_seeds(tmp_path
     assert found.beside["penalty_free"] == pytest.approx([5.0 * math.e, 3.0])
 
 
+def test_a_run_that_is_joined_again_changes_nothing(tmp_path, monkeypatch):
+    runs, pages = tmp_path / "runs", tmp_path / "docs"
+    (pages / "gallery").mkdir(parents=True)
+    (tmp_path / "claims.json").write_text(json.dumps(CONTENT))
+    (tmp_path / "kept.json").write_text("[]")
+    (pages / "claims_tables.md").write_text(TABLES)
+    command = f"claims --claims {tmp_path}/claims.json --runs {runs} --kept {tmp_path}/kept.json"
+    monkeypatch.setattr("sys.argv", [*command.split(), "--output", str(pages / "claims.md")])
+    with pytest.raises(UsageError, match="runs is no folder: --runs takes"):
+        claims.main()
+    write_probes(runs, {"a": {1: 61, 2: 72, 3: 81.5}, "b": {1: 60, 2: 71, 3: 80}})
+    (runs / "bert" / "curves.md").write_text("| a | 3 | 2400 | 0.2 ± 0.1 |\n")
+    written = []
+    for _ in range(2):
+        claims.main()
+        written.append({file.name: file.read_text() for file in pages.glob("*.md")})
+        written[-1]["kept"] = (tmp_path / "kept.json").read_text()
+    assert written[0] == written[1] and "+1.17 ± 0.72" in written[0]["claims.md"]
+    # without its folders the figures are those that were kept
+    shutil.rmtree(runs / "bert")
+    claims.main()
+    assert "+1.17 ± 0.72" in (pages / "claims.md").read_text()
+    assert (tmp_path / "kept.json").read_text() == written[0]["kept"]
+
+
 def test_bits_by_length_are_of_the_references_of_each_range():
     scored = bits.ScoredReferences(
         tokens=np.arange(5), ranks=np.arange(5), positions=np.array([1, 2, 1, 2, 3]),
@@ -258,6 +288,33 @@ def test_a_figure_that_a_file_lacks_is_refused_in_one_line(tmp_path):
     assert found == [{1: 31.5}, {1: 30.0}, {1: 90.0}]
     with pytest.raises(UsageError, match=r"seed1/score.json has no BLEU:46\+"):
         claim_figures.figures_by_seed(str(tmp_path), "part", "a", "BLEU:46+")
+
+
+@pytest.mark.parametrize(
+    "part, row, base, command",
+    [
+        ("length", "cape", "shape@BLEU:all", "length --rows sinusoidal,cape,shape"),
+        ("switch", "shaw", "length/shaw", "length,switch --rows sinusoidal,shaw"),
+        ("plain", "shape less sinusoidal", "length/shape less sinusoidal@bits",
+         "length,plain --rows sinusoidal,shape"),
+        ("deep", "admin", "default",
+         "length --rows sinusoidal`, then `bash recipes/claims.sh --parts deep"),
+        ("speed", "repeats", None, "speed"),
+    ],
+)  # fmt: skip
+def test_a_claim_tells_how_to_run_it_alone(part, row, base, command):
+    parts = read_shaped(str(RECIPE), claims._CLAIMS, "")["parts"]
+    about = {"part": part, "row": row, "base": base}
+    assert claims._command(about, list(parts)) == f"`bash recipes/claims.sh --parts {command}`"
+
+
+def test_the_recipe_takes_the_commands_of_the_claims(run, tmp_path):
+    pages = (RECIPE.parents[2] / "docs").glob("claims_each*.md")
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    commands = set(re.findall(r"`(bash recipes/claims\.sh --parts .*?)`", text))
+    assert len(commands) > 10
+    for command in commands:
+        run(*command.split(), "--stage", "99", "--device", "cpu", "--run-dir", tmp_path / "run")
 
 
 def test_the_recipe_names_figures_and_parts_that_there_are():

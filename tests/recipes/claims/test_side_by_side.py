@@ -1,11 +1,11 @@
-"""The picture of BLEU and bits per token side by side."""
+"""What is made of scores and bits by length: the picture of both side by side, and comparisons."""
 
 import json
 
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from recipes.claims import side_by_side
+from recipes.claims import compared, side_by_side
 
 FIGURES = {"sentences": 2, "sacrebleu": 50.0, "bleu_without_penalty": 50.0, "length_ratio": 1.0}
 SCORE = {
@@ -18,19 +18,22 @@ SCORE = {
             {"name": "21+", "longer_than": 20, "up_to": None, **FIGURES},
         ],
     },
-    "signatures": {"sacrebleu": "v"},
+    "signatures": {"sacrebleu": "v", "tokenised_bleu": "v"},
 }
 VALID = "INFO | valid | epoch 001 | valid on 'valid' subset | nll_loss 0.{} | num_updates 10\n"
 
 
-def train(runs, row, *seeds):
+def train(runs, row, *seeds, part="longer"):
     """Write what trainings leave, tested on two short sentences and two long ones."""
     for seed in seeds:
-        folder = runs / "longer" / row / f"seed{seed}"
+        folder = runs / part / row / f"seed{seed}"
         folder.mkdir(parents=True)
         # sacreBLEU's: lengths of output and reference, then right and all n-grams of 1 to 4 words
         counts = [[9, 9, *(n - seed for n in (9, 8, 7, 6)), 9, 8, 7, 6]] * 4
-        sentences = {"length": [5, 5, 25, 25], "statistics": {"sacrebleu": counts}}
+        sentences = {
+            "length": [5, 5, 25, 25],
+            "statistics": dict.fromkeys(SCORE["signatures"], counts),
+        }
         score = {**SCORE, "sentences": sentences, "notes": {"seed": str(seed)}}
         (folder / "score.json").write_text(json.dumps(score))
         each = {name: [[18.0 + seed, 10], [22.0 + seed, 10]] for name in ("all", "1-20", "21+")}
@@ -63,3 +66,14 @@ def test_the_picture_has_the_seeds_with_all_figures_of_all_rows(tmp_path, capsys
     (tmp_path / "longer" / "b" / "seed2" / "train.done").unlink()
     with pytest.raises(UsageError, match="needs 2 seeds .* and has 1: b has bits of 2"):
         side_by_side.measure(str(tmp_path), "longer", ["a", "b"], 2)
+
+
+def test_bleu_is_compared_with_that_of_a_row_of_another_part(tmp_path):
+    train(tmp_path, "a", 1, 2, 3, part="switch")
+    train(tmp_path, "a", 2, 3, 4)
+    about = {"part": "switch", "figure": "BLEU:21+", "row": "a", "base": "longer/a"}
+    found = compared.compare(str(tmp_path), {**about, "expect": "not less", "margin": 1.0})
+    # of the seeds that both have, which are alike
+    assert found.seeds == 2 and found.by_seed == [0.0, 0.0]
+    assert [found.row, found.base] == pytest.approx([65.67, 65.67], abs=0.01)
+    assert found.names() == ("a", "longer/a") and found.beside["bits_of"] == [2.25, 2.25]

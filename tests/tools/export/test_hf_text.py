@@ -83,16 +83,22 @@ def taught(model):
     return model.eval()
 
 
-@pytest.mark.parametrize("norms_before", [True, False])  # Blenderbot, FSMT
-def test_a_trained_model_translates_as_in_fairseq(checkpoint, data, tmp_path, norms_before):
+@pytest.mark.parametrize(
+    "encoding, norms_before, name",
+    [("cape", False, "fsmt"), ("cape", True, "blenderbot"), ("sinusoidal", True, "m2m_100")],
+)
+def test_a_trained_model_translates_as_in_fairseq(
+    checkpoint, data, tmp_path, encoding, norms_before, name
+):
     transformers = pytest.importorskip("transformers")
     before = {f"{side}_normalize_before": norms_before for side in ("encoder", "decoder")}
-    path, model = checkpoint("cape", share_all_embeddings=True, **before)
+    path, model = checkpoint(encoding, share_all_embeddings=True, **before)
     state = load_checkpoint(path)
     state["model"] = taught(model).state_dict()
     torch.save(state, path)
     to_huggingface(str(path), str(tmp_path / "hf"), str(data))
     theirs = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "hf").eval()
+    assert theirs.config.model_type == name
     draw = random.Random(5)
     lengths = [draw.randint(1, 9) for _ in range(50)]
     sentences = [[draw.randrange(4, 40) for _ in range(length)] + [2] for length in lengths]
@@ -115,7 +121,7 @@ def test_a_trained_model_translates_as_in_fairseq(checkpoint, data, tmp_path, no
 @pytest.mark.parametrize(
     "encoding, options",
     [
-        ("sinusoidal", {}),
+        ("sinusoidal", {"add_bos_token": True}),
         ("learned", {"share_decoder_input_output_embed": True}),
         ("rotary", {}),
         ("alibi", {"layernorm_embedding": True, "activation_fn": "gelu_accurate"}),
@@ -124,6 +130,7 @@ def test_a_trained_model_translates_as_in_fairseq(checkpoint, data, tmp_path, no
 def test_a_language_model_goes_on_as_in_fairseq(lm_checkpoint, data, tmp_path, encoding, options):
     transformers = pytest.importorskip("transformers")
     path, model = lm_checkpoint(encoding, **options)
+    begin = 0 if "add_bos_token" in options else 2
     to_huggingface(str(path), str(tmp_path / "hf"), str(data))
     theirs = transformers.AutoModelForCausalLM.from_pretrained(tmp_path / "hf").eval()
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
@@ -133,12 +140,13 @@ def test_a_language_model_goes_on_as_in_fairseq(lm_checkpoint, data, tmp_path, e
     batch = tokenizer(texts, return_tensors="pt", padding=True, padding_side="left")
     batch.pop("token_type_ids", None)
     generated = theirs.generate(**batch, max_new_tokens=20).tolist()
-    # theirs begin with padding and </s>
+    assert all(row[row.count(1)] == begin for row in batch["input_ids"].tolist())
+    # theirs begin with padding and what is before a text
     found = [[n for n in row if n != 1][1:] for row in generated]
     for text, row in zip(texts, found):
         prefix = dictionary.encode_line(text, append_eos=False).long().unsqueeze(0)
         lengths = torch.tensor([prefix.size(1)])
         sample = {"net_input": {"src_tokens": prefix, "src_lengths": lengths}}
-        [[best]] = ours.generate([model], sample, prefix_tokens=prefix, bos_token=2)
+        [[best]] = ours.generate([model], sample, prefix_tokens=prefix, bos_token=begin)
         assert row == best["tokens"].tolist()[: prefix.size(1) + 20]
     assert len({tuple(row[-20:]) for row in found}) > 2

@@ -38,7 +38,8 @@ BERT = [
 ]
 TIED = {"share_decoder_input_output_embed": True}
 BLOOM = {"layernorm_embedding": True, "activation_fn": "gelu_accurate"}
-WIDER = {**BLOOM, "decoder_ffn_embed_dim": 64}
+ADAPTIVE = {"adaptive_input": True, "adaptive_input_cutoff": "10,20"}
+NARROW = {**BLOOM, "decoder_ffn_embed_dim": 64}
 LANGUAGE_MODELS = [
     ("sinusoidal", {}, "XGLM"),
     ("cape", {**TIED, "no_scale_embedding": True, "add_bos_token": True}, "XGLM"),
@@ -132,10 +133,16 @@ def test_every_row_of_the_table_computes_the_same_before_and_after_saving(
         ("checkpoint", "sinusoidal", {"encoder_normalize_before": True}, "no class for"),
         ("checkpoint", "none", {"layernorm_embedding": True}, "no place for .*layernorm_embedding"),
         ("lm_checkpoint", "shaw", {}, "no class for .*shaw and LayerNorm before"),
-        ("lm_checkpoint", "alibi", {}, "BloomForCausalLM needs --activation-fn gelu_accurate"),
-        ("lm_checkpoint", "alibi", {"activation_fn": "gelu_fast"}, "needs --layernorm-embedding"),
-        ("lm_checkpoint", "alibi", WIDER, "needs --decoder-ffn-embed-dim of four times the width"),
+        (
+            "lm_checkpoint",
+            "alibi",
+            {},
+            "Bloom.* with --layernorm-embedding, --activation-fn gelu_a",
+        ),
+        ("lm_checkpoint", "alibi", {"activation_fn": "gelu_fast"}, "with --layernorm-embedding$"),
+        ("lm_checkpoint", "alibi", NARROW, "with --decoder-ffn-embed-dim 128$"),
         ("lm_checkpoint", "learned", {"layernorm_embedding": True}, "no place for .*layernorm_emb"),
+        ("lm_checkpoint", "none", ADAPTIVE, "has adaptive or character embeddings"),
         ("lm_checkpoint", "none", {"scale_fc": True}, "no place for .*ffn_layernorm"),
         ("lm_checkpoint", "none", {"no_decoder_final_norm": True}, "needs a last LayerNorm"),
     ],

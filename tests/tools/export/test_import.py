@@ -53,6 +53,25 @@ def test_what_was_exported_comes_back_bit_for_bit(
         assert file.read_bytes() == (data / file.name).read_bytes()
 
 
+def test_a_safetensors_file_is_read_in_a_checkpoints_place(lm_checkpoint, data, tmp_path):
+    path, model = lm_checkpoint("rotary")
+    to_safetensors(str(path), str(tmp_path / "plain"), str(data))
+    source = read_checkpoint(str(tmp_path / "plain" / "posenc.safetensors"), ALL)
+    tokens = torch.randint(4, 40, (2, 9))
+    assert torch.allclose(source.model(tokens)[0], model(tokens)[0], atol=1e-5)
+    # its options are checked as those of a checkpoint
+    file = tmp_path / "plain" / "posenc.json"
+    text = file.read_text(encoding="utf-8").replace(
+        '"decoder_embed_dim": 32', '"decoder_embed_dim": 99999'
+    )
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match="decoder_embed_dim is beyond"):
+        read_checkpoint(str(tmp_path / "plain" / "posenc.safetensors"), ALL)
+    to_huggingface(str(path), str(tmp_path / "hf"), str(data))
+    with pytest.raises(UsageError, match="part of the weights; posenc import --from .*hf has all"):
+        read_checkpoint(str(tmp_path / "hf" / "posenc.safetensors"), ALL)
+
+
 def test_a_folder_that_was_changed_is_refused(checkpoint, data, tmp_path):
     path, _ = checkpoint("sinusoidal")
     to_huggingface(str(path), str(tmp_path / "hf"), str(data))

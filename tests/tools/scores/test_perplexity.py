@@ -2,9 +2,6 @@
 
 import math
 import re
-import subprocess
-import sys
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +10,6 @@ import torch
 
 from fairseq_posenc.tools.scores import perplexity
 
-REPOSITORY = Path(__file__).resolve().parents[3]
 EOS = 2
 
 
@@ -97,7 +93,7 @@ def test_words_and_bytes_of_a_text(tmp_path, monkeypatch):
 
 
 @pytest.fixture(scope="session")
-def language_model(tmp_path_factory):
+def language_model(tmp_path_factory, run):
     """A folder with a binarised text, in `bin`, and two tiny trained models: a.pt, b.pt."""
     folder = tmp_path_factory.mktemp("lm")
     generator = np.random.RandomState(1)
@@ -105,29 +101,19 @@ def language_model(tmp_path_factory):
         rows = (generator.randint(20, size=generator.randint(3, 12)) for _ in range(count))
         text = "".join(" ".join(f"w{n}" for n in row) + "\n" for row in rows)
         (folder / split).write_text(text)
-    call("fairseq-preprocess", "--only-source", "--trainpref", folder / "train",
+    run("fairseq-preprocess", "--only-source", "--trainpref", folder / "train",
          "--testpref", folder / "test", "--destdir", folder / "bin")  # fmt: skip
     for name, options in (("a", ["--position-encoding", "alibi"]),
                           ("b", ["--adaptive-input", "--adaptive-input-cutoff", "10",
                                  "--adaptive-softmax-cutoff", "10",
                                  "--criterion", "adaptive_loss",
                                  "--ddp-backend", "legacy_ddp"])):  # fmt: skip
-        call("fairseq-train", folder / "bin", "--user-dir", "fairseq_posenc",
+        run("fairseq-train", folder / "bin", "--user-dir", "fairseq_posenc",
              "--task", "language_modeling", "--arch", "posenc_transformer_lm_tiny", *options,
              "--tokens-per-sample", 16, "--max-tokens", 400, "--optimizer", "adam", "--lr", 0.003,
              "--max-update", 15, "--disable-validation", "--cpu",
              "--save-dir", folder / name)  # fmt: skip
     return folder
-
-
-def call(program, *words):
-    """Run a program of the environment at the top of the repository; return what it printed."""
-    done = subprocess.run(
-        [str(Path(sys.executable).parent / program), *map(str, words)], cwd=REPOSITORY,
-        encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stdout[-3000:]
-    return done.stdout
 
 
 @pytest.mark.parametrize("name, mode, evaluation", [
@@ -138,12 +124,12 @@ def call(program, *words):
     ("b", ["--lengths", 16], ["--tokens-per-sample", 16]),
 ])  # fmt: skip
 def test_perplexity_is_that_of_fairseq_eval_lm(
-    language_model, posenc, tmp_path, name, mode, evaluation
+    language_model, posenc, run, tmp_path, name, mode, evaluation
 ):
     path = language_model / name / "checkpoint_last.pt"
     printed = posenc("perplexity", "--models", f"m={path}", "--data", language_model / "bin", *mode,
                      "--cpu", "--output", tmp_path / "p").out  # fmt: skip
-    evaluated = call("fairseq-eval-lm", language_model / "bin", "--user-dir", "fairseq_posenc",
+    evaluated = run("fairseq-eval-lm", language_model / "bin", "--user-dir", "fairseq_posenc",
                      "--path", path, "--gen-subset", "test", "--cpu", "--max-tokens", 400,
                      "--sample-break-mode", "none", *evaluation)  # fmt: skip
     [(bits, ppl)] = re.findall(r"base 2\): ([\d.]+), Perplexity: ([\d.]+)", evaluated)
