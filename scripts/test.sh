@@ -41,6 +41,7 @@ cores=$(env -u OMP_NUM_THREADS nproc)
 style=0
 check_style || style=$?
 tests=0
-python -m pytest -n "$cores" "$@" || tests=$?
+# a file's tests in one process: models that they share are trained once
+python -m pytest -n "$cores" --dist loadfile "$@" || tests=$?
 if [ "$tests" -ne 0 ]; then exit "$tests"; fi
 exit "$style"

@@ -146,7 +146,7 @@ def test_test_script_passes_options_and_status_on(tmp_path, status, style, types
     program(tmp_path / "bin" / "python", f'echo "$@" "$OMP_NUM_THREADS"; exit {status}')
     run = bash(scripts / "test.sh", "--venv", "there", "-x", "tests/a b", OMP_NUM_THREADS="2")
     assert run.returncode == (status or style or types)
-    assert run.stdout == "-m pytest -n 7 -x tests/a b 2\n"
+    assert run.stdout == "-m pytest -n 7 --dist loadfile -x tests/a b 2\n"
     assert (tmp_path / "asked").read_text() == "--extra test --print-bin --venv there\n"
 
 

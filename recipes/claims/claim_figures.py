@@ -168,7 +168,7 @@ FIGURES: Dict[str, Tuple[Callable[[str, str], Optional[float]], str, str]] = {
     "bits_of": (_bits_of, "bits.json", "bits per token, source words {}"),
     "similarity": (_similarity, "shift.json", "cosine similarity of encoder states"),
     "drop": (_drop, "swap.json", "BLEU lost at the end of the input"),
-    "share": (_share, "tokens.json", "% of tokens scored above sinusoids, {}"),
+    "share": (_share, "tokens.json", "% of tokens scored above sinusoids ({})"),
     "rank": (_rank, "attention_{}.json", "rank in layer 1 of the scores of {}"),
     "probe": (_probe, "probes.json", "{}"),
     "time": (_time, "bert.json", "time of a step, % of the benchmark's base: {}"),

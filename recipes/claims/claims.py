@@ -19,6 +19,7 @@ import os
 import re
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
+from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import Each, Maybe, read_shaped
 from fairseq_posenc.tools.tables.layout import markdown_table
@@ -190,7 +191,7 @@ def _figure(one: Compared) -> str:
     kind, _, name = one.about["figure"].partition(":")
     words = name.replace("_", " ")
     if kind == "share":
-        words = "of {} ranks by frequency, at {} positions".format(*name.split())
+        words = "ranks by frequency: {}, positions: {}".format(*name.split())
     return FIGURES[kind][2].format(words).replace("source words all", "all sentences").strip()
 
 
@@ -249,6 +250,8 @@ def main() -> None:
     parser.add_argument("--output", required=True, metavar="FILE")
     args = parser.parse_args()
     content = read_shaped(args.claims, _CLAIMS, "recipes/claims")
+    if not os.path.isdir(args.runs):
+        raise UsageError(f"{args.runs} is no folder: --runs takes the --run-dir of claims.sh")
     kept = read_kept(args.kept) if args.kept else []
     found = [[compare(args.runs, one, kept) for one in c["ours"]] for c in content["claims"]]
     folder, name = os.path.split(os.path.splitext(args.output)[0])

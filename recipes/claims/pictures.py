@@ -52,7 +52,9 @@ def draw_all_rows(found: Sequence[Sequence[Compared]], output: str) -> bool:
     axes.set_xscale("symlog", linthresh=1)
     axes.set_xticks([-10, -1, 0, 1, 10], ["-10", "-1", "0", "1", "10"])
     axes.minorticks_off()
-    axes.set_xlabel("difference in margins; right: the paper's side")
+    axes.set_xlabel(
+        "difference in margins; right: the paper's side, or without a verdict higher figures"
+    )
     axes.grid(axis="x", color="0.85", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
     legend: Dict[str, Any] = {"loc": "outside upper center", "ncols": 5, "frameon": False}

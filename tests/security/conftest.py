@@ -1,10 +1,12 @@
 """A checkpoint that loads, for tests to put something hostile into."""
 
+import logging
 import os
+import sys
 
 import pytest
 import torch
-from fairseq import options, tasks
+from fairseq import file_utils, options, tasks
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from omegaconf import OmegaConf
 
@@ -64,3 +66,17 @@ def translation(tmp_path_factory):
 def bert(tmp_path_factory):
     """A checkpoint of a tiny BERT."""
     return Trained(tmp_path_factory.mktemp("bert"), BERT)
+
+
+@pytest.fixture
+def quiet(monkeypatch):
+    """No log, no user's command line, and an error for whoever asks the web."""
+    logging.disable(logging.CRITICAL)
+    monkeypatch.setattr(sys, "argv", ["program"])
+
+    def fetch(url, *_, **__):
+        raise AssertionError(f"{url} was asked for")
+
+    monkeypatch.setattr(file_utils, "get_from_cache", fetch)
+    yield
+    logging.disable(logging.NOTSET)

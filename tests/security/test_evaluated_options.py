@@ -2,7 +2,6 @@
 
 import argparse
 import ast
-import logging
 from pathlib import Path
 
 import fairseq
@@ -46,9 +45,7 @@ def test_all_options_that_fairseq_evaluates_are_known():
     assert found <= set(EVALUATED)
 
 
-def test_a_command_in_an_option_that_is_evaluated_is_not_run(trained, witness, monkeypatch):
-    monkeypatch.setattr("sys.argv", ["program"])
-    logging.disable(logging.CRITICAL)
+def test_a_command_in_an_option_that_is_evaluated_is_not_run(trained, witness, quiet):
     command = f"__import__('pathlib').Path({str(witness)!r}).touch()"
     cfg, args = trained.cfg, vars(trained.args)
     for name in EVALUATED:
@@ -65,4 +62,3 @@ def test_a_command_in_an_option_that_is_evaluated_is_not_run(trained, witness, m
         trained.save(**parts)
         load_any(trained.path, trained.folder)
         assert not witness.exists()
-    logging.disable(logging.NOTSET)

@@ -1,7 +1,6 @@
 """What a stranger's checkpoint asks for in its options: refused in one line, and nothing is run."""
 
 import argparse
-import logging
 import os
 import re
 import sys
@@ -9,40 +8,21 @@ import sys
 import numpy as np
 import pytest
 import torch
-from fairseq import checkpoint_utils, file_utils
+from fairseq import checkpoint_utils
 
 from fairseq_posenc.checkpoints import option_checks
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.models.bert import PosencBertModel
-from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tools.bert.predict import load_any
-from fairseq_posenc.tools.export.source import read_checkpoint
+from tests.security.ways import (
+    WAYS,
+    analyse_or_predict,
+    as_dict,
+    export_it,
+    from_transformer,
+    set_option,
+)
 
-
-@pytest.fixture(autouse=True)
-def quiet(monkeypatch):
-    """No log, no user's command line, and an error for whoever asks the web."""
-    logging.disable(logging.CRITICAL)
-    monkeypatch.setattr(sys, "argv", ["program"])
-
-    def fetch(url, *_, **__):
-        raise AssertionError(f"{url} was asked for")
-
-    monkeypatch.setattr(file_utils, "get_from_cache", fetch)
-    yield
-    logging.disable(logging.NOTSET)
-
-
-def as_dict(options):
-    return vars(options) if isinstance(options, argparse.Namespace) else options
-
-
-def set_option(cfg, place, value):
-    """Return options with one of them changed; a place is the path of an option."""
-    first, *others = place
-    changed = dict(as_dict(cfg))
-    changed[first] = set_option(changed[first], others, value) if others else value
-    return argparse.Namespace(**changed) if isinstance(cfg, argparse.Namespace) else changed
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def places(options, place=()):
@@ -54,27 +34,6 @@ def places(options, place=()):
             yield (*place, name)
 
 
-def from_transformer(trained):
-    PosencTransformerModel.from_pretrained(trained.folder, "model.pt", trained.folder)
-
-
-def from_bert(trained):
-    PosencBertModel.from_pretrained(trained.folder, "model.pt", trained.folder)
-
-
-def analyse_or_predict(trained):
-    load_any(trained.path, trained.folder)
-
-
-def export_it(trained):
-    read_checkpoint(trained.path)
-
-
-def generate(trained):
-    checkpoint_utils.load_model_ensemble([trained.path], {"data": str(trained.folder)})
-
-
-WAYS = [from_transformer, from_bert, analyse_or_predict, export_it, generate]
 CALL = "__import__('os').getcwd()"
 LEFT_OUT = [
     (("model", "adaptive_softmax_cutoff"), CALL),
@@ -175,25 +134,26 @@ PLACES = [
     "\x01ht\ntp:x",
     "/a",
 ]
+DECLARED = {}
 
 
 @pytest.mark.parametrize("value", PLACES)
 def test_no_option_keeps_a_place_in_the_environment_the_web_or_the_files(
     trained, monkeypatch, value
 ):
-    """In old checkpoints; in new ones, of which OmegaConf is slow to read, a third per value."""
-    known, declared = {}, option_checks._declared
+    """In old checkpoints; in new ones, of which OmegaConf is slow to read, each by one value."""
+    declared = option_checks._declared
 
     def declared_once(asked):
         """The same for the same models and tasks; to find it takes most of the time."""
-        if repr(asked) not in known:
-            known[repr(asked)] = declared(asked)
-        return known[repr(asked)]
+        if repr(asked) not in DECLARED:
+            DECLARED[repr(asked)] = declared(asked)
+        return DECLARED[repr(asked)]
 
     monkeypatch.setattr(option_checks, "_declared", declared_once)
     for number, place in enumerate(places(trained.cfg), PLACES.index(value)):
         new, old = in_both_forms(trained, place, value)
-        for parts in [old] if number % 3 else [old, new]:
+        for parts in [old] if number % len(PLACES) else [old, new]:
             state = trained.state(**parts)
             try:
                 option_checks.check_options(state, "a.pt")

@@ -1,55 +1,25 @@
 """Sizes that a stranger's checkpoint asks for: bounded by what its file holds."""
 
-import argparse
 import copy
 import functools
-import logging
 import re
-import sys
 
 import pytest
 import torch
-from fairseq import checkpoint_utils
 
 from fairseq_posenc.checkpoints import load_checkpoint, option_checks
 from fairseq_posenc.checkpoints.sizes import no_larger_than
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.models.bert import PosencBertModel
-from fairseq_posenc.models.transformer import PosencTransformerModel
-from fairseq_posenc.tools.export.source import read_checkpoint
+from tests.security.ways import export_it, from_bert, from_transformer, generate, set_option
 
-
-@pytest.fixture(autouse=True)
-def quiet(monkeypatch):
-    """No log, and no user's command line."""
-    logging.disable(logging.CRITICAL)
-    monkeypatch.setattr(sys, "argv", ["program"])
-    yield
-    logging.disable(logging.NOTSET)
+pytestmark = pytest.mark.usefixtures("quiet")
 
 
 def changed(cfg, group, **options):
-    """Return a copy of options with some of a group changed."""
-    cfg = copy.deepcopy(cfg)
-    found = cfg[group]
-    (vars(found) if isinstance(found, argparse.Namespace) else found).update(options)
+    """Return options with some of a group changed."""
+    for name, value in options.items():
+        cfg = set_option(cfg, (group, name), value)
     return cfg
-
-
-def from_transformer(trained):
-    PosencTransformerModel.from_pretrained(trained.folder, "model.pt", trained.folder)
-
-
-def from_bert(trained):
-    PosencBertModel.from_pretrained(trained.folder, "model.pt", trained.folder)
-
-
-def export_it(trained):
-    read_checkpoint(trained.path)
-
-
-def generate(trained):
-    checkpoint_utils.load_model_ensemble([trained.path], {"data": str(trained.folder)})
 
 
 NOTHING = {"nothing": torch.empty(1 << 40, 0)}  # shows no size

@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -204,6 +205,31 @@ def test_figures_of_earlier_runs_are_kept_where_there_are_no_more_seeds(tmp_path
     kept[0].update(figure="BLEU:all", beside={"ratio": [50.0, 120.0]})
     found = compared.compare(str(tmp_path), comparison(figure="BLEU:all"), kept)
     assert found.beside["penalty_free"] == pytest.approx([5.0 * math.e, 3.0])
+
+
+def test_a_run_that_is_joined_again_changes_nothing(tmp_path, monkeypatch):
+    runs, pages = tmp_path / "runs", tmp_path / "docs"
+    (pages / "gallery").mkdir(parents=True)
+    (tmp_path / "claims.json").write_text(json.dumps(CONTENT))
+    (tmp_path / "kept.json").write_text("[]")
+    (pages / "claims_tables.md").write_text(TABLES)
+    command = f"claims --claims {tmp_path}/claims.json --runs {runs} --kept {tmp_path}/kept.json"
+    monkeypatch.setattr("sys.argv", [*command.split(), "--output", str(pages / "claims.md")])
+    with pytest.raises(UsageError, match="runs is no folder: --runs takes"):
+        claims.main()
+    write_probes(runs, {"a": {1: 61, 2: 72, 3: 81.5}, "b": {1: 60, 2: 71, 3: 80}})
+    (runs / "bert" / "curves.md").write_text("| a | 3 | 2400 | 0.2 ± 0.1 |\n")
+    written = []
+    for _ in range(2):
+        claims.main()
+        written.append({file.name: file.read_text() for file in pages.glob("*.md")})
+        written[-1]["kept"] = (tmp_path / "kept.json").read_text()
+    assert written[0] == written[1] and "+1.17 ± 0.72" in written[0]["claims.md"]
+    # without its folders the figures are those that were kept
+    shutil.rmtree(runs / "bert")
+    claims.main()
+    assert "+1.17 ± 0.72" in (pages / "claims.md").read_text()
+    assert (tmp_path / "kept.json").read_text() == written[0]["kept"]
 
 
 def test_bits_by_length_are_of_the_references_of_each_range():

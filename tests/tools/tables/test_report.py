@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores.bleu import title_of
 from fairseq_posenc.tools.scores.score import evaluate, to_json
 from fairseq_posenc.tools.scores.significance import paired_bootstrap
 from fairseq_posenc.tools.tables.latex import best_rows, escaped, latex
-from fairseq_posenc.tools.tables.outputs import differing, length_faults
+from fairseq_posenc.tools.tables.outputs import common_seeds, differing, length_faults
 from fairseq_posenc.tools.tables.report import write_report
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length
@@ -44,7 +45,8 @@ def scored(tmp_path_factory):
                 " ".join(word if draw.random() < right else "x" for word in line.split())
                 for line in references
             ]
-            lines[7] = ""
+            if name == "bad":
+                lines[7] = ""
             errors = "".join(f"{line.split().count('x')}\n" for line in lines)
             (folder / "errors").write_text(errors)
             (folder / "hypothesis").write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -57,6 +59,8 @@ def scored(tmp_path_factory):
                 command=["posenc", "score"], metrics=["chrf", "ter"], notes={"seed": str(seed)},
                 segment_scores={"errors": str(folder / "errors")},
             )  # fmt: skip
+            for part in (result["all"], *result["by_length"]["bins"]):
+                part["within"] = part["sentences"] // 3
             place = folder / f"run{len(paths)}"
             place.mkdir()
             (place / "score.json").write_text(to_json(result), encoding="utf-8")
@@ -117,6 +121,7 @@ def test_every_figure_of_the_table_is_in_the_report_and_in_the_files_beside_it(r
                 assert f"{other.mean:+.2f}{star} [{other.low:+.2f}, {other.high:+.2f}]" in shown
     counts = " ".join(f"{name} {n} sentences" for name, n in zip(table.columns, table.sentences))
     assert shown.count(counts) == 3
+    assert f" within trained length {' '.join(map(str, table.within))} " in shown
     assert all(text in shown for text in (*table.words, *table.notes))
     outputs = [" ".join(map(str, row)) for row in table.outputs.values()]
     faults = [" ".join(line) for line in length_faults(baseline_first(scored), table.columns)[1:]]
@@ -125,7 +130,9 @@ def test_every_figure_of_the_table_is_in_the_report_and_in_the_files_beside_it(r
 
 def test_a_report_says_how_it_was_made_and_what_was_trained(report, scored):
     shown = text_of(report / "report.html")
-    for words in ("nrefs:1|case:mixed", "Versions: ", "sacrebleu 2.", "This report: posenc compare",
+    for name, signature in read_runs(scored)["bad"][0]["signatures"].items():
+        assert f" {name} : {signature} " in shown
+    for words in ("Versions: ", "sacrebleu 2.", "This report: posenc compare",
                   "bad , seed 2: posenc score"):  # fmt: skip
         assert words in shown
     # updates, minutes, parameters, hardware, encoding
@@ -163,7 +170,7 @@ def test_sentences_that_differ_most_stand_beside_each_other_by_range(report, sco
     assert (
         f"Sentence {one.number} {one.reference} bad, chrF {one.first_score:.1f} {one.first} "
         f"{NAME}, chrF {one.second_score:.1f} {one.second} "
-    ) in shown
+    ) in shown and "(empty)" in shown
     sentences[1]["hypothesis"][one.number - 1] = "x" * 100_000
     assert len(differing(runs["bad"], runs[NAME])["9+"][0].second) == 600
 
@@ -182,7 +189,9 @@ def test_the_best_is_bold_only_where_it_is_clear(scored):
     runs = read_runs(scored)
     table = by_length(runs)
     assert best_rows(runs, "sacrebleu", table, 1) == [NAME] * 3
-    assert best_rows({**runs, NAME: runs[NAME][:1]}, "sacrebleu", table, 1) == [None] * 3
+    once = {name: runs[name][:1] for name in ("bad", NAME)}
+    assert all(one.is_clear() for one in by_length(once).differences[NAME])
+    assert best_rows(once, "sacrebleu", by_length(once), 1) == [None] * 3
     same = {"a": runs["bad"], "b": runs["bad"]}
     assert best_rows(same, "sacrebleu", by_length(same), 1) == [None] * 3
     text = latex(table, [NAME, None, None])
@@ -206,6 +215,8 @@ def test_a_metric_says_whether_higher_or_lower_is_better(scored, tmp_path, optio
     write_report(pair, str(tmp_path), **options)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert set(re.findall(r'<span class="(better|worse)">', page)) == shown
+    picture = (tmp_path / "by_length.svg").read_text(encoding="utf-8")
+    assert f"<!-- {title_of(options['metric'])} -->" in picture
     rows = (tmp_path / "table.tex").read_text(encoding="utf-8").splitlines()
     marked = [row.partition(" & $")[0] for row in rows if r"\mathbf" in row]
     assert marked == ([escaped(bold)] if bold else [])
@@ -216,9 +227,19 @@ def test_a_metric_says_whether_higher_or_lower_is_better(scored, tmp_path, optio
 
 
 def test_the_second_system_of_sentences_is_the_best_other_or_the_one_asked_for(scored, tmp_path):
-    for options, other in (({}, NAME), ({"metric": "ter"}, NAME), ({"beside": "none"}, "none")):
-        write_report(scored, str(tmp_path), baseline="bad", **options)
-        assert f"between bad and {other} , both of" in text_of(tmp_path / "report.html")
+    for first, other, options in (
+        ("bad", NAME, {}), ("bad", NAME, {"metric": "ter"}), ("bad", "none", {"beside": "none"}),
+        (NAME, "bad", {}),
+    ):  # fmt: skip
+        write_report(scored, str(tmp_path), baseline=first, **options)
+        assert f"between {first} and {other} , both of" in text_of(tmp_path / "report.html")
+
+
+def test_results_are_paired_by_seed_or_without_seeds_in_order():
+    one, two, three = ({"notes": {"seed": seed}} for seed in "123")
+    assert common_seeds([one, two], [three, two, one]) == {"1": (one, one), "2": (two, two)}
+    assert common_seeds([one], [three]) == {}
+    assert common_seeds([{}, one], [two, three]) == {"1": ({}, two), "2": (one, three)}
 
 
 def test_a_log_that_cannot_be_read_does_not_keep_a_report_away(scored, tmp_path):

@@ -1,0 +1,45 @@
+"""All ways of reading a checkpoint, and options of one that are changed."""
+
+import argparse
+
+from fairseq import checkpoint_utils
+
+from fairseq_posenc.models.bert import PosencBertModel
+from fairseq_posenc.models.transformer import PosencTransformerModel
+from fairseq_posenc.tools.bert.predict import load_any
+from fairseq_posenc.tools.export.source import read_checkpoint
+
+
+def as_dict(options):
+    return vars(options) if isinstance(options, argparse.Namespace) else options
+
+
+def set_option(cfg, place, value):
+    """Return options with one of them changed; a place is the path of an option."""
+    first, *others = place
+    changed = dict(as_dict(cfg))
+    changed[first] = set_option(changed[first], others, value) if others else value
+    return argparse.Namespace(**changed) if isinstance(cfg, argparse.Namespace) else changed
+
+
+def from_transformer(trained):
+    PosencTransformerModel.from_pretrained(trained.folder, "model.pt", trained.folder)
+
+
+def from_bert(trained):
+    PosencBertModel.from_pretrained(trained.folder, "model.pt", trained.folder)
+
+
+def analyse_or_predict(trained):
+    load_any(trained.path, trained.folder)
+
+
+def export_it(trained):
+    read_checkpoint(trained.path)
+
+
+def generate(trained):
+    checkpoint_utils.load_model_ensemble([trained.path], {"data": str(trained.folder)})
+
+
+WAYS = [from_transformer, from_bert, analyse_or_predict, export_it, generate]
