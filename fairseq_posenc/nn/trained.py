@@ -237,6 +237,8 @@ def load(folder: str) -> TrainedModel:
         check_sizes(args, weights)
         if getattr(args, "cross_self_attention", False) or "output.weight" not in weights:
             raise Refused("it has --cross-self-attention, or adaptive embeddings")
+        if getattr(args, "no_source_eos", False):
+            raise Refused("it has --no-source-eos")
         if args.activation_fn not in _ACTIVATIONS:
             raise Refused(f"it has --activation-fn {args.activation_fn}")
         model = TrainedModel(args, weights)

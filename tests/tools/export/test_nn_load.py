@@ -128,6 +128,7 @@ def test_models_are_loaded_where_fairseq_is_missing(checkpoint, lm_checkpoint, d
         ({"encoder_attention_heads": 7}, "7 heads do not divide"),
         ({"activation_fn": "swish"}, "--activation-fn swish"),
         ({"cross_self_attention": True}, "--cross-self-attention"),
+        ({"no_source_eos": True}, "--no-source-eos"),
         ({"position_encoding": "shaw"}, "Missing key"),
         ({"position_encoding": "sinusoid"}, "unknown position encoding"),
         ({"max_source_positions": 7}, "size mismatch"),
