@@ -141,10 +141,11 @@ def _by_chance(found: Found) -> List[str]:
     rows = [one for compared in found for one in compared if one.verdict in JUDGED]
     tried = [one for one in rows if one.about["expect"] in ("more", "less")]
     return [
-        f"**Many rows.** {len(rows)} rows have a verdict, of {len(found)} claims. Of those, "
-        f"{len(tried)} expect a difference: if no encoding differed from another, about",
-        f"{0.05 * len(tried):.1f} of them would still lie clear of 0, half of these on the paper's "
-        "side. Rows share trainings, so that such errors come together.",
+        f"**Many comparisons.** {len(rows)} comparisons, of {len(found)} claims, have a verdict. "
+        f"{len(tried)} of these comparisons expect a difference. If no encoding differed",
+        f"from another, about {0.05 * len(tried):.1f} of their intervals would still leave out 0, "
+        "half of these on the paper's side. Comparisons share trainings, so that such errors come "
+        "together.",
     ]
 
 
