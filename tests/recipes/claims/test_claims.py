@@ -130,7 +130,7 @@ def test_the_page_has_every_claim_with_the_verdict_of_its_main_comparison(tmp_pa
         text,
     )
     assert "--parts bert`" in text and "a.png" in text
-    assert "1 rows have a verdict, of 1 claims. Of those, 1 expect" in text
+    assert "1 comparisons, of 1 claims, have a verdict. 1 of these comparisons expect" in text
     for expected in (
         "In `bert` (n: sinusoidal 5, a 5):\n\n- 1-20 words, against sinusoidal: a +1.\n\n",
         "In `bert`, trained anew (n: sinusoidal 3, b 3):\n\n- 1-20 words, against sinusoidal: b",
