@@ -182,7 +182,7 @@ def test_the_help_tells_which_encoding_has_which_default():
     parser = argparse.ArgumentParser()
     command_line.add_arguments(parser)
     text = " ".join(parser.format_help().split())
-    assert "(read by shaw, t5, tupe; default: shaw 16, t5 128, tupe 128)" in text
+    assert "default: shaw 16, t5 128, tupe 128, rel_scalar 0)" in text
     assert "(read by t5, tupe; default: 32)" in text
     assert "(read by abs_scalar; default: auto)" in text
     assert "(read by shaw; default: no)" in text

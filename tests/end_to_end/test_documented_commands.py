@@ -171,6 +171,18 @@ def translation_model(do, folder):
     (folder / "checkpoints" / "average.pt").symlink_to("checkpoint_last.pt")
 
 
+def two_models(do, folder):
+    """What docs/change_encoding.md starts from: README.md's model, and one with learned positions."""
+    translation_model(do, folder)
+    do(
+        "bash",
+        "-c",
+        """fairseq-train bin --user-dir fairseq_posenc --task posenc_translation --cpu \\
+        --arch posenc_transformer_tiny --share-all-embeddings --position-encoding learned \\
+        --optimizer adam --max-tokens 500 --max-update 1 --save-dir learned""",
+    )
+
+
 def configured(do, folder):
     """What docs/hydra.md starts from: its file of options, and data in bin/."""
     parallel_text(do)
@@ -202,7 +214,7 @@ PREPARED = {
     "docs/export.md": translation_model,
     "docs/huggingface.md": translation_model,
     "docs/without_fairseq.md": translation_model,
-    "docs/change_encoding.md": translation_model,
+    "docs/change_encoding.md": two_models,
     "docs/hydra.md": configured,
     "docs/recipes/wikitext2.md": wikitext,
 }

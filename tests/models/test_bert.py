@@ -179,7 +179,7 @@ def test_a_source_scale_of_the_data_is_refused(build_bert):
 def test_all_choices_are_in_the_signature(build_bert):
     args = build_bert("rel_scalar", position_segments="per_head").args
     assert args.position_signature.startswith(
-        "position:rel_scalar|sharing:none|segments:per_head|version:"
+        "position:rel_scalar|sharing:none|max-distance:0|segments:per_head|version:"
     )
 
 

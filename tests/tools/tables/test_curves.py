@@ -88,4 +88,4 @@ def test_command_draws_and_prints(tmp_path, write, posenc, capsys):
     assert "| shape |   2 |    1000 | 1.000 ± 0.000 |" in printed
     with pytest.raises(SystemExit):
         posenc(*words, "--metric", "chrf")
-    assert "--metric and --test are for --by-length" in capsys.readouterr().err
+    assert "--metric, --test and --differences are for --by-length" in capsys.readouterr().err
