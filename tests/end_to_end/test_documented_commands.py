@@ -172,7 +172,7 @@ def translation_model(do, folder):
 
 
 def two_models(do, folder):
-    """What docs/change_encoding.md starts from: README.md's model, and one with learned positions."""
+    """What docs/change_encoding.md starts from: README.md's model, and one with a table."""
     translation_model(do, folder)
     do(
         "bash",
