@@ -62,7 +62,8 @@ if [[ ! $FAST ]]; then
         "shape_K10=shape --position-max-shift 10" "shape_K20=shape --position-max-shift 20"
         "shape_K100=shape --position-max-shift 100" t5 alibi rotary
         "t5_24=t5 --position-max-distance 24"
-        "t5_16=t5 --position-max-distance 16 --position-num-buckets 16")
+        "t5_16=t5 --position-max-distance 16 --position-num-buckets 16"
+        transformer_xl tupe abs_scalar conditional learned none)
     PLAIN_ROWS+=(cape t5 alibi)
 fi
 # at equal convergence: all fourteen encodings, and what the claims say of SHAPE's K
