@@ -211,20 +211,24 @@ def tables_page(content: Content, runs: str, before: str) -> str:
     text = ["# Tables of the trainings behind the [claims](claims.md)"]
     for name, part in content["parts"].items():
         blocks: List[str] = []
+        short: List[str] = []  # without the groups of sentences
         for file in ("table", "clauses", "agreement", "curves"):
             if os.path.exists(f"{runs}/{name}/{file}.md"):
                 found = "\n".join(read_lines(f"{runs}/{name}/{file}.md")).split("\n\n")
                 # with a picture all is shown, otherwise the title and the figures
-                blocks += found[: None if file == "table" and part.get("picture") else 2]
-        section = _both_runs(kept.get(name, "").strip(), "\n\n".join(blocks))
+                shown = found[: None if file == "table" and part.get("picture") else 2]
+                blocks += shown
+                short += shown if file in ("table", "curves") else []
+        section = _both_runs(kept.get(name, "").strip(), *map("\n\n".join, (blocks, short)))
         text += [f"## {name}", section] if section else []
     return "\n\n".join(text) + "\n"
 
 
-def _both_runs(earlier: str, later: str) -> str:
+def _both_runs(earlier: str, later: str, short: str) -> str:
     """Return the tables of a part of two runs, which are never mixed.
 
-    A later run that has every row, with as many seeds, stands alone; otherwise it stands below.
+    A later run that has every row, with as many seeds, stands alone; otherwise it stands below,
+    ``short``.
     """
     first = earlier.partition(_ANEW)[0].strip()
     had, has = (dict(re.findall(_SEEDS, run, re.M)) for run in (first, later))
@@ -232,7 +236,7 @@ def _both_runs(earlier: str, later: str) -> str:
         return earlier
     if all(int(has.get(row, 0)) >= int(seeds) for row, seeds in had.items()):
         return later
-    return "\n\n".join([first, _ANEW, _ABOUT_ANEW, later])
+    return "\n\n".join([first, _ANEW, _ABOUT_ANEW, short])
 
 
 def sections(tables: str) -> Dict[str, str]:

@@ -53,7 +53,7 @@ def draw_all_rows(found: Sequence[Sequence[Compared]], output: str) -> bool:
     axes.set_xticks([-10, -1, 0, 1, 10], ["-10", "-1", "0", "1", "10"])
     axes.minorticks_off()
     axes.set_xlabel(
-        "difference in margins; right: the paper's side, or without a verdict higher figures"
+        "difference in margins\nright: the paper's side, or without a verdict higher figures"
     )
     axes.grid(axis="x", color="0.85", linewidth=0.6)
     axes.spines[["top", "right"]].set_visible(False)
