@@ -169,8 +169,8 @@ def _scored(runs: str, about: Dict[str, Any]) -> Compared:
     # a name with a slash would be read as a path
     labels = {n: n.replace("/", ", ") for n in names}
     read = read_runs([f"{labels[n]}={scores[n, seed]}" for n in names for seed in seeds])
-    if places[names[0]][0] != places[names[1]][0]:
-        # two parts may have trained on other lengths: that is what is compared
+    if "/" in about["base"]:
+        # another part may have trained on other lengths: that is what is compared
         for score in (one for of_name in read.values() for one in of_name):
             score["longest_trained"] = None
             for bin_ in score["by_length"]["bins"]:

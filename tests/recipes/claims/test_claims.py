@@ -160,6 +160,7 @@ def test_tables_of_parts_that_were_not_run_stay(tmp_path):
 
 def test_tables_of_a_smaller_run_stand_below_those_of_the_earlier_one(tmp_path):
     (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "clauses.md").write_text("Groups.\n")
     content, page = {"parts": {"deep": {"about": ""}}}, "## deep\n\n"
     # (rows and seeds of each run, what is left of them)
     for runs, left in [
@@ -178,6 +179,8 @@ def test_tables_of_a_smaller_run_stand_below_those_of_the_earlier_one(tmp_path):
         words = [re.findall(r"^\| (\w) \| (\d)", one, re.M) for one in found]
         assert [", ".join(map(" ".join, one)) for one in words] == left
         assert text.count(page) == 1 and text.count("### Trained anew\n") == len(left) - 1
+        # groups of sentences are those of the first run alone
+        assert text.count("Groups.") == 1
 
 
 def test_of_a_training_under_way_nothing_counts(tmp_path):
