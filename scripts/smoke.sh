@@ -80,12 +80,12 @@ floor() {
 # Text as python_docs.sh takes it, of the embedded grammar.
 python_docs() {
   local split
-  python -m recipes.corpus --output "$folder/python_docs_text" --train 400 --valid 50 --test 10 --quiet
+  python -m recipes.corpus --output "$folder/python_docs_text" --train 400 --valid 50 --test 60 --quiet
   for split in train valid test; do
     cp "$folder/python_docs_text/$split.de" "$folder/python_docs_text/$split.es"
   done
   bash recipes/python_docs.sh --data-dir "$folder/python_docs_text" --run-dir "$folder/python_docs" \
-    --longest 24 --updates 10 --seeds 1,2 --encodings sinusoidal,rotary
+    --longest 24 --pieces 200 --test 2 --updates 10 --seeds 1,2 --encodings sinusoidal,rotary
 }
 
 # Text as lm.sh takes it, of the embedded grammar.

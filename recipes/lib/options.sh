@@ -84,7 +84,7 @@ check_label() {
         die "the row '$2' needs a label of letters, digits and _.- that begins with none of .-:" \
             "label=encoding (--encodings)"
     case $1 in
-        bin | benchmarks | corpus | data | lock | pretrain | raw | report | row | settings | text | \
+        bin | benchmarks | corpus | data | lock | pretrain | raw | report | row | settings | subwords | text | \
             train.* | valid.* | test.* | *.codes | *.csv | *.done | *.md | *.out | *.part | *.png)
             die "the run folder has something else called $1: give the row another label (--encodings)"
             ;;

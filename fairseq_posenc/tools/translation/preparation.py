@@ -251,7 +251,10 @@ class _Preparation:
                 total = sum(1 for path in files for _ in stream_lines(path))
                 both = (line for path in files for line in stream_lines(path))
                 lines = sampling.spread(both, total, _SENTENCEPIECE_LINES)
-                vocabulary.learn_sentencepiece(lambda: lines, self.text, size)
+                # what goes in comes out: targets are compared with raw references
+                vocabulary.learn_sentencepiece(
+                    lambda: lines, self.text, size, character_coverage=1.0, normalisation="identity"
+                )
         elif not os.path.exists(codes):
             operations = self.options.bpe or BPE_OPERATIONS
             self.say(f"learn {operations:,} operations of byte pair encoding")
