@@ -21,6 +21,7 @@ ROOMS = [
     ["attention"],
     ["metrics"],
     ["checkpoints", "data"],
+    ["guards"],
     ["nn"],
     ["criterions", "optim"],
     ["tasks"],

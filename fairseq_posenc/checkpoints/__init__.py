@@ -2,7 +2,7 @@
 
 ``reader`` reads the file, by an ``unpickler`` that makes weights and plain values alone;
 ``option_checks`` refuses options that would run, fetch or build something else than a known model;
-``loading`` puts both into fairseq's own programs; ``signatures`` says what positions a checkpoint
+``guards`` put both into fairseq's own programs; ``signatures`` says what positions a checkpoint
 was trained with, and ``source_bos`` whether its sources start with BOS. What is promised is in
 ``docs/security.md``.
 """

@@ -4,8 +4,8 @@ Importing them makes loading checkpoints safe and registers the tasks and optimi
 them, as ``from_pretrained`` and ``--user-dir`` need.
 """
 
-from fairseq_posenc.checkpoints.loading import make_loading_safe
 from fairseq_posenc.errors import print_errors_in_one_line
+from fairseq_posenc.guards.loading import make_loading_safe
 from fairseq_posenc.models.configuration import check_configurations
 from fairseq_posenc.optim import lamb, radam
 from fairseq_posenc.tasks import masked_lm, question_answering, sentence_prediction, translation

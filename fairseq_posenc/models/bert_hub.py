@@ -11,7 +11,6 @@ from fairseq.models.roberta.model import RobertaModel
 from fairseq.tasks.masked_lm import MaskedLMTask
 from torch import Tensor, nn
 
-from fairseq_posenc.checkpoints.loading import check_folder
 from fairseq_posenc.criterions.sentence_prediction import outputs_of
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.pairs import PairDataset
@@ -19,6 +18,7 @@ from fairseq_posenc.data.questions import InMemoryQuestions
 from fairseq_posenc.data.sentence_folder import input_folders
 from fairseq_posenc.data.windows import WindowDataset
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards.loading import check_folder
 from fairseq_posenc.metrics.spans import best_windows
 from fairseq_posenc.tasks.question_answering import PosencQuestionAnsweringTask
 from fairseq_posenc.tasks.sentence_prediction import PosencSentencePredictionTask

@@ -16,7 +16,6 @@ from fairseq.data.data_utils import post_process
 from fairseq.tasks.translation import TranslationTask
 from omegaconf import open_dict
 
-from fairseq_posenc.checkpoints.loading import check_folder, one_line
 from fairseq_posenc.data.segmentation import (
     CODES,
     TOKENISER,
@@ -26,6 +25,7 @@ from fairseq_posenc.data.segmentation import (
 )
 from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards.loading import check_folder, one_line
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_posenc.checkpoints import load_checkpoint, save_folder, signatures
+from fairseq_posenc.checkpoints import load_checkpoint, signatures
+from fairseq_posenc.guards import save_folder
 
 CAPE = "--position-encoding cape --position-source-scale auto".split()
 BRIEF = "--disable-validation --no-epoch-checkpoints --max-update".split()

@@ -8,9 +8,10 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 
-from fairseq_posenc.checkpoints import loading, signatures
+from fairseq_posenc.checkpoints import signatures
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards import loading
 from fairseq_posenc.models import continuation
 
 OURS = {name: {"position_encoding": name} for name in names()}

@@ -12,8 +12,8 @@ import sys
 import pytest
 from fairseq.dataclass.configs import CheckpointConfig
 
-from fairseq_posenc.checkpoints import save_folder
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards import save_folder
 
 OTHER = "holds checkpoints of another training, .* begins with {};.*--restore-file {}$"
 # files of the folder "run"; options, where {} is the path of the test's folder; None: it may begin,
@@ -73,7 +73,7 @@ def test_a_checkpoint_that_is_not_read_is_reported(tmp_path, caplog):
 
 HOLDER = """
 import os, sys, time
-from fairseq_posenc.checkpoints.save_folder import lock
+from fairseq_posenc.guards.save_folder import lock
 lock(sys.argv[1])
 if not os.fork():  # as a worker that loads data, which outlives a killed training for seconds
     time.sleep(600)

@@ -9,8 +9,8 @@ from omegaconf import OmegaConf
 
 import fairseq_posenc.models  # noqa: F401 (makes loading safe)
 from fairseq_posenc.checkpoints import signatures
-from fairseq_posenc.checkpoints.resuming import check_progress
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards.resuming import check_progress
 
 OPTIMIZERS = {
     "adam": {"adam_betas": "(0.9, 0.999)", "adam_eps": 1e-8, "use_old_adam": True, "tpu": False},

@@ -14,7 +14,6 @@ from fairseq.data.data_utils import infer_language_pair, load_indexed_dataset
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 
 from fairseq_posenc.checkpoints import load_checkpoint, source_bos
-from fairseq_posenc.checkpoints.loading import one_line
 from fairseq_posenc.checkpoints.option_checks import check_options
 from fairseq_posenc.checkpoints.signatures import dictionary_hash
 from fairseq_posenc.checkpoints.sizes import no_larger_than
@@ -22,6 +21,7 @@ from fairseq_posenc.data.indexed import check_indexed, read_dictionary
 from fairseq_posenc.data.subwords import DICTIONARY, MASK
 from fairseq_posenc.encodings.base import Portable
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards.loading import one_line
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.models.transformer_lm import PosencTransformerLanguageModel
