@@ -101,7 +101,14 @@ bits() {
         --score "$folder/score.json" "${DEVICE_OPTIONS[@]}"
 }
 
-all_bits() { [[ $PLAN == yes ]] || each_cell bits; }
+# Tables, a picture, and what these say of the expectations on docs/recipes/python_docs.md.
+all_bits() {
+    local files
+    if [[ $PLAN == no ]]; then each_cell bits; fi
+    cell_files bits.json
+    execute python -m recipes.claims.bits_table "${files[@]}" --output "$RUN_DIR/bits" --margin 0.1 \
+        --expect shape=less --expect cape=less --expect shaw=less --expect rotary=equal --expect alibi=less
+}
 
 set_up
 choose_device

@@ -56,7 +56,7 @@ def pick(
         ]
         if len(members[low, high]) < (each or 1):
             raise UsageError(
-                f"{len(members[low, high])} pairs have {low} to {high} sentencepieces on both sides, "
+                f"{len(members[low, high])} pairs have {low} to {high} pieces on both sides, "
                 f"and {each or 1} are wanted"
             )
     draw = random.Random(seed)
