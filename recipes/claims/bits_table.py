@@ -31,7 +31,7 @@ Training = Dict[str, np.ndarray]
 BEYOND = "beyond"  # all ranges but the first, together
 
 
-class Cell:
+class Bits:
     """Bits per token of one training: the figure, and on sentences drawn anew.
 
     Args:
@@ -56,18 +56,18 @@ def _draws(number: int, count: int) -> np.ndarray:
     return random.multinomial(count, [1 / count] * count, size=SAMPLES)
 
 
-class Row:
+class Trainings:
     """The trainings of a row by seed, each with its cells by range."""
 
     def __init__(self, seeds: Mapping[str, Training]):
-        self.seeds: Dict[str, Dict[str, Cell]] = {}
+        self.seeds: Dict[str, Dict[str, Bits]] = {}
         for seed, one in seeds.items():
             parts = dict(enumerate(one.values()))
-            cells = {name: Cell({number: parts[number]}) for number, name in enumerate(one)}
+            cells = {name: Bits({number: parts[number]}) for number, name in enumerate(one)}
             beyond = {number: part for number, part in parts.items() if number}
-            self.seeds[seed] = {**cells, BEYOND: Cell(beyond)}
+            self.seeds[seed] = {**cells, BEYOND: Bits(beyond)}
 
-    def estimate(self, signed: Sequence[Tuple[int, "Row", str]]) -> Estimate:
+    def estimate(self, signed: Sequence[Tuple[int, "Trainings", str]]) -> Estimate:
         """Return a sum of figures with its interval, over the seeds that all rows have.
 
         Args:
@@ -88,11 +88,11 @@ class Row:
         low, high = t_interval(figures, float(np.var(drawn, ddof=1)))
         return Estimate(statistics.mean(figures), low, high)
 
-    def differences(self, base: "Row", names: Sequence[str]) -> List[Estimate]:
+    def differences(self, base: "Trainings", names: Sequence[str]) -> List[Estimate]:
         """Return this row less another, by range."""
         return [self.estimate([(1, self, name), (-1, base, name)]) for name in names]
 
-    def beyond(self, base: "Row", names: Sequence[str]) -> List[Estimate]:
+    def beyond(self, base: "Trainings", names: Sequence[str]) -> List[Estimate]:
         """Return the differences of differences: all ranges beyond the first, then each."""
         first, *others = names
         at_first = [(-1, self, first), (1, base, first)]
@@ -102,7 +102,7 @@ class Row:
         ]
 
 
-def read_rows(arguments: Sequence[str]) -> Tuple[Dict[str, Row], List[str]]:
+def read_rows(arguments: Sequence[str]) -> Tuple[Dict[str, Trainings], List[str]]:
     """Read ``label=…/<seed>/bits.json`` arguments; return the rows, and the names of the ranges.
 
     Raises:
@@ -124,11 +124,11 @@ def read_rows(arguments: Sequence[str]) -> Tuple[Dict[str, Row], List[str]]:
         if seed in rows.setdefault(label, {}):
             raise UsageError(f"{label} has {seed} twice")
         rows[label][seed] = training
-    return {label: Row(seeds) for label, seeds in rows.items()}, names
+    return {label: Trainings(seeds) for label, seeds in rows.items()}, names
 
 
 def markdown(
-    rows: Mapping[str, Row], names: Sequence[str], expected: Mapping[str, str], margin: float
+    rows: Mapping[str, Trainings], names: Sequence[str], expected: Mapping[str, str], margin: float
 ) -> str:
     """Return the three tables, and the verdicts by what was expected."""
     base, *others = rows
@@ -159,7 +159,7 @@ def markdown(
     return "\n\n".join(parts) + "\n"
 
 
-def latex(rows: Mapping[str, Row], names: Sequence[str]) -> str:
+def latex(rows: Mapping[str, Trainings], names: Sequence[str]) -> str:
     r"""Return bits per token as a ``tabular`` for ``\usepackage{booktabs}``."""
     head = ["", "$n$", *map(escaped, names)]
     lines = [" & ".join(head) + r" \\", r"\midrule"]
@@ -174,7 +174,7 @@ def latex(rows: Mapping[str, Row], names: Sequence[str]) -> str:
     )
 
 
-def draw(rows: Mapping[str, Row], names: Sequence[str], output: str) -> None:
+def draw(rows: Mapping[str, Trainings], names: Sequence[str], output: str) -> None:
     """Draw the differences to the first row by range, a line per row with its intervals."""
     base, *others = rows
     figure = new_figure(8.0, 4.0)

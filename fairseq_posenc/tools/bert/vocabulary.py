@@ -113,8 +113,8 @@ def learn_sentencepiece(
         lines: called once; gives an iterator over the lines, which the library keeps in memory.
         size: of the vocabulary with the five special tokens; a small corpus gives fewer.
         character_coverage: share of the text's characters that get a piece; the rest is ``<unk>``.
-        normalisation: the library's name of a rule. Its default changes characters (NFKC and unified
-            spaces; case is kept); ``identity`` keeps them, so that text can be put together again.
+        normalisation: the library's name of a rule. Its default changes characters (NFKC and
+            unified spaces; case is kept); ``identity`` keeps them: what goes in comes out.
 
     Raises:
         UsageError: there is no text, the size cannot hold the characters, or the folder cannot be
