@@ -17,6 +17,7 @@ usage: bash recipes/anchors.sh [wmt14|bert] [options]
   bert    bert-base-uncased, imported by posenc import, is fine-tuned by recipes/glue/run.sh. Devlin et
           al. 2019, Table 5, have 84.4 (MNLI-m), 86.7 (MRPC) and 92.7 (SST-2) on the development sets.
 
+  --plan              print the commands, without any set-up, for a GPU unless --device says cpu, and stop
   --smoke             tiny stand-ins of the same layout, made here, offline: figures say nothing
   --data-dir DIR      where the downloads are, or go to (<run folder>/raw)
   --run-dir DIR       results (runs/anchors)
@@ -28,7 +29,7 @@ usage: bash recipes/anchors.sh [wmt14|bert] [options]
 HELP
 }
 
-RUN_DIR=runs/anchors DATA_DIR='' SEEDS='1 2 3' DEVICE='' JOBS='' SMOKE=no FLAGS=--smoke ROWS=() SWEEP=() EXTRA=()
+RUN_DIR=runs/anchors DATA_DIR='' SEEDS='1 2 3' DEVICE='' JOBS='' SMOKE=no FLAGS='--plan --smoke' ROWS=() SWEEP=() EXTRA=()
 OPTIONS=data-dir
 set_smoke() { RUN_DIR=runs/anchors-smoke SEEDS=1; }
 ANCHOR=wmt14
@@ -40,15 +41,27 @@ HUB=https://huggingface.co/google-bert/bert-base-uncased/resolve/86b5e0934494bd1
 MODEL=https://dl.fbaipublicfiles.com/fairseq/models/wmt16.en-de.joined-dict.transformer.tar.bz2
 
 # get FILE ADDRESS [OPTION…]
-get() { posenc prepare download --output "$RAW/$1" "${@:3}" "$2" || die "cannot get $1; fetch it by hand, see --data-dir"; }
+get() {
+    execute posenc prepare download --output "$RAW/$1" "${@:3}" "$2" ||
+        die "cannot get $1; fetch it by hand, see --data-dir"
+}
+
+# logged FILE COMMAND…: what it says on the way goes into the file.
+logged() {
+    if [[ $PLAN == yes ]]; then "${@:2}"; else "${@:2}" 2>"$1" || die "that failed, see $1"; fi
+}
 
 download_wmt14() {
     local url checksum name
+    get "${MODEL##*/}" "$MODEL" --unpack "$DIR/model"
+    if [[ $PLAN == yes ]]; then
+        say "and the file that this names, with its SHA-256, into $RAW: posenc prepare pairs files newstest2014_en_de"
+        return
+    fi
     while IFS=$'\t' read -r url checksum name _; do
         # the small one of recipes/smoke has another
         get "$name" "$url" $([[ $SMOKE == yes ]] || echo --checksum "$checksum")
     done < <(posenc prepare pairs files newstest2014_en_de)
-    get "${MODEL##*/}" "$MODEL" --unpack "$DIR/model"
 }
 
 # An archive of a tiny model of stock fairseq.
@@ -62,29 +75,32 @@ stand_in_wmt14() {
     cp recipes/smoke/wmt/wmt14.test-full.tgz "$RAW"
 }
 
+model_wmt14() {
+    if [[ $PLAN == yes ]]; then echo "$DIR/model/wmt16.en-de.joined-dict.transformer/model.pt"; else find "$DIR/model" -name model.pt; fi
+}
+
 text_wmt14() {
     local side model
-    model=$(dirname "$(find "$DIR/model" -name model.pt)")
-    posenc prepare pairs text newstest2014_en_de --raw "$RAW" --output "$DIR/text"
+    model=$(dirname "$(model_wmt14)")
+    execute posenc prepare pairs text newstest2014_en_de --raw "$RAW" --output "$DIR/text"
     for side in en de; do
-        posenc prepare pairs bpe-apply --codes "$model/bpecodes" --input "$DIR/text/newstest2014.tok.$side" \
+        execute posenc prepare pairs bpe-apply --codes "$model/bpecodes" --input "$DIR/text/newstest2014.tok.$side" \
             --output "$DIR/text/newstest2014.bpe.$side"
     done
-    posenc prepare binarise --source-lang en --target-lang de --srcdict "$model/dict.en.txt" \
-        --tgtdict "$model/dict.de.txt" --testpref "$DIR/text/newstest2014.bpe" --destdir "$DIR/bin" >"$DIR/binarise.log" 2>&1 ||
-        die "binarising failed, see $DIR/binarise.log"
+    logged "$DIR/binarise.log" execute posenc prepare binarise --source-lang en --target-lang de --srcdict "$model/dict.en.txt" \
+        --tgtdict "$model/dict.de.txt" --testpref "$DIR/text/newstest2014.bpe" --destdir "$DIR/bin"
 }
 
 # As fairseq's page says.
 run_wmt14() {
-    fairseq-generate "$DIR/bin" --user-dir fairseq_posenc --path "$(find "$DIR/model" -name model.pt)" --beam 4 \
-        --lenpen 0.6 --max-tokens 8000 --required-batch-size-multiple 1 "${DEVICE_OPTIONS[@]}" \
-        >"$DIR/generate.out" 2>"$DIR/generate.log" || die "translation failed, see $DIR/generate.log"
+    logged "$DIR/generate.log" writing "$DIR/generate.out" fairseq-generate "$DIR/bin" --user-dir fairseq_posenc \
+        --path "$(model_wmt14)" --beam 4 --lenpen 0.6 --max-tokens 8000 --required-batch-size-multiple 1 "${DEVICE_OPTIONS[@]}"
 }
 
 compare_wmt14() {
-    posenc score --generated "$DIR/generate.out" --reference "$DIR/text/newstest2014.raw.de" --language de \
-        --source-language en --output "$DIR/score.json" >"$DIR/score.txt"
+    writing "$DIR/score.txt" posenc score --generated "$DIR/generate.out" --reference "$DIR/text/newstest2014.raw.de" \
+        --language de --source-language en --output "$DIR/score.json"
+    if [[ $PLAN == yes ]]; then return; fi
     say "newstest2014: sacreBLEU $(figure all sacrebleu "$DIR/score.json"); fairseq's page has 28.6"
 }
 
@@ -113,14 +129,14 @@ stand_in_bert() {
         --output "$RAW/bert" --force
 }
 
-import_bert() { posenc import --from "$RAW/bert" --output "$DIR/import/model.pt" --force; }
+import_bert() { execute posenc import --from "$RAW/bert" --output "$DIR/import/model.pt" --force; }
 
 run_bert() {
     local options=(--tasks MNLI,MRPC,SST-2 --epochs 3 --lrs 2e-5)
     if [[ $SMOKE == yes ]]; then
         options=(--tasks MRPC,SST-2 --epochs 1 --lrs 3e-4 --arch posenc_bert_tiny --length 64 --raw-dir "$DIR/made/glue")
     fi
-    bash recipes/glue/run.sh --stage 2 --run-dir "$DIR/glue" --text "$DIR/import" --seeds "${SEEDS// /,}" \
+    execute bash recipes/glue/run.sh --stage 2 --run-dir "$DIR/glue" --text "$DIR/import" --seeds "${SEEDS// /,}" \
         --encodings 'bert=learned --position-segments input --layer-norm-eps 1e-12' \
         --pretrained "bert=$DIR/import/model.pt" --device "$DEVICE" --jobs "$JOBS" --stop-stage 4 "${options[@]}"
 }
@@ -134,10 +150,15 @@ compare_bert() {
     done <<<$'MNLI 84.4\nMRPC 86.7\nSST-2 92.7'
 }
 
-set_up
+if [[ $PLAN == yes ]]; then
+    DEVICE=${DEVICE:-cuda}
+    stage 1 "set-up" - execute source scripts/env.sh
+else
+    set_up
+fi
 choose_device
 open_run_dir "$DIR" --smoke "$SMOKE"
-if [[ $SMOKE == yes ]]; then stage 2 "stand-ins" "$DIR/stand_in.done" "stand_in_$ANCHOR"; fi
+if [[ $SMOKE == yes && $PLAN == no ]]; then stage 2 "stand-ins" "$DIR/stand_in.done" "stand_in_$ANCHOR"; fi
 stage 2 "download" "$DIR/download.done" "download_$ANCHOR"
 case $ANCHOR in
     wmt14)

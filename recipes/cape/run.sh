@@ -84,7 +84,7 @@ analyse() {
     mapfile -t files < <(scored "$1" score.json)
     ((${#files[@]})) || return 0
     for test in $(tests_of "$1"); do
-        posenc plot --by-length "${files[@]}" --test "$test" --metric tokenised_bleu \
+        execute posenc plot --by-length "${files[@]}" --test "$test" --metric tokenised_bleu \
             --output "$RUN_DIR/$1/figure_8_$test.png"
     done
 }

@@ -37,6 +37,18 @@ take_rows() {
     done
 }
 
+# whole_tables: leaves in TABLES those whose models are all among the rows, if there is any.
+whole_tables() {
+    local name label whole=''
+    for name in $TABLES; do
+        for label in ${MODELS_OF[${name#*-}]}; do
+            [[ " ${ROWS[*]}" == *" $label="* ]] || continue 2
+        done
+        whole+=" $name"
+    done
+    TABLES=${whole:-$TABLES}
+}
+
 bert_rows_usage() {
     cat <<HELP
   --rows LIST         in place of --encodings: all, or those of some of the paper's tables

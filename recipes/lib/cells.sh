@@ -97,8 +97,9 @@ complete() {
     ((missing == 0)) || die "$missing of ${#files[@]} cells are not finished: run the stages before"
 }
 
-# once OUTPUT COMMAND…: its output, made again where the command was another.
+# once OUTPUT COMMAND…: its output, made again where the command was another; with --plan the command.
 once() {
+    if [[ $PLAN == yes ]]; then print_command "${@:2}" --output "$1" && return; fi
     if [[ -e $1.done && $(cat "$1.done") == "${*:2}" ]]; then return; fi
     "${@:2}" --output "$1" && echo "${*:2}" >"$1.done"
 }

@@ -26,8 +26,8 @@ pretrain() {
     ((${#rows[@]})) || return 0
     if [[ -n $PRETRAIN ]]; then
         read -r -a options <<<"$PRETRAIN"
-        execute bash "$PRETRAIN_RECIPE" --run-dir "$PRETRAIN_DIR" --device "$DEVICE" "${options[@]}" \
-            --encodings "$(IFS=, && echo "${rows[*]}")" || die "pre-training failed"
+        execute bash "$PRETRAIN_RECIPE" --run-dir "$PRETRAIN_DIR" --device "$DEVICE" \
+            --encodings "$(IFS=, && echo "${rows[*]}")" "${options[@]}" || die "pre-training failed"
     elif [[ $PLAN == yes ]]; then
         say "made by $PRETRAIN_RECIPE, which has a --plan"
     fi
@@ -213,6 +213,7 @@ submit() {
 }
 
 finetune() {
+    [[ " ${GIVEN[*]} " == *" --tables "* ]] || whole_tables
     if [[ $SLURM == yes ]]; then submit; exit; fi
     if [[ $PLAN == yes ]]; then
         DEVICE=${DEVICE:-cuda}

@@ -22,7 +22,7 @@ finetune_usage() {
   --pretrained ROW=CHECKPOINT   another model for a row; may be given several times
   --text FOLDER       subwords and dict.txt from here (output of posenc prepare text)
   --pretrain OPTIONS  first run that recipe for rows without --pretrained, with these options, for
-                      example '--text documents.txt --updates 20000'
+                      example '--text documents.txt --updates 20000', or '-- --bf16'
   --url URL           download the files from here, by their names (their official addresses)
   --run-dir DIR       results ($RUN_DIR)
   --encodings LIST    comma-separated rows, \`encoding [option…]\` or \`label=encoding [option…]\`:

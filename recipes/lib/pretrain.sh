@@ -225,6 +225,8 @@ print_plan() {
     printf '%q ' "${PREPARE[@]}" && echo
     say "stage 4: $((BATCH_MADE * LENGTH * UPDATES / 1000000)) million tokens per training"
     cells plan
+    say "stage 5:"
+    analyse_attention
 }
 
 # Figures 2 (.ranks.png) and 4 (.png) of the first seed; Shaw's and Transformer-XL's have no such scores.

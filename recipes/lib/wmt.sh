@@ -127,11 +127,12 @@ describe_steps() {
         --source-language "$SOURCE" "${SCORE_OPTIONS[@]}" --note row={spec} --note seed={seed} '>' score.txt
 }
 
-# scored SETTING FILE: `label=path` of that file of each cell of the setting that is scored.
+# scored SETTING FILE: `label=path` of that file of each cell of the setting that is scored; for a plan all
+# are.
 scored() {
     local label folder
     while IFS=$'\t' read -r label folder; do
-        if [[ -e $folder/score.json ]]; then echo "$label=$folder/$2"; fi
+        if [[ $PLAN == yes || -e $folder/score.json ]]; then echo "$label=$folder/$2"; fi
     done < <(cells list | awk -F '\t' -v at="$RUN_DIR/$1/" 'index($4, at) == 1 { print $2 "\t" $4 }')
 }
 
@@ -152,6 +153,10 @@ print_plan() {
     done
     say "trainings: $(cells count)"
     cells plan
+    if declare -F analyse >/dev/null; then
+        say "figures"
+        each_setting analyse
+    fi
     say "tables"
     make_tables
 }

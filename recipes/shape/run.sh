@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# SHAPE (Kiyono et al. 2021), Tables 1, 2, 5, 6 and 7, Figures 2, 3, 4 and 7: WMT16 English to German as
+# SHAPE (Kiyono et al. 2021), Tables 1, 2, 5, 6 and 7, Figures 2, 3, 4, 7 and 8: WMT16 English to German as
 # it is, with long sentences kept from training (EXTRAPOLATE), and with ten sentences joined to one
 # (INTERPOLATE).
 set -euo pipefail
@@ -117,28 +117,28 @@ training_of() {
     GENERATE_OPTIONS=(--beam 4 --lenpen "$LENPEN" --max-tokens 8000 --max-len-a 1.2 --max-len-b 20)
 }
 
-# Figures 3 and 7 of all seeds; of the first seed Figure 2 (the paper does not say on which training text;
-# here on that of the first setting), Figure 4, and Table 1 of INTERPOLATE.
+# Figures 3, 7 and 8 of all seeds; of the first seed Figure 4, and of INTERPOLATE, as in section 3.2, Table
+# 1 and Figure 2.
 analyse() {
     local folder=$RUN_DIR/$1 seed model models=() named='' files
     local about=(--data "$RUN_DIR/bin/$1" "${DEVICE_OPTIONS[@]}")
     mapfile -t files < <(scored "$1" by_length.json)
     ((${#files[@]})) || return 0
-    posenc plot --by-length "${files[@]}" --output "$folder/figure_7.png"
-    posenc plot --by-length "${files[@]}" --differences --output "$folder/figure_3.png"
+    execute posenc plot --by-length "${files[@]}" --output "$folder/figure_7.png"
+    execute posenc plot --by-length "${files[@]}" --differences --output "$folder/figure_3.png"
+    mapfile -t files < <(scored "$1" train.log)
+    writing "$folder/figure_8.md" posenc plot --curves "${files[@]}" --output "$folder/figure_8.png"
     seed=$(seeds_of "$1")
     for model in $(scored "$1" average.pt); do
         if [[ $model == */"seed${seed%% *}"/* ]]; then models+=("$model") named+=" ${model%%=*} "; fi
     done
-    if [[ $1 == "${SETTINGS%% *}" ]]; then
-        once "$folder/figure_2" posenc analyse shift-invariance --models "${models[@]}" "${about[@]}" --sentences 1000
-    fi
     if [[ $1 != vanilla && $named == *" sinusoidal "*" shape "* ]]; then
         mapfile -t files < <(printf '%s\n' "${models[@]}" | grep -E '^(sinusoidal|shape)=')
         once "$folder/figure_4" posenc analyse tokens --models "${files[@]}" "${about[@]}" --subset test1 \
             --position-bins "$(bins_of "$1")"
     fi
     if [[ $1 != interpolate ]]; then return; fi
+    once "$folder/figure_2" posenc analyse shift-invariance --models "${models[@]}" "${about[@]}" --sentences 1000
     training_of "$1"
     say "[$1] translate $PAIRS joined pairs of the training text in two orders"
     once "$folder/swap" posenc analyse swap --models "${models[@]}" "${about[@]}" --pairs "$PAIRS" "${GENERATE_OPTIONS[@]}"

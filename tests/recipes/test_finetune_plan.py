@@ -82,3 +82,23 @@ def test_the_plan_names_a_task_or_file_that_is_not_there(finetuning):
     glue, xtreme = finetuning("glue"), finetuning("xtreme", XTREME)
     assert "no task of GLUE is called Cola (--tasks)" in glue("--plan", "--tasks", "Cola", status=1)
     assert "there is no train.tsv in any of" in xtreme("--plan", "--tasks", "XNLI", status=1)
+
+
+@pytest.mark.parametrize(
+    "options, tables",
+    [([], "4"), (["--rows", "8"], "8"), (["--rows", "all", "--pretrain", "-- --bf16"], "4 8 10"),
+     (["--tables", "chen2021-8,chen2021-10"], "8 10"), (["--encodings", "none"], "4 8 10")],
+)  # fmt: skip
+def test_no_table_is_half_empty_unless_asked_for(run, options, tables):
+    printed = run("bash", GLUE, "--plan", *options)
+    assert " ".join(re.findall(r"(?m)^posenc table --paper chen2021-(\d+)", printed)) == tables
+    made = re.findall(r"(?m)^bash recipes/rel_scalar/pretrain_english.sh .*", printed)
+    assert [line[-11:] for line in made] == [" -- --bf16 "] * ("--pretrain" in options)
+
+
+@pytest.mark.parametrize("anchor, commands", [("wmt14", 7), ("bert", 6)])
+def test_the_plan_of_an_anchor_needs_no_environment(run, tmp_path, anchor, commands):
+    command = ["bash", "recipes/anchors.sh", anchor, "--plan", "--run-dir", tmp_path / "run"]
+    printed = run(*command, PATH="/usr/bin:/bin")
+    found = re.findall(r"(?m)^(?:posenc|fairseq-generate|bash recipes)", printed)
+    assert len(found) == commands and not (tmp_path / "run").exists()

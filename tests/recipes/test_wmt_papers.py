@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,21 @@ def test_the_plan_has_the_papers_settings(run):
     assert all(f"/{setting}/cape_{shift}/" in printed for setting, shift in shifts.items())
 
 
+@pytest.mark.parametrize(
+    "recipe, figures, swaps",
+    [(SHAPE, {"2": 1, "3.png": 3, "4": 2, "7.png": 3, "8.png": 3}, 1),
+     (CAPE, {"8_valid.png": 3, "8_newstest2014.png": 3}, 0)],
+)  # fmt: skip
+def test_the_plan_has_the_command_of_every_figure_and_of_table_1(run, recipe, figures, swaps):
+    printed = _plan(run, recipe, "--gpus", "8", "--gpu-memory", "16")
+    found = re.findall(r"(?m)^posenc (?:plot|analyse) .* --output \S*/figure_(\S+)", printed)
+    assert Counter(found) == figures
+    # Table 1 and Figure 2 are of the same models, section 3.2
+    models = r"(?m)^posenc analyse {} --models (.*/interpolate/shape/seed1/average.pt) --data"
+    swapped, shifted = (re.findall(models.format(n), printed) for n in ("swap", "shift-invariance"))
+    assert swapped == shifted and len(swapped) == swaps
+
+
 def _shape_plan(run, *options):
     """Return the commands of SHAPE's trainings, and their cells."""
     printed = _plan(run, SHAPE, "--gpus", "8", "--gpu-memory", "16", *options)
@@ -146,10 +162,10 @@ def test_figures_are_drawn_of_the_scored_models_and_analyses_are_made_once(run, 
                           for part in re.split("again|more", calls))  # fmt: skip
     drawn, analyses = (
         ["plot --by-length"] * 2,
-        ["analyse " + x for x in ("shift-invariance", "tokens", "swap")],
+        ["analyse " + x for x in ("tokens", "shift-invariance", "swap")],
     )
     assert first == drawn + analyses and again == drawn
-    assert more == [*drawn, analyses[0], analyses[2]]  # tokens are of sinusoidal and shape alone
+    assert more == [*drawn, *analyses[1:]]  # tokens are of sinusoidal and shape alone
 
     def models(*rows, name="average.pt", seeds="1"):
         return " ".join(f"{r}={folder}/{r}/seed{s}/{name}" for r in rows for s in seeds)
@@ -157,6 +173,8 @@ def test_figures_are_drawn_of_the_scored_models_and_analyses_are_made_once(run, 
     assert (
         f"--by-length {models('sinusoidal', 'shape', name='by_length.json', seeds='12')} -" in calls
     )
+    curves = (folder / "figure_8.md").read_text()
+    assert f"--curves {models('sinusoidal', 'shape', name='train.log', seeds='12')} t5=" in curves
     assert f"swap --models {models('sinusoidal', 'shape')} --data" in calls
     assert f"swap --models {models('sinusoidal', 'shape', 't5')} --data" in calls
     for line in calls.splitlines():
