@@ -31,7 +31,9 @@ ROOMS = [
 ]
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 SOURCES = "fairseq_posenc", "recipes"
-TOP = "docs fairseq_posenc recipes scripts tests setup.py pyproject.toml README.md LICENSE".split()
+TOP = (
+    "docs fairseq_posenc recipes scripts tests setup.py pyproject.toml README.md LICENSE CITATION.cff"
+).split()
 
 
 def files(*endings):
