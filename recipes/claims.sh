@@ -180,7 +180,8 @@ mix_long() {
         --test "$TEST" --test-lengths 4-20,21-30,31-45,46-60
     cmp -s "$1/corpus/test.$SOURCE" "$2/test.$SOURCE" || die "the tests of $1 and $2 differ"
     for side in $SOURCE $TARGET; do
-        posenc prepare tokenise --language "$side" --input "$2/train.$side" --output "$2/train.tok.$side"
+        posenc prepare tokenise --normalise-punctuation --language "$side" --input "$2/train.$side" \
+            --output "$2/train.tok.$side"
         head -n 18000 "$1/train.bpe.$side" >"$2/train.mixed.$side"
         subword-nmt apply-bpe --codes "$1/bpe.codes" <"$2/train.tok.$side" >>"$2/train.mixed.$side"
     done

@@ -57,7 +57,8 @@ get_data() {
         file=$DATA_DIR/$split.txt
         [[ -e $file || $PLAN == yes ]] || file=$file.gz
         [[ -r $file || $PLAN == yes ]] || die "${file%.gz} is missing (--data-dir)"
-        execute posenc prepare tokenise --language "$LANGUAGE" --input "$file" --output "$RUN_DIR/$split.tok"
+        execute posenc prepare tokenise --normalise-punctuation --language "$LANGUAGE" --input "$file" \
+            --output "$RUN_DIR/$split.tok"
     done
 }
 

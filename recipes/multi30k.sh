@@ -71,7 +71,7 @@ get_data() {
             name=${split%:*}.$language.gz
             fetch "$name"
             [[ $PLAN == yes ]] || say "tokenise $name"
-            execute posenc prepare tokenise --language "$language" --input "$RUN_DIR/raw/$name" \
+            execute posenc prepare tokenise --normalise-punctuation --language "$language" --input "$RUN_DIR/raw/$name" \
                 --output "$TEXT_DIR/${split#*:}.tok.$language"
         done
     done

@@ -28,7 +28,8 @@ where it was.
                       in SHAPE (Kiyono et al. 2021); the report's ranges are N, 1.5 N and 2 N subwords
   --preset NAME       tiny: 2 layers of width 128, for a trial on a CPU; small: posenc_transformer_iwslt_de_en;
                       base: posenc_transformer_wmt_en_de (tiny). small and base were not run to the end
-  --bpe N             operations of byte pair encoding (by preset: 4000, 10000, 32000)
+  --sentencepiece N   pieces of raw text (by the size of the text, as posenc prepare translation has it)
+  --bpe N             instead: Moses' tokens and so many operations of byte pair encoding
   --epochs N          (by preset: 20, 50, 20)
   --bins LIST         ranges of lengths in words of the source (10,20,30)
   --run-dir DIR       results (runs/own)
@@ -44,7 +45,7 @@ where it was.
 HELP
 }
 
-SOURCE_LANG='' TARGET_LANG='' TRAIN='' VALID='' TEST='' LONGEST='' PRESET=tiny BPE='' EPOCHS='' BINS=10,20,30
+SOURCE_LANG='' TARGET_LANG='' TRAIN='' VALID='' TEST='' LONGEST='' PRESET=tiny SENTENCEPIECE='' BPE='' EPOCHS='' BINS=10,20,30
 RUN_DIR=runs/own SEEDS='1 2 3' KEEP=5 SLURM=no FLAGS='--plan --slurm'
 ROWS=(sinusoidal rotary alibi shaw "cape=cape --position-source-scale auto")
 
@@ -57,17 +58,17 @@ for word in "$@"; do
     arguments+=("$word") before=$word
 done
 
-OPTIONS='source-lang target-lang train valid test longest preset bpe epochs bins gpus cell hours'
+OPTIONS='source-lang target-lang train valid test longest preset sentencepiece bpe epochs bins gpus cell hours'
 parse_arguments "${arguments[@]}"
-whole_numbers LONGEST BPE EPOCHS GPUS CELL HOURS
+whole_numbers LONGEST SENTENCEPIECE BPE EPOCHS GPUS CELL HOURS
 for name in SOURCE_LANG TARGET_LANG TRAIN VALID TEST; do
     option=${name,,}
     [[ -n ${!name} ]] || die "--${option//_/-} is missing; see --help"
 done
-SOURCE=$SOURCE_LANG TARGET=$TARGET_LANG
+SOURCE=$SOURCE_LANG TARGET=$TARGET_LANG SUBWORDS=(${SENTENCEPIECE:+--sentencepiece "$SENTENCEPIECE"} ${BPE:+--bpe "$BPE"})
 case $PRESET in
     tiny)
-        BPE=${BPE:-4000} EPOCHS=${EPOCHS:-20}
+        EPOCHS=${EPOCHS:-20}
         MODEL=(--arch posenc_transformer --encoder-layers 2 --decoder-layers 2
             --encoder-embed-dim 128 --decoder-embed-dim 128 --encoder-ffn-embed-dim 512
             --decoder-ffn-embed-dim 512 --encoder-attention-heads 4 --decoder-attention-heads 4
@@ -75,12 +76,12 @@ case $PRESET in
             --dropout 0.1 --lr 0.004 --warmup-updates 300 --max-tokens 1000)
         ;;
     small)
-        BPE=${BPE:-10000} EPOCHS=${EPOCHS:-50}
+        EPOCHS=${EPOCHS:-50}
         MODEL=(--arch posenc_transformer_iwslt_de_en --dropout 0.3 --weight-decay 0.0001
             --lr 0.0005 --warmup-updates 4000 --max-tokens 4096)
         ;;
     base)
-        BPE=${BPE:-32000} EPOCHS=${EPOCHS:-20}
+        EPOCHS=${EPOCHS:-20}
         MODEL=(--arch posenc_transformer_wmt_en_de --dropout 0.1
             --lr 0.0007 --warmup-updates 4000 --max-tokens 4096 --update-freq 8)
         ;;
@@ -100,7 +101,7 @@ fi
 # It continues what was cut, and refuses a folder of other texts. Test pairs are never left out.
 make_data() {
     local log=$RUN_DIR/prepare.log command=(posenc prepare translation --source-lang "$SOURCE"
-        --target-lang "$TARGET" --train "$TRAIN" --valid "$VALID" --test "$TEST" --bpe "$BPE"
+        --target-lang "$TARGET" --train "$TRAIN" --valid "$VALID" --test "$TEST" "${SUBWORDS[@]}"
         ${LONGEST:+--max-length "$LONGEST"} --workers "$(cores)" --output "$RUN_DIR/bin")
     if [[ $PLAN == yes ]]; then print_command "${command[@]}"; return; fi
     say "progress: $log"
@@ -122,7 +123,7 @@ if [[ $PLAN == no && ${DEVICE:-cuda} == cuda && $(count_gpus) != 0 ]]; then
 fi
 choose_device
 GENERATE_OPTIONS=(--beam 5 --max-tokens 4000 --max-len-a 1.5 --max-len-b 10 "${DEVICE_OPTIONS[@]}")
-open_run_dir "$RUN_DIR" --source-lang "$SOURCE" --target-lang "$TARGET" --bpe "$BPE" \
+open_run_dir "$RUN_DIR" --source-lang "$SOURCE" --target-lang "$TARGET" "${SUBWORDS[@]}" \
     --longest "${LONGEST:-none}"
 
 stage 2 "data" - make_data

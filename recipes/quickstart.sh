@@ -50,7 +50,7 @@ make_corpus() {
         --test "$TEST" --test-lengths "$TEST_LENGTHS"
     for split in train valid test; do
         for language in $SOURCE $TARGET; do
-            execute posenc prepare tokenise --language "$language" \
+            execute posenc prepare tokenise --normalise-punctuation --language "$language" \
                 --input "$RUN_DIR/corpus/$split.$language" \
                 --output "$TEXT_DIR/$split.tok.$language"
         done

@@ -1,7 +1,8 @@
-"""How text becomes the subwords that a translation model was trained on: Moses' tokens, then BPE.
+"""How text becomes the subwords that a translation model was trained on, and text again.
 
-Beside binarised data, ``tokeniser.json`` has the options of Moses' tokeniser (sacremoses), and
-``codes`` the merges of byte pair encoding (subword-nmt). Both libraries are imported when needed.
+Beside binarised data, ``sentencepiece.model`` cuts raw text; or ``tokeniser.json`` has the options
+of Moses' tokeniser (sacremoses), and ``codes`` the merges of byte pair encoding (subword-nmt) for
+its tokens. The libraries are imported when needed.
 """
 
 import functools
@@ -11,7 +12,8 @@ from typing import Any, Dict, List, NamedTuple
 
 import regex
 
-from fairseq_posenc.errors import UsageError
+from fairseq_posenc.data.subwords import library
+from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import Maybe, read_shaped
 
@@ -109,6 +111,32 @@ def tokenise_lines(lines: List[str], moses: Moses) -> List[str]:
         tokenise(line, moses.aggressive, return_str=True, escape=moses.escape) for line in lines
     ]
     return [line.lower() for line in lines] if moses.lowercase else lines
+
+
+class SentencePieces:
+    """Cuts raw text into sentencepieces, and makes the text of them again, as the library does.
+
+    A model of ``posenc prepare translation`` gives back all of the text, see
+    :mod:`fairseq_posenc.tools.translation.pieces`, but for blanks at the ends of a line.
+
+    Raises:
+        UsageError: the file is missing or no such model.
+    """
+
+    def __init__(self, path: str):
+        kind = library("sentencepiece").SentencePieceProcessor
+        try:
+            self._model = kind(model_file=path)
+        except (OSError, RuntimeError) as error:
+            raise UsageError(f"{path} is not a SentencePiece model: {first_line(error)}") from None
+
+    def cut(self, line: str) -> str:
+        """Return the pieces of a line of text, separated by spaces."""
+        return " ".join(self._model.encode(line.strip(), out_type=str))
+
+    def join(self, line: str) -> str:
+        """Return the text of pieces that spaces separate."""
+        return self._model.decode(line.split()).strip()
 
 
 class BytePairEncoder:

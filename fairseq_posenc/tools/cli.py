@@ -29,7 +29,7 @@ COMMANDS: Dict[str, str] = {
 }
 PREPARATIONS: Dict[str, str] = {
     "translation": "two files of raw parallel text to a binarised folder, in one call",
-    "tokenise": "normalise punctuation and tokenise text as Moses does",
+    "tokenise": "tokenise text as Moses does",
     "pairs": "clean, join and cut parallel text into subwords",
     "binarise": "fairseq-preprocess that notices when one of its processes is killed",
     "text": "raw documents to the data of masked language models",

@@ -39,7 +39,8 @@ binarise() {
         rm -rf "$RUN_DIR/bin"
         "${command[@]}" >"$log" 2>&1 || die "binarising failed, see $log: $(tail -n 1 "$log")"
     fi
-    execute posenc prepare pairs bpe-keep --codes "$RUN_DIR/bpe.codes" --output "$RUN_DIR/bin"
+    execute posenc prepare pairs bpe-keep --normalise-punctuation --codes "$RUN_DIR/bpe.codes" \
+        --output "$RUN_DIR/bin"
 }
 
 # The cells: train, translate, score.

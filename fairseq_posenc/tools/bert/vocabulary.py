@@ -99,22 +99,17 @@ def _wordpiece_alphabet(
 
 
 def learn_sentencepiece(
-    lines: Lines,
-    folder: str,
-    size: int,
-    character_coverage: float = 0.9995,
-    normalisation: str = "nmt_nfkc",
+    lines: Lines, folder: str, size: int, character_coverage: float = 0.9995
 ) -> None:
     """Learn a SentencePiece unigram model and write ``sentencepiece.model`` into a folder.
 
-    The same lines give the same vocabulary in every run.
+    Text is normalised as the library does by default (NFKC and unified spaces; case is kept). The
+    same lines give the same vocabulary in every run.
 
     Args:
         lines: called once; gives an iterator over the lines, which the library keeps in memory.
         size: of the vocabulary with the five special tokens; a small corpus gives fewer.
         character_coverage: share of the text's characters that get a piece; the rest is ``<unk>``.
-        normalisation: the library's name of a rule. Its default changes characters (NFKC and
-            unified spaces; case is kept); ``identity`` keeps them: what goes in comes out.
 
     Raises:
         UsageError: there is no text, the size cannot hold the characters, or the folder cannot be
@@ -130,7 +125,6 @@ def learn_sentencepiece(
             vocab_size=size - 2,  # the library counts <unk>, <s> and </s>
             hard_vocab_limit=False,
             character_coverage=character_coverage,
-            normalization_rule_name=normalisation,
             max_sentence_length=_LONGEST_LINE,
             minloglevel=2,
         )

@@ -153,6 +153,8 @@ def _add_commands(commands) -> None:
     add = _command(commands, "bpe-keep", keep_bpe, text, corpus=True, nargs="?")
     add("--codes", required=True)
     add("--output", required=True, dest="folder", metavar="FOLDER", help="of fairseq-preprocess")
+    add("--normalise-punctuation", action="store_true",
+        help="without a corpus: posenc prepare tokenise had this option")
     text = "drop pairs as the corpus asks for text with BPE; if it does not, keep all"
     _add_pairs(_command(commands, "clean", clean, text, corpus=True), required=False)
 

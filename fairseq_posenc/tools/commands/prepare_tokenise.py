@@ -1,4 +1,4 @@
-"""Normalise punctuation and tokenise text as Moses does (sacremoses); reads .gz files too.
+"""Tokenise text as Moses does (sacremoses); reads .gz files too.
 
 With --moses, Moses' own Perl scripts do it; sacremoses differs from them in a few lines.
 """
@@ -20,9 +20,14 @@ def main() -> None:
         help="processes (default: as many as processors)",
     )
     parser.add_argument("--moses", metavar="FOLDER", help="run the scripts of this mosesdecoder")
+    parser.add_argument(
+        "--normalise-punctuation",
+        action="store_true",
+        help="before: „ “ to plain quotes, – to a hyphen and so on, which no detokeniser undoes",
+    )
     arguments = parser.parse_args()
     from fairseq_posenc.tools.translation.segmentation import moses
     from fairseq_posenc.tools.translation.tokens import tokenise_file
 
-    how = moses(arguments.language)
+    how = moses(arguments.language, arguments.normalise_punctuation)
     tokenise_file(arguments.input, arguments.output, how, arguments.workers, arguments.moses)

@@ -3,10 +3,11 @@
     posenc prepare translation --source-lang en --target-lang fr --train train --valid valid \\
         --test test --output bin
 
-reads train.en and train.fr, valid.en … (UTF-8, plain or .gz, one sentence a line): normalises and
-tokenises (Moses), learns byte pair encoding of both languages together, cuts the text into
-subwords, drops training pairs that are empty, too long or too different in length, and writes the
-folder bin, with the codes that PosencTransformerModel.from_pretrained cuts new sentences by.
+reads train.en and train.fr, valid.en … (UTF-8, plain or .gz, one sentence a line): learns
+SentencePiece of both languages together, cuts the raw text into pieces, of which every character
+can be had back, drops training pairs that are empty, too long or too different in length, and
+writes the folder bin, with the model that PosencTransformerModel.from_pretrained cuts new sentences
+by. With --bpe text is tokenised (Moses) and cut by byte pair encoding instead.
 
     posenc prepare translation --source-lang en --target-lang fr --train talks --valid-lines 500 \\
         --subwords bin --output bin-talks
@@ -32,12 +33,16 @@ def _parser() -> argparse.ArgumentParser:
     add("--valid-lines", type=int, metavar="N", help="instead: take N pairs out of --train")
     add("--test", metavar="PREFIX", help="likewise, to translate")
     add = parser.add_argument_group("subwords").add_argument
-    add("--bpe", type=int, metavar="N",
-        help="operations of byte pair encoding (default: 10000)")
     add("--sentencepiece", type=int, metavar="N",
-        help="instead of tokenising and BPE: this many sentencepieces (unigram)")
+        help="so many pieces (default: 4000, from 100,000 pairs on 10000, from a million on 32000, "
+        "and one for each character)")
+    add("--bpe", type=int, nargs="?", const=10_000, metavar="N",
+        help="instead: Moses' tokens and so many operations of byte pair encoding (default: 10000)")
+    add("--normalise-punctuation", action="store_true",
+        help="with --bpe: before, „ “ to plain quotes, – to a hyphen and so on; scores against raw "
+        "references suffer")
     add("--moses", metavar="FOLDER",
-        help="tokenise by the Perl scripts of this mosesdecoder (default: sacremoses)")
+        help="with --bpe: the Perl scripts of this mosesdecoder (default: sacremoses)")
     add("--subwords", metavar="FOLDER",
         help="instead: those of this folder, with its dictionary; learn none")
     add = parser.add_argument_group("cleaning of training pairs").add_argument

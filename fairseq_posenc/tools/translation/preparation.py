@@ -18,12 +18,11 @@ from fairseq_posenc.data.segmentation import (
     TOKENISER,
     BytePairEncoder,
     Moses,
+    SentencePieces,
     read_tokeniser,
 )
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import stream_lines
 from fairseq_posenc.json_files import read_shaped
-from fairseq_posenc.tools.bert import sampling, vocabulary
 from fairseq_posenc.tools.preprocess import preprocess
 from fairseq_posenc.tools.resumable import (
     SETTINGS,
@@ -32,7 +31,7 @@ from fairseq_posenc.tools.resumable import (
     only_process,
 )
 from fairseq_posenc.tools.scores.reading import RAW_TEST
-from fairseq_posenc.tools.translation import bpe, perl
+from fairseq_posenc.tools.translation import bpe, perl, pieces
 from fairseq_posenc.tools.translation.cleaning import Cleaning, clean_pairs
 from fairseq_posenc.tools.translation.pairs import (
     Pair,
@@ -45,8 +44,6 @@ from fairseq_posenc.tools.translation.segmentation import keep, moses
 from fairseq_posenc.tools.workers import chunked, in_order
 from fairseq_posenc.tools.writing import replacing_files
 
-BPE_OPERATIONS = 10_000
-_SENTENCEPIECE_LINES = 4_000_000  # which the library holds in memory
 SPLITS = ("train", "valid", "test")
 _SMALLEST_BATCH = 8  # sentences; fairseq-train leaves out what is less, and stops without any
 _COMMAND = "posenc prepare translation"
@@ -70,6 +67,7 @@ class TranslationOptions:
     ratio: float = 3.0
     workers: int = 1
     moses: Optional[str] = None
+    normalise_punctuation: bool = False
 
     @property
     def languages(self) -> Tuple[str, str]:
@@ -85,12 +83,12 @@ class TranslationOptions:
 def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -> None:
     """Make a folder of binarised parallel text, or complete one begun with the same options.
 
-    Text is normalised and tokenised as by ``posenc prepare tokenise``, then cut by byte pair
-    encoding learnt from both sides of the training text; or cut by SentencePiece without being
-    tokenised. Training pairs that are empty, too long or too different in length are dropped. The
-    folder gets what fairseq-preprocess writes with a joined dictionary, and ``codes`` and
-    ``tokeniser.json``, or ``sentencepiece.model``, for ``from_pretrained``. What is made on the way
-    lies in its folder ``text``, which is removed in the end.
+    Raw text is cut by SentencePiece, learnt from both sides of the training text, which gives back
+    every character; or tokenised as by ``posenc prepare tokenise``, then cut by byte pair encoding.
+    Training pairs that are empty, too long or too different in length are dropped. The folder gets
+    what fairseq-preprocess writes with a joined dictionary, and ``sentencepiece.model``, or
+    ``codes`` and ``tokeniser.json``, for ``from_pretrained``. What is made on the way lies in its
+    folder ``text``, which is removed in the end.
 
     Raises:
         UsageError: options that exclude each other, text that is missing, empty, not UTF-8 or of
@@ -99,8 +97,14 @@ def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -
     """
     _check(options)
     job = _Preparation(options, say)
-    if options.moses and job.has_sentencepieces:
-        raise UsageError("SentencePiece cuts text without tokens; leave out --moses")
+    for name in ("moses", "normalise_punctuation"):
+        if getattr(options, name) and job.has_sentencepieces:
+            option = name.replace("_", "-")
+            raise UsageError(f"SentencePiece cuts raw text: leave out --{option}, or give --bpe")
+    if options.normalise_punctuation and options.subwords:
+        raise UsageError(
+            "how text is tokenised is that of --subwords; leave out --normalise-punctuation"
+        )
     last = f"dict.{options.target_lang}.txt"
     settings = job.settings()
     _refuse_folder_of_others(options.output, settings)
@@ -170,8 +174,8 @@ class _Preparation:
         self.text = os.path.join(options.output, "text")
         self.model = options.subwords or self.text
         model = os.path.join(options.subwords or "", subwords.SentencePiece.name)
-        self.has_sentencepieces = options.sentencepiece is not None or (
-            options.subwords is not None and os.path.exists(model)
+        self.has_sentencepieces = (
+            os.path.exists(model) if options.subwords is not None else options.bpe is None
         )
 
     def settings(self) -> Dict[str, Any]:
@@ -225,7 +229,9 @@ class _Preparation:
             path = os.path.join(self.options.subwords or "", TOKENISER)
             known = self.options.subwords and os.path.exists(path)
             tokenisers = [
-                read_tokeniser(path, language) if known else moses(language)
+                read_tokeniser(path, language)
+                if known
+                else moses(language, self.options.normalise_punctuation)
                 for language in self.languages
             ]
         work = functools.partial(
@@ -241,24 +247,16 @@ class _Preparation:
                 (write_valid if held_out else write)([pair])
 
     def learn(self) -> None:
-        """Learn subwords from both sides of the tokenised training text."""
+        """Learn subwords from both sides of the training text."""
         files = [f"{self.prefix('train', 'tok')}.{language}" for language in self.languages]
         codes = os.path.join(self.text, CODES)
         if self.has_sentencepieces:
             if not os.path.exists(os.path.join(self.text, subwords.SentencePiece.name)):
-                size = self.options.sentencepiece or 0
-                self.say(f"learn {size:,} sentencepieces")
-                total = sum(1 for path in files for _ in stream_lines(path))
-                both = (line for path in files for line in stream_lines(path))
-                lines = sampling.spread(both, total, _SENTENCEPIECE_LINES)
-                # what goes in comes out: targets are compared with raw references
-                vocabulary.learn_sentencepiece(
-                    lambda: lines, self.text, size, character_coverage=1.0, normalisation="identity"
-                )
-        elif not os.path.exists(codes):
-            operations = self.options.bpe or BPE_OPERATIONS
-            self.say(f"learn {operations:,} operations of byte pair encoding")
-            bpe.learn(files, codes, operations, self.options.workers)
+                count = pieces.learn(files, self.text, self.options.sentencepiece)
+                self.say(f"{count:,} sentencepieces learnt")
+        elif self.options.bpe and not os.path.exists(codes):
+            self.say(f"learn {self.options.bpe:,} operations of byte pair encoding")
+            bpe.learn(files, codes, self.options.bpe, self.options.workers)
 
     def cut(self, split: str) -> None:
         """Write ``<split>.cut``, without the pairs that cleaning drops if they are of --train."""
@@ -304,7 +302,8 @@ class _Preparation:
             if self.has_sentencepieces:
                 shutil.copy(os.path.join(self.model, subwords.SentencePiece.name), partial)
             else:
-                keep(os.path.join(self.model, CODES), partial)
+                normalised = self.options.normalise_punctuation
+                keep(os.path.join(self.model, CODES), partial, None, normalised)
                 if os.path.exists(os.path.join(self.model, TOKENISER)):
                     shutil.copy(os.path.join(self.model, TOKENISER), partial)
         types = len(read_dictionary(os.path.join(self.options.output, last)))
@@ -314,10 +313,10 @@ class _Preparation:
 def _tokenise_pairs(
     pairs: List[Pair], tokenisers: Optional[List[Moses]], checkout: Optional[str]
 ) -> List[Pair]:
-    """Tokenise both sides; without tokenisers, only make one space of all that is blank."""
+    """Tokenise both sides; without tokenisers, only leave out blanks at the ends of lines."""
     sides = [list(side) for side in zip(*pairs)]
     if tokenisers is None:
-        return list(zip(*([" ".join(line.split()) for line in side] for side in sides)))
+        return list(zip(*([line.strip() for line in side] for side in sides)))
     return list(zip(*(perl.tokenise(*side, checkout) for side in zip(sides, tokenisers))))
 
 
@@ -326,8 +325,7 @@ def _cutter(folder: str) -> Callable[[str], str]:
     """Return what cuts a line into subwords, by the model in a folder."""
     if os.path.exists(os.path.join(folder, CODES)):
         return BytePairEncoder(os.path.join(folder, CODES)).cut
-    model = subwords.load(folder)
-    return lambda line: " ".join(model.pieces(line))
+    return SentencePieces(os.path.join(folder, subwords.SentencePiece.name)).cut
 
 
 def _cut_pairs(pairs: List[Pair], model: str) -> List[Pair]:

@@ -15,9 +15,9 @@ from fairseq_posenc.tools.translation.corpora import Corpus
 from fairseq_posenc.tools.writing import replacing
 
 
-def moses(language: str) -> Moses:
+def moses(language: str, normalise_punctuation: bool = False) -> Moses:
     """Return how ``posenc prepare tokenise`` tokenises text."""
-    return Moses(language, escape=False)
+    return Moses(language, normalise_punctuation, escape=False)
 
 
 def moses_of_training(corpus: Corpus) -> Moses:
@@ -42,13 +42,16 @@ def moses_of_tests(corpus: Corpus) -> Moses:
     )
 
 
-def keep(codes: str, folder: str, corpus: Optional[Corpus] = None) -> None:
+def keep(
+    codes: str, folder: str, corpus: Optional[Corpus] = None, normalise_punctuation: bool = False
+) -> None:
     """Write ``codes`` and ``tokeniser.json`` into a folder of binarised data.
 
     Args:
         codes: merges that the text was cut with.
         folder: has the binarised data.
         corpus: tells how text was tokenised; None: by ``posenc prepare tokenise``.
+        normalise_punctuation: that option of ``posenc prepare tokenise``.
 
     Raises:
         UsageError: the codes are not codes, or the folder is missing or cannot be written.
@@ -56,7 +59,7 @@ def keep(codes: str, folder: str, corpus: Optional[Corpus] = None) -> None:
     BytePairEncoder(codes)
     if not os.path.isdir(folder):
         raise UsageError(f"there is no folder {folder}; run fairseq-preprocess first")
-    how = (moses_of_tests(corpus) if corpus else moses(""))._asdict()
+    how = (moses_of_tests(corpus) if corpus else moses("", normalise_punctuation))._asdict()
     del how["language"]
     lines = read_lines(codes)
     with replacing(os.path.join(folder, CODES)) as stream:

@@ -57,12 +57,15 @@ def test_files_are_tokenised_in_order(tmp_path, workers):
     assert (tmp_path / "out").read_text() == expected
 
 
-def test_multi30ks_command_prints_what_it_always_did(tmp_path, run, hard_lines):
-    # the output of tokenisation before it could do more than Multi30k needs
+@pytest.mark.parametrize("normalise", [True, False])
+def test_the_command_normalises_punctuation_where_it_is_asked_to(
+    tmp_path, run, hard_lines, normalise
+):
     text = "".join(f"{line}\n" for line in hard_lines)
     (tmp_path / "in").write_bytes(text.encode())
     files = ("--input", tmp_path / "in", "--output", tmp_path / "out")
+    files += ("--normalise-punctuation",) * normalise
     run("posenc", "prepare", "tokenise", "--language", "de", *files)
     lines = [line.rstrip("\r") for line in hard_lines]
-    expected = slowly(lines, Moses("de", escape=False))
+    expected = slowly(lines, Moses("de", normalise, escape=False))
     assert (tmp_path / "out").read_bytes().decode() == "".join(f"{line}\n" for line in expected)

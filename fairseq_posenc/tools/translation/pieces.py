@@ -1,0 +1,129 @@
+"""Learning sentencepieces of raw text that give back every character of it.
+
+SentencePiece's own rules write some characters as others (NFKC: … as ..., ， as a comma). Ours
+writes only what cannot stand in a piece, each as a character of its own from the private use area,
+and back when pieces are joined. The rule is part of the model, so that every program that cuts and
+joins by the model does the same.
+"""
+
+import io
+import os
+import tempfile
+from typing import Dict, Iterator, Optional, Sequence, Set, Tuple
+
+from fairseq_posenc.data.subwords import SentencePiece, library
+from fairseq_posenc.errors import UsageError, first_line
+from fairseq_posenc.files import stream_lines
+from fairseq_posenc.tools.bert import sampling
+from fairseq_posenc.tools.writing import replacing
+
+_MOST_LINES = 4_000_000  # which the library holds in memory
+_LONGEST_LINE = 1 << 20  # bytes; the library skips longer ones, without a word
+# by the number of pairs, how many pieces besides the characters; small text has few words twice
+_DEFAULTS = ((100_000, 4_000), (1_000_000, 10_000), (float("inf"), 32_000))
+_META = 3  # <unk>, <s> and </s>
+# A piece is "<" or has none, so that none is <pad> or </s>, which dictionaries of fairseq know.
+_ALONE = ["<"]
+# fairseq parts pieces at every blank; the library takes ▁ for a space and skips lines with ▅
+_BLANKS = [chr(code) for code in range(0x110000) if chr(code).isspace() and chr(code) not in " \n"]
+_HIDDEN = [*_BLANKS, "\u2581", "\u2585"]
+_FIRST_MARK = 0xE000
+
+
+def rules() -> Dict[str, str]:
+    """Return what is written for characters that cannot stand in a piece.
+
+    The characters that stand for them are written with an escape before them where the text itself
+    has them, so that joining is the exact reverse.
+    """
+    marks = {character: chr(_FIRST_MARK + n) for n, character in enumerate(_HIDDEN)}
+    escape = chr(_FIRST_MARK + len(marks))
+    return {**marks, **{mark: escape + mark for mark in [*marks.values(), escape]}}
+
+
+def learn(files: Sequence[str], folder: str, size: Optional[int] = None) -> int:
+    """Learn a unigram model of all files together; write ``sentencepiece.model`` into a folder.
+
+    Every character of the text gets a piece. The same text gives the same model in every run.
+
+    Args:
+        files: raw text, one sentence a line.
+        size: pieces; small text gives fewer. None: 4,000, 10,000 or 32,000 by the number of lines,
+            and one for each character.
+
+    Returns:
+        The number of pieces.
+
+    Raises:
+        UsageError: a file is missing, empty or not UTF-8, there is no text, the size cannot hold
+            the characters, or the folder cannot be written.
+    """
+    total, needed = _count(files)
+    least = len(needed | {"\u2581", *_ALONE})
+    if size is None:
+        pairs = total // len(files)
+        size = least + next(pieces for most, pieces in _DEFAULTS if pairs <= most)
+    if size < least:
+        raise UsageError(
+            f"{size} sentencepieces are too few for the {least} characters of this text; give more"
+        )
+    lines = (line for line in sampling.spread(_lines(files), total, _MOST_LINES) if line.strip())
+    model = _train(lines, size, needed)
+    with replacing(os.path.join(folder, SentencePiece.name), "wb") as stream:
+        stream.write(model)
+    return len(library("sentencepiece").SentencePieceProcessor(model_proto=model)) - _META
+
+
+def _count(files: Sequence[str]) -> Tuple[int, Set[str]]:
+    """Return the number of lines, and the characters that need a piece."""
+    characters: Set[str] = set()
+    total = 0
+    for total, line in enumerate(_lines(files), 1):
+        characters.update(line)
+    written = rules()
+    # the library has no piece for NUL, which then stands for itself
+    needed = {mark for c in characters - {" ", "\0"} for mark in written.get(c, c)}
+    if not needed:
+        raise UsageError("there is no text to learn sentencepieces from")
+    return total, needed
+
+
+def _train(lines: Iterator[str], size: int, needed: Set[str]) -> bytes:
+    model = io.BytesIO()
+    with tempfile.TemporaryDirectory() as temporary:
+        there, back = (os.path.join(temporary, name) for name in ("there.tsv", "back.tsv"))
+        _write_rules(there, rules())
+        _write_rules(back, {mark: character for character, mark in rules().items()})
+        try:
+            library("sentencepiece").SentencePieceTrainer.train(
+                sentence_iterator=lines,
+                model_writer=model,
+                model_type="unigram",
+                vocab_size=size + _META,
+                hard_vocab_limit=False,
+                character_coverage=1.0,
+                required_chars="".join(sorted(needed)),  # of lines that were not sampled
+                user_defined_symbols=_ALONE,
+                normalization_rule_tsv=there,
+                denormalization_rule_tsv=back,
+                remove_extra_whitespaces=False,
+                max_sentence_length=_LONGEST_LINE,
+                minloglevel=2,
+            )
+        except SystemError as error:  # the lines have raised
+            raise error.__cause__ or error from None
+        except RuntimeError as error:
+            raise UsageError(f"SentencePiece cannot learn: {first_line(error)}") from None
+    return model.getvalue()
+
+
+def _lines(files: Sequence[str]) -> Iterator[str]:
+    for path in files:
+        yield from stream_lines(path)
+
+
+def _write_rules(path: str, changes: Dict[str, str]) -> None:
+    with open(path, "w", encoding="ascii") as stream:
+        for pair in changes.items():
+            numbers = (" ".join(f"{ord(character):X}" for character in side) for side in pair)
+            stream.write("\t".join(numbers) + "\n")
