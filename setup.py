@@ -60,8 +60,6 @@ setup(
             "ruff",
             # it needs a newer torch than 3.10 has
             "transformers>=5.23; python_version >= '3.11'",
-            # its kernels run on a CPU in its interpreter; 3.10 has a torch that is too old for them
-            "triton>=3; sys_platform == 'linux' and python_version >= '3.11'",
         ],
     },
 )

@@ -15,7 +15,7 @@ import warnings
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
-import gpu_kernels
+import gpu_attention
 import torch
 
 from fairseq_posenc.encodings import names
@@ -27,11 +27,10 @@ from fairseq_posenc.tools.hardware import hardware
 from fairseq_posenc.tools.writing import replacing
 
 # Each part's share of the time; what one leaves goes to those behind it.
-SHARES = {"kernels": 25, "encodings": 35, "attention": 10, "tables": 10, "quickstart": 20}
+SHARES = {"encodings": 50, "attention": 20, "tables": 10, "quickstart": 20}
 TITLES = {
-    "kernels": "Triton's kernels against the plain way in float64",
     "encodings": "A step of every encoding beside stock fairseq (bfloat16)",
-    "attention": "Attention alone, forward and backward (bfloat16, 4,096 tokens, 8 heads of 64)",
+    "attention": "Torch's own attention against the plain way (bfloat16, 4,096 tokens, 8 heads)",
     "tables": "The papers' tables of cost",
     "quickstart": "Trainings of the quickstart in bfloat16",
 }
@@ -42,7 +41,6 @@ TIMED = [
     ("bert training", "bert_base", (128,), 4096),
     ("generation", "base", (32,), 1024),
 ]
-TRITON = ", Triton"
 # Relative to stock fairseq: within these bounds a step takes as long.
 FASTER, SLOWER = 0.97, 1.03
 # Largest difference from a CPU in float32, ÷ the largest entry of outputs or gradients.
@@ -112,15 +110,13 @@ def difference(name: str, device: str) -> float:
 
 
 def encodings(results: Results, tiny: bool) -> None:
-    """Part 2: is every encoding right, and how long does a step take beside stock fairseq's?"""
+    """Part 1: is every encoding right, and how long does a step take beside stock fairseq's?"""
     device = "cpu" if tiny else "cuda"
     have = {row.get("step", row["encoding"]) for row in results.rows("encodings")}
     for name in (name for name in names() if name not in have):
         found = difference(name, device)
         verdict = "right" if found <= DIFFERENCE else "wrong"
         results.add({"encoding": name, "difference": found, "verdict": verdict})
-    checked = [row["verdict"] for row in results.rows("kernels")]
-    with_kernels = not tiny and "right" in checked and not {"wrong", "failed"} & set(checked)
     for subject, shape, lengths, tokens in TIMED:
         for length in (8,) if tiny else lengths:
             title = f"{subject}, {length}"
@@ -132,9 +128,6 @@ def encodings(results: Results, tiny: bool) -> None:
                 "float32" if tiny else "bfloat16", shared=True,
             )  # fmt: skip
             prepared = SUBJECTS[subject](setting)
-            if with_kernels:
-                for name in gpu_kernels.KINDS:
-                    prepared[name + TRITON] = gpu_kernels.with_kernels(prepared[name])
             contestants = {name: Contestant(step, device) for name, step in prepared.items()}
             figures = race(contestants, 2 if tiny else 9, title, setting.base, 0 if tiny else 1)
             results.add(*(
@@ -146,7 +139,7 @@ def encodings(results: Results, tiny: bool) -> None:
 
 
 def tables(results: Results, tiny: bool) -> None:
-    """Part 4: the papers' tables of cost, by posenc benchmark."""
+    """Part 3: the papers' tables of cost, by posenc benchmark."""
     have = {row["table"] for row in results.rows("tables")}
     for name in TABLES[:1] if tiny else [table for table in TABLES if table not in have]:
         few = ["--quick", "--lengths", "10", "--dtype", "float32"]
@@ -159,7 +152,7 @@ def tables(results: Results, tiny: bool) -> None:
 
 
 def quickstart(results: Results, tiny: bool) -> None:
-    """Part 5: two rows of the quickstart to their BLEU; cut, it goes on where it was."""
+    """Part 4: two rows of the quickstart to their BLEU; cut, it goes on where it was."""
     folder = results.path.parent / "quickstart"
     few = "--train 300 --test 4 --updates 6 --test-lengths 4-20,21-30 --device cpu"
     options = few if tiny else "--device cuda -- --bf16"
@@ -170,9 +163,8 @@ def quickstart(results: Results, tiny: bool) -> None:
 
 
 PARTS: Dict[str, Callable[[Results, bool], None]] = {
-    "kernels": gpu_kernels.kernels,
     "encodings": encodings,
-    "attention": gpu_kernels.attention,
+    "attention": gpu_attention.attention,
     "tables": tables,
     "quickstart": quickstart,
 }
@@ -181,8 +173,7 @@ PARTS: Dict[str, Callable[[Results, bool], None]] = {
 def run_part(part: str, path: Path, seconds: float, options: List[str]) -> None:
     """Run a part in a process group of its own, which ends with the time, and note how it ended."""
     results = Results(path, part)
-    kept = [row for row in results.rows(part) if row.get("verdict") != "failed"]
-    results.content["parts"][part] = {"state": "cut", "rows": kept}
+    results.content["parts"][part] = {"state": "cut", "rows": results.rows(part)}
     results.save()
     begin = time.monotonic()
     command = [sys.executable, __file__, "--part", part, "--output", str(path.parent), *options]
@@ -217,36 +208,27 @@ def speed(found: Optional[float]) -> str:
     return f"{word} ({found:.2f} of stock fairseq's time)"
 
 
-def kernels_verdict(results: Results) -> str:
-    """Say whether the kernels are right, faster, and to be on by default."""
-    found = [row["verdict"] for row in results.rows("kernels")]
-    bad = sum(verdict in ("wrong", "failed") for verdict in found)
-    right = found.count("right")
-    plain = found.count("plain")
-    text = f"Triton's kernels: {right} cases right, {bad} wrong or failed, {plain} not for them"
-    by_way = {(row["length"], row["way"]): row.get("seconds") for row in results.rows("attention")}
-    ratios = [
-        seconds / by_way[length, way.replace(TRITON, ", plain")]
-        for (length, way), seconds in by_way.items()
-        if way.endswith(TRITON) and seconds and by_way.get((length, way.replace(TRITON, ", plain")))
-    ]
-    times = (
-        f"{min(ratios):.2f} to {max(ratios):.2f} of the plain way's time" if ratios else "not timed"
+def attention_verdict(results: Results) -> str:
+    """Say whether torch's own attention is right, and how fast."""
+    rows = results.rows("attention")
+    right = sum(row["verdict"] == "right" for row in rows)
+    ratios = [row["torch / plain"] for row in rows]
+    times = f"{min(ratios):.2f} to {max(ratios):.2f}" if ratios else "?"
+    return (
+        f"torch's own attention: {right} of {len(rows)} cases right, in {times} of the plain "
+        "way's time"
     )
-    good = right and not bad and results.state("kernels") == "done"
-    default = "on" if good and ratios and max(ratios) < 1 else "off"
-    return f"{text}; {times}; default: {default}"
 
 
 def verdicts(results: Results) -> List[str]:
-    """Return the verdict of the kernels and of each encoding."""
+    """Return the verdict of attention and of each encoding."""
     rows = results.rows("encodings")
     checked = {row["encoding"]: row["verdict"] for row in rows if "verdict" in row}
     of_encodings = [
         f"{name}: {checked.get(name, 'not tested')}, {speed(ratio(results, name))}"
         for name in names()
     ]
-    return [kernels_verdict(results), *of_encodings]
+    return [attention_verdict(results), *of_encodings]
 
 
 def grid(rows: List[Row]) -> List[str]:
@@ -274,9 +256,6 @@ def page(results: Results) -> str:
         took = f" after {known['seconds']} s" if "seconds" in known else ""
         lines += ["", f"#### {title}", "", f"This part: {results.state(part)}{took}.", ""]
         rows = results.rows(part)
-        if part == "kernels":  # many cases: the verdict counts those that are right
-            rows = [row for row in rows if row["verdict"] in ("wrong", "failed")]
-            lines += [f"Cases that are wrong or failed: {len(rows)}.", ""]
         for row in rows if rows and "text" in rows[0] else []:
             lines += [row["text"].replace("\n#", "\n####").lstrip("# "), ""]
         lines += [] if rows and "text" in rows[0] else grid(rows)
@@ -301,9 +280,7 @@ def main() -> None:
     parser.add_argument("--dry-run", action="store_true")
     parser.add_argument("--part", choices=PARTS, help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.dry_run:
-        os.environ["TRITON_INTERPRET"] = "1"  # the kernels run on the CPU, in numpy
-    elif not torch.cuda.is_available():
+    if not args.dry_run and not torch.cuda.is_available():
         raise UsageError("there is no GPU here; --dry-run tries all parts on the CPU")
     path = args.output / "gpu.json"
     if args.part:

@@ -240,7 +240,7 @@ install_everything() {
   step "completing $environment"
   if [ -n "$ours" ]; then
     # torch, and what it requires, may be another
-    sed '/^torch==/d; /^triton==/d' "$pins" >"$state/constraints.txt"
+    sed '/^torch==/d' "$pins" >"$state/constraints.txt"
   else
     "$python" -m pip list --format=freeze --exclude fairseq_posenc >"$state/constraints.txt"
   fi
@@ -252,8 +252,6 @@ install_everything() {
     step "installing libraries${extras:+, and those of the tests}"
     # all are named, with all that they require that is used here
     [ -n "$extras" ] || before='/^# export/,$d'
-    # torch's builds for GPUs bring the Triton that they need
-    ! imports triton || before="$before; /^triton==/d"
     sed -e "/^torch==/d; /^fairseq/d; /^pip==/d; $before" "$pins" >"$state/libraries.txt"
     pip_install --no-deps -r "$state/libraries.txt" || pip_failed "the libraries"
     after=" --no-deps --no-build-isolation"

@@ -237,10 +237,9 @@ def environment(tmp_path):
     """An environment of ours to be completed, whose Python only notes what pip shall install."""
     folder, log = tmp_path / "env", tmp_path / "log"
 
-    def environment(has_triton=False, has_cpu_builds=True):
+    def environment(has_cpu_builds=True):
         program(folder / "bin" / "python", f"""case "$*" in
           *version_info*) echo 3.11 ;;
-          *'import triton'*) exit {0 if has_triton else 1} ;;
           *'import fairseq'*) [ -e "{tmp_path}/fairseq" ] ;;
           *fairseq-fixed*) touch "{tmp_path}/fairseq" ;;
           *libraries.txt*) cat "{folder}/.fairseq_posenc/libraries.txt" >>"{log}" ;;
@@ -254,17 +253,6 @@ def environment(tmp_path):
         return folder
 
     return environment
-
-
-@pytest.mark.parametrize("brought", [False, True])
-def test_the_tests_get_triton_unless_torch_has_brought_its_own(environment, tmp_path, brought):
-    """A pin of it would keep torch's builds for GPUs from being installed."""
-    run = setup("--venv", environment(has_triton=brought), "--extra", "test")
-    assert run.returncode == 0, run.stderr
-    libraries = (tmp_path / "log").read_text()
-    assert ("triton==" in libraries) == (not brought) and "pytest==" in libraries
-    constraints = (tmp_path / "log.constraints").read_text()
-    assert "numpy==" in constraints and "triton" not in constraints
 
 
 HAS_GPU = shutil.which("nvidia-smi") is not None

@@ -149,16 +149,3 @@ def test_half_precision_loses_no_more_than_in_stock_fairseq(counted, name):
 
 def test_the_page_shows_what_is_counted(counted):
     assert counted[1] in PAGE.read_text(encoding="utf-8")
-
-
-def test_triton_is_used_only_where_it_is_asked_for_and_the_log_says_so():
-    found = json.loads(printed("way.py"))
-    for case in ("shaw", "transformer_xl", "shaw plain"):
-        assert found[case]["calls"] == 0 and found[case]["error"] is None
-        assert len(found[case]["log"]) == 1 and "plain PyTorch" in found[case]["log"][0]
-    for case in ("shaw triton", "transformer_xl triton"):
-        assert found[case]["calls"] > 0 and found[case]["error"] is None
-        assert len(found[case]["log"]) == 1 and "Triton's kernels" in found[case]["log"][0]
-    assert found["sinusoidal"] == {"log": [], "calls": 0, "error": None}
-    assert "plain (the default) or triton, not fast" in found["shaw fast"]["error"]
-    assert "needs Triton 3 and torch 2.1" in found["shaw triton, missing"]["error"]

@@ -1,25 +1,14 @@
 """Random queries, keys, values and terms for the core of attention, and its gradients."""
 
-import os
-from dataclasses import dataclass, replace
-from importlib.util import find_spec
+from dataclasses import dataclass
 from typing import Dict, Optional
 
 import pytest
 import torch
 from torch import Tensor
 
-from fairseq_posenc.attention import core, plain
+from fairseq_posenc.attention import plain
 from fairseq_posenc.encodings.base import AttentionTerms
-
-# Triton reads them when it is imported: without a GPU its kernels run in numpy, on one float32 is
-# not rounded for the tests.
-DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
-os.environ.setdefault(
-    *("TRITON_INTERPRET", "1") if DEVICE == "cpu" else ("TRITON_F32_DEFAULT", "ieee")
-)
-# where one is missing, test_triton.py is skipped and says so
-HAS_TRITON = all(map(find_spec, ("triton", "triton.backends", "torch.compiler")))
 
 
 @dataclass
@@ -135,57 +124,3 @@ def make_case():
         return Case(tensors, 0.7 * width**-0.5, padding, causal, "shared" in parts)
 
     return make
-
-
-def interpret_bfloat16(patch):
-    """Make Triton's interpreter multiply bfloat16 (3.9 multiplies its bits) and round to nearest.
-
-    To numpy, bfloat16 is the upper half of a float32.
-    """
-    import numpy as np
-    import triton.language as tl
-    from triton.runtime import interpreter
-
-    builder, cast = interpreter.InterpreterBuilder, interpreter.InterpreterBuilder.cast_impl
-
-    def as_float(x):
-        wide = x.dtype.scalar == tl.bfloat16
-        return (x.data.astype(np.uint32) << 16).view(np.float32) if wide else x.data
-
-    def dot(self, a, b, total, *_):
-        product = np.matmul(as_float(a), as_float(b), dtype=total.data.dtype)
-        return interpreter.TensorHandle(product + total.data, total.dtype.scalar)
-
-    def rounded(self, x, dtype):
-        if x.dtype.scalar == tl.float32 and dtype.scalar == tl.bfloat16:
-            bits = x.data.view(np.uint32)
-            nearest = ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)
-            return interpreter.TensorHandle(nearest, tl.bfloat16)
-        return cast(self, x, dtype)
-
-    patch.setattr(builder, "create_dot", dot)
-    patch.setattr(builder, "cast_impl", rounded)
-
-
-@pytest.fixture(scope="session")
-def triton_attend():
-    """Attention by Triton's kernels, with the arguments and results of the entrance."""
-    from fairseq_posenc.attention.gpu import relative
-
-    def attend(*arguments):
-        tensors = [x.to(DEVICE) if isinstance(x, Tensor) else x for x in arguments[:-1]]
-        terms = {n: x.to(DEVICE) for n, x in vars(tensors[3]).items() if isinstance(x, Tensor)}
-        tensors[3] = replace(tensors[3], **terms)
-        return relative.attend(plain.Inputs(*tensors)).cpu(), None
-
-    with pytest.MonkeyPatch.context() as patch:
-        if DEVICE == "cpu":
-            interpret_bfloat16(patch)
-        yield attend
-
-
-@pytest.fixture
-def ways(kind, request):
-    """The entrance, and Triton's kernels for the terms that they take, where they can run."""
-    takes = HAS_TRITON and kind in ("relative", "shared", "distances")
-    return [core.attend, *([request.getfixturevalue("triton_attend")] if takes else [])]

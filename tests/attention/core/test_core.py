@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_posenc.attention import core, plain
+from fairseq_posenc.attention import core, fused, plain
 
 ALONE = "none bias one_bias segments relative_keys relative shared distances"
 JOINT = "bias+segments relative+bias relative+segments distances+bias+segments+relative"
@@ -59,10 +59,10 @@ def test_torchs_attention_on_a_gpu_gets_one_mask_for_all(
     monkeypatch.setattr(torch.nn.functional, "scaled_dot_product_attention", one_width)
 
     def attend(*arguments):
-        inputs = core._one_mask_for_all(plain.Inputs(*arguments[:-1]))
+        inputs = fused.with_one_mask(plain.Inputs(*arguments[:-1]))
         seen.append(plain.additive_bias(inputs.terms, torch.float32))
         assert inputs.padding_mask is None or (kind == "none" and not causal)
-        return core._torch_attend(inputs), None
+        return fused.attend(inputs), None
 
     check(make_case(kind, batch=3, length=9, side=side, causal=causal), attend)
     assert all((mask is not None) == ("bias" in kind) for mask in seen)
@@ -202,3 +202,27 @@ def test_other_precisions_are_those_of_the_plain_core(kind, make_case, plain_att
         tensors = case.leaves(dtype)
         found, expected = (case.run(way, tensors)[0] for way in (core.attend, plain_attend))
         assert found.dtype == dtype and torch.equal(found, expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "case", "way"),
+    [
+        ("none", {"length": 32}, core.Torch),
+        ("none", {"length": 100}, core.ByHand),
+        ("none", {"length": 1024, "learns": False}, core.Torch),
+        ("none", {"length": 1024, "causal": True}, core.ByHand),
+        ("none", {"length": 32, "dropout_p": 0.1}, core.ByHand),
+        ("none", {"length": 9, "learns": False}, core.Plain),
+        ("bias", {"length": 32}, core.ByHand),
+        ("relative", {"length": 32}, core.ByHand),
+        ("relative", {"length": 32, "dtype": torch.bfloat16}, core.Plain),
+    ],
+)
+def test_each_case_goes_its_way(kind, case, way, make_case):
+    """As the table of the entrance says."""
+    case = {"causal": False, "learns": True, "dropout_p": 0.0, "dtype": torch.float32, **case}
+    made = make_case(kind, heads=1, length=case["length"], causal=case["causal"])
+    heads, terms = made.heads_and_terms(made.leaves(case["dtype"]))
+    inputs = plain.Inputs(*heads, terms, None, case["causal"], case["dropout_p"])
+    with torch.set_grad_enabled(case["learns"]):
+        assert next(one for one in core.WAYS if one.supports(inputs)) is way

@@ -39,17 +39,16 @@ def square(make_case, kind, length, **others):
 
 @kinds
 @pytest.mark.parametrize("p", [0.1, 0.3])
-def test_a_fraction_p_is_dropped_and_the_rest_is_scaled_up(kind, p, make_case, ways):
+def test_a_fraction_p_is_dropped_and_the_rest_is_scaled_up(kind, p, make_case):
     case = square(make_case, kind, 64, batch=2, heads=4)
     weights = case.run(core.attend, need_weights=True)[1]
-    for attend in ways:
-        keep = kept(case, 1, p, attend)
-        deviation = (p * (1 - p) / keep.numel()) ** 0.5
-        assert abs(1 - float(keep.float().mean()) - p) < 5 * deviation
-        torch.manual_seed(1)
-        unshared = replace(case, shared=False)
-        output = unshared.run(attend, showing_weights(unshared), dropout_p=p)[0]
-        torch.testing.assert_close(output, weights * keep / (1 - p), rtol=1e-4, atol=1e-6)
+    keep = kept(case, 1, p)
+    deviation = (p * (1 - p) / keep.numel()) ** 0.5
+    assert abs(1 - float(keep.float().mean()) - p) < 5 * deviation
+    torch.manual_seed(1)
+    unshared = replace(case, shared=False)
+    output = unshared.run(core.attend, showing_weights(unshared), dropout_p=p)[0]
+    torch.testing.assert_close(output, weights * keep / (1 - p), rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", ["none", "bias", "relative"])
@@ -90,7 +89,7 @@ def with_weights_left(factors):
 @pytest.mark.parametrize("causal", [False, True], ids=["both", "causal"])
 @pytest.mark.parametrize("length", [8, 40])
 def test_outputs_and_gradients_are_those_of_the_weights_that_are_left(
-    kind, causal, length, make_case, ways
+    kind, causal, length, make_case
 ):
     """With one seed the same weights are dropped, whatever the values; the formula does the rest.
 
@@ -98,15 +97,14 @@ def test_outputs_and_gradients_are_those_of_the_weights_that_are_left(
     """
     p = 0.3
     case = square(make_case, kind, length, side="right", causal=causal)
-    for attend in ways:
-        formula = with_weights_left(kept(case, 3, p, attend).double() / (1 - p))
-        expected, slopes = case.outputs_and_gradients(formula, torch.float64)
-        torch.manual_seed(3)
-        found, gradients = case.outputs_and_gradients(attend, torch.float32, dropout_p=p)
-        assert float((found - expected).abs().max()) <= 2e-5
-        for name, slope in slopes.items():
-            error = float((gradients[name] - slope).abs().max())
-            assert error <= 1e-4 * float(slope.abs().max()) + 1e-6, name
+    formula = with_weights_left(kept(case, 3, p).double() / (1 - p))
+    expected, slopes = case.outputs_and_gradients(formula, torch.float64)
+    torch.manual_seed(3)
+    found, gradients = case.outputs_and_gradients(core.attend, torch.float32, dropout_p=p)
+    assert float((found - expected).abs().max()) <= 2e-5
+    for name, slope in slopes.items():
+        error = float((gradients[name] - slope).abs().max())
+        assert error <= 1e-4 * float(slope.abs().max()) + 1e-6, name
 
 
 @kinds

@@ -1,0 +1,94 @@
+"""torch's own attention, one fused kernel, with everything that is added to the scores as a mask.
+
+On a GPU it is the fast way for all terms that do not depend on the queries. On a CPU ``core`` knows
+when it is.
+"""
+
+import math
+from dataclasses import replace
+from typing import Any, Dict, List
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from fairseq_posenc.attention import plain
+from fairseq_posenc.attention.plain import Inputs
+
+# What a further channel gives to the scores of hidden keys; exact in half precision.
+_HIDDEN = -(2.0**14)
+# Fused kernels take widths that are multiples of this.
+_ALIGNMENT = 8
+
+
+def supports(inputs: Inputs) -> bool:
+    """Tell whether all terms can be put into one mask, as they do not depend on the queries."""
+    terms = inputs.terms
+    others = (terms.relative_keys, terms.relative_values, terms.distance_keys, terms.content_query)
+    return all(term is None for term in others)
+
+
+def attend(inputs: Inputs) -> Tensor:
+    """Return the outputs ``(B, H, Q, d)`` of attention, for inputs that are supported."""
+    queries, keys, values, terms, padding_mask, causal, dropout_p = inputs
+    options: Dict[str, Any] = {}
+    if abs(terms.scale * math.sqrt(queries.size(-1)) - 1) > 1e-9:
+        options["scale"] = terms.scale  # torch divides by √d
+    # mask: (B or 1, H or 1, Q or 1, K), what is added to the scores, or None
+    mask = plain.additive_bias(terms, queries.dtype)
+    if padding_mask is not None:
+        padding = plain.padding_bias(padding_mask, queries.dtype)
+        mask = padding if mask is None else mask + padding
+    if causal and mask is not None:
+        mask = mask + plain.causal_bias(queries.size(2), queries.dtype, queries.device)
+    is_causal = causal and mask is None
+    width = values.size(-1)
+    widened = mask is None and queries.size(-1) > width
+    if widened:  # flash attention, which takes no mask, takes one width alone
+        values = F.pad(values, (0, queries.size(-1) - width))
+    outputs = F.scaled_dot_product_attention(
+        queries, keys, values, attn_mask=mask, dropout_p=dropout_p, is_causal=is_causal, **options
+    )
+    return outputs[..., :width] if widened else outputs
+
+
+def with_one_mask(inputs: Inputs) -> Inputs:
+    """Return inputs that need the same mask for every sentence, or none at all.
+
+    On a GPU torch's attention is fastest with a mask ``(1, H, Q, K)`` or without one; padding and
+    segments would need ``(B, H, Q, K)``. So they become further channels of queries and keys, whose
+    product is what the mask would have added to the score: the segments' scalar, or at padding a
+    number that hides the key. What is left for the mask is the bias; without a bias causal
+    attention stays torch's own.
+
+    It does not pay where padding alone needs a small mask ``(B, 1, 1, K)``: without a bias that is
+    not causal, and for a single query.
+    """
+    queries, keys, values, terms, padding_mask, causal, dropout_p = inputs
+    needs_large_mask = causal or terms.bias is not None
+    padding_is_cheap = padding_mask is None or not needs_large_mask or queries.size(2) == 1
+    if terms.segments is None and padding_is_cheap:
+        return inputs
+    of_queries: List[Tensor] = []
+    of_keys: List[Tensor] = []
+    if terms.segments is not None:
+        # product of query i and key j: scalars[segment of i, segment of j] / scale, as attention
+        # multiplies all products by the scale; segments: (B, 1, T, S) one-hot
+        segments = terms.segments.to(queries.dtype).unsqueeze(1)
+        scalars = (terms.segment_scalars / terms.scale).to(queries.dtype)
+        of_queries, of_keys = [segments @ scalars], [segments]
+    if padding_mask is not None:
+        # 1 / scale times 0 at tokens, _HIDDEN at padding; hidden: (B, 1, K, 1)
+        hidden = padding_mask[:, None, :, None].to(keys.dtype) * _HIDDEN
+        of_queries.append(torch.full_like(hidden, 1 / terms.scale))
+        of_keys.append(hidden)
+    queries, keys = _with_channels(queries, of_queries), _with_channels(keys, of_keys)
+    terms = replace(terms, segments=None, segment_scalars=None)
+    return Inputs(queries, keys, values, terms, None, causal, dropout_p)
+
+
+def _with_channels(x: Tensor, further: List[Tensor]) -> Tensor:
+    """Add channels ``(B, H or 1, T, …)`` to ``(B, H, T, d)``, and zeros up to a whole width."""
+    parts = [part.expand(*x.shape[:3], -1) for part in further]
+    width = sum(part.size(-1) for part in parts)
+    return torch.cat([x, *parts, x.new_zeros(1).expand(*x.shape[:3], -width % _ALIGNMENT)], dim=-1)
