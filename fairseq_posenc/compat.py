@@ -2,8 +2,10 @@
 
 import re
 import warnings
+from types import SimpleNamespace
 from typing import Any, Dict
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -55,3 +57,24 @@ def drop_copies(state_dict: Dict[str, Any]) -> None:
     names = (*_FUSED_WEIGHTS, "embed_positions.weights", "embed_positions._float_tensor")
     for key in [key for key in state_dict if key.endswith(tuple(f".{name}" for name in names))]:
         del state_dict[key]
+
+
+class NumpyOfOld:
+    """numpy, with a name of version 1 that fairseq still uses and version 2 has not."""
+
+    compat = SimpleNamespace(long=np.int64)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(np, name)
+
+
+def lend_old_numpy() -> None:
+    """Give it to the modules of fairseq that need it.
+
+    These are for ``--sample-break-mode eos``, for what a language model is given by
+    ``fairseq-interactive`` or from Python, and for ``--num-batch-buckets``.
+    """
+    from fairseq.data import language_pair_dataset, token_block_dataset  # encodings need no fairseq
+
+    for module in (language_pair_dataset, token_block_dataset):
+        setattr(module, "np", NumpyOfOld())  # noqa: B010

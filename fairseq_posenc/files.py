@@ -5,6 +5,7 @@ import functools
 import gzip
 import lzma
 import os
+import re
 import tarfile
 import zlib
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from typing import BinaryIO, Callable, Dict, Iterator, List
 
 from fairseq_posenc.errors import UsageError
 
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-?inf|nan")
 LONGEST_LINE = 1 << 28  # bytes; whole files of questions in JSON are one line of up to 2 ** 26
 _OPENERS: Dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
@@ -70,3 +72,14 @@ def decode_lines(stream: BinaryIO, name: str) -> Iterator[str]:
         raise UsageError(f"{name}, line {number}: invalid UTF-8; convert the file first") from None
     if not number:
         raise UsageError(f"{name} is empty")
+
+
+def parse_number(text: str) -> float:
+    """Return the number that a file spells, as ``3``, ``-0.5``, ``1e-3``, ``nan`` or ``-inf``.
+
+    Raises:
+        ValueError: it is spelt otherwise; Python's ``float`` takes ``0_1`` and ``２`` too.
+    """
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(f"{text[:40]!r} is not a number")
+    return float(text)

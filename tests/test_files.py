@@ -11,7 +11,7 @@ import pytest
 
 from fairseq_posenc import files
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines, stream_lines
+from fairseq_posenc.files import parse_number, read_lines, stream_lines
 from fairseq_posenc.tools.writing import replacing, replacing_all, replacing_files, replacing_folder
 
 
@@ -168,3 +168,12 @@ def test_new_files_have_the_rights_of_any_new_file(tmp_path):
     finally:
         os.umask(before)
     assert (tmp_path / "a").stat().st_mode & 0o777 == 0o640
+
+
+@pytest.mark.parametrize("text", ["0_1", "２", "1 ", "", "1e", "0x1", "infinity", "١"])
+def test_numbers_are_spelt_in_plain_digits(text):
+    with pytest.raises(ValueError, match="is not a number"):
+        parse_number(text)
+    assert list(map(parse_number, ["3", "-.5", "+2.", "1e-3", "-inf"])) == [
+        3, -0.5, 2, 0.001, float("-inf"),
+    ]  # fmt: skip

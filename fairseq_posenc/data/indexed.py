@@ -7,7 +7,7 @@ Of a file that was cut short, or with an index that is another file's, fairseq r
 import glob
 import os
 import struct
-from typing import NamedTuple, Optional
+from typing import Any, List, NamedTuple, Optional
 
 import numpy as np
 from fairseq.data import Dictionary, indexed_dataset
@@ -35,14 +35,47 @@ class Index(NamedTuple):
     lowest: int
 
 
+class SafeDictionary(Dictionary):
+    """A dictionary whose special symbols keep their names.
+
+    A file may hold ``<unk> 1 #fairseq:overwrite``, as CamemBERT's does and those made of
+    SentencePiece's vocabularies. To fairseq the name then stands for that row, which no model was
+    trained on, while ``unk()`` is number 3 as ever. Here it stands for ``unk()``.
+    """
+
+    def add_from_file(self, f: Any) -> None:
+        """Read the rows of a file."""
+        super().add_from_file(f)
+        self.indices.update(zip(self.symbols[: self.nspecial], range(self.nspecial)))
+
+    def save(self, f: Any) -> None:
+        """Write the rows; fairseq leaves out the flag, without which it cannot read them again."""
+        seen, rows = set(self.symbols[: self.nspecial]), []
+        for symbol, count in zip(self.symbols[self.nspecial :], self.count[self.nspecial :]):
+            rows.append((symbol, f"{count} #fairseq:overwrite" if symbol in seen else count))
+            seen.add(symbol)
+        self._save(f, rows)
+
+
+def repeated_types(dictionary: Dictionary) -> List[int]:
+    """Return the numbers of the types whose name stands for another type of the dictionary.
+
+    A name stands for the special symbol that has it, or else for the last type.
+    """
+    special = dictionary.symbols[: dictionary.nspecial]
+    owners = {symbol: number for number, symbol in enumerate(dictionary.symbols)}
+    owners.update(zip(special, range(len(special))))
+    return [n for n, symbol in enumerate(dictionary.symbols) if owners[symbol] != n]
+
+
 def read_dictionary(file: str) -> Dictionary:
-    """Read a dictionary of fairseq.
+    """Read a dictionary of fairseq, whose special symbols keep their names.
 
     Raises:
         UsageError: it is missing or damaged, or has counts that make no sense.
     """
     try:
-        dictionary = Dictionary.load(file)
+        dictionary = SafeDictionary.load(file)
     # fairseq raises bare Exception for wrong encodings
     except Exception as error:
         raise UsageError(f"cannot read the dictionary {file}: {first_line(error)}") from None

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from fairseq.data import Dictionary
 
+from fairseq_posenc.data.indexed import repeated_types
 from fairseq_posenc.data.packing import PackedDataset
 from fairseq_posenc.data.padded import TokensAndSegments, pad_column
 from fairseq_posenc.errors import UsageError
@@ -60,7 +61,7 @@ class Masking:
         self.mask_index, self.pad = mask_index, dictionary.pad()
         self.maskable = np.ones(len(dictionary), dtype=bool)
         self.maskable[: dictionary.nspecial] = False
-        self.maskable[mask_index] = False
+        self.maskable[[mask_index, *repeated_types(dictionary)]] = False
         self.begins_word = None
         if begins_word is not None:
             symbols = zip(dictionary.symbols, self.maskable)

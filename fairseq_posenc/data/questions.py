@@ -10,7 +10,7 @@ A folder holds ``dict.txt``, the subword model, and of each split
 """
 
 import os
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -27,8 +27,14 @@ FORMAT = 2  # 1: unequal marks were not parted
 _SHAPE = {"format": int, "language": str, "metric": str, "contexts": [str], "questions": [list]}
 
 
+NOWHERE = -1
+
+
 class GoldAnswer(NamedTuple):
-    """A gold answer: its text and where it begins in its context, in characters."""
+    """A gold answer: its text and where it begins in its context, in characters.
+
+    One whose start is ``NOWHERE`` is compared with predictions, and not trained on.
+    """
 
     text: str
     start: int
@@ -41,6 +47,11 @@ class Question(NamedTuple):
     text: str
     context: int
     answers: Tuple[GoldAnswer, ...]
+
+    @property
+    def trained(self) -> Optional[GoldAnswer]:
+        """The answer that is trained on: the first whose place is known."""
+        return next((answer for answer in self.answers if answer.start != NOWHERE), None)
 
 
 class Questions:
@@ -156,7 +167,8 @@ class QuestionFolder(Questions):
         if misfit or not 0 <= context < len(self.contexts):
             raise ValueError(f"question {key!r} has no context")
         for answer in found:
-            if not self.contexts[context].startswith(answer.text, max(answer.start, 0)):
+            placed = self.contexts[context].startswith(answer.text, max(answer.start, 0))
+            if not (placed or answer.start == NOWHERE):
                 raise ValueError(f"an answer to {key!r} is not in its context")
         return Question(key, text, context, found)
 

@@ -15,7 +15,7 @@ from fairseq.data import Dictionary, indexed_dataset
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import check_indexed
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines
+from fairseq_posenc.files import parse_number, read_lines
 from fairseq_posenc.json_files import Each, Maybe, read_shaped
 from fairseq_posenc.metrics.glue import METRICS
 
@@ -117,7 +117,7 @@ def targets(folder: str, split: str, labels: int) -> Optional[torch.Tensor]:
 def _scores(path: str) -> torch.Tensor:
     lines = read_lines(path)
     try:
-        scores = [float(line) for line in lines]
+        scores = [parse_number(line) for line in lines]
     except ValueError as error:
         raise UsageError(f"{path} is damaged ({error}); prepare the folder again") from None
     if not np.isfinite(scores).all():

@@ -110,8 +110,9 @@ class SentencePiece(Subwords):
         self._model = library("sentencepiece").SentencePieceProcessor(model_file=file)
         # before 0.2.2 offsets came another way, which 0.2.3 no longer knows
         self._maps = "return_type" in inspect.signature(self._model.encode).parameters
-        pieces = (self._model.id_to_piece(index) for index in range(len(self._model)))
-        # of the special tokens, text yields the unknown one only
+        pieces = [self._model.id_to_piece(index) for index in range(len(self._model))]
+        # of the special tokens, text yields the unknown one only, whatever its name in the model
+        pieces[self._model.unk_id()] = UNKNOWN
         self._names = [UNKNOWN if piece in SPECIALS else piece for piece in pieces]
 
     def pieces(self, text: str) -> List[str]:  # noqa: D102

@@ -98,8 +98,9 @@ class WindowDataset(PairDataset):
     Items hold ``id`` (number of the window), ``tokens``, ``segments``, ``answerable`` (True at the
     context's tokens) and ``beginnings`` (of these, those which :func:`widest_context` gives to this
     window), all ``(length,)``, and ``answer`` ``(2,)``, where answers are known: the positions of
-    the first token and the last of the first gold answer, both 0, that is at ``<s>``, in windows
-    that do not hold all of it, as in XTREME.
+    the first token and the last of the first gold answer whose place is known, both 0, that is at
+    ``<s>``, in windows that do not hold all of it, as in XTREME. Training leaves out questions
+    whose answers are known, but not their places.
 
     Args:
         split: questions and contexts.
@@ -122,7 +123,8 @@ class WindowDataset(PairDataset):
         # question, number of the window; the rest is cheap to find again
         self._numbers = [
             (question, number)
-            for question in range(len(split))
+            for question, asked in enumerate(split.questions)
+            if seed is None or not split.answered or asked.trained
             for number in range(len(self._windows(question)))
         ]
         super().__init__([], None, dictionary, layout.max_positions, seed)
@@ -161,9 +163,10 @@ class WindowDataset(PairDataset):
         return item
 
     def _answer(self, window: Window) -> Tuple[int, int]:
-        text, start = self.split.questions[window.question].answers[0]
-        offsets = self.split.offsets(window.question)
-        span = covering_tokens(offsets, start, start + len(text))
+        answer, span = self.split.questions[window.question].trained, None
+        if answer:
+            offsets = self.split.offsets(window.question)
+            span = covering_tokens(offsets, answer.start, answer.start + len(answer.text))
         if span is None or span[0] < window.first or span[1] >= window.first + window.length:
             return 0, 0
         shift = window.before - window.first

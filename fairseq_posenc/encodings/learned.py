@@ -4,6 +4,7 @@ import torch
 from torch import Tensor, nn
 
 from fairseq_posenc.encodings.base import Encoding, Portable, Positions, Stack, Terms
+from fairseq_posenc.errors import UsageError
 
 
 class Learned(Encoding):
@@ -59,11 +60,11 @@ def check_fits_table(length: int, numbers: Tensor, stack: Stack) -> None:
         stack: its ``max_length`` is the number of rows.
 
     Raises:
-        ValueError: a position is beyond the table.
+        UsageError: a position is beyond the table.
     """
     # Only padding can make a batch longer than its longest sequence, so most are not looked at.
     if length > stack.max_length and numbers.max() >= stack.max_length:
-        raise ValueError(
+        raise UsageError(
             f"a sequence of {length} tokens is longer than the table of {stack.max_length} learned "
             "positions; raise --max-source-positions and --max-target-positions"
         )
@@ -75,7 +76,7 @@ def rows_of_keys(positions: Positions, stack: Stack, training: bool) -> Tensor:
     Those of the queries are the last ones. Positions beyond the table have its last row.
 
     Raises:
-        ValueError: in training, for a sequence longer than the table.
+        UsageError: in training, for a sequence longer than the table.
     """
     row = positions.position_row  # of the queries: (Q,)
     if row.size(0) < positions.keys:

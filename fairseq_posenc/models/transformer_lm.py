@@ -51,6 +51,9 @@ class PosencTransformerLanguageModel(continuation.CheckedLoading, TransformerLan
                 )
         if getattr(args, "position_source_scale", None) not in (None, 1):
             raise UsageError("--position-source-scale: a language model has no source")
+        if getattr(args, "add_bos_token", False) and args.max_target_positions is None:
+            # <s> comes on top of what the task cuts
+            args.max_target_positions = args.tokens_per_sample + 1
         begun = continuation.prepare(args)
         train_only = freezing.choose(args, begun)
         dictionaries = task.source_dictionary, task.target_dictionary

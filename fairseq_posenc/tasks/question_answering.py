@@ -80,6 +80,8 @@ class PosencQuestionAnsweringTask(FineTuningTask):
         questions = QuestionFolder(self.cfg.data, split)
         seed = self.cfg.seed if training else None
         windows = WindowDataset(questions, split, self.dictionary, self.layout, seed)
+        if not len(windows):
+            raise UsageError(f"no answer of split '{split}' in {self.cfg.data} is at its place")
         golds = {q.id: [answer.text for answer in q.answers] for q in questions.questions}
         self._scorers[split] = AnswerScorer(golds, questions.metric, questions.language)
         logger.info(f"{split}: {len(questions)} questions in {len(windows)} windows")
@@ -128,13 +130,18 @@ class PosencQuestionAnsweringTask(FineTuningTask):
         return found
 
     def answers(self, split: str, candidates: Iterable[Candidate]) -> Dict[str, str]:
-        """Return the answer to each question, the best of its windows, by the question's id."""
+        """Return the answer to each question, the best of its windows, by the question's id.
+
+        It is empty where the context has no tokens.
+        """
         windows = self.datasets[split]
-        questions = windows.split.questions
-        best = best_windows((windows.window(index).question, span) for index, span in candidates)
+        spans = [(windows.window(index).question, span) for index, span in candidates]
+        best, questions = best_windows(spans), windows.split.questions
         return {
             questions[number].id: windows.split.span_text(number, *best[number])
-            for number in sorted(best)
+            if number in best
+            else ""
+            for number in sorted({number for number, _ in spans})
         }
 
     def score(self, split: str, predictions: List[Candidate]) -> Dict[str, float]:

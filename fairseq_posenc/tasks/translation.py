@@ -17,6 +17,8 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.options import option
 from fairseq_posenc.tasks.batch_draws import BatchDraws
 
+OUR_TRANSLATION = "posenc_translation"
+
 
 @dataclass
 class PosencTranslationConfig(TranslationConfig):
@@ -28,7 +30,7 @@ class PosencTranslationConfig(TranslationConfig):
     skip_invalid_size_inputs_valid_test: bool = II("dataset.skip_invalid_size_inputs_valid_test")
 
 
-@register_task("posenc_translation", dataclass=PosencTranslationConfig)
+@register_task(OUR_TRANSLATION, dataclass=PosencTranslationConfig)
 class PosencTranslationTask(BatchDraws, TranslationTask):
     """Translation from binarised parallel data, as in fairseq.
 

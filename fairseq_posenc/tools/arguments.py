@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 from typing import Any, List, Optional, Tuple
 
@@ -19,7 +20,7 @@ def command_line() -> List[str]:
 
 def positive(text: str) -> int:
     """Parse a whole number above 0."""
-    if not text.isdecimal() or int(text) < 1:
+    if not re.fullmatch("[0-9]+", text) or int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected a positive number, not {text!r}")
     return int(text)
 

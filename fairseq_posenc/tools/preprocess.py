@@ -1,7 +1,8 @@
 """``fairseq-preprocess``, with processes whose death is noticed.
 
 fairseq's own wait forever for a process that the system has killed, usually because memory ran
-out. What is written is the same.
+out. What is written is the same, but for dictionaries with types of one name (``--srcdict``), which
+fairseq writes so that it cannot read them again.
 """
 
 import os
@@ -15,6 +16,7 @@ from fairseq.data import dictionary
 from fairseq_cli import preprocess as fairseq_preprocess
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tasks.translation import OUR_TRANSLATION
 from fairseq_posenc.tools.workers import exit_with_parent
 
 
@@ -52,8 +54,11 @@ def preprocess(arguments: Sequence[str], quiet: bool = False) -> None:
     """
     binarizer.Pool = dictionary.Pool = Pool
     fairseq_preprocess.logger.propagate = not quiet
+    args = options.get_preprocessing_parser().parse_args(list(arguments))
+    if args.task == "translation":
+        args.task = OUR_TRANSLATION  # which reads dictionaries as all of us do
     try:
-        fairseq_preprocess.main(options.get_preprocessing_parser().parse_args(list(arguments)))
+        fairseq_preprocess.main(args)
     except BrokenProcessPool:
         raise UsageError(
             "a process died, perhaps because memory ran out; try again with fewer --workers"

@@ -6,7 +6,7 @@ import pytest
 import torch
 from fairseq.data import indexed_dataset
 
-from fairseq_posenc.data.indexed import check_indexed, check_split, read_dictionary
+from fairseq_posenc.data.indexed import check_indexed, check_split, read_dictionary, repeated_types
 from fairseq_posenc.errors import UsageError
 
 
@@ -150,3 +150,20 @@ def test_a_dictionary_that_is_none_is_reported(tmp_path, content):
 def test_a_dictionary_is_read(tmp_path):
     (tmp_path / "dict.txt").write_text("a 3\nb 1\n")
     assert read_dictionary(str(tmp_path / "dict.txt")).symbols[-2:] == ["a", "b"]
+
+
+# as CamemBERT's, and those that are made of a vocabulary of SentencePiece
+OVERWRITING = "<unk> 9 #fairseq:overwrite\n<s> 9 #fairseq:overwrite\n</s> 9 #fairseq:overwrite\n"
+OVERWRITING += "a 9\nb 9\na 8 #fairseq:overwrite\n"
+
+
+def test_special_symbols_keep_their_names(tmp_path):
+    (tmp_path / "dict.txt").write_text(OVERWRITING, encoding="utf-8")
+    found = read_dictionary(str(tmp_path / "dict.txt"))
+    names = ["<s>", "<pad>", "</s>", "<unk>"]
+    assert [found.index(name) for name in names] == [0, 1, 2, 3]
+    assert len(found) == 10 and found.index("a") == 9  # the last, as in fairseq
+    assert repeated_types(found) == [4, 5, 6, 7]
+    # fairseq leaves the flag out, and then cannot read what it wrote
+    found.save(str(tmp_path / "again"))
+    assert (tmp_path / "again").read_text(encoding="utf-8") == OVERWRITING

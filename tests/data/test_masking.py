@@ -48,6 +48,14 @@ def masked(masking, seed=1, epoch=None, sentences=200):
     return MaskedDataset(blocks, masking, seed, epoch)
 
 
+def test_types_named_as_special_ones_are_not_masked(dictionary):
+    for name in ("<unk>", "</s>", "w7"):
+        dictionary.add_symbol(name, overwrite=True)  # 86, 87 and 88; the name w7 is no longer 11's
+    masking = Masking(dictionary, 85)
+    assert np.flatnonzero(~masking.maskable).tolist() == [0, 1, 2, 3, 11, 85, 86, 87]
+    assert not {11, 86, 87} & {*masking.random_types.tolist()} and 88 in masking.random_types
+
+
 def test_15_percent_are_chosen_of_which_80_10_10_are_hidden_replaced_left(masking):
     tokens = tokens_of(400_000)
     tokens[::5] = 2

@@ -60,6 +60,24 @@ def tricky_texts(count):
         yield "".join("<unk>" if dice.random() < 0.05 else dice.choice(part) for part in pool)
 
 
+def test_sentencepieces_unknown_piece_is_known_by_its_number(tmp_path):
+    from sentencepiece import SentencePieceTrainer
+
+    SentencePieceTrainer.train(
+        sentence_iterator=iter(LINES),
+        model_prefix=str(tmp_path / "sentencepiece"),
+        vocab_size=200,
+        hard_vocab_limit=False,
+        unk_piece="[UNK]",
+        bos_piece="[CLS]",
+        minloglevel=2,
+    )
+    model = subwords.load(tmp_path)
+    assert model.pieces("the \u16a0 the").count(subwords.UNKNOWN) == 1
+    assert not {"[UNK]", subwords.UNKNOWN} & {*model.vocabulary()}
+    assert model.dictionary().index("[UNK]") == model.dictionary().unk()
+
+
 def places(spans):
     return {place for start, end in spans for place in range(start, end)}
 

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -171,15 +172,24 @@ def test_other_splits_stay_and_other_subwords_are_refused(files, subwords_folder
 @one_kind
 def test_the_command_reports_what_it_wrote_and_left_out(files, subwords_folder, tmp_path, run):
     data = json.loads(Path(files["en"]).read_text(encoding="utf-8"))
-    data["data"][0]["paragraphs"][0]["qas"][0]["answers"][0]["answer_start"] += 1
+    first, second, *_ = data["data"][0]["paragraphs"][0]["qas"]
+    first["answers"][0]["answer_start"] += 1
+    second["question"] = ""
     (tmp_path / "broken.json").write_text(json.dumps(data), encoding="utf-8")
     options = ["--input", tmp_path / "broken.json", "--split", "train", "--workers", "1"]
     options += ["--subwords", subwords_folder, "--output", tmp_path / "out", "--skip-malformed"]
     printed = run("posenc", "prepare", "squad", *options)
-    assert "left out: " in printed and "question en-0-0: answer" in printed
+    assert re.search("left out: .*question en-0-1: the question is empty", printed)
+    assert re.search("is not trained on: .*question en-0-0: answer", printed)
     assert "out: train, 15 questions, 2 contexts, " in printed
     assert "context tokens, exact match can reach 100.00 %" in printed
-    assert len(QuestionFolder(str(tmp_path / "out"), "train")) == 15
+    questions = QuestionFolder(str(tmp_path / "out"), "train")
+    dictionary = subwords.load_dictionary(subwords_folder)
+    trained, scored = (
+        WindowDataset(questions, "train", dictionary, WindowLayout(), seed) for seed in (1, None)
+    )
+    asked = [{part.window(n).question for n in range(len(part))} for part in (trained, scored)]
+    assert asked == [{*range(1, 15)}, {*range(15)}]
 
 
 @one_kind

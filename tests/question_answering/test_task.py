@@ -108,6 +108,17 @@ def test_questions_without_answers_are_predicted_alike_and_not_scored_or_trained
         make_criterion(task)(Guessing(), next(batches(task, "valid-ar")))
 
 
+def test_a_context_without_pieces_gets_an_empty_answer(make_task, subwords_folder, tmp_path):
+    asked = {"context": " ", "qas": [{"id": "a", "question": "?"}]}
+    known = {"context": "Elbe", "qas": [{"id": "b", "question": "?"}]}
+    (tmp_path / "asked.json").write_text(json.dumps({"data": [{"paragraphs": [asked, known]}]}))
+    folder = str(tmp_path / "asked")
+    prepare(str(tmp_path / "asked.json"), "test", subwords_folder, folder)
+    task = make_task("test", data=folder)
+    found = task.answers("test", predict(task, "test", Guessing()))
+    assert found == {"a": "", "b": found["b"]} and found["b"]
+
+
 def test_answers_have_no_more_tokens_than_allowed(make_task):
     task = make_task("valid-en", max_answer_length=2)
     for _, (start, end, _) in predict(task, "valid-en", Guessing()):

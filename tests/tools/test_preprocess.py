@@ -41,6 +41,14 @@ def test_the_files_are_those_of_fairseq_preprocess(run, text, tmp_path):
     assert len(ours) == 10 and ours == theirs
 
 
+def test_a_dictionary_with_types_of_one_name_can_be_read_again(run, text, tmp_path):
+    rows = "<unk> 9 #fairseq:overwrite\nw1 9\nw2 9\n"
+    (tmp_path / "dict.txt").write_text(rows)
+    given = ["--srcdict", tmp_path / "dict.txt", "--joined-dictionary", *text(9), "--workers", 1]
+    run("posenc", "prepare", "binarise", *LANGUAGES[:4], *given, "--destdir", tmp_path / "bin")
+    assert (tmp_path / "bin" / "dict.de.txt").read_text() == rows
+
+
 @pytest.mark.parametrize("stage", ["dictionary", "data"])
 def test_the_death_of_a_process_is_reported_in_one_line(start, text, tmp_path, stage):
     options = text(60_000)

@@ -31,7 +31,7 @@ from tqdm import tqdm
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.sentence_folder import DESCRIPTION, INPUTS, Description
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines
+from fairseq_posenc.files import parse_number, read_lines
 from fairseq_posenc.tools.bert.glue_tasks import GlueTask
 from fairseq_posenc.tools.bert.vocabulary import copy_subwords
 from fairseq_posenc.tools.workers import chunked, in_order
@@ -260,7 +260,7 @@ def _example(
         return sentences, task.labels.index(target)
     lowest, highest = task.scores
     try:
-        score = float(target)
+        score = parse_number(target.strip())
     except ValueError:
         raise _MalformedLine(f"score {target!r} is not a number") from None
     if not lowest <= score <= highest:

@@ -5,7 +5,7 @@ import zipfile
 from typing import Dict, List, NamedTuple, Sequence
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines
+from fairseq_posenc.files import parse_number, read_lines
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.tables.grid import Cell, read_cells
 from fairseq_posenc.tools.tables.papers import CHOICES
@@ -81,7 +81,7 @@ def write(folder: str, row: str, any_size: bool = False) -> List[str]:
         raise UsageError(f"no submission of {row}: the leaderboard wants all, {', '.join(wrong)}")
     low, high = TASKS["STS-B"].scores
     head, *scores = (line.split("\t") for line in lines["STS-B"])
-    cut = ([index, str(min(max(float(score), low), high))] for index, score in scores)
+    cut = ([index, str(min(max(parse_number(score), low), high))] for index, score in scores)
     lines["STS-B"] = ["\t".join(cells) for cells in (head, *cut)]
     output = os.path.join(folder, row, "submission")
     with replacing_folder(output) as partial:

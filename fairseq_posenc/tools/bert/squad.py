@@ -7,8 +7,10 @@ SQuAD, XQuAD, MLQA and TyDiQA-GoldP come so ::
     ]}, …]}, …]}
 
 ``answer_start`` counts characters (Unicode code points) from 0, and the answer's text must stand
-there letter by letter, white space included. Other fields are not read. A file in which no question
-has an answer (none, no list of them, or empty ones as in XTREME's test files) can be predicted.
+there letter by letter, white space included. Of several answers those that do not are named: their
+texts count in scores, and they are not trained on. Other fields are not read. A file in which no
+question has an answer (none, no list of them, or empty ones as in XTREME's test files) can be
+predicted.
 """
 
 import filecmp
@@ -25,7 +27,7 @@ from tqdm import tqdm
 
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import read_dictionary
-from fairseq_posenc.data.questions import FORMAT, PARTS, GoldAnswer, Question
+from fairseq_posenc.data.questions import FORMAT, NOWHERE, PARTS, GoldAnswer, Question
 from fairseq_posenc.data.windows import covering_tokens
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import find_misfit, read_shaped
@@ -44,11 +46,16 @@ Encoded = Tuple[List[int], List[Tuple[int, int]]]
 
 
 class SquadFile(NamedTuple):
-    """What a file holds; ``dropped`` says what was wrong with the questions left out."""
+    """What a file holds.
+
+    ``dropped`` says what was wrong with the questions left out, and ``misplaced`` with answers that
+    are not at their places.
+    """
 
     contexts: List[str]
     questions: List[Question]
     dropped: List[str]
+    misplaced: List[str]
 
 
 class _MalformedQuestion(ValueError):
@@ -65,7 +72,7 @@ def prepare(
     prefix: str = "",
     skip_malformed: bool = False,
     workers: int = 1,
-) -> Tuple[Dict[str, int], List[str], Optional[float]]:
+) -> Tuple[Dict[str, int], SquadFile, Optional[float]]:
     """Binarise a file as one split of a folder; other splits of that folder stay as they are.
 
     Half a split is never taken for a whole one.
@@ -78,12 +85,12 @@ def prepare(
         language: of the answers, which are those of the contexts.
         metric: ``squad`` or ``mlqa``.
         prefix: take only questions whose id begins so.
-        skip_malformed: leave malformed questions out.
+        skip_malformed: see :func:`read`; splits whose names begin with ``train`` are not scored.
         workers: processes.
 
     Returns:
-        How many questions, contexts, tokens of questions and of contexts there are, what was wrong
-        with the questions left out, and :func:`reachable`.
+        How many questions, contexts, tokens of questions and of contexts there are, the file, and
+        :func:`reachable`.
 
     Raises:
         UsageError: whatever is wrong with the file or the options, or the folder holds splits that
@@ -93,7 +100,7 @@ def prepare(
     if not re.fullmatch(r"\w[\w-]*", split):
         raise UsageError(f"--split {split}: a name has letters, digits, - and _ only")
     check_metric(metric, language)
-    found = read(file, skip_malformed, prefix)
+    found = read(file, skip_malformed, prefix, scored=not split.startswith("train"))
     model = subwords.load(subwords_folder)
     types = len(subwords.load_dictionary(subwords_folder))
     for name, are_same in ((model.name, _same_bytes), (subwords.DICTIONARY, _same_types)):
@@ -114,7 +121,7 @@ def prepare(
             json.dump({**about, **entries}, stream)
     counts = {"questions": len(found.questions), "contexts": len(found.contexts)}
     counts.update({f"{part} tokens": count for part, count in tokens.items()})
-    return counts, found.dropped, reachable(found, offsets, metric, language)
+    return counts, found, reachable(found, offsets, metric, language)
 
 
 def reachable(
@@ -131,7 +138,8 @@ def reachable(
 
     def is_reached(question: Question, answer: GoldAnswer) -> bool:
         places, text = offsets[question.context], found.contexts[question.context]
-        span = covering_tokens(places, answer.start, answer.start + len(answer.text))
+        start = text.find(answer.text) if answer.start == NOWHERE else answer.start
+        span = covering_tokens(places, start, start + len(answer.text)) if start >= 0 else None
         # a piece at an end may hold more than the answer does
         firsts, lasts = ((span[0], span[0] + 1), (span[1], span[1] - 1)) if span else ((), ())
         stretches = (
@@ -149,23 +157,25 @@ def reachable(
     return float(100 * np.mean(reached))
 
 
-def read(path: str, skip_malformed: bool = False, prefix: str = "") -> SquadFile:
+def read(
+    path: str, skip_malformed: bool = False, prefix: str = "", scored: bool = False
+) -> SquadFile:
     """Read a file.
 
     Args:
         path: of the file.
-        skip_malformed: leave malformed questions out rather than refuse the file.
+        skip_malformed: keep questions of which no answer is at its place, and leave other
+            malformed ones out, rather than refuse the file.
+        scored: no question may be left out, as scores could not be compared with others'.
         prefix: take only questions whose id begins so; TyDiQA-GoldP's training file holds all
             languages and names them there (``english-``).
 
     Raises:
         UsageError: the file cannot be read, is not JSON, has another structure, or holds no
-            question; unless ``skip_malformed``, also a question without id, text or answers where
-            others have some, an id that occurs twice, an answer that is not at its place.
+            question; unless they are skipped, also a question without id, text or answers where
+            others have some, an id that occurs twice, a question without an answer at its place.
     """
-    contexts: List[str] = []
-    questions: List[Question] = []
-    dropped: List[str] = []
+    contexts, questions, dropped, misplaced = found = SquadFile([], [], [], [])
     seen: Set[str] = set()
     document = read_shaped(path, _FILE, "SQuAD or a set like it")
     paragraphs = [
@@ -184,25 +194,35 @@ def read(path: str, skip_malformed: bool = False, prefix: str = "") -> SquadFile
         for number, entry in enumerate(paragraph["qas"]):
             if not is_wanted(entry):
                 continue
+            key = entry.get("id") if isinstance(entry, dict) else None
+            name = f"question {key}" if isinstance(key, str) else f"{where}.qas.{number}"
             try:
-                questions.append(_question(entry, len(contexts), context, seen, answered))
+                question, wrong = _question(entry, len(contexts), context, seen, answered)
+                if wrong and not (question.trained or skip_malformed):
+                    raise _MalformedQuestion(wrong[0])
             except _MalformedQuestion as error:
-                key = entry.get("id") if isinstance(entry, dict) else None
-                name = f"question {key}" if isinstance(key, str) else f"{where}.qas.{number}"
                 dropped.append(f"{path}: {name}: {error}")
+                continue
+            questions.append(question)
+            misplaced += [f"{path}: {name}: {reason}" for reason in wrong]
         if len(questions) > first:
             contexts.append(context)
-    if dropped and not skip_malformed:
-        more = f" (and {len(dropped) - 1} more)" if len(dropped) > 1 else ""
-        raise UsageError(
-            f"{dropped[0]}{more}; mend the file, or leave such questions out with --skip-malformed"
-        )
+    if dropped and (scored or not skip_malformed):
+        raise _refusal(dropped, skip_malformed)
     if not questions:
         wanted = f" with an id that begins with {prefix}" if prefix else ""
         raise UsageError(
             f"{path} holds no question{wanted}" + " that is well formed" * bool(dropped)
         )
-    return SquadFile(contexts, questions, dropped)
+    return found
+
+
+def _refusal(dropped: List[str], skip_malformed: bool) -> UsageError:
+    more = f" (and {len(dropped) - 1} more)" if len(dropped) > 1 else ""
+    way = "; mend the file, or leave such questions out of training with --skip-malformed"
+    if skip_malformed:
+        way = "; mend the file: --skip-malformed leaves none out of a set that is scored"
+    return UsageError(f"{dropped[0]}{more}{way}")
 
 
 def _is_unanswered(entry: Dict[str, Any]) -> bool:
@@ -212,7 +232,10 @@ def _is_unanswered(entry: Dict[str, Any]) -> bool:
     )
 
 
-def _question(entry: Any, number: int, context: str, seen: Set[str], answered: bool) -> Question:
+def _question(
+    entry: Any, number: int, context: str, seen: Set[str], answered: bool
+) -> Tuple[Question, List[str]]:
+    """Return a question, and what is wrong with answers that are not at their places."""
     misfit = find_misfit(entry, {**_QUESTION, **(_ANSWERS if answered else {})})
     if misfit:
         raise _MalformedQuestion(misfit)
@@ -225,16 +248,23 @@ def _question(entry: Any, number: int, context: str, seen: Set[str], answered: b
         raise _MalformedQuestion(
             "it has no answer; questions of SQuAD 2.0 without one are not supported"
         )
-    found = tuple(_answer(one["text"], one["answer_start"], context) for one in answers)
+    found, wrong = [], []
+    for text, start in ((one["text"], one["answer_start"]) for one in answers):
+        if not text.strip():
+            wrong.append("an answer is empty")
+            continue
+        at_place = start >= 0 and context.startswith(text, start)
+        found.append(GoldAnswer(text, start if at_place else NOWHERE))
+        if not at_place:
+            wrong.append(_misplaced(text, start, context))
+    if answered and not found:
+        raise _MalformedQuestion(wrong[0])
     seen.add(entry["id"])
-    return Question(entry["id"], entry["question"], number, found)
+    return Question(entry["id"], entry["question"], number, tuple(found)), wrong
 
 
-def _answer(text: str, start: int, context: str) -> GoldAnswer:
-    if not text.strip():
-        raise _MalformedQuestion("an answer is empty")
-    if start >= 0 and context.startswith(text, start):
-        return GoldAnswer(text, start)
+def _misplaced(text: str, start: int, context: str) -> str:
+    """Say what stands where an answer should."""
 
     def short(text: str) -> str:
         return repr(text if len(text) <= 40 else text[:39] + "…")
@@ -243,7 +273,7 @@ def _answer(text: str, start: int, context: str) -> GoldAnswer:
     hint = f"it is at {at}" if at >= 0 else "it is nowhere in the context"
     if start >= 0 and context.encode().startswith(text.encode(), start):
         hint = "it is there if bytes of UTF-8 are counted, but characters are wanted"
-    raise _MalformedQuestion(
+    return (
         f"answer {short(text)} is not at answer_start {start} of its context, where there is "
         f"{short(context[max(start, 0) :][: len(text)])}; {hint}"
     )

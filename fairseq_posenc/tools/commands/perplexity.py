@@ -84,11 +84,18 @@ def predict_all(args: Any, stride: Optional[int]) -> Any:
         text = text or perplexity.read_text(
             args.data, args.subset, dictionary, args.remove_bpe, args.text
         )
+        bos = dictionary.bos() if getattr(task.args, "add_bos_token", False) else None
         model = model.to(device).eval()
         for length in args.lengths:
             parts = [*perplexity.windows(len(text.tokens), length, stride)]
             predicted = perplexity.predict(
-                model, text.tokens, parts, dictionary.eos(), args.max_tokens, f"{name} {length}"
+                model,
+                text.tokens,
+                parts,
+                dictionary.eos(),
+                args.max_tokens,
+                f"{name} {length}",
+                bos,
             )
             results.setdefault(name, {}).setdefault(length, []).append(predicted)
     return text, results

@@ -8,6 +8,11 @@
 MLQA is scored by its own rules, --metric mlqa, which need the --language of the contexts; all
 others by those of SQuAD, as in XTREME. The English part of TyDiQA-GoldP's training file:
 --id-prefix english-
+
+Of several answers, those that are not at their answer_start are named; their texts count in scores,
+and they are not trained on. With --skip-malformed, so are questions of which no answer is at its
+place, and other malformed questions are left out of splits whose names begin with train. No
+question is left out of a set that is scored.
 """
 
 import os
@@ -31,13 +36,18 @@ def main() -> None:
     prefix = "only questions whose id begins so"
     add("--id-prefix", default="", dest="prefix", metavar="TEXT", help=prefix)
     add("--workers", type=int, default=os.cpu_count(), help="processes (default: all cores)")
-    add("--skip-malformed", action="store_true", help="leave malformed questions out, name them")
+    skip = (
+        "keep questions without an answer at its place, leave other malformed ones out of training"
+    )
+    add("--skip-malformed", action="store_true", help=skip)
     args = parser.parse_args()
     from fairseq_posenc.tools.bert.squad import prepare
 
-    counts, dropped, reachable = prepare(**vars(args))
-    for problem in dropped:
+    counts, found, reachable = prepare(**vars(args))
+    for problem in found.dropped:
         print(f"left out: {problem}", file=sys.stderr)
+    for problem in found.misplaced:
+        print(f"counts in scores, is not trained on: {problem}", file=sys.stderr)
     counted = ", ".join(f"{count} {name}" for name, count in counts.items())
     answers = "no answers: they can be predicted, but not scored"
     if reachable is not None:

@@ -17,7 +17,7 @@ from fairseq_posenc.checkpoints import load_checkpoint, source_bos
 from fairseq_posenc.checkpoints.option_checks import check_options
 from fairseq_posenc.checkpoints.signatures import dictionary_hash
 from fairseq_posenc.checkpoints.sizes import no_larger_than
-from fairseq_posenc.data.indexed import check_indexed, read_dictionary
+from fairseq_posenc.data.indexed import check_indexed, read_dictionary, repeated_types
 from fairseq_posenc.data.subwords import DICTIONARY, MASK
 from fairseq_posenc.encodings.base import Portable
 from fairseq_posenc.errors import UsageError
@@ -162,6 +162,12 @@ def read_dictionaries(source: ExportSource, folder: str) -> Dict[str, Dictionary
         if not os.path.isfile(file):
             raise UsageError(f"there is no {file}; name the folder of the dictionaries with --data")
         dictionary = read_dictionary(file)
+        repeated = repeated_types(dictionary)
+        if repeated:
+            raise source.refusal(
+                f"{file} names {len(repeated)} types as others (#fairseq:overwrite), the first is "
+                f"{dictionary[repeated[0]]!r}; elsewhere a name stands for one type"
+            )
         if os.path.basename(file) == DICTIONARY and source.kind == "posenc_bert":
             dictionary.add_symbol(MASK)  # as the tasks do
         types = source.stacks[stack].embed_tokens.num_embeddings

@@ -6,7 +6,7 @@ from itertools import islice
 from typing import Dict, List, Optional, Tuple
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines
+from fairseq_posenc.files import parse_number, read_lines
 from fairseq_posenc.tools.scores.texts import Languages
 
 _LINE = re.compile(r"([STHD])-([0-9]{1,15})\t(.*)", re.DOTALL)
@@ -114,7 +114,7 @@ def _by_kind(path: str, lines: List[str]) -> Dict[str, Dict[int, str]]:
             continue
         first, tab, text = text.partition("\t")
         try:
-            score = float(first if tab else "")
+            score = parse_number(first if tab else "")
         except ValueError:
             raise UsageError(
                 f"{place}: expected a score and a text, separated by a tab; the line is cut short "

@@ -3,7 +3,8 @@
 A text is one stream of tokens, in which each line ends with ``</s>``. What a model sees of it at a
 time is a window: of *blocks*, each starts where the last ended, and all its tokens count; of
 *sliding* windows, each starts ``stride`` tokens later, and the tokens that no window before has
-predicted count. As in ``fairseq-eval-lm``, a window's first token is predicted from the one before.
+predicted count. As in ``fairseq-eval-lm``, a window's first token is predicted from the one before,
+and a model that was trained with ``--add-bos-token`` sees ``<s>`` before each window.
 """
 
 import math
@@ -14,8 +15,10 @@ import numpy as np
 import torch
 from fairseq.data import Dictionary, data_utils
 from torch import Tensor
+from torch.nn import functional
 from tqdm import tqdm
 
+from fairseq_posenc.data.indexed import repeated_types
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.scores.intervals import t_interval
@@ -79,7 +82,7 @@ def read_text(
         spelt = read_lines(raw)
         if len(spelt) != len(lines):
             raise UsageError(f"{raw} has {len(spelt)} lines, and '{subset}' has {len(lines)}")
-    elif tokens.eq(dictionary.unk()).any():
+    elif torch.isin(tokens, torch.tensor([dictionary.unk(), *repeated_types(dictionary)])).any():
         return Text(tokens, None, None)
     else:
         spelt = [dictionary.string(lines[number], subwords) for number in range(len(lines))]
@@ -112,6 +115,7 @@ def predict(
     eos: int,
     max_tokens: int,
     name: str = "",
+    bos: Optional[int] = None,
 ) -> Predicted:
     """Predict all tokens of a stream.
 
@@ -122,6 +126,8 @@ def predict(
         eos: what stands before the stream.
         max_tokens: of a batch, one window at least.
         name: of the model, for the progress bar.
+        bos: what stands before each window besides, as for models trained with ``--add-bos-token``;
+            it is not predicted, and has no position.
     """
     device = next(model.parameters()).device
     before = torch.cat([tokens.new_tensor([eos]), tokens[:-1]])
@@ -132,10 +138,16 @@ def predict(
             torch.stack([stream[part.start : part.end] for part in batch]).to(device)
             for stream in (before, tokens)
         )
+        if bos is not None:
+            inputs, targets = (
+                functional.pad(part, (1, 0), value=bos) for part in (inputs, targets)
+            )
         output = model(inputs)
         # adaptive softmax wants to know the targets
         logs = model.get_normalized_probs(output, log_probs=True, sample={"target": targets})
         logs = logs.view(*targets.shape, -1).gather(-1, targets.unsqueeze(-1)).squeeze(-1)
+        if bos is not None:
+            logs = logs[:, 1:]
         surprisals = -logs.double().cpu().numpy() / math.log(2)
         for part, row in zip(batch, surprisals):
             bits[part.first : part.end] = row[part.first - part.start :]

@@ -7,7 +7,7 @@ from typing import Any, List, Sequence
 import numpy as np
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines
+from fairseq_posenc.files import parse_number, read_lines
 from fairseq_posenc.json_files import Each, find_misfit, parse_json
 from fairseq_posenc.tools.scores.bleu import DERIVED, METRICS
 
@@ -60,7 +60,7 @@ def _of_comet(found: Any, path: str, hypotheses: Sequence[str]) -> List[float]:
 
 def _number(line: str, place: str) -> float:
     try:
-        value = float(line)
+        value = parse_number(line.strip())
     except ValueError:
         value = math.nan
     if not abs(value) < 1e9:

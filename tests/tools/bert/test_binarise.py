@@ -40,6 +40,15 @@ def files(folder):
     return {kind: (folder / f"train.{kind}").read_bytes() for kind in ("bin", "idx")}
 
 
+def test_unknown_pieces_are_counted_and_get_the_number_of_the_unknown_one(folder):
+    path = folder / subwords.DICTIONARY
+    rows = path.read_text(encoding="utf-8")
+    for more in ("", "<unk> 1 #fairseq:overwrite\n"):
+        path.write_text(more + rows, encoding="utf-8")
+        totals = binarise(["he was \u1234 here", "the <unk>"], folder, "train")
+        assert totals.unknown == 2 and [item.count(3) for item in items(folder)] == [1, 1]
+
+
 def test_fairseq_reads_what_was_cut(folder):
     totals = binarise(LINES, folder, "train")
     model, dictionary = subwords.load(folder), subwords.load_dictionary(folder)

@@ -121,6 +121,8 @@ MALFORMED = [
     ("STS-B", "\t".join([*"0123456", "a", "b", "high"]), "score 'high' is not a number"),
     ("STS-B", "\t".join([*"0123456", "a", "b", "5.1"]), "score 5.1 is not in 0…5"),
     ("STS-B", "\t".join([*"0123456", "a", "b", "nan"]), "score nan is not in 0…5"),
+    ("STS-B", "\t".join([*"0123456", "a", "b", "0_1"]), "score '0_1' is not a number"),
+    ("STS-B", "\t".join([*"0123456", "a", "b", "２"]), "score '２' is not a number"),
     ("XNLI", line(TASKS["XNLI"], XNLI, language="../de"), "'../de' is not a language"),
     ("XNLI", line(TASKS["XNLI"], XNLI, gold_label="-"), "label '-' is not one of"),
 ]

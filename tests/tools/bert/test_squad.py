@@ -1,11 +1,12 @@
 import copy
 import json
+import re
 
 import numpy as np
 import pytest
 
+from fairseq_posenc.data.questions import NOWHERE, Question
 from fairseq_posenc.data.questions import GoldAnswer as Answer
-from fairseq_posenc.data.questions import Question
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert.squad import SquadFile, reachable, read
 
@@ -114,7 +115,7 @@ def test_the_exact_match_that_pieces_can_reach(pieces, golds, share):
     context = pieces.replace("|", "")
     ends = np.cumsum([len(piece) for piece in pieces.split("|")])
     answers = tuple(Answer(gold, context.index(gold)) for gold in golds)
-    found = SquadFile([context], [Question("a", "Wo?", 0, answers)], [])
+    found = SquadFile([context], [Question("a", "Wo?", 0, answers)], [], [])
     assert reachable(found, [np.stack([[0, *ends[:-1]], ends], axis=1)], "squad", "en") == share
 
 
@@ -145,7 +146,7 @@ def without(key):
     return {name: value for name, value in entry("x", "1943").items() if name != key}
 
 
-BROKEN_QUESTIONS = [
+MISPLACED = [
     (entry("x", "Smiljan", 3), "question x: answer 'Smiljan' is not at answer_start 3"),
     (entry("x", "Smiljan", 3), "where there is 'la wurd'; it is at 20"),
     (entry("x", "1943", 51), "it is there if bytes of UTF-8 are counted"),
@@ -153,6 +154,8 @@ BROKEN_QUESTIONS = [
     (entry("x", "1943", 4000), "answer_start 4000"),
     (entry("x", "Zagreb", 3), "it is nowhere in the context"),
     (entry("x", "1943 ", 48), "'1943 ' is not at"),
+]
+BROKEN_QUESTIONS = [
     (entry("x", " ", 5), "an answer is empty"),
     (entry("x", "1943", "48"), "question x: answers.0.answer_start should be a whole number"),
     (entry("x", "1943", True), "answer_start should be a whole number"),
@@ -180,6 +183,32 @@ def test_malformed_questions_are_refused_by_id_or_left_out_and_named(write, brok
     assert len(found.dropped) == 1 and found.dropped[0] in str(error.value)
 
 
+def test_questions_of_sets_that_are_scored_are_never_left_out(write):
+    path = write(document(entry("good", "Smiljan"), {**entry("x", "1943"), "question": " "}))
+    with pytest.raises(UsageError, match="question x: .* leaves none out of a set that is scored"):
+        read(path, skip_malformed=True, scored=True)
+
+
+@pytest.mark.parametrize(("broken", "message"), MISPLACED)
+def test_answers_that_are_not_at_their_places_are_compared_but_not_trained_on(
+    write, broken, message
+):
+    text = broken["answers"][0]["text"]
+    path = write(document(entry("good", "Smiljan"), broken))
+    with pytest.raises(UsageError, match=message):
+        read(path, scored=True)
+    found = read(path, skip_malformed=True, scored=True)
+    assert found.questions[1].answers == (Answer(text, NOWHERE),)
+    assert found.questions[1].trained is None and found.dropped == []
+    # among others, it takes nothing away
+    several = copy.deepcopy(broken)
+    several["answers"] += [*entry("x", "1943")["answers"], {"text": " ", "answer_start": 1}]
+    found = read(write(document(entry("good", "Smiljan"), several)), scored=True)
+    assert found.questions[1].answers == (Answer(text, NOWHERE), Answer("1943", 48))
+    assert found.questions[1].trained == Answer("1943", 48)
+    assert re.search(message, found.misplaced[0]) and "is empty" in found.misplaced[1]
+
+
 def test_how_many_questions_are_malformed_is_said(write):
     path = write(document(entry("a", "Smiljan", 0), entry("b", "Smiljan", 0), entry("c", "1943")))
     with pytest.raises(UsageError, match=r"question a: .* \(and 1 more\)"):
@@ -187,7 +216,7 @@ def test_how_many_questions_are_malformed_is_said(write):
 
 
 def test_a_file_of_malformed_questions_alone_is_refused(write):
-    path = write(document(entry("a", "Smiljan", 0)))
+    path = write(document({**entry("a", "Smiljan"), "question": ""}))
     with pytest.raises(UsageError, match="holds no question that is well formed"):
         read(path, skip_malformed=True)
 

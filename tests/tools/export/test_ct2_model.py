@@ -177,6 +177,15 @@ def test_other_dictionaries_are_refused(checkpoint, data, tmp_path):
         to_ctranslate2(str(path), str(tmp_path / "ct2"), str(tmp_path / "bin"))
 
 
+def test_types_of_the_same_name_are_refused(checkpoint, data, tmp_path):
+    path, _ = checkpoint("sinusoidal")
+    words = (data / "dict.de.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+    words[0] = "<unk> 1 #fairseq:overwrite\n"
+    (data / "dict.de.txt").write_text("".join(words), encoding="utf-8")
+    with pytest.raises(UsageError, match="dict.de.txt names 1 types as others.*'<unk>'"):
+        to_ctranslate2(str(path), str(tmp_path / "ct2"), str(data))
+
+
 def test_languages_that_training_found_in_the_data_are_found_again(checkpoint, data, tmp_path):
     path, _ = checkpoint("sinusoidal")
     state = load_checkpoint(path)

@@ -2,11 +2,11 @@
 
 import math
 import re
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from fairseq.data import Dictionary
 
 from fairseq_posenc.tools.scores import perplexity
 
@@ -80,11 +80,15 @@ def test_intervals_cover_what_is_drawn():
 def test_words_and_bytes_of_a_text(tmp_path, monkeypatch):
     lines = [torch.tensor([4, 5, EOS]), torch.tensor([6, EOS])]
     spelt = {3: "ab c", 2: "ü"}
-    dictionary = SimpleNamespace(unk=lambda: 3, string=lambda line, _: spelt[len(line)])
+    dictionary = Dictionary()
+    monkeypatch.setattr(dictionary, "string", lambda line, _: spelt[len(line)])
     monkeypatch.setattr(perplexity.data_utils, "load_indexed_dataset", lambda *_: lines)
     text = perplexity.read_text("bin", "test", dictionary, "@@ ")
     assert text.tokens.tolist() == [4, 5, EOS, 6, EOS]
     assert (text.words, text.bytes) == (2 + 1 + 1 + 1, 5 + 3)
+    dictionary.add_symbol("<unk>", overwrite=True)  # number 4, which the text has
+    assert perplexity.read_text("bin", "test", dictionary, "@@ ")[1:] == (None, None)
+    dictionary.symbols.pop()
     lines[0][0] = 3
     assert perplexity.read_text("bin", "test", dictionary, "@@ ")[1:] == (None, None)
     raw = tmp_path / "raw"
@@ -94,7 +98,7 @@ def test_words_and_bytes_of_a_text(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="session")
 def language_model(tmp_path_factory, run):
-    """A folder with a binarised text, in `bin`, and two tiny trained models: a.pt, b.pt."""
+    """A folder with a binarised text, in `bin`, and tiny trained models, in folders by name."""
     folder = tmp_path_factory.mktemp("lm")
     generator = np.random.RandomState(1)
     for split, count in (("train", 300), ("test", 60)):
@@ -107,7 +111,9 @@ def language_model(tmp_path_factory, run):
                           ("b", ["--adaptive-input", "--adaptive-input-cutoff", "10",
                                  "--adaptive-softmax-cutoff", "10",
                                  "--criterion", "adaptive_loss",
-                                 "--ddp-backend", "legacy_ddp"])):  # fmt: skip
+                                 "--ddp-backend", "legacy_ddp"]),
+                          ("bos", ["--position-encoding", "learned", "--add-bos-token"]),
+                          ("lines", ["--sample-break-mode", "eos"])):  # fmt: skip
         run("fairseq-train", folder / "bin", "--user-dir", "fairseq_posenc",
              "--task", "language_modeling", "--arch", "posenc_transformer_lm_tiny", *options,
              "--tokens-per-sample", 16, "--max-tokens", 400, "--optimizer", "adam", "--lr", 0.003,
@@ -122,6 +128,9 @@ def language_model(tmp_path_factory, run):
     ("a", ["--lengths", 16, "--mode", "sliding", "--stride", 8],
      ["--tokens-per-sample", 16, "--context-window", 8]),
     ("b", ["--lengths", 16], ["--tokens-per-sample", 16]),
+    ("bos", ["--lengths", 16], ["--tokens-per-sample", 16, "--add-bos-token"]),
+    ("bos", ["--lengths", 7], ["--tokens-per-sample", 7, "--add-bos-token"]),
+    ("lines", ["--lengths", 16], ["--tokens-per-sample", 16]),
 ])  # fmt: skip
 def test_perplexity_is_that_of_fairseq_eval_lm(
     language_model, posenc, run, tmp_path, name, mode, evaluation

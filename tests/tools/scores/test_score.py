@@ -227,6 +227,7 @@ def test_scores_of_sentences_from_elsewhere_are_averaged_by_length_too(files, wr
         ("COMET", ["1", "2"], "has 2 scores, but there are 3 sentences"),
         ("COMET", ["1", "two", "3"], "line 2: expected a number, not 'two'"),
         ("COMET", ["1", "nan", "3"], "line 2: expected a number, not 'nan'"),
+        ("COMET", ["1", "0_2", "3"], "line 2: expected a number, not '0_2'"),
         ("COMET", {"a": [], "b": []}, "one system: it has 2 systems"),
         ("COMET", {"a": [{"mt": "x"}]}, "COMET is missing"),
         ("COMET", {"a": [{"mt": "x", "COMET": 1}]}, "scores other translations: sentence 1 is 'x'"),
