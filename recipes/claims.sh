@@ -20,7 +20,7 @@ papers say, what these models say, with 95 % intervals, and a verdict. Two cores
                       deep_400, deep, plain, speed, bert; --fast: length, joined, deep_400, plain, speed, bert)
   --rows LIST         of the parts' rows only these, such as sinusoidal,rotary; deep, speed and bert
                       have no such choice. A comparison needs both of its rows
-  --run-dir DIR       results (runs/claims): claims.md, its claims_tables.md,
+  --run-dir DIR       results (runs/claims): claims.md, its claims_appendix.md,
                       and a folder for each part
   --seeds LIST        comma-separated (1,2,3,4,5)
   --updates N         of each translation model (2000)

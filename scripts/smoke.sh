@@ -66,7 +66,7 @@ own() {
 }
 
 # A model that was trained for minutes translates, within the lengths it was trained on: five seeds
-# had 99.1 ± 0.5 BLEU (docs/claims_tables.md); with 800 updates two had 92.
+# had 99.1 ± 0.5 BLEU (docs/claims_appendix.md); with 800 updates two had 92.
 floor() {
   local bleu
   bash recipes/quickstart.sh --run-dir "$folder/floor" --test 200 --test-lengths 4-12,13-20 \

@@ -7,6 +7,9 @@ from pathlib import Path
 import fairseq
 import pytest
 
+from recipes.claims import first_screen
+from recipes.claims.compared import read_kept
+
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = {
     str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
@@ -54,6 +57,8 @@ def test_every_page_has_its_place_in_the_site_once():
     site = (ROOT / "docs" / "mkdocs.yml").read_text(encoding="utf-8")
     named = re.findall(r": ([\w/]+\.md)$", site, re.MULTILINE)
     expected = {page.partition("/")[2] for page in PAGES} - {""}
+    # generated, and reached from a page
+    expected.remove("claims_appendix.md")
     assert sorted(named) == sorted({*expected, "index.md", "commands.md"})
 
 
@@ -103,29 +108,50 @@ def test_results_have_their_intervals_and_numbers(page):
 
 
 def test_differences_of_the_first_screen_are_those_that_claims_printed():
-    """README.md has "mean ± half the interval" of what the tables of claims have in brackets."""
-    length = PAGES["docs/claims_tables.md"].partition("\n## length\n")[2].partition("\n## ")[0]
-    # those of differences; a row of the earlier run counts before one that was trained anew
-    printed = [table for table in tables(length) if re.match(r" *[+-]\d", table[2][1])]
-    found = {}
-    for row in [row for table in reversed(printed) for row in table[2:]]:
-        pairs = re.findall(r"([+-][\d.]+) \[([+-][\d.]+), ([+-][\d.]+)\]", "|".join(row))
-        found[row[0].strip()] = [[float(number) for number in pair] for pair in pairs][1:]
-
-    def check(cell, encoding, bin_):
-        mean, half = map(float, re.fullmatch(r"([+-][\d.]+) ± ([\d.]+)", cell.strip()).groups())
-        expected, low, high = found[encoding][bin_]
-        assert abs(mean - expected) <= 0.051 and abs(half - (high - low) / 2) <= 0.056
-
+    rows = read_kept(str(ROOT / "recipes" / "claims" / "kept.json"))[1]
     by_length, _, encodings = tables(PAGES["README.md"])
-    names = [name.strip().lower() for name in by_length[0][1:]]
-    for bin_, row in enumerate(by_length[2:]):
-        for encoding, cell in zip(names, row[1:]):
-            check(cell, encoding, bin_)
-    measured = {re.findall(r"`(\w+)`", row[0])[0]: row[-1].strip() for row in encodings[2:]}
+    assert ["|".join(["", *line, ""]) for line in by_length[2:]] == first_screen.by_length(rows)
+    measured = {re.findall(r"`(\w+)`", line[0])[0]: line[-1].strip() for line in encodings[2:]}
     assert measured.pop("sinusoidal") == "0"
     # names of encodings are those of rows without options of their own
-    assert {name for name, cell in measured.items() if cell} == set(found) & set(measured)
-    for encoding, cell in measured.items():
-        if cell:
-            check(cell, encoding, 1)
+    printed = first_screen.at_once(rows)
+    assert measured == {name: printed.get(name, "") for name in measured}
+
+
+# What README and the page on the choice say without figures, of the rows behind it: where a row's
+# difference to sinusoids is clear, "+" or "-", and where it is not, "0", by range of lengths.
+SAID = {
+    "both were clearly better at 21-45 words (five seeds)": {"shaw": "0++", "cape": "0++"},
+    "on real text SHAPE was worse and CAPE not clearly": {"multi30k shape": "-"},
+    "CAPE is not clearly different anywhere": {"multi30k cape": "0000"},
+    "on real text CAPE was not (three seeds)": {"multi30k cape": "00"},
+}
+
+
+def test_no_sentence_on_the_choice_goes_beyond_its_table():
+    text = " ".join((PAGES["README.md"] + PAGES["docs/choose_encoding.md"]).split())
+    comparisons, rows = read_kept(str(ROOT / "recipes" / "claims" / "kept.json"))
+    known = {
+        f"{one.part} {one.row} {one.run}": [
+            each["less_base"] for name, each in one.by_length.items() if name != "all"
+        ]
+        for one in rows
+        if all(each.get("less_base") for name, each in one.by_length.items() if name != "all")
+    }
+    for line in tables(PAGES["docs/recipes/multi30k.md"])[1][2:]:
+        cells = [map(float, re.findall(r"[+-][\d.]+", cell)) for cell in line[2:]]
+        known[f"multi30k {line[0].strip()}"] = [list(cell) for cell in cells]
+    for sentence, expected in SAID.items():
+        assert sentence in text
+        for row, signs in expected.items():
+            found = known[row if " " in row else f"length {row} 1"]
+            clear = ("+" if low > 0 else "-" if high < 0 else "0" for _, low, high in found)
+            assert "".join(clear).startswith(signs), (sentence, found)
+    # no difference is there that was not printed
+    printed = [each for one in known.values() for each in one]
+    printed += [[sum(one["interval"]) / 2, *one["interval"]] for one in comparisons]
+    pairs = {(f"{abs(mean):.1f}", f"{(high - low) / 2:.1f}") for mean, low, high in printed}
+    found = set(re.findall(r"(\d+\.\d) ± (\d+\.\d)", text))
+    assert len(found) > 20 and not found - pairs
+    losses = {f"{one.loss[0]:.3f}" for one in rows if one.part == "length"}
+    assert not set(re.findall(r"\b0\.\d{3}\b", text)) - losses

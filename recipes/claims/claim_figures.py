@@ -160,17 +160,27 @@ def _plain(folder: str, name: str) -> Optional[float]:
 
 
 FIGURES: Dict[str, Tuple[Callable[[str, str], Optional[float]], str, str]] = {
-    "BLEU": (_bleu, "score.json", "BLEU, source words {}"),
-    "penalty_free": (_penalty_free, "score.json", "BLEU without penalty, source words {}"),
-    "stock": (_stock, "stock.json", "BLEU in stock fairseq, source words {}"),
-    "ratio": (_ratio, "score.json", "length of outputs, % of the references', source words {}"),
-    "bits": (_bits, "train.done", "validation loss, bits per token"),
-    "bits_of": (_bits_of, "bits.json", "bits per token, source words {}"),
-    "similarity": (_similarity, "shift.json", "cosine similarity of encoder states"),
+    "BLEU": (_bleu, "score.json", "BLEU at {} words"),
+    "penalty_free": (_penalty_free, "score.json", "BLEU without penalty at {} words"),
+    "stock": (_stock, "stock.json", "BLEU in stock fairseq at {} words"),
+    "ratio": (_ratio, "score.json", "length of outputs at {} words"),
+    "bits": (_bits, "train.done", "validation loss"),
+    "bits_of": (_bits_of, "bits.json", "bits per token at {} words"),
+    "similarity": (_similarity, "shift.json", "similarity of encoder states"),
     "drop": (_drop, "swap.json", "BLEU lost at the end of the input"),
     "share": (_share, "tokens.json", "% of tokens scored above sinusoids ({})"),
-    "rank": (_rank, "attention_{}.json", "rank in layer 1 of the scores of {}"),
+    "rank": (_rank, "attention_{}.json", "rank of {}"),
     "probe": (_probe, "probes.json", "{}"),
-    "time": (_time, "bert.json", "time of a step, % of the benchmark's base: {}"),
-    "plain": (_plain, "plain.json", "bits per token {}"),
+    "time": (_time, "bert.json", "time of a step, % ({})"),
+    "plain": (_plain, "plain.json", "bits per token at {} words"),
 }
+
+
+def title(figure: str) -> str:
+    """Return what a figure is called on the page."""
+    kind, _, name = figure.partition(":")
+    words = name.replace("_", " ")
+    if kind == "share":
+        words = "ranks {}, positions {}".format(*name.split())
+    found = FIGURES[kind][2].format(words or "all")
+    return found.replace("at all words", "of all sentences").replace("masked lm", "masked-LM")

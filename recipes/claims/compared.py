@@ -1,4 +1,9 @@
-"""Two rows compared in one figure: over the seeds that both have, or as an earlier run had it."""
+"""Two rows compared in one figure: over the seeds that both have, or as an earlier run had it.
+
+**Convergence.** Where encodings are compared after as many updates, and one of the two has not
+learned as much, the difference may be that. Rows whose validation losses at the end are further
+apart than ``APART`` get no verdict but that one cannot tell, whoever is ahead.
+"""
 
 import json
 import math
@@ -13,18 +18,19 @@ from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length
 from fairseq_posenc.tools.writing import replacing
 from recipes.claims.claim_figures import drawn_bits, figures_by_seed, seed_folders
-from recipes.claims.verdicts import MISSING, verdict
+from recipes.claims.rows import APART, BASE, SHAPE, Row, pair
+from recipes.claims.verdicts import JUDGED, MISSING, UNDECIDED, verdict
 
 # figures that are measured over seeds and sentences, and what posenc score calls them
 _SCORED = {"BLEU": "sacrebleu", "penalty_free": "bleu_without_penalty", "ratio": "length_ratio"}
 # what stands beside BLEU, of both rows
-BESIDE = {"penalty_free": "without penalty", "ratio": "length, %", "bits_of": "bits per token"}
-_KEPT = [
-    {
-        "part": str, "figure": str, "row": str, "base": str, "seeds": int, "means": [float],
-        "interval": [float], "by_seed": Maybe([float]), "beside": Maybe(Each([float])),
-    }
-]  # fmt: skip
+BESIDE = {"penalty_free": "without penalty", "ratio": "length", "bits_of": "bits"}
+# of which the convergence of both rows counts; a loss is that convergence itself
+_CONVERGED = {*_SCORED, "bits_of", "share", "similarity", "drop"}
+_COMPARISON = {
+    "part": str, "figure": str, "row": str, "base": str, "seeds": int, "means": [float],
+    "interval": [float], "by_seed": Maybe([float]), "beside": Maybe(Each([float])),
+}  # fmt: skip
 
 
 class Compared(NamedTuple):
@@ -37,6 +43,7 @@ class Compared(NamedTuple):
         low, high: 95 % interval of ``row`` less ``base``.
         by_seed: the differences, where this run has measured them.
         beside: of BLEU, of ``row`` and ``base``: the names of ``BESIDE``.
+        apart: the validation losses of both rows, if they are not of equal convergence.
     """
 
     about: Dict[str, Any]
@@ -47,13 +54,15 @@ class Compared(NamedTuple):
     high: float = math.inf
     by_seed: Sequence[float] = ()
     beside: Mapping[str, Sequence[float]] = {}
+    apart: Optional[Tuple[float, float]] = None
 
     @property
     def verdict(self) -> str:
-        """What the interval says of the claim."""
+        """What the interval says of the claim, if both rows have learned as much."""
         if not self.seeds:
             return MISSING
-        return verdict(self.low, self.high, self.about["expect"], self.about["margin"])
+        found = verdict(self.low, self.high, self.about["expect"], self.about["margin"])
+        return UNDECIDED if self.apart and found in JUDGED else found
 
     @property
     def middle(self) -> float:
@@ -88,7 +97,13 @@ class Compared(NamedTuple):
         return text
 
 
-def compare(runs: str, about: Dict[str, Any], kept: Sequence[Dict[str, Any]] = ()) -> Compared:
+def compare(
+    runs: str,
+    about: Dict[str, Any],
+    kept: Sequence[Dict[str, Any]] = (),
+    rows: Sequence[Row] = (),
+    budget: bool = False,
+) -> Compared:
     """Measure a comparison, over the seeds that both sides have, paired.
 
     Args:
@@ -96,6 +111,8 @@ def compare(runs: str, about: Dict[str, Any], kept: Sequence[Dict[str, Any]] = (
         about: an entry of ``claims.json``: ``base`` is a row of the same part, ``part/row`` of
             another, ``row@figure`` in another figure; without it, ``than`` is a number.
         kept: of earlier runs; one with more seeds is taken.
+        rows: of all parts, for a difference that nobody has kept, and for convergence.
+        budget: what so many updates give is what is asked, so that convergence does not count.
     """
     found = (
         _scored(runs, about) if about["figure"].split(":")[0] in _SCORED else _by_seed(runs, about)
@@ -110,7 +127,52 @@ def compare(runs: str, about: Dict[str, Any], kept: Sequence[Dict[str, Any]] = (
             seeds = one.get("by_seed") or ()
             low, high = one["interval"]
             found = Compared(about, one["seeds"], means[0], means[1], low, high, seeds, beside)
-    return found
+    if not found.seeds:
+        found = _of_rows(rows, about)
+    return found if budget else found._replace(apart=_apart(rows, found))
+
+
+def _of_rows(rows: Sequence[Row], about: Dict[str, Any]) -> Compared:
+    """Return what two rows of one run tell: BLEU less sinusoids', or a difference of losses.
+
+    Of losses the seeds are not known: half the interval is the sum of both halves, which is more
+    than Welch's.
+    """
+    kind, _, column = about["figure"].partition(":")
+    two = pair(rows, about["part"], about["row"], about.get("base") or "")
+    if not two:
+        return Compared(about)
+    row, base = two
+    seeds = min(row.seeds, base.seeds)
+    if kind == "bits":
+        middle, half = row.loss[0] - base.loss[0], row.loss[1] + base.loss[1]
+        return Compared(about, seeds, row.loss[0], base.loss[0], middle - half, middle + half)
+    less = row.by_length.get(column, {}).get("less_base")
+    if kind != "BLEU" or base.row != BASE or not less:
+        return Compared(about)
+    each = [one.by_length[column] for one in two]
+    beside = {
+        name: [one[name] for one in each]
+        for name in ("penalty_free", "ratio")
+        if all(one.get(name) is not None for one in each)
+    }
+    row_bleu, base_bleu = (one["bleu"][0] for one in each)
+    return Compared(about, seeds, row_bleu, base_bleu, less[1], less[2], (), beside)
+
+
+def _apart(rows: Sequence[Row], found: Compared) -> Optional[Tuple[float, float]]:
+    """Return the losses of both rows where they are too far apart to compare anything else.
+
+    What has no other row is compared with sinusoids, or is a figure that holds them already.
+    """
+    about = found.about
+    base = (about.get("base") or BASE).partition("@")[0]
+    base = BASE if base == about["row"] else base
+    two = pair(rows, about["part"], about["row"], base, found.seeds)
+    if about["figure"].partition(":")[0] not in _CONVERGED or not two:
+        return None
+    losses = two[0].loss[0], two[1].loss[0]
+    return losses if abs(losses[0] - losses[1]) > APART else None
 
 
 def _key(one: Dict[str, Any]) -> Tuple[str, ...]:
@@ -211,14 +273,14 @@ def _place(part: str, table: Any, column: str) -> int:
     return int(table.columns.index(column))
 
 
-def read_kept(path: str) -> List[Dict[str, Any]]:
-    """Return what earlier runs have measured."""
-    kept: List[Dict[str, Any]] = read_shaped(path, _KEPT, "recipes/claims")
-    return kept
+def read_kept(path: str) -> Tuple[List[Dict[str, Any]], List[Row]]:
+    """Return what earlier runs have measured: comparisons, and rows of parts."""
+    kept = read_shaped(path, {"comparisons": [_COMPARISON], "rows": [SHAPE]}, "recipes/claims")
+    return kept["comparisons"], [Row(**one) for one in kept["rows"]]
 
 
-def write_kept(path: str, found: Sequence[Compared]) -> None:
-    """Write what is known now, a comparison a line."""
+def write_kept(path: str, found: Sequence[Compared], rows: Sequence[Row]) -> None:
+    """Write what is known now, a comparison or row a line."""
     names = ("part", "figure", "row", "base")
     lines = [
         {
@@ -230,11 +292,17 @@ def write_kept(path: str, found: Sequence[Compared]) -> None:
             **({"beside": one.beside} if one.beside else {}),
         }
         for one in found
-        if one.seeds
+        if one.seeds and one[1:6] != _of_rows(rows, one.about)[1:6]
     ]
-    text = ",\n".join(json.dumps(rounded(line), ensure_ascii=False) for line in lines)
+    content = {"comparisons": lines, "rows": [one._asdict() for one in rows]}
+    blocks = [
+        f'"{name}": [\n'
+        + ",\n".join(json.dumps(rounded(one), ensure_ascii=False) for one in part)
+        + "\n]"
+        for name, part in content.items()
+    ]
     with replacing(path) as stream:
-        stream.write(f"[\n{text}\n]\n")
+        stream.write("{" + ",\n".join(blocks) + "}\n")
 
 
 def rounded(value: Any) -> Any:

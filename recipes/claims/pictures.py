@@ -1,15 +1,14 @@
 """Pictures of the page of claims: every comparison, and every encoding by length."""
 
-import re
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, Sequence
 
 from fairseq_posenc.tools.tables.plots import COLOURS, new_figure, save
 from recipes.claims.compared import Compared
+from recipes.claims.rows import Row
 from recipes.claims.verdicts import AGAINST, AS_SAYS, NO_GAIN, NO_VERDICT, UNDECIDED
 
 _COLOURS = dict(zip((AS_SAYS, AGAINST, NO_GAIN, UNDECIDED), COLOURS))
 _COLOURS[NO_VERDICT] = "0.7"
-_DIFFERENCE = r"([+-][\d.]+) \[([+-][\d.]+), ([+-][\d.]+)\]"
 
 
 def draw_all_rows(found: Sequence[Sequence[Compared]], output: str) -> bool:
@@ -63,44 +62,37 @@ def draw_all_rows(found: Sequence[Sequence[Compared]], output: str) -> bool:
     return True
 
 
-def draw_differences(section: str, output: str) -> bool:
-    """Draw the differences to sinusoids of a part's table, a panel per range of lengths.
+def draw_differences(rows: Sequence[Row], output: str) -> bool:
+    """Draw the differences to sinusoids of a part's rows, a panel per range of lengths.
 
     Args:
-        section: of the page of tables, with those of one run or of two, whose rows are drawn where
-            the first run has none; False is returned where it has no table of differences.
+        rows: of one run or of two; of a row that both have, that of the first run is drawn. False
+            is returned where none has differences.
         output: the picture.
     """
-    rows: Dict[str, List[str]] = {}
-    panels: List[Any] = []
-    for text in section.split("Differences to sinusoidal\n\n")[1:]:
-        lines = [line.strip("| ").split("|") for line in text.split("\n\n")[0].split("\n")]
-        panels = panels or [title.strip() for title in lines[0][-4:]]
-        rows = {**{line[0].strip(): line for line in lines[2:]}, **rows}
-    if not rows:
+    differ = {
+        one.row: one.by_length
+        for one in sorted(rows, key=lambda one: -one.run)
+        if any(each.get("less_base") for each in one.by_length.values())
+    }
+    if not differ:
         return False
-    figure = new_figure(11.0, 1.2 + 0.28 * len(rows))
-    axes = figure.subplots(1, len(panels), sharey=True)
-    for column, (panel, title) in enumerate(zip(axes, panels), -len(panels)):
+    panels = [name for name in next(iter(differ.values())) if name != "all"]
+    names = [name for name in dict.fromkeys(one.row for one in rows) if name in differ]
+    figure = new_figure(11.0, 1.2 + 0.28 * len(names))
+    [axes] = figure.subplots(1, len(panels), sharey=True, squeeze=False)
+    for panel, title in zip(axes, panels):
         panel.axvline(0, color="0.5", linewidth=0.8)
-        for place, line in enumerate(rows.values()):
-            found = re.search(_DIFFERENCE, line[column])
-            if found:
-                middle, low, high = map(float, found.groups())
-                clear = COLOURS[0] if low > 0 else COLOURS[1] if high < 0 else "0.6"
-                panel.errorbar(
-                    [middle],
-                    [place],
-                    xerr=[[middle - low], [high - middle]],
-                    color=clear,
-                    marker="o",
-                    capsize=2,
-                )
+        for place, name in enumerate(names):
+            middle, low, high = differ[name][title]["less_base"]
+            clear = COLOURS[0] if low > 0 else COLOURS[1] if high < 0 else "0.6"
+            xerr = [[middle - low], [high - middle]]
+            panel.errorbar([middle], [place], xerr=xerr, color=clear, marker="o", capsize=2)
         panel.set_title(title, fontsize=10)
         panel.grid(axis="x", color="0.85", linewidth=0.6)
         panel.spines[["top", "right"]].set_visible(False)
-    axes[0].set_yticks(range(len(rows)), list(rows))
-    axes[0].set_ylim(len(rows) - 0.5, -0.5)
+    axes[0].set_yticks(range(len(names)), names)
+    axes[0].set_ylim(len(names) - 0.5, -0.5)
     figure.supxlabel("BLEU minus that of sinusoids, with 95 % intervals", fontsize=10)
     save(figure, output)
     return True

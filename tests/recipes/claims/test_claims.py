@@ -10,40 +10,29 @@ import numpy as np
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import read_shaped
-from recipes.claims import bits, claim_figures, claims, compared, verdicts
+from recipes.claims import bits, claim_figures, claims, compared, pages, rows, verdicts
 from recipes.claims.pictures import draw_all_rows, draw_differences
 
 RECIPE = Path(__file__).resolve().parents[3] / "recipes" / "claims" / "claims.json"
 
 
 @pytest.mark.parametrize(
-    "low, high, expect, margin, expected",
+    "low, high, expect, expected",
     [
-        (0.1, 2.0, "more", 1.0, verdicts.AS_SAYS),
-        (0.1, 0.9, "more", 1.0, verdicts.NO_GAIN),
-        (-2.0, -0.1, "more", 1.0, verdicts.AGAINST),
-        (-0.5, 0.9, "more", 1.0, verdicts.NO_GAIN),
-        (-0.9, -0.1, "more", 1.0, verdicts.NO_GAIN),
-        (-0.5, 1.1, "more", 1.0, verdicts.UNDECIDED),
-        (-2.0, -0.1, "less", 1.0, verdicts.AS_SAYS),
-        (0.1, 2.0, "less", 1.0, verdicts.AGAINST),
-        (-0.9, 0.5, "less", 1.0, verdicts.NO_GAIN),
-        (-0.9, 0.9, "equal", 1.0, verdicts.AS_SAYS),
-        (0.2, 0.9, "equal", 1.0, verdicts.AS_SAYS),
-        (-0.9, 1.1, "equal", 1.0, verdicts.UNDECIDED),
-        (1.1, 3.0, "equal", 1.0, verdicts.AGAINST),
-        (-3.0, -1.1, "equal", 1.0, verdicts.AGAINST),
-        (-0.9, 9.0, "not less", 1.0, verdicts.AS_SAYS),
-        (-1.1, 9.0, "not less", 1.0, verdicts.UNDECIDED),
-        (-3.0, -1.1, "not less", 1.0, verdicts.AGAINST),
-        (-9.0, 0.9, "not more", 1.0, verdicts.AS_SAYS),
-        (1.1, 3.0, "not more", 1.0, verdicts.AGAINST),
-        (1.1, 3.0, "no verdict", 1.0, verdicts.NO_VERDICT),
+        (0.1, 2.0, "more", verdicts.AS_SAYS), (0.1, 0.9, "more", verdicts.NO_GAIN),
+        (-2.0, -0.1, "more", verdicts.AGAINST), (-0.5, 0.9, "more", verdicts.NO_GAIN),
+        (-0.9, -0.1, "more", verdicts.NO_GAIN), (-0.5, 1.1, "more", verdicts.UNDECIDED),
+        (-2.0, -0.1, "less", verdicts.AS_SAYS), (0.1, 2.0, "less", verdicts.AGAINST),
+        (-0.9, 0.5, "less", verdicts.NO_GAIN), (-0.9, 0.9, "equal", verdicts.AS_SAYS),
+        (0.2, 0.9, "equal", verdicts.AS_SAYS), (-0.9, 1.1, "equal", verdicts.UNDECIDED),
+        (1.1, 3.0, "equal", verdicts.AGAINST), (-3.0, -1.1, "equal", verdicts.AGAINST),
+        (-0.9, 9.0, "not less", verdicts.AS_SAYS), (-1.1, 9.0, "not less", verdicts.UNDECIDED),
+        (-3.0, -1.1, "not less", verdicts.AGAINST), (-9.0, 0.9, "not more", verdicts.AS_SAYS),
+        (1.1, 3.0, "not more", verdicts.AGAINST), (1.1, 3.0, "no verdict", verdicts.NO_VERDICT),
     ],
-)
-def test_a_verdict_follows_from_where_the_interval_lies(low, high, expect, margin, expected):
-    assert verdicts.verdict(low, high, expect, margin) == expected
+)  # fmt: skip
+def test_a_verdict_follows_from_where_the_interval_lies(low, high, expect, expected):
+    assert verdicts.verdict(low, high, expect, 1.0) == expected
 
 
 def write_probes(folder, figures):
@@ -74,123 +63,132 @@ def test_seeds_are_paired(tmp_path):
     assert less == pytest.approx({1: 1, 2: 2, 3: 1.5})
 
 
-@pytest.mark.parametrize("row", ["a", "b", "c"])
-def test_what_was_not_run_has_no_figures(tmp_path, row):
+def test_what_was_not_run_has_no_figures(tmp_path):
     write_probes(tmp_path, {"a": {1: 61}, "b": {1: 60}})
-    result = compared.compare(str(tmp_path), comparison(row=row))
-    assert result.verdict == verdicts.MISSING and result.difference() == "-"
+    for name in "abc":
+        result = compared.compare(str(tmp_path), comparison(row=name))
+        assert result.verdict == verdicts.MISSING and result.difference() == "-"
 
 
 CONTENT = {
-    "introduction": ["First."],
-    "columns": ["Columns."],
-    "parts": {"bert": {"about": "Small models.", "picture": True}},
+    "parts": {
+        "bert": {"about": "Small models.", "short": "BERT"},
+        "longer": {"about": "More.", "short": "6 updates", "picture": True, "table": True},
+    },
+    "names": {"a": "A"},
     "claims": [
-        {
-            "claim": "A beats B", "source": "Table 1", "paper": "2 to 1.", "note": "Read so.",
-            "ours": [
-                comparison(), comparison(row="c"),
-                comparison(expect="no verdict", base=None, than=50),
-            ],
-        }
+        {"claim": "A beats B", "source": "Table 1", "paper": "2 to 1.", "note": "Read so.",
+         "judged": "by accuracy",
+         "ours": [comparison(), comparison(row="c"),
+                  comparison(expect="no verdict", base=None, than=50.0)]},
+        {"claim": "C beats B", "source": "Table 2", "paper": "No.", "ours": [comparison(row="c")]},
+        {"claim": "A is longer", "source": "Table 2", "paper": "No.",
+         "ours": [comparison(part="longer", figure="BLEU:1-20", base="sinusoidal", expect="less")]},
     ],
 }  # fmt: skip
-TABLES = """# Tables
-
-## bert
-
-Differences to sinusoidal
-
-|   | all | 1-20 | 21-30 | 31-45 | 46+ |
-| - | --: | ---: | ----: | ----: | --: |
-| a | +1.00 [+0.50, +1.50] * | - | +1.00 [-0.50, +2.50] | - | -1.00 [-1.50, -0.50] * |
-
-1-20 words, against sinusoidal: a +1.
-
-Trainings (seeds): sinusoidal 5, a 5.
-
-### Trained anew
-
-1-20 words, against sinusoidal: b +2.
-
-Trainings (seeds): sinusoidal 3, b 3.
-
-## deep
-
-Old.
-"""
 
 
-def test_the_page_has_every_claim_with_the_verdict_of_its_main_comparison(tmp_path):
+def row(name, loss=0.2, run=1, seeds=5, less=None, part="longer"):
+    each = {"bleu": [40.0, 39.0, 41.0], "ratio": 90.0, "penalty_free": 45.0}
+    lengths = {"all": each, "1-20": {**each, "less_base": less}}
+    return rows.Row(part, run, name, seeds, 6, [loss, 0.01], [0.03, 0.01], lengths)
+
+
+def measure(tmp_path, *known):
+    return [
+        [compared.compare(str(tmp_path), one, (), known) for one in claim["ours"]]
+        for claim in CONTENT["claims"]
+    ]
+
+
+def test_the_pages_have_every_claim_with_the_verdict_of_its_main_comparison(tmp_path):
     write_probes(tmp_path, {"a": {1: 61, 2: 72, 3: 81.5}, "b": {1: 60, 2: 71, 3: 80}})
-    found = [[compared.compare(str(tmp_path), one) for one in CONTENT["claims"][0]["ours"]]]
-    text = claims.page(CONTENT, found, TABLES, {"bert": "a.png"})
-    assert re.search(
-        r"\| A beats B +\| bert: a against b, accuracy \| \+1.17 ± 0.72, median \+1.00 +\| 3 +\|",
-        text,
-    )
-    assert "--parts bert`" in text and "a.png" in text
-    assert "1 comparisons, of 1 claims, have a verdict. 1 of these comparisons expect" in text
+    known = [row("sinusoidal"), row("a", less=[-2.0, -3.0, -1.0])]
+    found = measure(tmp_path, *known)
+    text = pages.page(CONTENT, found, known, {"longer": "a.png"})
     for expected in (
-        "In `bert` (n: sinusoidal 5, a 5):\n\n- 1-20 words, against sinusoidal: a +1.\n\n",
-        "In `bert`, trained anew (n: sinusoidal 3, b 3):\n\n- 1-20 words, against sinusoidal: b",
+        "**2 claims held, 0 did not, 0 are too close to tell.** Of the other 1, 1 are to be run",
+        "expected:\n\n- 2 (more, 1 matters): `bash recipes/claims.sh --parts bert`\n",
+        "2 of the 2 comparisons with a verdict expect a difference",
+        "row  n  1-20\na    5  -2.0 ± 1.0\n",
+        "![longer](a.png)",
     ):
         assert expected in text
-    assert "[1 to 1](claims_each.md)" in text
-    text, second = claims.every_claim(CONTENT, found)
-    assert "## " not in second
-    for expected in ("Columns.", "## 1. A beats B", "Table 1: 2 to 1.", "Read so."):
+    words = ["A beats B", "A less b, accuracy, BERT", "+1.17 ± 0.72, median +1.00 (n = 3)"]
+    assert re.search(r" +\| ".join([*map(re.escape, words), r"as the paper says \(by acc"]), text)
+    text = pages.appendix(CONTENT, found, known)
+    for expected in (
+        "## 1. A beats B\n\nTable 1: 2 to 1.\n\n- bert, accuracy (more, 1 matters): a 71.50 less b",
+        "**+1.17 ± 0.72, median +1.00** (n=3), as the paper says.\n- bert, accuracy: a 71.50 less",
+        "Read so. Also to be run: bert, c less b: accuracy (more, 1 matters).\n",
+        "sinusoidal 40.00: **-2.00 ± 1.00** (n=5, without penalty 45/45, length 90/90), as the",
+        "\nsinusoidal  5  0.200 ± 0.010  0.030  40.0  90\n",
+    ):
         assert expected in text
-    assert "expected:\n\n- bert: c against b, accuracy: more, 1 matters\n" in text
-    assert "The first comparison alone: `bash recipes/claims.sh --parts bert`.\n" in text
-    assert re.search(r"\| a 71.50 \| +50.00 \| .* \| +- \| +- \|\n", text)
     assert draw_all_rows(found, str(tmp_path / "rows.png"))
     assert not draw_all_rows([[compared.Compared({})]], str(tmp_path / "none.png"))
-    assert draw_differences(claims.sections(TABLES)["bert"], str(tmp_path / "lengths.png"))
+    assert draw_differences(known, str(tmp_path / "lengths.png"))
+    assert not draw_differences(known[:1], str(tmp_path / "none.png"))
     assert sorted(one.name for one in tmp_path.glob("*.png")) == ["lengths.png", "rows.png"]
 
 
-def test_tables_of_parts_that_were_not_run_stay(tmp_path):
-    content = {"parts": {"bert": {"about": ""}, "deep": {"about": ""}, "plain": {"about": ""}}}
-    (tmp_path / "bert").mkdir()
-    (tmp_path / "bert" / "curves.md").write_text("| a |\n\nNote.\n\nMore.\n")
-    text = claims.tables_page(content, str(tmp_path), TABLES)
-    assert text.endswith("\n\n## bert\n\n| a |\n\nNote.\n\n## deep\n\nOld.\n")
+@pytest.mark.parametrize(
+    "loss, changed, expected",
+    [
+        (0.2, {}, verdicts.AS_SAYS),
+        # of unequal convergence, whoever is ahead
+        (0.179, {}, verdicts.UNDECIDED),
+        (0.221, {}, verdicts.UNDECIDED),
+        (0.221, {"expect": "no verdict"}, verdicts.NO_VERDICT),
+        (0.221, {"budget": True}, verdicts.AS_SAYS),
+        # losses are convergence themselves; both halves of their intervals count
+        (0.25, {"figure": "bits", "margin": 0.03}, verdicts.AS_SAYS),
+        (0.205, {"figure": "bits", "margin": 0.03}, verdicts.NO_GAIN),
+        # rows of two runs are not compared
+        (0.2, {"run": 2}, verdicts.MISSING),
+    ],
+)
+def test_convergence_is_one_rule_for_all_rows(loss, changed, expected):
+    about = {**CONTENT["claims"][2]["ours"][0], **changed}
+    known = [row("sinusoidal", loss), row("a", run=about.pop("run", 1), less=[-2, -3, -1])]
+    found = compared.compare("none", about, (), known, about.pop("budget", False))
+    assert found.verdict == expected
 
 
-def test_tables_of_a_smaller_run_stand_below_those_of_the_earlier_one(tmp_path):
-    (tmp_path / "deep").mkdir()
-    (tmp_path / "deep" / "clauses.md").write_text("Groups.\n")
-    content, page = {"parts": {"deep": {"about": ""}}}, "## deep\n\n"
-    # (rows and seeds of each run, what is left of them)
-    for runs, left in [
-        (["a 5, b 5", "a 3, c 3"], ["a 5, b 5", "a 3, c 3"]),
-        (["a 5, b 5", "a 3, c 3", "a 4, c 4"], ["a 5, b 5", "a 4, c 4"]),
-        (["a 5, b 5", "a 9, b 4"], ["a 5, b 5", "a 9, b 4"]),
-        (["a 5, b 5", "a 3", "a 5, b 5, c 5"], ["a 5, b 5, c 5"]),
-    ]:
-        text = ""
-        for run in runs:
-            rows = (one.split() for one in run.split(", "))
-            table = "".join(f"| {row} | {n} | 2000 | 0.2 ± 0.1 |\n" for row, n in rows)
-            (tmp_path / "deep" / "curves.md").write_text(table)
-            text = claims.tables_page(content, str(tmp_path), text)
-        found = re.findall(r"(?:^\| .+\n?)+", text, re.M)
-        words = [re.findall(r"^\| (\w) \| (\d)", one, re.M) for one in found]
-        assert [", ".join(map(" ".join, one)) for one in words] == left
-        assert text.count(page) == 1 and text.count("### Trained anew\n") == len(left) - 1
-        # groups of sentences are those of the first run alone
-        assert text.count("Groups.") == 1
+@pytest.mark.parametrize(
+    "runs, left",
+    [
+        ("a5b5 a3c3", "1a5 1b5 2a3 2c3"),
+        ("a5b5 a3c3 a4c4", "1a5 1b5 2a4 2c4"),
+        ("a5b5 a9b4", "1a5 1b5 2a9 2b4"),
+        ("a5b5 a3 a5b5c5", "1a5 1b5 1c5"),
+        ("a5b5 a3 ", "1a5 1b5 2a3"),
+    ],
+)
+def test_rows_of_a_smaller_run_stand_beside_those_of_the_earlier_one(runs, left):
+    known = []
+    for run in runs.split(" "):
+        names = zip(run[::2], run[1::2])
+        known = rows.join(known, [row(name, seeds=int(seeds)) for name, seeds in names])
+    assert " ".join(f"{one.run}{one.row}{one.seeds}" for one in known) == left
+
+
+def train(runs, name, seed, part="deep"):
+    folder = runs / part / name / f"seed{seed}"
+    folder.mkdir(parents=True, exist_ok=True)
+    line = "INFO | valid | epoch 001 | valid on 'valid' subset | nll_loss 4.5 | num_updates 10\n"
+    (folder / "train.log").write_text(line)
+    (folder / "train.done").touch()
+    return folder
 
 
 def test_of_a_training_under_way_nothing_counts(tmp_path):
-    folder = tmp_path / "deep" / "a" / "seed1"
-    folder.mkdir(parents=True)
-    line = "INFO | valid | epoch 001 | valid on 'valid' subset | nll_loss 4.5 | num_updates 10\n"
-    (folder / "train.log").write_text(line)
-    assert not claim_figures.figures_by_seed(str(tmp_path), "deep", "a", "bits")
-    (folder / "train.done").touch()
-    assert claim_figures.figures_by_seed(str(tmp_path), "deep", "a", "bits") == {1: 4.5}
+    folders = [train(tmp_path, "a", seed) for seed in (1, 2, 3)]
+    folders[0].joinpath("train.done").unlink()
+    figures = claim_figures.figures_by_seed(str(tmp_path), "deep", "a", "bits")
+    assert figures == {2: 4.5, 3: 4.5}
+    [found] = rows.measure(str(tmp_path), "deep")
+    assert (found.seeds, found.updates, found.loss) == (2, 10, (4.5, 0.0))
 
 
 def test_figures_of_earlier_runs_are_kept_where_there_are_no_more_seeds(tmp_path):
@@ -202,8 +200,12 @@ def test_figures_of_earlier_runs_are_kept_where_there_are_no_more_seeds(tmp_path
     kept[0]["seeds"] = 3
     found = compared.compare(str(tmp_path), comparison(), kept)
     assert (found.row, found.seeds, found.difference()) == (5.0, 3, "+2.00 ± 1.00")
-    compared.write_kept(str(file), [found, compared.compare(str(tmp_path), comparison(row="c"))])
-    assert compared.read_kept(str(file)) == kept
+    missing = compared.compare(str(tmp_path), comparison(row="c"))
+    known = [row("sinusoidal"), row("a", less=[-2.0, -3.0, -1.0])]
+    # what rows tell is not written twice
+    derived = measure(tmp_path, *known)[2]
+    compared.write_kept(str(file), [found, missing, *derived], known)
+    assert compared.read_kept(str(file)) == (kept, known)
     # what is computed of the kept means: the brevity penalty of outputs half as long is 1 / e
     kept[0].update(figure="BLEU:all", beside={"ratio": [50.0, 120.0]})
     found = compared.compare(str(tmp_path), comparison(figure="BLEU:all"), kept)
@@ -211,27 +213,27 @@ def test_figures_of_earlier_runs_are_kept_where_there_are_no_more_seeds(tmp_path
 
 
 def test_a_run_that_is_joined_again_changes_nothing(tmp_path, monkeypatch):
-    runs, pages = tmp_path / "runs", tmp_path / "docs"
-    (pages / "gallery").mkdir(parents=True)
+    runs, docs = tmp_path / "runs", tmp_path / "docs"
     (tmp_path / "claims.json").write_text(json.dumps(CONTENT))
-    (tmp_path / "kept.json").write_text("[]")
-    (pages / "claims_tables.md").write_text(TABLES)
+    (tmp_path / "kept.json").write_text('{"comparisons": [], "rows": []}')
     command = f"claims --claims {tmp_path}/claims.json --runs {runs} --kept {tmp_path}/kept.json"
-    monkeypatch.setattr("sys.argv", [*command.split(), "--output", str(pages / "claims.md")])
+    monkeypatch.setattr("sys.argv", [*command.split(), "--output", str(docs / "claims.md")])
     with pytest.raises(UsageError, match="runs is no folder: --runs takes"):
         claims.main()
     write_probes(runs, {"a": {1: 61, 2: 72, 3: 81.5}, "b": {1: 60, 2: 71, 3: 80}})
-    (runs / "bert" / "curves.md").write_text("| a | 3 | 2400 | 0.2 ± 0.1 |\n")
+    for seed in (1, 2, 3):
+        train(runs, "a", seed, part="bert")
     written = []
     for _ in range(2):
         claims.main()
-        written.append({file.name: file.read_text() for file in pages.glob("*.md")})
+        written.append({file.name: file.read_text() for file in docs.glob("*.md")})
         written[-1]["kept"] = (tmp_path / "kept.json").read_text()
     assert written[0] == written[1] and "+1.17 ± 0.72" in written[0]["claims.md"]
+    assert "\na    3  4.500 ± 0.000  -\n" in written[0]["claims_appendix.md"]
     # without its folders the figures are those that were kept
     shutil.rmtree(runs / "bert")
     claims.main()
-    assert "+1.17 ± 0.72" in (pages / "claims.md").read_text()
+    assert {file.name: file.read_text() for file in docs.glob("*.md")}.items() <= written[0].items()
     assert (tmp_path / "kept.json").read_text() == written[0]["kept"]
 
 
@@ -306,22 +308,36 @@ def test_a_figure_that_a_file_lacks_is_refused_in_one_line(tmp_path):
     ],
 )  # fmt: skip
 def test_a_claim_tells_how_to_run_it_alone(part, row, base, command):
-    parts = read_shaped(str(RECIPE), claims._CLAIMS, "")["parts"]
+    parts = claims.read_claims(str(RECIPE))["parts"]
     about = {"part": part, "row": row, "base": base}
-    assert claims._command(about, list(parts)) == f"`bash recipes/claims.sh --parts {command}`"
+    assert pages.command(about, list(parts)) == f"`bash recipes/claims.sh --parts {command}`"
 
 
 def test_the_recipe_takes_the_commands_of_the_claims(run, tmp_path):
-    pages = (RECIPE.parents[2] / "docs").glob("claims_each*.md")
-    text = "".join(page.read_text(encoding="utf-8") for page in pages)
-    commands = set(re.findall(r"`(bash recipes/claims\.sh --parts .*?)`", text))
+    content = claims.read_claims(str(RECIPE))
+    about = [one for claim in content["claims"] for one in claim["ours"]]
+    shown = {pages.command(one, list(content["parts"])) for one in about}
+    commands = {one for line in shown for one in re.findall("`(.*?)`", line)}
     assert len(commands) > 10
     for command in commands:
         run(*command.split(), "--stage", "99", "--device", "cpu", "--run-dir", tmp_path / "run")
 
 
+def test_the_pages_are_those_of_the_kept_figures_and_short(tmp_path, monkeypatch):
+    docs = RECIPE.parents[2] / "docs"
+    kept = shutil.copy(RECIPE.parent / "kept.json", tmp_path)
+    (tmp_path / "none").mkdir()
+    command = f"claims --claims {RECIPE} --kept {kept} --runs {tmp_path}/none --output {tmp_path}/"
+    monkeypatch.setattr("sys.argv", f"{command}claims.md".split())
+    claims.main()
+    shown = sorted(docs.glob("claims*.md"))
+    for page in shown:
+        assert page.read_text() == (tmp_path / page.name).read_text(), "run recipes.claims.claims"
+    assert len(shown) == 2 and sum(len(page.read_text().split()) for page in shown) <= 7000
+
+
 def test_the_recipe_names_figures_and_parts_that_there_are():
-    content = read_shaped(str(RECIPE), claims._CLAIMS, "")
+    content = claims.read_claims(str(RECIPE))
     recipe = RECIPE.parents[1].joinpath("claims.sh").read_text(encoding="utf-8")
     for part in content["parts"]:
         assert f"\n{part}() {{" in recipe

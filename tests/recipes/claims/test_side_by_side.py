@@ -5,7 +5,7 @@ import json
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from recipes.claims import compared, side_by_side
+from recipes.claims import compared, rows, side_by_side
 
 FIGURES = {"sentences": 2, "sacrebleu": 50.0, "bleu_without_penalty": 50.0, "length_ratio": 1.0}
 SCORE = {
@@ -79,3 +79,18 @@ def test_bleu_is_compared_with_that_of_a_row_of_another_part(tmp_path):
     assert found.seeds == 2 and found.by_seed == [0.0, 0.0]
     assert [found.row, found.base] == pytest.approx([65.67, 65.67], abs=0.01)
     assert found.names() == ("a", "longer/a") and found.beside["bits_of"] == [2.25, 2.25]
+
+
+def test_rows_have_what_their_trainings_reached(tmp_path):
+    train(tmp_path, "b", 1, 2)
+    train(tmp_path, "sinusoidal", 1, 2, 3)
+    found = rows.measure(str(tmp_path), "longer")
+    assert [(one.row, one.seeds) for one in found] == [("sinusoidal", 3), ("b", 2)]
+    # half an interval of two seeds: 12.7 · s / √2
+    assert found[1].loss == pytest.approx((0.15, 12.706 * 0.05), abs=1e-3)
+    base, row = (one.by_length["21+"] for one in found)
+    # outputs are as long as references, so that there is no penalty
+    assert row["bleu"][0] == row["penalty_free"] > base["bleu"][0] and row["ratio"] == 100
+    mean, low, high = row["less_base"]
+    assert mean == pytest.approx(row["bleu"][0] - base["bleu"][0]) and low < mean < high
+    assert "less_base" not in base
