@@ -5,13 +5,15 @@ import errno
 import gzip
 import lzma
 import os
-from contextlib import ExitStack
+import signal
+from contextlib import ExitStack, suppress
 
 import pytest
 
 from fairseq_posenc import files
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import parse_number, read_lines, stream_lines
+from fairseq_posenc.tools import writing
 from fairseq_posenc.tools.writing import replacing, replacing_all, replacing_files, replacing_folder
 
 
@@ -158,6 +160,78 @@ def test_processes_of_one_number_on_two_machines_write_one_name(manager, tmp_pat
         with manager(path, **options) as one, manager(path, **options) as two:
             assert one != two
     assert os.listdir(tmp_path) == ["a"]
+
+
+def left_by_a_killed_process(folder, manager):
+    """Names that a process leaves which is killed while it writes."""
+    child = os.fork()
+    if child == 0:
+        with open(os.devnull, "w") as nothing:
+            os.dup2(nothing.fileno(), 2)
+        with suppress(BaseException):
+            writing.sync = lambda _: os.kill(os.getpid(), signal.SIGKILL)
+            write_files(folder, manager)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+    return child, {path for path in folder.rglob("*") if ".part-" in path.name}
+
+
+@every_way
+def test_what_a_killed_process_has_left_is_removed_by_the_next(manager, tmp_path):
+    child, left = left_by_a_killed_process(tmp_path, manager)
+    assert left
+    theirs, running = [], []
+    for path in left:
+        own = f"-{child}-"
+        machine = path.name.rpartition(".part-")[2].partition("-")[0]
+        theirs.append(path.with_name(path.name.replace(machine, "0" * 12)))
+        running.append(path.with_name(path.name.replace(own, f"-{os.getppid()}-")))
+        for name in (theirs[-1], running[-1]):
+            name.mkdir()
+    write_files(tmp_path, manager)
+    assert not any(path.exists() for path in left)
+    # of another machine, and of a process that runs
+    assert all(path.exists() for path in (*theirs, *running))
+
+
+def test_what_was_there_before_is_kept_until_there_is_a_new_one(tmp_path):
+    child, [left] = left_by_a_killed_process(tmp_path, replacing_folder)
+    before = left.with_name(left.name.replace(".part-", ".old-"))
+    before.mkdir()
+    with suppress(ZeroDivisionError), replacing_folder(str(tmp_path / "out" / "model")):
+        raise ZeroDivisionError
+    assert before.exists()
+    write_files(tmp_path, replacing_folder)
+    write_files(tmp_path, replacing_folder)
+    assert os.listdir(tmp_path / "out") == ["model"]
+
+
+class LibrarysError(Exception):
+    """As those of libraries in Rust."""
+
+
+@every_way
+def test_a_full_disk_is_one_line_in_whatever_words_a_library_tells_it(manager, tmp_path):
+    def fail(kind):
+        if kind is LibrarysError:
+            raise kind("while serializing: I/O error: No space left on device (os error 28)")
+        try:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        except OSError:
+            raise kind("unexpected pos 64 vs 0") from None
+
+    for kind in (LibrarysError, RuntimeError):
+        with pytest.raises(UsageError, match="cannot write .*: No space left on device$"):
+            options = {"last": "b"} if manager is replacing_files else {}
+            with ExitStack() as opened:
+                arguments = [] if manager is replacing_all else [str(tmp_path / "a")]
+                found = opened.enter_context(manager(*arguments, **options))
+                if manager is replacing_all:
+                    found(str(tmp_path / "a"))
+                fail(kind)
+    for kind in (ZeroDivisionError, RuntimeError):
+        with pytest.raises(kind), replacing(str(tmp_path / "b")):
+            raise kind("something else")
 
 
 def test_new_files_have_the_rights_of_any_new_file(tmp_path):

@@ -6,11 +6,13 @@ import re
 import sys
 from typing import Any, List, Optional, Tuple
 
+from fairseq_posenc.tools.outputs import Parser
 
-def command_parser(text: Optional[str], **options: Any) -> argparse.ArgumentParser:
+
+def command_parser(text: Optional[str], **options: Any) -> Parser:
     """Return a parser whose help shows ``text``, the docstring of a module, as it stands."""
     kind = argparse.RawDescriptionHelpFormatter
-    return argparse.ArgumentParser(description=text, formatter_class=kind, **options)
+    return Parser(description=text, formatter_class=kind, **options)
 
 
 def command_line() -> List[str]:

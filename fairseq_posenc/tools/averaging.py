@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from fairseq_posenc.checkpoints import load_checkpoint, signatures
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.outputs import refuse_inputs
 from fairseq_posenc.tools.writing import replacing
 
 # The names that fairseq gives: the number that orders them is the last one.
@@ -75,8 +76,7 @@ def average(paths: Sequence[str], across_runs: bool = False) -> Dict[str, Any]:
 
 def save_average(paths: Sequence[str], output: str, across_runs: bool = False) -> None:
     """Write the average of ``paths`` to ``output``, which appears only when complete."""
-    if os.path.realpath(output) in map(os.path.realpath, paths):
-        raise UsageError(f"--output {output} is one of the checkpoints to average; name another")
+    refuse_inputs(output, paths)
     save(average(paths, across_runs), output)
 
 
@@ -124,13 +124,7 @@ def _options_of_run(state: Any) -> Dict[str, Any]:
 def save(state: Any, path: str) -> None:
     """Write a checkpoint, which takes its name when it is complete."""
     with replacing(path, "wb") as stream:
-        try:
-            torch.save(state, stream)
-        except RuntimeError as error:
-            if isinstance(error.__context__, OSError):
-                # a full disk, of which torch tells the consequences alone
-                raise error.__context__ from error
-            raise
+        torch.save(state, stream)
 
 
 def find(inputs: Iterable[str]) -> List[str]:

@@ -1,6 +1,5 @@
 """Longer tables of learned positions, for models that shall take longer inputs than they could."""
 
-import os
 from argparse import Namespace
 from typing import Any, Callable, Dict, List
 
@@ -12,6 +11,7 @@ from fairseq_posenc.checkpoints import load_checkpoint, signatures
 from fairseq_posenc.encodings.sinusoidal import sinusoid
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.averaging import save
+from fairseq_posenc.tools.outputs import refuse_inputs
 
 HOW = ("interpolate", "repeat", "sinusoid")
 # option -> the table's parameter, and the options of model and task that say how long it is
@@ -77,8 +77,7 @@ def extend(path: str, output: str, how: str, limits: Dict[str, int]) -> List[str
     Raises:
         UsageError: the checkpoint has no such table, or one that is not shorter.
     """
-    if os.path.realpath(path) == os.path.realpath(output):
-        raise UsageError(f"--output {output} is the checkpoint itself; name another file")
+    refuse_inputs(output, [path])
     state = load_checkpoint(path)
     options, notes = signatures.model_options(state), []
     if not isinstance(state.get("model"), dict):

@@ -1,14 +1,25 @@
-"""Writing files such that half a file is never taken for a whole one."""
+"""Writing files such that half a file is never taken for a whole one.
+
+What is not whole yet is called ``NAME.part-MACHINE-PROCESS-NUMBER``. A process that was killed
+leaves it; the next one that writes NAME on that machine removes it.
+"""
 
 import errno
+import functools
+import glob
+import hashlib
 import os
+import re
 import secrets
 import shutil
-import tempfile
-from contextlib import ExitStack, contextmanager
+import socket
+from contextlib import ExitStack, contextmanager, suppress
 from typing import IO, Callable, Dict, Iterator
 
+from fairseq_posenc.errors import first_line
 from fairseq_posenc.files import file_error
+
+_TEMPORARY = re.compile(r"\.(part|old)-[0-9a-f]{12}-(\d+)-[0-9a-f]{12}$")
 
 
 @contextmanager
@@ -41,8 +52,8 @@ def replacing_all(mode: str = "w") -> Iterator[Callable]:
         with ExitStack() as opened:
 
             def begin(path: str) -> IO:
-                partials[path] = _temporary(path, "part")
                 os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+                partials[path] = _temporary(path, "part")
                 _refuse_folder(path)
                 # x: never a file that is there; rights are those of any new file
                 exclusive = mode.replace("w", "x")
@@ -55,9 +66,10 @@ def replacing_all(mode: str = "w") -> Iterator[Callable]:
             os.replace(partial, path)
         for folder in {os.path.dirname(os.path.abspath(path)) for path in partials}:
             sync(folder)
-    except OSError as error:
-        written = [path for path in partials if str(error.filename).startswith(path)]
-        raise file_error("write", " or ".join(written or list(partials)[:3]), error) from error
+    except Exception as error:
+        failed = _of_the_disk(error)
+        written = [path for path in partials if str(failed.filename).startswith(path)]
+        raise file_error("write", " or ".join(written or list(partials)[:3]), failed) from error
     finally:
         for partial in partials.values():
             if os.path.exists(partial):
@@ -69,7 +81,7 @@ def replacing_folder(path: str) -> Iterator[str]:
     """Make a temporary folder beside ``path`` that takes its name once the block has ended well.
 
     What has that name already is moved aside first, and removed last. If the block raises, or the
-    process is killed before, it stays as it was; killed between, it is called ``path.old…``.
+    process is killed before, it stays as it was; killed between, it is called ``path.old-…``.
 
     Raises:
         UsageError: the folder cannot be made or written, or the disk is full.
@@ -84,8 +96,8 @@ def replacing_folder(path: str) -> Iterator[str]:
             os.replace(path, old)
         os.replace(partial, path)
         sync(os.path.dirname(path))
-    except OSError as error:
-        raise file_error("write", path, error) from error
+    except Exception as error:
+        raise file_error("write", path, _of_the_disk(error)) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         if os.path.lexists(path):
@@ -110,7 +122,8 @@ def replacing_files(
     partial = ""
     try:
         os.makedirs(folder, exist_ok=True)
-        partial = tempfile.mkdtemp(prefix=".part", dir=folder)
+        partial = _temporary(os.path.join(folder, ""), "part")
+        os.mkdir(partial)
         yield partial
         _sync_tree(partial)
         final = os.path.join(folder, last)
@@ -131,8 +144,8 @@ def replacing_files(
                     sync(place)
             os.replace(source, target)
         sync(folder)
-    except OSError as error:
-        raise file_error("write", folder, error) from error
+    except Exception as error:
+        raise file_error("write", folder, _of_the_disk(error)) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
 
@@ -165,9 +178,63 @@ def _sync_tree(folder: str) -> None:
         sync(place)
 
 
+def is_temporary(name: str) -> bool:
+    """Return whether this is the name of what was not whole when it was written."""
+    return _TEMPORARY.search(name) is not None
+
+
+@functools.lru_cache(maxsize=None)
+def _machine() -> str:
+    """Return what tells this machine, and on it this set of process numbers, from all others."""
+    try:
+        numbers = os.stat("/proc/self/ns/pid").st_ino  # a container has its own
+    except OSError:
+        numbers = 0
+    return hashlib.sha256(f"{socket.gethostname()} {numbers}".encode()).hexdigest()[:12]
+
+
 def _temporary(path: str, kind: str) -> str:
-    """Return a name beside ``path`` that no other process, on whatever machine, will choose."""
-    return f"{path}.{kind}{secrets.randbits(48)}"
+    """Return a name beside ``path`` that no other process, on whatever machine, will choose.
+
+    What processes of this machine have left there that are no more is removed; but not what was
+    ``path`` before, while there is nothing in its place.
+    """
+    for left in glob.glob(f"{glob.escape(path)}.*-{_machine()}-*"):
+        found = _TEMPORARY.search(left)
+        superseded = found and (found[1] == "part" or os.path.lexists(path))
+        if found and superseded and not _is_running(int(found[2])):
+            shutil.rmtree(left, ignore_errors=True)
+            with suppress(OSError):
+                os.remove(left)
+    return f"{path}.{kind}-{_machine()}-{os.getpid()}-{secrets.token_hex(6)}"
+
+
+def _is_running(process: int) -> bool:
+    if process == os.getpid():
+        return True
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except OSError:  # of another user
+        return True
+    return True
+
+
+def _of_the_disk(error: Exception) -> OSError:
+    """Return what went wrong with the disk, of which libraries tell in errors of their own.
+
+    torch raises another error while an OSError is handled; safetensors and tokenizers write
+    its number into their text. An error of another kind is raised again.
+    """
+    if isinstance(error, OSError):
+        return error
+    if isinstance(error.__context__, OSError) and isinstance(error, RuntimeError):
+        return error.__context__
+    number = re.search(r"\(os error (\d+)\)", first_line(error))
+    if number is None:
+        raise error
+    return OSError(int(number[1]), os.strerror(int(number[1])))
 
 
 def _refuse_folder(path: str) -> None:

@@ -272,7 +272,7 @@ def test_the_command_averages_and_leaves_nothing_else(save, posenc, tmp_path):
         (["--inputs", "{folder}/missing.pt"], "does not exist"),
         (["--inputs", "{folder}", "--best", "1", "--by", "epochs"], "--by goes with --last"),
         (["--inputs", "{folder}/cut.pt"], "cut.pt"),
-        (["--inputs", "{folder}/checkpoint1.pt", "{folder}/out.pt"], "one of the checkpoints"),
+        (["--inputs", "{folder}/checkpoint1.pt", "{folder}/out.pt"], "would be lost"),
     ],
 )
 def test_the_command_refuses_and_writes_nothing(save, posenc, tmp_path, arguments, message):

@@ -162,6 +162,6 @@ def test_what_cannot_be_extended_is_refused_and_nothing_written(tiny_task, tmp_p
     ):
         with pytest.raises(UsageError, match=words):
             extend(str(path), str(output), "repeat", limits)
-    with pytest.raises(UsageError, match="is the checkpoint itself"):
+    with pytest.raises(UsageError, match="is an input, and would be lost"):
         extend(str(path), str(path), "repeat", {"max_source_positions": 20})
     assert not output.exists()

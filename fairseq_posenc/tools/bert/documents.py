@@ -14,7 +14,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import file_error, stream_lines
 from fairseq_posenc.json_files import find_misfit, parse_json
 
-_UNFINISHED = re.compile(r"\.part(\d*|\.note)$")
+_UNFINISHED = re.compile(r"\.part(\d*|\.note|-[-0-9a-f]+)$")
 _TITLE = re.compile(r"= (?!= ).*\S =(?<! = =)")
 _HEADING = re.compile(r"= = .* = =")
 _JSON_LINES = re.compile(r"(.*\.jsonl?|wiki_\d+)(\.gz|\.bz2|\.xz)?")

@@ -22,6 +22,7 @@ from fairseq_posenc.tools.analyses.shift_invariance import shift_invariance
 from fairseq_posenc.tools.analyses.swap import swap
 from fairseq_posenc.tools.analyses.tokens import tokens
 from fairseq_posenc.tools.arguments import command_line, command_parser, whole_numbers
+from fairseq_posenc.tools.outputs import ANALYSIS, add_output
 from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
 
 
@@ -90,7 +91,8 @@ def main() -> None:
         about = analysis.__doc__.partition("    Raises:")[0].replace("\n    ", "\n").strip()
         command = commands.add_parser(name, help=about.splitlines()[0], description=about, **shown)
         add_options(command)
-        command.add_argument("--output", required=True, metavar="PREFIX", help="of the files")
+        output = {"required": True, "metavar": "PREFIX", "help": "of the files"}
+        add_output(command, "--output", kind=ANALYSIS, **output)
     options = vars(parser.parse_args())
     name, output = options.pop("name"), options.pop("output")
     for logger in ("fairseq", "fairseq_posenc"):

@@ -13,6 +13,7 @@ import os
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
+from fairseq_posenc.tools.outputs import CHECKPOINT, add_output, refuse_inputs
 
 
 def main() -> None:
@@ -28,7 +29,8 @@ def main() -> None:
         choices=("epochs", "updates"),
         help="for --last: take checkpointN.pt or checkpoint_E_N.pt, where there are both",
     )
-    add("--output", required=True, metavar="FILE", help="replaced if it is there")
+    about = "replaced if it is there"
+    add_output(parser, "--output", kind=CHECKPOINT, required=True, metavar="FILE", help=about)
     add("--across-runs", action="store_true", help="average models of different trainings")
     args = parser.parse_args()
     from fairseq_posenc.tools import averaging
@@ -36,6 +38,9 @@ def main() -> None:
     if args.by and not args.last:
         raise UsageError("--by goes with --last")
     paths = averaging.find(args.inputs)
+    # also those that are not chosen: they are of a training, unlike earlier averages
+    named = (path for path in paths if os.path.basename(path).startswith("checkpoint"))
+    refuse_inputs(args.output, named)
     if args.last:
         paths = averaging.last(paths, args.last, args.by)
     elif args.best:

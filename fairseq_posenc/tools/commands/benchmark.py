@@ -21,6 +21,7 @@ from typing import Any, Callable, List, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
+from fairseq_posenc.tools.outputs import CHECKED_FILE, add_output
 
 FEWEST_ROUNDS = 5  # quartiles of fewer say nothing
 
@@ -58,8 +59,8 @@ def parse(arguments: Optional[Sequence[str]] = None) -> argparse.Namespace:
     add("--rounds", type=positive, help="timed rounds (default: 9; cost on a GPU: 100)")
     add("--device", choices=["cpu", "cuda"], help="default: cuda if there is a GPU")
     add("--quick", action="store_true", help="tiny models, short sentences, 5 rounds")
-    add("--output", metavar="FILE", help="JSON with all figures, written column by column; what "
-        "it holds already of these settings and this machine is not measured again")  # fmt: skip
+    add_output(parser, "--output", kind=CHECKED_FILE, metavar="FILE",
+        help="JSON with all figures, written column by column; what it holds already of these settings and this machine is not measured again")  # fmt: skip
     args = parser.parse_args(arguments)
     args.cost = args.tables[:1] == ["cost"]
     args.tables = args.tables[args.cost :]

@@ -16,6 +16,7 @@ of one name are seeds. A train.log beside a score.json gives the curves.
 import os
 
 from fairseq_posenc.tools.arguments import command_line, command_parser
+from fairseq_posenc.tools.outputs import add_output, folder_with
 
 
 def main() -> None:
@@ -23,7 +24,9 @@ def main() -> None:
     parser = command_parser(__doc__)
     add = parser.add_argument
     add("scores", nargs="+", metavar="[NAME=]score.json")
-    add("--output", required=True, metavar="FOLDER", help="what has these names in it is replaced")
+    about = "what has these names in it is replaced"
+    report = folder_with("report.html", "table.tex", "by_length.svg", "curves.*")
+    add_output(parser, "--output", kind=report, required=True, metavar="FOLDER", help=about)
     add("--baseline", metavar="NAME", help="others are compared with it (default: the first)")
     add(
         "--beside",

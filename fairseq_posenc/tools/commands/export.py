@@ -27,6 +27,7 @@ from typing import List
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
+from fairseq_posenc.tools.outputs import EXPORT, add_output
 
 
 def main() -> None:
@@ -35,7 +36,8 @@ def main() -> None:
     add = parser.add_argument
     add("--path", required=True, metavar="FILE", help="checkpoint")
     add("--to", required=True, choices=["fairseq", "ctranslate2", "huggingface", "safetensors"])
-    add("--output", required=True, metavar="PATH", help="file of fairseq, or folder of the others")
+    about = "file of fairseq, or folder of the others"
+    add_output(parser, "--output", kind=EXPORT, required=True, metavar="PATH", help=about)
     add("--data", metavar="FOLDER", help="the training's data (required but for fairseq)")
     add("--force", action="store_true", help="replace what is there")
     add = parser.add_argument_group("fairseq").add_argument

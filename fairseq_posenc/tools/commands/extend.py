@@ -10,6 +10,7 @@ checkpoint may be one of stock fairseq's. The output can be resumed, with the sa
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
+from fairseq_posenc.tools.outputs import CHECKPOINT, add_output
 
 
 def main() -> None:
@@ -21,7 +22,8 @@ def main() -> None:
     add("--max-target-positions", type=positive, metavar="N", help="positions of the decoder")
     add("--max-positions", type=positive, metavar="N", help="positions of a BERT model")
     add("--how", required=True, choices=("interpolate", "repeat", "sinusoid"))
-    add("--output", required=True, metavar="FILE", help="replaced if it is there")
+    about = "replaced if it is there"
+    add_output(parser, "--output", kind=CHECKPOINT, required=True, metavar="FILE", help=about)
     args = parser.parse_args()
     from fairseq_posenc.tools.extending import extend
 

@@ -9,6 +9,7 @@ Beside the checkpoint come its dictionaries, and what cuts text into subwords. O
 import logging
 
 from fairseq_posenc.tools.arguments import command_parser
+from fairseq_posenc.tools.outputs import CHECKED_FILE, add_output
 
 
 def main() -> None:
@@ -16,7 +17,8 @@ def main() -> None:
     parser = command_parser(__doc__)
     add = parser.add_argument
     add("--from", dest="folder", required=True, metavar="FOLDER", help="what to read")
-    add("--output", required=True, metavar="FILE", help="the checkpoint")
+    about = "the checkpoint"
+    add_output(parser, "--output", kind=CHECKED_FILE, required=True, metavar="FILE", help=about)
     add("--force", action="store_true", help="replace what is there")
     args = parser.parse_args()
     from fairseq_posenc.tools.export.hf_import import import_model

@@ -27,6 +27,7 @@ from fairseq_posenc.tools.arguments import (
     whole_numbers,
 )
 from fairseq_posenc.tools.bert.predict import load_any
+from fairseq_posenc.tools.outputs import ANALYSIS, add_output
 from fairseq_posenc.tools.scores import perplexity
 from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
 from fairseq_posenc.tools.tables.layout import markdown_table
@@ -52,7 +53,8 @@ def main() -> None:
     add("--by-position", type=positive, metavar="N", help="also by position, N at a time")
     add("--max-tokens", type=positive, default=2048, help="of a batch (default: 2048)")
     add("--cpu", action="store_true", help="leave a GPU alone")
-    add("--output", required=True, metavar="PREFIX", help="of the files")
+    about = {"required": True, "metavar": "PREFIX", "help": "of the files"}
+    add_output(parser, "--output", kind=ANALYSIS, **about)
     args = parser.parse_args()
     for logger in ("fairseq", "fairseq_posenc"):
         logging.getLogger(logger).setLevel(logging.WARNING)

@@ -13,6 +13,7 @@ not, with several of one name for its seeds; prints a Markdown table, too:
 """
 
 from fairseq_posenc.tools.arguments import command_parser
+from fairseq_posenc.tools.outputs import PICTURE, add_output
 from fairseq_posenc.tools.scores.training_log import curves_table, read_curves
 from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
 from fairseq_posenc.tools.tables.runs import read_runs
@@ -29,7 +30,8 @@ def main() -> None:
     parser.add_argument(
         "--differences", action="store_true", help="with --by-length: from the first of them"
     )
-    parser.add_argument("--output", required=True, metavar="FILE", help="png, pdf or svg")
+    about = {"required": True, "metavar": "FILE", "help": "png, pdf or svg"}
+    add_output(parser, "--output", kind=PICTURE, **about)
     args = parser.parse_args()
     if args.by_length:
         runs = read_runs(args.by_length, args.test)

@@ -11,6 +11,10 @@ import logging
 import warnings
 
 from fairseq_posenc.tools.arguments import command_line, command_parser, key_value
+from fairseq_posenc.tools.outputs import add_output, folder_with
+
+# a folder of a training, or of earlier predictions
+_FOLDER = folder_with("checkpoint*.pt", "predictions.*", "cell.json")
 
 
 def main() -> None:
@@ -20,7 +24,7 @@ def main() -> None:
     add("--path", required=True, metavar="FILE", help="checkpoint")
     add("--data", required=True, metavar="FOLDER", help="prepared folder")
     add("--subsets", default="valid", help="separated by commas (default: valid)")
-    add("--output", required=True, metavar="FOLDER")
+    add_output(parser, "--output", kind=_FOLDER, required=True, metavar="FOLDER")
     add("--max-tokens", type=int, default=8192, help="of a batch, with padding (default: 8192)")
     add("--cpu", action="store_true", help="leave a GPU alone")
     add("--note", type=key_value, action="append", default=[], metavar="KEY=VALUE", dest="notes")

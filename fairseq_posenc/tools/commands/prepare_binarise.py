@@ -7,12 +7,21 @@ takes the options of fairseq-preprocess and writes the same files.
 
 import sys
 
+from fairseq_posenc.tools.outputs import add_force, check_outputs, folder_with
+
 
 def main() -> None:
     """Parse the command line and run."""
     if sys.argv[1:] in ([], ["--help"], ["-h"]):
         print(__doc__.strip())
     else:
+        from fairseq import options
+
         from fairseq_posenc.tools.preprocess import preprocess
 
-        preprocess(sys.argv[1:])
+        parser = options.get_preprocessing_parser()
+        [folder] = (action for action in parser._actions if action.dest == "destdir")
+        folder.kind = folder_with("dict.*", "*.idx", "preprocess.*", writes=("dict.*", "*.idx"))
+        add_force(parser)
+        check_outputs(parser, parser.parse_args())
+        preprocess([word for word in sys.argv[1:] if word != "--force"])

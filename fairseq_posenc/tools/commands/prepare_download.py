@@ -9,6 +9,7 @@ one, that an archive can be read to its end. Started again, it does nothing, or 
 from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.downloads.archives import unpack
 from fairseq_posenc.tools.downloads.download import Checksum, download
+from fairseq_posenc.tools.outputs import CHECKED_FILE, CHECKED_FOLDER, add_output
 
 
 def main() -> None:
@@ -16,9 +17,11 @@ def main() -> None:
     parser = command_parser(__doc__)
     add = parser.add_argument
     add("urls", nargs="+", metavar="URL", help="the file; further ones are tried if it fails")
-    add("--output", required=True, metavar="FILE", help="where to write it")
+    about = "where to write it"
+    add_output(parser, "--output", kind=CHECKED_FILE, required=True, metavar="FILE", help=about)
     add("--checksum", metavar="HEX", help="md5, sha1, sha256 or sha512")
-    add("--unpack", metavar="FOLDER", help="unpack it into this folder too")
+    about = "unpack it into this folder too"
+    add_output(parser, "--unpack", kind=CHECKED_FOLDER, metavar="FOLDER", help=about)
     add("--quiet", action="store_true", help="no progress bar")
     args = parser.parse_args()
     checksum = Checksum.parse(args.checksum) if args.checksum else None

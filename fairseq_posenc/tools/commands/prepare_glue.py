@@ -15,6 +15,7 @@ import sys
 
 from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
+from fairseq_posenc.tools.outputs import add_output, folder_with
 
 
 def main() -> None:
@@ -24,7 +25,8 @@ def main() -> None:
     add("--task", required=True, choices=TASKS)
     add("--input", required=True, metavar="FOLDER", help="with the official .tsv files")
     add("--subwords", required=True, metavar="FOLDER", help="with subword model and dict.txt")
-    add("--output", required=True, metavar="FOLDER")
+    kind = folder_with("task.json", "input0")
+    add_output(parser, "--output", kind=kind, required=True, metavar="FOLDER")
     add("--workers", type=int, default=os.cpu_count(), help="processes (default: all cores)")
     add(
         "--skip-malformed",

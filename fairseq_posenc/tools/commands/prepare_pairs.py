@@ -17,11 +17,16 @@ or -), the name to save it under in the folder --raw, and bytes (or -).
 import argparse
 import json
 import os
+from functools import partial
 from typing import Any, Tuple
 
 from fairseq_posenc.tools.arguments import command_parser, positive
+from fairseq_posenc.tools.outputs import CODES, TEXT, TEXTS, add_output, folder_with
 from fairseq_posenc.tools.translation import cleaning, settings
 from fairseq_posenc.tools.translation.corpora import CORPORA, Corpus, named
+
+_TEXT_FOLDER = folder_with("counts.json", "*.raw.*", "*.tok.*", "*.bpe.*")
+_BINARISED = folder_with("dict.*txt", writes=("codes", "tokeniser.json"))
 
 # Modules are imported by the functions that use them: sacremoses and sacreBLEU take long.
 
@@ -93,12 +98,13 @@ def write_setting(**options) -> None:
 
 # fmt: off
 def _command(among, name, run, text, corpus=False, **about_corpus):
+    """Add a command; return what adds its options, and what adds its ``--output``."""
     made = among.add_parser(name, help=text, description=text)
     made.set_defaults(run=run)
     if corpus:
         known = f"{', '.join(CORPORA)}, or reversed"
         made.add_argument("corpus", metavar="CORPUS", help=known, **about_corpus)
-    return made.add_argument
+    return made.add_argument, partial(add_output, made, "--output", required=True)
 
 
 def _add_workers(add):
@@ -106,57 +112,58 @@ def _add_workers(add):
         help="processes (default: as many as processors); the result does not depend on it")
 
 
-def _add_pairs(add, required=True):
+def _add_pairs(add, add_output, required=True):
     add("--input", required=True, dest="prefix", metavar="PREFIX", help="before .<language>")
-    add("--output", required=True, metavar="PREFIX")
+    add_output(kind=TEXTS, metavar="PREFIX")
     add("--languages", required=required, type=languages, metavar="en,de")
 
 
 def _add_commands(commands) -> None:
-    add = _command(commands, "files", print_files, "print the files to download", corpus=True)
+    add, _ = _command(commands, "files", print_files, "print the files to download", corpus=True)
     add("--tests-only", action="store_true", help="for `ready`: not the training text")
     text = "print the number of BPE operations"
     _command(commands, "operations", lambda corpus: print(corpus.operations), text, corpus=True)
     text = "tokenise and clean the text of archives"
-    add = _command(commands, "text", prepare_text, text, corpus=True)
+    add, add_output = _command(commands, "text", prepare_text, text, corpus=True)
     add("--raw", required=True, metavar="FOLDER", help="the downloads, named as `files` says")
-    add("--output", required=True, metavar="FOLDER")
+    add_output(kind=_TEXT_FOLDER, metavar="FOLDER")
     add("--add", action="append", default=[], dest="added", metavar="PREFIX",
         help="further training text, PREFIX.en and PREFIX.de, say, or with .gz behind")
     add("--moses", dest="checkout", metavar="FOLDER",
         help="tokenise by the Perl scripts of this mosesdecoder (default: sacremoses)")
     _add_workers(add)
     text = "take text that is tokenised or cut into subwords already, in place of the archives"
-    add = _command(commands, "ready", take_ready, text, corpus=True)
+    add, add_output = _command(commands, "ready", take_ready, text, corpus=True)
     add("--input", required=True, dest="ready", metavar="FOLDER",
         help="train.bpe.en, newstest2013.bpe.en … and codes, or train.tok.en …, or the files of "
         "Google's wmt16_en_de, train.tok.clean.bpe.32000.en …; or train.raw.en …, raw text")
     add("--raw", required=True, metavar="FOLDER", help="the test sets, named as `files` says")
-    add("--output", required=True, metavar="FOLDER")
+    add_output(kind=_TEXT_FOLDER, metavar="FOLDER")
     _add_workers(add)
     text = "learn one byte pair encoding from all files together"
-    add = _command(commands, "bpe-learn", learn_bpe, text)
+    add, add_output = _command(commands, "bpe-learn", learn_bpe, text)
     add("--input", required=True, nargs="+", dest="inputs", metavar="FILE")
     add("--operations", required=True, type=positive, metavar="N")
-    add("--output", required=True, dest="codes", metavar="CODES")
+    add_output(kind=CODES, dest="codes", metavar="CODES")
     _add_workers(add)
     text = f"cut words into subwords; {settings.SEPARATOR} stays whole"
-    add = _command(commands, "bpe-apply", apply_bpe, text)
+    add, add_output = _command(commands, "bpe-apply", apply_bpe, text)
     add("--codes", required=True)
     add("--input", required=True, dest="source", metavar="FILE")
-    add("--output", required=True, dest="destination", metavar="FILE")
+    add_output(kind=TEXT, dest="destination", metavar="FILE")
     _add_workers(add)
     text = (
         "leave the codes, and how text was tokenised, beside binarised data, where from_pretrained "
         "looks for them; without a corpus: by posenc prepare tokenise"
     )
-    add = _command(commands, "bpe-keep", keep_bpe, text, corpus=True, nargs="?")
+    add, add_output = _command(commands, "bpe-keep", keep_bpe, text, corpus=True, nargs="?")
     add("--codes", required=True)
-    add("--output", required=True, dest="folder", metavar="FOLDER", help="of fairseq-preprocess")
+    about = "of fairseq-preprocess"
+    add_output(kind=_BINARISED, dest="folder", metavar="FOLDER", help=about)
     add("--normalise-punctuation", action="store_true",
         help="without a corpus: posenc prepare tokenise had this option")
     text = "drop pairs as the corpus asks for text with BPE; if it does not, keep all"
-    _add_pairs(_command(commands, "clean", clean, text, corpus=True), required=False)
+    _add_pairs(*_command(commands, "clean", clean, text, corpus=True), required=False)
 
 
 def _add_settings(commands) -> None:
@@ -164,12 +171,12 @@ def _add_settings(commands) -> None:
     forms = commands.add_parser("setting", help=text, description=text).add_subparsers(
         required=True, dest="name", metavar="SETTING"
     )
-    add = _command(forms, "extrapolate", write_setting, "drop long pairs")
-    _add_pairs(add)
+    add, add_output = _command(forms, "extrapolate", write_setting, "drop long pairs")
+    _add_pairs(add, add_output)
     add("--longest", type=positive, default=settings.LONGEST, metavar="N",
         help=f"subwords of either side (default: {settings.LONGEST})")
-    add = _command(forms, "interpolate", write_setting, "join neighbours")
-    _add_pairs(add)
+    add, add_output = _command(forms, "interpolate", write_setting, "join neighbours")
+    _add_pairs(add, add_output)
     add("--neighbours", type=positive, default=settings.NEIGHBOURS, metavar="N",
         help=f"pairs to join (default: {settings.NEIGHBOURS})")
     add("--separator", default=settings.SEPARATOR, metavar="TOKEN",

@@ -20,6 +20,7 @@ import sys
 
 from fairseq_posenc.metrics.answers import METRICS
 from fairseq_posenc.tools.arguments import command_parser
+from fairseq_posenc.tools.outputs import add_output, folder_with
 
 
 def main() -> None:
@@ -30,7 +31,8 @@ def main() -> None:
     add("--split", required=True, metavar="NAME", help="for example train, valid, valid-de")
     subwords = "with subword model and dict.txt"
     add("--subwords", required=True, dest="subwords_folder", metavar="FOLDER", help=subwords)
-    add("--output", required=True, dest="destination", metavar="FOLDER")
+    kind = folder_with("*.offsets.*", "dict.txt")
+    add_output(parser, "--output", kind=kind, required=True, dest="destination", metavar="FOLDER")
     add("--language", default="en", help="of contexts and answers (default: en)")
     add("--metric", default="squad", choices=METRICS, help="rules of scoring (default: squad)")
     prefix = "only questions whose id begins so"

@@ -19,6 +19,7 @@ import os
 
 from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.bert import documents, sampling
+from fairseq_posenc.tools.outputs import add_output, folder_with
 
 
 # fmt: off
@@ -56,9 +57,10 @@ def _parser() -> argparse.ArgumentParser:
         help="shares of languages become share^S: 1 as they are, 0 all equal "
         f"(default: {sampling.EXPONENT}, as multilingual BERT)")
     add("--seed", type=int, default=1, help="for the sampling of languages (default: 1)")
-    add = parser.add_argument_group("work").add_argument
-    add("--output", required=True, metavar="FOLDER")
-    add("--workers", type=int, default=os.cpu_count(), metavar="N",
+    work = parser.add_argument_group("work")
+    kind = folder_with("prepare.json")
+    add_output(work, "--output", kind=kind, required=True, metavar="FOLDER")
+    work.add_argument("--workers", type=int, default=os.cpu_count(), metavar="N",
         help="processes (default: as many as processors); the result does not depend on it")
     return parser
 # fmt: on

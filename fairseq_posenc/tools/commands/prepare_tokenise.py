@@ -3,16 +3,18 @@
 With --moses, Moses' own Perl scripts do it; sacremoses differs from them in a few lines.
 """
 
-import argparse
 import os
+
+from fairseq_posenc.tools.arguments import command_parser
+from fairseq_posenc.tools.outputs import TEXT, add_output
 
 
 def main() -> None:
     """Parse the command line and run."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = command_parser(__doc__)
     parser.add_argument("--language", required=True, help="for example de")
     parser.add_argument("--input", required=True, help="UTF-8 text, one sentence a line")
-    parser.add_argument("--output", required=True)
+    add_output(parser, "--output", kind=TEXT, required=True)
     parser.add_argument(
         "--workers",
         type=int,

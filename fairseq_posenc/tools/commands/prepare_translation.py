@@ -20,6 +20,7 @@ import argparse
 import os
 
 from fairseq_posenc.tools.arguments import command_parser
+from fairseq_posenc.tools.outputs import CHECKED_FOLDER, add_output
 
 
 # fmt: off
@@ -50,10 +51,10 @@ def _parser() -> argparse.ArgumentParser:
         help="subwords of either side (default: 250)")
     add("--ratio", type=float, default=3.0, metavar="R",
         help="of the longer side to the shorter, in subwords (default: 3)")
-    add = parser.add_argument_group("work").add_argument
-    add("--output", required=True, metavar="FOLDER",
+    work = parser.add_argument_group("work")
+    add_output(work, "--output", kind=CHECKED_FOLDER, required=True, metavar="FOLDER",
         help="for fairseq-train: new, empty, or begun by this command")
-    add("--workers", type=int, default=os.cpu_count(), metavar="N",
+    work.add_argument("--workers", type=int, default=os.cpu_count(), metavar="N",
         help="processes (default: as many as processors); the result does not depend on it")
     return parser
 # fmt: on

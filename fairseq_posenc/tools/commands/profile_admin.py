@@ -10,6 +10,7 @@ import argparse
 
 from fairseq import options
 
+from fairseq_posenc.tools.outputs import PROFILE, add_force, add_output, check_outputs
 from fairseq_posenc.tools.translation.admin_profile import write_profile
 
 
@@ -18,8 +19,11 @@ def main() -> None:
     parser = options.get_training_parser()
     parser.description = __doc__
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--output", required=True, metavar="FILE", help="the profile, as JSON")
+    about = {"required": True, "metavar": "FILE", "help": "the profile, as JSON"}
+    add_output(parser, "--output", kind=PROFILE, **about)
+    add_force(parser)
     args = options.parse_args_and_arch(parser)
+    check_outputs(parser, args)
     output = args.output
     profile = write_profile(args, output)
     for side, layers in profile["omegas"].items():

@@ -22,6 +22,7 @@ import logging
 import sys
 
 from fairseq_posenc.tools.arguments import command_line, command_parser, key_value, whole_numbers
+from fairseq_posenc.tools.outputs import SCORE, TEXT, add_output
 from fairseq_posenc.tools.scores.bleu import DEFAULT, METRICS
 from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
 from fairseq_posenc.tools.writing import replacing
@@ -97,9 +98,11 @@ def main() -> None:
         help="scores of another metric: a number for each sentence, one a line, or what "
         "comet-score --to_json writes; may be given several times",
     )
-    add("--write-hypotheses", metavar="FILE", help="write the translations as plain text")
+    about = "write the translations as plain text"
+    add_output(parser, "--write-hypotheses", kind=TEXT, metavar="FILE", help=about)
     add("--json", action="store_true", help="print the result as JSON")
-    add("--output", metavar="FILE", help="write the result as JSON to this file too")
+    about = "write the result as JSON to this file too"
+    add_output(parser, "--output", kind=SCORE, metavar="FILE", help=about)
     add_scoring(parser)
     options = vars(parser.parse_args())
     # after the options, as it imports fairseq

@@ -21,6 +21,7 @@ recipes/rel_scalar/translate.sh (means over seeds), of recipes/glue and recipes/
 """
 
 from fairseq_posenc.tools.arguments import command_parser
+from fairseq_posenc.tools.outputs import TABLE, add_output
 from fairseq_posenc.tools.tables import papers
 from fairseq_posenc.tools.tables.comparison import compare
 from fairseq_posenc.tools.tables.grid import read_cells
@@ -42,7 +43,8 @@ def main() -> None:
     add("--note", default=[], action="append", help="with --paper: printed below it")
     add("--metric", metavar="NAME", default="sacrebleu", help="default: sacrebleu")
     about = "write it to these too; .csv: as CSV"
-    add("--output", metavar="FILE", nargs="+", default=[], help=about)
+    files = {"metavar": "FILE", "nargs": "+", "default": [], "help": about}
+    add_output(parser, "--output", kind=TABLE, **files)
     args = parser.parse_args()
     if bool(args.paper) != bool(args.runs):
         parser.error("--paper and --runs belong together")

@@ -18,6 +18,7 @@ from fairseq_posenc.tools.export.source import (
     read_checkpoint,
     task_of,
 )
+from fairseq_posenc.tools.outputs import refuse_inputs
 
 _BOS = (
     "it was trained with --prepend-source-bos, which stock fairseq does not know; with "
@@ -54,8 +55,7 @@ def to_fairseq(path: str, output: str, bos_in_text: bool = False, force: bool = 
     """
     if os.path.exists(output) and not force:
         raise UsageError(f"{output} exists; name another file, or overwrite it with --force")
-    if os.path.realpath(path) == os.path.realpath(output):
-        raise UsageError(f"--output {output} is the checkpoint itself; name another file")
+    refuse_inputs(output, [path])
     source = read_checkpoint(path)
     source.check_eos()
     if source.source_bos and not bos_in_text:

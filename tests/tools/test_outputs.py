@@ -1,0 +1,208 @@
+"""What commands write: never what they read, and nothing in place of a file of another kind."""
+
+import argparse
+import importlib
+import os
+import sys
+
+import pytest
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools import cli
+from fairseq_posenc.tools.outputs import Parser, check_outputs
+
+COMMANDS = [name for name in cli.COMMANDS if name != "prepare"]
+COMMANDS += [f"prepare {name}" for name in cli.PREPARATIONS]
+# which write nothing, or (glue-submission) into the folder of the runs under names of their own
+WITHOUT = ["path", "encodings", "glue-submission", "prepare pairs files"]
+WITHOUT += ["prepare pairs operations"]
+# of fairseq's parsers, the options that name what is read
+READ = {
+    "profile-admin": ["finetune_from_model", "restore_file"],
+    "prepare binarise": ["trainpref", "srcdict"],
+}
+MORE = {"profile-admin": ["bin", "--arch", "transformer_tiny"]}
+WORDS = {"positive": "1", "whole_numbers": "1,2", "languages": "en,de", "key_value": "a=b"}
+
+
+class Found(Exception):
+    """Has the parser of a command as its argument."""
+
+
+def main_of(command):
+    module = "_".join(command.replace("-", "_").split())
+    return importlib.import_module(f"fairseq_posenc.tools.commands.{module}").main
+
+
+def parser_of(command):
+    """The parser that a command makes itself."""
+
+    def found(parser, *_):
+        if isinstance(parser, Parser) or any(hasattr(one, "kind") for one in parser._actions):
+            raise Found(parser)
+        return really(parser, *_)
+
+    really = argparse.ArgumentParser.parse_known_args
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(argparse.ArgumentParser, "parse_known_args", found)
+        patch.setattr(sys, "argv", [command, "word"])
+        try:
+            main_of(command)()
+        except Found as one:
+            return one.args[0]
+    raise AssertionError(f"posenc {command} has a parser that does not check outputs")
+
+
+def leaves(command, parser):
+    """The parsers of a command that take its options, by the words that lead to them."""
+    below = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    if not below:
+        return {command: parser}
+    pairs = [leaves(f"{command} {name}", one) for name, one in below[0].choices.items()]
+    return {name: one for each in pairs for name, one in each.items()}
+
+
+PARSERS = {
+    name: one for word in COMMANDS for name, one in leaves(word, parser_of(word)).items()
+}  # fmt: skip
+OUTPUTS = [
+    (command, action)
+    for command, parser in PARSERS.items()
+    for action in parser._actions
+    if hasattr(action, "kind")
+]
+
+
+def shown(one):
+    return one if isinstance(one, str) else one.option_strings[-1]
+
+
+every_output = pytest.mark.parametrize("command, output", OUTPUTS, ids=shown)
+
+
+def words_for(action, value):
+    many = action.nargs if isinstance(action.nargs, int) else 1
+    return [*action.option_strings[-1:], *[str(value)] * many]
+
+
+def line_with(command, **values):
+    """A command line with all that is required, and with values of some options."""
+    parser, words = PARSERS[command], []
+    chosen = {
+        group._group_actions[0].dest for group in parser._mutually_exclusive_groups
+        if group.required and not any(one.dest in values for one in group._group_actions)
+    }  # fmt: skip
+    for action in parser._actions:
+        kind = getattr(action.type, "__name__", "")
+        if action.dest in values:
+            words.append(words_for(action, values[action.dest]))
+        elif action.required or action.dest in chosen:
+            known = next(iter(action.choices)) if action.choices else WORDS.get(kind, "word")
+            words.append(words_for(action, known))
+    words.sort(key=lambda one: one[0].startswith("--"))  # arguments first: an option may take many
+    return [word for one in words for word in one] + MORE.get(command, [])
+
+
+def run(command, words, monkeypatch):
+    """Run a command to where its outputs are checked, or beyond."""
+    program = command
+    while program not in COMMANDS:
+        program, _, word = program.rpartition(" ")
+        words = [word, *words]
+    monkeypatch.setattr(sys, "argv", [program, *words])
+    main_of(program)()
+
+
+def inputs_of(command, output):
+    """The options that may name a file or folder to read."""
+    if command in READ:
+        return READ[command]
+    return [
+        one.dest for one in PARSERS[command]._actions
+        if one.dest != output.dest and one.nargs != 0 and not one.choices and one.dest != "corpus"
+        and getattr(one.type, "__name__", "key_value") == "key_value"
+    ]  # fmt: skip
+
+
+def test_every_command_marks_what_it_writes():
+    for command, parser in PARSERS.items():
+        marked = [action for action in parser._actions if hasattr(action, "kind")]
+        assert bool(marked) != (command in WITHOUT), command
+        for action in parser._actions if isinstance(parser, Parser) else ():
+            names = " ".join([action.dest, *action.option_strings])
+            writes = any(word in names for word in ("output", "unpack", "write", "dest", "save"))
+            assert action in marked or not writes, (command, names)
+
+
+@every_output
+@pytest.mark.parametrize("way", ["same", "dots", "link", "hard link", "folder's link"])
+def test_an_input_is_never_an_output(command, output, way, tmp_path, monkeypatch):
+    kind = output.kind
+    if way == "hard link" and kind.is_folder:
+        pytest.skip("folders have none")
+    home = tmp_path / "home"
+    home.mkdir()
+    name = home / "it"
+    file = home / ("it.en" if kind.prefix else "it/test" if kind.is_folder else "it")
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("a line\n")
+    other = home / "other"
+    if way == "same":
+        other = name
+    elif way == "dots":
+        other = home / ".." / "home" / "." / "it"
+    elif way == "folder's link":
+        (tmp_path / "linked").symlink_to(home)
+        other = tmp_path / "linked" / "it"
+    else:
+        target = other.with_name("other.en" if kind.prefix else "other")
+        link = os.link if way == "hard link" else os.symlink
+        link(file if kind.prefix else name, target)
+    for dest in inputs_of(command, output):
+        [action] = (one for one in PARSERS[command]._actions if one.dest == dest)
+        pair = getattr(action.type, "__name__", "") == "key_value"
+        values = {output.dest: name, dest: f"key={other}" if pair else other}
+        with pytest.raises(UsageError, match="and would be lost; name another"):
+            run(command, line_with(command, **values), monkeypatch)
+        assert file.read_text() == "a line\n"
+
+
+@every_output
+def test_a_file_of_another_kind_stays_without_force(command, output, tmp_path, monkeypatch):
+    kind = output.kind
+    if not (kind.tests or kind.marks):
+        pytest.skip("the command looks itself")
+    endings = [ending for ending in kind.tests if ending] if kind.prefix else [""]
+    for ending in endings or [".en"]:
+        target = tmp_path / f"it{ending}"
+        file = target / "letter" if kind.is_folder else target
+        file.parent.mkdir(exist_ok=True)
+        # a letter; where text is written, what is no text
+        content = '{"other": 1}' if "text" in kind.name or "table" in kind.name else "Dear Ann"
+        file.write_text(content)
+        words = line_with(command, **{output.dest: tmp_path / "it"})
+        with pytest.raises(UsageError, match="go on with --force"):
+            run(command, words, monkeypatch)
+        assert file.read_text() == content
+        parser = PARSERS[command]
+        found = parser.parse_known_args([*words, "--force"])[0]
+        if not isinstance(parser, Parser):
+            check_outputs(parser, found)
+        assert not hasattr(found, "_force")
+        file.unlink()
+
+
+@every_output
+def test_what_is_no_file_or_folder_is_not_replaced(command, output, tmp_path, monkeypatch):
+    place = tmp_path / "it"
+    if output.kind.is_folder:
+        place.write_text("")
+    else:
+        os.mkfifo(place)
+    endings = [ending for ending in output.kind.tests if ending] if output.kind.prefix else []
+    if output.kind.prefix:
+        place.rename(tmp_path / f"it{endings[0] if endings else '.en'}")
+    if output.kind.prefix and not endings:
+        pytest.skip("its files are found by their names")
+    with pytest.raises(UsageError, match="is there, and not a"):
+        run(command, line_with(command, **{output.dest: tmp_path / "it"}), monkeypatch)
