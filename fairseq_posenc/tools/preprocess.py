@@ -16,6 +16,7 @@ from fairseq.data import dictionary
 from fairseq_cli import preprocess as fairseq_preprocess
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import file_error
 from fairseq_posenc.tasks.translation import OUR_TRANSLATION
 from fairseq_posenc.tools.workers import exit_with_parent
 
@@ -50,7 +51,7 @@ def preprocess(arguments: Sequence[str], quiet: bool = False) -> None:
         quiet: log to ``preprocess.log`` in the folder it writes, and nowhere else.
 
     Raises:
-        UsageError: a process died.
+        UsageError: a process died, or a file cannot be read or written.
     """
     binarizer.Pool = dictionary.Pool = Pool
     fairseq_preprocess.logger.propagate = not quiet
@@ -63,3 +64,9 @@ def preprocess(arguments: Sequence[str], quiet: bool = False) -> None:
         raise UsageError(
             "a process died, perhaps because memory ran out; try again with fewer --workers"
         ) from None
+    except FileExistsError as error:
+        raise UsageError(
+            f"{error} is there already; give it as --srcdict, and another --destdir"
+        ) from None
+    except OSError as error:
+        raise file_error("binarise into", args.destdir, error) from None

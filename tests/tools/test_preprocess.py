@@ -2,11 +2,16 @@
 
 import os
 import random
+import resource
+import shutil
 import signal
 import time
 from pathlib import Path
 
 import pytest
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.preprocess import preprocess
 
 LANGUAGES = ["--source-lang", "en", "--target-lang", "de", "--workers", "3"]
 
@@ -69,3 +74,24 @@ def test_the_death_of_a_process_is_reported_in_one_line(start, text, tmp_path, s
         and "--workers" in printed[-1]
     )
     assert not any("Traceback" in line for line in printed)
+
+
+def test_a_full_disk_is_reported_in_one_line(outcome, text, tmp_path):
+    options = [*LANGUAGES, *text(300), "--workers", 1, "--destdir", tmp_path / "bin"]
+
+    def binarise(largest):
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (largest, resource.RLIM_INFINITY))
+        preprocess([str(word) for word in options])
+
+    for largest in (10, 3000):  # a dictionary, the data
+        told = outcome(lambda largest=largest: binarise(largest))
+        assert told.startswith("cannot binarise into") and told.endswith("File too large"), told
+        shutil.rmtree(tmp_path / "bin")
+
+
+def test_a_dictionary_that_is_there_is_told(text, tmp_path):
+    options = [str(word) for word in (*LANGUAGES, *text(30), "--destdir", tmp_path / "bin")]
+    preprocess(options)
+    with pytest.raises(UsageError, match="dict.en.txt is there already; give"):
+        preprocess(options)

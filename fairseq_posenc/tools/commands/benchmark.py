@@ -60,7 +60,8 @@ def parse(arguments: Optional[Sequence[str]] = None) -> argparse.Namespace:
     add("--device", choices=["cpu", "cuda"], help="default: cuda if there is a GPU")
     add("--quick", action="store_true", help="tiny models, short sentences, 5 rounds")
     add_output(parser, "--output", kind=CHECKED_FILE, metavar="FILE",
-        help="JSON with all figures, written column by column; what it holds already of these settings and this machine is not measured again")  # fmt: skip
+        help="JSON with all figures, written column by column; what "
+        "it holds already of these settings and this machine is not measured again")  # fmt: skip
     args = parser.parse_args(arguments)
     args.cost = args.tables[:1] == ["cost"]
     args.tables = args.tables[args.cost :]
