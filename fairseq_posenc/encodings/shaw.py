@@ -18,7 +18,7 @@ _INITIALIZATIONS = {"xavier": nn.init.xavier_uniform_, "zero": nn.init.zeros_}
 class Shaw(Encoding):
     """Vectors for clipped distances, added to keys and values (Shaw et al. 2018).
 
-    Chen et al. 2021, section 2.2.2, eq. (2); per head of width d, with queries ``q``, keys ``k``
+    Chen et al. 2021, section 2.2.2 (no number); per head of width d, with queries ``q``, keys ``k``
     and values ``v``, and ``c = clip(i - j, -K, K)``::
 
         A[i, j] = q[i] · (k[j] + keys[c]) / √d

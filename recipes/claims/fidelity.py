@@ -27,7 +27,10 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 SOURCE, PAGE = Path(__file__).with_suffix(".json"), REPOSITORY / "docs" / "fidelity.md"
 _PLAN, _GPUS = "--stage 2 --plan --device cuda".split(), "--gpus 8 --gpu-memory 32".split()
 _ONE_GPU = ("recipes/glue/", "recipes/xtreme/")  # what fine-tunes
-_PROGRAM = re.compile(r"^(?:torchrun .*?)?(?:fairseq-|posenc (?:prepare (?:pairs )?)?)([a-z-]+)")
+# figures are drawn of what is measured, and told on the recipes' pages
+_PROGRAM = re.compile(
+    r"^(?:torchrun .*?)?(?:fairseq-|posenc (?!plot |analyse )(?:prepare (?:pairs )?)?)([a-z-]+)"
+)
 _CORPUS = re.compile(r"runs/[^/]+/(?:bin|text|data)/([^/ ]+)")
 _VARIABLE = re.compile(r"^(?:for (\w+) in (.+); do|(\w+)=\$\(\(([^()]+)\)\))$")  # of a plan's loops
 Cell = Tuple[str, ...]  # setting and row, or setting, or corpus
