@@ -27,8 +27,8 @@ def relative_sinusoid(
 class TransformerXL(Encoding):
     """Sinusoids of the distance as further keys, and trained queries u and v.
 
-    Chen et al. 2021, section 2.2.2, as printed; per head, with the layer's queries ``q = W_Q x`` and
-    keys ``k = W_K x`` of width d, all four terms scaled by ``1 / √d``::
+    Chen et al. 2021, section 2.2.2, as printed; per head, with the layer's queries ``q = W_Q x``
+    and keys ``k = W_K x`` of width d, all four terms scaled by ``1 / √d``::
 
         A[i, j] = q[i] · k[j] + q[i] · W_K R[i - j] + u · k[j] + v · W_K R[i - j]
 
