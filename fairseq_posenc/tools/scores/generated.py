@@ -1,17 +1,25 @@
 """What ``fairseq-generate`` prints: the lines S-id, T-id, H-id and D-id, and how to read them."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import Dict, List, Optional, Tuple
+from typing import Dict, List, Mapping, Optional, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import parse_number, read_lines
+from fairseq_posenc.tools.scores.generation_options import (
+    GenerationOptions,
+    read_options,
+    shared_beginning,
+)
+from fairseq_posenc.tools.scores.tags import Untagged, cut_tags, without_tags
 from fairseq_posenc.tools.scores.texts import Languages
 
 _LINE = re.compile(r"([STHD])-([0-9]{1,15})\t(.*)", re.DOTALL)
 _DICTIONARY = re.compile(r"\| \[(\S{1,40})\] dictionary: [0-9]+ types")
-_SCORED_REFERENCES = "'score_reference': True"  # in the configuration that fairseq logs
+_CONSTRAINT = re.compile(r"C-[0-9]{1,15}\t")
+_SKIPPED = re.compile(r"[0-9,]+ samples have invalid sizes and will be skipped")
+_BATCH_MULTIPLE = 8  # of fairseq-generate, which drops fewer sentences than that
 _LOG_MESSAGE = re.compile(r"\| (?:INFO|WARNING) \| fairseq|(?:INFO|WARNING):fairseq")
 
 
@@ -21,7 +29,8 @@ class Generated:
 
     ``hypotheses`` are H-lines: tokens as the model made them; ``decoded`` D-lines: the same after
     fairseq's ``--bpe`` and ``--tokenizer``, if given. The output may lack T- and S-lines.
-    ``languages`` are those that fairseq's log names, where it is part of the output.
+    ``languages`` are those that fairseq's log names, where it is part of the output. Tags of
+    languages are left out; ``remarks`` are what the user should know.
     """
 
     hypotheses: List[str]
@@ -29,6 +38,7 @@ class Generated:
     references: Optional[List[str]]
     sources: Optional[List[str]]
     languages: Languages = Languages()
+    remarks: List[str] = field(default_factory=list)
 
 
 def read_generated(path: str, expected: Optional[int] = None) -> Generated:
@@ -43,50 +53,113 @@ def read_generated(path: str, expected: Optional[int] = None) -> Generated:
             at the very end cannot be noticed.
 
     Raises:
-        UsageError: the hypotheses are the references (``--score-reference``), no such lines,
-            sentences without a hypothesis (ids are counted from 0), a sentence given twice, a line
+        UsageError: the hypotheses were made with the references in sight, no such lines, sentences
+            without a hypothesis (ids are counted from 0), a sentence given twice, a line
             cut short or torn by a log message.
     """
     lines = read_lines(path)
-    if any(_SCORED_REFERENCES in line and not _LINE.fullmatch(line) for line in lines):
-        raise UsageError(
-            f"{path} was made with --score-reference: its hypotheses are the references; run "
-            "fairseq-generate without it to translate"
-        )
     found = _by_kind(path, lines)
+    log = [line for line in lines if not _LINE.fullmatch(line)]
+    options = read_options(log)
     for kind in "HD":
         if not found[kind]:
             raise UsageError(
                 f"{path} has no {kind}-lines: give the whole output of fairseq-generate"
             )
-    count = 1 + max(max(texts, default=0) for texts in found.values())
-    if expected is not None:
-        if count > expected:
-            raise UsageError(
-                f"{path} has a sentence with id {count - 1}, but the test set has {expected}: "
-                "output and reference do not belong together"
-            )
-        count = expected
+    count = _count_sentences(path, 1 + max(max(of, default=0) for of in found.values()), expected)
     for kind, texts in found.items():
-        missing = count - len(texts)
-        if texts and missing:
-            # a damaged id may be huge
-            first = islice((i for i in range(count) if i not in texts), 5)
-            named = ", ".join(map(str, first)) + (", ..." if missing > 5 else "")
-            raise UsageError(
-                f"{path} has no {kind}-line for {missing} of {count} sentences (ids {named}): pass "
-                "--required-batch-size-multiple 1 to fairseq-generate (by default it drops what "
-                "does not fill the last batch), and, if sentences were skipped as too long, raise "
-                "--max-source-positions/--max-target-positions"
-            )
+        if texts and len(texts) < count:
+            raise _incomplete(path, kind, texts, count, options, log)
     ordered = {kind: [texts[i] for i in sorted(texts)] for kind, texts in found.items()}
+    untagged, remarks = _without_tags(ordered)
+    tags = untagged["T"].first
+    options.check(path, tags, any(map(_CONSTRAINT.match, log)))
+    remarks += options.remarks()
+    hypotheses, references = untagged["H"].lines, untagged["T"].lines
+    if hypotheses == references:
+        remarks.append(
+            "every hypothesis is its reference, as fairseq-generate --score-reference prints them"
+        )
+    shared = 0 if options.values else shared_beginning(hypotheses, references)
+    if shared:
+        remarks.append(
+            f"every hypothesis begins with {shared} words of its reference, as fairseq-generate "
+            "--prefix-size makes them"
+        )
     named_languages = [match.group(1) for match in map(_DICTIONARY.search, lines) if match]
     return Generated(
-        hypotheses=ordered["H"],
-        decoded=ordered["D"],
-        references=ordered["T"] or None,
-        sources=ordered["S"] or None,
+        hypotheses=hypotheses,
+        decoded=untagged["D"].lines,
+        references=references or None,
+        sources=untagged["S"].lines or None,
         languages=Languages(*named_languages) if len(named_languages) == 2 else Languages(),
+        remarks=remarks,
+    )
+
+
+def _without_tags(texts: Mapping[str, List[str]]) -> Tuple[Dict[str, Untagged], List[str]]:
+    """Return the lines of each kind without tags of languages, and a remark on these.
+
+    A model may forget the tag, or fairseq take it out, where the references have it.
+    """
+    untagged = {kind: without_tags(lines) for kind, lines in texts.items()}
+    for kind in "HD":
+        most = max((untagged[side] for side in ("T", kind)), key=lambda one: one.first + one.last)
+        untagged[kind] = untagged[kind]._replace(
+            lines=[cut_tags(line, most.first, most.last) for line in texts[kind]]
+        )
+    kinds = [kind for kind in "STHD" if untagged[kind].tags]
+    if not kinds:
+        return untagged, []
+    tags = sorted({tag for kind in kinds for tag in untagged[kind].tags})
+    some = ", ".join(tags[:4]) + (", ..." if len(tags) > 4 else "")
+    lines = " and ".join(f"{kind}-lines" for kind in kinds if kind != "D")
+    return untagged, [f"{some} in all {lines}: tags of languages, not counted as words"]
+
+
+def _count_sentences(path: str, count: int, expected: Optional[int]) -> int:
+    """Return how many sentences there should be; refuse an output of another test set."""
+    if expected is None:
+        return count
+    if count > expected:
+        raise UsageError(
+            f"{path} has a sentence with id {count - 1}, but the test set has {expected}: "
+            "output and reference do not belong together"
+        )
+    if expected - count >= _BATCH_MULTIPLE:
+        raise UsageError(
+            f"{path} has {count} sentences, but the reference has {expected} lines: they are of "
+            "different test sets, or the output was cut off"
+        )
+    return expected
+
+
+def _incomplete(
+    path: str,
+    kind: str,
+    texts: Mapping[int, str],
+    count: int,
+    options: GenerationOptions,
+    log: List[str],
+) -> UsageError:
+    """Say which sentences have no line of a kind, and why."""
+    missing = count - len(texts)
+    # a damaged id may be huge
+    first = islice((i for i in range(count) if i not in texts), 5)
+    named = ", ".join(map(str, first)) + (", ..." if missing > 5 else "")
+    skipped = next(filter(None, map(_SKIPPED.search, log)), None)
+    workers = options.value("distributed_world_size")
+    way = (
+        "pass --required-batch-size-multiple 1 to fairseq-generate (by default it drops what does "
+        "not fill the last batch), and, if sentences were skipped as too long, raise "
+        "--max-source-positions/--max-target-positions"
+    )
+    if skipped:
+        way = f"{skipped[0]}, says its log: raise --max-source-positions/--max-target-positions"
+    elif workers not in ("", "1"):
+        way = f"it is of one of {workers} workers: join the outputs of all"
+    return UsageError(
+        f"{path} has no {kind}-line for {missing} of {count} sentences (ids {named}): {way}"
     )
 
 

@@ -15,6 +15,7 @@ from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.data.token_ratio import training_sizes
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
+from fairseq_posenc.tools.scores.belonging import check_reference, raw_references
 from fairseq_posenc.tools.scores.generated import Generated, read_generated
 from fairseq_posenc.tools.scores.texts import (
     SUBWORD_MARKS,
@@ -61,11 +62,15 @@ def read_texts(
     references = read_lines(reference) if reference else []
     if generated:
         symbol = remove_bpe or _subwords_of_data(data)
-        texts = _from_generated(generated, references, symbol, given, data)
+        texts = _from_generated(generated, references, symbol, given, data, reference or "")
     else:
         hypotheses = _read_aligned(hypothesis or "", len(references))
         languages = _choose(given, languages_of_data(data, {}, language))
         texts = _of_plain_text(hypotheses, references, languages)
+        sources = _read_aligned(source, len(references)) if source else None
+        folder = raw_references(_raw_test(data), languages, sources)
+        told = reference or "", references, folder, sources, hypotheses
+        texts.remarks += check_reference(*told, languages)
     if source:
         if not texts.languages.source:
             raise UsageError(
@@ -154,12 +159,12 @@ def remarks(language: str) -> List[str]:
 
 
 def _from_generated(
-    path: str, raw: List[str], symbol: str, given: Languages, data: Optional[str]
+    path: str, raw: List[str], symbol: str, given: Languages, data: Optional[str], named: str
 ) -> TestSet:
     """Read an output of ``fairseq-generate``, whose lines are tokenised and may hold subwords.
 
     Tokens are the H- and T-lines with the subwords joined. Plain text is made of them with Moses'
-    detokeniser; ``raw``, the plain text of the references, replaces that of the T-lines.
+    detokeniser; ``raw``, the plain text of the references in ``named``, replaces the T-lines' text.
 
     Where fairseq was told to decode (``--bpe``, ``--tokenizer``), it prints S, T and D as plain
     text but H as tokens. Then D and T are taken as plain text, and tokenised like plain files.
@@ -196,12 +201,13 @@ def _from_generated(
             languages=languages,
             remarks=remarks(languages.target or ""),
         )
+    texts.remarks += lines.remarks
+    if raw:
+        kept = lines.references or raw_references(_raw_test(data), languages, lines.sources)
+        told = found or named, raw, kept, lines.sources, lines.decoded, languages
+        texts.remarks += check_reference(*told)
     if found:
         texts.remarks.append(f"references are the raw text of {found}")
-    if lines.hypotheses == lines.references:
-        texts.remarks.append(
-            "every hypothesis is its reference, as fairseq-generate --score-reference prints them"
-        )
     unknown = sum("<<unk>>" in line for line in lines.references or ())
     if unknown:
         texts.remarks.append(
@@ -217,6 +223,11 @@ def _subwords_of_data(data: Optional[str]) -> str:
     return "sentencepiece" if data and os.path.exists(path) else "@@ "
 
 
+def _raw_test(data: Optional[str]) -> str:
+    """Return where a folder has the raw text of its test set, without the language."""
+    return os.path.join((data or "").split(":")[0], RAW_TEST) if data else ""
+
+
 def _raw_reference(
     data: Optional[str], languages: Languages, subwords: Mapping[str, Sequence[int]]
 ) -> str:
@@ -226,7 +237,7 @@ def _raw_reference(
     long as those of the output.
     """
     folder = (data or "").split(":")[0]
-    path = os.path.join(folder, f"{RAW_TEST}.{languages.target}")
+    path = f"{_raw_test(data)}.{languages.target}"
     if not folder or len(subwords) < 2 or not os.path.exists(path):
         return ""
     pair = "-".join(str(language) for language in data_utils.infer_language_pair(folder))
@@ -262,10 +273,10 @@ def _choose(given: Languages, *others: Languages) -> Languages:
 
 def _join(lines: Sequence[str], symbol: str, path: str) -> List[str]:
     """Join subwords; the kind of subwords must be the one that is there."""
-    mark = SUBWORD_MARKS[symbol]
-    if symbol in _GLUING and mark and not any(mark in line for line in lines):
+    mark, some = SUBWORD_MARKS[symbol], [line for line in lines if line.strip()]
+    if symbol in _GLUING and mark and some and not any(mark in line for line in some):
         raise UsageError(f"--remove-bpe {symbol}: no {mark!r} in {path}; choose another kind")
-    if mark == "@@" and all(line.startswith("\u2581") for line in lines if line):
+    if mark == "@@" and some and all(line.startswith("\u2581") for line in some):
         raise UsageError(f"{path} holds sentencepieces: pass --remove-bpe sentencepiece")
     return [data_utils.post_process(line, symbol) for line in lines]
 
@@ -296,5 +307,9 @@ def _read_aligned(path: str, count: int) -> List[str]:
 
 
 def _as_long(path: str, counts: Sequence[int]) -> bool:
+    """Return whether data have sentences as long as those of an output, tags of languages aside."""
     side = data_utils.load_indexed_dataset(path, None)
-    return side is not None and np.array_equal(np.array(side.sizes) - 1, counts)
+    if side is None or len(side.sizes) != len(counts):
+        return False
+    longer = {*(np.array(side.sizes) - 1 - counts).tolist()}
+    return longer <= {0} or (len(counts) > 2 and longer in ({1}, {2}))

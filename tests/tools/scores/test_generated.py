@@ -1,6 +1,9 @@
 import random
+import re
 
 import pytest
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.generated import read_generated
@@ -87,3 +90,97 @@ def test_missing_sentences_are_named_with_the_remedy(write):
 def test_output_that_is_broken_or_incomplete_is_refused(write, lines, expected, message):
     with pytest.raises(UsageError, match=message):
         read_generated(write("out", lines), expected)
+
+
+@pytest.fixture(scope="module")
+def logged():
+    """A function that returns how fairseq-generate logs its options."""
+
+    def logged(*given):
+        parser = options.get_generation_parser()
+        words = ["bin", "--path", "m.pt", *given]
+        args = options.parse_args_and_arch(parser, words)
+        return f"2026-01-31 | INFO | fairseq_cli.generate | {convert_namespace_to_omegaconf(args)}"
+
+    return logged
+
+
+MULTILINGUAL = "--task translation_multi_simple_epoch --lang-pairs en-de -s en -t de".split()
+
+
+@pytest.mark.parametrize("given, said", [
+    ("--score-reference", "--score-reference: its hypotheses are the references"),
+    ("--prefix-size 300", "--prefix-size 300: its hypotheses begin with words of the references"),
+    ("--prefix-size 1", "--prefix-size 1: "),
+    ("--constraints", "--constraints ordered: its hypotheses were made to hold words"),
+])  # fmt: skip
+def test_hypotheses_made_with_the_references_in_sight_are_refused(write, logged, given, said):
+    for task in ([], MULTILINGUAL):
+        lines = [logged(*given.split(), *task), *lines_of(0), *lines_of(1)]
+        with pytest.raises(UsageError, match=f"out was made with {said}.*to translate"):
+            read_generated(write("out", lines))
+    # as Namespace, before fairseq 0.10
+    namespace = f"Namespace(beam=5, {given[2:].split()[0].replace('-', '_')}=7, quiet=False)"
+    with pytest.raises(UsageError, match="was made with"):
+        read_generated(write("out", [namespace, *lines_of(0)]))
+
+
+def test_a_prefix_that_is_a_tag_of_the_language_gives_nothing_away(write, logged):
+    lines = [f"{kind}-{n}\t{'-1' * (kind in 'HD')}\t__de__ w{n}".replace("\t\t", "\t")
+             for n in range(3) for kind in "THD"]  # fmt: skip
+    read_generated(write("out", [logged("--prefix-size", "1"), *lines]))
+    with pytest.raises(UsageError, match="--prefix-size 2"):
+        read_generated(write("out", [logged("--prefix-size", "2"), *lines]))
+    forced = logged("--prefix-size", "1", *MULTILINGUAL, "--decoder-langtok")
+    read_generated(write("out", [forced, *lines_of(0)]))
+
+
+def test_constraints_of_fairseq_interactive_are_noticed(write):
+    with pytest.raises(UsageError, match="--constraints"):
+        read_generated(write("out", ["C-0\tHaus", *lines_of(0)]))
+
+
+@pytest.mark.parametrize("given, said", [
+    ("--lm-path lm.pt --lm-weight 0.2", "a language model took part"),
+    ("--sampling --beam 1", "drawn at random"),
+    ("--replace-unk --dataset-impl raw", "words of the source"),
+    ("--path a.pt:b.pt", "2 models together"),
+    ("--gen-subset train", "of the training set"),
+    ("--retain-dropout", "dropout was on"),
+    ("--model-overrides {'beam':1}", "options were changed .*beam"),
+    ("--truncate-source", "sources were cut"),
+    ("--match-source-len", "as long as their sources"),
+    ("--lm-path lm.pt", None),
+    ("--beam 7 --lenpen 0.6 --nbest 2 --max-len-b 100 --gen-subset valid", None),
+])  # fmt: skip
+def test_options_that_lend_the_model_a_hand_are_remarked(write, logged, given, said):
+    remarks = read_generated(write("out", [logged(*given.split()), *lines_of(0)])).remarks
+    assert bool(remarks) == bool(said) and all(re.search(said, line) for line in remarks)
+
+
+def test_without_a_log_words_that_all_hypotheses_share_with_references_are_remarked(write, logged):
+    lines = [
+        line
+        for n in range(30)
+        for line in (f"T-{n}\tw{n} v{n} a", f"H-{n}\t-1\tw{n} v{n} b", f"D-{n}\t-1\tw{n} v{n} b")
+    ]
+    [remark] = read_generated(write("out", lines)).remarks
+    assert "begins with 2 words of its reference" in remark and "--prefix-size" in remark
+    assert read_generated(write("out", [logged(), *lines])).remarks == []
+    lines[4] = "H-1\t-1\ta b"
+    assert read_generated(write("out", lines)).remarks == []
+
+
+def test_missing_sentences_have_their_true_cause_named(write, logged):
+    fifty = [line for n in range(50) for line in lines_of(n)]
+    with pytest.raises(UsageError, match="50 sentences, but the reference has 200.*test sets"):
+        read_generated(write("out", fifty), expected=200)
+    some = [line for n in range(0, 50, 2) for line in lines_of(n)]
+    skipped = "WARNING | 25 samples have invalid sizes and will be skipped, max_positions=(9, 9)"
+    for log, said in (
+        (skipped, "25 samples have invalid sizes and will be skipped, says its log"),
+        (logged("--distributed-world-size", "2"), "of one of 2 workers"),
+        (logged("--distributed-world-size", "1"), "--required-batch-size-multiple 1"),
+    ):
+        with pytest.raises(UsageError, match=f"24 of 49 sentences.*{said}"):
+            read_generated(write("out", [log, *some]))

@@ -110,6 +110,42 @@ def test_kinds_of_subwords_are_those_that_are_there(generated):
         read(generated(HYPOTHESES, REFERENCES), remove_bpe="sentencepiece")
 
 
+def test_empty_hypotheses_count_0_with_every_kind_of_subwords(generated):
+    pieces = (["\u2581die \u2581K atze", "\u2581a"], ["\u2581the \u2581d og", "\u2581b"])
+    for targets, sources, symbol in (
+        (REFERENCES, SOURCES, None),
+        (*pieces, "sentencepiece"),
+        (joined(REFERENCES), joined(SOURCES), "none"),
+    ):
+        path = generated(["", ""], targets, sources)
+        score = evaluate(generated=path, language="de", remove_bpe=symbol)
+        assert score["all"]["sacrebleu"] == score["all"]["tokenised_bleu"] == 0
+        assert score["all"]["empty_hypotheses"] == [1, 2]
+
+
+def test_tags_of_languages_are_no_words(french, data, write):
+    raw = {
+        "fr": ["Où est l'animal ?", "C'est la maison."],
+        "de": ["Wo ist der Hund?", "Das ist das Haus."],
+    }
+    plain = read(french(), language="fr", source_language="de")
+    for before, after in (("__fr__ ", ""), ("<2fr> ", ""), ("deu_Latn fra_Latn ", " [fr_XX]")):
+        sources = [f"{before}{line}{after}" for line in GERMAN]
+        for path in (
+            french(sources=sources),
+            french(sources=sources, targets=[f"{before}{line}{after}" for line in FRENCH]),
+        ):
+            texts = read(path, language="fr", source_language="de")
+            assert "tags of languages" in texts.remarks.pop(0)
+            assert texts == plain
+    # lengths with a tag in the data, or without, are those of its test set
+    for language, lines in raw.items():
+        write(f"bin/test.raw.{language}", lines)
+    path = french(sources=[f"__fr__ {line}" for line in GERMAN])
+    found = read(path, language=None, source_language=None, data=str(data))
+    assert found.languages == ("de", "fr") and found.reference == raw["fr"]
+
+
 def test_unknown_words_in_references_are_remarked(generated, write):
     path = generated(["a <unk>"], ["a <<unk>>"], ["b"])
     remark = read(path).remarks[0]
@@ -233,7 +269,10 @@ def test_a_model_of_the_other_direction_on_the_same_data_is_noticed(french, data
 
 
 def test_raw_references_of_the_folder_are_taken_for_its_own_test_set_alone(french, data, write):
-    raw = {"fr": ["Où est l'animal ?", "C'est la maison."], "de": ["Wo?", "Das!"]}
+    raw = {
+        "fr": ["Où est l'animal ?", "C'est la maison."],
+        "de": ["Wo ist der Hund?", "Das ist das Haus."],
+    }
     for language, lines in raw.items():
         write(f"bin/test.raw.{language}", lines)
     found = read(french(), language=None, source_language=None, data=str(data))
@@ -242,8 +281,8 @@ def test_raw_references_of_the_folder_are_taken_for_its_own_test_set_alone(frenc
     back = french(sources=FRENCH, targets=GERMAN)
     found = read(back, language=None, source_language=None, data=str(data))
     assert found.reference == raw["de"]
-    given = read(french(), language="fr", data=str(data), reference=write("r", ["a", "b"]))
-    assert given.reference == ["a", "b"]
+    given = read(french(), language="fr", data=str(data), reference=write("r", FRENCH))
+    assert given.reference == FRENCH
     # of other lengths: another set, which is not that of the folder
     other = french(sources=[GERMAN[0], GERMAN[0]], targets=[FRENCH[0], FRENCH[0]])
     assert read(other, language="fr", data=str(data)).reference == ["où est l'animal ?"] * 2

@@ -1,0 +1,173 @@
+"""Do references belong to the sentences that were translated?
+
+A file of as many lines may be another test set, one line off, or the sources. The texts to compare
+are the same sentences in other forms: tokenised, in lower case, with normalised punctuation and
+unknown words. So letters and digits are compared, three at a time, and a line is held for another
+one only if it resembles lines of other sentences no less. Another human translation passes.
+"""
+
+import html
+import os
+import re
+import unicodedata
+from collections import Counter
+from typing import List, NamedTuple, Optional, Sequence
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import read_lines
+from fairseq_posenc.tools.scores.texts import Languages
+
+_UNKNOWN = re.compile("<?<unk>>?")
+_ALIKE = 0.5  # what lines share that are surely the same sentence, and more
+_SAME = 0.8
+_MOST = 0.1  # share of lines that may be other sentences: someone may have mended some
+_LEAST_MOVED = 2  # lines that stand elsewhere
+_NEAR = (-3, -2, -1, 1, 2, 3)
+_FAR = 8  # lines at equal distances in the text
+_SHIFTS = (-2, -1, 1, 2)
+_FEW = 5  # sentences, of which means prove nothing
+
+Grams = Counter
+
+
+class Misfit(NamedTuple):
+    """Lines, from 0, whose sentences are others, and how many of them stand elsewhere."""
+
+    lines: List[int]
+    moved: int
+
+    def refused(self, count: int) -> bool:
+        """Return whether the texts do not belong together."""
+        return self.moved >= _LEAST_MOVED or len(self.lines) > _MOST * count
+
+
+def check_reference(
+    path: str,
+    reference: Sequence[str],
+    known: Optional[Sequence[str]],
+    sources: Optional[Sequence[str]],
+    hypotheses: Sequence[str],
+    languages: Languages,
+) -> List[str]:
+    """Check the references of a test set, line by line; return what the user should know.
+
+    Args:
+        path: of the references, for messages.
+        reference: their raw text.
+        known: the references of the same sentences in another form, if known: T-lines.
+        sources: the sources in any form, if known.
+        hypotheses: in any form.
+        languages: of the sources and references.
+
+    Raises:
+        UsageError: they are of other sentences, shifted, or the sources.
+    """
+    ours = [_grams(line) for line in reference]
+    theirs = [_grams(line) for line in known] if known else None
+    if sources and (theirs or languages.source != languages.target):
+        _check_sources(path, ours, [_grams(line) for line in sources], theirs)
+    if theirs is None:
+        _check_shift(path, ours, [_grams(line) for line in hypotheses])
+        return []
+    found = misfit(ours, theirs)
+    if not found.lines:
+        return []
+    first = found.lines[0]
+    place = f"{len(found.lines)} of {len(reference)} lines, the first is line {first + 1}"
+    if found.refused(len(reference)):
+        raise UsageError(
+            f"{path} has other sentences than the output ({place}: {reference[first][:60]!r} "
+            f"there, {(known or [])[first][:60]!r} in the output): give the references of these "
+            "sentences"
+        )
+    return [f"{path} differs from the references in the output: {place}"]
+
+
+def raw_references(
+    prefix: str, languages: Languages, sources: Optional[Sequence[str]]
+) -> Optional[List[str]]:
+    """Return the raw references that a folder keeps of its test set, if that was translated.
+
+    Args:
+        prefix: of the files; a language comes behind it.
+        languages: source and target.
+        sources: what was translated, in any form.
+    """
+    paths = [f"{prefix}.{language}" for language in languages]
+    if not (sources and prefix and all(map(os.path.exists, paths))):
+        return None
+    kept, references = map(read_lines, paths)
+    if not len(kept) == len(references) == len(sources):
+        return None
+    found = misfit([*map(_grams, kept)], [*map(_grams, sources)])
+    return None if found.refused(len(kept)) else references
+
+
+def misfit(ours: Sequence[Grams], theirs: Sequence[Grams]) -> Misfit:
+    """Return which lines are of other sentences than the lines beside them."""
+    count, lines, moved = len(ours), [], 0
+    step = max(1, count // (_FAR + 1))
+    for number, (one, other) in enumerate(zip(ours, theirs)):
+        own = _alike(one, other)
+        if own >= _ALIKE or not other:  # of nothing but unknown words nothing is known
+            continue
+        places = {number + n for n in _NEAR} | {(number + n * step) % count for n in range(_FAR)}
+        elsewhere = max(
+            (_alike(ours[place], other) for place in places - {number} if 0 <= place < count),
+            default=0.0,
+        )
+        if own <= elsewhere:
+            lines.append(number)
+            moved += elsewhere >= _SAME
+    return Misfit(lines, moved)
+
+
+def _check_sources(
+    path: str, ours: Sequence[Grams], sources: Sequence[Grams], known: Optional[Sequence[Grams]]
+) -> None:
+    """Refuse references that are the sources, where these are not their own translation."""
+    alike = [_alike(*pair) for pair in zip(ours, sources)]
+    own = [_alike(*pair) for pair in zip(ours, known)] if known else [_ALIKE] * len(ours)
+    closer = [n for n, (a, b) in enumerate(zip(alike, own)) if a >= _SAME and a > b]
+    if len(closer) > len(ours) / 2:
+        raise UsageError(
+            f"{path} holds the sources of the output, from line {closer[0] + 1} on: give the "
+            "references"
+        )
+
+
+def _check_shift(path: str, ours: Sequence[Grams], hypotheses: Sequence[Grams]) -> None:
+    """Refuse references of which each belongs to the hypothesis of another line nearby."""
+    count = len(ours)
+    if count < _FEW:
+        return
+
+    def mean(shift: int) -> float:
+        pairs = [(n, n + shift) for n in range(count) if 0 <= n + shift < count]
+        return sum(_alike(hypotheses[n], ours[m]) for n, m in pairs) / len(pairs)
+
+    own, best = mean(0), max(_SHIFTS, key=mean)
+    if mean(best) > 2 * own + 0.1:
+        raise UsageError(
+            f"{path} is shifted: hypothesis {1 + max(0, -best)} belongs to its line "
+            f"{1 + max(0, best)}, and so on; a line is missing or was added"
+        )
+
+
+def _grams(line: str) -> Grams:
+    """Return the sequences of three letters or digits of a line, without case and marks."""
+    text = unicodedata.normalize("NFKD", html.unescape(_UNKNOWN.sub("\0", line)).casefold())
+    kept = "".join(c for c in text if c == "\0" or unicodedata.category(c)[0] in "LN")
+    found: Grams = Counter()
+    parts = kept.split("\0")
+    if len(parts) == 1 and kept and len(kept) < 3:
+        parts = [f" {kept} "]  # of a short text, its ends count too
+    for part in parts:
+        found.update(part[n : n + 3] for n in range(len(part) - 2))
+    return found
+
+
+def _alike(one: Grams, other: Grams) -> float:
+    """Return the share of sequences that two lines have in common, 0 to 1."""
+    total = sum(one.values()) + sum(other.values())
+    return 2 * sum((one & other).values()) / total if total else 1.0

@@ -1,0 +1,107 @@
+"""Options of ``fairseq-generate`` by which hypotheses are not, or not only, the model's own.
+
+fairseq logs them all at the start, in the same file as its output unless that was parted from it.
+"""
+
+import re
+from typing import Dict, List, NamedTuple, Sequence
+
+from fairseq_posenc.errors import UsageError
+
+_OFF = ("None", "False", "0", "0.0", "-1", "-1.0", "''", "'{}'", '"{}"', "{}", "[]")
+_REFUSED = {
+    "score_reference": "its hypotheses are the references",
+    "prefix_size": "its hypotheses begin with words of the references",
+    "constraints": "its hypotheses were made to hold words that were given",
+}
+# "{}" is the value
+_REMARKS = {
+    "lm_path": "a language model took part in the translation (--lm-path {})",
+    "iter_decode_with_external_reranker": "another model chose among the translations "
+    "(--iter-decode-with-external-reranker)",
+    "replace_unk": "unknown words were replaced by words of the source (--replace-unk)",
+    "sampling": "translations were drawn at random (--sampling)",
+    "retain_dropout": "dropout was on in the translation (--retain-dropout)",
+    "match_source_len": "translations were made as long as their sources (--match-source-len)",
+    "truncate_source": "sources were cut to --max-source-positions (--truncate-source)",
+    "model_overrides": "the model's own options were changed (--model-overrides {})",
+}
+_TASK = ("decoder_langtok", "lm_weight", "gen_subset", "path")
+_NAMES = "|".join((*_REFUSED, *_REMARKS, *_TASK, "distributed_world_size"))
+# 'prefix_size': 3, as fairseq logs a configuration, or prefix_size=3, as a namespace
+_VALUE = re.compile(rf"\b({_NAMES})(?:': |=)('[^']*'|\"[^\"]*\"|[^\s,}})]+)")
+
+
+class GenerationOptions(NamedTuple):
+    """The options that matter here, as they are logged; none where there is no log."""
+
+    values: Dict[str, str]
+
+    def value(self, name: str) -> str:
+        """Return an option's value, empty where it is off or not known."""
+        found = self.values.get(name, "")
+        return "" if found in _OFF else found.strip("'\"")
+
+    def check(self, path: str, tags: int, constrained: bool) -> None:
+        """Refuse hypotheses that were made with the references in sight.
+
+        Args:
+            path: of the output.
+            tags: of languages at the beginning of each T-line, which a prefix may give away.
+            constrained: whether the output has lines of constraints, as of fairseq-interactive.
+
+        Raises:
+            UsageError: they were.
+        """
+        forced = tags + (self.value("decoder_langtok") == "True")
+        for name, what in _REFUSED.items():
+            value = self.value(name)
+            if name == "prefix_size" and value in map(str, range(forced + 1)):
+                continue
+            if value or (name == "constraints" and constrained):
+                option = f"--{name.replace('_', '-')}"
+                value = "" if value in ("", "True") else f" {value}"
+                raise UsageError(
+                    f"{path} was made with {option}{value}: {what}; run fairseq-generate without "
+                    "it to translate"
+                )
+
+    def remarks(self) -> List[str]:
+        """Return what the user should know of the way in which hypotheses came about."""
+        found = []
+        for name, text in _REMARKS.items():
+            value = self.value(name)
+            if value and (name != "lm_path" or self.value("lm_weight")):
+                found.append(text.format(value))
+        models = len(self.value("path").split(":"))
+        if models > 1:
+            found.append(f"translations are those of {models} models together (--path)")
+        if self.value("gen_subset").startswith("train"):
+            found.append("these sentences are of the training set (--gen-subset)")
+        return found
+
+
+def read_options(log: Sequence[str]) -> GenerationOptions:
+    """Read the options from the lines of an output that are no sentences."""
+    values: Dict[str, str] = {}
+    for line in log:
+        for name, value in _VALUE.findall(line):
+            values.setdefault(name, value)
+    return GenerationOptions(values)
+
+
+def shared_beginning(hypotheses: Sequence[str], references: Sequence[str]) -> int:
+    """Return with how many words of its reference every hypothesis begins.
+
+    0 where that proves nothing: of few sentences, where all begin alike, and where all are equal.
+    """
+    pairs = [(h.split(), r.split()) for h, r in zip(hypotheses, references)]
+    firsts = {tuple(reference[:1]) for _, reference in pairs}
+    if len(pairs) < 20 or len(firsts) < 5 or all(h == r for h, r in pairs):
+        return 0
+    return min(_common(*pair) for pair in pairs if all(pair))
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    differs = (n for n, (a, b) in enumerate(zip(one, other)) if a != b)
+    return next(differs, min(len(one), len(other)))

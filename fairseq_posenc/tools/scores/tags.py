@@ -1,0 +1,63 @@
+"""Tags of languages in what ``fairseq-generate`` prints: no words of the text, and not counted.
+
+Tasks of several languages put them there (``__de__``, ``[de_DE]``), and so do users (``<2de>``,
+``>>deu<<``, ``eng_Latn``). fairseq takes them out of H- and T-lines of some tasks, of no S-lines.
+"""
+
+import re
+from typing import List, NamedTuple, Optional, Sequence
+
+_CODE = r"[A-Za-z]{2,3}(?:[-_][A-Za-z]{2,4})?"
+_SHAPES = (
+    rf"__(?:opt_(?:src|tgt)_)?{_CODE}__|\[{_CODE}\]|<2{_CODE}>|<to[-_]?{_CODE}>|>>{_CODE}<<",
+    r"<[A-Za-z]{2,3}[-_][A-Za-z]{2,4}>|[a-z]{2,3}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3}",
+    # symbols of a dictionary that has types of their names
+    r"<s>|</s>|<pad>",
+)
+_TAG = re.compile("|".join(_SHAPES))
+_MOST = 2  # languages of source and target, one after the other
+_PIECE = "\u2581"  # SentencePiece may leave the mark of a word's beginning before a tag
+
+
+class Untagged(NamedTuple):
+    """Lines without tags, how many tags each had at its beginning and end, and which they were."""
+
+    lines: List[str]
+    first: int
+    last: int
+    tags: List[str]
+
+
+def without_tags(lines: Optional[Sequence[str]]) -> Untagged:
+    """Return lines without the tags with which every line begins or ends.
+
+    A line that is empty tells nothing.
+    """
+    words = [line.split() for line in lines or ()]
+    told = [line for line in words if line]
+    first = last = 0
+    while told and first < _MOST and all(_is_tag(line, first) for line in told):
+        first += 1
+    while told and last < _MOST and all(_is_tag(line, -1 - last) for line in told):
+        last += 1
+    if not first + last:
+        return Untagged(list(lines or ()), 0, 0, [])
+    tags = {line[n] for line in told for n in (*range(first), *range(-last, 0))}
+    kept = [" ".join(line[first : len(line) - last]) for line in words]
+    return Untagged(kept, first, last, sorted(tags))
+
+
+def cut_tags(line: str, first: int, last: int) -> str:
+    """Return a line without up to so many tags at its beginning and end, if they are there."""
+    words = line.split()
+    left, right = 0, len(words)
+    while left < min(first, len(words)) and _is_tag(words, left):
+        left += 1
+    while right > left and len(words) - right < last and _is_tag(words, right - 1):
+        right -= 1
+    return line if right - left == len(words) else " ".join(words[left:right])
+
+
+def _is_tag(line: Sequence[str], place: int) -> bool:
+    at = place if place >= 0 else len(line) + place
+    return 0 <= at < len(line) and bool(_TAG.fullmatch(line[at].lstrip(_PIECE)))
