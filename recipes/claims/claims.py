@@ -68,23 +68,26 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--claims", required=True, metavar="claims.json")
-    parser.add_argument("--runs", required=True, metavar="FOLDER", help="of recipes/claims.sh")
+    parser.add_argument(
+        "--runs", metavar="FOLDER", help="of recipes/claims.sh; without it: what is kept alone"
+    )
     parser.add_argument("--kept", metavar="FILE", help="what earlier runs have measured")
     parser.add_argument("--output", required=True, metavar="FILE")
     args = parser.parse_args()
     content = read_claims(args.claims)
-    if not os.path.isdir(args.runs):
+    if args.runs and not os.path.isdir(args.runs):
         raise UsageError(f"{args.runs} is no folder: --runs takes the --run-dir of claims.sh")
     kept, before = read_kept(args.kept) if args.kept else ([], [])
+    runs = args.runs or os.devnull
     rows = [
         row
         for part in content["parts"]
         for row in rows_of.join(
-            [one for one in before if one.part == part], rows_of.measure(args.runs, part)
+            [one for one in before if one.part == part], rows_of.measure(runs, part)
         )
     ]
     found = [
-        [compare(args.runs, one, kept, rows, bool(claim.get("budget"))) for one in claim["ours"]]
+        [compare(runs, one, kept, rows, bool(claim.get("budget"))) for one in claim["ours"]]
         for claim in content["claims"]
     ]
     pictures = draw(content, found, rows, args.output)

@@ -326,8 +326,7 @@ def test_the_recipe_takes_the_commands_of_the_claims(run, tmp_path):
 def test_the_pages_are_those_of_the_kept_figures_and_short(tmp_path, monkeypatch):
     docs = RECIPE.parents[2] / "docs"
     kept = shutil.copy(RECIPE.parent / "kept.json", tmp_path)
-    (tmp_path / "none").mkdir()
-    command = f"claims --claims {RECIPE} --kept {kept} --runs {tmp_path}/none --output {tmp_path}/"
+    command = f"claims --claims {RECIPE} --kept {kept} --output {tmp_path}/"
     monkeypatch.setattr("sys.argv", f"{command}claims.md".split())
     claims.main()
     shown = sorted(docs.glob("claims*.md"))
