@@ -29,7 +29,7 @@ def number_or_auto(text: str) -> Union[float, str]:
 
 
 def whole_or_auto(text: str) -> Optional[int]:
-    """Parse the value of ``--position-rank``; the encoding replaces ``None``."""
+    """Parse a whole number or ``auto``, which is ``None``: the encoding replaces it."""
     return None if text == "auto" else int(text)
 
 
@@ -43,6 +43,14 @@ _VALUES: Dict[Callable[[str], Any], str] = {
 OPTIONS: Dict[str, Option] = {
     "max_shift": Option(int, "K of SHAPE: offsets are drawn from 0…K"),
     "eval_shift": Option(int, "constant offset in evaluation: 0 (paper) or K (authors' code)"),
+    "drawn_below": Option(
+        whole_or_auto,
+        "M: training draws positions from 0…M-1; 'auto' is the longest sequence that is trained on",
+    ),
+    "separate_draws": Option(bool, "source and target draw an offset each"),
+    "inner": Option(
+        str, "the encoding whose positions are randomized: sinusoidal, rotary, alibi, t5 or kerple"
+    ),
     "global_shift": Option(float, "largest global shift Δmax of CAPE"),
     "local_shift": Option(float, "largest local shift εmax of CAPE"),
     "global_scale": Option(float, "largest global scale λmax ≥ 1 of CAPE"),
@@ -62,7 +70,12 @@ OPTIONS: Dict[str, Option] = {
     "rank": Option(whole_or_auto, "width of P in ABS-SCALAR; 'auto' is the width of a head"),
     "base": Option(float, "its powers are the speeds at which pairs of channels turn"),
     "scale": Option(float, "sequences become this many times as long; 1 or more"),
-    "scale_method": Option(str, "linear (all positions are divided) or ntk (the base is raised)"),
+    "scale_method": Option(
+        str, "linear (all angles are divided), ntk (the base is raised), yarn or dynamic"
+    ),
+    "original_length": Option(
+        int, "tokens of the longest sequence of the training before; for yarn and dynamic"
+    ),
 }
 
 

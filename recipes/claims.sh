@@ -63,10 +63,12 @@ if [[ ! $FAST ]]; then
         "shape_K100=shape --position-max-shift 100" t5 alibi rotary
         "t5_24=t5 --position-max-distance 24"
         "t5_16=t5 --position-max-distance 16 --position-num-buckets 16"
-        transformer_xl tupe abs_scalar conditional learned none)
+        transformer_xl tupe abs_scalar conditional learned none
+        "unifpe=unifpe --position-drawn-below 80" "randomized=randomized --position-drawn-below 80"
+        "randomized_rotary=randomized --position-inner rotary --position-drawn-below 80" kerple)
     PLAIN_ROWS+=(cape t5 alibi)
 fi
-# at equal convergence: all fourteen encodings, and what the claims say of SHAPE's K
+# at equal convergence: fourteen encodings, and what the claims say of SHAPE's K
 LONGER_ROWS=(sinusoidal "$SHAPE" "$CAPE" shaw rotary alibi t5 rel_scalar transformer_xl tupe abs_scalar
     conditional learned none "sinusoidal_authors=sinusoidal $AUTHORS" "shape_authors=$SHAPE_OPTIONS $AUTHORS"
     "shape_K10=shape --position-max-shift 10"

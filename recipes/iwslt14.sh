@@ -28,7 +28,7 @@ HELP
 RUN_DIR=runs/iwslt14 SETTINGS=de-en SEEDS='1 2 3' KEEP=0 GPUS=1 JOINED=() WARMUP=4000
 TABLES='tokenised_bleu sacrebleu_lowercase'
 ROWS=(sinusoidal none learned shape "cape=cape --position-source-scale auto" conditional shaw
-    transformer_xl t5 tupe abs_scalar rel_scalar rotary alibi)
+    transformer_xl t5 tupe abs_scalar rel_scalar rotary alibi unifpe randomized kerple)
 
 set_smoke() {
     RAW_DIR=recipes/smoke/iwslt14

@@ -47,7 +47,7 @@ def rotated(x: Tensor, turn: Tensor) -> Tensor:
 
     Args:
         x: computed with in float32 at least.
-        turn: ``(length, 1, 1, head channels // 2)``, of absolute value 1.
+        turn: ``(length, batch or 1, 1, head channels // 2)``; its absolute value stretches.
     """
     length, batch, channels = x.shape
     # pairs: (length, batch, heads, head channels / 2) complex

@@ -59,6 +59,7 @@ TEXT = {
     "position_initialization": _NAME,
     "train_only": r"[\w.*?,]{1,1000}",
     "position_scale_method": _NAME,
+    "position_inner": _NAME,
     "position_source_scale": "auto",
     "admin_profile": r'\{[\w".,:\[\]{}+-]*\}',
 }

@@ -17,8 +17,10 @@ from fairseq_posenc.encodings.alibi import Alibi
 from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
 from fairseq_posenc.encodings.cape import Cape
 from fairseq_posenc.encodings.conditional import Conditional
+from fairseq_posenc.encodings.kerple import Kerple
 from fairseq_posenc.encodings.learned import Learned
 from fairseq_posenc.encodings.none import NoPositions
+from fairseq_posenc.encodings.randomized import Randomized
 from fairseq_posenc.encodings.rel_scalar import RelScalar
 from fairseq_posenc.encodings.rotary import Rotary
 from fairseq_posenc.encodings.shape import Shape
@@ -27,6 +29,7 @@ from fairseq_posenc.encodings.sinusoidal import Sinusoidal
 from fairseq_posenc.encodings.t5 import T5
 from fairseq_posenc.encodings.transformer_xl import TransformerXL
 from fairseq_posenc.encodings.tupe import Tupe
+from fairseq_posenc.encodings.unifpe import Unifpe
 from fairseq_posenc.version import __version__
 
 __all__ = [
@@ -46,6 +49,8 @@ TABLE: Dict[str, Type[Encoding]] = {
     "sinusoidal": Sinusoidal,
     "learned": Learned,
     "shape": Shape,
+    "unifpe": Unifpe,
+    "randomized": Randomized,
     "cape": Cape,
     "conditional": Conditional,
     "shaw": Shaw,
@@ -56,6 +61,7 @@ TABLE: Dict[str, Type[Encoding]] = {
     "rel_scalar": RelScalar,
     "rotary": Rotary,
     "alibi": Alibi,
+    "kerple": Kerple,
 }
 
 

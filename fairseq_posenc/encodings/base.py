@@ -163,9 +163,9 @@ class AttentionTerms:
         distances: ``(Q + K - 1, channels)``, by falling distance from ``K - 1`` to ``1 - Q``.
         content_query: u, ``(heads, head_channels)``.
         position_query: v, ``(heads, head_channels)``.
-        rotation: ``(2, Q, head_channels // 2)``, cosines and sines of the queries' angles; keys
-            are rotated when they are new, so the same ones serve. Channels ``2c`` and ``2c + 1``
-            are a pair.
+        rotation: ``(2, Q, batch or 1, head_channels // 2)``, cosines and sines of the queries'
+            angles, times a factor if vectors become longer; keys are rotated when they are new, so
+            the same ones serve. Channels ``2c`` and ``2c + 1`` are a pair.
         distance_keys: no encoding sets it: the attention puts ``W_K distances`` here,
             ``(heads, Q + K - 1, head_channels)``. If it is causal, distances below ``-1`` may be
             missing.
@@ -266,6 +266,11 @@ class Encoding(nn.Module):
     def __init__(self, stack: Stack):
         super().__init__()
         self.stack = stack
+
+    @property
+    def in_evaluation(self) -> "Encoding":
+        """The encoding that computes in evaluation, if it is not this one."""
+        return self
 
     def forward(self, positions: Positions) -> Terms:
         """Return this stack's terms; called once per forward pass."""

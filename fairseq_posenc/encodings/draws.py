@@ -7,6 +7,8 @@ from typing import Iterator, Optional
 
 import torch
 
+from fairseq_posenc.encodings.base import Stack
+
 # Odd numbers: seeds differ by batch or worker, and by call, though CPU generators read 32 bits.
 _BY_BATCH, _BY_CALL = 0x9E3779B1, 0x85EBCA6B
 
@@ -58,3 +60,16 @@ def worker_generator(device: torch.device) -> torch.Generator:
         seed = batch.seed + batch.number * _BY_BATCH + batch.calls * _BY_CALL
         batch.calls += 1
     return torch.Generator(device=device).manual_seed(seed % 2**32)
+
+
+def end_of_draws(stack: Stack, drawn_below: Optional[int]) -> int:
+    """Return M of encodings that draw positions from 0 … M - 1; ``None`` is the stack's length.
+
+    Raises:
+        ValueError: it is no whole number above 0.
+    """
+    if drawn_below is None:
+        return stack.max_length
+    if not (isinstance(drawn_below, int) and drawn_below > 0):
+        raise ValueError(f"drawn below M must be a whole number above 0, not {drawn_below}")
+    return drawn_below

@@ -14,6 +14,11 @@ from fairseq_posenc.encodings.base import (
     Terms,
 )
 
+METHODS = ("linear", "ntk", "yarn", "dynamic")
+# YaRN: pairs that turn more often than this over the original length keep their speed, those that
+# turn less than once are slowed down
+_TURNS_KEPT, _TURNS_SLOWED = 32, 1
+
 
 class Rotary(Encoding):
     """Pairs of channels of queries and keys, turned by angles that grow with the position.
@@ -21,26 +26,35 @@ class Rotary(Encoding):
     Su et al. 2021, section 3.2.2; not in the papers that this package reproduces. In a head of
     width d, channels ``2c`` and ``2c + 1`` of the query or key at position ``i`` are turned by ::
 
-        angle[i, c] = i · base ** (-2c / d)           c = 0 … d / 2 - 1
+        angle[i, c] = i · θ_c        θ_c = base ** (-2c / d)        c = 0 … d / 2 - 1
 
     before their product, which thus depends on distances alone. The same for all layers and heads;
     values are left alone and nothing is added to the embeddings. There are no parameters, and any
     length can be encoded. Angles are computed in float32 at least. d must be even.
 
-    A trained model meets sequences ``scale`` times as long with smaller angles, best after some
-    fine-tuning. ``scale_method`` says which become smaller; a scale of 1 changes nothing::
+    A trained model meets sequences s = ``scale`` times as long with smaller angles, best after some
+    fine-tuning. ``scale_method`` says which become smaller; L is the ``original_length``::
 
-        linear:  angle[i, c] = i / scale · base ** (-2c / d)
-        ntk:     angle[i, c] = i · (base · scale ** (d / (d - 2))) ** (-2c / d)
+        linear:  angle = i / s · θ_c
+        ntk:     base becomes base · s ** (d / (d - 2))
+        yarn:    angle = i · (θ_c · (1 - ramp_c) + θ_c / s · ramp_c), scores · (0.1 ln s + 1)²
+                 ramp_c = (c - lo) / (hi - lo), at least 0 and at most 1
+                 lo = ⌊corr(32)⌋, hi = ⌈corr(1)⌉, corr(r) = d · ln(L / 2πr) / (2 ln base)
+        dynamic: base becomes base · (s · T / L - (s - 1)) ** (d / (d - 2)) for T > L tokens
 
-    Linear is position interpolation (Chen, Wong et al. 2023, arXiv 2306.15595, eq. 4): all angles
-    are divided. NTK-aware scaling (Peng et al. 2024, YaRN, arXiv 2309.00071, section 3.1) raises
-    the base instead: the fastest pair (c = 0) turns as before, the slowest as with linear.
+    Linear is position interpolation (Chen, Wong et al. 2023, arXiv 2306.15595, eq. 4). The others
+    are of Peng et al. 2024 (YaRN, arXiv 2309.00071, sections 3.1 to 3.4), with the roundings of
+    transformers' ``rope_type`` yarn and dynamic. A scale of 1 changes nothing but dynamic, which
+    changes no sequence of up to L tokens. T is a sentence's own length in an encoder. A decoder
+    does not know beforehand how long its sentence becomes, so there T is the longest that it may
+    write (``stack.max_length``, ``--max-target-positions``).
 
     Args:
         base: its powers are the speeds of the pairs; above 1 (10000, Su et al.).
-        scale: how many times as long sequences become, 1 or more (1).
-        scale_method: ``linear`` or ``ntk`` (linear).
+        scale: s, how many times as long sequences become, 1 or more (1).
+        scale_method: ``linear``, ``ntk``, ``yarn`` or ``dynamic`` (linear).
+        original_length: L, tokens of the longest sequence of the training before; ``yarn`` and
+            ``dynamic`` need it (0: not given).
     """
 
     pairs: Tensor
@@ -51,6 +65,7 @@ class Rotary(Encoding):
         base: float = 10_000.0,
         scale: float = 1.0,
         scale_method: str = "linear",
+        original_length: int = 0,
     ):
         super().__init__(stack)
         width = stack.head_channels
@@ -60,30 +75,87 @@ class Rotary(Encoding):
             raise ValueError(f"base must be a number above 1, not {base}")
         if not 1 <= scale < math.inf:
             raise ValueError(f"scale must be a number, 1 or more, not {scale}")
-        if scale_method not in ("linear", "ntk"):
-            raise ValueError(f"scale method must be linear or ntk, not {scale_method}")
-        if scale_method == "ntk":
-            if width == 2:
-                raise ValueError("scale method ntk needs heads wider than 2")
-            base, scale = base * scale ** (width / (width - 2)), 1.0
+        if scale_method not in METHODS:
+            raise ValueError(
+                f"scale method must be one of {', '.join(METHODS)}, not {scale_method}"
+            )
+        if not (isinstance(original_length, int) and original_length >= 0):
+            raise ValueError(f"original length must be a number of tokens, not {original_length}")
+        needed = scale_method in ("yarn", "dynamic")
+        if needed != (original_length > 0):
+            what = "needs the" if needed else "does not read an"
+            raise ValueError(f"scale method {scale_method} {what} original length")
+        if scale_method in ("ntk", "dynamic") and width == 2:
+            raise ValueError(f"scale method {scale_method} needs heads wider than 2")
+        self.method, self.original_length = scale_method, original_length
         self.base, self.scale = base, scale
+        if scale_method == "ntk":
+            self.base, self.scale = base * scale ** (width / (width - 2)), 1.0
+        elif scale_method == "dynamic" and stack.decoder:
+            longest = torch.tensor(stack.max_length, dtype=torch.float64)
+            self.base, self.scale = base * self._growth(longest).item(), 1.0
+        self.by_length = scale_method == "dynamic" and not stack.decoder
+        # by which both queries and keys become longer
+        self.stretch = 0.1 * math.log(scale) + 1 if scale_method == "yarn" else 1.0
         # whole numbers, which half precision holds exactly
         pairs = torch.arange(width // 2, dtype=torch.float32)
         self.register_buffer("pairs", pairs, persistent=False)
 
     def forward(self, positions: Positions) -> Terms:
         """Return the rotation of the queries, one object for all layers."""
-        frequencies = self.frequencies()  # (d / 2,)
-        # angles: (Q, d / 2); rotation: (2, Q, d / 2)
-        angles = positions.position_row.to(frequencies.dtype).unsqueeze(-1) * frequencies
-        terms = AttentionTerms(rotation=torch.stack([angles.cos(), angles.sin()]))
+        frequencies = self.frequencies()  # (1, d / 2)
+        if self.by_length:
+            # (batch, 1)
+            lengths = positions.numbers.amax(dim=1, keepdim=True).to(frequencies.dtype) + 1
+            frequencies = frequencies * self._growth(lengths) ** self._exponents()
+        # angles: (Q, batch or 1, d / 2); rotation: (2, Q, batch or 1, d / 2)
+        angles = positions.position_row.to(frequencies.dtype)[:, None, None] * frequencies
+        rotation = torch.stack([angles.cos(), angles.sin()])
+        terms = AttentionTerms(rotation=rotation if self.stretch == 1 else rotation * self.stretch)
         return Terms(attention=dict.fromkeys(range(self.stack.layers), terms))
 
     def frequencies(self) -> Tensor:
-        """Return the angles ``(d / 2,)`` by which one position turns each pair."""
+        """Return the angles ``(1, d / 2)`` by which one position turns each pair."""
+        speeds = torch.pow(self.base, self._exponents())
+        if self.method == "yarn":
+            slow = self._ramp()
+            return speeds * (1 - slow) + speeds / self.scale * slow
+        return speeds if self.by_length else speeds / self.scale
+
+    def _exponents(self) -> Tensor:
+        """Return ``-2c / d`` of each pair, ``(1, d / 2)``."""
         pairs = self.pairs.to(torch.promote_types(self.pairs.dtype, torch.float32))
-        return torch.pow(self.base, pairs * (-2 / self.stack.head_channels)) / self.scale
+        return pairs.unsqueeze(0) * (-2 / self.stack.head_channels)
+
+    def _growth(self, lengths: Tensor) -> Tensor:
+        """Return by what ``dynamic`` multiplies the base for sentences of ``lengths`` tokens."""
+        width, times = self.stack.head_channels, lengths / self.original_length
+        return (self.scale * times - (self.scale - 1)).clamp(min=1) ** (width / (width - 2))
+
+    def _ramp(self) -> Tensor:
+        """Return how much YaRN slows down each pair: 0 not at all, 1 by ``scale``; ``(d / 2,)``."""
+        width = self.stack.head_channels
+
+        def pair_that_turns(times: int) -> float:
+            logarithm = math.log(self.original_length / (times * 2 * math.pi))
+            return width * logarithm / (2 * math.log(self.base))
+
+        low = max(math.floor(pair_that_turns(_TURNS_KEPT)), 0)
+        high = min(math.ceil(pair_that_turns(_TURNS_SLOWED)), width - 1)
+        pairs = self.pairs.to(torch.promote_types(self.pairs.dtype, torch.float32))
+        return ((pairs - low) / max(high - low, 0.001)).clamp(0, 1)
 
     def portable(self, length: int) -> Portable:
-        """Return the angles of one position."""
-        return Portable(rotation=self.frequencies())
+        """Return the angles of one position.
+
+        Raises:
+            ValueError: vectors become longer, too, or the angles depend on the sentence's length.
+        """
+        if self.stretch != 1:
+            raise ValueError("scale method yarn makes scores larger, which angles cannot tell")
+        if self.by_length and length > self.original_length:
+            raise ValueError(
+                "scale method dynamic makes angles depend on the sentence's length beyond "
+                f"{self.original_length} tokens"
+            )
+        return Portable(rotation=self.frequencies()[0])

@@ -54,7 +54,9 @@ class SelfAttention(nn.Module):
         # each (batch, length, channels)
         queries, keys, values = self.q_proj(x), self.k_proj(x), self.v_proj(x)
         if terms.rotation is not None:
-            turn = torch.complex(*terms.rotation)[:, None, None]  # (length, 1, 1, head channels/2)
+            turn = torch.complex(*terms.rotation).unsqueeze(
+                -2
+            )  # (length, batch or 1, 1, head channels / 2)
             queries, keys = (
                 rotated(y.transpose(0, 1), turn).transpose(0, 1) for y in (queries, keys)
             )

@@ -9,6 +9,8 @@ from fairseq_posenc.encodings import Positions, Stack, build, names
 
 CHANNELS = 8
 LONGEST = 12
+# with as many positions as the longest sequence there would be little to draw
+OPTIONS = {"unifpe": {"drawn_below": 200}}
 # of scores up to 30, and what softmax makes of it
 ROUNDING = 4e-6
 
@@ -23,7 +25,7 @@ pytestmark = pytest.mark.parametrize("name", names())
 def make(name, decoder, seed=0):
     """An encoding with random parameters, in evaluation mode."""
     stack = Stack(CHANNELS, decoder, max_length=LONGEST, layers=2, heads=2)
-    encoding = build(name, stack).eval()
+    encoding = build(name, stack, **OPTIONS.get(name, {})).eval()
     generator = torch.Generator().manual_seed(seed)
     for parameter in encoding.parameters():
         parameter.data.normal_(generator=generator)

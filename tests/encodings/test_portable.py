@@ -11,6 +11,13 @@ OPTIONS = {
     "cape": [{"source_scale": 0.7}],
     "shaw": [{"max_distance": 3}, {"max_distance": 3, "shared_tables": True}],
     "t5": [{"num_buckets": 8, "max_distance": 10, "sharing": s} for s in ("none", "heads")],
+    "randomized": [{"inner": inner} for inner in ("rotary", "alibi", "t5", "kerple")],
+    "kerple": [{"sharing": "layers"}, {"sharing": "heads"}],
+    "rotary": [
+        {"scale": 3.0},
+        {"scale": 3.0, "scale_method": "ntk"},
+        {"scale": 3.0, "scale_method": "dynamic", "original_length": LENGTH},
+    ],
     "rel_scalar": [{"sharing": "layers"}, {"sharing": "heads", "max_distance": 3}],
 }
 CASES = [(name, options) for name in names() for options in [{}, *OPTIONS.get(name, [])]]
@@ -58,13 +65,21 @@ def check_layer(tables, found, layer, decoder):
             assert torch.equal(getattr(found, kind), getattr(tables, kind)[layer])
     if tables.rotation is not None:
         angles = line.float().unsqueeze(1) * tables.rotation
-        assert torch.equal(found.rotation, torch.stack([angles.cos(), angles.sin()]))
+        rotation = torch.stack([angles.cos(), angles.sin()]).unsqueeze(2)
+        assert torch.equal(found.rotation, rotation.expand_as(found.rotation))
 
 
-def test_what_depends_on_the_length_is_refused():
-    encoding = build("cape", stack_of(False), mean_normalize=True).eval()
-    with pytest.raises(ValueError, match="length"):
-        encoding.portable(LENGTH)
+@pytest.mark.parametrize(
+    "name, options, reason",
+    [
+        ("cape", {"mean_normalize": True}, "length"),
+        ("rotary", {"scale_method": "dynamic", "original_length": LENGTH - 1}, "length"),
+        ("rotary", {"scale": 2.0, "scale_method": "yarn", "original_length": 8}, "larger"),
+    ],
+)
+def test_what_tables_cannot_hold_is_refused(name, options, reason):
+    with pytest.raises(ValueError, match=reason):
+        build(name, stack_of(False), **options).eval().portable(LENGTH)
 
 
 def test_an_encoding_that_says_nothing_is_refused_with_what_to_write():

@@ -72,7 +72,11 @@ def test_an_option_of_another_encoding_is_refused_with_its_readers(name, option,
         *[("abs_scalar", "rank", v) for v in (0, -1, NAN, 2.5)],
         *[("rotary", "base", v) for v in (1.0, -2.0, NAN, INFINITY)],
         *[("rotary", "scale", v) for v in (0.5, 0.0, NAN, INFINITY)],
-        ("rotary", "scale_method", "yarn"),
+        *[("rotary", "scale_method", v) for v in ("yarn", "dynamic", "yarm")],
+        *[("rotary", "original_length", v) for v in (-1, NAN, 64, 2.5)],
+        *[(n, "drawn_below", v) for n in ("unifpe", "randomized") for v in (0, -1, NAN, 2.5)],
+        ("randomized", "inner", "shaw"),
+        ("kerple", "sharing", "no"),
         ("shaw", "initialization", "zeros"),
     ],
 )
@@ -95,6 +99,9 @@ def test_a_value_without_sense_is_refused_on_both_sides(name, option, value, dec
         ("t5", {"num_buckets": 4, "max_distance": 3}),
         ("tupe", {"num_buckets": 4, "max_distance": 3}),
         ("abs_scalar", {"rank": 1}),
+        ("unifpe", {"drawn_below": 1}),
+        ("randomized", {"drawn_below": 1}),
+        ("rotary", {"scale_method": "yarn", "original_length": 1}),
     ],
 )
 def test_values_at_the_limits_are_fine(name, chosen):
@@ -106,6 +113,8 @@ SIGNATURES = {
     "sinusoidal": "position:sinusoidal|source-scale:1",
     "learned": "position:learned",
     "shape": "position:shape|max-shift:500|eval-shift:0|source-scale:1",
+    "unifpe": "position:unifpe|drawn-below:auto|separate-draws:no",
+    "randomized": "position:randomized|inner:sinusoidal|drawn-below:2048",
     "cape": "position:cape|global-shift:5|local-shift:0.5|global-scale:1|source-scale:1"
     "|mean-normalize:no",
     "conditional": "position:conditional|kernel-size:3|convolve-cls:no",
@@ -115,8 +124,9 @@ SIGNATURES = {
     "tupe": "position:tupe|num-buckets:32|max-distance:128",
     "abs_scalar": "position:abs_scalar|rank:auto|sharing:none",
     "rel_scalar": "position:rel_scalar|sharing:none|max-distance:0",
-    "rotary": "position:rotary|base:10000|scale:1|scale-method:linear",
+    "rotary": "position:rotary|base:10000|scale:1|scale-method:linear|original-length:0",
     "alibi": "position:alibi",
+    "kerple": "position:kerple|sharing:none",
 }
 
 

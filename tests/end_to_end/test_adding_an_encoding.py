@@ -85,5 +85,5 @@ def test_it_trains(extended, commands, binarised):
     printed = run_in(
         extended, commands[1].replace("fairseq-train bin", f"fairseq-train {binarised}")
     )
-    assert "position:kerple|version:" in printed
+    assert "position:power|version:" in printed
     assert "done training" in printed

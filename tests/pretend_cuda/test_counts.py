@@ -18,7 +18,7 @@ FOLDER = Path(__file__).resolve().parent
 PAGE = FOLDER.parent.parent / "docs" / "gpu.md"
 IMPOSSIBLE = 77
 STOCK = "stock"
-BIASES = ("t5", "tupe", "abs_scalar", "rel_scalar", "alibi")
+BIASES = ("t5", "tupe", "abs_scalar", "rel_scalar", "alibi", "kerple")
 OWN_KERNEL = ("shaw", "transformer_xl")
 # Operations that may make float32 (B, H, Q, K) from half precision: the way that needs no kernel,
 # its backward pass within a checkpoint, and weights that the beam search asks for.

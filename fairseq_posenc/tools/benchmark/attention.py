@@ -81,7 +81,7 @@ def our_attention(setting: Setting, tokens: Tensor, encoding: Encoding) -> Prepa
         def attend(q: Tensor, k: Tensor, v: Tensor, layer: int) -> Tensor:
             terms = by_layer.get(layer, AttentionTerms())
             if terms.rotation is not None:
-                turn = torch.complex(*terms.rotation)[:, None, None]
+                turn = torch.complex(*terms.rotation).unsqueeze(-2)
                 q, k = rotated(q, turn), rotated(k, turn)
             q, k, v = (_split_heads(setting, x) for x in (q, k, v))
             ours, mask = module.core_terms(terms), positions.padding_mask

@@ -236,7 +236,7 @@ def _roformer_positions(source: ExportSource) -> Dict[str, Tensor]:
 
 
 def _mpnet_positions(source: ExportSource) -> Dict[str, Tensor]:
-    scalars = source.stacks[BERT].embed_positions.scalars  # (1, heads, buckets)
+    scalars = source.stacks[BERT].embed_positions.in_evaluation.scalars  # (1, heads, buckets)
     return {
         "mpnet.embeddings.position_embeddings.weight": torch.zeros_like(input_table(source, BERT)),
         "mpnet.encoder.relative_attention_bias.weight": scalars[0].t(),

@@ -109,7 +109,8 @@ def _opt_weights(source: ExportSource) -> Dict[str, Tensor]:
 
 
 def _gpt_neox_config(source: ExportSource) -> Dict[str, Any]:
-    options, encoding = source.options, source.model.decoder.embed_positions
+    options = source.options
+    encoding = source.model.decoder.embed_positions.in_evaluation
     scale = {"rope_type": "linear", "factor": encoding.scale}
     return _config(
         source,

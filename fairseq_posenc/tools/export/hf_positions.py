@@ -47,7 +47,7 @@ def _kind(source: ExportSource, stack: str) -> Optional[str]:
             return "rotary"
         if inside == "bias" and _has_alibi_slopes(portable.bias, encoding.stack.heads):
             return "alibi"
-        return "t5" if _has_t5_buckets(encoding) else None
+        return "t5" if _has_t5_buckets(encoding.in_evaluation) else None
     if portable.input is None:
         return "table"
     numbers = torch.arange(len(portable.input)).float() + module.padding_idx + 1

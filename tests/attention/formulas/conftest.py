@@ -196,18 +196,39 @@ def tupe(e, x):
 
 
 def rotary(e, x):
-    """Pair c of query i and key j turned by i·θ and j·θ, written by their distance (Su et al.)."""
+    """Pair c of query i and key j turned by i·θ and j·θ, written by their distance (Su et al.).
+
+    Longer sequences: Peng et al. 2024, sections 3.1 to 3.4, and transformers' rounding of yarn's
+    first and last pair.
+    """
     width, base, scale = x.queries.shape[-1], e.options["base"], e.options["scale"]
-    if e.options["scale_method"] == "ntk":
-        base, scale = base * scale ** (width / (width - 2)), 1
+    method, trained = e.options["scale_method"], e.options["original_length"]
+
+    def pair_of(turns):
+        return width * math.log(trained / (2 * math.pi * turns)) / (2 * math.log(base))
+
+    def speed(b, c):
+        """θ of pair c, for the sentence b."""
+        if method == "yarn":
+            first, last = math.floor(pair_of(32)), math.ceil(pair_of(1))
+            first, last = max(first, 0), min(last, width - 1)
+            ramp = min(1, max(0, (c - first) / ((last - first) or 0.001)))
+            return base ** (-2 * c / width) * (1 - ramp + ramp / scale)
+        length = int((~x.padding[b]).sum()) if not x.decoder else e.stack.max_length
+        longer = max(1, scale * length / trained - scale + 1) if method == "dynamic" else 1
+        growth = {"ntk": scale, "dynamic": longer}.get(method, 1)
+        higher = base * growth ** (width / (width - 2))
+        return higher ** (-2 * c / width) / (scale if method == "linear" else 1)
 
     def score(b, h, i, j):
         query, key, total = x.queries[b, h, i], x.keys[b, h, j], 0
-        for c in range(0, width, 2):
-            angle = (i - j) / scale * base ** (-c / width)
-            total = total + math.cos(angle) * (query[c] * key[c] + query[c + 1] * key[c + 1])
-            total = total + math.sin(angle) * (query[c] * key[c + 1] - query[c + 1] * key[c])
-        return total / math.sqrt(width)
+        for c in range(width // 2):
+            angle = (i - j) * speed(b, c)
+            one, two = 2 * c, 2 * c + 1
+            total = total + math.cos(angle) * (query[one] * key[one] + query[two] * key[two])
+            total = total + math.sin(angle) * (query[one] * key[two] - query[two] * key[one])
+        stretch = 0.1 * math.log(scale) + 1 if method == "yarn" else 1
+        return total * stretch**2 / math.sqrt(width)
 
     return attention(x, score)
 
@@ -218,7 +239,19 @@ def alibi(e, x):
     return added(e, x, lambda h, i, j: -(2 ** (-8 * (h + 1) / heads)) * abs(i - j))
 
 
-REFERENCES = (shaw, transformer_xl, t5, tupe, abs_scalar, rel_scalar, rotary, alibi)
+def kerple(e, x):
+    """Chi et al. 2022, the log kernel; symmetric where the future is seen."""
+
+    layer = 0 if e.options["sharing"] == "layers" else e.layer
+
+    def bias(h, i, j):
+        r1, r2 = e.p["log_scalars"][layer, :, 0 if e.options["sharing"] == "heads" else h].exp()
+        return -r1 * torch.log(1 + r2 * abs(i - j))
+
+    return added(e, x, bias)
+
+
+REFERENCES = (shaw, transformer_xl, t5, tupe, abs_scalar, rel_scalar, rotary, alibi, kerple)
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,13 @@ CASES = [
     ("rotary", {}),
     ("rotary", {"base": 50.0, "scale": 3.0}),
     ("rotary", {"scale": 8.0, "scale_method": "ntk"}),
+    ("rotary", {"scale": 4.0, "scale_method": "yarn", "original_length": 5}),
+    ("rotary", {"base": 3.0, "scale": 4.0, "scale_method": "yarn", "original_length": 90}),
+    ("rotary", {"scale": 2.0, "scale_method": "dynamic", "original_length": 3}),
     ("alibi", {}),
+    ("kerple", {}),
+    ("kerple", {"sharing": "layers"}),
+    ("kerple", {"sharing": "heads"}),
 ]
 every_case = pytest.mark.parametrize(
     "name, chosen", CASES, ids=["-".join(map(str, (n, *c.values()))) for n, c in CASES]

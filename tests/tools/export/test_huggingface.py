@@ -36,6 +36,8 @@ BERT = [
     ("none", INPUT_SEGMENTS, "Roberta"),
     ("rotary", INPUT_SEGMENTS, "RoFormer"),
     ("t5", {}, "MPNet"),
+    ("randomized", {"position_inner": "t5"}, "MPNet"),
+    ("unifpe", {}, "Roberta"),
 ]
 TIED = {"share_decoder_input_output_embed": True}
 BLOOM = {"layernorm_embedding": True, "activation_fn": "gelu_accurate"}
@@ -51,6 +53,7 @@ LANGUAGE_MODELS = [
     ("rotary", {}, "GPTNeoX"),
     ("rotary", {**TIED, "position_base": 500.0, "position_scale": 2.0}, "GPTNeoX"),
     ("rotary", {"position_scale": 2.0, "position_scale_method": "ntk"}, "GPTNeoX"),
+    ("randomized", {"position_inner": "rotary"}, "GPTNeoX"),
     ("alibi", {**BLOOM, **TIED}, "Bloom"),
     ("alibi", {**BLOOM, "no_scale_embedding": True, "decoder_attention_heads": 4}, "Bloom"),
 ]

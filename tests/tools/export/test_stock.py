@@ -18,7 +18,7 @@ REFUSED = {
     "transformer_xl": "distances",
     "tupe": "absolute positions",
     "abs_scalar": "absolute positions",
-    **dict.fromkeys(["shaw", "t5", "rel_scalar", "rotary", "alibi"], INSIDE),
+    **dict.fromkeys(["shaw", "t5", "rel_scalar", "rotary", "alibi", "kerple"], INSIDE),
 }
 
 

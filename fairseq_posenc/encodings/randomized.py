@@ -1,0 +1,95 @@
+"""Other encodings at random, rising positions in training (Ruoss et al. 2023)."""
+
+from dataclasses import replace
+from typing import Dict, Optional, Type
+
+import torch
+from torch import Tensor
+
+from fairseq_posenc.encodings.alibi import Alibi
+from fairseq_posenc.encodings.base import Encoding, Portable, Positions, Stack, Terms
+from fairseq_posenc.encodings.by_distance import ByDistance, scalars_of
+from fairseq_posenc.encodings.draws import end_of_draws, worker_generator
+from fairseq_posenc.encodings.kerple import Kerple
+from fairseq_posenc.encodings.rotary import Rotary
+from fairseq_posenc.encodings.sinusoidal import Sinusoidal
+from fairseq_posenc.encodings.t5 import T5
+
+INNER: Dict[str, Type[Encoding]] = {
+    "sinusoidal": Sinusoidal,
+    "rotary": Rotary,
+    "alibi": Alibi,
+    "t5": T5,
+    "kerple": Kerple,
+}
+
+
+class Randomized(Encoding):
+    """Another encoding, whose positions are a sorted random subset of 0 … M - 1 in training.
+
+    Ruoss et al. 2023, section 3; not in the papers that this package reproduces. A sequence of
+    ``l`` tokens stands at ``l`` positions that are drawn from 0 … M - 1 without replacement and
+    sorted, so that far positions and distances are trained though sequences are short. In
+    evaluation positions are 0 … l - 1. Sinusoids have a draw for each sequence, encodings by
+    distance one for the batch. All draw anew in every forward pass, source and target each for
+    itself. A batch whose longest sequence has more than M tokens has the positions of evaluation.
+
+    The parameters are those of the inner encoding.
+
+    Args:
+        inner: the encoding, with its own defaults: ``sinusoidal``, ``rotary``, ``alibi``, ``t5`` or
+            ``kerple`` (sinusoidal).
+        drawn_below: M (2048, as in the paper); ``None`` (``auto``) is the longest sequence that is
+            trained on.
+    """
+
+    def __init__(self, stack: Stack, inner: str = "sinusoidal", drawn_below: Optional[int] = 2048):
+        super().__init__(stack)
+        if inner not in INNER:
+            raise ValueError(f"inner must be one of {', '.join(INNER)}, not {inner}")
+        self.inner = INNER[inner](stack)
+        self.drawn_below = end_of_draws(stack, drawn_below)
+
+    @property
+    def in_evaluation(self) -> Encoding:
+        """The inner encoding."""
+        return self.inner
+
+    def forward(self, positions: Positions) -> Terms:
+        """Return the inner encoding's terms, in training those of drawn positions."""
+        numbers = positions.numbers
+        step_by_step, longest = positions.cache is not None, numbers.size(1)
+        if not self.training or step_by_step or longest > self.drawn_below:
+            return self.inner(positions)
+        if isinstance(self.inner, Sinusoidal):
+            rows = self.draw(numbers.amax(dim=1).long() + 1)  # (batch, M)
+            drawn = rows.gather(1, numbers.long())
+        else:
+            row = self.draw(torch.full((1,), longest, device=numbers.device))[:, :longest]
+            if isinstance(self.inner, ByDistance):
+                return self._biases(self.inner, row[0])
+            drawn = row.expand_as(numbers)
+        return self.inner(replace(positions, numbers=drawn.to(numbers.dtype)))
+
+    def draw(self, lengths: Tensor) -> Tensor:
+        """Return ``(rows, M)``: ``lengths`` ``(rows,)`` rising positions, and M behind them."""
+        generator = worker_generator(lengths.device)
+        shape = (len(lengths), self.drawn_below)
+        noise = torch.rand(shape, generator=generator, device=lengths.device)
+        order = noise.argsort(dim=1)  # of each row's positions, a random one
+        columns = torch.arange(self.drawn_below, device=lengths.device)
+        left_out = columns >= lengths.unsqueeze(1)
+        return order.masked_fill(left_out, self.drawn_below).sort(dim=1).values
+
+    def _biases(self, inner: ByDistance, row: Tensor) -> Terms:
+        """Return the biases of all distances between positions ``(length,)``."""
+        most, length = self.drawn_below, len(row)
+        # scalars: (layers or 1, heads or 1, 2 M - 1), by falling distance from M - 1
+        scalars = inner.bias_by_distance(most, most)
+        places = most - 1 - (row.unsqueeze(1) - row)
+        chosen = scalars_of(scalars, places.flatten()).unflatten(-1, (length, length))
+        return Terms.of_biases(self.stack, list(chosen.unbind()))
+
+    def portable(self, length: int) -> Portable:
+        """Return the inner encoding's tables."""
+        return self.inner.portable(length)
