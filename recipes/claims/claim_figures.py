@@ -162,14 +162,14 @@ def _plain(folder: str, name: str) -> Optional[float]:
 FIGURES: Dict[str, Tuple[Callable[[str, str], Optional[float]], str, str]] = {
     "BLEU": (_bleu, "score.json", "BLEU at {} words"),
     "penalty_free": (_penalty_free, "score.json", "BLEU without penalty at {} words"),
-    "stock": (_stock, "stock.json", "BLEU in stock fairseq at {} words"),
+    "stock": (_stock, "stock.json", "BLEU at {} words"),
     "ratio": (_ratio, "score.json", "length of outputs at {} words"),
     "bits": (_bits, "train.done", "validation loss"),
     "bits_of": (_bits_of, "bits.json", "bits per token at {} words"),
     "similarity": (_similarity, "shift.json", "similarity of encoder states"),
     "drop": (_drop, "swap.json", "BLEU lost at the end of the input"),
-    "share": (_share, "tokens.json", "% of tokens scored above sinusoids ({})"),
-    "rank": (_rank, "attention_{}.json", "rank of {}"),
+    "share": (_share, "tokens.json", "% of tokens scored above sinusoids{}"),
+    "rank": (_rank, "attention_{}.json", "rank of scores in layer 1, threshold {}"),
     "probe": (_probe, "probes.json", "{}"),
     "time": (_time, "bert.json", "time of a step, % ({})"),
     "plain": (_plain, "plain.json", "bits per token at {} words"),
@@ -181,6 +181,13 @@ def title(figure: str) -> str:
     kind, _, name = figure.partition(":")
     words = name.replace("_", " ")
     if kind == "share":
-        words = "ranks {}, positions {}".format(*name.split())
+        # what a row's name tells already is left out
+        words = " at positions {1}".format(*name.split()) if name.startswith("all ") else " "
+    if kind == "rank":
+        words = name.split()[1]
+    if name.startswith("two_sentence"):  # with what segments, a row's name tells
+        words = "accuracy on two sentences" + ", 5,000 updates" * name.endswith("5000")
     found = FIGURES[kind][2].format(words or "all")
-    return found.replace("at all words", "of all sentences").replace("masked lm", "masked-LM")
+    return (
+        found.replace("at all words", "of all sentences").replace("masked lm", "masked-LM").strip()
+    )

@@ -1,5 +1,6 @@
 """The two pages of claims in Markdown: what came out, and an appendix of every figure."""
 
+import re
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Sequence
 
@@ -189,7 +190,7 @@ def _line(one: Compared) -> str:
 
 
 def _briefly(one: Compared) -> str:
-    return title(one.about["figure"]).replace(" at ", " ").replace(" words", "")
+    return re.sub(r" at (\S+) words", r" \1", title(one.about["figure"]))
 
 
 def _planned(compared: Sequence[Compared]) -> List[str]:
