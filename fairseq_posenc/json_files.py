@@ -11,6 +11,7 @@ The shape of a value is written with these:
 """
 
 import json
+import os
 import re
 from typing import Any, NamedTuple, Optional
 
@@ -50,6 +51,9 @@ def read_json(path: str) -> Any:
     Raises:
         UsageError: it is missing, unreadable, empty, not UTF-8 or not JSON.
     """
+    # what writes into a pipe may never come
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise UsageError(f"{path} is a pipe or a device; give a file of JSON")
     return parse_json("\n".join(read_lines(path)), path)
 
 

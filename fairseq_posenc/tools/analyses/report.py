@@ -8,7 +8,7 @@ import numpy as np
 
 from fairseq_posenc.tools.scores.score import versions
 from fairseq_posenc.tools.tables import plots
-from fairseq_posenc.tools.tables.layout import markdown_table
+from fairseq_posenc.tools.tables.layout import markdown_table, markdown_text
 from fairseq_posenc.tools.writing import replacing
 
 Matrix = Sequence[Sequence[Optional[float]]]
@@ -32,7 +32,7 @@ class Report:
     def markdown(self) -> str:
         """Return title, table and notes as Markdown."""
         table = markdown_table(self.table, self.labels)
-        return "\n\n".join([self.title, table, *self.notes]) + "\n"
+        return "\n\n".join([markdown_text(self.title), table, *self.notes]) + "\n"
 
     def write(self, prefix: str, command: Sequence[str] = ()) -> None:
         """Write ``prefix.md``, ``prefix.json`` and the pictures."""

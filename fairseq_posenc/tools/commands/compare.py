@@ -15,6 +15,7 @@ of one name are seeds. A train.log beside a score.json gives the curves.
 
 import os
 
+from fairseq_posenc.errors import printable
 from fairseq_posenc.tools.arguments import command_line, command_parser
 from fairseq_posenc.tools.outputs import add_output, folder_with
 
@@ -46,4 +47,4 @@ def main() -> None:
 
     output = options.pop("output")
     table = write_report(options.pop("scores"), output, command=command_line(), **options)
-    print(*table.words, os.path.join(output, "report.html"), sep="\n")
+    print(*map(printable, table.words), os.path.join(output, "report.html"), sep="\n")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from fairseq_posenc.tools.tables.grid import Cell
-from fairseq_posenc.tools.tables.layout import csv_table, markdown_table
+from fairseq_posenc.tools.tables.layout import csv_table, markdown_table, markdown_text
 from fairseq_posenc.tools.tables.papers import (
     CHOICES,
     FINE_TUNING,
@@ -137,7 +137,8 @@ class Comparison:
         text = markdown_table([[*table.labels, "", *columns], *lines], labels=len(blank) + 1)
         title = f"{table.table} of {table.paper}\n\n{table.title}"
         about = ABOUT_FINE_TUNING if table.fine_tuning else ABOUT_TRANSLATION
-        return "\n\n".join([title, text, about, *table.notes, *self.notes]) + "\n"
+        notes = map(markdown_text, self.notes)
+        return "\n\n".join([title, text, about, *table.notes, *notes]) + "\n"
 
     def csv(self) -> str:
         """Return CSV with a line per entry and figure."""

@@ -2,9 +2,11 @@
 
 import csv
 import io
+import re
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
+from fairseq_posenc.errors import printable
 from fairseq_posenc.tools.scores.lengths import share
 
 ABOUT_OUTPUTS = (
@@ -78,15 +80,15 @@ class Table:
         lines = [header, *([name, *map(str, row)] for name, row in self.rows.items())]
         if self.within[0] is not None:
             lines.append(["within trained length", *map(share, self.within, self.sentences)])
-        parts = [self.title, markdown_table(lines)]
+        parts = [markdown_text(self.title), markdown_table(lines)]
         first, *others = self.rows
         if others:
             lines = [[name, *(one.signed() for one in self.differences[name])] for name in others]
-            parts += [f"Differences to {first}", markdown_table([header, *lines])]
+            parts += [markdown_text(f"Differences to {first}"), markdown_table([header, *lines])]
         if self.outputs:
             lines = [header, *([name, *map(str, row)] for name, row in self.outputs.items())]
             parts += [ABOUT_OUTPUTS, markdown_table(lines)]
-        return "\n\n".join([*parts, *self.words, *self.notes]) + "\n"
+        return "\n\n".join([*parts, *map(markdown_text, (*self.words, *self.notes))]) + "\n"
 
     def csv(self) -> str:
         """Return the table as CSV, a line per figure."""
@@ -105,8 +107,14 @@ class Table:
         return csv_table(lines)
 
 
+def markdown_text(text: str) -> str:
+    """Return a text, which may hold names of others, as Markdown shows it, and a terminal too."""
+    return printable(text).replace("<", r"\<")
+
+
 def markdown_table(lines: Sequence[Sequence[str]], labels: int = 1) -> str:
     """Return lines of cells, the header first, as Markdown; the first ``labels`` are text."""
+    lines = [[markdown_text(cell).replace("|", r"\|") for cell in line] for line in lines]
     widths = [max(3, *map(len, column)) for column in zip(*lines)]
     rule = [
         "-" * width if index < labels else "-" * (width - 1) + ":"
@@ -117,10 +125,22 @@ def markdown_table(lines: Sequence[Sequence[str]], labels: int = 1) -> str:
 
 
 def csv_table(lines: Sequence[Sequence[Any]]) -> str:
-    """Return lines of values as CSV; None is an empty field."""
+    """Return lines of values as CSV; None is an empty field.
+
+    A text that a spreadsheet would take for a formula begins with an apostrophe.
+    """
     stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerows(lines)
+    safe = ([_no_formula(value) for value in line] for line in lines)
+    csv.writer(stream, lineterminator="\n").writerows(safe)
     return stream.getvalue()
+
+
+def _no_formula(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value
+    text = printable(value)
+    is_number = re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", text) is not None
+    return f"'{text}" if text.lstrip()[:1] in tuple("=+-@") and not is_number else text
 
 
 def padded(row: Sequence[str], widths: Sequence[int], labels: int = 1) -> List[str]:

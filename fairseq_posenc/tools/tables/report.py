@@ -4,7 +4,7 @@ import base64
 import os
 import shlex
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from jinja2 import Environment, StrictUndefined
 
@@ -27,7 +27,7 @@ from fairseq_posenc.tools.tables.outputs import (
     length_faults,
 )
 from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
-from fairseq_posenc.tools.tables.runs import Runs, named_path, read_runs
+from fairseq_posenc.tools.tables.runs import Runs, Score, named_path, read_runs
 from fairseq_posenc.tools.tables.tables import by_length
 from fairseq_posenc.tools.writing import replacing_files
 
@@ -120,7 +120,7 @@ def _logs(arguments: Sequence[str], first: str) -> List[str]:
     places = [(name, os.path.dirname(path)) for name, path in map(named_path, arguments)]
     places.sort(key=lambda place: place[0] != first)
     logs = [(name, os.path.join(folder, _LOG)) for name, folder in places]
-    return [f"{name}={path}" for name, path in logs if os.path.exists(path)]
+    return [f"{name}={path}" for name, path in logs if os.path.isfile(path)]
 
 
 def _render(content: Mapping[str, Any]) -> str:
@@ -147,7 +147,7 @@ def _content(
         "faults": length_faults(runs, table.columns) if known else None,
         "p_values": _p_values(runs, metric),
         "language": scores[0].get("language") or "",
-        "signatures": scores[0]["signatures"],
+        "signatures": _signatures(scores),
         "versions": [one.get("versions") or {} for one in versions.values()],
         "commands": [
             (name, (score.get("notes") or {}).get("seed", ""), shlex.join(score["command"]))
@@ -156,6 +156,12 @@ def _content(
             if score.get("command")
         ],
     }
+
+
+def _signatures(scores: Sequence[Score]) -> List[Tuple[str, str]]:
+    """Return the metrics with their signatures, each that there is."""
+    found = (pair for score in scores for pair in score["signatures"].items())
+    return sorted(dict.fromkeys(found), key=lambda pair: [*TITLES, pair[0]].index(pair[0]))
 
 
 def _p_values(runs: Runs, metric: str) -> Optional[Dict[str, Any]]:

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
-from fairseq_posenc.errors import UsageError
+from fairseq_posenc.errors import UsageError, printable
 from fairseq_posenc.json_files import Each, Maybe, OrNull, read_shaped
 from fairseq_posenc.tools.scores.bleu import SEGMENTS, WIDTHS, source_of, title_of
 from fairseq_posenc.tools.scores.lengths import Bin, length_label
@@ -32,6 +32,8 @@ _SCORE = {
     "versions": Maybe(Each(str)),
 }
 
+_ALL_RIGHT = 99.99  # sacreBLEU
+
 Score = Dict[str, Any]
 Runs = Dict[str, List[Score]]
 
@@ -43,12 +45,38 @@ def read_runs(arguments: Sequence[str], test: Optional[str] = None) -> Runs:
         UsageError: a file that is missing or not from ``posenc score --output`` (``score_cell``).
     """
     runs: Runs = {}
+    places: Dict[Any, str] = {}
     shape = {"tests": {test: _SCORE}, "notes": _SCORE["notes"]} if test else _SCORE
     for name, path in map(named_path, arguments):
         found = read_shaped(path, shape, "score_cell" if test else "posenc score --output")
         score = {**found["tests"][test], "notes": found.get("notes")} if test else found
+        _check_new(places, name, path, score)
         runs.setdefault(name, []).append(score)
     return runs
+
+
+def _check_new(places: Dict[Any, str], name: str, path: str, score: Score) -> None:
+    """Raise :class:`UsageError` if a training is counted twice.
+
+    It is if a name has a seed twice, or two results have the same outputs. Two models may well
+    agree where all is right, or where they have learned nothing and all outputs are alike.
+
+    Args:
+        places: where seeds and outputs were found, to be completed.
+    """
+    sentences = score.get("sentences") or {}
+    statistics = sentences.get("statistics") or {}
+    outputs: List[Any] = sentences.get("hypothesis") or next(iter(statistics.values()), [])
+    facts: Dict[Any, str] = {}
+    seed, is_right = seed_of(score), (score["all"].get("sacrebleu") or 0) > _ALL_RIGHT
+    if seed:
+        facts["seed", name, seed] = f"seed {seed} of {name}"
+    if len({*map(str, outputs)}) > 1 and not is_right:
+        facts["outputs", str(outputs)] = "the same outputs"
+    for key, what in facts.items():
+        if key in places:
+            raise UsageError(f"{path} has {what}, as {places[key]}: give each training once")
+        places[key] = path
 
 
 def named_path(argument: str) -> Tuple[str, str]:
@@ -58,9 +86,10 @@ def named_path(argument: str) -> Tuple[str, str]:
     """
     name, sign, path = argument.partition("=")
     if sign and "/" not in name:
-        return name, path
+        return printable(name), path
     folder = Path(argument).resolve().parent
-    return folder.parent.name if re.fullmatch(r"seed\d+", folder.name) else folder.name, argument
+    folder = folder.parent if re.fullmatch(r"seed\d+", folder.name) else folder
+    return printable(folder.name), argument
 
 
 def conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:
@@ -94,15 +123,23 @@ def check_sentences(name: str, score: Score, metric: str) -> None:
             f"{name} has no statistics of its sentences, from which intervals are drawn: an older "
             "version scored it; score it again (in a recipe: delete score.json, and start it again)"
         )
-    rows, width = sentences["statistics"][metric], WIDTHS.get(metric, SEGMENTS)
-    # scores of sentences from a file may be negative
-    lowest = 0 if metric in WIDTHS else -1e9
-    whole = all(len(row) == width and lowest <= min(row) <= max(row) < 1e9 for row in rows)
     expected = [part["sentences"] for part in (score["all"], *score["by_length"]["bins"])]
-    if not whole or len(rows) != expected[0] or [*map(len, members_by_column(score))] != expected:
+    texts = [sentences[side] for side in _TEXTS if sentences.get(side) is not None]
+    counts = {len(lines) for lines in (*sentences["statistics"].values(), *texts)}
+    whole = all(_are_whole(name, rows) for name, rows in sentences["statistics"].items())
+    by_bin = [*map(len, members_by_column(score))]
+    if not whole or counts != {expected[0]} or by_bin != expected:
         raise UsageError(
             f"{name} has statistics of other sentences than its figures; score it again"
         )
+
+
+def _are_whole(metric: str, rows: Sequence[Sequence[float]]) -> bool:
+    """Return whether all statistics of a metric are numbers that it can have."""
+    width = WIDTHS.get(metric, SEGMENTS)
+    # scores of sentences from a file may be negative
+    lowest = 0 if metric in WIDTHS else -1e9
+    return all(len(row) == width and lowest <= min(row) <= max(row) < 1e9 for row in rows)
 
 
 def members_by_column(score: Score) -> List[List[int]]:

@@ -185,4 +185,5 @@ def _notes(runs: Runs, metric: str) -> List[str]:
             f"{longest['reference']} subwords, the longest of the training set."
         )
     language = f"Target language: {score['language']}. " if score.get("language") else ""
-    return [*notes, f"{language}Signature: {score['signatures'][source_of(metric)]}"]
+    signed = (one["signatures"][source_of(metric)] for seeds in runs.values() for one in seeds)
+    return [*notes, f"{language}Signature: {' and '.join(dict.fromkeys(signed))}"]

@@ -270,10 +270,12 @@ def test_runs_that_are_not_there_are_refused_and_nothing_is_written(
 
 
 def test_old_results_and_single_trainings_are_reported_with_what_is_known(scored, write, tmp_path):
-    old = json.loads(Path(scored[1].split("=")[1]).read_text(encoding="utf-8"))
-    for name in ("source", "reference", "hypothesis"):
-        del old["sentences"][name]
-    paths = [f"{name}={write(f'{name}/score.json', old)}" for name in "ab"]
+    paths = []
+    for name, path in (("a", scored[1]), ("b", scored[2])):
+        old = json.loads(Path(path.split("=")[1]).read_text(encoding="utf-8"))
+        for kind in ("source", "reference", "hypothesis"):
+            del old["sentences"][kind]
+        paths.append(f"{name}={write(f'{name}/score.json', old)}")
     for given, output in ((paths, "two"), (paths[:1], "one")):
         write_report(given, str(tmp_path / output))
         shown = text_of(tmp_path / output / "report.html")
