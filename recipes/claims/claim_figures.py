@@ -169,7 +169,7 @@ FIGURES: Dict[str, Tuple[Callable[[str, str], Optional[float]], str, str]] = {
     "similarity": (_similarity, "shift.json", "similarity of encoder states"),
     "drop": (_drop, "swap.json", "BLEU lost at the end of the input"),
     "share": (_share, "tokens.json", "% of tokens scored above sinusoids{}"),
-    "rank": (_rank, "attention_{}.json", "rank of scores in layer 1, threshold {}"),
+    "rank": (_rank, "attention_{}.json", "rank at threshold {}"),
     "probe": (_probe, "probes.json", "{}"),
     "time": (_time, "bert.json", "time of a step, % ({})"),
     "plain": (_plain, "plain.json", "bits per token at {} words"),

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from fairseq_posenc.tools.tables.layout import markdown_table
 from recipes.claims.claim_figures import title
@@ -156,23 +156,23 @@ def appendix(content: Content, found: Found, rows: Sequence[Row]) -> str:
     ]
     for number, (claim, compared) in enumerate(zip(content["claims"], found), 1):
         text += [f"## {number}. {claim['claim']}", f"{claim['source']}: {claim['paper']}"]
-        lines = _comparisons([one for one in compared if one.seeds])
-        text += ["\n".join(lines)] if lines else []
-        missing = _planned([one for one in compared[1:] if not one.seeds])
-        to_run = f"Also to be run: {'; '.join(missing)}." if missing else None
+        lines = _grouped([one for one in compared if one.seeds], _line)
+        text += ["\n".join(f"- {line}" for line in lines)]
+        missing = _grouped([one for one in compared[1:] if not one.seeds], _planned)
+        to_run = f"Also to be run: {' '.join(missing)}" if missing else None
         text += [" ".join(filter(None, [claim.get("note"), to_run]))]
     return "\n\n".join(filter(None, [*text, *_trainings(content, rows)])) + "\n"
 
 
-def _comparisons(compared: Sequence[Compared]) -> List[str]:
+def _grouped(compared: Sequence[Compared], words: Callable[[Compared], str]) -> List[str]:
     """Return a line for each part, figure and expectation, with all that is compared in it."""
     groups: Dict[str, List[str]] = {}
     for one in compared:
         what = f"{one.about['part']}, {_briefly(one)}"
         if one.about["expect"] != "no verdict":
             what += f" ({_expected(one)})"
-        groups.setdefault(what, []).append(_line(one))
-    return [f"- {what}: {'; '.join(lines)}." for what, lines in groups.items()]
+        groups.setdefault(what, []).append(words(one))
+    return [f"{what}: {'; '.join(lines)}." for what, lines in groups.items()]
 
 
 def _line(one: Compared) -> str:
@@ -193,13 +193,8 @@ def _briefly(one: Compared) -> str:
     return re.sub(r" at (\S+) words", r" \1", title(one.about["figure"]))
 
 
-def _planned(compared: Sequence[Compared]) -> List[str]:
-    """Return what is to be run, with what is expected, by part and rows."""
-    groups: Dict[str, List[str]] = {}
-    for one in compared:
-        rows = f"{one.about['part']}, {' less '.join(one.names())}"
-        groups.setdefault(rows, []).append(f"{_briefly(one)} ({_expected(one)})")
-    return [f"{rows}: {', '.join(figures)}" for rows, figures in groups.items()]
+def _planned(one: Compared) -> str:
+    return " less ".join(one.names())
 
 
 def _expected(one: Compared) -> str:

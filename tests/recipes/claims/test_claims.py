@@ -120,7 +120,7 @@ def test_the_pages_have_every_claim_with_the_verdict_of_its_main_comparison(tmp_
     for expected in (
         "## 1. A beats B\n\nTable 1: 2 to 1.\n\n- bert, accuracy (more, 1 matters): a 71.50 less b",
         "**+1.17 ± 0.72, median +1.00** (n=3), as the paper says.\n- bert, accuracy: a 71.50 less",
-        "Read so. Also to be run: bert, c less b: accuracy (more, 1 matters).\n",
+        "Read so. Also to be run: bert, accuracy (more, 1 matters): c less b.\n",
         "sinusoidal 40.00: **-2.00 ± 1.00** (n=5, without penalty 45/45, length 90/90), as the",
         "\nsinusoidal  5  0.200 ± 0.010  0.030  40.0  90\n",
     ):
