@@ -1,6 +1,8 @@
 """Every difference between fairseq 0.12.2, its maintained fork and versions of torch."""
 
+import logging
 import re
+import sys
 import warnings
 from types import SimpleNamespace
 from typing import Any, Dict
@@ -60,9 +62,14 @@ def drop_copies(state_dict: Dict[str, Any]) -> None:
 
 
 class NumpyOfOld:
-    """numpy, with a name of version 1 that fairseq still uses and version 2 has not."""
+    """numpy, with what fairseq still uses of version 1 and version 2 has not."""
 
     compat = SimpleNamespace(long=np.int64)
+
+    @staticmethod
+    def percentile(values: Any, shares: Any, interpolation: Any = "linear") -> Any:
+        """Call numpy's function by the name that an argument has now."""
+        return np.percentile(values, shares, method=interpolation)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(np, name)
@@ -74,7 +81,20 @@ def lend_old_numpy() -> None:
     These are for ``--sample-break-mode eos``, for what a language model is given by
     ``fairseq-interactive`` or from Python, and for ``--num-batch-buckets``.
     """
-    from fairseq.data import language_pair_dataset, token_block_dataset  # encodings need no fairseq
+    # encodings need no fairseq
+    from fairseq.data import data_utils, language_pair_dataset, token_block_dataset
 
-    for module in (language_pair_dataset, token_block_dataset):
+    for module in (data_utils, language_pair_dataset, token_block_dataset):
         setattr(module, "np", NumpyOfOld())  # noqa: B010
+
+
+def let_generate_log() -> None:
+    """Let ``fairseq-generate`` log its options into its output, as it means to.
+
+    fairseq's fork sets up a log where it imports wav2vec, so that what this program asks for has no
+    effect. The other programs have asked already when models are imported: theirs stays.
+    """
+    programs = ("train", "generate", "interactive", "validate", "eval_lm", "hydra_train")
+    running = [name for name in programs if f"fairseq_cli.{name}" in sys.modules]
+    if running == ["generate"] and logging.root.level == logging.DEBUG:
+        logging.root.handlers.clear()

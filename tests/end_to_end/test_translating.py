@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -75,3 +77,11 @@ def test_a_hostile_checkpoint_is_refused_and_nothing_runs(fails, binarised, tmp_
     printed = fails(*generate(binarised, path))
     assert not hostile.witness.exists()
     assert printed.splitlines()[-1].startswith(f"fairseq_posenc: error: checkpoint {path} refused")
+
+
+@pytest.mark.parametrize("program, handlers", [("generate", 0), ("interactive", 1)])
+def test_generate_may_set_up_the_log_that_tells_its_options(program, handlers):
+    """fairseq's fork has one already; of other programs it stays."""
+    code = f"import logging, fairseq_cli.{program}, fairseq_posenc.models"
+    words = [sys.executable, "-c", f"{code}; print(len(logging.root.handlers))"]
+    assert int(subprocess.run(words, capture_output=True, check=True).stdout) == handlers

@@ -1,5 +1,6 @@
 """BOS before every source, and data that are looked at before they are used."""
 
+import numpy as np
 import pytest
 import torch
 from fairseq.data import Dictionary, LanguagePairDataset, ListDataset, indexed_dataset
@@ -103,3 +104,11 @@ def test_buckets_of_lengths_and_bos_exclude_each_other(task):
     task.cfg.prepend_source_bos, task.cfg.num_batch_buckets = True, 2
     with pytest.raises(UsageError, match="exclude each other"):
         task.load_dataset("train")
+
+
+def test_buckets_of_lengths_run_with_every_numpy(tiny_task):
+    sentences = [torch.tensor([4] * length + [2]) for length in (3, 9, 4, 8)]
+    sizes = np.array([len(sentence) for sentence in sentences])
+    side = ListDataset(sentences, sizes), sizes, tiny_task.source_dictionary
+    data = LanguagePairDataset(*side, *side, num_buckets=2)
+    assert len({data.num_tokens(index) for index in range(4)}) == 2

@@ -185,7 +185,7 @@ def render(result: Mapping[str, Any]) -> str:
         figures = ", ".join(f"{title_of(name)} {value:.2f}" for name, value in found.items())
         out.append(f"without {without['token']}: {figures}")
     if whole["above_chance"] is False:
-        out.append(f"This model {nothing_learned(whole)}.")
+        out.append(f"This model {nothing_learned(whole)}; or are these not its references?")
     detail = whole["tokenised_detail"]
     precisions = "/".join(f"{precision:.1f}" for precision in detail["precisions"])
     out += [
