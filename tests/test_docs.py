@@ -155,3 +155,12 @@ def test_no_sentence_on_the_choice_goes_beyond_its_table():
     assert len(found) > 20 and not found - pairs
     losses = {f"{one.loss[0]:.3f}" for one in rows if one.part == "length"}
     assert not set(re.findall(r"\b0\.\d{3}\b", text)) - losses
+
+
+def test_the_files_to_read_first_are_an_evenings_reading():
+    page = PAGES["docs/architecture.md"]
+    listed = page.partition("## Read these files in this order")[2].partition("\nChecks of")[0]
+    files = re.findall(r"`([\w/]+\.py)`", listed)
+    assert len(files) == len(set(files)) >= 15
+    texts = [(ROOT / "fairseq_posenc" / file).read_text(encoding="utf-8") for file in files]
+    assert sum(text.count("\n") for text in texts) <= 2500

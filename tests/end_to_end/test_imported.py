@@ -18,6 +18,7 @@ def hypotheses(printed):
     return sorted(line for line in printed.splitlines() if line.startswith("H-"))
 
 
+@pytest.mark.slow
 def test_a_wmt19_model_translates_and_is_fine_tuned(run, tmp_path):
     theirs, ours, letters = tmp_path / "theirs", tmp_path / "ours", string.ascii_lowercase
     config = transformers.FSMTConfig(

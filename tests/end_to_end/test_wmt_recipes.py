@@ -11,6 +11,7 @@ import pytest
 CAPE = "cape=cape --position-source-scale auto --prepend-source-bos"
 
 
+@pytest.mark.slow
 def test_capes_recipe_goes_from_the_archives_to_the_table(run, tmp_path):
     # relative, as the folders that are the recipes' own choice
     runs = os.path.relpath(tmp_path, Path(__file__).resolve().parents[2])

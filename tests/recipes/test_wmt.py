@@ -179,6 +179,7 @@ STAGES = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_killed_in_every_stage_it_ends_with_the_same_table_and_repeats_nothing(
     start, tmp_path, url
 ):
