@@ -1,7 +1,7 @@
 """Dictionaries and binarised data, looked at before fairseq reads them.
 
-Of a file that was cut short, or with an index that is another file's, fairseq reads what comes
-(in the format of old, what happens to lie in memory), or fails hours later.
+Of a file that was cut short, or with an index that is another file's, fairseq reads what comes, or
+fails hours later.
 """
 
 import glob
@@ -17,22 +17,17 @@ from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.files import reading
 
 _MMAP_MAGIC = indexed_dataset.MMapIndexedDataset.Index._HDR_MAGIC
-_OLD_MAGIC = indexed_dataset.IndexedDataset._HDR_MAGIC
 _HUFFMAN_MAGIC = HuffmanMMapIndex._HDR_MAGIC[:8]
 # magic, version, type of the tokens, number of items; behind it their sizes and places
 _MMAP_HEADER = struct.Struct(f"<{len(_MMAP_MAGIC)}sQBQ")
-# magic, version, type of the tokens, their bytes, numbers of items and of sizes; behind it where
-# the sizes of each item begin, where its tokens do, and the sizes
-_OLD_HEADER = struct.Struct("<8s5Q")
 _LARGEST_COUNT = 1 << 62
 
 
 class Index(NamedTuple):
-    """What an index says: where items end, in bytes, type of the tokens, the lowest token."""
+    """What an index says: where items end, in bytes, and the type of the tokens."""
 
     ends: np.ndarray
     dtype: type
-    lowest: int
 
 
 class SafeDictionary(Dictionary):
@@ -108,12 +103,14 @@ def check_indexed(path: str, types: Optional[int] = None) -> Optional[Index]:
     if not (os.path.exists(file) and os.path.exists(data)):
         return None
     with reading(file), open(file, "rb") as stream:
-        header = stream.read(_OLD_HEADER.size)
+        header = stream.read(_MMAP_HEADER.size)
         if header[:8] == _HUFFMAN_MAGIC:
             return None
-        index = (_old_index if header[:8] == _OLD_MAGIC else _mmap_index)(file, header)
+        index = _mmap_index(file, header)
     if index is None:
-        raise UsageError(f"{file} is damaged; binarise the text again")
+        raise UsageError(
+            f"{file} is damaged, or not of fairseq's format mmap; binarise the text again"
+        )
     expected = int(index.ends[-1]) if len(index.ends) else 0
     if os.path.getsize(data) != expected:
         raise UsageError(
@@ -122,7 +119,7 @@ def check_indexed(path: str, types: Optional[int] = None) -> Optional[Index]:
         )
     if types is not None and expected:
         tokens = np.memmap(data, index.dtype, "r")
-        if tokens.min() < index.lowest or tokens.max() - index.lowest >= types:
+        if tokens.min() < 0 or tokens.max() >= types:
             raise UsageError(f"{data} has tokens that are not among the dictionary's {types} types")
     return index
 
@@ -142,28 +139,7 @@ def _mmap_index(file: str, header: bytes) -> Optional[Index]:
     ends = np.cumsum(sizes, dtype=np.int64) * np.dtype(dtype).itemsize
     if count and (sizes.min() < 0 or starts[0] or not np.array_equal(starts[1:], ends[:-1])):
         return None
-    return Index(ends, dtype, 0)
-
-
-def _old_index(file: str, header: bytes) -> Optional[Index]:
-    """Read an index of fairseq's formats ``lazy`` and ``cached``; None if it is damaged."""
-    if len(header) < _OLD_HEADER.size:
-        return None
-    _, version, code, width, count, dimensions = _OLD_HEADER.unpack(header)
-    dtype = _integer_type(code)
-    size = _OLD_HEADER.size + 8 * (2 * (count + 1) + dimensions)
-    # items of text have one dimension
-    whole = dimensions == count and os.path.getsize(file) == size
-    if version != 1 or not dtype or np.dtype(dtype).itemsize != width or not whole:
-        return None
-    numbers = np.fromfile(file, "<i8", offset=_OLD_HEADER.size)
-    places, starts, sizes = np.split(numbers, [count + 1, 2 * count + 2])
-    if not np.array_equal(places, np.arange(count + 1)) or (sizes < 0).any():
-        return None
-    if starts[0] or starts.min() < 0 or starts[-1] > _LARGEST_COUNT // width:
-        return None
-    # this format counts tokens from 1
-    return Index(starts[1:] * width, dtype, 1) if np.array_equal(np.diff(starts), sizes) else None
+    return Index(ends, dtype)
 
 
 def _integer_type(code: int) -> Optional[type]:

@@ -64,7 +64,7 @@ def read_tokeniser(path: str, language: str) -> Moses:
     return Moses(language, **{name: bool(how.get(name)) for name in names})
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _substitutions(language: str) -> list:
     from sacremoses import MosesPunctNormalizer
 
@@ -72,7 +72,7 @@ def _substitutions(language: str) -> list:
     return [(re.compile(old), new, bool(_BEYOND_A_LINE.search(old))) for old, new in rules]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _tokeniser(language: str) -> Any:
     from sacremoses import MosesTokenizer
 
