@@ -28,7 +28,7 @@ setup(
     entry_points={"console_scripts": ["posenc = fairseq_posenc.tools.cli:main"]},
     python_requires=">=3.10",
     # fairseq is an extra, so that installing the plugin never replaces the one that is there
-    install_requires=["torch>=1.10"],
+    install_requires=["torch>=2.10"],
     extras_require={
         "fairseq": [
             "fairseq-fixed==0.12.3.1; python_version >= '3.11'",

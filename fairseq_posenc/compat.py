@@ -1,26 +1,14 @@
-"""Every difference between fairseq 0.12.2, its maintained fork and versions of torch."""
+"""Every difference between fairseq 0.12.2 and its maintained fork, and warnings of both."""
 
 import logging
-import re
 import sys
 import warnings
 from types import SimpleNamespace
 from typing import Any, Dict
 
 import numpy as np
-import torch
 from torch import nn
 
-try:
-    from torch.compiler import is_compiling as is_compiling
-except ImportError:  # torch 2.0
-    from torch._utils import is_compiling as is_compiling
-
-_TORCH = tuple(map(int, re.findall(r"\d+", torch.__version__)[:2]))
-# torch 2.0 multiplies small outputs that are to be overwritten by 0, so that NaN in them stays NaN.
-BADDBMM_READS_OUT = _TORCH < (2, 1)
-# whether torch's attention has an argument for another scale
-ATTENTION_TAKES_SCALE = _TORCH >= (2, 1)
 _FUSED_WEIGHTS = [
     f"{part}_{kind}"
     for part in ("in_proj", "out_proj", "fc1", "fc2")

@@ -194,6 +194,22 @@ def test_every_environment_gets_its_line_and_a_failure_fails_the_whole(
     found = [re.sub(r"\d+ s  ", "", line) for line in run.stdout.splitlines()]
     assert (run.returncode, found) == (status, [line.format(tmp_path) for line in lines])
 
+@pytest.mark.parametrize(
+    ("found", "is_refused"),
+    [("2.9.1+cpu", True), ("2.0.1", True), ("2.10.0", False), ("3.0.0a1", False)],
+)
+def test_a_torch_that_is_too_old_is_refused_in_one_line(tmp_path, found, is_refused):
+    info = tmp_path / f"torch-{found}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: torch\nVersion: {found}\n")
+    run = subprocess.run(
+        [sys.executable, "-c", "import fairseq_posenc"], cwd=ROOT, capture_output=True, text=True,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    assert bool(run.returncode) == is_refused
+    if is_refused:
+        assert f"torch {found} is too old, 2.10 or newer is needed" in one_line(run)
+
 
 @pytest.fixture
 def metadata(monkeypatch):

@@ -22,8 +22,6 @@ from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
 from fairseq_posenc.checkpoints.signatures import RECORDED
-from fairseq_posenc.checkpoints.sizes import check_sizes
-from fairseq_posenc.checkpoints.unpickler import Refused
 from fairseq_posenc.errors import UsageError
 
 # what is built for strangers, beside what is ours
@@ -69,6 +67,10 @@ _FLAGS = (
 _LONGEST_LITERAL = 1000  # characters; what is nested deeper ends Python 3.10
 
 
+class Refused(Exception):
+    """A checkpoint's options ask for what is not built or kept for strangers."""
+
+
 def check_options(state: Any, path: str, named: Optional[Mapping[str, Any]] = None) -> None:
     """Leave in a checkpoint only those of its options that may be followed.
 
@@ -95,7 +97,6 @@ def check_options(state: Any, path: str, named: Optional[Mapping[str, Any]] = No
                 state["args"] = argparse.Namespace(**_only(args, KNOWN), **kept)
         if state.get("cfg") is not None:
             state["cfg"] = _checked_groups(_as_dict(state["cfg"]), named)
-        check_sizes([state.get("args"), state.get("cfg")], state.get("model"))
     except Refused as error:
         raise UsageError(
             f"checkpoint {path} refused: {error}; get it from a source you trust"

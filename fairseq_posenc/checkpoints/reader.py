@@ -1,30 +1,78 @@
-"""Reading what any version of ``torch.save`` has written, without running any of it."""
+"""Reading what any version of ``torch.save`` has written, without running any of it.
+
+torch's own safe loading does it, with the few names that checkpoints of fairseq have besides. From
+2.10 on nothing is known that gets past it; it takes sizes on trust, so a file may waste memory.
+"""
 
 import argparse
 import collections
 import errno
-import io
 import os
 import pickle
+import re
 import sys
+import warnings
 import zipfile
-from typing import Any, BinaryIO, Callable, Dict, Tuple
+from typing import Any, List, Tuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from fairseq_posenc.checkpoints.folders import OWN, checkpoint_of
-from fairseq_posenc.checkpoints.unpickler import Maker, Refused, Unpickler
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError, first_line
 
-# first and second pickle of files by torch before 1.6
-_LEGACY_HEADER = (0x1950A86A20F9469CFC6C, 1001)
 _DEEPEST = 100
-# values of a file without weights; the more it holds, the more it may have
-_MOST_VALUES = 50_000
 _CONTAINERS = (dict, collections.OrderedDict, list, tuple, set, torch.Size, argparse.Namespace)
-_PLAIN = (type(None), bool, int, float, str, bytes, np.ndarray, np.dtype, torch.device)
+_PLAIN = (type(None), bool, int, float, str, bytes, np.ndarray, np.generic, torch.device,
+          torch.dtype, Tensor)  # fmt: skip
+
+
+class _Dtype:
+    """Stands for NumPy's type of a number while a file is read.
+
+    A ``numpy.dtype`` itself would take any state, also one that makes pointers of numbers.
+    """
+
+    def __init__(self, code: str, *_: Any):
+        self.numpy = np.dtype(code)
+        if self.numpy.kind not in "biufc":
+            raise _Unknown(f"numpy.dtype {code}")
+
+    def __setstate__(self, state: Tuple) -> None:
+        if state[1] not in ("|", "<" if sys.byteorder == "little" else ">"):
+            raise ValueError("the order of bytes is that of another machine")
+
+
+class _Array(np.ndarray):
+    """An array of numbers, whose state is checked."""
+
+    def __setstate__(self, state: Tuple) -> None:
+        _, shape, dtype, fortran, data = state
+        super().__setstate__((1, shape, dtype.numpy, fortran, data))
+
+
+def _number(dtype: _Dtype, data: bytes) -> Any:
+    return np.frombuffer(data, dtype.numpy, count=1)[0]
+
+
+def _array(*_: Any) -> _Array:
+    return np.empty(0, np.int8).view(_Array)
+
+
+# beside what torch knows: what to call for a name
+_NAMES: List[Any] = [
+    argparse.Namespace,
+    _Array,
+    (_Dtype, "numpy.dtype"),
+    (np.ndarray, "numpy.ndarray"),
+    *((_number, f"numpy.{core}.multiarray.scalar") for core in ("core", "_core")),
+    *((_array, f"numpy.{core}.multiarray._reconstruct") for core in ("core", "_core")),
+]
+
+
+class _Unknown(Exception):
+    """A file holds something of this type, which is not read."""
 
 
 def load_checkpoint(path: str) -> Any:
@@ -40,19 +88,14 @@ def load_checkpoint(path: str) -> Any:
     if os.path.basename(path) == OWN:
         return checkpoint_of(path)
     try:
-        with open(path, "rb") as stream:
-            is_pickle = stream.read(1) == pickle.PROTO
-            stream.seek(0)
-            length = os.fstat(stream.fileno()).st_size
-            most = _MOST_VALUES + length // 4
-            value = (_read_legacy if is_pickle else _read_zip)(stream, most)
-        count_values(value, _MOST_VALUES + length)
+        _check_bytes(path)
+        with torch.serialization.safe_globals(_NAMES), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of odd pickles; what cannot be read is told below
+            value = torch.load(path, map_location="cpu", weights_only=True)
+        _check_types(value)
         return value
-    except Refused as error:
-        raise UsageError(
-            f"checkpoint {path} refused: it holds code or objects that could run on loading "
-            f"({error!s:.200}), not only weights and options; get it from a source you trust"
-        ) from None
+    except (_Unknown, pickle.UnpicklingError) as error:
+        raise UsageError(_refusal(path, str(error))) from None
     except Exception as error:
         # a cut archive sends its reader to places before its beginning (EINVAL)
         environment = isinstance(error, OSError) and error.errno != errno.EINVAL
@@ -66,100 +109,47 @@ def load_checkpoint(path: str) -> Any:
         ) from None
 
 
-def count_values(value: Any, most: int) -> int:
-    """Return how many values there are, shared ones counted at each place.
+def _check_bytes(path: str) -> None:
+    """Compare the checksums of an archive, of torch ≥ 1.6; older files have none."""
+    with open(path, "rb") as stream:
+        if stream.read(1) == pickle.PROTO:
+            return
+        stream.seek(0)
+        with zipfile.ZipFile(stream) as archive:
+            if archive.testzip() is not None:
+                raise ValueError("a checksum is another")
 
-    Raises:
-        Refused: they are too many, too deep or cyclic, or one is of an unexpected type.
+
+def _check_types(value: Any) -> None:
+    """Check that there is nothing but weights, plain values and containers.
+
+    torch makes classes and functions of its own into values, too.
     """
-    found: Dict[int, Tuple[int, int]] = {}
-
-    def measure(value: Any, depth: int) -> Tuple[int, int]:
-        """Return how many values there are, and how deep below this one they go."""
-        kind = type(value)
-        if kind not in _CONTAINERS:
-            if kind not in _PLAIN and not isinstance(value, (Tensor, np.generic)):
-                raise Refused(value.name if kind is Maker else kind.__name__)
-            return 1, 0
-        if id(value) not in found and depth <= _DEEPEST:
-            found[id(value)] = most + 1, 0  # for what contains itself
-            items = vars(value) if kind is argparse.Namespace else value
-            parts = [*items, *items.values()] if isinstance(items, dict) else items
-            inside = [measure(inner, depth + 1) for inner in parts] or [(0, 0)]
-            found[id(value)] = 1 + sum(n for n, _ in inside), 1 + max(n for _, n in inside)
-        count, height = found.get(id(value), (0, 1))
-        if depth + height > _DEEPEST:
-            raise Refused("values that are nested too deeply")
-        if count > most:
-            raise Refused("a value that contains itself, or far too many")
-        return count, height
-
-    return measure(value, 0)[0]
+    seen, left = set(), [(value, 0)]
+    while left:
+        value, depth = left.pop()
+        if isinstance(value, _PLAIN) or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if type(value) not in _CONTAINERS:
+            kind = value if isinstance(value, type) else type(value)
+            raise _Unknown(f"{kind.__module__}.{kind.__qualname__}")
+        if depth == _DEEPEST:
+            raise _Unknown(f"{type(value).__name__} nested {_DEEPEST} deep")
+        items = vars(value) if isinstance(value, argparse.Namespace) else value
+        inner = [*items, *items.values()] if isinstance(items, dict) else items
+        left += [(one, depth + 1) for one in inner]
 
 
-class _Storages:
-    """The bytes of weights, each storage made once, and in all no more than the file is long.
-
-    ``make`` returns a storage, from its key and its size in bytes.
-    """
-
-    def __init__(
-        self, stream: BinaryIO, make: Callable[[str, int], bytearray], too_many: Exception
-    ):
-        self.made: Dict[str, bytearray] = {}
-        self._left = os.fstat(stream.fileno()).st_size
-        self._make, self._too_many = make, too_many
-
-    def get(self, key: str, size: int) -> bytearray:
-        """Return a storage."""
-        if key not in self.made:
-            self._left -= size
-            if self._left < 0:
-                raise self._too_many
-            self.made[key] = self._make(key, size)
-        return self.made[key]
-
-
-def _read_zip(stream: BinaryIO, most: int) -> Any:
-    """Read the format of torch ≥ 1.6: a zip archive, whose checksums are compared."""
-    with zipfile.ZipFile(stream) as archive:
-        names = archive.namelist()
-        roots = [name[: -len("data.pkl")] for name in names if name.endswith("/data.pkl")]
-        if len(roots) != 1 or len(set(names)) != len(names):
-            raise Refused("an archive of another form")
-        if f"{roots[0]}constants.pkl" in names:
-            raise Refused("a TorchScript program")
-        if any(info.compress_type != zipfile.ZIP_STORED for info in archive.infolist()):
-            raise Refused("a compressed archive")
-        order = f"{roots[0]}byteorder"
-        if order in names and archive.read(order).decode() != sys.byteorder:
-            raise ValueError("the order of bytes is that of another machine")
-        storages = _Storages(
-            stream,
-            lambda key, _: bytearray(archive.read(f"{roots[0]}data/{key}")),
-            Refused("more weights than the file is long"),
-        )
-        pickled = io.BytesIO(archive.read(f"{roots[0]}data.pkl"))
-        return Unpickler(pickled, storages.get, most).load()
-
-
-def _read_legacy(stream: BinaryIO, most: int) -> Any:
-    """Read the format of torch < 1.6: pickles, and the weights behind them, without checksums."""
-    storages = _Storages(
-        stream, lambda _, size: bytearray(size), EOFError("more weights than the file is long")
+def _refusal(path: str, reason: str) -> str:
+    """Say what is not read, by torch's message or our own, and what to do."""
+    named = re.search(r"(?:GLOBAL|<class '|<function) ?([\w.]+)", reason)
+    found = (
+        named.group(1) if named else " ".join(reason.split("WeightsUnpickler error:")[-1].split())
     )
-
-    def unpickle() -> Any:
-        return Unpickler(stream, storages.get, most).load()
-
-    if (unpickle(), unpickle()) != _LEGACY_HEADER:
-        raise ValueError("not a file of torch.save")
-    unpickle()  # sizes of numbers on the machine that wrote it
-    value = unpickle()
-    for key in unpickle():
-        count, buffer = int.from_bytes(stream.read(8), "little"), storages.made[key]
-        if count and len(buffer) % count:
-            raise ValueError(f"storage {key} has another size than its tensors")
-        if stream.readinto(memoryview(buffer)) != len(buffer):  # type: ignore[attr-defined]
-            raise EOFError(f"storage {key} is cut off")
-    return value
+    return (
+        f"checkpoint {path} refused: it holds {found!r:.200}, and only weights, numbers, text, "
+        "lists, dictionaries and argparse.Namespace are read, so that a stranger's file runs "
+        "nothing. If it is yours, load it with torch.load(…, weights_only=False), make that a text "
+        "or a number, and save it again"
+    )

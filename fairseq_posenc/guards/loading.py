@@ -14,7 +14,6 @@ from fairseq.optim import FairseqOptimizer
 from fairseq_posenc.checkpoints import source_bos
 from fairseq_posenc.checkpoints.option_checks import check_options
 from fairseq_posenc.checkpoints.reader import load_checkpoint
-from fairseq_posenc.checkpoints.sizes import no_larger_than
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.guards import save_folder
 from fairseq_posenc.guards.resuming import (
@@ -97,7 +96,7 @@ def _check_what_is_used() -> None:
             )
         for name in filenames:
             _check_no_shard(name)
-        with one_line(f"{os.pathsep.join(filenames)} cannot be loaded"), no_larger_than(filenames):
+        with one_line(f"{os.pathsep.join(filenames)} cannot be loaded"):
             models, cfg, task = build(filenames, arg_overrides, task, *args, **kwargs)
             source_bos.check_task(cfg.model, task)
             return models, cfg, task

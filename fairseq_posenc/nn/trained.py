@@ -222,8 +222,6 @@ def load(folder: str) -> TrainedModel:
     """
     # they need NumPy, which all else here does not
     from fairseq_posenc.checkpoints.folders import read_folder
-    from fairseq_posenc.checkpoints.sizes import check_sizes
-    from fairseq_posenc.checkpoints.unpickler import Refused
 
     description, theirs = read_folder(folder)
     weights = {}
@@ -234,19 +232,18 @@ def load(folder: str) -> TrainedModel:
             weights[f"{_NAMES.get(begins, '')}{stem}{dot}{_OMEGAS.get(last, last)}"] = weight
     args = Namespace(**description["model"])
     try:
-        check_sizes(args, weights)
         if getattr(args, "cross_self_attention", False) or "output.weight" not in weights:
-            raise Refused("it has --cross-self-attention, or adaptive embeddings")
+            raise ValueError("it has --cross-self-attention, or adaptive embeddings")
         if getattr(args, "no_source_eos", False):
-            raise Refused("it has --no-source-eos")
+            raise ValueError("it has --no-source-eos")
         if args.activation_fn not in _ACTIVATIONS:
-            raise Refused(f"it has --activation-fn {args.activation_fn}")
+            raise ValueError(f"it has --activation-fn {args.activation_fn}")
         model = TrainedModel(args, weights)
         for module in model.modules():
             if getattr(args, "layer_norm_eps", None) and isinstance(module, nn.LayerNorm):
                 module.eps = args.layer_norm_eps
         model.load_state_dict(weights)
-    except (Refused, AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise UsageError(f"{folder} has no model that can be made here: {reason:.300}") from None
     return model.eval()

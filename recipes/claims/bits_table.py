@@ -46,7 +46,7 @@ class Bits:
         self.drawn = drawn[:, 0] / drawn[:, 1]  # (draws,)
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _draws(number: int, count: int) -> np.ndarray:
     """Return how often each sentence of a range is drawn, ``(draws, sentences)``.
 

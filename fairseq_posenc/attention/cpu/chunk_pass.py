@@ -5,7 +5,6 @@ from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, 
 import torch
 from torch import Tensor
 
-from fairseq_posenc import compat
 from fairseq_posenc.attention.cpu import relative
 from fairseq_posenc.attention.cpu.chunks import Chunk, ScoreLayout, Scratch
 from fairseq_posenc.attention.cpu.score_terms import Additive, Distances, Segments
@@ -204,8 +203,6 @@ class ChunkPass:
 
 def multiply(left: Tensor, right: Tensor, out: Tensor, alpha: float, beta: float = 0) -> Tensor:
     """Write ``alpha · left · right + beta · out`` into ``out``, which is fastest if contiguous."""
-    if not beta and compat.BADDBMM_READS_OUT:
-        out.zero_()
     return torch.baddbmm(out, left, right, beta=beta, alpha=alpha, out=out)
 
 

@@ -16,7 +16,6 @@ from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 from fairseq_posenc.checkpoints import load_checkpoint, source_bos
 from fairseq_posenc.checkpoints.option_checks import check_options
 from fairseq_posenc.checkpoints.signatures import dictionary_hash
-from fairseq_posenc.checkpoints.sizes import no_larger_than
 from fairseq_posenc.data.indexed import check_indexed, read_dictionary, repeated_types
 from fairseq_posenc.data.subwords import DICTIONARY, MASK
 from fairseq_posenc.encodings.base import Portable
@@ -133,7 +132,7 @@ def read_checkpoint(path: str, kinds: Mapping[Type, str] = TRANSLATION) -> Expor
         raise UsageError(f"{path} has adaptive or character embeddings, which are not exported")
     misfit = f"{path}: its weights do not fit its own options"
     try:
-        with one_line(misfit), no_larger_than([path]):
+        with one_line(misfit):
             weights = dict(state["model"])
             task = task_of(weights)
             trained = getattr(options, "dictionary_hash", None)
