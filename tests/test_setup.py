@@ -194,6 +194,7 @@ def test_every_environment_gets_its_line_and_a_failure_fails_the_whole(
     found = [re.sub(r"\d+ s  ", "", line) for line in run.stdout.splitlines()]
     assert (run.returncode, found) == (status, [line.format(tmp_path) for line in lines])
 
+
 @pytest.mark.parametrize(
     ("found", "is_refused"),
     [("2.9.1+cpu", True), ("2.0.1", True), ("2.10.0", False), ("3.0.0a1", False)],

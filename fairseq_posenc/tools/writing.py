@@ -183,7 +183,7 @@ def is_temporary(name: str) -> bool:
     return _TEMPORARY.search(name) is not None
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _machine() -> str:
     """Return what tells this machine, and on it this set of process numbers, from all others."""
     try:
