@@ -36,10 +36,11 @@ setup(
         ],
         "tools": [
             "jinja2>=3",
+            "langcodes>=3.5",
             "matplotlib",
             "pyarrow>=14",
             # private functions of it are called
-            "sacrebleu>=2.0,<3",
+            "sacrebleu>=2.2,<3",
             "sacremoses",
             "safetensors>=0.4",
             "scikit-learn",

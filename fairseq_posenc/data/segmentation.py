@@ -8,10 +8,11 @@ its tokens. The libraries are imported when needed.
 import functools
 import io
 import re
-from typing import Any, Dict, List, NamedTuple
+from typing import Any, Dict, Iterable, List, NamedTuple
 
 import regex
 
+from fairseq_posenc.data.languages import language_code
 from fairseq_posenc.data.subwords import library
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.files import read_lines
@@ -19,6 +20,7 @@ from fairseq_posenc.json_files import Maybe, read_shaped
 
 CODES = "codes"
 TOKENISER = "tokeniser.json"
+TRAINING = "training"  # in it: how training text was tokenised, where that differs
 SEPARATOR = "<sep>"  # stands between sentences that were joined, and is never cut
 # what makes a regular expression look beyond the end of a line
 _BEYOND_A_LINE = re.compile(r"\\[sSDWbBAZ]|(?<!\\)[\^$]")
@@ -51,17 +53,23 @@ class Moses(NamedTuple):
     lowercase: bool = False
 
 
-def read_tokeniser(path: str, language: str) -> Moses:
+def read_tokeniser(path: str, language: str, training: bool = False) -> Moses:
     """Return the tokeniser that ``tokeniser.json`` describes, for a language.
+
+    Args:
+        path: of the file.
+        language: any code of it, such as ``de`` or ``deu_Latn``.
+        training: of the training text, where that was prepared otherwise than new text is.
 
     Raises:
         UsageError: the file is missing or damaged.
     """
     names = [name for name in Moses._fields if name != "language"]
-    # files of earlier versions do not have it
+    # files of earlier versions do not have the last two
     shape = {**dict.fromkeys(names, bool), "lowercase": Maybe(bool)}
-    how = read_shaped(path, shape, "posenc prepare")
-    return Moses(language, **{name: bool(how.get(name)) for name in names})
+    how = read_shaped(path, {**shape, TRAINING: Maybe(shape)}, "posenc prepare")
+    how = training and how.get(TRAINING) or how
+    return Moses(language_code(language), **{name: bool(how.get(name)) for name in names})
 
 
 @functools.cache
@@ -113,6 +121,14 @@ def tokenise_lines(lines: List[str], moses: Moses) -> List[str]:
     return [line.lower() for line in lines] if moses.lowercase else lines
 
 
+def detokenise_lines(lines: Iterable[str], language: str) -> List[str]:
+    """Return the text of lines of Moses' tokens, as Moses' detokeniser makes it."""
+    from sacremoses import MosesDetokenizer
+
+    detokenise = MosesDetokenizer(lang=language_code(language)).detokenize
+    return [detokenise(line.split()) for line in lines]
+
+
 class SentencePieces:
     """Cuts raw text into sentencepieces, and makes the text of them again, as the library does.
 
@@ -137,6 +153,16 @@ class SentencePieces:
     def join(self, line: str) -> str:
         """Return the text of pieces that spaces separate."""
         return self._model.decode(line.split()).strip()
+
+    def vocabulary(self) -> List[str]:
+        """Return the pieces in the model's order, without those that text never becomes."""
+        model = self._model
+        found = [n for n in range(len(model)) if not (model.is_unknown(n) or model.is_control(n))]
+        return [model.id_to_piece(n) for n in found]
+
+    def restore(self, line: str) -> str:
+        """Return the text of a line that another program joined, by making spaces of ▁ alone."""
+        return self._model.decode([line])
 
 
 class BytePairEncoder:

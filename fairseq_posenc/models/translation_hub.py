@@ -20,12 +20,13 @@ from fairseq_posenc.data.segmentation import (
     CODES,
     TOKENISER,
     BytePairEncoder,
+    SentencePieces,
+    detokenise_lines,
     read_tokeniser,
     tokenise_lines,
 )
-from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.guards.loading import check_folder, one_line
+from fairseq_posenc.guards.loading import check_folder
 
 logger = logging.getLogger(__name__)
 
@@ -47,23 +48,21 @@ class _Cutter(NamedTuple):
 
 def _moses(path: str, source: str, target: str) -> _Cutter:
     """Tokenise as ``posenc prepare`` did, and detokenise as ``posenc score`` does."""
-    from sacremoses import MosesDetokenizer
-
-    moses, detokeniser = read_tokeniser(path, source), MosesDetokenizer(target)
+    moses = read_tokeniser(path, source)
     return _Cutter(
-        lambda text: tokenise_lines([re.sub("[\r\n]+", " ", text)], moses)[0],
-        lambda text: detokeniser.detokenize(text.split()),
+        lambda text: tokenise_lines([_one_line(text)], moses)[0],
+        lambda text: detokenise_lines([text], target)[0],
     )
 
 
 def _sentence_pieces(path: str) -> _Cutter:
     """Cut as ``posenc prepare`` did."""
-    with one_line(f"{path} is not a SentencePiece model"):
-        model = SentencePiece(path)
-    return _Cutter(
-        lambda text: " ".join(model.pieces(" ".join(text.split()))),
-        lambda text: model.text(text.split()),
-    )
+    model = SentencePieces(path)
+    return _Cutter(lambda text: model.cut(_one_line(text)), model.join)
+
+
+def _one_line(text: str) -> str:
+    return re.sub("[\r\n]+", " ", text)
 
 
 def load(

@@ -7,13 +7,11 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
-from fairseq_posenc.data import subwords
-from fairseq_posenc.data.segmentation import tokenise_lines
+from fairseq_posenc.data.segmentation import SentencePieces, tokenise_lines
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tasks.translation import PosencTranslationConfig, PosencTranslationTask
-from fairseq_posenc.tools.bert.vocabulary import learn_sentencepiece
-from fairseq_posenc.tools.translation import bpe
+from fairseq_posenc.tools.translation import bpe, pieces
 from fairseq_posenc.tools.translation.corpora import CORPORA
 from fairseq_posenc.tools.translation.segmentation import keep, moses
 
@@ -105,11 +103,12 @@ def test_text_is_cut_as_the_recipes_cut_it(load, folders, corpus):
 def test_a_sentencepiece_model_beside_the_data_is_used(load, folders):
     (folders[1] / "codes").unlink()
     (folders[1] / "tokeniser.json").unlink()
-    learn_sentencepiece(lambda: iter([" ".join(TEXT)] * 9), str(folders[1]), 50, 1.0)
-    hub, text = load(), "a  man “is” asleep ."
-    expected = " ".join(subwords.load(str(folders[1])).pieces("a man “is” asleep ."))
-    assert hub.apply_bpe(hub.tokenize(text)) == expected
-    assert hub.remove_bpe(hub.apply_bpe("a  man is asleep .")) == "a man is asleep ."
+    path, text = folders[1] / "text", "a  man\xa0is…  “asleep”."
+    path.write_text("\n".join([" ".join(TEXT), text] * 9), encoding="utf-8")
+    pieces.learn([str(path)], str(folders[1]))
+    hub, cut = load(), SentencePieces(str(folders[1] / "sentencepiece.model")).cut(text)
+    assert hub.apply_bpe(hub.tokenize(text)) == cut
+    assert hub.remove_bpe(cut) == text
     (folders[1] / "sentencepiece.model").write_bytes(b"none")
     with pytest.raises(UsageError, match="sentencepiece.model is not a SentencePiece model"):
         load()

@@ -50,7 +50,11 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
         choices=("source", "reference"),
         help="what bins count (default: source for bins, reference for percentiles)",
     )
-    add("--length-unit", choices=("words", "subwords"), default="words", help="default: words")
+    add(
+        "--length-unit",
+        choices=("words", "subwords", "characters"),
+        help="default: words; characters where no spaces part words, as in Chinese",
+    )
     add(
         "--without-token",
         metavar="TOKEN",

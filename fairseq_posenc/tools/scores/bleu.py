@@ -1,13 +1,18 @@
 """The metrics of translations, all through sacreBLEU, which signs them."""
 
 import math
-from typing import Any, Dict, Iterable, Optional, Sequence
+import os
+from typing import Any, Dict, Iterable, List, Optional, Sequence
 
 import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
+from sacrebleu.tokenizers import tokenizer_ja_mecab, tokenizer_ko_mecab
+from sacrebleu.tokenizers.tokenizer_spm import SPM_MODELS
+from sacrebleu.utils import SACREBLEU_DIR
 
+from fairseq_posenc.data.languages import HAN, has_spaces, language_code, script_of
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.texts import TestSet, language_code
+from fairseq_posenc.tools.scores.texts import TestSet
 
 METRICS = {
     "sacrebleu": "sacreBLEU",
@@ -37,6 +42,8 @@ WIDTHS = {
     "chrf": 18, "chrf++": 24, "ter": 2,
 }  # fmt: skip
 SEGMENTS = 2  # of another metric, read from a file: its score, and 1 to count the sentence
+_FLORES = "flores200"
+_MECAB = {"ja": tokenizer_ja_mecab, "ko": tokenizer_ko_mecab}
 Figures = Dict[str, Any]
 # by metric, (sentences, numbers): sacreBLEU's sufficient statistics, which add up over sentences
 Statistics = Dict[str, np.ndarray]
@@ -53,25 +60,18 @@ class Scorer:
 
     Args:
         metrics: of ``METRICS``; ``sacrebleu`` and ``tokenised_bleu`` are always among them.
-        language: the target language, which chooses sacreBLEU's tokeniser (13a but for Chinese,
-            Japanese and Korean).
+        language: the target language, which chooses sacreBLEU's tokeniser, see :func:`tokeniser`.
     """
 
     def __init__(self, language: str, metrics: Sequence[str] = DEFAULT):
         unknown = [name for name in metrics if name not in METRICS]
         if unknown:
             raise UsageError(f"no metric is called {unknown[0]!r}; known: {', '.join(METRICS)}")
-        code = language_code(language)
-        try:
-            self.metrics = {
-                name: metric
-                for name, metric in sacrebleus_metrics(code).items()
-                if name in (*metrics, *_ALWAYS)
-            }
-        except RuntimeError:
-            raise UsageError(
-                f"sacreBLEU cannot tokenise {language} yet: pip install 'sacrebleu[{code}]'"
-            ) from None
+        self.metrics = {
+            name: metric
+            for name, metric in sacrebleus_metrics(language).items()
+            if name in (*metrics, *_ALWAYS)
+        }
 
     def statistics(self, texts: TestSet, metrics: Optional[Iterable[str]] = None) -> Statistics:
         """Return the sufficient statistics of metrics (all), a row per sentence."""
@@ -112,6 +112,12 @@ class Scorer:
         }
         return figures
 
+    def plain_scores(self, hypotheses: List[str], references: List[str]) -> Dict[str, float]:
+        """Return all metrics of plain text but tokenised BLEU."""
+        names = [name for name in self.metrics if name != "tokenised_bleu"]
+        found = self.statistics(TestSet(hypotheses, references, [], []), names)
+        return {name: corpus_score(name, rows.sum(axis=0)) for name, rows in found.items()}
+
     def signatures(self) -> Dict[str, str]:
         """Return sacreBLEU's signature of each metric; only after :meth:`statistics`."""
         return {name: str(metric.get_signature()) for name, metric in self.metrics.items()}
@@ -142,11 +148,48 @@ def source_of(name: str) -> str:
     return DERIVED.get(name, name)
 
 
-def sacrebleus_metrics(code: str) -> Dict[str, Any]:
-    """Return sacreBLEU's objects of ``METRICS``; ``code``, of the language, chooses a tokeniser."""
+def tokeniser(language: str) -> str:
+    """Return the tokeniser of sacreBLEU for a target language.
+
+    sacreBLEU's own choice: ``zh`` for Chinese characters, ``ja-mecab``, ``ko-mecab``, and ``13a``,
+    which parts words at spaces. Where there are none, or MeCab is not installed, it is the
+    sentencepieces of FLORES-200 if their model has been downloaded, and else single characters.
+    """
+    code, script = language_code(language), script_of(language)
+    if script in HAN:
+        return "zh"
+    wanted = _MECAB.get(code) if script != "Latn" else None
+    if wanted and wanted.MeCab:
+        return f"{code}-mecab"
+    if not wanted and has_spaces(language):
+        return "13a"
+    return _FLORES if os.path.exists(_flores_model()) else "char"
+
+
+def tokeniser_remarks(language: str) -> List[str]:
+    """Return what the user should know of the tokeniser for a language; nothing of a usual one."""
+    name, code = tokeniser(language), language_code(language)
+    if name not in (_FLORES, "char"):
+        return []
+    kind = "single characters" if name == "char" else "the sentencepieces of FLORES-200"
+    why = f"sacreBLEU has no tokeniser for {language}, which has no spaces between words"
+    if code in _MECAB:
+        why = f"MeCab is not installed: pip install 'sacrebleu[{code}]'"
+    elif name == "char":
+        why += f"; sacrebleu --tokenize {_FLORES} downloads one, which is taken once it is there"
+    return [f"BLEU is of {kind} (tok:{name}): {why}"]
+
+
+def _flores_model() -> str:
+    return os.path.join(SACREBLEU_DIR, "models", os.path.basename(SPM_MODELS[_FLORES]["url"]))
+
+
+def sacrebleus_metrics(language: str) -> Dict[str, Any]:
+    """Return sacreBLEU's objects of ``METRICS``; the target language chooses the tokeniser."""
+    name = tokeniser(language)
     return {
-        "sacrebleu": BLEU(trg_lang=code),
-        "sacrebleu_lowercase": BLEU(lowercase=True, trg_lang=code),
+        "sacrebleu": BLEU(tokenize=name),
+        "sacrebleu_lowercase": BLEU(lowercase=True, tokenize=name),
         "sacrebleu_lowercase_intl": BLEU(lowercase=True, tokenize="intl"),
         "tokenised_bleu": BLEU(tokenize="none", smooth_method="none", force=True),
         "chrf": CHRF(),

@@ -1,5 +1,6 @@
 """From files to the texts of a test set: joining subwords, tokenising, detokenising, languages."""
 
+import functools
 import glob
 import os
 import re
@@ -7,21 +8,23 @@ from typing import Callable, Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
 from fairseq.data import data_utils
-from sacremoses import MosesDetokenizer, MosesTokenizer
+from sacremoses import MosesTokenizer
 from sacremoses.corpus import NonbreakingPrefixes
 
 from fairseq_posenc.data.indexed import check_split
+from fairseq_posenc.data.languages import has_spaces, language_code
+from fairseq_posenc.data.segmentation import SentencePieces, detokenise_lines
 from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.data.token_ratio import training_sizes
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.scores.belonging import check_reference, raw_references
+from fairseq_posenc.tools.scores.bleu import tokeniser_remarks
 from fairseq_posenc.tools.scores.generated import Generated, read_generated
 from fairseq_posenc.tools.scores.texts import (
     SUBWORD_MARKS,
     Languages,
     TestSet,
-    language_code,
 )
 
 RAW_TEST = "test.raw"
@@ -30,7 +33,6 @@ RAW_TEST = "test.raw"
 # with these, joining glues everything together: no mark means that the wrong kind was named
 _GLUING = ("sentencepiece", "wordpiece", "letter", "_EOW")
 _MOSES = {*NonbreakingPrefixes().available_langs.values(), "ja", "ko"}
-_WITHOUT_SPACES = ("zh", "yue", "ja", "th")
 
 
 def read_texts(
@@ -144,16 +146,13 @@ def longest_trained(data: str, languages: Languages) -> Optional[Dict[str, int]]
 
 def remarks(language: str) -> List[str]:
     """Return what the user should know of scores in this target language."""
-    code, found = language_code(language), []
-    if code not in _MOSES:
+    code, found = language_code(language), tokeniser_remarks(language)
+    if not has_spaces(language):
+        found.append(f"{language} has no spaces between words: tokenised BLEU counts characters")
+    elif code not in _MOSES:
         found.append(
             f"Moses has no rules for {language!r}: tokenised and detokenised like English; if it "
             "has another code, give it with --language"
-        )
-    if code in _WITHOUT_SPACES:
-        found.append(
-            f"tokenised BLEU and lengths in words count what spaces part, which {language} does "
-            "not write: take --length-unit subwords"
         )
     return found
 
@@ -161,17 +160,20 @@ def remarks(language: str) -> List[str]:
 def _from_generated(
     path: str, raw: List[str], symbol: str, given: Languages, data: Optional[str], named: str
 ) -> TestSet:
-    """Read an output of ``fairseq-generate``, whose lines are tokenised and may hold subwords.
+    """Read an output of ``fairseq-generate``, whose lines may be tokenised and hold subwords.
 
-    Tokens are the H- and T-lines with the subwords joined. Plain text is made of them with Moses'
-    detokeniser; ``raw``, the plain text of the references in ``named``, replaces the T-lines' text.
+    Of sentencepieces, joined H- and T-lines are plain text. Of other subwords they are tokens, and
+    Moses' detokeniser makes plain text of them. ``raw``, the plain text of the references in
+    ``named``, replaces the T-lines' text.
 
     Where fairseq was told to decode (``--bpe``, ``--tokenizer``), it prints S, T and D as plain
     text but H as tokens. Then D and T are taken as plain text, and tokenised like plain files.
     """
     lines = read_generated(path, len(raw) or None)
-    joined = _join(lines.hypotheses, symbol, path)
-    decoded = any(d not in (h, j) for d, h, j in zip(lines.decoded, lines.hypotheses, joined))
+    model = _model_of_data(data)
+    join = functools.partial(_join, symbol=symbol, path=path, model=model)
+    joined, plain = join(lines.hypotheses), _restored(lines.decoded, model)
+    decoded = any(d not in (h, j) for d, h, j in zip(plain, lines.hypotheses, joined))
     subwords = {} if decoded else _subword_counts(lines, symbol)
     known = languages_of_data(data, subwords, given.target)
     languages = _choose(given, known, lines.languages)
@@ -180,26 +182,29 @@ def _from_generated(
     if not (lines.references or raw):
         raise UsageError(f"{path} has no T-lines: give the references with --reference")
     if decoded:
-        texts = _of_plain_text(lines.decoded, raw or lines.references or [], languages)
+        texts = _of_plain_text(plain, raw or lines.references or [], languages)
         again = "fairseq detokenised this output: tokenised BLEU after tokenising it again"
         texts.remarks.insert(0, again)
         if lines.sources and languages.source:
             texts.source_tokens = _tokenise(lines.sources, languages.source)
+    elif symbol == "sentencepiece":
+        texts = _of_plain_text(joined, raw or join(lines.references or []), languages)
+        texts.subwords = subwords
+        if lines.sources:
+            texts.source_tokens = _tokenise(join(lines.sources), languages.source)
     else:
-        detokenise = MosesDetokenizer(lang=language_code(languages.target or "")).detokenize
-        if lines.references:
-            tokens = _join(lines.references, symbol, path)
-        else:
-            tokens = _tokenise(raw, languages.target)
+        target = languages.target or ""
+        tokens = join(lines.references) if lines.references else _tokenise(raw, target)
         texts = TestSet(
-            hypothesis=[detokenise(line.split()) for line in joined],
-            reference=raw or [detokenise(line.split()) for line in tokens],
+            hypothesis=detokenise_lines(joined, target),
+            reference=raw or detokenise_lines(tokens, target),
             hypothesis_tokens=joined,
             reference_tokens=tokens,
-            source_tokens=_join(lines.sources, symbol, path) if lines.sources else None,
+            source_tokens=join(lines.sources) if lines.sources else None,
             subwords=subwords,
             languages=languages,
-            remarks=remarks(languages.target or ""),
+            remarks=remarks(target),
+            tokens_back=detokenise_lines(tokens, target) if raw and lines.references else None,
         )
     texts.remarks += lines.remarks
     if raw:
@@ -208,19 +213,27 @@ def _from_generated(
         texts.remarks += check_reference(*told)
     if found:
         texts.remarks.append(f"references are the raw text of {found}")
+    return _with_remark_on_unknown(texts, lines, bool(raw))
+
+
+def _with_remark_on_unknown(texts: TestSet, lines: Generated, is_raw: bool) -> TestSet:
     unknown = sum("<<unk>>" in line for line in lines.references or ())
     if unknown:
         texts.remarks.append(
             f"{unknown} T-lines hold <<unk>>, which no hypothesis matches: figures computed from "
-            "them are too low" + ("" if raw else "; give the raw text with --reference")
+            "them are too low" + ("" if is_raw else "; give the raw text with --reference")
         )
     return texts
 
 
 def _subwords_of_data(data: Optional[str]) -> str:
-    folder = (data or "").split(":")[0]
-    path = os.path.join(folder, SentencePiece.name)
-    return "sentencepiece" if data and os.path.exists(path) else "@@ "
+    return "sentencepiece" if _model_of_data(data) else "@@ "
+
+
+def _model_of_data(data: Optional[str]) -> str:
+    """Return the path of the SentencePiece model in a binarised folder, empty if it has none."""
+    path = os.path.join((data or "").split(":")[0], SentencePiece.name)
+    return path if data and os.path.exists(path) else ""
 
 
 def _raw_test(data: Optional[str]) -> str:
@@ -271,14 +284,30 @@ def _choose(given: Languages, *others: Languages) -> Languages:
     return languages
 
 
-def _join(lines: Sequence[str], symbol: str, path: str) -> List[str]:
+def _join(lines: Sequence[str], symbol: str, path: str, model: str) -> List[str]:
     """Join subwords; the kind of subwords must be the one that is there."""
     mark, some = SUBWORD_MARKS[symbol], [line for line in lines if line.strip()]
+    if symbol == "sentencepiece" and model:
+        if any("\u2581" in line for line in lines):
+            pieces = SentencePieces(model)
+            return [pieces.join(line) for line in lines]
+        return _restored(lines, model)
     if symbol in _GLUING and mark and some and not any(mark in line for line in some):
         raise UsageError(f"--remove-bpe {symbol}: no {mark!r} in {path}; choose another kind")
     if mark == "@@" and some and all(line.startswith("\u2581") for line in some):
         raise UsageError(f"{path} holds sentencepieces: pass --remove-bpe sentencepiece")
     return [data_utils.post_process(line, symbol) for line in lines]
+
+
+def _restored(lines: Sequence[str], model: str) -> List[str]:
+    """Return lines that fairseq has joined as the model, if there is one, joins pieces.
+
+    Blanks other than the space are pieces of another name, see ``translation/pieces.py``.
+    """
+    if not model:
+        return list(lines)
+    pieces = SentencePieces(model)
+    return [pieces.restore(line) for line in lines]
 
 
 def _subword_counts(lines: Generated, symbol: str) -> Dict[str, List[int]]:
@@ -292,6 +321,9 @@ def _subword_counts(lines: Generated, symbol: str) -> Dict[str, List[int]]:
 
 
 def _tokenise(lines: Sequence[str], language: Optional[str]) -> List[str]:
+    """Return Moses' tokens, or characters where no spaces part words."""
+    if not has_spaces(language):
+        return [" ".join("".join(line.split())) for line in lines]
     tokenise: Callable = MosesTokenizer(lang=language_code(language or "")).tokenize
     return [tokenise(line, return_str=True, escape=False) for line in lines]
 

@@ -5,13 +5,15 @@ What ``score.json`` holds:
 - ``all``: what :meth:`Scorer.score` returns, and by metric the ``interval`` of 95 % of bootstrap
   samples of the sentences; ``within``, the number of sentences that are no longer, on both sides,
   than the longest trained on (None: not known); ``chance``, sacreBLEU with each reference given to
-  another hypothesis, and ``above_chance``; ``empty_hypotheses`` and ``empty_references``, numbers
-  of lines from 1.
+  another hypothesis, and ``above_chance`` (None: the test set cannot tell); ``empty_hypotheses``
+  and ``empty_references``, numbers of lines from 1.
 - ``by_length``: in ``bins``, for each, ``name``, ``longer_than``, ``up_to`` and its figures, and
   ``of`` what they count the ``unit`` (of a file of numbers: ``sentence``, and the file's ending).
   None without bins, as ``sentences``: of every sentence the ``length`` (or number), the plain
   ``hypothesis`` and ``reference``, ``source`` (tokens, or None) and, by metric, the ``statistics``,
   from which tables draw their samples.
+- ``ceiling``: what the references themselves get after the preparation of the training text and
+  back, see :class:`Ceiling`; None where it is not known.
 - ``longest_trained``: subwords of ``source`` and ``reference`` of the training set, or None.
 - ``without_token``: the ``token`` and, without it in both texts, the figures of ``all``. Our
   reading of Kiyono et al. 2021, whose BLEU of ten sentences joined by ``<sep>`` is 8 points above
@@ -44,6 +46,7 @@ from fairseq_posenc.tools.scores.bleu import (
     corpus_score,
     title_of,
 )
+from fairseq_posenc.tools.scores.ceiling import Ceiling, ceiling, ceiling_lines
 from fairseq_posenc.tools.scores.intervals import bootstrap, interval
 from fairseq_posenc.tools.scores.reading import (
     languages_of_data,
@@ -68,7 +71,7 @@ class LengthOptions(NamedTuple):
     bins: Optional[Sequence[int]]
     percentiles: bool
     length_of: Optional[str]
-    length_unit: str
+    length_unit: Optional[str]
     group_by: Optional[str]
 
 
@@ -78,7 +81,7 @@ def evaluate(
     bins: Optional[Sequence[int]] = None,
     percentiles: bool = False,
     length_of: Optional[str] = None,
-    length_unit: str = "words",
+    length_unit: Optional[str] = None,
     group_by: Optional[str] = None,
     without_token: Optional[str] = None,
     metrics: Sequence[str] = DEFAULT,
@@ -110,7 +113,8 @@ def evaluate(
     split = LengthOptions(bins, percentiles, length_of, length_unit, group_by)
     by_length, sentences = _by_length(texts, split, statistics, figures)
     whole = figures(range(len(texts)))
-    whole.update(_chance(texts, scorer, statistics), **_empty(texts))
+    found = _ceiling(texts, scorer, data)
+    whole.update(_chance(texts, scorer, statistics, found), **_empty(texts))
     without = None
     if without_token:
         shortened = scorer.score(scorer.statistics(texts.without(without_token)))
@@ -119,6 +123,7 @@ def evaluate(
         "all": whole,
         "by_length": by_length,
         "sentences": sentences,
+        "ceiling": found._asdict() if found else None,
         "longest_trained": longest,
         "without_token": without,
         "signatures": signatures,
@@ -170,10 +175,16 @@ def render(result: Mapping[str, Any]) -> str:
         cells.append("-" if part["length_ratio"] is None else f"{part['length_ratio']:.3f}")
         within = lengths.share(part["within"], part["sentences"])
         rows.append([part["name"], str(part["sentences"]), *cells, within])
+    if result["ceiling"]:
+        figures = result["ceiling"]["figures"]
+        known = [figures.get(name) for name in metrics]
+        cells = ["-" if value is None else f"{value:.2f}" for value in known]
+        rows.insert(2, ["ceiling", str(whole["sentences"]), *cells, "-", "-", "-"])
     widths = [max(map(len, column)) for column in zip(*rows)]
     out = ["  ".join(padded(row, widths)).rstrip() for row in rows]
     if by_length:
         out.append(f"by {lengths.length_label(result)}")
+    out += ceiling_lines(result["ceiling"])
     longest, without = result["longest_trained"], result["without_token"]
     if longest:
         out.append(
@@ -212,12 +223,30 @@ def _figures(
     return figures
 
 
-def _chance(texts: TestSet, scorer: Scorer, statistics: Statistics) -> Figures:
+def _ceiling(texts: TestSet, scorer: Scorer, data: Optional[str]) -> Optional[Ceiling]:
+    """Return the ceiling of what was trained on binarised data, and remark where it is not known.
+
+    Tokenised BLEU has none: its references are tokens as the model's are.
+    """
+    if not data:
+        return None
+    target = texts.languages.target or ""
+    found = ceiling(data, texts.reference, target, scorer, texts.tokens_back)
+    if found is None:
+        texts.remarks.append(
+            f"{data} does not say how its text was prepared: the ceiling of scores is not known"
+        )
+    return found
+
+
+def _chance(
+    texts: TestSet, scorer: Scorer, statistics: Statistics, found: Optional[Ceiling]
+) -> Figures:
     """Return sacreBLEU by chance, and whether the hypotheses are above it.
 
     ``chance``: with each reference given to another hypothesis, in a fixed order. ``above_chance``:
-    the difference is 1 or more, and the interval of its paired bootstrap leaves out 0; None for a
-    single sentence.
+    the difference is 1 or more, and the interval of its paired bootstrap leaves out 0; None where
+    the references themselves would not be above it, as of a single sentence or very short ones.
     """
     count = len(texts)
     if count < 2:
@@ -229,7 +258,12 @@ def _chance(texts: TestSet, scorer: Scorer, statistics: Statistics) -> Figures:
     by_chance = scorer.statistics(TestSet(texts.hypothesis, references, [], []), [name])[name]
     own, chance = bootstrap(name, [[statistics[name]], [by_chance]])
     scores = [corpus_score(name, one.sum(axis=0)) for one in (statistics[name], by_chance)]
-    above = scores[0] - scores[1] >= _LEAST and interval(own - chance)[0] > 0
+    best = (found.figures if found else scorer.plain_scores(texts.reference, texts.reference))[name]
+    # whoever gets what the references get is not told that it has learned nothing
+    if scores[0] >= best - _LEAST / 2 or best - scores[1] < _LEAST:
+        above: Optional[bool] = True if scores[0] - scores[1] >= _LEAST else None
+        return {"chance": scores[1], "above_chance": above}
+    above = scores[0] - scores[1] >= _LEAST and bool(interval(own - chance)[0] > 0)
     return {"chance": scores[1], "above_chance": above}
 
 
@@ -265,18 +299,19 @@ def _by_length(
     if bins and percentiles:
         raise UsageError("--bins and --percentiles exclude each other")
     if not (bins or percentiles):
-        if side or unit != "words" or group_by:
+        if side or unit or group_by:
             raise UsageError(
                 "--length-of, --length-unit and --group-by need --bins or --percentiles"
             )
         return None, None
     if group_by:
-        if side or unit != "words":
+        if side or unit:
             raise UsageError("--group-by excludes --length-of and --length-unit")
         side, unit = lengths.SENTENCE, os.path.basename(group_by).split(".")[-1]
         counted = read_numbers(group_by, len(texts))
     else:
         side = side or ("source" if bins else "reference")
+        unit = unit or texts.usual_unit(side)
         counted = texts.lengths(side, unit)
     parts = lengths.by_edges(bins) if bins else lengths.by_percentiles(counted)
     scored = [{**vars(part), **figures(part.members(counted))} for part in parts]

@@ -12,7 +12,6 @@ from sacrebleu.metrics.base import Signature
 from sacrebleu.significance import PairedTest
 
 from fairseq_posenc.tools.scores.bleu import corpus_score, sacrebleus_metrics
-from fairseq_posenc.tools.scores.texts import language_code
 
 # its statistics are of tokens, which a result does not keep
 UNTESTED = ("tokenised_bleu",)
@@ -33,7 +32,7 @@ def paired_bootstrap(
         references: plain text; None where statistics are given.
         language: the target language, which chooses sacreBLEU's tokeniser.
     """
-    known: Dict[str, Any] = sacrebleus_metrics(language_code(language))
+    known: Dict[str, Any] = sacrebleus_metrics(language)
     chosen: Any = known[metric] if metric in known else _Segments(metric)
     given = None if references is None else [list(references)]
     test = PairedTest([*outputs], {metric: chosen}, given, test_type="bs")

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Dict, List, NamedTuple, Optional
 
+from fairseq_posenc.data.languages import has_spaces
 from fairseq_posenc.errors import UsageError
 
 # by fairseq's names of kinds of subwords, the mark by which they are known in a text
@@ -21,11 +22,6 @@ class Languages(NamedTuple):
     target: Optional[str] = None
 
 
-def language_code(language: str) -> str:
-    """Return the part of ``fr_XX`` or ``pt-BR`` by which Moses and sacreBLEU know a language."""
-    return re.split("[-_]", language)[0].lower()
-
-
 @dataclass
 class TestSet:
     """Hypotheses and references, one string per sentence, all lists equally long.
@@ -33,6 +29,7 @@ class TestSet:
     They are plain text, and tokens with spaces between them and subwords joined. ``subwords`` are
     numbers per sentence of ``source`` and ``reference``, where they are known; ``remarks`` what the
     user should know of the texts; by the rules of ``languages`` they were (de)tokenised.
+    ``tokens_back`` is the text of ``reference_tokens`` where ``reference`` is raw text.
     """
 
     hypothesis: List[str]
@@ -43,6 +40,7 @@ class TestSet:
     subwords: Dict[str, List[int]] = field(default_factory=dict)
     remarks: List[str] = field(default_factory=list)
     languages: Languages = Languages()
+    tokens_back: Optional[List[str]] = None
 
     def __len__(self) -> int:
         return len(self.hypothesis)
@@ -65,7 +63,8 @@ class TestSet:
     def lengths(self, side: str, unit: str) -> List[int]:
         """Return the length of each sentence, without the end of sentence.
 
-        The unit is ``words`` (tokens with subwords joined) or ``subwords`` (as the model saw them).
+        The unit is ``words`` (tokens with subwords joined), ``characters`` (but spaces), or
+        ``subwords`` (as the model saw them).
         """
         if unit == "subwords":
             if side not in self.subwords:
@@ -81,4 +80,18 @@ class TestSet:
                 "the length of the source is asked for, but there is no source, or its language is "
                 "not known: give --source and --source-language, or take --length-of reference"
             )
+        if unit == "characters":
+            return [sum(map(len, line.split())) for line in tokens]
+        if not self._has_words(side):
+            raise UsageError(
+                f"--length-unit words: no spaces part the words of the {side}; take characters or "
+                "subwords"
+            )
         return [len(line.split()) for line in tokens]
+
+    def usual_unit(self, side: str) -> str:
+        """Return the unit that lengths of a side are counted in where none is asked for."""
+        return "words" if self._has_words(side) else "characters"
+
+    def _has_words(self, side: str) -> bool:
+        return has_spaces(self.languages.source if side == "source" else self.languages.target)

@@ -78,8 +78,9 @@ def _count(files: Sequence[str]) -> Tuple[int, Set[str]]:
     """Return the number of lines, and the characters that need a piece."""
     characters: Set[str] = set()
     total = 0
-    for total, line in enumerate(_lines(files), 1):
+    for line in _lines(files):
         characters.update(line)
+        total += 1
     written = rules()
     # the library has no piece for NUL, which then stands for itself
     needed = {mark for c in characters - {" ", "\0"} for mark in written.get(c, c)}
@@ -102,7 +103,7 @@ def _train(lines: Iterator[str], size: int, needed: Set[str]) -> bytes:
                 vocab_size=size + _META,
                 hard_vocab_limit=False,
                 character_coverage=1.0,
-                required_chars="".join(sorted(needed)),  # of lines that were not sampled
+                required_chars="".join(sorted(needed.difference(_ALONE))),  # and of other lines
                 user_defined_symbols=_ALONE,
                 normalization_rule_tsv=there,
                 denormalization_rule_tsv=back,

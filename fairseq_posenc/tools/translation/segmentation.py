@@ -8,7 +8,8 @@ import json
 import os
 from typing import Optional
 
-from fairseq_posenc.data.segmentation import CODES, TOKENISER, BytePairEncoder, Moses
+from fairseq_posenc.data.languages import language_code
+from fairseq_posenc.data.segmentation import CODES, TOKENISER, TRAINING, BytePairEncoder, Moses
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.translation.corpora import Corpus
@@ -17,7 +18,7 @@ from fairseq_posenc.tools.writing import replacing
 
 def moses(language: str, normalise_punctuation: bool = False) -> Moses:
     """Return how ``posenc prepare tokenise`` tokenises text."""
-    return Moses(language, normalise_punctuation, escape=False)
+    return Moses(language_code(language), normalise_punctuation, escape=False)
 
 
 def moses_of_training(corpus: Corpus) -> Moses:
@@ -60,7 +61,10 @@ def keep(
     if not os.path.isdir(folder):
         raise UsageError(f"there is no folder {folder}; run fairseq-preprocess first")
     how = (moses_of_tests(corpus) if corpus else moses("", normalise_punctuation))._asdict()
-    del how["language"]
+    if corpus and (trained := moses_of_training(corpus)) != moses_of_tests(corpus):
+        how[TRAINING] = trained._asdict()
+    for part in (how, how.get(TRAINING, how)):
+        part.pop("language", None)
     lines = read_lines(codes)
     with replacing(os.path.join(folder, CODES)) as stream:
         stream.writelines(f"{line}\n" for line in lines)

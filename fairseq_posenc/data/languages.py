@@ -1,0 +1,50 @@
+"""Codes of languages as data sets have them (``fr_XX``, ``zho_Hans``), and their scripts.
+
+The library ``langcodes`` knows the codes; it is imported when needed.
+"""
+
+import re
+from typing import Any, Optional
+
+from fairseq_posenc.errors import UsageError
+
+# ISO 15924; whoever writes in them puts no space, or none that parts words, between words
+_WITHOUT_SPACES = frozenset(
+    "Hani Hans Hant Jpan Hira Kana Hrkt Thai Laoo Khmr Mymr Tibt Java Bali Lana Talu Tavt".split()
+)
+HAN = frozenset(("Hani", "Hans", "Hant"))
+
+
+def language_code(language: str) -> str:
+    """Return the code by which Moses and sacreBLEU know a language: ``de`` of ``deu_Latn``."""
+    first = re.split("[-_]", language)[0].lower()
+    if len(first) != 3:
+        return first
+    tag = _tag(language)
+    return tag.language if tag else first
+
+
+def script_of(language: str) -> Optional[str]:
+    """Return the script of a code, ``Thai``, or the usual one of its language; None: not known."""
+    tag = _tag(language)
+    return tag.maximize().script if tag else None
+
+
+def has_spaces(language: Optional[str]) -> bool:
+    """Return whether spaces part the words of a language; of one that is not known, too."""
+    return script_of(language or "") not in _WITHOUT_SPACES
+
+
+def _tag(language: str) -> Any:
+    """Return what the library knows of a code; None if it is none."""
+    try:
+        import langcodes
+    except ImportError:
+        raise UsageError(
+            f"the library langcodes says what language {language} is: pip install langcodes"
+        ) from None
+    try:
+        # of a macrolanguage's members, the macrolanguage: arb is ar, cmn is zh
+        return langcodes.Language.get(langcodes.standardize_tag(language, macro=True))
+    except langcodes.LanguageTagError:
+        return None

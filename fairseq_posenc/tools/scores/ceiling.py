@@ -1,0 +1,148 @@
+"""The ceiling of a score: what a model would get whose translations are the references.
+
+Translations come out of the model in the form that its training text had: cut into subwords, maybe
+tokenised and normalised. What that has changed, joining and detokenising cannot always undo. So the
+references go the way of the training text and back, and are scored against themselves.
+"""
+
+import os
+from collections import Counter
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional
+
+from fairseq.data.data_utils import post_process
+
+from fairseq_posenc.data.indexed import read_dictionary
+from fairseq_posenc.data.segmentation import (
+    CODES,
+    TOKENISER,
+    BytePairEncoder,
+    SentencePieces,
+    detokenise_lines,
+    read_tokeniser,
+    tokenise_lines,
+)
+from fairseq_posenc.data.subwords import UNKNOWN, SentencePiece
+from fairseq_posenc.errors import printable
+from fairseq_posenc.tools.scores.bleu import Scorer
+
+LOW = 99.0  # in BLEU; below, what is lost is named
+_NAMED = 10  # characters
+
+
+class Preparation(NamedTuple):
+    """How text became subwords, and how subwords become text."""
+
+    cut: Callable[[List[str]], List[str]]
+    join: Callable[[Iterable[str]], List[str]]
+
+
+class Ceiling(NamedTuple):
+    """Figures of references that went the way of the training text.
+
+    Attributes:
+        figures: value by metric.
+        lost: how often characters of the references did not come back.
+        unknown: how often characters were lost since the dictionary lacks their subwords.
+        with_unknown: sacreBLEU if these are left out; the same where none is unknown.
+    """
+
+    figures: Dict[str, float]
+    lost: Dict[str, int]
+    unknown: Dict[str, int]
+    with_unknown: float
+
+
+def preparation_of(data: Optional[str], language: Optional[str]) -> Optional[Preparation]:
+    """Return the preparation of training text in a language that a binarised folder records.
+
+    None where it records none. Of several folders joined by colons the first counts.
+    """
+    folder = (data or "").split(":")[0]
+    paths = {name: os.path.join(folder, name) for name in (SentencePiece.name, TOKENISER, CODES)}
+    if not data or not language:
+        return None
+    if os.path.exists(paths[SentencePiece.name]):
+        model = SentencePieces(paths[SentencePiece.name])
+        return Preparation(
+            lambda lines: [model.cut(line) for line in lines],
+            lambda lines: [model.join(line) for line in lines],
+        )
+    if not (os.path.exists(paths[TOKENISER]) and os.path.exists(paths[CODES])):
+        return None
+    moses = read_tokeniser(paths[TOKENISER], language, training=True)
+    encoder = BytePairEncoder(paths[CODES])
+    return Preparation(
+        lambda lines: [encoder.cut(line) for line in tokenise_lines(lines, moses)],
+        lambda lines: detokenise_lines((post_process(line, "@@ ") for line in lines), language),
+    )
+
+
+def ceiling(
+    data: str,
+    references: List[str],
+    language: str,
+    scorer: Scorer,
+    tokens_back: Optional[List[str]] = None,
+) -> Optional[Ceiling]:
+    """Return the ceiling of models trained on a folder; None where it is not known.
+
+    Args:
+        data: the binarised folder.
+        references: raw text.
+        language: of the references.
+        scorer: of that language.
+        tokens_back: the references in the form that fairseq-generate prints, as text again: taken
+            where the folder records no preparation.
+    """
+    preparation = preparation_of(data, language)
+    if preparation:
+        pieces = preparation.cut(references)
+        back = preparation.join(pieces)
+    elif tokens_back:
+        pieces, back = [], tokens_back
+    else:
+        return None
+    figures, lost = scorer.plain_scores(back, references), lost_characters(references, back)
+    dictionary = os.path.join(data.split(":")[0], f"dict.{language}.txt")
+    known = set(read_dictionary(dictionary).symbols) if pieces else set()
+    left = [" ".join(p if p in known else UNKNOWN for p in line.split()) for line in pieces]
+    if not preparation or left == [" ".join(line.split()) for line in pieces]:
+        return Ceiling(figures, lost, {}, figures["sacrebleu"])
+    came = preparation.join(left)
+    unknown = Counter(lost_characters(references, came)) - Counter(lost)
+    with_unknown = scorer.plain_scores(came, references)["sacrebleu"]
+    return Ceiling(figures, lost, dict(unknown.most_common()), with_unknown)
+
+
+def lost_characters(before: Iterable[str], after: Iterable[str]) -> Dict[str, int]:
+    """Return how often each character of lines is not in the lines after; most frequent first."""
+    lost: Counter = Counter()
+    for line, other in zip(before, after):
+        lost.update(Counter(line) - Counter(other))
+    return dict(lost.most_common())
+
+
+def ceiling_lines(found: Optional[Mapping[str, Any]]) -> List[str]:
+    """Return what to say of a ceiling, as ``score.json`` has it; nothing of one not known."""
+    if not found:
+        return []
+    value, least = found["figures"]["sacrebleu"], found["with_unknown"]
+    lines = [
+        f"ceiling: sacreBLEU {value:.2f}, of the references themselves after the preparation of "
+        "the training text and back"
+    ]
+    if value < LOW:
+        lost = _named(found["lost"]) or "nothing but order; spaces are added"
+        lines.append(f"lost by the preparation: {lost}")
+    if found["unknown"]:
+        lines.append(
+            f"not in the dictionary, so that no model writes them (ceiling {least:.2f}): "
+            + _named(found["unknown"])
+        )
+    return lines
+
+
+def _named(counts: Mapping[str, int]) -> str:
+    some = list(counts.items())[:_NAMED]
+    named = [f"{'space' if c == ' ' else printable(c)} ({count:,})" for c, count in some]
+    return ", ".join(named) + (f" and {len(counts) - _NAMED} more" if len(counts) > _NAMED else "")
