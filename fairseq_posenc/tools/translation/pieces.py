@@ -9,8 +9,12 @@ joins by the model does the same.
 import io
 import os
 import tempfile
+from collections import Counter
 from typing import Dict, Iterator, Optional, Sequence, Set, Tuple
 
+from fairseq.data import Dictionary
+
+from fairseq_posenc.data.segmentation import SentencePieces
 from fairseq_posenc.data.subwords import SentencePiece, library
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.files import stream_lines
@@ -116,6 +120,26 @@ def _train(lines: Iterator[str], size: int, needed: Set[str]) -> bytes:
         except RuntimeError as error:
             raise UsageError(f"SentencePiece cannot learn: {first_line(error)}") from None
     return model.getvalue()
+
+
+def write_dictionary(cut: Sequence[str], folder: str) -> str:
+    """Write ``dict.txt`` of all pieces of the model in a folder, counted in text; return its path.
+
+    fairseq's own would lack those that the training text does not become, such as q where every
+    word with it is a piece, so that a character which training has seen would be unknown.
+    """
+    counts: Counter = Counter()
+    for line in _lines(cut):
+        counts.update(line.split())
+    dictionary = Dictionary()
+    model = SentencePieces(os.path.join(folder, SentencePiece.name))
+    for piece in dict.fromkeys([*counts, *model.vocabulary()]):
+        dictionary.add_symbol(piece, counts[piece])
+    dictionary.finalize(padding_factor=8)  # fairseq-preprocess's
+    path = os.path.join(folder, "dict.txt")
+    with replacing(path) as stream:
+        dictionary.save(stream)
+    return path
 
 
 def _lines(files: Sequence[str]) -> Iterator[str]:

@@ -9,7 +9,6 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from fairseq.data import Dictionary
 from tqdm import tqdm
 
 from fairseq_posenc.data import subwords
@@ -23,7 +22,7 @@ from fairseq_posenc.data.segmentation import (
     read_tokeniser,
 )
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import read_lines, stream_lines
+from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import read_shaped
 from fairseq_posenc.tools.preprocess import preprocess
 from fairseq_posenc.tools.resumable import (
@@ -284,25 +283,6 @@ class _Preparation:
         if dropped:
             self.say(f"{split}: {kept:,} pairs kept, {sum(dropped.values()):,} dropped: {reasons}")
 
-    def write_dictionary(self) -> str:
-        """Write a dictionary of all sentencepieces and return its path.
-
-        fairseq's own would lack those that the training text does not become, such as q where every
-        word with it is a piece, so that a character which training has seen would be unknown.
-        """
-        counts: Counter = Counter()
-        for language in self.languages:
-            for line in stream_lines(f"{self.prefix('train', 'cut')}.{language}"):
-                counts.update(line.split(" "))
-        dictionary = Dictionary()
-        model = SentencePieces(os.path.join(self.text, subwords.SentencePiece.name))
-        for piece in dict.fromkeys([*counts, *model.vocabulary()]):
-            dictionary.add_symbol(piece, counts[piece])
-        dictionary.finalize(padding_factor=8)  # fairseq's
-        path = os.path.join(self.text, "dict.txt")
-        dictionary.save(path)
-        return path
-
     def binarise(self, last: str) -> None:
         """Write the binarised folder, the file ``last`` behind all others."""
         source, target = self.languages
@@ -314,7 +294,8 @@ class _Preparation:
         else:
             arguments += ["--joined-dictionary"]
         if self.has_sentencepieces and not self.options.subwords:
-            arguments += ["--srcdict", self.write_dictionary()]
+            cut = [f"{self.prefix('train', 'cut')}.{language}" for language in self.languages]
+            arguments += ["--srcdict", pieces.write_dictionary(cut, self.text)]
         splits = [split for split in SPLITS if self.has(split, "cut")]
         for split in splits:
             arguments += [f"--{split}pref", self.prefix(split, "cut")]
