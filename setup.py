@@ -26,7 +26,8 @@ setup(
         "fairseq_posenc.tools.benchmark": ["papers/*.json"],
     },
     entry_points={"console_scripts": ["posenc = fairseq_posenc.tools.cli:main"]},
-    python_requires=">=3.10",
+    # of these on, tarfile unpacks safely
+    python_requires=">=3.10.12, !=3.11.0, !=3.11.1, !=3.11.2, !=3.11.3",
     # fairseq is an extra, so that installing the plugin never replaces the one that is there
     install_requires=["torch>=2.10"],
     extras_require={

@@ -132,14 +132,8 @@ def unpack(path: str, folder: str) -> int:
 def _extract(path: str, folder: str) -> None:
     ending = os.path.splitext(path.lower())[1]
     if _is_tar(path):
-        # not by extractall: its safe way is missing before Python 3.10.12 and 3.11.4
         with tarfile.open(path) as tar:
-            for member in _tar_members(tar):
-                target = os.path.join(folder, member.name)
-                os.makedirs(os.path.dirname(target), exist_ok=True)
-                source: Any = tar.extractfile(member)
-                with source, open(target, "wb") as stream:
-                    shutil.copyfileobj(source, stream, BLOCK)
+            tar.extractall(folder, _tar_members(tar), filter="data")
     elif ending == ".zip":
         with zipfile.ZipFile(path) as archive:
             archive.extractall(folder, _zip_members(archive))

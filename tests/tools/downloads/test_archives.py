@@ -218,8 +218,3 @@ def test_more_than_the_disk_holds_is_not_begun(unpacked, monkeypatch, name):
     monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
     with pytest.raises(UsageError, match=r"x\.\w+ takes .* unpacked, and .* are free"):
         unpacked(name, WHOLE[name])
-
-
-def test_a_python_without_the_filter_for_data_unpacks_alike(unpacked, monkeypatch):
-    monkeypatch.delattr(tarfile, "data_filter", raising=False)
-    assert unpacked("x.tar", WHOLE["x.tar"])
