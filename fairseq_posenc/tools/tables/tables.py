@@ -184,6 +184,13 @@ def _notes(runs: Runs, metric: str) -> List[str]:
             f"Within trained length: source of at most {longest['source']} and target of at most "
             f"{longest['reference']} subwords, the longest of the training set."
         )
+    known = [one.get("ceiling") for seeds in runs.values() for one in seeds]
+    ceilings = {each["figures"][metric] for each in known if each and metric in each["figures"]}
+    if ceilings:
+        notes.append(
+            "Ceiling, which the references get that go through the preparation of the training "
+            f"text and back: {' and '.join(f'{value:.2f}' for value in sorted(ceilings))}."
+        )
     language = f"Target language: {score['language']}. " if score.get("language") else ""
     signed = (one["signatures"][source_of(metric)] for seeds in runs.values() for one in seeds)
     return [*notes, f"{language}Signature: {' and '.join(dict.fromkeys(signed))}"]
