@@ -5,13 +5,14 @@ normalisers and so on. From a stranger's file these lose text without a word, or
 """
 
 import json
-from typing import Any, Dict
+from typing import Any, Dict, Optional
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Each, read_shaped
+from fairseq_posenc.json_files import Each, OrNull, read_shaped
 
 _UNKNOWN = "<unk>"
-_SHAPE = {"normalizer": {"lowercase": bool}, "model": {"vocab": Each(int)}}
+_CASE = {"lowercase": bool, "strip_accents": OrNull(bool), "handle_chinese_chars": bool}
+_SHAPE = {"normalizer": _CASE, "model": {"vocab": Each(int)}}
 
 
 def read_wordpiece(path: str) -> str:
@@ -19,11 +20,12 @@ def read_wordpiece(path: str) -> str:
 
     Raises:
         UsageError: the file is missing or damaged, or differs from ours in more than vocabulary
-            and case.
+            what is done to case, accents and CJK characters.
     """
     found = read_shaped(path, _SHAPE, "posenc prepare text")
     vocabulary = found["model"]["vocab"]
-    ours = wordpiece_model(vocabulary, found["normalizer"]["lowercase"])
+    lower, accents, chinese = (found["normalizer"][name] for name in _CASE)
+    ours = wordpiece_model(vocabulary, lower, accents, chinese)
     for part in sorted({*found, *ours}):
         if part not in ours or found.get(part) != ours[part]:
             raise UsageError(
@@ -39,8 +41,20 @@ def read_wordpiece(path: str) -> str:
     return json.dumps(ours)
 
 
-def wordpiece_model(vocabulary: Dict[str, int], lowercase: bool) -> Dict[str, Any]:
-    """Return WordPiece as ours is: of a vocabulary, in lower case or not."""
+def wordpiece_model(
+    vocabulary: Dict[str, int],
+    lowercase: bool,
+    strip_accents: Optional[bool] = None,
+    chinese: bool = True,
+) -> Dict[str, Any]:
+    """Return WordPiece as ours is.
+
+    Args:
+        vocabulary: the numbers of the pieces.
+        lowercase: whether text becomes lower case.
+        strip_accents: whether accents are taken off; ``None``: with lower case.
+        chinese: whether each CJK character is a word.
+    """
     return {
         "version": "1.0",
         "truncation": None,
@@ -52,8 +66,8 @@ def wordpiece_model(vocabulary: Dict[str, int], lowercase: bool) -> Dict[str, An
             }
         ],
         "normalizer": {
-            "type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": True,
-            "strip_accents": None, "lowercase": lowercase,
+            "type": "BertNormalizer", "clean_text": True, "handle_chinese_chars": chinese,
+            "strip_accents": strip_accents, "lowercase": lowercase,
         },
         "pre_tokenizer": {"type": "BertPreTokenizer"},
         "post_processor": None,

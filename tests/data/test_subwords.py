@@ -224,7 +224,7 @@ FOREIGN = {
     "padding by nothing": ((), "padding", {**PADDED, "pad_to_multiple_of": 0}),
     "another normaliser": ((), "normalizer", REPLACED),
     "no normaliser": ((), "normalizer", None),
-    "accents": (("normalizer",), "strip_accents", True),
+    "accents": (("normalizer",), "strip_accents", "some"),
     "a word for true": (("normalizer",), "lowercase", "yes"),
     "another splitter": ((), "pre_tokenizer", {"type": "CharDelimiterSplit", "delimiter": "a"}),
     "no splitter": ((), "pre_tokenizer", None),

@@ -5,6 +5,7 @@ Vocabularies are brought into fairseq's order: ``<s> <pad> </s> <unk>``, all oth
 
 import json
 import os
+import re
 from argparse import Namespace
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, Sequence
@@ -23,6 +24,7 @@ from fairseq_posenc.encodings.sinusoidal import sinusoid
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import Each, Maybe, read_shaped
+from fairseq_posenc.tools.export.hf_fields import check_fields
 from fairseq_posenc.tools.export.hf_layouts import ACTIVATIONS, FSMT, Rules, rename
 
 _OURS = {theirs: ours for ours, theirs in reversed(list(ACTIVATIONS.items()))}
@@ -83,21 +85,41 @@ def read_weights(folder: str) -> Dict[str, Tensor]:
     """Return the weights of a folder; LayerNorms of old have ``gamma`` and ``beta``."""
     index = os.path.join(folder, f"{MODEL}.index.json")
     single, old = os.path.join(folder, MODEL), os.path.join(folder, "pytorch_model.bin")
+    if os.path.exists(index) and os.path.exists(single):
+        raise UsageError(f"{folder} has two sets of weights, {MODEL} and its index; keep one")
     if os.path.exists(index):
-        parts = read_shaped(index, {"weight_map": Each(str)}, "transformers")["weight_map"]
-        paths = [os.path.join(folder, os.path.basename(name)) for name in set(parts.values())]
+        found = _read_parts(folder, index)
+    elif os.path.exists(single) or not os.path.exists(old):
+        if os.path.exists(f"{old}.index.json") and not os.path.exists(single):
+            raise UsageError(f"{old} is in parts, which are not read; save it as {MODEL}")
+        found = read_safetensors(single)
     else:
-        paths = [old if os.path.exists(old) and not os.path.exists(single) else single]
-    found: Dict[str, Tensor] = {}
-    for path in paths:
-        found.update(load_checkpoint(path) if path == old else read_safetensors(path))
+        found = load_checkpoint(old)
     for name, weight in found.items():
         if not isinstance(weight, Tensor):
             raise UsageError(f"{old} does not hold weights alone ({name!r:.60})")
+        if not weight.is_floating_point() and not name.endswith("position_ids"):
+            raise UsageError(f"{folder}: {name:.100} is quantised ({weight.dtype}), not read")
     endings = {".gamma": ".weight", ".beta": ".bias"}
     for name in [name for name in found if name.endswith(tuple(endings))]:
         stem, _, ending = name.rpartition(".")
         found[stem + endings[f".{ending}"]] = found.pop(name)
+    return found
+
+
+def _read_parts(folder: str, index: str) -> Dict[str, Tensor]:
+    """Return the weights of several files, each from the one that the index names for it."""
+    places = read_shaped(index, {"weight_map": Each(str)}, "transformers")["weight_map"]
+    found: Dict[str, Tensor] = {}
+    for part in sorted(set(places.values())):
+        if part != os.path.basename(part):
+            raise UsageError(f"{index}: {part:.100} is not the name of a file beside it")
+        weights = read_safetensors(os.path.join(folder, part))
+        named = {name for name, place in places.items() if place == part}
+        if named != set(weights):
+            name = sorted(named ^ set(weights))[0]
+            raise UsageError(f"{index} and {part} do not agree on {name:.100}")
+        found.update(weights)
     return found
 
 
@@ -127,6 +149,19 @@ def dictionary_of(symbols: Sequence[str], order: Sequence[int], masked: bool) ->
     return found
 
 
+def refuse_left(folder: str, left: List[str]) -> None:
+    """Refuse a model with a weight that has no place in ours."""
+    if left:
+        raise UsageError(f"{folder}: there is no place for {left[0]:.100}")
+
+
+def tokenizer_field(folder: str, name: str, default: bool) -> Any:
+    """Return whether a field of ``tokenizer_config.json`` is true; ``default`` without it."""
+    path = os.path.join(folder, "tokenizer_config.json")
+    found = read_shaped(path, {name: Maybe(bool)}, "transformers") if os.path.exists(path) else {}
+    return default if found.get(name) is None else found[name]
+
+
 def our_activation(name: str, folder: str) -> str:
     """Return fairseq's name of an activation."""
     if name not in _OURS:
@@ -137,9 +172,14 @@ def our_activation(name: str, folder: str) -> str:
 def read_fsmt(folder: str, config: str) -> Found:
     """Read a translation model in the layout of facebook/wmt19-en-de."""
     given = read_shaped(config, _FSMT_SHAPE, "transformers")
-    if len(given["langs"]) != 2:
+    notes = check_fields(config, "fsmt", _FSMT_SHAPE)
+    if len(set(given["langs"])) != 2 or len(given["langs"]) != 2:
         raise UsageError(f"{config} does not name two languages")
+    for language in given["langs"]:
+        if not re.fullmatch(r"[\w-]{1,40}", language):
+            raise UsageError(f"{config}: {language!r:.60} is not the name of a language")
     weights = ForeignWeights(folder, FSMT.rules)
+    refuse_left(folder, [name for name in weights.left if "embed_positions" not in name])
     ours, dictionaries = weights.ours, {}
     first = "decoder.embed_tokens.weight"
     ours.setdefault(first, weights.get("model.decoder.embed_tokens.weight"))
@@ -177,15 +217,16 @@ def read_fsmt(folder: str, config: str) -> Found:
         )
     languages = dict(zip(("source_lang", "target_lang"), given["langs"]))
     task = {"_name": "posenc_translation", **languages}
-    found = Found(signed(model, *dictionaries.values()), task, ours, dictionaries)
+    found = Found(signed(model, *dictionaries.values()), task, ours, dictionaries, notes=notes)
     merges = os.path.join(folder, "merges.txt")
     if os.path.exists(merges):
         lines = [line for line in read_lines(merges) if line and not line.startswith("#version")]
         pairs = (" ".join(line.split()[:2]) for line in lines)
         found.texts[CODES] = "".join(f"{line}\n" for line in ["#version: 0.2", *pairs])
         # what FSMTTokenizer does
+        lower = tokenizer_field(folder, "do_lower_case", False)
         moses = dict(normalise=True, printable=True, aggressive=True, escape=True)
-        found.texts[TOKENISER] = json.dumps({**moses, "plain_quotes": False, "lowercase": False})
+        found.texts[TOKENISER] = json.dumps({**moses, "plain_quotes": False, "lowercase": lower})
     return found
 
 

@@ -3,7 +3,7 @@
 import functools
 import json
 import os
-from typing import Any, Callable, Dict, List, NamedTuple, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import torch
 
@@ -18,13 +18,15 @@ from fairseq_posenc.data.subwords import (
 from fairseq_posenc.data.wordpiece_file import wordpiece_model
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.json_files import Each, Maybe, read_shaped
+from fairseq_posenc.json_files import Each, Maybe, OrNull, read_shaped
+from fairseq_posenc.tools.export.hf_fields import check_fields
 from fairseq_posenc.tools.export.hf_foreign import (
     ForeignWeights,
     Found,
     dictionary_of,
     our_activation,
     our_order,
+    refuse_left,
     reorder,
     signed,
 )
@@ -43,9 +45,22 @@ _SHAPE = {
     **{"max_position_embeddings": int, "vocab_size": int},
     **{"hidden_dropout_prob": Maybe(float), "attention_probs_dropout_prob": Maybe(float)},
     **{"position_embedding_type": Maybe(str), "embedding_size": Maybe(int)},
-    **{"rotary_value": Maybe(bool)},
+    **{"rotary_value": Maybe(bool), "tie_word_embeddings": Maybe(bool)},
 }
 _BERT_SPECIALS = ("[CLS]", "[PAD]", "[SEP]", "[UNK]", "[MASK]")
+# fields of tokenizer_config.json, and what they are called here
+_FLAGS = {
+    "do_lower_case": "lowercase",
+    "strip_accents": "strip_accents",
+    "tokenize_chinese_chars": "chinese",
+    "do_basic_tokenize": "",
+}
+_WORDPIECE_CLASSES = (
+    "BertTokenizer",
+    "BertTokenizerFast",
+    "TokenizersBackend",
+    "PreTrainedTokenizerFast",
+)
 _SENTENCEPIECES = ("sentencepiece.bpe.model", SentencePiece.name)
 # parts that a masked language model does not use
 _UNUSED = ("pooler", "seq_relationship", "position_ids", "decoder.bias", "embed_positions")
@@ -69,15 +84,18 @@ _KINDS = {
 }
 
 
-def _read(folder: str, config: str, kind: _Kind) -> Found:
+def _read(folder: str, config: str, name: str) -> Found:
     given = read_shaped(config, _SHAPE, "transformers")
-    width = given["hidden_size"]
+    notes = check_fields(config, name, _SHAPE)
+    kind, width = _KINDS[name], given["hidden_size"]
+    if width % max(given["num_attention_heads"], 1):
+        raise UsageError(f"{config}: {given['num_attention_heads']} heads do not divide {width}")
     if given.get("position_embedding_type") not in (None, "absolute"):
         raise UsageError(f"{config}: positions of type {given['position_embedding_type']:.40}")
     if given.get("embedding_size") not in (None, width) or given.get("rotary_value"):
         raise UsageError(f"{config}: embeddings of another width, or rotated values")
     weights = ForeignWeights(folder, bert_rules(kind.body, BERT_LAYER, kind.head))
-    weights.ours.pop("encoder.lm_head.decoder.bias", None)  # a copy of the head's
+    _tie(weights, kind.body, given.get("tie_word_embeddings") is not False)
     length = given["max_position_embeddings"] - kind.unused
     model = {
         "arch": "posenc_bert",
@@ -104,9 +122,6 @@ def _read(folder: str, config: str, kind: _Kind) -> Found:
     symbols = _vocabulary(folder, given["vocab_size"])
     specials = kind.specials if kind.specials[0] in symbols else SPECIALS
     order, ours = our_order(symbols, specials, folder), weights.ours
-    ours.setdefault(
-        "encoder.lm_head.weight", weights.get(f"{kind.body}.embeddings.word_embeddings.weight")
-    )
     by_type = ["encoder.lm_head.bias", "encoder.lm_head.weight", f"{BERT}.embed_tokens.weight"]
     reorder(ours, by_type, order, folder)
     model["untie_weights_roberta"] = not torch.equal(*(ours[name] for name in by_type[1:]))
@@ -115,16 +130,29 @@ def _read(folder: str, config: str, kind: _Kind) -> Found:
     whole.add_symbol(MASK)
     left = [name for name in weights.left if not any(part in name for part in _UNUSED)]
     left = [name for name in left if "position_embeddings" not in name]
-    if left:
-        raise UsageError(f"{folder}: there is no place for {left[0]}")
+    refuse_left(folder, left)
     found = Found(
         signed(model, whole),
         {"_name": "posenc_masked_lm", "tokens_per_sample": length},
         ours,
         {DICTIONARY: dictionary},
+        notes=notes,
     )
-    _add_subwords(found, folder, [symbols[n] for n in order[4:-1]])
+    # RoFormer's own tokenizer has Chinese words besides
+    case = _wordpiece_case(folder, named=kind.rotary)
+    _add_subwords(found, folder, [symbols[n] for n in order[4:-1]], case)
     return found
+
+
+def _tie(weights: ForeignWeights, body: str, tied: bool) -> None:
+    """Keep the output's weights that transformers uses, of those that a file may have twice."""
+    ours, first = weights.ours, weights.get(f"{body}.embeddings.word_embeddings.weight")
+    ours.pop("encoder.lm_head.decoder.bias", None)
+    if tied or "encoder.lm_head.weight" not in ours:
+        ours["encoder.lm_head.weight"] = first
+    own = [name for name in weights.theirs if name.endswith(".decoder.bias")]
+    if own and not tied:
+        ours["encoder.lm_head.bias"] = weights.theirs[own[0]]
 
 
 def _or(value: Any, default: Any) -> Any:
@@ -185,9 +213,12 @@ def _of_tokenizer(path: str) -> Dict[int, str]:
     added = [{"id": int, "content": str}]
     if found["model"]["type"] == "Unigram":
         # each is a pair of a type and its score
-        shape: Any = {"model": {"vocab": [[]]}, "added_tokens": added}
+        shape: Any = {"model": {"vocab": [list]}, "added_tokens": added}
         found = read_shaped(path, shape, "tokenizers")
-        types = {n: str(pair[0]) for n, pair in enumerate(found["model"]["vocab"]) if pair}
+        pairs = found["model"]["vocab"]
+        if not all(len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
+            raise UsageError(f"{path} is not from tokenizers, or damaged: its pairs")
+        types = {n: pair[0] for n, pair in enumerate(pairs)}
     else:
         shape = {"model": {"vocab": Each(int)}, "added_tokens": added}
         found = read_shaped(path, shape, "tokenizers")
@@ -200,22 +231,56 @@ def _sentencepieces(folder: str) -> str:
     return next(filter(os.path.isfile, paths), "")
 
 
-def _add_subwords(found: Found, folder: str, pieces: List[str]) -> None:
+def _add_subwords(
+    found: Found, folder: str, pieces: List[str], case: Optional[Dict[str, Any]]
+) -> None:
     """Add the file that cuts text, as far as it is of a kind that ours is."""
     if _sentencepieces(folder):
         found.files[SentencePiece.name] = _sentencepieces(folder)
-    elif os.path.exists(os.path.join(folder, "vocab.txt")):
-        path, lower = os.path.join(folder, "tokenizer_config.json"), True
-        if os.path.exists(path):
-            shape = {"do_lower_case": Maybe(bool)}
-            lower = _or(read_shaped(path, shape, "transformers").get("do_lower_case"), True)
+    elif case is not None:
         usable = [piece for piece in pieces if piece and piece == "".join(piece.split())]
         numbers = {piece: number for number, piece in enumerate([UNKNOWN, *usable])}
-        found.texts[WordPiece.name] = json.dumps(wordpiece_model(numbers, lower))
+        found.texts[WordPiece.name] = json.dumps(wordpiece_model(numbers, **case))
     else:
         found.notes.append(f"its text is cut by the tokenizer of {folder}, which posenc lacks")
 
 
+def _wordpiece_case(folder: str, named: bool) -> Optional[Dict[str, Any]]:
+    """Return what a WordPiece tokenizer does before it cuts; ``None`` if it is of another kind.
+
+    ``tokenizer.json`` tells, then ``tokenizer_config.json``, which counts more. If ``named``, its
+    class must be told.
+    """
+    case: Dict[str, Any] = {"lowercase": True, "strip_accents": None, "chinese": True}
+    whole = os.path.join(folder, "tokenizer.json")
+    if os.path.exists(whole):
+        found = read_shaped(
+            whole, {"model": {"type": str}, "normalizer": Maybe(dict)}, "tokenizers"
+        )
+        normalizer = found.get("normalizer") or {}
+        if found["model"]["type"] != "WordPiece" or normalizer.get("type") != "BertNormalizer":
+            return None
+        shape = {"lowercase": bool, "strip_accents": OrNull(bool), "handle_chinese_chars": bool}
+        found = read_shaped(whole, {"normalizer": shape}, "tokenizers")["normalizer"]
+        case = {name: found[name] for name in ("lowercase", "strip_accents")}
+        case["chinese"] = found["handle_chinese_chars"]
+    elif not os.path.exists(os.path.join(folder, "vocab.txt")):
+        return None
+    path = os.path.join(folder, "tokenizer_config.json")
+    if not os.path.exists(path):
+        return None if named else case
+    flags = dict.fromkeys(_FLAGS, Maybe(bool))
+    found = read_shaped(path, {**flags, "tokenizer_class": Maybe(str)}, "transformers")
+    if found.get("tokenizer_class") not in ((None,) * (not named) + _WORDPIECE_CLASSES):
+        return None
+    if found.get("do_basic_tokenize") is False or found.get("never_split"):
+        return None
+    for theirs, ours in _FLAGS.items():
+        if ours and found.get(theirs) is not None:
+            case[ours] = found[theirs]
+    return case
+
+
 BERT_READERS: Dict[str, Callable[[str, str], Found]] = {
-    name: functools.partial(_read, kind=kind) for name, kind in _KINDS.items()
+    name: functools.partial(_read, name=name) for name in _KINDS
 }

@@ -12,6 +12,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import read_shaped
 from fairseq_posenc.tools.averaging import save
 from fairseq_posenc.tools.export.hf_card import TEXT_FILES
+from fairseq_posenc.tools.export.hf_fields import check_files
 from fairseq_posenc.tools.export.hf_foreign import Found, read_fsmt
 from fairseq_posenc.tools.export.hf_foreign_bert import BERT_READERS
 from fairseq_posenc.tools.export.source import ALL, read_checkpoint
@@ -35,6 +36,7 @@ def import_model(folder: str, output: str, force: bool = False) -> List[str]:
     """
     if not os.path.isdir(folder):
         raise UsageError(f"there is no folder {folder}")
+    check_files(folder)
     if os.path.lexists(output) and not force:
         raise UsageError(f"{output} exists; name another file, or overwrite it with --force")
     found = _exported(folder) if os.path.exists(_path(folder)) else _of_transformers(folder)

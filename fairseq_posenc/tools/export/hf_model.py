@@ -148,6 +148,9 @@ def choose_layout(source: ExportSource) -> Layout:
             raise source.refusal(f"{layout.model} has no --{option.replace('_', '-')}")
     if options.activation_fn not in ACTIVATIONS:
         raise source.refusal(f"transformers has no --activation-fn {options.activation_fn}")
+    fixed = layout.model in ("RobertaForMaskedLM", "MPNetForMaskedLM")
+    if fixed and ACTIVATIONS[options.activation_fn] != "gelu":
+        raise source.refusal(f"the head of {layout.model} needs --activation-fn gelu")
     widths = [getattr(options, f"{side}_embed_dim", None) for side in SIDES]
     if None not in widths and widths[0] != widths[1]:
         raise source.refusal(f"{layout.model} has one width for both sides")

@@ -135,6 +135,8 @@ def test_every_row_of_the_table_computes_the_same_before_and_after_saving(
         ("checkpoint", "shaw", {}, "no class for .*shaw.*--to ctranslate2"),
         ("checkpoint", "rotary", {}, "no class for .*rotary.*--to ctranslate2"),
         ("bert_checkpoint", "rel_scalar", {}, "no class for .*rel_scalar"),
+        ("bert_checkpoint", "learned", {"activation_fn": "relu"}, "needs --activation-fn gelu"),
+        ("bert_checkpoint", "t5", {"activation_fn": "gelu_fast"}, "needs --activation-fn gelu"),
         ("checkpoint", "sinusoidal", {"encoder_normalize_before": True}, "no class for"),
         ("checkpoint", "none", {"layernorm_embedding": True}, "no place for .*layernorm_embedding"),
         ("lm_checkpoint", "shaw", {}, "no class for .*shaw and LayerNorm before"),
