@@ -19,7 +19,7 @@ def read_wordpiece(path: str) -> str:
     """Return a WordPiece model as JSON for the library, with no part that ours do not have.
 
     Raises:
-        UsageError: the file is missing or damaged, or differs from ours in more than vocabulary
+        UsageError: the file is missing or damaged, or differs from ours in more than vocabulary and
             what is done to case, accents and CJK characters.
     """
     found = read_shaped(path, _SHAPE, "posenc prepare text")
