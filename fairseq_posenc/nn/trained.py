@@ -236,6 +236,9 @@ def load(folder: str) -> TrainedModel:
             raise ValueError("it has --cross-self-attention, or adaptive embeddings")
         if getattr(args, "no_source_eos", False):
             raise ValueError("it has --no-source-eos")
+        for side in ("encoder", "decoder"):
+            if getattr(args, f"{side}_attention_heads", 1) < 1:
+                raise ValueError(f"its {side} has no heads")
         if args.activation_fn not in _ACTIVATIONS:
             raise ValueError(f"it has --activation-fn {args.activation_fn}")
         model = TrainedModel(args, weights)
@@ -243,7 +246,9 @@ def load(folder: str) -> TrainedModel:
             if getattr(args, "layer_norm_eps", None) and isinstance(module, nn.LayerNorm):
                 module.eps = args.layer_norm_eps
         model.load_state_dict(weights)
-    except (AttributeError, KeyError, TypeError, ValueError, RuntimeError) as error:
+    except (
+        ArithmeticError, AttributeError, LookupError, TypeError, ValueError, RuntimeError,
+    ) as error:  # fmt: skip
         reason = " ".join(str(error).split())
         raise UsageError(f"{folder} has no model that can be made here: {reason:.300}") from None
     return model.eval()

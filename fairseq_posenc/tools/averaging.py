@@ -53,7 +53,7 @@ def average(paths: Sequence[str], across_runs: bool = False) -> Dict[str, Any]:
     signature = ""
     seen: Dict[str, Tuple[str, str]] = {}
     for path in tqdm(paths, desc="averaging", unit="checkpoint"):
-        state = load_checkpoint(path)
+        state = read_trained(path)
         own = signatures.of_checkpoint(state)
         signature = signature or own
         if not signatures.same(own, signature):
@@ -119,6 +119,32 @@ def _options_of_run(state: Any) -> Dict[str, Any]:
         if values[name] is not None:
             values[name] = os.path.basename(os.path.normpath(str(values[name])))
     return values
+
+
+def read_trained(path: str) -> Dict[str, Any]:
+    """Return what a checkpoint holds, which has a model of tensors by name, and options.
+
+    Raises:
+        UsageError: as :func:`load_checkpoint`, or it has something else.
+    """
+    state = load_checkpoint(path)
+    known = state if isinstance(state, dict) else {}
+    model, cfg = known.get("model"), known.get("cfg")
+    if not isinstance(model, dict) or not model:
+        raise UsageError(f"{path} is not a checkpoint of fairseq-train: it has no model")
+    for name, tensor in model.items():
+        if not isinstance(name, str) or not isinstance(tensor, Tensor):
+            raise UsageError(
+                f"{path} is not a checkpoint of fairseq-train: {name!r:.60} in its model is no "
+                "tensor with a name"
+            )
+    groups = [known.get("args"), cfg]
+    groups += [cfg.get("model"), cfg.get("task")] if isinstance(cfg, dict) else []
+    if not all(isinstance(group, (dict, Namespace, type(None))) for group in groups):
+        raise UsageError(
+            f"{path} is not a checkpoint of fairseq-train: its options are not options"
+        )
+    return state
 
 
 def save(state: Any, path: str) -> None:
@@ -228,9 +254,7 @@ def _validation(path: str) -> List[Any]:
 
 def _add(sums: Dict[str, Tensor], state: Any, path: str, first: str) -> None:
     """Add the parameters of a checkpoint to the sums so far, which are empty at first."""
-    model = state.get("model") if isinstance(state, dict) else None
-    if not isinstance(model, dict) or not all(isinstance(p, Tensor) for p in model.values()):
-        raise UsageError(f"{path} is not a checkpoint of fairseq-train: it has no model")
+    model = state["model"]
 
     def kind(parameter: Tensor) -> Tuple[torch.Size, bool, bool]:
         return parameter.shape, parameter.is_floating_point(), parameter.dtype == torch.bool

@@ -7,10 +7,10 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from fairseq_posenc.checkpoints import load_checkpoint, signatures
+from fairseq_posenc.checkpoints import signatures
 from fairseq_posenc.encodings.sinusoidal import sinusoid
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.averaging import save
+from fairseq_posenc.tools.averaging import read_trained, save
 from fairseq_posenc.tools.outputs import refuse_inputs
 
 HOW = ("interpolate", "repeat", "sinusoid")
@@ -78,10 +78,8 @@ def extend(path: str, output: str, how: str, limits: Dict[str, int]) -> List[str
         UsageError: the checkpoint has no such table, or one that is not shorter.
     """
     refuse_inputs(output, [path])
-    state = load_checkpoint(path)
+    state = read_trained(path)
     options, notes = signatures.model_options(state), []
-    if not isinstance(state.get("model"), dict):
-        raise UsageError(f"{path} is not a checkpoint of fairseq-train")
     parameters = _parameters(state["model"])
     resumable = True
     for option, length in limits.items():
@@ -93,6 +91,8 @@ def extend(path: str, output: str, how: str, limits: Dict[str, int]) -> List[str
                 f"{path} has no table of learned positions for {flag}: it was trained with "
                 f"{signatures.of_checkpoint(state)}"
             )
+        if table.dim() != 2 or not table.is_floating_point() or len(table) <= _FIRST:
+            raise UsageError(f"{path} is damaged: {key} is {_described(table)}")
         old = len(table) - _FIRST
         if length <= old:
             raise UsageError(f"{flag} {length}: the table has {old} positions already")
@@ -103,7 +103,11 @@ def extend(path: str, output: str, how: str, limits: Dict[str, int]) -> List[str
                 return torch.cat([rows, rows.new_zeros(added, rows.size(1))])
             return torch.cat([rows[:_FIRST], extended(rows[_FIRST:], length, how)])
 
-        resumable = resumable and _extend_moments(state, parameters, key, longer)
+        try:
+            resumable = resumable and _extend_moments(state, parameters, key, longer)
+        # an optimiser's state may be of any form
+        except (AttributeError, IndexError, KeyError, RuntimeError, TypeError, ValueError):
+            resumable = False
         state["model"][key] = parameters[key] = longer(table, is_moment=False)
         for group in _groups(state):
             group.update({name: length for name in names if name in group})
@@ -114,6 +118,10 @@ def extend(path: str, output: str, how: str, limits: Dict[str, int]) -> List[str
         notes.append("without the optimiser's state: go on with --finetune-from-model")
     save(state, output)
     return notes
+
+
+def _described(table: Tensor) -> str:
+    return f"of shape {tuple(table.shape)} and {table.dtype}, not (positions, channels) of floats"
 
 
 def _parameters(model: Dict[str, Any]) -> Dict[str, Tensor]:
@@ -138,12 +146,9 @@ def _extend_moments(
     It can where it has the shape of its parameter, or where all parameters are one row of numbers,
     as with --fp16. ``parameters`` are still the old ones.
     """
-    try:
-        remembered = state["last_optimizer_state"]["state"]
-        groups = state["last_optimizer_state"]["param_groups"]
-        [numbers] = [group["params"] for group in groups]
-    except (KeyError, TypeError, ValueError):
-        return False
+    remembered = state["last_optimizer_state"]["state"]
+    groups = state["last_optimizer_state"]["param_groups"]
+    [numbers] = [group["params"] for group in groups]
     sizes = [tensor.numel() for tensor in parameters.values()]
     index, table = list(parameters).index(key), parameters[key]
     if len(numbers) == 1 and len(parameters) > 1:

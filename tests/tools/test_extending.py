@@ -165,3 +165,59 @@ def test_what_cannot_be_extended_is_refused_and_nothing_written(tiny_task, tmp_p
     with pytest.raises(UsageError, match="is an input, and would be lost"):
         extend(str(path), str(path), "repeat", {"max_source_positions": 20})
     assert not output.exists()
+
+
+ODD = {
+    "a list": lambda state: [state],
+    "nothing": lambda state: None,
+    "no model": lambda state: {**state, "model": None},
+    "an empty model": lambda state: {**state, "model": {}},
+    "text in the model": lambda state: {**state, "model": {**state["model"], "x": "text"}},
+    "options that are text": lambda state: {**state, "args": "text"},
+    "a number for a table": lambda state: with_table(state, torch.tensor(1.0)),
+    "a row for a table": lambda state: with_table(state, torch.ones(9)),
+    "a cube for a table": lambda state: with_table(state, torch.ones(9, 2, 2)),
+    "whole numbers": lambda state: with_table(state, torch.ones(9, 32, dtype=torch.long)),
+    "no rows": lambda state: with_table(state, torch.ones(2, 32)),
+    "text for a table": lambda state: with_table(state, "text"),
+    "no encoder": lambda state: {
+        **state,
+        "model": {k: v for k, v in state["model"].items() if not k.startswith("encoder")},
+    },
+}
+
+
+def with_table(state, table):
+    return {**state, "model": {**state["model"], TABLE["transformer"]: table}}
+
+
+@pytest.mark.parametrize("name", ODD)
+@pytest.mark.parametrize("how", HOW)
+def test_odd_checkpoints_are_refused_in_one_line(tiny_task, tmp_path, name, how):
+    path, output = str(tmp_path / "9.pt"), tmp_path / "20.pt"
+    write(path, *trained(tiny_task, "posenc_transformer"))
+    state = torch.load(path, weights_only=False)
+    torch.save(ODD[name](state), path)
+    with pytest.raises(UsageError, match="9.pt"):
+        extend(path, str(output), how, {"max_source_positions": 20})
+    assert not output.exists()
+
+
+def group(**content):
+    return {"state": {}, "param_groups": [{"params": [0]}], **content}
+
+
+ODD_STATES = [
+    "text", group(state=[1]), group(state={0: "text"}), group(param_groups=["text"]),
+    group(param_groups=[{"params": None}]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("state", ODD_STATES, ids=str)
+def test_an_odd_state_of_an_optimiser_is_left_out(tiny_task, tmp_path, state):
+    path, output = str(tmp_path / "9.pt"), str(tmp_path / "20.pt")
+    write(path, *trained(tiny_task, "posenc_transformer"))
+    whole = torch.load(path, weights_only=False)
+    torch.save({**whole, "last_optimizer_state": state}, path)
+    notes = extend(path, output, "repeat", {"max_source_positions": 20})
+    assert notes[-1].startswith("without the optimiser's state")

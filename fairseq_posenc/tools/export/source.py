@@ -13,7 +13,7 @@ from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair, load_indexed_dataset
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 
-from fairseq_posenc.checkpoints import load_checkpoint, source_bos
+from fairseq_posenc.checkpoints import source_bos
 from fairseq_posenc.checkpoints.option_checks import check_options
 from fairseq_posenc.checkpoints.signatures import dictionary_hash
 from fairseq_posenc.data.indexed import check_indexed, read_dictionary, repeated_types
@@ -24,6 +24,7 @@ from fairseq_posenc.guards.loading import one_line
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.models.transformer_lm import PosencTransformerLanguageModel
+from fairseq_posenc.tools.averaging import read_trained
 
 SIDES = ("encoder", "decoder")
 LIMITS = {"encoder": "max_source_positions", "decoder": "max_target_positions"}
@@ -115,13 +116,15 @@ def read_checkpoint(path: str, kinds: Mapping[Type, str] = TRANSLATION) -> Expor
     """
     if not os.path.isfile(path):
         raise UsageError(f"there is no checkpoint {path}")
-    state = load_checkpoint(path)
+    state = read_trained(path)
     check_options(state, path)
     try:
         found = state["cfg"]["model"]
         options = Namespace(**(found if isinstance(found, dict) else vars(found)))
         arch = options.arch
         state["model"].keys()
+        task_options = state["cfg"]["task"]
+        dict(task_options if isinstance(task_options, dict) else vars(task_options))
     except (KeyError, TypeError, AttributeError):
         raise UsageError(f"{path} is not a checkpoint of fairseq-train") from None
     kind = ARCH_MODEL_REGISTRY.get(arch)

@@ -124,6 +124,8 @@ def test_models_are_loaded_where_fairseq_is_missing(checkpoint, lm_checkpoint, d
 @pytest.mark.parametrize(
     "changed, words",
     [
+        ({"encoder_attention_heads": 0}, "its encoder has no heads"),
+        ({"encoder_attention_heads": -2}, "its encoder has no heads"),
         ({"encoder_attention_heads": 7}, "7 heads do not divide"),
         ({"activation_fn": "swish"}, "--activation-fn swish"),
         ({"cross_self_attention": True}, "--cross-self-attention"),

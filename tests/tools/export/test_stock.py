@@ -136,7 +136,7 @@ def test_what_is_there_is_not_overwritten_by_accident(checkpoint, tmp_path):
     output.write_text("precious")
     with pytest.raises(UsageError, match="--force"):
         to_fairseq(str(path), str(output))
-    with pytest.raises(UsageError, match="the checkpoint itself"):
+    with pytest.raises(UsageError, match="is an input, and would be lost"):
         to_fairseq(str(path), str(path), force=True)
     assert output.read_text() == "precious"
     to_fairseq(str(path), str(output), force=True)
