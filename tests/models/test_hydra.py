@@ -54,6 +54,11 @@ GIVEN = [
      "position_initialization=zero train_only=encoder.embed_positions*"),
     ("posenc_translation", "", "position_encoding=rotary position_base=500 position_scale=2 "
      "position_scale_method=ntk"),
+    ("posenc_translation", "", "position_encoding=randomized position_drawn_below=1100 "
+     "position_inner=alibi"),
+    ("posenc_translation", "", "position_encoding=unifpe position_separate_draws=true"),
+    ("posenc_translation", "", "position_encoding=rotary position_scale_method=yarn "
+     "position_scale=2 position_original_length=40"),
     ("language_modeling",
      "sample_break_mode=eos tokens_per_sample=24 output_dictionary_size=5 add_bos_token=true "
      "max_target_positions=20 shorten_method=truncate shorten_data_split_list=train "
