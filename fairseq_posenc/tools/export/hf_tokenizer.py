@@ -67,8 +67,11 @@ def _write(
 ) -> List[str]:
     """Write the tokeniser of one stack of layers, and return what to know of it."""
     cut, is_bert = cut_as(dictionary, data), MASK in dictionary
-    _check(cut, dictionary, read_sentences(source, data, _PROBES)[stack], data)
+    sentences = read_sentences(source, data, _PROBES)[stack]
+    _check(cut, dictionary, sentences, data)
     tokeniser, notes = cut.tokeniser, [f"tokenizer.json takes {cut.takes}"]
+    if not sentences:
+        notes.append(f"0 sentences compared with it: {data} has no binarised test, valid or train")
     bos, eos = "<s> " if is_bert or source.source_bos else "", " </s>"
     if source.kind == LANGUAGE_MODEL:
         bos, eos = f"{dictionary[source.beginning]} ", ""  # the text goes on

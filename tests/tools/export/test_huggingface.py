@@ -159,3 +159,9 @@ def test_what_does_not_fit_is_refused(request, data, tmp_path, kind, encoding, o
     with pytest.raises(UsageError, match=words):
         to_huggingface(str(path), str(tmp_path / "hf"), str(data))
     assert not (tmp_path / "hf").exists()
+
+
+def test_a_tokenizer_that_was_compared_with_nothing_says_so(checkpoint, data, tmp_path):
+    path, _ = checkpoint("sinusoidal")
+    notes = to_huggingface(str(path), str(tmp_path / "hf"), str(data))
+    assert any(note.startswith("0 sentences compared") for note in notes)
