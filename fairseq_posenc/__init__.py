@@ -4,7 +4,9 @@ No library is imported here, so that ``fairseq_posenc.encodings`` needs torch al
 start fast; fairseq itself then imports ``tasks/`` and ``models/``, which register what they hold.
 """
 
+import os
 import re
+import sys
 from importlib.metadata import PackageNotFoundError, version
 
 from fairseq_posenc.errors import UsageError, print_errors_in_one_line
@@ -25,4 +27,22 @@ def _check_torch() -> None:
         )
 
 
+class _Folders(list):
+    """The folders of the package; whoever asks for one while fairseq is there gets all registered.
+
+    That is ``--user-dir``: of a package that somebody has imported already, fairseq's
+    ``import_user_module`` imports nothing, and only looks whether it is that of the folder.
+    """
+
+    def __contains__(self, folder: object) -> bool:
+        if "fairseq.models" in sys.modules:
+            from fairseq.models import import_models
+            from fairseq.tasks import import_tasks
+
+            import_tasks(os.path.join(self[0], "tasks"), f"{__name__}.tasks")
+            import_models(os.path.join(self[0], "models"), f"{__name__}.models")
+        return super().__contains__(folder)
+
+
 _check_torch()
+__path__ = _Folders(__path__)

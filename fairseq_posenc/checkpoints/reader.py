@@ -102,10 +102,9 @@ def load_checkpoint(path: str) -> Any:
         if environment or isinstance(error, MemoryError):
             reason = getattr(error, "strerror", None) or first_line(error)
             raise UsageError(f"cannot read checkpoint {path}: {reason}") from None
-        earlier = os.path.join(os.path.dirname(os.path.abspath(path)), "checkpoint_best.pt")
         raise DamagedCheckpoint(
-            f"checkpoint {path} is damaged or not a checkpoint ({type(error).__name__}); move it "
-            f"aside and continue from an earlier one, as with --restore-file {earlier}"
+            f"checkpoint {path} is damaged or not a checkpoint ({type(error).__name__}); "
+            f"{_advice(path)}"
         ) from None
 
 
@@ -118,6 +117,21 @@ def _check_bytes(path: str) -> None:
         with zipfile.ZipFile(stream) as archive:
             if archive.testzip() is not None:
                 raise ValueError("a checksum is another")
+
+
+def _advice(path: str) -> str:
+    """Return what to do instead of reading a damaged checkpoint, with another one if there is."""
+    folder = os.path.dirname(os.path.abspath(path))
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    others = [
+        os.path.join(folder, name)
+        for name in names
+        if name.startswith("checkpoint") and name.endswith(".pt") and name != os.path.basename(path)
+    ]
+    if not others:
+        return "there is no other one beside it"
+    newest = max(others, key=os.path.getmtime)
+    return f"move it aside and continue from an earlier one, as with --restore-file {newest}"
 
 
 def _check_types(value: Any) -> None:

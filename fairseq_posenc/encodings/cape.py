@@ -1,5 +1,7 @@
 """CAPE: continuous augmented positional embeddings (Likhomanenko et al. 2021)."""
 
+import functools
+import logging
 import math
 from dataclasses import replace
 from typing import NamedTuple, Optional
@@ -10,6 +12,9 @@ from torch import Tensor
 from fairseq_posenc.encodings.base import Portable, Positions, Stack, Terms
 from fairseq_posenc.encodings.draws import worker_generator
 from fairseq_posenc.encodings.sinusoidal import Sinusoidal
+
+logger = logging.getLogger(__name__)
+_KEEPS_ORDER = 0.5  # "maximum to preserve positions order" (D.1)
 
 
 class Draws(NamedTuple):
@@ -56,6 +61,8 @@ class Cape(Sinusoidal):
         for name, value in (("global", global_shift), ("local", local_shift)):
             if not (0 <= value < math.inf):
                 raise ValueError(f"{name} shift must be 0 or more, not {value}")
+        if local_shift > _KEEPS_ORDER:
+            _warn_of_lost_order(local_shift)
         if not (1 <= global_scale < math.inf):
             raise ValueError(f"global scale λmax must be 1 or more, not {global_scale}")
         if mean_normalize and stack.decoder:
@@ -109,6 +116,16 @@ class Cape(Sinusoidal):
             global_shift = uniform(self.global_shift, batch, 1)
             log_scale = uniform(self.log_scale, batch, 1)
         return Draws(global_shift, local_shift, log_scale)
+
+
+@functools.cache  # once, not for each side of a model
+def _warn_of_lost_order(local_shift: float) -> None:
+    logger.warning(
+        "the local shift εmax of %g moves neighbouring tokens past each other in training, so that "
+        "their order is lost; up to %g keeps it",
+        local_shift,
+        _KEEPS_ORDER,
+    )
 
 
 def _centred(numbers: Tensor, padding_mask: Optional[Tensor]) -> Tensor:

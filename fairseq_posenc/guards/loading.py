@@ -3,8 +3,8 @@
 import functools
 import os
 import shlex
-from contextlib import contextmanager
-from typing import Any, BinaryIO, Callable, Dict, Iterator, Mapping, Optional, Sequence
+from contextlib import contextmanager, nullcontext
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
 
 import torch
 from fairseq import checkpoint_utils, file_utils
@@ -15,12 +15,15 @@ from fairseq_posenc.checkpoints import source_bos
 from fairseq_posenc.checkpoints.option_checks import check_options
 from fairseq_posenc.checkpoints.reader import load_checkpoint
 from fairseq_posenc.errors import UsageError, first_line
-from fairseq_posenc.guards import save_folder
+from fairseq_posenc.guards import same_run, save_folder, starting
 from fairseq_posenc.guards.resuming import (
     check_first_step,
     check_progress,
     checked_optimizer_state,
 )
+
+# those that look at each checkpoint that is read now
+_comparisons: List[same_run.SameRun] = []
 
 
 class _TorchWith:
@@ -38,11 +41,24 @@ def _use_checked_load(named: Mapping[str, Any]) -> None:
 
     def load(stream: BinaryIO, **_: Any) -> Dict[str, Any]:
         state = load_checkpoint(stream.name)
+        whole = dict(state) if isinstance(state, dict) else state
         check_options(state, stream.name, named)
+        for comparison in _comparisons:
+            comparison.check(whole, stream.name)
         source_bos.record(state)
         return state
 
     checkpoint_utils.torch = _TorchWith(load)
+
+
+@contextmanager
+def _comparing(comparison: same_run.SameRun) -> Iterator[None]:
+    """Compare what is read meanwhile."""
+    _comparisons.append(comparison)
+    try:
+        yield
+    finally:
+        _comparisons.remove(comparison)
 
 
 def make_loading_safe() -> None:
@@ -51,6 +67,7 @@ def make_loading_safe() -> None:
         return
     _check_what_is_used()
     _check_what_is_resumed()
+    starting.check_what_starts()
     # what one worker sends the others when a run is resumed holds options, which torch ≥ 2.6
     # takes for a stranger's
     distributed_utils.torch = _TorchWith(functools.partial(torch.load, weights_only=False))
@@ -96,7 +113,9 @@ def _check_what_is_used() -> None:
             )
         for name in filenames:
             _check_no_shard(name)
-        with one_line(f"{os.pathsep.join(filenames)} cannot be loaded"):
+        ensemble = same_run.SameRun(same_run.ENSEMBLE)
+        compared = _comparing(ensemble) if len(filenames) > 1 else nullcontext()
+        with one_line(f"{os.pathsep.join(filenames)} cannot be loaded"), compared:
             models, cfg, task = build(filenames, arg_overrides, task, *args, **kwargs)
             source_bos.check_task(cfg.model, task)
             return models, cfg, task
@@ -114,11 +133,16 @@ def _check_what_is_resumed() -> None:
     @functools.wraps(begin)
     def load_checkpoint_to_train(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
         with one_line("cannot begin or continue the training"):
-            save_folder.check_start(cfg, trainer.checkpoint_suffix or "")
+            resumed = save_folder.check_start(cfg, trainer.checkpoint_suffix or "")
             if distributed_utils.is_master(trainer.cfg.distributed_training) and not cfg.no_save:
                 save_folder.lock(cfg.save_dir)
-            extra_state, batches = begin(cfg, trainer, **kwargs)
+            own = same_run.of_training(trainer)
+            way = same_run.way_of(cfg, resumed, hasattr(trainer.get_model(), "begun"))
+            with _comparing(same_run.SameRun(way, "this run", same_run.told(own))):
+                extra_state, batches = begin(cfg, trainer, **kwargs)
             check_progress(extra_state, trainer)
+            same_run.record(trainer, own)
+            starting.warn_of_short_training(trainer.cfg)
             return extra_state, batches
 
     @functools.wraps(take_state)

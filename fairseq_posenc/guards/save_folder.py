@@ -20,12 +20,15 @@ _NAMES = r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.+)"
 _locks: Dict[str, TextIO] = {}
 
 
-def check_start(cfg: Any, suffix: str = "") -> None:
+def check_start(cfg: Any, suffix: str = "") -> bool:
     """Check which checkpoint a training begins with, before fairseq loads it.
 
     Args:
         cfg: fairseq's ``CheckpointConfig``.
         suffix: of the names of checkpoints, before ``.pt``.
+
+    Returns:
+        whether a training is resumed; else it begins anew, with new weights or with trained ones.
 
     Raises:
         UsageError: a checkpoint that was named is missing: fairseq would begin with new weights.
@@ -44,9 +47,10 @@ def check_start(cfg: Any, suffix: str = "") -> None:
         start = _named("--continue-once", cfg.continue_once, cfg)
     else:
         start = pretrained
+    resumed = start != pretrained and not cfg.reset_optimizer
     folder = os.path.realpath(cfg.save_dir)
     if cfg.no_save or (start and os.path.dirname(os.path.realpath(start)) == folder):
-        return
+        return resumed
     written = _checkpoints(cfg.save_dir, suffix)
     if written:
         newest = last if last in written else max(written, key=os.path.getmtime)
@@ -55,6 +59,7 @@ def check_start(cfg: Any, suffix: str = "") -> None:
             f"them: it begins with {start or 'new weights'}; give another --save-dir, or continue "
             f"that training with --restore-file {newest}"
         )
+    return resumed
 
 
 def _named(option: str, path: str, cfg: Any) -> str:

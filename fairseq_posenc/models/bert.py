@@ -12,6 +12,7 @@ from fairseq_posenc import options
 from fairseq_posenc.checkpoints import signatures
 from fairseq_posenc.data.token_ratio import set_source_scale
 from fairseq_posenc.encodings import segments
+from fairseq_posenc.guards.segments import check_task as check_segments
 from fairseq_posenc.models import continuation, freezing
 from fairseq_posenc.models.bert_encoder import PosencBertEncoder
 from fairseq_posenc.models.bert_hub import BertHub
@@ -111,6 +112,7 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
         args.position_encoding = options.encoding_name(args)
         set_source_scale(args, task)
         args.position_segments = getattr(args, "position_segments", None) or "none"
+        check_segments(args, task)
         args.position_signature = options.signature(args, segments=args.position_segments)
         continuation.check_positions(begun, args.position_signature)
         base_architecture(args)

@@ -23,10 +23,10 @@ from fairseq_posenc.errors import UsageError
 logger = logging.getLogger(__name__)
 
 _LAST = "checkpoint_last.pt"
-_ADVICE = {
-    "embed_tokens": "the vocabulary (dict.txt) is another one: prepare the data with the subwords "
-    "that the model was trained with",
-}
+_OTHER_VOCABULARY = (
+    "the vocabulary (dict.txt) is another one: prepare the data with the subwords that the model "
+    "was trained with"
+)
 # the options that decide how long tables of positions are
 _LIMITS = {
     "encoder.sentence_encoder.": "--max-positions",
@@ -247,9 +247,10 @@ class CheckedLoading(BaseFairseqModel):
                 shapes = (state_dict[key].shape, own[key].shape)
                 there, here = (" x ".join(map(str, shape)) for shape in shapes)
                 problem = f"{key} is {there} there, {here} here"
-                advice = _ADVICE.get(
-                    key.split(".")[-2], "give the options that it was trained with"
-                )
+                advice = "give the --arch and the sizes that it was trained with"
+                # (types, width)
+                if "embed_tokens" in key and shapes[0][:1] != shapes[1][:1]:
+                    advice = _OTHER_VOCABULARY
                 if _of_positions(key):
                     limit = next(limit for part, limit in _LIMITS.items() if key.startswith(part))
                     advice = f"give the --arch, {limit} and --position-… options of its training"

@@ -26,6 +26,7 @@ class FineTuningTask(BatchDraws):
     ``max_positions`` and ``train_subset``. The dictionary gets ``<mask>``.
     """
 
+    gives_segments = True
     criterion: Type[FineTuningCriterion] = FineTuningCriterion  # the one that goes with it
     metric_names: Iterable[str] = ()  # what metric() knows
 

@@ -62,6 +62,8 @@ class PosencMaskedLMTask(BatchDraws, MaskedLMTask):
     the masks of splits other than the training set are the same in every epoch.
     """
 
+    gives_segments = True
+
     @classmethod
     def setup_task(cls, cfg: PosencMaskedLMConfig, **kwargs):
         """Load the dictionary, which all folders must share."""

@@ -13,6 +13,7 @@ from tqdm import tqdm
 
 from fairseq_posenc.checkpoints import load_checkpoint, signatures
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards.same_run import AVERAGE, AVERAGE_ACROSS, SameRun
 from fairseq_posenc.tools.outputs import refuse_inputs
 from fairseq_posenc.tools.writing import replacing
 
@@ -50,17 +51,11 @@ def average(paths: Sequence[str], across_runs: bool = False) -> Dict[str, Any]:
             different trainings, as far as their options tell.
     """
     sums: Dict[str, Tensor] = OrderedDict()
-    signature = ""
+    comparison = SameRun(AVERAGE_ACROSS if across_runs else AVERAGE)
     seen: Dict[str, Tuple[str, str]] = {}
     for path in tqdm(paths, desc="averaging", unit="checkpoint"):
         state = read_trained(path)
-        own = signatures.of_checkpoint(state)
-        signature = signature or own
-        if not signatures.same(own, signature):
-            raise UsageError(
-                f"{path} was trained with {own}, {paths[0]} with {signature}; average checkpoints "
-                "of one run"
-            )
+        comparison.check(state, path)
         _check_same_run(seen, state, path, across_runs)
         _add(sums, state, path, paths[0])
         del state

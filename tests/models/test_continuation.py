@@ -250,6 +250,21 @@ def test_parameters_of_one_name_and_size_are_not_taken_from_another_encoding(bui
     assert torch.equal(loaded[key], fresh[key])
 
 
+@pytest.mark.parametrize(
+    "change, told",
+    [
+        ({"encoder_embed_dim": 32, "decoder_embed_dim": 32}, "give the --arch and the sizes"),
+        ({"types": 20}, r"the vocabulary \(dict.txt\) is another one"),
+    ],
+)
+def test_another_width_is_not_another_vocabulary(build, save, tiny_task, change, told):
+    state = save("posenc_transformer", **OURS["cape"])
+    for side in ("source", "target") * ("types" in change):
+        setattr(tiny_task, f"{side}_dictionary", Dictionary())
+    with pytest.raises(UsageError, match=told):
+        build("posenc_transformer", **OURS["cape"], **change).load_state_dict(state["model"])
+
+
 def test_another_version_is_a_warning(build, save, tmp_path, caplog):
     state = save("posenc_bert", **OURS["tupe"])
     options = state["cfg"]["model"]

@@ -134,7 +134,7 @@ def test_other_positions_are_refused(save):
         for i, fields in enumerate([("1", "1"), ("1", "2"), ("1.1", "1")])
     ]
     averaging.average(paths[:2])
-    with pytest.raises(UsageError, match=r"2\.pt was .*scale:1\.1\|.*0\.pt with .*scale:1\|"):
+    with pytest.raises(UsageError, match=r"2\.pt was .*scale:1\.1\|.*0\.pt has .*scale:1\|"):
         averaging.average(paths)
 
 

@@ -1,0 +1,81 @@
+"""What a training is told before its first update, each in one line."""
+
+import logging
+from argparse import Namespace
+
+import numpy as np
+import pytest
+from fairseq import checkpoint_utils
+from fairseq.data import FairseqDataset
+from fairseq.tasks import FairseqTask
+from fairseq.tasks.masked_lm import MaskedLMTask
+
+from fairseq_posenc.encodings import Stack, build, cape
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards import segments, starting
+from fairseq_posenc.models import bert  # noqa: F401 (fairseq is guarded)
+from fairseq_posenc.tasks.masked_lm import PosencMaskedLMTask
+
+
+class Sentences(FairseqDataset):
+    """Sentences of which only the lengths are known."""
+
+    def __init__(self, *lengths):
+        self.sizes = np.array(lengths)
+
+    def __len__(self):
+        return len(self.sizes)
+
+
+@pytest.mark.parametrize(
+    "lengths, told",
+    [((9, 7), "nothing is left of 2 samples: all are longer than 5"), ((), "no samples"),
+     ((9, 3), None)],
+)  # fmt: skip
+def test_a_set_of_which_nothing_is_left_is_refused(lengths, told):
+    sentences, task = Sentences(*lengths), FairseqTask(None)
+    indices = np.arange(len(lengths))
+    if told is None:
+        assert list(task.filter_indices_by_size(indices, sentences, 5, True)) == [1]
+        return
+    with pytest.raises(UsageError, match=told):
+        task.filter_indices_by_size(indices, sentences, 5, ignore_invalid_inputs=True)
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(UsageError, match=f"^cannot write to --save-dir {folder}: Not a direct"):
+            checkpoint_utils.verify_checkpoint_directory(str(folder))
+
+
+@pytest.mark.parametrize("most, warm_up, warned", [(20, 40, 1), (40, 40, 1), (41, 40, 0),
+                                                   (0, 40, 0), (20, None, 0)])  # fmt: skip
+def test_a_training_within_its_warm_up_is_told(caplog, most, warm_up, warned):
+    scheduler = {} if warm_up is None else {"warmup_updates": warm_up}
+    cfg = Namespace(lr_scheduler=Namespace(**scheduler), optimization=Namespace(max_update=most))
+    starting.warn_of_short_training(cfg)
+    assert [record.levelno for record in caplog.records] == warned * [logging.WARNING]
+
+
+def test_cape_tells_once_that_order_is_lost(caplog):
+    cape._warn_of_lost_order.cache_clear()
+    for shift in (0.0, 0.5, 3.0, 3.0):
+        build("cape", Stack(layers=1, heads=2, channels=8, max_length=9), local_shift=shift)
+    (told,) = [record.getMessage() for record in caplog.records]
+    assert told.startswith("the local shift εmax of 3 ")
+
+
+@pytest.mark.parametrize("kind", [MaskedLMTask, PosencMaskedLMTask, type(None)])
+def test_segments_need_a_task_that_has_them(caplog, kind):
+    task, args = kind.__new__(kind), Namespace(position_segments="none")
+    segments.check_task(args, task)
+    args.position_segments = "per_head"
+    if kind is MaskedLMTask:
+        with pytest.raises(UsageError, match="per_head: this task .* give --task posenc_masked_lm"):
+            segments.check_task(args, task)
+    else:
+        segments.check_task(args, task)
+    args.position_signature = "position:tupe"  # a trained model
+    segments.check_task(args, task)
+    assert len(caplog.records) == (kind is MaskedLMTask)
