@@ -32,7 +32,8 @@ ROOMS = [
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 SOURCES = "fairseq_posenc", "recipes"
 TOP = (
-    "docs fairseq_posenc recipes scripts tests setup.py pyproject.toml README.md LICENSE CITATION.cff"
+    "docs fairseq_posenc recipes scripts tests setup.py pyproject.toml README.md LICENSE"
+    " CITATION.cff"
 ).split()
 
 
