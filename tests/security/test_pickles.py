@@ -183,7 +183,7 @@ def test_odd_pickles_run_nothing(tmp_path, monkeypatch, write, case):
         (bytearray(b"a"), "bytearray"),
         ({1: frozenset([2])}, "frozenset"),
     ],
-    ids=str,
+    ids=lambda one: one if isinstance(one, str) else type(one).__name__,
 )
 def test_what_is_not_read_is_named_and_the_line_says_what_to_do(tmp_path, value, name):
     torch.save({"model": {"w": torch.ones(1)}, "more": value}, tmp_path / "a.pt")
