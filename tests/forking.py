@@ -31,7 +31,7 @@ PROGRAMS = {
     },
 }
 # These import little, or need more of their caller than its streams.
-OTHERS = ("recipes.lib.cells", "recipes.lib.batch", "recipes.lib.find_xtreme")
+OTHERS = ("recipes.lib",)
 PROGRAM = """#!{0} -IS
 import sys
 sys.path.insert(0, {1!r})

@@ -4,8 +4,9 @@ import argparse
 import os
 import re
 import sys
-from typing import Any, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
+from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.outputs import Parser
 
 
@@ -30,6 +31,37 @@ def positive(text: str) -> int:
 def whole_numbers(text: str) -> List[int]:
     """Parse ``10,20,30``."""
     return [int(number) for number in text.split(",")]
+
+
+def add_notes(parser: argparse.ArgumentParser) -> None:
+    """Add --note and --training-log, which :func:`read_notes` makes one."""
+    parser.add_argument(
+        "--note",
+        type=key_value,
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="notes",
+        help="kept in the JSON; may be given several times",
+    )
+    parser.add_argument(
+        "--training-log",
+        metavar="FILE",
+        help="of fairseq-train; how it describes its positions is noted as the signature",
+    )
+
+
+def read_notes(options: Dict[str, Any]) -> None:
+    """Replace both options of :func:`add_notes` by the notes as a dictionary."""
+    notes, log = dict(options["notes"]), options.pop("training_log")
+    if log:
+        try:
+            with open(log, encoding="utf-8", errors="replace") as stream:
+                found = re.findall("position:[^\n]*", stream.read())
+        except OSError as error:
+            raise UsageError(f"cannot read {log}: {error.strerror}") from None
+        notes["signature"] = found[-1] if found else ""
+    options["notes"] = notes
 
 
 def key_value(text: str) -> Tuple[str, str]:

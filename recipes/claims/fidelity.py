@@ -50,7 +50,7 @@ def read_plan(recipe: str) -> Values:
         raise UsageError(f"{recipe} --plan fails: {done.stderr.strip()[-300:]}")
     found: Values = defaultdict(lambda: defaultdict(set))
     variables: Dict[str, List[str]] = {}
-    opened: Cell = ()  # the cell whose commands follow, as recipes/lib/cells.py prints them
+    opened: Cell = ()  # the cell whose commands follow, as recipes/lib/cell.py prints them
     for line in done.stdout.splitlines():
         line = line.partition(" >")[0]  # where the output goes is not a setting
         variable = _VARIABLE.match(line)

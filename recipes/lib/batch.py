@@ -1,19 +1,11 @@
 """A paper's batch on whatever GPUs there are: sequences or tokens per GPU × steps × GPUs.
 
-For recipes; each command prints numbers:
-
-    batch.py gpus                        GPUs, and GiB of the smallest
-    batch.py divide BATCH GPUS MOST      per GPU and step, steps per update, and their product
-    batch.py sequences MEMORY LENGTH VOCABULARY ARCH [OPTION…]        that a GPU is likely to hold
-    batch.py tokens MEMORY VOCABULARY LAYERS CHANNELS HEADS [OPTION…]           of either side
-
-MEMORY is in MiB, OPTIONs are fairseq's. Bytes are counted as Korthikanti et al. 2022 do: per token,
+Memory is in MiB, options are fairseq's. Bytes are counted as Korthikanti et al. 2022 do: per token,
 layer and channel 34 + 5 heads·length/channels at 16 bits; beside them 1 GiB and 20 bytes a weight.
 Four tenths of the memory stay in reserve, as encodings differ, and larger steps are hardly faster.
 """
 
-import sys
-from typing import List, Tuple
+from typing import NamedTuple, Sequence, Tuple
 
 # layers, channels, heads
 BERT = {"tiny": (2, 128, 2), "small": (4, 512, 8), "base": (12, 768, 12), "large": (24, 1024, 16)}
@@ -36,13 +28,40 @@ def divide(batch: int, gpus: int, most: int) -> Tuple[int, int, int]:
     return min(choices, key=lambda choice: abs(choice[2] - batch))
 
 
-def bytes_each(options: List[str]) -> int:
+class Division(NamedTuple):
+    """How a batch is divided among GPUs.
+
+    Attributes:
+        each: pieces per GPU and step.
+        steps: per update.
+        made: what they make: the batch that was wanted, or nearly.
+        named: by which a run is known on whatever GPUs: what was wanted, unless it is missed by
+            more than 1 %.
+        note: what to tell where it is missed.
+    """
+
+    each: int
+    steps: int
+    made: int
+    named: int
+    note: str
+
+
+def division(wanted: int, gpus: int, most: int, unit: str) -> Division:
+    """Divide a batch of pieces of a unit among GPUs, at most ``most`` on each in a step."""
+    each, steps, made = divide(wanted, gpus, most)
+    note = f"note: {wanted} {unit} do not divide among {gpus} GPUs: {made} are taken instead"
+    named = made if abs(made - wanted) * 100 > wanted else wanted
+    return Division(each, steps, made, named, note if made != wanted else "")
+
+
+def bytes_each(options: Sequence[str]) -> int:
     """Return 1 if fairseq's options make the model work in 16 bits, 2 for 32."""
     half = any(o in ("--fp16", "--bf16") or o.startswith("--memory-efficient") for o in options)
     return 1 if half else 2
 
 
-def sequences(memory: int, length: int, vocabulary: int, arch: str, options: List[str]) -> int:
+def sequences(memory: int, length: int, vocabulary: int, arch: str, options: Sequence[str]) -> int:
     """Return how many sequences of a masked language model a GPU is likely to hold in training.
 
     Beside the layers there are 5 bytes for each type at the 15 % of tokens to be predicted.
@@ -55,7 +74,7 @@ def sequences(memory: int, length: int, vocabulary: int, arch: str, options: Lis
 
 
 def tokens(
-    memory: int, vocabulary: int, layers: int, channels: int, heads: int, options: List[str]
+    memory: int, vocabulary: int, layers: int, channels: int, heads: int, options: Sequence[str]
 ) -> int:
     """Return how many tokens of either side of a translation model a GPU is likely to hold.
 
@@ -66,29 +85,3 @@ def tokens(
     token = layers * channels * (88 + 15 * heads * 32 // channels) + vocabulary * 12
     each = bytes_each(options) * token
     return max((memory * 6 // 10 - fixed) * 1024 // (each // 1024), 256)
-
-
-def gpus() -> Tuple[int, int]:
-    """Return the number of GPUs and the memory of the smallest, in GiB."""
-    import torch
-
-    found = [torch.cuda.get_device_properties(i) for i in range(torch.cuda.device_count())]
-    return len(found), min((gpu.total_memory for gpu in found), default=0) >> 30
-
-
-def main() -> None:
-    """Print what is asked for."""
-    question, *given = sys.argv[1:]
-    numbers = [int(word) for word in given if word.isdigit()]
-    if question == "gpus":
-        print(*gpus())
-    elif question == "divide":
-        print(*divide(*numbers))
-    elif question == "sequences":
-        print(sequences(*numbers[:3], given[3], given[4:]))
-    else:
-        print(tokens(*numbers[:5], given[5:]))
-
-
-if __name__ == "__main__":
-    main()

@@ -1,23 +1,59 @@
 """What is in the lines of fairseq's log: what a person wants to watch, and whether it diverges."""
 
 import re
-from typing import Dict
+import time
+from typing import Dict, Optional, Tuple
+
+from recipes.lib.settings import seconds_as_text
 
 _NOISE = 1.02  # of a loss that stands still
+_INNER = re.compile(
+    r"train_inner \| epoch (\d+):(?:\s+\d+ / (\d+))? .*?loss=([^,\s]+), .*?wps=([\d.]+), "
+    r".*?num_updates=(\d+),"
+)
 
 
-def progress(line: str, metric: str) -> str:
-    """Return what a person wants to watch of a line of fairseq's log; nothing of most."""
-    patterns = {
-        r".*\| (position:.*)": r"\1",
-        r".*train_inner \| epoch (\d+):.* loss=([\d.]+), .* wps=([\d.]+), .*num_updates=(\d+),.*":
-            r"epoch \1, update \4: loss \2, \3 tokens/s",
-        rf".*valid on .* ({metric}) ([\d.-]+) .*num_updates (\d+).*":
-            r"update \3: validation \1 \2",
-        r".*(fairseq_posenc: error:.*|\b[A-Za-z]*Error: .*)": r"\1",
-    }  # fmt: skip
-    found = ((re.match(pattern, line), form) for pattern, form in patterns.items())
-    return next((match.expand(form).rstrip() for match, form in found if match), "")
+class Progress:
+    """Tells how far a training is.
+
+    Args:
+        place: the number of its cell, and of how many.
+        max_update, max_epoch: as fairseq-train has them; empty without.
+        metric: a pattern of what is told of validations.
+    """
+
+    def __init__(self, place: str, max_update: str, max_epoch: str, metric: str):
+        self._place, self._metric = place, metric
+        self._updates, self._epochs = int(max_update or 0), int(max_epoch or 0)
+        self._first: Optional[Tuple[float, int]] = None
+
+    def see(self, line: str) -> str:
+        """Take a line of the log; return what a person wants to watch of it: nothing of most."""
+        inner = _INNER.search(line)
+        if inner:
+            return self._inner(*inner.groups())
+        patterns = {
+            r".*\| (position:.*)": r"\1",
+            rf".*valid on .* ({self._metric}) ([\d.-]+) .*num_updates (\d+).*":
+                r"update \3: validation \1 \2",
+            r".*(fairseq_posenc: error:.*|\b[A-Za-z]*Error: .*)": r"\1",
+        }  # fmt: skip
+        found = ((re.match(pattern, line), form) for pattern, form in patterns.items())
+        return next((match.expand(form).rstrip() for match, form in found if match), "")
+
+    def _inner(self, epoch: str, length: Optional[str], loss: str, speed: str, update: str) -> str:
+        now, done = time.time(), int(update)
+        ends = [self._updates] * bool(self._updates)
+        if length and self._epochs:
+            ends.append(self._epochs * int(length))
+        self._first = self._first or (now, done)
+        told = f"cell {self._place}, update {done:,}" + (f" of {min(ends):,}" if ends else "")
+        told += f": loss {loss}, {float(speed):,.0f} tokens/s"
+        since, before = self._first
+        if ends and done > before:
+            left = (min(ends) - done) * (now - since) / (done - before)
+            told += f", {seconds_as_text(left)} left"
+        return told
 
 
 class Watch:

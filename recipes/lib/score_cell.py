@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.arguments import key_value
+from fairseq_posenc.tools.arguments import key_value, read_notes
 from fairseq_posenc.tools.commands.score import add_scoring
 from fairseq_posenc.tools.scores.score import evaluate, render, to_json, versions
 from fairseq_posenc.tools.scores.training_log import read_log
@@ -75,8 +75,8 @@ def main() -> None:
     add_scoring(parser)
     options = vars(parser.parse_args())
     logging.getLogger("fairseq").setLevel(logging.WARNING)
-    for name in ("tests", "notes"):
-        options[name] = dict(options[name])
+    read_notes(options)
+    options["tests"] = dict(options["tests"])
     command = [os.path.basename(sys.argv[0]), *sys.argv[1:]]
     for name, result in score_cell(**options, command=command)["tests"].items():
         for remark in result["remarks"]:

@@ -1,215 +1,189 @@
-"""Cells of a recipe: their order, folders and commands, and what is run of them and when."""
+"""Cells of a recipe: their order, words and settings, what is run of them and when."""
 
+import os
 import re
 import subprocess
 import sys
+import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
-from recipes.lib import cells
-
-LIBRARY = """set -euo pipefail; source recipes/lib/stages.sh; source recipes/lib/rows.sh
-source recipes/lib/cells.sh; DEVICE=cpu JOBS=2 PLAN=no"""
-
-
-@pytest.fixture
-def sheet(tmp_path):
-    """A function that writes the lines of a sheet, and returns its cells."""
-
-    def sheet(*lines, folder="{row}/seed{seed}"):
-        path = tmp_path / "sheet"
-        path.write_text("\n".join([*lines, f"folder '{tmp_path}/{folder}'"]))
-        return cells.read_sheet(str(path))
-
-    return sheet
+from fairseq_posenc.errors import UsageError
+from recipes.lib import settings, work
+from recipes.lib.cell import PlannedCell, Step, plan, typed, variable, where
+from recipes.lib.devices import Devices
+from recipes.lib.page import Values, read_options, read_page
+from recipes.lib.rows import read_row
+from recipes.lib.running import Turn
 
 
-@pytest.fixture
-def recipe(tmp_path):
-    """A function that makes a script of a recipe with rows a and b and these steps, and its end."""
-
-    def recipe(*steps, end="all_cells train", before=""):
-        lines = [f"sheet step {step}" for step in steps]
-        return "\n".join([
-            LIBRARY, f"RUN_DIR={tmp_path}/run ROWS=(a=shaw b=t5) SEEDS=1", before,
-            'open_run_dir "$RUN_DIR"', "new_sheet; describe_rows", *lines, end,
-        ])  # fmt: skip
-
-    return recipe
+def cell(folder, *steps, row="a", seed="1", setting="", options=("shaw",)):
+    place = f"{folder}/{row}/seed{seed}"
+    return PlannedCell(setting, row, list(options), seed, "", place, f"{folder}/{row}", steps)
 
 
-def test_a_table_that_is_cut_short_has_whole_seeds(sheet):
-    block = "seeds {}", "row shaw shaw", "row k shape --position-max-shift 40"
-    en_de = ["block en-de", block[0].format("1 2"), *block[1:], "folder en-de/{row}/{seed}"]
-    found = sheet(*en_de, "block de-en", block[0].format("1"), *block[1:])
-    assert [cell.name for cell in found] == [
-        "en-de shaw seed 1", "en-de k seed 1", "de-en shaw seed 1", "de-en k seed 1",
-        "en-de shaw seed 2", "en-de k seed 2",
+def shell(line, *marks, stage="train", output=""):
+    return Step(stage, ["bash", "-c", line], marks, output)
+
+
+def recipe(jobs=2, number=0, said=None):
+    lines = said if said is not None else []
+    return SimpleNamespace(cell=number, devices=Devices("cpu", jobs), until=None, say=lines.append)
+
+
+def test_a_table_that_is_cut_short_has_whole_seeds():
+    both = ("en-de", "12"), ("de-en", "1")
+    cells = [cell("run", seed=seed, setting=setting, row=row)
+             for setting, seeds in both for row in "ab" for seed in seeds]  # fmt: skip
+    assert [one.name for one in work.in_order(cells)] == [
+        "en-de a seed 1", "en-de b seed 1", "de-en a seed 1", "de-en b seed 1",
+        "en-de a seed 2", "en-de b seed 2",
     ]  # fmt: skip
 
 
-def test_words_of_a_command_are_those_of_the_cell(sheet, tmp_path):
-    (cell,) = sheet(
-        "block ''", "seeds 7", "lrs 1e-5", "row k shape --position-max-shift 40",
-        "value k model m.pt", "settings {encoding} {model}",
-        "step train x train {spec} '{\"a\": 1}' --e {encoding} --s {seed} {lr} {model} '>' x.out",
-    )  # fmt: skip
-    (step,) = cell.steps
-    assert step.output == "x.out" and cell.folder == tmp_path / "k/seed7"
-    assert step.command == [
-        "train", "k=shape --position-max-shift 40", '{"a": 1}', "--e", "shape",
-        "--position-max-shift", "40", "--s", "7", "1e-5", "m.pt",
-    ]  # fmt: skip
-    assert cell.settings == ["shape", "--position-max-shift", "40", "m.pt"]
-    assert cell.row_folder == tmp_path / "k"
-    *_, command = cells.plan([cell])
-    typed = subprocess.check_output(["bash", "-c", f"printf '%s\\n' {command.split(' >')[0]}"])
-    assert typed.decode().splitlines() == step.command
+def test_settings_are_the_words_that_say_what_is_done():
+    train = Step("train", ["train", *where("bin"), "--lr", "1", *where("--save-dir", "x")], ("a",))
+    tidy = Step("train", ["find", "-delete"])
+    one = cell("run", train, tidy)._replace(made_from=["--text", "12"])
+    assert one.settings == ["train", "--lr", "1", "--text", "12"]
 
 
-def test_what_stands_before_a_mark_that_is_there_is_not_repeated(run, recipe, tmp_path):
+def test_words_are_typed_for_a_shell_and_variables_of_loops_stay_variables():
+    words = ["a b", "it's", "$x", "é", f"lr{variable('lr')}/$(x) {variable('seed')}", "", "-"]
+    script = f"lr=1e-5 seed='2 3'; printf '%s\\0' {typed(words)}"
+    expected = [*words[:4], "lr1e-5/$(x) 2 3", *words[5:]]
+    assert subprocess.check_output(["bash", "-c", script]).decode().split("\0")[:-1] == expected
+    lines = list(plan([cell("run/$(x)", seed=variable("seed"))]))
+    assert lines[0] == "# cell a, a seed $seed" and """'run/$(x)/a/seed'"$seed" """[:-1] in lines[1]
+    told = subprocess.check_output(["bash", "-c", f"seed=7; {lines[2].rpartition(' >')[0]}"])
+    assert b'"seed": "7"' in told
+
+
+def test_what_is_done_is_not_repeated_and_what_was_made_of_something_lost_is(tmp_path, capsys):
     log = tmp_path / "log"
-    steps = [f"train {name} bash -c 'echo {name}-{{row}} >>{log}; touch {{folder}}/{name}'"
+    steps = [shell(f"echo {name} >>{log}; touch {tmp_path}/a/seed1/{name}", name)
              for name in ("one", "two", "three")]  # fmt: skip
-    script = recipe(*steps, f"train - bash -c 'echo tidy-{{row}} >>{log}'")
-    run("bash", "-c", script)
-    names = ["one", "two", "three", "tidy"]
-    for row in "ab":
-        lines = [line for line in log.read_text().split() if line.endswith(row)]
-        assert lines == [f"{name}-{row}" for name in names]
+    one = cell(tmp_path, *steps, shell(f"echo tidy >>{log}"))
+    turn = Turn(one, ["train"], "1 of 1", dict(os.environ))
+    assert turn.run() == 0 and one.is_finished
+    assert log.read_text().split() == ["one", "two", "three", "tidy"]
     log.unlink()
-    (tmp_path / "run/a/seed1/one").unlink()
-    (tmp_path / "run/a/seed1/three").unlink()
-    run("bash", "-c", script)
-    assert sorted(log.read_text().split()) == ["three-a", "tidy-a", "tidy-b"]
+    (tmp_path / "a/seed1/two").unlink()
+    assert not one.is_finished and turn.run() == 0
+    assert log.read_text().split() == ["two", "three", "tidy"]
 
 
-def test_a_failure_is_named_ends_the_recipe_and_leaves_the_other_cells_and_no_half_output(
-    start, recipe, tmp_path
-):
-    step = "train x.out bash -c 'echo half; echo told why >&2; [[ {row} == b ]]' '>' x.out"
-    process = start("bash", "-c", recipe(step, end="all_cells train; echo behind"))
-    printed = process.communicate()[0]
-    assert process.returncode == 1 and "behind" not in printed
+def test_a_failure_is_named_and_leaves_the_other_cells_and_no_half_output(tmp_path, capsys):
+    line = "echo half; echo told why >&2; [[ {} == b ]]"
+    cells = [
+        cell(tmp_path, shell(line.format(row), "x.out", output="x.out"), row=row) for row in "ab"
+    ]
+    with pytest.raises(UsageError, match="not all cells are done"):
+        work.run_cells(recipe(), cells, ["train"])
+    printed = capsys.readouterr().out
     assert re.search(r"\[a seed 1\] error: bash failed, see .*/a/seed1/bash.log: told why", printed)
-    assert "not all cells are done" in printed
-    assert (tmp_path / "run/b/seed1/x.out").read_text() == "half\n"
-    assert not list((tmp_path / "run/a/seed1").glob("x.out*"))
+    assert (tmp_path / "b/seed1/x.out").read_text() == "half\n"
+    assert not list((tmp_path / "a/seed1").glob("x.out*"))
 
 
-def test_a_training_that_diverges_is_stopped_in_one_line_if_that_is_asked(start, recipe, tmp_path):
-    program = tmp_path / "fairseq-train"
-    log = "| train_inner | epoch 001: loss=%s, wps=1.0, num_updates=%s,\\n"
-    program.write_text(f"""#!/bin/bash
-        printf '{log}' 7 100; [[ -z $1 ]] || printf '{log}' 9 200; [[ -z $1 ]] || exec sleep 60""")
-    program.chmod(0o755)
-    step = f"train train.done {program} {{}} --warmup-updates 100"
-    ask = "export POSENC_STOP_DIVERGED=yes"
-
-    def train(given, before):
-        process = start("bash", "-c", recipe(step.format(given), before=before))
-        return process.communicate()[0], process.returncode
-
-    printed, status = train("diverge", ask)
-    assert status == 1 and "[a seed 1] error: the loss is 9.00 at update 200, after" in printed
-    assert "training failed" not in printed and not list(tmp_path.glob("run/*/*/train.done"))
-    assert train("''", "")[1] == 0  # the same log goes on
+def test_a_later_stage_waits_for_the_one_before(tmp_path, capsys):
+    steps = shell("true", "x.done"), shell(f"touch {tmp_path}/a/seed1/y", "y", stage="score")
+    one, said = cell(tmp_path, *steps), []
+    for stages in ["score"], ["train"], ["score"]:
+        work.run_cells(recipe(said=said), [one], stages)
+    assert capsys.readouterr().out.count("not yet: bash comes before") == 1
+    assert said == ["1 cells, 0 finished before"] * 3 and one.is_finished
 
 
-def test_a_later_stage_waits_for_the_one_before(run, recipe):
-    steps = "train x.done true", "score score.json touch {folder}/score.json"
-    printed = run(
-        "bash", "-c", recipe(*steps, end="all_cells score; all_cells train; all_cells score")
-    )
-    assert printed.count("not yet: true comes before") == 2
-    assert "2 cells, 0 finished before" in printed and printed.count("] touch") == 2
+def test_a_cell_by_its_number_is_the_only_one(tmp_path):
+    cells = [cell(tmp_path, shell("true", "x.done"), row=row) for row in "ab"]
+    work.run_cells(recipe(number=2), cells, ["train"])
+    assert not (tmp_path / "a").exists() and cells[1].is_finished
+    with pytest.raises(UsageError, match="--cell is 3, and there are 2"):
+        work.run_cells(recipe(number=3), cells, ["train"])
 
 
-def test_a_cell_by_its_number_is_the_only_one(run, fails, recipe, tmp_path):
-    step = "train x.done true"
-    run("bash", "-c", recipe(step, before="CELL=2"))
-    assert not (tmp_path / "run/a").exists() and (tmp_path / "run/b/seed1/x.done").exists()
-    assert "--cell is 3, and there are 2" in fails("bash", "-c", recipe(step, before="CELL=3"))
-
-
-def test_a_second_recipe_in_the_folder_is_refused_in_one_line(start, fails, run, recipe, tmp_path):
-    first = start("bash", "-c", recipe("train x.done bash -c 'touch {folder}/begun; sleep 8'"))
-    while not (tmp_path / "run/a/seed1/begun").exists():
-        assert first.poll() is None
-        time.sleep(0.05)
-    other = recipe("train x.done true")
-    told = "another recipe is at work in"
-    assert told in fails("bash", "-c", other) and told in fails("bash", "-c", f"CELL=2; {other}")
+def test_what_a_killed_run_has_started_still_has_the_cell(tmp_path, capsys):
+    script = f"""
+import os, subprocess, time
+from recipes.lib.settings import locked
+with locked({str(tmp_path / "lock")!r}, "busy"):
+    subprocess.Popen(["sleep", "8"], close_fds=False)
+    print("held", flush=True)
+    time.sleep(60)"""
+    first = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
+    assert first.stdout.readline() == b"held\n"
     first.kill()
     first.wait()
-    # its programs still work
-    assert fails("bash", "-c", other).count("\n") == 1
+    with pytest.raises(UsageError, match="busy"), settings.locked(str(tmp_path / "lock"), "busy"):
+        pass
+    with settings.locked(str(tmp_path / "other"), "busy") as there:
+        assert there
 
 
-def test_cells_by_their_numbers_run_beside_each_other_but_none_twice(
-    start, fails, run, recipe, tmp_path
-):
-    wait = recipe("train x.done bash -c 'touch {folder}/begun; sleep 15'", before="CELL=1")
-    first = start("bash", "-c", wait)
-    while not (tmp_path / "run/a/seed1/begun").exists():
-        assert first.poll() is None
+def test_no_cell_is_run_twice_at_a_time(tmp_path, capsys):
+    one = cell(tmp_path, shell(f"touch {tmp_path}/begun; sleep 2", "x.done"))
+    turn = Turn(one, ["train"], "1 of 1", dict(os.environ))
+    thread = threading.Thread(target=turn.run)
+    thread.start()
+    while not (tmp_path / "begun").exists():
         time.sleep(0.05)
-    assert "[a seed 1] error: another run has this cell in hand" in fails("bash", "-c", wait)
-    run("bash", "-c", recipe("train x.done true", before="CELL=2"))
-    first.kill()
-
-
-def test_without_file_locks_a_recipe_runs_and_says_so(run, recipe, tmp_path):
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/flock").write_text("#!/bin/sh\nexit 71\n")
-    (tmp_path / "bin/flock").chmod(0o755)
-    before = f"PATH={tmp_path}/bin:$PATH"
-    printed = run("bash", "-c", recipe("train x.done true", before=before))
-    assert "note: there are no file locks in" in printed and "] true" in printed
+    code = (
+        "from recipes.lib.settings import locked\n"
+        f"with locked({one.path('lock')!r}, 'another run has this cell'): pass"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
+    assert "another run has this cell" in told.stderr
+    thread.join()
+    assert one.is_finished
 
 
 # A training that counts to 4 and says what it was given.
 TRAIN = """#!/bin/bash
 echo "given $*"
 echo "2026 | INFO | x | position:stand-in"
-echo "2026 | valid | epoch 001 | valid on 'valid' subset | loss 5 | nll_loss 4.5 | num_updates 3"
+for n in 100 200; do
+    loss=$((n / 100 + 6))
+    echo "| INFO | train_inner | epoch 001:  $n / 200 loss=$loss, wps=1.5, num_updates=$n, lr=1"
+done
+echo "2026 | valid | epoch 001 | valid on 'valid' subset | loss 5 | nll_loss 4.5 | num_updates 200"
 [[ " $* " != *" --stop-time-hours "* ]] || echo "Stopping due to cumulative_training_time: 1"
 """
 
 
 @pytest.fixture
-def training(recipe, run, start, tmp_path):
-    """A function that runs a recipe with stand-ins for what trains and finds checkpoints."""
-    (tmp_path / "bin").mkdir()
-    found = f"""#!/bin/bash
-[[ $2 != *newest_checkpoint ]] || {{ echo asked $* >&2; cat {tmp_path}/newest; exit; }}"""
-    for name, text in {
-        "fairseq-train": TRAIN,
-        "python": f'{found}\nexec {sys.executable} "$@"',
-    }.items():
-        (tmp_path / "bin" / name).write_text(text + "\n")
-        (tmp_path / "bin" / name).chmod(0o755)
+def training(tmp_path, monkeypatch, capfd):
+    """A function that trains a stand-in, with one for what finds checkpoints."""
+    found = f'#!/bin/bash\necho asked $* >&2; cat "{tmp_path}/newest"\n'
+    for name, text in {"fairseq-train": TRAIN, "python": found}.items():
+        (tmp_path / name).write_text(text)
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
 
-    def training(words="", newest="", before=""):
+    def training(words="", newest="", **options):
         (tmp_path / "newest").write_text(newest)
-        (tmp_path / "run/a/seed1").mkdir(parents=True, exist_ok=True)
-        (tmp_path / "run/a/seed1/checkpoint1.pt").touch()
-        step = f"train train.done fairseq-train data {words}"
-        process = start(
-            "bash", "-c", recipe(step, before=f"PATH={tmp_path}/bin:$PATH CELL=1 {before}")
+        one = cell(
+            tmp_path, Step("train", ["fairseq-train", "data", *words.split()], ("train.done",))
         )
-        printed = process.communicate()[0]
-        return printed, process.returncode, (tmp_path / "run/a/seed1/train.log").read_text()
+        os.makedirs(one.folder, exist_ok=True)
+        with open(one.path("checkpoint1.pt"), "a"):
+            pass
+        status = Turn(one, ["train"], "2 of 18", dict(os.environ), **options).run()
+        with open(one.path("train.log")) as stream:
+            return "".join(capfd.readouterr()), status, stream.read()
 
     return training
 
 
 def test_a_training_says_what_one_wants_to_watch(training, tmp_path):
-    printed, status, _ = training()
-    assert status == 0 and (tmp_path / "run/a/seed1/train.done").exists()
+    printed, status, _ = training("--max-epoch 9 --max-update 1000")
+    assert status == 0 and (tmp_path / "a/seed1/train.done").exists()
     assert "[a seed 1] position:stand-in\n" in printed
-    assert "[a seed 1] update 3: validation nll_loss 4.5\n" in printed
+    assert "cell 2 of 18, update 100 of 1,000: loss 7, 2 tokens/s\n" in printed
+    assert re.search(r"update 200 of 1,000: loss 8, 2 tokens/s, \d+ seconds left\n", printed)
+    assert "[a seed 1] update 200: validation nll_loss 4.5\n" in printed
 
 
 @pytest.mark.parametrize("words, asked", [
@@ -217,25 +191,63 @@ def test_a_training_says_what_one_wants_to_watch(training, tmp_path):
     ("--best-checkpoint-metric bleu --update-freq 4", " --best --update-freq 4"),
 ])  # fmt: skip
 def test_a_training_goes_on_from_its_newest_checkpoint(training, tmp_path, words, asked):
-    printed, status, log = training(f"{words} --finetune-from-model m.pt", "some/last.pt\t60\n")
-    assert f"newest_checkpoint {tmp_path}/run/a/seed1{asked}\n" in printed and status == 0
-    assert log.splitlines()[0] == " ".join(
-        f"given data {words} --restore-file some/last.pt".split()
-    )
+    printed, status, log = training(f"{words} --finetune-from-model m.pt", "some/la st.pt\t60\n")
+    assert f"newest_checkpoint {tmp_path}/a/seed1{asked}\n" in printed and status == 0
+    first = log.splitlines()[0]
+    assert first.split() == f"given data {words} --restore-file some/la st.pt".split()
 
 
 def test_a_training_that_begins_puts_aside_checkpoints_that_fairseq_would_load(training, tmp_path):
-    folder = tmp_path / "run/a/seed1"
-    folder.mkdir(parents=True)
-    (folder / "checkpoint_last.pt").write_text("half")
     log = training("--finetune-from-model m.pt")[2]
     assert log.splitlines()[0] == "given data --finetune-from-model m.pt"
-    assert (folder / "checkpoint_last.pt.unusable").exists()
+    assert (tmp_path / "a/seed1/checkpoint1.pt.unusable").exists()
 
 
 def test_a_training_ends_in_time_with_a_status_of_its_own(training, tmp_path):
-    printed, status, log = training(newest="last.pt\t7200\n", before="HOURS=2")
-    assert status == 75 and not (tmp_path / "run/a/seed1/train.done").exists()
-    # two hours before, and two of this job, of which a quarter is left for what is behind
+    printed, status, log = training(newest="last.pt\t7200\n", until=time.time() + 6300)
+    assert status == 75 and not (tmp_path / "a/seed1/train.done").exists()
     hours = float(re.search(r"--stop-time-hours (\S+)", log)[1])
     assert 3.7 < hours <= 3.75 and "the time of this job is up" in printed
+
+
+def test_a_training_that_diverges_is_stopped_in_one_line_if_that_is_asked(training, tmp_path):
+    printed, status, _ = training("--warmup-updates 100", stop_diverged=True)
+    assert status == 1 and "[a seed 1] error: the loss is 8.00 at update 200, after" in printed
+    assert "training failed" not in printed and not list(tmp_path.glob("*/*/train.done"))
+    assert training("--warmup-updates 100")[1] == 0
+
+
+def page(*words, **arrays):
+    told = ["kind", "recipes/quickstart.sh", "/here"]
+    for name, several in arrays.items():
+        told += [name, str(len(several)), *several]
+    return read_page([*told, "--", *words])
+
+
+def test_the_users_words_go_before_presets_settings_and_defaults():
+    about, arguments = page(
+        "--b", "9", "--preset", "gpu", "--", "--fp16",
+        defaults=["--a", "1", "--b", "2", "--c", "3"],
+        gpu=["--b", "5", "--c", "6"], gpu_train=["--bf16"],
+    )  # fmt: skip
+    given = read_options(about, "  --b N  x\n  --preset NAME  x\n", arguments, ["gpu"])
+    values = given.values.over({"a": "7", "c": "8"})
+    assert [values[name] for name in "abcd"] == ["7", "9", "6", ""]
+    assert (given.words, given.extra) == (["--b", "9", "--preset", "gpu"], ["--fp16"])
+
+
+def test_values_are_filled_in_once_and_an_option_without_a_value_is_left_out():
+    values = Values([{"folder": "x{seed}"}, {"seed": "1", "updates": "10", "warmup": "0.25"}])
+    words = ["--save", "{folder}/{seed}", "--max", "{none}", '{"beam":{seed}}', "{warmup-updates}"]
+    assert values.fill(words) == ["--save", "x{seed}/1", '{"beam":1}', "2"]
+    values.layers[0]["warmup"] = "8000"
+    assert values["warmup-updates"] == "5"
+
+
+@pytest.mark.parametrize(
+    "text, label, options",
+    [("shaw", "shaw", "shaw"), ("a.b=t5 --x 4", "a.b", "t5 --x 4"),
+     ("shape --position-max-shift 40", "shape_max-shift-40", "shape --position-max-shift 40")],
+)  # fmt: skip
+def test_a_row_has_a_label_and_the_words_behind_position_encoding(text, label, options):
+    assert read_row(text) == (label, options.split())

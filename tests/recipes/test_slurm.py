@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -10,30 +11,56 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 
-# A recipe whose trainings have four updates, with a checkpoint after each.
-RECIPE = f"""
-set -euo pipefail
-cd {REPOSITORY}
-source recipes/lib/stages.sh
-source recipes/lib/rows.sh
-source recipes/lib/options.sh
-source recipes/lib/cells.sh
-source recipes/lib/slurm.sh
-RUN_DIR='' SEEDS=1 DEVICE='' JOBS='' GPUS='' SLURM=no FLAGS=--slurm EXTRA=()
-ROWS=(sinusoidal shape cape) OPTIONS='gpus cell hours'
-parse_arguments "$@"
-if [[ $SLURM == yes ]]; then print_slurm 2 3 5; exit; fi
-say_where() {{ echo "$1 on $DEVICE" >>"$RUN_DIR/log"; }}
-choose_device
-open_run_dir "$RUN_DIR"
-stage 2 "load" - say_where loaded
-stage 3 "data" "$RUN_DIR/prepare.done" say_where prepared
-new_sheet
-describe_rows
-sheet step train train.done bash {{folder}}/../../../train {{folder}} {{row}} "${{EXTRA[@]}}"
-stage 4 "train" - all_cells train
-table() {{ cat "$RUN_DIR"/*/*/update | paste -s -d ' ' - >"$RUN_DIR/table.md"; }}
-stage 5 "table" - table
+# A recipe's kind, whose trainings have four updates, with a checkpoint after each.
+KIND = """
+import sys
+from recipes.lib import slurm
+from recipes.lib.cell import PlannedCell, Step
+from recipes.lib.page import Page, read_options
+from recipes.lib.recipe import Recipe
+from recipes.lib.work import run_cells
+
+HELP = '''
+  --slurm             x
+  --run-dir DIR       x
+  --gpus N            x
+  --device cpu|cuda   x
+  --jobs N            x
+  --cell N            x
+  --hours N           x
+  --stage N           x
+  --stop-stage N      x
+'''
+page = Page("tiny", {script!r}, "/", {{"defaults": []}})
+recipe = Recipe(page, read_options(page, HELP, sys.argv[1:]))
+run, home = recipe.run_dir, {home!r}
+cells = [
+    PlannedCell("", row, [row], "1", "", f"{{run}}/{{row}}/seed1", f"{{run}}/{{row}}", [
+        Step("train", ["bash", f"{{home}}/train", f"{{run}}/{{row}}/seed1", row, *recipe.extra],
+             ("train.done",))])
+    for row in ("sinusoidal", "shape", "cape")
+]
+if recipe.values["slurm"]:
+    slurm.print_script(recipe, cells, 2, 3, 5, recipe.values.number("gpus"))
+    sys.exit()
+
+
+def log(text):
+    with open(f"{{run}}/log", "a") as stream:
+        print(text, "on", recipe.devices.kind, file=stream)
+
+
+def table():
+    updates = [open(f"{{cell.folder}}/update").read().strip() for cell in cells]
+    open(f"{{run}}/table.md", "w").write(" ".join(updates) + "\\n")
+
+
+recipe.choose_devices()
+recipe.open_folder()
+recipe.stage(2, "load", lambda: log("loaded"))
+recipe.stage(3, "data", lambda: log("prepared"), f"{{run}}/prepare.done")
+recipe.stage(4, "train", lambda: run_cells(recipe, cells, ["train"]), of_cells=True)
+recipe.stage(5, "table", table)
 """
 TRAIN = """
 for update in 1 2 3 4; do
@@ -62,8 +89,14 @@ def test_the_printed_script_prepares_once_and_trains_all_through_a_requeue(run, 
     for name, text in {"bin/sbatch": SBATCH, "bin/scontrol": SCONTROL, "train": TRAIN}.items():
         (tmp_path / name).write_text(text)
         (tmp_path / name).chmod(0o755)
-    (tmp_path / "tiny.sh").write_text(RECIPE)
-    command = ["bash", tmp_path / "tiny.sh", "--slurm", "--gpus", "2", "--run-dir", runs]
+    script = str(tmp_path / "tiny.sh")
+    kind = KIND.format(script=script, home=str(tmp_path))
+    (tmp_path / "tiny.py").write_text(kind)
+    call = (
+        f'cd {REPOSITORY} && PYTHONPATH={REPOSITORY} exec {sys.executable} {tmp_path}/tiny.py "$@"'
+    )
+    Path(script).write_text(call)
+    command = ["bash", script, "--slurm", "--gpus", "2", "--run-dir", runs]
     script = run(*command, "--", "--fp16", "--lr", "1 2").replace("bash scripts/setup.sh --gpu", "")
     (tmp_path / "script").write_text(script)
     environment = {"PATH": f"{bin}{os.pathsep}{os.environ['PATH']}", "SUBMITTED": submitted}
@@ -109,7 +142,7 @@ def test_the_printed_script_prepares_once_and_trains_all_through_a_requeue(run, 
 
 @pytest.mark.parametrize(
     "recipe, trainings, last",
-    [("shape/run", 21, 5), ("cape/run", 27, 5), ("rel_scalar/translate", 12, 5), ("iwslt14", 42, 5),
+    [("shape/run", 21, 5), ("cape/run", 27, 5), ("rel_scalar/translate", 12, 5), ("iwslt14", 51, 5),
      ("rel_scalar/pretrain_english", 4, 3), ("rel_scalar/pretrain_multilingual", 4, 3)],
 )  # fmt: skip
 def test_every_recipe_that_has_a_plan_prints_a_script(run, fails, recipe, trainings, last):
@@ -119,9 +152,9 @@ def test_every_recipe_that_has_a_plan_prints_a_script(run, fails, recipe, traini
     first, data, train, *table = re.findall(
         rf"^bash recipes/{recipe}.sh --gpus 4 (.*)", printed, re.M
     )
-    assert (first, data) == ("--device cpu --stop-stage 2 ", f"--device cpu --stop-stage {last} ")
-    assert train == '--device cuda --cell "$SLURM_ARRAY_TASK_ID" --hours "$HOURS"  &'
-    assert table == [f"--device cpu --stage {9 if last == 5 else 5} "]
+    assert (first, data) == ("--device cpu --stop-stage 2", f"--device cpu --stop-stage {last}")
+    assert train == '--device cuda --cell "$SLURM_ARRAY_TASK_ID" --hours "$HOURS" &'
+    assert table == [f"--device cpu --stage {9 if last == 5 else 5}"]
     assert "leave out --jobs" in fails(*command, "--jobs", "2")
 
 
@@ -141,5 +174,5 @@ def test_fine_tuning_is_submitted_with_a_gpu_per_cell_and_models_that_are_there(
     command = "bash", f"recipes/{recipe}/run.sh", "--slurm"
     printed = run(*command)
     assert f"--array=1-{cells} " in printed and "--gpus-per-node=1 " in printed
-    assert f"\nbash recipes/{recipe}/run.sh --device cpu --stop-stage 3 \n" in printed
+    assert f"\nbash recipes/{recipe}/run.sh --device cpu --stop-stage 3\n" in printed
     assert "--slurm needs models that are there: run recipes/rel_" in fails(*command, "--smoke")

@@ -10,6 +10,11 @@ import pytest
 
 from fairseq_posenc.tools.tables.papers import load
 from fairseq_posenc.tools.translation.corpora import named
+from recipes.lib import figures, paper_numbers
+from recipes.lib.cell import PlannedCell
+from recipes.lib.page import Given, Page, Values, read_page
+from recipes.lib.recipe import Recipe
+from recipes.lib.wmt_data import Corpora, CorpusSetting
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHAPE, CAPE, REL_SCALAR = (
@@ -140,51 +145,50 @@ def test_regimes_of_chen_are_tensor2tensors_and_that_of_vaswani(run):
         assert sum(f"--position-encoding {row} --max-tokens" in x for x in commands) == 3
 
 
-def test_figures_are_drawn_of_the_scored_models_and_analyses_are_made_once(run, tmp_path):
-    folder, cells = tmp_path / "interpolate", []
-    for row in ("sinusoidal", "shaw", "shape", "t5"):
-        for seed in (1, 2):
-            cell = folder / row / f"seed{seed}"
-            cell.mkdir(parents=True)
-            cells.append(f"{len(cells)}\t{row}\t{seed}\t{cell}\t{row}")
-            if row in ("sinusoidal", "shape"):
-                (cell / "score.json").touch()
-    (tmp_path / "cells").write_text("\n".join(cells))
-    recipe = (REPOSITORY / SHAPE).read_text()
-    functions = recipe[recipe.index("source ") : recipe.index("\nparse_options ")]
-    script = f"""{functions}
-        RUN_DIR={tmp_path} DEVICE_OPTIONS=(--cpu); posenc() {{ echo "posenc $*"; }}
-        cells() {{ cat {tmp_path}/cells; }}; SETTINGS=interpolate
-        analyse interpolate; echo again; analyse interpolate; touch {folder}/t5/seed1/score.json
-        echo more; analyse interpolate"""
-    calls = run("bash", "-c", script)
-    first, again, more = (re.findall(r"^posenc (\w+ [\w-]+)", part, re.M)
-                          for part in re.split("again|more", calls))  # fmt: skip
-    drawn, analyses = (
-        ["plot --by-length"] * 2,
-        ["analyse " + x for x in ("tokens", "shift-invariance", "swap")],
-    )
-    assert first == drawn + analyses and again == drawn
-    assert more == [*drawn, *analyses[1:]]  # tokens are of sinusoidal and shape alone
+def test_figures_are_drawn_of_the_scored_models_and_analyses_are_made_once(
+    run, tmp_path, monkeypatch
+):
+    page, _ = read_page(["wmt", SHAPE, "/", "generate", "2", "--beam", "4", "--"])
+    values = Values([{"run-dir": str(tmp_path), "seeds": "1,2", "pairs": "7", "bins": "9"}, {}])
+    values.layers[0].update(corpus="wmt16_en_de", form="interpolate", settings="interpolate")
+    recipe, calls = Recipe(page, Given(values, [], [])), []
+    setting = CorpusSetting("interpolate", values, str(tmp_path))
+    folder = tmp_path / "interpolate"
+    folder.mkdir()
+    monkeypatch.setattr(recipe, "execute", lambda words, **k: calls.append(" ".join(words)))
+    cells = [
+        PlannedCell("interpolate", row, [row], seed, "", f"{folder}/{row}/seed{seed}", "")
+        for row in ("sinusoidal", "shape", "t5") for seed in "12"
+    ]  # fmt: skip
 
-    def models(*rows, name="average.pt", seeds="1"):
-        return " ".join(f"{r}={folder}/{r}/seed{s}/{name}" for r in rows for s in seeds)
+    def draw(count):
+        calls.clear()
+        figures.shape(recipe, setting, cells[:count])
+        names = [re.match(r"posenc (\w+ [\w-]+)", call)[1] for call in calls]
+        return names[:3] == ["plot --by-length"] * 2 + ["plot --curves"], names[3:], list(calls)
 
-    assert (
-        f"--by-length {models('sinusoidal', 'shape', name='by_length.json', seeds='12')} -" in calls
-    )
-    curves = (folder / "figure_8.md").read_text()
-    assert f"--curves {models('sinusoidal', 'shape', name='train.log', seeds='12')} t5=" in curves
-    assert f"swap --models {models('sinusoidal', 'shape')} --data" in calls
-    assert f"swap --models {models('sinusoidal', 'shape', 't5')} --data" in calls
-    for line in calls.splitlines():
-        if line.startswith("posenc"):
-            command = line.split()[1:2] + line.split()[2:3] * line.startswith("posenc analyse")
-            known = run("posenc", *command, "--help")
-            assert all(f"{option} " in known for option in re.findall(r" (--[a-z-]+)", line))
+    analyses = ["analyse " + x for x in ("tokens", "shift-invariance", "swap")]
+    assert draw(4)[:2] == (True, analyses) and draw(4)[:2] == (True, [])
+    drawn, again, more = draw(6)
+    assert drawn and again == analyses[1:]  # tokens are of sinusoidal and shape alone
+    first = [f"{row}={folder}/{row}/seed1/average.pt" for row in ("sinusoidal", "shape", "t5")]
+    assert f"swap --models {' '.join(first)} --data" in more[-1]
+    for line in more:
+        command = line.split()[1:2] + line.split()[2:3] * line.startswith("posenc analyse")
+        known = run("posenc", *command, "--help")
+        options = re.findall(r" (--[a-z-]+)", line)
+        assert all(f"{option} " in known for option in options)
 
 
-def test_a_held_out_validation_set_is_cleaned_in_subwords_as_the_training_text_is(run, tmp_path):
+def corpora(tmp_path, **words):
+    """The text of a recipe's run folder, with values of its options, and a setting of it."""
+    values = Values([{"run-dir": str(tmp_path), "workers": "1", **words}, {}])
+    recipe = Recipe(Page("wmt", SHAPE, "/", {}), Given(values, [], []))
+    setting = CorpusSetting("de6", values, str(tmp_path))
+    return Corpora(recipe, [setting]), setting
+
+
+def test_a_held_out_validation_set_is_cleaned_in_subwords_as_the_training_text_is(tmp_path):
     text = tmp_path / "text" / "wmt14_en_fr"
     text.mkdir(parents=True)
     good, long, lopsided = ["ab"] * 100, [" ".join(["ab"] * 251)], ["ab ab ab ab"]
@@ -194,8 +198,7 @@ def test_a_held_out_validation_set_is_cleaned_in_subwords_as_the_training_text_i
             (text / f"{split}.tok.{language}").write_text("\n".join(shorter) + "\n")
     (text / "newstest2014.tok.en").write_text(long[0] + "\n")
     (text / "newstest2014.tok.fr").write_text("ab\n")
-    library = "source recipes/lib/stages.sh; source recipes/lib/wmt.sh"
-    run("bash", "-c", f"{library}; RUN_DIR={tmp_path} BPE=1 WORKERS=1; learn_subwords wmt14_en_fr")
+    corpora(tmp_path, corpus="wmt14_en_fr", bpe="1")[0].learn_subwords("wmt14_en_fr", str(text))
     for split in ("train", "valid"):
         assert (text / f"{split}.bpe.en").read_text().splitlines() == good
     assert len((text / "newstest2014.bpe.en").read_text().split()) == 251
@@ -203,33 +206,30 @@ def test_a_held_out_validation_set_is_cleaned_in_subwords_as_the_training_text_i
 
 
 @pytest.mark.parametrize(
-    "number, told",
-    [("pairs 100 0", ""), ("pairs 103 0.02", "pairs: 100, the paper's 103"), ("pairs 103 0.03", ""),
-     ("α 2.03 0.02", ""), ("α 1.9 0.02", "α: 2, the paper's 1.9"), ("validation 7 0", ""),
-     ("test 8 0", "test: 9, the paper's 8"), ("parameters 44143616 0", ""),
-     ("parameters 44143000 0", "parameters: 44143616, the")],
+    "name, number, share, told",
+    [("pairs", 100, 0, ""), ("pairs", 103, 0.02, "pairs: 100, the paper's 103"),
+     ("pairs", 103, 0.03, ""), ("α", 2.03, 0.02, ""), ("α", 1.9, 0.02, "α: 2, the paper's 1.9"),
+     ("validation", 7, 0, ""), ("test", 8, 0, "test: 9, the paper's 8"),
+     ("parameters", 44143616, 0, ""), ("parameters", 44143000, 0, "parameters: 44143616, the")],
 )  # fmt: skip
-def test_what_is_not_the_papers_is_told(run, tmp_path, number, told):
-    (tmp_path / "bin/de6").mkdir(parents=True)
+def test_what_is_not_the_papers_is_told(monkeypatch, tmp_path, name, number, share, told):
+    _, setting = corpora(tmp_path, corpus="wmt14_en_de")
+    for folder in (setting.data, setting.bin):
+        Path(folder).mkdir(parents=True)
     for language, line in (("en", "a\u00a0b\n"), ("de", "a b\n")):
-        (tmp_path / f"train.bpe.{language}").write_text(100 * line)
-        (tmp_path / f"valid.bpe.{language}").write_text(7 * line)
-        (tmp_path / f"tests.{language}").write_text(9 * line)
-        (tmp_path / f"bin/de6/dict.{language}.txt").write_text(2 * line)
-    script = f"""set -euo pipefail; source recipes/lib/stages.sh; source recipes/lib/wmt_data.sh
-        source recipes/lib/paper_numbers.sh; RUN_DIR={tmp_path}; data_of() {{ echo {tmp_path}; }}
-        corpus_of() {{ echo wmt14_en_de; }}; form_of() {{ echo vanilla; }}
-        PAPER_NUMBERS='wmt14_en_de vanilla {number}'; compare_with_paper de6; echo end"""
-    printed = run("bash", "-c", script)
-    assert printed.count("note:") == bool(told) and told in printed and "end" in printed
+        for file, count in (("train.bpe", 100), ("valid.bpe", 7), ("tests", 9)):
+            Path(f"{setting.data}/{file}.{language}").write_text(count * line)
+        Path(f"{setting.bin}/dict.{language}.txt").write_text(2 * line)
+    row = ("wmt14_en_de", "vanilla", name, number, share)
+    monkeypatch.setattr(paper_numbers, "NUMBERS", [row])
+    said = []
+    paper_numbers.compare_with_paper(said.append, setting)
+    assert len(said) == bool(told) and told in "".join(said)
 
 
 def test_numbers_of_papers_are_of_corpora_that_are_there():
-    text = (REPOSITORY / "recipes/lib/paper_numbers.sh").read_text(encoding="utf-8")
-    rows = [
-        line.split() for line in text.split("PAPER_NUMBERS='")[1].split("'")[0].strip().splitlines()
-    ]
-    assert len(rows) == 9 and all(named(row[0]) for row in rows)
+    assert len(paper_numbers.NUMBERS) == 9
+    assert all(named(row[0]) for row in paper_numbers.NUMBERS)
     # 61 million parameters are those of 32,768 subwords
     assert round((44140544 + 512 * (4 + 32768)) / 1e6) == 61
 

@@ -10,7 +10,7 @@ than that of training, for example XNLI for a model trained on MNLI.
 import logging
 import warnings
 
-from fairseq_posenc.tools.arguments import command_line, command_parser, key_value
+from fairseq_posenc.tools.arguments import add_notes, command_line, command_parser, read_notes
 from fairseq_posenc.tools.outputs import add_output, folder_with
 
 # a folder of a training, or of earlier predictions
@@ -27,11 +27,11 @@ def main() -> None:
     add_output(parser, "--output", kind=_FOLDER, required=True, metavar="FOLDER")
     add("--max-tokens", type=int, default=8192, help="of a batch, with padding (default: 8192)")
     add("--cpu", action="store_true", help="leave a GPU alone")
-    add("--note", type=key_value, action="append", default=[], metavar="KEY=VALUE", dest="notes")
+    add_notes(parser)
     options = vars(parser.parse_args())
     from fairseq_posenc.tools.bert.predict import predict
 
-    options["notes"] = dict(options["notes"])
+    read_notes(options)
     options["subsets"] = options["subsets"].split(",")
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq always asks for it

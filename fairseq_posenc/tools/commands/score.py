@@ -21,7 +21,14 @@ import argparse
 import logging
 import sys
 
-from fairseq_posenc.tools.arguments import command_line, command_parser, key_value, whole_numbers
+from fairseq_posenc.tools.arguments import (
+    add_notes,
+    command_line,
+    command_parser,
+    key_value,
+    read_notes,
+    whole_numbers,
+)
 from fairseq_posenc.tools.outputs import SCORE, TEXT, add_output
 from fairseq_posenc.tools.scores.bleu import DEFAULT, METRICS
 from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
@@ -68,15 +75,7 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
         help=f"of {','.join(METRICS)} (default: {','.join(DEFAULT)}); sacrebleu and tokenised_bleu "
         "are always computed",
     )
-    add(
-        "--note",
-        type=key_value,
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        dest="notes",
-        help="kept in the JSON; may be given several times",
-    )
+    add_notes(parser)
 
 
 def main() -> None:
@@ -114,8 +113,8 @@ def main() -> None:
 
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     as_json, output = options.pop("json"), options.pop("output")
-    for name in ("notes", "segment_scores"):
-        options[name] = dict(options[name])
+    read_notes(options)
+    options["segment_scores"] = dict(options["segment_scores"])
     result = evaluate(**options, command=command_line())
     for remark in result["remarks"]:
         print(f"note: {remark}", file=sys.stderr)

@@ -2,9 +2,9 @@
 
 import pytest
 
+from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert.xtreme import BENCHMARKS, find_questions
 
-SCRIPT = ("python", "-m", "recipes.lib.find_xtreme")
 LAYOUTS = {
     "the benchmarks' own": [
         "xquad/xquad.{}.json",
@@ -56,16 +56,16 @@ def test_files_are_found_in_every_layout_and_other_languages_left_out(tmp_path, 
     assert len({file.path for file in found}) == 11 + 7 + 9
 
 
-def test_what_is_missing_is_named(run, tmp_path):
+def test_what_is_missing_is_named(tmp_path):
     lay_out(tmp_path, LAYOUTS["XTREME's download"][:1], ["en", "de", "ro"])
     lay_out(tmp_path, LAYOUTS["XTREME's download"][1:2])
-    printed = run(*SCRIPT, tmp_path, PYTHONUNBUFFERED="1").splitlines()
-    assert [line.split()[:3] for line in printed[:9]] == [
+    found, missing = find_questions(str(tmp_path))
+    assert [list(one)[:3] for one in found] == [
         *([f"xquad-{language}", language, "squad"] for language in ("en", "de")),
         *([f"mlqa-{language}", language, "mlqa"] for language in BENCHMARKS["MLQA"].languages),
     ]
-    assert printed[0].endswith(f" {tmp_path}/xquad/xquad.en.json")
-    assert printed[9:] == [
+    assert str(found[0][3]) == f"{tmp_path}/xquad/xquad.en.json"
+    assert missing == [
         "XQuAD: 2 of 11 languages, without es, el, ru, tr, ar, vi, th, zh, hi",
         "TyDiQA-GoldP: 0 of 9 languages, without ar, bn, en, fi, id, ko, ru, sw, te",
     ]
@@ -80,7 +80,7 @@ def test_what_is_missing_is_named(run, tmp_path):
         (["xquad/xquad.de.json", "tydiqa/de.json"], "tydiqa holds no file of TyDiQA-GoldP"),
     ],
 )
-def test_folders_without_the_expected_files_are_refused_in_one_line(fails, tmp_path, files, told):
+def test_folders_without_the_expected_files_are_refused_in_one_line(tmp_path, files, told):
     lay_out(tmp_path, files, [""])
-    printed = fails(*SCRIPT, tmp_path)
-    assert printed.count("\n") == 1 and told in printed
+    with pytest.raises(UsageError, match=told):
+        find_questions(str(tmp_path))

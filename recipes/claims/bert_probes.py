@@ -1,0 +1,142 @@
+"""The recipe of probes: small BERTs on generated documents, fine-tuned and asked."""
+
+from functools import partial
+from typing import List
+
+from recipes.lib.cell import PlannedCell, Step, where
+from recipes.lib.page import Page, read_options
+from recipes.lib.pretrain import Pretraining
+from recipes.lib.rows import PlannedRow
+from recipes.lib.settings import make_folder, read_lines, write
+from recipes.lib.translation import rows_of
+from recipes.lib.work import run_cells
+
+HELP = """\
+  --run-dir DIR       results ({run-dir})
+  --encodings LIST    comma-separated rows, `encoding [option…]` or `label=encoding [option…]`:
+                      {row-list}
+  --fast              fewer rows and seeds: {fast-rows}; seeds 1,2,3
+  --seeds LIST        comma-separated ({seeds})
+  --sentences N       of the training text ({sentences})
+  --length N          tokens of a block, and the longest input of the tasks ({length})
+  --updates N         of a pre-training ({updates})
+  --batch N           sequences per update ({batch})
+  --lr X              peak learning rate of pre-training ({lr})
+  --optimizer adam|lamb  of pre-training ({optimizer})
+  --examples N        training examples of each task ({examples})
+  --task-updates N    of a fine-tuning ({task-updates})
+  --pairs N           sentences whose order is asked ({pairs})
+  --device cpu|cuda   (cpu; on a GPU such small models are no faster)
+  --jobs N            cells at a time (number of cores)
+  --stage N           start at this stage: 1 set-up, 2 corpus, 3 prepare, 4 pre-train,
+  --stop-stage N      stop after this one: 5 fine-tune, 6 probe
+"""
+
+
+def main(page: Page, arguments: List[str]) -> None:
+    """Run the recipe."""
+    page.arrays["defaults"] += ["--row-list", ",\n                      ".join(page.arrays["rows"])]
+    Probes(page, read_options(page, HELP, arguments)).run()
+
+
+class Probes(Pretraining):
+    """Rows that are pre-trained, fine-tuned and probed."""
+
+    def choose_rows(self) -> List[PlannedRow]:
+        """The page's, or the user's."""
+        return rows_of(self.page, self.values)
+
+    def settings(self) -> List[str]:
+        """What the text is generated from."""
+        names = "sentences", "length", "examples", "task-updates", "pairs"
+        return [word for name in names for word in (f"--{name}", self.values[name])]
+
+    def run(self) -> None:
+        """Run all stages."""
+        self.set_up()
+        self.choose_devices(gpus=True, default="cpu")
+        layer, updates = self.values.layers[-1], self.values.number("updates")
+        layer["interval"] = str(updates // 4 if updates > 4 else 1)
+        layer["text"], layer["valid"] = (
+            self.path(f"text/{split}.txt") for split in ("train", "valid")
+        )
+        self.open_folder(*self.settings())
+        self.stage(2, "corpus", self.make_corpus, self.path("corpus.done"), self.settings())
+        self.stage(
+            3, "prepare", self.prepare, self.path("prepare.done"), self.settings(), self.path("bin")
+        )
+        cells = self.cells()
+        stages = {"pre-train": "train", "fine-tune": "tune", "probe": "probe"}
+        for number, title in enumerate(stages, 4):
+            work = partial(run_cells, self, cells, [stages[title]])
+            self.stage(number, title, work)
+
+    def make_corpus(self) -> None:
+        """Documents, and the tasks of one and of two sentences."""
+        corpus, examples = self.path("corpus"), self.values.number("examples")
+        self.execute(["python", "-m", "recipes.corpus", "--output", corpus, "--seed", "1",
+                      "--quiet",
+                      "--train", self.values["sentences"], "--train-length", "4-12", "--valid",
+                      "3000",
+                      "--test", str(2 * examples + 2000), "--test-lengths", "4-12"])  # fmt: skip
+        make_folder(self.path("text"))
+        for split in "train", "valid":
+            lines: List[str] = []
+            last = ""
+            documents, sentences = (
+                read_lines(f"{corpus}/{split}.{kind}") for kind in ("docs", "en")
+            )
+            for document, sentence in zip(documents, sentences):
+                # a blank line between documents
+                lines += [""] * (bool(lines) and document != last) + [sentence]
+                last = document
+            write(self.path(f"text/{split}.txt"), "".join(f"{line}\n" for line in lines))
+        self.execute(["python", "-m", "recipes.claims.probe_tasks", f"{corpus}/test",
+                      "--output", self.path("text"), "--train", str(examples)])  # fmt: skip
+
+    def prepare(self) -> None:
+        """Make binary data of all."""
+        binary = self.path("bin")
+        self.execute(self.prepare_command())
+        for name, task in ("one", "SST-2"), ("two", "WNLI"):
+            self.execute(["posenc", "prepare", "glue", "--task", task, "--input", self.path("text",
+                                                                                            name),
+                          "--subwords", binary, "--output", f"{binary}/{name}", "--workers",
+                          "1"])  # fmt: skip
+
+    def cell_of(self, row: PlannedRow, seed: str) -> PlannedCell:
+        """Pre-train, fine-tune where the row is to be, probe."""
+        cell = super().cell_of(row, seed)
+        binary, model = self.path("bin"), cell.path("checkpoint_last.pt")
+        arrays, steps = self.page.arrays, list(cell.steps)
+        tunings = arrays["tunings"] if row.label in arrays["tuned_row"] else []
+        asked = []
+        for name in tunings:
+            task, _, segments = name.partition("_")
+            kind = segments.replace("_5000", "")
+            updates = self.values.number("task-updates") * (10 if kind != segments else 1)
+            steps.append(Step("tune", [
+                "fairseq-train", *where(f"{binary}/{task}"), "--user-dir", "fairseq_posenc",
+                "--task", "posenc_sentence_prediction", "--criterion", "posenc_sentence_prediction",
+                "--arch", self.values["arch"], "--max-positions", self.values["length"],
+                *where("--finetune-from-model", model), "--position-encoding", *row.options,
+                "--position-segments", kind, *arrays["tune"], *self.extra, "--seed", seed,
+                "--warmup-updates", str(updates // 10), "--total-num-update", str(updates),
+                "--max-update", str(updates), *where(*self.devices.options, "--save-dir",
+                                                     cell.path(name)),
+                "--no-epoch-checkpoints", "--no-save-optimizer-state", "--save-interval", "1000000",
+                "--validate-interval", "1000000", "--log-format", "simple", "--log-interval", "100",
+            ], (f"{name}/train.done",), place=name))  # fmt: skip
+            figure = f"{task}_sentence_accuracy" + (f"_{segments}" if segments != "none" else "")
+            asked += [
+                "--task",
+                figure,
+                *where(f"{cell.path(name)}/checkpoint_last.pt", f"{binary}/{task}"),
+            ]
+        steps.append(Step("probe", [
+            "python", "-m", "recipes.claims.probes", *where(model, "--data", binary),
+            "--pairs", self.values["pairs"], "--note", f"encoding={row.label}",
+            "--note", f"options={' '.join(row.options)}", "--note", f"seed={seed}", *asked,
+            *where("--output", cell.path("probes.json")),
+        ], ("probes.json",), "score.txt"))  # fmt: skip
+        return cell._replace(steps=steps)

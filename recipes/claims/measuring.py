@@ -1,0 +1,117 @@
+"""What the recipe of claims measures of trained models, each in the folder of its cell."""
+
+import os
+from typing import Callable, Sequence
+
+from recipes.lib.cell import PlannedCell
+from recipes.lib.recipe import Recipe
+from recipes.lib.work import each
+
+LANGUAGES = "en", "de"
+
+
+class Measuring(Recipe):
+    """A recipe whose models are measured; what is there is not measured again."""
+
+    def measure(
+        self, part: str, cells: Sequence[PlannedCell], action: Callable[[str, PlannedCell], None]
+    ) -> None:
+        """Measure every cell of a part; a plan leaves out what goes over results."""
+        if self.is_plan:
+            self.say("analyses of these models")
+            return
+        each(self, cells, lambda cell: action(part, cell))
+
+    def analyse(self, part: str, cell: PlannedCell, name: str, *options: str) -> None:
+        """Analyse the cell's model, into NAME.json in its folder."""
+        if not os.path.exists(cell.path(f"{name}.json")):
+            data = ["--data", self.path(part, "bin"), *self.devices.options]
+            self.execute(["posenc", "analyse", *options, *data, "--output", cell.path(name)],
+                         log=cell.path(f"{name}.log"))  # fmt: skip
+
+    def analyse_length(self, part: str, cell: PlannedCell) -> None:
+        """Bits per token; of sinusoidal and shape shifts, of shape also each token, and stock
+        fairseq.
+        """
+        model, data = cell.path("checkpoint_last.pt"), self.path(part, "bin")
+        if not os.path.exists(cell.path("bits.json")):
+            self.execute(["python", "-m", "recipes.claims.bits", model, "--data", data,
+                          "--score", cell.path("score.json"), *self.devices.options,
+                          "--output", cell.path("bits.json")],
+                          log=cell.path("bits.log"))  # fmt: skip
+        if cell.row in ("sinusoidal", "shape"):
+            self.analyse(part, cell, "shift", "shift-invariance", "--models", f"{cell.row}={model}",
+                         "--offsets", "0,10,20,40", "--subset", "valid")  # fmt: skip
+        if cell.row == "shape" and self.analyse_tokens(part, cell):
+            self.decode_in_stock(part, cell)
+
+    def analyse_tokens(self, part: str, cell: PlannedCell) -> bool:
+        """Token by token against sinusoids of the same seed, if these are trained."""
+        base = self.path(part, "sinusoidal", f"seed{cell.seed}")
+        if not os.path.exists(f"{base}/train.done"):
+            self.say(
+                f"[{cell.row}, seed {cell.seed}] tokens are not compared: row sinusoidal is "
+                f"not trained"
+            )
+            return False
+        models = [f"sinusoidal={base}/checkpoint_last.pt", cell.file("checkpoint_last.pt")]
+        self.analyse(part, cell, "tokens", "tokens", "--subset", "test", "--frequency-bins",
+                     "50,150",
+                     "--position-bins", "20,40,60", "--models", *models)  # fmt: skip
+        return True
+
+    def decode_in_stock(self, part: str, cell: PlannedCell) -> None:
+        """As a model of stock fairseq, translated without this plugin, as quickstart.sh
+        translates.
+        """
+        if os.path.exists(cell.path("stock.json")):
+            return
+        log, stock = cell.path("stock.log"), cell.path("stock.pt")
+        self.execute(["posenc", "export", "--path", cell.path("checkpoint_last.pt"), "--to",
+                      "fairseq",
+                      "--output", stock], log=log)  # fmt: skip
+        self.execute(
+            ["fairseq-generate", self.path(part, "bin"), "--path", stock,
+             "--required-batch-size-multiple", "1",
+             "--beam", "4", "--max-tokens", "4000", "--max-len-a", "1.5", "--max-len-b", "10",
+             *self.devices.options],
+            output=cell.path("stock.out"), log=log,
+        )  # fmt: skip
+        os.unlink(stock)
+        self.score(part, cell, "stock.out", "stock.json", "--bins", "20,30,45")
+
+    def score(
+        self, part: str, cell: PlannedCell, generated: str, output: str, *options: str
+    ) -> None:
+        """Score a translation of the test set of sentences."""
+        texts = [self.path(part, f"corpus/test.{language}") for language in LANGUAGES]
+        self.execute(["posenc", "score", "--generated", cell.path(generated), "--output",
+                      cell.path(output),
+                      "--data", self.path(part, "bin"), "--note", f"seed={cell.seed}",
+                      "--reference", texts[1], "--source", texts[0], *options],
+                     log=os.devnull, told=f"scoring of {cell.path(generated)} failed")  # fmt: skip
+
+    def score_groups(self, part: str, cell: PlannedCell) -> None:
+        """By the number of clauses, and by how far a subject stands from its verb."""
+        for group, bins in ("clauses", "1,2,3,4,5"), ("agreement", "1,4,6,8,11"):
+            if not os.path.exists(cell.path(f"{group}.json")):
+                by = self.path(part, f"corpus/test.{group}")
+                self.score(
+                    part, cell, "generate.out", f"{group}.json", "--bins", bins, "--group-by", by
+                )
+
+    def analyse_joined(self, part: str, cell: PlannedCell) -> None:
+        """Sentences in two orders; of shape also each token."""
+        model = cell.file("checkpoint_last.pt")
+        self.analyse(
+            part, cell, "swap", "swap", "--models", model, "--subset", "test", "--pairs", "1000000"
+        )
+        if cell.row == "shape":
+            self.analyse_tokens(part, cell)
+
+    def analyse_bert(self, part: str, cell: PlannedCell) -> None:
+        """Where heads attend."""
+        for threshold in "0.001", "0.01", "0.1":
+            self.analyse(part, cell, f"attention_{threshold}", "attention", "--models",
+                         cell.file("checkpoint_last.pt"), "--length", "32", "--threshold",
+                         threshold)  # fmt: skip

@@ -1,0 +1,337 @@
+"""The recipe of claims: parts, each a few small models and what is measured of them, and the page.
+
+What is there is not trained or measured again. A page has for each part with a choice of rows an
+array of them; ``NAME_fast`` are those of --fast.
+"""
+
+import filecmp
+import glob
+import os
+import shutil
+from functools import partial
+from itertools import islice
+from typing import Callable, Dict, List, Sequence
+
+from fairseq_posenc.errors import UsageError
+from recipes.claims.measuring import LANGUAGES, Measuring
+from recipes.lib.cell import PlannedCell, Step, plan, where
+from recipes.lib.page import FLAG, Given, Page, read_options
+from recipes.lib.rows import PlannedRow, read_rows
+from recipes.lib.settings import make_folder
+from recipes.lib.work import each, in_order, run_cells
+
+HELP = """\
+  --fast              three seeds, and the rows that most claims need
+  --parts LIST        comma-separated ({all-parts};
+                      --fast: {fast-parts})
+  --rows LIST         of the parts' rows only these, such as sinusoidal,rotary; deep, speed and bert
+                      have no such choice. A comparison needs both of its rows
+  --run-dir DIR       results ({run-dir}): claims.md, its claims_tables.md,
+                      and a folder for each part
+  --seeds LIST        comma-separated (1,2,3,4,5)
+  --updates N         of each translation model ({updates})
+  --test N            test pairs per range of lengths ({test})
+  --plan              print the commands of the trainings, and stop
+  --device cpu|cuda   (cuda if there is one)
+  --jobs N            trainings at a time (number of cores on a CPU, 1 on a GPU)
+  --stage N           start at this stage: 1 set-up, 2 the first part, and so on; the page is the
+                      last
+  --stop-stage N      stop after this one
+"""
+# tenths of --updates that the models of a part are trained for
+TENTHS = {
+    "length": 10, "longer": 30, "longest": 100, "joined": 10, "joined_longer": 50,
+    "switch": 1, "switch_long": 1, "deep": 10, "deep_400": 2,
+}  # fmt: skip
+RANGES = "4-20,21-30,31-45,46-60"
+
+
+def main(page: Page, arguments: List[str]) -> None:
+    """Run the recipe."""
+    if "--encodings" in arguments:
+        raise UsageError("the rows are those that the claims need: there is no --encodings here")
+    Claims(page, read_options(page, HELP, arguments)).run()
+
+
+class Claims(Measuring):
+    """All parts of a run."""
+
+    def __init__(self, page: Page, given: Given):
+        super().__init__(page, given)
+        values = self.values
+        self.is_fast = values["fast"] == FLAG
+        self.known = values.list("all-parts")
+        self.seeds, self.updates = values.list("seeds"), values.number("updates")
+        self.parts = values.list("parts")
+        if not self.parts:
+            self.parts = values.list("fast-parts") if self.is_fast else self.known
+        for part in self.parts:
+            if part not in self.known:
+                raise UsageError(f"no part is called {part} (--parts; see --help)")
+        self.chosen = values.list("rows")
+        if self.chosen and not values["parts"]:
+            raise UsageError("--rows needs --parts: give those whose rows it chooses")
+        if self.chosen:
+            labels = [row.label for part in self.parts for row in self.all_rows(part)]
+            for label in self.chosen:
+                if label not in labels:
+                    known = ",".join(dict.fromkeys(labels))
+                    raise UsageError(f"no row is called {label} (--rows): there are {known}")
+            for part in self.parts:
+                self.rows(part)
+
+    def run(self) -> None:
+        """Run all parts, and write the page."""
+        self.set_up()
+        self.choose_devices()
+        self.open_folder("--updates", str(self.updates))
+        kinds: Dict[str, Callable[[str], None]] = {
+            "length": self.by_length, "longer": self.by_length, "longest": self.by_length,
+            "joined": self.joined, "joined_longer": self.joined, "switch": self.switch,
+            "switch_long": self.switch, "deep": self.deep, "deep_400": self.deep,
+            "plain": self.plain, "speed": self.speed, "bert": self.bert,
+        }  # fmt: skip
+        for number, part in enumerate(self.parts, 2):
+            self.stage(number, part, partial(kinds[part], part))
+        self.stage(len(self.parts) + 2, "page", self.write_page)
+
+    def write_page(self) -> None:
+        """Write the page of what is there."""
+        self.execute(["python", "-m", "recipes.claims.claims", "--claims",
+                      "recipes/claims/claims.json",
+                      "--runs", self.run_dir, "--output", self.path("claims.md")])  # fmt: skip
+
+    def all_rows(self, part: str) -> List[PlannedRow]:
+        """The rows that a part can have."""
+        name = {"joined_longer": "joined", "switch_long": "switch"}.get(part, part)
+        arrays = self.page.arrays
+        rows = arrays.get(f"{name}_fast" * self.is_fast) or arrays.get(f"{name}_rows")
+        if not rows:
+            raise UsageError(
+                f"part {part} has no choice of rows: leave it out of --parts, or --rows"
+            )
+        return read_rows(rows)
+
+    def rows(self, part: str) -> List[PlannedRow]:
+        """Its rows, with --rows those of them."""
+        there = self.all_rows(part)
+        rows = [row for row in there if not self.chosen or row.label in self.chosen]
+        if not rows:
+            labels = ",".join(row.label for row in there)
+            raise UsageError(f"part {part} has none of these rows (--rows), but {labels}")
+        return rows
+
+    def cells(self, part: str, rows: Sequence[PlannedRow]) -> List[PlannedCell]:
+        """The cells of a part, without steps."""
+        folder = self.path(part)
+        return in_order(
+            PlannedCell("", row.label, row.options, seed, "", f"{folder}/{row.label}/seed{seed}",
+                 f"{folder}/{row.label}")
+            for row in rows for seed in self.seeds
+        )  # fmt: skip
+
+    def needs_length(self, part: str, file: str = "bin") -> None:
+        """End where part length has not made something."""
+        if not self.is_plan and not os.path.exists(self.path("length", file)):
+            models = "" if file == "bin" else ", and the sinusoidal models of the same seeds,"
+            raise UsageError(
+                f"part {part} takes the data{models} of part length: run --parts length first"
+            )
+
+    def quickstart(self, part: str, *options: str) -> None:
+        """The stages of quickstart.sh, in the folder of a part."""
+        rows = ",".join(row.spec for row in self.rows(part))
+        self.execute(
+            ["bash", "recipes/quickstart.sh", "--run-dir", self.path(part), "--seeds",
+             ",".join(self.seeds),
+             "--device", self.devices.kind, "--jobs", str(self.devices.jobs),
+             "--updates", str(self.updates), "--test", self.values["test"], "--stage", "2",
+             "--encodings", rows, *options],
+            told=f"part {part} failed, see above",
+        )  # fmt: skip
+
+    def updates_of(self, part: str) -> int:
+        """How long the models of a part are trained."""
+        return self.updates * TENTHS[part] // 10
+
+    def by_length(self, part: str) -> None:
+        """Train on short sentences, test on longer ones."""
+        self.quickstart(part, "--updates", str(self.updates_of(part)))
+        cells = self.cells(part, self.rows(part))
+        self.measure(part, cells, self.analyse_length)
+        if part == "length":
+            self.measure(part, cells, self.score_groups)
+        self.write_tables(part)
+
+    def joined(self, part: str) -> None:
+        """Train on four sentences joined to one."""
+        tests = str(4 * self.values.number("test"))
+        self.quickstart(part, "--updates", str(self.updates_of(part)), "--join", "4", "--train",
+                        "20000",
+                        "--train-length", "4-10", "--test-lengths", "4-10", "--test",
+                        tests)  # fmt: skip
+        self.measure(part, self.cells(part, self.rows(part)), self.analyse_joined)
+        self.write_tables(part)
+
+    def switch(self, part: str) -> None:
+        """The sinusoidal models of part length, with other encodings for a tenth of the updates.
+
+        On the same text, or on text of which a tenth is long; seed by seed, as each begins with the
+        model of its seed.
+        """
+        self.needs_length(part)
+        binary = "../length/bin"
+        if part == "switch_long":
+            binary = "text/bin"
+            self.mix_long(self.path("length"), self.path(part, "text"))
+        self.execute(["mkdir", "-p", self.path(part)])
+        self.execute(["ln", "-sfn", binary, self.path(part, "bin")])
+        self.execute(["ln", "-sfn", "../length/corpus", self.path(part, "corpus")])
+        for seed in self.seeds:
+            base = f"sinusoidal/seed{seed}"
+            self.needs_length(part, f"{base}/train.done")
+            model = self.path("length", base, "checkpoint_last.pt")
+            self.quickstart(part, "--seeds", seed, "--updates", str(self.updates_of(part)),
+                            "--stage", "5",
+                            "--stop-stage", "7", "--", "--lr", "0.002", "--finetune-from-model",
+                            model)  # fmt: skip
+        self.quickstart(part, "--stage", "8")
+        self.write_tables(part)
+
+    def mix_long(self, length: str, folder: str) -> None:
+        """18,000 pairs of part length and 2,000 of 21 to 60 words, none of them of the test."""
+        if self.is_plan:
+            self.say(f"the text of {length} with long sentences: {folder}")
+            return
+        if os.path.exists(f"{folder}/bin.done"):
+            return
+        source, target = LANGUAGES
+        self.execute(["python", "-m", "recipes.corpus", "--output", folder, "--seed", "1",
+                      "--quiet",
+                      "--train", "2000", "--train-length", "21-60", "--valid", "1",
+                      "--test", self.values["test"], "--test-lengths", RANGES])  # fmt: skip
+        if not filecmp.cmp(
+            f"{length}/corpus/test.{source}", f"{folder}/test.{source}", shallow=False
+        ):
+            raise UsageError(f"the tests of {length} and {folder} differ")
+        for side in LANGUAGES:
+            tokens, long = f"{folder}/train.tok.{side}", f"{folder}/train.long.{side}"
+            self.execute(["posenc", "prepare", "tokenise", "--normalise-punctuation", "--language",
+                          side,
+                          "--input", f"{folder}/train.{side}", "--output", tokens])  # fmt: skip
+            apply = ["subword-nmt", "apply-bpe", "--codes", f"{length}/bpe.codes"]
+            self.execute(apply, inputs=[tokens], output=long)
+            with open(f"{folder}/train.mixed.{side}", "wb") as mixed:
+                with open(f"{length}/train.bpe.{side}", "rb") as short:
+                    mixed.writelines(islice(short, 18000))
+                with open(long, "rb") as stream:
+                    shutil.copyfileobj(stream, mixed)
+        shutil.rmtree(f"{folder}/bin", ignore_errors=True)
+        self.execute(
+            ["posenc", "prepare", "binarise", "--source-lang", source, "--target-lang", target,
+             "--joined-dictionary", "--srcdict", f"{length}/bin/dict.{source}.txt",
+             "--trainpref", f"{folder}/train.mixed", "--validpref", f"{length}/valid.bpe",
+             "--testpref", f"{length}/test.bpe", "--destdir", f"{folder}/bin"],
+            log=f"{folder}/preprocess.out",
+        )  # fmt: skip
+        shutil.copy(f"{length}/bin/codes", f"{folder}/bin/")
+        with open(f"{folder}/bin.done", "w"):
+            pass
+
+    def deep(self, part: str) -> None:
+        """Deep models with norms after the layers, on the data of part length."""
+        self.needs_length(part)
+        folder, profile = self.path(part), self.path(part, "admin.json")
+        self.execute(["mkdir", "-p", folder])
+        self.execute(["ln", "-sfn", "../length/bin", f"{folder}/bin"])
+        updates = self.updates_of(part)
+        self.values.layers[-1].update({"deep-updates": str(updates), "quarter": str(updates // 4)})
+        about = ["--user-dir", "fairseq_posenc", "--task", "posenc_translation"]
+        train, device = self.values.fill(self.page.arrays["deep_train"]), self.devices.options
+        if self.is_plan or not os.path.exists(profile):
+            self.execute(["posenc", "profile-admin", f"{folder}/bin", *about, *train, *device,
+                          "--output", profile], log=f"{folder}/admin.log")  # fmt: skip
+        rows = [
+            PlannedRow("default", ["sinusoidal"]),
+            PlannedRow("admin", ["sinusoidal", "--admin-profile", *where(profile)]),
+        ]
+        cells = [
+            cell._replace(steps=[Step("train", [
+                "fairseq-train", *where(f"{folder}/bin"), *about, "--source-lang", LANGUAGES[0],
+                "--target-lang", LANGUAGES[1], "--seed", cell.seed, *train,
+                "--position-encoding", *cell.options, *where(*device, "--save-dir", cell.folder),
+                "--keep-last-epochs", "0", "--log-format", "simple", "--log-interval", "100",
+            ], ("train.done",))])
+            for cell in self.cells(part, rows)
+        ]  # fmt: skip
+        if self.is_plan:
+            print(*plan(cells), sep="\n")
+            return
+        run_cells(self, cells, ["train"])
+        logs = [cell.file("train.log") for cell in cells]
+        self.execute(["posenc", "plot", "--curves", *logs, "--output", f"{folder}/curves.png"],
+                     output=f"{folder}/curves.md")  # fmt: skip
+
+    def bert(self, part: str) -> None:
+        """Small BERTs, and where they attend."""
+        self.execute(["bash", "recipes/claims/bert.sh", "--run-dir", self.path(part),
+                      "--seeds", ",".join(self.seeds), "--device", self.devices.kind,
+                      "--jobs", str(self.devices.jobs), "--stage", "2", *["--fast"] * self.is_fast],
+                     told="part bert failed, see above")  # fmt: skip
+        rows = read_rows(["learned", "abs_scalar", "rel_scalar"])
+        self.measure(part, self.cells(part, rows), self.analyse_bert)
+
+    def plain(self, part: str) -> None:
+        """The same models as a plain torch.nn.Transformer."""
+        self.needs_length(part)
+
+        def train(cell: PlannedCell) -> None:
+            output = cell.path("plain.json")
+            words = ["python", "-u", "recipes/claims/plain_transformer.py", "--run-dir",
+                     self.path("length"),
+                     "--encoding", cell.row, "--seed", cell.seed, "--updates", str(self.updates),
+                     "--warmup", str(self.updates * 3 // 20), "--output", output]  # fmt: skip
+            if not self.is_plan and os.path.exists(output):
+                return
+            if not self.is_plan:
+                self.say(f"[{cell.row}] train torch.nn.Transformer")
+            self.execute(words, log=cell.path("train.log"))
+
+        each(self, self.cells(part, self.rows(part)), train)
+
+    def speed(self, part: str) -> None:
+        """Interleaved rounds in one process, as many times as there are seeds."""
+        one = ["env", "OMP_NUM_THREADS=1", "posenc", "benchmark"]
+        for seed in self.seeds:
+            folder = self.path(part, "repeats", f"seed{seed}")
+            self.execute(["mkdir", "-p", folder])
+            self.say(f"[speed] round {seed}")
+            for name in "training", "bert":
+                words = self.page.arrays[f"speed_{name}"]
+                self.execute([*one, name, *words, "--output", f"{folder}/{name}.json"],
+                             output=f"{folder}/{name}.md")  # fmt: skip
+
+    def found(self, part: str, name: str) -> List[str]:
+        """`label=path` of a file of all that is trained, with whatever --rows and --seeds."""
+        return [
+            f"{row.label}={path}"
+            for row in self.all_rows(part)
+            for path in sorted(glob.glob(f"{glob.escape(self.path(part, row.label))}/seed*/{name}"))
+            if os.path.exists(f"{os.path.dirname(path)}/score.json")
+        ]
+
+    def write_tables(self, part: str) -> None:
+        """Tables and curves of all that is trained."""
+        if self.is_plan:
+            return
+        for name in "score", "clauses", "agreement":
+            files = self.found(part, f"{name}.json")
+            if files:
+                table = self.path(part, f"{name.replace('score', 'table')}.md")
+                self.execute(
+                    ["posenc", "table", "--by-length", *files, "--output", table], log=os.devnull
+                )
+        make_folder(self.path(part))
+        curves = ["posenc", "plot", "--curves", *self.found(part, "train.log")]
+        picture, table = self.path(part, "curves.png"), self.path(part, "curves.md")
+        self.execute([*curves, "--output", picture], output=table)

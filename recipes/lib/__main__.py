@@ -1,0 +1,36 @@
+"""Run a recipe: its kind, the arrays of its page, and the user's arguments; see
+recipes/lib/recipe.sh.
+"""
+
+import importlib
+import os
+import sys
+
+from fairseq_posenc.errors import UsageError
+from recipes.lib.page import read_page
+
+KINDS = {
+    **{name: f"recipes.lib.{name}" for name in
+       ("translation", "language_model", "wmt", "pretrain", "finetune", "anchors")},
+    "claims": "recipes.claims.parts",
+    "bert_probes": "recipes.claims.bert_probes",
+}  # fmt: skip
+
+
+def main() -> int:
+    """Run it, and return the exit status; what the user can mend is told in one line."""
+    page, arguments = read_page(sys.argv[1:])
+    try:
+        if page.kind not in KINDS:
+            raise UsageError(f"no kind of recipe is called {page.kind}")
+        importlib.import_module(KINDS[page.kind]).main(page, arguments)
+    except UsageError as error:
+        print(f"{os.path.basename(page.script)}: error: {error}", file=sys.stderr, flush=True)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,257 @@
+"""The recipe of anchors: published models through our text, fine-tuning and scoring."""
+
+import glob
+import json
+import os
+import shutil
+import statistics
+import subprocess
+from typing import List, Sequence
+
+from fairseq_posenc.errors import UsageError
+from recipes.lib.page import FLAG, Given, Page, pairs, read_options
+from recipes.lib.recipe import Recipe
+from recipes.lib.settings import make_folder
+
+HELP = """\
+  --plan              print the commands, without any set-up, for a GPU unless --device says cpu,
+                      and stop
+  --smoke             tiny stand-ins of the same layout, made here, offline: figures say nothing
+  --data-dir DIR      where the downloads are, or go to (<run folder>/raw)
+  --run-dir DIR       results ({run-dir})
+  --seeds LIST        comma-separated, of bert ({seeds})
+  --device cpu|cuda   (cuda if there is one)
+  --jobs N            fine-tunings at a time (number of GPUs, or of cores on a CPU)
+  --stage N           start at this stage: 1 set-up, 2 download, 3 text or import,
+  --stop-stage N      stop after this one: 4 translate or fine-tune, 5 compare
+"""
+LANGUAGES = "en", "de"
+
+
+def main(page: Page, arguments: List[str]) -> None:
+    """Run the anchor that the first argument names."""
+    name = "wmt14"
+    if arguments[:1] in (["wmt14"], ["bert"]):
+        name, *arguments = arguments
+    given = read_options(page, HELP, arguments)
+    values = given.values.over(pairs(page.arrays[name]))
+    kind = {"wmt14": Translation, "bert": Bert}[name]
+    kind(page, given._replace(values=values), name).run()
+
+
+class Anchor(Recipe):
+    """A published model.
+
+    Attributes:
+        folder: of its results.
+        raw: of downloads.
+        is_smoke: whether a tiny stand-in takes its place.
+    """
+
+    titles: Sequence[str] = ()
+    mark = ""  # of stage 4, which without one looks after its own parts
+
+    def __init__(self, page: Page, given: Given, name: str):
+        super().__init__(page, given)
+        self.raw = self.values["data-dir"] or self.path("raw")
+        self.run_dir = self.path(name)
+        self.is_smoke = self.values["smoke"] == FLAG
+
+    def run(self) -> None:
+        """Run all stages, or print them."""
+        self.set_up(told=True)
+        self.choose_devices(default="cuda" if self.is_plan else "")
+        self.open_folder("--smoke", "yes" if self.is_smoke else "no")
+        if self.is_smoke and not self.is_plan:
+            self.stage(2, "stand-ins", self.stand_in, self.path("stand_in.done"))
+        self.stage(2, "download", self.download, self.path("download.done"))
+        third, fourth = self.titles
+        self.stage(3, third, self.prepare, self.path(f"{third}.done"))
+        self.stage(4, fourth, self.use, self.mark and self.path(self.mark))
+        self.stage(5, "compare", self.compare)
+
+    def get(self, name: str, address: str, *options: str) -> None:
+        """Download a file."""
+        self.execute(["posenc", "prepare", "download", "--output", f"{self.raw}/{name}", *options,
+                      address],
+                     told=f"cannot get {name}; fetch it by hand, see --data-dir")  # fmt: skip
+
+    def stand_in(self) -> None:
+        """Make a tiny model in the layout of the published one."""
+        raise NotImplementedError
+
+    def download(self) -> None:
+        """Get the model, and what it is tried on."""
+        raise NotImplementedError
+
+    def prepare(self) -> None:
+        """Make text of our kind, or a model of our kind."""
+        raise NotImplementedError
+
+    def use(self) -> None:
+        """Translate or fine-tune."""
+        raise NotImplementedError
+
+    def compare(self) -> None:
+        """Tell our figure beside the known one."""
+        raise NotImplementedError
+
+
+class Translation(Anchor):
+    """fairseq's transformer.wmt16.en-de on newstest2014."""
+
+    titles = "text", "translate"
+    mark = "run.done"
+
+    @property
+    def archive(self) -> str:
+        """The name of the model's archive."""
+        return self.values["model"].rpartition("/")[2]
+
+    @property
+    def model(self) -> str:
+        """The checkpoint in it."""
+        found = glob.glob(f"{glob.escape(self.path('model'))}/**/model.pt", recursive=True)
+        name = self.archive.partition(".tar")[0]
+        return found[0] if found else self.path("model", name, "model.pt")
+
+    def stand_in(self) -> None:
+        """An archive of a tiny model of stock fairseq."""
+        made = self.path("made")
+        name = self.archive.partition(".tar")[0]
+        model = f"{made}/{name}"
+        self.execute(["bash", "recipes/quickstart.sh", "--run-dir", f"{made}/run", "--device",
+                      "cpu",
+                      "--train", "400", "--test", "10", "--updates", "60", "--encodings",
+                      "sinusoidal",
+                      "--stop-stage", "5"])  # fmt: skip
+        make_folder(model)
+        make_folder(self.raw)
+        for path in glob.glob(f"{glob.escape(made)}/run/bin/dict.*.txt"):
+            shutil.copy(path, model)
+        shutil.copy(f"{made}/run/bpe.codes", f"{model}/bpecodes")
+        checkpoint = f"{made}/run/sinusoidal/seed1/checkpoint_last.pt"
+        self.execute(["posenc", "export", "--path", checkpoint, "--to", "fairseq",
+                      "--output", f"{model}/model.pt", "--force"])  # fmt: skip
+        self.execute(["python", "-m", "tarfile", "-c", f"{self.raw}/{self.archive}", model])
+        shutil.copy("recipes/smoke/wmt/wmt14.test-full.tgz", self.raw)
+
+    def download(self) -> None:
+        """Get the model and the test set."""
+        self.get(self.archive, self.values["model"], "--unpack", self.path("model"))
+        files = ["posenc", "prepare", "pairs", "files", "newstest2014_en_de"]
+        if self.is_plan:
+            named = " ".join(files)
+            self.say(f"and the file that this names, with its SHA-256, into {self.raw}: {named}")
+            return
+        for line in subprocess.check_output(files, encoding="utf-8").splitlines():
+            url, checksum, name, *_ = line.split("\t")
+            # the small one of recipes/smoke has another
+            self.get(name, url, *["--checksum", checksum] * (not self.is_smoke))
+
+    def prepare(self) -> None:
+        """The test set in the model's subwords, as binary data."""
+        text, model = self.path("text"), os.path.dirname(self.model)
+        pairs_ = ["posenc", "prepare", "pairs"]
+        self.execute([*pairs_, "text", "newstest2014_en_de", "--raw", self.raw, "--output", text])
+        for side in LANGUAGES:
+            self.execute([*pairs_, "bpe-apply", "--codes", f"{model}/bpecodes",
+                          "--input", f"{text}/newstest2014.tok.{side}",
+                          "--output", f"{text}/newstest2014.bpe.{side}"])  # fmt: skip
+        self.execute(["posenc", "prepare", "binarise", "--source-lang", "en", "--target-lang", "de",
+                      "--srcdict", f"{model}/dict.en.txt", "--tgtdict", f"{model}/dict.de.txt",
+                      "--testpref", f"{text}/newstest2014.bpe", "--destdir", self.path("bin")],
+                     log=self.path("binarise.log"))  # fmt: skip
+
+    def use(self) -> None:
+        """Translate."""
+        self.execute(["fairseq-generate", self.path("bin"), "--user-dir", "fairseq_posenc",
+                      "--path", self.model, *self.page.arrays["generate"], *self.devices.options],
+                     output=self.path("generate.out"), log=self.path("generate.log"))  # fmt: skip
+
+    def compare(self) -> None:
+        """BLEU."""
+        score = self.path("score.json")
+        self.execute(["posenc", "score", "--generated", self.path("generate.out"),
+                      "--reference", self.path("text/newstest2014.raw.de"), "--language", "de",
+                      "--source-language", "en", "--output", score],
+                      output=self.path("score.txt"))  # fmt: skip
+        if not self.is_plan:
+            ours = _figure([score], "all", "sacrebleu")
+            self.say(f"newstest2014: sacreBLEU {ours}; fairseq's page has {self.values['known']}")
+
+
+class Bert(Anchor):
+    """bert-base-uncased on three tasks of GLUE."""
+
+    titles = "import", "fine-tune"
+
+    @property
+    def row(self) -> str:
+        """The row of the model."""
+        return " ".join(self.page.arrays["row"])
+
+    def stand_in(self) -> None:
+        """A folder of transformers, of a tiny model of ours."""
+        made = self.path("made")
+        self.execute(["python", "-m", "tarfile", "-e", "recipes/smoke/benchmarks.tar.xz", made])
+        self.execute(["bash", "recipes/rel_scalar/pretrain_english.sh", "--run-dir",
+                      f"{made}/pretrain",
+                      "--device", "cpu", "--text", f"{made}/text/train.txt",
+                      "--valid", f"{made}/text/valid.txt", "--vocabulary", "1000",
+                      "--arch", "posenc_bert_tiny", "--length", "64", "--updates", "50", "--batch",
+                      "16",
+                      "--encodings", f"bert={self.row}"])  # fmt: skip
+        self.execute(["posenc", "export", "--path",
+                      f"{made}/pretrain/bert/seed1/checkpoint_last.pt",
+                      "--data", f"{made}/pretrain/bin", "--to", "huggingface",
+                      "--output", f"{self.raw}/bert", "--force"])  # fmt: skip
+
+    def download(self) -> None:
+        """Get the model."""
+        names = "config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors"
+        for name in names if self.is_plan or not self.is_smoke else ():
+            self.get(f"bert/{name}", f"{self.values['hub']}/{name}")
+
+    def prepare(self) -> None:
+        """Make it a model of ours."""
+        self.execute(["posenc", "import", "--from", f"{self.raw}/bert",
+                      "--output", self.path("import/model.pt"), "--force"])  # fmt: skip
+
+    def use(self) -> None:
+        """Fine-tune it by GLUE's recipe."""
+        options = self.page.arrays["glue"]
+        if self.is_smoke:
+            options = [*self.page.arrays["glue_smoke"], "--raw-dir", self.path("made/glue")]
+        self.execute(["bash", "recipes/glue/run.sh", "--stage", "2", "--run-dir", self.path("glue"),
+                      "--text", self.path("import"), "--seeds", self.values["seeds"],
+                      "--encodings", f"bert={self.row} --layer-norm-eps 1e-12",
+                      "--pretrained", f"bert={self.path('import/model.pt')}",
+                      "--device", self.devices.kind, "--jobs", str(self.devices.jobs),
+                      "--stop-stage", "4", *options])  # fmt: skip
+
+    def compare(self) -> None:
+        """Accuracy on the development sets, the median over seeds."""
+        known, seeds = self.page.arrays["known"], ", ".join(self.values.list("seeds"))
+        for task, theirs in zip(known[::2], known[1::2]):
+            files = glob.glob(f"{glob.escape(self.path('glue/bert', task))}/*/*/score.json")
+            if files:
+                ours = _figure(files, "scores", "valid", "accuracy")
+                self.say(
+                    f"{task}, median of seeds {seeds}: accuracy {ours}; Devlin et al. 2019 have "
+                    f"{theirs}"
+                )
+
+
+def _figure(files: Sequence[str], *keys: str) -> float:
+    """The figure of JSON files, their median."""
+    figures = []
+    for file in files:
+        with open(file, encoding="utf-8") as stream:
+            found = json.load(stream)
+        for key in keys:
+            if key not in found:
+                raise UsageError(f"{file} has no {key}")
+            found = found[key]
+        figures.append(found)
+    return round(statistics.median(figures), 2)

@@ -1,0 +1,345 @@
+"""GLUE and XTREME: which data their tasks have, from which files, and how models are trained on
+them.
+"""
+
+import os
+import shutil
+import tempfile
+from typing import TYPE_CHECKING, Dict, List, NamedTuple, Sequence, Type
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.bert.glue_tasks import TASKS
+from recipes.lib.page import FLAG
+from recipes.lib.settings import checksum, make_folder, read_lines, same_settings
+from recipes.lib.work import each
+
+if TYPE_CHECKING:
+    from recipes.lib.finetune import FineTuning
+
+_FACEBOOK = "https://dl.fbaipublicfiles.com"
+_SUBWORDS = "dict.txt", "wordpiece.json", "sentencepiece.model"
+
+
+class TaskSet:
+    """What the tasks of a benchmark have in common."""
+
+    def __init__(self, recipe: "FineTuning"):
+        self.recipe, self.values = recipe, recipe.values
+        self.raw = self.values["raw-dir"] or recipe.path("raw")
+        self.is_given = bool(self.values["raw-dir"]) or recipe.is_smoke
+        if recipe.is_smoke and not self.values.given("raw-dir"):
+            self.raw = recipe.path("benchmarks", self.values["smoke-raw"]).rstrip("/")
+
+    def tasks(self) -> List[str]:
+        """Those that are wanted."""
+        return self.values.list("tasks")
+
+    def data(self, task: str) -> str:
+        """The folder to train on."""
+        return self.recipe.path("data", task)
+
+    def tested_on(self, task: str) -> str:
+        """The folder to predict on."""
+        return self.recipe.path("data", task)
+
+    def made_from(self, task: str) -> List[str]:
+        """What its data were made from."""
+        return read_lines(f"{self.data(task)}/settings")
+
+    def epochs(self, task: str) -> str:
+        """Of a training."""
+        return self.values["epochs"]
+
+    def metric(self, task: str) -> str:
+        """That chooses checkpoints."""
+        raise NotImplementedError
+
+    def subsets(self, task: str) -> List[str]:
+        """That are predicted."""
+        raise NotImplementedError
+
+    def options(self, task: str) -> List[str]:
+        """Of fairseq-train."""
+        return ["--task", "posenc_sentence_prediction", "--criterion", "posenc_sentence_prediction",
+                "--max-positions", self.values["length"]]  # fmt: skip
+
+    def make_data(self) -> None:
+        """From files, which are downloaded if they are not given, to binary data."""
+        raise NotImplementedError
+
+    def smoke_pretraining(self) -> List[str]:
+        """Options of the small pre-training of --smoke."""
+        values = self.values
+        return [*values.fill(self.recipe.page.arrays["pretrain_smoke"]), "--arch", values["arch"],
+                "--length", values["length"]]  # fmt: skip
+
+    def is_made(self, path: str) -> bool:
+        """Return whether what is complete with this file is there; for a plan nothing is."""
+        return not self.recipe.is_plan and os.path.exists(path)
+
+    def same_data(self, settings: str, raw: str) -> None:
+        """Make sure that what is binary beside the file was made from these files and subwords.
+
+        Raw files may be gone once that is done.
+        """
+        if self.is_made(raw):
+            subwords = [f"{self.recipe.text}/{name}" for name in _SUBWORDS]
+            there = [path for path in subwords if os.path.exists(path)]
+            same_settings(settings, ["--raw-files-and-subwords", checksum([raw, *there])])
+
+    def fetch(self, folder: str, address: str, digest: str = "") -> None:
+        """Download a file into a folder, and unpack it there if it is an archive."""
+        base, _, name = address.rpartition("/")
+        if self.is_made(f"{folder}/{name}.done"):
+            return
+        unpack = ["--unpack", folder] if name.endswith((".zip", ".tgz")) else []
+        known = ["--checksum", digest] if digest else []
+        url = f"{self.values['url'] or base}/{name}"
+        self.recipe.execute(
+            ["posenc", "prepare", "download", "--output", f"{folder}/{name}", *unpack, *known, url],
+            told=f"cannot get {name}; fetch the files by hand and give --raw-dir",
+        )
+        if not self.recipe.is_plan:
+            with open(f"{folder}/{name}.done", "w"):
+                pass
+
+
+class Glue(TaskSet):
+    """The General Language Understanding Evaluation, on development sets, and for its
+    leaderboard.
+    """
+
+    def tasks(self) -> List[str]:
+        """All nine for a submission, unless the user says otherwise."""
+        chosen = self.values.list("tasks")
+        if self.values["submission"] == FLAG and not self.values.given("tasks"):
+            chosen = self.values.list("submitted-tasks")
+        for task in chosen:
+            if task not in TASKS:
+                raise UsageError(f"no task of GLUE is called {task} (--tasks)")
+        return chosen
+
+    def subsets(self, task: str) -> List[str]:
+        """Development sets; for a submission also the test sets that are there."""
+        valid, tests = ["valid"], ["test"]
+        if task == "MNLI":
+            valid, tests = ["valid", "valid1"], ["test", "test1", "ax"]
+        if self.values["submission"] != FLAG:
+            return valid
+        folder = f"{self.data(task)}/input0"
+        there = [
+            one for one in tests if self.recipe.is_plan or os.path.exists(f"{folder}/{one}.idx")
+        ]
+        return [*valid, *there]
+
+    def metric(self, task: str) -> str:
+        """The task's own."""
+        return TASKS[task].best
+
+    def epochs(self, task: str) -> str:
+        """10 below 10,000 examples."""
+        small = task in ("CoLA", "STS-B", "MRPC", "RTE", "WNLI")
+        return self.values["epochs"] or ("10" if small else "5")
+
+    def make_data(self) -> None:
+        """Of each task."""
+        recipe, raw = self.recipe, self.raw
+        if recipe.is_smoke:
+            recipe.execute(["cut", "-f", "1,9,10", f"{raw}/MNLI/test_matched.tsv"],
+                           output=f"{raw}/MNLI/AX.tsv")  # fmt: skip
+        for task in recipe.tasks:
+            settings = f"{self.data(task)}/settings"
+            self.same_data(settings, f"{raw}/{task}")
+            if self.is_made(f"{self.data(task)}/task.json"):
+                continue
+            if not self.is_given:
+                self.download(task)
+            self.same_data(settings, f"{raw}/{task}")
+            # some lines of the official training file have no label
+            skip = ["--skip-malformed"] * (task == "QQP")
+            recipe.execute(
+                ["posenc", "prepare", "glue", "--task", task, "--input", f"{raw}/{task}",
+                 "--subwords", recipe.text, "--output", self.data(task), *skip]
+            )  # fmt: skip
+
+    def download(self, task: str) -> None:
+        """Get the official files of a task."""
+        raw = self.raw
+        if task == "MRPC":
+            for file in "msr_paraphrase_train.txt", "msr_paraphrase_test.txt":
+                self.fetch(f"{raw}/MRPC", f"{_FACEBOOK}/senteval/senteval_data/{file}")
+            self.fetch(f"{raw}/MRPC", f"{_FACEBOOK}/glue/data/mrpc_dev_ids.tsv")
+            return
+        name = {"QQP": "QQP-clean", "QNLI": "QNLIv2"}.get(task, task)
+        self.fetch(raw, f"{_FACEBOOK}/glue/data/{name}.zip")
+        if task == "MNLI":
+            self.fetch(f"{raw}/MNLI", f"{_FACEBOOK}/glue/data/AX.tsv")
+
+
+class QuestionFile(NamedTuple):
+    """A file of questions: the name of its split, its language, its metric, and where it is."""
+
+    name: str
+    language: str
+    metric: str
+    file: str
+
+
+class Xtreme(TaskSet):
+    """Models trained on English, applied to other languages: XNLI, XQuAD, MLQA, TyDiQA-GoldP."""
+
+    def __init__(self, recipe: "FineTuning"):
+        super().__init__(recipe)
+        self.found = self.raw  # where raw files are looked for
+        if recipe.is_plan and recipe.is_smoke:
+            self._unpacked = tempfile.TemporaryDirectory()
+            self.found = self._unpacked.name
+            shutil.unpack_archive("recipes/smoke/benchmarks.tar.xz", self.found)
+
+    def tasks(self) -> List[str]:
+        """XNLI and SQuAD."""
+        for task in self.values.list("tasks"):
+            if task not in ("XNLI", "SQuAD"):
+                raise UsageError(f"--tasks are XNLI and SQuAD, not {task}")
+        return self.values.list("tasks")
+
+    def data(self, task: str) -> str:
+        """Sentence pairs are learned from MNLI."""
+        return self.recipe.path("data", "MNLI" if task == "XNLI" else task)
+
+    def made_from(self, task: str) -> List[str]:
+        """Of questions, what each split was made from."""
+        if task == "XNLI":
+            return super().made_from(task)
+        return read_lines(f"{self.data(task)}/train.settings")
+
+    def metric(self, task: str) -> str:
+        """Of the English development set."""
+        return "accuracy" if task == "XNLI" else "f1"
+
+    def options(self, task: str) -> List[str]:
+        """Long contexts of questions are cut into windows."""
+        if task == "XNLI":
+            return super().options(task)
+        return ["--task", "posenc_question_answering", "--criterion", "posenc_question_answering",
+                "--max-positions", self.values["length"], "--stride",
+                self.values["stride"]]  # fmt: skip
+
+    def subsets(self, task: str) -> List[str]:
+        """The languages that are there; for a plan those that are to be there."""
+        if task == "XNLI":
+            found = [f"test-{language}" for language in self.values.list("languages")]
+        else:
+            found = ["valid"]
+        if self.recipe.is_plan:
+            found += ["valid-en"] if task == "XNLI" else [one.name for one in self.questions()]
+            return sorted(found)
+        folder = self.tested_on(task) + "/input0" * (task == "XNLI")
+        kinds = ("test-", "valid-en") if task == "XNLI" else ("mlqa-", "tydiqa-", "valid", "xquad-")
+        ending = ".idx" if task == "XNLI" else ".json"
+        names = os.listdir(folder) if os.path.isdir(folder) else []
+        return sorted(name[: -len(ending)] for name in names
+                      if name.endswith(ending) and name.startswith(kinds))  # fmt: skip
+
+    def smoke_pretraining(self) -> List[str]:
+        """With a text for each language."""
+        folder = self.recipe.path("benchmarks", "text-multilingual")
+        texts = {}
+        for split in "train", "valid":
+            files = (f"{one}={folder}/{one}/{split}.txt" for one in self.values.list("languages"))
+            texts[split] = ",".join(files)
+        return ["--text", texts["train"], "--valid", texts["valid"], *super().smoke_pretraining()]
+
+    def questions(self) -> List[QuestionFile]:
+        """The test files of questions; for a plan the official ones, or those of --smoke."""
+        from fairseq_posenc.tools.bert.xtreme import find_questions
+
+        official = self.recipe.is_plan and not self.is_given
+        found, missing = find_questions(self.found, official=official)
+        for line in missing:
+            self.recipe.say(line)
+        return [
+            QuestionFile(*(str(part).replace(self.found, self.raw, 1) for part in one))
+            for one in found
+        ]
+
+    def make_data(self) -> None:
+        """Of both tasks."""
+        if not self.is_given:
+            self.download()
+        for task in self.recipe.tasks:
+            if task == "XNLI":
+                self.prepare_pairs("MNLI", "train.tsv", ["MNLI", "glue/MNLI"])
+                self.prepare_pairs("XNLI", "xnli.test.tsv", ["XNLI-1.0", "xnli", "xnli/XNLI-1.0"])
+            else:
+                self.prepare_questions()
+
+    def find(self, file: str, folders: Sequence[str]) -> str:
+        """The first folder of the raw files that has the file; for a plan of downloads the
+        first.
+        """
+        is_there = self.recipe.is_plan and not self.is_given
+        for folder in folders:
+            if is_there or os.path.exists(f"{self.found}/{folder}/{file}"):
+                return f"{self.raw}/{folder}"
+        raise UsageError(
+            f"there is no {file} in any of these folders of {self.raw}: {' '.join(folders)}"
+        )
+
+    def prepare_pairs(self, task: str, file: str, folders: Sequence[str]) -> None:
+        """Make binary data of MNLI or XNLI."""
+        output = self.recipe.path("data", task)
+        if self.is_made(f"{output}/task.json") and not os.path.isdir(self.raw):
+            return
+        raw = self.find(file, folders)
+        self.same_data(f"{output}/settings", raw)
+        if not self.is_made(f"{output}/task.json"):
+            self.recipe.execute(
+                ["posenc", "prepare", "glue", "--task", task, "--input", raw,
+                 "--subwords", self.recipe.text, "--output", output]
+            )  # fmt: skip
+
+    def prepare_questions(self) -> None:
+        """Make data of SQuAD and of the test files in other languages."""
+        folder = self.find("train-v1.1.json", ["squad"])
+        found = self.questions()
+        self.prepare_split(QuestionFile("train", "en", "squad", f"{folder}/train-v1.1.json"))
+        valid = QuestionFile("valid", "en", "squad", f"{folder}/dev-v1.1.json")
+        each(self.recipe, [valid, *found], self.prepare_split)
+
+    def prepare_split(self, split: QuestionFile) -> None:
+        """Make data of one file."""
+        output = self.recipe.path("data", "SQuAD")
+        settings, made = (f"{output}/{split.name}.{ending}" for ending in ("settings", "json"))
+        if not self.recipe.is_plan:
+            make_folder(output)
+            # what was mistaken before there was a result can be mended
+            if not os.path.exists(made) and os.path.exists(settings):
+                os.unlink(settings)
+        self.same_data(settings, split.file)
+        if not self.is_made(made):
+            self.recipe.execute(
+                ["posenc", "prepare", "squad", "--split", split.name, "--input", split.file,
+                 "--language", split.language, "--metric", split.metric,
+                 "--subwords", self.recipe.text, "--output", output]
+            )  # fmt: skip
+
+    def download(self) -> None:
+        """Get the official files. Some addresses name a branch: their SHA-256 is known."""
+        github, raw = "https://raw.githubusercontent.com", self.raw
+        arrays = self.recipe.page.arrays
+        if "XNLI" in self.recipe.tasks:
+            self.fetch(raw, f"{_FACEBOOK}/glue/data/MNLI.zip")
+            self.fetch(raw, f"{_FACEBOOK}/XNLI/XNLI-1.0.zip")
+        if "SQuAD" in self.recipe.tasks:
+            squad = f"{github}/rajpurkar/SQuAD-explorer/master/dataset"
+            for file, digest in zip(arrays["squad"][::2], arrays["squad"][1::2]):
+                self.fetch(f"{raw}/squad", f"{squad}/{file}", digest)
+            for language, digest in zip(arrays["xquad"][::2], arrays["xquad"][1::2]):
+                address = f"{github}/deepmind/xquad/master/xquad.{language}.json"
+                self.fetch(f"{raw}/xquad", address, digest)
+            self.fetch(raw, f"{_FACEBOOK}/MLQA/MLQA_V1.zip")
+            self.fetch(raw, "https://storage.googleapis.com/tydiqa/v1.1/tydiqa-goldp-v1.1-dev.tgz")
+
+
+BENCHMARKS: Dict[str, Type[TaskSet]] = {"glue": Glue, "xtreme": Xtreme}

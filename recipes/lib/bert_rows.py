@@ -1,0 +1,75 @@
+"""The models of Chen et al. 2021, by the tables that have them; --rows chooses them by table."""
+
+from typing import Dict, List, Sequence
+
+from fairseq_posenc.errors import UsageError
+from recipes.lib.page import Values
+from recipes.lib.rows import PlannedRow, read_rows
+
+HELP = """\
+  --rows LIST         in place of --encodings: all, or those of some of the paper's tables
+                      ({table-numbers})
+"""
+MODELS = {
+    "learned": "learned --position-segments input",
+    "shaw": "shaw --position-segments input",
+    "tupe": "tupe --position-segments input",
+    "rel_scalar": "rel_scalar --position-segments per_head",
+    "rel_heads": "rel_scalar --position-segments per_head --position-sharing heads",
+    "rel_layers": "rel_scalar --position-segments per_head --position-sharing layers",
+    "rel_input": "rel_scalar --position-segments input",
+    "rel_input_heads": "rel_scalar --position-segments input --position-sharing heads",
+    "rel_input_layers": "rel_scalar --position-segments input --position-sharing layers",
+    "abs_input": "abs_scalar --position-segments input",
+    "abs_scalar": "abs_scalar --position-segments per_head",
+    "abs_128": "abs_scalar --position-segments per_head --position-rank 128",
+}
+_FIRST = "learned shaw tupe rel_scalar".split()
+_SEGMENTS = "learned abs_input abs_scalar rel_input rel_scalar".split()
+MODELS_OF: Dict[str, List[str]] = {
+    "4": _FIRST,
+    "5": _FIRST,
+    "8": "rel_heads rel_layers rel_scalar".split(),
+    "9": "rel_input_heads rel_input_layers rel_input rel_heads rel_layers rel_scalar".split(),
+    "10": _SEGMENTS,
+    "11": _SEGMENTS,
+    "12": "learned abs_scalar abs_128 rel_scalar".split(),
+}
+
+
+def numbers_of(values: Values) -> List[str]:
+    """The paper's tables of a recipe, by their numbers."""
+    return values.layers[-1]["tables"].replace("chen2021-", "").split(",")
+
+
+def default_rows() -> List[str]:
+    """Those of Table 4, as one writes them."""
+    return [f"{label}={MODELS[label]}" for label in _FIRST]
+
+
+def rows_of(values: Values) -> List[PlannedRow]:
+    """Return the rows that --encodings or --rows has chosen, or those of Table 4.
+
+    Raises:
+        UsageError: both are given, or no table has that number.
+    """
+    if values.given("rows") and values.given("encodings"):
+        raise UsageError("--rows and --encodings exclude each other")
+    if not values.given("rows"):
+        chosen = values["encodings"]
+        rows = chosen.split(",") if chosen or values.given("encodings") else default_rows()
+        return read_rows(rows)
+    known, labels = numbers_of(values), []
+    chosen = ",".join(known) if values["rows"] == "all" else values["rows"]
+    for number in chosen.split(","):
+        if number not in known:
+            raise UsageError(f"--rows are of the tables {' '.join(known)}, or all, not {number}")
+        labels += MODELS_OF[number]
+    return read_rows([f"{label}={MODELS[label]}" for label in dict.fromkeys(labels)])
+
+
+def whole_tables(tables: Sequence[str], rows: Sequence[PlannedRow]) -> List[str]:
+    """Leave out the tables of which a model is not among the rows, unless that is every one."""
+    labels = {row.label for row in rows}
+    whole = [name for name in tables if labels.issuperset(MODELS_OF[name.rpartition("-")[2]])]
+    return whole or list(tables)

@@ -1,0 +1,159 @@
+"""A cell of a recipe's table: a training and what comes after it, as steps, and how they are typed.
+
+A step is a list of words, which go to ``subprocess`` as they are. Text for a shell is made here
+alone, by :func:`typed`, for ``--plan`` and ``--slurm``.
+"""
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Iterable, Iterator, List, NamedTuple, Sequence, Tuple
+
+
+class Where(str):
+    """A word of a command that says where or on what it works, and not what it does.
+
+    Results are known by all words but these: by no folders, devices, GPUs and processes.
+    """
+
+
+def where(*words: object) -> List[str]:
+    """Return words that do not count among the settings of a run."""
+    return [Where(word) for word in words]
+
+
+def variable(name: str) -> str:
+    """Return a variable of a plan's loops, as (a part of) a word: no word of a user has NULs."""
+    return f"\0{name}\0"
+
+
+def typed(words: Iterable[str]) -> str:
+    """Return words as one types them in a shell."""
+    return " ".join(_quoted(word) for word in words)
+
+
+def _quoted(word: str) -> str:
+    # text and names of variables take turns
+    parts = re.split("\0(.*?)\0", word)
+    if len(parts) == 1:
+        return shlex.quote(word)
+    shown = [
+        f'"${part}"' if number % 2 else shlex.quote(part) if part else ""
+        for number, part in enumerate(parts)
+    ]
+    return "".join(shown)
+
+
+class Step(NamedTuple):
+    """A command of a cell.
+
+    Attributes:
+        stage: train, translate or score, in which it runs.
+        words: of the command.
+        marks: files in the cell's folder, also with wildcards, that are there when it is done; a
+            step without them runs every time, and says nothing.
+        place: a folder in the cell's, of a training that begins anew whenever it is cut: it takes
+        seconds. output: the folder's file for what it prints; all else is in ``<program>.log``.
+    """
+
+    stage: str
+    words: Sequence[str]
+    marks: Tuple[str, ...] = ()
+    output: str = ""
+    place: str = ""
+
+    @property
+    def program(self) -> str:
+        """What the command is called: train, average, predict, score_cell …"""
+        words = self.words
+        if words[0] == "posenc":
+            return words[1]
+        if list(words[:2]) == ["python", "-m"]:
+            return words[2].rpartition(".")[2]
+        is_training = any(Path(word).name == "fairseq-train" for word in words)
+        return "train" if is_training else words[0].replace("fairseq-", "")
+
+
+class PlannedCell(NamedTuple):
+    """A training and what comes after it: printed by a plan, run, submitted, and tabulated.
+
+    Attributes:
+        setting: data and way of training, or a task; empty where there is one alone.
+        row: label of the row.
+        options: of the row: the words behind ``--position-encoding``.
+        seed: as it was given.
+        lr: learning rate, where the table has several.
+        folder: of its results.
+        row_folder: of all cells of its row.
+        steps: its commands.
+        made_from: what it is known by beside the words of its steps, such as a checksum of its
+        text.
+    """
+
+    setting: str
+    row: str
+    options: List[str]
+    seed: str
+    lr: str
+    folder: str
+    row_folder: str
+    steps: Sequence[Step] = ()
+    made_from: Sequence[str] = ()
+
+    @property
+    def name(self) -> str:
+        """What a person calls it."""
+        words = self.setting, self.row, self.lr and f"lr {self.lr}", f"seed {self.seed}"
+        return " ".join(filter(None, words))
+
+    @property
+    def about(self) -> str:
+        """The JSON by which tables know the cell: see tools/tables/grid.py."""
+        about = {name: getattr(self, name) for name in ("setting", "row", "seed", "lr")}
+        text = json.dumps({**about, "options": " ".join(self.options)})
+        return text.replace(r"\u0000", "\0") if "\0" in self.seed else text
+
+    @property
+    def settings(self) -> List[str]:
+        """All words of its steps that say what is done."""
+        steps = (step for step in self.steps if step.marks)
+        words = [word for step in steps for word in step.words if not isinstance(word, Where)]
+        return [*words, *self.made_from]
+
+    def path(self, name: str) -> str:
+        """A file in its folder."""
+        return f"{self.folder}/{name}"
+
+    def file(self, name: str) -> str:
+        """``label=path`` of a file in its folder."""
+        return f"{self.row}={self.path(name)}"
+
+    def next_step(self) -> int:
+        """The first step that is not done: all before it are."""
+        there = Path(self.folder)
+        for number, step in enumerate(self.steps):
+            if not all(any(there.glob(mark)) for mark in step.marks):
+                return number
+        return len(self.steps)
+
+    @property
+    def is_finished(self) -> bool:
+        """Return whether all its steps are done."""
+        return self.next_step() == len(self.steps)
+
+
+def plan(cells: Sequence[PlannedCell]) -> Iterator[str]:
+    """Yield the commands of all cells, each cell after a comment with its name."""
+    for cell in cells:
+        place = "/".join(filter(None, (cell.setting, cell.row)))
+        name = re.sub("\0(.*?)\0", r"$\1", cell.name)
+        yield f"# cell {place}, {name}"
+        yield typed(["mkdir", "-p", cell.folder])
+        yield f"echo {typed([cell.about])} >{typed([cell.path('cell.json')])}"
+        for step in cell.steps:
+            output = step.output or ("train.log" if step.program == "train" else "")
+            yield typed(step.words) + (f" >{typed([cell.path(output)])}" if output else "")
+            done = [cell.path(mark) for mark in step.marks if mark.endswith(".done")]
+            if done:
+                yield typed(["touch", *done])

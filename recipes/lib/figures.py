@@ -1,0 +1,127 @@
+"""What is made of the cells of a recipe: the papers' tables and figures, and analyses of models."""
+
+import os
+from typing import Callable, Dict, List, Sequence
+
+from fairseq_posenc.errors import UsageError
+from recipes.lib.cell import PlannedCell, typed
+from recipes.lib.page import FLAG
+from recipes.lib.recipe import Recipe
+from recipes.lib.settings import read_lines, write
+from recipes.lib.wmt_data import CorpusSetting
+from recipes.lib.work import each
+
+SMOKE = "Ours are of tiny models on a generated corpus, and say nothing about encodings."
+
+
+def make_tables(recipe: Recipe, cells: Sequence[PlannedCell] = ()) -> None:
+    """Make the papers' tables of a run; of a recipe without papers, tables of metrics by length."""
+    note = ["--note", SMOKE] * (recipe.values["smoke"] == FLAG)
+    test = recipe.values["tables-of"]
+    files = [cell.file("score.json") for cell in cells if recipe.is_plan or cell.is_finished]
+    if test and not files:
+        raise UsageError("no training has been scored: run stages 2 to 8 first")
+    for name in recipe.values.list("tables"):
+        outputs = [recipe.path(f"{name}.md"), recipe.path(f"{name}.csv")]
+        if test:
+            about = ["--by-length", *files, "--test", test, "--metric", name]
+        else:
+            about = ["--paper", name, "--runs", recipe.run_dir, *note]
+        recipe.execute(["posenc", "table", *about, "--output", *outputs])
+        recipe.say(f"table: {outputs[0]}, .csv")
+
+
+def once(recipe: Recipe, output: str, words: Sequence[str], needed: bool = True) -> None:
+    """Run a command that writes OUTPUT, again where it was another; in a plan print it."""
+    command, mark = [*words, "--output", output], f"{output}.done"
+    if recipe.is_plan or "\n".join(read_lines(mark)) != typed(words):
+        try:
+            recipe.execute(command)
+        except UsageError:
+            if needed:
+                raise
+            recipe.say(f"note: no figure {os.path.basename(output)}, see above")
+            return
+        if not recipe.is_plan:
+            write(mark, typed(words))
+
+
+def shape(recipe: Recipe, setting: CorpusSetting, cells: Sequence[PlannedCell]) -> None:
+    """SHAPE's figures.
+
+    Figures 3, 7 and 8 are of all seeds; of the first seed Figure 4, and of INTERPOLATE, as in
+    section 3.2, Table 1 and Figure 2.
+    """
+    folder, values = f"{recipe.run_dir}/{setting.name}", setting.values
+    about = ["--data", setting.bin, *recipe.devices.options]
+    lengths = [cell.file("by_length.json") for cell in cells]
+    plot = ["posenc", "plot", "--by-length", *lengths]
+    recipe.execute([*plot, "--output", f"{folder}/figure_7.png"])
+    recipe.execute([*plot, "--differences", "--output", f"{folder}/figure_3.png"])
+    curves = ["posenc", "plot", "--curves", *(cell.file("train.log") for cell in cells)]
+    recipe.execute([*curves, "--output", f"{folder}/figure_8.png"], output=f"{folder}/figure_8.md")
+    first = [cell for cell in cells if cell.seed == values.list("seeds")[0]]
+    models = [cell.file("average.pt") for cell in first]
+    compared = [cell.file("average.pt") for cell in first if cell.row in ("sinusoidal", "shape")]
+    if setting.form != "vanilla" and len(compared) == 2:
+        once(recipe, f"{folder}/figure_4", ["posenc", "analyse", "tokens", "--models", *compared,
+                                            *about,
+             "--subset", "test1", "--position-bins", values["bins"]])  # fmt: skip
+    if setting.form != "interpolate":
+        return
+    shift = [
+        "posenc",
+        "analyse",
+        "shift-invariance",
+        "--models",
+        *models,
+        *about,
+        "--sentences",
+        "1000",
+    ]
+    once(recipe, f"{folder}/figure_2", shift)
+    pairs = values["pairs"]
+    recipe.say(
+        f"[{setting.name}] translate {pairs} joined pairs of the training text in two orders"
+    )
+    generate = values.fill(recipe.page.arrays["generate"])
+    swap = ["posenc", "analyse", "swap", "--models", *models, *about, "--pairs", pairs, *generate]
+    once(recipe, f"{folder}/swap", swap)
+
+
+def cape(recipe: Recipe, setting: CorpusSetting, cells: Sequence[PlannedCell]) -> None:
+    """CAPE's Figure 8."""
+    for test in setting.tests:
+        recipe.execute(
+            ["posenc", "plot", "--by-length", *(cell.file("score.json") for cell in cells),
+             "--test", test,
+             "--metric", "tokenised_bleu", "--output",
+             f"{recipe.run_dir}/{setting.name}/figure_8_{test}.png"]
+        )  # fmt: skip
+
+
+def bits_by_range(
+    recipe: Recipe, data: str, cells: Sequence[PlannedCell], expect: List[str]
+) -> None:
+    """Bits per token of the references by range of lengths: of each model, and tables of all."""
+    there = [cell for cell in cells if recipe.is_plan or cell.is_finished]
+
+    def measure(cell: PlannedCell) -> None:
+        once(recipe, cell.path("bits.json"), [
+            "python", "-m", "recipes.claims.bits", cell.path("checkpoint_last.pt"), "--data", data,
+            "--score", cell.path("score.json"), *recipe.devices.options,
+        ])  # fmt: skip
+
+    if not there:
+        raise UsageError("no cell is finished: run the stages before")
+    if not recipe.is_plan:
+        each(recipe, there, measure)
+    files = [cell.file("bits.json") for cell in there]
+    table = ["python", "-m", "recipes.claims.bits_table", *files, "--output", recipe.path("bits")]
+    recipe.execute([*table, *expect])
+
+
+FIGURES: Dict[str, Callable[[Recipe, CorpusSetting, Sequence[PlannedCell]], None]] = {
+    "shape": shape,
+    "cape": cape,
+}

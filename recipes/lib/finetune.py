@@ -1,0 +1,315 @@
+"""The fine-tuning recipes: a grid of cells row × task × learning rate × seed, on GLUE or XTREME.
+
+Each cell is in RUN_DIR/<row>/<task>/lr<lr>/seed<n>. What the benchmarks differ in is in
+:mod:`recipes.lib.benchmarks`; a page names one as ``--benchmark``.
+"""
+
+import hashlib
+import os
+import shlex
+from typing import Dict, List, NamedTuple, Sequence
+
+from fairseq_posenc.errors import UsageError
+from recipes.lib import figures, slurm
+from recipes.lib.benchmarks import BENCHMARKS
+from recipes.lib.bert_rows import HELP as ROWS_HELP
+from recipes.lib.bert_rows import default_rows, rows_of, whole_tables
+from recipes.lib.cell import PlannedCell, Step, plan, typed, variable, where
+from recipes.lib.page import FLAG, Given, Page, read_options
+from recipes.lib.recipe import Recipe
+from recipes.lib.rows import PlannedRow
+from recipes.lib.settings import check_disk, checksum, read_lines
+from recipes.lib.work import in_order, run_cells
+
+HELP = f"""{{own options}}
+  --smoke             everything with tiny models on the small texts in recipes/smoke, in a few
+                      minutes, offline
+  --plan              print every command from data to table as a script for 'bash -e', without any
+                      set-up, for a GPU unless --device says cpu, and stop
+  --slurm             print a script that submits the cells to SLURM as an array of jobs, with a GPU
+                      each, and stop; the models must be there
+  --pretrain-dir DIR  results of {{pretrain-recipe}}
+                      ({{pretrain-dir}}): models in <row>/seed1/checkpoint_last.pt, subwords and
+                      dict.txt in bin
+  --pretrained ROW=CHECKPOINT   another model for a row; may be given several times
+  --text FOLDER       subwords and dict.txt from here (output of posenc prepare text)
+  --pretrain OPTIONS  first run that recipe for rows without --pretrained, with these options, for
+                      example '--text documents.txt --updates 20000', or '-- --bf16'
+  --url URL           download the files from here, by their names (their official addresses)
+  --run-dir DIR       results ({{run-dir}})
+  --encodings LIST    comma-separated rows, `encoding [option…]` or `label=encoding [option…]`:
+                      {{table-rows}}
+{ROWS_HELP}\
+  --tasks LIST        comma-separated ({{tasks}})
+  --arch NAME         of the models ({{arch}})
+  --length N          longest input, as in pre-training ({{length}})
+  --lrs LIST          peak learning rates ({{lrs}})
+  --seeds LIST        ({{seeds}})
+  --batch N           examples per update ({{batch}})
+  --interval N        updates between checkpoints, which are also validations ({{interval}})
+  --tables LIST       tables of the paper to compare with ({{tables}})
+  --keep-checkpoints yes|no  of finished cells ({{keep-checkpoints}})
+  --device cpu|cuda   (cuda if there is one)
+  --jobs N            cells at a time (number of GPUs, or of cores on a CPU)
+  --cell N            only the N-th cell
+  --hours N           end a training with a checkpoint before N hours are over; the exit status is
+                      75
+  --stage N           start at this stage: 1 set-up, 2 pre-trained models, 3 data, 4 fine-tune,
+  --stop-stage N      stop after this one: 5 table
+
+Every cell runs on one GPU; there are as many at a time as there are GPUs. Started again, it
+continues where it was, with more rows, tasks, learning rates or seeds if you like.
+
+Defaults are those of Chen et al. 2021, Table 7. Our reading where the paper is silent: Adam with
+β (0.9, 0.999) and ε 1e-6, weight decay 0.01, gradients clipped at norm 1, dropout 0.1 also before
+the classifier, linear decay to 0, as in BERT; a last checkpoint at the end beside one every 3,500
+updates; of the learning rates the one with the best median over seeds on the English development
+set.
+"""
+DEFAULTS = (
+    "--arch posenc_bert_base --lrs 1e-5,2e-5,3e-5,4e-5 --seeds 1,2,3,4,5 --batch 32 "
+    "--interval 3500 --keep-checkpoints no"
+).split()
+WARMUP_PERCENT = 10
+
+
+class Length(NamedTuple):
+    """Updates of a task's training, and those of its warm-up."""
+
+    updates: str
+    warmup: str
+
+
+def main(page: Page, arguments: List[str]) -> None:
+    """Run a recipe."""
+    own = page.arrays["defaults"]
+    numbers = own[own.index("--tables") + 1].replace("chen2021-", "")
+    rows = ",\n                      ".join(default_rows())
+    page.arrays["defaults"] = [*DEFAULTS, "--table-rows", rows, "--table-numbers", numbers, *own]
+    FineTuning(page, read_options(page, HELP, arguments)).run()
+
+
+class FineTuning(Recipe):
+    """A recipe that fine-tunes pre-trained models, and applies them to test sets."""
+
+    def __init__(self, page: Page, given: Given):
+        super().__init__(page, given)
+        values = self.values
+        self.is_smoke = values["smoke"] == FLAG
+        self.rows = rows_of(values)
+        self.pretrained = self._pretrained()
+        pretrain_dir = self.path("pretrain") if self.is_smoke else values["pretrain-dir"]
+        made = {
+            row.label: f"{pretrain_dir}/{row.label}/seed1/checkpoint_last.pt" for row in self.rows
+        }
+        self.models = {**made, **self.pretrained}
+        self.pretrain_dir = pretrain_dir
+        self.text = values["text"] or f"{pretrain_dir}/bin"
+        self.benchmark = BENCHMARKS[values["benchmark"]](self)
+        self.tasks = self.benchmark.tasks()
+        self._checksums: Dict[str, str] = {}
+
+    def _pretrained(self) -> Dict[str, str]:
+        found: Dict[str, str] = {}
+        given = self.values["pretrained"]
+        for one in given.split("\n") if given else []:
+            label, _, path = one.partition("=")
+            if not (label and path):
+                raise UsageError(f"--pretrained wants ROW=CHECKPOINT, not {one}")
+            if not os.access(path, os.R_OK):
+                raise UsageError(f"cannot read the checkpoint {path}")
+            if label not in {row.label for row in self.rows}:
+                labels = " ".join(row.label for row in self.rows)
+                raise UsageError(f"--pretrained {label}=…: the rows are {labels}")
+            found[label] = path
+        return found
+
+    def run(self) -> None:
+        """Run all stages, or print them."""
+        values = self.values
+        if not values.given("tables"):
+            tables = whole_tables(values.list("tables"), self.rows)
+            values.layers[0]["tables"] = ",".join(tables)
+        if values["slurm"] == FLAG:
+            self.submit()
+            return
+        if self.is_plan:
+            self.say(
+                f"what {self.page.name} runs, one after the other, from the top of the repository"
+            )
+        self.set_up(told=True)
+        self.choose_devices(default="cuda" if self.is_plan else "", job_per_gpu=True)
+        self.open_folder()
+        if self.is_smoke:
+            unpack = ["python", "-m", "tarfile", "-e", "recipes/smoke/benchmarks.tar.xz"]
+            self.stage(2, "small benchmarks", lambda: self.execute([*unpack,
+                                                                    self.path("benchmarks")]),
+                       self.path("benchmarks.done"))  # fmt: skip
+        if not self.is_plan and not values["raw-dir"] and not self.is_smoke:
+            check_disk(self.run_dir, values.number("archives"))
+        self.stage(2, "pre-trained models", self.pretrain)
+        self.stage(3, "data", self.benchmark.make_data)
+        self.stage(4, "fine-tune", self.fine_tune, of_cells=True)
+        self.stage(5, "table", lambda: figures.make_tables(self))
+        if values["submission"] == FLAG:
+            self.stage(6, "submissions", self.write_submissions)
+
+    def submit(self) -> None:
+        """The cells as jobs of SLURM, a GPU for each; the data are made where the script is
+        started.
+        """
+        if self.values["pretrain"] or self.is_smoke:
+            recipe = self.values["pretrain-recipe"]
+            raise UsageError(
+                f"--slurm needs models that are there: run {recipe} first, and leave out --pretrain"
+            )
+        slurm.print_script(self, self.cells({}), 3, 3, 5)
+
+    def pretrain(self) -> None:
+        """Pre-train the rows without --pretrained, if that is asked."""
+        rows = [row for row in self.rows if row.label not in self.pretrained]
+        recipe = self.values["pretrain-recipe"]
+        options = shlex.split(self.values["pretrain"])
+        if self.is_smoke:
+            options = self.benchmark.smoke_pretraining()
+        if rows and options:
+            self.execute(
+                ["bash", recipe, "--run-dir", self.pretrain_dir, "--device", self.devices.kind,
+                 "--encodings", ",".join(row.spec for row in rows), *options],
+                told="pre-training failed",
+            )  # fmt: skip
+        elif rows and self.is_plan:
+            self.say(f"made by {recipe}, which has a --plan")
+
+    def training(self, task: str, metric: str) -> List[str]:
+        """The options that the trainings of a task share, but for those of the learning rate."""
+        values, interval = self.values, self.values["interval"]
+        return [
+            "--user-dir", "fairseq_posenc", *self.benchmark.options(task), "--arch", values["arch"],
+            "--dropout", "0.1", "--attention-dropout", "0.1", "--pooler-dropout", "0.1",
+            "--optimizer", "adam", "--adam-betas", "(0.9,0.999)", "--adam-eps", "1e-6",
+            "--weight-decay", "0.01", "--clip-norm", "1", *self.extra,
+            "--batch-size", values["batch"], "--required-batch-size-multiple", "1",
+            "--max-epoch", self.benchmark.epochs(task),
+            "--best-checkpoint-metric", metric, "--maximize-best-checkpoint-metric",
+            "--validate-interval", "1000000", "--validate-interval-updates", interval,
+        ]  # fmt: skip
+
+    def counting(self, task: str) -> List[str]:
+        """What tells the updates of an epoch."""
+        words = self.training(task, self.benchmark.metric(task))
+        return ["python", "-m", "recipes.lib.updates_per_epoch", self.benchmark.data(task), *words]
+
+    def count_updates(self, task: str) -> Length:
+        """How long the trainings of a task are; counting takes as long as loading data, hence a
+        file.
+        """
+        words, epochs = self.counting(task), int(self.benchmark.epochs(task))
+        told = hashlib.sha256("\0".join(words[4:]).encode()).hexdigest()[:10]
+        file = f"{self.benchmark.data(task)}/updates-{told}"
+        if not os.path.exists(file):
+            import subprocess
+
+            with open(f"{file}.log", "w") as log:
+                asked = subprocess.run(words, stdout=subprocess.PIPE, stderr=log, encoding="utf-8")
+            if asked.returncode:
+                last = (read_lines(f"{file}.log") or [""])[-1]
+                raise UsageError(f"{task} cannot be loaded: {last}")
+            with open(file, "w", encoding="utf-8") as stream:
+                stream.write(asked.stdout)
+        updates = int(read_lines(file)[0]) * epochs
+        self.say(f"{task}: {updates} updates in {epochs} epochs")
+        return Length(str(updates), str(updates * WARMUP_PERCENT // 100))
+
+    def cells(
+        self, lengths: Dict[str, Length], lrs: Sequence[str] = (), seeds: Sequence[str] = ()
+    ) -> List[PlannedCell]:
+        """All cells; of tasks without a length, without steps."""
+        lrs, seeds = lrs or self.values.list("lrs"), seeds or self.values.list("seeds")
+        return in_order(
+            self.cell_of(task, row, lr, seed, lengths)
+            for task in self.tasks for row in self.rows for lr in lrs for seed in seeds
+        )  # fmt: skip
+
+    def cell_of(
+        self, task: str, row: PlannedRow, lr: str, seed: str, lengths: Dict[str, Length]
+    ) -> PlannedCell:
+        """Fine-tune, predict, tidy."""
+        folder = self.path(row.label, task, f"lr{lr}", f"seed{seed}")
+        cell = PlannedCell(task, row.label, row.options, seed, lr, folder, self.path(row.label))
+        if task not in lengths:
+            return cell
+        values, length, device = self.values, lengths[task], self.devices.options
+        model, known = self.models[row.label], self._checksums.get(row.label, "")
+        metric = self.benchmark.metric(task)
+        steps = [Step("train", [
+            "fairseq-train", *where(self.benchmark.data(task)), *self.training(task, metric),
+            "--position-encoding", *row.options, "--seed", seed, "--lr", lr,
+            "--lr-scheduler", "polynomial_decay", "--total-num-update", length.updates,
+            "--max-update", length.updates, "--warmup-updates", length.warmup,
+            *where(*device, *["--num-workers", "0"] * bool(device), "--save-dir", folder),
+            "--no-epoch-checkpoints", "--keep-interval-updates", "1", "--save-interval", "1000000",
+            "--save-interval-updates", values["interval"], "--log-format", "simple",
+            "--log-interval", "100", *where("--finetune-from-model", model),
+        ], ("train.done",))]  # fmt: skip
+        subsets = self.benchmark.subsets(task)
+        notes = {"row": row.spec, "task": task, "lr": lr, "seed": seed,
+                 "pretrained": f"{model} {known}".rstrip()}  # fmt: skip
+        steps.append(Step("train", where(
+            "posenc", "predict", "--path", f"{folder}/checkpoint_best.pt",
+            "--data", self.benchmark.tested_on(task), "--subsets", ",".join(subsets), "--output",
+            folder,
+            *device, *(word for name, note in notes.items() for word in ("--note",
+                                                                         f"{name}={note}")),
+            "--training-log", f"{folder}/train.log",
+        ), ("score.json", *(f"predictions.{subset}.*" for subset in subsets)),
+        "score.txt"))  # fmt: skip
+        if values["keep-checkpoints"] == "no":
+            steps.append(Step("train", ["find", folder, "-name", "checkpoint*.pt", "-delete"]))
+        made_from = ["--pretrained", known, *self.benchmark.made_from(task)]
+        return cell._replace(steps=steps, made_from=made_from)
+
+    def fine_tune(self) -> None:
+        """Fine-tune and score all cells; in a plan print them."""
+        if self.is_plan:
+            self.print_cells()
+            return
+        for label, model in self.models.items():
+            if not os.access(model, os.R_OK):
+                raise UsageError(
+                    f"there is no model of {label}, {model}; run "
+                    f"{self.values['pretrain-recipe']}, or give --pretrained or --pretrain"
+                )
+            self._checksums[label] = checksum([model])
+        run_cells(
+            self, self.cells({task: self.count_updates(task) for task in self.tasks}), ["train"]
+        )
+
+    def print_cells(self) -> None:
+        """Print the commands of all cells, for each task in loops over seeds and learning rates."""
+        values, tasks, rows = self.values, self.tasks, self.rows
+        lrs, seeds = values.list("lrs"), values.list("seeds")
+        self.say(f"{len(self.cells({}))} trainings: {len(rows)} rows × {len(tasks)} tasks × "
+                 f"{len(lrs)} learning rates × {len(seeds)} seeds")  # fmt: skip
+        batch = values["batch"]
+        self.say(f"an update: {batch} examples = --batch-size {batch}, on one GPU or CPU")
+        length = Length(variable("updates"), variable("warmup"))
+        for task in tasks:
+            self.say(task)
+            print(f"per_epoch=$({typed(self.counting(task))})")
+            print(f"updates=$(({self.benchmark.epochs(task)} * per_epoch))")
+            print(f"warmup=$((updates * {WARMUP_PERCENT} / 100))")
+            for name, several in ("seed", seeds), ("lr", lrs):
+                print(f"for {name} in {typed(several)}; do")
+            cells = self.cells({task: length}, [variable("lr")], [variable("seed")])
+            print(*plan([cell for cell in cells if cell.setting == task]), sep="\n")
+            print("done\ndone")
+
+    def write_submissions(self) -> None:
+        """What GLUE's leaderboard takes."""
+        for row in self.rows:
+            told = self.path(row.label, "submission.txt")
+            size = ["--any-size"] * self.is_smoke
+            submit = ["posenc", "glue-submission", self.run_dir, row.label, *size]
+            self.execute(submit, output=told, log=self.path("submission.log"))
+            self.say(f"{self.path(row.label, 'submission.zip')}, from the cells in {told}")

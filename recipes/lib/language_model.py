@@ -1,0 +1,139 @@
+"""The recipe of language models: from a text to bits per subword at lengths beyond the trained
+one.
+"""
+
+import os
+import shutil
+from typing import List, Sequence
+
+from fairseq_posenc.errors import UsageError
+from recipes.lib.cell import PlannedCell, Step, plan, where
+from recipes.lib.devices import cores
+from recipes.lib.page import Given, Page, read_options
+from recipes.lib.recipe import Recipe
+from recipes.lib.rows import PlannedRow
+from recipes.lib.settings import make_folder
+from recipes.lib.texts import SPLITS, plain_or_packed
+from recipes.lib.translation import HELP, draw_curves, rows_of
+from recipes.lib.work import in_order, run_cells
+
+
+def main(page: Page, arguments: List[str]) -> None:
+    """Run the recipe."""
+    page.arrays["defaults"] += ["--rows", ", ".join(page.arrays["rows"])]
+    LanguageModels(page, read_options(page, HELP, arguments)).run()
+
+
+class LanguageModels(Recipe):
+    """Models of one text."""
+
+    def __init__(self, page: Page, given: Given):
+        super().__init__(page, given)
+        self.rows = rows_of(page, self.values)
+        self.folder = self.values["data-dir"]
+        files = [plain_or_packed(f"{self.folder}/{split}.txt") for split in SPLITS]
+        for file in files if self.folder and not self.is_plan and self.first <= 2 else []:
+            if not os.access(file, os.R_OK):
+                raise UsageError(f"{file} is missing (--data-dir)")
+        text = self.values["url"]
+        if self.folder and not self.is_plan:
+            text = self.known_sum("--text", files)
+        self.settings = self.values.fill(
+            ["--language", "{language}", "--bpe", "{bpe}", "--text"]
+        ) + [text]
+        self.files = dict(zip(SPLITS, files))
+
+    def run(self) -> None:
+        """Run all stages, or print them."""
+        self.set_up()
+        self.choose_devices()
+        self.open_folder(*self.settings)
+        made, codes = self.settings, self.path("bpe.codes")
+        self.stage(2, "data", self.get, self.path("data.done"), made)
+        self.stage(3, "subwords", self.learn_subwords, self.path("subwords.done"), made, codes)
+        self.stage(4, "binarise", self.binarise, self.path("binarise.done"), made, self.path("bin"))
+        cells = in_order(self.cell_of(row, seed) for row in self.rows
+                         for seed in self.values.list("seeds"))  # fmt: skip
+        if self.is_plan:
+            self.say("stage 5: train")
+            print(*plan(cells), sep="\n")
+        else:
+            self.stage(5, "train", lambda: run_cells(self, cells, ["train"]))
+        self.stage(6, "measure", lambda: self.measure(cells))
+
+    def get(self) -> None:
+        """Text of space-separated tokens: RUN_DIR/{train,valid,test}.tok."""
+        raw, url = self.path("raw"), self.values["url"]
+        if not self.is_plan:
+            make_folder(raw)
+        if not self.folder:
+            archive = f"{raw}/wikitext-103.zip"
+            self.execute(
+                ["posenc", "prepare", "download", "--output", archive, "--unpack", raw, url]
+            )
+        for split in SPLITS:
+            tokens = self.path(f"{split}.tok")
+            if not self.folder:
+                self.execute(["cp", f"{raw}/wikitext-103/wiki.{split}.tokens", tokens])
+                continue
+            self.execute(["posenc", "prepare", "tokenise", "--normalise-punctuation", "--language",
+                          self.values["language"], "--input", self.files[split], "--output",
+                          tokens])  # fmt: skip
+
+    def learn_subwords(self) -> None:
+        """Learn BPE, and apply it."""
+        codes = self.path("bpe.codes")
+        learn = ["subword-nmt", "learn-bpe", "--symbols", self.values["bpe"]]
+        self.execute(learn, inputs=[self.path("train.tok")], output=codes)
+        for split in SPLITS:
+            self.execute(["subword-nmt", "apply-bpe", "--codes", codes],
+                         inputs=[self.path(f"{split}.tok")],
+                         output=self.path(f"{split}.bpe"))  # fmt: skip
+
+    def binarise(self) -> None:
+        """Make binary data."""
+        if not self.is_plan:
+            shutil.rmtree(self.path("bin"), ignore_errors=True)
+        texts = [word for split in SPLITS for word in (f"--{split}pref", self.path(f"{split}.bpe"))]
+        self.execute(["posenc", "prepare", "binarise", "--only-source", "--destdir",
+                      self.path("bin"),
+                      "--workers", str(cores()), *texts])  # fmt: skip
+
+    def cell_of(self, row: PlannedRow, seed: str) -> PlannedCell:
+        """The training of a row."""
+        folder = self.path(row.label, f"seed{seed}")
+        step = Step("train", [
+            "fairseq-train", *where(self.path("bin")),
+            "--user-dir", "fairseq_posenc", "--task", "language_modeling",
+            *self.values.fill(self.page.arrays["train"]), "--seed", seed, *self.extra,
+            "--position-encoding", *row.options, *where(*self.devices.options, "--save-dir",
+                                                        folder),
+            "--log-format", "simple", "--log-interval", "100",
+        ], ("train.done",))  # fmt: skip
+        return PlannedCell(
+            "",
+            row.label,
+            row.options,
+            seed,
+            "",
+            folder,
+            self.path(row.label),
+            [step],
+            self.settings,
+        )
+
+    def measure(self, cells: Sequence[PlannedCell]) -> None:
+        """Measure all models at all lengths; bits per word are of the text before it was cut."""
+        there = [cell for cell in cells if self.is_plan or cell.is_finished]
+        if not there:
+            raise UsageError("no cell is finished: run the stages before")
+        if len(there) < len(cells):
+            self.say(f"note: {len(cells) - len(there)} of {len(cells)} cells are not finished")
+        models = [cell.file("checkpoint_best.pt") for cell in there]
+        values, output = self.values, self.path("perplexity")
+        self.execute(["posenc", "perplexity", "--models", *models, "--data", self.path("bin"),
+                      "--lengths", values["lengths"], "--text", self.path("test.tok"),
+                      "--baseline", there[0].row, "--by-position", values["length"],
+                      *self.devices.options, "--output", output])  # fmt: skip
+        self.say(f"table and picture: {output}.md, .png")
+        draw_curves(self, there)

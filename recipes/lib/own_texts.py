@@ -1,0 +1,148 @@
+"""Text that `posenc prepare translation` makes binary: the user's own, and Python's
+documentation.
+"""
+
+import os
+from typing import Dict, Sequence, Type
+
+from fairseq_posenc.errors import UsageError
+from recipes.lib.cell import PlannedCell
+from recipes.lib.devices import cores
+from recipes.lib.figures import bits_by_range
+from recipes.lib.recipe import Recipe, absolute
+from recipes.lib.settings import make_folder, read_lines
+from recipes.lib.texts import SPLITS, GrammarText, Multi30k, RecipeText, plain_or_packed
+
+
+class Own(RecipeText):
+    """The user's own text, which `posenc prepare translation` makes binary in one stage."""
+
+    job_per_gpu = True
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        for name in ("source-lang", "target-lang", *SPLITS):
+            if not self.values[name]:
+                raise UsageError(f"--{name} is missing; see --help")
+        self.prefixes = {split: absolute(recipe.page, self.values[split]) for split in SPLITS}
+        self.keep = min(self.keep, self.values.number("epochs"))
+        self.prepare = self.values.fill(recipe.page.arrays["prepare"])
+        longest = self.values.number("longest")
+        if longest:
+            self.score = ["--length-unit", "subwords",
+                          "--bins", f"{longest},{longest * 3 // 2},{longest * 2}"]  # fmt: skip
+        files = [plain_or_packed(f"{prefix}.{language}")
+                 for prefix in self.prefixes.values() for language in self.languages]  # fmt: skip
+        self.settings = ["--source-lang", self.source, "--target-lang", self.target, *self.prepare,
+                         *self.score, "--text", recipe.known_sum("--text", files)]  # fmt: skip
+        # it continues what was cut, and refuses a folder of other texts; test pairs are never left
+        # out
+        self.stages = [("data", self.make, "data.done", self.data)]
+
+    def make(self) -> None:
+        """Make binary data."""
+        recipe, log = self.recipe, self.recipe.path("prepare.log")
+        texts = [word for split in SPLITS for word in (f"--{split}", self.prefixes[split])]
+        if not recipe.is_plan:
+            recipe.say(f"progress: {log}")
+        recipe.execute(
+            ["posenc", "prepare", "translation", "--source-lang", self.source, "--target-lang",
+             self.target,
+             *texts, *self.prepare, "--workers", str(cores()), "--output", self.data],
+            log=log,
+        )  # fmt: skip
+        if not recipe.is_plan:
+            recipe.say((read_lines(log) or [""])[-1])
+
+
+class PythonDocs(RecipeText):
+    """Python's documentation, or text that is given, cut by SentencePiece; tests have ranges of
+    lengths.
+    """
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        longest = self.values.number("longest")
+        # up to the trained length, then up to 1.5, 2 and 3 times that
+        self.edges = [longest, longest * 3 // 2, longest * 2, longest * 3]
+        # SHAPE's K lets training reach the positions of the longest tests
+        self.values.layers[-1]["reach"] = str(2 * longest)
+        self.score = ["--bins", ",".join(map(str, self.edges[:3])), "--length-unit", "subwords"]
+        given = self.values["data-dir"]
+        self.raw = given or recipe.path("raw")
+        files = [plain_or_packed(f"{self.raw}/{split}.{language}")
+                 for split in SPLITS for language in self.languages]  # fmt: skip
+        for file in files if given and not recipe.is_plan else []:
+            if not os.path.exists(file) and recipe.first <= 2:
+                raise UsageError(f"{file} is missing (--data-dir)")
+        self.settings = self.values.fill(
+            ["--longest", "{longest}", "--pieces", "{pieces}", "--test", "{test}", "--text"]
+        )
+        self.settings.append(recipe.known_sum("--text", files) if given else self.values["url"])
+        self.prepare = ["posenc", "prepare", "translation", "--source-lang", self.source,
+                        "--target-lang", self.target, "--workers", str(cores())]  # fmt: skip
+        self.stages = [
+            ("data", self.get, "data.done", ""),
+            ("subwords", self.learn, "subwords.done", recipe.path("subwords")),
+            ("binarise", self.cut, "binarise.done", self.data),
+        ]
+        self.analyses = [("bits", self.bits)]
+
+    def get(self) -> None:
+        """Download the translations at a pinned commit, as text."""
+        recipe, raw = self.recipe, self.raw
+        if self.values["data-dir"]:
+            return
+        if not recipe.is_plan:
+            make_folder(raw)
+        url = self.values["url"]
+        recipe.say(f"download {url}")
+        archive = f"{raw}/docs.tar.gz"
+        download = ["posenc", "prepare", "download", "--output", archive, "--unpack", raw, url]
+        recipe.execute(
+            download, told="cannot download it; with text that is ready, give --data-dir"
+        )
+        commit = url.rpartition("/")[2].partition(".")[0]
+        unpacked = sorted(os.listdir(raw)) if os.path.isdir(raw) else []
+        names = [name for name in unpacked if name.startswith("python-docs-es-")]
+        folder = f"{raw}/{(names or [f'python-docs-es-{commit}'])[0]}"
+        recipe.execute(["python", "-m", "recipes.lib.po_text", folder, "--output", raw,
+                        "--language", self.target])  # fmt: skip
+
+    def learn(self) -> None:
+        """Learn subwords of all of the training text, long paragraphs too: their words are no
+        others.
+        """
+        self.recipe.execute(
+            [*self.prepare, "--train", f"{self.raw}/train", "--valid", f"{self.raw}/valid",
+             "--sentencepiece", self.values["pieces"], "--output", self.recipe.path("subwords")]
+        )  # fmt: skip
+
+    def cut(self) -> None:
+        """Make binary data: training and validation have no long pairs, each range of the test as
+        many.
+        """
+        subwords, longest = self.recipe.path("subwords"), self.edges[0]
+        pick = ["python", "-m", "recipes.lib.pick_pairs", "--subwords", subwords,
+                "--languages", ",".join(self.languages)]  # fmt: skip
+        starts = [5, *(edge + 1 for edge in self.edges)]
+        ranges = ",".join(f"{start}-{edge}" for start, edge in zip(starts, self.edges))
+        self.recipe.execute([*pick, "--input", f"{self.raw}/valid", "--ranges", f"1-{longest}",
+                             "--output", self.path("valid")])  # fmt: skip
+        self.recipe.execute([*pick, "--input", f"{self.raw}/test", "--ranges", ranges,
+                             "--each", self.values["test"], "--output",
+                             self.path("test")])  # fmt: skip
+        self.recipe.execute(
+            [*self.prepare, "--train", f"{self.raw}/train", "--valid", self.path("valid"),
+             "--test", self.path("test"), "--subwords", subwords, "--max-length", str(longest),
+             "--output", self.data]
+        )  # fmt: skip
+
+    def bits(self, cells: Sequence[PlannedCell]) -> None:
+        """Bits per token of the references, by range, and what they say of the expectations."""
+        bits_by_range(self.recipe, self.data, cells, self.recipe.page.arrays["expect"])
+
+
+TEXTS: Dict[str, Type[RecipeText]] = {
+    "corpus": GrammarText, "multi30k": Multi30k, "own": Own, "python_docs": PythonDocs,
+}  # fmt: skip

@@ -1,0 +1,216 @@
+"""The page of a recipe, and what the user says beside it.
+
+A recipe's script holds arrays, ends with ``recipe KIND "$@"``, and says in its first comment what
+it reproduces; ``--help`` prints that comment. Of the arrays, all kinds of recipe know
+
+    options    its own options, as lines of help: ``"--pairs N   joined pairs of Table 1"``
+    defaults   values of options, as one would give them, and of names that only the page can give
+    rows       ``label=encoding option…`` or ``encoding option…``, one word each
+    smoke, gpu, tiny …   other defaults, for --smoke and --preset NAME
+    train, generate, score   words of a command; {name} in them is the value of an option
+
+An option ``--updates N`` has a whole number, ``LIST`` is divided by commas, ``a|b`` is one of
+these, any other word anything; one without a word is a flag. What the user gives goes before
+--smoke, a preset, the setting's own array, and the defaults. A user's words are filled in once,
+and never read again: a folder may be called ``x{seed}``.
+"""
+
+import os
+import re
+import sys
+from fractions import Fraction
+from typing import Dict, Iterable, List, NamedTuple, Sequence, Tuple
+
+from fairseq_posenc.errors import UsageError
+
+FLAG = "yes"
+_OPTION = re.compile(r"^  (--[a-z-]+)(?: (\S+))?(?:  |$)", re.M)
+_FIELD = re.compile(r"\{([a-z][a-z-]*)\}")
+
+
+class Page(NamedTuple):
+    """A recipe's script, as :mod:`recipes.lib` gets it."""
+
+    kind: str
+    script: str
+    started_in: str
+    arrays: Dict[str, List[str]]
+
+    @property
+    def name(self) -> str:
+        """The script, from the top of the repository."""
+        return os.path.relpath(self.script)
+
+    @property
+    def about(self) -> str:
+        """The first comment of the script."""
+        with open(self.script, encoding="utf-8") as stream:
+            lines = stream.read().splitlines()[1:]
+        end = next(number for number, line in enumerate(lines) if not line.startswith("#"))
+        return "\n".join(line[2:] for line in lines[:end])
+
+
+def read_page(words: Sequence[str]) -> Tuple[Page, List[str]]:
+    """Return the page in the words that recipes/lib/recipe.sh passes, and the user's arguments."""
+    kind, script, started_in, *rest = words
+    arrays: Dict[str, List[str]] = {}
+    while rest[0] != "--":
+        name, count = rest[0], int(rest[1])
+        arrays[name], rest = rest[2 : 2 + count], rest[2 + count :]
+    return Page(kind, script, started_in, arrays), rest[1:]
+
+
+class Values:
+    """What is said of each option, by the first of several layers that says something."""
+
+    def __init__(self, layers: Sequence[Dict[str, str]]):
+        self.layers = list(layers)
+
+    def __getitem__(self, name: str) -> str:
+        if name == "warmup-updates":
+            return self._warmup()
+        return next((layer[name] for layer in self.layers if name in layer), "")
+
+    def _warmup(self) -> str:
+        """A share of the updates, or a number of them, but no more than half."""
+        warmup, updates = self["warmup"], self["updates"]
+        if Fraction(warmup or 0) < 1:
+            return str(int(Fraction(warmup or 0) * int(updates or 0)))
+        return str(min(int(warmup), int(updates) // 2) if updates else int(warmup))
+
+    def number(self, name: str, otherwise: int = 0) -> int:
+        """The whole number of an option."""
+        return int(self[name] or otherwise)
+
+    def list(self, name: str) -> List[str]:
+        """The parts of a list."""
+        return [part for part in re.split("[, ]", self[name]) if part]
+
+    def given(self, name: str) -> bool:
+        """Return whether the user has said it."""
+        return name in self.layers[0]
+
+    def over(self, layer: Dict[str, str]) -> "Values":
+        """Values in which a layer goes before the defaults alone."""
+        return Values([*self.layers[:-1], layer, self.layers[-1]])
+
+    def fill(self, words: Iterable[str]) -> List[str]:
+        """Fill in values; an option whose whole value is empty is left out."""
+        filled: List[str] = []
+        for word in words:
+            name = _FIELD.fullmatch(word)
+            if name and not self[name[1]]:
+                if filled and filled[-1].startswith("--"):
+                    filled.pop()
+                continue
+            filled.append(self.text(word))
+        return filled
+
+    def text(self, text: str) -> str:
+        """Fill values into a text."""
+        return _FIELD.sub(lambda found: self[found[1]], text)
+
+
+class Given(NamedTuple):
+    """A user's command line, read.
+
+    Attributes:
+        values: by the page and the user.
+        words: all before ``--``, but for --plan and --slurm.
+        extra: all behind it: options of fairseq-train.
+    """
+
+    values: Values
+    words: List[str]
+    extra: List[str]
+
+
+def pairs(words: Sequence[str]) -> Dict[str, str]:
+    """Read ``--name value --name value`` as a page has them."""
+    return {name[2:]: value for name, value in zip(words[::2], words[1::2])}
+
+
+def read_options(page: Page, text: str, arguments: List[str], presets: Sequence[str] = ()) -> Given:
+    """Read the user's arguments by the help of a recipe, or print it and end.
+
+    Args:
+        page: of the recipe.
+        text: the help of all options of its kind, which says what there is.
+        arguments: the user's.
+        presets: arrays of the page that are values of --preset.
+
+    Raises:
+        UsageError: an option is unknown, or its value is none.
+    """
+    own = "\n".join(f"  {line}" for line in page.arrays.get("options", []))
+    text = text.replace("{own options}\n", f"{own}\n" if own else "")
+    known = {name: form for name, form in _OPTION.findall(text)}
+    known["--help"] = known["-h"] = ""
+    defaults = {"preset": "", **pairs(page.arrays.get("defaults", []))}
+    given, extra, words, position = {}, [], [], 0
+    while position < len(arguments):
+        name = arguments[position]
+        position += 1
+        if name == "--":
+            extra = arguments[position:]
+            break
+        if known.get(name) == "":
+            given[name[2:]] = FLAG
+            words += [name] * (name not in ("--plan", "--slurm"))
+            continue
+        if position == len(arguments):
+            raise UsageError(f"{name} needs a value, or is not an option; see --help")
+        if name not in known:
+            raise UsageError(f"unknown option {name}; see --help")
+        value = arguments[position]
+        position += 1
+        _check(name, known[name], value)
+        words += [name, value]
+        again = known[name].count("=") or name == "--add"
+        given[name[2:]] = f"{given[name[2:]]}\n{value}" if again and name[2:] in given else value
+    layers = [given]
+    layers += [pairs(page.arrays[name]) for name in ("smoke", "fast") if name in given]
+    preset = given.get("preset") or defaults["preset"]
+    if preset:
+        if preset not in presets:
+            *most, last = presets
+            told = f"{', '.join(most)} or {last}" if most else last
+            raise UsageError(f"--preset is {told}, not {preset}")
+        layers.append(pairs(page.arrays[preset]))
+        extra = page.arrays.get(f"{preset}_train", []) * (not extra) + extra
+    values = Values([*layers, defaults])
+    if {"help", "h", ""} & given.keys():
+        _print_help(page, values.text(text))
+    return Given(values, words, extra)
+
+
+def _print_help(page: Page, text: str) -> None:
+    usage = page.arrays.get("usage", ["[options] [-- options for fairseq-train]"])
+    print(f"usage: bash {page.name} {usage[0]}\n\n{page.about}\n\n{text.rstrip()}")
+    for line in page.arrays.get("notes", []):
+        print(f"\n{line}")
+    sys.exit()
+
+
+def _check(name: str, form: str, value: str) -> None:
+    """Raise a UsageError for a value that is not of the form in the help."""
+    if form == "N" and not re.fullmatch("[1-9][0-9]*", value):
+        raise UsageError(f"{value} is not a whole number above 0 ({name}; see --help)")
+    if "|" in form and value not in form.split("|"):
+        *most, last = form.split("|")
+        raise UsageError(f"{name} is {', '.join(most)} or {last}, not {value}")
+    if name == "--seeds":
+        for seed in value.split(","):
+            if not re.fullmatch("0|[1-9][0-9]*", seed):
+                raise UsageError(f"{seed} is not a whole number (--seeds; see --help)")
+    if form == "LIST" and name not in ("--encodings", "--rows", "--url"):
+        no_repeats(name, value.split(","))
+
+
+def no_repeats(name: str, words: Sequence[str]) -> None:
+    """Raise a UsageError where a word is there twice: each has a folder of its own."""
+    repeated = sorted({word for word in words if words.count(word) > 1})
+    if repeated:
+        raise UsageError(
+            f"{name} has {','.join(repeated)} more than once: they would share a folder"
+        )

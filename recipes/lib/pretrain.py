@@ -1,0 +1,339 @@
+"""The pre-training recipes: from Wikipedia, or other text, to masked language models."""
+
+import os
+import re
+from fractions import Fraction
+from typing import List, Sequence, Tuple
+
+from fairseq_posenc.errors import UsageError
+from recipes.lib import slurm, wikipedia
+from recipes.lib.batch import Division, division, sequences
+from recipes.lib.bert_rows import HELP as ROWS_HELP
+from recipes.lib.bert_rows import default_rows, rows_of
+from recipes.lib.cell import PlannedCell, Step, plan, where
+from recipes.lib.devices import cores
+from recipes.lib.figures import once
+from recipes.lib.page import FLAG, Given, Page, read_options
+from recipes.lib.recipe import Recipe
+from recipes.lib.rows import PlannedRow
+from recipes.lib.settings import check_disk, checksum, same_settings
+from recipes.lib.work import in_order, run_cells
+
+SNAPSHOT = "20231101"
+DATASET = "datasets/wikimedia/wikipedia"
+HELP = f"""{{own options}}
+  --raw-dir DIR       take the folders {SNAPSHOT}.<language> of wikimedia/wikipedia from here
+  --data-dir DIR      or download them into here, once for all recipes (--run-dir/raw)
+  --url URL           or download them from here, verified; a mirror laid out as the default
+                      ({{url}})
+  --text TEXT         take other text, see posenc prepare text --train
+  --valid TEXT        text for validation (default: taken from the training text)
+  --hold-out N        that is every N-th document of each language ({{hold-out}})
+  --documents KIND    what divides documents in --text: blank (lines), or title (lines, WikiText)
+  --vocabulary N      entries ({{vocabulary}})
+  --run-dir DIR       results ({{run-dir}})
+  --encodings LIST    comma-separated rows, `encoding [option…]` or `label=encoding [option…]`:
+                      {{table-rows}}
+{ROWS_HELP}\
+  --segments alternating|none  alternating: with the documents of a block; none: the models get
+                      segments in fine-tuning ({{segments}})
+  --seeds LIST        comma-separated ({{seeds}})
+  --arch NAME         ({{arch}})
+  --updates N         ({{updates}})
+  --batch N           sequences per update ({{batch}})
+  --length N          tokens per sequence ({{length}})
+  --lr X              peak learning rate ({{lr}})
+  --warmup X          share of the updates until it is reached ({{warmup}})
+  --interval N        updates between checkpoints, which are also validations ({{interval}})
+  --optimizer lamb|adam  ({{optimizer}})
+  --device cpu|cuda   (cuda if there is one)
+  --gpus N            (all) of each node; --jobs divides them
+  --gpu-memory N      GiB of the smallest GPU (as found), from which --sequences is estimated
+  --sequences N       the most sequences per GPU and step (16 on a CPU)
+  --jobs N            trainings at a time (1; number of cores on a CPU)
+  --cell N            only the N-th training of the plan
+  --hours N           end a training with a checkpoint before N hours are over; the exit status is
+                      75
+  --workers N         processes for preparation (number of cores)
+  --plan              print the commands, tokens per update and --update-freq, and stop
+  --slurm             print a script that submits the trainings to SLURM as an array of jobs, and
+                      stop
+  --stage N           start at this stage: 1 set-up, 2 download, 3 prepare, 4 train,
+  --stop-stage N      stop after this one: 5 attention (Figures 2 and 4)
+
+The batch stays the same on any number of GPUs: sequences per GPU × --update-freq × GPUs. With
+several of them a training runs under torchrun; in a SLURM job of several nodes, started once
+there, under srun, with --gpus of each. Models: RUN_DIR/<row>/seed<n>/checkpoint_last.pt. Their
+subword model and dict.txt: RUN_DIR/bin.
+
+Defaults are those of Chen et al. 2021, Table 7. The paper names no optimiser, but its batch of
+4096, 0.0018 and warm-up of 0.025 are LAMB's untuned row for batch 4K of You et al. 2020, Table 4
+(S. Bhojanapalli is an author of both). So the default is LAMB with β (0.9, 0.999) and ε 1e-6;
+--optimizer adam is Adam with β (0.9, 0.98), for which 0.0018 is high: give --lr 0.0006 with it. Our
+reading where the paper is silent: weight decay 0.01, gradients clipped at norm 1, dropout and
+attention dropout 0.1, linear decay to 0; blocks of full sentences that may cross documents. By its
+section 4, models have segments in both trainings or in fine-tuning alone: ours have in both, where
+--segments does not say otherwise.
+
+A training whose loss is higher after warm-up than it was within is stopped, where the warm-up has
+100 updates or more.
+"""
+DEFAULTS = (
+    "--url https://huggingface.co --documents blank --hold-out 1000 --segments alternating "
+    "--seeds 1 "
+    "--arch posenc_bert_base --batch 4096 --lr 0.0018 --warmup 0.025 --interval 20000 --optimizer "
+    "lamb"
+).split()
+OPTIMISERS = {
+    "adam": ["adam", "--weight-decay", "0.01", "--clip-norm", "1",
+             "--adam-betas", "(0.9,0.98)", "--adam-eps", "1e-6"],
+    "lamb": ["posenc_lamb", "--weight-decay", "0.01", "--clip-norm", "1",
+             "--lamb-betas", "(0.9,0.999)", "--lamb-eps", "1e-6"],
+}  # fmt: skip
+
+
+def main(page: Page, arguments: List[str]) -> None:
+    """Run a recipe."""
+    own = page.arrays["defaults"]
+    rows = ",\n                      ".join(default_rows())
+    numbers = own[own.index("--tables") + 1].replace("chen2021-", "")
+    page.arrays["defaults"] = [*DEFAULTS, "--table-rows", rows, "--table-numbers", numbers, *own]
+    given = read_options(page, HELP, arguments, page.arrays.get("presets", []))
+    recipe = Pretraining(page, given)
+    if given.values["slurm"] == FLAG:
+        slurm.print_script(recipe, recipe.cells(), 2, 3, 5, given.values.number("gpus"))
+        return
+    recipe.run()
+
+
+class Pretraining(Recipe):
+    """A recipe that pre-trains the rows on one text."""
+
+    def __init__(self, page: Page, given: Given):
+        super().__init__(page, given)
+        values = self.values
+        if not re.fullmatch(r"0|0?\.[0-9]+", values["warmup"]):
+            raise UsageError(f"--warmup is a share below 1, not {values['warmup']}")
+        coverage = values["character-coverage"]
+        if coverage and not re.fullmatch(r"1|0?\.9[0-9]*", coverage):
+            raise UsageError(f"--character-coverage is a share from 0.9 to 1, not {coverage}")
+        self.rows = self.choose_rows()
+        if values["segments"] == "none":
+            self.rows = [PlannedRow(row.label, _without_segments(row.options)) for row in self.rows]
+        self.raw = values["raw-dir"] or values["data-dir"] or self.path("raw")
+        self.kind = values.fill(page.arrays["kind"])
+        self._settings: List[str] = []
+
+    def choose_rows(self) -> List[PlannedRow]:
+        """The models of Chen et al., or the user's."""
+        return rows_of(self.values)
+
+    def run(self) -> None:
+        """Run all stages, or print them."""
+        self.set_up()
+        self.choose_devices(gpus=True)
+        self.open_folder(*self.settings())
+        made = self.divide()
+        if made.note:
+            self.say(made.note)
+        on = "on the CPU" if self.devices.kind == "cpu" else f"on each of {self.devices.each} GPUs"
+        length = self.values.number("length")
+        self.say(f"an update: {made.made} sequences = {made.each} {on} × --update-freq "
+                 f"{made.steps}, "
+                 f"{made.made * length} tokens")  # fmt: skip
+        cells = self.cells()
+        if self.is_plan:
+            self.print_plan(cells, made.made * length)
+            return
+        if not self.values["text"]:
+            self.stage(2, "download", self.download)
+        prepared = self.path("prepare.done")
+        self.stage(3, "prepare", lambda: self.execute(self.prepare_command()), prepared,
+                   self.settings(), self.path("bin"))  # fmt: skip
+        self.stage(
+            4, "train", lambda: run_cells(self, cells, ["train"], stop_diverged=True), of_cells=True
+        )
+        self.stage(5, "attention", lambda: self.draw_attention(cells))
+
+    def text_of(self, language: str) -> str:
+        """The folder of a language's Wikipedia."""
+        return f"{self.raw}/{SNAPSHOT}.{language}"
+
+    @property
+    def given_texts(self) -> List[Tuple[str, List[str]]]:
+        """What the user gives in place of Wikipedia, and beside it: option and paths."""
+        found = []
+        for name in "text", "valid", "books-folder":
+            text = self.values[name]
+            if text and not os.path.exists(text) and "=" in text:
+                # LANGUAGE=PATH,LANGUAGE=PATH…
+                found.append((name, [part.partition("=")[2] for part in text.split(",")]))
+            elif text:
+                found.append((name, [text]))
+        return found
+
+    def settings(self) -> List[str]:
+        """What the binary data are made from, beside Wikipedia's files, and how."""
+        if self.is_plan or self._settings:
+            return self._settings
+        values = self.values
+        made = [*self.kind, "--vocabulary", values["vocabulary"]]
+        if values["text"]:
+            made += ["--documents", values["documents"]]
+        else:
+            made += ["--snapshot", SNAPSHOT, "--languages", *values.list("languages")]
+        if not values["valid"]:
+            made += ["--hold-out", values["hold-out"]]
+        for name, paths in self.given_texts:
+            made += [f"--{name}", checksum(paths)]
+        self._settings = made
+        return made
+
+    def prepare_command(self) -> List[str]:
+        """What makes the binary data."""
+        values, text = self.values, self.values["text"]
+        languages = values.list("languages")
+        train = [text] if text else [self.text_of(language) for language in languages]
+        if values["per-language"] and not text:
+            train = [f"{language}={path}" for language, path in zip(languages, train)]
+        if values["books-folder"]:
+            train.append(values["books-folder"])
+        command = ["posenc", "prepare", "text", "--train", *train]
+        command += ["--language-folders"] * bool(
+            values["per-language"] and text and "=" not in text
+        )
+        command += [*self.kind, "--split-sentences", "--vocabulary-size", values["vocabulary"],
+                    "--workers", values["workers"] or str(cores()), "--output",
+                    self.path("bin")]  # fmt: skip
+        valid = (
+            ["--valid", values["valid"]] if values["valid"] else ["--hold-out", values["hold-out"]]
+        )
+        return [*command, *valid, *["--documents", values["documents"]] * bool(text)]
+
+    def divide(self) -> Division:
+        """Divide the sequences of an update among the GPUs."""
+        values, devices = self.values, self.devices
+        most = values.number("sequences")
+        if not most and devices.kind == "cpu":
+            most = 16
+        elif not most:
+            memory = devices.memory * 1024 // devices.trainings_per_gpu
+            length, vocabulary = values.number("length"), values.number("vocabulary")
+            most = sequences(memory, length, vocabulary, values["arch"], self.extra)
+        return division(values.number("batch"), devices.each, most, "sequences")
+
+    def cells(self) -> List[PlannedCell]:
+        """All trainings."""
+        seeds = self.values.list("seeds")
+        return in_order(self.cell_of(row, seed) for row in self.rows for seed in seeds)
+
+    def cell_of(self, row: PlannedRow, seed: str) -> PlannedCell:
+        """The training of a row."""
+        values, made, updates = self.values, self.divide(), self.values["updates"]
+        folder, interval = self.path(row.label, f"seed{seed}"), values["interval"]
+        warmup = str(int(Fraction(values["warmup"]) * int(updates)))
+        train = [
+            "--user-dir", "fairseq_posenc", "--task", "posenc_masked_lm", "--criterion",
+            "masked_lm",
+            "--arch", values["arch"], "--tokens-per-sample", values["length"],
+            "--dropout", "0.1", "--attention-dropout", "0.1",
+            "--optimizer", *OPTIMISERS[values["optimizer"]], "--lr", values["lr"],
+            "--lr-scheduler", "polynomial_decay", "--warmup-updates", warmup,
+            "--total-num-update", updates, "--max-update", updates,
+            "--required-batch-size-multiple", "1", *self.page.arrays.get("train", []), *self.extra,
+            "--position-encoding", *row.options, "--seed", seed,
+        ]  # fmt: skip
+        step = Step("train", [
+            *where(*self.devices.launch(), self.path("bin")), *train,
+            *where("--batch-size", made.each, "--update-freq", made.steps, *self.devices.options),
+            *where("--save-dir", folder),
+            "--save-interval-updates", interval, "--validate-interval-updates", interval,
+            "--keep-interval-updates", "1", "--no-epoch-checkpoints", "--save-interval", "1000000",
+            "--validate-interval", "1000000", "--log-format", "simple",
+            "--log-interval", str(min(int(interval), 100)),
+        ], ("train.done",))  # fmt: skip
+        known = ["--batch", str(made.named), *self.settings()]
+        return PlannedCell(
+            "", row.label, row.options, seed, "", folder, self.path(row.label), [step], known
+        )
+
+    def list_files(self, language: str) -> List[Tuple[str, str, int]]:
+        """Path, SHA-256 and size of the snapshot's files, from the list of the hub."""
+        listed, url = f"{self.text_of(language)}.json", self.values["url"]
+        told = f"cannot list the files of {language}; fetch {DATASET} by hand and give --raw-dir"
+        address = f"{url}/api/{DATASET}/tree/main/{SNAPSHOT}.{language}"
+        self.execute(
+            ["posenc", "prepare", "download", "--quiet", "--output", listed, address], told=told
+        )
+        return wikipedia.files_of(listed)
+
+    def download(self) -> None:
+        """Get the text of all languages; what is prepared needs it no more."""
+        given, url = self.values["raw-dir"], self.values["url"]
+        if os.path.exists(self.path("prepare.done")) and not given:
+            return
+        files: List[Tuple[str, str, int]] = []
+        for language in self.values.list("languages"):
+            if not given:
+                files += self.list_files(language)
+            elif not os.path.isdir(self.text_of(language)):
+                raise UsageError(f"{self.text_of(language)} is missing: it is "
+                                 f"{url}/{DATASET}/tree/main/{SNAPSHOT}.{language}")  # fmt: skip
+        check_disk(self.run_dir, sum(size for *_, size in files))
+        for path, digest, _ in files:
+            if not os.path.exists(f"{self.raw}/{path}"):
+                self.say(f"download {path}")
+                self.execute(
+                    ["posenc", "prepare", "download", "--output", f"{self.raw}/{path}",
+                     "--checksum", digest, f"{url}/{DATASET}/resolve/main/{path}"],
+                    told=f"cannot get {path}; fetch it by hand and give --raw-dir",
+                )  # fmt: skip
+        folders = [self.text_of(language) for language in self.values.list("languages")]
+        same_settings(self.path("files.settings"), ["--files", checksum(folders)])
+
+    def print_plan(self, cells: Sequence[PlannedCell], tokens: int) -> None:
+        """Print the commands of all stages."""
+        languages, url = self.values.list("languages"), self.values["url"]
+        if not self.values["text"] and not self.values["raw-dir"]:
+            self.say(f"stage 2, for each of {len(languages)} languages, and each file of its "
+                     f"list, with "
+                     "its SHA-256:")  # fmt: skip
+            self.execute(["posenc", "prepare", "download", "--output",
+                          f"{self.text_of(languages[0])}.json",
+                          f"{url}/api/{DATASET}/tree/main/{SNAPSHOT}.{languages[0]}"])  # fmt: skip
+            self.say(f"posenc prepare download --output {self.raw}/FILE --checksum … "
+                     f"{url}/{DATASET}/resolve/main/FILE")  # fmt: skip
+        self.say("stage 3:")
+        self.execute(self.prepare_command())
+        updates = self.values.number("updates")
+        self.say(f"stage 4: {tokens * updates // 10**6} million tokens per training")
+        print(*plan(cells), sep="\n")
+        self.say("stage 5:")
+        self.draw_attention(cells)
+
+    def draw_attention(self, cells: Sequence[PlannedCell]) -> None:
+        """Figures 2 (.ranks.png) and 4 (.png) of the first seed.
+
+        Shaw's and Transformer-XL's models have no such scores.
+        """
+        first = self.values.list("seeds")[0]
+        models = [cell.file("checkpoint_last.pt") for cell in cells if cell.seed == first]
+        length = str(min(self.values.number("length"), 64))
+        attention = [
+            "posenc",
+            "analyse",
+            "attention",
+            "--models",
+            *models,
+            "--data",
+            self.path("bin"),
+        ]
+        once(self, self.path("attention"), [*attention, "--length", length, *self.devices.options],
+             needed=False)  # fmt: skip
+
+
+def _without_segments(options: Sequence[str]) -> List[str]:
+    if "--position-segments" not in options:
+        return list(options)
+    place = options.index("--position-segments")
+    return [*options[:place], *options[place + 2 :]]

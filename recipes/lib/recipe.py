@@ -1,0 +1,315 @@
+"""A recipe at work: its stages, what it runs or prints, its folder, its environment."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from contextlib import ExitStack
+from typing import Callable, List, Optional, Sequence
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.version import __version__
+from recipes.lib import devices as machine
+from recipes.lib.cell import typed
+from recipes.lib.devices import Devices
+from recipes.lib.page import FLAG, Given, Page
+from recipes.lib.settings import (
+    as_lines,
+    checksum,
+    clock,
+    difference,
+    locked,
+    make_folder,
+    read_lines,
+    same_settings,
+    write,
+)
+
+TIME_IS_UP = 75  # the exit status
+_INSIDE = "POSENC_RECIPE_ENVIRONMENT"  # is set where this program runs in the environment
+
+
+class Recipe:
+    """What a recipe's kinds have in common.
+
+    Attributes:
+        page, values, extra: what the script and the user say.
+        run_dir: of all results.
+        is_plan: whether commands are printed, and nothing is done.
+        cell: number of the only cell, from 1, or nothing.
+        devices: see :meth:`choose_devices`.
+    """
+
+    def __init__(self, page: Page, given: Given):
+        self.page, self.values, self.given, self.extra = page, given.values, given, given.extra
+        self.run_dir = place(self.values["run-dir"])
+        self.is_plan = self.values["plan"] == FLAG
+        self.first = self.values.number("stage", 1)
+        self.last = self.values.number("stop-stage", 99)
+        self.cell = self.values.number("cell")
+        self.devices = Devices("cpu", 1)
+        self.began = time.time()
+        self._held = ExitStack()
+
+    def path(self, *names: str) -> str:
+        """A path in the run folder."""
+        return "/".join([self.run_dir, *names])
+
+    def say(self, text: str) -> None:
+        """Tell the user; in a plan, as a comment among commands."""
+        print(f"# {text}" if self.is_plan else f"{clock()} | {text}", flush=True)
+
+    def wants(self, number: int) -> bool:
+        """Return whether a stage is to run."""
+        return self.first <= number <= self.last
+
+    def stage(
+        self,
+        number: int,
+        title: str,
+        action: Callable[[], object],
+        mark: str = "",
+        made_from: Sequence[str] = (),
+        makes: str = "",
+        of_cells: bool = False,
+    ) -> None:
+        """Run a stage, unless it is done.
+
+        Args:
+            number: by which --stage and --stop-stage know it.
+            title: what it does.
+            action: that does it, or in a plan prints it.
+            mark: a file that tells that it is done, and of what: ``made_from``. Without one the
+                action runs every time, and looks after its own parts.
+            made_from: words, such as options, and checksums of files.
+            makes: a file or folder without which it is not done.
+            of_cells: whether it runs with --cell.
+
+        Raises:
+            UsageError: it was done from something else.
+        """
+        if not self.wants(number) or (self.cell and not of_cells):
+            return
+        self.say(f"stage {number}: {title}")
+        if self.is_plan:
+            action()
+            return
+        now = as_lines(made_from) or [""]
+        if mark and os.path.exists(mark) and os.path.exists(makes or mark):
+            then = read_lines(mark)
+            if then != now:
+                raise UsageError(
+                    f"{title} in {self.run_dir} was made from something else "
+                    f"({difference(then, now)}); give another --run-dir"
+                )
+            self.say(f"stage {number}: {title}: done before")
+            return
+        started = time.time()
+        action()
+        if mark:
+            write(mark, "".join(f"{line}\n" for line in now))
+        self.say(f"stage {number}: {title}: finished in {time.time() - started:.0f} s")
+
+    def execute(
+        self,
+        words: Sequence[str],
+        output: str = "",
+        log: str = "",
+        told: str = "",
+        inputs: Sequence[str] = (),
+    ) -> None:
+        """Run a command, or in a plan print it.
+
+        Args:
+            words: of the command.
+            inputs: files that it reads, one behind the other, from its standard input.
+            output: a file for what it prints, which is whole or not there.
+            log: a file for all that it prints.
+            told: what to say if it fails, in place of the log's last line.
+
+        Raises:
+            UsageError: it has failed.
+        """
+        if self.is_plan:
+            several = f"cat {typed(inputs)} | " if len(inputs) > 1 else ""
+            one = f" <{typed(inputs)}" if len(inputs) == 1 else ""
+            print(several + typed(words) + one + (f" >{typed([output])}" if output else ""))
+            return
+        if output or log:
+            make_folder(os.path.dirname(output or log))
+        part = f"{output}.{os.getpid()}.part"
+        with ExitStack() as files:
+            errors = files.enter_context(open(log, "w")) if log else None
+            stream = files.enter_context(open(part, "w")) if output else errors
+            given = None
+            if inputs:
+                given = files.enter_context(
+                    subprocess.Popen(["cat", "--", *inputs], stdout=subprocess.PIPE)
+                ).stdout
+            status = subprocess.call(
+                words, stdin=given, stdout=stream, stderr=errors, close_fds=False
+            )
+        if status:
+            if output:
+                os.unlink(part)
+            last = (read_lines(log) if log else [])[-1:]
+            why = told or f"{' '.join(words[:3])} failed" + f", see {log}: {''.join(last)}" * bool(
+                log
+            )
+            raise UsageError(why)
+        if output:
+            os.replace(part, output)
+
+    def open_folder(self, *settings: str) -> None:
+        """Have the run folder for this recipe alone, with results of these settings.
+
+        With --cell other cells may run in it at the same time.
+
+        Raises:
+            UsageError: another recipe is at work there, or has made its results.
+        """
+        if self.is_plan:
+            return
+        make_folder(self.run_dir)
+        busy = (
+            f"another recipe is at work in {self.run_dir}: wait for its end, or give another "
+            "--run-dir"
+        )
+        lock = locked(self.path("lock"), busy, seconds=10 if self.cell else 0)
+        if not self._held.enter_context(lock):
+            self.say(f"note: there are no file locks in {self.run_dir}: let no second "
+                     "recipe use it meanwhile")  # fmt: skip
+        same_settings(self.path("settings"), [f"--version {__version__}", *settings])
+        if self.cell:
+            self._held.close()  # from now on the cell's own lock is held
+
+    def known_sum(self, option: str, paths: Sequence[str]) -> str:
+        """Return the checksum of text that the user gives.
+
+        Where the text is gone it is that in the settings of what was made of it.
+        """
+        if self.is_plan:
+            return ""
+        if not all(os.path.exists(path) for path in paths):
+            for line in read_lines(self.path("settings")):
+                if line.startswith(f"{option} "):
+                    return line.partition(" ")[2]
+        return checksum(paths)
+
+    def set_up(self, told: bool = False) -> None:
+        """Go on in the environment, which is made where it is missing; for a plan without one.
+
+        Args:
+            told: whether a plan has the command of this stage.
+        """
+        if self.is_plan:
+            if told:
+                self.stage(1, "set-up", lambda: self.execute(["source", "scripts/env.sh"]))
+            self._find_programs()
+            return
+        if _INSIDE in os.environ:
+            self.began = float(os.environ.pop(_INSIDE))
+            return
+        if self.first <= 1:
+            self.stage(1, "set-up", self._make_environment)
+        if not shutil.which("fairseq-train"):
+            raise UsageError(
+                "there is no fairseq-train: start at stage 1, or first 'source scripts/env.sh'"
+            )
+        os.environ[_INSIDE] = str(self.began)
+        os.execvp("python", ["python", "-m", "recipes.lib", *sys.argv[1:]])
+
+    def _make_environment(self) -> None:
+        setup = ["bash", "scripts/setup.sh", "--print-bin"]
+        made = subprocess.run(setup, stdout=subprocess.PIPE, encoding="utf-8")
+        if made.returncode:
+            raise UsageError("the environment cannot be made, see above")
+        os.environ["PATH"] = f"{made.stdout.strip()}{os.pathsep}{os.environ['PATH']}"
+
+    def _find_programs(self) -> None:
+        """The environment if there is one, or else this machine's Python without any library."""
+        programs = os.path.join(os.path.realpath(os.environ.get("POSENC_VENV", ".venv")), "bin")
+        if os.access(os.path.join(programs, "fairseq-train"), os.X_OK):
+            os.environ["PATH"] = f"{programs}{os.pathsep}{os.environ['PATH']}"
+
+    @property
+    def has_environment(self) -> bool:
+        """Whether there is one."""
+        return shutil.which("fairseq-train") is not None
+
+    def choose_devices(
+        self, gpus: bool = False, default: str = "", job_per_gpu: bool = False
+    ) -> None:
+        """Find what trainings run on, where the user has not said it.
+
+        Args:
+            gpus: whether a training may have several, of which the memory counts.
+            default: cpu or cuda; or whether there is a GPU.
+            job_per_gpu: whether there are as many trainings at a time as GPUs by default.
+        """
+        kind, jobs = self.values["device"] or default, self.values.number("jobs")
+        if job_per_gpu and self.values["gpus"]:
+            kind = kind or "cuda"
+        wanted, memory = self.values.number("gpus"), self.values.number("gpu-memory")
+        if self.is_plan and not self.has_environment:
+            self.say(
+                "note: there is no environment: the sizes and addresses of downloads are left out"
+            )
+            if not kind:
+                kind = "cpu"
+                self.say("note: nor is it known whether there is a GPU: this is the plan for a "
+                         "CPU, without --device cuda --gpus N --gpu-memory N")  # fmt: skip
+            elif kind == "cuda" and gpus and not (wanted and memory):
+                raise UsageError(
+                    "there is no environment, which would find the GPUs: give --gpus and "
+                    "--gpu-memory"
+                )
+        kind = kind or ("cuda" if machine.has_gpu() else "cpu")
+        if kind == "cpu":
+            self.devices = Devices("cpu", jobs or machine.cores())
+            return
+        self.tell_precision()
+        if gpus:
+            node = machine.list_gpus(wanted)
+            memory = memory or machine.smallest_memory()
+            self.devices = machine.divide_gpus(jobs or 1, node, memory)
+            return
+        node = () if self.is_plan else machine.list_gpus(wanted)
+        self.devices = Devices("cuda", jobs or (len(node) if job_per_gpu else 0) or 1, node)
+
+    def tell_precision(self) -> None:
+        """Say what float32 costs on a GPU, once, also where one recipe calls another."""
+        if not machine.is_half(self.extra) and "POSENC_PRECISION_TOLD" not in os.environ:
+            os.environ["POSENC_PRECISION_TOLD"] = "yes"
+            self.say(machine.FLOAT32)
+
+    @property
+    def until(self) -> Optional[float]:
+        """When a training is to stop with a checkpoint: a quarter of an hour is for what is
+        behind.
+        """
+        hours = self.values.number("hours")
+        return self.began + 3600 * hours - 900 if hours else None
+
+
+def place(path: str) -> str:
+    """Return a path that no program takes for an option, or for several.
+
+    Raises:
+        UsageError: fairseq would divide it.
+    """
+    if any(mark in path for mark in ":,\n"):
+        raise UsageError(f"a run folder has no colon, comma or line feed in its name, not '{path}'")
+    path = path.rstrip("/") or path
+    return f"./{path}" if path.startswith("-") else path
+
+
+def absolute(page: Page, path: str) -> str:
+    """Return where a file is that is named from where the recipe was started."""
+    return os.path.join(page.started_in, path)
+
+
+def labelled(files: Sequence[str]) -> List[str]:
+    """Return the words that are there: `label=path` of files that exist."""
+    return [file for file in files if os.path.exists(file.partition("=")[2])]

@@ -1,0 +1,64 @@
+"""Rows of a table of results: an encoding with its options, under a label."""
+
+import fnmatch
+import re
+from typing import List, NamedTuple, Sequence
+
+from fairseq_posenc.errors import UsageError
+from recipes.lib.page import no_repeats
+
+# what else is in a run folder
+_OTHERS = (
+    "bin benchmarks corpus data lock pretrain raw report row settings subwords text train.* "
+    "valid.* "
+    "test.* *.codes *.csv *.done *.md *.out *.part *.png"
+).split()
+
+
+class PlannedRow(NamedTuple):
+    """A row of a table.
+
+    Attributes:
+        label: by which tables know it, and the name of its folder.
+        options: the encoding, and what follows it: the words behind ``--position-encoding``.
+    """
+
+    label: str
+    options: List[str]
+
+    @property
+    def spec(self) -> str:
+        """``encoding option…``, or ``label=encoding option…`` where the label is another."""
+        text = " ".join(self.options)
+        return text if text == self.label else f"{self.label}={text}"
+
+
+def read_row(text: str) -> PlannedRow:
+    """Read ``label=encoding option…`` or ``encoding option…``, whose label is made of its words."""
+    labelled = re.match(r"([A-Za-z0-9_.-]+)=(.*)", text, re.S)
+    if labelled:
+        return PlannedRow(labelled[1], labelled[2].split())
+    label = re.sub("[^A-Za-z0-9_.-]+", "-", re.sub(" *--position-", "_", text))
+    return PlannedRow(label, text.split())
+
+
+def read_rows(texts: Sequence[str]) -> List[PlannedRow]:
+    """Read the rows of a table.
+
+    Raises:
+        UsageError: a label is none, or is there twice, or a row has no encoding.
+    """
+    rows = [read_row(text) for text in texts]
+    for row, text in zip(rows, texts):
+        if not re.fullmatch("[A-Za-z0-9_][A-Za-z0-9_.-]*", row.label) or not row.options:
+            raise UsageError(
+                f"the row '{text}' needs a label of letters, digits and _.- that begins with none "
+                "of .-: label=encoding (--encodings)"
+            )
+        if any(fnmatch.fnmatchcase(row.label, other) for other in _OTHERS):
+            raise UsageError(
+                f"the run folder has something else called {row.label}: give the row another "
+                "label (--encodings)"
+            )
+    no_repeats("--encodings", [row.label for row in rows])
+    return rows

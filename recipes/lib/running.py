@@ -1,0 +1,197 @@
+"""Run what is left to do of one cell: its steps in order, each whole or not there.
+
+``fairseq-train`` gets ``--restore-file`` where there is a checkpoint to go on from, and stops with
+a checkpoint when its time is up.
+"""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+
+from fairseq_posenc.errors import UsageError
+from recipes.lib.cell import PlannedCell, Step
+from recipes.lib.log_lines import Progress, Watch
+from recipes.lib.recipe import TIME_IS_UP
+from recipes.lib.settings import clock, locked, make_folder
+
+
+class Turn(NamedTuple):
+    """One run of a cell.
+
+    Attributes:
+        cell: which it is.
+        stages: that are to run.
+        place: the cell's number, and of how many.
+        environment: of its programs.
+        until: when trainings stop with a checkpoint, in seconds since 1970; never if None.
+        stop_diverged: whether a training that diverges is stopped.
+    """
+
+    cell: PlannedCell
+    stages: Sequence[str]
+    place: str
+    environment: Dict[str, str]
+    until: Optional[float] = None
+    stop_diverged: bool = False
+
+    def say(self, line: str) -> None:
+        """Print a line with the time and the cell's name."""
+        # at once, as others write at the same time
+        sys.stdout.write(f"{clock()} | [{self.cell.name}] {line}\n")
+        sys.stdout.flush()
+
+    def run(self) -> int:
+        """Do what is left of the stages, and return the exit status."""
+        cell = self.cell
+        if self._refused():
+            return 0
+        make_folder(cell.folder)
+        try:
+            with locked(cell.path("lock"), f"another run has this cell in hand, see {cell.folder}"):
+                for step in self._left():
+                    is_training = step.program == "train" and not step.place
+                    status = self._train(step) if is_training else self._do(step)
+                    if status:
+                        return status
+        except UsageError as error:
+            self.say(f"error: {error}")
+            return 1
+        return 0
+
+    def _left(self) -> List[Step]:
+        first = self.cell.next_step()
+        steps = enumerate(self.cell.steps)
+        left = [step for number, step in steps if number >= first or not step.marks]
+        return [step for step in left if step.stage in self.stages]
+
+    def _refused(self) -> bool:
+        """Whether a step of an earlier stage, which is not to run, is not done."""
+        number = self.cell.next_step()
+        wanted = [n for n, step in enumerate(self.cell.steps) if step.stage in self.stages]
+        if not wanted or number >= wanted[0]:
+            return False
+        self.say(f"not yet: {self.cell.steps[number].program} comes before")
+        return True
+
+    def _do(self, step: Step) -> int:
+        cell = self.cell
+        log = Path(cell.path(step.place), f"{step.program}.log")
+        if step.place:
+            make_folder(cell.path(step.place))
+            for path in log.parent.glob("checkpoint*.pt"):
+                path.unlink()
+        if step.marks:
+            self.say(" ".join(filter(None, [step.program, step.place])))
+        else:
+            log = Path(os.devnull)
+        output = Path(cell.path(step.output)) if step.output else log
+        part = output.with_name(f"{output.name}.part") if step.output else output
+        with open(log, "w") as errors, open(part, "w") if step.output else errors as stream:
+            status = subprocess.call(
+                step.words, stdout=stream, stderr=errors, close_fds=False, env=self.environment
+            )
+        if status:
+            if step.output:
+                part.unlink()
+            last = (_read(log).splitlines() or [""])[-1]
+            self.say(f"error: {step.program} failed, see {log}: {last}")
+            return 1
+        if step.output:
+            part.replace(output)
+        _leave_marks(cell, step)
+        if output.name == "score.txt":
+            shown = re.findall("^(?:all|valid|masked_lm_bits).*", _read(output), re.M)
+            self.say("; ".join(shown)[:200])
+        return 0
+
+    def _train(self, step: Step) -> int:
+        cell = self.cell
+        try:
+            words, found = self._continued(step.words)
+        except subprocess.CalledProcessError:
+            return 1  # a checkpoint that cannot be read, of which it has said why
+        gpus = self.environment.get("CUDA_VISIBLE_DEVICES", "")
+        self.say(
+            f"train, cell {self.place}" + (gpus and f", on GPU {gpus}")
+            + (found and f", continuing from {found}")
+        )  # fmt: skip
+        time_is_up, diverged, path = False, "", Path(cell.path("train.log"))
+        watch = Watch(int(option(words, "--warmup-updates") or 0) if self.stop_diverged else 0)
+        progress = Progress(
+            self.place, option(words, "--max-update"), option(words, "--max-epoch"),
+            option(words, "--best-checkpoint-metric") or "nll_loss|loss",
+        )  # fmt: skip
+        for line in _read(path).splitlines():  # of the same training, before it was interrupted
+            watch.see(line)
+        process = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, close_fds=False,
+            encoding="utf-8", errors="replace", env=self.environment,
+        )  # fmt: skip
+        with open(path, "a", encoding="utf-8") as log:
+            for line in process.stdout or ():
+                log.write(line)
+                log.flush()
+                time_is_up |= "due to cumulative_training_time" in line
+                shown = progress.see(line)
+                if shown:
+                    self.say(shown)
+                if not diverged:
+                    diverged = watch.see(line)
+                    if diverged:
+                        self.say(diverged)
+                        process.terminate()
+        if process.wait() or diverged:
+            if not diverged:
+                self.say(f"error: training failed, see {path}")
+            return 1
+        if time_is_up:
+            self.say("the time of this job is up: start again to go on")
+            return TIME_IS_UP
+        _leave_marks(cell, step)
+        return 0
+
+    def _continued(self, command: Sequence[str]) -> Tuple[List[str], str]:
+        """Return the command that goes on from the newest checkpoint, and that one, if any."""
+        update_freq, folder = option(command, "--update-freq"), Path(self.cell.folder)
+        ask = ["python", "-m", "recipes.lib.newest_checkpoint", str(folder)]
+        ask += ["--best"] * ("--best-checkpoint-metric" in command)
+        ask += ["--update-freq", update_freq] * bool(update_freq)
+        ask += ["--seconds"] * bool(self.until)
+        told = ""
+        if any(folder.glob("checkpoint*.pt")):
+            told = subprocess.run(ask, stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
+        newest, _, seconds = told.strip("\n").partition("\t")
+        words = list(command)
+        if newest:
+            if "--finetune-from-model" in words:
+                place = words.index("--finetune-from-model")
+                del words[place : place + 2]
+            words += ["--restore-file", newest]
+        else:
+            for path in folder.glob("checkpoint*.pt"):
+                path.rename(f"{path}.unusable")  # fairseq would load it
+        if self.until:
+            # fairseq counts what was trained before, too
+            seconds_then = float(seconds or 0) + max(self.until - time.time(), 30)
+            words += ["--stop-time-hours", f"{seconds_then / 3600:.4f}"]
+        return words, newest
+
+
+def option(words: Sequence[str], name: str) -> str:
+    """Return the value of an option of a command, the last if it is repeated; empty without it."""
+    places = [place for place, word in enumerate(words) if word == name]
+    return words[places[-1] + 1] if places else ""
+
+
+def _leave_marks(cell: PlannedCell, step: Step) -> None:
+    for mark in step.marks:
+        if mark.endswith(".done"):
+            Path(cell.path(mark)).touch()
+
+
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""

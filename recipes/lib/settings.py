@@ -1,0 +1,189 @@
+"""What a run is: the options of its trainings, and its text, by what this holds.
+
+Where a run lies, on what device it works and how many processes it has is not part of that. Started
+again with something else, a recipe says what differs and stops.
+"""
+
+import fnmatch
+import hashlib
+import logging
+import os
+import shutil
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Iterable, Iterator, List, Sequence
+
+from fairseq_posenc.errors import UsageError, printable
+
+_BLOCK = 1 << 20  # bytes
+_NO_RESULTS = "*settings", "cell.json", "*lock", "*.log", "*.part"
+
+
+def as_lines(words: Iterable[str]) -> List[str]:
+    """Return an option with its values a line; a line feed within them is written out."""
+    lines: List[str] = []
+    for word in words:
+        word = printable(word)
+        if word.startswith("--") or not lines:
+            lines.append(word)
+        else:
+            lines[-1] += f" {word}"
+    return lines
+
+
+def difference(then: Sequence[str], now: Sequence[str]) -> str:
+    """Say which lines are in one list alone."""
+    parts = ([line for line in one if line not in two] for one, two in ((then, now), (now, then)))
+    return "then: {}; now: {}".format(*(" ".join(part) or "nothing more" for part in parts))
+
+
+def same_settings(path: str, words: Sequence[str]) -> None:
+    """Keep in a file what has made the results in its folder, or make sure that it is the same.
+
+    Raises:
+        UsageError: the folder has results that something else has made, or cannot be written.
+    """
+    folder, now = os.path.dirname(path), as_lines(words)
+    make_folder(folder)
+    then = read_lines(path)
+    if then == now:
+        return
+    if then and has_results(folder):
+        raise UsageError(
+            f"{folder} was made with other settings ({difference(then, now)}); "
+            "give another --run-dir"
+        )
+    write(path, "".join(f"{line}\n" for line in now))
+
+
+def has_results(folder: str) -> bool:
+    """Return whether there are files that settings, logs and locks are not."""
+    for _, _, names in os.walk(folder):
+        if any(not any(fnmatch.fnmatch(name, one) for one in _NO_RESULTS) for name in names):
+            return True
+    return False
+
+
+def read_lines(path: str) -> List[str]:
+    """Return the lines of a file; none where there is no file."""
+    try:
+        return Path(path).read_text(encoding="utf-8").splitlines()
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+
+
+def write(path: str, text: str) -> None:
+    """Write a file, which is whole or as it was before."""
+    part = f"{path}.{os.getpid()}.part"
+    try:
+        Path(part).write_text(text, encoding="utf-8")
+        os.replace(part, path)
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+
+
+def make_folder(path: str) -> None:
+    """Make a folder, unless it is there."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot make the folder {path}: {error.strerror}") from None
+
+
+def files_of(path: str) -> List[str]:
+    """Return a file, or the files of a folder, in order, without hidden ones."""
+    if not os.path.isdir(path):
+        return [path]
+    found = (
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(path, followlinks=True)
+        for name in names
+        if not name.startswith(".")
+    )
+    return sorted(found, key=os.fsencode)
+
+
+def checksum(paths: Iterable[str]) -> str:
+    """Return what files, and the files of folders, hold, as 16 digits, wherever they lie.
+
+    Raises:
+        UsageError: one cannot be read.
+    """
+    whole = hashlib.sha256()
+    for path in paths:
+        for file in files_of(path):
+            content = hashlib.sha256()
+            try:
+                with open(file, "rb") as stream:
+                    for block in iter(lambda: stream.read(_BLOCK), b""):
+                        content.update(block)
+            except OSError:
+                raise UsageError(f"cannot read {file}") from None
+            whole.update(content.digest())
+    return whole.hexdigest()[:16]
+
+
+def check_disk(folder: str, needed: int) -> None:
+    """End where the disk does not hold archives of so many bytes four times over.
+
+    That is themselves, their text, its subwords and binary data; what the run has made already
+    counts.
+    """
+    made = sum(os.path.getsize(file) for file in files_of(folder) if os.path.exists(file))
+    free = shutil.disk_usage(folder).free
+    if free + made < 4 * needed:
+        raise UsageError(
+            f"the disk of {folder} has {free // 10**6} MB left; archives of {needed // 10**6} MB "
+            f"need "
+            "four times as much: give another --run-dir"
+        )
+
+
+@contextmanager
+def locked(path: str, busy: str, seconds: float = 0) -> Iterator[bool]:
+    """Hold a lock; what is started meanwhile inherits it, and holds it if this program is killed.
+
+    Args:
+        path: of the lock's file.
+        busy: what to say if another program has it.
+        seconds: to wait for it.
+
+    Yields:
+        Whether the file system has locks.
+    """
+    from filelock import Timeout, UnixFileLock
+
+    logging.getLogger("filelock").setLevel(logging.WARNING)
+    lock = UnixFileLock(path, mode=0o666)
+    try:
+        lock.acquire(timeout=seconds, poll_interval=0.05)
+    except Timeout:
+        raise UsageError(busy) from None
+    except NotImplementedError:
+        yield False
+        return
+    except OSError as error:
+        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+    try:
+        descriptor = lock._context.lock_file_fd
+        if descriptor is not None:
+            os.set_inheritable(descriptor, True)
+        yield True
+    finally:
+        lock.release()
+
+
+def seconds_as_text(seconds: float) -> str:
+    """Return a time that is left, in words."""
+    if seconds < 90:
+        return f"{max(round(seconds), 0)} seconds"
+    minutes = round(seconds / 60)
+    return (
+        f"{minutes} minutes" if minutes < 120 else f"{minutes // 60} hours {minutes % 60} minutes"
+    )
+
+
+def clock() -> str:
+    """Return the time of day."""
+    return time.strftime("%H:%M:%S")

@@ -1,0 +1,255 @@
+"""The text of small translation recipes: where it comes from, and the stages that make it binary
+data.
+"""
+
+import gzip
+import os
+import shutil
+from typing import Callable, List, Sequence, Tuple
+
+from fairseq_posenc.errors import UsageError
+from recipes.lib.cell import PlannedCell, where
+from recipes.lib.devices import cores
+from recipes.lib.recipe import Recipe
+from recipes.lib.settings import make_folder, read_lines
+
+SPLITS = "train", "valid", "test"
+# title, what makes it, the mark of its end, and a path without which it is not made
+Stage = Tuple[str, Callable[[], object], str, str]
+
+
+class RecipeText:
+    """Parallel text of a recipe.
+
+    Attributes:
+        source, target: languages.
+        data: the folder of binary data.
+        keep: checkpoints to be averaged; 0: the last one translates.
+        settings: what the text was made from.
+        stages: that make the binary data.
+        score: options for posenc score.
+        analyses: titles of further stages, and what is done in them with all cells.
+    """
+
+    names: Sequence[str] = ()  # of the stages
+    analyses: Sequence[Tuple[str, Callable[[Sequence[PlannedCell]], object]]] = ()
+    job_per_gpu = False
+
+    def __init__(self, recipe: Recipe):
+        self.recipe, self.values = recipe, recipe.values
+        self.source, self.target = self.values["source-lang"], self.values["target-lang"]
+        self.data, self.keep = recipe.path("bin"), self.values.number("keep")
+        self.settings: List[str] = []
+        self.stages: List[Stage] = []
+        self.score = self.values.fill(recipe.page.arrays.get("score", []))
+
+    @property
+    def languages(self) -> Tuple[str, str]:
+        """Both of them."""
+        return self.source, self.target
+
+    def path(self, name: str) -> str:
+        """A file of text in the run folder."""
+        return self.recipe.path("text", name)
+
+    def learn_subwords(self) -> None:
+        """Learn joint BPE from the tokens of the training text, and apply it to all."""
+        recipe, codes = self.recipe, self.recipe.path("bpe.codes")
+        tokens = [self.path(f"train.tok.{language}") for language in self.languages]
+        learn = ["subword-nmt", "learn-bpe", "--symbols", self.values["bpe"]]
+        recipe.execute(learn, inputs=tokens, output=codes)
+        for split in SPLITS:
+            for language in self.languages:
+                if not recipe.is_plan:
+                    recipe.say(f"apply BPE to {split}.{language}")
+                recipe.execute(
+                    ["subword-nmt", "apply-bpe", "--codes", codes],
+                    inputs=[self.path(f"{split}.tok.{language}")],
+                    output=recipe.path(f"{split}.bpe.{language}"),
+                )
+
+    def binarise(self, ending: str) -> None:
+        """Make binary data of RUN_DIR/{train,valid,test}.ENDING.LANGUAGE."""
+        recipe = self.recipe
+        prefixes = [word for split in SPLITS
+                    for word in (f"--{split}pref", recipe.path(f"{split}.{ending}"))]  # fmt: skip
+        if not recipe.is_plan:
+            shutil.rmtree(self.data, ignore_errors=True)
+        recipe.execute(
+            ["posenc", "prepare", "binarise", "--source-lang", self.source, "--target-lang",
+             self.target,
+             "--joined-dictionary", *prefixes, "--destdir", self.data, "--workers", str(cores())],
+            log=recipe.path("preprocess.out"),
+        )  # fmt: skip
+        keep = ["posenc", "prepare", "pairs", "bpe-keep", "--normalise-punctuation",
+                "--codes", recipe.path("bpe.codes")]  # fmt: skip
+        recipe.execute([*keep, "--output", self.data])
+
+    def three_stages(
+        self, title: str, get: Callable[[], object], cut: Callable[[], object]
+    ) -> None:
+        """Set the stages of a recipe that gets tokens, cuts them into subwords, and makes them
+        binary.
+        """
+        self.stages = [
+            (title, get, f"{title}.done", ""),
+            ("subwords", self.learn_subwords, "subwords.done", self.recipe.path("bpe.codes")),
+            ("binarise", cut, "binarise.done", self.data),
+        ]
+
+
+class GrammarText(RecipeText):
+    """The embedded English-German grammar, of which a test set has ranges of lengths."""
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        self.made = self.values.fill(
+            ["--train", "{train}", "--train-length", "{train-length}", "--valid", "300",
+             "--test", "{test}", "--test-lengths", "{test-lengths}"]
+        )  # fmt: skip
+        self.join = self.values.number("join")
+        self.settings = [*self.made, "--join", str(self.join)]
+        self.three_stages("corpus", self.make, self.cut)
+        ranges = self.values["test-lengths"].split(",")
+        raw = [recipe.path(f"corpus/test.{language}") for language in self.languages]
+        if self.join > 1:
+            self.score = ["--percentiles", "--without-token", "<sep>"]
+            return
+        self.score = where("--reference", raw[1], "--source", raw[0])
+        # the upper ends of all ranges but the last are the edges of the bins; a single range has
+        # none
+        edges = [one.rpartition("-")[2] for one in ranges[:-1]]
+        self.score += (
+            ["--bins", ",".join(edges)] if edges else ["--percentiles", "--length-of", "source"]
+        )
+
+    def make(self) -> None:
+        """Make the corpus, and its tokens."""
+        recipe = self.recipe
+        output = recipe.path("corpus")
+        make = ["python", "-m", "recipes.corpus", "--output", output, "--seed", "1", "--quiet"]
+        recipe.execute([*make, *self.made])
+        for split in SPLITS:
+            for language in self.languages:
+                recipe.execute(
+                    ["posenc", "prepare", "tokenise", "--normalise-punctuation", "--language",
+                     language,
+                     "--input", f"{output}/{split}.{language}",
+                     "--output", self.path(f"{split}.tok.{language}")]
+                )  # fmt: skip
+        if not recipe.is_plan:
+            first = [read_lines(f"{output}/test.{language}")[0] for language in self.languages]
+            recipe.say(f"for example: {' = '.join(first)}")
+
+    def cut(self) -> None:
+        """Join neighbouring sentences if that is asked, and make binary data."""
+        if self.join == 1:
+            self.binarise("bpe")
+            return
+        for split in SPLITS:
+            self.recipe.execute(
+                ["posenc", "prepare", "pairs", "setting", "interpolate", "--neighbours",
+                 str(self.join),
+                 "--keep-rest", "--input", self.recipe.path(f"{split}.bpe"),
+                 "--output", self.recipe.path(f"{split}.joined"), "--languages",
+                 ",".join(self.languages)]
+            )  # fmt: skip
+        self.binarise("joined")
+
+
+class Multi30k(RecipeText):
+    """Multi30k, as it is, or in one of the forms of SHAPE, section 3.1."""
+
+    raw = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        self.form, self.longest = self.values["setting"], self.values.number("longest")
+        self.score += recipe.page.arrays.get(f"score_{self.form}", [])
+        self.values.layers[-1]["ffn"] = str(2 * self.values.number("dim"))
+        self.settings = ["--setting", self.form]
+        if self.form == "extrapolate":
+            self.settings += ["--longest", str(self.longest)]
+            edges = self.longest, self.longest * 3 // 2, self.longest * 2
+            # the limit of training is one of subwords
+            self.score = ["--bins", ",".join(map(str, edges)), "--length-unit", "subwords"]
+        self.folder = self.values["raw-dir"]
+        names = [f"{self.folder}/{name}.{language}.gz"
+                 for name in self.raw.values() for language in self.languages]  # fmt: skip
+        self.settings += [
+            "--text",
+            recipe.known_sum("--text", names) if self.folder else self.values["url"],
+        ]
+        self.three_stages("data", self.get, self.cut)
+
+    def get(self) -> None:
+        """Get the files, and make tokens of them."""
+        for split, raw in self.raw.items():
+            for language in self.languages:
+                name = f"{raw}.{language}.gz"
+                file = self.recipe.path("raw", name)
+                self._fetch(name, file)
+                if not self.recipe.is_plan:
+                    self.recipe.say(f"tokenise {name}")
+                self.recipe.execute(
+                    ["posenc", "prepare", "tokenise", "--language", language, "--input", file,
+                     "--output", self.path(f"{split}.tok.{language}")]
+                )  # fmt: skip
+
+    def _fetch(self, name: str, file: str) -> None:
+        recipe, part = self.recipe, f"{file}.part"
+        if not recipe.is_plan and os.path.exists(file):
+            return
+        if self.folder:
+            command = ["cp", f"{self.folder}/{name}", file if recipe.is_plan else part]
+            told = f"{self.folder}/{name} is missing"
+        else:
+            command = [
+                "posenc",
+                "prepare",
+                "download",
+                "--output",
+                file,
+                f"{self.values['url']}/{name}",
+            ]
+            told = f"cannot download {name}; fetch the files by hand and give --raw-dir"
+        make_folder(recipe.path("raw")) if not recipe.is_plan else None
+        recipe.execute(command, told=told)
+        if self.folder and not recipe.is_plan:
+            os.replace(part, file)
+        if not recipe.is_plan:
+            try:
+                with gzip.open(file) as stream:
+                    while stream.read(1 << 20):
+                        pass
+            except (OSError, EOFError):
+                os.unlink(file)
+                raise UsageError(f"{name} is damaged; start again") from None
+
+    def cut(self) -> None:
+        """Make of each split what the setting makes of it, and binary data."""
+        recipe, form = self.recipe, self.form
+        for split in SPLITS:
+            options = {
+                ("extrapolate", "train"): ["extrapolate", "--longest", str(self.longest)],
+                ("interpolate", "train"): ["interpolate"],
+                ("interpolate", "valid"): ["interpolate", "--keep-rest"],
+                ("interpolate", "test"): ["interpolate", "--keep-rest"],
+            }.get((form, split))
+            if options:
+                recipe.execute(
+                    ["posenc", "prepare", "pairs", "setting", *options,
+                     "--input", recipe.path(f"{split}.bpe"), "--output",
+                     recipe.path(f"{split}.{form}"),
+                     "--languages", ",".join(self.languages)]
+                )  # fmt: skip
+                continue
+            for language in self.languages:
+                link = recipe.path(f"{split}.{form}.{language}")
+                recipe.execute(["ln", "-sf", f"{split}.bpe.{language}", link])
+        self.binarise(form)
+
+
+def plain_or_packed(path: str) -> str:
+    """Return a path, or that with .gz which is there."""
+    return path if os.path.exists(path) or not os.path.exists(f"{path}.gz") else f"{path}.gz"

@@ -1,0 +1,185 @@
+"""Translation recipes on small text: from parallel text to a table of BLEU by length.
+
+A page names its text, one of :data:`recipes.lib.own_texts.TEXTS`, as ``--text``. Its other arrays
+are train, generate and score; ``--keep`` checkpoints of epochs are averaged, with 0 the last one
+translates.
+"""
+
+from functools import partial
+from typing import List, Sequence
+
+from fairseq_posenc.errors import UsageError
+from recipes.lib import slurm
+from recipes.lib.cell import PlannedCell, Step, plan, where
+from recipes.lib.own_texts import TEXTS
+from recipes.lib.page import FLAG, Page, Values, pairs, read_options
+from recipes.lib.recipe import Recipe
+from recipes.lib.rows import PlannedRow, read_rows
+from recipes.lib.texts import RecipeText
+from recipes.lib.work import in_order, run_cells
+
+HELP = """{own options}
+  --run-dir DIR       results ({run-dir})
+  --encodings LIST    comma-separated rows, each `encoding [option…]` or `label=encoding [option…]`
+                      ({rows})
+  --seeds LIST        comma-separated ({seeds})
+  --plan              print the commands, and stop
+  --device cpu|cuda   (cuda if there is one)
+  --jobs N            trainings at a time (number of cores on a CPU, 1 on a GPU)
+  --stage N           start at this stage: {stages}
+  --stop-stage N      stop after this one
+"""
+STEPS = "train", "translate", "score"
+
+
+def rows_of(page: Page, values: Values) -> List[PlannedRow]:
+    """Return the rows that the user, a preset or the page has chosen."""
+    chosen = values["encodings"]
+    rows = chosen.split(",") if chosen else page.arrays.get("rows", [])
+    return read_rows([values.text(row) for row in rows] if not values.given("encodings") else rows)
+
+
+def main(page: Page, arguments: List[str]) -> None:
+    """Run a recipe."""
+    page.arrays.setdefault("defaults", []).extend(["--rows", ", ".join(page.arrays["rows"])])
+    presets = page.arrays.get("presets", [])
+    given = read_options(page, HELP, arguments, presets)
+    setting = given.values["setting"]
+    if setting:
+        given = given._replace(values=given.values.over(pairs(page.arrays[setting])))
+    values = given.values
+    rows_of(page, values)  # a mistake is told before the text is looked at
+    recipe = Recipe(page, given)
+    text = TEXTS[values["text"]](recipe)
+    rows = rows_of(page, values)
+    if values["slurm"] == FLAG:
+        if values.number("gpus", 1) > 1:
+            raise UsageError("each training has one GPU: with --slurm leave out --gpus")
+        data = len(text.stages) + 1
+        slurm.print_script(recipe, cells_of(recipe, text, rows), 1, data, data + 4)
+        return
+    recipe.set_up()
+    recipe.choose_devices(job_per_gpu=text.job_per_gpu)
+    recipe.open_folder(*text.settings)
+    number = 1
+    for number, (title, action, mark, makes) in enumerate(text.stages, 2):
+        recipe.stage(number, title, action, mark and recipe.path(mark), text.settings, makes)
+    cells = cells_of(recipe, text, rows)
+    _train_translate_score(recipe, cells, number + 1)
+    recipe.stage(number + 4, "table", lambda: make_table(recipe, cells))
+    for title, finish in text.analyses:
+        number += 1
+        recipe.stage(number + 4, title, partial(finish, cells))
+
+
+def _train_translate_score(recipe: Recipe, cells: Sequence[PlannedCell], first: int) -> None:
+    if recipe.is_plan:
+        recipe.say(f"stages {first} to {first + 2}: train, translate, score")
+        print(*plan(cells), sep="\n")
+        return
+    stages = [name for number, name in enumerate(STEPS, first) if recipe.wants(number)]
+    if not stages:
+        return
+    drawn: List[str] = []
+
+    def draw(cell: PlannedCell) -> None:
+        """Show a table and a picture as soon as a seed is there."""
+        seed = [one for one in cells if one.seed == cell.seed]
+        there = [one for one in cells if one.is_finished]
+        if recipe.cell or len(there) == len(cells) or not all(one.is_finished for one in seed):
+            return
+        if cell.seed not in drawn:
+            drawn.append(cell.seed)
+            seeds = len({one.seed for one in there})
+            recipe.say(f"{len(there)} of {len(cells)} cells are finished: "
+                       + ("one seed alone, nothing is ranked" if seeds == 1 else f"{seeds} "
+                          "seeds"))  # fmt: skip
+            draw_scores(recipe, there)
+
+    def work() -> None:
+        run_cells(recipe, cells, stages, draw if "score" in stages else lambda cell: None)
+
+    number = first + STEPS.index(stages[0])
+    recipe.stage(number, ", ".join(stages), work, of_cells=True)
+
+
+def cells_of(recipe: Recipe, text: RecipeText, rows: Sequence[PlannedRow]) -> List[PlannedCell]:
+    """Return the cells: each trains, translates and scores."""
+    return in_order(
+        _cell(recipe, text, row, seed) for row in rows for seed in recipe.values.list("seeds")
+    )
+
+
+def _cell(recipe: Recipe, text: RecipeText, row: PlannedRow, seed: str) -> PlannedCell:
+    page, values, device = recipe.page, recipe.values, where(*recipe.devices.options)
+    folder = recipe.path(row.label, f"seed{seed}")
+    data, keep = text.data, text.keep
+    about = ["--user-dir", "fairseq_posenc", "--task", "posenc_translation",
+             "--source-lang", text.source, "--target-lang", text.target]  # fmt: skip
+    train = values.fill([*page.arrays["train"], *page.arrays.get(values["train-of"], [])])
+    steps = [Step("train", [
+        "fairseq-train", *where(data), *about, "--seed", seed, *train, *recipe.extra,
+        "--position-encoding", *row.options, *device, *where("--save-dir", folder),
+        "--keep-last-epochs", str(keep), "--log-format", "simple", "--log-interval", "100",
+    ], ("train.done",))]  # fmt: skip
+    model = f"{folder}/checkpoint_last.pt"
+    if keep:
+        model = f"{folder}/average.pt"
+        average = ["posenc", "average", *where("--inputs", folder), "--last", str(keep)]
+        steps.append(Step("translate", [*average, *where("--output", model)], ("average.pt",)))
+    generate = values.fill(page.arrays["generate"])
+    steps.append(Step("translate", [
+        "fairseq-generate", *where(data), *about, *where("--path", model),
+        "--required-batch-size-multiple", "1", *generate, *device,
+    ], ("generate.out",), "generate.out"))  # fmt: skip
+    steps.append(Step("score", [
+        "posenc", "score", *where("--generated", f"{folder}/generate.out"),
+        *where("--output", f"{folder}/score.json", "--data", data),
+        "--note", f"row={row.spec}", "--note", f"seed={seed}",
+        *where("--training-log", f"{folder}/train.log"), *text.score,
+    ], ("score.json",), "score.txt"))  # fmt: skip
+    return PlannedCell(
+        "", row.label, row.options, seed, "", folder, recipe.path(row.label), steps, text.settings
+    )
+
+
+def finished(recipe: Recipe, cells: Sequence[PlannedCell], name: str) -> List[str]:
+    """Return `label=path` of a file of each cell that is finished; for a plan of each.
+
+    Raises:
+        UsageError: none is.
+    """
+    there = [cell for cell in cells if recipe.is_plan or cell.is_finished]
+    if not there:
+        raise UsageError("no cell is finished: run the stages before")
+    if len(there) < len(cells):
+        recipe.say(f"note: {len(cells) - len(there)} of {len(cells)} cells are not finished")
+    return [cell.file(name) for cell in there]
+
+
+def draw_scores(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
+    """Write the table and the picture of BLEU by length."""
+    files = [cell.file("score.json") for cell in cells]
+    table = [recipe.path("table.md"), recipe.path("table.csv")]
+    recipe.execute(["posenc", "table", "--by-length", *files, "--output", *table])
+    picture = recipe.path("bleu_by_length.png")
+    recipe.execute(["posenc", "plot", "--by-length", *files, "--output", picture])
+    recipe.say(f"table:   {table[0]}, .csv")
+    recipe.say(f"picture: {picture}")
+
+
+def make_table(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
+    """Write the table, the picture and the report, and how far the trainings are from their end."""
+    files = finished(recipe, cells, "score.json")
+    draw_scores(recipe, [cell for cell in cells if cell.file("score.json") in files])
+    recipe.execute(["posenc", "compare", *files, "--output", recipe.path("report")])
+    recipe.say(f"report:  {recipe.path('report/report.html')}")
+    draw_curves(recipe, cells)
+
+
+def draw_curves(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
+    """Draw the validation loss by update of all trainings that have begun."""
+    logs = [cell.file("train.log") for cell in cells]
+    curves = ["posenc", "plot", "--curves", *logs, "--output", recipe.path("curves.png")]
+    recipe.execute(curves, output=recipe.path("curves.md"))
+    recipe.say(f"validation loss by update: {recipe.path('curves.png')}, .md")

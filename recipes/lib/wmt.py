@@ -1,0 +1,313 @@
+"""The WMT recipes and IWSLT14: from the archives of a corpus to a paper's table.
+
+Cells are settings (corpus and training) × rows (encodings) × seeds, each in
+RUN_DIR/<setting>/<row>/seed<n>. A page has, beside what all pages have, an array for each setting
+with what differs there, and names that only it can give
+
+    --corpus, --form       of fairseq_posenc/tools/translation/corpora.py; vanilla, or a form of
+                      SHAPE
+    --tests                that are scored: names, or ``all``
+    --bins                 edges in subwords; then all tests together are scored by length, too
+    --pooled               tests that together are the subset test1, for analyses
+    --tokens               of either side per update; --profile-tokens of the batch that ADMIN
+                      profiles
+    --shape                of the model: layers, channels, heads
+    --keep                 checkpoints that are averaged; with 0 the best one is taken
+    --sweep-row            a row for each number of --sweep, with {} in its place
+    --figures, --tables-by of recipes/lib/figures.py
+"""
+
+from typing import Dict, List, Sequence
+
+from fairseq_posenc.errors import UsageError
+from recipes.lib import figures, slurm
+from recipes.lib.batch import Division, division, tokens
+from recipes.lib.cell import PlannedCell, Step, plan, where
+from recipes.lib.page import FLAG, Given, Page, Values, pairs, read_options
+from recipes.lib.recipe import Recipe
+from recipes.lib.rows import PlannedRow, read_rows
+from recipes.lib.wmt_data import Corpora, CorpusSetting
+from recipes.lib.work import in_order, run_cells
+
+HELP = """{own options}
+  --smoke             everything with tiny models on the small archives in recipes/smoke, in a few
+                      minutes, offline
+  --plan              print the downloads, the batch and the commands, and stop
+  --slurm             print a script that submits the trainings to SLURM as an array of jobs, and
+                      stop
+  --raw-dir DIR       take the archives from here, under the names that --plan prints
+  --data-dir DIR      download them into here, once for all recipes (--run-dir/raw)
+  --url LIST          download them from here, mirrors with the paths of the original sites
+  --add PREFIX        more training text, PREFIX.<language> or .gz; may be given several times
+  --ready DIR         training text in place of the archives': raw, train.raw.<language>; or
+                      tokenised or cut into subwords already: train.tok.<language>,
+                      newstest2014.tok.<language> …, or train.bpe.<language> … and codes, or
+                      Google's wmt16_en_de, unpacked
+  --moses DIR         tokenise by the Perl scripts of this checkout of mosesdecoder, as the authors
+                      did, rather than by sacremoses, which differs in a few lines
+  --run-dir DIR       results ({run-dir})
+  --settings LIST     comma-separated ({settings})
+  --encodings LIST    comma-separated rows, `encoding [option…]` or `label=encoding [option…]`:
+                      {rows}
+  --seeds LIST        ({seeds}{seeds-note})
+  --tables LIST       of the papers ({tables})
+  --arch NAME         another architecture
+  --updates N         another length of the training, in updates
+  --batch N           other tokens per update
+  --bpe N             another number of BPE operations
+  --device cpu|cuda   (cuda if there is one)
+  --gpus N            (all) of each node; --jobs divides them
+  --gpu-memory N      GiB of the smallest GPU (as found), from which --max-tokens is estimated
+  --max-tokens N      the most tokens per GPU and step (4096 on a CPU)
+  --jobs N            trainings at a time (1; number of cores on a CPU)
+  --cell N            only the N-th training of the plan, its translations and scores
+  --hours N           end a training with a checkpoint before N hours are over; the exit status is
+                      75
+  --workers N         processes for preparation (number of cores)
+  --keep-checkpoints yes|no  of finished trainings, beside the scored model ({keep-checkpoints})
+  --stage N           start at this stage: 1 set-up, 2 download, 3 text, 4 subwords, 5 binarise,
+  --stop-stage N      stop after this one: 6 train, 7 translate, 8 score,
+                      9 analyse (the paper's figures), 10 table
+
+Tokens per update are the paper's on any number of GPUs: --max-tokens × --update-freq × GPUs. With
+several GPUs a training runs under torchrun; in a SLURM job of several nodes, started once there,
+under srun. Add `-- --fp16` or `-- --bf16`. Started again, the recipe continues where it was.
+"""
+STAGES = {6: "train", 7: "translate", 8: "score"}
+
+
+def main(page: Page, arguments: List[str]) -> None:
+    """Run a recipe."""
+    lines = ",\n                      ".join(page.arrays["rows"])
+    page.arrays["defaults"] += ["--rows", lines, "--keep-checkpoints", "no"]
+    presets = page.arrays.get("presets", [])
+    given = read_options(page, HELP, arguments, presets)
+    if given.values["ready"] and given.values["add"]:
+        raise UsageError("--ready and --add exclude each other")
+    if given.values["ready"] and given.values["moses"]:
+        raise UsageError("--ready and --moses exclude each other: that text has its tokens")
+    recipe = Wmt(page, given)
+    if given.values["slurm"] == FLAG:
+        gpus = given.values.number("gpus")
+        slurm.print_script(recipe, recipe.cells(), 2, 5, 9, gpus)
+        return
+    recipe.run()
+
+
+class Wmt(Recipe):
+    """A recipe with settings, each with a corpus of its own or a form of it."""
+
+    def __init__(self, page: Page, given: Given):
+        super().__init__(page, given)
+        self.settings: Dict[str, CorpusSetting] = {}
+        known = page.arrays["defaults"][page.arrays["defaults"].index("--settings") + 1].split(",")
+        for name in self.values.list("settings"):
+            if name not in known:
+                raise UsageError(f"--settings are {','.join(known)}, not {name}")
+            values = self.values
+            for array in values["regime"], name.replace("-", "_"):
+                values = values.over(pairs(page.arrays.get(array, [])))
+            self.settings[name] = CorpusSetting(name, values, self.run_dir)
+        self.rows = {name: _rows(page, one.values) for name, one in self.settings.items()}
+        for name, one in self.settings.items():
+            _sweep(one.values, self.rows[name])
+        self.corpora = Corpora(self, list(self.settings.values()))
+
+    def run(self) -> None:
+        """Run all stages, or print them."""
+        self.set_up()
+        self.choose_devices(gpus=True)
+        if self.is_plan:
+            self.print_plan()
+            return
+        self.open_folder(*self.corpora.settings())
+        self.corpora.run_stages()
+        if self.last < 6:
+            return
+        cells = self.cells()
+        for setting in self.settings.values():
+            self.say_batch(setting)
+        stages = [name for number, name in STAGES.items() if self.wants(number)]
+        if stages:
+            title = ", ".join(stages)
+            number = next(number for number, name in STAGES.items() if name == stages[0])
+            self.stage(number, title, lambda: run_cells(self, cells, stages), of_cells=True)
+        if self.values["figures"]:
+            self.stage(9, "analyse", lambda: self.draw(cells))
+        self.stage(10, "table", lambda: figures.make_tables(self, cells))
+
+    def print_plan(self) -> None:
+        """What goes before the cells, but for commands that go over single files; cells; tables."""
+        self.corpora.print_plan(self.say_batch)
+        cells = self.cells()
+        self.say(f"trainings: {len(cells)}")
+        print(*plan(cells), sep="\n")
+        if self.values["figures"]:
+            self.say("figures")
+            self.draw(cells)
+        self.say("tables")
+        figures.make_tables(self, cells)
+
+    def draw(self, cells: Sequence[PlannedCell]) -> None:
+        """Draw the paper's figures of what is scored."""
+        for setting in self.settings.values():
+            there = [cell for cell in cells if cell.setting == setting.name]
+            there = [cell for cell in there if self.is_plan or cell.is_finished]
+            if there:
+                figures.FIGURES[self.values["figures"]](self, setting, there)
+
+    def divide(self, setting: CorpusSetting) -> Division:
+        """Divide the tokens of an update among the GPUs."""
+        values, devices = setting.values, self.devices
+        most = values.number("max-tokens")
+        if not most and devices.kind == "cpu":
+            most = 4096
+        elif not most:
+            memory = devices.memory * 1024 // devices.trainings_per_gpu
+            layers, channels, heads = map(int, values.list("shape"))
+            most = tokens(memory, 33000, layers, channels, heads, self.extra)
+        wanted = values.number("batch") or values.number("tokens")
+        return division(wanted, devices.each, most, "tokens")
+
+    def say_batch(self, setting: CorpusSetting) -> None:
+        """Tell how the batch is divided."""
+        made = self.divide(setting)
+        if made.note:
+            self.say(made.note)
+        unit = "CPU" if self.devices.kind == "cpu" else "GPUs"
+        self.say(f"[{setting.name}] an update: {made.made} tokens = --max-tokens {made.each} × "
+                 f"--update-freq {made.steps} × {self.devices.each} {unit}")  # fmt: skip
+
+    def cells(self) -> List[PlannedCell]:
+        """All of them, of each setting its rows and seeds."""
+        cells: List[PlannedCell] = []
+        for setting in self.settings.values():
+            rows, seeds = self.rows[setting.name], setting.values.list("seeds")
+            swept = seeds[:1] if setting.values["sweep-seeds"] == "first" else seeds
+            both = [(row, seed) for row in rows for seed in seeds]
+            both += [(row, seed) for row in _sweep(setting.values, rows) for seed in swept]
+            cells += [self.cell_of(setting, row, seed) for row, seed in both]
+        return in_order(cells)
+
+    def cell_of(self, setting: CorpusSetting, row: PlannedRow, seed: str) -> PlannedCell:
+        """The training of a row, what is kept of it, its translations, and their scores."""
+        values, page = setting.values, self.page
+        folder, device = (
+            f"{self.run_dir}/{setting.name}/{row.label}/seed{seed}",
+            self.devices.options,
+        )
+        batch, admin, keep = (
+            self.divide(setting),
+            bool(values["profile-tokens"]),
+            values.number("keep"),
+        )
+        about = ["--user-dir", "fairseq_posenc", "--task", "posenc_translation",
+                 "--source-lang", setting.source, "--target-lang", setting.target]  # fmt: skip
+        training = [
+            *about, "--seed", seed, *values.fill([*page.arrays["train"],
+                                                  *page.arrays.get(values["train-of"], [])]),
+            "--required-batch-size-multiple", values["multiple"] or "1",
+            "--position-encoding", *row.options, *self.extra,
+        ]  # fmt: skip
+        steps = []
+        if admin:
+            steps.append(Step("train", [
+                "posenc", "profile-admin", *where(setting.bin), *training, "--max-tokens",
+                values["profile-tokens"],
+                *where(*device, "--output", f"{folder}/admin.json"),
+            ], ("admin.json",)))  # fmt: skip
+        steps.append(Step("train", [
+            *where(*self.devices.launch(), setting.bin), *training,
+            *where("--max-tokens", batch.each, "--update-freq", batch.steps, *device),
+            *where("--admin-profile", f"{folder}/admin.json") * admin,
+            *where("--save-dir", folder), "--log-format", "simple", "--log-interval", "100",
+        ], ("train.done",)))  # fmt: skip
+        model = f"{folder}/{'average' if keep else 'best'}.pt"
+        if keep:
+            last = ["--last", str(keep), "--by", "updates"]
+            average = ["posenc", "average", *where("--inputs", folder), *last]
+        else:
+            average = ["posenc", "average", *where("--inputs", f"{folder}/checkpoint_best.pt")]
+        # one model is kept, without the state of its optimiser
+        steps.append(
+            Step("train", [*average, *where("--output", model)], (model.rpartition("/")[2],))
+        )
+        if values["keep-checkpoints"] == "no":
+            steps.append(Step("train", ["find", folder, "-name", "checkpoint*.pt", "-delete"]))
+        steps += self.translations(setting, about, folder, model)
+        steps += self.scores(setting, row, seed, folder)
+        return PlannedCell(setting.name, row.label, row.options, seed, "", folder,
+                    f"{self.run_dir}/{setting.name}/{row.label}", steps,
+                    ["--batch", str(batch.named), *self.corpora.settings()])  # fmt: skip
+
+    def translations(
+        self, setting: CorpusSetting, about: List[str], folder: str, model: str
+    ) -> List[Step]:
+        """All test sets as one, which is cut into theirs afterwards, and the validation set if it
+        counts.
+        """
+        steps = []
+        generate = setting.values.fill(self.page.arrays["generate"])
+        for subset in ["valid"] * ("valid" in setting.tests) + ["test"]:
+            steps.append(Step("translate", [
+                "fairseq-generate", *where(setting.bin), *about, *where("--path", model),
+                "--gen-subset", subset, "--required-batch-size-multiple", "1", *generate,
+                *where(*self.devices.options),
+            ], (f"{subset}.out",), f"{subset}.out"))  # fmt: skip
+        sources = [
+            f"{test}={setting.data}/{test}.bpe.{setting.source}" for test in setting.all_tests
+        ]
+        cut = ["python", "-m", "recipes.lib.test_sets", *where(folder, *sources)]
+        return [*steps, Step("translate", cut, ("translate.done",))]
+
+    def scores(self, setting: CorpusSetting, row: PlannedRow, seed: str, folder: str) -> List[Step]:
+        """The scores of each test set, and by length of all together."""
+        steps, bins = [], setting.values["bins"]
+        if bins and setting.values["pooled"]:
+            steps.append(Step("score", [
+                "posenc", "score", *where("--generated", f"{folder}/test.out", "--data",
+                                          setting.bin),
+                *where("--reference", f"{setting.data}/tests.raw.{setting.target}"),
+                "--bins", bins, "--length-unit", "subwords", "--note", f"seed={seed}",
+                *where("--output", f"{folder}/by_length.json"),
+            ], ("by_length.json",), "by_length.txt"))  # fmt: skip
+        tests = []
+        for test in setting.tests:
+            tests += ["--test", *where(f"{test}={setting.reference(test, self.is_plan)}")]
+        options = setting.values.fill(
+            [
+                *self.page.arrays.get("score", []),
+                *self.page.arrays.get(setting.values["score-of"], []),
+            ]
+        )
+        steps.append(Step("score", [
+            "python", "-m", "recipes.lib.score_cell", *where(folder), *tests, "--language",
+            setting.target,
+            "--source-language", setting.source, *options,
+            "--note", f"row={row.spec}", "--note", f"seed={seed}",
+        ], ("score.json",), "score.txt"))  # fmt: skip
+        return steps
+
+
+def _rows(page: Page, values: Values) -> List[PlannedRow]:
+    """The user's rows, or those of --smoke, a preset, the setting or the page."""
+    if values.given("encodings"):
+        return read_rows(values["encodings"].split(","))
+    chosen = values["encodings"]
+    return read_rows([values.text(row) for row in chosen.split(",") if row]
+                     or [values.text(row) for row in page.arrays["rows"]])  # fmt: skip
+
+
+def _sweep(values: Values, rows: Sequence[PlannedRow]) -> List[PlannedRow]:
+    """Further rows of --sweep, where the setting has any; a user's own rows have none by
+    default.
+    """
+    form = values["sweep-row"]
+    numbers = values.list("sweep")
+    for number in values["sweep"].split(",") if values["sweep"] else []:
+        if not (number.isdigit() and number[0] != "0"):
+            raise UsageError(f"{number} is not a whole number above 0 (--sweep; see --help)")
+    if not form or (values.given("encodings") and not values.given("sweep")):
+        return []
+    found = read_rows([form.replace("{}", number) for number in numbers])
+    return [row for row in found if row.label not in {one.label for one in rows}]

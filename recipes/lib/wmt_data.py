@@ -1,0 +1,334 @@
+"""The data of the WMT recipes.
+
+Text of a corpus is in RUN_DIR/text/<corpus>: {train,valid,<test>}.{raw,tok,bpe}.<language>; what a
+setting makes of it in RUN_DIR/data/<setting>; binary data in RUN_DIR/bin/<setting>.
+"""
+
+import glob
+import os
+import shutil
+import subprocess
+from typing import Callable, List, Sequence, Tuple
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.translation.corpora import named
+from recipes.lib.cell import typed
+from recipes.lib.devices import cores
+from recipes.lib.page import FLAG, Values
+from recipes.lib.paper_numbers import compare_with_paper
+from recipes.lib.recipe import Recipe
+from recipes.lib.settings import check_disk, checksum, make_folder, read_lines, same_settings, write
+
+
+class CorpusSetting:
+    """A corpus, a form of it, and a way of training.
+
+    Attributes:
+        name: of the setting.
+        values: what is said for it.
+        corpus, form, source, target: of its text.
+        text, data, bin: folders: of the corpus, of what the form makes of it, of binary data.
+    """
+
+    def __init__(self, name: str, values: Values, run_dir: str):
+        self.name, self.values = name, values
+        self.corpus, self.form = values["corpus"], values["form"] or "vanilla"
+        _, self.source, self.target = self.corpus.split("_")
+        self.text = f"{run_dir}/text/{self.corpus}"
+        self.data = self.text if self.form == "vanilla" else f"{run_dir}/data/{name}"
+        self.bin = f"{run_dir}/bin/{name}"
+
+    @property
+    def all_tests(self) -> List[str]:
+        """The test sets of the corpus; with text that is ready those that are there."""
+        there = read_lines(f"{self.text}/tests")
+        return there[0].split() if there else list(named(self.corpus).tests)
+
+    @property
+    def tests(self) -> List[str]:
+        """What is scored; the validation set if it is to be, too."""
+        chosen = self.values.list("tests")
+        return self.all_tests if chosen == ["all"] else chosen
+
+    @property
+    def pooled(self) -> List[str]:
+        """Test sets that together are test1, for analyses."""
+        return self.values.list("pooled")
+
+    def reference(self, test: str, is_plan: bool) -> str:
+        """Raw text, or nothing where a set was held out from training text, as a plan cannot
+        see.
+        """
+        file = f"{self.data}/{test}.raw.{self.target}"
+        return file if os.path.exists(file) or (is_plan and test != "valid") else ""
+
+
+class Corpora:
+    """The text of all settings of a recipe."""
+
+    def __init__(self, recipe: Recipe, settings: Sequence[CorpusSetting]):
+        self.recipe, self.values, self.settings_ = recipe, recipe.values, settings
+        self.names = sorted({setting.corpus for setting in settings})
+        self.raw = self.values["raw-dir"] or self.values["data-dir"] or recipe.path("raw")
+        self.workers = self.values["workers"] or str(cores())
+        self.is_smoke = self.values["smoke"] == FLAG
+        self._settings: List[str] = []
+
+    def settings(self) -> List[str]:
+        """What the text is made from, beside the archives, and how."""
+        if self.recipe.is_plan or self._settings:
+            return self._settings
+        made = ["--bpe", self.values["bpe"] or "default"]
+        made += ["--dictionary", self.values["dictionary"]] * bool(self.values["dictionary"])
+        ready, moses, prefixes = (self.values[name] for name in ("ready", "moses", "add"))
+        if ready:
+            made += ["--ready", checksum([ready])]
+        if moses:
+            if not shutil.which("perl"):
+                raise UsageError("--moses needs perl, which is not installed")
+            scripts = sorted(glob.glob(f"{glob.escape(moses)}/scripts/tokenizer/*.perl"))
+            scripts = scripts or [f"{moses}/scripts/tokenizer/tokenizer.perl"]
+            made += ["--moses", checksum([*scripts, f"{moses}/scripts/share/nonbreaking_prefixes"])]
+        for prefix in prefixes.split("\n") if prefixes else []:
+            files = sorted(glob.glob(f"{glob.escape(prefix)}.*")) or [f"{prefix}.*"]
+            made += ["--add", checksum(files)]
+        self._settings = made
+        return made
+
+    def run_stages(self) -> None:
+        """From archives to binary data."""
+        self.recipe.stage(2, "download", self.download)
+        self.recipe.stage(3, "text", lambda: self._each("text.done", self.prepare_text))
+        self.recipe.stage(4, "subwords", lambda: self._each("subwords.done", self.learn_subwords))
+        self.recipe.stage(5, "binarise", self.binarise_all)
+
+    def _each(self, mark: str, action: Callable[[str, str], object]) -> None:
+        """Do something with each corpus, unless its mark says that it is done of the same text."""
+        for name in self.names:
+            folder = self.recipe.path("text", name)
+            made = "\n".join([*self.settings(), *read_lines(f"{folder}/settings")]) + "\n"
+            if "\n".join(read_lines(f"{folder}/{mark}")) + "\n" != made:
+                action(name, folder)
+                write(f"{folder}/{mark}", made)
+
+    def files(self, corpus: str) -> List[Tuple[str, str, str, str]]:
+        """Address, checksum, name and size of what is to be downloaded; - where it is not known."""
+        command = ["posenc", "prepare", "pairs", "files", corpus]
+        command += ["--tests-only"] * bool(self.values["ready"])
+        told = subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8")
+        if told.returncode:
+            raise UsageError(f"the files of {corpus} cannot be listed, see above")
+        return [tuple(line.split("\t")) for line in told.stdout.splitlines()]  # type: ignore[misc]
+
+    def download(self) -> None:
+        """Get the archives of all corpora, and know the text by what they hold."""
+        files = {corpus: self.files(corpus) for corpus in self.names}
+        sizes = {}
+        for one in {one for several in files.values() for one in several}:
+            path = f"{self.raw}/{one[2]}"
+            there = os.path.getsize(path) if os.path.exists(path) else 0
+            sizes[one[2]] = there or int(one[3].replace("-", "0"))
+        check_disk(self.recipe.run_dir, sum(sizes.values()))
+        for corpus, several in files.items():
+            for url, digest, name, size in several:
+                self._fetch(url, digest, name, size)
+            archives = [f"{self.raw}/{one[2]}" for one in several]
+            same_settings(
+                self.recipe.path("text", corpus, "settings"), ["--archives", checksum(archives)]
+            )
+
+    def _fetch(self, url: str, digest: str, name: str, size: str) -> None:
+        path = f"{self.raw}/{name}"
+        if os.path.exists(path):
+            there = str(os.path.getsize(path))
+            if size not in ("-", there) and not self.is_smoke:
+                self.recipe.say(f"note: {path} has {there} bytes, not the {size} of {url}")
+            return
+        if self.values["raw-dir"]:
+            raise UsageError(f"{path} is missing: it is {url}")
+        mirrors = self.values.list("url")
+        urls = [f"{mirror}/{url.split('/', 3)[3]}" for mirror in mirrors] or [url]
+        self.recipe.say(f"download {' '.join(urls)}")
+        known = ["--checksum", digest] * (digest != "-" and not self.is_smoke)
+        self.recipe.execute(
+            ["posenc", "prepare", "download", "--output", path, *known, *urls],
+            told=f"cannot get {name}; fetch it by hand and give --raw-dir",
+        )
+
+    def prepare_command(self, corpus: str) -> List[str]:
+        """What makes the tokenised text of a corpus."""
+        output = ["--output", self.recipe.path("text", corpus), "--workers", self.workers]
+        if self.values["ready"]:
+            ready = ["posenc", "prepare", "pairs", "ready", corpus, "--input", self.values["ready"]]
+            return [*ready, "--raw", self.raw, *output]
+        command = ["posenc", "prepare", "pairs", "text", corpus, "--raw", self.raw, *output]
+        command += ["--moses", self.values["moses"]] * bool(self.values["moses"])
+        added = self.values["add"]
+        return [*command, *(word for one in added.split("\n") if one for word in ("--add", one))]
+
+    def learn_command(self, corpus: str) -> List[str]:
+        """What learns its joint BPE."""
+        text, about = self.recipe.path("text", corpus), named(corpus)
+        tokens = [f"{text}/train.tok.{language}" for language in (about.source, about.target)]
+        return ["posenc", "prepare", "pairs", "bpe-learn", "--input", *tokens, "--operations",
+                self.values["bpe"] or str(about.operations), "--output", f"{text}/codes",
+                "--workers", self.workers]  # fmt: skip
+
+    def prepare_text(self, corpus: str, text: str) -> None:
+        """Make the tokenised text of a corpus."""
+        self.recipe.execute(self.prepare_command(corpus))
+
+    def learn_subwords(self, corpus: str, text: str) -> None:
+        """Learn joint BPE of the training text, and apply it to all.
+
+        Training text, and a validation set held out from it, are cleaned in subwords; before that
+        they are train.cut and valid.cut: of two languages, one alone cannot be cleaned a second
+        time.
+        """
+        recipe, about = self.recipe, named(corpus)
+        languages = about.source, about.target
+        is_cut = os.path.exists(f"{text}/train.bpe.{about.source}")
+        if (
+            self.values["ready"]
+            and is_cut
+            and not os.path.exists(f"{text}/train.tok.{about.source}")
+        ):
+            recipe.say("the text is cut into subwords already")
+            return
+        cleaned = ["train"] + ["valid"] * (not os.path.exists(f"{text}/valid.raw.{about.target}"))
+        if not os.path.exists(f"{text}/codes"):
+            recipe.say("learn the BPE operations")
+            recipe.execute(self.learn_command(corpus))
+        for language in languages:
+            for file in sorted(glob.glob(f"{glob.escape(text)}/*.tok.{language}")):
+                split = os.path.basename(file).rpartition(".tok.")[0]
+                output = f"{text}/{split}.{'cut' if split in cleaned else 'bpe'}.{language}"
+                if os.path.exists(output):
+                    continue
+                recipe.say(f"apply BPE to {os.path.basename(file)}")
+                recipe.execute(
+                    ["posenc", "prepare", "pairs", "bpe-apply", "--codes", f"{text}/codes",
+                     "--input", file, "--output", output, "--workers", self.workers]
+                )  # fmt: skip
+        for split in cleaned:
+            clean = [
+                "posenc",
+                "prepare",
+                "pairs",
+                "clean",
+                corpus,
+                "--input",
+                f"{text}/{split}.cut",
+            ]
+            recipe.say(f"{split}: {_printed([*clean, '--output', f'{text}/{split}.bpe'])}")
+        for split in cleaned:
+            for language in languages:
+                os.unlink(f"{text}/{split}.cut.{language}")
+
+    def form_command(self, setting: CorpusSetting, split: str, kind: str) -> List[str]:
+        """What makes a setting's text of a split of the corpus."""
+        return ["posenc", "prepare", "pairs", "setting", setting.form,
+                "--input", f"{setting.text}/{split}.{kind}", "--output",
+                f"{setting.data}/{split}.{kind}",
+                "--languages", f"{setting.source},{setting.target}"]  # fmt: skip
+
+    def reform(self, setting: CorpusSetting) -> None:
+        """Make of the text what the setting wants."""
+        text, data = setting.text, setting.data
+        for split in ["train", "valid", *setting.all_tests]:
+            counts = ""
+            for kind in "bpe", "raw":
+                if not os.path.exists(f"{text}/{split}.{kind}.{setting.target}"):
+                    continue
+                if setting.form == "extrapolate" and split != "train":
+                    for language in setting.source, setting.target:
+                        name = f"{split}.{kind}.{language}"
+                        _link(f"../../text/{setting.corpus}/{name}", f"{data}/{name}")
+                    continue
+                rest = ["--keep-rest"] * (split != "train")
+                counts = _printed([*self.form_command(setting, split, kind), *rest])
+            if counts:
+                self.recipe.say(f"[{setting.name}] {split}: {counts}")
+
+    def binarise_command(self, setting: CorpusSetting) -> List[str]:
+        """What makes a setting's binary data."""
+        data, size = setting.data, self.values["dictionary"]
+        tests = f"{data}/tests" + f",{data}/pooled" * bool(setting.pooled)
+        joined = [] if setting.values["dictionaries"] == "two" else ["--joined-dictionary"]
+        return ["posenc", "prepare", "binarise", "--source-lang", setting.source,
+                "--target-lang", setting.target, *joined, "--trainpref", f"{data}/train.bpe",
+                "--validpref", f"{data}/valid.bpe", "--testpref", tests, "--destdir", setting.bin,
+                "--workers", self.workers,
+                *["--nwordssrc", size, "--nwordstgt", size] * bool(size)]  # fmt: skip
+
+    def binarise_all(self) -> None:
+        """Make the binary data of all settings; all test sets become one, and so do the pooled
+        ones.
+        """
+        for setting in self.settings_:
+            text = read_lines(f"{setting.text}/settings")
+            made = "\n".join([*self.settings(), *text, setting.form, *setting.pooled]) + "\n"
+            mark = f"{setting.bin}/binarise.done"
+            if "\n".join(read_lines(mark)) + "\n" == made:
+                continue
+            make_folder(setting.data)
+            if setting.form != "vanilla":
+                self.reform(setting)
+            for language in setting.source, setting.target:
+                _pool(setting, "tests", "bpe", setting.all_tests, language)
+                if setting.pooled:
+                    _pool(setting, "pooled", "bpe", setting.pooled, language)
+                    _pool(setting, "tests.raw", "raw", setting.all_tests, language)
+            shutil.rmtree(setting.bin, ignore_errors=True)
+            self.recipe.say(f"[{setting.name}] binarise")
+            self.recipe.execute(self.binarise_command(setting), log=f"{setting.bin}/preprocess.out")
+            self.recipe.execute(["posenc", "prepare", "pairs", "bpe-keep", setting.corpus,
+                                 "--output", setting.bin, "--codes",
+                                 f"{setting.text}/codes"])  # fmt: skip
+            if not self.is_smoke:
+                compare_with_paper(self.recipe.say, setting)
+            write(mark, made)
+
+    def print_plan(self, say_batch: Callable[[CorpusSetting], object]) -> None:
+        """The commands, but for those that go over single files (bpe-apply, clean)."""
+        recipe = self.recipe
+        for corpus in self.names:
+            recipe.say(f"[{corpus}] download into {self.raw}:")
+            if recipe.has_environment:
+                for file in self.files(corpus):
+                    print(*file, sep="\t")
+            else:
+                print(typed(["posenc", "prepare", "pairs", "files", corpus]))
+            recipe.say(f"[{corpus}] text and subwords")
+            recipe.execute(self.prepare_command(corpus))
+            if not self.values["ready"]:
+                recipe.execute(self.learn_command(corpus))
+        for setting in self.settings_:
+            recipe.say(f"[{setting.name}] binarise")
+            if setting.form != "vanilla":
+                recipe.execute(self.form_command(setting, "train", "bpe"))
+            recipe.execute(self.binarise_command(setting))
+            say_batch(setting)
+
+
+def _printed(command: Sequence[str]) -> str:
+    done = subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8")
+    if done.returncode:
+        raise UsageError(f"{' '.join(command[:4])} failed, see above")
+    return done.stdout.strip()
+
+
+def _link(target: str, path: str) -> None:
+    if os.path.lexists(path):
+        os.unlink(path)
+    os.symlink(target, path)
+
+
+def _pool(
+    setting: CorpusSetting, name: str, kind: str, tests: Sequence[str], language: str
+) -> None:
+    """Write these test sets, one behind the other."""
+    with open(f"{setting.data}/{name}.{language}", "wb") as pool:
+        for test in tests:
+            with open(f"{setting.data}/{test}.{kind}.{language}", "rb") as stream:
+                shutil.copyfileobj(stream, pool)

@@ -1,0 +1,118 @@
+"""Work on the cells of a recipe: rows × seeds × settings, as many at a time as there is room
+for.
+"""
+
+import queue
+import sys
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from typing import Callable, Iterable, List, Sequence, TypeVar
+
+from fairseq_posenc.errors import UsageError
+from recipes.lib.cell import PlannedCell
+from recipes.lib.recipe import TIME_IS_UP, Recipe
+from recipes.lib.running import Turn
+from recipes.lib.settings import same_settings, write
+
+Thing = TypeVar("Thing")
+
+
+def in_order(cells: Iterable[PlannedCell]) -> List[PlannedCell]:
+    """Return cells seed by seed and, within, by learning rate: a table that is cut short is
+    even.
+    """
+    cells = list(cells)
+    seeds = list(dict.fromkeys(cell.seed for cell in cells))
+    lrs = list(dict.fromkeys(cell.lr for cell in cells))
+    return sorted(cells, key=lambda cell: (seeds.index(cell.seed), lrs.index(cell.lr)))
+
+
+def check_cells(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
+    """Write down what each cell is, which tables count; with --cell of that one.
+
+    Raises:
+        UsageError: one has results of other settings.
+    """
+    chosen = _chosen(recipe, cells)
+    for cell in chosen:
+        same_settings(f"{cell.row_folder}/settings", cell.options)
+        same_settings(cell.path("settings"), cell.settings)
+        write(cell.path("cell.json"), f"{cell.about}\n")
+    finished = sum(cell.is_finished for cell in chosen)
+    recipe.say(f"{len(chosen)} cells, {finished} finished before")
+
+
+def _chosen(recipe: Recipe, cells: Sequence[PlannedCell]) -> Sequence[PlannedCell]:
+    if recipe.cell > len(cells):
+        raise UsageError(f"--cell is {recipe.cell}, and there are {len(cells)}")
+    return cells[recipe.cell - 1 : recipe.cell] if recipe.cell else cells
+
+
+def run_cells(
+    recipe: Recipe,
+    cells: Sequence[PlannedCell],
+    stages: Sequence[str],
+    after: Callable[[PlannedCell], object] = lambda cell: None,
+    stop_diverged: bool = False,
+) -> None:
+    """Do what is left of some stages of all cells; with --cell of that one.
+
+    Args:
+        recipe: whose they are.
+        cells: all of them.
+        stages: of :class:`Step`.
+        after: is called with each cell that is done, one at a time.
+        stop_diverged: whether a training that diverges is stopped.
+
+    Raises:
+        UsageError: not all are done. SystemExit: because their time was up.
+    """
+    check_cells(recipe, cells)
+    slots: queue.Queue[int] = queue.Queue()
+    for slot in range(recipe.devices.jobs):
+        slots.put(slot)
+
+    def run(number: int) -> int:
+        slot = slots.get()
+        try:
+            place = f"{number + 1} of {len(cells)}"
+            environment = recipe.devices.environment(slot)
+            turn = Turn(cells[number], stages, place, environment, recipe.until, stop_diverged)
+            return turn.run()
+        finally:
+            slots.put(slot)
+
+    numbers = [recipe.cell - 1] if recipe.cell else range(len(cells))
+    statuses = []
+    for number, status in _all_at_once(numbers, run, recipe.devices.jobs):
+        statuses.append(status)
+        if not status:
+            after(cells[number])
+    if any(statuses):
+        if set(statuses) <= {0, TIME_IS_UP}:
+            sys.exit(TIME_IS_UP)
+        if recipe.cell:
+            sys.exit(1)
+        raise UsageError("not all cells are done, see above")
+
+
+def each(recipe: Recipe, things: Sequence[Thing], action: Callable[[Thing], object]) -> None:
+    """Call a function with each thing, as many at a time as there are jobs; in a plan in order.
+
+    Raises:
+        UsageError: of the first that fails; what has not begun by then never does.
+    """
+    jobs = 1 if recipe.is_plan else recipe.devices.jobs
+    for _ in _all_at_once(things, action, jobs):
+        pass
+
+
+def _all_at_once(things: Iterable[Thing], action: Callable, jobs: int) -> Iterable:
+    """Yield things with what a function returns for them, in the order in which they end."""
+    with ThreadPoolExecutor(jobs) as pool:
+        waiting = {pool.submit(action, thing): thing for thing in things}
+        try:
+            for done in as_completed(waiting):
+                yield waiting[done], done.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -1,0 +1,265 @@
+"""What a run folder was made from: other text, options or lost parts never pass for what is there.
+
+The recipes are real; what prepares, trains and scores is a stand-in that leaves the files behind.
+"""
+
+import ast
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.version import __version__
+from recipes.lib import settings
+
+# Every program: leaves what --output and the like name, and its words behind; trains on nothing.
+STAND_IN = f"""#!{sys.executable} -IS
+import os, sys
+from pathlib import Path
+
+name, words = Path(sys.argv[0]).name, sys.argv[1:]
+if name == "python" and words[:2] == ["-m", "recipes.lib"]:
+    os.execv({sys.executable!r}, [{sys.executable!r}, *words])
+with open(os.environ["STAND_IN"] + "/log", "a") as log:
+    print(repr([name, *words]), file=log)
+for flag in "--output", "--destdir", "--save-dir":
+    place = words.index(flag) + 1 if flag in words else len(words)
+    for word in words[place : place + 1]:
+        folder = flag != "--output" or not Path(word).suffix
+        Path(word if folder else os.path.dirname(word)).mkdir(parents=True, exist_ok=True)
+        if not folder:
+            Path(word).write_text("made")
+if name == "fairseq-train":
+    Path(words[words.index("--save-dir") + 1], "checkpoint_last.pt").write_text("model")
+print("| position:stand-in")
+"""
+OWN = (
+    "recipes/own.sh --source-lang en --target-lang fr --encodings shaw --seeds 1 --epochs 1".split()
+)
+ODD = ["a b", "it's", 'a"b', "a\tb", "$(touch pwned)", "x{seed}", "-lead", "é", "`id`;&|<>*?\\"]
+
+
+@pytest.fixture
+def work(start, tmp_path):
+    """A function that runs a recipe with stand-ins; returns what it prints, and its status."""
+    for name in ("python", "posenc", "fairseq-train", "fairseq-generate", "subword-nmt"):
+        program = tmp_path / "bin" / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(STAND_IN)
+        program.chmod(0o755)
+    for split in ("train", "valid", "test", "other"):
+        for language in ("en", "fr", "es", "txt"):
+            file = tmp_path / f"{split}.{language}"
+            file.write_text(f"{split} in {language}\n")
+
+    def work(*command, **environment):
+        path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+        process = start(
+            "bash", *command, "--device", "cpu", PATH=path, STAND_IN=tmp_path, **environment
+        )
+        return process.communicate()[0], process.returncode
+
+    return work
+
+
+@pytest.fixture
+def own(work, tmp_path):
+    """A function that runs own.sh from its data on, with the text beside the run folder."""
+
+    def own(*options, run="run", **environment):
+        texts = [word for s in ("train", "valid", "test") for word in (f"--{s}", tmp_path / s)]
+        run_dir = "--run-dir", run if run.startswith("-") else tmp_path / run
+        return work(*OWN, *texts, *run_dir, "--stage", "2", *options, **environment)
+
+    return own
+
+
+def log(tmp_path):
+    lines = (tmp_path / "log").read_text(encoding="utf-8").splitlines()
+    return [ast.literal_eval(line) for line in lines]
+
+
+def trainings(tmp_path):
+    return [words for words in log(tmp_path) if words[0] == "fairseq-train"]
+
+
+@pytest.mark.parametrize(
+    "options, change, told",
+    [
+        ([], "train.en", "--text"),
+        (["--stage", "3"], "test.fr", "--text"),
+        (["--bins", "3,7"], "", "--bins 3,7"),
+        (["--test", "other"], "", "--text"),
+        (["--stage", "3", "--test", "other"], "", "--text"),
+        (["--longest", "9"], "", "--max-length 9"),
+        (["--bpe", "300"], "", "--bpe 300"),
+        (["--epochs", "2"], "", "--max-epoch 2"),
+        (["--", "--lr", "0.1"], "", "--lr 0.1"),
+        (["--encodings", "shaw=t5"], "", "t5"),
+    ],
+)  # fmt: skip
+def test_started_again_with_something_else_it_says_what_differs_and_stops(
+    own, tmp_path, options, change, told
+):
+    printed, status = own()
+    assert status == 0 and "1 cells, 0 finished before" in printed, printed
+    before = len(log(tmp_path))
+    options = [tmp_path / word if word == "other" else word for word in options]
+    if change:
+        (tmp_path / change).write_text("changed\n")
+        shutil.rmtree(tmp_path / "run/bin")
+    printed, status = own(*options)
+    assert status == 1 and "was made with other settings" in printed and told in printed
+    assert len(trainings(tmp_path)) == 1 and len(log(tmp_path)) <= before + 1
+
+
+def test_started_again_as_before_it_repeats_nothing_but_the_report(own, tmp_path):
+    own()
+    printed, status = own(run="run/")
+    assert status == 0 and "1 cells, 1 finished before" in printed
+    assert len(trainings(tmp_path)) == 1
+    moved = (tmp_path / "run").rename(tmp_path / "moved")
+    assert "1 finished before" in own(run=moved.name)[0]
+    (tmp_path / "test.en").unlink()  # what is prepared needs it no more
+    assert "1 finished before" in own("--stage", "3", run=moved.name)[0]
+
+
+@pytest.mark.parametrize("recipe", ["lm", "python_docs"])
+def test_other_text_in_the_same_folder_is_refused(work, tmp_path, recipe):
+    other = tmp_path / "other"
+    other.mkdir()
+    for file in tmp_path.glob("*.*"):
+        (other / file.name).write_text(f"another {file.name}\n")
+    command = [f"recipes/{recipe}.sh", "--run-dir", tmp_path / "run", "--seeds", "1"]
+    command += ["--encodings", "shaw", "--stage", "2", "--stop-stage", "5", "--data-dir"]
+    printed, status = work(*command, tmp_path)
+    assert status == 0, printed
+    printed, status = work(*command, other)
+    assert status == 1 and "was made with other settings (then: --text" in printed
+
+
+def test_an_old_score_without_what_it_was_made_from_is_made_again(own, tmp_path):
+    own()
+    cell = tmp_path / "run/shaw/seed1"
+    for path in (*cell.glob("checkpoint*"), *cell.glob("*.done")):
+        path.unlink()
+    assert "no cell is finished" in own("--stage", "6")[0]
+    printed, status = own()
+    assert status == 0 and "1 cells, 0 finished before" in printed
+    assert len(trainings(tmp_path)) == 2
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_odd_names_of_folders_work(own, tmp_path, name):
+    printed, status = own(run=name, LC_ALL="C")
+    place = Path(name if name.startswith("-") else tmp_path / name)
+    assert status == 0, printed
+    (words,) = trainings(tmp_path)
+    folder = words[words.index("--save-dir") + 1]
+    assert (
+        folder == f"{'./' * name.startswith('-')}{place}/shaw/seed1" and not Path("pwned").exists()
+    )
+    assert Path(folder, "score.json").exists()
+    if name.startswith("-"):
+        shutil.rmtree(f"./{name}")
+
+
+@pytest.mark.parametrize("name", ["a\nb", "a:b", "a,b"])
+def test_a_folder_that_fairseq_would_divide_is_refused_in_one_line(own, name):
+    printed, status = own(run=name)
+    assert (
+        status == 1 and printed.count("\n") == 1 and "a run folder has no colon, comma" in printed
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in ODD if name != "-lead"])
+def test_a_plan_with_odd_names_run_by_a_shell_makes_what_the_recipe_makes(own, tmp_path, name):
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    printed, status = own("--plan", run=name)
+    assert status == 0 and not (tmp_path / name).exists()
+    environment = {**os.environ, "PATH": path, "STAND_IN": str(tmp_path)}
+    subprocess.run(["bash", "-e", "-c", printed], check=True, env=environment)
+    planned = log(tmp_path)
+    (tmp_path / "log").unlink()
+    shutil.rmtree(tmp_path / name)
+    own(run=name)
+    assert planned == log(tmp_path) and not Path("pwned").exists()
+
+
+def test_odd_names_of_text_work(own, work, tmp_path):
+    odd = tmp_path / "é {seed} '$(touch pwned)"
+    odd.mkdir()
+    for file in tmp_path.glob("*.*"):
+        shutil.copy(file, odd)
+    texts = [word for s in ("train", "valid", "test") for word in (f"--{s}", odd / s)]
+    printed, status = work(*OWN, *texts, "--run-dir", tmp_path / "run", "--stage", "2")
+    assert status == 0 and not Path("pwned").exists(), printed
+    prepare = next(words for words in log(tmp_path) if words[1:3] == ["prepare", "translation"])
+    assert prepare[prepare.index("--train") + 1] == str(odd / "train")
+
+
+def test_settings_are_those_of_results_and_can_be_mended_until_there_are_any(tmp_path):
+    file = str(tmp_path / "run" / "settings")
+    settings.same_settings(file, ["--a", "1", "--b", "2 3"])
+    settings.same_settings(file, ["--a", "2", "--b", "2 3"])
+    (tmp_path / "run" / "train.log").touch()
+    settings.same_settings(file, ["--a", "1", "--b", "2 3"])
+    (tmp_path / "run" / "checkpoint1.pt").touch()
+    (tmp_path / "link").symlink_to("run")
+    for folder in ("run", "link"):
+        with pytest.raises(UsageError, match=r"\(then: --a 1; now: --a 3 --c\); give another"):
+            settings.same_settings(
+                f"{tmp_path}/{folder}/settings", ["--a", "3", "--b", "2 3", "--c"]
+            )
+    assert settings.read_lines(file) == ["--a 1", "--b 2 3"]
+
+
+def test_a_run_keeps_its_version(own, tmp_path):
+    own()
+    assert f"--version {__version__}" in settings.read_lines(str(tmp_path / "run/settings"))
+
+
+def test_text_is_known_by_what_it_holds_wherever_it_lies(tmp_path):
+    text = "".join(f"line {number}\n" for number in range(30_000))
+    for name in ("a", "moved/b"):
+        (tmp_path / name).mkdir(parents=True)
+        for part, content in {"1.txt": text, "2 3.txt": "x"}.items():
+            (tmp_path / name / part).write_text(content)
+    whole = settings.checksum([f"{tmp_path}/a"])
+    assert (
+        whole == settings.checksum([f"{tmp_path}/moved/b"]) == settings.checksum([f"{tmp_path}/a/"])
+    )
+    different = {whole, settings.checksum([f"{tmp_path}/a/1.txt"])}
+    for changed in (text + "\n", "L" + text[1:], text.replace("line 15000", "line 1500O")):
+        (tmp_path / "a" / "1.txt").write_text(changed)
+        different.add(settings.checksum([f"{tmp_path}/a"]))
+    assert len(different) == 5
+    with pytest.raises(UsageError, match="cannot read"):
+        settings.checksum([f"{tmp_path}/none"])
+
+
+def test_a_file_is_whole_or_as_it_was(tmp_path):
+    (tmp_path / "file").mkdir()
+    with pytest.raises(UsageError, match=f"cannot write {tmp_path}/file"):
+        settings.write(f"{tmp_path}/file", "text")
+
+
+@pytest.mark.parametrize(
+    "free, made, ends", [(400, 0, False), (399, 0, True), (100, 300, False), (100, 299, True)]
+)
+def test_a_disk_holds_the_archives_four_times_over(monkeypatch, tmp_path, free, made, ends):
+    (tmp_path / "made").touch()
+    monkeypatch.setattr(os.path, "getsize", lambda path: made * 10**6)
+    monkeypatch.setattr(
+        shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(0, 0, free * 10**6)
+    )
+    if not ends:
+        settings.check_disk(str(tmp_path), 10**8)
+        return
+    told = f"has {free} MB left; archives of 100 MB need four times as much"
+    with pytest.raises(UsageError, match=told):
+        settings.check_disk(str(tmp_path), 10**8)
