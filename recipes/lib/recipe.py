@@ -189,7 +189,7 @@ class Recipe:
 
         Where the text is gone it is that in the settings of what was made of it.
         """
-        if self.is_plan:
+        if self.is_plan or self.values["slurm"] == FLAG:
             return ""
         if not all(os.path.exists(path) for path in paths):
             for line in read_lines(self.path("settings")):
