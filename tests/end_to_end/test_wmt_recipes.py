@@ -42,8 +42,8 @@ def _the_commands_of_the_plan_do_the_same(run, command, runs, cell):
         "posenc prepare pairs", "posenc prepare pairs", "posenc prepare binarise"
     ]  # fmt: skip
     assert [words.split()[0] for words in programs[3:]] == [
-        "mkdir", "echo", "posenc", "fairseq-train", "posenc", "find", "fairseq-generate",
-        "fairseq-generate", "python", "python", "posenc",
+        "mkdir", "echo", "posenc", "fairseq-train", "touch", "posenc", "find", "fairseq-generate",
+        "fairseq-generate", "python", "touch", "python", "posenc",
     ]  # fmt: skip
     expected, tables = scores(), [path.read_bytes() for path in sorted(runs.glob("cape-2.*"))]
     for path in (*cell.glob("*"), runs / "bin", *runs.glob("cape-2.*")):
