@@ -13,7 +13,6 @@ from typing import Any, Dict, Iterable, List, NamedTuple
 import regex
 
 from fairseq_posenc.data.languages import language_code
-from fairseq_posenc.data.subwords import library
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import Maybe, read_shaped
@@ -140,6 +139,9 @@ class SentencePieces:
     """
 
     def __init__(self, path: str):
+        # fairseq comes with it, which plans of recipes do without
+        from fairseq_posenc.data.subwords import library
+
         kind = library("sentencepiece").SentencePieceProcessor
         try:
             self._model = kind(model_file=path)

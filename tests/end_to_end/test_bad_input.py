@@ -27,11 +27,17 @@ def test_a_wrong_option_is_answered_in_one_line(fails, training, tmp_path, optio
 @pytest.mark.parametrize(
     "given, words",
     [
-        ("+model.position_encodng=shaw", "there is no option model.position_encodng;"),
-        ("+task.position_encoding=shaw", "task.position_encoding; write model.position_enc"),
+        (
+            "+model.position_encodng=shaw",
+            "the model has no option position_encodng; is position_encoding meant?",
+        ),
+        (
+            "+task.position_encoding=shaw",
+            "task.position_encoding is not read in that group; write model.position_encoding=shaw",
+        ),
         (
             "+common.position_encoding=shaw",
-            "common.position_encoding; write model.position_enc",
+            "common.position_encoding is not read in that group; write model.position_enc",
         ),
     ],
 )

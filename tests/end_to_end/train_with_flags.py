@@ -92,7 +92,8 @@ def main(rank, port, data, file):
             for model in models:
                 del updates[:]
                 cfg, found = copy.deepcopy(parsed), {"flags": flags, "model": model}
-                cfg.model.position_encoding = model
+                if model != STOCK:
+                    cfg.model.position_encoding = model
                 try:
                     distributed.call_main(cfg, train.main)
                 except Exception as error:

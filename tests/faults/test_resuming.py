@@ -121,7 +121,7 @@ def test_what_may_be_over_in_a_moment_is_no_damage(tmp_path, monkeypatch, error)
         raise error
 
     with monkeypatch.context() as patch:
-        patch.setattr("zipfile.ZipFile.read", failing)
+        patch.setattr("zipfile.ZipFile.testzip", failing)
         with pytest.raises(UsageError, match="^cannot read checkpoint ") as told:
             restore(str(tmp_path))
     assert not isinstance(told.value, DamagedCheckpoint) and "delete" not in str(told.value)
