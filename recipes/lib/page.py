@@ -163,6 +163,10 @@ def read_options(page: Page, text: str, arguments: List[str], presets: Sequence[
         if name not in known:
             raise UsageError(f"unknown option {name}; see --help")
         value = arguments[position]
+        if value.startswith("--"):
+            raise UsageError(
+                f"{name} needs a value; a name that begins with -- is written ./--name"
+            )
         position += 1
         _check(name, known[name], value)
         words += [name, value]

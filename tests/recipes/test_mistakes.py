@@ -124,12 +124,9 @@ def test_help_begins_with_the_page_and_tells_defaults_and_its_options_are_taken(
     assert not defaults, defaults
     options = re.findall(r"^  (--[a-z-]+)", printed, re.M)
     assert len(options) == len(set(options)) >= 7
-    # what a page has in arrays, but for what is filled in, is no one's mistake
-    for option in options[:2]:
-        told = start("bash", recipe, option, "--colour").communicate()[0]
-        assert (
-            "unknown option --colour" in told or "--colour needs a value" in told or option in told
-        )
+    # flags have no value, so that what follows is an option
+    told = start("bash", recipe, options[0], "--colour").communicate()[0]
+    assert f"{options[0]} needs a value" in told or "--colour needs a value" in told
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
