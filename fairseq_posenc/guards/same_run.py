@@ -62,6 +62,8 @@ MAY_CHANGE_IN_ENSEMBLE = MAY_CHANGE | _HOW_TEXT_IS_CUT | {
     "positions", "mask_prob", "leave_unmasked_prob", "random_token_prob",
     "freq_weighted_replacement", "mask_whole_words", "no_shuffle",
 }  # fmt: skip
+# where weights begin, and which there are: what is given may change, but not whether it is given
+_GIVEN_OR_NOT = {"admin_profile"}
 # what the signature of positions tells, beside position_…
 _SIGNED = {
     "prepend_source_bos", "no_source_eos", "no_token_positional_embeddings",
@@ -216,9 +218,10 @@ def _options(
     if complete:
         complete(chosen)
     found = {**defaults, **vars(chosen)}
+    plain = {name: _plain(value) for name, value in found.items()}
     return {
-        name: _plain(value)
-        for name, value in found.items()
+        name: True if value and name in _GIVEN_OR_NOT else value
+        for name, value in plain.items()
         if name not in _SIGNED and not name.startswith("position_")
     }
 

@@ -25,10 +25,12 @@ def position_maps(
 ) -> Maps:
     """Return the scores of positions alone, for the layers that have any.
 
-    - Scalars per head (T5, TUPE, ABS-SCALAR, REL-SCALAR, ALiBi): what is added to the logits.
+    - Scalars per head (T5, TUPE, ABS-SCALAR, REL-SCALAR, ALiBi, KERPLE): what is added to the
+      logits.
     - Transformer-XL: its term without content, ``v · W_K R``, scaled.
-    - Vectors at the input P (sinusoids, learned, SHAPE, CAPE): in the first layer alone
-      ``P W_Qᵀ W_K Pᵀ / √d`` (Chen et al. 2021, section 2.4), without biases and LayerNorms.
+    - Vectors at the input P (sinusoids, learned, SHAPE, uniform SHAPE, CAPE): in the first layer
+      alone ``P W_Qᵀ W_K Pᵀ / √d`` (Chen et al. 2021, section 2.4), without biases and LayerNorms.
+    - Random positions: the same as the encoding inside.
 
     Args:
         encoder: in evaluation, in float64 for exact ranks.

@@ -40,7 +40,7 @@ def weights(path):
     return load_checkpoint(path)["model"]
 
 
-def test_from_profile_to_translation(run, binarised, tmp_path):
+def test_from_profile_to_translation(run, fails, binarised, tmp_path):
     """Profile, train, resume with the same options and another file, average and translate."""
     file, first, second = (tmp_path / name for name in ("admin.json", "first", "second"))
     printed = run(*("posenc", "profile-admin", binarised, *OPTIONS.split(), "--output", file))
@@ -69,6 +69,8 @@ def test_from_profile_to_translation(run, binarised, tmp_path):
     unbroken, resumed = (weights(folder / "checkpoint_last.pt") for folder in (first, second))
     assert unbroken.keys() == resumed.keys()
     assert all(torch.equal(tensor, resumed[name]) for name, tensor in unbroken.items())
+    without = [word for word in train if word not in ("--admin-profile", file)]
+    assert "has no --admin-profile; resume it with its own options" in fails(*without, second)
 
     file.unlink()
     averaging.save_average([first / "checkpoint_1_3.pt", first / "checkpoint_last.pt"], first / "a")

@@ -22,7 +22,7 @@ def mask(*lengths):
 ROWS = rand(2 * LONGEST - 1, CHANNELS, seed=1)
 BIAS = rand(HEADS, LONGEST, LONGEST, seed=2)
 TABLES = rand(2, 7, WIDTH, seed=3)
-ANGLES = rand(LONGEST, WIDTH // 2, seed=4)
+ANGLES = rand(LONGEST, 1, WIDTH // 2, seed=4)  # the same for all sentences
 
 # for each kind of term: the terms of the last `queries` of `keys` tokens
 KINDS = {

@@ -18,7 +18,8 @@ from fairseq_posenc.tools.analyses.position_scores import (
 )
 
 REFUSED = {"none": "at all", "conditional": "convolution", "shaw": "content", "rotary": "content"}
-AT_INPUT = ("sinusoidal", "learned", "shape", "cape")
+AT_INPUT = ("sinusoidal", "learned", "shape", "unifpe", "randomized", "cape")
+OF_SCORES = [name for name in names() if name not in (*REFUSED, *AT_INPUT)]
 LENGTH = 20
 
 
@@ -49,10 +50,10 @@ def test_the_rank_of_a_construction_of_rank_r_is_r(rank):
     assert ranks(stacked, 0.01).tolist() == [rank, 12]
 
 
-@pytest.mark.parametrize("encoding", [n for n in names() if n not in (*REFUSED, *AT_INPUT)])
+@pytest.mark.parametrize("encoding", [*OF_SCORES, "randomized --position-inner kerple"])
 def test_maps_are_what_queries_and_keys_of_nothing_score(no_gradients, encoder, encoding):
     """Attention of zero queries and keys, whose softmax knows rows up to a constant."""
-    model = encoder(encoding)
+    model = encoder(*encoding.split())
     maps = position_maps(model, LENGTH)
     terms = model.embed_positions(Positions(torch.arange(LENGTH).unsqueeze(0).float()))
     assert list(maps) == [0, 1, 2]

@@ -13,7 +13,7 @@ from fairseq_posenc.tools.analyses.shift_invariance import (
     similarities,
 )
 
-ABSOLUTE = ("sinusoidal", "learned", "shape", "cape", "tupe", "abs_scalar")
+ABSOLUTE = ("sinusoidal", "learned", "shape", "unifpe", "randomized", "cape", "tupe", "abs_scalar")
 OFFSETS = (0, 3, 20)
 
 
@@ -26,11 +26,12 @@ def analyse(corpus, checkpoint):
     return analyse
 
 
-@pytest.mark.parametrize("encoding", names())
+@pytest.mark.parametrize("encoding", [*names(), "randomized --position-inner t5"])
 def test_encodings_of_distances_are_invariant_and_absolute_ones_are_not(
     analyse, checkpoint, encoding
 ):
-    matrix = analyse(checkpoint(encoding)).data["similarities"][encoding]
+    model = checkpoint(*encoding.split(), name="model")
+    matrix = analyse(model).data["similarities"]["model"]
     for i, row in enumerate(matrix):
         for j, value in enumerate(row):
             if i == j or encoding not in ABSOLUTE:
