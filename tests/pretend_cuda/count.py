@@ -29,7 +29,7 @@ HEADS, BATCH, SOURCE, TARGET = 2, 3, 11, 9
 GPU = pretend.Gpu()
 # Flags of a stock model with the same positions at its input; for the others, with none.
 STOCK_FLAGS = {
-    **dict.fromkeys((STOCK, "sinusoidal", "shape", "cape"), []),
+    **dict.fromkeys((STOCK, "sinusoidal", "shape", "unifpe", "randomized", "cape"), []),
     "learned": ["encoder_learned_pos", "decoder_learned_pos"],
 }
 # Flags of big trainings, by precision: keep less; leave out layers and disturb weights.
