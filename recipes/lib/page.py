@@ -184,7 +184,9 @@ def read_options(page: Page, text: str, arguments: List[str], presets: Sequence[
         extra = page.arrays.get(f"{preset}_train", []) * (not extra) + extra
     values = Values([*layers, defaults])
     if {"help", "h", ""} & given.keys():
-        _print_help(page, values.text(text))
+        # rows have fields too, of which some have no value before a text or a setting is chosen
+        filled = _FIELD.sub(lambda found: values[found[1]] or "…", values.text(text))
+        _print_help(page, filled)
     return Given(values, words, extra)
 
 

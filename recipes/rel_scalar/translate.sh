@@ -30,9 +30,9 @@ defaults=(
 )
 declare -a en_de=() de_en=(--corpus wmt15_de_en) en_cs=(--corpus wmt18_en_cs)
 # peaks of the schedules: 2 · 512^-½ · 8000^-½, and 512^-½ · 4000^-½
-t2t=(--lr 0.000988212 --warmup 8000 --train-of t2t_train --shaw "shaw --position-max-distance 20")
-vaswani=(--lr 0.000698771 --warmup 4000 --train-of vaswani_train --shaw shaw)
-rows=(sinusoidal "shaw={shaw}" t5 rel_scalar)
+t2t=(--lr 0.000988212 --warmup 8000 --train-of t2t_train --shaw "--position-max-distance 20")
+vaswani=(--lr 0.000698771 --warmup 4000 --train-of vaswani_train --shaw "")
+rows=(sinusoidal "shaw=shaw {shaw}" t5 rel_scalar)
 train=(
     --arch {arch} --share-all-embeddings
     --dropout 0.1 --criterion label_smoothed_cross_entropy --label-smoothing 0.1

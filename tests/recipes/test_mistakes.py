@@ -18,6 +18,7 @@ FINETUNE = ["recipes/glue/run.sh", "recipes/xtreme/run.sh"]
 SMALL = ["recipes/quickstart.sh", "recipes/multi30k.sh"]
 DOCS = ["recipes/python_docs.sh", "recipes/lm.sh"]
 OWN = ["recipes/own.sh"]
+SPLITS = "train", "valid", "test"
 TEXT = "--source-lang en --target-lang fr --train train --valid valid --test test"
 CLAIMS = ["recipes/claims.sh", "recipes/claims/bert.sh"]
 ANCHORS = ["recipes/anchors.sh"]
@@ -79,8 +80,14 @@ MISTAKES = {
         for recipe in recipes
     ],
 )
-def test_a_mistake_is_answered_in_one_line(start, recipe, options, words):
-    given = TEXT.split() if recipe in OWN else []
+def test_a_mistake_is_answered_in_one_line(start, tmp_path, recipe, options, words):
+    given = []
+    if recipe in OWN:
+        for split in SPLITS:
+            for language in "en", "fr":
+                (tmp_path / f"{split}.{language}").write_text("a b\n")
+            given += [f"--{split}", tmp_path / split]
+        given += ["--source-lang", "en", "--target-lang", "fr"]
     process = start("bash", recipe, *given, *options.split())
     printed = process.communicate()[0]
     assert process.returncode != 0
