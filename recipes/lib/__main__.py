@@ -28,6 +28,9 @@ def main() -> int:
         print(f"{os.path.basename(page.script)}: error: {error}", file=sys.stderr, flush=True)
         return 1
     except KeyboardInterrupt:
+        print(
+            f"{os.path.basename(page.script)}: interrupted; start again to go on", file=sys.stderr
+        )
         return 130
     return 0
 

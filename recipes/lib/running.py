@@ -6,6 +6,7 @@ a checkpoint when its time is up.
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -144,8 +145,11 @@ class Turn(NamedTuple):
                     if diverged:
                         self.say(diverged)
                         process.terminate()
-        if process.wait() or diverged:
-            if not diverged:
+        status = process.wait()
+        if status or diverged:
+            if status in (130, -signal.SIGINT):
+                self.say("interrupted")
+            elif not diverged:
                 self.say(f"error: training failed, see {path}")
             return 1
         if time_is_up:

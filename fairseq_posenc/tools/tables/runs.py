@@ -24,7 +24,7 @@ _SCORE = {
     ),
     "signatures": Each(str),
     "sentences": Maybe({"length": [int], "statistics": Each([[float]]), **_TEXTS}),
-    "ceiling": Maybe({"figures": Each(float)}),
+    "ceiling": Maybe({"figures": Each(float), "with_unknown": Maybe(float)}),
     "longest_trained": Maybe({"source": int, "reference": int}),
     "language": Maybe(str),
     "test_set": Maybe({"source": Maybe(str), "reference": str}),

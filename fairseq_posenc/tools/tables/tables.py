@@ -191,6 +191,12 @@ def _notes(runs: Runs, metric: str) -> List[str]:
             "Ceiling, which the references get that go through the preparation of the training "
             f"text and back: {' and '.join(f'{value:.2f}' for value in sorted(ceilings))}."
         )
+        lower = {one["with_unknown"] for one in known if one and "with_unknown" in one}
+        if metric == "sacrebleu" and lower and min(lower) < min(ceilings) - 0.005:
+            notes[-1] += (
+                f" It is {' and '.join(f'{value:.2f}' for value in sorted(lower))} without the "
+                "characters that the dictionary lacks, which no model writes."
+            )
     language = f"Target language: {score['language']}. " if score.get("language") else ""
     signed = (one["signatures"][source_of(metric)] for seeds in runs.values() for one in seeds)
     return [*notes, f"{language}Signature: {' and '.join(dict.fromkeys(signed))}"]

@@ -180,6 +180,19 @@ def test_sentences_within_the_trained_length_are_counted_or_left_out():
     assert "within" not in by_length({"shape": [unknown]}).markdown().lower()
 
 
+def test_ceilings_are_told_and_what_the_dictionary_lacks():
+    notes = {
+        lower: " ".join(
+            by_length(
+                {"a": [score(0.8, ceiling={"figures": {"sacrebleu": 99.5}, "with_unknown": lower})]}
+            ).notes
+        )
+        for lower in (99.5, 91.2)
+    }
+    assert "training text and back: 99.50. Target" in notes[99.5]
+    assert "back: 99.50. It is 91.20 without the characters" in notes[91.2]
+
+
 def test_a_model_that_learned_nothing_is_named():
     bad, fine = score(0.3), score(0.8)
     bad["all"].update(sacrebleu=0.2, chance=0.19, above_chance=False)
