@@ -41,8 +41,7 @@ class CorpusSetting:
     @property
     def all_tests(self) -> List[str]:
         """The test sets of the corpus; with text that is ready those that are there."""
-        there = read_lines(f"{self.text}/tests")
-        return there[0].split() if there else list(named(self.corpus).tests)
+        return read_lines(f"{self.text}/tests") or list(named(self.corpus).tests)
 
     @property
     def tests(self) -> List[str]:
