@@ -86,9 +86,9 @@ EXPORT = Kind("a file or folder", is_folder=None, writes=("*",))
 def folder_with(*marks: str, writes: Sequence[str] = ()) -> Kind:
     """Return the kind of a folder that is new, empty, or has a file whose name is like a mark.
 
-    ``settings`` is a mark of every such folder: recipes leave it there before.
+    ``settings`` is a mark of every such folder: recipes leave it, or one of a split, there before.
     """
-    return Kind("a folder", marks=(*marks, "settings"), writes=writes, is_folder=True)
+    return Kind("a folder", marks=(*marks, "*settings"), writes=writes, is_folder=True)
 
 
 def add_output(parser: Any, *names: str, kind: Kind, **options: Any) -> None:
