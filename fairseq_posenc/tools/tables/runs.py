@@ -60,7 +60,8 @@ def _check_new(places: Dict[Any, str], name: str, path: str, score: Score) -> No
     """Raise :class:`UsageError` if a training is counted twice.
 
     It is if a name has a seed twice, or two results have the same outputs. Two models may well
-    agree where all is right, or where they have learned nothing and all outputs are alike.
+    agree where all is right, or where they have learned nothing: all outputs are alike, or get
+    no more than by chance.
 
     Args:
         places: where seeds and outputs were found, to be completed.
@@ -72,7 +73,8 @@ def _check_new(places: Dict[Any, str], name: str, path: str, score: Score) -> No
     seed, is_right = seed_of(score), (score["all"].get("sacrebleu") or 0) > _ALL_RIGHT
     if seed:
         facts["seed", name, seed] = f"seed {seed} of {name}"
-    if len({*map(str, outputs)}) > 1 and not is_right:
+    learned = score["all"].get("above_chance") is not False
+    if len({*map(str, outputs)}) > 1 and learned and not is_right:
         facts["outputs", str(outputs)] = "the same outputs"
     for key, what in facts.items():
         if key in places:
