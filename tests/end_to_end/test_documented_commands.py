@@ -210,6 +210,8 @@ def raw_text(do, folder):
 PREPARED = {
     "docs/language_models.md": raw_text,
     "README.md": english_french,
+    "docs/compare.md": english_french,
+    "docs/own_data.md": english_french,
     "docs/bert.md": benchmarks,
     "docs/analyses.md": results_of_multi30k,
     "docs/export.md": translation_model,
