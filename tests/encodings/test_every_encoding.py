@@ -158,7 +158,6 @@ def test_every_parameter_gets_a_gradient(name, decoder, batch, place, effect):
 
 
 @both_sides
-@pytest.mark.skipif(torch.__version__ < "2.2", reason="no half precision on the CPU yet")
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16], ids=["half", "bfloat16"])
 def test_low_precision_costs_no_more_than_its_rounding(name, decoder, dtype, batch, place, effect):
     """Positions up to 600: more than bfloat16 can count, and phases that it cannot tell apart."""

@@ -215,7 +215,6 @@ def test_activation_checkpointing_changes_nothing(build, encoding, batch):
 
 
 @each_encoding
-@pytest.mark.skipif(torch.__version__ < "2.2", reason="no half precision on the CPU yet")
 @pytest.mark.parametrize("dtype, tolerance", [(torch.bfloat16, 0.2), (torch.float16, 0.05)])
 def test_half_precision_agrees_far_from_the_start(build, encoding, dtype, tolerance):
     model = build(encoding, max_source_positions=900, max_target_positions=900)

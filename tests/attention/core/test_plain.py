@@ -121,7 +121,6 @@ def test_gradients_of_gradients_are_right(kind, make_case, plain_attend):
     assert torch.autograd.gradgradcheck(output, tuple(tensors[name] for name in names))
 
 
-@pytest.mark.skipif(torch.__version__ < "2.2", reason="no half precision on the CPU yet")
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("kind", ["none", EVERYTHING])
 def test_low_precision_is_right_up_to_its_rounding(kind, dtype, make_case, plain_attend):

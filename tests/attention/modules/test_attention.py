@@ -157,7 +157,6 @@ def test_memory_is_reused(attention):
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.skipif(torch.__version__ < "2.2", reason="no half precision on the CPU yet")
 @each_kind
 def test_half_precision_is_near(attention, terms, dtype):
     x = rand(LONGEST, 2, CHANNELS)

@@ -23,7 +23,6 @@ class Sums(TorchDispatchMode):
         return operation(*args, **(kwargs or {}))
 
 
-@pytest.mark.skipif(torch.__version__ < "2.2", reason="no half precision on the CPU yet")
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("name", ["shaw", "t5", "tupe", "rel_scalar"])
 def test_gradients_of_shared_distances_are_summed_in_float32(name, dtype):
