@@ -163,7 +163,7 @@ def read_options(page: Page, text: str, arguments: List[str], presets: Sequence[
         if name not in known:
             raise UsageError(f"unknown option {name}; see --help")
         value = arguments[position]
-        if value.startswith("--"):
+        if value.startswith("--") and known[name] != "OPTIONS":
             raise UsageError(
                 f"{name} needs a value; a name that begins with -- is written ./--name"
             )
