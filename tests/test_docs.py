@@ -122,9 +122,15 @@ def test_differences_of_the_first_screen_are_those_that_claims_printed():
 # difference to sinusoids is clear, "+" or "-", and where it is not, "0", by range of lengths.
 SAID = {
     "both were clearly better at 21-45 words (five seeds)": {"shaw": "0++", "cape": "0++"},
-    "on real text SHAPE was worse and CAPE not clearly": {"multi30k shape": "-"},
+    "on captions SHAPE was worse and CAPE not clearly": {"multi30k shape": "-"},
     "CAPE is not clearly different anywhere": {"multi30k cape": "0000"},
-    "on real text CAPE was not (three seeds)": {"multi30k cape": "00"},
+    "on captions CAPE was not (three seeds)": {"multi30k cape": "00"},
+    # of bits, less is better
+    "documentation `shaw` and `rotary` were better": {"less shaw": "-", "less rotary": "-"},
+    "on Python's documentation both were (three seeds)": {"less shaw": "----", "less cape": "0---"},
+    "Shaw, rotary, ALiBi, CAPE and SHAPE rise less than": {
+        f"beyond {row}": "----" for row in ("shaw", "rotary", "alibi", "cape", "shape")
+    },
 }
 
 
@@ -141,6 +147,10 @@ def test_no_sentence_on_the_choice_goes_beyond_its_table():
     for line in tables(PAGES["docs/recipes/multi30k.md"])[1][2:]:
         cells = [map(float, re.findall(r"[+-][\d.]+", cell)) for cell in line[2:]]
         known[f"multi30k {line[0].strip()}"] = [list(cell) for cell in cells]
+    for name, table in zip(("less", "beyond"), tables(PAGES["docs/recipes/python_docs.md"])[2:]):
+        for line in table[2:]:
+            pairs = [map(float, cell.split("±")) for cell in line if "±" in cell]
+            known[f"{name} {line[0].strip()}"] = [[m, m - half, m + half] for m, half in pairs]
     for sentence, expected in SAID.items():
         assert sentence in text
         for row, signs in expected.items():
