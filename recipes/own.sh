@@ -28,7 +28,6 @@ options=(
     "--cell N            only this training of the plan, as a job of that script"
     "--hours N           stop with a checkpoint a quarter of an hour before these are over"
 )
-files=(--train --valid --test) # are named from where the recipe was started
 defaults=(
     --run-dir runs/own --text own --seeds 1,2,3 --bins 10,20,30 --keep 5 --preset tiny
     --stages "1 set-up, 2 data, 3 train, 4 translate, 5 score, 6 table and report"

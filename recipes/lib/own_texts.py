@@ -9,7 +9,7 @@ from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell
 from recipes.lib.devices import cores
 from recipes.lib.figures import bits_by_range
-from recipes.lib.recipe import Recipe, absolute
+from recipes.lib.recipe import Recipe
 from recipes.lib.settings import make_folder, read_lines
 from recipes.lib.texts import SPLITS, GrammarText, Multi30k, RecipeText, plain_or_packed
 
@@ -24,7 +24,7 @@ class Own(RecipeText):
         for name in ("source-lang", "target-lang", *SPLITS):
             if not self.values[name]:
                 raise UsageError(f"--{name} is missing; see --help")
-        self.prefixes = {split: absolute(recipe.page, self.values[split]) for split in SPLITS}
+        self.prefixes = {split: self.values[split] for split in SPLITS}
         self.keep = min(self.keep, self.values.number("epochs"))
         self.prepare = self.values.fill(recipe.page.arrays["prepare"])
         longest = self.values.number("longest")

@@ -10,9 +10,11 @@ it reproduces; ``--help`` prints that comment. Of the arrays, all kinds of recip
     train, generate, score   words of a command; {name} in them is the value of an option
 
 An option ``--updates N`` has a whole number, ``LIST`` is divided by commas, ``a|b`` is one of
-these, any other word anything; one without a word is a flag. What the user gives goes before
---smoke, a preset, the setting's own array, and the defaults. A user's words are filled in once,
-and never read again: a folder may be called ``x{seed}``.
+these, any other word anything; one without a word is a flag. ``DIR``, ``FOLDER``, ``PREFIX``,
+``TEXT`` and ``ROW=CHECKPOINT`` are paths: a user names them from where the recipe was started,
+and all runs from the top of the repository. What the user gives goes before --smoke, a preset,
+the setting's own array, and the defaults. A user's words are filled in once, and never read again:
+a folder may be called ``x{seed}``.
 """
 
 import os
@@ -25,6 +27,7 @@ from fairseq_posenc.errors import UsageError
 
 FLAG = "yes"
 _OPTION = re.compile(r"^  (--[a-z-]+)(?: (\S+))?(?:  |$)", re.M)
+_PATHS = "DIR", "FOLDER", "PREFIX", "TEXT", "CHECKPOINT"
 _FIELD = re.compile(r"\{([a-z][a-z-]*)\}")
 
 
@@ -169,6 +172,7 @@ def read_options(page: Page, text: str, arguments: List[str], presets: Sequence[
             )
         position += 1
         _check(name, known[name], value)
+        value = _from_top(page, known[name], value)
         words += [name, value]
         again = known[name].count("=") or name == "--add"
         given[name[2:]] = f"{given[name[2:]]}\n{value}" if again and name[2:] in given else value
@@ -211,6 +215,19 @@ def _check(name: str, form: str, value: str) -> None:
                 raise UsageError(f"{seed} is not a whole number (--seeds; see --help)")
     if form == "LIST" and name not in ("--encodings", "--rows", "--url"):
         no_repeats(name, value.split(","))
+
+
+def _from_top(page: Page, form: str, value: str) -> str:
+    """Return the value of an option in which paths are named from the top of the repository."""
+    start = page.started_in
+    is_path = form.rpartition("=")[2] in _PATHS
+    if not (value and is_path) or os.path.realpath(start) == os.getcwd():
+        return value
+    if os.path.exists(os.path.join(start, value)) or "=" not in value:
+        return os.path.join(start, value)
+    # ROW=PATH, or LANGUAGE=PATH,LANGUAGE=PATH…
+    named = [part.partition("=") for part in value.split(",")]
+    return ",".join(f"{label}={os.path.join(start, path)}" for label, _, path in named)
 
 
 def no_repeats(name: str, words: Sequence[str]) -> None:

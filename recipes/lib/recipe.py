@@ -305,11 +305,6 @@ def place(path: str) -> str:
     return f"./{path}" if path.startswith("-") else path
 
 
-def absolute(page: Page, path: str) -> str:
-    """Return where a file is that is named from where the recipe was started."""
-    return os.path.join(page.started_in, path)
-
-
 def labelled(files: Sequence[str]) -> List[str]:
     """Return the words that are there: `label=path` of files that exist."""
     return [file for file in files if os.path.exists(file.partition("=")[2])]

@@ -86,16 +86,7 @@ def print_script(
 
 
 def _command(recipe: Recipe, words: List[str], variables: str = "") -> str:
-    """What the user has given, with these options; files are named from where it was started."""
-    given = typed(["bash", recipe.page.name, *_from_here(recipe), *words])
+    """What the user has given, with these options."""
+    given = typed(["bash", recipe.page.name, *recipe.given.words, *words])
     extra = typed(["--", *recipe.given.extra]) if recipe.given.extra else ""
     return " ".join(filter(None, [given, variables, extra]))
-
-
-def _from_here(recipe: Recipe) -> List[str]:
-    words = list(recipe.given.words)
-    for name in recipe.page.arrays.get("files", []):
-        if name in words:
-            place = words.index(name) + 1
-            words[place] = os.path.join(recipe.page.started_in, words[place])
-    return words

@@ -1,8 +1,10 @@
 """The trainings of the papers' recipes and of our evidence are those that were printed once."""
 
 import json
+import os
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -34,3 +36,34 @@ def test_every_training_is_printed_as_it_was_options_in_any_order(run, recipe):
     expected = [{*frozen["common"], *line} for line in frozen["lines"]]
     assert len(found) >= len(expected)
     assert not [line for line in expected if line not in found]
+
+
+TEXTS = "--source-lang en --target-lang fr --train HERE/a --valid HERE/b --test HERE/c"
+PATHS = {
+    f"own.sh {TEXTS} --run-dir HERE/r": ["--train HERE/a ", "--test HERE/c ", "--output HERE/r/"],
+    "rel_scalar/pretrain_english.sh --text HERE/a --valid HERE/b": ["--train HERE/a ",
+                                                                  "--valid HERE/b "],
+    "rel_scalar/pretrain_multilingual.sh --text de=HERE/a,en=HERE/b": ["de=HERE/a,en=HERE/b "],
+    "glue/run.sh --pretrained learned=HERE/model --text HERE/t": ["HERE/model", "HERE/t"],
+    "shape/run.sh --ready HERE/a": ["--input HERE/a "],
+    "lm.sh --data-dir HERE/a": ["HERE/a/train.txt"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("command", PATHS)
+@pytest.mark.parametrize("here", ["", "elsewhere"])
+def test_a_path_is_named_from_where_the_recipe_was_started(command, here, tmp_path):
+    # from the top it stays as typed
+    top = Path(__file__).resolve().parents[2]
+    started = tmp_path if here else top
+    (tmp_path / "some").mkdir()
+    named = "some" if here else os.path.relpath(tmp_path / "some", top)
+    (tmp_path / "some" / "model").touch()
+    recipe, *words = command.replace("HERE", named).split()
+    printed = subprocess.run(
+        ["bash", str(top / "recipes" / recipe), *words, "--plan", "--device", "cpu"],
+        cwd=started, capture_output=True, encoding="utf-8", check=True,
+    ).stdout  # fmt: skip
+    found = f"{tmp_path}/some" if here else named
+    for path in PATHS[command]:
+        assert path.replace("HERE", found) in printed
