@@ -91,8 +91,9 @@ def test_pythons_are_those_of_the_set_up():
 def test_a_figure_stands_in_one_file():
     pages = defaultdict(set)
     for page, text in PAGES.items():
-        # what a recipe wrote, and the quickstart and the first screen have parts of
-        for figure in FIGURES.findall(text) if not page.startswith("docs/claims") else ():
+        # README's figures are held to their pages below, and claims are what a recipe wrote
+        others = not page.startswith(("docs/claims", "README"))
+        for figure in FIGURES.findall(text) if others else ():
             pages[figure].add(page)
     assert len(pages) > 100
     assert not {figure: found for figure, found in pages.items() if len(found) > 1}
@@ -109,13 +110,17 @@ def test_results_have_their_intervals_and_numbers(page):
 
 def test_differences_of_the_first_screen_are_those_that_claims_printed():
     rows = read_kept(str(ROOT / "recipes" / "claims" / "kept.json"))[1]
-    by_length, _, encodings = tables(PAGES["README.md"])
-    assert ["|".join(["", *line, ""]) for line in by_length[2:]] == first_screen.by_length(rows)
+    [encodings] = tables(PAGES["README.md"])
     measured = {re.findall(r"`(\w+)`", line[0])[0]: line[-1].strip() for line in encodings[2:]}
     assert measured.pop("sinusoidal") == "0"
     # names of encodings are those of rows without options of their own
     printed = first_screen.at_once(rows)
     assert measured == {name: printed.get(name, "") for name in measured}
+    bits = {re.findall(r"`(\w+)`", line[0])[0]: line[-2].strip() for line in encodings[2:]}
+    beyond = {line[0].strip(): line[1].strip()
+              for line in tables(PAGES["docs/recipes/python_docs.md"])[3][2:]}  # fmt: skip
+    assert bits.pop("sinusoidal") == "0"
+    assert bits == {name: beyond.get(name, "") for name in bits}
 
 
 # What README and the page on the choice say without figures, of the rows behind it: where a row's
@@ -123,7 +128,21 @@ def test_differences_of_the_first_screen_are_those_that_claims_printed():
 SAID = {
     "both were clearly better at 21-45 words (five seeds)": {"shaw": "0++", "cape": "0++"},
     "on captions SHAPE was worse and CAPE not clearly": {"multi30k shape": "-"},
-    "CAPE is not clearly different anywhere": {"multi30k cape": "0000"},
+    "SHAPE, which learns more slowly, loses BLEU. CAPE is not clearly different anywhere": {
+        "multi30k shape": "-",
+        "multi30k cape": "0000",
+    },
+    "Shaw and CAPE are ahead of sinusoids at 31-45 words, and T5 is behind": {
+        "shaw": "0++",
+        "cape": "0++",
+        "t5": "0+-",
+    },
+    "ALiBi and SHAPE are not clearly different there": {"alibi": "0+0", "longer shape 1": "0+0"},
+    "Shaw and rotary need fewer bits than sinusoids, and SHAPE, which learns more slowly, more": {
+        "less shaw": "-",
+        "less rotary": "-",
+        "less shape": "+",
+    },
     "on captions CAPE was not (three seeds)": {"multi30k cape": "00"},
     # of bits, less is better
     "documentation `shaw` and `rotary` were better": {"less shaw": "-", "less rotary": "-"},
@@ -162,7 +181,7 @@ def test_no_sentence_on_the_choice_goes_beyond_its_table():
     printed += [[sum(one["interval"]) / 2, *one["interval"]] for one in comparisons]
     pairs = {(f"{abs(mean):.1f}", f"{(high - low) / 2:.1f}") for mean, low, high in printed}
     found = set(re.findall(r"(\d+\.\d) ± (\d+\.\d)", text))
-    assert len(found) > 20 and not found - pairs
+    assert len(found) > 15 and not found - pairs
     losses = {f"{one.loss[0]:.3f}" for one in rows if one.part == "length"}
     assert not set(re.findall(r"\b0\.\d{3}\b", text)) - losses
 

@@ -1,4 +1,4 @@
-"""Print the lines of README's tables of BLEU by length, of the figures that are kept.
+"""Print the last column of README's table of encodings, of the figures that are kept.
 
     python -m recipes.claims.first_screen recipes/claims/kept.json
 
@@ -7,13 +7,11 @@ compared with the sinusoids of its own run.
 """
 
 import sys
-from typing import Dict, List, Optional
+from typing import Dict, Optional
 
 from recipes.claims.compared import read_kept
 from recipes.claims.pages import difference
 from recipes.claims.rows import BASE, Row, Rows
-
-SHOWN = {"shaw": "Shaw", "cape": "CAPE", "alibi": "ALiBi", "t5": "T5", "shape": "SHAPE"}
 
 
 def best(rows: Rows, name: str) -> Optional[Row]:
@@ -25,28 +23,16 @@ def best(rows: Rows, name: str) -> Optional[Row]:
     return None
 
 
-def by_length(rows: Rows) -> List[str]:
-    """Return the lines of the first table, an encoding each: seeds, updates, differences."""
-    lines = []
-    for name, title in SHOWN.items():
-        one = best(rows, name)
-        if one:
-            cells = [difference(one, column) for column in one.by_length if column != "all"]
-            lines.append(f"| {' | '.join([title, str(one.seeds), f'{one.updates:,}', *cells])} |")
-    return lines
-
-
 def at_once(rows: Rows) -> Dict[str, str]:
-    """Return the last cells of the second table, by encoding: at 31-45 words, and seeds."""
+    """Return the last cells of the table, by encoding: at 31-45 words, and seeds."""
     names = dict.fromkeys(one.row for one in rows if one.part in ("longer", "length"))
     found = {name: best(rows, name) for name in names if name != BASE}
     return {name: f"{difference(one, '31-45')} ({one.seeds})" for name, one in found.items() if one}
 
 
 def main() -> None:
-    """Print both."""
+    """Print them."""
     rows = read_kept(sys.argv[1])[1]
-    print(*by_length(rows), sep="\n")
     print(*(f"{name}: {cell}" for name, cell in at_once(rows).items()), sep="\n")
 
 
