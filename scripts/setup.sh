@@ -122,8 +122,8 @@ check_environment() {
 fingerprint() {
   {
     printf '%s\n' "$root" "$environment"
-    cat "$here"/setup.sh "$here"/constraints*.txt "$root/setup.py" \
-      "$root/fairseq_posenc/version.py"
+    cat "$here"/setup.sh "$here"/constraints*.txt "$root/fairseq_posenc/version.py"
+    sed '/^\[tool\.ruff\]/,$d' "$root/pyproject.toml"
   } | cksum
 }
 
@@ -258,7 +258,7 @@ install_everything() {
   fi
   step "installing the plugin and trying fairseq"
   # shellcheck disable=SC2086 # the options are words
-  pip_install -c "$state/constraints.txt"$after -e "$root[tools${extras:+,$extras}]" ||
+  pip_install -c "$state/constraints.txt"$after -e "$root[tools,recipes${extras:+,$extras}]" ||
     pip_failed "the plugin"
   "$python" -c 'import fairseq' </dev/null >"$state/import.log" 2>&1 ||
     die "fairseq in $environment cannot be imported: $(tail -n 1 "$state/import.log")"

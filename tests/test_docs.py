@@ -79,8 +79,8 @@ def test_pythons_are_those_of_the_set_up():
     script = (ROOT / "scripts" / "setup.sh").read_text(encoding="utf-8")
     [order] = re.findall(r"^  for version in (3\.[\d. ]+); do", script, re.MULTILINE)
     versions = sorted(order.split())
-    setup = (ROOT / "setup.py").read_text(encoding="utf-8")
-    assert f'python_requires=">={versions[0]}' in setup
+    metadata = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    assert f'requires-python = ">={versions[0]}' in metadata
     tested = (ROOT / "scripts" / "test_environments.sh").read_text(encoding="utf-8")
     assert f"versions=({' '.join(versions)})" in tested
     for page in ("README.md", "docs/CHANGELOG.md"):

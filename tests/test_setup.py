@@ -1,8 +1,7 @@
-"""scripts/setup.sh, test.sh and setup.py, without installing anything."""
+"""scripts/setup.sh, test.sh and the package's metadata, without installing anything."""
 
 import os
 import re
-import runpy
 import shutil
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from setuptools.config.pyprojecttoml import read_configuration
 
 from fairseq_posenc.version import __version__
 
@@ -213,35 +213,51 @@ def test_a_torch_that_is_too_old_is_refused_in_one_line(tmp_path, found, is_refu
 
 
 @pytest.fixture
-def metadata(monkeypatch):
-    caught = {}
-    monkeypatch.setattr("setuptools.setup", caught.update)
-    monkeypatch.setattr(sys, "argv", ["setup.py"])
-    runpy.run_path(str(ROOT / "setup.py"))
-    return caught
+def configuration():
+    """What setuptools makes of pyproject.toml: the version is read, packages are found."""
+    return read_configuration(ROOT / "pyproject.toml")
 
 
-def test_metadata_has_the_version_and_every_package(metadata):
-    assert metadata["version"] == __version__
+@pytest.fixture
+def metadata(configuration):
+    return configuration["project"]
+
+
+def test_metadata_has_the_version_and_every_package(configuration):
+    assert configuration["project"]["version"] == __version__
+    assert f"\nversion: {__version__}\n" in (ROOT / "CITATION.cff").read_text()
     folders = {p.parent for p in (ROOT / "fairseq_posenc").rglob("__init__.py")}
-    assert set(metadata["packages"]) == {
+    assert set(configuration["tool"]["setuptools"]["packages"]) == {
         ".".join(folder.relative_to(ROOT).parts) for folder in folders
     }
 
 
+def test_every_file_that_is_no_module_is_in_the_wheel(configuration):
+    data = configuration["tool"]["setuptools"]["package-data"]
+    listed = {
+        path
+        for package, patterns in data.items()
+        for pattern in patterns
+        for path in ROOT.joinpath(*package.split(".")).glob(pattern)
+    }
+    there = {path for path in (ROOT / "fairseq_posenc").rglob("*.*") if path.is_file()}
+    assert {path for path in there if path.suffix not in (".py", ".pyc")} == listed
+
+
 def test_installing_the_plugin_never_replaces_fairseq(metadata):
-    assert not [r for r in metadata["install_requires"] if r.startswith("fairseq")]
+    assert not [r for r in metadata["dependencies"] if r.startswith("fairseq")]
 
 
 def test_extra_fairseq_and_constraints_name_the_same_releases(metadata):
     pinned = {f"{k}=={v}" for p in PINS for k, v in pins(p).items() if k.startswith("fairseq")}
-    assert {r.split(";")[0] for r in metadata["extras_require"]["fairseq"]} == pinned
+    assert {r.split(";")[0] for r in metadata["optional-dependencies"]["fairseq"]} == pinned
 
 
 @pytest.mark.parametrize("path", PINS, ids=lambda p: p.name)
 def test_every_requirement_of_the_plugin_is_pinned(metadata, path):
-    extras = metadata["extras_require"]
-    wanted = [*metadata["install_requires"], *extras["tools"], *extras["test"]]
+    extras = metadata["optional-dependencies"]
+    wanted = [*metadata["dependencies"]]
+    wanted += [one for name in ("tools", "recipes", "test") for one in extras[name]]
     python = "3.10" if "3.10" in path.name else "3.11"
     applies = {"python_version": python, "sys_platform": "linux"}
     wanted = [requirement for requirement in map(Requirement, wanted)

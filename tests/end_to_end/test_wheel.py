@@ -29,7 +29,7 @@ posenc table --help
 @pytest.mark.slow
 def test_the_wheel_works_from_any_folder(run, tmp_path):
     # building leaves files where it builds
-    for name in ("setup.py", "pyproject.toml", "README.md"):
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(REPOSITORY / name, tmp_path)
     shutil.copytree(REPOSITORY / "fairseq_posenc", tmp_path / "fairseq_posenc")
     pip = (sys.executable, "-m", "pip", "--disable-pip-version-check")
