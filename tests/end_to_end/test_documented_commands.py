@@ -193,7 +193,7 @@ def configured(do, folder):
 
 
 def wikitext(do, folder):
-    """What docs/recipes/wikitext2.md starts from: its text, whatever it says."""
+    """What docs/recipes/chen.md starts from: its text, whatever it says."""
     (folder / "wikitext2").mkdir()
     for name in ("valid", "test"):
         with gzip.open(folder / "wikitext2" / f"{name}.txt.gz", "wt") as stream:
@@ -219,7 +219,7 @@ PREPARED = {
     "docs/without_fairseq.md": translation_model,
     "docs/change_encoding.md": two_models,
     "docs/hydra.md": configured,
-    "docs/recipes/wikitext2.md": wikitext,
+    "docs/recipes/chen.md": wikitext,
 }
 
 
