@@ -2,10 +2,10 @@
 # usage: bash scripts/gpu.sh [--minutes 8] [--output DIR] [--dry-run]
 #
 # Tests and times the plugin on the GPU of this machine: every encoding beside stock fairseq, torch's
-# own attention beside the plain way, the papers' tables of cost, and two trainings of the quickstart. Each part
-# has its share of the time. Results of what was done stay when a part is cut; started again with the same
-# DIR (runs/gpu), the command repeats only parts that are not done. It writes DIR/gpu.json and
-# DIR/gpu.md, and ends with a verdict for attention and per encoding.
+# own attention beside the plain way, and two trainings of the quickstart. Each part has its share of
+# the time. Results of what was done stay when a part is cut; started again with the same DIR
+# (runs/gpu), the command repeats only parts that are not done. It writes DIR/gpu.json and DIR/gpu.md,
+# and ends with a verdict for attention and per encoding.
 #
 #   --minutes N   for all parts together (8)
 #   --output DIR  folder of the results (runs/gpu)

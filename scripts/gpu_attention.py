@@ -9,7 +9,7 @@ from torch import Tensor
 from fairseq_posenc.attention import core, plain
 from fairseq_posenc.attention.plain import Inputs
 from fairseq_posenc.encodings.base import AttentionTerms
-from fairseq_posenc.tools.benchmark.timing import Contestant, race
+from recipes.benchmark.timing import race
 
 # What is added to the scores, with and without padding on the left and the future hidden.
 TERMS = ("nothing", "bias", "bias that learns", "segments")
@@ -79,8 +79,8 @@ def attention(results: Any, tiny: bool) -> None:
                 for way, found in steps_by_way.items()
             }
             limit = max(16 * torch.finfo(dtype).eps, 2 * error["plain"])
-            contestants = {way: Contestant(found, device) for way, found in steps_by_way.items()}
-            times = race(contestants, 2 if tiny else 20, f"{title}, {length}", "plain")
+            rounds = 2 if tiny else 20
+            times = race(steps_by_way, device, rounds, "plain", f"{title}, {length}")
             results.add({
                 "length": length, "terms": title, "error": error["torch"],
                 "verdict": "right" if error["torch"] <= limit else "wrong",

@@ -20,26 +20,24 @@ import torch
 
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError, first_line
-from fairseq_posenc.tools.benchmark import steps
-from fairseq_posenc.tools.benchmark.settings import Setting
-from fairseq_posenc.tools.benchmark.timing import SUBJECTS, Contestant, race
 from fairseq_posenc.tools.hardware import hardware
 from fairseq_posenc.tools.writing import replacing
+from recipes.benchmark import steps
+from recipes.benchmark.settings import Setting
+from recipes.benchmark.timing import race
 
 # Each part's share of the time; what one leaves goes to those behind it.
-SHARES = {"encodings": 50, "attention": 20, "tables": 10, "quickstart": 20}
+SHARES = {"encodings": 60, "attention": 20, "quickstart": 20}
 TITLES = {
     "encodings": "A step of every encoding beside stock fairseq (bfloat16)",
     "attention": "Torch's own attention against the plain way (bfloat16, 4,096 tokens, 8 heads)",
-    "tables": "The papers' tables of cost",
     "quickstart": "Trainings of the quickstart in bfloat16",
 }
-TABLES = ("cape-9", "chen2021-3", "shape-2")
-# Subject, shape, lengths and tokens of a batch.
+# Name, what prepares its steps, shape, lengths and tokens of a batch.
 TIMED = [
-    ("training", "base", (32, 128, 512), 4096),
-    ("bert training", "bert_base", (128,), 4096),
-    ("generation", "base", (32,), 1024),
+    ("training", steps.training, "base", (32, 128, 512), 4096),
+    ("bert training", steps.bert_training, "bert_base", (128,), 4096),
+    ("generation", steps.generation, "base", (32,), 1024),
 ]
 # Relative to stock fairseq: within these bounds a step takes as long.
 FASTER, SLOWER = 0.97, 1.03
@@ -117,42 +115,28 @@ def encodings(results: Results, tiny: bool) -> None:
         found = difference(name, device)
         verdict = "right" if found <= DIFFERENCE else "wrong"
         results.add({"encoding": name, "difference": found, "verdict": verdict})
-    for subject, shape, lengths, tokens in TIMED:
+    for subject, prepare, shape, lengths, tokens in TIMED:
         for length in (8,) if tiny else lengths:
             title = f"{subject}, {length}"
             if title in have:
                 continue
             setting = Setting(
                 "tiny" if tiny else shape, names(), length, 2 if tiny else tokens // length,
-                subject, "learned" if "bert" in subject else "sinusoidal", 0.1, device,
-                "float32" if tiny else "bfloat16", shared=True,
+                0.1, device, "float32" if tiny else "bfloat16",
             )  # fmt: skip
-            prepared = SUBJECTS[subject](setting)
-            contestants = {name: Contestant(step, device) for name, step in prepared.items()}
-            figures = race(contestants, 2 if tiny else 9, title, setting.base, 0 if tiny else 1)
+            prepared = prepare(setting)
+            base = "learned" if "bert" in subject else "sinusoidal"
+            figures = race(prepared, device, 2 if tiny else 9, base, title)
             results.add(*(
                 {"encoding": name, "step": title, "waits": waits(step, device), **figures[name]}
                 for name, step in prepared.items()
             ))  # fmt: skip
-            del prepared, contestants
+            del prepared
             torch.cuda.empty_cache()
 
 
-def tables(results: Results, tiny: bool) -> None:
-    """Part 3: the papers' tables of cost, by posenc benchmark."""
-    have = {row["table"] for row in results.rows("tables")}
-    for name in TABLES[:1] if tiny else [table for table in TABLES if table not in have]:
-        few = ["--quick", "--lengths", "10", "--dtype", "float32"]
-        options = few if tiny else ["--rounds", "10", "--warm-up", "2"]
-        command = ["posenc", "benchmark", "cost", name, "--device", "cpu" if tiny else "cuda"]
-        file = str(results.path.parent / "cost.json")
-        done = subprocess.run([*command, *options, "--output", file],
-                              stdout=subprocess.PIPE, encoding="utf-8", check=True)  # fmt: skip
-        results.add({"table": name, "text": done.stdout})
-
-
 def quickstart(results: Results, tiny: bool) -> None:
-    """Part 4: two rows of the quickstart to their BLEU; cut, it goes on where it was."""
+    """Part 3: two rows of the quickstart to their BLEU; cut, it goes on where it was."""
     folder = results.path.parent / "quickstart"
     few = "--train 300 --test 4 --updates 6 --test-lengths 4-20,21-30 --device cpu"
     options = few if tiny else "--device cuda -- --bf16"
@@ -165,7 +149,6 @@ def quickstart(results: Results, tiny: bool) -> None:
 PARTS: Dict[str, Callable[[Results, bool], None]] = {
     "encodings": encodings,
     "attention": gpu_attention.attention,
-    "tables": tables,
     "quickstart": quickstart,
 }
 

@@ -22,7 +22,6 @@ COMMANDS: Dict[str, str] = {
     "export": "write a checkpoint for stock fairseq, CTranslate2 or transformers",
     "import": "make a checkpoint of what export or transformers has written",
     "extend": "make a trained model's tables of learned positions longer",
-    "benchmark": "time every position encoding against stock fairseq",
     "profile-admin": "measure ADMIN's initialisation of a translation model",
     "encodings": "list every encoding with its options and defaults",
     "path": "print the plugin's folder, for fairseq's --user-dir",

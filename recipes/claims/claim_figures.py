@@ -1,5 +1,6 @@
 """What the trainings of recipes/claims.sh have measured: figures of a row, by seed."""
 
+import csv
 import os
 import re
 import statistics
@@ -147,9 +148,15 @@ def _probe(folder: str, name: str) -> Optional[float]:
 def _time(folder: str, name: str) -> float:
     """Of ``benchmark row``."""
     benchmark, row = name.split()
-    shape = {"cells": [{"contestants": {row: {"base": float}}}]}
-    found = read_shaped(f"{folder}/{benchmark}.json", shape, "posenc benchmark")
-    return 100 * statistics.mean(cell["contestants"][row]["base"] for cell in found["cells"])
+    path = f"{folder}/{benchmark}.csv"
+    with open(path, newline="", encoding="utf-8") as stream:
+        lines = list(csv.DictReader(stream))
+    try:
+        ratios = [float(line["base"]) for line in lines if line["encoding"] == row]
+        return 100 * statistics.mean(ratios)
+    except (KeyError, TypeError, ValueError):
+        told = f"{path} has no times of {row}, as recipes.benchmark writes them"
+        raise UsageError(told) from None
 
 
 def _plain(folder: str, name: str) -> Optional[float]:
@@ -171,7 +178,7 @@ FIGURES: Dict[str, Tuple[Callable[[str, str], Optional[float]], str, str]] = {
     "share": (_share, "tokens.json", "% of tokens scored above sinusoids{}"),
     "rank": (_rank, "attention_{}.json", "rank at threshold {}"),
     "probe": (_probe, "probes.json", "{}"),
-    "time": (_time, "bert.json", "time of a step, % ({})"),
+    "time": (_time, "bert.csv", "time of a step, % ({})"),
     "plain": (_plain, "plain.json", "bits per token at {} words"),
 }
 

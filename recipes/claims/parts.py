@@ -301,14 +301,14 @@ class Claims(Measuring):
 
     def speed(self, part: str) -> None:
         """Interleaved rounds in one process, as many times as there are seeds."""
-        one = ["env", "OMP_NUM_THREADS=1", "posenc", "benchmark"]
+        one = ["env", "OMP_NUM_THREADS=1", "python", "-m", "recipes.benchmark"]
         for seed in self.seeds:
             folder = self.path(part, "repeats", f"seed{seed}")
             self.execute(["mkdir", "-p", folder])
             self.say(f"[speed] round {seed}")
             for name in "training", "bert":
                 words = self.page.arrays[f"speed_{name}"]
-                self.execute([*one, name, *words, "--output", f"{folder}/{name}.json"],
+                self.execute([*one, name, *words, "--output", f"{folder}/{name}.csv"],
                              output=f"{folder}/{name}.md")  # fmt: skip
 
     def found(self, part: str, name: str) -> List[str]:

@@ -42,8 +42,7 @@ SMALLER = [
     (r"python -m recipes\.corpus", "", "--train 100 --valid 10 --test 10 --quiet"),
     (r"posenc prepare text", "", "--hold-out 3"),
     (r"posenc predict", "", "--cpu"),
-    (r"posenc benchmark cost", "", "--quick"),
-    (r"posenc benchmark", "", "--shape tiny --lengths 8 --tokens 16 --rounds 5 "
+    (r"python -m recipes\.benchmark", "", "--shape tiny --lengths 8 --tokens 16 --rounds 5 "
      "--dropout 0"),
     (r"posenc analyse shift-invariance", "", "--sentences 5"),
     (r"posenc analyse swap", "", "--pairs 3 --max-len-a 0"),

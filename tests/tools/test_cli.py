@@ -47,11 +47,6 @@ def test_help_is_there_and_needs_no_large_library(words):
     assert printed[-1] == str(words in HEAVY)
 
 
-def test_too_few_rounds_are_refused_at_once():
-    said = "--rounds must be 5 or more, not 3"
-    assert printed_by("benchmark", "training", "--rounds", "3") == [said, "False"]
-
-
 def test_encodings_are_listed_with_their_options_and_defaults(run):
     printed = run("posenc", "encodings", **ASCII)
     for name in encodings.names():

@@ -1,7 +1,7 @@
 """What is timed: sizes, batch, precision, and whatever else the figures depend on."""
 
-from dataclasses import dataclass, field
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple
+from dataclasses import dataclass
+from typing import Any, Callable, Dict, List, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,8 +26,6 @@ SHAPES: Dict[str, ModelSize] = {
     "tiny": ModelSize(width=32, ffn=64, layers=1, heads=2, types=100),
     "small": ModelSize(width=256, ffn=1024, layers=3, heads=4, types=6000),
     "base": ModelSize(width=512, ffn=2048, layers=6, heads=8, types=32000),
-    # CAPE's Table 9; it names no feed-forward width: four times the model's, few types
-    "cape": ModelSize(width=768, ffn=3072, layers=6, heads=8, types=1000),
     "bert_small": ModelSize(width=512, ffn=2048, layers=4, heads=8, types=30000),
     "bert_base": ModelSize(width=768, ffn=3072, layers=12, heads=12, types=30000),
 }
@@ -35,53 +33,30 @@ SHAPES: Dict[str, ModelSize] = {
 
 @dataclass(frozen=True)
 class Setting:
-    """Whatever the figures of one column of a table depend on.
+    """Whatever the times of some contestants depend on.
 
     Attributes:
         shape: name of the models' size in ``SHAPES``.
         contestants: values of ``--position-encoding``, with options if there are any:
             ``shaw --position-max-distance 8``. Stock fairseq is timed beside them.
         length, batch: tokens per sentence, sentences per batch.
-        subject: what is timed, of ``SUBJECTS`` in :mod:`.timing`.
-        base: the contestant that all are compared with, beside stock fairseq.
         dropout: of hidden states and of attention.
+        device: ``cpu`` or ``cuda``.
         dtype: of the model, ``float32``, ``bfloat16`` or ``float16``.
-        model: further options of fairseq's models, such as ``encoder_normalize_before``.
-        shared: all contestants train one set of weights, so that many large ones fit into memory.
-        forked: every contestant has a process of its own.
-        warm_up, rounds: untimed rounds, at least 1, and timed ones.
-        hardware: and software, in words.
-        table, group, column: where the figures are printed.
     """
 
     shape: str
     contestants: List[str]
     length: int
     batch: int = 1
-    subject: str = "training"
-    base: str = "sinusoidal"
     dropout: float = 0.0
     device: str = "cpu"
     dtype: str = "float32"
-    model: Mapping[str, Any] = field(default_factory=dict)
-    shared: bool = False
-    forked: bool = False
-    warm_up: int = 1
-    rounds: int = 9
-    hardware: str = ""
-    table: str = ""
-    group: str = ""
-    column: str = ""
 
     @property
     def sizes(self) -> ModelSize:
         """The size of the models."""
         return SHAPES[self.shape]
-
-    @property
-    def title(self) -> str:
-        """The place of the figures, for progress bars."""
-        return ", ".join(dict.fromkeys([self.table, self.group, self.column, self.dtype]))
 
     def draw_tokens(self, left: bool = False) -> Tensor:
         """Draw a batch ``(batch, length)``; a quarter of the rows is padded by a quarter."""

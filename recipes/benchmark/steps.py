@@ -1,12 +1,11 @@
-"""Steps of whole models and of parts of them: training, forward and backward passes, generation.
+"""Steps of whole models: training and generation.
 
 Each function of a subject takes a setting and returns one step per contestant, stock fairseq among
-them. Models have random weights, each its own, or all one set of them.
+them. All models share one set of random weights, so that many large ones fit into memory.
 """
 
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections import defaultdict
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, Callable, Dict
 
@@ -23,7 +22,7 @@ from fairseq_posenc import options
 from fairseq_posenc.encodings import segments
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
-from fairseq_posenc.tools.benchmark.settings import PADDING, STOCK, Setting, Step, Steps
+from recipes.benchmark.settings import PADDING, STOCK, Setting, Step, Steps
 
 BEAM = 4
 Models = Dict[str, nn.Module]
@@ -67,7 +66,6 @@ def _model_options(contestant: str, setting: Setting) -> Namespace:
         setattr(args, f"{side}_ffn_embed_dim", setting.sizes.ffn)
         setattr(args, f"{side}_layers", setting.sizes.layers)
         setattr(args, f"{side}_attention_heads", setting.sizes.heads)
-    vars(args).update(setting.model)
     return args
 
 
@@ -84,14 +82,13 @@ def _build(architecture: Any, args: Namespace, setting: Setting) -> Any:
 def build_all(setting: Setting, build: Callable[[str, Setting], nn.Module]) -> Models:
     """Build the model of every contestant, stock fairseq's first.
 
-    If the setting's weights are shared, every model uses the parameters of the first wherever names
-    and shapes are equal, and has but those of its positions for itself.
+    Every model uses the parameters of the first wherever names and shapes are equal, and has but
+    those of its positions for itself.
     """
     models: Models = {}
     for name in tqdm([STOCK, *setting.contestants], "building", mininterval=1, leave=False):
         models[name] = build(name, setting)
-        if setting.shared:
-            _share(models[STOCK], models[name])
+        _share(models[STOCK], models[name])
     return models
 
 
@@ -104,47 +101,6 @@ def _share(owner: nn.Module, model: nn.Module) -> None:
             setattr(model.get_submodule(module), attribute, owned[place])
 
 
-def _steps(
-    setting: Setting, build: Callable[[str, Setting], nn.Module], step: Callable[[Any], Step]
-) -> Steps:
-    return {name: step(model) for name, model in build_all(setting, build).items()}
-
-
-def encoder(setting: Setting) -> Steps:
-    """Forward and backward pass of embeddings and encoder."""
-    tokens = setting.draw_tokens()
-
-    def step(model: TransformerModel) -> Step:
-        encoder = model.encoder
-        return _forward_and_backward(encoder, lambda: encoder(tokens)["encoder_out"][0])
-
-    return _steps(setting, build_transformer, step)
-
-
-def layer(setting: Setting) -> Steps:
-    """Forward and backward pass of embeddings and one encoder layer."""
-    one_layer = {**setting.model, "encoder_layers": 1, "decoder_layers": 1}
-    return encoder(replace(setting, model=one_layer))
-
-
-def decoder(setting: Setting) -> Steps:
-    """Forward and backward pass of embeddings and decoder, without the scores of words.
-
-    The decoder attends to states of its encoder, as long as its own input, that are not trained.
-    """
-    source, target = setting.draw_tokens(left=True), setting.draw_tokens()
-
-    def step(model: TransformerModel) -> Step:
-        with torch.no_grad():
-            encoded = model.encoder(source)
-        decode = model.decoder
-        return _forward_and_backward(
-            decode, lambda: decode(target, encoder_out=encoded, features_only=True)[0]
-        )
-
-    return _steps(setting, build_transformer, step)
-
-
 def training(setting: Setting) -> Steps:
     """Training steps of translation models; sources are padded on the left, as fairseq does."""
     source, target = setting.draw_tokens(left=True), setting.draw_tokens()
@@ -153,7 +109,7 @@ def training(setting: Setting) -> Steps:
         logits = model(source, None, target)[0].flatten(0, 1).float()
         return F.cross_entropy(logits, target.flatten(), ignore_index=PADDING)
 
-    return training_steps(setting, build_all(setting, build_transformer), loss)
+    return training_steps(build_all(setting, build_transformer), loss)
 
 
 def bert_training(setting: Setting) -> Steps:
@@ -162,7 +118,8 @@ def bert_training(setting: Setting) -> Steps:
     The second half of every row is segment 1, which only models with segments look at.
     """
     tokens = setting.draw_tokens()
-    segments = _second_half(tokens)
+    segments = torch.zeros_like(tokens)
+    segments[:, setting.length // 2 :] = 1
     chosen = torch.rand(tokens.shape, device=tokens.device) < 0.15
     chosen[0, 0] = True
 
@@ -170,19 +127,7 @@ def bert_training(setting: Setting) -> Steps:
         logits = model(tokens, segments=segments, masked_tokens=chosen)[0].float()
         return F.cross_entropy(logits, tokens[chosen])
 
-    return training_steps(setting, build_all(setting, build_bert), loss)
-
-
-def bert_inference(setting: Setting) -> Steps:
-    """Forward pass to the hidden states, without scores of words; the second half is segment 1."""
-    tokens = setting.draw_tokens()
-    segments = _second_half(tokens)
-
-    def step(model: nn.Module) -> Step:
-        model.eval()
-        return torch.no_grad()(lambda: model(tokens, segments=segments, features_only=True))
-
-    return _steps(setting, build_bert, step)
+    return training_steps(build_all(setting, build_bert), loss)
 
 
 def generation(setting: Setting) -> Steps:
@@ -205,20 +150,20 @@ def generation(setting: Setting) -> Steps:
         )
         return torch.no_grad()(lambda: generator.generate([model], sample))
 
-    return _steps(setting, build_transformer, step)
+    return {name: step(model) for name, model in build_all(setting, build_transformer).items()}
 
 
-def training_steps(setting: Setting, models: Models, loss: Callable[[nn.Module], Tensor]) -> Steps:
+def training_steps(models: Models, loss: Callable[[nn.Module], Tensor]) -> Steps:
     """Return whole training steps: forward, ``loss`` of a model, backward, Adam.
 
-    Models that share weights share Adam's averages, too. Gradients are gone when a step ends.
+    As the models share weights, they share Adam's averages, too. Gradients are gone when a step
+    ends.
     """
     state: Any = defaultdict(dict)
 
     def training_step(model: nn.Module) -> Step:
         optimiser = torch.optim.Adam(model.parameters(), lr=1e-4)
-        if setting.shared:
-            optimiser.state = state
+        optimiser.state = state
 
         def step() -> None:
             loss(model).backward()
@@ -228,22 +173,3 @@ def training_steps(setting: Setting, models: Models, loss: Callable[[nn.Module],
         return step
 
     return {name: training_step(model) for name, model in models.items()}
-
-
-def _forward_and_backward(module: nn.Module, forward: Callable[[], Tensor]) -> Step:
-    """Return a forward and a backward pass; the module's gradients are gone when it ends."""
-    with torch.no_grad():
-        gradient = torch.randn_like(forward())
-
-    def step() -> None:
-        forward().backward(gradient)
-        module.zero_grad(set_to_none=True)
-
-    return step
-
-
-def _second_half(tokens: Tensor) -> Tensor:
-    """Return segment numbers: 0 in the first half of each row, 1 in the second."""
-    numbers = torch.zeros_like(tokens)
-    numbers[:, tokens.size(1) // 2 :] = 1
-    return numbers

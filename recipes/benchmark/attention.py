@@ -11,7 +11,7 @@ from fairseq_posenc.attention import core
 from fairseq_posenc.attention.attention import SelfAttention, rotated
 from fairseq_posenc.encodings import Encoding, Positions, Stack, build
 from fairseq_posenc.encodings.base import AttentionTerms
-from fairseq_posenc.tools.benchmark.settings import PADDING, STOCK, Setting, Step, Steps
+from recipes.benchmark.settings import PADDING, STOCK, Setting, Step, Steps
 
 NAIVE_SHAW = "shaw by (T, T, d) tensors"
 

@@ -1,0 +1,117 @@
+"""The command measures every encoding in every subject, and writes one table."""
+
+import csv
+
+import pytest
+
+from fairseq_posenc.encodings import names
+from fairseq_posenc.errors import UsageError
+from recipes.benchmark import __main__ as benchmark
+from recipes.benchmark.attention import NAIVE_SHAW
+
+VARIANTS = {
+    "attention": {NAIVE_SHAW},
+    "bert": {"learned --position-segments input", "rel_scalar --position-segments per_head"},
+}
+ENDS = [("", 2), ("_low", 1.5), ("_high", 3)]
+WORDS = [
+    "CUDA out of memory. Tried to allocate 20.00 MiB",
+    "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+    "DefaultCPUAllocator: can't allocate memory: you tried to allocate 4 bytes.",
+    "shapes do not fit",
+]
+
+
+@pytest.fixture
+def command(monkeypatch):
+    """A function that runs the command; figures are made up, and settings in `measured`.
+
+    It is interrupted before setting number ``interrupt``, if that is not None.
+    """
+
+    def command(line, interrupt=None):
+        def race(steps, device, rounds, base, title):
+            if len(command.measured) == interrupt:
+                raise KeyboardInterrupt
+            command.measured.append(title)
+            ratios = {f"{one}{end}": figure for one in ("base", "stock") for end, figure in ENDS}
+            return dict.fromkeys(steps, {"seconds": 0.5, "megabytes": 1, **ratios})
+
+        monkeypatch.setattr(benchmark, "race", race)
+        monkeypatch.setattr("sys.argv", ["recipes.benchmark", *line.split()])
+        benchmark.main()
+
+    command.measured = []
+    return command
+
+
+def test_every_encoding_is_timed_in_every_subject(run, tmp_path):
+    output = tmp_path / "speed.csv"
+    options = "--shape tiny --lengths 8 --tokens 16 --rounds 5 --dropout 0.1 --device cpu".split()
+    printed = run("python", "-m", "recipes.benchmark", *options, "--output", output)
+    with open(output, encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    subjects = ["training", "generation", "attention", "bert"]
+    assert list(dict.fromkeys(row["subject"] for row in rows)) == subjects
+    for subject in subjects:
+        found = {row["encoding"]: row for row in rows if row["subject"] == subject}
+        assert set(found) == {"stock", *names()} | VARIANTS.get(subject, set())
+        base = "learned" if subject == "bert" else "sinusoidal"
+        assert float(found[base]["base"]) == float(found["stock"]["stock"]) == 1
+        for row in found.values():
+            assert (row["shape"], row["length"], row["batch"]) == ("tiny", "8", "2")
+            low, middle, high = (float(row[f"base{end}"]) for end in ("_low", "", "_high"))
+            assert low <= middle <= high and float(row["megabytes"]) > 0
+            assert (
+                row["encoding"] == "stock" or f"| `{row['encoding']}` | {middle:.3f} (" in printed
+            )
+
+
+def test_what_was_measured_stays_when_the_command_is_interrupted(command, tmp_path):
+    output = tmp_path / "speed.md"
+    line = f"training --shape tiny --encodings shaw --tokens 16 --lengths 8,16 --output {output}"
+    with pytest.raises(KeyboardInterrupt):
+        command(f"{line} --device cpu", interrupt=1)
+    written = output.read_text()
+    assert "| training ÷ sinusoidal, tiny, float32, 2 x 8, dropout 0 | `shaw` |" in written
+    assert "| 2.000 (1.500 to 3.000) | 500.0 ms, 32 tokens/s, 1 MB |" in written
+    assert "1 x 16" not in written
+
+
+def test_another_file_is_not_overwritten(command, tmp_path):
+    output = tmp_path / "speed.csv"
+    output.write_text('{"rounds": 5}')
+    with pytest.raises(UsageError, match="not a table; name another"):
+        command(f"--output {output}")
+    assert output.read_text() == '{"rounds": 5}' and not command.measured
+
+
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("speed", "unknown: speed; choose from training"),
+        ("--rounds 4", "5 or more, not 4"),
+        ("--encodings shaw,sinusodial", "unknown: sinusodial"),
+        ("--lengths 8,0", "expected a positive number, not '0'"),
+        ("--dropout 0,1.5", "expected probabilities below 1"),
+        ("--device cpu --dtype float16", "--dtype float16 needs a GPU"),
+    ],
+)
+def test_mistakes_are_answered_in_one_line(command, capsys, line, words):
+    with pytest.raises((SystemExit, UsageError)) as raised:
+        command(line)
+    assert words in f"{raised.value}{capsys.readouterr().err}" and not command.measured
+    assert getattr(raised.value, "code", 1)
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_too_little_memory_is_reported_and_other_errors_are_not_hidden(monkeypatch, words):
+    def fail(*_):
+        raise RuntimeError(words)
+
+    monkeypatch.setattr(benchmark, "race", fail)
+    setting = benchmark.Setting("tiny", ["shaw"], 10, batch=6)
+    with pytest.raises(RuntimeError if words == WORDS[-1] else UsageError) as caught:
+        benchmark.measure("attention", setting, 5)
+    assert words in str(caught.value)
+    assert words == WORDS[-1] or "6 sentences of 10 tokens" in str(caught.value)
