@@ -29,7 +29,11 @@ ROOMS = [
     ["tools"],
     ["recipes"],
 ]
+# The rooms of the toolbox likewise, above the modules that lie in tools/ itself.
+TOOL_ROOMS = [["downloads", "scores"], ["bert"], ["translation", "tables"], ["analyses", "export"],
+              ["commands"]]  # fmt: skip
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
+TOOL_LEVEL = {room: level for level, rooms in enumerate(TOOL_ROOMS, 1) for room in rooms}
 SOURCES = "fairseq_posenc", "recipes"
 TOP = (
     "docs fairseq_posenc recipes scripts tests setup.py pyproject.toml README.md LICENSE"
@@ -125,6 +129,22 @@ def test_imports_go_one_way_down():
                 checked += 1
                 assert LEVEL.get(below, len(ROOMS)) <= LEVEL.get(room, -1), (path, module)
     assert checked > 500
+
+
+def test_imports_inside_the_toolbox_go_one_way_down():
+    tools, checked = REPOSITORY / "fairseq_posenc" / "tools", 0
+    for path in tools.rglob("*.py"):
+        room = path.relative_to(tools).parts[0]
+        for module in imported(path):
+            top, _, rest = module.partition("fairseq_posenc.tools.")
+            below = rest.partition(".")[0]
+            if rest and not top and below != room:
+                checked += 1
+                assert TOOL_LEVEL.get(below, 0) <= TOOL_LEVEL.get(room, 0), (path, module)
+                assert (below in TOOL_LEVEL) == (tools / below).is_dir(), below
+                # rooms side by side know nothing of each other
+                assert not TOOL_LEVEL.get(below) or TOOL_LEVEL[below] < TOOL_LEVEL[room], path
+    assert checked > 200
 
 
 PLUGIN_ALONE = """

@@ -15,7 +15,7 @@ Figures = Dict[str, float]
 
 
 def race(steps: Steps, device: str, rounds: int, base: str, title: str = "") -> Dict[str, Figures]:
-    """Time all contestants in turn, ``rounds`` times, after one untimed round for their memory.
+    """Time all contestants in turn, ``rounds`` times, after two untimed rounds, one for memory.
 
     A machine whose speed drifts slows all of a round alike. Each timed step follows two untimed
     ones of its own, as the steps of a training do.
@@ -32,6 +32,8 @@ def race(steps: Steps, device: str, rounds: int, base: str, title: str = "") -> 
         as ratios of its time to that of the base and of stock fairseq in the same round,
         ``base`` and ``stock``, each with the quartiles ``…_low`` and ``…_high``.
     """
+    for step in steps.values():  # what stays from one step to the next is made here
+        step()
     megabytes = {name: peak_memory(step, device) / 2**20 for name, step in steps.items()}
     threads = torch.get_num_threads()
     # With one thread, processor time counts: other programs' is left out. Else wall time counts,

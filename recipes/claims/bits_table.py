@@ -20,9 +20,10 @@ import numpy as np
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, read_shaped
 from fairseq_posenc.tools.scores.intervals import SAMPLES, SEED, t_interval
+from fairseq_posenc.tools.tables.estimates import Estimate
 from fairseq_posenc.tools.tables.latex import escaped
-from fairseq_posenc.tools.tables.layout import Estimate, markdown_table
 from fairseq_posenc.tools.tables.plots import line_style, new_figure, plain_label, save
+from fairseq_posenc.tools.text_tables import markdown_table
 from fairseq_posenc.tools.writing import replacing
 from recipes.claims.verdicts import EXPECTED, verdict
 

@@ -233,10 +233,7 @@ def _scored(runs: str, about: Dict[str, Any]) -> Compared:
     read = read_runs([f"{labels[n]}={scores[n, seed]}" for n in names for seed in seeds])
     if "/" in about["base"]:
         # another part may have trained on other lengths: that is what is compared
-        for score in (one for of_name in read.values() for one in of_name):
-            score["longest_trained"] = None
-            for bin_ in score["by_length"]["bins"]:
-                bin_["within"] = None
+        read = {n: [one.without_trained_lengths() for one in s] for n, s in read.items()}
     beside = {}
     for name in ("penalty_free", "ratio") if kind == "BLEU" else ():
         table = by_length(read, _SCORED[name])

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Mapping, Sequence
 
-from fairseq_posenc.tools.tables.layout import markdown_table
+from fairseq_posenc.tools.text_tables import markdown_table
 from recipes.claims.claim_figures import title
 from recipes.claims.compared import BESIDE, Compared
 from recipes.claims.rows import APART, BASE, Row

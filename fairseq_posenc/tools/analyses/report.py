@@ -8,7 +8,7 @@ import numpy as np
 
 from fairseq_posenc.tools.scores.score import versions
 from fairseq_posenc.tools.tables import plots
-from fairseq_posenc.tools.tables.layout import markdown_table, markdown_text
+from fairseq_posenc.tools.text_tables import markdown_table, markdown_text
 from fairseq_posenc.tools.writing import replacing
 
 Matrix = Sequence[Sequence[Optional[float]]]

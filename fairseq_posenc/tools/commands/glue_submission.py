@@ -9,7 +9,7 @@ STS-B are cut to 0…5. Unless all eleven files can be written, none is.
 """
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.bert.glue_submission import write
+from fairseq_posenc.tools.tables.glue_submission import write
 
 
 def main() -> None:

@@ -30,8 +30,8 @@ from fairseq_posenc.tools.bert.predict import load_any
 from fairseq_posenc.tools.outputs import ANALYSIS, add_output
 from fairseq_posenc.tools.scores import perplexity
 from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
-from fairseq_posenc.tools.tables.layout import markdown_table
 from fairseq_posenc.tools.tables.plots import line_style, new_figure
+from fairseq_posenc.tools.text_tables import markdown_table
 
 HEADER = ["model", "length", "n", "bits per token", "per word", "per byte", "perplexity"]
 Results = Dict[str, Dict[int, List[perplexity.Predicted]]]  # by name, length and seed

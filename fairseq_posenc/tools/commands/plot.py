@@ -17,6 +17,7 @@ from fairseq_posenc.tools.outputs import PICTURE, add_output
 from fairseq_posenc.tools.scores.training_log import curves_table, read_curves
 from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
 from fairseq_posenc.tools.tables.runs import read_runs
+from fairseq_posenc.tools.tables.tables import by_length
 
 
 def main() -> None:
@@ -34,8 +35,8 @@ def main() -> None:
     add_output(parser, "--output", kind=PICTURE, **about)
     args = parser.parse_args()
     if args.by_length:
-        runs = read_runs(args.by_length, args.test)
-        plot_by_length(runs, args.output, args.metric or "sacrebleu", args.differences)
+        table = by_length(read_runs(args.by_length, args.test), args.metric or "sacrebleu")
+        plot_by_length(table, args.output, args.differences)
         return
     if args.metric or args.test or args.differences:
         parser.error("--metric, --test and --differences are for --by-length")

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any, List, Mapping, Optional, Sequence
+from typing import List, Optional, Sequence
 
 import numpy as np
 
@@ -55,9 +55,8 @@ def by_percentiles(lengths: Sequence[int]) -> List[Bin]:
     return [Bin("short", -1, low), Bin("medium", low, high), Bin("long", high, None)]
 
 
-def length_label(score: Mapping[str, Any]) -> str:
-    """Return what the bins of a result count, in words: "source length (words)", "number of …"."""
-    of, unit = score["by_length"]["of"], score["by_length"]["unit"]
+def length_label(of: str, unit: str) -> str:
+    """Return what bins count, in words: "source length (words)", "number of …"."""
     return _NUMBERS.get(unit, unit) if of == SENTENCE else f"{of} length ({unit})"
 
 

@@ -54,10 +54,10 @@ from fairseq_posenc.tools.scores.reading import (
     read_numbers,
     read_texts,
 )
+from fairseq_posenc.tools.scores.result import nothing_learned
 from fairseq_posenc.tools.scores.segments import SIGNATURE, read_segment_scores
 from fairseq_posenc.tools.scores.texts import TestSet
-from fairseq_posenc.tools.tables.layout import padded
-from fairseq_posenc.tools.tables.tables import nothing_learned
+from fairseq_posenc.tools.text_tables import padded
 from fairseq_posenc.tools.writing import replacing
 from fairseq_posenc.version import __version__
 
@@ -183,7 +183,7 @@ def render(result: Mapping[str, Any]) -> str:
     widths = [max(map(len, column)) for column in zip(*rows)]
     out = ["  ".join(padded(row, widths)).rstrip() for row in rows]
     if by_length:
-        out.append(f"by {lengths.length_label(result)}")
+        out.append(f"by {lengths.length_label(by_length['of'], by_length['unit'])}")
     out += ceiling_lines(result["ceiling"])
     longest, without = result["longest_trained"], result["without_token"]
     if longest:
@@ -196,7 +196,8 @@ def render(result: Mapping[str, Any]) -> str:
         figures = ", ".join(f"{title_of(name)} {value:.2f}" for name, value in found.items())
         out.append(f"without {without['token']}: {figures}")
     if whole["above_chance"] is False:
-        out.append(f"This model {nothing_learned(whole)}; or are these not its references?")
+        said = nothing_learned(whole["sacrebleu"], whole["chance"])
+        out.append(f"This model {said}; or are these not its references?")
     detail = whole["tokenised_detail"]
     precisions = "/".join(f"{precision:.1f}" for precision in detail["precisions"])
     out += [

@@ -13,8 +13,8 @@ import numpy as np
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.scores.intervals import t_interval
-from fairseq_posenc.tools.tables.layout import markdown_table
-from fairseq_posenc.tools.tables.runs import named_path
+from fairseq_posenc.tools.scores.result import named_path
+from fairseq_posenc.tools.text_tables import markdown_table
 
 TOLERANCE = 0.02
 _CLOSE = f"within {100 * TOLERANCE:g} % of"

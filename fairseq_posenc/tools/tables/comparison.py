@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from fairseq_posenc.tools.tables.grid import Cell
-from fairseq_posenc.tools.tables.layout import csv_table, markdown_table, markdown_text
 from fairseq_posenc.tools.tables.papers import (
     CHOICES,
     FINE_TUNING,
@@ -20,6 +19,7 @@ from fairseq_posenc.tools.tables.papers import (
     PaperTable,
     parse_options,
 )
+from fairseq_posenc.tools.text_tables import csv_table, markdown_table, markdown_text
 
 AVERAGE = "Avg"
 BASELINE = "sinusoidal"

@@ -14,12 +14,10 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Seq
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, Maybe, read_shaped
-from fairseq_posenc.tools.scores.bleu import TITLES
+from fairseq_posenc.tools.scores.result import FIGURES
 from fairseq_posenc.tools.tables.papers import CHOICES, parse_options
 
 _CELL = dict.fromkeys(("setting", "row", "options", "seed", "lr"), str)
-# a metric may be missing, as from older results
-FIGURES = dict.fromkeys(TITLES, Maybe(float))
 _FACTS = dict.fromkeys(("seconds", "tokens_per_second"), Maybe(float))
 _FACTS.update(parameters=Maybe(int), gpus=Maybe(int), hardware=Maybe(str))
 _TRANSLATION = {

@@ -2,9 +2,8 @@
 
 from typing import List, Optional, Sequence
 
-from fairseq_posenc.tools.tables.layout import Estimate, Table
-from fairseq_posenc.tools.tables.runs import Runs
-from fairseq_posenc.tools.tables.tables import by_length
+from fairseq_posenc.tools.tables.estimates import Estimate
+from fairseq_posenc.tools.tables.layout import Table
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
@@ -37,7 +36,7 @@ def latex(table: Table, best: Sequence[Optional[str]]) -> str:
     )
 
 
-def best_rows(runs: Runs, metric: str, table: Table, sign: int) -> List[Optional[str]]:
+def best_rows(table: Table, sign: int) -> List[Optional[str]]:
     """Return the best run of each column, None where its interval to the second holds 0.
 
     A run of a single seed is never the best: its interval says nothing about other seeds.
@@ -50,12 +49,10 @@ def best_rows(runs: Runs, metric: str, table: Table, sign: int) -> List[Optional
         means = {name: row[at].mean for name, row in table.rows.items()}
         known = {name: sign * mean for name, mean in means.items() if mean is not None}
         order = sorted(known, key=known.__getitem__, reverse=True)[:2]
-        if not sign or len(order) < 2 or min(len(runs[name]) for name in order) < 2:
-            found.append(None)
-            continue
-        best, second = order
-        pair = by_length({second: runs[second], best: runs[best]}, metric).differences[best][at]
-        found.append(best if pair.is_clear() else None)
+        cells = [table.sampled[name][at] for name in order]
+        several = len(cells) == 2 and all(len(one.values) > 1 for one in cells)
+        is_clear = sign and several and cells[0].less(cells[1]).is_clear()
+        found.append(order[0] if is_clear else None)
     return found
 
 

@@ -5,7 +5,8 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.bleu import corpus_score
-from fairseq_posenc.tools.tables.runs import Runs, Score, members_by_column, seed_of
+from fairseq_posenc.tools.scores.result import Score
+from fairseq_posenc.tools.tables.runs import Runs
 
 SHORT, LONG = 0.5, 2.0
 ABOUT_LENGTHS = (
@@ -33,7 +34,7 @@ def length_faults(runs: Runs, columns: Sequence[str]) -> List[List[str]]:
     lines = [["", *columns]]
     for name, seeds in runs.items():
         cells = []
-        for members in members_by_column(seeds[0]):
+        for members in seeds[0].members():
             if not members:
                 cells.append("-")
                 continue
@@ -45,7 +46,7 @@ def length_faults(runs: Runs, columns: Sequence[str]) -> List[List[str]]:
 
 def _faults(score: Score, members: Sequence[int]) -> Tuple[float, float, float]:
     """Return the percentages of empty, short and long outputs."""
-    rows = score["sentences"]["statistics"]["tokenised_bleu"]
+    rows = score.statistics["tokenised_bleu"]
     lengths = [(rows[i][0], rows[i][1]) for i in members]
     empty = sum(not own for own, _ in lengths)
     short = sum(0 < own < SHORT * other for own, other in lengths)
@@ -60,44 +61,38 @@ def differing(first: Sequence[Score], second: Sequence[Score]) -> Dict[str, List
         UsageError: results without translations, or without chrF.
     """
     one, other = next(iter(common_seeds(first, second).values()), (first[0], second[0]))
-    kept = [score["sentences"] for score in (one, other)]
-    for sentences in kept:
-        if not sentences.get("hypothesis") or "chrf" not in sentences["statistics"]:
-            raise UsageError("an older version scored, without translations; score again")
+    if not (
+        one.hypothesis and other.hypothesis and "chrf" in one.statistics.keys() & other.statistics
+    ):
+        raise UsageError("an older version scored, without translations; score again")
     scores = [
-        [corpus_score("chrf", row) for row in sentences["statistics"]["chrf"]] for sentences in kept
+        [corpus_score("chrf", row) for row in score.statistics["chrf"]] for score in (one, other)
     ]
     found: Dict[str, List[Differing]] = {}
-    ranges = zip(one["by_length"]["bins"], members_by_column(one)[1:])
-    for part, members in ranges:
+    for part, members in zip(one.bins, one.members()[1:]):
         # of equal differences the first
         order = sorted(members, key=lambda i: -abs(scores[0][i] - scores[1][i]))[:_EACH]
-        source, reference = kept[0].get("source"), kept[0].get("reference")
-        found[part["name"]] = [
+        found[part.name] = [
             Differing(
                 number=i + 1,
-                source=_cut(source[i]) if source else "",
-                reference=_cut(reference[i]) if reference else "",
-                first=_cut(kept[0]["hypothesis"][i]),
-                second=_cut(kept[1]["hypothesis"][i]),
+                source=_cut(one.source[i]) if one.source else "",
+                reference=_cut(one.reference[i]) if one.reference else "",
+                first=_cut(one.hypothesis[i]),
+                second=_cut(other.hypothesis[i]),
                 first_score=scores[0][i],
                 second_score=scores[1][i],
             )
             for i in order
-            if kept[0]["hypothesis"][i] != kept[1]["hypothesis"][i]
+            if one.hypothesis[i] != other.hypothesis[i]
         ]
     return found
 
 
 def common_seeds(first: Sequence[Score], second: Sequence[Score]) -> Dict[str, Tuple[Any, Any]]:
     """Return the results of each seed that both have; without notes of seeds, by their order."""
-    if all(seed_of(score) for score in (*first, *second)):
-        known = {seed_of(score): score for score in second}
-        return {
-            seed_of(score): (score, known[seed_of(score)])
-            for score in first
-            if seed_of(score) in known
-        }
+    if all(score.seed for score in (*first, *second)):
+        known = {score.seed: score for score in second}
+        return {one.seed: (one, known[one.seed]) for one in first if one.seed in known}
     return {str(number): pair for number, pair in enumerate(zip(first, second), 1)}
 
 

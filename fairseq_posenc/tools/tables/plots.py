@@ -7,10 +7,8 @@ from typing import Any, Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.bleu import title_of
-from fairseq_posenc.tools.scores.lengths import length_label
 from fairseq_posenc.tools.scores.training_log import Curves, over_seeds
-from fairseq_posenc.tools.tables.runs import Runs
-from fairseq_posenc.tools.tables.tables import by_length
+from fairseq_posenc.tools.tables.layout import Table
 from fairseq_posenc.tools.writing import replacing
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; the markers and
@@ -21,54 +19,50 @@ _LONGEST_LABEL = 60
 _STYLES = ("-", "--", "-.", ":")
 
 
-def plot_by_length(
-    runs: Runs, output: str, metric: str = "sacrebleu", differences: bool = False
-) -> None:
-    """Draw ``metric`` against length, a line per run, and write it to ``output``.
+def plot_by_length(table: Table, output: str, differences: bool = False) -> None:
+    """Draw a table's metric against length, a line per run, and write it to ``output``.
 
     With ``differences``, it is the metric minus that of the first run (SHAPE, Figure 3). Bars
-    are the intervals of :func:`by_length`. Bins all of whose sentences are within the trained
+    are the table's intervals. Bins all of whose sentences are within the trained
     length are shaded. The ending of ``output`` names the format.
     """
-    table = by_length(runs, metric)
-    rows, title = table.rows, title_of(metric)
+    rows, title = table.rows, title_of(table.metric)
     if differences:
         if len(rows) < 2:
             raise UsageError("--differences takes two encodings or more")
         first = next(iter(rows))
         rows = {name: row for name, row in table.differences.items() if name != first}
         title += f" minus that of {plain_label(first)}"
-    score = next(iter(runs.values()))[0]
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
     # side by side, but so close that the slope of a line is that of its scores
-    step = min(0.08, 0.4 / len(runs))
+    step = min(0.08, 0.4 / len(table.rows))
     # each run has the colour that it has without differences
-    for number, (name, row) in enumerate(rows.items(), len(runs) - len(rows)):
+    for number, (name, row) in enumerate(rows.items(), len(table.rows) - len(rows)):
         points: List[Any] = [(x, one) for x, one in enumerate(row[1:]) if one.mean is not None]
         # a bar must not point inwards, as where all samples lie to one side of the figure
         below = [max(one.mean - one.low, 0) for _, one in points]
         above = [max(one.high - one.mean, 0) for _, one in points]
         axes.errorbar(
-            [x + step * (number - (len(runs) - 1) / 2) for x, _ in points],
+            [x + step * (number - (len(table.rows) - 1) / 2) for x, _ in points],
             [one.mean for _, one in points],
             yerr=[below, above],
             label=plain_label(name),
             **line_style(number),
         )
     names, shade = [], "all within\ntrained length"
-    for x, part in enumerate(score["by_length"]["bins"]):
-        within, count = part.get("within"), part["sentences"]
+    parts = zip(table.columns[1:], table.within[1:], table.sentences[1:])
+    for x, (name, within, count) in enumerate(parts):
         known = within is not None
         names.append(
-            plain_label(part["name"]) + "\n" + (f"{within} of {count}" if known else f"n = {count}")
+            plain_label(name) + "\n" + (f"{within} of {count}" if known else f"n = {count}")
         )
         if known and within == count > 0:
             axes.axvspan(x - 0.5, x + 0.5, color="0.92", linewidth=0, zorder=0, label=shade)
             shade = ""
     axes.set_xticks(range(len(names)), names)
     axes.set_xlim(-0.5, len(names) - 0.5)
-    label = plain_label(length_label(score).capitalize())
+    label = plain_label(table.label.capitalize())
     if any(known is not None for known in table.within[1:]):
         label += "; below: how many sentences are within trained length"
     axes.set_xlabel(label)

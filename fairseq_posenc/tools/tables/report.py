@@ -10,6 +10,7 @@ from jinja2 import Environment, StrictUndefined
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.bleu import DIRECTIONS, METRICS, TITLES, title_of
+from fairseq_posenc.tools.scores.result import Score, named_path
 from fairseq_posenc.tools.scores.significance import UNTESTED, paired_bootstrap
 from fairseq_posenc.tools.scores.training_log import (
     curves_rows,
@@ -27,7 +28,7 @@ from fairseq_posenc.tools.tables.outputs import (
     length_faults,
 )
 from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
-from fairseq_posenc.tools.tables.runs import Runs, Score, named_path, read_runs
+from fairseq_posenc.tools.tables.runs import Runs, read_runs
 from fairseq_posenc.tools.tables.tables import by_length
 from fairseq_posenc.tools.writing import replacing_files
 
@@ -68,7 +69,7 @@ def write_report(
     table = by_length(runs, metric)
     if sign < 0:
         table.notes.insert(0, f"Of {title_of(metric)} a lower figure is better.")
-    best = best_rows(runs, metric, table, sign)
+    best = best_rows(table, sign)
     means = {name: row[0].mean for name, row in table.rows.items()}
     other = beside or best_of_others(means, sign)
 
@@ -79,7 +80,7 @@ def write_report(
     with replacing_files(output, "report.html", clear) as folder:
         texts = {"table.md": table.markdown(), "table.csv": table.csv()}
         texts["table.tex"] = latex(table, best)
-        plot_by_length(runs, os.path.join(folder, "by_length.svg"), metric)
+        plot_by_length(table, os.path.join(folder, "by_length.svg"))
         content = {
             **_content(runs, table, best, metric),
             **_trainings(_logs(arguments, first), folder),
@@ -134,8 +135,8 @@ def _content(
 ) -> Dict[str, Any]:
     """Return what the template shows of the scores."""
     scores = [score for seeds in runs.values() for score in seeds]
-    known = all("tokenised_bleu" in score["sentences"]["statistics"] for score in scores)
-    versions = {str(score.get("versions") or "not known"): score for score in scores}
+    known = all("tokenised_bleu" in score.statistics for score in scores)
+    versions = {str(score.versions): score.versions for score in scores}
     return {
         "title": table.title,
         "table": table,
@@ -146,21 +147,21 @@ def _content(
         "about_lengths": ABOUT_LENGTHS,
         "faults": length_faults(runs, table.columns) if known else None,
         "p_values": _p_values(runs, metric),
-        "language": scores[0].get("language") or "",
+        "language": scores[0].language,
         "signatures": _signatures(scores),
-        "versions": [one.get("versions") or {} for one in versions.values()],
+        "versions": list(versions.values()),
         "commands": [
-            (name, (score.get("notes") or {}).get("seed", ""), shlex.join(score["command"]))
+            (name, score.seed, shlex.join(score.command))
             for name, seeds in runs.items()
             for score in seeds
-            if score.get("command")
+            if score.command
         ],
     }
 
 
 def _signatures(scores: Sequence[Score]) -> List[Tuple[str, str]]:
     """Return the metrics with their signatures, each that there is."""
-    found = (pair for score in scores for pair in score["signatures"].items())
+    found = (pair for score in scores for pair in score.signatures.items())
     return sorted(dict.fromkeys(found), key=lambda pair: [*TITLES, pair[0]].index(pair[0]))
 
 
@@ -171,19 +172,13 @@ def _p_values(runs: Runs, metric: str) -> Optional[Dict[str, Any]]:
     signature = ""
     for name, other in others:
         for seed, pair in common_seeds(seeds, other).items():
-            sentences = [score["sentences"] for score in pair]
-            references = sentences[0].get("reference")
-            if metric in METRICS:
-                outputs = [one.get("hypothesis") for one in sentences]
-            else:
-                outputs = [one["statistics"].get(metric) for one in sentences]
-                references = None
+            references, outputs = pair[0].reference, [one.hypothesis for one in pair]
+            if metric not in METRICS:
+                references, outputs = None, [one.statistics.get(metric) for one in pair]
             if metric in UNTESTED or None in outputs or (metric in METRICS and not references):
                 return None
-            language = pair[0].get("language") or ""
-            values, signature = paired_bootstrap(
-                metric, list(zip((first, name), outputs)), references, language
-            )
+            named = list(zip((first, name), outputs))
+            values, signature = paired_bootstrap(metric, named, references, pair[0].language)
             rows.setdefault(name, {})[seed] = values[1]
     if not rows:
         return None

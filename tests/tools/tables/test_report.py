@@ -13,6 +13,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.bleu import title_of
+from fairseq_posenc.tools.scores.result import Score, Subset
 from fairseq_posenc.tools.scores.score import evaluate, to_json
 from fairseq_posenc.tools.scores.significance import paired_bootstrap
 from fairseq_posenc.tools.tables.latex import best_rows, escaped, latex
@@ -130,7 +131,7 @@ def test_every_figure_of_the_table_is_in_the_report_and_in_the_files_beside_it(r
 
 def test_a_report_says_how_it_was_made_and_what_was_trained(report, scored):
     shown = text_of(report / "report.html")
-    for name, signature in read_runs(scored)["bad"][0]["signatures"].items():
+    for name, signature in read_runs(scored)["bad"][0].signatures.items():
         assert f" {name} : {signature} " in shown
     for words in ("Versions: ", "sacrebleu 2.", "This report: posenc compare",
                   "bad , seed 2: posenc score"):  # fmt: skip
@@ -148,8 +149,8 @@ def test_p_values_are_those_of_sacrebleus_test_for_each_seed_of_both(report, sco
     for name in (NAME, "none"):
         values = []
         for one, other in zip(runs["bad"], runs[name]):
-            pair = [(n, score["sentences"]["hypothesis"]) for n, score in zip("ab", (one, other))]
-            references = one["sentences"]["reference"]
+            pair = [(n, score.hypothesis) for n, score in zip("ab", (one, other))]
+            references = one.reference
             (_, value), signature = paired_bootstrap("sacrebleu", pair, references, "he")
             values.append(f"{value:.4f}")
         assert f" {name} {' '.join(values)} " in shown and signature in shown
@@ -163,15 +164,15 @@ def test_sentences_that_differ_most_stand_beside_each_other_by_range(report, sco
         gaps = [abs(one.first_score - one.second_score) for one in part]
         assert gaps == sorted(gaps, reverse=True) and gaps[-1] > 0
     one = found["9+"][0]
-    sentences = [runs[name][0]["sentences"] for name in ("bad", NAME)]
-    assert [one.first, one.second] == [each["hypothesis"][one.number - 1] for each in sentences]
-    assert one.reference == sentences[0]["reference"][one.number - 1]
+    scores = [runs[name][0] for name in ("bad", NAME)]
+    assert [one.first, one.second] == [each.hypothesis[one.number - 1] for each in scores]
+    assert one.reference == scores[0].reference[one.number - 1]
     shown = text_of(report / "report.html")
     assert (
         f"Sentence {one.number} {one.reference} bad, chrF {one.first_score:.1f} {one.first} "
         f"{NAME}, chrF {one.second_score:.1f} {one.second} "
     ) in shown and "(empty)" in shown
-    sentences[1]["hypothesis"][one.number - 1] = "x" * 100_000
+    scores[1].hypothesis[one.number - 1] = "x" * 100_000
     assert len(differing(runs["bad"], runs[NAME])["9+"][0].second) == 600
 
 
@@ -179,7 +180,7 @@ def test_empty_short_and_long_outputs_are_counted(scored):
     runs = read_runs(scored)
     whole = runs["bad"][0]
     for i, (own, other) in enumerate([(0, 4), (1, 4), (9, 4), (4, 4)]):
-        whole["sentences"]["statistics"]["tokenised_bleu"][i][:2] = own, other
+        whole.statistics["tokenised_bleu"][i][:2] = own, other
     lines = length_faults({"bad": [whole]}, ["all"])
     # the eighth is empty as well
     assert lines == [["", "all"], ["bad", *lines[1][1:]]] and lines[1][1] == "5.0, 2.5, 2.5"
@@ -188,12 +189,12 @@ def test_empty_short_and_long_outputs_are_counted(scored):
 def test_the_best_is_bold_only_where_it_is_clear(scored):
     runs = read_runs(scored)
     table = by_length(runs)
-    assert best_rows(runs, "sacrebleu", table, 1) == [NAME] * 3
+    assert best_rows(table, 1) == [NAME] * 3
     once = {name: runs[name][:1] for name in ("bad", NAME)}
     assert all(one.is_clear() for one in by_length(once).differences[NAME])
-    assert best_rows(once, "sacrebleu", by_length(once), 1) == [None] * 3
+    assert best_rows(by_length(once), 1) == [None] * 3
     same = {"a": runs["bad"], "b": runs["bad"]}
-    assert best_rows(same, "sacrebleu", by_length(same), 1) == [None] * 3
+    assert best_rows(by_length(same), 1) == [None] * 3
     text = latex(table, [NAME, None, None])
     assert text.count(r"\mathbf") == 1 and r"\& 50\% \{x\}\_y|z" in text
     assert text.count(r" \\") == 4 and text.count(r"\begin{tabular}{lrrr}") == 1
@@ -236,10 +237,14 @@ def test_the_second_system_of_sentences_is_the_best_other_or_the_one_asked_for(s
 
 
 def test_results_are_paired_by_seed_or_without_seeds_in_order():
-    one, two, three = ({"notes": {"seed": seed}} for seed in "123")
+    whole = Subset("all", None, 1, None, {})
+    one, two, three = (Score(whole, notes={"seed": seed}) for seed in "123")
     assert common_seeds([one, two], [three, two, one]) == {"1": (one, one), "2": (two, two)}
     assert common_seeds([one], [three]) == {}
-    assert common_seeds([{}, one], [two, three]) == {"1": ({}, two), "2": (one, three)}
+    assert common_seeds([Score(whole), one], [two, three]) == {
+        "1": (Score(whole), two),
+        "2": (one, three),
+    }
 
 
 def test_a_log_that_cannot_be_read_does_not_keep_a_report_away(scored, tmp_path):

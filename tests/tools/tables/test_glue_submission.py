@@ -6,8 +6,8 @@ import zipfile
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.bert.glue_submission import FILES, write
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
+from fairseq_posenc.tools.tables.glue_submission import FILES, write
 from fairseq_posenc.tools.tables.papers import CHOICES
 
 # lr/seed: score on the development set; the second is the best, the third equals it

@@ -1,0 +1,69 @@
+"""Scores of a set of sentences with their 95 % intervals, and the differences of two."""
+
+import statistics
+from typing import NamedTuple, Optional, Sequence
+
+import numpy as np
+
+from fairseq_posenc.tools.scores.intervals import interval, t_interval, welch_interval
+
+
+class Estimate(NamedTuple):
+    """The mean of a score over seeds, and its 95 % interval.
+
+    ``mean`` is None where there is no sentence to score. ``spread``, the sample standard deviation
+    over seeds, is None where there is one seed.
+    """
+
+    mean: Optional[float]
+    low: Optional[float] = None
+    high: Optional[float] = None
+    spread: Optional[float] = None
+
+    def __str__(self) -> str:
+        return self._text("{:.2f} [{:.2f}, {:.2f}]")
+
+    def signed(self) -> str:
+        """Return a difference, with a star where its interval leaves out 0."""
+        return self._text("{:+.2f} [{:+.2f}, {:+.2f}]") + " *" * self.is_clear()
+
+    def is_clear(self) -> bool:
+        """Return whether the interval of a difference leaves out 0."""
+        return self.low is not None and self.high is not None and self.low * self.high > 0
+
+    def _text(self, form: str) -> str:
+        return "-" if self.mean is None else form.format(self.mean, self.low, self.high)
+
+
+class Sampled(NamedTuple):
+    """A run's scores of a set of sentences.
+
+    ``values`` are by seed, in the order of ``seeds`` (empty texts where they are not known).
+    ``drawn``, of shape ``(samples,)``, is their mean on each bootstrap sample of the sentences,
+    which are the same for all runs. Without sentences there are neither.
+    """
+
+    seeds: Sequence[str]
+    values: Sequence[float]
+    drawn: np.ndarray
+
+    def estimate(self) -> Estimate:
+        """Return the mean with its interval, see :mod:`fairseq_posenc.tools.scores.intervals`."""
+        return _estimate(self.values, self.drawn)
+
+    def less(self, other: "Sampled") -> Estimate:
+        """Return by how much this run is above the other: of pairs of equal seeds, or Welch's."""
+        drawn = self.drawn - other.drawn
+        if self.seeds == other.seeds or len(self.values) == len(other.values) == 1:
+            return _estimate([one - two for one, two in zip(self.values, other.values)], drawn)
+        bounds = welch_interval(self.values, other.values, drawn.var(ddof=1))
+        return Estimate(statistics.mean(self.values) - statistics.mean(other.values), *bounds)
+
+
+def _estimate(values: Sequence[float], drawn: np.ndarray) -> Estimate:
+    if not values:
+        return Estimate(None)
+    mean = statistics.mean(values)
+    if len(values) == 1:
+        return Estimate(mean, *interval(drawn))
+    return Estimate(mean, *t_interval(values, drawn.var(ddof=1)), statistics.stdev(values))
