@@ -11,7 +11,7 @@ import argparse
 import ast
 import re
 import sys
-from typing import Any, Dict, Mapping, Optional, Sequence, Set
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
 
 import numpy as np
 from fairseq.criterions import CRITERION_REGISTRY
@@ -27,7 +27,10 @@ from fairseq_posenc.errors import UsageError
 # what is built for strangers, beside what is ours
 KNOWN: Dict[str, Set[str]] = {
     "arch": set(),  # by class, see MODELS
-    "task": {"translation", "masked_lm", "sentence_prediction", "language_modeling"},
+    "task": {
+        "translation", "translation_multi_simple_epoch", "masked_lm", "sentence_prediction",
+        "language_modeling",
+    },
     "criterion": {
         "cross_entropy", "label_smoothed_cross_entropy", "masked_lm", "sentence_prediction",
         "label_smoothed_cross_entropy_with_alignment", "label_smoothed_cross_entropy_with_rdrop",
@@ -61,6 +64,14 @@ TEXT = {
     "position_source_scale": "auto",
     "admin_profile": r'\{[\w".,:\[\]{}+-]*\}',
 }
+# those that are a list of such text, or one with commas, and the form of each
+_LANGUAGE = r"[\w.]{1,40}"
+LISTS = {
+    "langs": _LANGUAGE,
+    "langtoks_specs": _LANGUAGE,
+    "lang_pairs": f"{_LANGUAGE}-{_LANGUAGE}",
+}
+_MOST = 50_000  # all pairs of NLLB's languages are 40,602
 _FLAGS = (
     "no_tie_adaptive_proj decoder_final_norm scale_attn scale_fc scale_heads scale_resids".split()
 )
@@ -207,6 +218,8 @@ def _value(value: Any, option: argparse.Action) -> Any:
     if name.startswith("eval_"):
         return option.default  # the command that evaluates says how, not the checkpoint
     is_text = isinstance(value, str)
+    if name in LISTS and value is not None:
+        return _texts(value, name)
     if is_text and (value in (option.choices or ()) or re.fullmatch(TEXT.get(name, "$^"), value)):
         return value
     is_number = option.nargs == 0 or option.type in (bool, int, float)
@@ -223,6 +236,15 @@ def _value(value: Any, option: argparse.Action) -> Any:
         return option.default
     # lists of layers to keep stay text, which fairseq splits
     return evaluated if is_number else value
+
+
+def _texts(value: Any, name: str) -> List[str]:
+    """Return the value of an option that is a list of text."""
+    found = value.split(",") if isinstance(value, str) else value
+    known = isinstance(found, (list, tuple)) and len(found) <= _MOST
+    if not (known and all(isinstance(s, str) and re.fullmatch(LISTS[name], s) for s in found)):
+        raise Refused(f"its option {name} cannot be {value!r:.60}")
+    return list(found)
 
 
 def _evaluated(text: str) -> Any:

@@ -14,7 +14,9 @@ from fairseq import hub_utils, utils
 from fairseq.data import encoders
 from fairseq.data.data_utils import post_process
 from fairseq.tasks.translation import TranslationTask
+from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
 from omegaconf import open_dict
+from torch import Tensor
 
 from fairseq_posenc.data.segmentation import (
     CODES,
@@ -27,6 +29,7 @@ from fairseq_posenc.data.segmentation import (
 )
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.loading import check_folder
+from fairseq_posenc.tasks.multilingual import PosencMultilingualTask
 
 logger = logging.getLogger(__name__)
 
@@ -61,6 +64,13 @@ def _sentence_pieces(path: str) -> _Cutter:
     return _Cutter(lambda text: model.cut(_one_line(text)), model.join)
 
 
+class _MultilingualHub(hub_utils.GeneratorHubInterface):
+    """fairseq's hub, whose translations are without the token of their language."""
+
+    def string(self, tokens: Tensor) -> str:
+        return self.tgt_dict.string(tokens, extra_symbols_to_ignore={self.task.target_token})
+
+
 def _one_line(text: str) -> str:
     return re.sub("[\r\n]+", " ", text)
 
@@ -79,16 +89,25 @@ def load(
     )
     found = hub_utils.from_pretrained(folder, checkpoints, data, **options)
     cfg, task = found["args"], found["task"]
-    if not isinstance(task, TranslationTask):
+    kind = hub_utils.GeneratorHubInterface
+    if isinstance(task, TranslationMultiSimpleEpochTask):
+        kind = _MultilingualHub
+        if task.training:
+            raise UsageError(
+                f"{folder}: a model of many languages translates from source_lang= to target_lang="
+            )
+        # fairseq's own task does not take what its hub gives
+        task = PosencMultilingualTask(task.args, task.langs, task.dicts, task.training)
+    elif not isinstance(task, TranslationTask):
         raise UsageError(f"{os.path.join(folder, checkpoints)} is not a translation model")
     generation = {**options, **(options.get("generation_args") or {})}
     with open_dict(cfg):
         # the checkpoint's own would read files that it names
         cfg.tokenizer = cfg.bpe = None
         cfg.generation.replace_unk = generation.get("replace_unk")
-    hub = hub_utils.GeneratorHubInterface(cfg, task, found["models"])
-    folders = [folder, *utils.split_paths(task.cfg.data)[:1]]
-    given = {"source_lang": task.cfg.source_lang, "target_lang": task.cfg.target_lang}
+    hub, chosen = kind(cfg, task, found["models"]), task.cfg or task.args
+    folders = [folder, *utils.split_paths(chosen.data)[:1]]
+    given = {"source_lang": chosen.source_lang, "target_lang": chosen.target_lang}
     given.update({name: _find(folders, files) for name, files in _FILES.items()})
     given.update({name: value for name, value in options.items() if value is not None})
     hub.bpe = _build_subwords(given, options, folders, task)
@@ -102,7 +121,7 @@ def _find(folders: Sequence[str], names: Sequence[str]) -> Optional[str]:
 
 
 def _build_subwords(
-    given: Dict[str, Any], options: Dict[str, Any], folders: List[str], task: TranslationTask
+    given: Dict[str, Any], options: Dict[str, Any], folders: List[str], task: Any
 ) -> Any:
     """Return what cuts tokens into subwords, as asked for or as the files found say."""
     codes, pieces = given["bpe_codes"], given["sentencepiece_model"]

@@ -51,12 +51,24 @@ _FSMT: Dict[str, Tuple[Any, ...]] = {
     "normalize_embedding": (False,),
     "static_position_embeddings": (True,),
 }
+_MULTILINGUAL = {
+    **_FSMT,
+    "tie_word_embeddings": (True,),
+    "add_final_layer_norm": (True,),
+    "normalize_before": (True,),
+    "normalize_embedding": (True,),
+    "static_position_embeddings": (False,),
+}
+# the reader says why it has to start so
+del _MULTILINGUAL["decoder_start_token_id"]
 UNDERSTOOD: Dict[str, Dict[str, Tuple[Any, ...]]] = {
     "bert": _BERT,
     "roformer": _BERT,
     "roberta": _ROBERTA,
     "xlm-roberta": _ROBERTA,
     "fsmt": _FSMT,
+    "m2m_100": _MULTILINGUAL,
+    "mbart": _MULTILINGUAL,
 }
 # by kind, fields that no score depends on there
 _HARMLESS_THERE = {
@@ -66,6 +78,9 @@ _HARMLESS_THERE = {
     "xlm-roberta": frozenset({"bos_token_id", "eos_token_id", "sep_token_id"}),
     "fsmt": frozenset({"decoder", "encoder", "num_hidden_layers", "src_vocab_size", "hidden_size"})
     | {"tgt_vocab_size", "vocab_size", "num_attention_heads", "tie_word_embeddings"},
+    "m2m_100": frozenset({"num_hidden_layers", "hidden_size", "num_attention_heads"}),
+    "mbart": frozenset({"num_hidden_layers", "hidden_size", "num_attention_heads"})
+    | {"classif_dropout", "_num_labels"},
 }
 _CLASSES = {
     "bert": ("BertForMaskedLM", "BertForPreTraining"),
@@ -73,6 +88,8 @@ _CLASSES = {
     "roberta": ("RobertaForMaskedLM",),
     "xlm-roberta": ("XLMRobertaForMaskedLM", "RobertaForMaskedLM"),
     "fsmt": ("FSMTForConditionalGeneration",),
+    "m2m_100": ("M2M100ForConditionalGeneration",),
+    "mbart": ("MBartForConditionalGeneration",),
 }
 
 
@@ -105,7 +122,7 @@ def check_fields(path: str, kind: str, read: Collection[str]) -> List[str]:
             if value is not None and value not in known:
                 shown = " or ".join(map(repr, known))
                 raise UsageError(f"{path}: {name} is {value!r:.60}; understood is {shown} alone")
-        elif name in harmless:
+        elif name in harmless and name not in read:
             left += [name] if value else []
         elif name not in read and name not in _ABOUT and value not in (None, {}, [], ""):
             raise UsageError(

@@ -187,7 +187,7 @@ def _check_rotary(weights: ForeignWeights, width: int) -> None:
 def _vocabulary(folder: str, types: int) -> List[str]:
     """Return the types of a model in their order; rows without a type get fairseq's filler."""
     found: Dict[int, str] = {}
-    for name, read in (("vocab.txt", read_lines), ("tokenizer.json", _of_tokenizer)):
+    for name, read in (("vocab.txt", read_lines), ("tokenizer.json", types_of_tokenizer)):
         path = os.path.join(folder, name)
         if not found and os.path.exists(path):
             symbols = read(path)
@@ -207,7 +207,7 @@ def _vocabulary(folder: str, types: int) -> List[str]:
     return [found.get(number, f"madeupword{number:04d}") for number in range(types)]
 
 
-def _of_tokenizer(path: str) -> Dict[int, str]:
+def types_of_tokenizer(path: str) -> Dict[int, str]:
     """Return the types of ``tokenizer.json``, a list with scores or numbered ones, and added."""
     found = read_shaped(path, {"model": {"type": str}}, "tokenizers")
     added = [{"id": int, "content": str}]

@@ -15,10 +15,15 @@ from fairseq_posenc.tools.export.hf_card import TEXT_FILES
 from fairseq_posenc.tools.export.hf_fields import check_files
 from fairseq_posenc.tools.export.hf_foreign import Found, read_fsmt
 from fairseq_posenc.tools.export.hf_foreign_bert import BERT_READERS
+from fairseq_posenc.tools.export.hf_foreign_multilingual import MULTILINGUAL_READERS
 from fairseq_posenc.tools.export.source import ALL, read_checkpoint
 from fairseq_posenc.tools.writing import replacing_files
 
-_READERS: Dict[str, Callable[[str, str], Found]] = {"fsmt": read_fsmt, **BERT_READERS}
+_READERS: Dict[str, Callable[[str, str], Found]] = {
+    "fsmt": read_fsmt,
+    **BERT_READERS,
+    **MULTILINGUAL_READERS,
+}
 _REASONS = {
     "marian": "its output has a bias, and its decoder starts with padding, which fairseq has not",
 }
@@ -58,6 +63,7 @@ def import_model(folder: str, output: str, force: bool = False) -> List[str]:
         for file, dictionary in found.dictionaries.items():
             dictionary.save(os.path.join(partial, file))
         for file, origin in found.files.items():
+            os.makedirs(os.path.dirname(os.path.join(partial, file)), exist_ok=True)
             shutil.copy(origin, os.path.join(partial, file))
         for file, text in found.texts.items():
             with open(os.path.join(partial, file), "w", encoding="utf-8") as stream:

@@ -145,6 +145,15 @@ BLENDERBOT = M2M100._replace(
         "final_logits_bias": torch.zeros(1, *_vocabulary_sizes(source)[-1:]),
     },
 )
+MBART = BLENDERBOT._replace(
+    model="MBartForConditionalGeneration",
+    model_type="mbart",
+    rules=_translation_rules("lm_head", "embed_tokens", "layer_norm", "layernorm_embedding"),
+    computed=lambda source: {
+        **_tables(source, unused=True),
+        "final_logits_bias": torch.zeros(1, *_vocabulary_sizes(source)[-1:]),
+    },
+)
 
 
 def bert_rules(body: str, layer: Dict[str, str], head: Rules) -> Rules:

@@ -1,0 +1,250 @@
+"""NLLB-200, M2M-100 and mBART-50 of transformers, read as models of ours.
+
+Their vocabularies are in fairseq's order already. Languages get fairseq's names: ``__eng_Latn__``,
+``__en__``, ``[en_XX]``. Sources begin with the token of their language, and so do targets.
+"""
+
+import functools
+import os
+import re
+from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
+
+import torch
+from fairseq.data.multilingual.multilingual_utils import get_lang_tok
+
+from fairseq_posenc.data.subwords import DICTIONARY, MASK, SPECIALS, SentencePiece
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import Each, Maybe, read_shaped
+from fairseq_posenc.tasks.multilingual import OUR_MULTILINGUAL, default_options
+from fairseq_posenc.tools.export import hf_languages
+from fairseq_posenc.tools.export.hf_fields import check_fields
+from fairseq_posenc.tools.export.hf_foreign import (
+    ForeignWeights,
+    Found,
+    dictionary_of,
+    our_activation,
+    refuse_left,
+    signed,
+    tokenizer_field,
+)
+from fairseq_posenc.tools.export.hf_foreign_bert import types_of_tokenizer
+from fairseq_posenc.tools.export.hf_layouts import M2M100, MBART, Layout
+
+LANGUAGES, ARGUMENTS, THEIRS = "langs.txt", "train.args", "hf"
+_SIDES = ("encoder", "decoder")
+_SHAPE = {
+    **{"d_model": int, "vocab_size": int, "activation_function": str},
+    **{f"{side}_{part}": int for side in _SIDES for part in ("layers", "ffn_dim")},
+    **{f"{side}_attention_heads": int for side in _SIDES},
+    **{"max_position_embeddings": int, "scale_embedding": Maybe(bool)},
+    **{f"{part}dropout": Maybe(float) for part in ("", "attention_", "activation_")},
+    "decoder_start_token_id": Maybe(int),
+}
+_PIECES = "sentencepiece.bpe.model"
+# what transformers' own tokenizers are made of
+_TOKENIZER_FILES = (
+    _PIECES,
+    *"tokenizer.json tokenizer_config.json vocab.json special_tokens_map.json".split(),
+    "added_tokens.json",
+)
+
+
+class _Class(NamedTuple):
+    """What differs between the classes of transformers.
+
+    Attributes:
+        layout: how our models are written for the class.
+        scaled: whether embeddings are multiplied by √width where the file does not say.
+        start: what the decoder starts with where the file does not say.
+        style: fairseq's name for the way in which languages are written.
+    """
+
+    layout: Layout
+    scaled: bool
+    start: int
+    style: str
+
+
+_KINDS = {
+    "m2m_100": _Class(M2M100, True, 2, "multilingual"),
+    # cc25 and en-ro do not say, and start with a language
+    "mbart": _Class(MBART, False, -1, "mbart"),
+}
+
+
+def _read(folder: str, config: str, name: str) -> Found:
+    given = read_shaped(config, _SHAPE, "transformers")
+    notes, kind = check_fields(config, name, _SHAPE), _KINDS[name]
+    if _or(given.get("decoder_start_token_id"), kind.start) != 2:
+        raise UsageError(
+            f"{config}: decoder_start_token_id should be 2; models whose decoder starts with a "
+            "language, such as mbart-large-cc25 and mbart-large-en-ro, have it at the end of the "
+            "source, and are not imported"
+        )
+    weights = _weights(folder, kind, given["vocab_size"])
+    symbols, languages = _vocabulary(folder, given["vocab_size"], kind.style)
+    dictionary = dictionary_of(symbols, range(len(symbols)), False)
+    model = _model(given, kind, config)
+    task = {
+        **default_options(),
+        # a task without a dataclass is found by ``task``
+        **dict.fromkeys(("_name", "task"), OUR_MULTILINGUAL),
+        "langs": languages,
+        "encoder_langtok": "src",
+        "decoder_langtok": True,
+        "lang_tok_style": kind.style,
+        "max_source_positions": model["max_source_positions"],
+        "max_target_positions": model["max_target_positions"],
+    }
+    found = Found(
+        signed(model, dictionary, dictionary), task, weights, {DICTIONARY: dictionary}, notes=notes
+    )
+    found.texts[LANGUAGES] = "".join(f"{language}\n" for language in languages)
+    found.texts[ARGUMENTS] = _arguments(model, kind.style)
+    for file in _TOKENIZER_FILES:
+        if os.path.isfile(os.path.join(folder, file)):
+            found.files[os.path.join(THEIRS, file)] = os.path.join(folder, file)
+    if os.path.isfile(os.path.join(folder, _PIECES)):
+        found.files[SentencePiece.name] = os.path.join(folder, _PIECES)
+    else:
+        found.notes.append(
+            f"{folder} has no {_PIECES}, which cuts text; put it beside the checkpoint as "
+            f"{SentencePiece.name}"
+        )
+    if tokenizer_field(folder, "legacy_behaviour", False):
+        found.notes.append(
+            "legacy_behaviour is left out: languages are put before sources, as in its training"
+        )
+    return found
+
+
+def _weights(folder: str, kind: _Class, types: int) -> Dict[str, torch.Tensor]:
+    """Return the weights by our names; all embeddings are one."""
+    weights = ForeignWeights(folder, kind.layout.rules)
+    shared, *copies = kind.layout.shared
+    one = weights.get(shared)
+    if len(one) != types:
+        raise UsageError(f"{folder}: {shared} has {len(one)} rows, and not vocab_size {types}")
+    for name in (name for name in copies if name in weights.theirs):
+        if not torch.equal(weights.theirs[name], one):
+            raise UsageError(f"{folder}: {name} is not {shared}; embeddings should be one")
+    bias = weights.theirs.get("final_logits_bias")
+    if bias is not None and bias.any():
+        raise UsageError(f"{folder}: its output has a bias (final_logits_bias), fairseq's has none")
+    # M2M-100's older files have sinusoids, which are computed
+    ending = "weight" if kind.layout is MBART else "weights"
+    tables = [f"model.{side}.embed_positions.{ending}" for side in _SIDES]
+    known = {shared, "final_logits_bias", *tables}
+    refuse_left(folder, [name for name in weights.left if name not in known])
+    ours = weights.ours
+    if kind.layout is MBART:
+        ours.update({name[len("model.") :]: weights.get(name) for name in tables})
+    for place in ("encoder.embed_tokens", "decoder.embed_tokens", "decoder.output_projection"):
+        ours[f"{place}.weight"] = one
+    for side in _SIDES:
+        # without it fairseq takes the last LayerNorm for that of an older version, and drops it
+        ours[f"{side}.version"] = torch.tensor([3.0])
+    return ours
+
+
+def _model(given: Dict[str, Any], kind: _Class, config: str) -> Dict[str, Any]:
+    """Return the options of our model."""
+    length = given["max_position_embeddings"]
+    is_mbart = kind.layout is MBART
+    model = {
+        "arch": "posenc_transformer",
+        "encoder_embed_dim": given["d_model"],
+        "decoder_embed_dim": given["d_model"],
+        "activation_fn": our_activation(given["activation_function"], config),
+        **{
+            f"{part}dropout": _or(given.get(f"{part}dropout"), 0.0)
+            for part in ("", "attention_", "activation_")
+        },
+        "no_scale_embedding": not _or(given.get("scale_embedding"), kind.scaled),
+        "max_source_positions": length,
+        "max_target_positions": length,
+        "share_all_embeddings": True,
+        "share_decoder_input_output_embed": True,
+        "encoder_normalize_before": True,
+        "decoder_normalize_before": True,
+        "layernorm_embedding": is_mbart,
+        "position_encoding": "learned" if is_mbart else "sinusoidal",
+    }
+    for side in _SIDES:
+        model[f"{side}_layers"] = given[f"{side}_layers"]
+        model[f"{side}_ffn_embed_dim"] = given[f"{side}_ffn_dim"]
+        model[f"{side}_attention_heads"] = given[f"{side}_attention_heads"]
+    return model
+
+
+def _arguments(model: Dict[str, Any], style: str) -> str:
+    """Return the options of ``fairseq-train`` that go on with the model, one a line."""
+    lines = [f"--task {OUR_MULTILINGUAL}", "--encoder-langtok src", "--decoder-langtok"]
+    lines.append(f"--lang-tok-style {style}")
+    for name, value in model.items():
+        flag = f"--{name.replace('_', '-')}"
+        if value is not False:
+            lines.append(flag if value is True else f"{flag} {value}")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _vocabulary(folder: str, types: int, style: str) -> Tuple[List[str], List[str]]:
+    """Return the types in their order, languages by fairseq's names, and the languages."""
+    found, codes = _read_vocabulary(folder, style)
+    if sorted(found) != list(range(len(found))) or len(found) > types:
+        raise UsageError(
+            f"{folder}: the numbers of its vocabulary should be 0…{len(found) - 1}, and no more "
+            f"than vocab_size {types}"
+        )
+    symbols = [found[number] for number in range(len(found))]
+    symbols += [f"madeupword{number:04d}" for number in range(types - len(found))]
+    if tuple(symbols[:4]) != SPECIALS[:4]:
+        raise UsageError(f"{folder}: its vocabulary does not begin with {' '.join(SPECIALS[:4])}")
+    known = set(symbols)
+    if len(known) < len(symbols) or any(not s or re.search("[\r\n]", s) for s in symbols):
+        raise UsageError(f"{folder}: its vocabulary has types of one name, or with line breaks")
+    languages = [code for code in codes if get_lang_tok(code, style) in known]
+    if len(languages) < 2:
+        raise UsageError(f"{folder}: its vocabulary has no languages that import knows")
+    return symbols, languages
+
+
+def _read_vocabulary(folder: str, style: str) -> Tuple[Dict[int, str], Sequence[str]]:
+    """Return the types by number, and the languages that may be among them, in their order."""
+    path = {name: os.path.join(folder, name) for name in _TOKENIZER_FILES}
+    if style == "multilingual" and os.path.exists(path["vocab.json"]):
+        # of M2M-100, behind which its tokenizer puts the languages
+        numbers = read_shaped(path["vocab.json"], Each(int), "transformers")
+        codes = hf_languages.WMT21 if _codes(folder) == "wmt21" else hf_languages.M2M100
+        tags = {len(numbers) + n: get_lang_tok(code, style) for n, code in enumerate(codes)}
+        return {**{number: symbol for symbol, number in numbers.items()}, **tags}, codes
+    codes = hf_languages.MBART50 if style == "mbart" else hf_languages.NLLB
+    if os.path.exists(path["tokenizer.json"]):
+        found = types_of_tokenizer(path["tokenizer.json"])
+    elif os.path.exists(path[_PIECES]):
+        pieces = SentencePiece(path[_PIECES]).vocabulary()
+        found = dict(enumerate([*SPECIALS[:4], *pieces, *codes, MASK]))
+    else:
+        raise UsageError(f"{folder} has no vocabulary: tokenizer.json, {_PIECES} or vocab.json")
+    named = {code: get_lang_tok(code, style) for code in codes}
+    return {number: named.get(symbol, symbol) for number, symbol in found.items()}, codes
+
+
+def _codes(folder: str) -> str:
+    """Return which languages the tokenizer of M2M-100 has."""
+    path = os.path.join(folder, "tokenizer_config.json")
+    shape = {"language_codes": Maybe(str)}
+    found = read_shaped(path, shape, "transformers") if os.path.exists(path) else {}
+    known = _or(found.get("language_codes"), "m2m100")
+    if known not in ("m2m100", "wmt21"):
+        raise UsageError(f"{path}: language_codes is {known!r:.60}; known are m2m100 and wmt21")
+    return known
+
+
+def _or(value: Any, default: Any) -> Any:
+    return default if value is None else value
+
+
+MULTILINGUAL_READERS: Dict[str, Callable[[str, str], Found]] = {
+    name: functools.partial(_read, name=name) for name in _KINDS
+}

@@ -1,0 +1,129 @@
+"""NLLB-200, M2M-100 and mBART-50 of transformers compute the same here, and go out again."""
+
+import json
+import random
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from fairseq_posenc.models.transformer import PosencTransformerModel
+from fairseq_posenc.tools.export import hf_languages
+from fairseq_posenc.tools.export.hf_import import import_model
+from fairseq_posenc.tools.export.source import read_checkpoint
+
+transformers = pytest.importorskip("transformers")
+sentencepiece = pytest.importorskip("sentencepiece")
+
+SIZES = dict(
+    d_model=32, encoder_layers=2, decoder_layers=3, encoder_ffn_dim=48, decoder_ffn_dim=64,
+    encoder_attention_heads=4, decoder_attention_heads=2, max_position_embeddings=64,
+    decoder_start_token_id=2,
+)  # fmt: skip
+# the classes of configuration, model and tokenizer, the kind of subwords, languages and their codes
+KINDS = {
+    "nllb": ("M2M100", "Nllb", "bpe", ("eng_Latn", "deu_Latn"), hf_languages.NLLB),
+    "m2m": ("M2M100", "M2M100", "bpe", ("en", "de"), hf_languages.M2M100),
+    "mbart": ("MBart", "MBart50", "unigram", ("en_XX", "de_DE"), hf_languages.MBART50),
+}
+
+
+@pytest.fixture(scope="module")
+def text():
+    """Sentences of 80 words."""
+    draw = random.Random(3)
+    letters = "abcdefghiklmnoprstu"
+    words = ["".join(draw.choices(letters, k=draw.randint(1, 6))) for _ in range(80)]
+    return [" ".join(draw.choices(words, k=draw.randint(3, 12))) for _ in range(600)]
+
+
+def teach(model, cuts, text, languages):
+    """Train a model for seconds, so that its translations differ, and end."""
+    for name, parameter in model.named_parameters():
+        if parameter.dim() > 1 and "embed_positions" not in name:
+            torch.nn.init.xavier_uniform_(parameter)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.005)
+    cuts.src_lang, cuts.tgt_lang = languages
+    for step in range(150):
+        lines = [line[:12] for line in text[step * 16 % 480 :][:16]]
+        batch = cuts(lines, text_target=lines, return_tensors="pt", padding=True)
+        labels = batch["labels"].masked_fill(batch["labels"].eq(1), -100)
+        optimizer.zero_grad()
+        model(**{**batch, "labels": labels}).loss.backward()
+        optimizer.step()
+    model.eval()
+
+
+@pytest.fixture(scope="module", params=list(KINDS))
+def public(request, text, tmp_path_factory):
+    """A random model of each kind in a folder, as its class and its tokenizer save it."""
+    model, tokenizer, subwords, languages, codes = KINDS[request.param]
+    place = tmp_path_factory.mktemp(request.param)
+    pieces = place / "theirs" / "sentencepiece.bpe.model"
+    pieces.parent.mkdir()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(text), model_prefix=str(place / "spm"), vocab_size=90,
+        model_type=subwords, minloglevel=2,
+    )  # fmt: skip
+    pieces.write_bytes((place / "spm.model").read_bytes())
+    types = 90 + 1 + len(codes) + 1  # with padding, languages and the mask
+    if request.param == "m2m":
+        cut = sentencepiece.SentencePieceProcessor(model_file=str(pieces))
+        symbols = [cut.id_to_piece(n) for n in range(3, 90)]
+        random.Random(4).shuffle(symbols)  # its order is its own
+        numbers = {s: n for n, s in enumerate(["<s>", "<pad>", "</s>", "<unk>", *symbols])}
+        (place / "theirs" / "vocab.json").write_text(json.dumps(numbers))
+    more = {"extra_special_tokens": codes} if request.param == "nllb" else {}
+    cuts = getattr(transformers, f"{tokenizer}Tokenizer").from_pretrained(pieces.parent, **more)
+    cuts.save_pretrained(pieces.parent)
+    torch.manual_seed(2)
+    config = getattr(transformers, f"{model}Config")(vocab_size=types + 2, **SIZES)
+    theirs = getattr(transformers, f"{model}ForConditionalGeneration")(config)
+    teach(theirs, cuts, text, languages)
+    theirs.save_pretrained(pieces.parent)
+    notes = import_model(str(pieces.parent), str(place / "ours" / "model.pt"))
+    return SimpleNamespace(
+        place=place, theirs=theirs, cuts=cuts, languages=languages, notes=notes,
+        sentences=[line[:20].strip() for line in text[:20]],
+    )  # fmt: skip
+
+
+def numbers(public, language, sentences):
+    """Sentences as the tokenizer of transformers cuts them, of one language."""
+    public.cuts.src_lang = language
+    return public.cuts(sentences, return_tensors="pt", padding=True)
+
+
+def test_the_scores_are_those_of_transformers(public):
+    source, target = public.languages
+    batch = numbers(public, source, public.sentences)
+    begun = numbers(public, target, public.sentences[::-1])["input_ids"].roll(1, 1)
+    begun[:, 0] = 2
+    ours = read_checkpoint(str(public.place / "ours" / "model.pt")).model
+    with torch.no_grad():
+        found = ours(batch["input_ids"], None, begun)[0]
+        expected = public.theirs(**batch, decoder_input_ids=begun, use_cache=False).logits
+    real = begun.ne(1)
+    assert torch.allclose(found[real], expected[real], atol=1e-5)
+
+
+@pytest.mark.parametrize("beam", [1, 5])
+@pytest.mark.parametrize("lenpen", [0, 1])
+def test_translations_are_those_of_generate(public, beam, lenpen):
+    source, target = public.languages
+    folder = str(public.place / "ours")
+    hub = PosencTransformerModel.from_pretrained(
+        folder, data_name_or_path=folder, source_lang=source, target_lang=target
+    )
+    texts = [hub.encode(sentence) for sentence in public.sentences]
+    found = hub.generate(texts, beam=beam, lenpen=lenpen, max_len_b=60)
+    made = public.theirs.generate(
+        **numbers(public, source, public.sentences), num_beams=beam, do_sample=False,
+        length_penalty=float(lenpen), max_new_tokens=60, early_stopping=True,
+        suppress_tokens=[1], forced_bos_token_id=hub.task.target_token,
+    )  # fmt: skip
+    ours = [best["tokens"].tolist() for best, *_ in found]
+    assert ours == [tokens[1:][tokens[1:].ne(1)].tolist() for tokens in made]
+    assert len(set(map(tuple, ours))) > 10 and max(map(len, ours)) < 60
+    # without the language
+    assert hub.decode(torch.tensor(ours[0])) == hub.decode(torch.tensor(ours[0][1:]))
