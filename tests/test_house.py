@@ -147,6 +147,24 @@ def test_imports_inside_the_toolbox_go_one_way_down():
     assert checked > 200
 
 
+# Who opens files to write them: the context managers of tools/writing.py, whose way is tested
+# (tests/faults), what writes into a folder that they gave, and what renames files itself.
+WRITING = ["writing.py", "archives.py", "download.py", "save_folder.py"]
+WRITING += ["folders.py", "glue_submission.py", "hf_card.py", "hf_import.py", "hf_model.py"]
+WRITING += ["hf_tokenizer.py", "pieces.py"]
+
+
+def test_what_is_written_goes_through_the_context_managers_that_keep_it_whole():
+    checked = set()
+    for path in (REPOSITORY / "fairseq_posenc").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "open":
+                mode = [*node.args[1:2], *(k.value for k in node.keywords if k.arg == "mode")]
+                if mode and (ast.unparse(mode[0]).strip("'")[:1] in ("w", "x", "a", "e")):
+                    checked.add(path.name)
+    assert checked == set(WRITING)
+
+
 PLUGIN_ALONE = """
 import sys
 from importlib import import_module

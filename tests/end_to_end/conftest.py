@@ -1,6 +1,15 @@
-"""A small binarised corpus, made once with the real commands."""
+"""A small binarised corpus, made once with the real commands, and trainings on it."""
+
+import contextlib
+import io
+import logging
 
 import pytest
+from fairseq import options
+from fairseq.dataclass.utils import convert_namespace_to_omegaconf
+from fairseq_cli import generate, train
+
+from fairseq_posenc.errors import UsageError
 
 TINY = "--arch posenc_transformer_tiny --share-all-embeddings --optimizer adam --lr 0.003".split()
 TINY += "--max-tokens 200 --log-format json --log-interval 1 --cpu --num-workers 0".split()
@@ -23,3 +32,51 @@ def binarised(tmp_path_factory, run):
 def training(binarised):
     """A function that returns the command line of a small training with further options."""
     return lambda *options: ["fairseq-train", binarised, *TINY, *options]
+
+
+def _fairseq_train(command):
+    """Train in this process, which has imported fairseq, and return what is logged."""
+    args = options.parse_args_and_arch(
+        options.get_training_parser(), [str(word) for word in command[1:]]
+    )
+    logged = io.StringIO()
+    handler = logging.StreamHandler(logged)
+    handler.setFormatter(logging.Formatter("| %(levelname)s | %(name)s | %(message)s"))
+    logging.root.addHandler(handler)
+    try:
+        train.main(convert_namespace_to_omegaconf(args))
+    finally:
+        logging.root.removeHandler(handler)
+    return logged.getvalue()
+
+
+@pytest.fixture(scope="session")
+def trains():
+    """A function that runs the command line of a training here, and returns what it logs."""
+    return lambda *command: _fairseq_train(command)
+
+
+@pytest.fixture(scope="session")
+def refuses():
+    """A function that runs the command line of a training that must be refused: its words."""
+
+    def refuses(*command):
+        with pytest.raises(UsageError) as told:
+            _fairseq_train(command)
+        return str(told.value)
+
+    return refuses
+
+
+@pytest.fixture(scope="session")
+def translates():
+    """A function that runs the command line of a translation here, and returns what it prints."""
+
+    def translates(*command):
+        words, printed = [str(word) for word in command[1:]], io.StringIO()
+        args = options.parse_args_and_arch(options.get_generation_parser(), words)
+        with contextlib.redirect_stdout(printed):
+            generate.main(args)
+        return printed.getvalue()
+
+    return translates

@@ -4,17 +4,14 @@ Programs of fairseq run in this process. Earlier versions did not sign BOS, and 
 left it to the options of the task.
 """
 
-import contextlib
-import io
 import logging
 from argparse import Namespace
 
 import pytest
 import torch
-from fairseq import options, utils
+from fairseq import utils
 from fairseq.dataclass.configs import FairseqConfig
-from fairseq.dataclass.utils import convert_namespace_to_omegaconf
-from fairseq_cli import generate, hydra_train, train
+from fairseq_cli import hydra_train
 from omegaconf import OmegaConf
 
 from fairseq_posenc.checkpoints import load_checkpoint, signatures
@@ -33,8 +30,8 @@ OURS = ["--arch", "posenc_transformer_tiny", "--position-encoding", "cape"]
 class Runs:
     """Small trainings in one folder, and what is made of them."""
 
-    def __init__(self, data, folder):
-        self.data, self.folder = str(data), folder
+    def __init__(self, data, folder, trains, translates):
+        self.data, self.folder, self.trains, self.translates = str(data), folder, trains, translates
 
     def path(self, name):
         return str(self.folder / name / "checkpoint_last.pt")
@@ -45,8 +42,7 @@ class Runs:
         words += "--optimizer adam --lr 0.003 --max-tokens 200 --cpu --num-workers 0".split()
         words += ["--no-epoch-checkpoints", "--disable-validation", *flags]
         words += ["--save-dir", str(self.folder / name)]
-        args = options.parse_args_and_arch(options.get_training_parser(), words)
-        train.main(convert_namespace_to_omegaconf(args))
+        self.trains("fairseq-train", *words)
 
     def train_by_hydra(self, name, *flags, updates=2):
         """Train as ``fairseq-hydra-train`` does with these flags of the command line."""
@@ -72,11 +68,8 @@ class Runs:
         """Return translations, scores and sources of the test set by ``fairseq-generate``."""
         words = [self.data, "--task", task, "--source-lang", "en", "--target-lang", "de", "--cpu"]
         words += ["--path", ":".join(map(self.path, names)), "--beam", "2", "--max-len-b", "8"]
-        args = options.parse_args_and_arch(options.get_generation_parser(), [*words, *flags])
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            generate.main(args)
-        return [line for line in printed.getvalue().splitlines() if line[:2] in ("S-", "H-")]
+        printed = self.translates("fairseq-generate", *words, *flags)
+        return [line for line in printed.splitlines() if line[:2] in ("S-", "H-")]
 
     def copy(self, name, new, signed=True, recorded=True):
         """Copy a checkpoint, as earlier versions wrote it if asked for."""
@@ -95,9 +88,9 @@ class Runs:
 
 
 @pytest.fixture(scope="module")
-def runs(binarised, tmp_path_factory):
+def runs(binarised, tmp_path_factory, trains, translates):
     """Models of every kind, a "plain" one, and what is generated from them if BOS is asked for."""
-    runs = Runs(binarised, tmp_path_factory.mktemp("runs"))
+    runs = Runs(binarised, tmp_path_factory.mktemp("runs"), trains, translates)
     runs.train("plain")
     runs.train("command line", BOS)
     runs.train_by_hydra("Hydra", BOS)

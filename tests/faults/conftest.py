@@ -166,31 +166,27 @@ class Written:
     Args:
         home: for the folder.
         write: function of the folder and a version, 1 or 2, of what to write.
-        prepare: function of the folder, makes what must be there first; None if nothing must.
         again: whether there can be two versions, or the folder must be empty first.
         together: whether the files must all be of one version.
     """
 
-    def __init__(self, home, write, prepare, again, together):
-        self.folder, self.write, self.prepare = home / "out", write, prepare
+    def __init__(self, home, write, again, together):
+        self.folder, self.write = home / "out", write
         self.version, self.together = 2 if again else 1, together
         self.before, self.unbroken = {}, ""
         self.reset()
-        inputs = files(self.folder)
         if again:
             write(self.folder, 1)
             self.before = files(self.folder)
         self.run()
         self.after = files(self.folder)
-        self.names = sorted(self.after.keys() - inputs.keys())
+        self.names = sorted(self.after)
         assert self.after != self.before and not any(map(is_temporary, self.names))
 
     def reset(self):
         """Make the folder as it is before the second time."""
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
-        if self.prepare:
-            self.prepare(self.folder)
         fill(self.folder, self.before)
 
     def run(self):
