@@ -17,7 +17,7 @@ ROOMS = [
     ["version", "errors", "__init__"],
     ["files", "json_files", "compat"],
     ["encodings"],
-    ["options", "signatures"],
+    ["options"],
     ["attention"],
     ["metrics"],
     ["checkpoints", "data"],
@@ -185,6 +185,34 @@ def test_importing_the_plugin_imports_no_library_but_fairseqs_and_no_tool():
         cwd=REPOSITORY, encoding="utf-8", stdout=subprocess.PIPE, check=True,
     )  # fmt: skip
     assert found.stdout.splitlines()[-2:] == ["[]", "[]"]
+
+
+REPLACED = """
+import sys
+import fairseq_cli.train, fairseq_cli.generate, fairseq_cli.hydra_train, fairseq.hub_utils
+def places():
+    for name in [name for name in sys.modules if name.partition(".")[0].startswith("fairseq")]:
+        for key, value in list(vars(sys.modules[name]).items()):
+            yield (name, key), value
+            if isinstance(value, type) and value.__module__ == name:
+                yield from (((name, f"{key}.{one}"), x) for one, x in list(vars(value).items()))
+before = dict(places())
+import fairseq_posenc.models
+registered = (dict, list, set, int)
+after = {key: x for key, x in places() if key in before and not isinstance(x, registered)}
+for module, name in (key for key, x in after.items() if before[key] is not x):
+    print(name if "." in name else f"{module.partition('.')[2]}.{name}")
+"""
+
+
+def test_the_guards_list_what_is_replaced_in_fairseq():
+    found = subprocess.run([sys.executable, "-c", REPLACED], cwd=REPOSITORY, encoding="utf-8",
+                           stdout=subprocess.PIPE, check=True).stdout.split()  # fmt: skip
+    assert len(found) > 10
+    listed = (REPOSITORY / "fairseq_posenc/guards/__init__.py").read_text(encoding="utf-8")
+    for place in found:
+        short = place.removeprefix("data.").replace("distributed_utils", "distributed.utils")
+        assert f"``{short}``" in listed, place
 
 
 def test_no_class_name_stands_for_two_things():

@@ -1,10 +1,8 @@
-"""Checkpoints, which may come from a stranger: read without running anything, checked, compared.
+"""Checkpoints, which may come from a stranger, are read without running anything.
 
-``reader`` reads the file, by torch's own safe loading: weights and plain values alone;
-``option_checks`` refuses options that would run, fetch or build something else than a known model;
-``guards`` put both into fairseq's own programs; ``signatures`` says what positions a checkpoint
-was trained with, and ``source_bos`` whether its sources start with BOS. What is promised is in
-``docs/security.md``.
+``reader`` reads the file, by torch's own safe loading: weights and plain values alone; ``folders``
+knows what lies beside it. ``guards`` check what was read, and put both into fairseq's own programs.
+What is promised is in ``docs/security.md``.
 """
 
 from fairseq_posenc.checkpoints.reader import load_checkpoint

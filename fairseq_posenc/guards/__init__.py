@@ -1,9 +1,14 @@
 """What stands between a user and a mistake, put into fairseq's own programs.
 
-``loading`` replaces these functions of fairseq, once, when the models are imported:
+Of a checkpoint: ``option_checks`` refuses options that would run, fetch or build something else
+than a known model; ``signatures`` says what positions it was trained with, ``source_bos`` whether
+its sources start with BOS. Of a training that begins with one: ``continuation``, ``freezing``,
+``same_run``, ``resuming``, ``starting``, ``save_folder``; by Hydra: ``configuration``.
 
-- ``checkpoint_utils.load_checkpoint_to_cpu`` and the ``torch.load`` in it: files are read by our
-  reader, and their options are checked
+When the models are imported, these places of fairseq are replaced, once (a test compares):
+
+- ``checkpoint_utils.load_checkpoint_to_cpu`` and ``checkpoint_utils.torch`` (its ``torch.load``):
+  files are read by our reader, and their options are checked
 - ``checkpoint_utils.load_model_ensemble_and_task``: errors in one line
 - ``checkpoint_utils.load_checkpoint``, where a training begins or goes on (``save_folder``,
   ``same_run``, ``resuming``); from then on the trainer's ``state_dict`` has a record of the run
@@ -11,8 +16,11 @@
   find that nothing can be written or read (``starting``)
 - ``FairseqOptimizer.load_state_dict``: what a resumed optimizer takes over
 - ``file_utils.load_archive_file``, which fetches and unpacks
-- the ``torch.load`` of ``distributed.utils``, by which workers send each other options
+- ``distributed.utils.torch`` (its ``torch.load``), by which workers send each other options
+- ``dataclass.utils.merge_with_parent``, where a training by Hydra looks at all its options first
+  (``configuration``)
+- ``data_utils.np``, ``language_pair_dataset.np`` and ``token_block_dataset.np``: names that NumPy
+  has no longer (``compat``)
 
 The package's own path answers ``utils.import_user_module``, where it was imported before.
-``models.configuration`` replaces ``dataclass.utils.merge_with_parent`` for trainings by Hydra.
 """

@@ -11,11 +11,10 @@ from fairseq import checkpoint_utils, file_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.optim import FairseqOptimizer
 
-from fairseq_posenc.checkpoints import source_bos
-from fairseq_posenc.checkpoints.option_checks import check_options
 from fairseq_posenc.checkpoints.reader import load_checkpoint
 from fairseq_posenc.errors import UsageError, first_line
-from fairseq_posenc.guards import same_run, save_folder, starting
+from fairseq_posenc.guards import same_run, save_folder, source_bos, starting
+from fairseq_posenc.guards.option_checks import check_options
 from fairseq_posenc.guards.resuming import (
     check_first_step,
     check_progress,

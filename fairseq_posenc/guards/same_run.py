@@ -18,9 +18,9 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
-from fairseq_posenc.checkpoints import signatures
 from fairseq_posenc.data.training_text import checksum
 from fairseq_posenc.errors import UsageError, printable
+from fairseq_posenc.guards import signatures
 
 logger = logging.getLogger(__name__)
 

@@ -6,8 +6,8 @@ tasks and optimizers that go with them, as ``from_pretrained`` and ``--user-dir`
 
 from fairseq_posenc.compat import lend_old_numpy, let_generate_log
 from fairseq_posenc.errors import print_errors_in_one_line
+from fairseq_posenc.guards.configuration import check_configurations
 from fairseq_posenc.guards.loading import make_loading_safe
-from fairseq_posenc.models.configuration import check_configurations
 from fairseq_posenc.optim import lamb, radam
 from fairseq_posenc.tasks import masked_lm, question_answering, sentence_prediction, translation
 

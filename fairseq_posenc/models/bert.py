@@ -9,14 +9,13 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from fairseq_posenc import options
-from fairseq_posenc.checkpoints import signatures
 from fairseq_posenc.data.token_ratio import set_source_scale
 from fairseq_posenc.encodings import segments
+from fairseq_posenc.guards import continuation, freezing, signatures
+from fairseq_posenc.guards.configuration import build_from_configuration
 from fairseq_posenc.guards.segments import check_task as check_segments
-from fairseq_posenc.models import continuation, freezing
 from fairseq_posenc.models.bert_encoder import PosencBertEncoder
 from fairseq_posenc.models.bert_hub import BertHub
-from fairseq_posenc.models.configuration import build_from_configuration
 
 logger = logging.getLogger(__name__)
 

@@ -15,11 +15,11 @@ from torch import nn
 
 from fairseq_posenc import options
 from fairseq_posenc.attention import admin
-from fairseq_posenc.checkpoints import source_bos
 from fairseq_posenc.data.token_ratio import set_source_scale
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.models import continuation, freezing, translation_hub
-from fairseq_posenc.models.configuration import build_from_configuration
+from fairseq_posenc.guards import continuation, freezing, source_bos
+from fairseq_posenc.guards.configuration import build_from_configuration
+from fairseq_posenc.models import translation_hub
 from fairseq_posenc.models.transformer_decoder import PosencTransformerDecoder
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
 

@@ -16,8 +16,8 @@ from omegaconf import OmegaConf
 
 from fairseq_posenc import options
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.models import continuation, freezing
-from fairseq_posenc.models.configuration import build_from_configuration
+from fairseq_posenc.guards import continuation, freezing
+from fairseq_posenc.guards.configuration import build_from_configuration
 from fairseq_posenc.models.transformer_decoder import PosencTransformerDecoder
 
 logger = logging.getLogger(__name__)

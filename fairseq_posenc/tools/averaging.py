@@ -11,8 +11,9 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from fairseq_posenc.checkpoints import load_checkpoint, signatures
+from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards import signatures
 from fairseq_posenc.guards.same_run import AVERAGE, AVERAGE_ACROSS, SameRun
 from fairseq_posenc.tools.outputs import refuse_inputs
 from fairseq_posenc.tools.writing import replacing

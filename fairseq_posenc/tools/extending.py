@@ -7,9 +7,9 @@ import torch
 from fairseq.data import Dictionary
 from torch import Tensor
 
-from fairseq_posenc.checkpoints import signatures
 from fairseq_posenc.encodings.sinusoidal import sinusoid
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards import signatures
 from fairseq_posenc.tools.averaging import read_trained, save
 from fairseq_posenc.tools.outputs import refuse_inputs
 

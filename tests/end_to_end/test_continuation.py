@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_posenc.checkpoints import load_checkpoint, signatures
+from fairseq_posenc.checkpoints import load_checkpoint
+from fairseq_posenc.guards import signatures
 from tests.end_to_end.conftest import TINY
 
 CAPE = "--position-encoding cape --position-source-scale auto".split()

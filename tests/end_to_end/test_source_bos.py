@@ -14,8 +14,9 @@ from fairseq.dataclass.configs import FairseqConfig
 from fairseq_cli import hydra_train
 from omegaconf import OmegaConf
 
-from fairseq_posenc.checkpoints import load_checkpoint, signatures
+from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards import signatures
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tools import averaging
 from fairseq_posenc.tools.bert import predict

@@ -8,11 +8,9 @@ import torch
 from fairseq import checkpoint_utils
 from fairseq.data import Dictionary
 
-from fairseq_posenc.checkpoints import signatures
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.guards import loading
-from fairseq_posenc.models import continuation
+from fairseq_posenc.guards import continuation, loading, signatures
 
 OURS = {name: {"position_encoding": name} for name in names()}
 NO_POSITIONS = {"no_token_positional_embeddings": True}

@@ -7,8 +7,8 @@ from pathlib import Path
 import fairseq
 import pytest
 
-from fairseq_posenc.checkpoints import option_checks
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards import option_checks
 from fairseq_posenc.tools.bert.predict import load_any
 
 # by some model or task of fairseq's

@@ -10,8 +10,8 @@ import pytest
 import torch
 from fairseq import checkpoint_utils
 
-from fairseq_posenc.checkpoints import option_checks
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards import option_checks
 from fairseq_posenc.tools.bert.predict import load_any
 from tests.security.ways import (
     WAYS,

@@ -8,8 +8,8 @@ from fairseq.optim import build_optimizer
 from omegaconf import OmegaConf
 
 import fairseq_posenc.models  # noqa: F401 (makes loading safe)
-from fairseq_posenc.checkpoints import signatures
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards import signatures
 from fairseq_posenc.guards.resuming import check_progress
 
 OPTIMIZERS = {

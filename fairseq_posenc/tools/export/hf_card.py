@@ -6,9 +6,9 @@ from typing import List, Mapping, Optional
 
 from fairseq.data import Dictionary
 
-from fairseq_posenc.checkpoints import signatures
 from fairseq_posenc.data.segmentation import CODES, TOKENISER
 from fairseq_posenc.data.subwords import DICTIONARY, MASK, SentencePiece, WordPiece
+from fairseq_posenc.guards import signatures
 from fairseq_posenc.tools.export.hf_layouts import Layout
 from fairseq_posenc.tools.export.source import LANGUAGE_MODEL, ExportSource
 

@@ -17,12 +17,12 @@ from torch import Tensor
 from fairseq_posenc import options
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.checkpoints.folders import MODEL, read_safetensors
-from fairseq_posenc.checkpoints.signatures import dictionary_hash
 from fairseq_posenc.data.segmentation import CODES, TOKENISER
 from fairseq_posenc.data.subwords import SPECIALS
 from fairseq_posenc.encodings.sinusoidal import sinusoid
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
+from fairseq_posenc.guards.signatures import dictionary_hash
 from fairseq_posenc.json_files import Each, Maybe, read_shaped
 from fairseq_posenc.tools.export.hf_fields import check_fields
 from fairseq_posenc.tools.export.hf_layouts import ACTIVATIONS, FSMT, Rules, rename

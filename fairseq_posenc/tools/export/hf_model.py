@@ -7,9 +7,9 @@ from typing import Any, Dict, List, Tuple
 import torch
 from torch import Tensor
 
-from fairseq_posenc.checkpoints import signatures
 from fairseq_posenc.checkpoints.folders import DESCRIPTION, safetensors, write_folder
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards import signatures
 from fairseq_posenc.tools.export import hf_card, hf_check
 from fairseq_posenc.tools.export.ct2_positions import to_ct2_tables
 from fairseq_posenc.tools.export.hf_layouts import (

@@ -13,14 +13,14 @@ from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair, load_indexed_dataset
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
 
-from fairseq_posenc.checkpoints import source_bos
-from fairseq_posenc.checkpoints.option_checks import check_options
-from fairseq_posenc.checkpoints.signatures import dictionary_hash
 from fairseq_posenc.data.indexed import check_indexed, read_dictionary, repeated_types
 from fairseq_posenc.data.subwords import DICTIONARY, MASK
 from fairseq_posenc.encodings.base import Portable
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards import source_bos
 from fairseq_posenc.guards.loading import one_line
+from fairseq_posenc.guards.option_checks import check_options
+from fairseq_posenc.guards.signatures import dictionary_hash
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.models.transformer_lm import PosencTransformerLanguageModel

@@ -16,9 +16,10 @@ from fairseq.models import BaseFairseqModel
 from torch import nn
 
 from fairseq_posenc import compat, options
-from fairseq_posenc.checkpoints import load_checkpoint, signatures, source_bos
-from fairseq_posenc.checkpoints.option_checks import check_options
+from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards import signatures, source_bos
+from fairseq_posenc.guards.option_checks import check_options
 
 logger = logging.getLogger(__name__)
 
@@ -181,7 +182,7 @@ class CheckedLoading(BaseFairseqModel):
         strict: bool = True,
         model_cfg: Any = None,
         args: Optional[Namespace] = None,
-    ):
+    ) -> Any:
         """Load the weights of a checkpoint.
 
         In fine-tuning with other positions, those of the checkpoint are left out, and the model's

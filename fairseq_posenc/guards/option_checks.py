@@ -21,8 +21,8 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_REGI
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
-from fairseq_posenc.checkpoints.signatures import RECORDED
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards.signatures import RECORDED
 
 # what is built for strangers, beside what is ours
 KNOWN: Dict[str, Set[str]] = {

@@ -12,8 +12,8 @@ from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.roberta.model import RobertaModel
 
 from fairseq_posenc import encodings, options
-from fairseq_posenc.checkpoints import source_bos
 from fairseq_posenc.errors import printable
+from fairseq_posenc.guards import source_bos
 
 # what models record among their options, that no command line has
 RECORDED = ("position_signature", "dictionary_hash")

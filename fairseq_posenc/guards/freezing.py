@@ -8,9 +8,9 @@ from typing import Any, Optional
 
 from torch import nn
 
-from fairseq_posenc.checkpoints.option_checks import TEXT
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.models.continuation import Beginning
+from fairseq_posenc.guards.continuation import Beginning
+from fairseq_posenc.guards.option_checks import TEXT
 
 logger = logging.getLogger(__name__)
 
