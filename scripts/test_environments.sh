@@ -11,22 +11,11 @@ set -euo pipefail
 
 root=$(CDPATH= cd -P "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 logs=$root/runs/tests
+# shellcheck source=scripts/pythons.sh
+source "$root/scripts/pythons.sh"
 
 usage() {
   sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}"
-}
-
-is_python() { # program version
-  [ "$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)" = "$2" ]
-}
-
-find_python() { # version
-  local candidate
-  for candidate in "python$1" "${PYENV_ROOT:-$HOME/.pyenv}/versions/$1".*/bin/python \
-    "$(uv python find "$1" 2>/dev/null)"; do
-    if is_python "$candidate" "$1"; then echo "$candidate" && return; fi
-  done
-  return 1
 }
 
 # The newest that pip would install: `pip index` also names versions that pip may not take here.

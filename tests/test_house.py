@@ -37,7 +37,7 @@ TOOL_LEVEL = {room: level for level, rooms in enumerate(TOOL_ROOMS, 1) for room 
 SOURCES = "fairseq_posenc", "recipes"
 TOP = (
     "docs fairseq_posenc recipes scripts tests setup.py pyproject.toml README.md LICENSE"
-    " CITATION.cff"
+    " CITATION.cff MANIFEST.in"
 ).split()
 
 

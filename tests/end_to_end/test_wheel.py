@@ -1,5 +1,6 @@
 """The wheel, installed beside a fairseq that is there, works from any folder."""
 
+import os
 import shutil
 import sys
 import zipfile
@@ -8,22 +9,6 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-
-COMMANDS = """
-set -euo pipefail
-posenc() { python -m fairseq_posenc.tools "$@"; }
-[[ $(posenc path) == "$PYTHONPATH/fairseq_posenc" ]]
-posenc prepare translation --source-lang en --target-lang de --train train --valid valid \\
-    --test test --bpe 50 --output bin
-plugin="--user-dir $(posenc path) --task posenc_translation --cpu"
-fairseq-train bin $plugin --arch posenc_transformer_tiny --position-encoding shaw \\
-    --share-all-embeddings --optimizer adam --max-tokens 500 --max-epoch 1 --save-dir model
-posenc average --inputs model --last 1 --output model/average.pt
-fairseq-generate bin $plugin --path model/average.pt --max-len-b 9 \\
-    --required-batch-size-multiple 1 > generate.out
-posenc score --generated generate.out --reference test.de --data bin
-posenc table --help
-"""
 
 
 @pytest.mark.slow
@@ -43,6 +28,7 @@ def test_the_wheel_works_from_any_folder(run, tmp_path):
     assert all(name.startswith("fairseq_posenc/") for name in names)
     run(*pip, "install", "--no-deps", "--target", tmp_path / "site", wheel)
     corpus = "-m", "recipes.corpus", "--train", "60", "--valid", "10", "--test", "10", "--quiet"
-    run(sys.executable, *corpus, "--output", tmp_path / "work")
-    script = f"cd {tmp_path / 'work'}; {COMMANDS}"
-    assert "sacreBLEU" in run("bash", "-c", script, PYTHONPATH=tmp_path / "site")
+    run(sys.executable, *corpus, "--output", tmp_path / "text")
+    site = {"PYTHONPATH": tmp_path / "site", "PATH": f"{tmp_path}/site/bin:{os.environ['PATH']}"}
+    commands = Path(__file__).with_name("installed.sh")
+    assert "sacreBLEU" in run("bash", commands, tmp_path / "text", tmp_path / "work", **site)
