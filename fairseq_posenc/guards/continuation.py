@@ -182,8 +182,9 @@ class CheckedLoading(BaseFairseqModel):
         strict: bool = True,
         model_cfg: Any = None,
         args: Optional[Namespace] = None,
+        assign: bool = False,
     ) -> Any:
-        """Load the weights of a checkpoint.
+        """Load the weights of a checkpoint; with ``assign`` they are themselves the model's.
 
         In fine-tuning with other positions, those of the checkpoint are left out, and the model's
         own stay as they are.
@@ -196,7 +197,8 @@ class CheckedLoading(BaseFairseqModel):
             self._replace_positions(state_dict, begun.signature)
         if strict:
             self._check_fits(state_dict)
-        return super().load_state_dict(state_dict, strict)
+        # all that fairseq does besides is done
+        return nn.Module.load_state_dict(self, state_dict, strict, assign)
 
     def _pruned(self, state_dict: Dict[str, Any], cfg: Any) -> Dict[str, Any]:
         """Return the layers that are kept (``--encoder-layers-to-keep``), and their positions.

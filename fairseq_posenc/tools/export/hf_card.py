@@ -2,17 +2,19 @@
 
 import os
 import shutil
-from typing import List, Mapping, Optional
+from typing import Any, Dict, List, Mapping, Optional
 
 from fairseq.data import Dictionary
+from fairseq.data.multilingual.multilingual_utils import get_lang_tok
 
 from fairseq_posenc.data.segmentation import CODES, TOKENISER
 from fairseq_posenc.data.subwords import DICTIONARY, MASK, SentencePiece, WordPiece
 from fairseq_posenc.guards import signatures
+from fairseq_posenc.tools.export.hf_languages import LANGUAGES
 from fairseq_posenc.tools.export.hf_layouts import Layout
 from fairseq_posenc.tools.export.source import LANGUAGE_MODEL, ExportSource
 
-TEXT_FILES = (CODES, TOKENISER, SentencePiece.name, WordPiece.name)
+TEXT_FILES = (CODES, TOKENISER, SentencePiece.name, WordPiece.name, LANGUAGES)
 _CARD = """---
 library_name: transformers
 tags: [{tags}]
@@ -39,6 +41,14 @@ tokenizer = AutoTokenizer.from_pretrained("FOLDER")
 model = AutoModelForSeq2SeqLM.from_pretrained("FOLDER")
 batch = tokenizer(["…"], return_tensors="pt", padding=True, return_token_type_ids=False)
 {unknown}print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))"""
+_MULTILINGUAL = """from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("FOLDER")
+model = AutoModelForSeq2SeqLM.from_pretrained("FOLDER")
+tokenizer.src_lang = "{source}"
+batch = tokenizer(["…"], return_tensors="pt", padding=True)
+made = model.generate(**batch, forced_bos_token_id={number})  # {target}
+print(tokenizer.batch_decode(made, skip_special_tokens=True))"""
 _BERT = """from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained("FOLDER")
@@ -56,10 +66,21 @@ batch = tokenizer("…", return_tensors="pt", return_token_type_ids=False)
 
 
 def write(
-    source: ExportSource, layout: Layout, folder: str, notes: List[str], measured: Optional[str]
+    source: ExportSource,
+    layout: Layout,
+    dictionary: Dictionary,
+    folder: str,
+    notes: List[str],
+    measured: Optional[str],
 ) -> None:
-    """Write the model card."""
-    if len(source.stacks) == 2:
+    """Write the model card; the ``dictionary`` is that of the target."""
+    more: Dict[str, Any] = {}
+    if source.is_multilingual:
+        kind, tag, code = "Translation of many languages", "translation", _MULTILINGUAL
+        first, second, *_ = source.task["langs"]
+        number = dictionary.index(get_lang_tok(second, source.task["lang_tok_style"]))
+        more = {"source": first, "target": second, "number": number}
+    elif len(source.stacks) == 2:
         kind, tag, code = "Translation", "translation", _TRANSLATION
     elif source.kind == LANGUAGE_MODEL:
         kind, tag, code = "Language model", "text-generation", _LANGUAGE_MODEL
@@ -76,7 +97,7 @@ def write(
         model=layout.model,
         agreement=measured or "not measured (`--check` does)",
         notes="\n".join(f"- {note}" for note in notes),
-        code=code.format(unknown=unknown),
+        code=code.format(unknown=unknown, **more),
     )
     with open(os.path.join(folder, "README.md"), "w", encoding="utf-8") as stream:
         stream.write(text)
@@ -88,10 +109,11 @@ def copy_text_files(
     """Write the dictionaries by fairseq's names, and copy what cuts text into subwords."""
     languages = [source.task.get("source_lang"), source.task.get("target_lang")]
     for dictionary, language in zip(dictionaries.values(), languages):
-        name = DICTIONARY if len(dictionaries) == 1 else f"dict.{language}.txt"
+        shared = len(dictionaries) == 1 or source.is_multilingual
+        name = DICTIONARY if shared else f"dict.{language}.txt"
         kept = Dictionary()
         for symbol, count in zip(dictionary.symbols, dictionary.count):
-            if symbol != MASK:  # the tasks of BERT add it
+            if symbol != MASK or source.is_multilingual:  # the tasks of BERT add it
                 kept.add_symbol(symbol, count)
         kept.save(os.path.join(folder, name))
     for name in TEXT_FILES:

@@ -7,9 +7,11 @@ Their vocabularies are in fairseq's order already. Languages get fairseq's names
 import functools
 import os
 import re
+import shutil
 from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
 
 import torch
+from fairseq.data import Dictionary
 from fairseq.data.multilingual.multilingual_utils import get_lang_tok
 
 from fairseq_posenc.data.subwords import DICTIONARY, MASK, SPECIALS, SentencePiece
@@ -17,7 +19,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, Maybe, read_shaped
 from fairseq_posenc.tasks.multilingual import OUR_MULTILINGUAL, default_options
 from fairseq_posenc.tools.export import hf_languages
-from fairseq_posenc.tools.export.hf_fields import check_fields
+from fairseq_posenc.tools.export.hf_fields import check_fields, check_files
 from fairseq_posenc.tools.export.hf_foreign import (
     ForeignWeights,
     Found,
@@ -29,8 +31,9 @@ from fairseq_posenc.tools.export.hf_foreign import (
 )
 from fairseq_posenc.tools.export.hf_foreign_bert import types_of_tokenizer
 from fairseq_posenc.tools.export.hf_layouts import M2M100, MBART, Layout
+from fairseq_posenc.tools.export.source import ExportSource
 
-LANGUAGES, ARGUMENTS, THEIRS = "langs.txt", "train.args", "hf"
+ARGUMENTS, THEIRS = "train.args", "hf"
 _SIDES = ("encoder", "decoder")
 _SHAPE = {
     **{"d_model": int, "vocab_size": int, "activation_function": str},
@@ -99,11 +102,9 @@ def _read(folder: str, config: str, name: str) -> Found:
     found = Found(
         signed(model, dictionary, dictionary), task, weights, {DICTIONARY: dictionary}, notes=notes
     )
-    found.texts[LANGUAGES] = "".join(f"{language}\n" for language in languages)
+    found.texts[hf_languages.LANGUAGES] = "".join(f"{language}\n" for language in languages)
     found.texts[ARGUMENTS] = _arguments(model, kind.style)
-    for file in _TOKENIZER_FILES:
-        if os.path.isfile(os.path.join(folder, file)):
-            found.files[os.path.join(THEIRS, file)] = os.path.join(folder, file)
+    found.files.update(tokenizer_files(folder))
     if os.path.isfile(os.path.join(folder, _PIECES)):
         found.files[SentencePiece.name] = os.path.join(folder, _PIECES)
     else:
@@ -116,6 +117,38 @@ def _read(folder: str, config: str, name: str) -> Found:
             "legacy_behaviour is left out: languages are put before sources, as in its training"
         )
     return found
+
+
+def tokenizer_files(folder: str) -> Dict[str, str]:
+    """Return the files of the tokenizer of transformers, by their names beside a checkpoint."""
+    paths = {os.path.join(THEIRS, name): os.path.join(folder, name) for name in _TOKENIZER_FILES}
+    return {name: path for name, path in paths.items() if os.path.isfile(path)}
+
+
+def copy_tokenizer(
+    source: ExportSource, dictionary: Dictionary, data: str, folder: str
+) -> List[str]:
+    """Copy the tokenizer that came with an imported model, if the dictionary is still its own.
+
+    Returns:
+        What the user should know, one line each.
+
+    Raises:
+        UsageError: there is none in the folder ``data``, or it is of other types.
+    """
+    theirs = os.path.join(data, THEIRS)
+    if not os.path.isdir(theirs):
+        raise source.refusal(
+            f"there is no {theirs} with the tokenizer of transformers; name the folder of posenc "
+            "import with --data"
+        )
+    check_files(theirs)
+    symbols, _ = _vocabulary(theirs, len(dictionary), source.task["lang_tok_style"])
+    if symbols != dictionary.symbols:
+        raise source.refusal(f"{theirs} has a tokenizer of other types than the dictionary")
+    for name, path in tokenizer_files(theirs).items():
+        shutil.copy(path, os.path.join(folder, os.path.basename(name)))
+    return ["the tokenizer is that of the imported model"]
 
 
 def _weights(folder: str, kind: _Class, types: int) -> Dict[str, torch.Tensor]:

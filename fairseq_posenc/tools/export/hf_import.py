@@ -15,8 +15,12 @@ from fairseq_posenc.tools.export.hf_card import TEXT_FILES
 from fairseq_posenc.tools.export.hf_fields import check_files
 from fairseq_posenc.tools.export.hf_foreign import Found, read_fsmt
 from fairseq_posenc.tools.export.hf_foreign_bert import BERT_READERS
-from fairseq_posenc.tools.export.hf_foreign_multilingual import MULTILINGUAL_READERS
-from fairseq_posenc.tools.export.source import ALL, read_checkpoint
+from fairseq_posenc.tools.export.hf_foreign_multilingual import (
+    MULTILINGUAL_READERS,
+    tokenizer_files,
+)
+from fairseq_posenc.tools.export.hf_languages import LANGUAGES
+from fairseq_posenc.tools.export.source import ALL, read_state
 from fairseq_posenc.tools.writing import replacing_files
 
 _READERS: Dict[str, Callable[[str, str], Found]] = {
@@ -53,13 +57,11 @@ def import_model(folder: str, output: str, force: bool = False) -> List[str]:
             f"{taken[0]} in {place} would be replaced; choose another folder for --output, or "
             "replace it with --force"
         )
+    state = as_checkpoint(found.model, found.task, found.weights)
+    # whether the weights fit the options, which are checked in a copy
+    read_state({**state}, folder, ALL)
     with replacing_files(place, name) as partial:
-        save(as_checkpoint(found.model, found.task, found.weights), os.path.join(partial, name))
-        # whether the weights fit the options
-        try:
-            read_checkpoint(os.path.join(partial, name), ALL)
-        except UsageError as error:
-            raise UsageError(str(error).replace(partial, folder)) from None
+        save(state, os.path.join(partial, name))
         for file, dictionary in found.dictionaries.items():
             dictionary.save(os.path.join(partial, file))
         for file, origin in found.files.items():
@@ -80,6 +82,8 @@ def _exported(folder: str) -> Found:
     description, weights = read_folder(folder)
     names = sorted(n for n in os.listdir(folder) if n.startswith("dict.") or n in TEXT_FILES)
     files = {name: os.path.join(folder, name) for name in names}
+    if LANGUAGES in files:
+        files.update(tokenizer_files(folder))
     return Found(description["model"], description["task"], weights, files=files)
 
 

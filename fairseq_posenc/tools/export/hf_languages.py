@@ -4,6 +4,7 @@ No file of M2M-100 names them, and of NLLB-200 and mBART-50 only ``tokenizer.jso
 folder has.
 """
 
+LANGUAGES = "langs.txt"  # beside an imported model, one a line
 # NLLB-200: language and script
 NLLB = """
 ace_Arab ace_Latn acm_Arab acq_Arab aeb_Arab afr_Latn ajp_Arab aka_Latn amh_Ethi apc_Arab

@@ -281,12 +281,16 @@ MPNET = Layout(
     _mpnet_positions,
 )
 
+# where LayerNorms are: of translation models with --layernorm-embedding
+EMBEDDINGS_TOO = "on embeddings and before"
 # kind of model, LayerNorm before or after each sub-layer, kind of positions
 TABLE: Dict[Tuple[str, str, str], Layout] = {
     ("posenc_transformer", "after", "sinusoids"): FSMT,
     ("posenc_transformer", "after", "table"): FSMT,
     ("posenc_transformer", "before", "sinusoids"): M2M100,
     ("posenc_transformer", "before", "table"): BLENDERBOT,
+    ("posenc_transformer", EMBEDDINGS_TOO, "sinusoids"): MBART,
+    ("posenc_transformer", EMBEDDINGS_TOO, "table"): MBART,
     ("posenc_bert", "after", "sinusoids"): ROBERTA,
     ("posenc_bert", "after", "table"): ROBERTA,
     ("posenc_bert", "after", "rotary"): ROFORMER,

@@ -12,8 +12,10 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import signatures
 from fairseq_posenc.tools.export import hf_card, hf_check
 from fairseq_posenc.tools.export.ct2_positions import to_ct2_tables
+from fairseq_posenc.tools.export.hf_foreign_multilingual import copy_tokenizer
 from fairseq_posenc.tools.export.hf_layouts import (
     ACTIVATIONS,
+    EMBEDDINGS_TOO,
     SPECIAL_IDS,
     TABLE,
     Layout,
@@ -105,10 +107,14 @@ def to_huggingface(
         if "decoder" in source.stacks:
             generation = translations if len(source.stacks) == 2 else continuations
             _write_json(generation(source), folder, "generation_config.json")
-        notes = write_tokenizers(source, dictionaries, data, folder)
+        target = list(dictionaries.values())[-1]
+        if source.is_multilingual:
+            notes = copy_tokenizer(source, target, data, folder)
+        else:
+            notes = write_tokenizers(source, dictionaries, data, folder)
         hf_card.copy_text_files(source, dictionaries, data, folder)
         measured = hf_check.compare(source, layout, data, folder) if check else None
-        hf_card.write(source, layout, folder, notes, measured)
+        hf_card.write(source, layout, target, folder, notes, measured)
     if any(_HEADS & set(name.split(".")) for name in weights):
         notes.append("heads of fine-tuning are kept for posenc import alone")
     agreement = measured or "not compared with transformers; --check does that"
@@ -137,6 +143,9 @@ def choose_layout(source: ExportSource) -> Layout:
     encoding = f"--position-encoding {options.position_encoding}"
     kind = kind_of_positions(source)
     place = "before" if norms == {True} else "after"
+    normed = [getattr(stack, "layernorm_embedding", None) for stack in source.stacks.values()]
+    if place == "before" and len(normed) == 2 and None not in normed:
+        place = EMBEDDINGS_TOO
     layout = {**TABLE, **LANGUAGE_MODELS}.get((source.kind, place, kind or ""))
     if layout is None or len(norms) > 1:
         raise source.refusal(
@@ -156,7 +165,7 @@ def choose_layout(source: ExportSource) -> Layout:
         raise source.refusal(f"{layout.model} has one width for both sides")
     if layout.needs(source):
         raise source.refusal(f"{layout.model} needs a model with {layout.needs(source)}")
-    if place == "before" and any(stack.layer_norm is None for stack in source.stacks.values()):
+    if place != "after" and any(stack.layer_norm is None for stack in source.stacks.values()):
         raise source.refusal(f"{layout.model} needs a last LayerNorm (--no-decoder-final-norm)")
     return layout
 

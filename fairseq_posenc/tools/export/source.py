@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, Dict, List, Mapping, Optional, Type
 
+import torch
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair, load_indexed_dataset
+from fairseq.data.multilingual.multilingual_utils import augment_dictionary
 from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from torch.overrides import TorchFunctionMode
 
 from fairseq_posenc.data.indexed import check_indexed, read_dictionary, repeated_types
 from fairseq_posenc.data.subwords import DICTIONARY, MASK
@@ -68,6 +71,11 @@ class ExportSource:
         return found if isinstance(found, dict) else vars(found)
 
     @property
+    def is_multilingual(self) -> bool:
+        """Whether sources and targets begin with the token of their language."""
+        return "langs" in self.task
+
+    @property
     def source_bos(self) -> bool:
         """Whether it was trained with ``--prepend-source-bos``."""
         return source_bos.of_checkpoint(self.state)
@@ -116,7 +124,35 @@ def read_checkpoint(path: str, kinds: Mapping[Type, str] = TRANSLATION) -> Expor
     """
     if not os.path.isfile(path):
         raise UsageError(f"there is no checkpoint {path}")
-    state = read_trained(path)
+    return read_state(read_trained(path), path, kinds)
+
+
+class _WeightsWithoutMemory(TorchFunctionMode):
+    """Where models are built: weights, which are made empty, have a shape and no memory.
+
+    Those of a checkpoint are put in their place, so that there is one copy of them.
+    """
+
+    def __torch_function__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        meta = {"device": "meta"} if function is torch.empty else {}
+        if function is torch.Tensor.cpu and args[0].is_meta:
+            return args[0]  # fairseq initialises BERT's there
+        return function(*args, **{**(kwargs or {}), **meta})
+
+
+def read_state(state: Dict[str, Any], path: str, kinds: Mapping[Type, str]) -> ExportSource:
+    """Make a model of what a checkpoint holds; its weights are those of the ``state``.
+
+    Args:
+        state: its options are replaced by those that may be followed.
+        path: for messages.
+        kinds: the models that are taken.
+
+    Raises:
+        UsageError: it is of no such model, or its weights do not fit its options.
+    """
     check_options(state, path)
     try:
         found = state["cfg"]["model"]
@@ -140,8 +176,9 @@ def read_checkpoint(path: str, kinds: Mapping[Type, str] = TRANSLATION) -> Expor
             task = task_of(weights)
             trained = getattr(options, "dictionary_hash", None)
             options.dictionary_hash = None  # of the task's dictionaries, only the sizes are right
-            model = kind.build_model(options, task)
-            model.load_state_dict(weights)
+            with _WeightsWithoutMemory():
+                model = kind.build_model(options, task)
+            model.load_state_dict(weights, assign=True)
     except UsageError as error:
         # what models and encodings say does not name the file
         raise error if path in str(error) else UsageError(f"{misfit}: {error}") from None
@@ -164,6 +201,8 @@ def read_dictionaries(source: ExportSource, folder: str) -> Dict[str, Dictionary
         if not os.path.isfile(file):
             raise UsageError(f"there is no {file}; name the folder of the dictionaries with --data")
         dictionary = read_dictionary(file)
+        if source.is_multilingual:
+            _add_languages(dictionary, source.task)
         repeated = repeated_types(dictionary)
         if repeated:
             raise source.refusal(
@@ -225,6 +264,9 @@ def _dictionary_files(source: ExportSource, folder: str) -> List[str]:
         # in the folder of a task of GLUE, those of its sentences have folders of their own
         places = [os.path.join(folder, part, DICTIONARY) for part in ("", "input0")]
         return [next(filter(os.path.isfile, places), places[0])]
+    shared = os.path.join(folder, DICTIONARY)
+    if source.is_multilingual and os.path.isfile(shared):
+        return [shared, shared]
     languages = [source.task.get("source_lang"), source.task.get("target_lang")]
     if not all(languages):
         # those that are not given are found in the data, as in training
@@ -237,6 +279,13 @@ def _dictionary_files(source: ExportSource, folder: str) -> List[str]:
         languages = [given or inferred for given, inferred in zip(languages, pair)]
         source.task.update(source_lang=languages[0], target_lang=languages[1])
     return [os.path.join(folder, f"dict.{language}.txt") for language in languages]
+
+
+def _add_languages(dictionary: Dictionary, task: Mapping[str, Any]) -> None:
+    """Append the tokens of languages that a dictionary lacks, as fairseq's task does."""
+    named = {language for pair in task.get("lang_pairs") or () for language in pair.split("-")}
+    languages = task.get("langs") or sorted(named)
+    augment_dictionary(dictionary, languages, task.get("lang_tok_style") or "multilingual")
 
 
 def stack_names(weights: Mapping[str, Any]) -> List[str]:

@@ -121,7 +121,9 @@ def _checkpoint(
     """Return the content of a checkpoint as fairseq writes it, but for the optimizer's state."""
     cfg = {**source.state["cfg"], "model": options}
     cfg["common"] = {**cfg["common"], "user_dir": None}
-    cfg["task"] = {**cfg["task"], "_name": "translation"}
+    name = "translation_multi_simple_epoch" if source.is_multilingual else "translation"
+    # a task without a dataclass is found by ``task``
+    cfg["task"] = {**source.task, "_name": name, "task": name}
     cfg["task"].pop("prepend_source_bos", None)
     for name in ("criterion", "optimizer", "lr_scheduler"):
         if str((cfg.get(name) or {}).get("_name")).startswith("posenc_"):

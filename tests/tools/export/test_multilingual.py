@@ -6,10 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq.data.multilingual.multilingual_utils import get_lang_tok
 
+from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tools.export import hf_languages
+from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
 from fairseq_posenc.tools.export.hf_import import import_model
+from fairseq_posenc.tools.export.hf_model import to_huggingface
 from fairseq_posenc.tools.export.source import read_checkpoint
 
 transformers = pytest.importorskip("transformers")
@@ -127,3 +131,43 @@ def test_translations_are_those_of_generate(public, beam, lenpen):
     assert len(set(map(tuple, ours))) > 10 and max(map(len, ours)) < 60
     # without the language
     assert hub.decode(torch.tensor(ours[0])) == hub.decode(torch.tensor(ours[0][1:]))
+
+
+def test_it_goes_back_as_it_came(public):
+    """With its own tokenizer, which is copied; and the checkpoint again, bit for bit."""
+    path, folder = public.place / "ours" / "model.pt", public.place / "back"
+    to_huggingface(str(path), str(folder), str(path.parent), force=True)
+    model = type(public.theirs).from_pretrained(folder).eval()
+    cuts = type(public.cuts).from_pretrained(folder, src_lang=public.languages[0])
+    batch = numbers(public, public.languages[0], public.sentences)
+    assert cuts(public.sentences, padding=True)["input_ids"] == batch["input_ids"].tolist()
+    with torch.no_grad():
+        found = model(**batch, decoder_input_ids=batch["input_ids"]).logits
+        expected = public.theirs(**batch, decoder_input_ids=batch["input_ids"]).logits
+    assert torch.allclose(found, expected, atol=1e-5)
+    import_model(str(folder), str(public.place / "again" / "model.pt"), force=True)
+    before, after = (
+        load_checkpoint(str(public.place / name / "model.pt")) for name in ("ours", "again")
+    )
+    assert set(before["model"]) == set(after["model"])
+    assert all(torch.equal(w, after["model"][name]) for name, w in before["model"].items())
+
+
+def test_ctranslate2_translates_the_same(public):
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    source, target = public.languages
+    ours, folder = public.place / "ours", public.place / "ct2"
+    to_ctranslate2(str(ours / "model.pt"), str(folder), str(ours), force=True)
+    hub = PosencTransformerModel.from_pretrained(
+        str(ours), data_name_or_path=str(ours), source_lang=source, target_lang=target
+    )
+    tags = [get_lang_tok(code, hub.task.args.lang_tok_style) for code in public.languages]
+    made = ctranslate2.Translator(str(folder), device="cpu").translate_batch(
+        [[tags[0], *hub.apply_bpe(line).split()] for line in public.sentences],
+        target_prefix=[[tags[1]]] * len(public.sentences),
+        beam_size=1,
+        max_decoding_length=60,
+    )
+    assert all(result.hypotheses[0][0] == tags[1] for result in made)
+    found = [" ".join(t for t in result.hypotheses[0] if t != tags[1]) for result in made]
+    assert [hub.remove_bpe(line) for line in found] == hub.translate(public.sentences, beam=1)
