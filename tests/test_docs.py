@@ -1,6 +1,9 @@
 """README.md and docs/ agree with one another and with the sources."""
 
+import os
 import re
+import subprocess
+import sys
 from collections import defaultdict
 from pathlib import Path
 
@@ -73,6 +76,14 @@ def test_every_option_that_is_named_exists():
         for option in set(re.findall(r"(?<![\w-])--([a-z][\w-]*\w)", text)) - FOREIGN:
             name = option.replace("_", "-")
             assert {name, name.replace("position-", "")} & known, (page, option)
+
+
+def test_formulas_and_options_of_encodings_are_those_of_their_docstrings(tmp_path):
+    page = tmp_path / "encodings.md"
+    page.write_text(PAGES["docs/encodings.md"], encoding="utf-8")
+    command = [sys.executable, str(ROOT / "scripts" / "encodings_page.py"), str(page)]
+    subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": str(ROOT)}, check=True)
+    assert page.read_text(encoding="utf-8") == PAGES["docs/encodings.md"]
 
 
 def test_pythons_are_those_of_the_set_up():
