@@ -2,7 +2,7 @@
 
 usage: python scripts/encodings_page.py [PAGE]
 
-In each section, what stands above `**In use.**` is made anew, and what stands from there on is kept.
+In each section, what stands above `**In use.**` is made anew, and what stands from there on stays.
 """
 
 import inspect
