@@ -104,6 +104,7 @@ smoke claims bash recipes/claims.sh --fast --run-dir "$folder/claims" --updates 
   --parts length,joined,deep,plain
 smoke multi30k multi30k
 smoke own own
+smoke longer_inputs bash recipes/longer_inputs.sh --smoke --run-dir "$folder/longer_inputs"
 smoke python_docs python_docs
 smoke lm lm
 smoke anchors bash recipes/anchors.sh wmt14 --smoke --run-dir "$folder/anchors"

@@ -67,12 +67,13 @@ class Step(NamedTuple):
     def program(self) -> str:
         """What the command is called: train, average, predict, score_cell …"""
         words = self.words
+        if any(Path(word).name == "fairseq-train" for word in words):
+            return "train"
         if words[0] == "posenc":
             return words[1]
         if list(words[:2]) == ["python", "-m"]:
             return words[2].rpartition(".")[2]
-        is_training = any(Path(word).name == "fairseq-train" for word in words)
-        return "train" if is_training else words[0].replace("fairseq-", "")
+        return words[0].replace("fairseq-", "")
 
 
 class PlannedCell(NamedTuple):

@@ -101,7 +101,7 @@ def cape(recipe: Recipe, setting: CorpusSetting, cells: Sequence[PlannedCell]) -
 
 
 def bits_by_range(
-    recipe: Recipe, data: str, cells: Sequence[PlannedCell], expect: List[str]
+    recipe: Recipe, data: str, cells: Sequence[PlannedCell], expect: List[str], name: str = "bits"
 ) -> None:
     """Bits per token of the references by range of lengths: of each model, and tables of all."""
     there = [cell for cell in cells if recipe.is_plan or cell.is_finished]
@@ -117,7 +117,7 @@ def bits_by_range(
     if not recipe.is_plan:
         each(recipe, there, measure)
     files = [cell.file("bits.json") for cell in there]
-    table = ["python", "-m", "recipes.claims.bits_table", *files, "--output", recipe.path("bits")]
+    table = ["python", "-m", "recipes.claims.bits_table", *files, "--output", recipe.path(name)]
     recipe.execute([*table, *expect])
 
 

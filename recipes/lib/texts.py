@@ -8,9 +8,10 @@ import shutil
 from typing import Callable, List, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
-from recipes.lib.cell import PlannedCell, where
+from recipes.lib.cell import PlannedCell, Step, where
 from recipes.lib.devices import cores
 from recipes.lib.recipe import Recipe
+from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import make_folder, read_lines
 
 SPLITS = "train", "valid", "test"
@@ -29,6 +30,7 @@ class RecipeText:
         stages: that make the binary data.
         score: options for posenc score.
         analyses: titles of further stages, and what is done in them with all cells.
+        task: options of fairseq-train and fairseq-generate.
     """
 
     names: Sequence[str] = ()  # of the stages
@@ -39,6 +41,8 @@ class RecipeText:
         self.recipe, self.values = recipe, recipe.values
         self.source, self.target = self.values["source-lang"], self.values["target-lang"]
         self.data, self.keep = recipe.path("bin"), self.values.number("keep")
+        self.task = ["--task", "posenc_translation",
+                     "--source-lang", self.source, "--target-lang", self.target]  # fmt: skip
         self.settings: List[str] = []
         self.stages: List[Stage] = []
         self.score = self.values.fill(recipe.page.arrays.get("score", []))
@@ -47,6 +51,10 @@ class RecipeText:
     def languages(self) -> Tuple[str, str]:
         """Both of them."""
         return self.source, self.target
+
+    def train_step(self, row: PlannedRow, seed: str, folder: str, words: List[str]) -> Step:
+        """Return the first step of a cell, of the words of its training."""
+        return Step("train", words, ("train.done",))
 
     def path(self, name: str) -> str:
         """A file of text in the run folder."""

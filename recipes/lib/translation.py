@@ -1,8 +1,8 @@
 """Translation recipes on small text: from parallel text to a table of BLEU by length.
 
-A page names its text, one of :data:`recipes.lib.own_texts.TEXTS`, as ``--text``. Its other arrays
-are train, generate and score; ``--keep`` checkpoints of epochs are averaged, with 0 the last one
-translates.
+A page names its text, one of :data:`recipes.lib.own_texts.TEXTS` or ``longer``, as ``--text``. Its
+other arrays are train, generate and score; ``--keep`` checkpoints of epochs are averaged, with 0
+the last one translates.
 """
 
 from functools import partial
@@ -11,6 +11,7 @@ from typing import List, Sequence
 from fairseq_posenc.errors import UsageError
 from recipes.lib import slurm
 from recipes.lib.cell import PlannedCell, Step, plan, where
+from recipes.lib.longer_text import LongerText
 from recipes.lib.own_texts import TEXTS
 from recipes.lib.page import FLAG, Page, Values, pairs, read_options
 from recipes.lib.recipe import Recipe
@@ -50,7 +51,7 @@ def main(page: Page, arguments: List[str]) -> None:
     values = given.values
     rows_of(page, values)  # a mistake is told before the text is looked at
     recipe = Recipe(page, given)
-    text = TEXTS[values["text"]](recipe)
+    text = {**TEXTS, "longer": LongerText}[values["text"]](recipe)
     rows = rows_of(page, values)
     if values["slurm"] == FLAG:
         if values.number("gpus", 1) > 1:
@@ -114,14 +115,14 @@ def _cell(recipe: Recipe, text: RecipeText, row: PlannedRow, seed: str) -> Plann
     page, values, device = recipe.page, recipe.values, where(*recipe.devices.options)
     folder = recipe.path(row.label, f"seed{seed}")
     data, keep = text.data, text.keep
-    about = ["--user-dir", "fairseq_posenc", "--task", "posenc_translation",
-             "--source-lang", text.source, "--target-lang", text.target]  # fmt: skip
+    about = ["--user-dir", "fairseq_posenc", *text.task]
     train = values.fill([*page.arrays["train"], *page.arrays.get(values["train-of"], [])])
-    steps = [Step("train", [
+    steps = [text.train_step(row, seed, folder, [
         "fairseq-train", *where(data), *about, "--seed", seed, *train, *recipe.extra,
         "--position-encoding", *row.options, *device, *where("--save-dir", folder),
         "--keep-last-epochs", str(keep), "--log-format", "simple", "--log-interval", "100",
-    ], ("train.done",))]  # fmt: skip
+    ])]  # fmt: skip
+    log = where("--training-log", f"{folder}/train.log") * (steps[0].program == "train")
     model = f"{folder}/checkpoint_last.pt"
     if keep:
         model = f"{folder}/average.pt"
@@ -136,7 +137,7 @@ def _cell(recipe: Recipe, text: RecipeText, row: PlannedRow, seed: str) -> Plann
         "posenc", "score", *where("--generated", f"{folder}/generate.out"),
         *where("--output", f"{folder}/score.json", "--data", data),
         "--note", f"row={row.spec}", "--note", f"seed={seed}",
-        *where("--training-log", f"{folder}/train.log"), *text.score,
+        *log, *text.score,
     ], ("score.json",), "score.txt"))  # fmt: skip
     return PlannedCell(
         "", row.label, row.options, seed, "", folder, recipe.path(row.label), steps, text.settings
@@ -179,7 +180,7 @@ def make_table(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
 
 def draw_curves(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
     """Draw the validation loss by update of all trainings that have begun."""
-    logs = [cell.file("train.log") for cell in cells]
+    logs = [cell.file("train.log") for cell in cells if cell.steps[0].program == "train"]
     curves = ["posenc", "plot", "--curves", *logs, "--output", recipe.path("curves.png")]
     recipe.execute(curves, output=recipe.path("curves.md"))
     recipe.say(f"validation loss by update: {recipe.path('curves.png')}, .md")

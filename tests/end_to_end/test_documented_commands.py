@@ -217,6 +217,7 @@ PREPARED = {
     "docs/huggingface.md": translation_model,
     "docs/without_fairseq.md": translation_model,
     "docs/change_encoding.md": two_models,
+    "docs/longer_inputs.md": translation_model,
     "docs/hydra.md": configured,
     "docs/recipes/chen.md": wikitext,
 }

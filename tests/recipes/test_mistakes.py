@@ -18,6 +18,7 @@ FINETUNE = ["recipes/glue/run.sh", "recipes/xtreme/run.sh"]
 SMALL = ["recipes/quickstart.sh", "recipes/multi30k.sh"]
 DOCS = ["recipes/python_docs.sh", "recipes/lm.sh"]
 OWN = ["recipes/own.sh"]
+LONGER = ["recipes/longer_inputs.sh"]
 SPLITS = "train", "valid", "test"
 TEXT = "--source-lang en --target-lang fr --train train --valid valid --test test"
 CLAIMS = ["recipes/claims.sh", "recipes/claims/bert.sh"]
@@ -60,6 +61,7 @@ MISTAKES = {
     ),
     "--epochs 1.5": ("1.5 is not a whole number above 0 (--epochs", SMALL[1:] + OWN),
     "--preset huge": ("--preset is tiny, small or base, not huge", OWN),
+    "--stage 2 --model missing.pt": ("cannot read the checkpoint missing.pt (--model)", LONGER),
     "--encodings report=shaw": ("the run folder has something else called report", OWN),
     "--setting x": ("--setting is vanilla, extrapolate or interpolate, not x", SMALL[1:]),
     "--settings x": ("not x", WMT),
@@ -82,12 +84,15 @@ MISTAKES = {
 )
 def test_a_mistake_is_answered_in_one_line(start, tmp_path, recipe, options, words):
     given = []
-    if recipe in OWN:
+    if recipe in OWN + LONGER:
         for split in SPLITS:
             for language in "en", "fr":
                 (tmp_path / f"{split}.{language}").write_text("a b\n")
             given += [f"--{split}", tmp_path / split]
         given += ["--source-lang", "en", "--target-lang", "fr"]
+    if recipe in LONGER:
+        (tmp_path / "model.pt").touch()
+        given += ["--model", tmp_path / "model.pt", "--subwords", tmp_path]
     process = start("bash", recipe, *given, *options.split())
     printed = process.communicate()[0]
     assert process.returncode != 0
@@ -101,7 +106,10 @@ def test_own_text_has_languages_and_all_its_sets(start):
 
 
 def test_every_recipe_is_of_a_kind():
-    assert sorted(WMT + PRETRAIN + FINETUNE + SMALL + DOCS + OWN + CLAIMS + ANCHORS) == RECIPES
+    assert (
+        sorted(WMT + PRETRAIN + FINETUNE + SMALL + DOCS + OWN + LONGER + CLAIMS + ANCHORS)
+        == RECIPES
+    )
 
 
 def test_without_its_first_stage_a_recipe_needs_the_environment(start):

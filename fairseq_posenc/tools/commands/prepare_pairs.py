@@ -180,7 +180,7 @@ def _add_settings(commands) -> None:
     add("--neighbours", type=positive, default=settings.NEIGHBOURS, metavar="N",
         help=f"pairs to join (default: {settings.NEIGHBOURS})")
     add("--separator", default=settings.SEPARATOR, metavar="TOKEN",
-        help=f"between them (default: {settings.SEPARATOR})")
+        help=f"between them, '' for a space alone (default: {settings.SEPARATOR})")
     add("--keep-rest", action="store_true",
         help="keep what is left over at the end, as a shorter one: for validation and test sets")
 # fmt: on

@@ -1,5 +1,6 @@
 """The data settings of SHAPE (Kiyono et al. 2021, section 3.1), made from text with BPE."""
 
+from itertools import groupby
 from typing import Any, Callable, Dict, Iterable, Iterator, Tuple
 
 from tqdm import tqdm
@@ -32,14 +33,18 @@ def interpolate(
 ) -> Iterator[Pair]:
     """Yield neighbouring pairs joined to long ones, with a token between them (INTERPOLATE).
 
-    No pair is used twice. Our reading: what is left over at the end (fewer than ``neighbours``) is
-    dropped in training, where 4.5 M pairs become 450 K (Table 3); in validation and test sets,
-    which are joined alike and must stay whole, it makes a shorter one (``keep_rest``).
+    No pair is used twice. Where both lines are blank, a document ends: nothing is joined across it.
+    Without a ``separator`` there is a space between lines. Our reading: what is left over at the
+    end (fewer than ``neighbours``) is dropped in training, where 4.5 M pairs become 450 K (Table
+    3); in validation and test sets, which are joined alike and must stay whole, it makes a shorter
+    one (``keep_rest``).
     """
-    for group in chunked(pairs, neighbours):
-        if keep_rest or len(group) == neighbours:
-            source, target = (f" {separator} ".join(side) for side in zip(*group))
-            yield source, target
+    between = f" {separator} " if separator else " "
+    for is_text, document in groupby(pairs, lambda pair: any(line.strip() for line in pair)):
+        for group in chunked(document, neighbours) if is_text else ():
+            if keep_rest or len(group) == neighbours:
+                source, target = (between.join(side) for side in zip(*group))
+                yield source, target
 
 
 _SETTINGS: Dict[str, Callable[..., Iterator[Pair]]] = {

@@ -6,7 +6,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.tools.translation.settings import write_setting
+from fairseq_posenc.tools.translation.settings import interpolate, write_setting
 
 PAIRS = 123
 LANGUAGES = ("en", "de")
@@ -58,6 +58,15 @@ def test_neighbours_and_separator_can_be_chosen(text, tmp_path):
     options = {"neighbours": 41, "separator": "|"}
     assert write_setting("interpolate", text, output, LANGUAGES, **options) == (PAIRS, 3)
     assert read(output)[1][1].split(" | ") == [pair[1] for pair in read(text)[41:82]]
+
+
+def test_nothing_is_joined_across_a_blank_line():
+    lines = ["a", "b", "c", "", " ", "d", "e"]
+    pairs = [(line, line.upper()) for line in lines]
+    joined = interpolate(pairs, neighbours=2, separator="", keep_rest=True)
+    assert [source for source, _ in joined] == ["a b", "c", "d e"]
+    # a line that one language lacks is no end of a document
+    assert list(interpolate([("a", "A"), ("", "B")], 2, "<sep>")) == [("a <sep> ", "A <sep> B")]
 
 
 @pytest.mark.parametrize("name", ["extrapolate", "interpolate"])

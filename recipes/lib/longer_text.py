@@ -1,0 +1,153 @@
+"""Paragraphs for a model that was trained on sentences: neighbouring lines of a text joined."""
+
+import os
+from typing import List, Sequence
+
+from fairseq_posenc.errors import UsageError
+from recipes.lib.cell import PlannedCell, Step, where
+from recipes.lib.devices import cores
+from recipes.lib.figures import bits_by_range
+from recipes.lib.page import FLAG
+from recipes.lib.recipe import Recipe
+from recipes.lib.rows import PlannedRow
+from recipes.lib.texts import SPLITS, RecipeText, plain_or_packed
+
+UNTOUCHED = "before"  # the row of the model as it was given, without fine-tuning
+
+
+class LongerText(RecipeText):
+    """A model that is there, and text in the order of its documents, of which lines are joined."""
+
+    job_per_gpu = True
+
+    def __init__(self, recipe: Recipe):
+        super().__init__(recipe)
+        values, self.is_smoke = self.values, self.values["smoke"] == FLAG
+        if self.is_smoke:
+            made = recipe.path("model")
+            values.layers[0].update(
+                {"model": f"{made}/checkpoint_last.pt", "subwords": f"{made}/bin",
+                 **{split: f"{made}/{split}" for split in SPLITS}}
+            )  # fmt: skip
+        for name in ("source-lang", "target-lang", *SPLITS, "model", "subwords"):
+            if not values[name]:
+                raise UsageError(f"--{name} is missing; see --help")
+        self.source, self.target = values["source-lang"], values["target-lang"]
+        self.edges = [int(edge) for edge in values.list("edges")]
+        inner = ",".join(map(str, self.edges[:-1]))
+        self.score = ["--bins", inner, "--length-unit", "subwords"]
+        texts = [plain_or_packed(f"{values[split]}.{language}")
+                 for split in SPLITS for language in self.languages]  # fmt: skip
+        models = sorted({self.model(seed) for seed in values.list("seeds")})
+        for file in () if recipe.is_plan or self.is_smoke or recipe.first > 4 else models:
+            if not os.access(file, os.R_OK):
+                raise UsageError(f"cannot read the checkpoint {file} (--model)")
+        self.settings = values.fill(
+            ["--neighbours", "{neighbours}", "--edges", "{edges}", "--test", "{pairs}"]
+        )
+        if not self.is_smoke:
+            self.settings += ["--text", recipe.known_sum("--text", texts),
+                              "--model", recipe.known_sum("--model", models)]  # fmt: skip
+        self.stages = [
+            ("model", self.make_model, "model.done", ""),
+            ("paragraphs", self.join, "paragraphs.done", recipe.path("text")),
+            ("binarise", self.binarise_all, "binarise.done", self.data),
+        ]
+        self.analyses = [("bits per token", self.bits), ("CTranslate2", self.export)]
+
+    def model(self, seed: str) -> str:
+        """The checkpoint that a seed begins with: each its own where a folder has several."""
+        model = self.values["model"]
+        return f"{model}/seed{seed}/checkpoint_last.pt" if os.path.isdir(model) else model
+
+    def train_step(self, row: PlannedRow, seed: str, folder: str, words: List[str]) -> Step:
+        """Fine-tune; the first row's model stays as it is."""
+        model = self.model(seed)
+        if row.label == UNTOUCHED:
+            copy = ["cp", *where(model, f"{folder}/checkpoint_last.pt")]
+            return Step("train", copy, ("checkpoint_last.pt",))
+        begin = ["python", "-m", "recipes.lib.train_from"]
+        words = [*begin, *words, *where("--finetune-from-model", model)]
+        return Step("train", words, ("train.done",))
+
+    def make_model(self) -> None:
+        """With --smoke, train a tiny model for a few updates on generated sentences."""
+        recipe, made = self.recipe, self.recipe.path("model")
+        if not self.is_smoke:
+            return
+        recipe.execute(["python", "-m", "recipes.corpus", "--output", made, "--train", "400",
+                        "--valid", "40", "--test", "60", "--quiet"])  # fmt: skip
+        texts = [word for split in SPLITS for word in (f"--{split}", f"{made}/{split}")]
+        recipe.execute([*self.prepare, *texts, "--sentencepiece", "200",
+                        "--output", f"{made}/bin"])  # fmt: skip
+        recipe.execute(
+            ["fairseq-train", f"{made}/bin", "--user-dir", "fairseq_posenc", *self.task,
+             "--arch", "posenc_transformer_tiny", "--share-all-embeddings", "--cpu",
+             "--optimizer", "adam", "--max-tokens", "500", "--max-update", "20",
+             "--save-dir", made, "--log-format", "simple"], log=f"{made}/train.log",
+        )  # fmt: skip
+
+    @property
+    def prepare(self) -> List[str]:
+        """The beginning of the command that makes binary data."""
+        return ["posenc", "prepare", "translation", "--source-lang", self.source,
+                "--target-lang", self.target, "--workers", str(cores())]  # fmt: skip
+
+    def join(self) -> None:
+        """Join neighbouring lines; the test has as many pairs of each range of lengths, of lines as
+        they are and of joined ones.
+        """
+        recipe, values = self.recipe, self.values
+        joined = {"train": values["neighbours"], "valid": values["neighbours"],
+                  "test": values["neighbours"], "lines": "1"}  # fmt: skip
+        for name, neighbours in joined.items():
+            text = values["test" if name == "lines" else name]
+            recipe.execute(
+                ["posenc", "prepare", "pairs", "setting", "interpolate", "--input", text,
+                 "--output", self.path(f"{name}.joined"), "--languages", ",".join(self.languages),
+                 "--neighbours", neighbours, "--separator", "", "--keep-rest"]
+            )  # fmt: skip
+        for language in self.languages:
+            both = [self.path(f"{name}.joined.{language}") for name in ("lines", "test")]
+            recipe.execute(["cat"], inputs=both, output=self.path(f"all.{language}"))
+        starts = [values["shortest"], *(str(edge + 1) for edge in self.edges)]
+        ranges = ",".join(f"{start}-{edge}" for start, edge in zip(starts, self.edges))
+        self._pick("all", ranges, "test", "--each", values["pairs"])
+        self._pick("valid.joined", f"1-{self.edges[-1]}", "valid")
+
+    def _pick(self, name: str, ranges: str, output: str, *options: str) -> None:
+        self.recipe.execute(
+            ["python", "-m", "recipes.lib.pick_pairs", "--subwords", self.values["subwords"],
+             "--languages", ",".join(self.languages), "--input", self.path(name),
+             "--ranges", ranges, *options, "--output", self.path(output)]
+        )  # fmt: skip
+
+    def binarise_all(self) -> None:
+        """Make binary data by the model's own subwords and dictionary."""
+        self.recipe.execute(
+            [*self.prepare, "--train", self.path("train.joined"), "--valid", self.path("valid"),
+             "--test", self.path("test"), "--subwords", self.values["subwords"],
+             "--max-length", str(self.edges[-1]), "--output", self.data]
+        )  # fmt: skip
+
+    def bits(self, cells: Sequence[PlannedCell]) -> None:
+        """Bits per token of the references by range: less the given model's, then of the fine-tuned
+        models less the first of them.
+        """
+        recipe, arrays = self.recipe, self.recipe.page.arrays
+        bits_by_range(recipe, self.data, cells, arrays["expect"])
+        tuned = [cell for cell in cells if cell.row != UNTOUCHED]
+        bits_by_range(recipe, self.data, tuned, arrays["expect_tuned"], "bits_tuned")
+
+    def export(self, cells: Sequence[PlannedCell]) -> None:
+        """Write the first seed of each row for CTranslate2, where that has the encoding."""
+        first = self.values.list("seeds")[0]
+        for cell in [cell for cell in cells if cell.seed == first]:
+            output = f"{cell.row_folder}/ctranslate2"
+            try:
+                self.recipe.execute(
+                    ["posenc", "export", "--path", cell.path("checkpoint_last.pt"), "--data",
+                     self.data, "--to", "ctranslate2", "--output", output, "--force"]
+                )  # fmt: skip
+            except UsageError:
+                self.recipe.say(f"note: {cell.row} is not there for CTranslate2, see above")

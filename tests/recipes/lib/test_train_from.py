@@ -1,0 +1,43 @@
+"""A training begins with a model's weights in a model of its size."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from recipes.lib.train_from import architecture
+
+TRAINED = {
+    "arch": "posenc_transformer", "encoder_layers": 3, "decoder_layers": 1,
+    "encoder_embed_dim": 24, "encoder_normalize_before": True, "decoder_normalize_before": False,
+    "share_all_embeddings": True, "activation_fn": "gelu", "max_source_positions": 77,
+    "dropout": 0.3, "attention_dropout": 0.2, "position_encoding": "shaw",
+    "position_max_distance": 8, "checkpoint_activations": True,
+}  # fmt: skip
+
+
+def test_what_makes_the_model_is_typed_and_what_fine_tuning_chooses_is_not():
+    words = " ".join(architecture(TRAINED, ["fairseq-train", "--max-source-positions", "500"]))
+    assert words.startswith("--arch posenc_transformer ")
+    for typed in ("--encoder-layers 3", "--decoder-layers 1", "--encoder-embed-dim 24",
+                  "--encoder-normalize-before", "--share-all-embeddings",
+                  "--activation-fn gelu"):  # fmt: skip
+        assert typed in words
+    assert not re.search("dropout|position|checkpoint|decoder-normalize", words)
+
+
+@pytest.mark.parametrize(
+    "words, told",
+    [([], "neither --finetune-from-model nor"), (["--finetune-from-model", "m.pt"], "other_arch")],
+)
+def test_a_command_without_a_model_of_ours_is_refused(words, told, tmp_path):
+    torch.save({"args": {"arch": "other_arch"}, "model": {}}, tmp_path / "m.pt")
+    done = subprocess.run(
+        [sys.executable, "-m", "recipes.lib.train_from", "echo", *words],
+        cwd=tmp_path, capture_output=True, encoding="utf-8",
+        env={"PYTHONPATH": ":".join(sys.path)},
+    )  # fmt: skip
+    assert done.returncode == 1 and not done.stdout
+    assert told in done.stderr.splitlines()[-1]
