@@ -37,7 +37,7 @@ class PosencMultilingualTask(BatchDraws, TranslationMultiSimpleEpochTask):
         # what fairseq says of languages is a ValueError
         except ValueError as error:
             raise UsageError(
-                f"{error:.300}; name the languages with --lang-pairs, or in Python with "
+                f"{str(error):.300}; name the languages with --lang-pairs, or in Python with "
                 "source_lang= and target_lang="
             ) from None
         # a checkpoint says them all itself, wherever the list of the training is

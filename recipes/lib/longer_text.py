@@ -1,7 +1,7 @@
 """Paragraphs for a model that was trained on sentences: neighbouring lines of a text joined."""
 
 import os
-from typing import List, Sequence
+from typing import Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell, Step, where
@@ -10,6 +10,7 @@ from recipes.lib.figures import bits_by_range
 from recipes.lib.page import FLAG
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
+from recipes.lib.settings import checksum
 from recipes.lib.texts import SPLITS, RecipeText, plain_or_packed
 
 UNTOUCHED = "before"  # the row of the model as it was given, without fine-tuning
@@ -46,8 +47,8 @@ class LongerText(RecipeText):
             ["--neighbours", "{neighbours}", "--edges", "{edges}", "--test", "{pairs}"]
         )
         if not self.is_smoke:
-            self.settings += ["--text", recipe.known_sum("--text", texts),
-                              "--model", recipe.known_sum("--model", models)]  # fmt: skip
+            self.settings += ["--text", recipe.known_sum("--text", texts)]
+        self._sums: Dict[str, str] = {}
         self.stages = [
             ("model", self.make_model, "model.done", ""),
             ("paragraphs", self.join, "paragraphs.done", recipe.path("text")),
@@ -59,6 +60,13 @@ class LongerText(RecipeText):
         """The checkpoint that a seed begins with: each its own where a folder has several."""
         model = self.values["model"]
         return f"{model}/seed{seed}/checkpoint_last.pt" if os.path.isdir(model) else model
+
+    def made_from(self, seed: str) -> List[str]:
+        """Return what the cells of a seed are made from: the text, and the seed's model."""
+        model = self.model(seed)
+        if not (self.recipe.is_plan or self.is_smoke) and model not in self._sums:
+            self._sums[model] = checksum([model])
+        return [*self.settings, "--model", self._sums.get(model, "")]
 
     def train_step(self, row: PlannedRow, seed: str, folder: str, words: List[str]) -> Step:
         """Fine-tune; the first row's model stays as it is."""

@@ -56,6 +56,10 @@ class RecipeText:
         """Return the first step of a cell, of the words of its training."""
         return Step("train", words, ("train.done",))
 
+    def made_from(self, seed: str) -> List[str]:
+        """Return what the cells of a seed are known by beside the words of their steps."""
+        return self.settings
+
     def path(self, name: str) -> str:
         """A file of text in the run folder."""
         return self.recipe.path("text", name)

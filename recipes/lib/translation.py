@@ -139,8 +139,9 @@ def _cell(recipe: Recipe, text: RecipeText, row: PlannedRow, seed: str) -> Plann
         "--note", f"row={row.spec}", "--note", f"seed={seed}",
         *log, *text.score,
     ], ("score.json",), "score.txt"))  # fmt: skip
+    known = text.made_from(seed)
     return PlannedCell(
-        "", row.label, row.options, seed, "", folder, recipe.path(row.label), steps, text.settings
+        "", row.label, row.options, seed, "", folder, recipe.path(row.label), steps, known
     )
 
 

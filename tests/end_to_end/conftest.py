@@ -43,6 +43,8 @@ def _fairseq_train(command):
     handler = logging.StreamHandler(logged)
     handler.setFormatter(logging.Formatter("| %(levelname)s | %(name)s | %(message)s"))
     logging.root.addHandler(handler)
+    for name in ("fairseq", "fairseq_posenc"):  # a command that ran here may have silenced them
+        logging.getLogger(name).setLevel(logging.NOTSET)
     try:
         train.main(convert_namespace_to_omegaconf(args))
     finally:

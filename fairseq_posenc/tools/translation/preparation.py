@@ -159,9 +159,16 @@ def _check(options: TranslationOptions) -> None:
         if value is not None and value < bound:
             raise UsageError(f"--{name.replace('_', '-')} must be at least {bound}, not {value}")
     for language in options.languages if options.subwords else ():
-        path = f"{options.subwords}/dict.{language}.txt"
+        path = _dictionary(options, language)
         if not os.path.exists(path):
             raise UsageError(f"there is no {path}; --subwords takes a folder of {_COMMAND}")
+
+
+def _dictionary(options: TranslationOptions, language: str) -> str:
+    """Return the dictionary of ``--subwords``; an imported model may have one of all languages."""
+    own = f"{options.subwords}/dict.{language}.txt"
+    shared = f"{options.subwords}/{subwords.DICTIONARY}"
+    return shared if os.path.exists(shared) and not os.path.exists(own) else own
 
 
 class _Preparation:
@@ -191,8 +198,8 @@ class _Preparation:
             settings[split] = describe_files(find_files(prefix, self.languages))
         if self.options.subwords:
             names = [CODES, TOKENISER, subwords.SentencePiece.name]
-            names += [f"dict.{language}.txt" for language in self.languages]
             files = [os.path.join(self.options.subwords, name) for name in names]
+            files += [_dictionary(self.options, language) for language in self.languages]
             settings["subwords"] = describe_files(filter(os.path.exists, files))
         return settings
 
@@ -289,8 +296,8 @@ class _Preparation:
         arguments = ["--source-lang", source, "--target-lang", target]
         arguments += ["--workers", str(self.options.workers)]
         if self.options.subwords:
-            arguments += ["--srcdict", f"{self.model}/dict.{source}.txt"]
-            arguments += ["--tgtdict", f"{self.model}/dict.{target}.txt"]
+            arguments += ["--srcdict", _dictionary(self.options, source)]
+            arguments += ["--tgtdict", _dictionary(self.options, target)]
         else:
             arguments += ["--joined-dictionary"]
         if self.has_sentencepieces and not self.options.subwords:

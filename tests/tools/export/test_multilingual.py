@@ -171,3 +171,21 @@ def test_ctranslate2_translates_the_same(public):
     assert all(result.hypotheses[0][0] == tags[1] for result in made)
     found = [" ".join(t for t in result.hypotheses[0] if t != tags[1]) for result in made]
     assert [hub.remove_bpe(line) for line in found] == hub.translate(public.sentences, beam=1)
+
+
+def test_text_is_prepared_by_the_dictionary_of_all_languages(public, run, text):
+    source, target = public.languages
+    for language in public.languages:
+        (public.place / f"lines.{language}").write_text("\n".join(text[:20]) + "\n")
+    ours, bin_ = public.place / "ours", public.place / "bin"
+    run("posenc", "prepare", "translation", "--source-lang", source, "--target-lang", target,
+        "--test", public.place / "lines", "--subwords", ours, "--output", bin_)  # fmt: skip
+    for language in public.languages:
+        assert (bin_ / f"dict.{language}.txt").read_text() == (ours / "dict.txt").read_text()
+
+
+def test_languages_that_nobody_names_are_asked_for_in_one_line(public, fails):
+    words = "--task posenc_multilingual --user-dir fairseq_posenc --optimizer adam".split()
+    arch = ["--arch", "posenc_transformer_tiny", "--max-tokens", "100"]
+    printed = fails("fairseq-train", public.place, *words, *arch)
+    assert "name the languages with --lang-pairs" in printed
