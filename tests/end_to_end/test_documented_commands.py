@@ -184,10 +184,10 @@ def two_models(do, folder):
 
 
 def configured(do, folder):
-    """What docs/hydra.md starts from: its file of options, and data in bin/."""
+    """What docs/bigger_machines.md starts from: its file of options, and data in bin/."""
     parallel_text(do)
     do("bash", "-c", "neighbours=1" + TRAINED.split("task=")[0])
-    [options] = blocks("docs/hydra.md", "yaml")
+    [options] = blocks("docs/bigger_machines.md", "yaml")
     (folder / "cape.yaml").write_text(options, encoding="utf-8")
 
 
@@ -218,7 +218,7 @@ PREPARED = {
     "docs/without_fairseq.md": translation_model,
     "docs/change_encoding.md": two_models,
     "docs/longer_inputs.md": translation_model,
-    "docs/hydra.md": configured,
+    "docs/bigger_machines.md": configured,
     "docs/recipes/chen.md": wikitext,
 }
 

@@ -166,8 +166,8 @@ def _check(options: TranslationOptions) -> None:
 
 def _dictionary(options: TranslationOptions, language: str) -> str:
     """Return the dictionary of ``--subwords``; an imported model may have one of all languages."""
-    own = f"{options.subwords}/dict.{language}.txt"
-    shared = f"{options.subwords}/{subwords.DICTIONARY}"
+    names = f"dict.{language}.txt", subwords.DICTIONARY
+    own, shared = (f"{options.subwords}/{name}" for name in names)
     return shared if os.path.exists(shared) and not os.path.exists(own) else own
 
 
@@ -184,9 +184,7 @@ class _Preparation:
         self.text = os.path.join(options.output, "text")
         self.model = options.subwords or self.text
         model = os.path.join(options.subwords or "", subwords.SentencePiece.name)
-        self.has_sentencepieces = (
-            os.path.exists(model) if options.subwords is not None else options.bpe is None
-        )
+        self.has_sentencepieces = os.path.exists(model) if options.subwords else options.bpe is None
 
     def settings(self) -> Dict[str, Any]:
         """Return what decides about the result."""
@@ -197,8 +195,8 @@ class _Preparation:
         for split, prefix in self.options.splits().items():
             settings[split] = describe_files(find_files(prefix, self.languages))
         if self.options.subwords:
-            names = [CODES, TOKENISER, subwords.SentencePiece.name]
-            files = [os.path.join(self.options.subwords, name) for name in names]
+            names = CODES, TOKENISER, subwords.SentencePiece.name
+            files = [os.path.join(self.model, name) for name in names]
             files += [_dictionary(self.options, language) for language in self.languages]
             settings["subwords"] = describe_files(filter(os.path.exists, files))
         return settings
