@@ -1,5 +1,6 @@
 """What lies beside an exported model: the training's dictionaries and subwords, a model card."""
 
+import json
 import os
 import shutil
 from typing import Any, Dict, List, Mapping, Optional
@@ -7,7 +8,8 @@ from typing import Any, Dict, List, Mapping, Optional
 from fairseq.data import Dictionary
 from fairseq.data.multilingual.multilingual_utils import get_lang_tok
 
-from fairseq_posenc.data.segmentation import CODES, TOKENISER
+from fairseq_posenc.data.languages import language_code
+from fairseq_posenc.data.segmentation import CODES, TOKENISER, read_tokeniser
 from fairseq_posenc.data.subwords import DICTIONARY, MASK, SentencePiece, WordPiece
 from fairseq_posenc.guards import signatures
 from fairseq_posenc.tools.export.hf_languages import LANGUAGES
@@ -33,34 +35,40 @@ A model of fairseq with `fairseq_posenc`, written by `posenc export --to hugging
 {code}
 ```
 
-`posenc import --from FOLDER --output model.pt` makes the checkpoint again, weight by weight.
+`posenc import --from` this folder `--output model.pt` makes the checkpoint again, weight by weight.
 """
-_TRANSLATION = """from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+TARGET = "target"  # the folder of its tokeniser, where it is another
+_TEXT = "A text of your own."
+_TRANSLATION = """{imports}from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-tokenizer = AutoTokenizer.from_pretrained("FOLDER")
-model = AutoModelForSeq2SeqLM.from_pretrained("FOLDER")
-batch = tokenizer(["…"], return_tensors="pt", padding=True, return_token_type_ids=False)
-{unknown}print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))"""
+tokenizer = AutoTokenizer.from_pretrained({folder})
+model = AutoModelForSeq2SeqLM.from_pretrained({folder})
+text = "{text}"
+{tokenise}batch = tokenizer([text], return_tensors="pt", padding=True, return_token_type_ids=False)
+{unknown}{second}[made] = tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)
+{plain}print(made)"""
 _MULTILINGUAL = """from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-tokenizer = AutoTokenizer.from_pretrained("FOLDER")
-model = AutoModelForSeq2SeqLM.from_pretrained("FOLDER")
+tokenizer = AutoTokenizer.from_pretrained({folder})
+model = AutoModelForSeq2SeqLM.from_pretrained({folder})
 tokenizer.src_lang = "{source}"
-batch = tokenizer(["…"], return_tensors="pt", padding=True)
+batch = tokenizer(["{text}"], return_tensors="pt", padding=True)
 made = model.generate(**batch, forced_bos_token_id={number})  # {target}
 print(tokenizer.batch_decode(made, skip_special_tokens=True))"""
 _BERT = """from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-tokenizer = AutoTokenizer.from_pretrained("FOLDER")
-model = AutoModelForMaskedLM.from_pretrained("FOLDER")
-scores = model(**tokenizer(["… <mask> …"], return_tensors="pt", padding=True)).logits"""
+tokenizer = AutoTokenizer.from_pretrained({folder})
+model = AutoModelForMaskedLM.from_pretrained({folder})
+scores = model(**tokenizer(["A text <mask> your own."], return_tensors="pt", padding=True)).logits
+print(tokenizer.convert_ids_to_tokens(scores[0].argmax(-1)))"""
 
 _LANGUAGE_MODEL = """from transformers import AutoModelForCausalLM, AutoTokenizer
 
-tokenizer = AutoTokenizer.from_pretrained("FOLDER")
-model = AutoModelForCausalLM.from_pretrained("FOLDER")
-batch = tokenizer("…", return_tensors="pt", return_token_type_ids=False)
-{unknown}print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
+tokenizer = AutoTokenizer.from_pretrained({folder})
+model = AutoModelForCausalLM.from_pretrained({folder})
+batch = tokenizer("{text}", return_tensors="pt", return_token_type_ids=False)
+{unknown}[made] = tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)
+print(made)
 
 # several texts at once: tokenizer([…], padding=True, padding_side="left", …)"""
 
@@ -70,37 +78,66 @@ def write(
     layout: Layout,
     dictionary: Dictionary,
     folder: str,
+    output: str,
     notes: List[str],
     measured: Optional[str],
 ) -> None:
-    """Write the model card; the ``dictionary`` is that of the target."""
-    more: Dict[str, Any] = {}
+    """Write the model card into ``folder``, which becomes ``output``.
+
+    The ``dictionary`` is that of the target.
+    """
+    parts: Dict[str, Any] = dict.fromkeys(("imports", "tokenise", "unknown", "second", "plain"), "")
+    languages = [str(source.task.get(f"{side}_lang") or "") for side in ("source", "target")]
     if source.is_multilingual:
         kind, tag, code = "Translation of many languages", "translation", _MULTILINGUAL
-        first, second, *_ = source.task["langs"]
-        number = dictionary.index(get_lang_tok(second, source.task["lang_tok_style"]))
-        more = {"source": first, "target": second, "number": number}
+        first, target, *_ = source.task["langs"]
+        number = dictionary.index(get_lang_tok(target, source.task["lang_tok_style"]))
+        parts.update(source=first, target=target, number=number)
     elif len(source.stacks) == 2:
         kind, tag, code = "Translation", "translation", _TRANSLATION
+        if os.path.isfile(os.path.join(folder, TOKENISER)):
+            parts.update(_moses(os.path.join(folder, TOKENISER), *languages))
     elif source.kind == LANGUAGE_MODEL:
         kind, tag, code = "Language model", "text-generation", _LANGUAGE_MODEL
     else:
         kind, tag, code = "BERT", "fill-mask", _BERT
-    languages = [source.task.get("source_lang"), source.task.get("target_lang")]
-    beyond = any("not in the dictionary" in note for note in notes)
-    types = next(iter(source.stacks.values())).embed_tokens.num_embeddings
-    unknown = f'batch["input_ids"][batch["input_ids"] >= {types}] = 3\n' if beyond else ""
+    if any("not in the dictionary" in note for note in notes):
+        types = next(iter(source.stacks.values())).embed_tokens.num_embeddings
+        parts["unknown"] = f'batch["input_ids"][batch["input_ids"] >= {types}] = 3\n'
+    if os.path.isdir(os.path.join(folder, TARGET)):
+        place = json.dumps(os.path.join(output, TARGET))
+        parts["second"] = f"tokenizer = AutoTokenizer.from_pretrained({place})\n"
     text = _CARD.format(
         tags=tag,
-        title=f"{kind}, {' to '.join(map(str, languages))}" if languages[0] else kind,
+        title=f"{kind}, {' to '.join(languages)}" if languages[0] else kind,
         signature=signatures.of_checkpoint(source.state),
         model=layout.model,
         agreement=measured or "not measured (`--check` does)",
         notes="\n".join(f"- {note}" for note in notes),
-        code=code.format(unknown=unknown, **more),
+        code=code.format(folder=json.dumps(output), text=_TEXT, **parts),
     )
     with open(os.path.join(folder, "README.md"), "w", encoding="utf-8") as stream:
         stream.write(text)
+
+
+def _moses(file: str, source: str, target: str) -> Dict[str, str]:
+    """Return what makes raw text Moses' tokens as ``tokeniser.json`` says, and raw text of them."""
+    how = read_tokeniser(file, source)
+    normalise = f'text = sacremoses.MosesPunctNormalizer("{how.language}").normalize(text)'
+    lines = {
+        'text = text.replace("’", "\'")': how.plain_quotes,
+        normalise: how.normalise,
+        'text = regex.sub(r"\\p{C}", " ", text)': how.printable,
+        f'moses = sacremoses.MosesTokenizer("{how.language}")': True,
+        f"text = moses.tokenize(text, {how.aggressive}, True, escape={how.escape})": True,
+        "text = text.lower()": how.lowercase,
+    }
+    back = f'sacremoses.MosesDetokenizer("{language_code(target)}")'
+    return {
+        "imports": "import regex\n" * how.printable + "import sacremoses\n",
+        "tokenise": "".join(f"{line}\n" for line, wanted in lines.items() if wanted),
+        "plain": f"made = {back}.detokenize(made.split())\n",
+    }
 
 
 def copy_text_files(

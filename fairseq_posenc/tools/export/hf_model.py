@@ -114,7 +114,7 @@ def to_huggingface(
             notes = write_tokenizers(source, dictionaries, data, folder)
         hf_card.copy_text_files(source, dictionaries, data, folder)
         measured = hf_check.compare(source, layout, data, folder) if check else None
-        hf_card.write(source, layout, target, folder, notes, measured)
+        hf_card.write(source, layout, target, folder, output, notes, measured)
     if any(_HEADS & set(name.split(".")) for name in weights):
         notes.append("heads of fine-tuning are kept for posenc import alone")
     agreement = measured or "not compared with transformers; --check does that"
