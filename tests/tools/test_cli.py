@@ -1,6 +1,10 @@
 """The command posenc: what it offers, and that asking costs nothing."""
 
+import argparse
+import importlib
 import os
+import re
+import shlex
 import subprocess
 import sys
 
@@ -45,6 +49,34 @@ def test_help_is_there_and_needs_no_large_library(words):
     printed = printed_by(*words.split(), "--help")
     assert len(printed) > 3 and printed[-2] not in ("1", "2")
     assert printed[-1] == str(words in HEAVY)
+
+
+def examples(words):
+    """Return the commands that the help of a command shows, as lists of words."""
+    module = "_".join(words.replace("-", "_").split())
+    text = importlib.import_module(f"fairseq_posenc.tools.commands.{module}").__doc__
+    text = re.sub(r" \\\n +", " ", text)
+    lines = re.findall(r"^    (posenc .*?)(?:  .*)?$", text, re.MULTILINE)
+    return [shlex.split(line) for line in lines]
+
+
+@pytest.mark.parametrize("words", WORDS)
+def test_the_help_has_examples_that_the_command_takes(words, monkeypatch):
+    """But for what stands for options of fairseq-train."""
+
+    class Taken(Exception):
+        pass
+
+    def parse(*given, parse=argparse.ArgumentParser.parse_known_args):
+        raise Taken(parse(*given))
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_known_args", parse)
+    assert examples(words)
+    for example in examples(words):
+        monkeypatch.setattr(sys, "argv", example)
+        if "<options" not in example:
+            with pytest.raises(Taken):
+                cli.main()
 
 
 def test_encodings_are_listed_with_their_options_and_defaults(run):

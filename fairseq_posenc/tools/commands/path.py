@@ -1,6 +1,8 @@
-"""Print the folder of the plugin, for --user-dir from any folder.
+"""Print the folder of the plugin, for fairseq's --user-dir.
 
-fairseq-train bin --user-dir "$(posenc path)" --arch posenc_transformer --position-encoding cape …
+    posenc path
+
+prints it in full, so that a training runs from any folder: --user-dir "$(posenc path)"
 """
 
 from pathlib import Path

@@ -1,6 +1,6 @@
 """fairseq-preprocess, which ends with one line when one of its processes is killed.
 
-posenc prepare binarise --source-lang en --target-lang de --trainpref train --destdir bin
+    posenc prepare binarise --source-lang en --target-lang de --trainpref train --destdir bin
 
 takes the options of fairseq-preprocess and writes the same files.
 """

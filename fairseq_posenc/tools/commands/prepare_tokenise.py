@@ -1,5 +1,7 @@
 """Tokenise text as Moses does (sacremoses); reads .gz files too.
 
+    posenc prepare tokenise --language de --input train.de --output train.tok.de
+
 With --moses, Moses' own Perl scripts do it; sacremoses differs from them in a few lines.
 """
 
