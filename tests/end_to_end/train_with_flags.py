@@ -2,8 +2,9 @@
 
 usage: train_with_flags.py RANK PORT DATA FLAGS.json
 
-The file has sets of flags by name. For each set and model, ``stock`` among them, prints a line of
-JSON: the set, the model, and the losses and norms of the gradients of the updates or the error.
+The file has sets of flags by name, and the models to be trained with each, ``stock`` among them. For
+each set and model, prints a line of JSON: the set, the model, and the losses and norms of the
+gradients of the updates or the error.
 """
 
 import contextlib
@@ -19,7 +20,6 @@ from fairseq.logging import metrics
 from fairseq_cli import train
 
 import fairseq_posenc.models.transformer  # noqa: F401
-from fairseq_posenc.encodings import names
 
 STOCK = "stock"
 COMMON = """--share-all-embeddings --optimizer adam --lr 0.003 --dropout 0.1 --attention-dropout 0.1
@@ -83,8 +83,9 @@ def main(rank, port, data, file):
     worker = ["--distributed-init-method", f"tcp://127.0.0.1:{port}", "--distributed-rank", rank]
     with open(file, encoding="utf-8") as opened:
         sets = json.load(opened)
-    for flags, words in sets.items():
-        for kind, models in (("transformer_tiny", [STOCK]), ("posenc_transformer_tiny", names())):
+    for flags, (words, chosen) in sets.items():
+        ours = [model for model in chosen if model != STOCK]
+        for kind, models in (("transformer_tiny", [STOCK]), ("posenc_transformer_tiny", ours)):
             # parsed once for all encodings, as it takes longer than the training
             sys.argv[1:] = [data, "--arch", kind, *COMMON, *worker, *words.split()]
             args = options.parse_args_and_arch(options.get_training_parser())
