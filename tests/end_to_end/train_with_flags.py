@@ -2,8 +2,8 @@
 
 usage: train_with_flags.py RANK PORT DATA FLAGS.json
 
-The file has sets of flags by name, and the models to be trained with each, ``stock`` among them. For
-each set and model, prints a line of JSON: the set, the model, and the losses and norms of the
+The file has sets of flags by name, and the models to be trained with each, ``stock`` among them.
+For each set and model, prints a line of JSON: the set, the model, and the losses and norms of the
 gradients of the updates or the error.
 """
 
