@@ -159,7 +159,7 @@ def end():
 if __name__ == "__main__":
     CODE = 1
     atexit.register(end)  # first, so that it is called last
-    import fairseq.tasks  # noqa: F401 (with torch, and all that is fairseq's)
+    import fairseq.tasks  # with torch, and all that is fairseq's
     import fairseq.trainer  # noqa: F401
     import torch._dynamo  # noqa: F401 (a second, which any optimizer would take)
 
