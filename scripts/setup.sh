@@ -7,7 +7,7 @@
 #
 #   --venv DIR       make or complete the environment in DIR (or set POSENC_VENV)
 #   --python PATH    make it with this Python, 3.10 to 3.12 (or set PYTHON);
-#                    default: the first of 3.11, 3.12 and 3.10 that works here
+#                    default: the first of 3.11, 3.12 and 3.10 that works here, or that uv installs
 #   --torch VERSION  this torch, e.g. 2.4.1+cu121; default: the one that is there, else the
 #                    tested one (scripts/constraints*.txt), for the CPU where there is no GPU and
 #                    the package index has that build
@@ -64,7 +64,11 @@ find_python() {
   local version name names found=""
   for version in 3.11 3.12 3.10; do
     names=(python3 "python$version")
-    [ -z "$wanted_python" ] || names=("$wanted_python")
+    if [ -n "$wanted_python" ]; then
+      names=("$wanted_python")
+    elif command -v uv >/dev/null; then
+      names+=("$(uv python find --no-project "$version" 2>/dev/null)")
+    fi
     for name in "${names[@]}"; do
       [ "$(python_version "$name")" = "$version" ] || continue
       if "$name" -c 'import ensurepip, venv' </dev/null 2>/dev/null; then echo "$name" && return; fi
@@ -76,6 +80,8 @@ find_python() {
   version=$(python_version "${wanted_python:-python3}")
   [ -z "$wanted_python" ] || die "$wanted_python is ${version:+Python $version, }no working Python" \
     "3.10, 3.11 or 3.12: name another (--python, PYTHON)"
+  if command -v uv >/dev/null && uv python install 3.11 >&2 &&
+    name=$(uv python find --no-project 3.11); then echo "$name" && return; fi
   die "no Python 3.10, 3.11 or 3.12 found (python3 is ${version:-missing}): install one, e.g." \
     "'apt-get install python3.11 python3.11-venv python3.11-dev', 'uv python install 3.11' or" \
     "'conda create -n posenc python=3.11', or name one with --python"

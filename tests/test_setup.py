@@ -76,6 +76,17 @@ def test_without_a_supported_python_one_line_says_what_to_install(python38, tmp_
     assert not (tmp_path / "new").exists()
 
 
+def test_uv_installs_a_python_where_there_is_none(python38, tmp_path):
+    """And is asked for one that it has installed, which need not be on the PATH."""
+    its = program(tmp_path / "its" / "python", "case $2 in venv) exit 1 ;; esac; echo 3.11")
+    uv = f'[ "$2" != install ] || touch "{tmp_path}/done"; [ -e "{tmp_path}/done" ] && echo "{its}"'
+    program(python38 / "uv", uv)
+    for _ in range(2):
+        assert f"{its} -m venv failed" in setup("--venv", tmp_path / "new", path=python38).stderr
+        assert (tmp_path / "done").exists()
+        program(python38 / "uv", f'[ "$2" != install ] || exit 1\n{uv}')
+
+
 def test_without_ensurepip_one_line_says_what_to_install(python38, tmp_path):
     program(python38 / "python3.12", 'case "$2" in *ensurepip*) exit 1 ;; esac\necho 3.12')
     line = one_line(setup("--venv", tmp_path / "new", path=python38))
