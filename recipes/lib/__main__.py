@@ -24,6 +24,11 @@ def main() -> int:
         if page.kind not in KINDS:
             raise UsageError(f"no kind of recipe is called {page.kind}")
         importlib.import_module(KINDS[page.kind]).main(page, arguments)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # … --help | head, --plan | head: nobody reads on, nor what Python prints at its end
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except UsageError as error:
         print(f"{os.path.basename(page.script)}: error: {error}", file=sys.stderr, flush=True)
         return 1

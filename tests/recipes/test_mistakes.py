@@ -1,6 +1,7 @@
 """What is wrong with the options of a recipe is told in one line, before anything is done."""
 
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -142,6 +143,11 @@ def test_help_begins_with_the_page_and_tells_defaults_and_its_options_are_taken(
     # flags have no value, so that what follows is an option
     told = start("bash", recipe, options[0], "--colour").communicate()[0]
     assert f"{options[0]} needs a value" in told or "--colour needs a value" in told
+
+
+def test_a_reader_that_ends_early_gets_no_traceback():
+    command = ["bash", "-c", "bash recipes/own.sh --help | sleep 0"]
+    assert not subprocess.run(command, cwd=REPOSITORY, capture_output=True).stderr
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
