@@ -24,12 +24,14 @@ SPLITS = "train", "valid", "test"
 TEXT = "--source-lang en --target-lang fr --train train --valid valid --test test"
 CLAIMS = ["recipes/claims.sh", "recipes/claims/bert.sh"]
 ANCHORS = ["recipes/anchors.sh"]
-ROWS = [name for name in RECIPES if name not in (*ANCHORS, CLAIMS[0])]
+# what all recipes of a kind share is asked of one
+ROWS = [WMT[0], PRETRAIN[0], FINETUNE[0], SMALL[0], DOCS[1], CLAIMS[1]]
+KINDS = [*ROWS, CLAIMS[0], *ANCHORS]
 
 MISTAKES = {
-    "--colour red": ("unknown option --colour", RECIPES),
-    "--seeds": ("needs a value", RECIPES),
-    "--seeds 1,2,1": ("--seeds has 1 more than once", RECIPES),
+    "--colour red": ("unknown option --colour", KINDS),
+    "--seeds": ("needs a value", KINDS),
+    "--seeds 1,2,1": ("--seeds has 1 more than once", KINDS),
     "--seeds 1,01": ("01 is not a whole number (--seeds", SMALL),
     "--encodings a=shaw,a=tupe": ("--encodings has a more than once", ROWS),
     "--encodings shaw,shaw": ("--encodings has shaw more than once", SMALL),
@@ -51,11 +53,11 @@ MISTAKES = {
     "--parts length,joined --rows rotary": ("part joined has none of these rows", CLAIMS[:1]),
     "--tasks CoLA,CoLA": ("--tasks has CoLA more than once", FINETUNE[:1]),
     "--lrs 1e-5,1e-5": ("--lrs has 1e-5 more than once", FINETUNE),
-    "--seeds x": ("x is not a whole number (--seeds; see --help)", RECIPES),
-    "--stage two": ("two is not a whole number above 0 (--stage; see --help)", RECIPES),
-    "--jobs 0": ("0 is not a whole number above 0 (--jobs; see --help)", RECIPES),
-    "--stage 2 --device cpu --run-dir /dev/null/run": ("cannot make the folder", RECIPES),
-    "--stage 2 --device tpu": ("--device is cpu or cuda, not tpu", RECIPES),
+    "--seeds x": ("x is not a whole number (--seeds; see --help)", KINDS),
+    "--stage two": ("two is not a whole number above 0 (--stage; see --help)", KINDS),
+    "--jobs 0": ("0 is not a whole number above 0 (--jobs; see --help)", KINDS),
+    "--stage 2 --device cpu --run-dir /dev/null/run": ("cannot make the folder", KINDS),
+    "--stage 2 --device tpu": ("--device is cpu or cuda, not tpu", KINDS),
     "--updates 0": (
         "0 is not a whole number above 0 (--updates",
         WMT + PRETRAIN + SMALL[:1] + DOCS,
