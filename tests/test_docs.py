@@ -165,7 +165,7 @@ SAID = {
 
 
 def test_no_sentence_on_the_choice_goes_beyond_its_table():
-    text = " ".join((PAGES["README.md"] + PAGES["docs/choose_encoding.md"]).split())
+    text = " ".join((PAGES["README.md"] + PAGES["docs/compare.md"]).split())
     comparisons, rows = read_kept(str(ROOT / "recipes" / "claims" / "kept.json"))
     known = {
         f"{one.part} {one.row} {one.run}": [
