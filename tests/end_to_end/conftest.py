@@ -1,6 +1,8 @@
 """A small binarised corpus, made once with the real commands, and trainings on it."""
 
 import contextlib
+import copy
+import functools
 import io
 import logging
 
@@ -34,11 +36,18 @@ def training(binarised):
     return lambda *options: ["fairseq-train", binarised, *TINY, *options]
 
 
-def _fairseq_train(command):
+@functools.lru_cache(None)
+def _parsed(program, *words):
+    """The configuration of a command line: to parse it takes longer than a small training."""
+    kind = "generation" if program == "fairseq-generate" else "training"
+    parser = getattr(options, f"get_{kind}_parser")()
+    return convert_namespace_to_omegaconf(options.parse_args_and_arch(parser, [*words]))
+
+
+def _fairseq_train(command, **model):
     """Train in this process, which has imported fairseq, and return what is logged."""
-    args = options.parse_args_and_arch(
-        options.get_training_parser(), [str(word) for word in command[1:]]
-    )
+    cfg = copy.deepcopy(_parsed(*map(str, command)))
+    vars(cfg.model).update(model)
     logged = io.StringIO()
     handler = logging.StreamHandler(logged)
     handler.setFormatter(logging.Formatter("| %(levelname)s | %(name)s | %(message)s"))
@@ -46,7 +55,7 @@ def _fairseq_train(command):
     for name in ("fairseq", "fairseq_posenc"):  # a command that ran here may have silenced them
         logging.getLogger(name).setLevel(logging.NOTSET)
     try:
-        train.main(convert_namespace_to_omegaconf(args))
+        train.main(cfg)
     finally:
         logging.root.removeHandler(handler)
     return logged.getvalue()
@@ -54,8 +63,11 @@ def _fairseq_train(command):
 
 @pytest.fixture(scope="session")
 def trains():
-    """A function that runs the command line of a training here, and returns what it logs."""
-    return lambda *command: _fairseq_train(command)
+    """A function that runs the command line of a training here, and returns what it logs.
+
+    Options of the model that are given by name come beside those of the command line.
+    """
+    return lambda *command, **model: _fairseq_train(command, **model)
 
 
 @pytest.fixture(scope="session")
@@ -75,10 +87,9 @@ def translates():
     """A function that runs the command line of a translation here, and returns what it prints."""
 
     def translates(*command):
-        words, printed = [str(word) for word in command[1:]], io.StringIO()
-        args = options.parse_args_and_arch(options.get_generation_parser(), words)
+        printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
-            generate.main(args)
+            generate.main(copy.deepcopy(_parsed(*map(str, command))))
         return printed.getvalue()
 
     return translates

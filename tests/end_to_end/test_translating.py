@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shutil
 import subprocess
 import sys
 
@@ -17,13 +18,19 @@ def generate(binarised, checkpoint, *options):
     return [*command, "--beam", "2", "--required-batch-size-multiple", "1", "--cpu", *options]
 
 
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("model")
+
+
 @pytest.mark.parametrize("encoding", encodings.names())
 def test_every_encoding_trains_and_translates(
-    trains, translates, training, binarised, tmp_path, encoding
+    trains, translates, training, binarised, folder, encoding
 ):
-    brief = ["--max-update", "3", "--disable-validation", "--save-dir", tmp_path]
-    trains(*training("--position-encoding", encoding, *brief))
-    printed = translates(*generate(binarised, tmp_path / "checkpoint_last.pt", "--max-len-b", "9"))
+    brief = ["--max-update", "3", "--disable-validation", "--save-dir", folder]
+    trains(*training(*brief), position_encoding=encoding)
+    printed = translates(*generate(binarised, folder / "checkpoint_last.pt", "--max-len-b", "9"))
+    shutil.rmtree(folder)
     translated = [line for line in printed.splitlines() if line.startswith("H-")]
     assert len(translated) == 20
     assert all(float(line.split("\t")[1]) < 0 for line in translated)

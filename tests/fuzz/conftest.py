@@ -73,7 +73,7 @@ def fuzz():
     says what is wrong with a result for the damaged ``data``, if anything is.
     """
 
-    def fuzz(name, path, read, wrong=None, cases=500):
+    def fuzz(name, path, read, wrong=None, cases=200):
         whole = path.read_bytes()
         try:
             for case in range(cases + 1):
