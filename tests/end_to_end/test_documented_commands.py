@@ -1,5 +1,6 @@
 """Every block of commands in README.md and docs/ is run, made small by further options."""
 
+import functools
 import gzip
 import itertools
 import os
@@ -155,13 +156,13 @@ def results_of_multi30k(do, folder):
             (runs / name).symlink_to("row")
 
 
-def translation_model(do, folder):
+def translation_model(do, folder, cut="--bpe 50"):
     """What pages on trained models start from: what README.md's own data become."""
     parallel_text(do)
     do(
         "bash",
         "-c",
-        """posenc prepare translation --source-lang en --target-lang de --bpe 50 \\
+        f"""posenc prepare translation --source-lang en --target-lang de {cut} \\
         --train train --valid valid --test test --output bin
         fairseq-train bin --user-dir fairseq_posenc --task posenc_translation --cpu \\
         --arch posenc_transformer_tiny --encoder-layers 1 --decoder-layers 1 \\
@@ -213,7 +214,7 @@ PREPARED = {
     "docs/own_data.md": english_french,
     "docs/bert.md": benchmarks,
     "docs/analyses.md": results_of_multi30k,
-    "docs/export.md": translation_model,
+    "docs/export.md": functools.partial(translation_model, cut=""),
     "docs/huggingface.md": translation_model,
     "docs/without_fairseq.md": translation_model,
     "docs/change_encoding.md": two_models,

@@ -15,6 +15,13 @@ from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
 pytest.importorskip("ctranslate2")
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "export.md"
 EOS = 2
+# what stands for SentencePiece here: words are its pieces
+PIECES = """
+class SentencePieceProcessor:
+    def __init__(self, model_file):
+        self.encode = lambda text, out_type: text.split()
+        self.decode = " ".join
+"""
 
 
 def teach(model):
@@ -52,7 +59,8 @@ def test_the_page_translates_as_fairseq_does(checkpoint, translate, tmp_path):
         return " ".join(f"w{number - 4}" for number in sentence)
 
     lines = [spelt(source) + "\n" for source in sources]
-    (tmp_path / "test.bpe.en").write_text("".join(lines), encoding="utf-8")
+    (tmp_path / "test.en").write_text("".join(lines), encoding="utf-8")
+    (tmp_path / "sentencepiece.py").write_text(PIECES, encoding="utf-8")
     [program] = re.findall(
         r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE
     )
