@@ -37,7 +37,7 @@ train=(
     --max-tokens {tokens} --save-interval-updates 300 --keep-interval-updates 1 --no-epoch-checkpoints
 )
 generate=(--beam 4 --max-tokens 4000 --max-len-a 1.5 --max-len-b 10)
-# what docs/recipes/python_docs.md expects
+# what docs/recipes/small_experiments.md expects
 expect=(
     --margin 0.1 --expect shape=less --expect cape=less --expect shaw=less --expect rotary=equal
     --expect alibi=less
