@@ -6,11 +6,13 @@ later version of transformers adds is in neither, and so is refused by its name.
 """
 
 import os
-from typing import Any, Collection, Dict, List, Tuple
+from typing import Any, Dict, List, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import read_json
 
+# more types, positions or channels than any model has; a list of them fits into memory
+_LARGEST_SIZE = 1_000_000
 # what a file says of itself
 _ABOUT = frozenset(
     "architectures model_type transformers_version _name_or_path name_or_path dtype "
@@ -93,21 +95,24 @@ _CLASSES = {
 }
 
 
-def check_fields(path: str, kind: str, read: Collection[str]) -> List[str]:
+def check_fields(path: str, kind: str, read: Dict[str, Any]) -> List[str]:
     """Check that nothing in ``config.json`` makes the model compute what ours does not.
 
     Args:
         path: the file.
         kind: its ``model_type``.
-        read: names of the fields that the reader reads itself.
+        read: the fields that the reader reads itself, with their shapes; numbers are sizes.
 
     Returns:
         A line that names the fields that were left out, if there are any.
 
     Raises:
-        UsageError: a field is not known, or has a value that is not understood.
+        UsageError: a field is not known, or has a value that is not understood; a size is none.
     """
     found = read_json(path)
+    for name in (name for name, shape in read.items() if shape is int):
+        if not 1 <= found[name] <= _LARGEST_SIZE:
+            raise UsageError(f"{path}: {name} is {found[name]}; it should be 1…{_LARGEST_SIZE}")
     classes = found.get("architectures") or []
     if not isinstance(classes, list):
         raise UsageError(f"{path}: architectures should be a list")

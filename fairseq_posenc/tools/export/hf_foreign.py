@@ -95,15 +95,20 @@ def read_weights(folder: str) -> Dict[str, Tensor]:
         found = read_safetensors(single)
     else:
         found = load_checkpoint(old)
+    if not isinstance(found, dict):
+        raise UsageError(f"{old} does not hold weights by name")
     for name, weight in found.items():
-        if not isinstance(weight, Tensor):
+        if not isinstance(weight, Tensor) or not isinstance(name, str):
             raise UsageError(f"{old} does not hold weights alone ({name!r:.60})")
         if not weight.is_floating_point() and not name.endswith("position_ids"):
             raise UsageError(f"{folder}: {name:.100} is quantised ({weight.dtype}), not read")
     endings = {".gamma": ".weight", ".beta": ".bias"}
     for name in [name for name in found if name.endswith(tuple(endings))]:
         stem, _, ending = name.rpartition(".")
-        found[stem + endings[f".{ending}"]] = found.pop(name)
+        new = stem + endings[f".{ending}"]
+        if new in found:
+            raise UsageError(f"{folder}: its weights have both {name:.100} and {new:.100}")
+        found[new] = found.pop(name)
     return found
 
 
@@ -112,7 +117,7 @@ def _read_parts(folder: str, index: str) -> Dict[str, Tensor]:
     places = read_shaped(index, {"weight_map": Each(str)}, "transformers")["weight_map"]
     found: Dict[str, Tensor] = {}
     for part in sorted(set(places.values())):
-        if part != os.path.basename(part):
+        if not part or part != os.path.basename(part):
             raise UsageError(f"{index}: {part:.100} is not the name of a file beside it")
         weights = read_safetensors(os.path.join(folder, part))
         named = {name for name, place in places.items() if place == part}
@@ -141,11 +146,16 @@ def our_order(symbols: Sequence[str], specials: Sequence[str], folder: str) -> L
     return [*map(places.__getitem__, first), *others, *map(places.__getitem__, last)]
 
 
-def dictionary_of(symbols: Sequence[str], order: Sequence[int], masked: bool) -> Dictionary:
+def dictionary_of(
+    symbols: Sequence[str], order: Sequence[int], masked: bool, folder: str
+) -> Dictionary:
     """Return the dictionary of types in our order, without the mask, which the tasks add."""
     found = Dictionary()
-    for number in order[4 : len(order) - masked]:
-        found.add_symbol(symbols[number])
+    for symbol in (symbols[number] for number in order[4 : len(order) - masked]):
+        # the numbers of all types behind it would be others
+        if symbol in SPECIALS[: 4 + masked] or re.search("[\r\n]", symbol):
+            raise UsageError(f"{folder}: {symbol!r:.60} cannot be in fairseq's dictionary")
+        found.add_symbol(symbol)
     return found
 
 
@@ -192,7 +202,7 @@ def read_fsmt(folder: str, config: str) -> Found:
         order = our_order(symbols, SPECIALS[:4], folder)
         stack = {"src": "encoder", "tgt": "decoder"}[side]
         reorder(ours, [n for n in ours if _is_by_type(n, stack)], order, folder)
-        dictionaries[f"dict.{language}.txt"] = dictionary_of(symbols, order, False)
+        dictionaries[f"dict.{language}.txt"] = dictionary_of(symbols, order, False, folder)
     model = {
         "arch": "posenc_transformer",
         "encoder_embed_dim": given["d_model"],

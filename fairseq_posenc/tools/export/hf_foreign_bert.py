@@ -125,8 +125,8 @@ def _read(folder: str, config: str, name: str) -> Found:
     by_type = ["encoder.lm_head.bias", "encoder.lm_head.weight", f"{BERT}.embed_tokens.weight"]
     reorder(ours, by_type, order, folder)
     model["untie_weights_roberta"] = not torch.equal(*(ours[name] for name in by_type[1:]))
-    dictionary = dictionary_of(symbols, order, True)
-    whole = dictionary_of(symbols, order, True)
+    dictionary = dictionary_of(symbols, order, True, folder)
+    whole = dictionary_of(symbols, order, True, folder)
     whole.add_symbol(MASK)
     left = [name for name in weights.left if not any(part in name for part in _UNUSED)]
     left = [name for name in left if "position_embeddings" not in name]

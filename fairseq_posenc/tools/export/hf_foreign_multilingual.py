@@ -86,7 +86,7 @@ def _read(folder: str, config: str, name: str) -> Found:
         )
     weights = _weights(folder, kind, given["vocab_size"])
     symbols, languages = _vocabulary(folder, given["vocab_size"], kind.style)
-    dictionary = dictionary_of(symbols, range(len(symbols)), False)
+    dictionary = dictionary_of(symbols, range(len(symbols)), False, folder)
     model = _model(given, kind, config)
     task = {
         **default_options(),

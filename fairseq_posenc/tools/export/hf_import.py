@@ -9,6 +9,7 @@ from typing import Callable, Dict, List
 
 from fairseq_posenc.checkpoints.folders import DESCRIPTION, as_checkpoint, read_folder
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards.loading import one_line
 from fairseq_posenc.json_files import read_shaped
 from fairseq_posenc.tools.averaging import save
 from fairseq_posenc.tools.export.hf_card import TEXT_FILES
@@ -91,7 +92,8 @@ def _of_transformers(folder: str) -> Found:
     config = os.path.join(folder, "config.json")
     kind = read_shaped(config, {"model_type": str}, "transformers")["model_type"]
     if kind in _READERS:
-        return _READERS[kind](folder, config)
+        with one_line(f"{folder}: its weights do not fit its {os.path.basename(config)}"):
+            return _READERS[kind](folder, config)
     known = ", ".join(_READERS)
     reason = _REASONS.get(kind, f"only {known} and what posenc export writes are imported")
     raise UsageError(f"{folder} is a model of type {kind:.40}, which is not imported: {reason}")

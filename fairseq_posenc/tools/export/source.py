@@ -170,6 +170,10 @@ def read_state(state: Dict[str, Any], path: str, kinds: Mapping[Type, str]) -> E
     if any(re.search(r"\bembed_tokens\.(?!weight$)", name) for name in state["model"]):
         raise UsageError(f"{path} has adaptive or character embeddings, which are not exported")
     misfit = f"{path}: its weights do not fit its own options"
+    for side in SIDES:
+        # before so many are built: a layer has several weights
+        if getattr(options, f"{side}_layers", 0) > len(state["model"]):
+            raise UsageError(f"{misfit}: there are no {getattr(options, f'{side}_layers')} layers")
     try:
         with one_line(misfit):
             weights = dict(state["model"])

@@ -87,6 +87,10 @@ def change(path, **values):
         ("Bert", "architectures", ["BertForSequenceClassification"]),
         ("Bert", "architectures", ["BertModel"]),
         ("Bert", "num_attention_heads", 3),
+        ("Bert", "num_attention_heads", 0),
+        ("Bert", "hidden_size", 17),
+        ("Bert", "num_hidden_layers", 10**6),
+        ("Bert", "vocab_size", 10**12),
         ("Roberta", "hidden_act", "relu"),
         ("XLMRoberta", "hidden_act", "gelu_new"),
         ("Roberta", "pad_token_id", 0),
@@ -101,7 +105,9 @@ def test_a_field_that_changes_what_is_computed_is_refused_by_name(save, name, fi
     folder, _ = save(name, **({"embedding_size": 16} if name == "RoFormer" else {}))
     change(folder / "config.json", **{field: value})
     wanted = {"architectures": "is not imported, only", "langs": "language"}
-    wanted = wanted.get(field, "positions of type|heads do not divide|rotated" + f"|{field}")
+    wanted = wanted.get(
+        field, "positions of type|heads do not divide|rotated|no 10* lay" + f"|{field}"
+    )
     with pytest.raises(UsageError, match=wanted):
         imported(folder)
     assert not (folder.parent / "ours" / "model.pt").exists()
@@ -270,3 +276,62 @@ def test_links_and_pipes_are_not_followed(save, kind):
         os.mkfifo(folder / "vocab.txt")
     with pytest.raises(UsageError, match="is a link, a pipe or a device, which is not followed"):
         imported(folder)
+
+
+def change_weights(change):
+    """A function that saves a folder's weights anew, as ``change`` returns them."""
+
+    def write(folder):
+        file = folder / "model.safetensors"
+        safetensors.save_file(change(safetensors.load_file(file)), file)
+
+    return write
+
+
+def as_pickle(change):
+    """A function that saves what ``change`` makes of a folder's weights as a pickle."""
+
+    def write(folder):
+        file = folder / "model.safetensors"
+        torch.save(change(safetensors.load_file(file)), folder / "pytorch_model.bin")
+        file.unlink()
+
+    return write
+
+
+def text(name, content):
+    return lambda folder: (folder / name).write_text(content, "utf-8", newline="")
+
+
+DEEP = "[" * 100_000 + "]" * 100_000
+NORM = "bert.embeddings.LayerNorm"
+
+
+@pytest.mark.parametrize(
+    "spoil, reason",
+    [
+        (text("config.json", "{}"), "model_type is missing"),
+        (text("config.json", DEEP), "config.json is not JSON: nested too deeply"),
+        (text("tokenizer_config.json", DEEP), "tokenizer_config.json is not JSON: nested too"),
+        (lambda folder: change(folder / "config.json", hidden_size=17, num_attention_heads=1),
+         "its weights do not fit its config.json"),
+        (change_weights(lambda found: {n.replace("bert.", ""): w for n, w in found.items()}),
+         "its weights have no bert.embeddings"),
+        (change_weights(lambda found: {**found, f"{NORM}.gamma": found[f"{NORM}.bias"].clone()}),
+         f"have both {NORM}.gamma and {NORM}.weight"),
+        (as_pickle(lambda found: {"model": found}), "does not hold weights alone"),
+        (as_pickle(lambda found: list(found.values())), "does not hold weights by name"),
+        (text("vocab.txt", "\n".join([*TYPES[:-1], "<s>"])), "'<s>' cannot be in fairseq's"),
+        (text("vocab.txt", "\n".join([*TYPES[:-1], "dog"])), "has types of the same name"),
+        (lambda folder: (folder / "dict.x").symlink_to("/dev/zero"), "dict.x is a link"),
+    ],
+)  # fmt: skip
+def test_a_folder_that_is_not_what_it_should_be_is_refused_in_one_line(save, spoil, reason):
+    folder, _ = save()
+    spoil(folder)
+    with pytest.raises(UsageError, match=reason) as refused:
+        imported(folder)
+    assert "\n" not in str(refused.value)
+    assert not [
+        path for path in folder.parent.rglob("*") if "ours" in path.parts and path.is_file()
+    ]
