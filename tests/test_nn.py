@@ -90,8 +90,8 @@ def test_mistakes_are_told(what, message):
 
 def test_the_how_to_runs_where_fairseq_is_missing():
     """The page's program, in a Python that finds neither fairseq nor NumPy."""
-    page = (REPOSITORY / "docs" / "without_fairseq.md").read_text(encoding="utf-8")
-    program = page.split("```python\n")[1].split("```")[0]
+    page = (REPOSITORY / "docs" / "export.md").read_text(encoding="utf-8")
+    program = page.partition("## A model of your own")[2].split("```python\n")[1].split("```")[0]
     hidden = "import sys\nfor name in 'fairseq omegaconf numpy'.split(): sys.modules[name] = None\n"
     done = subprocess.run(
         [sys.executable, "-c", hidden + program], cwd=REPOSITORY, encoding="utf-8",

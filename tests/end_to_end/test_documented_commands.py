@@ -216,7 +216,6 @@ PREPARED = {
     "docs/analyses.md": results_of_multi30k,
     "docs/export.md": functools.partial(translation_model, cut=""),
     "docs/huggingface.md": translation_model,
-    "docs/without_fairseq.md": translation_model,
     "docs/change_encoding.md": two_models,
     "docs/longer_inputs.md": translation_model,
     "docs/bigger_machines.md": configured,

@@ -61,7 +61,7 @@ def test_the_page_translates_as_fairseq_does(checkpoint, translate, tmp_path):
     lines = [spelt(source) + "\n" for source in sources]
     (tmp_path / "test.en").write_text("".join(lines), encoding="utf-8")
     (tmp_path / "sentencepiece.py").write_text(PIECES, encoding="utf-8")
-    [program] = re.findall(
+    program, *_ = re.findall(
         r"^```python\n(.*?)^```", PAGE.read_text("utf-8"), re.DOTALL | re.MULTILINE
     )
     printed = subprocess.run(
