@@ -149,7 +149,7 @@ SAID = {
         "t5": "0+-",
     },
     "ALiBi and SHAPE are not clearly different there": {"alibi": "0+0", "longer shape 1": "0+0"},
-    "Shaw and rotary need fewer bits than sinusoids, and SHAPE, which learns more slowly, more": {
+    "Shaw and rotary need fewer bits than sinusoids. SHAPE needs more: it learns more slowly": {
         "less shaw": "-",
         "less rotary": "-",
         "less shape": "+",
