@@ -26,6 +26,8 @@ from tests import forking
 REPOSITORY = Path(__file__).resolve().parent.parent
 BIN = os.path.dirname(sys.executable)
 os.environ["PATH"] = f"{BIN}:{os.environ['PATH']}"
+# as fairseq sets it where it reads batches: a program of another environment would be no copy
+os.environ["PYTHONWARNINGS"] = "ignore:semaphore_tracker:UserWarning"
 
 # What earlier tests left may wait, when it is collected, for threads that no forked process has.
 os.register_at_fork(after_in_child=gc.disable)
@@ -123,6 +125,7 @@ def start(copies):
 
     def start(*command, **environment):
         known = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": "."}
+        assert forking.of_python(known) == copies.environment, "no program would be a copy"
         known.update((name, str(value)) for name, value in environment.items())
         # what stands in for a program comes before
         known["PATH"] = known["PATH"].replace(BIN, f"{copies.bin}:{BIN}", 1)

@@ -54,8 +54,9 @@ class Copies:
         self.bin = folder / "bin"
         self.bin.mkdir()
         address, environment = str(folder / "socket"), {**os.environ, "OMP_NUM_THREADS": "1"}
+        self.environment = of_python(environment)
         for name in ("python", *PROGRAMS):
-            about = str(Path(__file__).parent), address, of_python(environment)
+            about = str(Path(__file__).parent), address, self.environment
             (self.bin / name).write_text(PROGRAM.format(sys.executable, *about))
             (self.bin / name).chmod(0o755)
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as server:

@@ -38,13 +38,13 @@ def test_every_encoding_trains_and_translates(
 
 def test_checkpoints_are_averaged_translated_and_scored(run, training, binarised, tmp_path):
     # --eval-bleu writes arrays of NumPy into checkpoints
-    options = ["--eval-bleu", "--eval-bleu-args", '{"beam": 1}', "--max-epoch", "2"]
+    options = ["--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_b": 9}', "--max-epoch", "2"]
     run(*training("--position-encoding", "shaw", *options, "--save-dir", tmp_path))
     average = tmp_path / "average.pt"
     command = ["posenc", "average", "--inputs", tmp_path, "--last", 2]
     run(*command, "--output", average)
     output = tmp_path / "generate.out"
-    output.write_text(run(*generate(binarised, average)), encoding="utf-8")
+    output.write_text(run(*generate(binarised, average, "--max-len-b", "9")), encoding="utf-8")
     score = ["posenc", "score", "--generated", output, "--data", binarised]
     score += ["--bins", "12", "--reference", binarised.parent / "test.de"]
     run(*score, "--output", tmp_path / "score.json")
