@@ -60,11 +60,14 @@ def test_the_death_of_a_process_is_reported_in_one_line(start, text, tmp_path, s
     if stage == "data":
         (tmp_path / "dict.txt").write_text("w1 1\n")
         options += ["--srcdict", tmp_path / "dict.txt", "--joined-dictionary"]
+    # PYTHONHASHSEED is for a Python of its own, whose children are its process's
     process = start(
-        "posenc", "prepare", "binarise", *LANGUAGES, *options, "--destdir", tmp_path / "bin"
+        *("posenc", "prepare", "binarise", *LANGUAGES, *options, "--destdir", tmp_path / "bin"),
+        PYTHONHASHSEED=0,
     )
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     while not (found := children.read_text().split()):
+        assert process.poll() is None
         time.sleep(0.01)
     os.kill(int(found[0]), signal.SIGKILL)
     printed = process.communicate(timeout=30)[0].splitlines()
