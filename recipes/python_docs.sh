@@ -24,6 +24,7 @@ defaults=(
 rows=(
     sinusoidal "shape=shape --position-max-shift {reach}" # 2 × longest
     "cape=cape --position-source-scale auto" shaw rotary alibi
+    "unifpe=unifpe --position-drawn-below {positions}" kerple # 3 × longest
 )
 train=(
     --arch posenc_transformer --share-all-embeddings
@@ -40,7 +41,7 @@ generate=(--beam 4 --max-tokens 4000 --max-len-a 1.5 --max-len-b 10)
 # what docs/recipes/small_experiments.md expects
 expect=(
     --margin 0.1 --expect shape=less --expect cape=less --expect shaw=less --expect rotary=equal
-    --expect alibi=less
+    --expect alibi=less --expect unifpe=less --expect kerple=less
 )
 presets=(small base)
 small=(--layers 2 --width 128 --ffn 512 --lr 0.004 --tokens 2000 --longest 32 --updates 1800 --seeds 1,2,3,4,5)

@@ -143,9 +143,10 @@ SAID = {
         "multi30k shape": "-",
         "multi30k cape": "0000",
     },
-    "Shaw and CAPE are ahead of sinusoids at 31-45 words, and T5 is behind": {
+    "Shaw, CAPE and KERPLE are ahead of sinusoids at 31-45 words, and T5 is behind": {
         "shaw": "0++",
         "cape": "0++",
+        "length kerple 2": "++++",
         "t5": "0+-",
     },
     "ALiBi and SHAPE are not clearly different there": {"alibi": "0+0", "longer shape 1": "0+0"},

@@ -1,7 +1,8 @@
 """The rows of a part, from the logs and scores of its trainings: validation loss, BLEU by length.
 
 Rows of one run are compared with one another. On another machine the same data, options and seed
-give another model, so that rows of two runs are never mixed: a part may have two runs.
+give another model, so that rows of two runs are never mixed: a part may have two runs. Where a run
+has sinusoids of equal figures, it is the same machine's, and goes on.
 """
 
 import os
@@ -104,7 +105,7 @@ def join(kept: Sequence[Row], now: Sequence[Row]) -> List[Row]:
     """Return the rows of a part, those of an earlier run and of this one.
 
     A run that has every row of the first, with as many seeds, takes its place. Any other is the
-    second, in place of the second that was there.
+    second: it joins the second that was there if it has measured the same, else it replaces it.
     """
     if not now:
         return list(kept)
@@ -112,7 +113,24 @@ def join(kept: Sequence[Row], now: Sequence[Row]) -> List[Row]:
     seeds = {one.row: one.seeds for one in now}
     if all(seeds.get(one.row, 0) >= one.seeds for one in first):
         return list(now)
-    return [*first, *(one._replace(run=2) for one in now)]
+    second = {one.row: one for one in kept if one.run == 2}
+    added = {one.row: one._replace(run=2) for one in now}
+    same = all(_same(second[name], added[name]) for name in second.keys() & added.keys())
+    if BASE in second and BASE in added and same:
+        added = {**second, **added}
+    return [*first, *added.values()]
+
+
+def _same(one: Row, other: Row) -> bool:
+    """Whether two rows are of the same trainings, by figures with at least two decimals."""
+
+    def figures(row: Row) -> List[float]:
+        bleu = [each["bleu"] for _, each in sorted(row.by_length.items())]
+        return [row.seeds, row.updates, *row.loss, *(value for three in bleu for value in three)]
+
+    pairs = list(zip(figures(one), figures(other)))
+    known = one.by_length.keys() == other.by_length.keys()
+    return known and all(abs(a - b) <= 0.0051 for a, b in pairs)
 
 
 def pair(

@@ -67,6 +67,8 @@ class PythonDocs(RecipeText):
         self.edges = [longest, longest * 3 // 2, longest * 2, longest * 3]
         # SHAPE's K lets training reach the positions of the longest tests
         self.values.layers[-1]["reach"] = str(2 * longest)
+        # as many positions as the longest tests have, with the end of the sentence
+        self.values.layers[-1]["positions"] = str(3 * longest + 1)
         self.score = ["--bins", ",".join(map(str, self.edges[:3])), "--length-unit", "subwords"]
         given = self.values["data-dir"]
         self.raw = given or recipe.path("raw")

@@ -160,12 +160,14 @@ def test_convergence_is_one_rule_for_all_rows(loss, changed, expected):
     [
         ("a5b5 a3c3", "1a5 1b5 2a3 2c3"),
         ("a5b5 a3c3 a4c4", "1a5 1b5 2a4 2c4"),
+        ("a5b5 a3c3 a3d3", "1a5 1b5 2a3 2c3 2d3"),  # the same a: the run goes on
         ("a5b5 a9b4", "1a5 1b5 2a9 2b4"),
         ("a5b5 a3 a5b5c5", "1a5 1b5 1c5"),
         ("a5b5 a3 ", "1a5 1b5 2a3"),
     ],
 )
-def test_rows_of_a_smaller_run_stand_beside_those_of_the_earlier_one(runs, left):
+def test_rows_of_a_smaller_run_stand_beside_those_of_the_earlier_one(runs, left, monkeypatch):
+    monkeypatch.setattr(rows, "BASE", "a")
     known = []
     for run in runs.split(" "):
         names = zip(run[::2], run[1::2])
