@@ -1,4 +1,4 @@
-"""docs/adding_an_encoding.md, done to the letter in a copy of the repository."""
+"""docs/CONTRIBUTING.md, done to the letter in a copy of the repository."""
 
 import os
 import re
@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGE = REPOSITORY / "docs" / "adding_an_encoding.md"
+PAGE = REPOSITORY / "docs" / "CONTRIBUTING.md"
 PARTS = (
     "fairseq_posenc",
     "tests/conftest.py",
