@@ -24,6 +24,19 @@ DICTIONARY = "dict.txt"
 _GROUPED_NUMBER = re.compile(r"\d+(?:[.,]\d+)+")
 _RARE_WORD = "\u16a0" * 200
 
+# in SentencePiece's message ModelProto: 2 is the TrainerSpec and 3 the NormalizerSpec, then the
+# field there, and what holds without it
+_SETTINGS: Dict[str, Tuple[int, int, Any]] = {
+    "model_type": (2, 3, 1),
+    "treat_whitespace_as_suffix": (2, 24, 0),
+    "byte_fallback": (2, 35, 0),
+    "name": (3, 1, b""),
+    "precompiled_charsmap": (3, 2, b""),
+    "add_dummy_prefix": (3, 3, 1),
+    "remove_extra_whitespaces": (3, 4, 1),
+    "escape_whitespaces": (3, 5, 1),
+}
+
 Span = Tuple[int, int]
 
 
@@ -154,10 +167,10 @@ class SentencePiece(Subwords):
         scores = map(self._model.get_score, range(len(self._names)))
         return {piece: s for piece, s in zip(self._names, scores) if piece != UNKNOWN}
 
-    def character_map(self) -> bytes:
-        """Return what the model normalises text by, in the library's own format; may be empty."""
-        # message ModelProto, field 3: NormalizerSpec, field 2: precompiled_charsmap
-        return _field(_field(self._model.serialized_model_proto(), 3), 2)
+    def setting(self, name: str) -> Any:
+        """Return one of ``_SETTINGS``; ``model_type`` is 1 for unigram, the map's format its own."""
+        part, field, default = _SETTINGS[name]
+        return _field(_field(self._model.serialized_model_proto(), part, b""), field, default)
 
 
 KINDS = {"wordpiece": WordPiece, "sentencepiece": SentencePiece}
@@ -269,8 +282,8 @@ def library(name: str) -> Any:
         ) from None
 
 
-def _field(message: bytes, wanted: int) -> bytes:
-    """Return a field of text or bytes in a message of protocol buffers; empty if it has none."""
+def _field(message: bytes, wanted: int, default: Any) -> Any:
+    """Return a field of a message of protocol buffers, a number or bytes, or the default."""
     place = 0
 
     def number() -> int:
@@ -286,12 +299,11 @@ def _field(message: bytes, wanted: int) -> bytes:
         field, kind = divmod(number(), 8)
         # kinds: 0 a number, 1 eight bytes, 2 a length and as many bytes, 5 four bytes
         length = number() if kind == 2 else {1: 8, 5: 4}.get(kind, 0)
-        if kind == 0:
-            number()
-        elif (field, kind) == (wanted, 2):
-            return message[place : place + length]
+        value = number() if kind == 0 else message[place : place + length]
+        if field == wanted:
+            return value
         place += length
-    return b""
+    return default
 
 
 def _around_unknown(text: str) -> Iterator[Tuple[int, str]]:

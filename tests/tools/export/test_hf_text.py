@@ -1,8 +1,10 @@
 """Text and search: tokenizer.json cuts as ours, generate finds what fairseq-generate finds."""
 
 import random
+from types import SimpleNamespace
 
 import pytest
+import sentencepiece
 import torch
 from fairseq.data import Dictionary
 from fairseq.sequence_generator import SequenceGenerator
@@ -10,11 +12,12 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.data.segmentation import BytePairEncoder, Moses, tokenise_lines
 from fairseq_posenc.data.subwords import SentencePiece, WordPiece
+from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert.vocabulary import learn_sentencepiece, learn_wordpiece
 from fairseq_posenc.tools.export.hf_check import inputs, padded
 from fairseq_posenc.tools.export.hf_model import to_huggingface
-from fairseq_posenc.tools.export.hf_tokenizer import cut_as
-from fairseq_posenc.tools.translation import bpe
+from fairseq_posenc.tools.export.hf_tokenizer import Cut, compare_cuts, cut_as
+from fairseq_posenc.tools.translation import bpe, pieces
 
 LINES = 10_000
 WORDS = "the small house of an old man isn't red but Größe naive café 1,500 co-operate".split()
@@ -49,11 +52,15 @@ def learnt(kind, folder):
     if kind == "wordpiece":
         learn_wordpiece(lambda: iter(text), str(folder), 120)
         return WordPiece(str(folder / WordPiece.name)).dictionary(), lines
-    learn_sentencepiece(lambda: iter(text), str(folder), 60, 1.0)
+    if kind == "raw":  # which keeps every space
+        (folder / "text").write_text("\n".join(text) + "\n", encoding="utf-8")
+        pieces.learn([str(folder / "text")], str(folder), 60)
+    else:
+        learn_sentencepiece(lambda: iter(text), str(folder), 60, 1.0)
     return SentencePiece(str(folder / SentencePiece.name)).dictionary(), lines
 
 
-@pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece", "bpe"])
+@pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece", "raw", "bpe"])
 def test_ids_of_the_tokenizer_are_ours_on_odd_lines(tmp_path, kind):
     dictionary, lines = learnt(kind, tmp_path)
     cut = cut_as(dictionary, str(tmp_path))
@@ -63,6 +70,54 @@ def test_ids_of_the_tokenizer_are_ours_on_odd_lines(tmp_path, kind):
         # what is beyond the dictionary is replaced, as the model card says
         theirs = [n if n < len(dictionary) else dictionary.unk() for n in encoding.ids]
         assert theirs == [dictionary.index(piece) for piece in cut.pieces(line)], ascii(line)
+
+
+@pytest.mark.parametrize(
+    "option, value",
+    [
+        ("model_type", "bpe"),
+        ("model_type", "char"),
+        ("byte_fallback", True),
+        ("add_dummy_prefix", False),
+        ("treat_whitespace_as_suffix", True),
+        ("split_by_whitespace", False),
+    ],
+)
+def test_sentencepieces_of_another_kind_are_refused_without_any_text(tmp_path, option, value):
+    options = {"model_type": "unigram", option: value, "hard_vocab_limit": False}
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter([" ".join(WORDS), *["an old man"] * 9]), minloglevel=2,
+        vocab_size=300, model_prefix=str(tmp_path / "sentencepiece"), **options,
+    )  # fmt: skip
+    reason = "pieces with spaces" if option == "split_by_whitespace" else option
+    with pytest.raises(UsageError, match=f"unigram model of the library tokenizers.*{reason}"):
+        cut_as(Dictionary(), str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "theirs, scores, ties",
+    [
+        ("9|99|4", {}, 0),
+        ("99|9|4", {"99": -3.0}, 1),
+        ("99|9|4", {"99": -3.0, "4": -1.0}, 1),
+        ("99|9|4", {}, None),
+        ("999|4", {"999": -5.1}, None),
+        ("9|99|5", {"5": -2.0}, None),
+    ],
+)
+def test_of_two_ways_to_cut_with_equal_scores_either_counts(theirs, scores, ties):
+    ours, dictionary = ["9", "99", "4"], Dictionary()
+    numbers = [dictionary.add_symbol(piece) for piece in ["9", "99", "4", "999", "5"]][:3]
+    found = theirs.split("|")
+    encoding = SimpleNamespace(ids=[dictionary.index(piece) for piece in found], tokens=found)
+    tokeniser = SimpleNamespace(encode=lambda text, add_special_tokens: encoding)
+    scores = {"9": -2.0, "4": -2.0, **scores} if scores else {}
+    cut = Cut(tokeniser, "plain text", lambda text: ours, "".join, scores)
+    if ties is None:
+        with pytest.raises(UsageError, match="cuts otherwise than .*: 9994"):
+            compare_cuts(cut, dictionary, [numbers], "bin")
+    else:
+        assert compare_cuts(cut, dictionary, [numbers], "bin") == ties
 
 
 def taught(model):
