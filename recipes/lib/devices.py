@@ -13,7 +13,7 @@ _HALF = "--fp16", "--bf16", "--amp"
 FLOAT32 = (
     "note: in float32, without '-- --bf16' or '-- --fp16', this takes an H100 about 5 to 10 times "
     "the "
-    "hours, computed from its data sheet: docs/gpu.md"
+    "hours, computed from its data sheet: docs/bigger_machines.md"
 )
 
 

@@ -2,7 +2,7 @@
 
 usage: count_graphs.py [OUTPUT.json]
 
-Prints the table of docs/gpu.md; the file gets the counts, for the tests. Nothing is compiled to
+Prints the table of docs/speed.md; the file gets the counts, for the tests. Nothing is compiled to
 machine code. Models are small, of 2+2 layers.
 """
 
@@ -88,8 +88,12 @@ def main():
         with open(sys.argv[1], "w", encoding="utf-8") as file:
             json.dump(found, file)
     print("| | encoder, training | decoder, step of generation |\n|---|---:|---:|")
+    names_of = {}
     for name, cases in found.items():
-        print(f"| {name} | {' | '.join(str(x['graphs'] - 1) for x in cases.values())} |")
+        breaks = " | ".join(str(case["graphs"] - 1) for case in cases.values())
+        names_of.setdefault(breaks, []).append(name)
+    for breaks, equal in names_of.items():
+        print(f"| {', '.join(equal)} | {breaks} |")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import torch
 from fairseq_posenc.encodings import names
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-PAGE = REPOSITORY / "docs" / "gpu.md"
+PAGE = REPOSITORY / "docs" / "speed.md"
 SCRIPT = Path(__file__).with_name("count_graphs.py")
 
 if tuple(map(int, torch.__version__.split(".")[:2])) < (2, 13):

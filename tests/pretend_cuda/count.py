@@ -1,6 +1,6 @@
 """Count what every encoding asks of a GPU, on a pretended one: count.py [OUTPUT.json].
 
-Prints the table of docs/gpu.md; the file gets all counts, for the tests.
+Prints the table of docs/speed.md; the file gets all counts, for the tests.
 """
 
 import contextlib

@@ -15,7 +15,7 @@ import pytest
 from fairseq_posenc.encodings import names
 
 FOLDER = Path(__file__).resolve().parent
-PAGE = FOLDER.parent.parent / "docs" / "gpu.md"
+PAGE = FOLDER.parent.parent / "docs" / "speed.md"
 IMPOSSIBLE = 77
 STOCK = "stock"
 BIASES = ("t5", "tupe", "abs_scalar", "rel_scalar", "alibi", "kerple")
