@@ -114,7 +114,10 @@ def english_french(do, folder):
 
 
 def benchmarks(do, folder):
-    """What docs/bert.md starts from: documents, and MNLI's files."""
+    """What docs/language_models.md starts from: text, documents, and MNLI's files."""
+    parallel_text(do)
+    for split in ("train", "valid", "test"):
+        shutil.copy(folder / f"{split}.en", folder / f"{split}.txt")
     shutil.unpack_archive(BENCHMARKS, folder / "benchmarks")
     (folder / "documents").symlink_to("benchmarks/text")
     (folder / "glue").symlink_to("benchmarks/glue")
@@ -200,19 +203,11 @@ def wikitext(do, folder):
             stream.write(" = Title = \n A text . \n")
 
 
-def raw_text(do, folder):
-    """What docs/language_models.md starts from."""
-    parallel_text(do)
-    for split in ("train", "valid", "test"):
-        shutil.copy(folder / f"{split}.en", folder / f"{split}.txt")
-
-
 PREPARED = {
-    "docs/language_models.md": raw_text,
+    "docs/language_models.md": benchmarks,
     "README.md": english_french,
     "docs/compare.md": english_french,
     "docs/own_data.md": english_french,
-    "docs/bert.md": benchmarks,
     "docs/analyses.md": results_of_multi30k,
     "docs/export.md": functools.partial(translation_model, cut=""),
     "docs/huggingface.md": translation_model,
