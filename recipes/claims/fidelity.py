@@ -33,6 +33,7 @@ _PROGRAM = re.compile(
 )
 _CORPUS = re.compile(r"runs/[^/]+/(?:bin|text|data)/([^/ ]+)")
 _VARIABLE = re.compile(r"^(?:for (\w+) in (.+); do|(\w+)=\$\(\(([^()]+)\)\))$")  # of a plan's loops
+_LIKE = {"as in English": "As in English", "as pre-trained": "As pre-trained"}  # a setting's reason
 Cell = Tuple[str, ...]  # setting and row, or setting, or corpus
 Values = Dict[str, Dict[str, Set[Cell]]]  # by `program --option`: value -> the cells that have it
 
@@ -129,14 +130,14 @@ def ours(key: str, found: Values) -> str:
             if cells == {cell for cell in known if cell[part] in names}:
                 place = "" if cells == known else ", ".join(sorted(names))
         shown = value if value != "yes" or program == "corpus" else option
-        places[place].append(shown.replace("<", "\\<"))
+        places[place if place != shown else ""].append(shown.replace("<", "\\<"))
     return "; ".join(", ".join(v) + (f" ({place})" if place else "") for place, v in places.items())
 
 
 def page() -> str:
     """Return the page; a UsageError tells what a plan or the JSON lacks of the other."""
     content = json.loads(SOURCE.read_text(encoding="utf-8"))
-    parts = [content["about"]]
+    parts, shown = [content["about"]], set()
     for section in content["sections"]:
         found = read_plan(section["plan"])
         # of a row without keys, which no command line has, ours is said in the JSON
@@ -145,13 +146,31 @@ def page() -> str:
         if told != there:
             raise UsageError(f"{SOURCE.name}, {section['plan']}: differ in {sorted(told ^ there)}")
         plan = f"Ours: `bash {section['plan']} --plan`. {section['code']}"
-        parts += [f"## {section['title']}", plan]
-        lines = ["| Setting | Paper | Authors' code | Ours | Why |", "|---|---|---|---|---|"]
-        for name, keys, paper, code, why, *said in section["settings"]:
-            mine = "; ".join(said or dict.fromkeys(ours(key, found) for key in keys.split(", ")))
-            lines.append(f"| {name} | {paper} | {code} | {mine} | {why} |")
-        parts.append("\n".join(lines))
+        parts += [f"## {section['title']}", plan.strip(), *_rows(section["settings"], found, shown)]
     return "\n\n".join(parts) + "\n"
+
+
+def _rows(settings: List[List[str]], found: Values, shown: Set[str]) -> List[str]:
+    """Return the table of what has a reason, and lists of other settings; ``shown`` gets rows."""
+    code = ["Authors' code"] * any(theirs != "—" for _, _, _, theirs, *_ in settings)
+    heads = ["Setting", "Paper", *code, "Ours", "Why"]
+    lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
+    alike: Dict[str, List[str]] = defaultdict(list)
+    for name, keys, paper, theirs, why, *said in settings:
+        mine = "; ".join(said or dict.fromkeys(ours(key, found) for key in keys.split(", ")))
+        line = "| " + " | ".join([name, paper, *[theirs for _ in code], mine, why]) + " |"
+        if line in shown or why in _LIKE:
+            alike[_LIKE.get(why, "As in a table above")].append(name)
+        elif why:
+            lines.append(line)
+            shown.add(line)
+        elif not paper.startswith("—"):
+            alike["As the paper"].append(name)
+        elif theirs != "—":
+            alike["The paper is silent, as the code"].append(name)
+        else:
+            alike["Both are silent"].append(f"{name} ({mine})")
+    return ["\n".join(lines), *(f"{said}: {'; '.join(names)}." for said, names in alike.items())]
 
 
 if __name__ == "__main__":
