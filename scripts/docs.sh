@@ -2,8 +2,8 @@
 # usage: bash scripts/docs.sh [FOLDER]
 #
 # Builds the documentation as a site, FOLDER/site (runs/docs/site): open its index.html. The pages are
-# those of docs/, README.md, and the help of every command. Any warning ends it. Installs Zensical in
-# an environment of its own, FOLDER/venv.
+# those of docs/, README.md, the help of every command, and the docstrings of what Python imports. Any
+# warning ends it. Installs Zensical in an environment of its own, FOLDER/venv.
 set -euo pipefail
 CDPATH= cd -P "$(dirname "${BASH_SOURCE[0]}")/.."
 

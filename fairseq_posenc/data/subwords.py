@@ -168,7 +168,7 @@ class SentencePiece(Subwords):
         return {piece: s for piece, s in zip(self._names, scores) if piece != UNKNOWN}
 
     def setting(self, name: str) -> Any:
-        """Return one of ``_SETTINGS``; ``model_type`` is 1 for unigram, the map's format its own."""
+        """Return one of ``_SETTINGS``; ``model_type`` 1 is unigram, the format of maps its own."""
         part, field, default = _SETTINGS[name]
         return _field(_field(self._model.serialized_model_proto(), part, b""), field, default)
 
