@@ -3,7 +3,8 @@
     posenc import --from folder --output model/model.pt
 
 Beside the checkpoint come its dictionaries, and what cuts text into subwords. Of transformers, FSMT
-(facebook/wmt19-en-de), BERT, RoBERTa, XLM-R and RoFormer are read. Nothing in the folder is run.
+(facebook/wmt19-en-de), NLLB-200, M2M-100, mBART-50, BERT, RoBERTa, XLM-R and RoFormer are read.
+Nothing in the folder is run.
 """
 
 import logging
