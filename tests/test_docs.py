@@ -137,7 +137,9 @@ def test_differences_of_the_first_screen_are_those_that_claims_printed():
 # What README and the page on the choice say without figures, of the rows behind it: where a row's
 # difference to sinusoids is clear, "+" or "-", and where it is not, "0", by range of lengths.
 SAID = {
-    "both were clearly better at 21-45 words (five seeds)": {"shaw": "0++", "cape": "0++"},
+    "`kerple` needed fewer bits on Python's documentation at every length": {"less kerple": "----"},
+    "and had more BLEU on generated text at all": {"length kerple 2": "++++"},
+    "both others were clearly better at 21-45 words (five seeds)": {"shaw": "0++", "cape": "0++"},
     "on captions SHAPE was worse and CAPE not clearly": {"multi30k shape": "-"},
     "SHAPE, which learns more slowly, loses BLEU. CAPE is not clearly different anywhere": {
         "multi30k shape": "-",
@@ -150,17 +152,17 @@ SAID = {
         "t5": "0+-",
     },
     "ALiBi and SHAPE are not clearly different there": {"alibi": "0+0", "longer shape 1": "0+0"},
-    "Shaw and rotary need fewer bits than sinusoids. SHAPE needs more: it learns more slowly": {
-        "less shaw": "-",
-        "less rotary": "-",
-        "less shape": "+",
+    "Shaw, rotary and KERPLE need fewer bits at every length": {
+        f"less {row}": "----" for row in ("shaw", "rotary", "kerple")
     },
+    "Within the trained lengths SHAPE needs more": {"less shape": "+"},
     "on captions CAPE was not (three seeds)": {"multi30k cape": "00"},
     # of bits, less is better
     "documentation `shaw` and `rotary` were better": {"less shaw": "-", "less rotary": "-"},
     "on Python's documentation both were (three seeds)": {"less shaw": "----", "less cape": "0---"},
-    "Shaw, rotary, ALiBi, CAPE and SHAPE rise less than": {
-        f"beyond {row}": "----" for row in ("shaw", "rotary", "alibi", "cape", "shape")
+    "Shaw, rotary, ALiBi, CAPE, SHAPE, `unifpe` and KERPLE rise less than": {
+        f"beyond {row}": "----"
+        for row in ("shaw", "rotary", "alibi", "cape", "shape", "unifpe", "kerple")
     },
 }
 
