@@ -162,7 +162,7 @@ def test_a_training_of_ones_own_text_has_one_gpu(run, fails):
     text = "--source-lang en --target-lang fr --train a/train --valid a/valid --test a/test"
     command = "bash", "recipes/own.sh", *text.split(), "--seeds", "1,2", "--slurm"
     printed = run(*command)
-    assert "--array=1-10 " in printed and "--gpus-per-node=1 " in printed
+    assert "--array=1-12 " in printed and "--gpus-per-node=1 " in printed
     assert printed.count(" --train a/train ") == 4
     assert "each training has one GPU" in fails(*command, "--gpus", "2")
 
