@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 import gpu_attention
+import gpu_programs
 import torch
 
 from fairseq_posenc.encodings import names
@@ -27,17 +28,18 @@ from recipes.benchmark.settings import Setting
 from recipes.benchmark.timing import race
 
 # Each part's share of the time; what one leaves goes to those behind it.
-SHARES = {"encodings": 60, "attention": 20, "quickstart": 20}
+SHARES = {"encodings": 50, "attention": 15, "programs": 15, "quickstart": 20}
 TITLES = {
     "encodings": "A step of every encoding beside stock fairseq (bfloat16)",
     "attention": "Torch's own attention against the plain way (bfloat16, 4,096 tokens, 8 heads)",
+    "programs": "Losses of fairseq-train: largest difference from the CPU's in float32, ÷ the loss",
     "quickstart": "Trainings of the quickstart in bfloat16",
 }
-# Name, what prepares its steps, shape, lengths and tokens of a batch.
+# Name, what prepares its steps, shape, lengths and tokens of a batch, rounds.
 TIMED = [
-    ("training", steps.training, "base", (32, 128, 512), 4096),
-    ("bert training", steps.bert_training, "bert_base", (128,), 4096),
-    ("generation", steps.generation, "base", (32,), 1024),
+    ("training", steps.training, "base", (32, 128, 512), 4096, 9),
+    ("bert training", steps.bert_training, "bert_base", (128,), 4096, 9),
+    ("generation", steps.generation, "base", (32,), 1024, 3),
 ]
 # Relative to stock fairseq: within these bounds a step takes as long.
 FASTER, SLOWER = 0.97, 1.03
@@ -115,7 +117,7 @@ def encodings(results: Results, tiny: bool) -> None:
         found = difference(name, device)
         verdict = "right" if found <= DIFFERENCE else "wrong"
         results.add({"encoding": name, "difference": found, "verdict": verdict})
-    for subject, prepare, shape, lengths, tokens in TIMED:
+    for subject, prepare, shape, lengths, tokens, rounds in TIMED:
         for length in (8,) if tiny else lengths:
             title = f"{subject}, {length}"
             if title in have:
@@ -126,7 +128,7 @@ def encodings(results: Results, tiny: bool) -> None:
             )  # fmt: skip
             prepared = prepare(setting)
             base = "learned" if "bert" in subject else "sinusoidal"
-            figures = race(prepared, device, 2 if tiny else 9, base, title)
+            figures = race(prepared, device, 2 if tiny else rounds, base, title)
             results.add(*(
                 {"encoding": name, "step": title, "waits": waits(step, device), **figures[name]}
                 for name, step in prepared.items()
@@ -136,7 +138,7 @@ def encodings(results: Results, tiny: bool) -> None:
 
 
 def quickstart(results: Results, tiny: bool) -> None:
-    """Part 3: two rows of the quickstart to their BLEU; cut, it goes on where it was."""
+    """Part 4: two rows of the quickstart to their BLEU; cut, it goes on where it was."""
     folder = results.path.parent / "quickstart"
     few = "--train 300 --test 4 --updates 6 --test-lengths 4-20,21-30 --device cpu"
     options = few if tiny else "--device cuda -- --bf16"
@@ -149,6 +151,7 @@ def quickstart(results: Results, tiny: bool) -> None:
 PARTS: Dict[str, Callable[[Results, bool], None]] = {
     "encodings": encodings,
     "attention": gpu_attention.attention,
+    "programs": gpu_programs.programs,
     "quickstart": quickstart,
 }
 
@@ -204,14 +207,14 @@ def attention_verdict(results: Results) -> str:
 
 
 def verdicts(results: Results) -> List[str]:
-    """Return the verdict of attention and of each encoding."""
+    """Return the verdicts of attention, of fairseq-train and of each encoding."""
     rows = results.rows("encodings")
     checked = {row["encoding"]: row["verdict"] for row in rows if "verdict" in row}
     of_encodings = [
         f"{name}: {checked.get(name, 'not tested')}, {speed(ratio(results, name))}"
         for name in names()
     ]
-    return [attention_verdict(results), *of_encodings]
+    return [attention_verdict(results), gpu_programs.verdict(results), *of_encodings]
 
 
 def grid(rows: List[Row]) -> List[str]:

@@ -10,7 +10,7 @@ from fairseq_posenc.attention import core, plain
 from fairseq_posenc.encodings import names
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "scripts"
-PARTS = ["encodings", "attention", "quickstart"]
+PARTS = ["encodings", "attention", "programs", "quickstart"]
 
 
 @pytest.fixture
@@ -29,6 +29,7 @@ def test_the_dry_run_goes_through_every_part(run, tmp_path):
     assert list(content["parts"]) == PARTS
     assert {part["state"] for part in content["parts"].values()} == {"done"}
     assert "torch's own attention: 16 of 16 cases right" in printed
+    assert "fairseq-train: 18 of 18 models" in printed
     assert all(f"\n{name}: right, " in printed for name in names())
     page = (tmp_path / "gpu.md").read_text()
     assert all(verdict in page for verdict in content["verdicts"])
@@ -37,8 +38,8 @@ def test_the_dry_run_goes_through_every_part(run, tmp_path):
 
 def test_parts_that_are_cut_leave_a_page_that_says_so(run, tmp_path):
     printed = run("bash", "scripts/gpu.sh", "--dry-run", "--minutes", 0.01, "--output", tmp_path)
-    assert [f"{part}: cut" in printed for part in PARTS] == [True] * 3
-    assert (tmp_path / "gpu.md").read_text().count("This part: cut after") == 3
+    assert [f"{part}: cut" in printed for part in PARTS] == [True] * len(PARTS)
+    assert (tmp_path / "gpu.md").read_text().count("This part: cut after") == len(PARTS)
     assert "cape: not tested, not timed" in printed
 
 
