@@ -143,19 +143,6 @@ def test_a_small_recipe_prints_every_command_and_does_nothing(run, tmp_path, rec
     assert not (tmp_path / "run").exists()
 
 
-def test_the_plan_of_claims_has_every_training(run, tmp_path):
-    folder = tmp_path / "run"
-    command = ["bash", "recipes/claims.sh", "--plan", "--stage", "2", "--device", "cpu"]
-    printed = run(*command, "--run-dir", folder, "--seeds", "1,2")
-    rows = {  # of all parts that quickstart.sh trains, BERT, the deep models, and plain PyTorch
-        "bash recipes/quickstart.sh": 11, "bash recipes/claims/bert.sh": 1, "fairseq-train": 8,
-        "python -u recipes/claims/plain_transformer.py": 10,
-    }  # fmt: skip
-    for program, count in rows.items():
-        assert sum(line.startswith(program) for line in printed.splitlines()) == count, program
-    assert "shape_authors=shape" in printed and not folder.exists()
-
-
 def test_a_test_set_of_a_single_range_is_cut_by_its_own_lengths(run, tmp_path):
     command = ["bash", "recipes/quickstart.sh", "--plan", "--run-dir", tmp_path / "run"]
     for lengths, bins in ("4-12", "--percentiles --length-of source"), ("4-9,10-12", "--bins 9"):

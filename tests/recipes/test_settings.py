@@ -246,20 +246,3 @@ def test_a_file_is_whole_or_as_it_was(tmp_path):
     (tmp_path / "file").mkdir()
     with pytest.raises(UsageError, match=f"cannot write {tmp_path}/file"):
         settings.write(f"{tmp_path}/file", "text")
-
-
-@pytest.mark.parametrize(
-    "free, made, ends", [(400, 0, False), (399, 0, True), (100, 300, False), (100, 299, True)]
-)
-def test_a_disk_holds_the_archives_four_times_over(monkeypatch, tmp_path, free, made, ends):
-    (tmp_path / "made").touch()
-    monkeypatch.setattr(os.path, "getsize", lambda path: made * 10**6)
-    monkeypatch.setattr(
-        shutil, "disk_usage", lambda path: shutil._ntuple_diskusage(0, 0, free * 10**6)
-    )
-    if not ends:
-        settings.check_disk(str(tmp_path), 10**8)
-        return
-    told = f"has {free} MB left; archives of 100 MB need four times as much"
-    with pytest.raises(UsageError, match=told):
-        settings.check_disk(str(tmp_path), 10**8)

@@ -16,10 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from recipes.lib import recipe as at_work
 from recipes.lib import test_sets
-from recipes.lib.page import Given, Page, Values
-from recipes.lib.wmt_data import Corpora, CorpusSetting
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 REL_SCALAR = "recipes/rel_scalar/translate.sh"
@@ -223,22 +220,6 @@ def test_two_recipes_load_each_file_into_a_shared_folder_once(start, tmp_path, u
         assert path.read_bytes() == (REPOSITORY / "recipes/smoke/wmt" / path.name).read_bytes()
     one, two = (next(recipe.runs.rglob("train.tok.cs")) for recipe in recipes)
     assert one.read_bytes() == two.read_bytes()
-
-
-def test_an_archive_that_is_there_with_another_size_is_reported(monkeypatch, tmp_path):
-    (tmp_path / "raw").mkdir()
-    for name in "abc":
-        (tmp_path / "raw" / f"{name}.tgz").write_text("12345")
-    said, values = [], Values([{"raw-dir": f"{tmp_path}/raw", "run-dir": f"{tmp_path}/run"}, {}])
-    recipe = at_work.Recipe(Page("wmt", REL_SCALAR, "/", {}), Given(values, [], []))
-    recipe.say = said.append
-    corpora = Corpora(recipe, [CorpusSetting("x", Values([{"corpus": "a_b_c"}]), recipe.run_dir)])
-    (tmp_path / "run").mkdir()
-    sizes = zip("abc", ("5", "6", "-"))
-    listed = [(f"http://x/{name}", "-", f"{name}.tgz", size) for name, size in sizes]
-    monkeypatch.setattr(corpora, "files", lambda corpus: listed)
-    corpora.download()
-    assert said == [f"note: {tmp_path}/raw/b.tgz has 5 bytes, not the 6 of http://x/b"]
 
 
 def _figures(result):

@@ -10,13 +10,11 @@ import pytest
 
 from fairseq_posenc.tools.tables.papers import load
 from fairseq_posenc.tools.translation.corpora import named
-from recipes.lib import figures, paper_numbers
-from recipes.lib.cell import PlannedCell
-from recipes.lib.page import Given, Page, Values, read_page
+from recipes.lib import paper_numbers
+from recipes.lib.page import Given, Page, Values
 from recipes.lib.recipe import Recipe
 from recipes.lib.wmt_data import Corpora, CorpusSetting
 
-REPOSITORY = Path(__file__).resolve().parents[2]
 SHAPE, CAPE, REL_SCALAR = (
     f"recipes/{name}.sh" for name in ("shape/run", "cape/run", "rel_scalar/translate")
 )
@@ -143,41 +141,6 @@ def test_regimes_of_chen_are_tensor2tensors_and_that_of_vaswani(run):
             assert all(word in line for word in [*both, *words])
             assert not any(word in line for word in missing)
         assert sum(f"--position-encoding {row} --max-tokens" in x for x in commands) == 3
-
-
-def test_figures_are_drawn_of_the_scored_models_and_analyses_are_made_once(
-    run, tmp_path, monkeypatch
-):
-    page, _ = read_page(["wmt", SHAPE, "/", "generate", "2", "--beam", "4", "--"])
-    values = Values([{"run-dir": str(tmp_path), "seeds": "1,2", "pairs": "7", "bins": "9"}, {}])
-    values.layers[0].update(corpus="wmt16_en_de", form="interpolate", settings="interpolate")
-    recipe, calls = Recipe(page, Given(values, [], [])), []
-    setting = CorpusSetting("interpolate", values, str(tmp_path))
-    folder = tmp_path / "interpolate"
-    folder.mkdir()
-    monkeypatch.setattr(recipe, "execute", lambda words, **k: calls.append(" ".join(words)))
-    cells = [
-        PlannedCell("interpolate", row, [row], seed, "", f"{folder}/{row}/seed{seed}", "")
-        for row in ("sinusoidal", "shape", "t5") for seed in "12"
-    ]  # fmt: skip
-
-    def draw(count):
-        calls.clear()
-        figures.shape(recipe, setting, cells[:count])
-        names = [re.match(r"posenc (\w+ [\w-]+)", call)[1] for call in calls]
-        return names[:3] == ["plot --by-length"] * 2 + ["plot --curves"], names[3:], list(calls)
-
-    analyses = ["analyse " + x for x in ("tokens", "shift-invariance", "swap")]
-    assert draw(4)[:2] == (True, analyses) and draw(4)[:2] == (True, [])
-    drawn, again, more = draw(6)
-    assert drawn and again == analyses[1:]  # tokens are of sinusoidal and shape alone
-    first = [f"{row}={folder}/{row}/seed1/average.pt" for row in ("sinusoidal", "shape", "t5")]
-    assert f"swap --models {' '.join(first)} --data" in more[-1]
-    for line in more:
-        command = line.split()[1:2] + line.split()[2:3] * line.startswith("posenc analyse")
-        known = run("posenc", *command, "--help")
-        options = re.findall(r" (--[a-z-]+)", line)
-        assert all(f"{option} " in known for option in options)
 
 
 def corpora(tmp_path, **words):

@@ -86,24 +86,6 @@ def test_another_file_is_not_overwritten(command, tmp_path):
     assert output.read_text() == '{"rounds": 5}' and not command.measured
 
 
-@pytest.mark.parametrize(
-    "line, words",
-    [
-        ("speed", "unknown: speed; choose from training"),
-        ("--rounds 4", "5 or more, not 4"),
-        ("--encodings shaw,sinusodial", "unknown: sinusodial"),
-        ("--lengths 8,0", "expected a positive number, not '0'"),
-        ("--dropout 0,1.5", "expected probabilities below 1"),
-        ("--device cpu --dtype float16", "--dtype float16 needs a GPU"),
-    ],
-)
-def test_mistakes_are_answered_in_one_line(command, capsys, line, words):
-    with pytest.raises((SystemExit, UsageError)) as raised:
-        command(line)
-    assert words in f"{raised.value}{capsys.readouterr().err}" and not command.measured
-    assert getattr(raised.value, "code", 1)
-
-
 @pytest.mark.parametrize("words", WORDS)
 def test_too_little_memory_is_reported_and_other_errors_are_not_hidden(monkeypatch, words):
     def fail(*_):

@@ -40,12 +40,6 @@ def test_ratios_are_taken_round_by_round(scripted):
     assert scripted.asked == ["sinusoidal", "shaw", "shaw", "sinusoidal"] * 2 + scripted.asked[:2]
 
 
-def test_a_timed_step_follows_untimed_ones():
-    taken = []
-    timing.race({"shaw": lambda: taken.append("step")}, "cpu", 2, "shaw")
-    assert len(taken) == 2 + 2 * 3
-
-
 def test_peak_memory_is_what_is_held_at_once():
     def step():
         first = torch.zeros(1 << 20)

@@ -11,7 +11,6 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from recipes.claims import bits, claim_figures, claims, compared, pages, rows, verdicts
-from recipes.claims.pictures import draw_all_rows, draw_differences
 
 RECIPE = Path(__file__).resolve().parents[3] / "recipes" / "claims" / "claims.json"
 
@@ -99,37 +98,6 @@ def measure(tmp_path, *known):
         [compared.compare(str(tmp_path), one, (), known) for one in claim["ours"]]
         for claim in CONTENT["claims"]
     ]
-
-
-def test_the_pages_have_every_claim_with_the_verdict_of_its_main_comparison(tmp_path):
-    write_probes(tmp_path, {"a": {1: 61, 2: 72, 3: 81.5}, "b": {1: 60, 2: 71, 3: 80}})
-    known = [row("sinusoidal"), row("a", less=[-2.0, -3.0, -1.0])]
-    found = measure(tmp_path, *known)
-    text = pages.page(CONTENT, found, known, {"longer": "a.png"})
-    for expected in (
-        "**2 claims held, 0 did not, 0 are too close to tell.** Of the other 1, 1 are to be run",
-        "expected:\n\n- 2 (more, 1 matters): `bash recipes/claims.sh --parts bert`\n",
-        "2 of the 2 comparisons with a verdict expect a difference",
-        "row  n  1-20\na    5  -2.0 ± 1.0\n",
-        "![longer](a.png)",
-    ):
-        assert expected in text
-    words = ["A beats B", "A less b, accuracy, BERT", "+1.17 ± 0.72, median +1.00 (n = 3)"]
-    assert re.search(r" +\| ".join([*map(re.escape, words), r"as the paper says \(by acc"]), text)
-    text = pages.appendix(CONTENT, found, known)
-    for expected in (
-        "## 1. A beats B\n\nTable 1: 2 to 1.\n\n- bert, accuracy (more, 1 matters): a 71.50 less b",
-        "**+1.17 ± 0.72, median +1.00** (n=3), as the paper says.\n- bert, accuracy: a 71.50 less",
-        "Read so. Also to be run: bert, accuracy (more, 1 matters): c less b.\n",
-        "sinusoidal 40.00: **-2.00 ± 1.00** (n=5, without penalty 45/45, length 90/90), as the",
-        "\nsinusoidal  5  0.200 ± 0.010  0.030  40.0  90\n",
-    ):
-        assert expected in text
-    assert draw_all_rows(found, str(tmp_path / "rows.png"))
-    assert not draw_all_rows([[compared.Compared({})]], str(tmp_path / "none.png"))
-    assert draw_differences(known, str(tmp_path / "lengths.png"))
-    assert not draw_differences(known[:1], str(tmp_path / "none.png"))
-    assert sorted(one.name for one in tmp_path.glob("*.png")) == ["lengths.png", "rows.png"]
 
 
 @pytest.mark.parametrize(
@@ -277,11 +245,6 @@ def test_bits_per_token_are_over_sentences_too(tmp_path):
     assert result.half == pytest.approx(half, rel=0.05)
 
 
-def test_a_figure_that_nobody_knows_is_refused(tmp_path):
-    with pytest.raises(UsageError, match="no figure is called rouge; known: BLEU, penalty_free"):
-        compared.compare(str(tmp_path), comparison(figure="rouge"))
-
-
 def test_a_figure_that_a_file_lacks_is_refused_in_one_line(tmp_path):
     folder = tmp_path / "part" / "a" / "seed1"
     folder.mkdir(parents=True)
@@ -295,24 +258,6 @@ def test_a_figure_that_a_file_lacks_is_refused_in_one_line(tmp_path):
     assert found == [{1: 31.5}, {1: 30.0}, {1: 90.0}]
     with pytest.raises(UsageError, match=r"seed1/score.json has no BLEU:46\+"):
         claim_figures.figures_by_seed(str(tmp_path), "part", "a", "BLEU:46+")
-
-
-@pytest.mark.parametrize(
-    "part, row, base, command",
-    [
-        ("length", "cape", "shape@BLEU:all", "length --rows sinusoidal,cape,shape"),
-        ("switch", "shaw", "length/shaw", "length,switch --rows sinusoidal,shaw"),
-        ("plain", "shape less sinusoidal", "length/shape less sinusoidal@bits",
-         "length,plain --rows sinusoidal,shape"),
-        ("deep", "admin", "default",
-         "length --rows sinusoidal`, then `bash recipes/claims.sh --parts deep"),
-        ("speed", "repeats", None, "speed"),
-    ],
-)  # fmt: skip
-def test_a_claim_tells_how_to_run_it_alone(part, row, base, command):
-    parts = claims.read_claims(str(RECIPE))["parts"]
-    about = {"part": part, "row": row, "base": base}
-    assert pages.command(about, list(parts)) == f"`bash recipes/claims.sh --parts {command}`"
 
 
 def test_the_recipe_takes_the_commands_of_the_claims(run, tmp_path):

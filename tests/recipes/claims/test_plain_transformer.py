@@ -175,29 +175,3 @@ def test_learning_rates_are_fairseqs():
     arguments = plain.parse(options("none", "--lr", "1", "--updates", "20"))
     rates = [plain.learning_rate(arguments, done) for done in (0, 2, 5, 11, 20)]
     assert rates == [0, 0.4, 1, 0.6, 0]
-
-
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        options("rotary"),
-        options("alibi", "--heads", "3", "--width", "12"),
-        options("none", "--bins", "30,20"),
-        options("none", "--layers", "0"),
-        options("none", "--updates", "5"),
-    ],
-)
-def test_impossible_options_are_refused_in_one_line(arguments, capsys):
-    with pytest.raises(SystemExit) as exit:
-        plain.parse(arguments)
-    assert exit.value.code == 2
-    assert capsys.readouterr().err.splitlines()[-1].partition(": error: ")[2]
-
-
-def test_a_folder_without_the_text_is_refused_in_one_line(run_dir):
-    (run_dir / "valid.bpe.de").write_text("w1\n")
-    with pytest.raises(SystemExit, match="valid.bpe.en and .de must be of one length"):
-        plain.main(options("none", run_dir=run_dir, output=run_dir / "a"))
-    with pytest.raises(SystemExit, match="No such file"):
-        plain.main(options("none", run_dir=run_dir / "absent", output=run_dir / "a"))
-    assert not (run_dir / "a").exists()

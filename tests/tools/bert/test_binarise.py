@@ -104,31 +104,7 @@ def test_unknown_tokens_are_counted_by_language(folder, monkeypatch, size):
     assert files(folder) == found
 
 
-def test_unknown_tokens_and_lines_are_counted(folder):
-    counts = []
-    totals = binarise(["he 龘 <unk>", None], folder, "train", progress=counts.append)
-    assert totals.unknown == 2 and sum(counts) == 1
-    assert "2 documents" not in str(totals) and "66.67 % unknown" in str(totals)
-
-
 def test_a_text_without_words_is_reported_and_leaves_nothing(folder):
     with pytest.raises(UsageError, match="'train' has no words"):
         binarise(["\u200b", None], folder, "train")
     assert not [name for name in os.listdir(folder) if name.startswith("train")]
-
-
-@pytest.mark.parametrize("killed_at", [0, 1])
-def test_a_run_killed_between_its_files_leaves_no_index(folder, monkeypatch, killed_at):
-    binarise(LINES, folder, "train")
-    rename, renamed = os.replace, []
-
-    def killed(source, destination):
-        if len(renamed) == killed_at:
-            raise KeyboardInterrupt
-        renamed.append(destination)
-        rename(source, destination)
-
-    monkeypatch.setattr(os, "replace", killed)
-    with pytest.raises(KeyboardInterrupt):
-        binarise(LINES[:9], folder, "train")
-    assert not (folder / "train.idx").exists()

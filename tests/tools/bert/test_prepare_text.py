@@ -14,7 +14,6 @@ from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert import vocabulary
 from fairseq_posenc.tools.bert.preparation import Options, prepare
-from fairseq_posenc.tools.commands import prepare_text as prepare_text_command
 
 pytest.importorskip("tokenizers")
 pytest.importorskip("sentencepiece")
@@ -67,14 +66,6 @@ def sentences(folder, split):
 def given(path):
     whole = path.read_text(encoding="utf-8").strip()
     return [part.split("\n") for part in whole.split("\n\n")]
-
-
-def test_the_command_line_offers_every_option(raw):
-    script = prepare_text_command
-    least = ["--output", "out", "--train", "en", "--workers", "1"]
-    assert Options(**vars(script._parser().parse_args(least))) == Options("out", ["en"], [])
-    for name in vars(Options("out", [])):
-        assert f"--{name.replace('_', '-')} " in script._parser().format_help() + " "
 
 
 @pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece"])
@@ -143,15 +134,6 @@ def test_counts_come_with_the_subwords_of_another_folder_and_are_added_where_non
     (raw / "out" / "dict.txt").write_text(uncounted, encoding="utf-8")
     assert prepare(taken) == {}
     assert list(counts(raw / "out")) == list(known) and counts(raw / "out") != known
-
-
-def test_two_processes_give_the_same_folder_as_one(raw):
-    languages = [f"en={raw / 'en'},de={raw / 'de'}"]
-    prepare(options(raw, train=languages, valid=(), hold_out=3))
-    alone = contents(raw / "out")
-    os.rename(raw / "out", raw / "alone")
-    prepare(options(raw, train=languages, valid=(), hold_out=3, workers=2))
-    assert contents(raw / "out") == alone
 
 
 def test_every_nth_document_is_held_out_and_not_trained_on(raw):

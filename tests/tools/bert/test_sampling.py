@@ -2,7 +2,7 @@
 
 import pytest
 
-from fairseq_posenc.tools.bert.sampling import choose, repeat, repetitions, spread
+from fairseq_posenc.tools.bert.sampling import repeat, repetitions, spread
 
 
 def stream(count):
@@ -27,11 +27,6 @@ def test_shares_become_powers_of_shares_and_the_largest_language_is_read_once(ex
         assert read[language] / sum(read.values()) == pytest.approx(share)
 
 
-def test_whole_repetitions_never_put_copies_side_by_side():
-    lines = list(repeat(lambda: stream(3), 2.0, "key"))
-    assert lines == [*stream(3), *stream(3)]
-
-
 def test_a_fraction_is_a_chance_of_every_document_and_depends_on_the_key():
     def extra(key):
         lines = list(repeat(lambda: stream(2000), 1.25, key))
@@ -46,12 +41,6 @@ def test_a_fraction_is_a_chance_of_every_document_and_depends_on_the_key():
     assert chosen != extra("2 de") and chosen != extra("1 en")
     # the same on every machine
     assert chosen[:3] == ["7", "9", "10"]
-
-
-def test_documents_are_chosen_by_number():
-    assert list(choose(stream(4), lambda number: number % 2 == 1)) == [
-        "1a", "1b", None, "3a", "3b", None,
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("limit, count", [(0, 20), (7, 7), (20, 20), (99, 20), (1, 1)])

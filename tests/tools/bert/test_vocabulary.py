@@ -57,13 +57,3 @@ def test_impossible_vocabularies_are_refused_in_one_line(tmp_path, learn):
         with pytest.raises(UsageError, match="there are no words"):
             learn(lambda lines=lines: iter(lines), tmp_path, 100)
     assert not list(tmp_path.iterdir())
-
-
-@each_kind
-def test_an_error_in_the_text_is_reported_as_it_is(tmp_path, learn):
-    def lines():
-        yield "some words"
-        raise UsageError("line 2: invalid")
-
-    with pytest.raises(UsageError, match="line 2: invalid"):
-        learn(lines, tmp_path, 100)

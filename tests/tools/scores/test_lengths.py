@@ -8,15 +8,6 @@ def members(bins, lengths):
     return {bin.name: [lengths[i] for i in bin.members(lengths)] for bin in bins}
 
 
-def test_edges_belong_to_the_bin_below():
-    assert members(by_edges([10, 20, 30]), [0, 1, 10, 11, 20, 21, 30, 31, 500]) == {
-        "1-10": [0, 1, 10],
-        "11-20": [11, 20],
-        "21-30": [21, 30],
-        "31+": [31, 500],
-    }
-
-
 @pytest.mark.parametrize("edges", [[], [0, 5], [-3], [10, 10], [20, 10]])
 def test_edges_that_do_not_rise_are_refused(edges):
     with pytest.raises(UsageError, match="rising"):

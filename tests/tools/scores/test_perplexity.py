@@ -28,18 +28,6 @@ class Markov(torch.nn.Module):
         return output.log_softmax(dim=-1)
 
 
-@pytest.mark.parametrize("count, length, stride, expected", [
-    (7, 3, None, [(0, 0, 3), (3, 3, 6), (6, 6, 7)]),
-    (7, 9, None, [(0, 0, 7)]),
-    (7, 4, 2, [(0, 0, 4), (2, 4, 6), (3, 6, 7)]),
-    (7, 4, 4, [(0, 0, 4), (3, 4, 7)]),
-])  # fmt: skip
-def test_every_token_counts_once(count, length, stride, expected):
-    found = [*perplexity.windows(count, length, stride)]
-    assert found == expected
-    assert [n for part in found for n in range(part.first, part.end)] == [*range(count)]
-
-
 @pytest.mark.parametrize("length, stride", [(3, None), (4, 2), (100, None)])
 def test_bits_are_those_of_the_tokens_before(length, stride):
     logits = torch.randn(6, 6, generator=torch.Generator().manual_seed(1))

@@ -189,18 +189,6 @@ def test_a_token_is_left_out_wherever_tokenisers_put_it(generated, write):
         texts.without("<sep>")
 
 
-def test_lengths_are_those_of_the_side_and_unit_asked_for(generated, write):
-    texts = read(generated(HYPOTHESES, None), reference=write("raw", ["Ein Haus.", "Die Katze."]))
-    assert texts.lengths("source", "words") == [5, 4]
-    assert texts.lengths("reference", "words") == [3, 3]
-    assert texts.lengths("source", "subwords") == [6, 7]
-    with pytest.raises(UsageError, match="--remove-bpe"):
-        texts.lengths("reference", "subwords")
-    texts.source_tokens = None
-    with pytest.raises(UsageError, match="--source"):
-        texts.lengths("source", "words")
-
-
 def binarise(path, lengths):
     builder = indexed_dataset.make_builder(f"{path}.bin", impl="mmap", vocab_size=100)
     for length in lengths:

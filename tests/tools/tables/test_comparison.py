@@ -173,14 +173,6 @@ def test_table_2_of_shape_has_ours_below_the_papers():
     assert [line[2:] for line in lines].count(["ours", *["missing"] * 3]) == 7
 
 
-def test_times_and_sizes_are_compared_in_their_digits():
-    ours = cell(1, parameters=60_930_000, seconds=97000.4)
-    lines = lines_of(compare(load("shape-6"), [ours]))
-    at = lines.index(["APE", "VANILLA", "DGX-1", "paper", "97073", "61"])
-    assert lines[at + 1][3:] == ["vanilla/sinusoidal", "97000", "60.93"]
-    assert lines[at + 2][3:] == ["difference", "-73", "-0"]
-
-
 def test_table_4_of_chen_has_ours_below_the_papers():
     ours = [*glue_row("mine", "shaw --position-segments input", 90.0)]
     ours.append(tuned("2e-5", 1, task="QQP", row="mine", options=ours[0].options))
@@ -308,29 +300,3 @@ def test_script_prints_markdown_and_writes_it_and_csv(tmp_path, posenc):
     expected = {"median": "50.5", "seeds": "1", "lr": "1e-5", "unfinished": "0", "paper": "58.7"}
     assert expected.items() <= found.items() and len(lines) == 4 * 8
     assert float(found["difference"]) == pytest.approx(50.5 - 58.7)
-
-
-def test_csv_of_translation_has_means_and_no_learning_rates():
-    text = compare(load("shape-5"), [cell(1, news(20.0), "shape")]).csv()
-    lines = list(csv.DictReader(text.splitlines()))
-    (found,) = [one for one in lines if (one["row"], one["figure"]) == ("vanilla/shape", "2010")]
-    assert list(found)[5:] == (
-        ["mean", "standard deviation", "seeds", "unfinished", "paper", "difference"]
-    )
-    assert (found["mean"], found["seeds"], found["unfinished"], found["paper"]) == (
-        ("20.0", "1", "4", "24.18")
-    )
-    assert len(lines) == 8 * 9
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--paper", "chen2021-4"], "--paper and --runs belong together"),
-        (["--by-length", "x", "--runs", "y"], "--paper and --runs belong together"),
-    ],
-)
-def test_script_refuses_half_a_command(options, message, posenc, capsys):
-    with pytest.raises(SystemExit):
-        posenc("table", *options)
-    assert message in capsys.readouterr().err

@@ -62,15 +62,6 @@ def test_a_line_is_the_mean_and_a_band_reaches_over_all_seeds(axes):
     assert points == {*FALLING.items(), *other.items()}
 
 
-def test_axes_are_logarithmic_where_the_range_asks_for_it(axes):
-    drawn = axes({"a": [FALLING]})
-    assert (drawn.get_xscale(), drawn.get_yscale()) == ("log", "linear")
-    drawn = axes({"a": [{900: 8.0, 1000: 0.1, 1100: math.inf}]})
-    assert (drawn.get_xscale(), drawn.get_yscale()) == ("linear", "log")
-    # a training that diverged does not ask for it
-    assert axes({"a": [{900: 8.0, 1000: 5.0, 1100: math.inf}]}).get_yscale() == "linear"
-
-
 def test_seeds_that_share_no_updates_are_refused(axes):
     with pytest.raises(UsageError, match="a: its seeds span no update in common"):
         axes({"a": [{100: 1.0}, {200: 1.0}]})

@@ -87,21 +87,6 @@ def test_tables_of_shape_agree_with_each_other():
 
 
 @pytest.mark.parametrize(
-    ("name", "labels", "printed"),
-    [
-        ("shape-2", ("EXTRAPOLATE", "SHAPE, K = 40 (section 3.3)"), [23.12, 29.86, None]),
-        ("shape-2", ("INTERPOLATE", "SHAPE"), [32.50, 39.09, 0.99]),
-        ("cape-2", ("CAPE, 18L-18L", "DE"), [27.29, 28.37]),
-        ("cape-2", ("abspos, 6L-6L", "FR"), [47.18, 41.17]),
-        ("chen2021-4", ("REL-SCALAR",), [86.3, 86.3, 91.0, 90.5, 92.9, 60.3, 89.3]),
-        ("chen2021-6", ("REL-SCALAR",), [29.22, 31.91, 21.71, None, None, None]),
-    ],
-)
-def test_figures_as_printed(name, labels, printed):
-    assert list(figures(name, *labels).values()) == printed
-
-
-@pytest.mark.parametrize(
     ("row", "options", "belongs"),
     [
         ("cape --s * --a *", "cape --a auto --s 50", True),

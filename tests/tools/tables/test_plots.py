@@ -70,13 +70,6 @@ def test_differences_from_the_first_are_drawn_in_each_runs_colour(drawn, axes):
         plot_by_length(by_length({"cape": RUNS["cape"]}), "unwritten.png", differences=True)
 
 
-def test_points_of_many_runs_stay_near_their_bin(axes):
-    lines = axes({f"run{n}": RUNS["cape"] for n in range(12)}).containers
-    for bin in range(4):
-        places = [line[0].get_xdata()[bin] for line in lines]
-        assert places == sorted(set(places)) and bin - 0.2 <= places[0] < places[-1] <= bin + 0.2
-
-
 def test_bins_without_sentences_have_no_point(axes):
     (line,) = axes({"cape": [score(0.9, 0.8, None, 0.5)]}).containers
     assert line[0].get_xdata() == pytest.approx([0, 1, 3], abs=0.1)

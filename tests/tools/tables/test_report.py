@@ -6,18 +6,16 @@ import json
 import random
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.bleu import title_of
-from fairseq_posenc.tools.scores.result import Score, Subset
 from fairseq_posenc.tools.scores.score import evaluate, to_json
 from fairseq_posenc.tools.scores.significance import paired_bootstrap
 from fairseq_posenc.tools.tables.latex import best_rows, escaped, latex
-from fairseq_posenc.tools.tables.outputs import common_seeds, differing, length_faults
+from fairseq_posenc.tools.tables.outputs import differing, length_faults
 from fairseq_posenc.tools.tables.report import write_report
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length
@@ -236,17 +234,6 @@ def test_the_second_system_of_sentences_is_the_best_other_or_the_one_asked_for(s
         assert f"between {first} and {other} , both of" in text_of(tmp_path / "report.html")
 
 
-def test_results_are_paired_by_seed_or_without_seeds_in_order():
-    whole = Subset("all", None, 1, None, {})
-    one, two, three = (Score(whole, notes={"seed": seed}) for seed in "123")
-    assert common_seeds([one, two], [three, two, one]) == {"1": (one, one), "2": (two, two)}
-    assert common_seeds([one], [three]) == {}
-    assert common_seeds([Score(whole), one], [two, three]) == {
-        "1": (Score(whole), two),
-        "2": (one, three),
-    }
-
-
 def test_a_log_that_cannot_be_read_does_not_keep_a_report_away(scored, tmp_path):
     write_report(scored, str(tmp_path / "report"), baseline="bad")
     shutil.copytree(Path(scored[0].partition("=")[2]).parent, tmp_path / "cell")
@@ -293,50 +280,3 @@ def test_the_command_prints_what_the_report_says_in_words(posenc, scored, tmp_pa
     *words, last = printed.splitlines()
     assert words == by_length(read_runs(scored), "chrf").words
     assert last == str(tmp_path / "report.html") and (tmp_path / "report.html").exists()
-
-
-MEASURE = """<body><iframe width="%d" height="800"></iframe><p id="found"></p><script>
-const frame = document.querySelector("iframe");
-frame.onload = () => {
-  const page = frame.contentDocument, root = page.documentElement;
-  const rules = [...page.styleSheets[0].cssRules].map(one => one.conditionText);
-  const all = [...page.querySelectorAll("article p")];
-  const hebrew = all.find(one => /^[א-ת]/.test(one.textContent));
-  const found = [root.scrollWidth, page.images.length,
-                 [...page.images].every(one => one.complete && one.naturalWidth > 0),
-                 rules.includes("(prefers-color-scheme: dark)"),
-                 frame.contentWindow.getComputedStyle(hebrew).direction];
-  document.querySelector("#found").textContent = "found:" + found.join();
-};
-frame.srcdoc = %s;
-</script>"""
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_a_browser_shows_it_without_errors_or_scrolling_sideways(report, tmp_path, width):
-    browser = shutil.which("chromium") or shutil.which("google-chrome")
-    if not browser:
-        pytest.skip("no Chromium is installed")
-    text = (report / "report.html").read_text(encoding="utf-8")
-    page = tmp_path / "page.html"
-    page.write_text(MEASURE % (width, json.dumps(text).replace("</", "<\\/")), encoding="utf-8")
-    words = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr"]
-    found = subprocess.run(
-        [browser, *words, f"--user-data-dir={tmp_path}/profile", "--virtual-time-budget=5000",
-         "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
-    assert "CONSOLE" not in found.stderr
-    [measured] = re.findall(r">found:([^<]*)<", found.stdout)
-    scrolled, *others = measured.split(",")
-    assert int(scrolled) <= width and others == ["2", "true", "true", "rtl"]
-
-
-def test_latex_is_compiled(report, tmp_path):
-    if not shutil.which("pdflatex"):
-        pytest.skip("no TeX is installed")
-    table = (report / "table.tex").read_text(encoding="utf-8")
-    start = r"\documentclass{article}\usepackage{booktabs}\begin{document}"
-    (tmp_path / "paper.tex").write_text(f"{start}\n{table}\\end{{document}}\n", encoding="utf-8")
-    words = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "paper.tex"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, errors="replace")
-    assert done.returncode == 0 and "Output written on paper.pdf (1 page" in done.stdout

@@ -13,7 +13,6 @@ from fairseq_posenc.tools.scores.intervals import (
 )
 from fairseq_posenc.tools.scores.result import Score
 from fairseq_posenc.tools.tables import tables
-from fairseq_posenc.tools.tables.estimates import Estimate
 from fairseq_posenc.tools.tables.runs import read_runs
 
 LENGTHS = [4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17]
@@ -88,20 +87,6 @@ def test_every_figure_has_its_interval_and_every_difference():
     for part in (first, rest):
         lines = [line for line in part.splitlines() if line.startswith("|")]
         assert len({len(line) for line in lines}) == 1 and set(lines[1]) == set("|-: ")
-
-
-@pytest.mark.parametrize(
-    ("estimate", "text"),
-    [
-        (Estimate(1, 0.1, 2), "+1.00 [+0.10, +2.00] *"),
-        (Estimate(1, 0, 2), "+1.00 [+0.00, +2.00]"),
-        (Estimate(1, -0.1, 2), "+1.00 [-0.10, +2.00]"),
-        (Estimate(-1, -2, -0.1), "-1.00 [-2.00, -0.10] *"),
-        (Estimate(None), "-"),
-    ],
-)
-def test_a_difference_is_starred_only_where_its_interval_leaves_out_0(estimate, text):
-    assert estimate.signed() == text
 
 
 def test_one_training_is_not_ranked_and_the_table_says_so():
@@ -186,19 +171,6 @@ def test_sentences_within_the_trained_length_are_counted_or_left_out():
     assert "within" not in by_length({"shape": [unknown]}).markdown().lower()
 
 
-def test_ceilings_are_told_and_what_the_dictionary_lacks():
-    notes = {
-        lower: " ".join(
-            by_length(
-                {"a": [score(0.8, ceiling={"figures": {"sacrebleu": 99.5}, "with_unknown": lower})]}
-            ).notes
-        )
-        for lower in (99.5, 91.2)
-    }
-    assert "training text and back: 99.50. Target" in notes[99.5]
-    assert "back: 99.50. It is 91.20 without the characters" in notes[91.2]
-
-
 def test_a_model_that_learned_nothing_is_named():
     bad, fine = score(0.3), score(0.8)
     bad["all"].update(sacrebleu=0.2, chance=0.19, above_chance=False)
@@ -228,14 +200,6 @@ def test_old_results_tell_bleu_without_penalty_and_length_beside_bleu():
     assert f"| {last.without_penalty:.2f}, {last.length_ratio:.3f} |" in table.markdown()
     assert f",{last.length_ratio}" in table.csv()
     assert table.rows["a"][0].mean < whole.without_penalty
-
-
-def test_empty_bins_are_dashes():
-    empty = score(0.8)
-    empty["by_length"]["bins"].append({**empty["by_length"]["bins"][1], "longer_than": 99})
-    empty["by_length"]["bins"][-1].update(name="100+", sentences=0, within=0)
-    table = by_length({"shape": [empty] * 2})
-    assert str(table.rows["shape"][3]) == "-"
 
 
 def test_csv_has_a_line_per_figure_with_its_interval():

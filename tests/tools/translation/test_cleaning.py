@@ -2,7 +2,6 @@
 
 import pytest
 
-from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.translation.cleaning import (
     Cleaning,
     clean,
@@ -57,11 +56,3 @@ def test_files_are_cleaned_in_place(files):
     assert clean(prefix, prefix, languages, cleaning) == (1, {"empty": 1, "ratio": 1})
     assert (files / "a.en").read_text() == "one two\n"
     assert (files / "a.de").read_text() == "eins zwei\n"
-
-
-def test_files_of_different_length_are_left_alone(files):
-    (files / "a.de").write_text("eins\n")
-    with pytest.raises(UsageError, match=r"a\.de has 1 lines, and .*a\.en has more"):
-        clean(str(files / "a"), str(files / "a"), ("en", "de"), CLEANING)
-    assert (files / "a.en").read_text() == "one two\n\nthree\n"
-    assert sorted(path.name for path in files.iterdir()) == ["a.de", "a.en"]

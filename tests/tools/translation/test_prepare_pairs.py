@@ -44,15 +44,3 @@ def test_a_setting_is_written_with_the_options_of_the_command(run, tmp_path):
 def test_mistakes_are_reported_in_one_line(fails, arguments, told):
     printed = fails(*SCRIPT, *arguments)
     assert printed.startswith(f"fairseq_posenc: error: {told}") and printed.count("\n") == 1
-
-
-@pytest.mark.parametrize(
-    "arguments, told",
-    [
-        (["bpe-learn", "--input", "a", "--output", "b", "--operations", "0"], "positive number"),
-        (["setting", "interpolate", "--languages", "en"], "expected two languages such as en,de"),
-        (["setting", "x"], "invalid choice: 'x'"),
-    ],
-)
-def test_wrong_options_are_refused(fails, arguments, told):
-    assert told in fails(*SCRIPT, *arguments)

@@ -123,21 +123,3 @@ def test_bad_test_sets_are_reported(tmp_path, make_test_set, sources, targets, t
     make_test_set(tmp_path, "wmt13", sources, targets)
     with pytest.raises(UsageError, match=told):
         read_test_set("wmt13", ("en", "de"), str(tmp_path))
-
-
-def test_bad_members_of_test_sets_are_reported(tmp_path, make_archive):
-    first, second = DATASETS["wmt13"].langpairs["en-de"]
-    path = tmp_path / "wmt13.test.tgz"
-
-    def read():
-        return read_test_set("wmt13", ("en", "de"), str(tmp_path))
-
-    make_archive(path, {first: ["<p>", '<seg id="1">a</seg>']})
-    with pytest.raises(UsageError, match=f"wmt13.test.tgz holds no {second}"):
-        read()
-    make_archive(path, {first: ["a"], second: b"<p>\n<seg>\xff</seg>\n"})
-    with pytest.raises(UsageError, match=f"wmt13.test.tgz: {second}, line 2: invalid UTF-8"):
-        read()
-    path.write_bytes(path.read_bytes()[:-20])
-    with pytest.raises(UsageError, match="cannot unpack .*wmt13.test.tgz: Compressed file ended"):
-        read()

@@ -35,18 +35,6 @@ def test_hard_lines_are_tokenised_as_line_by_line(hard_lines, language, options)
     assert tokenise_lines(hard_lines, moses) == list(slowly(hard_lines, moses))
 
 
-def test_characters_that_do_not_print_become_spaces():
-    lines = ["soft\u00adhyphen", "zero\u200bwidth\x07"]
-    assert tokenise_lines(lines, Moses("en", printable=True)) == ["soft hyphen", "zero width"]
-    assert tokenise_lines(lines[:1], Moses("en")) == ["soft \u00ad hyphen"]
-
-
-def test_markup_is_escaped_and_hyphens_are_split_on_demand():
-    line = ["a-b & <c>"]
-    assert tokenise_lines(line, Moses("en")) == ["a-b &amp; &lt; c &gt;"]
-    assert tokenise_lines(line, Moses("en", aggressive=True, escape=False)) == ["a @-@ b & < c >"]
-
-
 @pytest.mark.parametrize("workers", [1, 3])
 def test_files_are_tokenised_in_order(tmp_path, workers):
     lines = [f"Line {number}." for number in range(15000)]
