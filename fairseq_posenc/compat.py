@@ -2,16 +2,19 @@
 
 import atexit
 import contextlib
+import functools
 import logging
 import queue
 import sys
 import threading
 import time
 import warnings
+from importlib.util import find_spec
 from types import SimpleNamespace
-from typing import Any, Dict
+from typing import Any, Callable, Dict
 
 import numpy as np
+import torch
 from torch import nn
 
 _FUSED_WEIGHTS = [
@@ -79,6 +82,23 @@ def lend_old_numpy() -> None:
 
     for module in (data_utils, language_pair_dataset, token_block_dataset):
         setattr(module, "np", NumpyOfOld())  # noqa: B010
+
+
+def bf16_on_gpus(architecture: Callable[[Any], None]) -> Callable[[Any], None]:
+    """Return an ``--arch`` with which ``--bf16`` trains on a GPU.
+
+    On the command line fairseq takes ``--bf16`` for ``--tpu``, and fails where there is none. The
+    function of the architecture gets all options after that, and before anything reads them.
+    """
+
+    @functools.wraps(architecture)
+    def with_gpus(args: Any) -> None:
+        architecture(args)
+        has_gpu = torch.cuda.is_available() and not getattr(args, "cpu", False)
+        if getattr(args, "bf16", False) and has_gpu and not find_spec("torch_xla"):
+            args.tpu = False
+
+    return with_gpus
 
 
 def let_generate_log() -> None:

@@ -28,7 +28,7 @@ from recipes.benchmark.settings import Setting
 from recipes.benchmark.timing import race
 
 # Each part's share of the time; what one leaves goes to those behind it.
-SHARES = {"encodings": 50, "attention": 15, "programs": 15, "quickstart": 20}
+SHARES = {"encodings": 60, "attention": 10, "programs": 15, "quickstart": 15}
 TITLES = {
     "encodings": "A step of every encoding beside stock fairseq (bfloat16)",
     "attention": "Torch's own attention against the plain way (bfloat16, 4,096 tokens, 8 heads)",
@@ -37,8 +37,8 @@ TITLES = {
 }
 # Name, what prepares its steps, shape, lengths and tokens of a batch, rounds.
 TIMED = [
-    ("training", steps.training, "base", (32, 128, 512), 4096, 9),
-    ("bert training", steps.bert_training, "bert_base", (128,), 4096, 9),
+    ("training", steps.training, "base", (32, 512), 32768, 5),
+    ("bert training", steps.bert_training, "bert_base", (128,), 32768, 5),
     ("generation", steps.generation, "base", (32,), 1024, 3),
 ]
 # Relative to stock fairseq: within these bounds a step takes as long.

@@ -9,6 +9,7 @@ from omegaconf import OmegaConf
 from torch import Tensor, nn
 
 from fairseq_posenc import options
+from fairseq_posenc.compat import bf16_on_gpus
 from fairseq_posenc.data.token_ratio import set_source_scale
 from fairseq_posenc.encodings import segments
 from fairseq_posenc.guards import continuation, freezing, signatures
@@ -184,4 +185,4 @@ for _name, _shape in {
     "posenc_bert_base": (12, 768, 12),
     "posenc_bert_large": (24, 1024, 16),
 }.items():
-    register_model_architecture("posenc_bert", _name)(_architecture(*_shape))
+    register_model_architecture("posenc_bert", _name)(bf16_on_gpus(_architecture(*_shape)))

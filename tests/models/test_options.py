@@ -3,8 +3,12 @@
 import argparse
 
 import pytest
+import torch
+from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.options import get_training_parser, parse_args_and_arch
 from omegaconf import OmegaConf
 
+import fairseq_posenc.models  # noqa: F401
 from fairseq_posenc import encodings, options
 from fairseq_posenc.errors import UsageError
 
@@ -95,3 +99,14 @@ def test_values_from_a_file_are_those_of_the_command_line():
     chosen = options.chosen(OmegaConf.create(found))
     assert chosen == {"global_shift": 5.0, "local_shift": 0.5}
     assert all(isinstance(value, float) for value in chosen.values())
+
+
+@pytest.mark.parametrize("arch", [name for name in ARCH_MODEL_REGISTRY if "posenc" in name])
+@pytest.mark.parametrize("flag", ["--bf16", "--memory-efficient-bf16"])
+@pytest.mark.parametrize("others, tpu", [([], False), (["--cpu"], True)])
+def test_bf16_trains_on_a_gpu(monkeypatch, arch, flag, others, tpu):
+    """fairseq takes it for a TPU's; with --cpu that stays, and our tasks refuse it."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    words = ["data", "--arch", arch, "--task", "masked_lm", flag, *others]
+    args = parse_args_and_arch(get_training_parser(), words)
+    assert (args.bf16, args.tpu) == (True, tpu)
