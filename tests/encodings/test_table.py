@@ -27,11 +27,6 @@ NAN, INFINITY = float("nan"), float("inf")
 every_encoding = pytest.mark.parametrize("name", names())
 
 
-def test_an_unknown_name_is_refused_with_the_known_ones():
-    with pytest.raises(ValueError, match="unknown.*'sinus'.*sinusoidal.*learned"):
-        build("sinus", Stack(8))
-
-
 @pytest.mark.parametrize(
     "name, option, readers",
     [
@@ -85,27 +80,6 @@ def test_a_value_without_sense_is_refused_on_both_sides(name, option, value, dec
     with pytest.raises(ValueError) as caught:
         build(name, Stack(8, decoder), **{option: value})
     assert re.search(option.replace("_", "[-_ ]"), str(caught.value)), str(caught.value)
-
-
-@pytest.mark.parametrize(
-    "name, chosen",
-    [
-        ("shape", {"max_shift": 0, "eval_shift": 0}),
-        ("shape", {"max_shift": 10, "eval_shift": 10}),
-        ("cape", {"global_shift": 0, "local_shift": 0, "global_scale": 1}),
-        ("cape", {"source_scale": 0.5}),
-        ("conditional", {"kernel_size": 27}),
-        ("shaw", {"max_distance": 1}),
-        ("t5", {"num_buckets": 4, "max_distance": 3}),
-        ("tupe", {"num_buckets": 4, "max_distance": 3}),
-        ("abs_scalar", {"rank": 1}),
-        ("unifpe", {"drawn_below": 1}),
-        ("randomized", {"drawn_below": 1}),
-        ("rotary", {"scale_method": "yarn", "original_length": 1}),
-    ],
-)
-def test_values_at_the_limits_are_fine(name, chosen):
-    assert build(name, Stack(8), **chosen).stack == Stack(8)
 
 
 SIGNATURES = {
@@ -186,16 +160,6 @@ def test_what_is_no_default_of_a_reader_is_refused(given):
     command_line.add_arguments(parser)
     with pytest.raises(UsageError, match="is not read by"):
         command_line.chosen(parser.parse_args(["--position-encoding", *given.split()]))
-
-
-def test_the_help_tells_which_encoding_has_which_default():
-    parser = argparse.ArgumentParser()
-    command_line.add_arguments(parser)
-    text = " ".join(parser.format_help().split())
-    assert "default: shaw 16, t5 128, tupe 128, rel_scalar 0)" in text
-    assert "(read by t5, tupe; default: 32)" in text
-    assert "(read by abs_scalar; default: auto)" in text
-    assert "(read by shaw; default: no)" in text
 
 
 @every_encoding

@@ -87,9 +87,10 @@ def translates():
     """A function that runs the command line of a translation here, and returns what it prints."""
 
     def translates(*command):
-        printed = io.StringIO()
+        printed, cfg = io.StringIO(), copy.deepcopy(_parsed(*map(str, command)))
+        cfg.dataset.num_workers = 0  # in this process, torch waits 5 seconds for a worker's end
         with contextlib.redirect_stdout(printed):
-            generate.main(copy.deepcopy(_parsed(*map(str, command))))
+            generate.main(cfg)
         return printed.getvalue()
 
     return translates

@@ -9,10 +9,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 WRONG_OPTIONS = {
     "--position-encoding sinusodial": "invalid choice: 'sinusodial'",
     "--position-encoding cape --position-max-shift 3": "is not read by --position-encoding cape",
-    "--position-encoding cape --position-source-scale 0": "must be a positive number, not 0",
-    "--position-encoding abs_scalar --max-target-positions 6": "more than --max-target-positions 6",
     "--fp16": "--fp16 needs a GPU; leave it out on a CPU",
-    "--bf16": "--bf16 needs a GPU; leave it out on a CPU",
     "--position-encoding shape --max-source-positions 5": "more than --max-source-positions 5",
 }
 
@@ -24,24 +21,7 @@ def test_a_wrong_option_is_answered_in_one_line(fails, training, tmp_path, optio
     assert list(tmp_path.glob("run/*")) == []
 
 
-@pytest.mark.parametrize(
-    "given, words",
-    [
-        (
-            "+model.position_encodng=shaw",
-            "the model has no option position_encodng; is position_encoding meant?",
-        ),
-        (
-            "+task.position_encoding=shaw",
-            "task.position_encoding is not read in that group; write model.position_encoding=shaw",
-        ),
-        (
-            "+common.position_encoding=shaw",
-            "common.position_encoding is not read in that group; write model.position_enc",
-        ),
-    ],
-)
-def test_hydra_refuses_an_option_without_a_traceback(fails, tmp_path, binarised, given, words):
+def test_hydra_refuses_an_option_without_a_traceback(fails, tmp_path, binarised):
     options = {
         "common": {"user_dir": str(REPOSITORY / "fairseq_posenc"), "cpu": True},
         "task": {"_name": "posenc_translation", "data": str(binarised)},
@@ -55,7 +35,9 @@ def test_hydra_refuses_an_option_without_a_traceback(fails, tmp_path, binarised,
     }
     (tmp_path / "options.yaml").write_text(json.dumps(options))
     place = ["--config-dir", tmp_path, "--config-name", "options"]
-    assert words in fails("fairseq-hydra-train", *place, given)
+    given = "+common.position_encoding=shaw"
+    told = fails("fairseq-hydra-train", *place, given)
+    assert "common.position_encoding is not read in that group; write model.position_enc" in told
     assert list(tmp_path.glob("run/*")) == []
 
 

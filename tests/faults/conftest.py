@@ -218,14 +218,6 @@ class Written:
         if self.together and not (killed or mixed):
             assert found in (self.before, self.after)
 
-    def check_without(self, missing):
-        """All is as it was but for a name that was taken away."""
-        found = files(self.folder)
-        for name, content in found.items():
-            assert content in (self.before.get(name), self.after[name]), name
-        if self.together:
-            assert found == {name: self.before[name] for name in self.before if name != missing}
-
     def check_again(self):
         """It succeeds after all."""
         self.run()

@@ -123,20 +123,6 @@ def test_a_limit_of_the_kernel_is_reported_and_spoils_nothing(writer):
         writer.check()
 
 
-def test_a_folder_under_a_name_is_reported_and_spoils_nothing(writer):
-    for name in {writer.names[0], writer.names[-1]}:
-        writer.reset()
-        (writer.folder / name).unlink(missing_ok=True)
-        (writer.folder / name / "in the way").mkdir(parents=True)
-        try:
-            writer.run()
-        except UsageError:
-            writer.check_without(name)
-        else:
-            # a whole folder was replaced
-            assert (writer.folder / name).is_file()
-
-
 def test_a_file_in_place_of_the_folder_is_reported(writer):
     writer.reset()
     shutil.rmtree(writer.folder)

@@ -8,7 +8,6 @@ from fairseq import models
 from omegaconf import OmegaConf
 
 from fairseq_posenc.encodings import TABLE, names
-from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models import bert, transformer  # noqa: F401
 
 SIZES = dict(encoder_embed_dim=16, max_source_positions=32, max_target_positions=32)
@@ -41,8 +40,3 @@ def test_a_configuration_builds_the_model_of_the_command_line(tiny_task, arch, e
     again = models.build_model(cfg, tiny_task)
     kinds = {type(module) for module in again.modules()}
     assert TABLE[encoding] in kinds
-
-
-def test_a_mistyped_option_is_refused(tiny_task):
-    with pytest.raises(UsageError, match="no option position_encodng; is position_encoding meant"):
-        models.build_model(configuration(ARCHITECTURES[0], position_encodng="t5"), tiny_task)

@@ -9,7 +9,7 @@ from fairseq.options import get_training_parser, parse_args_and_arch
 from omegaconf import OmegaConf
 
 import fairseq_posenc.models  # noqa: F401
-from fairseq_posenc import encodings, options
+from fairseq_posenc import options
 from fairseq_posenc.errors import UsageError
 
 
@@ -37,25 +37,6 @@ from fairseq_posenc.errors import UsageError
 def test_a_refused_option_is_explained(build_model, encoding, chosen, words):
     with pytest.raises(ValueError, match=words):
         build_model(encoding, **chosen)
-
-
-def test_an_option_at_its_default_is_let_pass(build_model):
-    model = build_model("none", position_max_shift=500)
-    assert model.encoder.embed_positions.state_dict() == {}
-
-
-def test_the_help_names_readers_and_defaults():
-    parser = argparse.ArgumentParser()
-    options.add_arguments(parser)
-    shown = " ".join(parser.format_help().split())
-    assert "(read by shape; default: 500)" in shown
-    for name in encodings.names():
-        assert name in shown
-
-
-def test_the_signature_is_kept_with_the_model(build_model):
-    model = build_model("shape", position_max_shift=40)
-    assert model.args.position_signature.startswith("position:shape|max-shift:40|eval-shift:0|")
 
 
 @pytest.mark.parametrize("make", [OmegaConf.create, lambda found: argparse.Namespace(**found)])

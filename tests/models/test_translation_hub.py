@@ -16,6 +16,9 @@ from fairseq_posenc.tools.translation.corpora import CORPORA
 from fairseq_posenc.tools.translation.segmentation import keep, moses
 
 RAW = ["A man – “asleep” – isn’t well-known.", "Rock & roll, 5,300 <b>!", "", "Dr. No\nsleeps."]
+CHOICES = "aggressive", "plain_quotes", "lowercase"
+# a corpus for each way of tokenising
+BY_WAY = {tuple(getattr(one, each) for each in CHOICES): name for name, one in CORPORA.items()}
 TEXT = "the man is asleep . a dog isn 't well @-@ known & &apos;t , \" rock roll".split()
 
 
@@ -80,14 +83,13 @@ def recipes_tokens(folder, raw, how):
     return (folder / "bpe").read_text().split("\n")[:-1]
 
 
-@pytest.mark.parametrize("corpus", [None, *CORPORA])
+@pytest.mark.parametrize("corpus", [None, *BY_WAY.values()])
 def test_text_is_cut_as_the_recipes_cut_it(load, folders, corpus):
     data = folders[1]
     keep(str(data / "codes"), str(data), corpus and CORPORA[corpus])
     how = moses("en")
     if corpus:
-        names = "aggressive", "plain_quotes", "lowercase"
-        choices = {name: getattr(CORPORA[corpus], name) for name in names}
+        choices = {name: getattr(CORPORA[corpus], name) for name in CHOICES}
         how = how._replace(normalise=False, escape=True, **choices)
     hub = load()
     expected = recipes_tokens(data, [line.replace("\n", " ") for line in RAW], how)
@@ -114,12 +116,9 @@ def test_a_sentencepiece_model_beside_the_data_is_used(load, folders):
         load()
 
 
-@pytest.mark.parametrize("content", ["", "no BPE at all\n"])
-def test_codes_that_are_none_are_reported_in_one_line(load, folders, content):
-    (folders[1] / "codes").write_text(content)
-    with pytest.raises(
-        UsageError, match=f"{folders[1]}/codes( is empty|, line 1: no BPE operation)"
-    ):
+def test_codes_that_are_none_are_reported_in_one_line(load, folders):
+    (folders[1] / "codes").write_text("no BPE at all\n")
+    with pytest.raises(UsageError, match=f"{folders[1]}/codes, line 1: no BPE operation"):
         load()
 
 
@@ -193,13 +192,6 @@ def test_dictionaries_in_another_order_are_refused(load, folders):
     path = folders[1] / "dict.de.txt"
     path.write_text("\n".join(reversed(path.read_text().splitlines())) + "\n")
     with pytest.raises(UsageError, match="the vocabulary is not the one .* same order"):
-        load()
-
-
-def test_a_shard_in_place_of_the_model_is_refused(load, folders):
-    model = folders[0] / "model.pt"
-    model.with_name("model-shard0.pt").write_bytes(model.read_bytes())
-    with pytest.raises(UsageError, match="there are both .*/model.pt and .*/model-shard0.pt, and"):
         load()
 
 

@@ -4,7 +4,6 @@ Prints the table of docs/speed.md; the file gets all counts, for the tests.
 """
 
 import contextlib
-import functools
 import json
 import logging
 import sys
@@ -27,16 +26,6 @@ from fairseq_posenc.models.transformer import PosencTransformerModel
 STOCK = "stock"
 HEADS, BATCH, SOURCE, TARGET = 2, 3, 11, 9
 GPU = pretend.Gpu()
-# Flags of a stock model with the same positions at its input; for the others, with none.
-STOCK_FLAGS = {
-    **dict.fromkeys((STOCK, "sinusoidal", "shape", "unifpe", "randomized", "cape"), []),
-    "learned": ["encoder_learned_pos", "decoder_learned_pos"],
-}
-# Flags of big trainings, by precision: keep less; leave out layers and disturb weights.
-FLAGS = {
-    "amp": {"checkpoint_activations": True, "offload_activations": True},
-    "float16": {"encoder_layerdrop": 0.5, "decoder_layerdrop": 0.5, "quant_noise_pq": 0.3},
-}
 # From name to the parameters' type, and to autocast's.
 PRECISIONS = {
     "float32": (torch.float32, None),
@@ -53,12 +42,12 @@ TASK = SimpleNamespace(
 )
 
 
-def build(kind, name, dropout=0.0, layers=2, channels=16, **options):
+def build(kind, name, dropout=0.0):
     """Build a model of a kind, ``translation`` or ``bert``; the name is an encoding's or STOCK."""
-    args = Namespace(dropout=dropout, attention_dropout=dropout, max_positions=512, **options)
-    sizes = {"embed_dim": channels, "ffn_embed_dim": 2 * channels, "layers": layers}
+    args = Namespace(dropout=dropout, attention_dropout=dropout, max_positions=512)
+    sizes = {"embed_dim": 16, "ffn_embed_dim": 32, "layers": 2, "attention_heads": HEADS}
     for side in ("encoder", "decoder"):
-        for size, value in {**sizes, "attention_heads": HEADS}.items():
+        for size, value in sizes.items():
             setattr(args, f"{side}_{size}", value)
     args.max_source_positions = args.max_target_positions = 512
     if name != STOCK:
@@ -83,12 +72,12 @@ def tokens(padding, length):
     return found
 
 
-def batch(kind, name, padding, device, lengths=(SOURCE, TARGET)):
+def batch(kind, name, padding, device):
     """Return the arguments of a model."""
-    found = {"src_tokens": tokens(padding, lengths[0])}
+    found = {"src_tokens": tokens(padding, SOURCE)}
     if kind == "translation":
         side = "none" if padding == "none" else "right"
-        found.update(src_lengths=None, prev_output_tokens=tokens(side, lengths[1]))
+        found.update(src_lengths=None, prev_output_tokens=tokens(side, TARGET))
     elif name != STOCK:
         found["segments"] = torch.arange(SOURCE).gt(5).long().repeat(BATCH, 1)
     return {key: x if x is None else x.to(device) for key, x in found.items()}
@@ -121,12 +110,12 @@ def counts():
     return {**found, "operations": GPU.operations}
 
 
-def step(kind, name, precision, padding, train=True, dropout=0.0, **options):
+def step(kind, name, precision, padding, train=True, dropout=0.0):
     """Count a training step or, without ``train``, a forward pass.
 
     In float32 without dropout, ``error`` is the distance of the gradients from the CPU's.
     """
-    model, expected = build(kind, name, dropout, **options).train(train), {}
+    model, expected = build(kind, name, dropout).train(train), {}
     if train and not dropout and precision == "float32":
         _, expected = run(model, batch(kind, name, padding, "cpu"))
         model.zero_grad(set_to_none=True)
@@ -156,31 +145,6 @@ def generation(name, steps, beam=3):
     return counts()
 
 
-@functools.lru_cache(None)
-@torch.no_grad()
-def rounding(name, length, *flags):
-    """Return the relative errors of a deep model's scores in float16 and bfloat16.
-
-    Args:
-        name: of an encoding or STOCK.
-        length: of source and target.
-        *flags: of the stock model, whose weights are taken.
-    """
-    sizes = {"layers": 6, "channels": 64}
-    options = {**sizes, **dict.fromkeys(flags, True)}
-    weights = build("translation", STOCK, **options).state_dict()
-    found = []
-    for precision in ("float32", "float16", "bfloat16"):
-        model = build("translation", name, **(options if name == STOCK else sizes)).train()
-        torch.nn.Module.load_state_dict(model, weights, strict=False)
-        with on_gpu(model, precision):
-            output, _ = run(
-                model, batch("translation", name, "none", "cuda", (length, length)), False
-            )
-        found.append(output.held.float())
-    return [((half - found[0]).norm() / found[0].norm()).item() for half in found[1:]]
-
-
 def count(name):
     """Return all counts of an encoding, by case."""
     found = {}
@@ -190,16 +154,11 @@ def count(name):
         for kind, padding in (("translation", "left"), ("bert", "right")):
             case = step(kind, name, precision, padding, dropout=0.1)
             found[f"{kind} {precision} {padding}"] = case
-    for precision, options in FLAGS.items():
-        case = step("translation", name, precision, "left", dropout=0.1, **options)
-        found[f"flags {precision} left"] = case
     for padding in ("none", "right"):
         found[f"bert float32 {padding}"] = step("bert", name, "float32", padding)
     found["evaluation float16 left"] = step("translation", name, "float16", "left", train=False)
     for steps in (4, 8):
         found[f"generation {steps}"] = generation(name, steps)
-    flags = STOCK_FLAGS.get(name, ["no_token_positional_embeddings"])
-    found["rounding"] = [rounding(x, 320, *flags) for x in (name, STOCK)]
     return found
 
 

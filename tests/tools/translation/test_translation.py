@@ -8,7 +8,6 @@ import pytest
 from fairseq.data import Dictionary, data_utils
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.commands import prepare_translation as command
 from fairseq_posenc.tools.translation import preparation as translation
 from fairseq_posenc.tools.translation.preparation import TranslationOptions, prepare
 
@@ -235,10 +234,3 @@ def test_a_folder_of_something_else_is_left_as_it_is(text, mine):
     with pytest.raises(UsageError, match="holds other files; give --output a folder of its own"):
         prepare(options(text, output=str(text / "mine")), lambda line: None)
     assert [found for found in (text / "mine").rglob("*") if found.is_file()] == [path]
-
-
-def test_the_command_offers_every_option():
-    least = ["--source-lang", "en", "--target-lang", "fr", "--output", "out", "--workers", "1"]
-    assert TranslationOptions(**vars(command._parser().parse_args(least))) == TranslationOptions(
-        "en", "fr", "out"
-    )
