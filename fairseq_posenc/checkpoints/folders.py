@@ -106,7 +106,8 @@ def as_checkpoint(
     history = {"criterion_name": "", "optimizer_name": "", "lr_scheduler_state": {}}
     return {
         "args": None,
-        "cfg": {"model": Namespace(**model), "task": task},
+        # fairseq takes another place of the data for one that there is
+        "cfg": {"model": Namespace(**model), "task": {"data": "", **task}},
         "model": weights,
         "optimizer_history": [{**history, "num_updates": 0}],
         "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},

@@ -21,9 +21,12 @@ def main() -> None:
     about = "the checkpoint"
     add_output(parser, "--output", kind=CHECKED_FILE, required=True, metavar="FILE", help=about)
     add("--force", action="store_true", help="replace what is there")
+    about = "compare scores and subwords with transformers on the first 50 lines of a text"
+    add("--check", metavar="FILE", help=about)
     args = parser.parse_args()
     from fairseq_posenc.tools.export.hf_import import import_model
 
-    logging.getLogger("fairseq_posenc").setLevel(logging.WARNING)
-    notes = import_model(args.folder, args.output, args.force)
+    for name in ("fairseq", "fairseq_posenc"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    notes = import_model(args.folder, args.output, args.force, args.check)
     print("\n".join([f"{args.output}: written", *notes]))

@@ -10,8 +10,8 @@ from fairseq_posenc.tools.export.hf_layouts import SPECIAL_IDS, Layout
 from fairseq_posenc.tools.export.hf_positions import most_positions
 from fairseq_posenc.tools.export.source import LANGUAGE_MODEL, ExportSource, read_sentences
 
-_SENTENCES, _BATCH = 50, 10
-_LARGEST = 1e-3
+SENTENCES, _BATCH = 50, 10
+LARGEST = 1e-3
 
 
 def import_transformers() -> Any:
@@ -32,21 +32,27 @@ def compare(source: ExportSource, layout: Layout, data: str, folder: str) -> str
         UsageError: the scores differ, or there are no sentences to compare them on.
     """
     transformers = import_transformers()
-    found = read_sentences(source, data, _SENTENCES)
+    found = read_sentences(source, data, SENTENCES)
     sentences = list(zip(*found.values()))
     if not sentences:
         raise UsageError(f"--check needs a binarised test, valid or train set in {data}")
     model = getattr(transformers, layout.model).from_pretrained(folder, local_files_only=True)
-    largest = 0.0
-    for start in range(0, len(sentences), _BATCH):
-        batch = list(zip(*sentences[start : start + _BATCH]))
-        largest = max(largest, difference(source, model.eval().float(), batch))
-    if not largest <= _LARGEST:
+    largest = largest_difference(source, model.eval().float(), sentences)
+    if not largest <= LARGEST:
         raise source.refusal(f"the scores of {layout.model} differ by up to {largest:.2g}")
     return (
         f"largest difference of scores {largest:.1e} on {len(sentences)} sentences, "
         f"transformers {transformers.__version__}"
     )
+
+
+def largest_difference(
+    source: ExportSource, model: Any, sentences: Sequence[Sequence[List[int]]]
+) -> float:
+    """Return the largest :func:`difference` on sentences, which may have translations."""
+    batches = range(0, len(sentences), _BATCH)
+    found = [difference(source, model, list(zip(*sentences[n : n + _BATCH]))) for n in batches]
+    return float(torch.tensor(found).max())  # also of not a number
 
 
 @torch.no_grad()

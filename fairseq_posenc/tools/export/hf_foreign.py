@@ -53,6 +53,7 @@ class Found:
         dictionaries: by the names of their files.
         files: to be copied, with their new names; ``texts`` are to be written.
         notes: what the user should know.
+        orders: their numbers of our types, of each side, in a model of transformers.
     """
 
     model: Dict[str, Any]
@@ -62,6 +63,7 @@ class Found:
     files: Dict[str, str] = field(default_factory=dict)
     texts: Dict[str, str] = field(default_factory=dict)
     notes: List[str] = field(default_factory=list)
+    orders: Sequence[Sequence[int]] = ()
 
 
 class ForeignWeights:
@@ -190,7 +192,7 @@ def read_fsmt(folder: str, config: str) -> Found:
             raise UsageError(f"{config}: {language!r:.60} is not the name of a language")
     weights = ForeignWeights(folder, FSMT.rules)
     refuse_left(folder, [name for name in weights.left if "embed_positions" not in name])
-    ours, dictionaries = weights.ours, {}
+    ours, dictionaries, orders = weights.ours, {}, []
     first = "decoder.embed_tokens.weight"
     ours.setdefault(first, weights.get("model.decoder.embed_tokens.weight"))
     for name in ("encoder.embed_tokens.weight", "decoder.output_projection.weight"):
@@ -203,6 +205,7 @@ def read_fsmt(folder: str, config: str) -> Found:
         stack = {"src": "encoder", "tgt": "decoder"}[side]
         reorder(ours, [n for n in ours if _is_by_type(n, stack)], order, folder)
         dictionaries[f"dict.{language}.txt"] = dictionary_of(symbols, order, False, folder)
+        orders.append(order)
     model = {
         "arch": "posenc_transformer",
         "encoder_embed_dim": given["d_model"],
@@ -227,17 +230,22 @@ def read_fsmt(folder: str, config: str) -> Found:
         )
     languages = dict(zip(("source_lang", "target_lang"), given["langs"]))
     task = {"_name": "posenc_translation", **languages}
-    found = Found(signed(model, *dictionaries.values()), task, ours, dictionaries, notes=notes)
+    signature = signed(model, *dictionaries.values())
+    found = Found(signature, task, ours, dictionaries, notes=notes, orders=orders)
+    _add_merges(found, folder)
+    return found
+
+
+def _add_merges(found: Found, folder: str) -> None:
+    """Add the files that cut text, as ``FSMTTokenizer`` does."""
     merges = os.path.join(folder, "merges.txt")
     if os.path.exists(merges):
         lines = [line for line in read_lines(merges) if line and not line.startswith("#version")]
         pairs = (" ".join(line.split()[:2]) for line in lines)
         found.texts[CODES] = "".join(f"{line}\n" for line in ["#version: 0.2", *pairs])
-        # what FSMTTokenizer does
         lower = tokenizer_field(folder, "do_lower_case", False)
         moses = dict(normalise=True, printable=True, aggressive=True, escape=True)
         found.texts[TOKENISER] = json.dumps({**moses, "plain_quotes": False, "lowercase": lower})
-    return found
 
 
 def _subword(symbol: str) -> str:

@@ -137,6 +137,7 @@ def _read(folder: str, config: str, name: str) -> Found:
         ours,
         {DICTIONARY: dictionary},
         notes=notes,
+        orders=[order],
     )
     # RoFormer's own tokenizer has Chinese words besides
     case = _wordpiece_case(folder, named=kind.rotary)

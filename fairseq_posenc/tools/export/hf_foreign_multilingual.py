@@ -99,9 +99,9 @@ def _read(folder: str, config: str, name: str) -> Found:
         "max_source_positions": model["max_source_positions"],
         "max_target_positions": model["max_target_positions"],
     }
-    found = Found(
-        signed(model, dictionary, dictionary), task, weights, {DICTIONARY: dictionary}, notes=notes
-    )
+    signature = signed(model, dictionary, dictionary)
+    found = Found(signature, task, weights, {DICTIONARY: dictionary}, notes=notes)
+    found.orders = [range(len(symbols))] * 2
     found.texts[hf_languages.LANGUAGES] = "".join(f"{language}\n" for language in languages)
     found.texts[ARGUMENTS] = _arguments(model, kind.style)
     found.files.update(tokenizer_files(folder))

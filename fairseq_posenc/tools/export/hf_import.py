@@ -5,7 +5,7 @@ Weights, configuration and vocabulary are read as data: nothing in the folder is
 
 import os
 import shutil
-from typing import Callable, Dict, List
+from typing import Callable, Dict, List, Optional
 
 from fairseq_posenc.checkpoints.folders import DESCRIPTION, as_checkpoint, read_folder
 from fairseq_posenc.errors import UsageError
@@ -13,6 +13,7 @@ from fairseq_posenc.guards.loading import one_line
 from fairseq_posenc.json_files import read_shaped
 from fairseq_posenc.tools.averaging import save
 from fairseq_posenc.tools.export.hf_card import TEXT_FILES
+from fairseq_posenc.tools.export.hf_check_import import compare_imported
 from fairseq_posenc.tools.export.hf_fields import check_files
 from fairseq_posenc.tools.export.hf_foreign import Found, read_fsmt
 from fairseq_posenc.tools.export.hf_foreign_bert import BERT_READERS
@@ -34,15 +35,23 @@ _REASONS = {
 }
 
 
-def import_model(folder: str, output: str, force: bool = False) -> List[str]:
+def import_model(
+    folder: str, output: str, force: bool = False, text: Optional[str] = None
+) -> List[str]:
     """Write the model of a folder as a checkpoint, its dictionaries and subwords beside it.
+
+    Args:
+        folder: what to read.
+        output: the checkpoint.
+        force: whether to replace what is there.
+        text: a file with a sentence a line, on which transformers must give the same scores.
 
     Returns:
         What the user should know, one line each.
 
     Raises:
         UsageError: the folder is of no known model, incomplete or damaged; the checkpoint is there
-            and ``force`` is not set, or cannot be written.
+            and ``force`` is not set, or cannot be written; transformers computes something else.
     """
     if not os.path.isdir(folder):
         raise UsageError(f"there is no folder {folder}")
@@ -50,6 +59,10 @@ def import_model(folder: str, output: str, force: bool = False) -> List[str]:
     if os.path.lexists(output) and not force:
         raise UsageError(f"{output} exists; name another file, or overwrite it with --force")
     found = _exported(folder) if os.path.exists(_path(folder)) else _of_transformers(folder)
+    if text and not found.orders:
+        raise UsageError(
+            f"{folder} is from posenc export, whose own --check compares; leave --check out"
+        )
     place, name = os.path.split(os.path.abspath(output))
     names = [*found.dictionaries, *found.files, *found.texts]
     taken = [n for n in names if os.path.lexists(os.path.join(place, n))]
@@ -68,9 +81,11 @@ def import_model(folder: str, output: str, force: bool = False) -> List[str]:
         for file, origin in found.files.items():
             os.makedirs(os.path.dirname(os.path.join(partial, file)), exist_ok=True)
             shutil.copy(origin, os.path.join(partial, file))
-        for file, text in found.texts.items():
+        for file, content in found.texts.items():
             with open(os.path.join(partial, file), "w", encoding="utf-8") as stream:
-                stream.write(text)
+                stream.write(content)
+        if text:
+            found.notes += compare_imported(found, folder, os.path.join(partial, name), text)
     return [f"beside it: {', '.join(names)}"] * bool(names) + found.notes
 
 

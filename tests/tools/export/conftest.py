@@ -1,5 +1,7 @@
 """Tiny checkpoints on disk, as training writes them, and the search that translates with them."""
 
+import json
+import string
 from argparse import Namespace
 from types import SimpleNamespace
 
@@ -13,6 +15,7 @@ from fairseq.sequence_generator import SequenceGenerator
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.models.transformer_lm import PosencTransformerLanguageModel
+from fairseq_posenc.tools.export.hf_import import import_model
 
 PAD, EOS = 1, 2
 HISTORY = {"criterion_name": "C", "optimizer_name": "O", "lr_scheduler_state": {}}
@@ -78,12 +81,12 @@ def checkpoint(tmp_path, data):
         task_options.update(dataset_impl=None, required_seq_len_multiple=1, train_subset="train")
         task_options["prepend_source_bos"] = getattr(args, "prepend_source_bos", False)
         task_options["_name"] = "posenc_translation"
-        return save(tmp_path / name, args, task_options, model), model
+        return as_trained(tmp_path / name, args, task_options, model), model
 
     return write
 
 
-def save(path, args, task_options, model):
+def as_trained(path, args, task_options, model):
     """Write a checkpoint as fairseq-train does, and return its path."""
     state = {
         "args": None,
@@ -119,7 +122,7 @@ def bert_checkpoint(tmp_path, data):
         for parameter in model.parameters():
             parameter.data += 0.2 * torch.randn(parameter.shape)
         task_options = {"_name": "posenc_masked_lm", "data": str(data)}
-        return save(tmp_path / "bert.pt", args, task_options, model), model
+        return as_trained(tmp_path / "bert.pt", args, task_options, model), model
 
     return write
 
@@ -141,7 +144,7 @@ def lm_checkpoint(tmp_path, data):
             parameter.data += 0.3 * torch.randn(parameter.shape)
         task_options = {"_name": "language_modeling", "data": str(data)}
         task_options["add_bos_token"] = add_bos_token
-        return save(tmp_path / "lm.pt", args, task_options, model), model
+        return as_trained(tmp_path / "lm.pt", args, task_options, model), model
 
     return write
 
@@ -189,3 +192,65 @@ def agree():
             )
 
     return compare
+
+
+TYPES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+TYPES += [
+    start + letter
+    for letter in string.ascii_letters + "öäéè我爱东京がかガ東北"
+    for start in ("", "##")
+]
+TYPES += ["dog", "DOG", "?", "で", "す"]
+TINY = dict(
+    vocab_size=len(TYPES), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
+    intermediate_size=24, max_position_embeddings=34,
+)  # fmt: skip
+FSMT = dict(
+    langs=["en", "de"], src_vocab_size=8, tgt_vocab_size=8, d_model=16, encoder_layers=1,
+    decoder_layers=1, encoder_ffn_dim=24, decoder_ffn_dim=24, encoder_attention_heads=2,
+    decoder_attention_heads=2, max_position_embeddings=30,
+)  # fmt: skip
+
+
+@pytest.fixture
+def save(tmp_path):
+    """A function that saves a random model of transformers, strong enough that all matters."""
+    transformers = pytest.importorskip("transformers")
+
+    def write(name="Bert", **chosen):
+        sizes, head = (
+            (FSMT, "ForConditionalGeneration") if name == "FSMT" else (TINY, "ForMaskedLM")
+        )
+        config = getattr(transformers, f"{name}Config")(**{**sizes, **chosen})
+        torch.manual_seed(1)
+        model = getattr(transformers, f"{name}{head}")(config).eval()
+        for key, parameter in model.named_parameters():
+            if "embed_positions" not in key:
+                parameter.data += 0.3 * torch.randn(parameter.shape)
+        model.save_pretrained(tmp_path / "theirs")
+        if name == "FSMT":
+            symbols = ["<s>", "<pad>", "</s>", "<unk>", "a</w>", "a", "b", "c"]
+            for side in ("src", "tgt"):
+                numbers = json.dumps({symbol: n for n, symbol in enumerate(symbols)})
+                (tmp_path / "theirs" / f"vocab-{side}.json").write_text(numbers)
+            (tmp_path / "theirs" / "merges.txt").write_text("a b 1\n")
+            change(tmp_path / "theirs" / "tokenizer_config.json", langs=FSMT["langs"])
+        else:
+            types = [*TYPES]
+            if name in ("Roberta", "XLMRoberta"):
+                types = ["<s>", "<pad>", "</s>", "<unk>", *TYPES[5:], "<mask>"]
+            (tmp_path / "theirs" / "vocab.txt").write_text("\n".join(types) + "\n", "utf-8")
+        return tmp_path / "theirs", model
+
+    return write
+
+
+def imported(folder):
+    output = folder.parent / "ours" / "model.pt"
+    notes = import_model(str(folder), str(output))
+    return output, notes
+
+
+def change(path, **values):
+    found = json.loads(path.read_text()) if path.exists() else {}
+    path.write_text(json.dumps({**found, **values}))

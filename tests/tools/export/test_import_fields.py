@@ -1,79 +1,21 @@
 """Import reads all of a stranger's folder that matters, or refuses it by the name of the matter."""
 
 import json
-import os
-import string
 
 import pytest
 import torch
 
 from fairseq_posenc.data.subwords import WordPiece
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.export import hf_foreign_bert
 from fairseq_posenc.tools.export.hf_import import import_model
 from fairseq_posenc.tools.export.source import ALL, read_checkpoint
+from tests.tools.export.conftest import TINY, TYPES, change, imported
 
 transformers = pytest.importorskip("transformers")
-safetensors = pytest.importorskip("safetensors.torch")
 
 TEXT = ["Möchte er die Bäume?", "が ガ 東京です", "我爱北京 dog", "ABC élève DOG"]
-TYPES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-TYPES += [
-    start + letter
-    for letter in string.ascii_letters + "öäéè我爱东京がかガ東北"
-    for start in ("", "##")
-]
-TYPES += ["dog", "DOG", "?", "で", "す"]
-TINY = dict(
-    vocab_size=len(TYPES), hidden_size=16, num_hidden_layers=1, num_attention_heads=2,
-    intermediate_size=24, max_position_embeddings=34,
-)  # fmt: skip
-FSMT = dict(
-    langs=["en", "de"], src_vocab_size=8, tgt_vocab_size=8, d_model=16, encoder_layers=1,
-    decoder_layers=1, encoder_ffn_dim=24, decoder_ffn_dim=24, encoder_attention_heads=2,
-    decoder_attention_heads=2, max_position_embeddings=30,
-)  # fmt: skip
-
-
-@pytest.fixture
-def save(tmp_path):
-    """A function that saves a random model of transformers, strong enough that all matters."""
-
-    def write(name="Bert", **chosen):
-        sizes, head = (
-            (FSMT, "ForConditionalGeneration") if name == "FSMT" else (TINY, "ForMaskedLM")
-        )
-        config = getattr(transformers, f"{name}Config")(**{**sizes, **chosen})
-        torch.manual_seed(1)
-        model = getattr(transformers, f"{name}{head}")(config).eval()
-        for key, parameter in model.named_parameters():
-            if "embed_positions" not in key:
-                parameter.data += 0.3 * torch.randn(parameter.shape)
-        model.save_pretrained(tmp_path / "theirs")
-        if name == "FSMT":
-            symbols = ["<s>", "<pad>", "</s>", "<unk>", "a</w>", "a", "b", "c"]
-            for side in ("src", "tgt"):
-                numbers = json.dumps({symbol: n for n, symbol in enumerate(symbols)})
-                (tmp_path / "theirs" / f"vocab-{side}.json").write_text(numbers)
-            (tmp_path / "theirs" / "merges.txt").write_text("a b 1\n")
-        else:
-            types = [*TYPES]
-            if name in ("Roberta", "XLMRoberta"):
-                types = ["<s>", "<pad>", "</s>", "<unk>", *TYPES[5:], "<mask>"]
-            (tmp_path / "theirs" / "vocab.txt").write_text("\n".join(types) + "\n", "utf-8")
-        return tmp_path / "theirs", model
-
-    return write
-
-
-def imported(folder):
-    output = folder.parent / "ours" / "model.pt"
-    notes = import_model(str(folder), str(output))
-    return output, notes
-
-
-def change(path, **values):
-    found = json.loads(path.read_text()) if path.exists() else {}
-    path.write_text(json.dumps({**found, **values}))
+CASED = {"lowercase": False, "strip_accents": None, "chinese": True}
 
 
 @pytest.mark.parametrize(
@@ -161,6 +103,43 @@ def test_text_is_cut_as_transformers_cuts_it(save, flags, whole):
         assert ours.pieces(line) == expected, line
 
 
+@pytest.fixture
+def lines(tmp_path):
+    (tmp_path / "lines").write_text("\n\n".join(TEXT) + "\n", "utf-8")
+    return str(tmp_path / "lines")
+
+
+@pytest.mark.parametrize(
+    "name, cut",
+    [
+        ("Bert", "4 of 4 sentences are cut as by transformers"),
+        ("FSMT", "4 of 4 sentences are cut as by transformers"),
+        ("RoFormer", "0 sentences are cut both ways; scores are compared on drawn ones"),
+    ],
+)
+def test_check_compares_pieces_and_scores_with_transformers(save, lines, name, cut):
+    folder, _ = save(name, **({"embedding_size": 16} if name == "RoFormer" else {}))
+    notes = import_model(str(folder), str(folder.parent / "ours" / "model.pt"), text=lines)
+    assert notes[-2] == cut and notes[-1].startswith("largest difference of scores ")
+    assert " on 4 sentences, transformers " in notes[-1]
+
+
+def test_check_refuses_what_transformers_does_otherwise(save, lines, monkeypatch):
+    """Were import to read an activation or the case of text wrongly, nothing would be written."""
+    folder, _ = save()
+    wrong = {"our_activation": lambda *_: "relu", "_wordpiece_case": lambda *_, **__: CASED}
+    for name, reason in zip(wrong, ("the scores of transformers differ", "its tokenizer in")):
+        with monkeypatch.context() as patch:
+            patch.setattr(hf_foreign_bert, name, wrong[name])
+            with pytest.raises(UsageError, match=reason):
+                import_model(str(folder), str(folder.parent / "ours" / "model.pt"), text=lines)
+    change(folder / "tokenizer_config.json", tokenizer_class="TokenizersBackend")
+    (folder / "tokenizer.json").write_text("{}")
+    with pytest.raises(UsageError):
+        import_model(str(folder), str(folder.parent / "ours" / "model.pt"), text=lines)
+    assert not list((folder.parent / "ours").iterdir())
+
+
 @pytest.mark.parametrize(
     "name, values",
     [
@@ -202,136 +181,3 @@ def test_a_unigram_vocabulary_is_read(save):
     (folder / "tokenizer.json").write_text(json.dumps(content))
     with pytest.raises(UsageError, match="is not from tokenizers, or damaged"):
         imported(folder)
-
-
-def split(folder, places):
-    """Put the weights into two files with an index; ``places`` changes what the index says."""
-    weights = safetensors.load_file(folder / "model.safetensors")
-    (folder / "model.safetensors").unlink()
-    names, index = sorted(weights), {}
-    for part, mine in (("one.safetensors", names[:5]), ("two.safetensors", names[5:])):
-        safetensors.save_file({n: weights[n] for n in mine}, folder / part)
-        index.update(dict.fromkeys(mine, part))
-    index.update(places)
-    (folder / "model.safetensors.index.json").write_text(json.dumps({"weight_map": index}))
-    return weights
-
-
-@pytest.mark.parametrize(
-    "places, reason",
-    [
-        ({}, None),
-        ({"bert.embeddings.word_embeddings.weight": "../two.safetensors"}, "not the name of a"),
-        ({"bert.embeddings.word_embeddings.weight": "two.safetensors"}, "do not agree on bert"),
-        ({"another": "two.safetensors"}, "do not agree on another"),
-    ],
-)
-def test_each_weight_is_of_the_file_that_the_index_names(save, places, reason):
-    folder, _ = save()
-    split(folder, places)
-    if reason is None:
-        assert imported(folder)[0].exists()
-        return
-    with pytest.raises(UsageError, match=reason):
-        imported(folder)
-
-
-def test_other_sets_of_weights_are_refused(save):
-    folder, _ = save()
-    file = folder / "model.safetensors"
-    content, weights = file.read_bytes(), split(folder, {})
-    file.write_bytes(content)
-    with pytest.raises(UsageError, match="two sets of weights"):
-        imported(folder)
-    (folder / "model.safetensors.index.json").unlink()
-    name = "bert.encoder.layer.0.output.dense.weight"
-    safetensors.save_file({**weights, name: weights[name].to(torch.int8)}, file)
-    with pytest.raises(UsageError, match=f"{name} is quantised"):
-        imported(folder)
-    file.unlink()
-    (folder / "pytorch_model.bin.index.json").write_text("{}")
-    with pytest.raises(UsageError, match="is in parts, which are not read"):
-        imported(folder)
-
-
-@pytest.mark.parametrize("name", ["Bert", "FSMT"])
-def test_a_weight_without_a_place_is_refused(save, name):
-    folder, _ = save(name)
-    weights = safetensors.load_file(folder / "model.safetensors")
-    weights["model.adapter.weight"] = torch.ones(3)
-    safetensors.save_file(weights, folder / "model.safetensors")
-    with pytest.raises(UsageError, match="no place for model.adapter.weight"):
-        imported(folder)
-
-
-@pytest.mark.parametrize("kind", ["link", "pipe"])
-def test_links_and_pipes_are_not_followed(save, kind):
-    folder, _ = save()
-    (folder / "vocab.txt").unlink()
-    if kind == "link":
-        secret = folder.parent / "secret"
-        secret.write_text("\n".join(TYPES))
-        (folder / "vocab.txt").symlink_to(secret)
-    else:
-        os.mkfifo(folder / "vocab.txt")
-    with pytest.raises(UsageError, match="is a link, a pipe or a device, which is not followed"):
-        imported(folder)
-
-
-def change_weights(change):
-    """A function that saves a folder's weights anew, as ``change`` returns them."""
-
-    def write(folder):
-        file = folder / "model.safetensors"
-        safetensors.save_file(change(safetensors.load_file(file)), file)
-
-    return write
-
-
-def as_pickle(change):
-    """A function that saves what ``change`` makes of a folder's weights as a pickle."""
-
-    def write(folder):
-        file = folder / "model.safetensors"
-        torch.save(change(safetensors.load_file(file)), folder / "pytorch_model.bin")
-        file.unlink()
-
-    return write
-
-
-def text(name, content):
-    return lambda folder: (folder / name).write_text(content, "utf-8", newline="")
-
-
-DEEP = "[" * 100_000 + "]" * 100_000
-NORM = "bert.embeddings.LayerNorm"
-
-
-@pytest.mark.parametrize(
-    "spoil, reason",
-    [
-        (text("config.json", "{}"), "model_type is missing"),
-        (text("config.json", DEEP), "config.json is not JSON: nested too deeply"),
-        (text("tokenizer_config.json", DEEP), "tokenizer_config.json is not JSON: nested too"),
-        (lambda folder: change(folder / "config.json", hidden_size=17, num_attention_heads=1),
-         "its weights do not fit its config.json"),
-        (change_weights(lambda found: {n.replace("bert.", ""): w for n, w in found.items()}),
-         "its weights have no bert.embeddings"),
-        (change_weights(lambda found: {**found, f"{NORM}.gamma": found[f"{NORM}.bias"].clone()}),
-         f"have both {NORM}.gamma and {NORM}.weight"),
-        (as_pickle(lambda found: {"model": found}), "does not hold weights alone"),
-        (as_pickle(lambda found: list(found.values())), "does not hold weights by name"),
-        (text("vocab.txt", "\n".join([*TYPES[:-1], "<s>"])), "'<s>' cannot be in fairseq's"),
-        (text("vocab.txt", "\n".join([*TYPES[:-1], "dog"])), "has types of the same name"),
-        (lambda folder: (folder / "dict.x").symlink_to("/dev/zero"), "dict.x is a link"),
-    ],
-)  # fmt: skip
-def test_a_folder_that_is_not_what_it_should_be_is_refused_in_one_line(save, spoil, reason):
-    folder, _ = save()
-    spoil(folder)
-    with pytest.raises(UsageError, match=reason) as refused:
-        imported(folder)
-    assert "\n" not in str(refused.value)
-    assert not [
-        path for path in folder.parent.rglob("*") if "ours" in path.parts and path.is_file()
-    ]

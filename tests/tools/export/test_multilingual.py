@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -111,6 +112,14 @@ def test_the_scores_are_those_of_transformers(public):
     assert torch.allclose(found[real], expected[real], atol=1e-5)
 
 
+def test_check_compares_them(public, text):
+    (public.place / "lines").write_text("\n".join(text[:60]) + "\n")
+    again = str(public.place / "checked" / "model.pt")
+    notes = import_model(str(public.place / "theirs"), again, text=str(public.place / "lines"))
+    assert notes[-2] == "50 of 50 sentences are cut as by transformers"
+    assert re.match(r"largest difference of scores \d\.\de-\d+ on 50 sentences", notes[-1])
+
+
 @pytest.mark.parametrize("target", ["trained", "never seen"])
 @pytest.mark.parametrize("beam", [1, 5])
 @pytest.mark.parametrize("lenpen", [0, 1])
@@ -131,7 +140,9 @@ def test_translations_are_those_of_generate(public, beam, lenpen, target):
     )  # fmt: skip
     ours = [best["tokens"].tolist() for best, *_ in found]
     assert ours == [tokens[1:][tokens[1:].ne(1)].tolist() for tokens in made]
-    assert len(set(map(tuple, ours))) > 2 and max(map(len, ours)) < 60
+    assert max(map(len, ours)) < 60
+    # of a language that it never saw, a model may write one word whatever the source
+    assert target != trained or len(set(map(tuple, ours))) > 2
     # without the language
     assert hub.decode(torch.tensor(ours[0])) == hub.decode(torch.tensor(ours[0][1:]))
 
