@@ -7,10 +7,11 @@
 # models. The first row is the model as it was. Started again, it continues where it was.
 
 usage=(
-    "--model CHECKPOINT --subwords DIR --source-lang en --target-lang es --train train --valid valid
-         --test test [options] [-- options for fairseq-train]"
+    "--from FOLDER --source-lang eng_Latn --target-lang spa_Latn --train train --valid valid --test test
+         [options] [-- options for fairseq-train]; or --model CHECKPOINT --subwords DIR in place of --from"
 )
 options=(
+    "--from FOLDER       NLLB-200, M2M-100 or mBART-50 of transformers, on disk; or else"
     "--model CHECKPOINT  of translation; or a folder, in which each seed has its own, seed1/checkpoint_last.pt …"
     "--subwords DIR      its binary data, or any folder with its dictionary and sentencepiece.model"
     "--source-lang LANG  translate from, for example en"
@@ -46,11 +47,11 @@ expect=(--margin 0.1 --expect sinusoidal=less --expect rotary=less --expect shap
 expect_tuned=(--margin 0.1 --expect rotary=less --expect shape=equal --expect unifpe=equal)
 presets=(cpu gpu8 gpu24 gpu80)
 cpu=(--tokens 2000)
-gpu8=(--tokens 1024 --train-only '*self_attn*')
+gpu8=(--tokens 1024 --lr 0.0001 --train-only '*self_attn*')
 gpu8_train=(--memory-efficient-fp16 --checkpoint-activations --update-freq 16)
-gpu24=(--tokens 3000)
+gpu24=(--tokens 3000 --lr 0.0001)
 gpu24_train=(--memory-efficient-fp16 --update-freq 5)
-gpu80=(--tokens 12000)
+gpu80=(--tokens 12000 --lr 0.0001)
 gpu80_train=(--fp16)
 smoke=(
     --run-dir runs/longer_inputs-smoke --source-lang en --target-lang de --seeds 1 --updates 10 --pairs 10

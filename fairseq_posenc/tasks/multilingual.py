@@ -114,4 +114,4 @@ def default_options() -> Dict[str, Any]:
     """Return the options of the task as they are where none is given."""
     parser = argparse.ArgumentParser(add_help=False)
     PosencMultilingualTask.add_args(parser)
-    return {**vars(parser.parse_args([""])), "seed": 1}
+    return {**vars(parser.parse_args([""])), "seed": 1, "dataset_impl": None}

@@ -4,16 +4,19 @@ import os
 from typing import Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import read_shaped
 from recipes.lib.cell import PlannedCell, Step, where
 from recipes.lib.devices import cores
 from recipes.lib.figures import bits_by_range
 from recipes.lib.page import FLAG
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
-from recipes.lib.settings import checksum
+from recipes.lib.settings import checksum, read_lines
 from recipes.lib.texts import SPLITS, RecipeText, plain_or_packed
 
 UNTOUCHED = "before"  # the row of the model as it was given, without fine-tuning
+# types of models of many languages in transformers, and fairseq's name for how they write languages
+_STYLES = {"m2m_100": "multilingual", "mbart": "mbart"}
 
 
 class LongerText(RecipeText):
@@ -24,8 +27,16 @@ class LongerText(RecipeText):
     def __init__(self, recipe: Recipe):
         super().__init__(recipe)
         values, self.is_smoke = self.values, self.values["smoke"] == FLAG
+        made, self.imported = recipe.path("model"), values["from"]
+        self.is_made = self.is_smoke or bool(self.imported)
+        if self.imported and (self.is_smoke or values["model"] or values["subwords"]):
+            raise UsageError(
+                "--from has a model and subwords: leave --model, --subwords, --smoke out"
+            )
+        if self.imported:
+            self._read_kind(made)
+            values.layers[0].update(model=f"{made}/model.pt", subwords=made)
         if self.is_smoke:
-            made = recipe.path("model")
             values.layers[0].update(
                 {"model": f"{made}/checkpoint_last.pt", "subwords": f"{made}/bin",
                  **{split: f"{made}/{split}" for split in SPLITS}}
@@ -40,7 +51,7 @@ class LongerText(RecipeText):
         texts = [plain_or_packed(f"{values[split]}.{language}")
                  for split in SPLITS for language in self.languages]  # fmt: skip
         models = sorted({self.model(seed) for seed in values.list("seeds")})
-        for file in () if recipe.is_plan or self.is_smoke or recipe.first > 4 else models:
+        for file in () if recipe.is_plan or self.is_made or recipe.first > 4 else models:
             if not os.access(file, os.R_OK):
                 raise UsageError(f"cannot read the checkpoint {file} (--model)")
         self.settings = values.fill(
@@ -48,6 +59,9 @@ class LongerText(RecipeText):
         )
         if not self.is_smoke:
             self.settings += ["--text", recipe.known_sum("--text", texts)]
+        if self.imported:
+            files = [entry.path for entry in os.scandir(self.imported) if entry.is_file()]
+            self.settings += ["--from", recipe.known_sum("--from", sorted(files))]
         self._sums: Dict[str, str] = {}
         self.stages = [
             ("model", self.make_model, "model.done", ""),
@@ -55,6 +69,23 @@ class LongerText(RecipeText):
             ("binarise", self.binarise_all, "binarise.done", self.data),
         ]
         self.analyses = [("bits per token", self.bits), ("CTranslate2", self.export)]
+
+    def _read_kind(self, made: str) -> None:
+        """Take the task of the model of many languages that --from names."""
+        config = os.path.join(self.imported, "config.json")
+        kind = read_shaped(config, {"model_type": str}, "transformers")["model_type"]
+        if kind not in _STYLES:
+            raise UsageError(
+                f"{config} is of type {kind:.40}; --from takes {' and '.join(_STYLES)} (NLLB-200, "
+                "M2M-100, mBART-50); for others see posenc import, and give --model"
+            )
+        if kind == "mbart" and not self.values["encodings"]:  # its own are learned
+            self.values.layers[0]["encodings"] = "before=learned,learned,rotary"
+        source, target = self.languages
+        self.pair = ["--source-lang", source, "--target-lang", target]
+        self.task = ["--task", "posenc_multilingual", *where("--lang-dict", f"{made}/langs.txt"),
+                     "--lang-pairs", f"{source}-{target}", "--encoder-langtok", "src",
+                     "--decoder-langtok", "--lang-tok-style", _STYLES[kind]]  # fmt: skip
 
     def model(self, seed: str) -> str:
         """The checkpoint that a seed begins with: each its own where a folder has several."""
@@ -64,7 +95,7 @@ class LongerText(RecipeText):
     def made_from(self, seed: str) -> List[str]:
         """Return what the cells of a seed are made from: the text, and the seed's model."""
         model = self.model(seed)
-        if not (self.recipe.is_plan or self.is_smoke) and model not in self._sums:
+        if not (self.recipe.is_plan or self.is_made) and model not in self._sums:
             self._sums[model] = checksum([model])
         return [*self.settings, "--model", self._sums.get(model, "")]
 
@@ -79,8 +110,16 @@ class LongerText(RecipeText):
         return Step("train", words, ("train.done",))
 
     def make_model(self) -> None:
-        """With --smoke, train a tiny model for a few updates on generated sentences."""
+        """Import a model; or, with --smoke, train a tiny one for 20 updates on generated text."""
         recipe, made = self.recipe, self.recipe.path("model")
+        if self.imported:
+            recipe.execute(["posenc", "import", "--from", self.imported,
+                            "--output", f"{made}/model.pt", "--force"])  # fmt: skip
+            known = [] if recipe.is_plan else read_lines(f"{made}/langs.txt")
+            for language in self.languages if known else ():
+                if language not in known:
+                    raise UsageError(f"{self.imported} has no language {language}; it has "
+                                     f"{' '.join(known)}")  # fmt: skip
         if not self.is_smoke:
             return
         recipe.execute(["python", "-m", "recipes.corpus", "--output", made, "--train", "400",
@@ -152,10 +191,12 @@ class LongerText(RecipeText):
         first = self.values.list("seeds")[0]
         for cell in [cell for cell in cells if cell.seed == first]:
             output = f"{cell.row_folder}/ctranslate2"
+            # an imported model's dictionary is of all languages
+            data = self.values["subwords"] if self.imported else self.data
             try:
                 self.recipe.execute(
                     ["posenc", "export", "--path", cell.path("checkpoint_last.pt"), "--data",
-                     self.data, "--to", "ctranslate2", "--output", output, "--force"]
+                     data, "--to", "ctranslate2", "--output", output, "--force"]
                 )  # fmt: skip
             except UsageError:
                 self.recipe.say(f"note: {cell.row} is not there for CTranslate2, see above")

@@ -30,10 +30,11 @@ class RecipeText:
         stages: that make the binary data.
         score: options for posenc score.
         analyses: titles of further stages, and what is done in them with all cells.
-        task: options of fairseq-train and fairseq-generate.
+        task: options of fairseq-train and fairseq-generate; ``pair`` are of the latter alone.
     """
 
     names: Sequence[str] = ()  # of the stages
+    pair: Sequence[str] = ()
     analyses: Sequence[Tuple[str, Callable[[Sequence[PlannedCell]], object]]] = ()
     job_per_gpu = False
 

@@ -130,7 +130,7 @@ def _cell(recipe: Recipe, text: RecipeText, row: PlannedRow, seed: str) -> Plann
         steps.append(Step("translate", [*average, *where("--output", model)], ("average.pt",)))
     generate = values.fill(page.arrays["generate"])
     steps.append(Step("translate", [
-        "fairseq-generate", *where(data), *about, *where("--path", model),
+        "fairseq-generate", *where(data), *about, *text.pair, *where("--path", model),
         "--required-batch-size-multiple", "1", *generate, *device,
     ], ("generate.out",), "generate.out"))  # fmt: skip
     steps.append(Step("score", [

@@ -65,6 +65,7 @@ MISTAKES = {
     "--epochs 1.5": ("1.5 is not a whole number above 0 (--epochs", SMALL[1:] + OWN),
     "--preset huge": ("--preset is tiny, small or base, not huge", OWN),
     "--stage 2 --model missing.pt": ("cannot read the checkpoint missing.pt (--model)", LONGER),
+    "--from nllb": ("leave --model, --subwords, --smoke out", LONGER),
     "--encodings report=shaw": ("the run folder has something else called report", OWN),
     "--setting x": ("--setting is vanilla, extrapolate or interpolate, not x", SMALL[1:]),
     "--settings x": ("not x", WMT),
@@ -106,6 +107,13 @@ def test_own_text_has_languages_and_all_its_sets(start):
     for missing in ("--source-lang en", "--valid valid"):
         process = start("bash", *OWN, *TEXT.replace(missing, "").split())
         assert f"{missing.split()[0]} is missing; see --help" in process.communicate()[0]
+
+
+def test_a_folder_of_a_model_of_one_pair_is_refused_before_it_is_read(start, tmp_path):
+    (tmp_path / "config.json").write_text('{"model_type": "fsmt"}')
+    process = start("bash", *LONGER, "--from", tmp_path, *TEXT.split(), "--plan")
+    printed = process.communicate()[0]
+    assert process.returncode != 0 and "is of type fsmt; --from takes m2m_100 and mbart" in printed
 
 
 def test_every_recipe_is_of_a_kind():

@@ -8,6 +8,7 @@ import torch
 from fairseq import utils
 from fairseq.data import FairseqDataset
 from fairseq.tasks.translation import TranslationTask
+from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
 from torch import Tensor
 from tqdm import tqdm
 
@@ -54,7 +55,7 @@ class LoadedModel:
 
     def pairs(self, subset: str) -> FairseqDataset:
         """Return a split of the sentence pairs."""
-        if not isinstance(self.task, TranslationTask):
+        if not isinstance(self.task, (TranslationTask, TranslationMultiSimpleEpochTask)):
             raise UsageError(f"{self.name} is not a translation model, and this analysis needs one")
         try:
             self.task.load_dataset(subset)

@@ -108,15 +108,19 @@ def compare(
 
 @torch.no_grad()
 def score_references(loaded: LoadedModel, subset: str, max_tokens: int) -> ScoredReferences:
-    """Score the references of a subset with a model, in the order of the subset."""
+    """Score the references of a subset with a model, in the order of the subset.
+
+    The token of a language, which a model of several is given, is left out.
+    """
     sentences: Dict[int, Tuple[np.ndarray, np.ndarray]] = {}
     padding = loaded.task.target_dictionary.pad()
+    given = getattr(loaded.task, "target_token", None)
     for batch in loaded.batches(loaded.pairs(subset), max_tokens):
         output = loaded.model(**batch["net_input"])
         logs = loaded.model.get_normalized_probs(output, log_probs=True, sample=batch)
         scores = logs.gather(-1, batch["target"].unsqueeze(-1)).squeeze(-1)
         for index, target, line in zip(batch["id"].tolist(), batch["target"], scores):
-            real = target.ne(padding)
+            real = target.ne(padding if given is None else given) & target.ne(padding)
             sentences[index] = target[real].cpu().numpy(), line[real].float().cpu().numpy()
     ordered = [sentences[index] for index in sorted(sentences)]
     tokens = np.concatenate([target for target, _ in ordered])

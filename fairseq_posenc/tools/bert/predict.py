@@ -13,6 +13,7 @@ from typing import Any, Dict, List, Mapping, Sequence, Tuple
 
 import torch
 from fairseq import checkpoint_utils, utils
+from fairseq.data.data_utils import infer_language_pair
 from fairseq.models import import_models
 from fairseq.tasks import import_tasks
 from tqdm import tqdm
@@ -89,7 +90,7 @@ def load(path: str, data: str) -> Tuple[Any, Any]:
 def load_any(path: str, data: str) -> Tuple[Any, Any, str]:
     """Return the model of a checkpoint of any task, its task, and the name of that.
 
-    The task looks at the folder ``data``.
+    The task looks at the folder ``data``; one of many languages takes those of that folder.
 
     Raises:
         UsageError: the checkpoint is missing or damaged.
@@ -99,8 +100,13 @@ def load_any(path: str, data: str) -> Tuple[Any, Any, str]:
     # registers all that a checkpoint may name; what is imported already is not imported again
     import_tasks(os.path.dirname(tasks.__file__), tasks.__name__)
     import_models(os.path.dirname(models.__file__), models.__name__)
+    chosen: Dict[str, Any] = {"data": data}
+    state = checkpoint_utils.load_checkpoint_to_cpu(path, chosen)
+    if "langs" in state["cfg"]["task"]:
+        chosen.update(zip(("source_lang", "target_lang"), infer_language_pair(data)))
+        state = checkpoint_utils.load_checkpoint_to_cpu(path, chosen)
     found, config, task = checkpoint_utils.load_model_ensemble_and_task(
-        [path], arg_overrides={"data": data}
+        [path], arg_overrides=chosen, state=state
     )
     return found[0], task, config.task._name
 

@@ -32,8 +32,8 @@ def test_a_missing_checkpoint_is_named(tmp_path):
 def test_a_checkpoint_that_predicts_nothing_is_refused(tmp_path, monkeypatch):
     (tmp_path / "a.pt").write_text("")
     found = [None], SimpleNamespace(task=SimpleNamespace(_name="posenc_masked_lm")), object()
-    monkeypatch.setattr(
-        module.checkpoint_utils, "load_model_ensemble_and_task", lambda *_, **__: found
-    )
+    state, utils = {"cfg": {"task": {}}}, module.checkpoint_utils
+    monkeypatch.setattr(utils, "load_checkpoint_to_cpu", lambda *_: state)
+    monkeypatch.setattr(utils, "load_model_ensemble_and_task", lambda *_, **__: found)
     with pytest.raises(UsageError, match="--task posenc_masked_lm, which predicts nothing"):
         load(str(tmp_path / "a.pt"), "data")

@@ -203,3 +203,25 @@ def test_languages_that_nobody_names_are_asked_for_in_one_line(public, fails):
     arch = ["--arch", "posenc_transformer_tiny", "--max-tokens", "100"]
     printed = fails("fairseq-train", public.place, *words, *arch)
     assert "name the languages with --lang-pairs" in printed
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("public", ["mbart"], indirect=True)
+def test_the_recipe_of_longer_inputs_goes_on_from_a_folder(public, run, text):
+    """Its rows begin with the encoding that the model has; tags are not counted as tokens."""
+    given = ["--from", public.place / "theirs", "--run-dir", public.place / "run", "--seeds", "1"]
+    for name, lines in (("train", text), ("valid", text[:60]), ("test", text[60:200])):
+        for language in public.languages:
+            (public.place / f"{name}.{language}").write_text("\n".join(lines) + "\n")
+        given += [f"--{name}", public.place / name]
+    sizes = "--updates 5 --pairs 10 --edges 20,60 --neighbours 2 --device cpu".split()
+    pair = ["--source-lang", public.languages[0], "--target-lang", public.languages[1]]
+    run("bash", "recipes/longer_inputs.sh", *given, *pair, *sizes)
+    for row in ("before", "learned", "rotary"):
+        folder = public.place / "run" / row
+        score = json.loads((folder / "seed1" / "score.json").read_text())
+        bits = json.loads((folder / "seed1" / "bits.json").read_text())["sentences"]["all"]
+        # with the end of each sentence
+        assert [n for _, n in bits] == [n + 1 for n in score["sentences"]["length"]]
+        assert (folder / "ctranslate2" / "model.bin").exists()
+    assert "| rotary" in (public.place / "run" / "bits_tuned.md").read_text()
