@@ -22,7 +22,7 @@ defaults=(
     --url https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-103-v1.zip
     --stages "1 set-up, 2 data, 3 subwords, 4 binarise, 5 train, 6 measure"
 )
-rows=(sinusoidal rotary alibi t5 shaw)
+rows=(sinusoidal rotary alibi kerple t5 shaw)
 train=(
     --arch {arch} --share-decoder-input-output-embed --tokens-per-sample {length} --max-tokens 4096 --dropout 0.1
     --optimizer adam --adam-betas '(0.9,0.98)' --clip-norm 1 --lr 0.001
