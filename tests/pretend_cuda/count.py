@@ -9,6 +9,7 @@ import logging
 import sys
 import warnings
 from argparse import Namespace
+from collections import defaultdict
 from types import SimpleNamespace
 
 import pretend
@@ -211,8 +212,14 @@ def main():
         "BERT, segments, padded | operations: training | step of generation |"
     )
     print("|---|" + "---:|" * 8)
+    # those of equal waits and masks share a row; its operations are from the fewest to the most
+    rows = defaultdict(dict)
     for name, case in found.items():
-        print(f"| {name} | {' | '.join(row(case, found[STOCK]))} |")
+        *equal, training, step = row(case, found[STOCK])
+        rows[tuple(equal)][name] = training, step
+    for equal, several in rows.items():
+        ranges = ["-".join(sorted({min(x), max(x)})) for x in zip(*several.values())]
+        print(f"| {', '.join(several)} | {' | '.join([*equal, *ranges])} |")
 
 
 if __name__ == "__main__":
