@@ -12,6 +12,7 @@ options=(
     "                    one ({setting})"
     "--longest N         subwords of either side ({longest}; the paper has 50 for WMT)"
     "--epochs N          ({epochs})"
+    "--keep N            average the checkpoints of the last N epochs ({keep})"
     "--dim N             width of the model; the FFN is twice as wide ({dim})"
     "--layers N          layers of encoder and decoder ({layers})"
     "--heads N           attention heads ({heads})"

@@ -22,6 +22,7 @@ options=(
     "--sentencepiece N   pieces of raw text (by the size of the text, as posenc prepare translation has it)"
     "--bpe N             instead: Moses' tokens and so many operations of byte pair encoding"
     "--epochs N          (by preset: 20, 50, 20)"
+    "--keep N            average the checkpoints of the last N epochs ({keep})"
     "--bins LIST         ranges of lengths in words of the source ({bins})"
     "--gpus N            use so many; each training has one (all)"
     "--slurm             print a script that submits the trainings to SLURM as an array of jobs, and stop"

@@ -42,6 +42,12 @@ class RecipeText:
         self.recipe, self.values = recipe, recipe.values
         self.source, self.target = self.values["source-lang"], self.values["target-lang"]
         self.data, self.keep = recipe.path("bin"), self.values.number("keep")
+        ends = [word for word in recipe.extra if word.startswith("--max-update")]
+        if ends and self.keep and not self.values.given("keep"):
+            raise UsageError(
+                f"with --max-update a training may end before {self.keep} epochs, whose checkpoints "
+                "are averaged: give --epochs in its place, or say how many with --keep"
+            )
         self.task = ["--task", "posenc_translation",
                      "--source-lang", self.source, "--target-lang", self.target]  # fmt: skip
         self.settings: List[str] = []

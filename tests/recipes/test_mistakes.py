@@ -63,6 +63,7 @@ MISTAKES = {
         WMT + PRETRAIN + SMALL[:1] + DOCS,
     ),
     "--epochs 1.5": ("1.5 is not a whole number above 0 (--epochs", SMALL[1:] + OWN),
+    "-- --max-update 60": ("say how many with --keep", SMALL[1:] + OWN),
     "--preset huge": ("--preset is tiny, small or base, not huge", OWN),
     "--stage 2 --model missing.pt": ("cannot read the checkpoint missing.pt (--model)", LONGER),
     "--from nllb": ("leave --model, --subwords, --smoke out", LONGER),
