@@ -45,8 +45,8 @@ class RecipeText:
         ends = [word for word in recipe.extra if word.startswith("--max-update")]
         if ends and self.keep and not self.values.given("keep"):
             raise UsageError(
-                f"with --max-update a training may end before {self.keep} epochs, whose checkpoints "
-                "are averaged: give --epochs in its place, or say how many with --keep"
+                f"with --max-update a training may end before {self.keep} epochs, whose "
+                "checkpoints are averaged: give --epochs in its place, or say how many with --keep"
             )
         self.task = ["--task", "posenc_translation",
                      "--source-lang", self.source, "--target-lang", self.target]  # fmt: skip
