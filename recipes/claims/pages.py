@@ -54,9 +54,10 @@ def _glance(content: Content, found: Found) -> str:
     lines = [["", "claim", "main comparison", "difference", "verdict"]]
     for number, (claim, compared) in enumerate(zip(content["claims"], found), 1):
         main = compared[0]
+        if not main.seeds:
+            continue
         judged = f" ({claim['judged']})" if claim.get("judged") else ""
-        seeds = f" (n = {main.seeds})" if main.seeds else ""
-        what, difference = _in_words(content, main), main.difference() + seeds
+        what, difference = _in_words(content, main), f"{main.difference()} (n = {main.seeds})"
         lines.append([str(number), claim["claim"], what, difference, _verdict(main) + judged])
     return markdown_table(lines, labels=5)
 
@@ -76,14 +77,15 @@ def _verdict(one: Compared) -> str:
 
 
 def _to_run(content: Content, found: Found) -> str:
-    """Return the claims of the table that are to be run, by the command that measures them."""
+    """Return the claims that are to be run, by the command that measures them."""
     by_command: Dict[str, List[str]] = {}
-    for number, compared in enumerate(found, 1):
+    for number, (claim, compared) in enumerate(zip(content["claims"], found), 1):
         if not compared[0].seeds:
             how = command(compared[0].about, list(content["parts"]))
-            by_command.setdefault(how, []).append(f"{number} ({_expected(compared[0])})")
+            what = f"**{number}** {claim['claim']} ({_expected(compared[0])})"
+            by_command.setdefault(how, []).append(what)
     about = "To be run, with what is expected:"
-    lines = [f"- {', '.join(numbers)}: {how}" for how, numbers in by_command.items()]
+    lines = [f"- {how}: {'; '.join(claims)}" for how, claims in by_command.items()]
     return "\n\n".join([about, "\n".join(lines)]) if lines else "No claim is to be run."
 
 
