@@ -97,7 +97,7 @@ def load(
                 f"{folder}: a model of many languages translates from source_lang= to target_lang="
             )
         # fairseq's own task does not take what its hub gives
-        task = PosencMultilingualTask(task.args, task.langs, task.dicts, task.training)
+        task = PosencMultilingualTask.of(task)
     elif not isinstance(task, TranslationTask):
         raise UsageError(f"{os.path.join(folder, checkpoints)} is not a translation model")
     generation = {**options, **(options.get("generation_args") or {})}

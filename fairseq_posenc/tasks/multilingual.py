@@ -45,6 +45,11 @@ class PosencMultilingualTask(BatchDraws, TranslationMultiSimpleEpochTask):
         return cls(args, languages, dictionaries, training)
 
     @classmethod
+    def of(cls, task: TranslationMultiSimpleEpochTask) -> "PosencMultilingualTask":
+        """Return a task that may be fairseq's own as one of ours."""
+        return cls(task.args, task.langs, task.dicts, task.training)
+
+    @classmethod
     def load_dictionary(cls, filename: str):
         """Load a dictionary; a folder may have one of all languages, ``dict.txt``."""
         shared = os.path.join(os.path.dirname(filename), DICTIONARY)
@@ -114,4 +119,5 @@ def default_options() -> Dict[str, Any]:
     """Return the options of the task as they are where none is given."""
     parser = argparse.ArgumentParser(add_help=False)
     PosencMultilingualTask.add_args(parser)
+    # the last two are options of fairseq-train that the task reads
     return {**vars(parser.parse_args([""])), "seed": 1, "dataset_impl": None}

@@ -115,11 +115,11 @@ class LongerText(RecipeText):
         if self.imported:
             recipe.execute(["posenc", "import", "--from", self.imported,
                             "--output", f"{made}/model.pt", "--force"])  # fmt: skip
-            known = [] if recipe.is_plan else read_lines(f"{made}/langs.txt")
-            for language in self.languages if known else ():
-                if language not in known:
-                    raise UsageError(f"{self.imported} has no language {language}; it has "
-                                     f"{' '.join(known)}")  # fmt: skip
+            known = read_lines(f"{made}/langs.txt")
+            missing = [language for language in self.languages if language not in known]
+            if missing and not recipe.is_plan:
+                raise UsageError(f"{self.imported} has no language {missing[0]}; it has "
+                                 f"{' '.join(known)}")  # fmt: skip
         if not self.is_smoke:
             return
         recipe.execute(["python", "-m", "recipes.corpus", "--output", made, "--train", "400",

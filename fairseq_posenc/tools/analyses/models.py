@@ -8,7 +8,6 @@ import torch
 from fairseq import utils
 from fairseq.data import FairseqDataset
 from fairseq.tasks.translation import TranslationTask
-from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
 from torch import Tensor
 from tqdm import tqdm
 
@@ -17,6 +16,7 @@ from fairseq_posenc.encodings.learned import Learned
 from fairseq_posenc.encodings.tupe import Tupe
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
+from fairseq_posenc.tasks.multilingual import PosencMultilingualTask
 from fairseq_posenc.tools.bert.predict import load_any
 
 
@@ -55,7 +55,7 @@ class LoadedModel:
 
     def pairs(self, subset: str) -> FairseqDataset:
         """Return a split of the sentence pairs."""
-        if not isinstance(self.task, (TranslationTask, TranslationMultiSimpleEpochTask)):
+        if not isinstance(self.task, (TranslationTask, PosencMultilingualTask)):
             raise UsageError(f"{self.name} is not a translation model, and this analysis needs one")
         try:
             self.task.load_dataset(subset)

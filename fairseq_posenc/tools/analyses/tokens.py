@@ -115,12 +115,13 @@ def score_references(loaded: LoadedModel, subset: str, max_tokens: int) -> Score
     sentences: Dict[int, Tuple[np.ndarray, np.ndarray]] = {}
     padding = loaded.task.target_dictionary.pad()
     given = getattr(loaded.task, "target_token", None)
+    given = padding if given is None else given
     for batch in loaded.batches(loaded.pairs(subset), max_tokens):
         output = loaded.model(**batch["net_input"])
         logs = loaded.model.get_normalized_probs(output, log_probs=True, sample=batch)
         scores = logs.gather(-1, batch["target"].unsqueeze(-1)).squeeze(-1)
         for index, target, line in zip(batch["id"].tolist(), batch["target"], scores):
-            real = target.ne(padding if given is None else given) & target.ne(padding)
+            real = target.ne(padding) & target.ne(given)
             sentences[index] = target[real].cpu().numpy(), line[real].float().cpu().numpy()
     ordered = [sentences[index] for index in sorted(sentences)]
     tokens = np.concatenate([target for target, _ in ordered])

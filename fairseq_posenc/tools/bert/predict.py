@@ -16,10 +16,12 @@ from fairseq import checkpoint_utils, utils
 from fairseq.data.data_utils import infer_language_pair
 from fairseq.models import import_models
 from fairseq.tasks import import_tasks
+from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleEpochTask
 from tqdm import tqdm
 
 from fairseq_posenc import models, tasks
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tasks.multilingual import PosencMultilingualTask
 from fairseq_posenc.tools.hardware import hardware
 from fairseq_posenc.tools.scores.score import versions
 from fairseq_posenc.tools.writing import replacing
@@ -108,6 +110,8 @@ def load_any(path: str, data: str) -> Tuple[Any, Any, str]:
     found, config, task = checkpoint_utils.load_model_ensemble_and_task(
         [path], arg_overrides=chosen, state=state
     )
+    if isinstance(task, TranslationMultiSimpleEpochTask):
+        task = PosencMultilingualTask.of(task)
     return found[0], task, config.task._name
 
 

@@ -13,7 +13,7 @@ from fairseq_posenc.data.subwords import DICTIONARY, SentencePiece, WordPiece
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.guards.loading import one_line
-from fairseq_posenc.json_files import Maybe, read_shaped
+from fairseq_posenc.json_files import read_shaped
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tools.export.hf_check import (
@@ -22,7 +22,8 @@ from fairseq_posenc.tools.export.hf_check import (
     import_transformers,
     largest_difference,
 )
-from fairseq_posenc.tools.export.hf_foreign import Found
+from fairseq_posenc.tools.export.hf_foreign import Found, tokenizer_field
+from fairseq_posenc.tools.export.hf_foreign_bert import ANY_TOKENIZER, WORDPIECE
 from fairseq_posenc.tools.export.source import ALL, read_checkpoint
 
 _BOS, _EOS, _SPECIAL = 0, 2, 4
@@ -30,14 +31,13 @@ _LENGTH = 20  # of sentences that are drawn
 # the tokenizers that may read a folder, by its kind of model; the usual one is the first
 _TOKENIZERS = {
     "fsmt": ("FSMTTokenizer",),
-    "bert": ("BertTokenizer", "BertTokenizerFast"),
-    "roformer": ("BertTokenizer", "BertTokenizerFast"),
-    "roberta": ("XLMRobertaTokenizer", "BertTokenizer", "BertTokenizerFast"),
+    "bert": WORDPIECE,
+    "roformer": WORDPIECE,
+    "roberta": ("XLMRobertaTokenizer", *WORDPIECE),
     "xlm-roberta": ("XLMRobertaTokenizer", "XLMRobertaTokenizerFast"),
     "m2m_100": ("M2M100Tokenizer", "NllbTokenizer", "NllbTokenizerFast"),
     "mbart": ("MBart50Tokenizer", "MBart50TokenizerFast"),
 }
-_OF_ANY_KIND = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 
 class _InOurNumbers:
@@ -153,11 +153,9 @@ def _compare_pieces(
 def _tokenizer(folder: str) -> Any:
     """Return the tokenizer of transformers that a folder names, if it is one of those known."""
     kind = read_shaped(os.path.join(folder, "config.json"), {"model_type": str}, "transformers")
-    path, known = os.path.join(folder, "tokenizer_config.json"), _TOKENIZERS[kind["model_type"]]
-    shape = {"tokenizer_class": Maybe(str)}
-    given = read_shaped(path, shape, "transformers") if os.path.exists(path) else {}
-    name = given.get("tokenizer_class") or known[0]
-    if name not in (*known, *_OF_ANY_KIND):
-        raise UsageError(f"{path}: {name:.60} cannot be compared; known are {', '.join(known)}")
+    known = _TOKENIZERS[kind["model_type"]]
+    name = tokenizer_field(folder, "tokenizer_class", known[0])
+    if name not in (*known, *ANY_TOKENIZER):
+        raise UsageError(f"{folder}: {name:.60} cannot be compared; known are {', '.join(known)}")
     with one_line(f"transformers does not read the tokenizer of {folder}"):
         return getattr(import_transformers(), name).from_pretrained(folder, local_files_only=True)

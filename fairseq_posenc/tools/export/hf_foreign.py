@@ -167,10 +167,11 @@ def refuse_left(folder: str, left: List[str]) -> None:
         raise UsageError(f"{folder}: there is no place for {left[0]:.100}")
 
 
-def tokenizer_field(folder: str, name: str, default: bool) -> Any:
-    """Return whether a field of ``tokenizer_config.json`` is true; ``default`` without it."""
+def tokenizer_field(folder: str, name: str, default: Any) -> Any:
+    """Return a field of ``tokenizer_config.json``, of the default's type; without it, that."""
     path = os.path.join(folder, "tokenizer_config.json")
-    found = read_shaped(path, {name: Maybe(bool)}, "transformers") if os.path.exists(path) else {}
+    shape = {name: Maybe(type(default))}
+    found = read_shaped(path, shape, "transformers") if os.path.exists(path) else {}
     return default if found.get(name) is None else found[name]
 
 

@@ -55,12 +55,9 @@ _FLAGS = {
     "tokenize_chinese_chars": "chinese",
     "do_basic_tokenize": "",
 }
-_WORDPIECE_CLASSES = (
-    "BertTokenizer",
-    "BertTokenizerFast",
-    "TokenizersBackend",
-    "PreTrainedTokenizerFast",
-)
+# classes of tokenizers: of any kind of text, and those that cut as WordPiece does
+ANY_TOKENIZER = ("TokenizersBackend", "PreTrainedTokenizerFast")
+WORDPIECE = ("BertTokenizer", "BertTokenizerFast", *ANY_TOKENIZER)
 _SENTENCEPIECES = ("sentencepiece.bpe.model", SentencePiece.name)
 # parts that a masked language model does not use
 _UNUSED = ("pooler", "seq_relationship", "position_ids", "decoder.bias", "embed_positions")
@@ -272,7 +269,7 @@ def _wordpiece_case(folder: str, named: bool) -> Optional[Dict[str, Any]]:
         return None if named else case
     flags = dict.fromkeys(_FLAGS, Maybe(bool))
     found = read_shaped(path, {**flags, "tokenizer_class": Maybe(str)}, "transformers")
-    if found.get("tokenizer_class") not in ((None,) * (not named) + _WORDPIECE_CLASSES):
+    if found.get("tokenizer_class") not in ((None,) * (not named) + WORDPIECE):
         return None
     if found.get("do_basic_tokenize") is False or found.get("never_split"):
         return None

@@ -265,12 +265,9 @@ def _read_vocabulary(folder: str, style: str) -> Tuple[Dict[int, str], Sequence[
 
 def _codes(folder: str) -> str:
     """Return which languages the tokenizer of M2M-100 has."""
-    path = os.path.join(folder, "tokenizer_config.json")
-    shape = {"language_codes": Maybe(str)}
-    found = read_shaped(path, shape, "transformers") if os.path.exists(path) else {}
-    known = _or(found.get("language_codes"), "m2m100")
+    known = tokenizer_field(folder, "language_codes", "m2m100")
     if known not in ("m2m100", "wmt21"):
-        raise UsageError(f"{path}: language_codes is {known!r:.60}; known are m2m100 and wmt21")
+        raise UsageError(f"{folder}: language_codes is {known!r:.60}; known are m2m100 and wmt21")
     return known
 
 

@@ -135,7 +135,7 @@ def test_check_refuses_what_transformers_does_otherwise(save, lines, monkeypatch
                 import_model(str(folder), str(folder.parent / "ours" / "model.pt"), text=lines)
     change(folder / "tokenizer_config.json", tokenizer_class="TokenizersBackend")
     (folder / "tokenizer.json").write_text("{}")
-    with pytest.raises(UsageError):
+    with pytest.raises(UsageError, match="tokenizer.json is not from tokenizers, or damaged"):
         import_model(str(folder), str(folder.parent / "ours" / "model.pt"), text=lines)
     assert not list((folder.parent / "ours").iterdir())
 

@@ -11,6 +11,8 @@ from fairseq.data.multilingual.multilingual_utils import get_lang_tok
 
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.models.transformer import PosencTransformerModel
+from fairseq_posenc.tools.analyses.models import load_models
+from fairseq_posenc.tools.analyses.tokens import score_references
 from fairseq_posenc.tools.export import hf_languages
 from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
 from fairseq_posenc.tools.export.hf_import import import_model
@@ -187,7 +189,8 @@ def test_ctranslate2_translates_the_same(public):
     assert [hub.remove_bpe(line) for line in found] == hub.translate(public.sentences, beam=1)
 
 
-def test_text_is_prepared_by_the_dictionary_of_all_languages(public, run, text):
+def test_text_is_prepared_by_the_dictionary_of_all_languages_and_scored(public, run, text):
+    """Of the references no language is scored, also where the task is fairseq's own."""
     source, target = public.languages
     for language in public.languages:
         (public.place / f"lines.{language}").write_text("\n".join(text[:20]) + "\n")
@@ -196,6 +199,16 @@ def test_text_is_prepared_by_the_dictionary_of_all_languages(public, run, text):
         "--test", public.place / "lines", "--subwords", ours, "--output", bin_)  # fmt: skip
     for language in public.languages:
         assert (bin_ / f"dict.{language}.txt").read_text() == (ours / "dict.txt").read_text()
+    state = load_checkpoint(str(ours / "model.pt"))
+    for name in ("posenc_multilingual", "translation_multi_simple_epoch"):
+        # a training of fairseq's task keeps its pairs
+        state["cfg"]["task"].update(_name=name, task=name, lang_pairs=f"{source}-{target}")
+        torch.save(state, public.place / "scored.pt")
+        [loaded] = load_models([f"a={public.place / 'scored.pt'}"], str(bin_), cpu=True)
+        scored = score_references(loaded, "test", max_tokens=1000)
+        assert loaded.task.target_token not in scored.tokens
+        assert (scored.tokens[scored.positions == 1] >= 4).all()
+        assert (scored.positions == 1).sum() == (scored.tokens == 2).sum() == 20
 
 
 def test_languages_that_nobody_names_are_asked_for_in_one_line(public, fails):
@@ -210,13 +223,15 @@ def test_languages_that_nobody_names_are_asked_for_in_one_line(public, fails):
 def test_the_recipe_of_longer_inputs_goes_on_from_a_folder(public, run, text):
     """Its rows begin with the encoding that the model has; tags are not counted as tokens."""
     given = ["--from", public.place / "theirs", "--run-dir", public.place / "run", "--seeds", "1"]
+    given += ["--stage", "2"]  # with programs of this environment
     for name, lines in (("train", text), ("valid", text[:60]), ("test", text[60:200])):
         for language in public.languages:
             (public.place / f"{name}.{language}").write_text("\n".join(lines) + "\n")
         given += [f"--{name}", public.place / name]
     sizes = "--updates 5 --pairs 10 --edges 20,60 --neighbours 2 --device cpu".split()
     pair = ["--source-lang", public.languages[0], "--target-lang", public.languages[1]]
-    run("bash", "recipes/longer_inputs.sh", *given, *pair, *sizes)
+    printed = run("bash", "recipes/longer_inputs.sh", *given, *pair, *sizes)
+    assert "is not there for CTranslate2" not in printed, printed[-4000:]
     for row in ("before", "learned", "rotary"):
         folder = public.place / "run" / row
         score = json.loads((folder / "seed1" / "score.json").read_text())
