@@ -37,7 +37,7 @@ train=(
 generate=(--batch-size 128 --beam 5 --remove-bpe)
 score=(--remove-bpe none --bins 10,20,30,50)
 smoke=(
-    --raw-dir recipes/smoke/iwslt14 --run-dir runs/iwslt14-smoke --seeds 1,2 --updates 60 --warmup 30
+    --raw-dir recipes/smoke/iwslt14 --run-dir runs/iwslt14-smoke --seeds 1,2 --updates 20 --warmup 10
     --arch posenc_transformer_tiny --batch 2000 --bpe 500
     --encodings "sinusoidal,cape=cape --position-source-scale auto"
 )

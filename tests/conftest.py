@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
 from argparse import Namespace
 from pathlib import Path
@@ -23,6 +24,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from tests import forking
 
+STARTED = time.monotonic()
 REPOSITORY = Path(__file__).resolve().parent.parent
 BIN = os.path.dirname(sys.executable)
 os.environ["PATH"] = f"{BIN}:{os.environ['PATH']}"
@@ -31,6 +33,17 @@ os.environ["PYTHONWARNINGS"] = "ignore:semaphore_tracker:UserWarning"
 
 # What earlier tests left may wait, when it is collected, for threads that no forked process has.
 os.register_at_fork(after_in_child=gc.disable)
+
+
+def pytest_addoption(parser):
+    text = "after so many minutes no test is begun; those left out are named"
+    parser.addoption("--minutes", type=float, default=float("inf"), help=text)
+
+
+def pytest_runtest_setup(item):
+    minutes = item.config.getoption("--minutes")
+    if time.monotonic() - STARTED > 60 * minutes:
+        pytest.skip(f"left out, as {minutes:g} minutes have passed")
 
 
 @pytest.fixture

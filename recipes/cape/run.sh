@@ -52,7 +52,7 @@ train=(
 generate=(--beam {beam} --lenpen {lenpen} --max-tokens 8000 --max-len-a 1.2 --max-len-b 20)
 score=(--percentiles)
 smoke=(
-    --raw-dir recipes/smoke/wmt --run-dir runs/cape-smoke --seeds 1 --epochs 3 --updates 60 --warmup 30
+    --raw-dir recipes/smoke/wmt --run-dir runs/cape-smoke --seeds 1 --updates 20 --warmup 10
     --arch posenc_transformer_tiny --batch 2000 --bpe 500
 )
 presets=(gpu)

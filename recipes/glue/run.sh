@@ -25,12 +25,12 @@ defaults=(
 )
 smoke=(
     --run-dir runs/glue-smoke --smoke-raw glue --arch posenc_bert_tiny --length 64
-    --tasks CoLA,STS-B,MNLI --lrs 3e-4 --seeds 1,2 --epochs 10 --batch 16 --tables chen2021-4
+    --tasks CoLA,STS-B,MNLI --lrs 3e-4 --seeds 1,2 --epochs 2 --batch 16 --tables chen2021-4
     --encodings "learned=learned --position-segments input,rel_scalar=rel_scalar --position-segments per_head"
 )
 pretrain_smoke=(
     --text {run-dir}/benchmarks/text/train.txt --valid {run-dir}/benchmarks/text/valid.txt
-    --vocabulary 1000 --updates 200 --batch 32 --lr 0.001
+    --vocabulary 1000 --updates 40 --batch 32 --lr 0.001
 )
 
 source "$(dirname "$0")/../lib/recipe.sh"

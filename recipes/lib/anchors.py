@@ -120,10 +120,9 @@ class Translation(Anchor):
         made = self.path("made")
         name = self.archive.partition(".tar")[0]
         model = f"{made}/{name}"
-        self.execute(["bash", "recipes/quickstart.sh", "--run-dir", f"{made}/run", "--device",
-                      "cpu",
-                      "--train", "400", "--test", "10", "--updates", "60", "--encodings",
-                      "sinusoidal",
+        self.execute(["bash", "recipes/quickstart.sh", "--stage", "2", "--run-dir",
+                      f"{made}/run", "--device", "cpu", "--train", "400", "--test", "10",
+                      "--updates", "60", "--encodings", "sinusoidal",
                       "--stop-stage", "5"])  # fmt: skip
         make_folder(model)
         make_folder(self.raw)
@@ -195,9 +194,9 @@ class Bert(Anchor):
         """A folder of transformers, of a tiny model of ours."""
         made = self.path("made")
         self.execute(["python", "-m", "tarfile", "-e", "recipes/smoke/benchmarks.tar.xz", made])
-        self.execute(["bash", "recipes/rel_scalar/pretrain_english.sh", "--run-dir",
-                      f"{made}/pretrain",
-                      "--device", "cpu", "--text", f"{made}/text/train.txt",
+        self.execute(["bash", "recipes/rel_scalar/pretrain_english.sh", "--stage", "2",
+                      "--run-dir", f"{made}/pretrain", "--device", "cpu",
+                      "--text", f"{made}/text/train.txt",
                       "--valid", f"{made}/text/valid.txt", "--vocabulary", "1000",
                       "--arch", "posenc_bert_tiny", "--length", "64", "--updates", "50", "--batch",
                       "16",

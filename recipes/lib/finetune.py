@@ -174,7 +174,8 @@ class FineTuning(Recipe):
             options = self.benchmark.smoke_pretraining()
         if rows and options:
             self.execute(
-                ["bash", recipe, "--run-dir", self.pretrain_dir, "--device", self.devices.kind,
+                ["bash", recipe, "--stage", "2", "--run-dir", self.pretrain_dir,
+                 "--device", self.devices.kind,
                  "--encodings", ",".join(row.spec for row in rows), *options],
                 told="pre-training failed",
             )  # fmt: skip

@@ -50,7 +50,8 @@ generate=(--beam 4 --lenpen 0.6 --max-tokens 8000 --max-len-a 1 --max-len-b 50)
 score=(--metrics sacrebleu,sacrebleu_lowercase,sacrebleu_lowercase_intl,tokenised_bleu,chrf)
 smoke=(
     --raw-dir recipes/smoke/wmt --run-dir runs/rel_scalar_translate-smoke --keep 2
-    --arch posenc_transformer_tiny --updates 60 --interval 20 --batch 2000 --bpe 500
+    --arch posenc_transformer_tiny --updates 20 --interval 10 --batch 2000 --bpe 500
+    --encodings sinusoidal,rel_scalar
 )
 
 source "$(dirname "$0")/../lib/recipe.sh"

@@ -34,7 +34,7 @@ defaults=(
     --bins 10,20,30,40,50,60,70 # as in Figure 4; for Figures 3 and 7 the paper does not tell them
     --dictionary 32768 --pairs 10000
     --arch posenc_transformer_wmt_en_de --shape 6,512,8 --tokens 112000 --updates 200000 --warmup 8000
-    --longest 1024 --interval 5000 --keep 10 --lenpen 0
+    --longest 1024 --interval 5000 --keep 10 --beam 4 --lenpen 0
     --seeds 1,2,3,4,5 --seeds-note "; elsewhere than on vanilla 1"
     --tables shape-1,shape-2,shape-5,shape-6,shape-7 --figures shape
 )
@@ -64,11 +64,11 @@ train=(
     --max-update {updates} --save-interval-updates {interval}
     --keep-interval-updates {keep} --no-epoch-checkpoints --skip-invalid-size-inputs-valid-test
 )
-generate=(--beam 4 --lenpen {lenpen} --max-tokens 8000 --max-len-a 1.2 --max-len-b 20)
+generate=(--beam {beam} --lenpen {lenpen} --max-tokens 8000 --max-len-a 1.2 --max-len-b 20)
 joined=(--without-token '<sep>')
 smoke=(
-    --raw-dir recipes/smoke/wmt --run-dir runs/shape-smoke --seeds 1 --pairs 4 --keep 2
-    --arch posenc_transformer_tiny --updates 60 --interval 20 --batch 2000 --bpe 500
+    --raw-dir recipes/smoke/wmt --run-dir runs/shape-smoke --seeds 1 --pairs 2 --keep 2 --beam 1
+    --arch posenc_transformer_tiny --updates 20 --interval 10 --batch 2000 --bpe 500
     --encodings sinusoidal,shape --sweep 40
 )
 presets=(gpu)

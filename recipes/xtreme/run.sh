@@ -36,7 +36,7 @@ smoke=(
     --lrs 3e-4 --seeds 1,2 --epochs 2 --batch 16 --tables chen2021-5 --languages "en de ar th zh"
     --encodings "learned=learned --position-segments input,rel_scalar=rel_scalar --position-segments per_head"
 )
-pretrain_smoke=(--vocabulary 2000 --updates 100 --batch 32 --lr 0.001)
+pretrain_smoke=(--vocabulary 2000 --updates 40 --batch 32 --lr 0.001)
 # Their addresses name a branch: SHA-256, as TensorFlow Datasets has recorded them (url_checksums/xquad.txt).
 squad=(
     train-v1.1.json 3527663986b8295af4f7fcdff1ba1ff3f72d07d61a20f487cb238a6ef92fd955

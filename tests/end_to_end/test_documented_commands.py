@@ -22,7 +22,7 @@ PAGES = sorted(
 ONE_LAYER = "--encoder-layers 1 --decoder-layers 1"
 CPU = "--cpu --num-workers 0 --log-format none"
 # How a command is made small: its beginning, what then comes first, what comes last. Recipes are
-# run by scripts/smoke.sh; here their options are read, and no stage is run.
+# run in tests/recipes/test_smoke.py; here their options are read, and no stage is run.
 SMALLER = [
     (r"bash (scripts/test|scripts/gpu|recipes/quickstart)\.sh", "--help #", ""),
     (r"bash recipes/anchors\.sh \w+", "--stage 99", ""),  # which anchor comes before the options
@@ -44,7 +44,7 @@ SMALLER = [
     (r"posenc prepare text", "", "--hold-out 3"),
     (r"posenc predict", "", "--cpu"),
     (r"python -m recipes\.benchmark", "", "--shape tiny --lengths 8 --tokens 16 --rounds 5 "
-     "--dropout 0"),
+     "--dropout 0 --encodings sinusoidal,rotary"),
     (r"posenc analyse shift-invariance", "", "--sentences 5"),
     (r"posenc analyse swap", "", "--pairs 3 --max-len-a 0"),
 ]  # fmt: skip
@@ -73,11 +73,11 @@ def script(page):
 
 
 @pytest.fixture
-def do(tmp_path):
+def do(tmp_path, copies):
     """A function that runs a command line in a folder that looks like the repository."""
     for name in ("fairseq_posenc", "recipes", "scripts", "tests"):
         (tmp_path / name).symlink_to(REPOSITORY / name)
-    path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+    path = os.pathsep.join([str(copies.bin), os.path.dirname(sys.executable), os.environ["PATH"]])
     environment = {**os.environ, "PATH": path, "PYTHONPATH": ".", "OMP_NUM_THREADS": "1"}
 
     def do(*command):
@@ -228,10 +228,3 @@ def test_the_commands_of_a_page_run(page, do, tmp_path):
         do("bash", "-c", f"{command} --help")
     for code in blocks(page, "python"):
         assert do("python", "-c", code).strip()
-
-
-@pytest.mark.parametrize("page", PAGES)
-def test_recipes_of_a_page_have_a_smoke_run(page):
-    smoke = (REPOSITORY / "scripts" / "smoke.sh").read_text(encoding="utf-8")
-    for recipe in re.findall(r"^bash (recipes/\S+)", "\n".join(blocks(page, "bash")), re.MULTILINE):
-        assert recipe in smoke

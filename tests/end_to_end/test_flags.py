@@ -12,6 +12,7 @@ import pytest
 
 from fairseq_posenc.encodings import names
 
+pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).resolve().parents[2]
 FLAGS = {
     "reference": "--ddp-backend legacy_ddp",

@@ -35,7 +35,7 @@ def generate(run, folder, data):
 @pytest.mark.slow
 def test_raw_text_is_translated_as_by_the_recipe(run, tmp_path):
     runs, odd = tmp_path / "runs", tmp_path / "odd"
-    options = "--train 400 --test 12 --test-lengths 4-12 --updates 150 --seeds 1".split()
+    options = "--stage 2 --train 400 --test 12 --test-lengths 4-12 --updates 150 --seeds 1".split()
     options += ["--encodings", "rel_scalar", "--run-dir", runs, "--device", "cpu"]
     run("bash", "recipes/quickstart.sh", *options)
     raw = (runs / "corpus" / "test.en").read_text(encoding="utf-8").splitlines() + ODD

@@ -58,8 +58,8 @@ def _the_commands_of_the_plan_do_the_same(run, command, runs, cell):
 def test_iwslt14s_bleu_is_the_last_line_of_fairseq_generate(run, tmp_path):
     # norms first and a higher rate: this soon others learn nothing, and 0 is 0
     command = ["bash", "recipes/iwslt14.sh", "--smoke", "--stage", "2", "--run-dir", tmp_path]
-    command += ["--seeds", "1", "--encodings", "rotary", "--updates", "240", "--device", "cpu"]
-    command += ["--", "--lr", "0.01", "--dropout", "0", "--validate-interval", "15"]
+    command += "--seeds 1 --encodings rotary --updates 240 --device cpu".split()
+    command += "-- --warmup-updates 30 --lr 0.01 --dropout 0 --validate-interval 15".split()
     command += ["--encoder-normalize-before", "--decoder-normalize-before"]
     run(*command)
     cell = tmp_path / "de-en/rotary/seed1"

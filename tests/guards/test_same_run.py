@@ -2,6 +2,8 @@
 
 import re
 import sys
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -101,6 +103,15 @@ def folder(tmp_path_factory, run):
     return folder
 
 
+@cache
+def config(words):
+    """fairseq's options of a command line, of which hydra takes a second."""
+    args = options.parse_args_and_arch(options.get_training_parser(), input_args=list(words))
+    cfg = convert_namespace_to_omegaconf(args)
+    add_defaults(cfg)
+    return cfg
+
+
 @pytest.fixture
 def make(folder, monkeypatch):
     """A function that makes fairseq's trainer of a command line, in a new folder."""
@@ -109,9 +120,7 @@ def make(folder, monkeypatch):
         data, *words = words.split()
         words = [str(folder / data), *COMMON.split(), *words, "--save-dir", str(folder / "new")]
         monkeypatch.setattr(sys, "argv", ["fairseq-train", *words])
-        args = options.parse_args_and_arch(options.get_training_parser(), input_args=words)
-        cfg = convert_namespace_to_omegaconf(args)
-        add_defaults(cfg)
+        cfg = deepcopy(config(tuple(words)))
         task = tasks.setup_task(cfg.task)
         torch.manual_seed(1)
         model = task.build_model(cfg.model)

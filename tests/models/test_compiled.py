@@ -11,6 +11,7 @@ import torch
 
 from fairseq_posenc.encodings import names
 
+pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).resolve().parents[2]
 PAGE = REPOSITORY / "docs" / "speed.md"
 SCRIPT = Path(__file__).with_name("count_graphs.py")

@@ -14,6 +14,7 @@ import pytest
 
 from fairseq_posenc.encodings import names
 
+pytestmark = pytest.mark.slow
 FOLDER = Path(__file__).resolve().parent
 PAGE = FOLDER.parent.parent / "docs" / "speed.md"
 IMPOSSIBLE = 77
