@@ -7,6 +7,7 @@ prints a line of JSON for each: the losses of its updates, or the error.
 import copy
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -88,14 +89,14 @@ def trained(data: Path, flags: Dict[str, str]) -> Dict[str, Dict[str, Any]]:
 def programs(results: Any, tiny: bool) -> None:
     """Part 3: losses of fairseq-train in every precision, beside those of the CPU in float32."""
     folder = results.path.parent / "programs"
-    if not (folder / "bin").exists():
-        corpus = f"-m recipes.corpus --output {folder} --train 200 --valid 10 --test 2 --quiet"
-        subprocess.run([sys.executable, *corpus.split()], check=True)
-        words = "--source-lang en --target-lang de --joined-dictionary --trainpref"
-        subprocess.run(
-            ["fairseq-preprocess", *words.split(), folder / "train", "--destdir", folder / "bin"],
-            check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+    shutil.rmtree(folder, ignore_errors=True)  # cut before, it may be half written
+    corpus = f"-m recipes.corpus --output {folder} --train 200 --valid 10 --test 2 --quiet"
+    subprocess.run([sys.executable, *corpus.split()], check=True)
+    words = "--source-lang en --target-lang de --joined-dictionary --trainpref"
+    subprocess.run(
+        ["fairseq-preprocess", *words.split(), folder / "train", "--destdir", folder / "bin"],
+        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
     chosen = ["float32"] if tiny else list(PRECISIONS)
     flags = {name: "--cpu" if tiny else PRECISIONS[name] for name in chosen}
     found = trained(folder / "bin", {"cpu": "--cpu", **flags})
