@@ -13,7 +13,8 @@ An option ``--updates N`` has a whole number, ``LIST`` is divided by commas, ``a
 these, any other word anything; one without a word is a flag. ``DIR``, ``FOLDER``, ``PREFIX``,
 ``TEXT`` and ``ROW=CHECKPOINT`` are paths: a user names them from where the recipe was started,
 and all runs from the top of the repository. What the user gives goes before --smoke, a preset,
-the setting's own array, and the defaults. A user's words are filled in once, and never read again:
+the setting's own array, and the defaults. Options of fairseq-train behind ``--`` are added to the
+preset's own, ``gpu_train``, whose precision is left out if there is one behind ``--``. A user's words are filled in once, and never read again:
 a folder may be called ``x{seed}``.
 """
 
@@ -24,6 +25,7 @@ from fractions import Fraction
 from typing import Dict, Iterable, List, NamedTuple, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
+from recipes.lib.devices import is_half
 
 FLAG = "yes"
 _OPTION = re.compile(r"^  (--[a-z-]+)(?: (\S+))?(?:  |$)", re.M)
@@ -120,11 +122,13 @@ class Given(NamedTuple):
     Attributes:
         values: by the page and the user.
         words: all before ``--``, but for --plan and --slurm.
-        extra: all behind it: options of fairseq-train.
+        behind: all behind it: options of fairseq-train.
+        extra: the preset's options of fairseq-train, and these.
     """
 
     values: Values
     words: List[str]
+    behind: List[str]
     extra: List[str]
 
 
@@ -150,12 +154,12 @@ def read_options(page: Page, text: str, arguments: List[str], presets: Sequence[
     known = {name: form for name, form in _OPTION.findall(text)}
     known["--help"] = known["-h"] = ""
     defaults = {"preset": "", **pairs(page.arrays.get("defaults", []))}
-    given, extra, words, position = {}, [], [], 0
+    given, behind, of_preset, words, position = {}, [], [], [], 0
     while position < len(arguments):
         name = arguments[position]
         position += 1
         if name == "--":
-            extra = arguments[position:]
+            behind = arguments[position:]
             break
         if known.get(name) == "":
             given[name[2:]] = FLAG
@@ -185,13 +189,15 @@ def read_options(page: Page, text: str, arguments: List[str], presets: Sequence[
             told = f"{', '.join(most)} or {last}" if most else last
             raise UsageError(f"--preset is {told}, not {preset}")
         layers.append(pairs(page.arrays[preset]))
-        extra = page.arrays.get(f"{preset}_train", []) * (not extra) + extra
+        of_preset = page.arrays.get(f"{preset}_train", [])
+        if is_half(behind):  # instead of the preset's
+            of_preset = [word for word in of_preset if not is_half([word])]
     values = Values([*layers, defaults])
     if {"help", "h", ""} & given.keys():
         # rows have fields too, of which some have no value before a text or a setting is chosen
         filled = _FIELD.sub(lambda found: values[found[1]] or "…", values.text(text))
         _print_help(page, filled)
-    return Given(values, words, extra)
+    return Given(values, words, behind, [*of_preset, *behind])
 
 
 def _print_help(page: Page, text: str) -> None:

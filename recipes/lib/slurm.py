@@ -88,5 +88,5 @@ def print_script(
 def _command(recipe: Recipe, words: List[str], variables: str = "") -> str:
     """What the user has given, with these options."""
     given = typed(["bash", recipe.page.name, *recipe.given.words, *words])
-    extra = typed(["--", *recipe.given.extra]) if recipe.given.extra else ""
-    return " ".join(filter(None, [given, variables, extra]))
+    behind = typed(["--", *recipe.given.behind]) if recipe.given.behind else ""
+    return " ".join(filter(None, [given, variables, behind]))

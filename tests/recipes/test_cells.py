@@ -228,12 +228,13 @@ def test_the_users_words_go_before_presets_settings_and_defaults():
     about, arguments = page(
         "--b", "9", "--preset", "gpu", "--", "--fp16",
         defaults=["--a", "1", "--b", "2", "--c", "3"],
-        gpu=["--b", "5", "--c", "6"], gpu_train=["--bf16"],
+        gpu=["--b", "5", "--c", "6"], gpu_train=["--bf16", "--update-freq", "2"],
     )  # fmt: skip
     given = read_options(about, "  --b N  x\n  --preset NAME  x\n", arguments, ["gpu"])
     values = given.values.over({"a": "7", "c": "8"})
     assert [values[name] for name in "abcd"] == ["7", "9", "6", ""]
-    assert (given.words, given.extra) == (["--b", "9", "--preset", "gpu"], ["--fp16"])
+    assert (given.words, given.behind) == (["--b", "9", "--preset", "gpu"], ["--fp16"])
+    assert given.extra == ["--update-freq", "2", "--fp16"]
 
 
 def test_values_are_filled_in_once_and_an_option_without_a_value_is_left_out():

@@ -22,7 +22,7 @@ def recipe(tmp_path):
         page = Page("kind", "recipes/quickstart.sh", "/", {})
         words = {name.replace("_", "-"): value for name, value in values.items()}
         layers = [{"run-dir": str(tmp_path / "run"), **words}, {}]
-        return Recipe(page, Given(Values(layers), [], list(extra)))
+        return Recipe(page, Given(Values(layers), [], [], list(extra)))
 
     return recipe
 
