@@ -68,6 +68,8 @@ def _has_numbers_alone(value: Any) -> bool:
         value = list(value.values())
     if isinstance(value, (list, tuple)):
         return all(_has_numbers_alone(inner) for inner in value)
+    if isinstance(value, np.ndarray):  # the counts of --eval-bleu
+        return value.dtype.kind in "iuf"
     return value is None or _is_number(value) or isinstance(value, Tensor)
 
 

@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 import torch
 from fairseq.optim import build_optimizer
@@ -94,7 +95,8 @@ def test_a_state_that_an_optimizer_cannot_use_ends_in_one_line(name, state):
 PROGRESS = {
     "epoch": [None, "x", -1, 1.5, 10**30], "iterations_in_epoch": ["x", -1], "shuffle": [[], "x"],
     "num_updates": [None, 1.5, -1, 10**30], "best": [None, [], "x"],
-    "previous_training_time": [None, {}], "metrics": [{"default": []}],
+    "previous_training_time": [None, {}],
+    "metrics": [{"default": []}, {"valid": [(10, "_bleu_counts", "", {"val": np.array(["x"])})]}],
 }  # fmt: skip
 
 
