@@ -144,8 +144,13 @@ class PlannedCell(NamedTuple):
         return self.next_step() == len(self.steps)
 
 
-def plan(cells: Sequence[PlannedCell]) -> Iterator[str]:
-    """Yield the commands of all cells, each cell after a comment with its name."""
+def plan(cells: Sequence[PlannedCell], stages: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the commands of all cells, each cell after a comment with its name.
+
+    Args:
+        cells: in the order in which they run.
+        stages: those of steps that run; all without them.
+    """
     for cell in cells:
         place = "/".join(filter(None, (cell.setting, cell.row)))
         name = re.sub("\0(.*?)\0", r"$\1", cell.name)
@@ -153,6 +158,8 @@ def plan(cells: Sequence[PlannedCell]) -> Iterator[str]:
         yield typed(["mkdir", "-p", cell.folder])
         yield f"echo {typed([cell.about])} >{typed([cell.path('cell.json')])}"
         for step in cell.steps:
+            if stages and step.stage not in stages:
+                continue
             output = step.output or ("train.log" if step.program == "train" else "")
             yield typed(step.words) + (f" >{typed([cell.path(output)])}" if output else "")
             done = [cell.path(mark) for mark in step.marks if mark.endswith(".done")]

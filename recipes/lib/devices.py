@@ -106,20 +106,24 @@ def nodes() -> int:
     return int(os.environ.get("SLURM_JOB_NUM_NODES") or 1)
 
 
-def list_gpus(wanted: int) -> Tuple[str, ...]:
+def list_gpus(wanted: int, is_plan: bool = False) -> Tuple[str, ...]:
     """Return the GPUs that CUDA_VISIBLE_DEVICES names, or all; no more than are wanted.
+
+    A plan may be for another machine, which has as many as are wanted.
 
     Raises:
         UsageError: there are none, or not as many.
     """
     visible = [gpu for gpu in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if gpu]
     if not visible:
-        count = wanted or int(ask_python("import torch; print(torch.cuda.device_count())") or 0)
+        there = "import torch; print(torch.cuda.device_count())"
+        count = wanted if is_plan and wanted else int(ask_python(there) or 0)
         visible = [str(number) for number in range(count)]
     if not visible:
         raise UsageError("there is no GPU; give --device cpu")
     if len(visible) < wanted:
-        raise UsageError(f"--gpus is {wanted}, but CUDA_VISIBLE_DEVICES names {len(visible)}")
+        names = "CUDA_VISIBLE_DEVICES names" * bool(os.environ.get("CUDA_VISIBLE_DEVICES"))
+        raise UsageError(f"--gpus is {wanted}, but {names or 'there are'} {len(visible)}")
     return tuple(visible[: wanted or len(visible)])
 
 

@@ -19,7 +19,7 @@ from recipes.lib.page import FLAG, Given, Page, read_options
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import check_disk, checksum, read_lines
-from recipes.lib.work import in_order, run_cells
+from recipes.lib.work import check_behind, in_order, run_cells
 
 HELP = f"""{{own options}}
   --smoke             everything with tiny models on the small texts in recipes/smoke, in a few
@@ -138,6 +138,8 @@ class FineTuning(Recipe):
                 f"what {self.page.name} runs, one after the other, from the top of the repository"
             )
         self.set_up(told=True)
+        if self.given.behind:
+            check_behind(self, self.cells({task: Length("", "") for task in self.tasks}))
         self.choose_devices(default="cuda" if self.is_plan else "", job_per_gpu=True)
         self.open_folder()
         if self.is_smoke:

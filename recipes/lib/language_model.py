@@ -15,7 +15,7 @@ from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import make_folder
 from recipes.lib.texts import SPLITS, plain_or_packed
 from recipes.lib.translation import HELP, draw_curves, rows_of
-from recipes.lib.work import in_order, run_cells
+from recipes.lib.work import check_behind, in_order, run_cells
 
 
 def main(page: Page, arguments: List[str]) -> None:
@@ -47,18 +47,15 @@ class LanguageModels(Recipe):
         """Run all stages, or print them."""
         self.set_up()
         self.choose_devices()
+        cells = in_order(self.cell_of(row, seed) for row in self.rows
+                         for seed in self.values.list("seeds"))  # fmt: skip
+        check_behind(self, cells)
         self.open_folder(*self.settings)
         made, codes = self.settings, self.path("bpe.codes")
         self.stage(2, "data", self.get, self.path("data.done"), made)
         self.stage(3, "subwords", self.learn_subwords, self.path("subwords.done"), made, codes)
         self.stage(4, "binarise", self.binarise, self.path("binarise.done"), made, self.path("bin"))
-        cells = in_order(self.cell_of(row, seed) for row in self.rows
-                         for seed in self.values.list("seeds"))  # fmt: skip
-        if self.is_plan:
-            self.say("stage 5: train")
-            print(*plan(cells), sep="\n")
-        else:
-            self.stage(5, "train", lambda: run_cells(self, cells, ["train"]))
+        self.stage(5, "train", lambda: self.train(cells), of_cells=True)
         self.stage(6, "measure", lambda: self.measure(cells))
 
     def get(self) -> None:
@@ -121,6 +118,13 @@ class LanguageModels(Recipe):
             [step],
             self.settings,
         )
+
+    def train(self, cells: Sequence[PlannedCell]) -> None:
+        """Train all cells, or print their commands."""
+        if self.is_plan:
+            print(*plan(cells), sep="\n")
+        else:
+            run_cells(self, cells, ["train"])
 
     def measure(self, cells: Sequence[PlannedCell]) -> None:
         """Measure all models at all lengths; bits per word are of the text before it was cut."""

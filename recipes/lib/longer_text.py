@@ -37,6 +37,9 @@ class LongerText(RecipeText):
             self._read_kind(made)
             values.layers[0].update(model=f"{made}/model.pt", subwords=made)
         if self.is_smoke:
+            for name in ("model", "subwords", *SPLITS):
+                if values[name]:
+                    raise UsageError(f"--smoke makes its own model and text: leave out --{name}")
             values.layers[0].update(
                 {"model": f"{made}/checkpoint_last.pt", "subwords": f"{made}/bin",
                  **{split: f"{made}/{split}" for split in SPLITS}}
@@ -59,6 +62,9 @@ class LongerText(RecipeText):
         )
         if not self.is_smoke:
             self.settings += ["--text", recipe.known_sum("--text", texts)]
+        if not self.is_made:
+            pieces = [f"{values['subwords']}/sentencepiece.model"]
+            self.settings += ["--subwords", recipe.known_sum("--subwords", pieces)]
         if self.imported:
             files = [entry.path for entry in os.scandir(self.imported) if entry.is_file()]
             self.settings += ["--from", recipe.known_sum("--from", sorted(files))]

@@ -25,9 +25,10 @@ class Own(RecipeText):
             if not self.values[name]:
                 raise UsageError(f"--{name} is missing; see --help")
         self.prefixes = {split: self.values[split] for split in SPLITS}
-        self.keep = min(self.keep, self.values.number("epochs"))
         self.prepare = self.values.fill(recipe.page.arrays["prepare"])
         longest = self.values.number("longest")
+        if longest and self.values.given("bins"):
+            raise UsageError("--longest sets the ranges of lengths: leave out --bins")
         if longest:
             self.score = ["--length-unit", "subwords",
                           "--bins", f"{longest},{longest * 3 // 2},{longest * 2}"]  # fmt: skip

@@ -14,8 +14,9 @@ these, any other word anything; one without a word is a flag. ``DIR``, ``FOLDER`
 ``TEXT`` and ``ROW=CHECKPOINT`` are paths: a user names them from where the recipe was started,
 and all runs from the top of the repository. What the user gives goes before --smoke, a preset,
 the setting's own array, and the defaults. Options of fairseq-train behind ``--`` are added to the
-preset's own, ``gpu_train``, whose precision is left out if there is one behind ``--``. A user's words are filled in once, and never read again:
-a folder may be called ``x{seed}``.
+preset's own, ``gpu_train``, whose precision is left out if there is one behind ``--``. Those that
+each training has of its own are refused there. A user's words are filled in once, and never read
+again: a folder may be called ``x{seed}``.
 """
 
 import os
@@ -30,6 +31,10 @@ from recipes.lib.devices import is_half
 FLAG = "yes"
 _OPTION = re.compile(r"^  (--[a-z-]+)(?: (\S+))?(?:  |$)", re.M)
 _PATHS = "DIR", "FOLDER", "PREFIX", "TEXT", "CHECKPOINT"
+# options of fairseq-train that differ between trainings, and the recipe's option that says them
+_OF_TRAININGS = {
+    "--position-encoding": "--encodings", "--seed": "--seeds", "--save-dir": "--run-dir",
+}  # fmt: skip
 _FIELD = re.compile(r"\{([a-z][a-z-]*)\}")
 
 
@@ -45,6 +50,11 @@ class Page(NamedTuple):
     def name(self) -> str:
         """The script, from the top of the repository."""
         return os.path.relpath(self.script)
+
+    @property
+    def usage(self) -> str:
+        """What stands behind the script's name."""
+        return self.arrays.get("usage", ["[options] [-- options for fairseq-train]"])[0]
 
     @property
     def about(self) -> str:
@@ -160,6 +170,7 @@ def read_options(page: Page, text: str, arguments: List[str], presets: Sequence[
         position += 1
         if name == "--":
             behind = arguments[position:]
+            _check_behind(page, behind)
             break
         if known.get(name) == "":
             given[name[2:]] = FLAG
@@ -170,6 +181,9 @@ def read_options(page: Page, text: str, arguments: List[str], presets: Sequence[
         if name not in known:
             raise UsageError(f"unknown option {name}; see --help")
         value = arguments[position]
+        # an empty folder to read from is none: what is in it is downloaded
+        if not value.strip() and (known[name] != "DIR" or name == "--run-dir"):
+            raise UsageError(f"{name} needs a value, and has an empty one; leave it out")
         if value.startswith("--") and known[name] != "OPTIONS":
             raise UsageError(
                 f"{name} needs a value; a name that begins with -- is written ./--name"
@@ -201,8 +215,7 @@ def read_options(page: Page, text: str, arguments: List[str], presets: Sequence[
 
 
 def _print_help(page: Page, text: str) -> None:
-    usage = page.arrays.get("usage", ["[options] [-- options for fairseq-train]"])
-    print(f"usage: bash {page.name} {usage[0]}\n\n{page.about}\n\n{text.rstrip()}")
+    print(f"usage: bash {page.name} {page.usage}\n\n{page.about}\n\n{text.rstrip()}")
     for line in page.arrays.get("notes", []):
         print(f"\n{line}")
     sys.exit()
@@ -219,8 +232,21 @@ def _check(name: str, form: str, value: str) -> None:
         for seed in value.split(","):
             if not re.fullmatch("0|[1-9][0-9]*", seed):
                 raise UsageError(f"{seed} is not a whole number (--seeds; see --help)")
+    if name in ("--bins", "--edges"):
+        numbers = [int(one) if one.isdecimal() else 0 for one in value.split(",")]
+        if numbers != sorted({*numbers} - {0}):
+            raise UsageError(f"{name} takes rising whole numbers such as 10,20, not {value}")
     if form == "LIST" and name not in ("--encodings", "--rows", "--url"):
         no_repeats(name, value.split(","))
+
+
+def _check_behind(page: Page, words: Sequence[str]) -> None:
+    """Raise a UsageError for an option of fairseq-train that each training has of its own."""
+    if words and "-- options" not in page.usage:
+        raise UsageError("no options for fairseq-train are taken behind --; see --help")
+    for name in (word.partition("=")[0] for word in words):
+        if name in _OF_TRAININGS:
+            raise UsageError(f"each training has a {name} of its own: see {_OF_TRAININGS[name]}")
 
 
 def _from_top(page: Page, form: str, value: str) -> str:
@@ -229,7 +255,8 @@ def _from_top(page: Page, form: str, value: str) -> str:
     is_path = form.rpartition("=")[2] in _PATHS
     if not (value and is_path) or os.path.realpath(start) == os.getcwd():
         return value
-    if os.path.exists(os.path.join(start, value)) or "=" not in value:
+    is_named = form == "TEXT" or "=" in form
+    if os.path.exists(os.path.join(start, value)) or not (is_named and "=" in value):
         return os.path.join(start, value)
     # ROW=PATH, or LANGUAGE=PATH,LANGUAGE=PATH…
     named = [part.partition("=") for part in value.split(",")]

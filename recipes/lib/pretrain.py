@@ -17,7 +17,7 @@ from recipes.lib.page import FLAG, Given, Page, read_options
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import check_disk, checksum, same_settings
-from recipes.lib.work import in_order, run_cells
+from recipes.lib.work import check_behind, in_order, run_cells
 
 SNAPSHOT = "20231101"
 DATASET = "datasets/wikimedia/wikipedia"
@@ -132,6 +132,8 @@ class Pretraining(Recipe):
         """Run all stages, or print them."""
         self.set_up()
         self.choose_devices(gpus=True)
+        if self.given.behind:
+            check_behind(self, self.cells())
         self.open_folder(*self.settings())
         made = self.divide()
         if made.note:

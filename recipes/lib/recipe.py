@@ -271,7 +271,7 @@ class Recipe:
             return
         self.tell_precision()
         if gpus:
-            node = machine.list_gpus(wanted)
+            node = machine.list_gpus(wanted, self.is_plan)
             memory = memory or machine.smallest_memory()
             self.devices = machine.divide_gpus(jobs or 1, node, memory)
             return

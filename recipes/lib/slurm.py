@@ -64,8 +64,11 @@ def print_script(
     Raises:
         UsageError: an option does not go with it, or --gpus is missing.
     """
-    if recipe.values["jobs"]:
-        raise UsageError("--slurm has a job for each training: leave out --jobs")
+    for name in "jobs", "cell":
+        if recipe.values[name]:
+            raise UsageError(f"--slurm has a job for each training: leave out --{name}")
+    if recipe.values["hours"]:
+        raise UsageError("the hours of a job are given to the script: HOURS=12 bash FILE")
     on_gpu = recipe.values["device"] != "cpu"
     if on_gpu and not gpus:
         raise UsageError("--slurm needs --gpus N: how many of a node a training is to have")

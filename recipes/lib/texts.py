@@ -15,6 +15,8 @@ from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import make_folder, read_lines
 
 SPLITS = "train", "valid", "test"
+# options of fairseq-train that end a training
+_ENDS = "--max-update", "--max-epoch", "--patience", "--stop-min-lr", "--stop-time-hours"
 # title, what makes it, the mark of its end, and a path without which it is not made
 Stage = Tuple[str, Callable[[], object], str, str]
 
@@ -41,11 +43,12 @@ class RecipeText:
     def __init__(self, recipe: Recipe):
         self.recipe, self.values = recipe, recipe.values
         self.source, self.target = self.values["source-lang"], self.values["target-lang"]
-        self.data, self.keep = recipe.path("bin"), self.values.number("keep")
-        ends = [word for word in recipe.extra if word.startswith("--max-update")]
+        self.data = recipe.path("bin")
+        self.keep = min(self.values.number("keep"), self.values.number("epochs"))
+        ends = [word for word in recipe.extra if word.partition("=")[0] in _ENDS]
         if ends and self.keep and not self.values.given("keep"):
             raise UsageError(
-                f"with --max-update a training may end before {self.keep} epochs, whose "
+                f"with {ends[0]} a training may end before {self.keep} epochs, whose "
                 "checkpoints are averaged: give --epochs in its place, or say how many with --keep"
             )
         self.task = ["--task", "posenc_translation",
@@ -185,6 +188,8 @@ class Multi30k(RecipeText):
         super().__init__(recipe)
         self.form, self.longest = self.values["setting"], self.values.number("longest")
         self.score += recipe.page.arrays.get(f"score_{self.form}", [])
+        if self.values.given("longest") and self.form != "extrapolate":
+            raise UsageError("--longest needs --setting extrapolate: leave it out")
         self.values.layers[-1]["ffn"] = str(2 * self.values.number("dim"))
         self.settings = ["--setting", self.form]
         if self.form == "extrapolate":

@@ -17,7 +17,7 @@ from recipes.lib.page import FLAG, Page, Values, pairs, read_options
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow, read_rows
 from recipes.lib.texts import RecipeText
-from recipes.lib.work import in_order, run_cells
+from recipes.lib.work import check_behind, chosen, in_order, run_cells
 
 HELP = """{own options}
   --run-dir DIR       results ({run-dir})
@@ -61,6 +61,8 @@ def main(page: Page, arguments: List[str]) -> None:
         return
     recipe.set_up()
     recipe.choose_devices(job_per_gpu=text.job_per_gpu)
+    if recipe.given.behind:
+        check_behind(recipe, cells_of(recipe, text, rows))
     recipe.open_folder(*text.settings)
     number = 1
     for number, (title, action, mark, makes) in enumerate(text.stages, 2):
@@ -74,12 +76,14 @@ def main(page: Page, arguments: List[str]) -> None:
 
 
 def _train_translate_score(recipe: Recipe, cells: Sequence[PlannedCell], first: int) -> None:
-    if recipe.is_plan:
-        recipe.say(f"stages {first} to {first + 2}: train, translate, score")
-        print(*plan(cells), sep="\n")
-        return
     stages = [name for number, name in enumerate(STEPS, first) if recipe.wants(number)]
     if not stages:
+        return
+    number = first + STEPS.index(stages[0])
+    if recipe.is_plan:
+        last = f" to {number + len(stages) - 1}" * (len(stages) > 1)
+        recipe.say(f"stage{'s' * bool(last)} {number}{last}: {', '.join(stages)}")
+        print(*plan(chosen(recipe, cells), stages), sep="\n")
         return
     drawn: List[str] = []
 
@@ -100,7 +104,6 @@ def _train_translate_score(recipe: Recipe, cells: Sequence[PlannedCell], first: 
     def work() -> None:
         run_cells(recipe, cells, stages, draw if "score" in stages else lambda cell: None)
 
-    number = first + STEPS.index(stages[0])
     recipe.stage(number, ", ".join(stages), work, of_cells=True)
 
 

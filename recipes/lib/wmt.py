@@ -27,7 +27,7 @@ from recipes.lib.page import FLAG, Given, Page, Values, pairs, read_options
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow, read_rows
 from recipes.lib.wmt_data import Corpora, CorpusSetting
-from recipes.lib.work import in_order, run_cells
+from recipes.lib.work import check_behind, in_order, run_cells
 
 HELP = """{own options}
   --smoke             everything with tiny models on the small archives in recipes/smoke, in a few
@@ -117,6 +117,8 @@ class Wmt(Recipe):
         """Run all stages, or print them."""
         self.set_up()
         self.choose_devices(gpus=True)
+        if self.given.behind:
+            check_behind(self, self.cells())
         if self.is_plan:
             self.print_plan()
             return

@@ -4,6 +4,7 @@ for.
 
 import queue
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from typing import Callable, Iterable, List, Sequence, TypeVar
 
@@ -26,22 +27,47 @@ def in_order(cells: Iterable[PlannedCell]) -> List[PlannedCell]:
     return sorted(cells, key=lambda cell: (seeds.index(cell.seed), lrs.index(cell.lr)))
 
 
+def check_behind(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
+    """Make sure that what the user says behind ``--`` counts.
+
+    Raises:
+        UsageError: a training has an option of it again, further behind.
+    """
+    named = [word.partition("=")[0] for word in recipe.given.behind if word.startswith("--")]
+    extra = list(recipe.extra)
+    for words in [list(step.words) for cell in cells for step in cell.steps] if named else []:
+        for place in range(len(words)):
+            if words[place : place + len(extra)] != extra:
+                continue
+            lost = [name for name in named if name in words[place + len(extra) :]]
+            if lost:
+                raise UsageError(
+                    f"{lost[0]} behind -- would be without effect: the recipe itself gives it to "
+                    "each training; see --help"
+                )
+
+
 def check_cells(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
     """Write down what each cell is, which tables count; with --cell of that one.
 
     Raises:
         UsageError: one has results of other settings.
     """
-    chosen = _chosen(recipe, cells)
-    for cell in chosen:
+    these = chosen(recipe, cells)
+    for cell in these:
         same_settings(f"{cell.row_folder}/settings", cell.options)
         same_settings(cell.path("settings"), cell.settings)
         write(cell.path("cell.json"), f"{cell.about}\n")
-    finished = sum(cell.is_finished for cell in chosen)
-    recipe.say(f"{len(chosen)} cells, {finished} finished before")
+    finished = sum(cell.is_finished for cell in these)
+    recipe.say(f"{len(these)} cells, {finished} finished before")
 
 
-def _chosen(recipe: Recipe, cells: Sequence[PlannedCell]) -> Sequence[PlannedCell]:
+def chosen(recipe: Recipe, cells: Sequence[PlannedCell]) -> Sequence[PlannedCell]:
+    """Return all cells; with --cell that one.
+
+    Raises:
+        UsageError: there are not as many.
+    """
     if recipe.cell > len(cells):
         raise UsageError(f"--cell is {recipe.cell}, and there are {len(cells)}")
     return cells[recipe.cell - 1 : recipe.cell] if recipe.cell else cells
@@ -74,6 +100,8 @@ def run_cells(
     def run(number: int) -> int:
         slot = slots.get()
         try:
+            if recipe.until and time.time() > recipe.until:
+                return TIME_IS_UP
             place = f"{number + 1} of {len(cells)}"
             environment = recipe.devices.environment(slot)
             turn = Turn(cells[number], stages, place, environment, recipe.until, stop_diverged)

@@ -15,6 +15,7 @@ from recipes.lib import settings, work
 from recipes.lib.cell import PlannedCell, Step, plan, typed, variable, where
 from recipes.lib.devices import Devices
 from recipes.lib.page import Values, read_options, read_page
+from recipes.lib.recipe import TIME_IS_UP
 from recipes.lib.rows import read_row
 from recipes.lib.running import Turn
 
@@ -95,6 +96,14 @@ def test_a_later_stage_waits_for_the_one_before(tmp_path, capsys):
         work.run_cells(recipe(said=said), [one], stages)
     assert capsys.readouterr().out.count("not yet: bash comes before") == 1
     assert said == ["1 cells, 0 finished before"] * 3 and one.is_finished
+
+
+def test_when_the_time_is_up_no_further_cell_begins(tmp_path):
+    late = recipe()
+    late.until = time.time() - 1
+    with pytest.raises(SystemExit, match=str(TIME_IS_UP)):
+        work.run_cells(late, [cell(tmp_path, shell("true", "x.done"))], ["train"])
+    assert not (tmp_path / "a/seed1/x.done").exists()
 
 
 def test_a_cell_by_its_number_is_the_only_one(tmp_path):
@@ -235,6 +244,23 @@ def test_the_users_words_go_before_presets_settings_and_defaults():
     assert [values[name] for name in "abcd"] == ["7", "9", "6", ""]
     assert (given.words, given.behind) == (["--b", "9", "--preset", "gpu"], ["--fp16"])
     assert given.extra == ["--update-freq", "2", "--fp16"]
+
+
+def test_an_empty_value_is_refused_as_an_empty_run_folder_would_be_the_root():
+    for value in "", " ":
+        about, arguments = page("--run-dir", value, defaults=["--run-dir", "runs/x"])
+        with pytest.raises(UsageError, match="--run-dir needs a value, and has an empty one"):
+            read_options(about, "  --run-dir DIR  x\n", arguments)
+
+
+def test_a_folder_may_have_an_equals_sign_in_its_name():
+    forms = "--run-dir DIR", "--train PREFIX", "--text TEXT", "--pretrained ROW=CHECKPOINT"
+    text = "".join(f"  {form}  x\n" for form in forms)
+    words = ["--run-dir", "lr=0.1", "--train", "of=en/train", "--text", "en=a,fr=b"]
+    about, arguments = page(*words, "--pretrained", "shaw=m.pt")
+    values = read_options(about, text, arguments).values
+    assert (values["run-dir"], values["train"]) == ("/here/lr=0.1", "/here/of=en/train")
+    assert (values["text"], values["pretrained"]) == ("en=/here/a,fr=/here/b", "shaw=/here/m.pt")
 
 
 def test_values_are_filled_in_once_and_an_option_without_a_value_is_left_out():

@@ -23,6 +23,7 @@ from recipes.lib import devices
 )
 def test_trainings_at_a_time_divide_the_gpus(monkeypatch, visible, given, jobs, slices):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    monkeypatch.setattr(devices, "ask_python", lambda code: "8")
     found = devices.divide_gpus(jobs, devices.list_gpus(given), 16)
     on = [found.environment(slot)["CUDA_VISIBLE_DEVICES"] for slot in range(jobs)]
     assert set(on) == slices and found.trainings_per_gpu == jobs // len(slices)
@@ -35,6 +36,13 @@ def test_more_gpus_than_there_are_is_a_mistake(monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
     with pytest.raises(UsageError, match="--gpus is 8, but CUDA_VISIBLE_DEVICES names 2"):
         devices.list_gpus(8)
+    # fairseq trains on the CPU, without a word, where CUDA_VISIBLE_DEVICES names a GPU that is not
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
+    for there, told in ("1", "--gpus is 2, but there are 1"), ("0", "there is no GPU"):
+        monkeypatch.setattr(devices, "ask_python", lambda code, there=there: there)
+        with pytest.raises(UsageError, match=told):
+            devices.list_gpus(2)
+        assert devices.list_gpus(2, is_plan=True) == ("0", "1")
 
 
 def test_four_of_eight_gpus_of_two_nodes_are_eight(run):

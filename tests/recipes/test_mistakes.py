@@ -64,6 +64,21 @@ MISTAKES = {
     ),
     "--epochs 1.5": ("1.5 is not a whole number above 0 (--epochs", SMALL[1:] + OWN),
     "-- --max-update 60": ("say how many with --keep", SMALL[1:] + OWN),
+    "-- --max-epoch=3": ("say how many with --keep", SMALL[1:] + OWN),
+    "-- --seed 5": ("each training has a --seed of its own: see --seeds", ROWS + OWN),
+    "-- --position-encoding=t5": ("has a --position-encoding of its own: see --enc", ROWS + OWN),
+    "-- --fp16": ("no options for fairseq-train are taken behind --", CLAIMS[:1] + ANCHORS),
+    "--stage 2 --device cpu -- --log-interval 9": (
+        "--log-interval behind -- would be without effect",
+        ROWS + OWN + LONGER,
+    ),
+    "--stage 2 --device cpu -- --max-tokens=9": ("--max-tokens behind -- would be", WMT[:1]),
+    "--bins 10,x": ("--bins takes rising whole numbers such as 10,20, not 10,x", OWN),
+    "--bins 20,10": ("--bins takes rising whole numbers", OWN),
+    "--longest 9 --bins 5": ("--longest sets the ranges of lengths: leave out --bins", OWN),
+    "--longest 9": ("--longest needs --setting extrapolate", SMALL[1:]),
+    "--edges x,60": ("--edges takes rising whole numbers", LONGER),
+    "--smoke": ("--smoke makes its own model and text: leave out --model", LONGER),
     "--preset huge": ("--preset is tiny, small or base, not huge", OWN),
     "--stage 2 --model missing.pt": ("cannot read the checkpoint missing.pt (--model)", LONGER),
     "--from nllb": ("leave --model, --subwords, --smoke out", LONGER),
@@ -96,7 +111,8 @@ def test_a_mistake_is_answered_in_one_line(start, tmp_path, recipe, options, wor
             given += [f"--{split}", tmp_path / split]
         given += ["--source-lang", "en", "--target-lang", "fr"]
     if recipe in LONGER:
-        (tmp_path / "model.pt").touch()
+        for name in "model.pt", "sentencepiece.model":
+            (tmp_path / name).touch()
         given += ["--model", tmp_path / "model.pt", "--subwords", tmp_path]
     process = start("bash", recipe, *given, *options.split())
     printed = process.communicate()[0]

@@ -143,6 +143,30 @@ def test_a_small_recipe_prints_every_command_and_does_nothing(run, tmp_path, rec
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize(
+    "options, trainings, translations",
+    [("--stop-stage 2", 0, 0), ("--stop-stage 3", 4, 0), ("--stage 4 --stop-stage 4", 0, 4),
+     ("--stage 6", 0, 0), ("--cell 2", 1, 1)],
+)  # fmt: skip
+def test_a_plan_has_the_stages_and_the_cell_that_would_run(
+    run, tmp_path, options, trainings, translations
+):
+    text = "--source-lang en --target-lang fr --train train --valid valid --test test"
+    command = f"recipes/own.sh {text} --encodings shaw,t5 --seeds 1,2 --plan --device cpu {options}"
+    printed = run("bash", *command.split(), "--run-dir", tmp_path / "run")
+    assert printed.count("\nfairseq-train ") == trainings
+    assert printed.count("\nfairseq-generate ") == translations
+
+
+@pytest.mark.parametrize("recipe", ["own", "multi30k"])
+def test_no_more_checkpoints_are_averaged_than_there_are_epochs(run, tmp_path, recipe):
+    text = "--source-lang en --target-lang fr --train train --valid valid --test test"
+    command = ["bash", f"recipes/{recipe}.sh", *text.split() * (recipe == "own"), "--plan"]
+    command += ["--device", "cpu", "--seeds", "1", "--run-dir", tmp_path / "run"]
+    for epochs, kept in ("3", "3"), ("9", "5"):
+        assert f" --last {kept} " in run(*command, "--epochs", epochs)
+
+
 def test_a_test_set_of_a_single_range_is_cut_by_its_own_lengths(run, tmp_path):
     command = ["bash", "recipes/quickstart.sh", "--plan", "--run-dir", tmp_path / "run"]
     for lengths, bins in ("4-12", "--percentiles --length-of source"), ("4-9,10-12", "--bins 9"):

@@ -142,6 +142,20 @@ def test_other_text_in_the_same_folder_is_refused(work, tmp_path, recipe):
     assert status == 1 and "was made with other settings (then: --text" in printed
 
 
+def test_other_subwords_in_the_same_folder_are_refused(work, tmp_path):
+    text = [word for s in ("train", "valid", "test") for word in (f"--{s}", tmp_path / s)]
+    command = ["recipes/longer_inputs.sh", "--source-lang", "en", "--target-lang", "fr", *text]
+    command += ["--model", tmp_path / "test.txt", "--run-dir", tmp_path / "run", "--seeds", "1"]
+    command += ["--encodings", "shaw", "--stage", "2", "--stop-stage", "4", "--subwords"]
+    for name in "one", "two":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "sentencepiece.model").write_text(name)
+    printed, status = work(*command, tmp_path / "one")
+    assert status == 0, printed
+    printed, status = work(*command, tmp_path / "two")
+    assert status == 1 and "was made with other settings (then: --subwords" in printed
+
+
 def test_an_old_score_without_what_it_was_made_from_is_made_again(own, tmp_path):
     own()
     cell = tmp_path / "run/shaw/seed1"

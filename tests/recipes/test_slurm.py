@@ -156,6 +156,8 @@ def test_every_recipe_that_has_a_plan_prints_a_script(run, fails, recipe, traini
     assert train == '--device cuda --cell "$SLURM_ARRAY_TASK_ID" --hours "$HOURS" &'
     assert table == [f"--device cpu --stage {9 if last == 5 else 5}"]
     assert "leave out --jobs" in fails(*command, "--jobs", "2")
+    assert "leave out --cell" in fails(*command, "--cell", "2")
+    assert "HOURS=12 bash FILE" in fails(*command, "--hours", "2")
 
 
 def test_a_training_of_ones_own_text_has_one_gpu(run, fails):
