@@ -78,6 +78,18 @@ class PosencTransformerLanguageModel(continuation.CheckedLoading, TransformerLan
         return model
 
 
+def _post_norm_architecture(args):
+    """What fairseq's ``--arch transformer_lm`` is: LayerNorms behind, embeddings of 512 channels.
+
+    Its other architectures, such as ``transformer_lm_gpt``, have LayerNorms before sub-layers.
+    """
+    before = getattr(args, "decoder_normalize_before", False)
+    args.decoder_input_dim = getattr(args, "decoder_input_dim", 512)
+    args.decoder_output_dim = getattr(args, "decoder_output_dim", 512)
+    base_lm_architecture(args)
+    args.decoder_normalize_before = before
+
+
 def _tiny_architecture(args):
     """Two small layers, to try things."""
     args.decoder_embed_dim = getattr(args, "decoder_embed_dim", 64)
@@ -98,6 +110,7 @@ def _small_architecture(args):
 
 for _name, _architecture in {
     "posenc_transformer_lm": base_lm_architecture,
+    "posenc_transformer_lm_post_norm": _post_norm_architecture,
     "posenc_transformer_lm_tiny": _tiny_architecture,
     "posenc_transformer_lm_small": _small_architecture,
     "posenc_transformer_lm_wiki": transformer_lm_baevski_wiki103,

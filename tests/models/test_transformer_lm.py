@@ -4,7 +4,8 @@ from argparse import Namespace
 
 import pytest
 import torch
-from fairseq.models.transformer_lm import TransformerLanguageModel
+from fairseq.models import ARCH_CONFIG_REGISTRY
+from fairseq.models.transformer_lm import TransformerLanguageModel, TransformerLanguageModelConfig
 from fairseq.models.transformer_lm import base_lm_architecture as stock_architecture
 
 from fairseq_posenc.encodings import names
@@ -69,6 +70,17 @@ def test_weights_travel_to_the_stock_model_and_back(build_lm, tokens, encoding, 
     again = build_lm(encoding, seed=3, **options)
     again.load_state_dict(stock.state_dict())
     assert torch.equal(again(tokens)[0], ours(tokens)[0])
+
+
+def test_post_norm_is_what_stock_fairseq_calls_transformer_lm(tokens, tiny_task):
+    # its architecture is the defaults of its options, which no function changes
+    options = vars(TransformerLanguageModelConfig(**SIZES, add_bos_token=False))
+    stock = TransformerLanguageModel.build_model(Namespace(**options), tiny_task).eval()
+    args = Namespace(**SIZES)
+    ARCH_CONFIG_REGISTRY["posenc_transformer_lm_post_norm"](args)
+    ours = PosencTransformerLanguageModel.build_model(args, tiny_task).eval()
+    ours.load_state_dict(stock.state_dict())
+    assert (stock(tokens)[0] - ours(tokens)[0]).abs().max() < 1e-5
 
 
 def test_parameters_whose_names_do_not_match_are_frozen(build_lm):
