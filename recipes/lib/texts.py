@@ -4,6 +4,7 @@ data.
 
 import gzip
 import os
+import re
 import shutil
 from typing import Callable, List, Sequence, Tuple
 
@@ -51,6 +52,11 @@ class RecipeText:
                 f"with {ends[0]} a training may end before {self.keep} epochs, whose "
                 "checkpoints are averaged: give --epochs in its place, or say how many with --keep"
             )
+        for name in "--no-epoch-checkpoints", "--no-save":
+            if self.keep and name in recipe.extra:
+                raise UsageError(
+                    f"with {name} there are no checkpoints of epochs to be averaged: leave it out"
+                )
         self.task = ["--task", "posenc_translation",
                      "--source-lang", self.source, "--target-lang", self.target]  # fmt: skip
         self.settings: List[str] = []
@@ -133,6 +139,12 @@ class GrammarText(RecipeText):
         self.settings = [*self.made, "--join", str(self.join)]
         self.three_stages("corpus", self.make, self.cut)
         ranges = self.values["test-lengths"].split(",")
+        ends = re.findall(r"(\d+)-(\d+)", self.values["test-lengths"])
+        if any(int(low) <= int(before) for (_, before), (low, _) in zip(ends, ends[1:])):
+            raise UsageError(
+                "--test-lengths takes rising ranges such as 4-20,21-30, not "
+                + self.values["test-lengths"]
+            )
         raw = [recipe.path(f"corpus/test.{language}") for language in self.languages]
         if self.join > 1:
             self.score = ["--percentiles", "--without-token", "<sep>"]

@@ -40,12 +40,13 @@ def architecture(found: Mapping[str, Any], given: Sequence[str]) -> List[str]:
     arch = found.get("arch")
     if arch not in ARCH_MODEL_REGISTRY:
         raise UsageError(f"the model's architecture {arch!r} is none of fairseq or this plugin")
+    named = {word.partition("=")[0] for word in given}
     parser = argparse.ArgumentParser(add_help=False)
     ARCH_MODEL_REGISTRY[arch].add_args(parser)
-    words = [] if "--arch" in given else ["--arch", str(arch)]
+    words = [] if "--arch" in named else ["--arch", str(arch)]
     for action in parser._actions:
         name, value = action.dest, found.get(action.dest)
-        known = any(flag in given for flag in action.option_strings)
+        known = any(flag in named for flag in action.option_strings)
         if known or value is None or name.startswith("position") or _is_other(name):
             continue
         if action.nargs != 0:
