@@ -23,7 +23,7 @@ import os
 import re
 import sys
 from fractions import Fraction
-from typing import Dict, Iterable, List, NamedTuple, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib.devices import is_half
@@ -34,6 +34,7 @@ _PATHS = "DIR", "FOLDER", "PREFIX", "TEXT", "CHECKPOINT"
 # options of fairseq-train that differ between trainings, and the recipe's option that says them
 _OF_TRAININGS = {
     "--position-encoding": "--encodings", "--seed": "--seeds", "--save-dir": "--run-dir",
+    **{name: "--help" for name in ("--source-lang", "--target-lang")},
 }  # fmt: skip
 _FIELD = re.compile(r"\{([a-z][a-z-]*)\}")
 
@@ -164,36 +165,10 @@ def read_options(page: Page, text: str, arguments: List[str], presets: Sequence[
     known = {name: form for name, form in _OPTION.findall(text)}
     known["--help"] = known["-h"] = ""
     defaults = {"preset": "", **pairs(page.arrays.get("defaults", []))}
-    given, behind, of_preset, words, position = {}, [], [], [], 0
-    while position < len(arguments):
-        name = arguments[position]
-        position += 1
-        if name == "--":
-            behind = arguments[position:]
-            _check_behind(page, behind)
-            break
-        if known.get(name) == "":
-            given[name[2:]] = FLAG
-            words += [name] * (name not in ("--plan", "--slurm"))
-            continue
-        if position == len(arguments):
-            raise UsageError(f"{name} needs a value, or is not an option; see --help")
-        if name not in known:
-            raise UsageError(f"unknown option {name}; see --help")
-        value = arguments[position]
-        # an empty folder to read from is none: what is in it is downloaded
-        if not value.strip() and (known[name] != "DIR" or name == "--run-dir"):
-            raise UsageError(f"{name} needs a value, and has an empty one; leave it out")
-        if value.startswith("--") and known[name] != "OPTIONS":
-            raise UsageError(
-                f"{name} needs a value; a name that begins with -- is written ./--name"
-            )
-        position += 1
-        _check(name, known[name], value)
-        value = _from_top(page, known[name], value)
-        words += [name, value]
-        again = known[name].count("=") or name == "--add"
-        given[name[2:]] = f"{given[name[2:]]}\n{value}" if again and name[2:] in given else value
+    end = arguments.index("--") if "--" in arguments else len(arguments)
+    behind, of_preset = arguments[end + 1 :], []
+    _check_behind(page, behind)
+    given, words = _read_words(page, known, arguments[:end])
     layers = [given]
     layers += [pairs(page.arrays[name]) for name in ("smoke", "fast") if name in given]
     preset = given.get("preset") or defaults["preset"]
@@ -214,6 +189,29 @@ def read_options(page: Page, text: str, arguments: List[str], presets: Sequence[
     return Given(values, words, behind, [*of_preset, *behind])
 
 
+def _read_words(
+    page: Page, known: Mapping[str, str], arguments: Sequence[str]
+) -> Tuple[Dict[str, str], List[str]]:
+    """Return the options that are given, without ``--``, and the words that give them again."""
+    given, words, left = {}, [], iter(arguments)
+    for name in left:
+        if known.get(name) == "":
+            given[name[2:]] = FLAG
+            words += [name] * (name not in ("--plan", "--slurm"))
+            continue
+        value = next(left, None)
+        if value is None:
+            raise UsageError(f"{name} needs a value, or is not an option; see --help")
+        if name not in known:
+            raise UsageError(f"unknown option {name}; see --help")
+        _check(name, known[name], value)
+        value = _from_top(page, known[name], value)
+        words += [name, value]
+        again = known[name].count("=") or name == "--add"
+        given[name[2:]] = f"{given[name[2:]]}\n{value}" if again and name[2:] in given else value
+    return given, words
+
+
 def _print_help(page: Page, text: str) -> None:
     print(f"usage: bash {page.name} {page.usage}\n\n{page.about}\n\n{text.rstrip()}")
     for line in page.arrays.get("notes", []):
@@ -223,6 +221,11 @@ def _print_help(page: Page, text: str) -> None:
 
 def _check(name: str, form: str, value: str) -> None:
     """Raise a UsageError for a value that is not of the form in the help."""
+    # an empty folder to read from is none: what is in it is downloaded
+    if not value.strip() and (form != "DIR" or name == "--run-dir"):
+        raise UsageError(f"{name} needs a value, and has an empty one; leave it out")
+    if value.startswith("--") and form != "OPTIONS":
+        raise UsageError(f"{name} needs a value; a name that begins with -- is written ./--name")
     if form == "N" and not re.fullmatch("[1-9][0-9]*", value):
         raise UsageError(f"{value} is not a whole number above 0 ({name}; see --help)")
     if "|" in form and value not in form.split("|"):

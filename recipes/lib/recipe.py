@@ -47,6 +47,8 @@ class Recipe:
         self.is_plan = self.values["plan"] == FLAG
         self.first = self.values.number("stage", 1)
         self.last = self.values.number("stop-stage", 99)
+        if self.first > self.last:
+            raise UsageError(f"--stage {self.first} is behind --stop-stage {self.last}")
         self.cell = self.values.number("cell")
         self.devices = Devices("cpu", 1)
         self.began = time.time()

@@ -2,8 +2,10 @@
 
 import fnmatch
 import re
+from pathlib import Path
 from typing import List, NamedTuple, Sequence
 
+from fairseq_posenc import errors
 from fairseq_posenc.errors import UsageError
 from recipes.lib.page import no_repeats
 
@@ -13,6 +15,9 @@ _OTHERS = (
     "valid.* "
     "test.* *.codes *.csv *.done *.md *.out *.part *.png"
 ).split()
+
+
+_ENCODINGS = Path(errors.__file__).parent / "encodings"  # a file each
 
 
 class PlannedRow(NamedTuple):
@@ -46,7 +51,7 @@ def read_rows(texts: Sequence[str]) -> List[PlannedRow]:
     """Read the rows of a table.
 
     Raises:
-        UsageError: a label is none, or is there twice, or a row has no encoding.
+        UsageError: a label is none, or is there twice, or a row has no encoding that is known.
     """
     rows = [read_row(text) for text in texts]
     for row, text in zip(rows, texts):
@@ -54,6 +59,10 @@ def read_rows(texts: Sequence[str]) -> List[PlannedRow]:
             raise UsageError(
                 f"the row '{text}' needs a label of letters, digits and _.- that begins with none "
                 "of .-: label=encoding (--encodings)"
+            )
+        if not (_ENCODINGS / f"{row.options[0]}.py").is_file():
+            raise UsageError(
+                f"there is no encoding {row.options[0]}; see posenc encodings (--encodings)"
             )
         if any(fnmatch.fnmatchcase(row.label, other) for other in _OTHERS):
             raise UsageError(

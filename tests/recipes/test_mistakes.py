@@ -68,6 +68,9 @@ MISTAKES = {
     "-- --no-epoch-checkpoints": ("there are no checkpoints of epochs", SMALL[1:] + OWN),
     "-- --seed 5": ("each training has a --seed of its own: see --seeds", ROWS + OWN),
     "-- --position-encoding=t5": ("has a --position-encoding of its own: see --enc", ROWS + OWN),
+    "-- --source-lang=de": ("each training has a --source-lang of its own", OWN),
+    "--encodings fooo": ("there is no encoding fooo; see posenc", ROWS + OWN),
+    "--stage 3 --stop-stage 2": ("--stage 3 is behind --stop-stage 2", KINDS),
     "-- --fp16": ("no options for fairseq-train are taken behind --", CLAIMS[:1] + ANCHORS),
     "--stage 2 --device cpu -- --log-interval 9": (
         "--log-interval behind -- would be without effect",
