@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict
 
 import numpy as np
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 _FUSED_WEIGHTS = [
     f"{part}_{kind}"
@@ -82,6 +82,27 @@ def lend_old_numpy() -> None:
 
     for module in (data_utils, language_pair_dataset, token_block_dataset):
         setattr(module, "np", NumpyOfOld())  # noqa: B010
+
+
+def let_fairseq_find_nan() -> None:
+    """Let fairseq name the modules that give NaN or Inf, when such gradients end a training.
+
+    It asks torch for hooks that take the first tensor of any output. Outputs without one, as those
+    of encoders and encodings, end in a StopIteration or TypeError, and nothing tells of NaN.
+    """
+    from fairseq.nan_detector import NanDetector
+
+    def add_hooks(self: Any, module: nn.Module) -> None:
+        def watch_gradient(_: Any, __: Any, output: Any) -> None:
+            first = output[0] if isinstance(output, (list, tuple)) and output else output
+            if self.backward and isinstance(first, Tensor) and first.requires_grad:
+                first.register_hook(lambda gradient: self.bhook_fn(module, None, gradient))
+
+        if self.forward:
+            self.fhooks.append(module.register_forward_hook(self.fhook_fn))
+        self.fhooks.append(module.register_forward_hook(watch_gradient))
+
+    setattr(NanDetector, "add_hooks", add_hooks)  # noqa: B010
 
 
 def bf16_on_gpus(architecture: Callable[[Any], None]) -> Callable[[Any], None]:

@@ -21,6 +21,7 @@ When the models are imported, these places of fairseq are replaced, once (a test
   (``configuration``)
 - ``data_utils.np``, ``language_pair_dataset.np`` and ``token_block_dataset.np``: names that NumPy
   has no longer (``compat``)
+- ``NanDetector.add_hooks``, with which fairseq looks for NaN (``compat``)
 
 The package's own path answers ``utils.import_user_module``, where it was imported before.
 """

@@ -4,7 +4,7 @@ Importing them makes loading checkpoints safe, mends what newer libraries broke,
 tasks and optimizers that go with them, as ``from_pretrained`` and ``--user-dir`` need.
 """
 
-from fairseq_posenc.compat import lend_old_numpy, let_generate_log
+from fairseq_posenc.compat import lend_old_numpy, let_fairseq_find_nan, let_generate_log
 from fairseq_posenc.errors import print_errors_in_one_line
 from fairseq_posenc.guards.configuration import check_configurations
 from fairseq_posenc.guards.loading import make_loading_safe
@@ -14,6 +14,7 @@ from fairseq_posenc.tasks import masked_lm, question_answering, sentence_predict
 __all__ = ["lamb", "masked_lm", "question_answering", "radam", "sentence_prediction", "translation"]
 
 lend_old_numpy()
+let_fairseq_find_nan()
 let_generate_log()
 print_errors_in_one_line()
 make_loading_safe()

@@ -52,6 +52,15 @@ def test_what_nobody_who_trains_can_mend_is_not_printed(run, training, tmp_path)
         assert words not in printed
 
 
+@pytest.mark.parametrize("arch", ["posenc_transformer_tiny", "transformer_tiny"])
+def test_a_training_that_ends_in_nan_says_where(trains, training, tmp_path, caplog, arch):
+    wild = f"--arch {arch} --optimizer sgd --lr 1e30 --clip-norm 0 --max-update 9".split()
+    with pytest.raises(FloatingPointError, match="gradients are Nan/Inf"):
+        trains(*training(*wild, "--save-dir", tmp_path))
+    found = [line for line in caplog.messages if "detected in output of" in line]
+    assert any(line.endswith("backward") for line in found)
+
+
 def test_alpha_is_measured_and_kept_in_the_checkpoint(run, training, tmp_path, binarised):
     options = ["--position-encoding", "cape", "--position-source-scale", "auto"]
     options += ["--prepend-source-bos", "--max-update", "2", "--save-dir", tmp_path]
