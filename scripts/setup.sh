@@ -234,6 +234,18 @@ install_fairseq() {
   pip_failed fairseq
 }
 
+# Says so where the plugin of another clone gives way: an environment has one.
+tell_replaced() {
+  local there
+  there=$("$python" -I -c 'from importlib.util import find_spec as find
+print((find("fairseq_posenc") or find("sys")).origin)' </dev/null 2>/dev/null) || return 0
+  case $there in
+    "$root"/* | "" | built-in) ;;
+    *) step "note: until now $environment had the plugin of ${there%/fairseq_posenc/*}; that needs" \
+      "an environment of its own (--venv, POSENC_VENV)" ;;
+  esac
+}
+
 install_everything() {
   local before="" after=""
   version=$(python_version "$python")
@@ -263,6 +275,7 @@ install_everything() {
     after=" --no-deps --no-build-isolation"
   fi
   step "installing the plugin and trying fairseq"
+  tell_replaced
   # shellcheck disable=SC2086 # the options are words
   pip_install -c "$state/constraints.txt"$after -e "$root[tools,recipes${extras:+,$extras}]" ||
     pip_failed "the plugin"

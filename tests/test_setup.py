@@ -220,6 +220,7 @@ def environment(tmp_path):
     def environment(has_cpu_builds=True):
         program(folder / "bin" / "python", f"""case "$*" in
           *version_info*) echo 3.11 ;;
+          *find_spec*) cat "{tmp_path}/origin" ;;
           *'import fairseq'*) [ -e "{tmp_path}/fairseq" ] ;;
           *fairseq-fixed*) touch "{tmp_path}/fairseq" ;;
           *libraries.txt*) cat "{folder}/.fairseq_posenc/libraries.txt" >>"{log}" ;;
@@ -262,6 +263,16 @@ def test_torch_is_for_the_cpu_only_where_there_is_no_gpu_and_none_is_asked_for(
     asked = (tmp_path / "log.torch").read_text().split()
     assert asked == [f"torch=={build.format(TORCH)}" for build in builds]
     assert ("if jobs elsewhere have some: --gpu" in run.stdout) == (asked[-1].endswith("+cpu"))
+
+
+@pytest.mark.parametrize("clone, is_told", [("/other clone", True), (str(ROOT), False)])
+def test_where_the_plugin_of_another_clone_gives_way_it_says_so(
+    environment, tmp_path, clone, is_told
+):
+    (tmp_path / "origin").write_text(f"{clone}/fairseq_posenc/__init__.py")
+    run = setup("--venv", environment())
+    assert run.returncode == 0, run.stderr
+    assert ("had the plugin of /other clone; that needs an" in run.stdout) == is_told
 
 
 def test_an_environment_for_the_cpu_is_not_taken_for_one_with_a_gpu(environment):
