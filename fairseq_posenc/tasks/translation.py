@@ -111,6 +111,9 @@ class PosencTranslationTask(BatchDraws, TranslationTask):
         # BOS is put there after --truncate-source has cut, so the cut must leave room for it
         limit = self.cfg.max_source_positions
         self.cfg.max_source_positions = limit - int(self.cfg.prepend_source_bos)
+        # with its default of -1, fairseq cannot join the parts of a set (train, train1, …)
+        copies = self.cfg.upsample_primary
+        self.cfg.upsample_primary = 1 if copies < 0 else copies
         try:
             super().load_dataset(split, epoch=epoch, combine=combine, **kwargs)
         except FileNotFoundError as error:
@@ -118,7 +121,7 @@ class PosencTranslationTask(BatchDraws, TranslationTask):
                 f"there is no binarised '{split}' set: {error}; run posenc prepare translation"
             ) from None
         finally:
-            self.cfg.max_source_positions = limit
+            self.cfg.max_source_positions, self.cfg.upsample_primary = limit, copies
         if self.cfg.prepend_source_bos:
             self.datasets[split] = with_source_bos(self.datasets[split])
         before_training = split != self.cfg.train_subset and "task_cfg" not in kwargs

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import signal
 import socket
 import time
@@ -59,6 +60,15 @@ def test_a_training_that_ends_in_nan_says_where(trains, training, tmp_path, capl
         trains(*training(*wild, "--save-dir", tmp_path))
     found = [line for line in caplog.messages if "detected in output of" in line]
     assert any(line.endswith("backward") for line in found)
+
+
+def test_a_training_set_in_parts_is_joined(trains, binarised, training, tmp_path):
+    parts = shutil.copytree(binarised, tmp_path / "parts")
+    for path in binarised.glob("train.*"):
+        shutil.copy(path, parts / path.name.replace("train", "train1"))
+    program, _, *options = training("--disable-validation", "--no-save", "--max-epoch", "1")
+    batches = [len(losses(trains(program, folder, *options))) for folder in (binarised, parts)]
+    assert batches[1] > 1.8 * batches[0]
 
 
 def test_alpha_is_measured_and_kept_in_the_checkpoint(run, training, tmp_path, binarised):
