@@ -63,8 +63,10 @@ class LongerText(RecipeText):
         if not self.is_smoke:
             self.settings += ["--text", recipe.known_sum("--text", texts)]
         if not self.is_made:
-            pieces = [f"{values['subwords']}/sentencepiece.model"]
-            self.settings += ["--subwords", recipe.known_sum("--subwords", pieces)]
+            names = "sentencepiece.model", "wordpiece.json"
+            paths = [f"{values['subwords']}/{name}" for name in names]
+            there = [path for path in paths if os.path.exists(path)] or paths[:1]
+            self.settings += ["--subwords", recipe.known_sum("--subwords", there)]
         if self.imported:
             files = [entry.path for entry in os.scandir(self.imported) if entry.is_file()]
             self.settings += ["--from", recipe.known_sum("--from", sorted(files))]

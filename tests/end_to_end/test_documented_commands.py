@@ -212,7 +212,7 @@ PREPARED = {
     "docs/export.md": functools.partial(translation_model, cut=""),
     "docs/huggingface.md": translation_model,
     "docs/change_encoding.md": two_models,
-    "docs/longer_inputs.md": translation_model,
+    "docs/longer_inputs.md": functools.partial(translation_model, cut=""),
     "docs/bigger_machines.md": configured,
     "docs/recipes/chen.md": wikitext,
 }
