@@ -95,12 +95,13 @@ def let_fairseq_find_nan() -> None:
     def add_hooks(self: Any, module: nn.Module) -> None:
         def watch_gradient(_: Any, __: Any, output: Any) -> None:
             first = output[0] if isinstance(output, (list, tuple)) and output else output
-            if self.backward and isinstance(first, Tensor) and first.requires_grad:
+            if isinstance(first, Tensor) and first.requires_grad:
                 first.register_hook(lambda gradient: self.bhook_fn(module, None, gradient))
 
         if self.forward:
             self.fhooks.append(module.register_forward_hook(self.fhook_fn))
-        self.fhooks.append(module.register_forward_hook(watch_gradient))
+        if self.backward:
+            self.fhooks.append(module.register_forward_hook(watch_gradient))
 
     setattr(NanDetector, "add_hooks", add_hooks)  # noqa: B010
 

@@ -21,7 +21,7 @@ options=(
     "--valid PREFIX      likewise, to validate on"
     "--test PREFIX       likewise, to translate and score"
     "--smoke             two rows with a tiny model that it makes itself, offline, in a few minutes"
-    "--preset NAME       cpu; or gpu8, gpu24, gpu80: of so many GB, for 600 million parameters ({preset})"
+    "--preset NAME       cpu; or gpu8 (not run), gpu24, gpu80: of so many GB, for 600 million parameters ({preset})"
     "--neighbours N      lines of a paragraph ({neighbours})"
     "--edges LIST        ends of the ranges of lengths in subwords, the first that of the model's training ({edges})"
     "--pairs N           test pairs of each range ({pairs})"

@@ -237,10 +237,10 @@ install_fairseq() {
 # Says so where the plugin of another clone gives way: an environment has one.
 tell_replaced() {
   local there
-  there=$("$python" -I -c 'from importlib.util import find_spec as find
-print((find("fairseq_posenc") or find("sys")).origin)' </dev/null 2>/dev/null) || return 0
+  there=$("$python" -I -c 'from importlib.util import find_spec
+print(find_spec("fairseq_posenc").origin)' </dev/null 2>/dev/null) || return 0
   case $there in
-    "$root"/* | "" | built-in) ;;
+    "$root"/* | "") ;;
     *) step "note: until now $environment had the plugin of ${there%/fairseq_posenc/*}; that needs" \
       "an environment of its own (--venv, POSENC_VENV)" ;;
   esac

@@ -60,8 +60,7 @@ class Probes(Pretraining):
         layer["text"], layer["valid"] = (
             self.path(f"text/{split}.txt") for split in ("train", "valid")
         )
-        if self.given.behind:
-            check_behind(self, self.cells())
+        check_behind(self, self.cells)
         self.open_folder(*self.settings())
         self.stage(2, "corpus", self.make_corpus, self.path("corpus.done"), self.settings())
         self.stage(

@@ -138,8 +138,7 @@ class FineTuning(Recipe):
                 f"what {self.page.name} runs, one after the other, from the top of the repository"
             )
         self.set_up(told=True)
-        if self.given.behind:
-            check_behind(self, self.cells({task: Length("", "") for task in self.tasks}))
+        check_behind(self, lambda: self.cells({task: Length("", "") for task in self.tasks}))
         self.choose_devices(default="cuda" if self.is_plan else "", job_per_gpu=True)
         self.open_folder()
         if self.is_smoke:

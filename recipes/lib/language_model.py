@@ -49,7 +49,7 @@ class LanguageModels(Recipe):
         self.choose_devices()
         cells = in_order(self.cell_of(row, seed) for row in self.rows
                          for seed in self.values.list("seeds"))  # fmt: skip
-        check_behind(self, cells)
+        check_behind(self, lambda: cells)
         self.open_folder(*self.settings)
         made, codes = self.settings, self.path("bpe.codes")
         self.stage(2, "data", self.get, self.path("data.done"), made)

@@ -132,8 +132,7 @@ class Pretraining(Recipe):
         """Run all stages, or print them."""
         self.set_up()
         self.choose_devices(gpus=True)
-        if self.given.behind:
-            check_behind(self, self.cells())
+        check_behind(self, self.cells)
         self.open_folder(*self.settings())
         made = self.divide()
         if made.note:

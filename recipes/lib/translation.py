@@ -61,8 +61,7 @@ def main(page: Page, arguments: List[str]) -> None:
         return
     recipe.set_up()
     recipe.choose_devices(job_per_gpu=text.job_per_gpu)
-    if recipe.given.behind:
-        check_behind(recipe, cells_of(recipe, text, rows))
+    check_behind(recipe, lambda: cells_of(recipe, text, rows))
     recipe.open_folder(*text.settings)
     number = 1
     for number, (title, action, mark, makes) in enumerate(text.stages, 2):

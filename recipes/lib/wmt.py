@@ -117,8 +117,7 @@ class Wmt(Recipe):
         """Run all stages, or print them."""
         self.set_up()
         self.choose_devices(gpus=True)
-        if self.given.behind:
-            check_behind(self, self.cells())
+        check_behind(self, self.cells)
         if self.is_plan:
             self.print_plan()
             return
