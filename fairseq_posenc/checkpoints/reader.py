@@ -13,7 +13,7 @@ import re
 import sys
 import warnings
 import zipfile
-from typing import Any, List, Tuple
+from typing import Any, Dict, List, Mapping, Tuple
 
 import numpy as np
 import torch
@@ -23,9 +23,8 @@ from fairseq_posenc.checkpoints.folders import OWN, checkpoint_of
 from fairseq_posenc.errors import DamagedCheckpoint, UsageError, first_line
 
 _DEEPEST = 100
-_CONTAINERS = (dict, collections.OrderedDict, list, tuple, set, torch.Size, argparse.Namespace)
-_PLAIN = (type(None), bool, int, float, str, bytes, np.ndarray, np.generic, torch.device,
-          torch.dtype, Tensor)  # fmt: skip
+_PLAIN = (type(None), bool, int, float, str, bytes, np.generic, torch.device, torch.dtype)
+_NDARRAY = object()  # stands for the class numpy.ndarray, which a file names and may not call
 
 
 class _Dtype:
@@ -35,39 +34,50 @@ class _Dtype:
     """
 
     def __init__(self, code: str, *_: Any):
+        if not re.fullmatch(r"[biufc]\d{1,2}", code):
+            raise _Unknown(f"numpy.dtype {code:.20}")
         self.numpy = np.dtype(code)
-        if self.numpy.kind not in "biufc":
-            raise _Unknown(f"numpy.dtype {code}")
 
     def __setstate__(self, state: Tuple) -> None:
         if state[1] not in ("|", "<" if sys.byteorder == "little" else ">"):
             raise ValueError("the order of bytes is that of another machine")
 
 
-class _Array(np.ndarray):
-    """An array of numbers, whose state is checked."""
+class _Array:
+    """Stands for an array of numbers while a file is read, until its state is checked."""
+
+    def __init__(self, kind: Any, shape: Any, code: Any):
+        if kind is not _NDARRAY or (shape, code) != ((0,), b"b"):
+            raise _Unknown("numpy.core.multiarray._reconstruct of another class")
 
     def __setstate__(self, state: Tuple) -> None:
         _, shape, dtype, fortran, data = state
-        super().__setstate__((1, shape, dtype.numpy, fortran, data))
+        self.numpy = np.empty(0, np.int8)
+        self.numpy.__setstate__((1, shape, dtype.numpy, fortran, data))
+
+
+class _Options:
+    """Stands for an ``argparse.Namespace`` while a file is read, which sets nothing but options."""
+
+    options: Mapping[str, Any] = {}
+
+    def __setstate__(self, state: Dict[str, Any]) -> None:
+        if not (isinstance(state, dict) and all(isinstance(name, str) for name in state)):
+            raise ValueError("options without names")
+        self.options = state
 
 
 def _number(dtype: _Dtype, data: bytes) -> Any:
     return np.frombuffer(data, dtype.numpy, count=1)[0]
 
 
-def _array(*_: Any) -> _Array:
-    return np.empty(0, np.int8).view(_Array)
-
-
 # beside what torch knows: what to call for a name
 _NAMES: List[Any] = [
-    argparse.Namespace,
-    _Array,
+    (_Options, "argparse.Namespace"),
     (_Dtype, "numpy.dtype"),
-    (np.ndarray, "numpy.ndarray"),
+    (_NDARRAY, "numpy.ndarray"),
     *((_number, f"numpy.{core}.multiarray.scalar") for core in ("core", "_core")),
-    *((_array, f"numpy.{core}.multiarray._reconstruct") for core in ("core", "_core")),
+    *((_Array, f"numpy.{core}.multiarray._reconstruct") for core in ("core", "_core")),
 ]
 
 
@@ -92,8 +102,7 @@ def load_checkpoint(path: str) -> Any:
         with torch.serialization.safe_globals(_NAMES), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of odd pickles; what cannot be read is told below
             value = torch.load(path, map_location="cpu", weights_only=True)
-        _check_types(value)
-        return value
+        return _own_types(value, {})
     except (_Unknown, pickle.UnpicklingError) as error:
         raise UsageError(_refusal(path, str(error))) from None
     except Exception as error:
@@ -134,25 +143,59 @@ def _advice(path: str) -> str:
     return f"move it aside and continue from an earlier one, as with --restore-file {newest}"
 
 
-def _check_types(value: Any) -> None:
-    """Check that there is nothing but weights, plain values and containers.
+def _own_types(value: Any, converted: Dict[int, Tuple[Any, Any]], depth: int = 0) -> Any:
+    """Return a value with what was stood for, in torch's, NumPy's and Python's own types alone.
 
-    torch makes classes and functions of its own into values, too.
+    torch makes classes and functions of its own into values, too: they are refused.
+
+    Args:
+        value: as torch has read it; lists and dictionaries are changed in place.
+        converted: containers and tensors by their ``id``, and what has become of them.
+        depth: of the containers that it is in.
     """
-    seen, left = set(), [(value, 0)]
-    while left:
-        value, depth = left.pop()
-        if isinstance(value, _PLAIN) or id(value) in seen:
-            continue
-        seen.add(id(value))
-        if type(value) not in _CONTAINERS:
-            kind = value if isinstance(value, type) else type(value)
-            raise _Unknown(f"{kind.__module__}.{kind.__qualname__}")
-        if depth == _DEEPEST:
-            raise _Unknown(f"{type(value).__name__} nested {_DEEPEST} deep")
-        items = vars(value) if isinstance(value, argparse.Namespace) else value
-        inner = [*items, *items.values()] if isinstance(items, dict) else items
-        left += [(one, depth + 1) for one in inner]
+    if isinstance(value, _PLAIN):
+        return value
+    if isinstance(value, _Array):
+        return value.numpy
+    if id(value) in converted:
+        return converted[id(value)][1]
+    if depth == _DEEPEST:
+        raise _Unknown(f"{type(value).__name__} nested {_DEEPEST} deep")
+
+    def inner(item: Any) -> Any:
+        return _own_types(item, converted, depth + 1)
+
+    def unchanged(item: Any) -> None:
+        if inner(item) is not item:
+            raise _Unknown(f"{type(item).__name__} as a key")
+
+    result = argparse.Namespace() if isinstance(value, _Options) else value
+    converted[id(value)] = value, result
+    if isinstance(value, Tensor):
+        inner(vars(value))
+        if value._backward_hooks:
+            raise _Unknown("hooks of a tensor")
+    elif isinstance(value, _Options):
+        vars(result).update({name: inner(option) for name, option in value.options.items()})
+    elif type(value) in (dict, collections.OrderedDict):
+        inner(getattr(value, "__dict__", None))
+        for key in value:
+            unchanged(key)
+            value[key] = inner(value[key])
+    elif type(value) is list:
+        value[:] = map(inner, value)
+    elif type(value) is tuple:
+        items = tuple(map(inner, value))
+        if any(item is not before for item, before in zip(items, value)):
+            result = items
+            converted[id(value)] = value, result
+    elif type(value) in (set, torch.Size):
+        for item in value:
+            unchanged(item)
+    else:
+        named = value if isinstance(value, type) else type(value)
+        raise _Unknown(f"{named.__module__}.{named.__qualname__}")
+    return result
 
 
 def _refusal(path: str, reason: str) -> str:

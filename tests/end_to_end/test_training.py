@@ -1,13 +1,16 @@
 """Training by the real command lines: resume, several workers, what a checkpoint keeps."""
 
 import json
+import pickletools
 import re
 import shutil
 import signal
 import socket
 import time
+import zipfile
 
 import pytest
+import torch
 
 from fairseq_posenc.checkpoints import load_checkpoint
 from recipes.lib.newest_checkpoint import restore
@@ -106,6 +109,26 @@ def test_two_workers_train_as_one_does_and_each_goes_on_where_the_other_stopped(
     restore(str(tmp_path / "kept"), update_freq=1)
     changing.update(losses(_two_workers(start, [*kept, "--max-update", "6"])[0]))
     assert len(alone) == 6 and changing == alone
+
+
+def test_a_run_scored_by_bleu_goes_on_on_two_workers_and_saves_plain_types(
+    start, training, tmp_path
+):
+    """Meters, optimizer, and moving averages of the weights come from one worker to the other."""
+    options = training("--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_b": 2}')
+    options += ["--store-ema", "--ema-fp32", "--no-epoch-checkpoints", "--save-dir", tmp_path]
+    for updates in ("1", "2"):
+        _two_workers(start, [*options, "--max-update", updates])
+    with zipfile.ZipFile(tmp_path / "checkpoint_last.pt") as saved:
+        (name,) = (name for name in saved.namelist() if name.endswith("data.pkl"))
+        pickled = saved.read(name)
+    names = {arg for opcode, arg, _ in pickletools.genops(pickled) if opcode.name == "GLOBAL"}
+    assert {"numpy ndarray", "argparse Namespace"} < names
+    assert {name.split(".")[0].split()[0] for name in names} <= {
+        "torch", "numpy", "argparse", "collections", "_codecs"
+    }  # fmt: skip
+    state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=False)
+    assert state["optimizer_history"][-1]["num_updates"] == 2 and state["extra_state"]["ema"]
 
 
 def _two_workers(start, command):

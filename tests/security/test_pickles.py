@@ -87,6 +87,7 @@ HOSTILE = {
     + named("torch", "Tensor") + b")}tR",
     "another tensor within": named("torch._tensor", "_rebuild_from_type_v2") + b"("
     + named("torch._utils", "_rebuild_tensor_v2") + NAMESPACE + b")}tR",
+    "slots of a namespace": NAMESPACE + b")\x81(N" + dumped({"__class__": 1}) + b"tb",
     "a class as a value": NAMESPACE,
     "a storage as a value": storage(2),
     "a call of a value": dumped({}) + b")R",
@@ -96,6 +97,13 @@ HOSTILE = {
     "items of a tensor": tensor(storage(2)) + dumped(0) + dumped(5.0) + b"s",
     "items of a list": b"]" + dumped(0) + dumped(5.0) + b"s",
     "a list's end of a tuple": b")" + dumped(0) + b"a",
+    "an array without numbers": named("numpy", "ndarray") + dumped(((2**20,),)) + b"R",
+    "an array of another class": named("numpy.core.multiarray", "_reconstruct") + b"(" + NAMESPACE
+    + dumped((0,)) + dumped(b"b") + b"tR",
+    "an array of a stand-in": named("fairseq_posenc.checkpoints.reader", "_Array") + b")\x81",
+    "options from a call": NAMESPACE + b")R" + dumped({"a": 1}) + b"b" + dumped({1: 1}) + b"b",
+    "hooks": named("torch._utils", "_rebuild_tensor_v2") + b"(" + storage(2) + dumped(0)
+    + dumped((2,)) + dumped((1,)) + b"\x89" + dumped({0: 1}) + b"tR",
     "objects as numbers": array(dtype("O8", WHOLE), b"A" * 8),
     "objects without flags": array(dtype("O8", PLAIN), b"A" * 8),
     "letters as numbers": array(dtype("U2", PLAIN), b"A" * 8),
@@ -126,7 +134,6 @@ HOSTILE = {
 # odd, and read: what a name stands for is none the worse for it
 ODD = {
     "a call with a list": NAMESPACE + b"]R",
-    "slots of a namespace": NAMESPACE + b")\x81(N" + dumped({"a": 1}) + b"tb",
     "dunders of a namespace": NAMESPACE + b")\x81" + dumped({"__class__": 1}) + b"b",
     "weights of two sizes": b"(" + tensor(storage(2)) + tensor(storage(1), size=(1,)) + b"t",
     "a view of weights": tensor(storage(2, view=dumped(("0", 1, 1)))),
@@ -232,6 +239,20 @@ def test_arrays_and_numbers_of_numpy_load_as_they_were(tmp_path, kind):
     loaded = load_checkpoint(str(tmp_path / "a.pt"))
     assert loaded["array"].dtype == array.dtype and (loaded["array"] == array).all()
     assert loaded["number"] == kind(1) and loaded["number"].dtype == kind
+
+
+def test_what_is_loaded_is_of_no_type_of_ours(tmp_path):
+    shared = np.arange(3.0)
+    options = argparse.Namespace(x=[shared], y=argparse.Namespace())
+    state = {"m": [(10, "bleu", {"sum": shared})], "o": options, "t": (options, {(1, "a")})}
+    state["o"].whole = state["m"]
+    weights = torch.nn.Linear(2, 2).state_dict()
+    torch.save({**state, "w": weights, "p": torch.nn.Parameter(torch.ones(1))}, tmp_path / "a.pt")
+    loaded = load_checkpoint(str(tmp_path / "a.pt"))
+    assert b"posenc" not in pickle.dumps(loaded)
+    assert type(loaded["m"][0][2]["sum"]) is np.ndarray
+    assert loaded["o"].x[0] is loaded["m"][0][2]["sum"] and loaded["o"].whole is loaded["m"]
+    assert loaded["t"][0] is loaded["o"] and loaded["w"]._metadata == weights._metadata
 
 
 @pytest.mark.skipif(sys.byteorder == "big", reason="it is this machine's order")
