@@ -85,10 +85,15 @@ class _Unknown(Exception):
     """A file holds something of this type, which is not read."""
 
 
-def load_checkpoint(path: str) -> Any:
+def load_checkpoint(path: str, mmap: bool = False) -> Any:
     """Return what a checkpoint holds, on the CPU; nothing in it is run.
 
     Of a ``posenc.safetensors``, the ``posenc.json`` beside it says the rest.
+
+    Args:
+        path: the file.
+        mmap: map the file instead of reading it, so that tensors nobody looks at, as the
+            optimizer's, take no memory; the file must stay as it is meanwhile.
 
     Raises:
         DamagedCheckpoint: it is cut off, damaged or not a checkpoint.
@@ -98,10 +103,12 @@ def load_checkpoint(path: str) -> Any:
     if os.path.basename(path) == OWN:
         return checkpoint_of(path)
     try:
-        _check_bytes(path)
+        can_be_mapped = _check_bytes(path)
         with torch.serialization.safe_globals(_NAMES), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of odd pickles; what cannot be read is told below
-            value = torch.load(path, map_location="cpu", weights_only=True)
+            value = torch.load(
+                path, map_location="cpu", weights_only=True, mmap=mmap and can_be_mapped
+            )
         return _own_types(value, {})
     except (_Unknown, pickle.UnpicklingError) as error:
         raise UsageError(_refusal(path, str(error))) from None
@@ -117,15 +124,19 @@ def load_checkpoint(path: str) -> Any:
         ) from None
 
 
-def _check_bytes(path: str) -> None:
-    """Compare the checksums of an archive, of torch ≥ 1.6; older files have none."""
+def _check_bytes(path: str) -> bool:
+    """Compare the checksums of an archive, of torch ≥ 1.6, and return whether it can be mapped.
+
+    Older files have none and cannot, nor can an archive that was compressed.
+    """
     with open(path, "rb") as stream:
         if stream.read(1) == pickle.PROTO:
-            return
+            return False
         stream.seek(0)
         with zipfile.ZipFile(stream) as archive:
             if archive.testzip() is not None:
                 raise ValueError("a checksum is another")
+        return all(info.compress_type == zipfile.ZIP_STORED for info in archive.infolist())
 
 
 def _advice(path: str) -> str:

@@ -65,7 +65,7 @@ def average(paths: Sequence[str], across_runs: bool = False) -> Dict[str, Any]:
             total.div_(len(paths))
         elif total.dtype != torch.bool:
             total //= len(paths)
-    state = load_checkpoint(paths[0])
+    state = load_checkpoint(paths[0], mmap=True)
     state["model"] = sums
     return state
 
@@ -123,7 +123,7 @@ def read_trained(path: str) -> Dict[str, Any]:
     Raises:
         UsageError: as :func:`load_checkpoint`, or it has something else.
     """
-    state = load_checkpoint(path)
+    state = load_checkpoint(path, mmap=True)
     known = state if isinstance(state, dict) else {}
     model, cfg = known.get("model"), known.get("cfg")
     if not isinstance(model, dict) or not model:
@@ -227,7 +227,7 @@ def _name(path: str) -> str:
 
 def _validation(path: str) -> List[Any]:
     """Return a checkpoint's updates, value and name of its metric, and whether more is better."""
-    state = load_checkpoint(path)
+    state = load_checkpoint(path, mmap=True)
     try:
         # Up to fairseq 0.10 the options are in a namespace, after that in a dictionary.
         args = state["args"]

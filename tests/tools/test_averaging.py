@@ -4,6 +4,7 @@ import argparse
 import math
 import os
 import weakref
+import zipfile
 from collections import OrderedDict
 from pathlib import Path
 
@@ -88,7 +89,7 @@ def test_one_checkpoint_at_a_time_is_in_memory(save, monkeypatch):
 
     alive, paths = [], [save(f"{i}.pt", state(model(i))) for i in range(4)]
 
-    def load(path):
+    def load(path, mmap=False):
         assert not [name for name, reference in alive if reference() is not None]
         loaded = Watched(torch.load(path))
         loaded["model"] = Watched(loaded["model"])
@@ -99,6 +100,37 @@ def test_one_checkpoint_at_a_time_is_in_memory(save, monkeypatch):
     monkeypatch.setattr(averaging, "load_checkpoint", load)
     averaging.average(paths)
     assert len(alive) > 4 * len(paths)
+
+
+def test_the_optimizers_state_takes_no_memory(save):
+    """Adam's two averages are twice the model; the average of models is without them."""
+
+    def megabytes():
+        lines = Path("/proc/self/status").read_text().splitlines()
+        (line,) = [line for line in lines if line.startswith("RssAnon:")]
+        return int(line.split()[1]) / 1024
+
+    # a pool of freed memory from other tests could hide it: this is a mapping of its own
+    moments = {"state": {0: {"exp_avg": torch.ones(16 * 2**20)}}}  # 64 MB
+    paths = [
+        save(f"{i}.pt", {**state({"w": torch.ones(1)}), "last_optimizer_state": moments})
+        for i in range(2)
+    ]
+    del moments
+    before = megabytes()
+    average = averaging.average(paths)
+    assert megabytes() - before < 16
+    assert bool(average["last_optimizer_state"]["state"][0]["exp_avg"].eq(1).all())
+
+
+def test_a_compressed_archive_is_read_too(save, tmp_path):
+    """Its bytes cannot be mapped."""
+    squeezed = str(tmp_path / "squeezed.pt")
+    with zipfile.ZipFile(save("1.pt")) as source:
+        with zipfile.ZipFile(squeezed, "w", zipfile.ZIP_DEFLATED) as target:
+            for name in source.namelist():
+                target.writestr(name, source.read(name))
+    assert averaging.average([squeezed])["model"]["w"].tolist() == [1]
 
 
 @pytest.mark.parametrize(
