@@ -4,6 +4,7 @@ No library is imported here, so that ``fairseq_posenc.encodings`` needs torch al
 start fast; fairseq itself then imports ``tasks/`` and ``models/``, which register what they hold.
 """
 
+import functools
 import os
 import re
 import sys
@@ -36,12 +37,18 @@ class _Folders(list):
 
     def __contains__(self, folder: object) -> bool:
         if "fairseq.models" in sys.modules:
-            from fairseq.models import import_models
-            from fairseq.tasks import import_tasks
-
-            import_tasks(os.path.join(self[0], "tasks"), f"{__name__}.tasks")
-            import_models(os.path.join(self[0], "models"), f"{__name__}.models")
+            register_all()
         return super().__contains__(folder)
+
+
+@functools.lru_cache(None)
+def register_all() -> None:
+    """Register all tasks and models with fairseq, for whoever looks a name up in its registries."""
+    from fairseq.models import import_models
+    from fairseq.tasks import import_tasks
+
+    import_tasks(os.path.join(__path__[0], "tasks"), f"{__name__}.tasks")
+    import_models(os.path.join(__path__[0], "models"), f"{__name__}.models")
 
 
 _check_torch()

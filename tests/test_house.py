@@ -14,7 +14,7 @@ LONGEST_FUNCTION = 60
 # Rooms from the bottom up: a room imports those before it. Above the plugin is the toolbox; above
 # all, out of the wheel, are the recipes.
 ROOMS = [
-    ["version", "errors", "__init__"],
+    ["version", "register_all", "errors", "__init__"],
     ["files", "json_files", "compat"],
     ["encodings"],
     ["options"],

@@ -21,6 +21,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY, MODEL_REGI
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
+from fairseq_posenc import register_all
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.signatures import RECORDED
 
@@ -95,6 +96,7 @@ def check_options(state: Any, path: str, named: Optional[Mapping[str, Any]] = No
     Raises:
         UsageError: it asks for another model, or an option has a value that it cannot have.
     """
+    register_all()
     try:
         if not isinstance(state, dict):
             raise Refused("it holds no model and options")

@@ -18,6 +18,7 @@ from fairseq.models import ARCH_CONFIG_REGISTRY, ARCH_MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
+from fairseq_posenc import register_all
 from fairseq_posenc.data.training_text import checksum
 from fairseq_posenc.errors import UsageError, printable
 from fairseq_posenc.guards import signatures
@@ -173,6 +174,7 @@ def told(state: Any) -> Told:
     Raises:
         UsageError: its options name an encoding that does not exist.
     """
+    register_all()
     state = state if isinstance(state, Mapping) else {}
     cfg, old = _as_dict(state.get("cfg")), _as_dict(state.get("args"))
     # up to fairseq 0.10 all options are in one namespace

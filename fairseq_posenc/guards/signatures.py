@@ -11,7 +11,7 @@ from fairseq.data import Dictionary
 from fairseq.models import ARCH_MODEL_REGISTRY
 from fairseq.models.roberta.model import RobertaModel
 
-from fairseq_posenc import encodings, options
+from fairseq_posenc import encodings, options, register_all
 from fairseq_posenc.errors import printable
 from fairseq_posenc.guards import source_bos
 
@@ -116,6 +116,7 @@ def _fields(signature: str) -> Dict[str, str]:
 
 
 def _is_roberta(found: Mapping[str, Any]) -> bool:
+    register_all()
     name = found.get("arch") or found.get("_name")
     model = ARCH_MODEL_REGISTRY.get(name) if isinstance(name, str) else None
     return model is not None and issubclass(model, RobertaModel)

@@ -221,6 +221,26 @@ def test_models_of_other_dictionaries_are_never_averaged(save):
         averaging.average(paths, across_runs=True)
 
 
+@pytest.mark.parametrize("model, task, change, told", [
+    ("posenc_transformer_tiny", "posenc_translation", {"activation_fn": "gelu"}, "activation-fn gelu"),
+    ("posenc_transformer_tiny", "posenc_translation", {"source_lang": "fr"}, "source-lang fr"),
+    ("posenc_transformer_lm_tiny", "language_modeling", {"decoder_layers": 3}, "decoder-layers 3"),
+    ("posenc_bert_tiny", "posenc_masked_lm", {"mask_prob": 0.3}, "mask-prob 0.3"),
+    ("transformer_tiny", "posenc_multilingual", {"decoder_langtok": True}, "decoder-langtok"),
+])  # fmt: skip
+def test_the_program_knows_what_our_models_and_tasks_declare(
+    save, fails, tmp_path, model, task, change, told
+):
+    def trained(name, **options):
+        groups = {"arch": model, **options}, {"_name": task, "source_lang": "en", **options}
+        cfg = {"model": argparse.Namespace(**groups[0]), "task": groups[1]}
+        return save(name, {"model": {"w": torch.ones(1)}, "args": None, "cfg": cfg})
+
+    paths = [trained("1.pt"), trained("2.pt", **change)]
+    command = ["posenc", "average", "--across-runs", "--output", tmp_path / "out.pt", "--inputs"]
+    assert f"2.pt was trained with --{told}, " in fails(*command, *paths)
+
+
 def names_of(paths):
     return [Path(path).name[len("checkpoint") : -len(".pt")] for path in paths]
 
