@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# usage: bash scripts/check_package.sh [3.10] [3.11] [3.12]
+# usage: bash scripts/check_package.sh [3.10] [3.11] [3.12] [3.13]
 #
 # Builds the package in runs/package and tries it as others get it: whether the sdist has every file,
 # what the package index would show of README, the tests in the unpacked sdist (those of encodings
 # run, all are collected), and the wheel with its fairseq and its tools in an empty environment of
-# each Python (default: all three), where a small model is trained. That compiles fairseq, and may
+# each Python (default: all four), where a small model is trained. That compiles fairseq, and may
 # fetch some GB: five minutes each. Python 3.10 takes uv, as pip refuses what fairseq 0.12.2 asks for.
 # Prints a line for each. Exits with 1 if one fails, or else with 3 if a Python is missing.
 set -euo pipefail
@@ -76,11 +76,11 @@ wheel() { # version
 for version in "$@"; do
   case $version in
     --help | -h) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "${BASH_SOURCE[0]}" && exit 0 ;;
-    3.10 | 3.11 | 3.12) ;;
+    3.10 | 3.11 | 3.12 | 3.13) ;;
     *) echo "check_package.sh: error: unknown Python $version (see --help)" >&2 && exit 2 ;;
   esac
 done
-[ $# -gt 0 ] || set -- 3.10 3.11 3.12
+[ $# -gt 0 ] || set -- 3.10 3.11 3.12 3.13
 bin=$(bash scripts/setup.sh --extra test --print-bin)
 export PATH="$bin:$PATH" OMP_NUM_THREADS="${OMP_NUM_THREADS:-1}"
 rm -rf "$folder"

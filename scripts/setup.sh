@@ -6,8 +6,9 @@
 # what it holds stays as it is, only what is missing is added.
 #
 #   --venv DIR       make or complete the environment in DIR (or set POSENC_VENV)
-#   --python PATH    make it with this Python, 3.10 to 3.12 (or set PYTHON);
-#                    default: the first of 3.11, 3.12 and 3.10 that works here, or that uv installs
+#   --python PATH    make it with this Python, 3.10 to 3.13 (or set PYTHON);
+#                    default: the first of 3.11, 3.12, 3.13 and 3.10 that works here, or that uv
+#                    installs
 #   --torch VERSION  this torch, e.g. 2.4.1+cu121; default: the one that is there, else the
 #                    tested one (scripts/constraints*.txt), for the CPU where there is no GPU and
 #                    the package index has that build
@@ -62,7 +63,7 @@ imports() { "$python" -c "import $1" </dev/null >/dev/null 2>&1; }
 # Prints a Python that can make an environment.
 find_python() {
   local version name names found=""
-  for version in 3.11 3.12 3.10; do
+  for version in 3.11 3.12 3.13 3.10; do
     names=(python3 "python$version")
     if [ -n "$wanted_python" ]; then
       names=("$wanted_python")
@@ -79,10 +80,10 @@ find_python() {
     "'apt-get install python$(python_version "$found")-venv', or name another with --python"
   version=$(python_version "${wanted_python:-python3}")
   [ -z "$wanted_python" ] || die "$wanted_python is ${version:+Python $version, }no working Python" \
-    "3.10, 3.11 or 3.12: name another (--python, PYTHON)"
+    "from 3.10 to 3.13: name another (--python, PYTHON)"
   if command -v uv >/dev/null && uv python install 3.11 >&2 &&
     name=$(uv python find --no-project 3.11); then echo "$name" && return; fi
-  die "no Python 3.10, 3.11 or 3.12 found (python3 is ${version:-missing}): install one, e.g." \
+  die "no Python from 3.10 to 3.13 found (python3 is ${version:-missing}): install one, e.g." \
     "'apt-get install python3.11 python3.11-venv python3.11-dev', 'uv python install 3.11' or" \
     "'conda create -n posenc python=3.11', or name one with --python"
 }
@@ -115,7 +116,7 @@ choose_environment() {
 # Refuses a folder of something else, and a Python that cannot make the environment or did not.
 check_environment() {
   local have
-  [ -n "$ours" ] || [ -n "$(python_version "$python")" ] ||
+  [ -f "$state/begun" ] || [ -n "$(python_version "$python")" ] ||
     [ -z "$(find "$environment" -mindepth 1 -maxdepth 1 ! -name .fairseq_posenc 2>/dev/null)" ] ||
     die "$environment is not a working Python environment: remove it, or name another (--venv)"
   [ -n "$wanted_python" ] || return 0
@@ -154,10 +155,11 @@ take_lock() {
   flock 9
 }
 
-# Makes the environment where there is none. One of ours whose set-up was cut is made anew.
+# Makes the environment where there is none. One that was never complete is made anew, as pip takes
+# what it half installed for installed; one that was may have packages of the user's.
 make_environment() {
   local base
-  if [ -n "$ours" ] && { [ ! -f "$state/stamp" ] || [ -z "$(python_version "$python")" ]; }; then
+  if [ -f "$state/begun" ]; then
     find "$environment" -mindepth 1 -maxdepth 1 ! -name .fairseq_posenc -exec rm -rf {} +
   fi
   if [ -n "$(python_version "$python")" ]; then return; fi
@@ -165,6 +167,7 @@ make_environment() {
   mkdir -p "$environment" 2>/dev/null || die "cannot write to $environment: name another one (--venv)"
   set_environment "$environment"
   take_lock
+  touch "$state/begun"
   echo "$environment" >"$state/owned"
   ours=yes
   step "making $environment with Python $(python_version "$base"): it takes some minutes, and 2 GB of" \
@@ -251,7 +254,7 @@ install_everything() {
   version=$(python_version "$python")
   case $version in
     3.10) pins=$here/constraints-3.10.txt fairseq=fairseq ;;
-    3.11 | 3.12) pins=$here/constraints.txt fairseq=fairseq-fixed ;;
+    3.11 | 3.12 | 3.13) pins=$here/constraints.txt fairseq=fairseq-fixed ;;
     *) imports fairseq || die "$environment holds Python $version and no fairseq: name another" \
       "one (--venv)" ;;
   esac
@@ -285,13 +288,14 @@ install_everything() {
 
 set_up() {
   # what was asked for earlier stays installed when something changes
-  if [ -f "$state/stamp" ] && grep -q '^-.*test' "$state/stamp"; then extras=test; fi
+  if [ -f "$state/stamp" ]; then mv "$state/stamp" "$state/stamp.before"; fi
+  if grep -qs '^-.*test' "$state/stamp.before"; then extras=test; fi
   make_environment
-  rm -f "$state/stamp"
   install_everything
   torch=$("$python" -c 'from importlib.metadata import version; print(version("torch"))')
   printf '%s\n' "$(fingerprint)" "$torch" "-$extras" >"$state/stamp.part"
   mv "$state/stamp.part" "$state/stamp"
+  rm -f "$state/begun" "$state/stamp.before"
   step "done: source '$environment/bin/activate'"
 }
 

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# usage: bash scripts/test_environments.sh [3.10] [3.11] [3.12] [newest] [-- options of test.sh]
+# usage: bash scripts/test_environments.sh [3.10] [3.11] [3.12] [3.13] [newest] [-- options of test.sh]
 #
-# Runs the tests under several Pythons (default: all three), one after the other, each in an
-# environment of its own (.venv310, .venv311, .venv312), which is made where it is missing, and
+# Runs the tests under several Pythons (default: all four), one after the other, each in an
+# environment of its own (.venv310, .venv311 …), which is made where it is missing, and
 # prints a line for each. What the tests say is in runs/tests/<Python>.log.
-# A Python is taken from the PATH, from pyenv or from uv. `newest` is Python 3.11 or 3.12 with the
-# newest torch of the package index, in .venvnewest.
+# A Python is taken from the PATH, from pyenv or from uv. `newest` is the newest Python of these
+# but 3.10 with the newest torch of the package index, in .venvnewest.
 # Exits with status 1 if tests fail, or else with 3 if a Python is missing.
 set -euo pipefail
 
@@ -30,7 +30,7 @@ test_with() { # environment options...
   shift
   if [ "$name" != newest ]; then
     python=$(find_python "$name") || python=""
-  elif python=$(find_python 3.11 || find_python 3.12); then
+  elif python=$(find_python 3.13 || find_python 3.12 || find_python 3.11); then
     torch=$(newest_torch "$python" 2>/dev/null) || torch=""
     [ -n "$torch" ] || { echo "pip cannot say which torch is the newest" >"$log" && return 1; }
     choice=(--torch "$torch")
@@ -50,11 +50,11 @@ while [ $# -gt 0 ]; do
   case $1 in
     --help | -h) usage && exit 0 ;;
     --) shift && break ;;
-    3.10 | 3.11 | 3.12 | newest) versions+=("$1") && shift ;;
+    3.10 | 3.11 | 3.12 | 3.13 | newest) versions+=("$1") && shift ;;
     *) echo "test_environments.sh: error: unknown Python $1 (see --help)" >&2 && exit 2 ;;
   esac
 done
-[ ${#versions[@]} -gt 0 ] || versions=(3.10 3.11 3.12)
+[ ${#versions[@]} -gt 0 ] || versions=(3.10 3.11 3.12 3.13)
 
 mkdir -p "$logs"
 status=0

@@ -69,7 +69,8 @@ def test_installing_the_plugin_never_replaces_fairseq(package):
 
 def test_extra_fairseq_and_constraints_name_the_same_releases(package):
     pinned = {f"{k}=={v}" for p in PINS for k, v in pins(p).items() if k.startswith("fairseq")}
-    assert {r.split(";")[0] for r in package.extras_require["fairseq"]} == pinned
+    required = {r.split(";")[0] for r in package.extras_require["fairseq"]}
+    assert {r for r in required if r.startswith("fairseq")} == pinned
 
 
 @pytest.mark.parametrize("path", PINS, ids=lambda p: p.name)
@@ -82,3 +83,25 @@ def test_every_requirement_of_the_plugin_is_pinned(package, path):
     wanted = [requirement for requirement in map(Requirement, wanted)
               if requirement.marker is None or requirement.marker.evaluate(applies)]  # fmt: skip
     assert {requirement.name for requirement in wanted} <= set(pins(path))
+
+
+def test_every_list_of_pythons_has_the_same(package):
+    found = re.findall(r"Python :: (3\.\d+)", "\n".join(package.metadata.get_classifiers()))
+    lists = {
+        ".github/workflows/tests.yml": r'python: \["(.+)"\]',
+        "scripts/setup.sh": r"for version in (.+); do",
+        "scripts/test_environments.sh": r"versions=\((3.+)\)",
+        "scripts/check_package.sh": r"\|\| set -- (.+)",
+        "docs/install.md": r"Linux and Python (.+)\. fairseq",
+    }
+    for path, pattern in lists.items():
+        [text] = re.findall(pattern, (ROOT / path).read_text())
+        assert sorted(re.findall(r"3\.\d+", text)) == sorted(found), path
+
+
+def test_an_image_takes_nothing_that_git_ignores():
+    of_git, of_docker = (
+        set((ROOT / f".{name}ignore").read_text().split()) for name in ("git", "docker")
+    )
+    assert {line.rstrip("/") for line in of_git} <= {line.removeprefix("**/") for line in of_docker}
+    assert ".git" in of_docker

@@ -42,7 +42,7 @@ def setup(*arguments, **keywords):
 def python38(tmp_path):
     """A folder of programs where python3 is 3.8 and the newer ones only fail."""
     program(tmp_path / "old" / "python3", "echo 3.8")
-    for name in ("python3.10", "python3.11", "python3.12"):
+    for name in ("python3.10", "python3.11", "python3.12", "python3.13"):
         program(tmp_path / "old" / name, "echo not installed >&2; exit 127")
     return tmp_path / "old"
 
@@ -127,12 +127,37 @@ def test_a_moved_environment_is_noticed(tmp_path):
 
 def test_a_set_up_that_was_cut_begins_anew(tmp_path):
     """pip takes what it half installed for installed."""
-    program(tmp_path / "env" / "bin" / "python", "echo 3.11")
-    (tmp_path / "env" / ".fairseq_posenc").mkdir()
-    (tmp_path / "env" / ".fairseq_posenc" / "owned").write_text(f"{tmp_path}/env\n")
-    broken = program(tmp_path / "bin" / "python3", "case $2 in venv) exit 1 ;; esac; echo 3.11")
+    broken = program(tmp_path / "bin" / "python3", """case "$*" in
+      *'-m venv'*) mkdir -p "$3/bin"; echo 'exit 1' >"$3/bin/python"; touch "$3/half"; exit 1 ;;
+      *ensurepip*) ;;
+      *) echo 3.11 ;;
+    esac""")  # fmt: skip
+    assert "-m venv failed" in setup("--venv", tmp_path / "env", "--python", broken).stderr
+    assert (tmp_path / "env" / "half").exists()
+    program(tmp_path / "bin" / "python3", "case $2 in venv) exit 1 ;; esac; echo 3.11")
     run = setup("--venv", tmp_path / "env", "--python", broken)
     assert "-m venv failed" in run.stderr and not (tmp_path / "env" / "bin").exists()
+
+
+@pytest.mark.parametrize("pythons_exit", [0, 1])
+def test_an_environment_that_was_complete_is_never_emptied(environment, tmp_path, pythons_exit):
+    """Whatever cut its next set-up: it may have packages of the user's."""
+    folder = environment()
+    assert setup("--venv", folder, "--extra", "test").returncode == 0
+    (folder / "mine").touch()
+    (folder / ".fairseq_posenc" / "stamp").write_text("another\n2.13.0\n-test\n")
+    (tmp_path / "fairseq").unlink()
+    text = (folder / "bin" / "python").read_text()
+    program(folder / "bin" / "python", text.replace("*fairseq-fixed*)", "*fairseq-fixed*) exit 1;"))
+    assert "could not install fairseq" in setup("--venv", folder).stderr
+    assert not (folder / ".fairseq_posenc" / "stamp").exists() and (folder / "mine").exists()
+    program(folder / "bin" / "python", f"[ {pythons_exit} = 0 ] || exit 1\n{text}")
+    run = setup("--venv", folder)
+    assert (folder / "mine").exists() and run.returncode == pythons_exit
+    if pythons_exit:
+        assert "is not a working Python environment: remove it" in one_line(run)
+    else:
+        assert "pytest==" in (tmp_path / "log").read_text().rpartition("antlr4")[2]
 
 
 @pytest.mark.parametrize("status", [0, 5])
@@ -153,7 +178,7 @@ def test_test_script_passes_options_and_status_on(tmp_path, status, style, types
 
 @pytest.fixture
 def environments(tmp_path):
-    """test_environments.sh beside a test.sh that fails under 3.11, where python3.12 is missing."""
+    """test_environments.sh beside a test.sh that fails under 3.11, where python3.12 and 3.13 are missing."""
     scripts = tmp_path / "scripts"
     for name in ("test_environments.sh", "pythons.sh"):
         program(scripts / name, (ROOT / "scripts" / name).read_text())
@@ -164,7 +189,8 @@ def environments(tmp_path):
     for version in ("3.10", "3.11"):
         says = f"case $* in *json.load*) cat >/dev/null; echo 2.99 ;; *) echo {version} ;; esac"
         program(tmp_path / "bin" / f"python{version}", says)
-    program(tmp_path / "bin" / "python3.12", "echo not installed >&2; exit 127")
+    for version in ("3.12", "3.13"):
+        program(tmp_path / "bin" / f"python{version}", "echo not installed >&2; exit 127")
     program(tmp_path / "bin" / "uv", "exit 2")
 
     def run(*arguments):
@@ -174,17 +200,17 @@ def environments(tmp_path):
     return run
 
 
-MISSING = "there is no Python 3.12; install it, e.g. 'uv python install 3.12'"
+MISSING = "{0}  missing  there is no Python {0}; install it, e.g. 'uv python install {0}'"
 
 
 @pytest.mark.parametrize(
     "chosen, status, lines",
     [
         ([], 1, ["3.10  passed  --venv {}/.venv310 --python python3.10 --no-style",
-                 "3.11  failed  1 failed", f"3.12  missing  {MISSING}"]),
-        (["3.12", "newest", "--", "-x"], 3, [f"3.12  missing  {MISSING}",
+                 "3.11  failed  1 failed", MISSING.format("3.12"), MISSING.format("3.13")]),
+        (["3.12", "newest", "--", "-x"], 3, [MISSING.format("3.12"),
          "newest  passed  --venv {}/.venvnewest --python python3.11 --torch 2.99 --no-style -x"]),
-        (["3.11", "3.12"], 1, ["3.11  failed  1 failed", f"3.12  missing  {MISSING}"]),
+        (["3.11", "3.12"], 1, ["3.11  failed  1 failed", MISSING.format("3.12")]),
     ],
 )  # fmt: skip
 def test_every_environment_gets_its_line_and_a_failure_fails_the_whole(
