@@ -222,7 +222,8 @@ def test_models_of_other_dictionaries_are_never_averaged(save):
 
 
 @pytest.mark.parametrize("model, task, change, told", [
-    ("posenc_transformer_tiny", "posenc_translation", {"activation_fn": "gelu"}, "activation-fn gelu"),
+    ("posenc_transformer_tiny", "posenc_translation", {"activation_fn": "gelu"},
+     "activation-fn gelu"),
     ("posenc_transformer_tiny", "posenc_translation", {"source_lang": "fr"}, "source-lang fr"),
     ("posenc_transformer_lm_tiny", "language_modeling", {"decoder_layers": 3}, "decoder-layers 3"),
     ("posenc_bert_tiny", "posenc_masked_lm", {"mask_prob": 0.3}, "mask-prob 0.3"),
