@@ -126,10 +126,10 @@ def test_the_optimizers_state_takes_no_memory(save):
 def test_a_compressed_archive_is_read_too(save, tmp_path):
     """Its bytes cannot be mapped."""
     squeezed = str(tmp_path / "squeezed.pt")
-    with zipfile.ZipFile(save("1.pt")) as source:
-        with zipfile.ZipFile(squeezed, "w", zipfile.ZIP_DEFLATED) as target:
-            for name in source.namelist():
-                target.writestr(name, source.read(name))
+    packed = zipfile.ZipFile(squeezed, "w", zipfile.ZIP_DEFLATED)
+    with zipfile.ZipFile(save("1.pt")) as source, packed as target:
+        for name in source.namelist():
+            target.writestr(name, source.read(name))
     assert averaging.average([squeezed])["model"]["w"].tolist() == [1]
 
 
