@@ -6,16 +6,20 @@ It has the bits and tokens of each sentence, too, so that sentences can be drawn
         --score score.json --output bits.json
 
 The model is given the reference's tokens before each (teacher forcing), so that, unlike BLEU, this
-does not see where its own translations end. Ranges of lengths are those of ``score.json``.
+does not see where its own translations end. Ranges of lengths are those of ``score.json``. The
+checkpoints that ``--save-interval-updates`` left beside it are scored as well, as ``earlier``.
 """
 
 import argparse
 import json
 import math
-from typing import Any, Dict
+import os
+import re
+from typing import Any, Dict, List
 
 import numpy as np
 
+from fairseq_posenc.checkpoints.reader import load_checkpoint
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import OrNull, read_shaped
 from fairseq_posenc.tools.analyses.models import load_models
@@ -44,12 +48,25 @@ def bits_by_length(scored: ScoredReferences, score: Dict[str, Any]) -> Dict[str,
             f"the score has {len(counted)} sentences, the test set of --data {sentence[-1] + 1}"
         )
     bits = np.bincount(sentence, -scored.scores.astype(np.float64) / math.log(2))
-    found = {"all": np.stack([bits, np.bincount(sentence)], axis=1)}
+    by_range = {"all": np.stack([bits, np.bincount(sentence)], axis=1)}
     for part in score["by_length"]["bins"]:
         members = Bin(part["name"], part["longer_than"], part["up_to"]).members(counted)
         if members:
-            found[part["name"]] = found["all"][members]
-    return found
+            by_range[part["name"]] = by_range["all"][members]
+    return by_range
+
+
+def earlier_checkpoints(path: str) -> Dict[int, str]:
+    """Return the checkpoints ``checkpoint_EPOCH_UPDATES.pt`` beside one, by updates, that have
+    fewer updates than it.
+    """
+    folder = os.path.dirname(path) or "."
+    matches = [re.fullmatch(r"checkpoint_\d+_(\d+)\.pt", name) for name in os.listdir(folder)]
+    paths = {int(match[1]): os.path.join(folder, match[0]) for match in matches if match}
+    if not paths:
+        return {}
+    updates = load_checkpoint(path)["optimizer_history"][-1]["num_updates"]
+    return {number: paths[number] for number in sorted(paths) if number < updates}
 
 
 def main() -> None:
@@ -64,12 +81,16 @@ def main() -> None:
     parser.add_argument("--output", required=True, metavar="FILE")
     args = parser.parse_args()
     score = read_shaped(args.score, _SCORE, "posenc score --bins")
-    (loaded,) = load_models([f"model={args.model}"], args.data, args.cpu)
-    found = bits_by_length(score_references(loaded, "test", max_tokens=4000), score)
+    paths = earlier_checkpoints(args.model)
+    names = [f"{number}={path}" for number, path in paths.items()] + [f"end={args.model}"]
+    earlier: Dict[str, Dict[str, List[List[float]]]] = {}
+    for loaded in load_models(names, args.data, args.cpu):
+        bits = bits_by_length(score_references(loaded, "test", max_tokens=4000), score)
+        earlier[loaded.name] = {name: part.round(4).tolist() for name, part in bits.items()}
+    means = {name: part[:, 0].sum() / part[:, 1].sum() for name, part in bits.items()}
+    sentences = earlier.pop("end")
     with replacing(args.output) as stream:
-        means = {name: part[:, 0].sum() / part[:, 1].sum() for name, part in found.items()}
-        sentences = {name: part.round(4).tolist() for name, part in found.items()}
-        stream.write(json.dumps({"bits": means, "sentences": sentences}) + "\n")
+        stream.write(json.dumps({"bits": means, "sentences": sentences, "earlier": earlier}) + "\n")
 
 
 if __name__ == "__main__":

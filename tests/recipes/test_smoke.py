@@ -23,7 +23,7 @@ SMALL = {
     "lm.sh": f"{TRAINED} --data-dir {{text}} --bpe 200 --arch posenc_transformer_lm_tiny"
     " --length 32 --lengths 32,64 --encodings sinusoidal,alibi",
     "python_docs.sh": f"{TRAINED} --data-dir {{text}} --longest 24 --pieces 200 --test 2"
-    " --encodings sinusoidal,rotary",
+    " --interval 5 --encodings sinusoidal,rotary",
     "own.sh": "--source-lang en --target-lang de --train {text}/train --valid {text}/valid"
     " --test {text}/test --encodings sinusoidal,shaw --seeds 1,2 --epochs 1 --bpe 300 --longest 25",
     **{
@@ -64,6 +64,8 @@ def test_a_recipe_goes_from_its_data_to_its_table(run, text, tmp_path, recipe):
     run(*command, "--run-dir", tmp_path)
     assert list(tmp_path.glob("**/*.md"))
     assert "] train" not in run(*command, "--run-dir", tmp_path)
+    if recipe == "python_docs.sh":
+        assert "where each row has" in (tmp_path / "bits.md").read_text()
 
 
 @pytest.mark.slow
