@@ -39,38 +39,52 @@ A model of fairseq with `fairseq_posenc`, written by `posenc export --to hugging
 """
 TARGET = "target"  # the folder of its tokeniser, where it is another
 _TEXT = "A text of your own."
+# of an older one, FSMT translates otherwise, and GPT-NeoX has a random output layer
+OLDEST = (5, 23)
+_VERSION = f"""import transformers
+
+if tuple(map(int, transformers.__version__.split(".")[:2])) < {OLDEST}:
+    raise SystemExit("this model needs transformers {OLDEST[0]}.{OLDEST[1]} or later")
+"""
 _TRANSLATION = """{imports}from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained({folder})
 model = AutoModelForSeq2SeqLM.from_pretrained({folder})
 text = "{text}"
-{tokenise}batch = tokenizer([text], return_tensors="pt", padding=True, return_token_type_ids=False)
-{unknown}{second}[made] = tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)
+{tokenise}batch = tokenizer([text], return_tensors="pt", padding=True{cut})
+{unknown}{second}longest = {longest}
+made = model.generate(**batch, max_new_tokens=longest)
+[made] = tokenizer.batch_decode(made, skip_special_tokens=True)
 {plain}print(made)"""
 _MULTILINGUAL = """from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained({folder})
 model = AutoModelForSeq2SeqLM.from_pretrained({folder})
 tokenizer.src_lang = "{source}"
-batch = tokenizer(["{text}"], return_tensors="pt", padding=True)
-made = model.generate(**batch, forced_bos_token_id={number})  # {target}
+batch = tokenizer(["{text}"], return_tensors="pt", padding=True{cut})
+longest = {longest}
+# {number} is {target}
+made = model.generate(**batch, forced_bos_token_id={number}, max_new_tokens=longest)
 print(tokenizer.batch_decode(made, skip_special_tokens=True))"""
 _BERT = """from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained({folder})
 model = AutoModelForMaskedLM.from_pretrained({folder})
-scores = model(**tokenizer(["A text <mask> your own."], return_tensors="pt", padding=True)).logits
+batch = tokenizer(["A text <mask> your own."], return_tensors="pt", padding=True{cut})
+scores = model(**batch).logits
 print(tokenizer.convert_ids_to_tokens(scores[0].argmax(-1)))"""
 
 _LANGUAGE_MODEL = """from transformers import AutoModelForCausalLM, AutoTokenizer
 
 tokenizer = AutoTokenizer.from_pretrained({folder})
 model = AutoModelForCausalLM.from_pretrained({folder})
-batch = tokenizer("{text}", return_tensors="pt", return_token_type_ids=False)
+batch = tokenizer("{text}", return_tensors="pt")
 {unknown}[made] = tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)
 print(made)
 
 # several texts at once: tokenizer([…], padding=True, padding_side="left", …)"""
+# --max-len-a 1.5 --max-len-b 10, and the end itself
+_LONGEST = 'min(int(1.5 * batch["input_ids"].size(1)) + 11, {most})'
 
 
 def write(
@@ -81,13 +95,18 @@ def write(
     output: str,
     notes: List[str],
     measured: Optional[str],
+    has_table: bool,
 ) -> None:
     """Write the model card into ``folder``, which becomes ``output``.
 
-    The ``dictionary`` is that of the target.
+    The ``dictionary`` is that of the target. With a table of positions (``has_table``), the card
+    cuts longer texts: FSMT replaces its table at the first one, the others fail.
     """
     parts: Dict[str, Any] = dict.fromkeys(("imports", "tokenise", "unknown", "second", "plain"), "")
     languages = [str(source.task.get(f"{side}_lang") or "") for side in ("source", "target")]
+    parts["cut"] = ", truncation=True" * has_table
+    if "decoder" in source.stacks:
+        parts["longest"] = _LONGEST.format(most=source.limit("decoder"))
     if source.is_multilingual:
         kind, tag, code = "Translation of many languages", "translation", _MULTILINGUAL
         first, target, *_ = source.task["langs"]
@@ -114,7 +133,7 @@ def write(
         model=layout.model,
         agreement=measured or "not measured (`--check` does)",
         notes="\n".join(f"- {note}" for note in notes),
-        code=code.format(folder=json.dumps(output), text=_TEXT, **parts),
+        code=_VERSION + code.format(folder=json.dumps(output), text=_TEXT, **parts),
     )
     with open(os.path.join(folder, "README.md"), "w", encoding="utf-8") as stream:
         stream.write(text)

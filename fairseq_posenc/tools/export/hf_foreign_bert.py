@@ -31,13 +31,13 @@ from fairseq_posenc.tools.export.hf_foreign import (
     signed,
 )
 from fairseq_posenc.tools.export.hf_layouts import (
-    BERT,
     BERT_HEAD,
     BERT_LAYER,
     ROBERTA_HEAD,
     Rules,
     bert_rules,
 )
+from fairseq_posenc.tools.export.source import BERT
 
 _SHAPE = {
     **{"hidden_size": int, "num_hidden_layers": int, "num_attention_heads": int},

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from fairseq_posenc.tools.export.hf_positions import input_table, most_positions
-from fairseq_posenc.tools.export.source import ExportSource
+from fairseq_posenc.tools.export.source import BERT, ExportSource
 
 Rules = Tuple[Tuple[str, str], ...]
 ACTIVATIONS = {
@@ -23,8 +23,6 @@ ACTIVATIONS = {
     "swish": "swish",
     "tanh": "tanh",
 }
-BERT = "encoder.sentence_encoder"
-_SEGMENTS = f"{BERT}.segments.weight"
 # the special types of every dictionary
 SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
 
@@ -149,6 +147,13 @@ MBART = BLENDERBOT._replace(
     model="MBartForConditionalGeneration",
     model_type="mbart",
     rules=_translation_rules("lm_head", "embed_tokens", "layer_norm", "layernorm_embedding"),
+    # which CTranslate2 asks for: mBART-50's decoder starts with EOS
+    config=lambda source: {
+        **_translation_config(source),
+        "normalize_before": True,
+        "normalize_embedding": True,
+        "tokenizer_class": "MBart50Tokenizer",
+    },
     computed=lambda source: {
         **_tables(source, unused=True),
         "final_logits_bias": torch.zeros(1, *_vocabulary_sizes(source)[-1:]),
@@ -220,15 +225,14 @@ def _bert_config(source: ExportSource, unused: int = 0) -> Dict[str, Any]:
         "attention_probs_dropout_prob": options.attention_dropout,
         "layer_norm_eps": getattr(options, "layer_norm_eps", None) or 1e-5,
         "max_position_embeddings": most_positions(source) + unused,
-        "type_vocab_size": len(source.state["model"].get(_SEGMENTS, "1")),
+        "type_vocab_size": 1 + source.has_segments,
     }
 
 
 def _token_types(source: ExportSource, embeddings: str) -> Dict[str, Tensor]:
     """Return a vector of zeros for the only segment, if the model has no segments."""
     none = torch.zeros(1, source.options.encoder_embed_dim)
-    has_segments = _SEGMENTS in source.state["model"]
-    return {} if has_segments else {f"{embeddings}.token_type_embeddings.weight": none}
+    return {} if source.has_segments else {f"{embeddings}.token_type_embeddings.weight": none}
 
 
 def _roberta_positions(source: ExportSource) -> Dict[str, Tensor]:
@@ -257,7 +261,8 @@ ROBERTA = Layout(
     "roberta",
     bert_rules("roberta", BERT_LAYER, ROBERTA_HEAD),
     ("roberta.embeddings.word_embeddings.weight", "lm_head.decoder.weight"),
-    lambda source: _bert_config(source, unused=2),
+    # transformers 5 knows no other type, CTranslate2 wants it named
+    lambda source: {**_bert_config(source, unused=2), "position_embedding_type": "absolute"},
     _roberta_positions,
 )
 ROFORMER = Layout(

@@ -90,7 +90,8 @@ def to_huggingface(
     weights = source.state["model"]
     names, tied = _names(source, layout)
     dtype = weights[next(iter(names))].dtype
-    theirs = {name: weight.to(dtype) for name, weight in layout.computed(source).items()}
+    computed = layout.computed(source)
+    theirs = {name: weight.to(dtype) for name, weight in computed.items()}
     tied = tied and theirs.keys().isdisjoint(layout.shared)
     names = {ours: name for ours, name in names.items() if name not in theirs}
     theirs.update({name: weights[ours] for ours, name in names.items()})
@@ -114,7 +115,8 @@ def to_huggingface(
             notes = write_tokenizers(source, dictionaries, data, folder)
         hf_card.copy_text_files(source, dictionaries, data, folder)
         measured = hf_check.compare(source, layout, data, folder) if check else None
-        hf_card.write(source, layout, target, folder, output, notes, measured)
+        has_table = any("position" in name for name in computed)
+        hf_card.write(source, layout, target, folder, output, notes, measured, has_table)
     if any(_HEADS & set(name.split(".")) for name in weights):
         notes.append("heads of fine-tuning are kept for posenc import alone")
     agreement = measured or "not compared with transformers; --check does that"

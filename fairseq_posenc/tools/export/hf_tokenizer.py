@@ -83,13 +83,14 @@ def _write(
     if ties:
         notes.append(f"{ties} of {len(sentences)} sentences are cut otherwise, with equal scores")
     if not sentences:
-        notes.append(f"0 sentences compared with it: {data} has no binarised test, valid or train")
+        notes.append("0 sentences compared with it: there is no binarised test, valid or train")
     bos, eos = "<s> " if is_bert or source.source_bos else "", " </s>"
     if source.kind == LANGUAGE_MODEL:
         bos, eos = f"{dictionary[source.beginning]} ", ""  # the text goes on
+    second = int(source.has_segments)  # a model without segments has no vector for a second one
     tokeniser.post_processor = library("tokenizers").processors.TemplateProcessing(
         single=f"{bos}$A{eos}",
-        pair=f"{bos}$A </s> $B:1 </s>:1",
+        pair=f"{bos}$A </s> $B:{second} </s>:{second}",
         special_tokens=[("<s>", dictionary.bos()), ("</s>", dictionary.eos())],
     )
     tokeniser.add_special_tokens([UNKNOWN] + [MASK] * is_bert)
@@ -99,7 +100,7 @@ def _write(
         "model_max_length": most_positions(source),
         "padding_side": "right",
         "clean_up_tokenization_spaces": False,
-        "model_input_names": ["input_ids", "attention_mask"] + ["token_type_ids"] * is_bert,
+        "model_input_names": ["input_ids", "attention_mask"] + ["token_type_ids"] * second,
         "bos_token": bos.strip() or "<s>",
         "eos_token": "</s>",
         "unk_token": UNKNOWN,

@@ -42,7 +42,8 @@ ALL: Dict[Type, str] = {
     PosencTransformerLanguageModel: f"language models of --arch {LANGUAGE_MODEL}…",
 }
 # the stacks of layers that a model of any of these kinds may have
-_STACKS = ("encoder", "encoder.sentence_encoder", "decoder")
+BERT = "encoder.sentence_encoder"
+_STACKS = ("encoder", BERT, "decoder")
 
 
 @dataclass
@@ -79,6 +80,11 @@ class ExportSource:
     def source_bos(self) -> bool:
         """Whether it was trained with ``--prepend-source-bos``."""
         return source_bos.of_checkpoint(self.state)
+
+    @property
+    def has_segments(self) -> bool:
+        """Whether the model adds a vector to each token, by the text of a pair that it is of."""
+        return f"{BERT}.segments.weight" in self.state["model"]
 
     def check_eos(self) -> None:
         """Raise :class:`UsageError` if its encoder does not see EOS, as it does elsewhere."""
