@@ -69,7 +69,14 @@ TEXT = Kind("plain text", {"": _is_text})
 TEXTS = TEXT._replace(prefix=True)
 CODES = Kind("BPE codes", {"": _begins(b"#version")})
 PICTURE = Kind("a picture", {"": _IS_PICTURE})
-TABLE = Kind("a table", {".csv": lambda head: _is_text(head) and b"," in head, "": _is_markdown})
+TABLE = Kind(
+    "a table",
+    {
+        ".csv": lambda head: _is_text(head) and b"," in head,
+        ".tex": lambda head: _is_text(head) and head.startswith(b"% "),
+        "": _is_markdown,
+    },
+)
 SCORE = Kind("a result of posenc score", {"": _is_json("all")})
 PROFILE = Kind("a profile of posenc profile-admin", {"": _is_json("version")})
 ANALYSIS = Kind(

@@ -1,4 +1,4 @@
-"""Print a table of results as Markdown.
+"""Print a table of results as Markdown; write it as Markdown, CSV or LaTeX.
 
 Translation: one row per encoding, one column per bin of length, from posenc score --output:
 
@@ -20,29 +20,34 @@ recipes/rel_scalar/translate.sh (means over seeds), of recipes/glue and recipes/
     posenc table --paper chen2021-4 --runs runs/glue
 """
 
+import os
+
 from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.outputs import TABLE, add_output
 from fairseq_posenc.tools.tables import papers
 from fairseq_posenc.tools.tables.comparison import compare
 from fairseq_posenc.tools.tables.grid import read_cells
+from fairseq_posenc.tools.tables.latex import best_rows, latex
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length
 from fairseq_posenc.tools.writing import replacing
+
+FORMATS = (".md", ".csv", ".tex", ".txt", "")  # all but .csv and .tex are Markdown
 
 
 def main() -> None:
     """Parse the command line, print and write the table."""
     parser = command_parser(__doc__)
-    kinds = parser.add_mutually_exclusive_group(required=True)
-    kinds.add_argument("--by-length", nargs="+", metavar="[NAME=]score.json")
+    tables = parser.add_mutually_exclusive_group(required=True)
+    tables.add_argument("--by-length", nargs="+", metavar="[NAME=]score.json")
     names = [*papers.names(translation=True), *papers.names()]
-    kinds.add_argument("--paper", choices=names, help="PAPER-TABLE")
+    tables.add_argument("--paper", choices=names, help="PAPER-TABLE")
     add = parser.add_argument
     add("--runs", metavar="FOLDER", help="with --paper: the results of a recipe")
     add("--test", metavar="NAME", help="with --by-length: test set of a recipe")
     add("--note", default=[], action="append", help="with --paper: printed below it")
     add("--metric", metavar="NAME", default="sacrebleu", help="default: sacrebleu")
-    about = "write it to these too; .csv: as CSV"
+    about = "write it to these too: .csv as CSV, .tex as LaTeX for booktabs, .md as Markdown"
     files = {"metavar": "FILE", "nargs": "+", "default": [], "help": about}
     add_output(parser, "--output", kind=TABLE, **files)
     args = parser.parse_args()
@@ -50,12 +55,20 @@ def main() -> None:
         parser.error("--paper and --runs belong together")
     if args.test and not args.by_length:
         parser.error("--test belongs to --by-length")
-    if args.by_length:
-        made = by_length(read_runs(args.by_length, args.test), args.metric)
-    else:
-        table = papers.load(args.paper)
-        made = compare(table, read_cells(args.runs, table.fine_tuning), args.note)
     for path in args.output:
+        ending = os.path.splitext(path)[1]
+        if ending not in FORMATS:
+            endings = ", ".join(FORMATS[:3])
+            parser.error(f"{path}: cannot write {ending}; choose an ending of {endings}")
+    if args.by_length:
+        table = by_length(read_runs(args.by_length, args.test), args.metric)
+        formats = {".csv": table.csv, ".tex": lambda: latex(table, best_rows(table))}
+    else:
+        paper = papers.load(args.paper)
+        table = compare(paper, read_cells(args.runs, paper.fine_tuning), args.note)
+        formats = {".csv": table.csv, ".tex": table.latex}
+    for path in args.output:
+        text = formats.get(os.path.splitext(path)[1], table.markdown)()
         with replacing(path) as stream:
-            stream.write(made.csv() if path.endswith(".csv") else made.markdown())
-    print(made.markdown(), end="")
+            stream.write(text)
+    print(table.markdown(), end="")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from fairseq_posenc.tools.tables.grid import Cell
+from fairseq_posenc.tools.tables.latex import escaped, tabular
 from fairseq_posenc.tools.tables.papers import (
     CHOICES,
     FINE_TUNING,
@@ -112,8 +113,11 @@ class Comparison:
     entries: List[Entry]
     notes: Sequence[str] = ()
 
-    def markdown(self) -> str:
-        """Return Markdown; an entry has the lines `paper`, ours, `difference` and the runs'."""
+    def cells(self) -> List[List[str]]:
+        """Return lines of cells, the header first, of which the first are labels.
+
+        An entry has the lines `paper`, ours, `difference` and the runs'.
+        """
         table = self.table
         added = {name: [name] for name in self.measures if name not in table.measures}
         columns = {**table.columns, **added}
@@ -134,11 +138,26 @@ class Comparison:
                 lines.append([*blank, "difference", *difference])
             if group:
                 lines.append([*blank, "lr, seeds" if table.fine_tuning else "seeds", *runs])
-        text = markdown_table([[*table.labels, "", *columns], *lines], labels=len(blank) + 1)
+        return [[*table.labels, "", *columns], *lines]
+
+    def about(self) -> List[str]:
+        """Return how the figures were computed, in sentences of ours and of the paper's table."""
+        about = ABOUT_FINE_TUNING if self.table.fine_tuning else ABOUT_TRANSLATION
+        return [about, *self.table.notes]
+
+    def markdown(self) -> str:
+        """Return Markdown."""
+        table = self.table
+        text = markdown_table(self.cells(), labels=len(table.labels) + 1)
         title = f"{table.table} of {table.paper}\n\n{table.title}"
-        about = ABOUT_FINE_TUNING if table.fine_tuning else ABOUT_TRANSLATION
-        notes = map(markdown_text, self.notes)
-        return "\n\n".join([title, text, about, *table.notes, *notes]) + "\n"
+        return "\n\n".join([title, text, *self.about(), *map(markdown_text, self.notes)]) + "\n"
+
+    def latex(self) -> str:
+        r"""Return a ``tabular`` for ``\usepackage{booktabs}``."""
+        table = self.table
+        lines = [[escaped(cell) for cell in line] for line in self.cells()]
+        comments = [f"{table.table} of {table.paper}", table.title, *self.about(), *self.notes]
+        return tabular(lines, comments, labels=len(table.labels) + 1)
 
     def csv(self) -> str:
         """Return CSV with a line per entry and figure."""

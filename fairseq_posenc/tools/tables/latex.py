@@ -1,5 +1,6 @@
 """A table of results as LaTeX, for a paper: booktabs, intervals, the best in bold where it is."""
 
+import re
 from typing import List, Optional, Sequence
 
 from fairseq_posenc.tools.tables.estimates import Estimate
@@ -7,7 +8,7 @@ from fairseq_posenc.tools.tables.layout import Table
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    **{character: f"\\{character}" for character in "&%$#_{}"},
+    **{character: f"\\{character}" for character in "&%$#_{}"}, "±": r"$\pm$",
 }  # fmt: skip
 
 
@@ -18,13 +19,24 @@ def latex(table: Table, best: Sequence[Optional[str]]) -> str:
     for name, row in table.rows.items():
         cells = [_cell(one, name == winner) for one, winner in zip(row, best)]
         lines.append([escaped(name), *cells])
+    return tabular(lines, [table.title, *table.notes])
+
+
+def tabular(lines: Sequence[Sequence[str]], comments: Sequence[str], labels: int = 1) -> str:
+    r"""Return cells of LaTeX, the header first, as a ``tabular`` for ``\usepackage{booktabs}``.
+
+    Args:
+        lines: of cells, as LaTeX prints them.
+        comments: stand before it, as comments of LaTeX.
+        labels: the first columns, which are text and so stand to the left.
+    """
+    columns = "l" * labels + "r" * (len(lines[0]) - labels)
     first, *body = (" & ".join(line) + r" \\" for line in lines)
     # each row stays on a line of its own, so that two versions of a paper differ by rows
     return "\n".join(
         [
-            "% " + " ".join(table.title.split()),
-            *(f"% {' '.join(note.split())}" for note in table.notes),
-            rf"\begin{{tabular}}{{l{'r' * len(head)}}}",
+            *(f"% {' '.join(comment.split())}" for comment in comments),
+            rf"\begin{{tabular}}{{{columns}}}",
             r"\toprule",
             first,
             r"\midrule",
@@ -36,29 +48,27 @@ def latex(table: Table, best: Sequence[Optional[str]]) -> str:
     )
 
 
-def best_rows(table: Table, sign: int) -> List[Optional[str]]:
+def best_rows(table: Table) -> List[Optional[str]]:
     """Return the best run of each column, None where its interval to the second holds 0.
 
     A run of a single seed is never the best: its interval says nothing about other seeds.
-
-    Args:
-        sign: 1: the highest is the best; -1: the lowest; 0: none is.
     """
     found: List[Optional[str]] = []
-    for at in range(len(table.columns)):
+    for at, sign in enumerate(table.signs):
         means = {name: row[at].mean for name, row in table.rows.items()}
         known = {name: sign * mean for name, mean in means.items() if mean is not None}
         order = sorted(known, key=known.__getitem__, reverse=True)[:2]
         cells = [table.sampled[name][at] for name in order]
         several = len(cells) == 2 and all(len(one.values) > 1 for one in cells)
-        is_clear = sign and several and cells[0].less(cells[1]).is_clear()
+        is_clear = bool(sign) and several and cells[0].less(cells[1]).is_clear()
         found.append(order[0] if is_clear else None)
     return found
 
 
 def escaped(text: str) -> str:
     """Return text as LaTeX prints it."""
-    return "".join(_SPECIAL.get(character, character) for character in " ".join(text.split()))
+    text = "".join(_SPECIAL.get(character, character) for character in " ".join(text.split()))
+    return re.sub(r"(?<![\w.-])-(?=\d)", "$-$", text)  # a minus, not a hyphen
 
 
 def _cell(one: Estimate, is_best: bool) -> str:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
-from fairseq_posenc.tools.scores.bleu import title_of
+from fairseq_posenc.tools.scores.bleu import DIRECTIONS, title_of
 from fairseq_posenc.tools.scores.lengths import share
 from fairseq_posenc.tools.tables.estimates import Estimate, Sampled
 from fairseq_posenc.tools.text_tables import csv_table, markdown_table, markdown_text
@@ -40,6 +40,7 @@ class Table:
             first run.
         outputs: of each run and column, means over seeds of sacreBLEU without brevity penalty and
             of the outputs' length by the references'; empty where they are not known.
+        signs: of each column 1 if the highest figure is the best, -1 if the lowest, 0 if neither.
         words, notes: what is clear, and how it was computed; both are printed below.
     """
 
@@ -52,11 +53,13 @@ class Table:
     rows: Dict[str, List[Estimate]] = field(init=False)
     differences: Dict[str, List[Estimate]] = field(init=False)
     outputs: Dict[str, List[Outputs]] = field(default_factory=dict)
+    signs: List[int] = field(default_factory=list)
     words: List[str] = field(default_factory=list)
     notes: List[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         first = next(iter(self.sampled.values()))
+        self.signs = self.signs or [DIRECTIONS.get(self.metric, 1)] * len(self.columns)
         self.rows = {name: [one.estimate() for one in row] for name, row in self.sampled.items()}
         self.differences = {
             name: [one.less(base) for one, base in zip(row, first)]

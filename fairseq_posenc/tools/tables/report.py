@@ -67,9 +67,10 @@ def write_report(
     runs = _baseline_first(read_runs(arguments, test), baseline, beside)
     first = next(iter(runs))
     table = by_length(runs, metric)
+    table.signs = [sign] * len(table.columns)
     if sign < 0:
         table.notes.insert(0, f"Of {title_of(metric)} a lower figure is better.")
-    best = best_rows(table, sign)
+    best = best_rows(table)
     means = {name: row[0].mean for name, row in table.rows.items()}
     other = beside or best_of_others(means, sign)
 

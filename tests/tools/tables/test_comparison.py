@@ -2,6 +2,7 @@
 
 import csv
 import json
+import re
 import statistics
 
 import pytest
@@ -291,7 +292,7 @@ def test_script_prints_markdown_and_writes_it_and_csv(tmp_path, posenc):
     (folder / "cell.json").write_text(json.dumps(about))
     (folder / "score.json").write_text(json.dumps({"scores": {"valid": {"matthews": 50.5}}}))
     words = f"--paper chen2021-4 --runs {tmp_path}/runs --note Tiny. --output".split()
-    outputs = [tmp_path / "table.md", tmp_path / "table.csv"]
+    outputs = [tmp_path / "table.md", tmp_path / "table.csv", tmp_path / "table.tex"]
     printed = posenc("table", *words, *outputs).out
     assert "\nTiny.\n" in printed and outputs[0].read_text(encoding="utf-8") == printed
     with outputs[1].open(encoding="utf-8", newline="") as stream:
@@ -300,3 +301,6 @@ def test_script_prints_markdown_and_writes_it_and_csv(tmp_path, posenc):
     expected = {"median": "50.5", "seeds": "1", "lr": "1e-5", "unfinished": "0", "paper": "58.7"}
     assert expected.items() <= found.items() and len(lines) == 4 * 8
     assert float(found["difference"]) == pytest.approx(50.5 - 58.7)
+    text = outputs[2].read_text(encoding="utf-8")
+    assert text.startswith("% Table 4 of ") and "\\toprule\n" in text and "\n% Tiny.\n" in text
+    assert re.search(r"& difference &.* & \$-\$8\.2 & .* \\\\\n", text)

@@ -187,12 +187,12 @@ def test_empty_short_and_long_outputs_are_counted(scored):
 def test_the_best_is_bold_only_where_it_is_clear(scored):
     runs = read_runs(scored)
     table = by_length(runs)
-    assert best_rows(table, 1) == [NAME] * 3
+    assert best_rows(table) == [NAME] * 3
     once = {name: runs[name][:1] for name in ("bad", NAME)}
     assert all(one.is_clear() for one in by_length(once).differences[NAME])
-    assert best_rows(by_length(once), 1) == [None] * 3
+    assert best_rows(by_length(once)) == [None] * 3
     same = {"a": runs["bad"], "b": runs["bad"]}
-    assert best_rows(by_length(same), 1) == [None] * 3
+    assert best_rows(by_length(same)) == [None] * 3
     text = latex(table, [NAME, None, None])
     assert text.count(r"\mathbf") == 1 and r"\& 50\% \{x\}\_y|z" in text
     assert text.count(r" \\") == 4 and text.count(r"\begin{tabular}{lrrr}") == 1

@@ -297,6 +297,19 @@ def test_script_prints_and_writes_the_table(write, tmp_path, posenc):
     assert output.read_text(encoding="utf-8") == printed
 
 
+def test_a_table_is_written_as_its_ending_says_or_refused(write, tmp_path, posenc):
+    path = write("shape/score.json", score(0.8))
+    outputs = [tmp_path / f"table.{ending}" for ending in ("md", "csv", "tex")]
+    posenc("table", "--by-length", path, "--output", *outputs)
+    markdown, commas, tex = (file.read_text(encoding="utf-8") for file in outputs)
+    assert markdown.startswith("sacreBLEU by") and commas.startswith("row,column,")
+    assert tex.startswith("% sacreBLEU by") and tex.endswith("\\bottomrule\n\\end{tabular}\n")
+    posenc("table", "--by-length", path, "--output", *outputs)  # as of its own kind
+    with pytest.raises((UsageError, SystemExit)):
+        posenc("table", "--by-length", path, "--output", tmp_path / "t.xlsx")
+    assert not (tmp_path / "t.xlsx").exists()
+
+
 def test_clear_differences_are_reported_in_words_of_rows_with_several_seeds():
     runs = {
         "sinusoidal": [score(0.5), score(0.52)],
