@@ -178,7 +178,7 @@ def test_test_script_passes_options_and_status_on(tmp_path, status, style, types
 
 @pytest.fixture
 def environments(tmp_path):
-    """test_environments.sh beside a test.sh that fails under 3.11, where python3.12 and 3.13 are missing."""
+    """test_environments.sh beside a test.sh that fails under 3.11; python3.12, 3.13 are missing."""
     scripts = tmp_path / "scripts"
     for name in ("test_environments.sh", "pythons.sh"):
         program(scripts / name, (ROOT / "scripts" / name).read_text())
