@@ -83,6 +83,8 @@ class Torch:
         terms, length = inputs.terms, inputs.keys.size(2)
         if not fused.supports(inputs) or terms.segments is not None or inputs.dropout_p:
             return False
+        if terms.bias_by_distance is not None:  # a matrix in memory is what it is to save
+            return False
         if not ByHand.supports(inputs):  # what is left is the plain way's
             return False
         learns = cpu.needs_gradient(inputs)

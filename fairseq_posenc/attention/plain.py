@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fairseq_posenc.encodings.base import AttentionTerms
+from fairseq_posenc.encodings.by_distance import to_toeplitz
 
 
 class Inputs(NamedTuple):
@@ -99,11 +100,17 @@ def weighted_values(weights: Tensor, values: Tensor, terms: AttentionTerms) -> T
 
 
 def additive_bias(terms: AttentionTerms, dtype: torch.dtype) -> Optional[Tensor]:
-    """Return what is added to scores whatever the queries: the bias and the segments' scalars.
+    """Return what is added to scores whatever the queries: the biases and the segments' scalars.
 
     ``(batch or 1, heads or 1, Q, K)``, or ``None`` if there is nothing.
     """
     total = None if terms.bias is None else terms.bias.to(dtype).unsqueeze(0)
+    if terms.bias_by_distance is not None:
+        # as many queries as keys, as in whole sequences alone distances stay in a row
+        scalars = terms.bias_by_distance.to(dtype)
+        length = (scalars.size(-1) + 1) // 2
+        matrix = to_toeplitz(scalars, length, length).unsqueeze(0)
+        total = matrix if total is None else total + matrix
     if terms.segments is None:
         return total
     # one-hot rows pick the scalar of each pair; segments: (B, 1, K, S), by_pair: (B, 1 or H, Q, K)

@@ -146,6 +146,7 @@ class AttentionTerms:
                      + scale · (q[i] + v[h]) · (W_K distances)[h, i - j]
                      + scale · q[i] · relative_keys[clip(i - j)]
                      + bias[h, i, j]
+                     + bias_by_distance[h, i - j]
                      + segment_scalars[h, segment of i, segment of j]
         output[i]    = Σ_j softmax(score)[i, j] · (value[j] + relative_values[clip(i - j)])
 
@@ -155,6 +156,8 @@ class AttentionTerms:
     Attributes:
         scale: of the scores; ``None`` is ``1 / √head_channels``.
         bias: ``(heads or 1, Q, K)``.
+        bias_by_distance: ``(heads or 1, Q + K - 1)``, by falling distance from ``K - 1`` to
+            ``1 - Q``.
         segments: ``(batch, K, number of segments)``, one-hot rows; Q = K.
         segment_scalars: ``(heads or 1, number of segments, number of segments)``.
         relative_keys: ``(2k + 1, head_channels)``; row ``k + d`` is for distance ``d``, and
@@ -182,6 +185,7 @@ class AttentionTerms:
     position_query: Optional[Tensor] = None
     rotation: Optional[Tensor] = None
     distance_keys: Optional[Tensor] = None
+    bias_by_distance: Optional[Tensor] = None
 
 
 @dataclass
@@ -209,8 +213,12 @@ class Terms:
             stack: the stack of layers.
             biases: one ``(heads or 1, Q, K)`` per layer, or a single one for all layers.
         """
-        terms = [AttentionTerms(bias=bias) for bias in biases]
-        return cls(attention=dict(enumerate(terms * (stack.layers // len(terms)))))
+        return cls.of_layers(stack, [AttentionTerms(bias=bias) for bias in biases])
+
+    @classmethod
+    def of_layers(cls, stack: Stack, terms: Sequence[AttentionTerms]) -> "Terms":
+        """Return terms of all layers, given one per layer or a single one for all of them."""
+        return cls(attention=dict(enumerate([*terms] * (stack.layers // len(terms)))))
 
 
 @dataclass

@@ -4,9 +4,13 @@ from typing import Any, Tuple
 
 import torch
 from torch import Tensor
+from torch.compiler import is_compiling
 
-from fairseq_posenc.encodings.base import Encoding, Portable, Positions, Terms
+from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Portable, Positions, Terms
 
+# From this many queries on, a CPU gets one scalar per distance, which takes no memory, instead of
+# the matrix that they make: attention there lays it out piece by piece, and recomputes it.
+LONG = 1024
 # Rows summed at a time on a CPU: they fit into the cache, in a buffer hardly wider than a row.
 _BLOCK = 64
 
@@ -26,6 +30,9 @@ class ByDistance(Encoding):
         queries, keys = positions.numbers.size(1), positions.keys
         # per layer: scalars (heads or 1, Q + K - 1) → bias (heads or 1, Q, K)
         by_layer = self.bias_by_distance(queries, keys).unbind()
+        if queries >= LONG and by_layer[0].device.type == "cpu" and not is_compiling():
+            terms = [AttentionTerms(bias_by_distance=scalars) for scalars in by_layer]
+            return Terms.of_layers(self.stack, terms)
         return Terms.of_biases(self.stack, [to_toeplitz(x, queries, keys) for x in by_layer])
 
     def portable(self, length: int) -> Portable:
@@ -82,18 +89,26 @@ class _ToToeplitz(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, matrix: Tensor) -> Tuple[Tensor, None, None]:
-        queries, keys = matrix.shape[-2:]
-        matrices = matrix.reshape(-1, queries, keys)  # (n, Q, K)
-        dtype = torch.promote_types(matrix.dtype, torch.float32)
-        sums = matrix.new_zeros((matrices.size(0), queries + keys - 1), dtype=dtype)
-        rows_at_a_time = queries if matrix.is_cuda else _BLOCK
-        for start in range(0, queries, rows_at_a_time):
-            # block: (n, rows, K); upright: (n, rows, K + rows - 1)
-            block = matrices[:, start : start + rows_at_a_time]
-            rows = block.size(1)
-            width = keys + rows - 1
-            # Each row starts one column further left than the one before: diagonals are columns.
-            upright = block.new_zeros((block.size(0), rows, width))
-            upright.as_strided(block.shape, (rows * width, width - 1, 1), rows - 1).copy_(block)
-            sums.narrow(1, queries - rows - start, width).add_(upright.sum(dim=1, dtype=dtype))
+        sums = diagonal_sums(matrix.reshape(-1, *matrix.shape[-2:]))
         return sums.view(matrix.shape[:-2] + sums.shape[1:]).to(matrix.dtype), None, None
+
+
+def diagonal_sums(matrices: Tensor) -> Tensor:
+    """Return the sums along the diagonals of ``(n, Q, K)``, ``(n, Q + K - 1)`` in float32 at least.
+
+    From the last row's first column to the first row's last, the order of falling distances.
+    """
+    queries, keys = matrices.shape[-2:]
+    dtype = torch.promote_types(matrices.dtype, torch.float32)
+    sums = matrices.new_zeros((matrices.size(0), queries + keys - 1), dtype=dtype)
+    rows_at_a_time = queries if matrices.is_cuda else _BLOCK
+    for start in range(0, queries, rows_at_a_time):
+        # block: (n, rows, K); upright: (n, rows, K + rows - 1)
+        block = matrices[:, start : start + rows_at_a_time]
+        rows = block.size(1)
+        width = keys + rows - 1
+        # Each row starts one column further left than the one before: diagonals are columns.
+        upright = block.new_zeros((block.size(0), rows, width))
+        upright.as_strided(block.shape, (rows * width, width - 1, 1), rows - 1).copy_(block)
+        sums.narrow(1, queries - rows - start, width).add_(upright.sum(dim=1, dtype=dtype))
+    return sums

@@ -1,7 +1,7 @@
 """The chunked attention as a function that torch can differentiate, once."""
 
 from dataclasses import replace
-from typing import List
+from typing import Any, Iterator, List, Optional, Sequence, Tuple
 
 import torch
 from torch import Tensor
@@ -9,6 +9,7 @@ from torch import Tensor
 from fairseq_posenc.attention.cpu import relative
 from fairseq_posenc.attention.cpu.chunk_pass import NAMES, ChunkPass, Settings
 from fairseq_posenc.attention.plain import Inputs
+from fairseq_posenc.encodings.by_distance import LONG
 
 
 def supports(inputs: Inputs) -> bool:
@@ -53,8 +54,11 @@ def attend(inputs: Inputs) -> Tensor:
             shift = -terms.content_query if shift is None else shift - terms.content_query
         queries = queries + terms.content_query.unsqueeze(1)
         terms = replace(terms, content_query=None, position_query=shift)
-    keep, threads = needs_gradient(inputs), torch.get_num_threads()
-    settings = Settings(terms.scale, inputs.causal, inputs.dropout_p, keep, threads)
+    learns, recompute = needs_gradient(inputs), inputs.keys.size(2) >= LONG
+    settings = Settings(
+        terms.scale, inputs.causal, inputs.dropout_p, learns and not recompute,
+        recompute, torch.get_num_threads(),
+    )  # fmt: skip
     tables = [getattr(terms, name) for name in NAMES]
     tensors = (inputs.padding_mask, queries, inputs.keys, inputs.values)
     return _ChunkedAttention.apply(settings, *tensors, *tables)
@@ -64,10 +68,14 @@ class _ChunkedAttention(torch.autograd.Function):
     """Attention; the arguments after the padding mask are differentiable.
 
     The marked weights of all chunks are kept for the backward pass: a dropped one is negative.
+    Those of long sequences are not, but computed again from the same random numbers, so that memory
+    grows with the length and not with its square.
     """
 
     @staticmethod
     def forward(ctx, settings, padding_mask, queries, keys, values, *tables):
+        if settings.recompute and settings.dropout_p:
+            ctx.random_state = torch.get_rng_state()
         work = ChunkPass(settings, padding_mask, queries, keys, values, *tables)
         outputs = _time_first(queries, values.size(-1))  # (B, H, Q, d)
         by_matrix = outputs.flatten(0, 1)  # (B·H, Q, d)
@@ -78,10 +86,9 @@ class _ChunkedAttention(torch.autograd.Function):
             if settings.keep:
                 weights.append(marked)
                 condensed.append(by_distance)
-        if settings.keep:
-            ctx.settings = settings
-            inputs = (padding_mask, queries, keys, values) + tables
-            ctx.save_for_backward(*inputs, *weights, *condensed)
+        ctx.settings = settings
+        inputs = (padding_mask, queries, keys, values) + tables
+        ctx.save_for_backward(*inputs, *weights, *condensed)
         return outputs
 
     @staticmethod
@@ -90,19 +97,33 @@ class _ChunkedAttention(torch.autograd.Function):
         # ctx.saved_tensors is read once: activation checkpointing allows no more.
         saved, split = ctx.saved_tensors, 4 + len(NAMES)
         inputs, number = saved[:split], (len(saved) - split) // 2
-        weights, condensed = saved[split : split + number], saved[split + number :]
+        by_chunk: Iterator[Tuple[Tensor, Any]] = zip(
+            saved[split : split + number], saved[split + number :]
+        )
+        if ctx.settings.recompute:
+            by_chunk = _recomputed(ctx, inputs)
         needs = ctx.needs_input_grad[5:]
         work = ChunkPass(ctx.settings, *inputs)
         gradients = [_time_first(tensor, tensor.size(-1)) for tensor in inputs[1:4]]
         into, by_matrix = [x.flatten(0, 1) for x in gradients], gradient.flatten(0, 1)
-        for chunk, marked, by_distance in zip(work.chunks(), weights, condensed):
+        for chunk, (marked, by_distance) in zip(work.chunks(), by_chunk):
             part = by_matrix[chunk.matrices, chunk.rows]
             scores = work.backward(chunk, marked, by_distance, part, into)
             if needs[0]:
                 work.additive.backward(scores, chunk)
-        found = work.table_gradients(into[2])
-        tables = [found.get(name) if yes else None for name, yes in zip(NAMES, needs)]
+        by_name = work.table_gradients(into[2])
+        tables = [by_name.get(name) if yes else None for name, yes in zip(NAMES, needs)]
         return (None, None, *gradients, *tables)
+
+
+def _recomputed(ctx: Any, inputs: Sequence[Optional[Tensor]]) -> Iterator[Tuple[Tensor, Any]]:
+    """Yield the marked and the condensed weights of each chunk, as the forward pass had them."""
+    generator = torch.Generator()
+    if ctx.settings.dropout_p:
+        generator.set_state(ctx.random_state)
+    work = ChunkPass(ctx.settings, *inputs, generator=generator)
+    for chunk in work.chunks():
+        yield work.forward(chunk)[1:]
 
 
 def _time_first(tensor: Tensor, channels: int) -> Tensor:

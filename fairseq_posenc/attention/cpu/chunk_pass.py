@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fairseq_posenc.attention.cpu import relative
 from fairseq_posenc.attention.cpu.chunks import Chunk, ScoreLayout, Scratch
-from fairseq_posenc.attention.cpu.score_terms import Additive, Distances, Segments
+from fairseq_posenc.attention.cpu.score_terms import Additive, DistanceBias, Distances, Segments
 
 # The terms that are tensors, in the order in which tuples hold them.
 NAMES = (
@@ -18,7 +18,10 @@ NAMES = (
     "relative_values",
     "distance_keys",
     "position_query",
+    "bias_by_distance",
 )
+
+Term = Union[DistanceBias, Segments, Distances, relative.Pairs, relative.Band]
 
 
 class Settings(NamedTuple):
@@ -28,6 +31,7 @@ class Settings(NamedTuple):
     causal: bool
     dropout_p: float
     keep: bool  # whether the weights must outlive their chunk
+    recompute: bool  # whether the backward pass computes them again instead
     # that share the work; the chunks of the backward pass must be those of the forward, and it may
     # run in a thread to which torch gives another number of threads
     threads: int
@@ -37,7 +41,7 @@ class ChunkPass:
     """One pass, forward or backward, over the chunks of an attention: its terms and its memory.
 
     Tensors are those of :class:`fairseq_posenc.attention.plain.Inputs`; ``tables`` are the terms of
-    :data:`NAMES`, or ``None``.
+    :data:`NAMES`, or ``None``. What is dropped comes from ``generator``, or torch's own.
     """
 
     def __init__(
@@ -48,15 +52,19 @@ class ChunkPass:
         keys: Tensor,
         values: Tensor,
         *tables: Optional[Tensor],
+        generator: Optional[torch.Generator] = None,
     ):
         terms = dict(zip(NAMES, tables))
         self.settings, self.kept_scale = settings, 1 / (1 - settings.dropout_p)
+        self.generator = generator
         batch, heads, rows, _ = queries.shape
         self.layout = layout = ScoreLayout(batch, heads, rows, keys.size(2), settings.causal)
         # (B, H, T, d) as (B·H, T, d): views if they lie in memory as (T, B, H, d)
         self.queries, self.keys, self.values = (x.flatten(0, 1) for x in (queries, keys, values))
         self.additive = Additive(layout, terms["bias"], padding_mask)
-        self.score_terms: List[Union[Segments, Distances, relative.Pairs, relative.Band]] = []
+        self.score_terms: List[Term] = []
+        if terms["bias_by_distance"] is not None:
+            self.score_terms.append(DistanceBias(layout, terms["bias_by_distance"]))
         if terms["segments"] is not None:
             self.score_terms.append(Segments(layout, terms["segments"], terms["segment_scalars"]))
         self.head_by_head = terms["distance_keys"] is not None
@@ -103,7 +111,7 @@ class ChunkPass:
         # that one tensor keeps the weights and the dropout mask for the backward pass
         marked = torch.softmax(scores, dim=-1, out=scores)
         if dropout_p:
-            _mark_dropped(marked, dropout_p, self.kept.get(chunk.shape))
+            _mark_dropped(marked, dropout_p, self.kept.get(chunk.shape), self.generator)
         kept = self._without_dropped(marked)
 
         # outputs: (matrices, rows, d) = kept_scale · kept · (values + relative values)
@@ -163,12 +171,12 @@ class ChunkPass:
 
     def table_gradients(self, values: Tensor) -> Dict[str, Tensor]:
         """Return the gradients of the terms at the end, given that of the values, by name."""
-        found = self.additive.gradients()
+        gradients = self.additive.gradients()
         for term in self.score_terms:
-            found.update(term.gradients())
+            gradients.update(term.gradients())
         if self.relative_values is not None:
-            found["relative_values"] = self.relative_values.gradient(values)
-        return found
+            gradients["relative_values"] = self.relative_values.gradient(values)
+        return gradients
 
     def _without_dropped(self, marked: Tensor) -> Tensor:
         """Return the weights with 0 for the dropped ones; the rest is not scaled up."""
@@ -206,12 +214,14 @@ def multiply(left: Tensor, right: Tensor, out: Tensor, alpha: float, beta: float
     return torch.baddbmm(out, left, right, beta=beta, alpha=alpha, out=out)
 
 
-def _mark_dropped(weights: Tensor, p: float, noise: Tensor) -> None:
+def _mark_dropped(
+    weights: Tensor, p: float, noise: Tensor, generator: Optional[torch.Generator]
+) -> None:
     """Make weights negative with probability ``p``, exact to 1/65536; ``noise`` is overwritten."""
     # Random numbers are what costs here: 16 bits are enough for a weight, so one random int64
     # serves four of them.
     bits = torch.empty((weights.numel() + 3) // 4, dtype=torch.int64)
-    bits.random_(torch.iinfo(torch.int64).min, None)
+    bits.random_(torch.iinfo(torch.int64).min, None, generator=generator)
     words = bits.view(torch.int16)[: weights.numel()]
     # words lie in -2¹⁵ … 2¹⁵ - 1: a share p of them is below the threshold and turns negative
     noise.copy_(words.view(weights.shape)).sub_(round(p * 2**16) - 2**15)

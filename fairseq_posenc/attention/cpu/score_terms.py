@@ -12,6 +12,7 @@ from torch import Tensor
 
 from fairseq_posenc.attention.cpu.chunks import Chunk, ScoreLayout, Scratch, size, split_evenly
 from fairseq_posenc.attention.plain import causal_bias, padding_bias
+from fairseq_posenc.encodings.by_distance import diagonal_sums
 
 # Products of fewer rows are slower per row; those of more compute more that no score needs.
 _BLOCK_ROWS = 64
@@ -74,6 +75,45 @@ class Additive:
     def gradients(self) -> Dict[str, Tensor]:
         """Return the gradient of the bias."""
         return {} if self.total is None else {"bias": self.total}
+
+
+class DistanceBias:
+    """A scalar per distance ``(heads or 1, Q + K - 1)``, laid out for one chunk at a time."""
+
+    def __init__(self, layout: ScoreLayout, scalars: Tensor):
+        self.layout, self.scalars = layout, scalars.contiguous()
+        self.total = torch.zeros_like(self.scalars)
+
+    def _heads(self, chunk: Chunk) -> slice:
+        return chunk.heads if self.scalars.size(0) > 1 else slice(0, 1)
+
+    def add_to_scores(self, scores: Tensor, queries: Tensor, chunk: Chunk) -> None:
+        """Add to the scores."""
+        scalars, (_, rows, columns) = self.scalars[self._heads(chunk)], chunk.shape
+        # from the chunk's last row to its first, the window of scalars moves right by one
+        upwards = scalars.as_strided(
+            (scalars.size(0), rows, columns),
+            (scalars.stride(0), 1, 1),
+            scalars.storage_offset() + self.layout.queries - chunk.rows.stop,
+        )
+        chunk.by_head(scores).add_(upwards.flip(1))
+
+    def backward(
+        self, gradient: Tensor, queries: Tensor, query_gradient: Tensor, chunk: Chunk
+    ) -> None:
+        """Add the sums along the diagonals of the chunk."""
+        by_head = chunk.by_head(gradient)
+        heads, (_, rows, columns) = self._heads(chunk), chunk.shape
+        every = (0,) if self.scalars.size(0) > 1 else (0, 1)
+        summed = by_head.sum(dim=every).view(-1, rows, columns)
+        window = self.total[heads].narrow(
+            1, self.layout.queries - chunk.rows.stop, rows + columns - 1
+        )
+        window.add_(diagonal_sums(summed))
+
+    def gradients(self) -> Dict[str, Tensor]:
+        """Return the gradient of the scalars."""
+        return {"bias_by_distance": self.total}
 
 
 class Segments:

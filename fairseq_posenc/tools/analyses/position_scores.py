@@ -92,6 +92,8 @@ def _of_attention(attention: SelfAttention, terms: AttentionTerms, length: int) 
     scores = weight.new_zeros(attention.num_heads, length, length)
     if terms.bias is not None:
         scores = scores + terms.bias
+    if terms.bias_by_distance is not None:
+        scores = scores + to_toeplitz(terms.bias_by_distance, length, length)
     if terms.distances is not None:
         core = attention.core_terms(terms)
         by_distance = torch.einsum("hd,hkd->hk", core.position_query, core.distance_keys)

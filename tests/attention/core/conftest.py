@@ -104,6 +104,9 @@ def make_case():
             tensors["bias"] = random(heads, length, keys)
         if "one_bias" in parts:
             tensors["bias"] = random(1, length, keys)
+        if "row" in parts or "one_row" in parts:
+            scalars = random(1 if "one_row" in parts else heads, length + keys - 1)
+            tensors["bias_by_distance"] = scalars
         if "segments" in parts or "one_segments" in parts:
             numbers = torch.randint(0, 3, (batch, keys), generator=generator)
             tensors["segments"] = torch.nn.functional.one_hot(numbers, 3).float()

@@ -5,12 +5,14 @@ import torch
 
 from fairseq_posenc.attention import core, fused, plain
 
-ALONE = "none bias one_bias segments relative_keys relative shared distances"
+ALONE = "none bias one_bias row one_row segments relative_keys relative shared distances"
 JOINT = "bias+segments relative+bias relative+segments distances+bias+segments+relative"
 KINDS = [*ALONE.split(), *JOINT.split()]
 kinds = pytest.mark.parametrize("kind", KINDS)
-# segments are for whole sequences
-kinds_of_steps = pytest.mark.parametrize("kind", [k for k in KINDS if "segments" not in k])
+# segments and rows of scalars are for whole sequences
+kinds_of_steps = pytest.mark.parametrize(
+    "kind", [k for k in KINDS if "segments" not in k and "row" not in k]
+)
 
 
 @pytest.fixture(scope="module")
