@@ -10,6 +10,7 @@ import re
 from argparse import Namespace
 from typing import Any, Callable, Dict, List, NamedTuple, Optional, Sequence
 
+import torch
 from fairseq import hub_utils, utils
 from fairseq.data import encoders
 from fairseq.data.data_utils import post_process
@@ -41,6 +42,9 @@ _FILES = {
     "bpe_vocab": ("vocab.json",),
 }
 
+LENGTH_LIMIT = {"max_len_a": 1.5, "max_len_b": 10}
+"""Translations have at most a · (tokens of the source) + b tokens."""
+
 
 class _Cutter(NamedTuple):
     """What fairseq's hub takes as tokeniser and as subwords: from text to pieces, and back."""
@@ -64,7 +68,36 @@ def _sentence_pieces(path: str) -> _Cutter:
     return _Cutter(lambda text: model.cut(_one_line(text)), model.join)
 
 
-class _MultilingualHub(hub_utils.GeneratorHubInterface):
+class _Hub(hub_utils.GeneratorHubInterface):
+    """fairseq's hub, with a warning where translations end since they may not be longer."""
+
+    def generate(self, tokenized_sentences: Any, *args: Any, **options: Any) -> Any:
+        """Return hypotheses of sentences of indices; ``max_len_b`` alone is a limit by itself."""
+        if "max_len_b" in options:
+            options.setdefault("max_len_a", 0)
+        hypotheses = super().generate(tokenized_sentences, *args, **options)
+        if not (torch.is_tensor(tokenized_sentences) and tokenized_sentences.dim() == 1):
+            self._warn_of_limit(tokenized_sentences, hypotheses, options)
+        return hypotheses
+
+    def _warn_of_limit(self, sources: Any, hypotheses: Any, options: Dict[str, Any]) -> None:
+        search = {**self.cfg.generation, **options}
+        a, b = (float(str(search[name])) for name in ("max_len_a", "max_len_b"))
+        most = min(model.max_decoder_positions() for model in self.models) - 1
+        # fairseq's limit is of the longest source of a batch: of others it is higher
+        at_limit = sum(
+            len(beam[0]["tokens"]) - 1 >= min(int(a * len(source) + b), most)
+            for source, beam in zip(sources, hypotheses)
+        )
+        if at_limit and len(hypotheses) == len(sources):
+            logger.warning(
+                "%d of %d translations end at the limit of %g × source + %g tokens (%d at most), "
+                "and may be cut: raise max_len_a= and max_len_b=",
+                at_limit, len(sources), a, b, most,
+            )  # fmt: skip
+
+
+class _MultilingualHub(_Hub):
     """fairseq's hub, whose translations are without the token of their language."""
 
     def string(self, tokens: Tensor) -> str:
@@ -89,7 +122,7 @@ def load(
     )
     found = hub_utils.from_pretrained(folder, checkpoints, data, **options)
     cfg, task = found["args"], found["task"]
-    kind = hub_utils.GeneratorHubInterface
+    kind = _Hub
     if isinstance(task, TranslationMultiSimpleEpochTask):
         kind = _MultilingualHub
         if task.training:
@@ -105,6 +138,9 @@ def load(
         # the checkpoint's own would read files that it names
         cfg.tokenizer = cfg.bpe = None
         cfg.generation.replace_unk = generation.get("replace_unk")
+        if not LENGTH_LIMIT.keys() & generation.keys():
+            # fairseq's own, 200 tokens whatever the source, cuts paragraphs
+            cfg.generation.update(LENGTH_LIMIT)
     hub, chosen = kind(cfg, task, found["models"]), task.cfg or task.args
     folders = [folder, *utils.split_paths(chosen.data)[:1]]
     given = {"source_lang": chosen.source_lang, "target_lang": chosen.target_lang}

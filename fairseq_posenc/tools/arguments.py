@@ -4,7 +4,7 @@ import argparse
 import os
 import re
 import sys
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.outputs import Parser
@@ -53,7 +53,7 @@ def add_notes(parser: argparse.ArgumentParser) -> None:
 
 def read_notes(options: Dict[str, Any]) -> None:
     """Replace both options of :func:`add_notes` by the notes as a dictionary."""
-    notes, log = dict(options["notes"]), options.pop("training_log")
+    notes, log = by_key("--note", options["notes"]), options.pop("training_log")
     if log:
         try:
             with open(log, encoding="utf-8", errors="replace") as stream:
@@ -62,6 +62,19 @@ def read_notes(options: Dict[str, Any]) -> None:
             raise UsageError(f"cannot read {log}: {error.strerror}") from None
         notes["signature"] = found[-1] if found else ""
     options["notes"] = notes
+
+
+def by_key(flag: str, pairs: Sequence[Tuple[str, str]]) -> Dict[str, str]:
+    """Return the pairs of an option that may be given several times, each key once.
+
+    Raises:
+        UsageError: a key has two values.
+    """
+    values: Dict[str, str] = {}
+    for key, value in pairs:
+        if values.setdefault(key, value) != value:
+            raise UsageError(f"{flag} {key} has two values, {values[key]} and {value}; give one")
+    return values
 
 
 def key_value(text: str) -> Tuple[str, str]:

@@ -106,15 +106,36 @@ def add_output(parser: Any, *names: str, kind: Kind, **options: Any) -> None:
 class Parser(argparse.ArgumentParser):
     """A parser that refuses outputs which are inputs, or would replace files of another kind.
 
-    It adds ``--force``, for the second, and takes it out of what it returns.
+    It adds ``--force``, for the second, and takes it out of what it returns. An option that is
+    given twice is an error unless its action keeps all values.
     """
 
     def parse_known_args(self, args=None, namespace=None):  # type: ignore[no-untyped-def]
         """Parse and check, as ``parse_args`` does, too."""
         add_force(self)
+        refuse_repeated(self)
         found, rest = super().parse_known_args(args, namespace)
         check_outputs(self, found)
         return found, rest
+
+
+class _Once(argparse._StoreAction):
+    """An option with a value that may be given once: of two values argparse takes the last."""
+
+    def __call__(self, parser, namespace, values, option_string=None):  # type: ignore
+        """Keep the value."""
+        if self in parser.seen_actions:
+            raise argparse.ArgumentError(self, "given twice, but it takes one value; give it once")
+        parser.seen_actions.add(self)
+        super().__call__(parser, namespace, values, option_string)
+
+
+def refuse_repeated(parser: Any) -> None:
+    """Make it an error of a parser to give an option twice of which it keeps the last value."""
+    parser.seen_actions = set()
+    for action in parser._actions:
+        if type(action) is argparse._StoreAction and action.option_strings:
+            action.__class__ = _Once
 
 
 def add_force(parser: argparse.ArgumentParser) -> None:

@@ -7,7 +7,6 @@ FOLDER/<test>.out is the output of fairseq-generate. Without a reference (--test
 are taken. FOLDER/train.log tells parameters, speed and time of the training.
 """
 
-import argparse
 import logging
 import os
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.arguments import key_value, read_notes
+from fairseq_posenc.tools.arguments import by_key, command_parser, key_value, read_notes
 from fairseq_posenc.tools.commands.score import add_scoring
 from fairseq_posenc.tools.scores.score import evaluate, render, to_json, versions
 from fairseq_posenc.tools.scores.training_log import read_log
@@ -59,9 +58,7 @@ def score_cell(
 
 def main() -> None:
     """Parse the command line, score, print and write."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = command_parser(__doc__)
     parser.add_argument("folder", metavar="FOLDER", help="of the training")
     parser.add_argument(
         "--test",
@@ -76,7 +73,7 @@ def main() -> None:
     options = vars(parser.parse_args())
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     read_notes(options)
-    options["tests"] = dict(options["tests"])
+    options["tests"] = by_key("--test", options["tests"])
     command = [os.path.basename(sys.argv[0]), *sys.argv[1:]]
     for name, result in score_cell(**options, command=command)["tests"].items():
         for remark in result["remarks"]:

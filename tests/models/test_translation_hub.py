@@ -206,3 +206,18 @@ def test_dictionaries_in_another_order_are_refused(load, folders):
 def test_what_is_missing_is_reported_in_one_line(model, options, told):
     with pytest.raises(UsageError, match=told):
         PosencTransformerModel.from_pretrained(model, **options)
+
+
+def test_long_translations_are_whole_and_a_limit_that_cuts_is_told(load, caplog):
+    """fairseq's limit is 200 tokens, whatever the source."""
+    hub = load(bpe=None)
+    source = " ".join(["m"] * 300)
+    with torch.no_grad():  # it never ends by itself
+        hub.models[0].decoder.embed_tokens.weight[hub.tgt_dict.eos()] = 0
+        hub.models[0].decoder.embed_tokens.weight[4] = 50 * torch.ones(1)
+    tokens = [hub.encode(source), hub.encode("m m")]
+    for options, lengths in ({}, [461, 461]), ({"max_len_b": 30}, [30, 30]):
+        caplog.clear()
+        found = hub.generate(tokens, beam=1, **options)
+        assert [len(beam[0]["tokens"]) - 1 for beam in found] == lengths
+        assert "2 of 2 translations end at the limit" in caplog.text

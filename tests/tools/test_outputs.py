@@ -9,7 +9,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools import cli
-from fairseq_posenc.tools.outputs import Parser, check_outputs
+from fairseq_posenc.tools.outputs import Parser, check_outputs, refuse_repeated
 
 COMMANDS = [name for name in cli.COMMANDS if name != "prepare"]
 COMMANDS += [f"prepare {name}" for name in cli.PREPARATIONS]
@@ -206,3 +206,27 @@ def test_what_is_no_file_or_folder_is_not_replaced(command, output, tmp_path, mo
         pytest.skip("its files are found by their names")
     with pytest.raises(UsageError, match="is there, and not a"):
         run(command, line_with(command, **{output.dest: tmp_path / "it"}), monkeypatch)
+
+
+@pytest.mark.parametrize("command", [name for name in PARSERS if name != "profile-admin"])
+def test_an_option_given_twice_is_refused_where_the_last_would_win(command, capsys):
+    """profile-admin takes fairseq-train's options, of which a later one overrides."""
+    parser = PARSERS[command]
+    refuse_repeated(parser)
+    flags = [
+        one.option_strings[-1] for one in parser._actions
+        if isinstance(one, argparse._StoreAction) and one.option_strings
+    ]  # fmt: skip
+    for flag in flags:
+        [action] = [one for one in parser._actions if flag in one.option_strings]
+        word = WORDS.get(getattr(action.type, "__name__", ""), "1")
+        word = str([*action.choices][0]) if action.choices else word
+        with pytest.raises(SystemExit):
+            argparse.ArgumentParser.parse_known_args(parser, [flag, word, flag, word])
+        assert f"argument {'/'.join(action.option_strings)}: given twice" in capsys.readouterr().err
+
+
+def test_a_key_with_two_values_is_refused(fails):
+    for flag in ("--note", "--segment-scores"):
+        words = ["--hypothesis", "h", "--reference", "r", flag, "a=1", flag, "b=1", flag, "a=2"]
+        assert f"{flag} a has two values, 1 and 2; give one" in fails("posenc", "score", *words)

@@ -7,7 +7,7 @@ takes the options of fairseq-preprocess and writes the same files.
 
 import sys
 
-from fairseq_posenc.tools.outputs import add_force, check_outputs, folder_with
+from fairseq_posenc.tools.outputs import add_force, check_outputs, folder_with, refuse_repeated
 
 
 def main() -> None:
@@ -23,5 +23,6 @@ def main() -> None:
         [folder] = (action for action in parser._actions if action.dest == "destdir")
         folder.kind = folder_with("dict.*", "*.idx", "preprocess.*", writes=("dict.*", "*.idx"))
         add_force(parser)
+        refuse_repeated(parser)
         check_outputs(parser, parser.parse_args())
         preprocess([word for word in sys.argv[1:] if word != "--force"])

@@ -23,6 +23,7 @@ import sys
 
 from fairseq_posenc.tools.arguments import (
     add_notes,
+    by_key,
     command_line,
     command_parser,
     key_value,
@@ -114,7 +115,7 @@ def main() -> None:
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     as_json, output = options.pop("json"), options.pop("output")
     read_notes(options)
-    options["segment_scores"] = dict(options["segment_scores"])
+    options["segment_scores"] = by_key("--segment-scores", options["segment_scores"])
     result = evaluate(**options, command=command_line())
     for remark in result["remarks"]:
         print(f"note: {remark}", file=sys.stderr)

@@ -16,6 +16,7 @@ from fairseq_posenc.tools.scores.tags import Untagged, cut_tags, without_tags
 from fairseq_posenc.tools.scores.texts import Languages
 
 _LINE = re.compile(r"([STHD])-([0-9]{1,15})\t(.*)", re.DOTALL)
+_POSITIONS = re.compile(r"P-([0-9]{1,15})\t(.*)")
 _DICTIONARY = re.compile(r"\| \[(\S{1,40})\] dictionary: [0-9]+ types")
 _CONSTRAINT = re.compile(r"C-[0-9]{1,15}\t")
 _SKIPPED = re.compile(r"[0-9,]+ samples have invalid sizes and will be skipped")
@@ -58,7 +59,7 @@ def read_generated(path: str, expected: Optional[int] = None) -> Generated:
             cut short or torn by a log message.
     """
     lines = read_lines(path)
-    found = _by_kind(path, lines)
+    found, lengths = _by_kind(path, lines)
     log = [line for line in lines if not _LINE.fullmatch(line)]
     options = read_options(log)
     for kind in "HD":
@@ -75,6 +76,8 @@ def read_generated(path: str, expected: Optional[int] = None) -> Generated:
     tags = untagged["T"].first
     options.check(path, tags, any(map(_CONSTRAINT.match, log)))
     remarks += options.remarks()
+    cut = options.limit_remark(lengths, found["S"])
+    remarks += [cut] if cut else []
     hypotheses, references = untagged["H"].lines, untagged["T"].lines
     if hypotheses == references:
         remarks.append(
@@ -163,16 +166,23 @@ def _incomplete(
     )
 
 
-def _by_kind(path: str, lines: List[str]) -> Dict[str, Dict[int, str]]:
-    """Return the texts by kind of line and number of sentence."""
+def _by_kind(path: str, lines: List[str]) -> Tuple[Dict[str, Dict[int, str]], Dict[int, int]]:
+    """Return the texts by kind of line and number of sentence, and lengths of the hypotheses.
+
+    Lengths are in tokens of the model, which P-lines have a number for, and one for the end.
+    """
     found: Dict[str, Dict[int, str]] = {kind: {} for kind in "HDST"}
     scores: Dict[Tuple[str, int], float] = {}
+    lengths: Dict[int, int] = {}
     for number, line in enumerate(lines, 1):
         place = f"{path}, line {number}"
         match = _LINE.fullmatch(line)
         if not match:
             if re.match(r"[STHD]-\d+$", line):
                 raise UsageError(f"{place}: cut short; run fairseq-generate again")
+            positions = _POSITIONS.match(line)
+            if positions:
+                lengths.setdefault(int(positions.group(1)), len(positions.group(2).split()) - 1)
             continue
         kind, sentence, text = match.group(1), int(match.group(2)), match.group(3)
         if _LOG_MESSAGE.search(text):
@@ -196,4 +206,6 @@ def _by_kind(path: str, lines: List[str]) -> Dict[str, Dict[int, str]]:
         if sentence not in found[kind] or score > scores[kind, sentence]:
             scores[kind, sentence] = score
             found[kind][sentence] = text
-    return found
+            if kind == "H":
+                lengths.pop(sentence, None)  # what follows is the length of this one
+    return found, lengths

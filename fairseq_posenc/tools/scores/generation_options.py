@@ -4,7 +4,7 @@ fairseq logs them all at the start, in the same file as its output unless that w
 """
 
 import re
-from typing import Dict, List, NamedTuple, Sequence
+from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
 
@@ -26,8 +26,11 @@ _REMARKS = {
     "truncate_source": "sources were cut to --max-source-positions (--truncate-source)",
     "model_overrides": "the model's own options were changed (--model-overrides {})",
 }
-_TASK = ("decoder_langtok", "lm_weight", "gen_subset", "path")
-_NAMES = "|".join((*_REFUSED, *_REMARKS, *_TASK, "distributed_world_size"))
+_TASK = ("decoder_langtok", "lm_weight", "gen_subset", "path", "post_process")
+_LENGTH = ("max_len_a", "max_len_b")
+_DEFAULT_LENGTH = 200  # fairseq's max_len_b; its max_len_a is 0
+_PILED_UP = 3  # translations of one length, the longest of all
+_NAMES = "|".join((*_REFUSED, *_REMARKS, *_TASK, *_LENGTH, "distributed_world_size"))
 # 'prefix_size': 3, as fairseq logs a configuration, or prefix_size=3, as a namespace
 _VALUE = re.compile(rf"\b({_NAMES})(?:': |=)('[^']*'|\"[^\"]*\"|[^\s,}})]+)")
 
@@ -79,6 +82,40 @@ class GenerationOptions(NamedTuple):
         if self.value("gen_subset").startswith("train"):
             found.append("these sentences are of the training set (--gen-subset)")
         return found
+
+    def limit_remark(self, lengths: Mapping[int, int], sources: Mapping[int, str]) -> Optional[str]:
+        """Return how many translations end at fairseq's limit of length; None where none does.
+
+        Args:
+            lengths: tokens of the hypothesis of each sentence, without the end of sentence.
+            sources: the text of S-lines by sentence.
+        """
+        if not lengths:
+            return None
+        a, b = (self.values.get(name, "") for name in _LENGTH)
+        longest = max(lengths.values())
+        if not b:  # no log
+            count = list(lengths.values()).count(longest)
+            if longest != _DEFAULT_LENGTH and (longest < _DEFAULT_LENGTH / 2 or count < _PILED_UP):
+                return None
+            limit = f"at {longest} tokens"
+        else:
+            per_token, least = float(a or 0), float(b)
+            if per_token and (self.value("post_process") or not lengths.keys() <= sources.keys()):
+                return None  # how many subwords the sources have is not known
+            # fairseq takes the longest source of a batch, so that others may be longer than this
+            limits = {
+                n: int(per_token * (len(sources[n].split()) + 1 if per_token else 0) + least)
+                for n in lengths
+            }
+            count = sum(length >= limits[n] for n, length in lengths.items())
+            limit = f"at the limit of length (--max-len-a {per_token:g} --max-len-b {least:g})"
+        return (
+            f"{count} of {len(lengths)} translations end {limit} and may be cut: give "
+            "fairseq-generate more, as --max-len-a 1.5 --max-len-b 10"
+            if count
+            else None
+        )
 
 
 def read_options(log: Sequence[str]) -> GenerationOptions:

@@ -184,3 +184,31 @@ def test_missing_sentences_have_their_true_cause_named(write, logged):
     ):
         with pytest.raises(UsageError, match=f"24 of 49 sentences.*{said}"):
             read_generated(write("out", [log, *some]))
+
+
+@pytest.mark.parametrize(
+    ("given", "sources", "lengths", "cut"),
+    [
+        ("", 4, [200, 200, 7], "2 of 3 translations end at the limit of length (--max-len-a 0 "),
+        ("--max-len-a 1.5 --max-len-b 10", 9, [25, 24, 30], "2 of 3 translations end"),
+        ("--max-len-a 1.5 --max-len-b 10", 9, [24, 24, 24], None),
+        ("--max-len-b 50 --remove-bpe", 4, [50, 3, 4], "1 of 3 translations end"),
+        ("--max-len-a 1 --remove-bpe", 4, [300, 3, 4], None),
+        # without a log, fairseq's default, or a pile of long ones
+        (None, 4, [200, 7, 9], "1 of 3 translations end at 200 tokens"),
+        (None, 4, [150, 150, 150], "3 of 3 translations end at 150 tokens"),
+        (None, 4, [150, 150, 149], None),
+        (None, 4, [9, 9, 9], None),
+    ],
+)
+def test_translations_that_end_at_the_limit_are_counted(
+    write, logged, given, sources, lengths, cut
+):
+    """P-lines have a number for each subword, and for the end, whatever is joined."""
+    lines = [] if given is None else [logged(*given.split())]
+    for n, length in enumerate(lengths):
+        lines += [f"S-{n}\t{' '.join('w' * sources)}", f"T-{n}\tein Haus", f"H-{n}\t-0.5\tein w"]
+        lines += [f"D-{n}\t-0.5\tein w", f"P-{n}\t{'-0.5 ' * length}-0.1"]
+    remarks = read_generated(write("out", lines)).remarks
+    told = [line for line in remarks if " end at " in line]
+    assert len(told) == bool(cut) and all(line.startswith(cut) for line in told)
