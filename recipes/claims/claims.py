@@ -12,7 +12,8 @@ they add is written there.
 with another row or with a number, in one figure, by seed. A difference has a 95 % interval over
 seeds, for BLEU also over sentences, and where it lies gives the verdict: see :mod:`.verdicts`, and
 :mod:`.compared` on convergence. The first comparison of a claim is its main one, whose verdict is
-the claim's.
+the claim's. ``registered`` has the commit and the date at which it became that; it does not move
+once any comparison of the claim has a figure.
 """
 
 import argparse
@@ -37,6 +38,9 @@ _CLAIM = {
     "judged": Maybe(str),
     # what so many updates give is what is asked
     "budget": Maybe(bool),
+    # whether the paper measured this, rather than something like it, or nobody did (true)
+    "by_paper": Maybe(bool),
+    "registered": {"commit": str, "date": str, "main": [str]},
 }  # fmt: skip
 _PART = {"about": str, "short": str, "picture": Maybe(bool), "table": Maybe(bool)}
 _CLAIMS = {"parts": Each(_PART), "names": Each(str), "claims": [_CLAIM]}
@@ -45,6 +49,9 @@ _CLAIMS = {"parts": Each(_PART), "names": Each(str), "claims": [_CLAIM]}
 def read_claims(path: str) -> Content:
     """Return ``claims.json``."""
     content: Content = read_shaped(path, _CLAIMS, "recipes/claims")
+    for claim in content["claims"]:
+        for comparison in claim["ours"]:
+            comparison["by_paper"] = claim.get("by_paper", True)
     return content
 
 

@@ -2,7 +2,8 @@
 
 **Convergence.** Where encodings are compared after as many updates, and one of the two has not
 learned as much, the difference may be that. Rows whose validation losses at the end are further
-apart than ``APART`` get no verdict but that one cannot tell, whoever is ahead.
+apart than ``APART`` get no verdict but that one cannot tell, whoever is ahead. A difference of
+losses gets none while one of the two losses still falls by as much in the last quarter.
 """
 
 import json
@@ -19,7 +20,7 @@ from fairseq_posenc.tools.tables.tables import by_length
 from fairseq_posenc.tools.writing import replacing
 from recipes.claims.claim_figures import drawn_bits, figures_by_seed, seed_folders
 from recipes.claims.rows import APART, BASE, SHAPE, Row, pair
-from recipes.claims.verdicts import JUDGED, MISSING, UNDECIDED, verdict
+from recipes.claims.verdicts import AS_EXPECTED, AS_SAYS, JUDGED, MISSING, UNDECIDED, verdict
 
 # figures that are measured over seeds and sentences, and what posenc score calls them
 _SCORED = {"BLEU": "sacrebleu", "penalty_free": "bleu_without_penalty", "ratio": "length_ratio"}
@@ -44,6 +45,7 @@ class Compared(NamedTuple):
         by_seed: the differences, where this run has measured them.
         beside: of BLEU, of ``row`` and ``base``: the names of ``BESIDE``.
         apart: the validation losses of both rows, if they are not of equal convergence.
+        still_falling: whether a loss fell in the last quarter by as much as the losses differ.
     """
 
     about: Dict[str, Any]
@@ -55,14 +57,18 @@ class Compared(NamedTuple):
     by_seed: Sequence[float] = ()
     beside: Mapping[str, Sequence[float]] = {}
     apart: Optional[Tuple[float, float]] = None
+    still_falling: bool = False
 
     @property
     def verdict(self) -> str:
         """What the interval says of the claim, if both rows have learned as much."""
         if not self.seeds:
             return MISSING
-        found = verdict(self.low, self.high, self.about["expect"], self.about["margin"])
-        return UNDECIDED if self.apart and found in JUDGED else found
+        judgement = verdict(self.low, self.high, self.about["expect"], self.about["margin"])
+        if (self.apart or self.still_falling) and judgement in JUDGED:
+            return UNDECIDED
+        by_paper = self.about.get("by_paper", True)
+        return AS_EXPECTED if judgement == AS_SAYS and not by_paper else judgement
 
     @property
     def middle(self) -> float:
@@ -118,7 +124,7 @@ def compare(
         _scored(runs, about) if about["figure"].split(":")[0] in _SCORED else _by_seed(runs, about)
     )
     for one in kept:
-        if _key(one) == _key(about) and one["seeds"] > found.seeds:
+        if key(one) == key(about) and one["seeds"] > found.seeds:
             means, beside = one["means"], dict(one.get("beside") or {})
             if "ratio" in beside and "penalty_free" not in beside:
                 # the penalty of the mean length: exp(1 - reference / output)
@@ -129,7 +135,9 @@ def compare(
             found = Compared(about, one["seeds"], means[0], means[1], low, high, seeds, beside)
     if not found.seeds:
         found = _of_rows(rows, about)
-    return found if budget else found._replace(apart=_apart(rows, found))
+    if budget:
+        return found
+    return found._replace(apart=_apart(rows, found), still_falling=_still_falling(rows, found))
 
 
 def _of_rows(rows: Sequence[Row], about: Dict[str, Any]) -> Compared:
@@ -175,10 +183,32 @@ def _apart(rows: Sequence[Row], found: Compared) -> Optional[Tuple[float, float]
     return losses if abs(losses[0] - losses[1]) > APART else None
 
 
-def _key(one: Dict[str, Any]) -> Tuple[str, ...]:
-    base = one.get("base")
-    other = f"{one['than']:g}" if base is None else base
-    return one["part"], one["figure"], one["row"], other
+def _still_falling(rows: Sequence[Row], compared: Compared) -> bool:
+    """Return whether a masked-LM loss fell in the last quarter by as much as two rows differ."""
+    about = compared.about
+    two = pair(rows, about["part"], about["row"], about.get("base") or BASE, compared.seeds)
+    if about["figure"] != "probe:masked_lm_bits" or not two:
+        return False
+    falls = [row.fall[0] for row in two if row.fall]
+    return max(falls, default=0.0) >= abs(compared.middle)
+
+
+def key(comparison: Dict[str, Any]) -> Tuple[str, ...]:
+    """Return what tells a comparison from others: part, figure, row, and base or number."""
+    base = comparison.get("base")
+    other = f"{comparison['than']:g}" if base is None else base
+    return comparison["part"], comparison["figure"], comparison["row"], other
+
+
+def main_comparison(comparisons: Sequence[Compared]) -> Compared:
+    """Return the comparison whose verdict is the claim's.
+
+    It is the first, which was fixed when the claim was registered; while that is to be run, the
+    first of the others that is measured and has a verdict.
+    """
+    measured = [compared for compared in comparisons if compared.seeds]
+    judged = [compared for compared in measured if compared.verdict in JUDGED]
+    return comparisons[0] if comparisons[0].seeds else [*judged, *measured, comparisons[0]][0]
 
 
 def _by_seed(runs: str, about: Dict[str, Any]) -> Compared:
@@ -281,7 +311,7 @@ def write_kept(path: str, found: Sequence[Compared], rows: Sequence[Row]) -> Non
     names = ("part", "figure", "row", "base")
     lines = [
         {
-            **dict(zip(names, _key(one.about))),
+            **dict(zip(names, key(one.about))),
             "seeds": one.seeds,
             "means": [one.row, one.base],
             "interval": [one.low, one.high],

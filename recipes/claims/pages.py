@@ -6,13 +6,23 @@ from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from fairseq_posenc.tools.text_tables import markdown_table
 from recipes.claims.claim_figures import title
-from recipes.claims.compared import BESIDE, Compared
+from recipes.claims.compared import BESIDE, Compared, main_comparison
 from recipes.claims.rows import APART, BASE, Row
-from recipes.claims.verdicts import AGAINST, AS_SAYS, EXPECTED, JUDGED, MISSING, NO_GAIN, UNDECIDED
+from recipes.claims.verdicts import (
+    AGAINST,
+    AS_EXPECTED,
+    AS_SAYS,
+    EXPECTED,
+    JUDGED,
+    MISSING,
+    NO_GAIN,
+    UNDECIDED,
+)
 
 Content = Dict[str, Any]
 Found = Sequence[Sequence[Compared]]
 
+_PAPERS, _OTHER_PAPERS = ("SHAPE", "CAPE", "Chen et al."), "other papers, and ours"
 _PAGE = Path(__file__).with_name("page.md")
 
 
@@ -28,7 +38,7 @@ def page(content: Content, found: Found, rows: Sequence[Row], pictures: Mapping[
     trainings = [f"**{name}**: {part['about']}" for name, part in content["parts"].items()]
     return _PAGE.read_text(encoding="utf-8").format(
         apart=APART,
-        result=result(found),
+        result=result(content, found),
         glance=_glance(content, found),
         to_run=_to_run(content, found),
         by_chance=_by_chance(found),
@@ -38,27 +48,37 @@ def page(content: Content, found: Found, rows: Sequence[Row], pictures: Mapping[
     )
 
 
-def result(found: Found) -> str:
-    """Return how many claims held, by their main comparisons."""
-    verdicts = [compared[0].verdict for compared in found]
-    held, open_, missing = (verdicts.count(one) for one in (AS_SAYS, UNDECIDED, MISSING))
-    not_held = verdicts.count(AGAINST) + verdicts.count(NO_GAIN)
-    other = len(verdicts) - held - not_held - open_ - missing
-    return (
-        f"**{held} claims held, {not_held} did not, {open_} are too close to tell.** Of the other "
-        f"{missing + other}, {missing} are to be run, and {other} have figures without a verdict."
-    )
+def result(content: Content, found: Found) -> str:
+    """Return how many claims held, by their main comparisons, of each paper and of all."""
+    by_paper: Dict[str, List[str]] = {name: [] for name in (*_PAPERS, _OTHER_PAPERS)}
+    for claim, compared in zip(content["claims"], found):
+        name = claim["source"].partition(",")[0]
+        by_paper[name if name in _PAPERS else _OTHER_PAPERS].append(
+            main_comparison(compared).verdict
+        )
+    every = [verdict for verdicts in by_paper.values() for verdict in verdicts]
+    lines = [["", "claims", "held", "did not hold", "cannot tell", "no verdict", "to be run"]]
+    for name, verdicts in [*by_paper.items(), ("all", every)]:
+        counts = [
+            sum(map(verdicts.count, names))
+            for names in ([AS_SAYS, AS_EXPECTED], [AGAINST, NO_GAIN], [UNDECIDED], [MISSING])
+        ]
+        without_verdict = len(verdicts) - sum(counts)
+        figures = [len(verdicts), *counts[:3], without_verdict, counts[3]]
+        lines.append([name, *map(str, figures)])
+    return markdown_table(lines)
 
 
 def _glance(content: Content, found: Found) -> str:
     lines = [["", "claim", "main comparison", "difference", "verdict"]]
     for number, (claim, compared) in enumerate(zip(content["claims"], found), 1):
-        main = compared[0]
+        main = main_comparison(compared)
         if not main.seeds:
             continue
         judged = f" ({claim['judged']})" if claim.get("judged") else ""
-        what, difference = _in_words(content, main), f"{main.difference()} (n = {main.seeds})"
-        lines.append([str(number), claim["claim"], what, difference, _verdict(main) + judged])
+        judged += "" if main is compared[0] else " (the main comparison is to be run)"
+        words, difference = _in_words(content, main), f"{main.difference()} (n = {main.seeds})"
+        lines.append([str(number), claim["claim"], words, difference, _verdict(main) + judged])
     return markdown_table(lines, labels=5)
 
 
@@ -73,20 +93,22 @@ def _short(content: Content, one: Compared) -> str:
 
 
 def _verdict(one: Compared) -> str:
-    return f"{one.verdict} (losses differ)" if one.apart else one.verdict
+    if one.verdict == UNDECIDED and (one.apart or one.still_falling):
+        return f"{UNDECIDED} (losses {'differ' if one.apart else 'still fall'})"
+    return one.verdict
 
 
 def _to_run(content: Content, found: Found) -> str:
-    """Return the claims that are to be run, by the command that measures them."""
+    """Return main comparisons that are to be run, by the command that measures them."""
     by_command: Dict[str, List[str]] = {}
     for number, (claim, compared) in enumerate(zip(content["claims"], found), 1):
         if not compared[0].seeds:
             how = command(compared[0].about, list(content["parts"]))
             what = f"**{number}** {claim['claim']} ({_expected(compared[0])})"
             by_command.setdefault(how, []).append(what)
-    about = "To be run, with what is expected:"
+    about = "Main comparisons that are to be run, with what is expected:"
     lines = [f"- {how}: {'; '.join(claims)}" for how, claims in by_command.items()]
-    return "\n\n".join([about, "\n".join(lines)]) if lines else "No claim is to be run."
+    return "\n\n".join([about, "\n".join(lines)]) if lines else "No main comparison is to be run."
 
 
 def command(about: Content, parts: Sequence[str]) -> str:

@@ -5,10 +5,10 @@ from typing import Any, Dict, Sequence
 from fairseq_posenc.tools.tables.plots import COLOURS, new_figure, save
 from recipes.claims.compared import Compared
 from recipes.claims.rows import Row
-from recipes.claims.verdicts import AGAINST, AS_SAYS, NO_GAIN, NO_VERDICT, UNDECIDED
+from recipes.claims.verdicts import AGAINST, AS_EXPECTED, AS_SAYS, NO_GAIN, NO_VERDICT, UNDECIDED
 
 _COLOURS = dict(zip((AS_SAYS, AGAINST, NO_GAIN, UNDECIDED), COLOURS))
-_COLOURS[NO_VERDICT] = "0.7"
+_COLOURS.update({AS_EXPECTED: _COLOURS[AS_SAYS], NO_VERDICT: "0.7"})
 
 
 def draw_all_rows(found: Sequence[Sequence[Compared]], output: str) -> bool:

@@ -3,8 +3,9 @@
 from fairseq_posenc.errors import UsageError
 
 AS_SAYS, AGAINST, NO_GAIN = "as the paper says", "against it", "no gain that matters"
+AS_EXPECTED = "as expected"  # the same, of what the paper did not measure
 UNDECIDED, MISSING, NO_VERDICT = "cannot tell", "to be run", "-"
-JUDGED = (AS_SAYS, AGAINST, NO_GAIN, UNDECIDED)
+JUDGED = (AS_SAYS, AS_EXPECTED, AGAINST, NO_GAIN, UNDECIDED)
 # what a claim may expect of a row, as the page puts it; the margin stands in the braces
 EXPECTED = {
     "more": "more, {} matters",

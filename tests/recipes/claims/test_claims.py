@@ -4,6 +4,7 @@ import json
 import math
 import re
 import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -85,6 +86,9 @@ CONTENT = {
          "ours": [comparison(part="longer", figure="BLEU:1-20", base="sinusoidal", expect="less")]},
     ],
 }  # fmt: skip
+for _claim in CONTENT["claims"]:
+    _main = list(compared.key(_claim["ours"][0]))
+    _claim["registered"] = {"commit": "0000000", "date": "2026-01-01", "main": _main}
 
 
 def row(name, loss=0.2, run=1, seeds=5, less=None, part="longer"):
@@ -121,6 +125,52 @@ def test_convergence_is_one_rule_for_all_rows(loss, changed, expected):
     known = [row("sinusoidal", loss), row("a", run=about.pop("run", 1), less=[-2, -3, -1])]
     found = compared.compare("none", about, (), known, about.pop("budget", False))
     assert found.verdict == expected
+
+
+@pytest.mark.parametrize(
+    "fall, expected", [(0.02, verdicts.AS_SAYS), (0.04, verdicts.UNDECIDED), (0, verdicts.AS_SAYS)]
+)
+def test_losses_that_still_fall_by_as_much_as_they_differ_tell_nothing(fall, expected):
+    known = [{"part": "bert", "figure": "probe:masked_lm_bits", "row": "a", "base": "b",
+              "seeds": 5, "means": [2.0, 2.03], "interval": [-0.04, -0.02]}]  # fmt: skip
+    about = comparison(figure="probe:masked_lm_bits", expect="less", margin=0.03)
+    reached = [row(name, part="bert")._replace(fall=[fall, 0.0]) for name in "ab"]
+    assert compared.compare("none", about, known, reached).verdict == expected
+
+
+def test_only_what_a_paper_measured_is_as_the_paper_says(tmp_path):
+    write_probes(tmp_path, {"a": {1: 61, 2: 72, 3: 91.5}, "b": {1: 60, 2: 70, 3: 90}})
+    by_paper, like_it = (
+        compared.compare(str(tmp_path), comparison(by_paper=value)).verdict
+        for value in (True, False)
+    )
+    assert (by_paper, like_it) == (verdicts.AS_SAYS, verdicts.AS_EXPECTED)
+
+
+def test_a_claim_of_which_something_was_measured_is_not_to_be_run():
+    """Its first comparison counts; while that is missing, the first other one with a verdict."""
+    missing, other = compared.Compared(comparison()), compared.Compared(comparison(row="c"), 3)
+    without = compared.Compared(comparison(expect="no verdict"), 3, low=0, high=1)
+    measured = compared.Compared(comparison(), 3, low=1, high=2)
+    assert compared.main_comparison([missing]) is missing
+    assert compared.main_comparison([missing, without, other]) is other
+    assert compared.main_comparison([missing, without]) is without
+    assert compared.main_comparison([measured, other]) is measured
+
+
+def test_no_main_comparison_moved_since_its_claim_was_registered():
+    """``claims.json`` of that commit has it as the first, too, where the history is there."""
+    folder, seen = RECIPE.parents[2], 0
+    for claim in json.loads(RECIPE.read_text(encoding="utf-8"))["claims"]:
+        registered = claim["registered"]
+        assert list(compared.key(claim["ours"][0])) == registered["main"], claim["claim"]
+        path = f"{registered['commit']}:recipes/claims/claims.json"
+        shown = subprocess.run(["git", "show", path], cwd=folder, capture_output=True, text=True)
+        if shown.returncode == 0:
+            mains = [one["ours"][0] for one in json.loads(shown.stdout)["claims"]]
+            assert registered["main"] in [list(compared.key(main)) for main in mains]
+            seen += 1
+    assert seen in (0, 32)
 
 
 @pytest.mark.parametrize(
