@@ -14,7 +14,7 @@ from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import make_folder
 from recipes.lib.texts import SPLITS, plain_or_packed
-from recipes.lib.translation import HELP, draw_curves, rows_of
+from recipes.lib.translation import HELP, draw_curves, rows_of, tell_single_seed
 from recipes.lib.work import check_behind, in_order, run_cells
 
 
@@ -50,6 +50,7 @@ class LanguageModels(Recipe):
         cells = in_order(self.cell_of(row, seed) for row in self.rows
                          for seed in self.values.list("seeds"))  # fmt: skip
         check_behind(self, lambda: cells)
+        tell_single_seed(self)
         self.open_folder(*self.settings)
         made, codes = self.settings, self.path("bpe.codes")
         self.stage(2, "data", self.get, self.path("data.done"), made)

@@ -9,8 +9,10 @@ it reproduces; ``--help`` prints that comment. Of the arrays, all kinds of recip
     smoke, gpu, tiny …   other defaults, for --smoke and --preset NAME
     train, generate, score   words of a command; {name} in them is the value of an option
 
-An option ``--updates N`` has a whole number, ``LIST`` is divided by commas, ``a|b`` is one of
-these, any other word anything; one without a word is a flag. ``DIR``, ``FOLDER``, ``PREFIX``,
+An option ``--updates N`` has a whole number, ``--lr X`` a number, ``LIST`` is divided by commas,
+``a|b`` is one of these, any other word anything; one without a word is a flag. A ``{field}`` that
+is no option and has no default is an error, and so is an option that the user gives and nothing
+reads: :meth:`Values.check_read`. ``DIR``, ``FOLDER``, ``PREFIX``,
 ``TEXT`` and ``ROW=CHECKPOINT`` are paths: a user names them from where the recipe was started,
 and all runs from the top of the repository. What the user gives goes before --smoke, a preset,
 the setting's own array, and the defaults. Options of fairseq-train behind ``--`` are added to the
@@ -19,13 +21,15 @@ each training has of its own are refused there. A user's words are filled in onc
 again: a folder may be called ``x{seed}``.
 """
 
+import math
 import os
 import re
 import sys
 from fractions import Fraction
-from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Tuple
+from typing import Dict, Iterable, List, Mapping, NamedTuple, Sequence, Set, Tuple
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import parse_number
 from recipes.lib.devices import is_half
 
 FLAG = "yes"
@@ -37,6 +41,10 @@ _OF_TRAININGS = {
     **{name: "--help" for name in ("--source-lang", "--target-lang")},
 }  # fmt: skip
 _FIELD = re.compile(r"\{([a-z][a-z-]*)\}")
+_NUMBERS = "X", "S", "SHARE"  # words of options that have a number
+_COMPUTED = "warmup-updates"
+# options of fairseq-train whose values are paths
+_PATH_OPTION = re.compile(r"--(?:[a-z-]+-)?(?:dir|logdir|file|path|from-model)")
 
 
 class Page(NamedTuple):
@@ -79,11 +87,14 @@ def read_page(words: Sequence[str]) -> Tuple[Page, List[str]]:
 class Values:
     """What is said of each option, by the first of several layers that says something."""
 
-    def __init__(self, layers: Sequence[Dict[str, str]]):
-        self.layers = list(layers)
+    def __init__(self, layers: Sequence[Dict[str, str]], options: Iterable[str] = ()):
+        """Keep the layers, and the names of the options that may have no value."""
+        self.layers, self.options = list(layers), frozenset(options)
+        self.names_read: Set[str] = set()
 
     def __getitem__(self, name: str) -> str:
-        if name == "warmup-updates":
+        self.names_read.add(name)
+        if name == _COMPUTED:
             return self._warmup()
         return next((layer[name] for layer in self.layers if name in layer), "")
 
@@ -108,14 +119,27 @@ class Values:
 
     def over(self, layer: Dict[str, str]) -> "Values":
         """Values in which a layer goes before the defaults alone."""
-        return Values([*self.layers[:-1], layer, self.layers[-1]])
+        values = Values([*self.layers[:-1], layer, self.layers[-1]], self.options)
+        values.names_read = self.names_read
+        return values
+
+    def check_read(self, names: Iterable[str]) -> None:
+        """Raise a UsageError for an option of ``names`` that the user gives and nothing reads."""
+        for name in names:
+            if name != "preset" and self.given(name) and name not in self.names_read:
+                preset = self["preset"]
+                raise UsageError(
+                    f"--{name} would be without effect"
+                    + (f" with --preset {preset}" if preset else "")
+                    + ": leave it out"
+                )
 
     def fill(self, words: Iterable[str]) -> List[str]:
         """Fill in values; an option whose whole value is empty is left out."""
         filled: List[str] = []
         for word in words:
             name = _FIELD.fullmatch(word)
-            if name and not self[name[1]]:
+            if name and not self._declared(name[1]):
                 if filled and filled[-1].startswith("--"):
                     filled.pop()
                 continue
@@ -124,7 +148,19 @@ class Values:
 
     def text(self, text: str) -> str:
         """Fill values into a text."""
-        return _FIELD.sub(lambda found: self[found[1]], text)
+        return _FIELD.sub(lambda field: self._declared(field[1]), text)
+
+    def _declared(self, name: str) -> str:
+        """Return the value of a page's field.
+
+        Raises:
+            UsageError: no option and no default has this name: a flag would be lost silently.
+        """
+        if name not in {_COMPUTED, *self.options} and not any(name in one for one in self.layers):
+            raise UsageError(
+                f"the page has {{{name}}}, which is neither an option nor has a default: declare it"
+            )
+        return self[name]
 
 
 class Given(NamedTuple):
@@ -141,6 +177,12 @@ class Given(NamedTuple):
     words: List[str]
     behind: List[str]
     extra: List[str]
+
+
+def own_options(page: Page) -> List[str]:
+    """Return the names of the page's own options, without ``--``."""
+    lines = "\n".join(f"  {line}" for line in page.arrays.get("options", []))
+    return [name[2:] for name, _ in _OPTION.findall(lines)]
 
 
 def pairs(words: Sequence[str]) -> Dict[str, str]:
@@ -166,7 +208,7 @@ def read_options(page: Page, text: str, arguments: List[str], presets: Sequence[
     known["--help"] = known["-h"] = ""
     defaults = {"preset": "", **pairs(page.arrays.get("defaults", []))}
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    behind, of_preset = arguments[end + 1 :], []
+    behind, of_preset = _behind_from_top(page, arguments[end + 1 :]), []
     _check_behind(page, behind)
     given, words = _read_words(page, known, arguments[:end])
     layers = [given]
@@ -181,10 +223,11 @@ def read_options(page: Page, text: str, arguments: List[str], presets: Sequence[
         of_preset = page.arrays.get(f"{preset}_train", [])
         if is_half(behind):  # instead of the preset's
             of_preset = [word for word in of_preset if not is_half([word])]
-    values = Values([*layers, defaults])
+    values = Values([*layers, defaults], (name[2:] for name in known))
     if {"help", "h", ""} & given.keys():
         # rows have fields too, of which some have no value before a text or a setting is chosen
-        filled = _FIELD.sub(lambda found: values[found[1]] or "…", values.text(text))
+        defaults_shown = _FIELD.sub(lambda field: values[field[1]], text)
+        filled = _FIELD.sub(lambda field: values[field[1]] or "…", defaults_shown)
         _print_help(page, filled)
     return Given(values, words, behind, [*of_preset, *behind])
 
@@ -204,6 +247,8 @@ def _read_words(
             raise UsageError(f"{name} needs a value, or is not an option; see --help")
         if name not in known:
             raise UsageError(f"unknown option {name}; see --help")
+        if known[name] == "LIST":
+            value = re.sub(r"\s*,\s*", ",", value).strip()
         _check(name, known[name], value)
         value = _from_top(page, known[name], value)
         words += [name, value]
@@ -228,6 +273,9 @@ def _check(name: str, form: str, value: str) -> None:
         raise UsageError(f"{name} needs a value; a name that begins with -- is written ./--name")
     if form == "N" and not re.fullmatch("[1-9][0-9]*", value):
         raise UsageError(f"{value} is not a whole number above 0 ({name}; see --help)")
+    if form in _NUMBERS or name == "--lrs":
+        for number in value.split(","):
+            _check_number(name, number)
     if "|" in form and value not in form.split("|"):
         *most, last = form.split("|")
         raise UsageError(f"{name} is {', '.join(most)} or {last}, not {value}")
@@ -241,6 +289,17 @@ def _check(name: str, form: str, value: str) -> None:
             raise UsageError(f"{name} takes rising whole numbers such as 10,20, not {value}")
     if form == "LIST" and name not in ("--encodings", "--rows", "--url"):
         no_repeats(name, value.split(","))
+
+
+def _check_number(name: str, text: str) -> None:
+    try:
+        number = parse_number(text)
+    except ValueError:
+        number = math.nan
+    # no learning rate is 0
+    if not (0 < number < math.inf or (number == 0 and name not in ("--lr", "--lrs"))):
+        least = "a number above 0" if name in ("--lr", "--lrs") else "a number of at least 0"
+        raise UsageError(f"{text} is not {least} ({name}; see --help)")
 
 
 def _check_behind(page: Page, words: Sequence[str]) -> None:
@@ -264,6 +323,21 @@ def _from_top(page: Page, form: str, value: str) -> str:
     # ROW=PATH, or LANGUAGE=PATH,LANGUAGE=PATH…
     named = [part.partition("=") for part in value.split(",")]
     return ",".join(f"{label}={os.path.join(start, path)}" for label, _, path in named)
+
+
+def _behind_from_top(page: Page, words: Sequence[str]) -> List[str]:
+    """Return options of fairseq-train in which paths are named from the top of the repository."""
+    if os.path.realpath(page.started_in) == os.getcwd():
+        return list(words)
+    named: List[str] = []
+    for word in words:
+        option, equals, value = word.partition("=")
+        if equals and _PATH_OPTION.fullmatch(option):
+            word = f"{option}={os.path.join(page.started_in, value)}"
+        elif named and _PATH_OPTION.fullmatch(named[-1]):
+            word = os.path.join(page.started_in, word)
+        named.append(word)
+    return named
 
 
 def no_repeats(name: str, words: Sequence[str]) -> None:

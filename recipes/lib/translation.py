@@ -13,7 +13,7 @@ from recipes.lib import slurm
 from recipes.lib.cell import PlannedCell, Step, plan, where
 from recipes.lib.longer_text import LongerText
 from recipes.lib.own_texts import TEXTS
-from recipes.lib.page import FLAG, Page, Values, pairs, read_options
+from recipes.lib.page import FLAG, Page, Values, own_options, pairs, read_options
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow, read_rows
 from recipes.lib.texts import RecipeText
@@ -49,7 +49,8 @@ def main(page: Page, arguments: List[str]) -> None:
     if setting:
         given = given._replace(values=given.values.over(pairs(page.arrays[setting])))
     values = given.values
-    rows_of(page, values)  # a mistake is told before the text is looked at
+    if values.given("encodings"):
+        rows_of(page, values)  # a mistake is told before the text is looked at
     recipe = Recipe(page, given)
     text = {**TEXTS, "longer": LongerText}[values["text"]](recipe)
     rows = rows_of(page, values)
@@ -61,7 +62,11 @@ def main(page: Page, arguments: List[str]) -> None:
         return
     recipe.set_up()
     recipe.choose_devices(job_per_gpu=text.job_per_gpu)
-    check_behind(recipe, lambda: cells_of(recipe, text, rows))
+    values.number("hours")  # read where a training begins
+    planned = cells_of(recipe, text, rows)
+    values.check_read(own_options(page))
+    check_behind(recipe, lambda: planned)
+    tell_single_seed(recipe)
     recipe.open_folder(*text.settings)
     number = 1
     for number, (title, action, mark, makes) in enumerate(text.stages, 2):
@@ -72,6 +77,14 @@ def main(page: Page, arguments: List[str]) -> None:
     for title, finish in text.analyses:
         number += 1
         recipe.stage(number + 4, title, partial(finish, cells))
+
+
+def tell_single_seed(recipe: Recipe) -> None:
+    """Say that ``--seeds 3`` is one seed, where three may have been meant."""
+    seed = recipe.values["seeds"]
+    if recipe.values.given("seeds") and seed.isdecimal() and int(seed) > 1 and not recipe.cell:
+        several = ",".join(str(number) for number in range(1, min(int(seed), 5) + 1))
+        recipe.say(f"note: --seeds {seed} is seed {seed} alone; several are listed: {several}")
 
 
 def _train_translate_score(recipe: Recipe, cells: Sequence[PlannedCell], first: int) -> None:

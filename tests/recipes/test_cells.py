@@ -264,11 +264,34 @@ def test_a_folder_may_have_an_equals_sign_in_its_name():
 
 
 def test_values_are_filled_in_once_and_an_option_without_a_value_is_left_out():
-    values = Values([{"folder": "x{seed}"}, {"seed": "1", "updates": "10", "warmup": "0.25"}])
+    layers = [{"folder": "x{seed}"}, {"seed": "1", "updates": "10", "warmup": "0.25"}]
+    values = Values(layers, ["none"])
     words = ["--save", "{folder}/{seed}", "--max", "{none}", '{"beam":{seed}}', "{warmup-updates}"]
     assert values.fill(words) == ["--save", "x{seed}/1", '{"beam":1}', "2"]
     values.layers[0]["warmup"] = "8000"
     assert values["warmup-updates"] == "5"
+
+
+def test_a_field_of_a_page_that_nothing_declares_is_an_error():
+    with pytest.raises(UsageError, match="the page has {learning-rate}, which is neither"):
+        Values([{}, {"lr": "1"}], ["updates"]).fill(["--lr", "{learning-rate}"])
+
+
+def test_blanks_beside_commas_of_lists_are_left_out():
+    text = "  --seeds LIST  x\n  --encodings LIST  x\n"
+    words = ["--seeds", "1, 2 ,3", "--encodings", "shaw, a=cape --position-source-scale auto"]
+    given = read_options(*[page(*words)[0], text, words])
+    assert given.values["seeds"] == "1,2,3"
+    assert given.values["encodings"] == "shaw,a=cape --position-source-scale auto"
+
+
+def test_paths_behind_are_named_from_where_the_recipe_was_started():
+    behind = ["--finetune-from-model", "m.pt", "--tensorboard-logdir=tb", "--lr", "1", "--log-file"]
+    about, arguments = page("--", *behind, "/log")
+    assert read_options(about, "", arguments).behind == [
+        "--finetune-from-model", "/here/m.pt", "--tensorboard-logdir=/here/tb", "--lr", "1",
+        "--log-file", "/log",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -89,6 +89,10 @@ MISTAKES = {
     "--stage 2 --model missing.pt": ("cannot read the checkpoint missing.pt (--model)", LONGER),
     "--from nllb": ("leave --model, --subwords, --smoke out", LONGER),
     "--encodings report=shaw": ("the run folder has something else called report", OWN),
+    "--lr fast": ("fast is not a number above 0 (--lr; see --help)", SMALL[1:] + LONGER + PRETRAIN),
+    "--lr nan": ("nan is not a number above 0 (--lr", SMALL[1:]),
+    "--lr 0": ("0 is not a number above 0 (--lr", LONGER),
+    "--lrs 1e-5,x": ("x is not a number above 0 (--lrs", FINETUNE),
     "--setting x": ("--setting is vanilla, extrapolate or interpolate, not x", SMALL[1:]),
     "--settings x": ("not x", WMT),
     "--keep-checkpoints maybe": ("is yes or no, not maybe", WMT + FINETUNE),
@@ -124,6 +128,27 @@ def test_a_mistake_is_answered_in_one_line(start, tmp_path, recipe, options, wor
     printed = process.communicate()[0]
     assert process.returncode != 0
     assert printed.count("\n") == 1 and words in printed
+
+
+def test_an_option_that_the_chosen_preset_does_not_read_is_an_error(start, tmp_path):
+    page = (REPOSITORY / OWN[0]).read_text()
+    page = page.replace("--dropout 0.1 --lr 0.004", "--dropout {dropout} --lr 0.004")
+    page = page.replace("options=(\n", 'options=(\n    "--dropout X         of tiny"\n', 1)
+    page = page.replace('"$(dirname "$0")/lib', f'"{REPOSITORY}/recipes/lib')
+    (tmp_path / "own.sh").write_text(page)
+    command = ["bash", tmp_path / "own.sh", *TEXT.split(), "--plan", "--device", "cpu"]
+    printed = start(*command, "--dropout", "0.5").communicate()[0]
+    assert " --dropout 0.5 --lr 0.004 " in printed
+    process = start(*command, "--preset", "small", "--dropout", "0.5")
+    told = process.communicate()[0]
+    assert process.returncode and told.count("\n") == 1
+    assert "--dropout would be without effect with --preset small: leave it out" in told
+
+
+def test_a_single_seed_that_may_be_a_number_of_seeds_is_told(run):
+    command = ["bash", *OWN, *TEXT.split(), "--plan", "--device", "cpu", "--seeds"]
+    assert "# note: --seeds 3 is seed 3 alone; several are listed: 1,2,3\n" in run(*command, "3")
+    assert "alone" not in run(*command, "1")
 
 
 def test_own_text_has_languages_and_all_its_sets(start):
