@@ -27,7 +27,7 @@ PROGRAMS = {
     "posenc": ("fairseq_posenc.tools.cli", "main"),
     **{
         f"fairseq-{name}".replace("_", "-"): (f"fairseq_cli.{name}", "cli_main")
-        for name in ("train", "generate", "preprocess", "eval_lm", "hydra_train")
+        for name in ("train", "generate", "validate", "preprocess", "eval_lm", "hydra_train")
     },
 }
 # These import little, or need more of their caller than its streams.

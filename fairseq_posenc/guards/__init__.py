@@ -3,7 +3,8 @@
 Of a checkpoint: ``option_checks`` refuses options that would run, fetch or build something else
 than a known model; ``signatures`` says what positions it was trained with, ``source_bos`` whether
 its sources start with BOS. Of a training that begins with one: ``continuation``, ``freezing``,
-``same_run``, ``resuming``, ``starting``, ``save_folder``; by Hydra: ``configuration``.
+``same_run``, ``resuming``, ``starting``, ``save_folder``; by Hydra: ``configuration``. Of what is
+validated or translated: ``scoring``.
 
 When the models are imported, these places of fairseq are replaced, once (a test compares):
 
@@ -14,6 +15,8 @@ When the models are imported, these places of fairseq are replaced, once (a test
   ``same_run``, ``resuming``); from then on the trainer's ``state_dict`` has a record of the run
 - ``checkpoint_utils.verify_checkpoint_directory`` and ``FairseqTask.filter_indices_by_size``, which
   find that nothing can be written or read (``starting``)
+- ``Trainer.get_valid_iterator`` and ``options.parse_args_and_arch``: all of a set is validated, and
+  fairseq-validate takes the task of the model (``scoring``)
 - ``FairseqOptimizer.load_state_dict``: what a resumed optimizer takes over
 - ``file_utils.load_archive_file``, which fetches and unpacks
 - ``distributed.utils.torch`` (its ``torch.load``), by which workers send each other options

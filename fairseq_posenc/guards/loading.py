@@ -3,17 +3,18 @@
 import functools
 import os
 import shlex
-from contextlib import contextmanager, nullcontext
-from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, Optional, Sequence
+from contextlib import contextmanager
+from typing import Any, BinaryIO, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Union
 
 import torch
 from fairseq import checkpoint_utils, file_utils
 from fairseq.distributed import utils as distributed_utils
 from fairseq.optim import FairseqOptimizer
+from fairseq.tasks import FairseqTask
 
 from fairseq_posenc.checkpoints.reader import load_checkpoint
 from fairseq_posenc.errors import UsageError, first_line
-from fairseq_posenc.guards import same_run, save_folder, source_bos, starting
+from fairseq_posenc.guards import same_run, save_folder, scoring, source_bos, starting
 from fairseq_posenc.guards.option_checks import check_options
 from fairseq_posenc.guards.resuming import (
     check_first_step,
@@ -22,7 +23,8 @@ from fairseq_posenc.guards.resuming import (
 )
 
 # those that look at each checkpoint that is read now
-_comparisons: List[same_run.SameRun] = []
+_Comparison = Union[same_run.SameRun, same_run.SameLanguages]
+_comparisons: List[_Comparison] = []
 
 
 class _TorchWith:
@@ -51,13 +53,14 @@ def _use_checked_load(named: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def _comparing(comparison: same_run.SameRun) -> Iterator[None]:
+def _comparing(*comparisons: _Comparison) -> Iterator[None]:
     """Compare what is read meanwhile."""
-    _comparisons.append(comparison)
+    _comparisons.extend(comparisons)
     try:
         yield
     finally:
-        _comparisons.remove(comparison)
+        for comparison in comparisons:
+            _comparisons.remove(comparison)
 
 
 def make_loading_safe() -> None:
@@ -67,6 +70,7 @@ def make_loading_safe() -> None:
     _check_what_is_used()
     _check_what_is_resumed()
     starting.check_what_starts()
+    scoring.check_what_is_scored()
     # what one worker sends the others when a run is resumed holds options, which torch ≥ 2.6
     # takes for a stranger's
     distributed_utils.torch = _TorchWith(functools.partial(torch.load, weights_only=False))
@@ -112,11 +116,16 @@ def _check_what_is_used() -> None:
             )
         for name in filenames:
             _check_no_shard(name)
-        ensemble = same_run.SameRun(same_run.ENSEMBLE)
-        compared = _comparing(ensemble) if len(filenames) > 1 else nullcontext()
-        with one_line(f"{os.pathsep.join(filenames)} cannot be loaded"), compared:
+        if task is None:
+            scoring.check_dictionary(filenames[0], str((arg_overrides or {})["data"]))
+        compared: List[_Comparison] = [same_run.SameLanguages(task, arg_overrides or {})]
+        compared += [same_run.SameRun(same_run.ENSEMBLE)] if len(filenames) > 1 else []
+        cannot = f"{os.pathsep.join(filenames)} cannot be loaded"
+        with one_line(cannot), _comparing(*compared):
             models, cfg, task = build(filenames, arg_overrides, task, *args, **kwargs)
             source_bos.check_task(cfg.model, task)
+            if isinstance(task, FairseqTask):
+                scoring.read_whole(task)
             return models, cfg, task
 
     _use_checked_load({})
@@ -137,7 +146,10 @@ def _check_what_is_resumed() -> None:
                 save_folder.lock(cfg.save_dir)
             own = same_run.of_training(trainer)
             way = same_run.way_of(cfg, resumed, hasattr(trainer.get_model(), "begun"))
-            with _comparing(same_run.SameRun(way, "this run", same_run.told(own))):
+            compared: List[_Comparison] = [same_run.SameRun(way, "this run", same_run.told(own))]
+            if not resumed:
+                compared.append(same_run.SameLanguages(trainer.task, fine_tuning=True))
+            with _comparing(*compared):
                 extra_state, batches = begin(cfg, trainer, **kwargs)
             check_progress(extra_state, trainer)
             same_run.record(trainer, own)

@@ -64,9 +64,13 @@ class FineTuningTask(BatchDraws):
     def valid_step(self, sample, model, criterion):
         """Validate on a batch, and keep what all workers have predicted."""
         loss, sample_size, log = super().valid_step(sample, model, criterion)
-        for predictions in from_all_workers(log.pop("predictions")):
-            self._new_predictions.update(predictions)
+        self.share_predictions(log.pop("predictions"))
         return loss, sample_size, log
+
+    def share_predictions(self, predictions: Dict[int, Any]) -> None:
+        """Keep what all workers have predicted, each of which must call this."""
+        for of_worker in from_all_workers(predictions):
+            self._new_predictions.update(of_worker)
 
     def reduce_metrics(self, logging_outputs, criterion):
         """Log the loss and, in validation, the metrics of the whole set so far, in percent."""

@@ -11,8 +11,10 @@ import zipfile
 
 import pytest
 import torch
+from fairseq.tasks import FairseqTask
 
 from fairseq_posenc.checkpoints import load_checkpoint
+from fairseq_posenc.guards import scoring
 from recipes.lib.newest_checkpoint import restore
 
 BERT = "--user-dir fairseq_posenc --task posenc_masked_lm --arch posenc_bert_tiny --cpu".split()
@@ -129,6 +131,41 @@ def test_a_run_scored_by_bleu_goes_on_on_two_workers_and_saves_plain_types(
     }  # fmt: skip
     state = torch.load(tmp_path / "checkpoint_last.pt", weights_only=False)
     assert state["optimizer_history"][-1]["num_updates"] == 2 and state["extra_state"]["ema"]
+
+
+def test_a_model_is_validated_by_its_own_task_and_told_of_a_dictionary(
+    run, fails, trains, training, binarised, tmp_path
+):
+    trains(*training("--max-update", "1", "--save-dir", tmp_path, "--disable-validation"))
+    command = ["--path", tmp_path / "checkpoint_last.pt", "--cpu", "--batch-size", "8"]
+    command = [binarised, *command, "--user-dir", "fairseq_posenc", "--num-workers", "0"]
+    assert re.search(
+        r"\| loss [\d.]+ ", run("fairseq-validate", *command, "--log-format", "simple")
+    )
+    command += ["--task", "posenc_translation", "--lm-path", _language_model(tmp_path)]
+    words = f"cp {binarised}/dict.de.txt {binarised}/dict.txt"
+    assert words in fails("fairseq-generate", *command)
+
+
+@pytest.mark.parametrize("shares", [False, True])
+def test_a_worker_without_a_batch_at_the_end_of_a_set_counts_nothing(shares):
+    """fairseq's validations gather by GPUs, so the step alone is tried."""
+    shared = []
+    task = FairseqTask(None)
+    task.valid_step = lambda *args: (1.0, 2, {"loss": 1.0})
+    if shares:  # as our fine-tuning tasks, all workers of which wait for each other
+        task.share_predictions = shared.append
+    scoring.read_whole(task)
+    assert task.valid_step({"id": [1]}, None, None) == (1.0, 2, {"loss": 1.0})
+    assert task.valid_step({}, None, None) == (0.0, 0, {}) and shared == [{}] * shares
+
+
+def _language_model(folder):
+    state = torch.load(folder / "checkpoint_last.pt", weights_only=False)
+    state["cfg"]["task"] = {"_name": "language_modeling"}
+    state["cfg"]["model"].arch = state["cfg"]["model"]._name = "posenc_transformer_lm_tiny"
+    torch.save(state, folder / "lm.pt")
+    return folder / "lm.pt"
 
 
 def _two_workers(start, command):

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 import torch
+from fairseq.data import FairseqDataset
 
 from fairseq_posenc import encodings
 
@@ -15,7 +16,7 @@ from fairseq_posenc import encodings
 def generate(binarised, checkpoint, *options):
     command = ["fairseq-generate", binarised, "--user-dir", "fairseq_posenc", "--path", checkpoint]
     command += ["--task", "posenc_translation", "--source-lang", "en", "--target-lang", "de"]
-    return [*command, "--beam", "2", "--required-batch-size-multiple", "1", "--cpu", *options]
+    return [*command, "--beam", "2", "--cpu", *options]
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +35,28 @@ def test_every_encoding_trains_and_translates(
     translated = [line for line in printed.splitlines() if line.startswith("H-")]
     assert len(translated) == 20
     assert all(float(line.split("\t")[1]) < 0 for line in translated)
+
+
+@pytest.mark.parametrize("task", ["posenc_translation", "translation"])
+@pytest.mark.parametrize("subset, count", [("test", 20), ("train", 200)])
+def test_no_sentence_is_lost_without_an_option(
+    trains, translates, training, binarised, folder, monkeypatch, task, subset, count
+):
+    model, multiples = folder / "whole" / "checkpoint_last.pt", []
+    batch = FairseqDataset.batch_by_size
+
+    def batch_by_size(*args, **limits):
+        multiples.append(limits["required_batch_size_multiple"])
+        return batch(*args, **limits)
+
+    monkeypatch.setattr(FairseqDataset, "batch_by_size", batch_by_size)
+    if not model.exists():
+        trains(*training("--max-update", "1", "--save-dir", model.parent))
+        assert multiples == [8, 1]  # of the training set, and of the validation
+    command = generate(binarised, model, "--max-len-b", "2", "--gen-subset", subset)
+    command[command.index("--task") + 1] = task
+    printed = translates(*command, "--max-tokens", "130")
+    assert printed.count("\nH-") == count
 
 
 def test_checkpoints_are_averaged_translated_and_scored(run, training, binarised, tmp_path):
@@ -68,3 +91,13 @@ def test_generate_may_set_up_the_log_that_tells_its_options(program, handlers):
     code = f"import logging, fairseq_cli.{program}, fairseq_posenc.models"
     words = [sys.executable, "-c", f"{code}; print(len(logging.root.handlers))"]
     assert int(subprocess.run(words, capture_output=True, check=True).stdout) == handlers
+
+
+def test_a_model_does_not_translate_the_wrong_way_round(
+    trains, fails, training, binarised, tmp_path
+):
+    trains(*training("--max-update", "1", "--save-dir", tmp_path, "--disable-validation"))
+    command = generate(binarised, tmp_path / "checkpoint_last.pt", "--max-len-b", "2")
+    swapped = [{"en": "de", "de": "en"}.get(word, word) for word in command]
+    told = "was trained to translate en to de, and de to en is asked for; give --source-lang en"
+    assert told in fails(*swapped)

@@ -47,7 +47,8 @@ CHANGES = [
     ("translation", "--encoder-layers 1", "with --encoder-layers 2", MAY),
     ("translation", "--encoder-embed-dim 32 --decoder-embed-dim 32", "-embed-dim 64, .* 32", MAY),
     ("translation", "--share-all-embeddings ->", "with --share-all-embeddings,", MAY),
-    ("translation", "--source-lang de --target-lang en", *2 * ("en, --target-lang de, .* de, ",)),
+    ("translation", "--source-lang de --target-lang en", "en, --target-lang de, .* de, ",
+     "trained to translate de to en, and en to de is asked for; give --source-lang de"),
     ("translation", "--truncate-source", *2 * ("with no --truncate-source, ",)),
     ("translation", OTHER_TEXT, "with training text .* has training text", MAY),
     ("translation", "pairs -> other_dictionary", "with dictionaries .* has dictionaries",
@@ -201,6 +202,7 @@ def test_a_changed_run_is_refused_or_may_change(
 
 @pytest.mark.parametrize("change, options, expected, warned", [
     (OTHER_TEXT, {"reset_dataloader": True}, MAY, 0),
+    ("--source-lang de --target-lang en", {"reset_optimizer": True}, MAY, 1),
     ("--activation-fn gelu", {"reset_dataloader": True}, "--activation-fn relu", 0),
     ("posenc_transformer_tiny -> transformer_tiny; --position-encoding cape ->",
      {"reset_optimizer": True}, MAY, 1),

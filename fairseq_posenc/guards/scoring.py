@@ -1,0 +1,90 @@
+"""What is validated or translated with a trained model: all of a set, on any number of workers."""
+
+import functools
+import os
+from argparse import ArgumentParser
+from typing import Any, Dict, List, Optional
+
+from fairseq import options, utils
+from fairseq.data.data_utils import infer_language_pair
+from fairseq.trainer import Trainer
+
+from fairseq_posenc.checkpoints import load_checkpoint
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards.option_checks import check_options
+
+_MULTIPLE = "required_batch_size_multiple"  # fairseq drops the end of a set by it
+
+
+def check_what_is_scored() -> None:
+    """Let validations of a training lose nothing, and fairseq-validate find the model's task."""
+    validate, parse = Trainer.get_valid_iterator, options.parse_args_and_arch
+
+    @functools.wraps(validate)
+    def get_valid_iterator(self: Trainer, *args: Any, **kwargs: Any) -> Any:
+        sets = self.cfg.dataset
+        multiple, sets[_MULTIPLE] = sets[_MULTIPLE], 1
+        try:
+            return validate(self, *args, **kwargs)
+        finally:
+            sets[_MULTIPLE] = multiple
+
+    @functools.wraps(parse)
+    def parse_args_and_arch(
+        parser: ArgumentParser, input_args: Optional[List[str]] = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        words = parser.parse_known_args(input_args)[0]
+        if getattr(words, "path", None) and getattr(words, "task", "") is None:
+            parser.set_defaults(task=_task_of(words.path))
+        return parse(parser, input_args, *args, **kwargs)
+
+    Trainer.get_valid_iterator = get_valid_iterator
+    options.parse_args_and_arch = parse_args_and_arch
+
+
+def _task_of(path: str) -> Optional[str]:
+    """Return the name of the task that a model was trained for."""
+    state = load_checkpoint(path, mmap=True)
+    check_options(state, path)
+    old, task = state.get("args"), (state.get("cfg") or {}).get("task") or {}
+    group: Dict[str, Any] = vars(old) if old else task if isinstance(task, dict) else vars(task)
+    return group.get("_name") or group.get("task")
+
+
+def check_dictionary(path: str, data: str) -> None:
+    """Check that a language model finds its vocabulary, as beside translations (``--lm-path``).
+
+    Raises:
+        UsageError: the folder ``data`` has dictionaries of two languages and not ``dict.txt``.
+    """
+    folder = utils.split_paths(data)[0]
+    _, target = infer_language_pair(folder) if os.path.isdir(folder) else (None, None)
+    missing = target and not os.path.exists(os.path.join(folder, "dict.txt"))
+    if missing and _task_of(path) == "language_modeling":
+        source = os.path.join(folder, f"dict.{target}.txt")
+        raise UsageError(
+            f"the language model {path} reads its vocabulary from {folder}/dict.txt, which is "
+            f"missing; it must be that of the target: cp {source} {folder}/dict.txt"
+        )
+
+
+def read_whole(task: Any) -> None:
+    """Let a task with a trained model give all of a set, and take the empty batches of workers.
+
+    Where batches cannot be shared out evenly, a worker gets an empty one at the end.
+    """
+    iterate, step = task.get_batch_iterator, task.valid_step
+    if hasattr(iterate, "__wrapped__"):
+        return
+
+    @functools.wraps(iterate)
+    def get_batch_iterator(*args: Any, **kwargs: Any) -> Any:
+        return iterate(*args, **{**kwargs, _MULTIPLE: 1})
+
+    def valid_step(sample: Any, *args: Any, **kwargs: Any) -> Any:
+        if sample:
+            return step(sample, *args, **kwargs)
+        getattr(task, "share_predictions", lambda _: None)({})
+        return 0.0, 0, {}
+
+    task.get_batch_iterator, task.valid_step = get_batch_iterator, valid_step
