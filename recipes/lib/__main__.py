@@ -8,6 +8,7 @@ import sys
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib.page import read_page
+from recipes.lib.processes import end_on_signals, exit_status
 
 KINDS = {
     **{name: f"recipes.lib.{name}" for name in
@@ -19,6 +20,7 @@ KINDS = {
 
 def main() -> int:
     """Run it, and return the exit status; what the user can mend is told in one line."""
+    end_on_signals()
     page, arguments = read_page(sys.argv[1:])
     try:
         if page.kind not in KINDS:
@@ -36,7 +38,7 @@ def main() -> int:
         print(
             f"{os.path.basename(page.script)}: interrupted; start again to go on", file=sys.stderr
         )
-        return 130
+        return exit_status()
     return 0
 
 

@@ -5,7 +5,6 @@ import json
 import os
 import shutil
 import statistics
-import subprocess
 from typing import List, Sequence
 
 from fairseq_posenc.errors import UsageError
@@ -143,7 +142,7 @@ class Translation(Anchor):
             named = " ".join(files)
             self.say(f"and the file that this names, with its SHA-256, into {self.raw}: {named}")
             return
-        for line in subprocess.check_output(files, encoding="utf-8").splitlines():
+        for line in self.read(files).splitlines():
             url, checksum, name, *_ = line.split("\t")
             # the small one of recipes/smoke has another
             self.get(name, url, *["--checksum", checksum] * (not self.is_smoke))

@@ -4,10 +4,10 @@ import os
 import random
 import shutil
 import socket
-import subprocess
 from typing import Dict, List, NamedTuple, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
+from recipes.lib.processes import printed
 
 _HALF = "--fp16", "--bf16", "--amp"
 FLOAT32 = (
@@ -24,8 +24,8 @@ def cores() -> int:
 
 def ask_python(code: str) -> str:
     """Return what the environment's Python prints, or nothing where it fails."""
-    asked = subprocess.run(["python", "-c", code], stdout=subprocess.PIPE, encoding="utf-8")
-    return asked.stdout.strip() if asked.returncode == 0 else ""
+    text, status = printed(["python", "-c", code])
+    return "" if status else text.strip()
 
 
 def has_gpu() -> bool:

@@ -16,6 +16,7 @@ from recipes.lib.bert_rows import HELP as ROWS_HELP
 from recipes.lib.bert_rows import default_rows, rows_of, whole_tables
 from recipes.lib.cell import PlannedCell, Step, plan, typed, variable, where
 from recipes.lib.page import FLAG, Given, Page, read_options
+from recipes.lib.processes import printed
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import check_disk, checksum, read_lines
@@ -210,15 +211,13 @@ class FineTuning(Recipe):
         told = hashlib.sha256("\0".join(words[4:]).encode()).hexdigest()[:10]
         file = f"{self.benchmark.data(task)}/updates-{told}"
         if not os.path.exists(file):
-            import subprocess
-
             with open(f"{file}.log", "w") as log:
-                asked = subprocess.run(words, stdout=subprocess.PIPE, stderr=log, encoding="utf-8")
-            if asked.returncode:
+                text, status = printed(words, stderr=log)
+            if status:
                 last = (read_lines(f"{file}.log") or [""])[-1]
                 raise UsageError(f"{task} cannot be loaded: {last}")
             with open(file, "w", encoding="utf-8") as stream:
-                stream.write(asked.stdout)
+                stream.write(text)
         updates = int(read_lines(file)[0]) * epochs
         self.say(f"{task}: {updates} updates in {epochs} epochs")
         return Length(str(updates), str(updates * WARMUP_PERCENT // 100))

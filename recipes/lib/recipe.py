@@ -9,11 +9,13 @@ from contextlib import ExitStack
 from typing import Callable, List, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.writing import replacing
 from fairseq_posenc.version import __version__
 from recipes.lib import devices as machine
 from recipes.lib.cell import typed
 from recipes.lib.devices import Devices
 from recipes.lib.page import FLAG, Given, Page
+from recipes.lib.processes import call, printed, started
 from recipes.lib.settings import (
     as_lines,
     checksum,
@@ -140,28 +142,29 @@ class Recipe:
             return
         if output or log:
             make_folder(os.path.dirname(output or log))
-        part = f"{output}.{os.getpid()}.part"
         with ExitStack() as files:
             errors = files.enter_context(open(log, "w")) if log else None
-            stream = files.enter_context(open(part, "w")) if output else errors
-            given = None
+            stream = files.enter_context(replacing(output)) if output else errors
+            stdin = None
             if inputs:
-                given = files.enter_context(
-                    subprocess.Popen(["cat", "--", *inputs], stdout=subprocess.PIPE)
-                ).stdout
-            status = subprocess.call(
-                words, stdin=given, stdout=stream, stderr=errors, close_fds=False
-            )
+                cat = ["cat", "--", *inputs]
+                stdin = files.enter_context(started(cat, stdout=subprocess.PIPE)).stdout
+            status = call(words, stdin=stdin, stdout=stream, stderr=errors)
+            if status:
+                last = (read_lines(log) if log else [])[-1:]
+                where = f", see {log}: {''.join(last)}" * bool(log)
+                raise UsageError(told or f"{' '.join(words[:3])} failed{where}")
+
+    def read(self, words: Sequence[str]) -> str:
+        """Return what a command prints.
+
+        Raises:
+            UsageError: it has failed.
+        """
+        text, status = printed(words)
         if status:
-            if output:
-                os.unlink(part)
-            last = (read_lines(log) if log else [])[-1:]
-            why = told or f"{' '.join(words[:3])} failed" + f", see {log}: {''.join(last)}" * bool(
-                log
-            )
-            raise UsageError(why)
-        if output:
-            os.replace(part, output)
+            raise UsageError(f"{' '.join(words[:5])} failed, see above")
+        return text.strip()
 
     def open_folder(self, *settings: str) -> None:
         """Have the run folder for this recipe alone, with results of these settings.
@@ -178,8 +181,7 @@ class Recipe:
             f"another recipe is at work in {self.run_dir}: wait for its end, or give another "
             "--run-dir"
         )
-        lock = locked(self.path("lock"), busy, seconds=10 if self.cell else 0)
-        if not self._held.enter_context(lock):
+        if not self._held.enter_context(locked(self.path("lock"), busy)):
             self.say(f"note: there are no file locks in {self.run_dir}: let no second "
                      "recipe use it meanwhile")  # fmt: skip
         same_settings(self.path("settings"), [f"--version {__version__}", *settings])
@@ -224,10 +226,10 @@ class Recipe:
 
     def _make_environment(self) -> None:
         setup = ["bash", "scripts/setup.sh", "--print-bin"]
-        made = subprocess.run(setup, stdout=subprocess.PIPE, encoding="utf-8")
-        if made.returncode:
+        programs, status = printed(setup)
+        if status:
             raise UsageError("the environment cannot be made, see above")
-        os.environ["PATH"] = f"{made.stdout.strip()}{os.pathsep}{os.environ['PATH']}"
+        os.environ["PATH"] = f"{programs.strip()}{os.pathsep}{os.environ['PATH']}"
 
     def _find_programs(self) -> None:
         """The environment if there is one, or else this machine's Python without any library."""

@@ -4,9 +4,9 @@
 a checkpoint when its time is up.
 """
 
+import glob
 import os
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -16,8 +16,9 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell, Step
 from recipes.lib.log_lines import Progress, Watch
+from recipes.lib.processes import call, exit_status, printed, started
 from recipes.lib.recipe import TIME_IS_UP
-from recipes.lib.settings import clock, locked, make_folder
+from recipes.lib.settings import clock, is_locked, locked, make_folder, same_settings, write
 
 
 class Turn(NamedTuple):
@@ -53,6 +54,7 @@ class Turn(NamedTuple):
         make_folder(cell.folder)
         try:
             with locked(cell.path("lock"), f"another run has this cell in hand, see {cell.folder}"):
+                self._keep_settings()
                 for step in self._left():
                     is_training = step.program == "train" and not step.place
                     status = self._train(step) if is_training else self._do(step)
@@ -62,6 +64,16 @@ class Turn(NamedTuple):
             self.say(f"error: {error}")
             return 1
         return 0
+
+    def _keep_settings(self) -> None:
+        """Write down what the cell is made by, unless another run makes it by something else."""
+        cell = self.cell
+        locks = glob.glob(f"{glob.escape(cell.row_folder)}/*/lock")
+        others = [path for path in locks if path != cell.path("lock")]
+        row_settings = f"{cell.row_folder}/settings"
+        same_settings(row_settings, cell.options, in_use=any(map(is_locked, others)))
+        same_settings(cell.path("settings"), cell.settings)
+        write(cell.path("cell.json"), f"{cell.about}\n")
 
     def _left(self) -> List[Step]:
         first = self.cell.next_step()
@@ -92,14 +104,12 @@ class Turn(NamedTuple):
         output = Path(cell.path(step.output)) if step.output else log
         part = output.with_name(f"{output.name}.part") if step.output else output
         with open(log, "w") as errors, open(part, "w") if step.output else errors as stream:
-            status = subprocess.call(
-                step.words, stdout=stream, stderr=errors, close_fds=False, env=self.environment
-            )
+            status = call(step.words, stdout=stream, stderr=errors, env=self.environment)
         if status:
             if step.output:
                 part.unlink()
             last = (_read(log).splitlines() or [""])[-1]
-            self.say(f"error: {step.program} failed, see {log}: {last}")
+            self._say_failed(f"{step.program} failed, see {log}: {last}")
             return 1
         if step.output:
             part.replace(output)
@@ -111,10 +121,9 @@ class Turn(NamedTuple):
 
     def _train(self, step: Step) -> int:
         cell = self.cell
-        try:
-            words, found = self._continued(step.words)
-        except subprocess.CalledProcessError:
-            return 1  # a checkpoint that cannot be read, of which it has said why
+        words, found = self._continued(step.words)
+        if not words:
+            return 1
         gpus = self.environment.get("CUDA_VISIBLE_DEVICES", "")
         self.say(
             f"train, cell {self.place}" + (gpus and f", on GPU {gpus}")
@@ -128,11 +137,10 @@ class Turn(NamedTuple):
         )  # fmt: skip
         for line in _read(path).splitlines():  # of the same training, before it was interrupted
             watch.see(line)
-        process = subprocess.Popen(
-            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, close_fds=False,
-            encoding="utf-8", errors="replace", env=self.environment,
-        )  # fmt: skip
-        with open(path, "a", encoding="utf-8") as log:
+        with open(path, "a", encoding="utf-8") as log, started(
+            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
+            errors="replace", env=self.environment,
+        ) as process:  # fmt: skip
             for line in process.stdout or ():
                 log.write(line)
                 log.flush()
@@ -145,12 +153,9 @@ class Turn(NamedTuple):
                     if diverged:
                         self.say(diverged)
                         process.terminate()
-        status = process.wait()
-        if status or diverged:
-            if status in (130, -signal.SIGINT):
-                self.say("interrupted")
-            elif not diverged:
-                self.say(f"error: training failed, see {path}")
+        if process.returncode or diverged:
+            if not diverged:
+                self._say_failed(f"training failed, see {path}")
             return 1
         if time_is_up:
             self.say("the time of this job is up: start again to go on")
@@ -158,8 +163,14 @@ class Turn(NamedTuple):
         _leave_marks(cell, step)
         return 0
 
+    def _say_failed(self, reason: str) -> None:
+        self.say("interrupted" if exit_status() else f"error: {reason}")
+
     def _continued(self, command: Sequence[str]) -> Tuple[List[str], str]:
-        """Return the command that goes on from the newest checkpoint, and that one, if any."""
+        """Return the command that goes on from the newest checkpoint, and that one, if any.
+
+        There is no command where a checkpoint cannot be read, of which it has been said why.
+        """
         update_freq, folder = option(command, "--update-freq"), Path(self.cell.folder)
         ask = ["python", "-m", "recipes.lib.newest_checkpoint", str(folder)]
         ask += ["--best"] * ("--best-checkpoint-metric" in command)
@@ -167,7 +178,9 @@ class Turn(NamedTuple):
         ask += ["--seconds"] * bool(self.until)
         told = ""
         if any(folder.glob("checkpoint*.pt")):
-            told = subprocess.run(ask, stdout=subprocess.PIPE, check=True, encoding="utf-8").stdout
+            told, status = printed(ask)
+            if status:
+                return [], ""
         newest, _, seconds = told.strip("\n").partition("\t")
         words = list(command)
         if newest:

@@ -15,9 +15,12 @@ from pathlib import Path
 from typing import Iterable, Iterator, List, Sequence
 
 from fairseq_posenc.errors import UsageError, printable
+from fairseq_posenc.tools.writing import replacing
 
 _BLOCK = 1 << 20  # bytes
-_NO_RESULTS = "*settings", "cell.json", "*lock", "*.log", "*.part"
+_NO_RESULTS = "*settings", "cell.json", "*lock", "*.log", "*.part", "*.part-*"
+# what a killed recipe had started may have its locks for so long: workers that read batches ahead
+LOCK_SECONDS = 10
 
 
 def as_lines(words: Iterable[str]) -> List[str]:
@@ -38,23 +41,37 @@ def difference(then: Sequence[str], now: Sequence[str]) -> str:
     return "then: {}; now: {}".format(*(" ".join(part) or "nothing more" for part in parts))
 
 
-def same_settings(path: str, words: Sequence[str]) -> None:
+def same_settings(path: str, words: Sequence[str], in_use: bool = False) -> None:
     """Keep in a file what has made the results in its folder, or make sure that it is the same.
+
+    Its caller has the lock of whatever makes results there.
+
+    Args:
+        path: of the file.
+        words: of the commands that make the results.
+        in_use: whether results are being made there.
 
     Raises:
         UsageError: the folder has results that something else has made, or cannot be written.
     """
+    check_settings(path, words, in_use)
+    now = as_lines(words)
+    if read_lines(path) != now:
+        write(path, "".join(f"{line}\n" for line in now))
+
+
+def check_settings(path: str, words: Sequence[str], in_use: bool = False) -> None:
+    """Make sure that what has made the results in a folder is the same, as :func:`same_settings`;
+    the folder is made.
+    """
     folder, now = os.path.dirname(path), as_lines(words)
     make_folder(folder)
     then = read_lines(path)
-    if then == now:
-        return
-    if then and has_results(folder):
+    if then and then != now and (in_use or has_results(folder)):
         raise UsageError(
             f"{folder} was made with other settings ({difference(then, now)}); "
             "give another --run-dir"
         )
-    write(path, "".join(f"{line}\n" for line in now))
 
 
 def has_results(folder: str) -> bool:
@@ -66,21 +83,30 @@ def has_results(folder: str) -> bool:
 
 
 def read_lines(path: str) -> List[str]:
-    """Return the lines of a file; none where there is no file."""
+    """Return the lines of a file; none where there is no file.
+
+    Raises:
+        UsageError: it cannot be read, or is a folder or a pipe.
+    """
     try:
+        _check_regular(path)
         return Path(path).read_text(encoding="utf-8").splitlines()
     except (FileNotFoundError, NotADirectoryError):
         return []
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _check_regular(path: str) -> None:
+    """Raise a UsageError for a folder or a pipe: a pipe waits for who writes, and is read once."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UsageError(f"{path} is a folder, a pipe or a device: a file is needed there")
 
 
 def write(path: str, text: str) -> None:
     """Write a file, which is whole or as it was before."""
-    part = f"{path}.{os.getpid()}.part"
-    try:
-        Path(part).write_text(text, encoding="utf-8")
-        os.replace(part, path)
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from None
+    with replacing(path) as stream:
+        stream.write(text)
 
 
 def make_folder(path: str) -> None:
@@ -114,6 +140,7 @@ def checksum(paths: Iterable[str]) -> str:
     for path in paths:
         for file in files_of(path):
             content = hashlib.sha256()
+            _check_regular(file)
             try:
                 with open(file, "rb") as stream:
                     for block in iter(lambda: stream.read(_BLOCK), b""):
@@ -141,7 +168,7 @@ def check_disk(folder: str, needed: int) -> None:
 
 
 @contextmanager
-def locked(path: str, busy: str, seconds: float = 0) -> Iterator[bool]:
+def locked(path: str, busy: str, seconds: float = LOCK_SECONDS) -> Iterator[bool]:
     """Hold a lock; what is started meanwhile inherits it, and holds it if this program is killed.
 
     Args:
@@ -172,6 +199,15 @@ def locked(path: str, busy: str, seconds: float = 0) -> Iterator[bool]:
         yield True
     finally:
         lock.release()
+
+
+def is_locked(path: str) -> bool:
+    """Return whether a program holds a lock; if in doubt, it does."""
+    try:
+        with locked(path, "", seconds=0):
+            return False
+    except UsageError:
+        return True
 
 
 def seconds_as_text(seconds: float) -> str:

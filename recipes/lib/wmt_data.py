@@ -7,7 +7,6 @@ setting makes of it in RUN_DIR/data/<setting>; binary data in RUN_DIR/bin/<setti
 import glob
 import os
 import shutil
-import subprocess
 from typing import Callable, List, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
@@ -114,10 +113,8 @@ class Corpora:
         """Address, checksum, name and size of what is to be downloaded; - where it is not known."""
         command = ["posenc", "prepare", "pairs", "files", corpus]
         command += ["--tests-only"] * bool(self.values["ready"])
-        told = subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8")
-        if told.returncode:
-            raise UsageError(f"the files of {corpus} cannot be listed, see above")
-        return [tuple(line.split("\t")) for line in told.stdout.splitlines()]  # type: ignore[misc]
+        lines = self.recipe.read(command).splitlines()
+        return [tuple(line.split("\t")) for line in lines]  # type: ignore[misc]
 
     def download(self) -> None:
         """Get the archives of all corpora, and know the text by what they hold."""
@@ -219,7 +216,7 @@ class Corpora:
                 "--input",
                 f"{text}/{split}.cut",
             ]
-            recipe.say(f"{split}: {_printed([*clean, '--output', f'{text}/{split}.bpe'])}")
+            recipe.say(f"{split}: {recipe.read([*clean, '--output', f'{text}/{split}.bpe'])}")
         for split in cleaned:
             for language in languages:
                 os.unlink(f"{text}/{split}.cut.{language}")
@@ -245,7 +242,7 @@ class Corpora:
                         _link(f"../../text/{setting.corpus}/{name}", f"{data}/{name}")
                     continue
                 rest = ["--keep-rest"] * (split != "train")
-                counts = _printed([*self.form_command(setting, split, kind), *rest])
+                counts = self.recipe.read([*self.form_command(setting, split, kind), *rest])
             if counts:
                 self.recipe.say(f"[{setting.name}] {split}: {counts}")
 
@@ -308,13 +305,6 @@ class Corpora:
                 recipe.execute(self.form_command(setting, "train", "bpe"))
             recipe.execute(self.binarise_command(setting))
             say_batch(setting)
-
-
-def _printed(command: Sequence[str]) -> str:
-    done = subprocess.run(command, stdout=subprocess.PIPE, encoding="utf-8")
-    if done.returncode:
-        raise UsageError(f"{' '.join(command[:4])} failed, see above")
-    return done.stdout.strip()
 
 
 def _link(target: str, path: str) -> None:

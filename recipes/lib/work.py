@@ -2,6 +2,7 @@
 for.
 """
 
+import os
 import queue
 import sys
 import time
@@ -12,7 +13,7 @@ from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell
 from recipes.lib.recipe import TIME_IS_UP, Recipe
 from recipes.lib.running import Turn
-from recipes.lib.settings import same_settings, write
+from recipes.lib.settings import check_settings, write
 
 Thing = TypeVar("Thing")
 
@@ -58,9 +59,10 @@ def check_cells(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
     """
     these = chosen(recipe, cells)
     for cell in these:
-        same_settings(f"{cell.row_folder}/settings", cell.options)
-        same_settings(cell.path("settings"), cell.settings)
-        write(cell.path("cell.json"), f"{cell.about}\n")
+        check_settings(f"{cell.row_folder}/settings", cell.options)
+        check_settings(cell.path("settings"), cell.settings)
+        if not os.path.exists(cell.path("cell.json")):
+            write(cell.path("cell.json"), f"{cell.about}\n")
     finished = sum(cell.is_finished for cell in these)
     recipe.say(f"{len(these)} cells, {finished} finished before")
 
@@ -89,7 +91,8 @@ def run_cells(
         recipe: whose they are.
         cells: all of them.
         stages: of :class:`Step`.
-        after: is called with each cell that is done, one at a time.
+        after: is called with each cell that is done, one at a time. If it fails, as a table
+            may, trainings go on.
         stop_diverged: whether a training that diverges is stopped.
 
     Raises:
@@ -116,8 +119,12 @@ def run_cells(
     statuses = []
     for number, status in _all_at_once(numbers, run, recipe.devices.jobs):
         statuses.append(status)
-        if not status:
+        if status:
+            continue
+        try:
             after(cells[number])
+        except UsageError as error:
+            recipe.say(f"note: {error}; the trainings go on")
     if any(statuses):
         if set(statuses) <= {0, TIME_IS_UP}:
             sys.exit(TIME_IS_UP)

@@ -1,0 +1,103 @@
+"""Whatever ends a recipe ends what it has started, and the next start finishes it."""
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.recipes.test_settings import OWN, STAND_IN
+
+# a training that only says which process it is, until the file `go` is there
+WAITS = STAND_IN.replace(
+    'if name == "fairseq-train":',
+    """home = Path(os.environ["STAND_IN"])
+if name == "fairseq-train" and not (home / "go").exists():
+    import time
+    Path(home, "part").write_text(str(os.getpid()))
+    Path(home, "part").rename(home / "training")
+    time.sleep(60)
+if name == "fairseq-train":""",
+)
+
+
+def wait_for(happened):
+    until = time.monotonic() + 30
+    while not happened():
+        assert time.monotonic() < until, "it does not happen"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def own(start, tmp_path):
+    """A function that starts own.sh with stand-ins, perhaps behind other words."""
+    for name in ("python", "posenc", "fairseq-train", "fairseq-generate"):
+        (tmp_path / "bin").mkdir(exist_ok=True)
+        (tmp_path / "bin" / name).write_text(WAITS)
+        (tmp_path / "bin" / name).chmod(0o755)
+    texts = []
+    for split in ("train", "valid", "test"):
+        texts += [f"--{split}", tmp_path / split]
+        for language in ("en", "fr"):
+            (tmp_path / f"{split}.{language}").write_text(f"{split} in {language}\n")
+    path = f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    words = [*OWN, *texts, "--run-dir", tmp_path / "run", "--stage", "2", "--device", "cpu"]
+    return lambda *before: start(*before, "bash", *words, PATH=path, STAND_IN=tmp_path)
+
+
+def is_there(process):
+    """Return whether a process is there, and no zombie."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGHUP", "SIGINT", "SIGKILL"])
+def test_a_signal_to_a_recipe_ends_its_training_and_the_next_start_goes_on(own, tmp_path, name):
+    number = signal.Signals[name]
+    recipe = own()
+    wait_for((tmp_path / "training").exists)
+    training = int((tmp_path / "training").read_text())
+    assert is_there(training)
+    recipe.send_signal(number)
+    printed = recipe.communicate()[0]
+    if number == signal.SIGKILL:
+        wait_for(lambda: not is_there(training))
+        assert recipe.returncode == -number
+    else:
+        assert not is_there(training)
+        assert recipe.returncode == 128 + number and "error" not in printed, printed
+        assert (
+            printed.endswith("interrupted; start again to go on\n") and "Traceback" not in printed
+        )
+    (tmp_path / "go").touch()
+    recipe = own()
+    printed = recipe.communicate()[0]
+    assert recipe.returncode == 0 and "1 cells, 0 finished before" in printed, printed
+    assert (tmp_path / "run/shaw/seed1/score.json").exists()
+    assert not list((tmp_path / "run").rglob("*part*"))
+
+
+def test_a_recipe_that_was_started_to_ignore_the_end_of_its_terminal_goes_on(own, tmp_path):
+    recipe = own("nohup")
+    wait_for((tmp_path / "training").exists)
+    training = int((tmp_path / "training").read_text())
+    recipe.send_signal(signal.SIGHUP)
+    time.sleep(0.5)
+    assert is_there(training) and recipe.poll() is None
+    recipe.terminate()
+    recipe.communicate()
+    assert not is_there(training)
+
+
+def test_a_training_that_is_killed_is_told_and_the_next_start_goes_on(own, tmp_path):
+    recipe = own()
+    wait_for((tmp_path / "training").exists)
+    os.kill(int((tmp_path / "training").read_text()), signal.SIGKILL)
+    printed = recipe.communicate()[0]
+    assert recipe.returncode == 1 and "[shaw seed 1] error: training failed, see" in printed
+    (tmp_path / "go").touch()
+    recipe = own()
+    assert recipe.communicate() and recipe.returncode == 0
