@@ -5,6 +5,7 @@ import contextlib
 import functools
 import logging
 import queue
+import re
 import sys
 import threading
 import time
@@ -52,9 +53,25 @@ def drop_copies(state_dict: Dict[str, Any]) -> None:
     Args:
         state_dict: of any fairseq model, changed in place.
     """
-    names = (*_FUSED_WEIGHTS, "embed_positions.weights", "embed_positions._float_tensor")
-    for key in [key for key in state_dict if key.endswith(tuple(f".{name}" for name in names))]:
+    fused = rf"(.*\.)?layers\.\d+\.({'|'.join(_FUSED_WEIGHTS)})"
+    dropped = rf"{fused}|.*\.embed_positions\.(weights|_float_tensor)"
+    for key in [key for key in state_dict if re.fullmatch(dropped, key)]:
         del state_dict[key]
+
+
+def split_projections(state_dict: Dict[str, Any]) -> None:
+    """Split the projections of checkpoints before fairseq 0.9, which had one for all three.
+
+    Args:
+        state_dict: of any fairseq model, changed in place. Its ``in_proj_weight``
+            ``(3 · channels, channels)`` and ``in_proj_bias`` become those of queries, keys, values.
+    """
+    for key in list(state_dict):
+        match = re.fullmatch(r"(.*_attn\.)in_proj_(weight|bias)", key)
+        if match:
+            parts = state_dict.pop(key).chunk(3)
+            for projection, part in zip("qkv", parts):
+                state_dict[f"{match[1]}{projection}_proj.{match[2]}"] = part
 
 
 class NumpyOfOld:

@@ -41,3 +41,19 @@ def test_the_advice_for_a_table_of_another_length_names_its_option(build):
         )
         with pytest.raises(UsageError, match=f"give the .*--{limit.replace('_', '-')} and"):
             other.load_state_dict(state.state_dict())
+
+
+@torch.no_grad()
+def test_checkpoints_before_fairseq_0_9_load(build_model):
+    """They have one projection of queries, keys and values, with three times the rows."""
+    stock, model = build_model(None, seed=1), build_model("sinusoidal", seed=2)
+    old = stock.state_dict()
+    for key in [key for key in old if ".q_proj." in key]:
+        names = [key.replace(".q_proj.", f".{projection}_proj.") for projection in "qkv"]
+        joined = key.replace(".q_proj.", ".in_proj_")
+        old[joined] = torch.cat([old.pop(name) for name in names])
+    model.load_state_dict(old)
+    source, target = torch.randint(4, 40, (2, 7)), torch.randint(4, 40, (2, 5))
+    lengths = torch.tensor([7, 7])
+    expected, found = (one(source, lengths, target)[0] for one in (stock, model))
+    assert torch.allclose(found, expected, atol=1e-5)
