@@ -141,6 +141,7 @@ def _check_what_is_resumed() -> None:
     @functools.wraps(begin)
     def load_checkpoint_to_train(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
         with one_line("cannot begin or continue the training"):
+            starting.check_workers(trainer.cfg.distributed_training)
             resumed = save_folder.check_start(cfg, trainer.checkpoint_suffix or "")
             if distributed_utils.is_master(trainer.cfg.distributed_training) and not cfg.no_save:
                 save_folder.lock(cfg.save_dir)

@@ -2,6 +2,7 @@
 
 import functools
 import logging
+import os
 from typing import Any
 
 from fairseq import checkpoint_utils
@@ -46,8 +47,25 @@ def check_what_starts() -> None:
     FairseqTask.filter_indices_by_size = filter_indices_by_size
 
 
+def check_workers(cfg: Any) -> None:
+    """Check that the workers of torchrun train one model.
+
+    fairseq counts the GPUs that a worker sees. Of one that sees its own alone it takes no notice of
+    the others, and as many models are trained apart. ``cfg`` is fairseq's ``DistributedTraining``.
+
+    Raises:
+        UsageError: torchrun has started several workers, and each is alone.
+    """
+    count = os.environ.get("WORLD_SIZE", "1")
+    if "TORCHELASTIC_RUN_ID" in os.environ and cfg.distributed_world_size == 1 and count != "1":
+        raise UsageError(
+            f"torchrun has started {count} workers, and each would train a model of its own, as it "
+            f"sees one GPU at most; give --distributed-world-size {count}"
+        )
+
+
 def warn_of_short_training(cfg: Any) -> None:
-    """Warn if a training ends before its learning rate has reached its peak.
+    """Warn if a training ends before its learning rate has reached its peak, or goes on at 0.
 
     ``cfg`` is fairseq's whole configuration.
     """
@@ -59,4 +77,13 @@ def warn_of_short_training(cfg: Any) -> None:
             "learning rate never reaches its peak; give a shorter warm-up",
             updates,
             warm_up,
+        )
+    last = getattr(cfg.lr_scheduler, "total_num_update", None) or 0
+    is_zero = getattr(cfg.lr_scheduler, "end_learning_rate", None) == 0
+    if is_zero and isinstance(last, (int, float)) and 0 < last < updates:
+        logger.warning(
+            "--max-update %d goes on beyond --total-num-update %d, where the learning rate is 0: "
+            "nothing is learned from there on; give both the same number",
+            updates,
+            last,
         )

@@ -2,6 +2,7 @@
 
 import logging
 from argparse import Namespace
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -47,6 +48,34 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     for folder in (tmp_path / "file", tmp_path / "file" / "run"):
         with pytest.raises(UsageError, match=f"^cannot write to --save-dir {folder}: Not a direct"):
             checkpoint_utils.verify_checkpoint_directory(str(folder))
+
+
+@pytest.mark.parametrize(
+    "most, last, end, warned",
+    [(30, 20, 0.0, 1), (20, 20, 0.0, 0), (30, 20, 0.1, 0), (30, None, None, 0)],
+)
+def test_a_training_that_goes_on_at_a_learning_rate_of_0_is_told(caplog, most, last, end, warned):
+    scheduler = Namespace(total_num_update=last, end_learning_rate=end)
+    cfg = Namespace(lr_scheduler=scheduler, optimization=Namespace(max_update=most))
+    starting.warn_of_short_training(cfg)
+    assert len(caplog.records) == warned and (not warned or "update 20, where" in caplog.text)
+
+
+@pytest.mark.parametrize("environment, size, told", [
+    ({"WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "a"}, 1, "give --distributed-world-size 4"),
+    ({"WORLD_SIZE": "4", "TORCHELASTIC_RUN_ID": "a"}, 4, None),
+    ({"WORLD_SIZE": "1", "TORCHELASTIC_RUN_ID": "a"}, 1, None),
+    ({"WORLD_SIZE": "4"}, 1, None),
+])  # fmt: skip
+def test_workers_of_torchrun_that_each_train_alone_are_refused(
+    monkeypatch, environment, size, told
+):
+    for name in ("WORLD_SIZE", "TORCHELASTIC_RUN_ID"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(UsageError, match=told) if told else nullcontext():
+        starting.check_workers(Namespace(distributed_world_size=size))
 
 
 @pytest.mark.parametrize("most, warm_up, warned", [(20, 40, 1), (40, 40, 1), (41, 40, 0),
