@@ -15,6 +15,25 @@ _WITHOUT_SPACES = frozenset(
 HAN = frozenset(("Hani", "Hans", "Hant"))
 
 
+def check_language(language: str, option: str) -> None:
+    """Check the name of a language of a translation model; ``option`` is for messages.
+
+    fairseq joins two names by a hyphen, in names of files (``train.en-fr.en``) and in options
+    (``--lang-pairs en-fr``), and splits them there.
+
+    Raises:
+        UsageError: it has a hyphen, or characters that names of files should not have.
+    """
+    if re.fullmatch(r"\w+(-\w+)+", language):
+        written = language.replace("-", "_")
+        raise UsageError(
+            f"{option} {language}: fairseq takes the hyphen for the one in en-fr; write {written}, "
+            f"and call your files so (train.{written})"
+        )
+    if not re.fullmatch(r"\w+", language):
+        raise UsageError(f"{option} {language!r} is not the name of a language, such as en")
+
+
 def language_code(language: str) -> str:
     """Return the code by which Moses and sacreBLEU know a language: ``de`` of ``deu_Latn``."""
     first = re.split("[-_]", language)[0].lower()

@@ -2,12 +2,11 @@
 
 import functools
 import os
-import re
 import shutil
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass
-from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
+from dataclasses import asdict
+from typing import Any, Callable, Dict, Iterator, List, Optional
 
 from tqdm import tqdm
 
@@ -36,6 +35,13 @@ from fairseq_posenc.tools.scores.ceiling import ceiling, ceiling_lines
 from fairseq_posenc.tools.scores.reading import RAW_TEST
 from fairseq_posenc.tools.translation import bpe, perl, pieces
 from fairseq_posenc.tools.translation.cleaning import Cleaning, clean_pairs
+from fairseq_posenc.tools.translation.options import (
+    COMMAND,
+    SMALLEST_BATCH,
+    TranslationOptions,
+    check_options,
+    dictionary_path,
+)
 from fairseq_posenc.tools.translation.pairs import (
     Pair,
     find_files,
@@ -44,43 +50,11 @@ from fairseq_posenc.tools.translation.pairs import (
     writing,
 )
 from fairseq_posenc.tools.translation.segmentation import keep, moses
+from fairseq_posenc.tools.translation.summary import cleaning_summary, unknown_summary
 from fairseq_posenc.tools.workers import chunked, in_order
 from fairseq_posenc.tools.writing import replacing_files
 
 SPLITS = ("train", "valid", "test")
-_SMALLEST_BATCH = 8  # sentences; fairseq-train leaves out what is less, and stops without any
-_COMMAND = "posenc prepare translation"
-
-
-@dataclass(frozen=True)
-class TranslationOptions:
-    """What posenc prepare translation asks for, see there; None stands for a default."""
-
-    source_lang: str
-    target_lang: str
-    output: str
-    train: Optional[str] = None
-    valid: Optional[str] = None
-    test: Optional[str] = None
-    valid_lines: Optional[int] = None
-    bpe: Optional[int] = None
-    sentencepiece: Optional[int] = None
-    subwords: Optional[str] = None
-    max_length: int = 250
-    ratio: float = 3.0
-    workers: int = 1
-    moses: Optional[str] = None
-    normalise_punctuation: bool = False
-
-    @property
-    def languages(self) -> Tuple[str, str]:
-        """Source and target language."""
-        return self.source_lang, self.target_lang
-
-    def splits(self) -> Dict[str, str]:
-        """Return the prefixes of the files given, by split."""
-        given = {"train": self.train, "valid": self.valid, "test": self.test}
-        return {split: prefix for split, prefix in given.items() if prefix}
 
 
 def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -> None:
@@ -98,7 +72,7 @@ def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -
             different length on the two sides, no pair left, or a folder that cannot be written or
             was made with other options.
     """
-    _check(options)
+    check_options(options)
     job = _Preparation(options, say)
     for name in ("moses", "normalise_punctuation"):
         if getattr(options, name) and job.has_sentencepieces:
@@ -112,7 +86,7 @@ def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -
     settings = job.settings()
     _refuse_folder_of_others(options.output, settings)
     with only_process(options.output, say):
-        begun = begin_or_continue(options.output, settings, [last], _COMMAND)
+        begun = begin_or_continue(options.output, settings, [last], COMMAND)
         if os.path.exists(os.path.join(options.output, last)):
             say(f"{options.output} is complete")
         else:
@@ -135,40 +109,8 @@ def _refuse_folder_of_others(folder: str, settings: Dict[str, Any]) -> None:
         return
     names = [name for name in os.listdir(folder) if not name.startswith(f"{SETTINGS}.part")]
     path = os.path.join(folder, SETTINGS)
-    if names and (SETTINGS not in names or set(read_shaped(path, {}, _COMMAND)) != set(settings)):
+    if names and (SETTINGS not in names or set(read_shaped(path, {}, COMMAND)) != set(settings)):
         raise UsageError(f"{folder} holds other files; give --output a folder of its own")
-
-
-def _check(options: TranslationOptions) -> None:
-    for language in options.languages:
-        if not re.fullmatch(r"[\w-]+", language):
-            raise UsageError(f"{language!r} is not the name of a language, such as en")
-    if options.source_lang == options.target_lang:
-        raise UsageError("--source-lang and --target-lang are the same")
-    kinds = (options.bpe, options.sentencepiece, options.subwords)
-    if sum(kind is not None for kind in kinds) > 1:
-        raise UsageError("give only one of --bpe, --sentencepiece and --subwords")
-    if not options.splits() or not (options.train or options.subwords):
-        raise UsageError("give --train, or --subwords and the text that is to be cut")
-    if bool(options.train) != bool(options.valid or options.valid_lines) and not options.subwords:
-        raise UsageError("give --valid or --valid-lines, for text to validate on")
-    if options.valid_lines is not None and (options.valid or not options.train):
-        raise UsageError("--valid-lines takes pairs from --train; leave out --valid")
-    for name in ("valid_lines", "bpe", "sentencepiece", "max_length", "ratio", "workers"):
-        value, bound = getattr(options, name), _SMALLEST_BATCH if name == "valid_lines" else 1
-        if value is not None and value < bound:
-            raise UsageError(f"--{name.replace('_', '-')} must be at least {bound}, not {value}")
-    for language in options.languages if options.subwords else ():
-        path = _dictionary(options, language)
-        if not os.path.exists(path):
-            raise UsageError(f"there is no {path}; --subwords takes a folder of {_COMMAND}")
-
-
-def _dictionary(options: TranslationOptions, language: str) -> str:
-    """Return the dictionary of ``--subwords``; an imported model may have one of all languages."""
-    names = f"dict.{language}.txt", subwords.DICTIONARY
-    own, shared = (f"{options.subwords}/{name}" for name in names)
-    return shared if os.path.exists(shared) and not os.path.exists(own) else own
 
 
 class _Preparation:
@@ -197,7 +139,7 @@ class _Preparation:
         if self.options.subwords:
             names = CODES, TOKENISER, subwords.SentencePiece.name
             files = [os.path.join(self.model, name) for name in names]
-            files += [_dictionary(self.options, language) for language in self.languages]
+            files += [dictionary_path(self.options, language) for language in self.languages]
             settings["subwords"] = describe_files(filter(os.path.exists, files))
         return settings
 
@@ -279,14 +221,13 @@ class _Preparation:
             pairs = clean_pairs(pairs, cleaning, dropped)
         with writing(self.prefix(split, "cut"), self.languages) as write:
             kept = write(pairs)
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in sorted(dropped.items()))
-            if kept < _SMALLEST_BATCH and split != "test":
+            if kept < SMALLEST_BATCH and split != "test":
                 raise UsageError(
-                    f"{kept} {split} pairs are left (dropped: {reasons or 'none'}); fairseq-train "
-                    f"takes {_SMALLEST_BATCH} at least"
+                    f"{cleaning_summary(split, kept, dropped, self.options)}; fairseq-train takes "
+                    f"{SMALLEST_BATCH} pairs at least"
                 )
         if dropped:
-            self.say(f"{split}: {kept:,} pairs kept, {sum(dropped.values()):,} dropped: {reasons}")
+            self.say(cleaning_summary(split, kept, dropped, self.options))
 
     def binarise(self, last: str) -> None:
         """Write the binarised folder, the file ``last`` behind all others."""
@@ -294,8 +235,8 @@ class _Preparation:
         arguments = ["--source-lang", source, "--target-lang", target]
         arguments += ["--workers", str(self.options.workers)]
         if self.options.subwords:
-            arguments += ["--srcdict", _dictionary(self.options, source)]
-            arguments += ["--tgtdict", _dictionary(self.options, target)]
+            arguments += ["--srcdict", dictionary_path(self.options, source)]
+            arguments += ["--tgtdict", dictionary_path(self.options, target)]
         else:
             arguments += ["--joined-dictionary"]
         if self.has_sentencepieces and not self.options.subwords:
@@ -319,6 +260,8 @@ class _Preparation:
                     shutil.copy(os.path.join(self.model, TOKENISER), partial)
         types = len(read_dictionary(os.path.join(self.options.output, last)))
         self.say(f"{self.options.output}: {', '.join(splits)}; dictionary of {types:,} types")
+        for line in unknown_summary(self.options.output, splits, self.languages):
+            self.say(line)
         if self.options.test:
             references = read_lines(f"{self.options.output}/{RAW_TEST}.{target}")
             found = ceiling(self.options.output, references, target, Scorer(target))

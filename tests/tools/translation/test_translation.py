@@ -53,7 +53,11 @@ def contents(folder):
 def test_a_folder_holds_the_text_the_codes_and_the_tokeniser(text):
     said = []
     prepare(options(text), said.append)
-    assert "train: 78 pairs kept, 2 dropped: 1 empty, 1 ratio" in said
+    assert (
+        "train: 78 of 80 pairs kept; 2 (2.5%) left out: 1 with an empty side, 1 one side more than "
+        "--ratio 9 times as long as the other"
+    ) in said
+    assert "test: unknown tokens: 0.00 % of en, 0.00 % of fr" in said
     folder = text / "bin"
     assert set(os.listdir(folder)) == {
         "codes", "tokeniser.json", "prepare.json", "preprocess.log", "dict.en.txt", "dict.fr.txt",
@@ -92,6 +96,18 @@ def test_subwords_of_another_folder_are_taken(text, kind):
                              "valid": None})  # fmt: skip
     prepare(again, lambda line: None)
     assert len(sentences(text / "tuned", "train")) == 70
+
+
+def test_unknown_tokens_are_told_and_many_are_a_warning(text):
+    prepare(options(text, bpe=None, sentencepiece=40), lambda line: None)
+    (text / "test.fr").write_text("le chat dort .\n" * 11 + "猫 在 跑 。\n")
+    said = []
+    cut = {"train": None, "valid": None, "bpe": None, "subwords": str(text / "bin")}
+    prepare(options(text, **cut, output=str(text / "new")), said.append)
+    [line] = [line for line in said if line.startswith("test: unknown tokens: 0.00 % of en")]
+    [warning] = [line for line in said if line.startswith("warning: ")]
+    assert line.endswith(" % of fr") and ", 0.00 % of fr" not in line
+    assert " % of the tokens of test.fr are not in the dictionary" in warning
 
 
 def test_pairs_to_validate_on_are_taken_evenly_out_of_the_training_text(text):
@@ -186,6 +202,8 @@ def test_other_contents_of_the_same_name_and_size_are_refused_or_made_anew(text,
         ({"train": "none"}, "cannot read none.en: No such file"),
         ({"target_lang": "de"}, r"cannot read .*train.de: No such file"),
         ({"target_lang": "../x"}, "is not the name of a language"),
+        ({"target_lang": "pt-BR"}, r"--target-lang pt-BR: .* write pt_BR, and call .*train.pt_BR"),
+        ({"source_lang": "zh-Hant-TW"}, "--source-lang zh-Hant-TW: .* write zh_Hant_TW"),
         ({"target_lang": "en"}, "are the same"),
         ({"train": None}, "give --train, or --subwords"),
         ({"valid": None}, "give --valid or --valid-lines"),
@@ -197,7 +215,10 @@ def test_other_contents_of_the_same_name_and_size_are_refused_or_made_anew(text,
         ({"bpe": None, "normalise_punctuation": True}, "leave out --normalise-punctuation"),
         ({"bpe": None, "subwords": "none"}, "there is no none/dict.en.txt"),
         ({"ratio": 0.5}, "--ratio must be at least 1, not 0.5"),
-        ({"max_length": 1}, "0 train pairs are left .dropped: 1 empty, 79 too long"),
+        (
+            {"max_length": 1},
+            "0 of 80 pairs kept; .* 79 longer than --max-length 1 subwords",
+        ),
         ({"output": "/dev/null/out"}, "cannot write /dev/null/out"),
     ],
 )
