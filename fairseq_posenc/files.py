@@ -33,8 +33,8 @@ def read_lines(path: str) -> List[str]:
 def stream_lines(path: str) -> Iterator[str]:
     """Yield the lines of UTF-8 text, plain, ``.gz``, ``.bz2`` or ``.xz``, without their ends.
 
-    Only ``\\n`` and ``\\r\\n`` end a line, as for fairseq; exotic separators inside a line stay. A
-    byte order mark is left out.
+    Only ``\\n`` and ``\\r\\n`` end a line; other separators inside a line stay, also ``\\r``, which
+    ends a line for fairseq-preprocess. A byte order mark is left out.
 
     Raises:
         UsageError: the file is missing or unreadable, is empty, or holds invalid UTF-8 or a line

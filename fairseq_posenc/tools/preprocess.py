@@ -2,12 +2,16 @@
 
 fairseq's own wait forever for a process that the system has killed, usually because memory ran
 out. What is written is the same, but for dictionaries with types of one name (``--srcdict``), which
-fairseq writes so that it cannot read them again.
+fairseq writes so that it cannot read them again. Text with carriage returns inside lines, which
+fairseq would divide there, is refused.
 """
 
 import os
+import re
+from argparse import Namespace
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from types import SimpleNamespace
 from typing import Any, Callable, Dict, Optional, Sequence
 
@@ -51,13 +55,15 @@ def preprocess(arguments: Sequence[str], quiet: bool = False) -> None:
         quiet: log to ``preprocess.log`` in the folder it writes, and nowhere else.
 
     Raises:
-        UsageError: a process died, or a file cannot be read or written.
+        UsageError: a process died, a file cannot be read or written, or a line of text has a
+            carriage return inside, at which fairseq would end it.
     """
     binarizer.Pool = dictionary.Pool = Pool
     fairseq_preprocess.logger.propagate = not quiet
     args = options.get_preprocessing_parser().parse_args(list(arguments))
     if args.task == "translation":
         args.task = OUR_TRANSLATION  # which reads dictionaries as all of us do
+    _check_line_ends(args)
     try:
         fairseq_preprocess.main(args)
     except BrokenProcessPool:
@@ -70,3 +76,19 @@ def preprocess(arguments: Sequence[str], quiet: bool = False) -> None:
         ) from None
     except OSError as error:
         raise file_error("binarise into", args.destdir, error) from None
+
+
+def _check_line_ends(args: Namespace) -> None:
+    """Refuse text that fairseq, unlike whoever wrote it, would divide at carriage returns."""
+    languages = [args.source_lang] if args.only_source else [args.source_lang, args.target_lang]
+    prefixes = ",".join(filter(None, (args.trainpref, args.validpref, args.testpref)))
+    for prefix in filter(None, prefixes.split(",")):
+        for path in (f"{prefix}.{language}" if language else prefix for language in languages):
+            with suppress(OSError), open(path, "rb") as stream:  # fairseq tells what is missing
+                for number, line in enumerate(stream, 1):
+                    if b"\r" in line and b"\r" in re.sub(rb"\r?\n$", b"", line):
+                        raise UsageError(
+                            f"{path}, line {number} has a carriage return inside, at which fairseq "
+                            "would divide it; replace all of them by spaces: "
+                            f"tr '\\r' ' ' < {path} > {path}.new"
+                        )

@@ -54,6 +54,20 @@ def test_a_dictionary_with_types_of_one_name_can_be_read_again(run, text, tmp_pa
     assert (tmp_path / "bin" / "dict.de.txt").read_text() == rows
 
 
+@pytest.mark.parametrize("end, is_refused", [("\r\n", False), ("\r", True), ("\r\r\n", True)])
+def test_a_carriage_return_inside_a_line_is_refused_with_its_line(text, tmp_path, end, is_refused):
+    options = [str(word) for word in (*LANGUAGES, *text(30), "--destdir", tmp_path / "bin")]
+    lines = (tmp_path / "train.de").read_text().split("\n")
+    lines[2] = "w1 w2" + end + "w3" * (end == "\r")
+    (tmp_path / "train.de").write_bytes("\n".join(lines).replace("\r\n\n", "\r\n").encode())
+    if not is_refused:
+        preprocess(options)
+        return
+    with pytest.raises(UsageError, match=r"train.de, line 3 has a carriage return inside.* tr "):
+        preprocess(options)
+    assert not (tmp_path / "bin").exists()
+
+
 @pytest.mark.parametrize("stage", ["dictionary", "data"])
 def test_the_death_of_a_process_is_reported_in_one_line(start, text, tmp_path, stage):
     options = text(60_000)
