@@ -17,6 +17,8 @@ When the models are imported, these places of fairseq are replaced, once (a test
   find that nothing can be written or read (``starting``)
 - ``Trainer.get_valid_iterator`` and ``options.parse_args_and_arch``: all of a set is validated, and
   fairseq-validate takes the task of the model (``scoring``)
+- ``EpochBatchIterator.state_dict``, ``EpochBatchIterator.load_state_dict``: the place in an epoch,
+  whatever batches are made of it (``resuming``)
 - ``FairseqOptimizer.load_state_dict``: what a resumed optimizer takes over
 - ``file_utils.load_archive_file``, which fetches and unpacks
 - ``distributed.utils.torch`` (its ``torch.load``), by which workers send each other options

@@ -20,6 +20,7 @@ from fairseq_posenc.guards.resuming import (
     check_first_step,
     check_progress,
     checked_optimizer_state,
+    keep_place_in_epoch,
 )
 
 # those that look at each checkpoint that is read now
@@ -69,6 +70,7 @@ def make_loading_safe() -> None:
         return
     _check_what_is_used()
     _check_what_is_resumed()
+    keep_place_in_epoch()
     starting.check_what_starts()
     scoring.check_what_is_scored()
     # what one worker sends the others when a run is resumed holds options, which torch ≥ 2.6

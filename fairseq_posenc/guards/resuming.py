@@ -4,9 +4,11 @@ A wrong value here would end the training later, in the middle of an update, or 
 optimizers write beyond a state that is smaller than its parameter.
 """
 
+import functools
 from typing import Any, Dict, List
 
 import numpy as np
+from fairseq.data.iterators import EpochBatchIterator
 from torch import Tensor
 
 from fairseq_posenc.errors import UsageError, first_line
@@ -23,6 +25,39 @@ _OF_A_STATE = (
     AttributeError, LookupError, RuntimeError, TypeError, ValueError, ZeroDivisionError
 )  # fmt: skip
 _ADVICE = "take another checkpoint, or its weights alone with --finetune-from-model"
+
+
+def keep_place_in_epoch() -> None:
+    """Let a training with other batches go on at the same place of its epoch.
+
+    fairseq counts batches of a worker: with batches of half the size, half of what was trained on
+    would be trained on again. So a checkpoint also records how many there are, and workers.
+    """
+    write, read = EpochBatchIterator.state_dict, EpochBatchIterator.load_state_dict
+
+    @functools.wraps(write)
+    def state_dict(self: EpochBatchIterator) -> Dict[str, Any]:
+        return {**write(self), "batches": len(self.frozen_batches), "workers": self.num_shards}
+
+    @functools.wraps(read)
+    def load_state_dict(self: EpochBatchIterator, state: Dict[str, Any]) -> None:
+        counts = [state.get(name) for name in ("iterations_in_epoch", "batches", "workers")]
+        if all(_is_count(count) and count for count in counts):
+            place, before, workers = counts
+            self.epoch = state["epoch"]  # some tasks make batches by it
+            passed = place * workers * len(self.frozen_batches) // before // self.num_shards
+            state = {**state, "iterations_in_epoch": min(passed, len(self) - 1)}
+        try:
+            read(self, state)
+        except RuntimeError:
+            raise UsageError(
+                f"the epoch has {len(self)} batches now, fewer than the checkpoint has trained on, "
+                "and it does not record how many there were: continue with the --max-tokens, "
+                "--batch-size and number of workers of its training, or give --reset-dataloader to "
+                "begin the epoch again"
+            ) from None
+
+    EpochBatchIterator.state_dict, EpochBatchIterator.load_state_dict = state_dict, load_state_dict
 
 
 def check_progress(extra_state: Any, trainer: Any) -> None:

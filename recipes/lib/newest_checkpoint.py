@@ -84,7 +84,7 @@ def _regroup(path: str, update_freq: int) -> str:
     state = load_checkpoint(path)
     before = state["cfg"]["optimization"]["update_freq"]
     iterator = state["extra_state"]["train_iterator"]
-    if before == [update_freq] or len(before) != 1:
+    if before == [update_freq] or len(before) != 1 or "batches" in iterator:
         return path
     iterator["iterations_in_epoch"] = -(-iterator["iterations_in_epoch"] // before[0]) * update_freq
     state["cfg"]["optimization"]["update_freq"] = [update_freq]

@@ -220,3 +220,28 @@ def test_an_older_checkpoint_tells_by_its_options_alone(trained, make, tmp_path,
     del state[same_run.RECORD], state["cfg"]["task"]["source_lang"]
     torch.save(state, tmp_path / "checkpoint_last.pt")
     check(told(begin, make(changed(RUNS["translation"], change)), tmp_path), expected)
+
+
+@pytest.mark.parametrize("records", [True, False])
+@pytest.mark.parametrize("tokens", [100, 400])
+def test_other_batches_go_on_at_the_same_place_of_the_epoch(make, tmp_path, tokens, records):
+    trainer = make(RUNS["translation"])
+    _, before = begin(trainer, tmp_path)
+    epoch = before.next_epoch_itr()
+    for _ in range(len(epoch) // 2):
+        next(epoch)
+    trainer.consolidate_optimizer()
+    state = before.state_dict()
+    if not records:  # as fairseq, and earlier versions
+        del state["batches"]
+        state["iterations_in_epoch"] = 10 * len(epoch)
+    trainer.save_checkpoint(
+        str(tmp_path / "checkpoint_last.pt"), {"train_iterator": state, "val_loss": None}
+    )
+    resumed = make(RUNS["translation"].replace("pairs", f"pairs --max-tokens {tokens}", 1))
+    if not records:
+        assert "or give --reset-dataloader" in told(begin, resumed, tmp_path)
+        return
+    _, after = begin(resumed, tmp_path)
+    assert len(after) != len(before)
+    assert after.iterations_in_epoch / len(after) == pytest.approx(0.5, abs=1 / len(after))
