@@ -107,6 +107,11 @@ class LongerText(RecipeText):
             self._sums[model] = checksum([model])
         return [*self.settings, "--model", self._sums.get(model, "")]
 
+    def notes(self, row: PlannedRow) -> List[str]:
+        """Return that all seeds of the model as it was given are one model."""
+        is_one = row.label == UNTOUCHED and not os.path.isdir(self.values["model"])
+        return ["--note", "one-model=yes"] * is_one
+
     def train_step(self, row: PlannedRow, seed: str, folder: str, words: List[str]) -> Step:
         """Fine-tune; the first row's model stays as it is."""
         model = self.model(seed)

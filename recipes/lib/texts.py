@@ -76,6 +76,10 @@ class RecipeText:
         """Return what the cells of a seed are known by beside the words of their steps."""
         return self.settings
 
+    def notes(self, row: PlannedRow) -> List[str]:
+        """Return options of posenc score that say more of a row's results."""
+        return []
+
     def path(self, name: str) -> str:
         """A file of text in the run folder."""
         return self.recipe.path("text", name)

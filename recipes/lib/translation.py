@@ -14,7 +14,7 @@ from recipes.lib.cell import PlannedCell, Step, plan, where
 from recipes.lib.longer_text import LongerText
 from recipes.lib.own_texts import TEXTS
 from recipes.lib.page import FLAG, Page, Values, own_options, pairs, read_options
-from recipes.lib.recipe import Recipe
+from recipes.lib.recipe import Recipe, labelled
 from recipes.lib.rows import PlannedRow, read_rows
 from recipes.lib.texts import RecipeText
 from recipes.lib.work import check_behind, chosen, in_order, run_cells
@@ -152,7 +152,7 @@ def _cell(recipe: Recipe, text: RecipeText, row: PlannedRow, seed: str) -> Plann
         "posenc", "score", *where("--generated", f"{folder}/generate.out"),
         *where("--output", f"{folder}/score.json", "--data", data),
         "--note", f"row={row.spec}", "--note", f"seed={seed}",
-        *log, *text.score,
+        *text.notes(row), *log, *text.score,
     ], ("score.json",), "score.txt"))  # fmt: skip
     known = text.made_from(seed)
     return PlannedCell(
@@ -197,6 +197,11 @@ def make_table(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
 def draw_curves(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
     """Draw the validation loss by update of all trainings that have begun."""
     logs = [cell.file("train.log") for cell in cells if cell.steps[0].program == "train"]
+    logs = logs if recipe.is_plan else labelled(logs)
     curves = ["posenc", "plot", "--curves", *logs, "--output", recipe.path("curves.png")]
-    recipe.execute(curves, output=recipe.path("curves.md"))
+    try:
+        recipe.execute(curves, output=recipe.path("curves.md"))
+    except UsageError as error:
+        recipe.say(f"note: {error}: there is no picture of the validation losses")
+        return
     recipe.say(f"validation loss by update: {recipe.path('curves.png')}, .md")

@@ -149,6 +149,39 @@ def test_no_cell_is_run_twice_at_a_time(tmp_path, capsys):
     assert one.is_finished
 
 
+def test_another_job_of_a_cell_leaves_the_settings_as_they_are(tmp_path, capsys):
+    """Whatever made what will be there stands beside it."""
+    one = cell(tmp_path, shell(f"touch {tmp_path}/begun; sleep 3", "x.done"))
+    thread = threading.Thread(target=Turn(one, ["train"], "1 of 1", dict(os.environ)).run)
+    thread.start()
+    while not (tmp_path / "begun").exists():
+        time.sleep(0.05)
+    then = [(tmp_path / name / "settings").read_text() for name in ("a", "a/seed1")]
+    others = (
+        cell(tmp_path, shell("true", "x.done"), seed="2", options=("t5",)),
+        cell(tmp_path, shell("touch $0; : --lr 2", "x.done")),
+    )
+    for other in others:
+        work.check_cells(recipe(), [other])
+    for other in others:
+        assert Turn(other, ["train"], "1 of 1", dict(os.environ)).run() == 1
+    assert capsys.readouterr().out.count("was made with other settings") == 2
+    assert then == [(tmp_path / name / "settings").read_text() for name in ("a", "a/seed1")]
+    thread.join()
+    assert one.is_finished and not others[0].is_finished
+
+
+def test_a_table_that_fails_stops_no_training(tmp_path):
+    def fail(done):
+        raise UsageError("no table")
+
+    cells = [cell(tmp_path, shell("true", "x.done"), row=row) for row in "abc"]
+    said = []
+    work.run_cells(recipe(jobs=1, said=said), cells, ["train"], fail)
+    assert all(one.is_finished for one in cells)
+    assert said.count("note: no table; the trainings go on") == 3
+
+
 # A training that counts to 4 and says what it was given.
 TRAIN = """#!/bin/bash
 echo "given $*"

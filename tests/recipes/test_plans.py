@@ -38,6 +38,14 @@ def test_every_training_is_printed_as_it_was_options_in_any_order(run, recipe):
     assert not [line for line in expected if line not in found]
 
 
+def test_seeds_of_one_model_are_noted_to_be_one(run):
+    words = "--plan --smoke --seeds 1,2 --device cpu".split()
+    lines = run("bash", "recipes/longer_inputs.sh", *words).splitlines()
+    noted = [("row=before" in line, "one-model=yes" in line)
+             for line in lines if line.startswith("posenc score")]  # fmt: skip
+    assert sorted(noted) == [(False, False)] * 4 + [(True, True)] * 2
+
+
 TEXTS = "--source-lang en --target-lang fr --train HERE/a --valid HERE/b --test HERE/c"
 PATHS = {
     f"own.sh {TEXTS} --run-dir HERE/r": ["--train HERE/a ", "--test HERE/c ", "--output HERE/r/"],

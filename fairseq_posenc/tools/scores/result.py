@@ -142,6 +142,11 @@ class Score:
         return length_label(self.lengths_of, self.unit)
 
     @property
+    def is_one_model(self) -> bool:
+        """Whether it notes that the seeds of its name are one model, whose outputs are the same."""
+        return self.notes.get("one-model") == "yes"
+
+    @property
     def seed(self) -> str:
         """The seed that the result notes, or an empty text."""
         return self.notes.get("seed", "")

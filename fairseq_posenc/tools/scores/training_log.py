@@ -4,8 +4,10 @@ Of several, curves of validation loss by update: how far a training is from its 
 """
 
 import math
+import os
 import re
 import statistics
+import sys
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -37,8 +39,13 @@ _UPDATES = rf"\| train(?:_inner)? \|.*\bnum_updates[= ]{_WHOLE}\b"
 _WALL = rf"\bwall[= ]{_WHOLE}\b"
 _SPEED = rf"\| train_inner \|.*\bwps={_NUMBER}\b"
 _EPOCH_SPEED = rf"\| train \|.*\bwps {_NUMBER}\b"
+_STARTED = r"\| fairseq_cli\.train \|"
 _VALID = rf"\bvalid on 'valid' subset \|(.*)\| num_updates {_WHOLE}\b"
 _LOSS = r" (nll_)?loss (nan|inf|[0-9]{1,15}(?:\.[0-9]+)?(?:e-?[0-9]{1,3})?) "
+
+
+class NoValidationError(UsageError):
+    """A log of a training that was ended before its first validation."""
 
 
 class _Part(NamedTuple):
@@ -110,14 +117,17 @@ def validation_losses(path: str) -> Dict[int, float]:
         UsageError: the file is unreadable, no log of ``--log-format simple``, or has no validation.
     """
     losses: Dict[int, float] = {}
+    if os.path.isfile(path) and os.path.getsize(path) == 0:
+        raise NoValidationError(f"{path} is empty")
     lines = read_lines(path)
     for part in _parts(lines):
         losses = {n: loss for n, loss in losses.items() if n <= part.start}
         losses.update(part.valid)
     if not losses:
-        known = any(re.search(_UPDATES, line) for line in lines)
-        what = "has no validation" if known else "is not a log of fairseq-train --log-format simple"
-        raise UsageError(f"{path} {what}")
+        # what was ended at once may have told its options alone
+        if any(re.search(rf"{_UPDATES}|{_STARTED}", line) for line in lines):
+            raise NoValidationError(f"{path} has no validation")
+        raise UsageError(f"{path} is not a log of fairseq-train --log-format simple")
     return dict(sorted(losses.items()))
 
 
@@ -180,11 +190,25 @@ def reached(losses: Mapping[int, float]) -> Reached:
 def read_curves(arguments: Sequence[str]) -> Curves:
     """Read logs given as ``NAME=path/train.log``; several of one name are seeds of one run.
 
-    Without ``NAME=``, runs are named as by :func:`read_runs`.
+    Without ``NAME=``, runs are named as by :func:`read_runs`. A training that was ended before its
+    first validation is left out, and named on standard error.
+
+    Raises:
+        UsageError: a log is unreadable, or none has a validation.
     """
     curves: Curves = {}
+    messages = []
     for name, path in map(named_path, arguments):
-        curves.setdefault(name, []).append(validation_losses(path))
+        try:
+            losses = validation_losses(path)
+        except NoValidationError as error:
+            messages.append(f"{error}")
+        else:
+            curves.setdefault(name, []).append(losses)
+    if not curves:
+        raise UsageError(messages[0])
+    for message in messages:
+        print(f"note: {message}: left out", file=sys.stderr)
     return curves
 
 

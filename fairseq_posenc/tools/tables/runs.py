@@ -1,6 +1,6 @@
 """Results of ``posenc score``, read by name and seed, and whether they can be compared."""
 
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.bleu import source_of, title_of
@@ -19,7 +19,7 @@ def read_runs(arguments: Sequence[str], test: Optional[str] = None) -> Runs:
             or a training that is given twice.
     """
     runs: Runs = {}
-    places: Dict[Any, str] = {}
+    places: Dict[Any, Tuple[str, str]] = {}
     for name, path in map(named_path, arguments):
         score = read_score(path, test)
         _check_new(places, name, path, score)
@@ -27,15 +27,16 @@ def read_runs(arguments: Sequence[str], test: Optional[str] = None) -> Runs:
     return runs
 
 
-def _check_new(places: Dict[Any, str], name: str, path: str, score: Score) -> None:
+def _check_new(places: Dict[Any, Tuple[str, str]], name: str, path: str, score: Score) -> None:
     """Raise :class:`UsageError` if a training is counted twice.
 
     It is if a name has a seed twice, or two results have the same outputs. Two models may well
     agree where all is right, or where they have learned nothing: all outputs are alike, or get
-    no more than by chance.
+    no more than by chance. Seeds of a name that are noted to be one model agree, too.
 
     Args:
-        places: where seeds and outputs were found, to be completed.
+        places: where seeds and outputs were found, and the name of those that are one model, to
+            be completed.
     """
     outputs: Sequence[Any] = score.hypothesis or next(iter(score.statistics.values()), [])
     facts: Dict[Any, str] = {}
@@ -45,10 +46,13 @@ def _check_new(places: Dict[Any, str], name: str, path: str, score: Score) -> No
     learned = score.above_chance is not False
     if len({*map(str, outputs)}) > 1 and learned and not is_right:
         facts["outputs", str(outputs)] = "the same outputs"
+    one_model = name if score.is_one_model else ""
     for key, what in facts.items():
-        if key in places:
-            raise UsageError(f"{path} has {what}, as {places[key]}: give each training once")
-        places[key] = path
+        earlier, model = places.setdefault(key, ("", one_model))
+        is_declared = key[0] == "outputs" and one_model and model == one_model
+        if earlier and not is_declared:
+            raise UsageError(f"{path} has {what}, as {earlier}: give each training once")
+        places[key] = (path, one_model)
 
 
 def conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:

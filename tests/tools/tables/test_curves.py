@@ -28,6 +28,24 @@ def test_trainings_of_which_little_is_known():
     assert "diverged" in curves_table({"a": [{50: 2.0, 100: math.inf}, {50: 2.0, 100: 1.0}]})
 
 
+VALID = "| valid on 'valid' subset | loss 5 | nll_loss {} | num_updates {}"
+BEGUN = "2026-11-28 09:00:00 | INFO | fairseq_cli.train | {'cpu': True}"
+
+
+def test_a_training_that_was_ended_before_its_first_validation_is_left_out_with_a_word(
+    tmp_path, run, fails
+):
+    logs = {"whole": VALID.format(3, 9), "begun": BEGUN, "empty": ""}
+    for name, text in logs.items():
+        (tmp_path / name).write_text(text)
+    words = ["posenc", "plot", "--output", tmp_path / "curves.png", "--curves"]
+    printed = run(*words, *(f"{name}={tmp_path / name}" for name in logs))
+    assert f"note: {tmp_path}/begun has no validation: left out" in printed
+    assert f"note: {tmp_path}/empty is empty: left out" in printed
+    assert "| whole" in printed and "| begun" not in printed and (tmp_path / "curves.png").exists()
+    assert f"error: {tmp_path}/begun has no validation" in fails(*words, tmp_path / "begun")
+
+
 def test_the_table_has_means_over_seeds_with_intervals():
     other = {**FALLING, 700: 1.05, 1100: 1.2}
     table = curves_table({"shape": [FALLING, other], "cape": [FALLING]})

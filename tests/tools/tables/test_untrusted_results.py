@@ -32,18 +32,30 @@ def results(tmp_path_factory):
 
 
 @pytest.mark.parametrize(
-    "names, seeds, said",
+    "names, seeds, said, notes",
     [
-        (["p", "p"], "11", "seed 1 of p, as "),
-        (["p", "p"], "12", "the same outputs, as "),
-        (["p", "copy"], "12", "the same outputs, as "),
+        (["p", "p"], "11", "seed 1 of p, as ", {}),
+        (["p", "p"], "12", "the same outputs, as ", {}),
+        (["p", "copy"], "12", "the same outputs, as ", {}),
+        (["p", "p"], "11", "seed 1 of p, as ", {"one-model": "yes"}),
+        (["p", "copy"], "12", "the same outputs, as ", {"one-model": "yes"}),
     ],
 )
-def test_a_training_is_not_counted_twice(results, write, names, seeds, said):
-    own = [{**results[0], "notes": {"seed": seed}} for seed in seeds]
+def test_a_training_is_not_counted_twice(results, write, names, seeds, said, notes):
+    own = [{**results[0], "notes": {"seed": seed, **notes}} for seed in seeds]
     paths = [f"{n}={write(f'{i}/score.json', one)}" for i, (n, one) in enumerate(zip(names, own))]
     with pytest.raises(UsageError, match=f"has {said}.*give each training once"):
         read_runs(paths)
+
+
+def test_seeds_that_are_noted_to_be_one_model_are_no_mistake(results, write):
+    own = [{**results[0], "notes": {"seed": seed, "one-model": "yes"}} for seed in "123"]
+    paths = [f"before={write(f'{i}/score.json', one)}" for i, one in enumerate(own)]
+    with pytest.raises(UsageError, match="has the same outputs, as .*/2/score.json"):
+        read_runs([*paths, f"p={write('p/score.json', {**results[0], 'notes': {}})}"])
+    paths += [f"p={write('q/score.json', results[1])}"]
+    runs = read_runs(paths)
+    assert [len(runs[name]) for name in ("before", "p")] == [3, 1] and by_length(runs)
 
 
 def test_models_without_mistakes_or_without_sense_may_agree(results, write):
