@@ -102,7 +102,7 @@ def beginning(args: Any) -> Optional[Beginning]:
     if path is None or not (path == pretrained or os.path.exists(path)):
         return None
     state = load_checkpoint(path)
-    check_options(state, path)
+    check_options(state, path, builds=False)
     found = signatures.model_options(state)
     positions = {}
     name = signatures.encoding_of(found)

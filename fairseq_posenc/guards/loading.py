@@ -44,7 +44,8 @@ def _use_checked_load(named: Mapping[str, Any]) -> None:
     def load(stream: BinaryIO, **_: Any) -> Dict[str, Any]:
         state = load_checkpoint(stream.name)
         whole = dict(state) if isinstance(state, dict) else state
-        check_options(state, stream.name, named)
+        of_training = any(getattr(one, "of_training", False) for one in _comparisons)
+        check_options(state, stream.name, named, builds=not of_training)
         for comparison in _comparisons:
             comparison.check(whole, stream.name)
         source_bos.record(state)

@@ -83,7 +83,9 @@ class Refused(Exception):
     """A checkpoint's options ask for what is not built or kept for strangers."""
 
 
-def check_options(state: Any, path: str, named: Optional[Mapping[str, Any]] = None) -> None:
+def check_options(
+    state: Any, path: str, named: Optional[Mapping[str, Any]] = None, builds: bool = True
+) -> None:
     """Leave in a checkpoint only those of its options that may be followed.
 
     Args:
@@ -92,6 +94,8 @@ def check_options(state: Any, path: str, named: Optional[Mapping[str, Any]] = No
         named: options that the caller gives instead; they, and those of the command line, may
             name another architecture, task or criterion than the known ones. The options of these
             are kept as they are.
+        builds: whether a model is built from the options. A training builds its own and compares
+            the weights, so there the checkpoint's model, task and criterion may be unknown.
 
     Raises:
         UsageError: it asks for another model, or an option has a value that it cannot have.
@@ -101,6 +105,8 @@ def check_options(state: Any, path: str, named: Optional[Mapping[str, Any]] = No
         if not isinstance(state, dict):
             raise Refused("it holds no model and options")
         named = {**_of_command_line(), **(named or {})}
+        if not builds:
+            _name_alike(state, named)
         # up to fairseq 0.10 all options are in one namespace; since then, in groups
         if state.get("args") is not None:
             args = _as_dict(state["args"])
@@ -139,6 +145,33 @@ def _checked_groups(cfg: Mapping[str, Any], named: Mapping[str, Any]) -> Dict[st
     return checked
 
 
+def _name_alike(state: Dict[str, Any], named: Mapping[str, Any]) -> None:
+    """Name what is unknown as what fairseq has of its like, by whose options it is read then."""
+    weights = state.get("model") if isinstance(state.get("model"), dict) else {}
+    is_bert = any(".sentence_encoder." in str(name) for name in weights)
+    has_source = any(str(name).startswith("encoder.") for name in weights)
+    arch = "roberta" if is_bert else "transformer" if has_source else "transformer_lm"
+    alike = {"arch": arch, "task": "translation", "criterion": "cross_entropy"}
+    cfg = state.get("cfg") if isinstance(state.get("cfg"), dict) else {}
+    groups = {"model": "arch", "task": "task", "criterion": "criterion"}
+    parts = [(state.get("args"), kind) for kind in KNOWN]
+    parts += [(cfg.get(group), kind) for group, kind in groups.items()]
+    for options, kind in parts:
+        options = vars(options) if isinstance(options, argparse.Namespace) else options
+        for key in (kind, "_name") if isinstance(options, dict) else ():
+            name = options.get(key)
+            is_unknown = isinstance(name, str) and not _is_known(kind, name)
+            if is_unknown and name != named.get(kind):
+                options[key] = alike[kind]
+
+
+def _is_known(kind: str, name: str) -> bool:
+    model: Any = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name) or object
+    if name in KNOWN[kind] or re.fullmatch(r"posenc_\w+", name):
+        return True
+    return kind == "arch" and f"{model.__module__}.{model.__name__}" in MODELS
+
+
 def _as_dict(options: Any) -> Dict[str, Any]:
     options = vars(options) if isinstance(options, argparse.Namespace) else options
     if not isinstance(options, dict):
@@ -163,10 +196,7 @@ def _are_known(asked: Mapping[str, Sequence[Any]], named: Mapping[str, Any]) -> 
                 continue
             if not isinstance(name, str):
                 raise Refused(f"its option {kind} is a {type(name).__name__}")
-            model: Any = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name) or object
-            if name in KNOWN[kind] or re.fullmatch(r"posenc_\w+", name):
-                continue
-            if kind == "arch" and f"{model.__module__}.{model.__name__}" in MODELS:
+            if _is_known(kind, name):
                 continue
             known = False
             if name != named.get(kind):

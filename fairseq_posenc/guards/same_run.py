@@ -106,6 +106,7 @@ class SameRun:
 
     def __init__(self, way: Way, name: str = "", first: Optional[Told] = None):
         self.way, self.name, self.first = way, name, first
+        self.of_training = first is not None
 
     def check(self, state: Any, path: str) -> None:
         """Compare a checkpoint; the first one is kept if there is no training.

@@ -160,6 +160,18 @@ def test_a_worker_without_a_batch_at_the_end_of_a_set_counts_nothing(shares):
     assert task.valid_step({}, None, None) == (0.0, 0, {}) and shared == [{}] * shares
 
 
+def test_a_model_of_an_architecture_that_a_fork_has_named_is_fine_tuned(trains, training, tmp_path):
+    trains(*training("--max-update", "1", "--save-dir", tmp_path, "--disable-validation"))
+    path = tmp_path / "checkpoint_last.pt"
+    state = torch.load(path, weights_only=False)
+    state["cfg"]["model"].arch = state["cfg"]["model"]._name = "transformer_18_18"
+    state["cfg"]["criterion"]["_name"] = "a_fork_s"
+    torch.save(state, path)
+    options = ["--finetune-from-model", path, "--save-dir", tmp_path / "new"]
+    printed = trains(*training("--max-update", "1", "--disable-validation", *options))
+    assert len(losses(printed)) == 1 and f"Loaded checkpoint {path}" in printed
+
+
 def _language_model(folder):
     state = torch.load(folder / "checkpoint_last.pt", weights_only=False)
     state["cfg"]["task"] = {"_name": "language_modeling"}

@@ -1,6 +1,7 @@
 """What a stranger's checkpoint asks for in its options: refused in one line, and nothing is run."""
 
 import argparse
+import copy
 import os
 import re
 import sys
@@ -11,7 +12,7 @@ import torch
 from fairseq import checkpoint_utils
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.guards import option_checks
+from fairseq_posenc.guards import option_checks, signatures
 from fairseq_posenc.tools.bert.predict import load_any
 from tests.security.ways import (
     WAYS,
@@ -272,3 +273,18 @@ def test_a_checkpoint_of_our_own_loads(trained):
     model, _, _ = load_any(trained.path, trained.folder)
     for name, weights in trained.weights.items():
         assert torch.equal(model.state_dict()[name], weights)
+
+
+@pytest.mark.parametrize("kind, group", [("arch", "model"), ("task", "task"),
+                                         ("criterion", "criterion")])  # fmt: skip
+def test_a_training_takes_weights_of_a_model_that_a_fork_has_named(translation, kind, group):
+    """Nothing is built from the name there, so shapes are compared instead."""
+    state = translation.state(cfg=copy.deepcopy(translation.cfg))
+    options = state["cfg"][group]
+    (vars(options) if isinstance(options, argparse.Namespace) else options).update(
+        {kind: "transformer_18_18", "_name": "transformer_18_18"}
+    )
+    with pytest.raises(UsageError, match="asks for --" + kind):
+        option_checks.check_options(copy.deepcopy(state), "a.pt")
+    option_checks.check_options(state, "a.pt", builds=False)
+    assert signatures.of_checkpoint(state).startswith("position:sinusoidal|")
