@@ -12,7 +12,7 @@ import re
 import string
 import unicodedata
 from collections import Counter
-from typing import Dict, Mapping, Sequence
+from typing import Dict, List, Mapping, Sequence
 
 from fairseq_posenc.errors import UsageError
 
@@ -84,7 +84,7 @@ class AnswerScorer:
     def __init__(self, golds: Mapping[str, Sequence[str]], metric: str, language: str):
         check_metric(metric, language)
         self.metric, self.language = metric, language
-        self._golds = golds
+        self.golds = golds
         self._normalised: Dict[str, Sequence[str]] = {}
 
     def score(self, predictions: Mapping[str, str]) -> Dict[str, float]:
@@ -93,18 +93,20 @@ class AnswerScorer:
         Of several gold answers the best counts, for each figure by itself. A question without a
         prediction counts as 0; a prediction without a question is ignored.
         """
-        total_f1 = matches = 0.0
-        for question, prediction in predictions.items():
-            if not self._golds.get(question):
-                continue
+        scores = self.per_question(predictions)
+        return {name: 100 * sum(values) / max(len(values), 1) for name, values in scores.items()}
+
+    def per_question(self, predictions: Mapping[str, str]) -> Dict[str, List[float]]:
+        """Return ``f1`` and ``exact_match`` of each question, 0 to 1, in the order of the file."""
+        scores: Dict[str, List[float]] = {"f1": [], "exact_match": []}
+        for question, answers in self.golds.items():
             if question not in self._normalised:
-                golds = self._golds[question]
                 self._normalised[question] = [
-                    normalise(gold, self.metric, self.language) for gold in golds
+                    normalise(gold, self.metric, self.language) for gold in answers
                 ]
             golds = self._normalised[question]
-            text = normalise(prediction, self.metric, self.language)
-            total_f1 += max(f1(text, gold) for gold in golds)
-            matches += text in golds
-        share = 100.0 / max(len(self._golds), 1)
-        return {"f1": share * total_f1, "exact_match": share * matches}
+            is_answered = question in predictions and bool(golds)
+            text = normalise(predictions.get(question, ""), self.metric, self.language)
+            scores["f1"].append(max(f1(text, gold) for gold in golds) if is_answered else 0.0)
+            scores["exact_match"].append(float(is_answered and text in golds))
+        return scores

@@ -1,17 +1,20 @@
 """The task ``posenc_masked_lm``: masked language models on packed text."""
 
 import logging
+import math
 import os
 from dataclasses import dataclass
-from typing import Optional
+from typing import Any, Dict, List, Optional, Sequence, TextIO, Tuple
 
 import numpy as np
+import torch
 from fairseq import utils
 from fairseq.data import SortDataset, data_utils
 from fairseq.dataclass import ChoiceEnum, FairseqDataclass
 from fairseq.tasks import register_task
 from fairseq.tasks.masked_lm import MaskedLMTask
 from omegaconf import II, MISSING
+from torch.nn import functional
 
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import check_split
@@ -22,6 +25,7 @@ from fairseq_posenc.options import option
 from fairseq_posenc.tasks.batch_draws import BatchDraws
 
 logger = logging.getLogger(__name__)
+Predictions = List[Tuple[int, Tuple[float, int]]]
 
 
 @dataclass
@@ -63,6 +67,10 @@ class PosencMaskedLMTask(BatchDraws, MaskedLMTask):
     """
 
     gives_segments = True
+    predictions_suffix = "tsv"
+    benchmark = "masked_lm"
+    main_metrics = ("bits_per_token",)
+    labels: Sequence[str] = ()
 
     @classmethod
     def setup_task(cls, cfg: PosencMaskedLMConfig, **kwargs):
@@ -118,6 +126,38 @@ class PosencMaskedLMTask(BatchDraws, MaskedLMTask):
         with data_utils.numpy_seed(self.cfg.seed):
             shuffled = np.random.permutation(len(masked))
         self.datasets[split] = SortDataset(masked, sort_order=[shuffled, masked.sizes])
+
+    def predict(self, model, sample: Dict[str, Any]) -> Predictions:
+        """Return (block's number, (bits, tokens)) for a batch: -log2 of what hidden tokens get."""
+        targets = sample["target"]  # (blocks, length), with <pad> where nothing is hidden
+        hidden = targets.ne(self.dictionary.pad())
+        logits = model(**sample["net_input"], masked_tokens=hidden)[0]  # (hidden, vocabulary)
+        bits = torch.zeros(targets.shape, dtype=torch.double, device=targets.device)
+        losses = functional.cross_entropy(logits.double(), targets[hidden], reduction="none")
+        bits[hidden] = losses / math.log(2)
+        both = zip(bits.sum(1).tolist(), hidden.sum(1).tolist())
+        return list(zip(sample["id"].tolist(), both))
+
+    def score(self, split: str, predictions: Predictions) -> Dict[str, float]:
+        """Return the bits per hidden token of a whole split."""
+        columns = self.per_example(split, predictions)
+        return {"bits_per_token": sum(columns["bits"]) / max(sum(columns["tokens"]), 1)}
+
+    def per_example(self, split: str, predictions: Predictions) -> Dict[str, List[float]]:
+        """Return the bits of every block, and how many of its tokens are hidden."""
+        bits, tokens = zip(*(pair for _, pair in sorted(predictions)))
+        return {"bits": list(bits), "tokens": list(tokens)}
+
+    def gold(self, split: str) -> List[List[int]]:
+        """Return the hidden tokens of every block."""
+        blocks = self.datasets[split].dataset
+        targets = (blocks[number]["target"] for number in range(len(blocks)))
+        return [block[block != self.dictionary.pad()].tolist() for block in targets]
+
+    def write(self, split: str, predictions: Predictions, stream: TextIO) -> None:
+        """Write a line per block: its number, from 0, its bits, and its hidden tokens."""
+        stream.write("block\tbits\ttokens\n")
+        stream.writelines(f"{n}\t{bits}\t{tokens}\n" for n, (bits, tokens) in sorted(predictions))
 
     def filter_indices_by_size(
         self, indices, dataset, max_positions=None, ignore_invalid_inputs=False

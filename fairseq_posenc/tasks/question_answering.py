@@ -3,7 +3,7 @@
 import json
 import logging
 from dataclasses import dataclass
-from typing import Any, Dict, Iterable, List, TextIO, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, Sequence, TextIO, Tuple
 
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
@@ -55,7 +55,9 @@ class PosencQuestionAnsweringTask(FineTuningTask):
 
     predictions_suffix = "json"
     criterion = PosencQuestionAnsweringCriterion
-    metric_names = ("f1", "exact_match")
+    metric_names = main_metrics = ("f1", "exact_match")
+    benchmark = "SQuAD"
+    labels: Sequence[str] = ()
 
     def __init__(self, cfg: PosencQuestionAnsweringConfig, dictionary: Dictionary):
         super().__init__(cfg, dictionary)
@@ -150,6 +152,14 @@ class PosencQuestionAnsweringTask(FineTuningTask):
         if not self.datasets[split].split.answered:
             return {}
         return self._scorers[split].score(self.answers(split, predictions))
+
+    def per_example(self, split: str, predictions: List[Candidate]) -> Dict[str, List[float]]:
+        """Return F1 and exact match of every answered question, 0 to 1."""
+        return self._scorers[split].per_question(self.answers(split, predictions))
+
+    def gold(self, split: str) -> Mapping[str, Sequence[str]]:
+        """Return the gold answers of a split by the questions' ids."""
+        return self._scorers[split].golds
 
     def write(self, split: str, predictions: List[Candidate], stream: TextIO) -> None:
         """Write the answers as the official scripts take them: JSON, id -> text."""

@@ -2,7 +2,7 @@
 
 import logging
 from dataclasses import dataclass
-from typing import Any, Dict, TextIO
+from typing import Any, Dict, List, TextIO
 
 from fairseq.data import Dictionary
 from fairseq.dataclass import FairseqDataclass
@@ -57,6 +57,9 @@ class PosencSentencePredictionTask(FineTuningTask):
         super().__init__(cfg, dictionary)
         self.description = description
         self.metric_names = description.metrics
+        self.benchmark = description.name
+        self.main_metrics = [description.best]
+        self.labels = description.labels
 
     @classmethod
     def setup_task(cls, cfg: PosencSentencePredictionConfig, **kwargs):
@@ -126,6 +129,15 @@ class PosencSentencePredictionTask(FineTuningTask):
             return {}
         ordered = [prediction for _, prediction in sorted(predictions)]
         return glue.score(self.description.metrics, targets.numpy(), ordered)
+
+    def per_example(self, split: str, predictions: Predictions) -> Dict[str, List[float]]:
+        """Return target and prediction of every example, in their order."""
+        ordered = [prediction for _, prediction in sorted(predictions)]
+        return {"target": self.gold(split), "prediction": ordered}
+
+    def gold(self, split: str) -> List[float]:
+        """Return the targets of a split: numbers of labels, or scores."""
+        return self.datasets[split].targets.tolist()
 
     def write(self, split: str, predictions: Predictions, stream: TextIO) -> None:
         """Write predictions as GLUE takes them: row of the file, from 0, and label or score."""

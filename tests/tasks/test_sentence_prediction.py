@@ -271,6 +271,9 @@ def test_a_model_trained_on_mnli_predicts_xnli(folder, run, tmp_path, monkeypatc
         result = json.load(stream)
     assert result["scores"]["valid"]["accuracy"] == pytest.approx(best, abs=1e-3)
     assert list(result["scores"]) == ["valid", "valid1", "test"] and not result["scores"]["test"]
+    # from which intervals are drawn
+    assert result["task"] == "MNLI" and list(result["per_example"]) == ["valid", "valid1"]
+    assert len(result["per_example"]["valid"]["prediction"]) == 30
     assert result["notes"] == {"row": "rel_scalar"} and "test: no labels" in capsys.readouterr().out
     assert {"torch", "scikit-learn", "scipy"} <= set(result["versions"])
     with open(f"{out}/predictions.test.tsv") as stream:
@@ -281,6 +284,4 @@ def test_a_model_trained_on_mnli_predicts_xnli(folder, run, tmp_path, monkeypatc
     zero_shot = predict(
         path=checkpoint, data=folder("XNLI"), subsets=["test-de"], output=out, cpu=True, notes={}
     )
-    assert (
-        zero_shot["examples"] == {"test-de": 30} and zero_shot["scores"]["test-de"]["accuracy"] > 0
-    )
+    assert zero_shot.examples == {"test-de": 30} and zero_shot.scores["test-de"]["accuracy"] > 0

@@ -1,10 +1,13 @@
 """From a fine-tuned checkpoint and a prepared folder to predictions and scores.
 
-Works for every task with the methods ``predict(model, sample)``, which returns pairs of an
-example's number and anything, ``score(split, pairs)`` and ``write(split, pairs, stream)``, and the
-attribute ``predictions_suffix``.
+Works for every task with these members: ``predict(model, sample)``, which returns pairs of an
+example's number and anything; ``score(split, pairs)``, the metrics; ``write(split, pairs,
+stream)``; ``per_example(split, pairs)``, what the metrics are computed from, see
+:mod:`fairseq_posenc.tools.scores.task_score`; ``gold(split)``, what is right, as JSON;
+``predictions_suffix``, ``benchmark`` and ``main_metrics``.
 """
 
+import hashlib
 import json
 import os
 import time
@@ -23,7 +26,8 @@ from fairseq_posenc import models, tasks
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tasks.multilingual import PosencMultilingualTask
 from fairseq_posenc.tools.hardware import hardware
-from fairseq_posenc.tools.scores.score import versions
+from fairseq_posenc.tools.scores.score import to_json, versions
+from fairseq_posenc.tools.scores.task_score import BITS, TaskScore, frequency_bits
 from fairseq_posenc.tools.writing import replacing
 
 
@@ -37,15 +41,13 @@ def predict(
     cpu: bool = False,
     notes: Mapping[str, str],
     command: Sequence[str] = (),
-) -> Dict[str, Any]:
+) -> TaskScore:
     """Predict, score and write; the arguments are the options of ``posenc predict``.
 
     Writes ``predictions.<subset>.<suffix>`` and, last, ``score.json``.
 
     Returns:
-        What ``score.json`` holds: ``scores`` (subset -> metric -> percent, not rounded; empty for
-        a subset without labels), ``examples`` per subset, ``notes``, ``command``, ``versions``,
-        ``hardware`` and ``seconds``.
+        What ``score.json`` holds.
 
     Raises:
         UsageError: no such checkpoint or subset, or a checkpoint whose task predicts nothing.
@@ -54,24 +56,37 @@ def predict(
     model, task = load(path, data)
     device = torch.device("cuda" if torch.cuda.is_available() and not cpu else "cpu")
     model.to(device).eval()
-    scores, examples = {}, {}
+    scores, examples, per_example, gold, chance = {}, {}, {}, {}, {}
     for subset in subsets:
         pairs = predictions(model, task, subset, max_tokens)
         scores[subset], examples[subset] = task.score(subset, pairs), len(task.dataset(subset))
+        if scores[subset]:
+            right = task.gold(subset)
+            per_example[subset] = task.per_example(subset, pairs)
+            gold[subset] = hashlib.sha256(json.dumps(right).encode()).hexdigest()[:16]
+            if BITS in scores[subset]:
+                tokens = [token for block in right for token in block]
+                chance[subset] = frequency_bits(tokens, len(task.dictionary))
         file = os.path.join(output, f"predictions.{subset}.{task.predictions_suffix}")
         with replacing(file) as stream:
             task.write(subset, pairs, stream)
-    result = {
-        "scores": scores,
-        "examples": examples,
-        "notes": dict(notes),
-        "command": list(command),
-        "versions": {**versions(), **{name: version(name) for name in ("scikit-learn", "scipy")}},
-        "hardware": hardware(device),
-        "seconds": round(time.perf_counter() - begin, 1),
-    }
+    result = TaskScore(
+        scores=scores,
+        examples=examples,
+        task=task.benchmark,
+        main_metrics=list(task.main_metrics),
+        labels=list(task.labels),
+        per_example=per_example,
+        gold=gold,
+        chance=chance,
+        notes=dict(notes),
+        command=list(command),
+        versions={**versions(), **{name: version(name) for name in ("scikit-learn", "scipy")}},
+        hardware=hardware(device),
+        seconds=round(time.perf_counter() - begin, 1),
+    )
     with replacing(os.path.join(output, "score.json")) as stream:
-        stream.write(json.dumps(result, indent=2, ensure_ascii=False) + "\n")
+        stream.write(to_json(result.to_dict()))
     return result
 
 
@@ -86,6 +101,8 @@ def load(path: str, data: str) -> Tuple[Any, Any]:
         raise UsageError(
             f"{path} was trained with --task {name}, which predicts nothing; fine-tune it first"
         )
+    # models of all seeds predict the same hidden tokens
+    task.cfg.seed = 1
     return model, task
 
 

@@ -1,6 +1,7 @@
 """Compare systems by the score.json of their trainings: a report of one HTML file, and its parts.
 
     posenc compare runs/own/*/seed*/score.json --baseline sinusoidal --output report
+    posenc compare runs/glue/*/*/lr*/seed*/score.json --baseline learned --output report
 
 writes into the folder report:
 
@@ -9,8 +10,10 @@ writes into the folder report:
     table.md .csv .tex    the table; LaTeX is for \\usepackage{booktabs}
     by_length.svg, curves.svg, curves.md    the pictures, and how far trainings are from their end
 
-Results are given as to posenc table --by-length: NAME=score.json, or named by their folder; several
-of one name are seeds. A train.log beside a score.json gives the curves.
+Of posenc predict (the second command) the table is by task, the picture by_task.svg, and what is
+about translations is left out. Results are given as to posenc table --by-length: NAME=score.json,
+or named by their folder; several of one name are seeds. A train.log beside a score.json gives the
+curves.
 """
 
 import os
@@ -26,7 +29,7 @@ def main() -> None:
     add = parser.add_argument
     add("scores", nargs="+", metavar="[NAME=]score.json")
     about = "what has these names in it is replaced"
-    report = folder_with("report.html", "table.tex", "by_length.svg", "curves.*")
+    report = folder_with("report.html", "table.tex", "by_length.svg", "by_task.svg", "curves.*")
     add_output(parser, "--output", kind=report, required=True, metavar="FOLDER", help=about)
     add("--baseline", metavar="NAME", help="others are compared with it (default: the first)")
     add(
@@ -34,7 +37,7 @@ def main() -> None:
         metavar="NAME",
         help="show its translations beside the baseline's (default: the best other)",
     )
-    add("--metric", metavar="NAME", default="sacrebleu", help="default: sacrebleu")
+    add("--metric", metavar="NAME", help="default: sacrebleu, or the main one of each task")
     add(
         "--lower-is-better",
         action="store_true",

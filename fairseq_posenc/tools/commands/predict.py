@@ -1,10 +1,12 @@
-"""Predict with a fine-tuned checkpoint (GLUE, XNLI, question answering), and score.
+"""Predict with a checkpoint (GLUE, XNLI, question answering, masked language model), and score.
 
     posenc predict --path checkpoint_best.pt --data bin/MNLI --subsets valid,valid1 --output out
 
 writes out/predictions.<subset>.tsv (or .json) and out/score.json: the metrics of the task on each
-whole subset, in percent. Subsets without labels get predictions only. --data may be another folder
-than that of training, for example XNLI for a model trained on MNLI.
+whole subset, in percent, and what each example contributes, from which posenc compare draws
+intervals. Subsets without labels get predictions only. --data may be another folder than that of
+training, for example XNLI for a model trained on MNLI. A model that is not fine-tuned predicts
+hidden tokens of a folder of posenc prepare text, those of --seed 1 whatever its own seed was.
 """
 
 import logging
@@ -36,6 +38,8 @@ def main() -> None:
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq always asks for it
     result = predict(**options, command=command_line())
-    for subset, scores in result["scores"].items():
+    for subset, scores in result.scores.items():
         figures = "  ".join(f"{name} {value:.2f}" for name, value in scores.items())
         print(f"{subset}: {figures or 'no labels'}")
+    for reason in result.nothing_learned():
+        print(f"note: the model {reason}: it has learned nothing")

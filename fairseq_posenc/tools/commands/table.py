@@ -1,9 +1,11 @@
 """Print a table of results as Markdown; write it as Markdown, CSV or LaTeX.
 
-Translation: one row per encoding, one column per bin of length, from posenc score --output:
+One row per encoding. Of posenc score --output, one column per bin of length; of posenc predict, one
+per task and subset:
 
     posenc table --by-length shape=runs/shape/score.json sinusoidal=runs/sin/score.json
     posenc table --by-length runs/quickstart/*/seed*/score.json --output table.md
+    posenc table --results runs/glue/*/*/lr*/seed*/score.json --output table.md table.tex
 
 Without NAME=, a run is named by its folder. Several results of one name are seeds, and give their
 mean. Intervals are of the paired bootstrap over sentences; of several seeds, Student's t over seeds
@@ -28,8 +30,7 @@ from fairseq_posenc.tools.tables import papers
 from fairseq_posenc.tools.tables.comparison import compare
 from fairseq_posenc.tools.tables.grid import read_cells
 from fairseq_posenc.tools.tables.latex import best_rows, latex
-from fairseq_posenc.tools.tables.runs import read_runs
-from fairseq_posenc.tools.tables.tables import by_length
+from fairseq_posenc.tools.tables.tasks import table_of
 from fairseq_posenc.tools.writing import replacing
 
 FORMATS = (".md", ".csv", ".tex", ".txt", "")  # all but .csv and .tex are Markdown
@@ -39,14 +40,14 @@ def main() -> None:
     """Parse the command line, print and write the table."""
     parser = command_parser(__doc__)
     tables = parser.add_mutually_exclusive_group(required=True)
-    tables.add_argument("--by-length", nargs="+", metavar="[NAME=]score.json")
+    tables.add_argument("--by-length", "--results", nargs="+", metavar="[NAME=]score.json")
     names = [*papers.names(translation=True), *papers.names()]
     tables.add_argument("--paper", choices=names, help="PAPER-TABLE")
     add = parser.add_argument
     add("--runs", metavar="FOLDER", help="with --paper: the results of a recipe")
     add("--test", metavar="NAME", help="with --by-length: test set of a recipe")
     add("--note", default=[], action="append", help="with --paper: printed below it")
-    add("--metric", metavar="NAME", default="sacrebleu", help="default: sacrebleu")
+    add("--metric", metavar="NAME", help="default: sacrebleu, or the main one of each task")
     about = "write it to these too: .csv as CSV, .tex as LaTeX for booktabs, .md as Markdown"
     files = {"metavar": "FILE", "nargs": "+", "default": [], "help": about}
     add_output(parser, "--output", kind=TABLE, **files)
@@ -61,7 +62,7 @@ def main() -> None:
             endings = ", ".join(FORMATS[:3])
             parser.error(f"{path}: cannot write {ending}; choose an ending of {endings}")
     if args.by_length:
-        table = by_length(read_runs(args.by_length, args.test), args.metric)
+        table = table_of(args.by_length, args.metric, args.test)
         formats = {".csv": table.csv, ".tex": lambda: latex(table, best_rows(table))}
     else:
         paper = papers.load(args.paper)

@@ -11,7 +11,7 @@ far less than 95 %: two or three of them say little about their own spread.
 
 import math
 import statistics
-from typing import Sequence, Tuple
+from typing import Iterator, Sequence, Tuple
 
 import numpy as np
 
@@ -34,17 +34,24 @@ def bootstrap(
         samples: how many.
         seed: of NumPy's ``RandomState``; a test set is ``randint(sentences, size=sentences)``.
     """
-    count, random = len(runs[0][0]), np.random.RandomState(seed)
-    times_drawn = np.array(
-        [np.bincount(random.randint(count, size=count), minlength=count) for _ in range(samples)],
-        dtype=float,
-    )
+    times_drawn = np.array([*resampled(len(runs[0][0]), samples, seed)])
     means = []
     for run in runs:
         sums = (times_drawn @ numbers for numbers in run)
         scores = np.array([[corpus_score(metric, total) for total in one] for one in sums])
         means.append(scores.mean(axis=0))
     return np.array(means)
+
+
+def resampled(count: int, samples: int = SAMPLES, seed: int = SEED) -> Iterator[np.ndarray]:
+    """Yield how often each of ``count`` sentences or examples is drawn in a sample, ``(count,)``.
+
+    The arguments are those of :func:`bootstrap`.
+    """
+    random = np.random.RandomState(seed)
+    for _ in range(samples):
+        drawn = random.randint(count, size=count)
+        yield np.bincount(drawn, minlength=count).astype(float)
 
 
 def interval(values: np.ndarray) -> Tuple[float, float]:

@@ -194,16 +194,18 @@ def read_score(path: str, test: Optional[str] = None) -> Score:
     return Score.of({**content["tests"][test], "notes": content.get("notes")})
 
 
-def named_path(argument: str) -> Tuple[str, str]:
+def named_path(argument: str, task: str = "") -> Tuple[str, str]:
     """Return name and path of ``NAME=path``, or of a path, whose folder gives the name.
 
-    A folder ``seed<n>`` leaves it to the one above.
+    A folder ``seed<n>`` leaves it to the one above; so do ``lr<rate>`` and the name of the
+    ``task``, if there is one.
     """
     name, sign, path = argument.partition("=")
     if sign and "/" not in name:
         return printable(name), path
     folder = Path(argument).resolve().parent
-    folder = folder.parent if re.fullmatch(r"seed\d+", folder.name) else folder
+    for pattern in (r"seed\d+", *[r"lr[\d.]+(e-?\d+)?", re.escape(task)] * bool(task)):
+        folder = folder.parent if re.fullmatch(pattern, folder.name) else folder
     return printable(folder.name), argument
 
 

@@ -53,6 +53,8 @@ class Sampled(NamedTuple):
 
     def less(self, other: "Sampled") -> Estimate:
         """Return by how much this run is above the other: of pairs of equal seeds, or Welch's."""
+        if not (self.values and other.values):
+            return Estimate(None)
         drawn = self.drawn - other.drawn
         if self.seeds == other.seeds or len(self.values) == len(other.values) == 1:
             return _estimate([one - two for one, two in zip(self.values, other.values)], drawn)

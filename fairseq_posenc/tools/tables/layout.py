@@ -41,6 +41,7 @@ class Table:
         outputs: of each run and column, means over seeds of sacreBLEU without brevity penalty and
             of the outputs' length by the references'; empty where they are not known.
         signs: of each column 1 if the highest figure is the best, -1 if the lowest, 0 if neither.
+        items: what is counted in ``sentences``.
         words, notes: what is clear, and how it was computed; both are printed below.
     """
 
@@ -54,6 +55,7 @@ class Table:
     differences: Dict[str, List[Estimate]] = field(init=False)
     outputs: Dict[str, List[Outputs]] = field(default_factory=dict)
     signs: List[int] = field(default_factory=list)
+    items: str = "sentences"
     words: List[str] = field(default_factory=list)
     notes: List[str] = field(default_factory=list)
 
@@ -65,6 +67,11 @@ class Table:
             name: [one.less(base) for one, base in zip(row, first)]
             for name, row in self.sampled.items()
         }
+
+    @property
+    def is_by_task(self) -> bool:
+        """Whether the columns are tasks, not all sentences and ranges of their lengths."""
+        return self.items == "examples"
 
     @property
     def title(self) -> str:
@@ -91,7 +98,7 @@ class Table:
         """Return the table as CSV, a line per figure."""
         lines: List[Sequence[Any]] = [
             (
-                "row", "column", "sentences", "within trained length", "mean", "low", "high",
+                "row", "column", self.items, "within trained length", "mean", "low", "high",
                 "standard deviation", "difference", "difference low", "difference high",
                 "sacreBLEU without brevity penalty", "length ratio",
             )

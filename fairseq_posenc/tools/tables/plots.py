@@ -22,6 +22,8 @@ _STYLES = ("-", "--", "-.", ":")
 def plot_by_length(table: Table, output: str, differences: bool = False) -> None:
     """Draw a table's metric against length, a line per run, and write it to ``output``.
 
+    Tasks are no scale: of a table by task it is points without lines.
+
     With ``differences``, it is the metric minus that of the first run (SHAPE, Figure 3). Bars
     are the table's intervals. Bins all of whose sentences are within the trained
     length are shaded. The ending of ``output`` names the format.
@@ -35,11 +37,12 @@ def plot_by_length(table: Table, output: str, differences: bool = False) -> None
         title += f" minus that of {plain_label(first)}"
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
+    start, style = (0, {"linestyle": "none"}) if table.is_by_task else (1, {})
     # side by side, but so close that the slope of a line is that of its scores
     step = min(0.08, 0.4 / len(table.rows))
     # each run has the colour that it has without differences
     for number, (name, row) in enumerate(rows.items(), len(table.rows) - len(rows)):
-        points: List[Any] = [(x, one) for x, one in enumerate(row[1:]) if one.mean is not None]
+        points: List[Any] = [(x, one) for x, one in enumerate(row[start:]) if one.mean is not None]
         # a bar must not point inwards, as where all samples lie to one side of the figure
         below = [max(one.mean - one.low, 0) for _, one in points]
         above = [max(one.high - one.mean, 0) for _, one in points]
@@ -48,15 +51,14 @@ def plot_by_length(table: Table, output: str, differences: bool = False) -> None
             [one.mean for _, one in points],
             yerr=[below, above],
             label=plain_label(name),
-            **line_style(number),
+            **{**line_style(number), **style},
         )
     names, shade = [], "all within\ntrained length"
-    parts = zip(table.columns[1:], table.within[1:], table.sentences[1:])
+    parts = zip(table.columns[start:], table.within[start:], table.sentences[start:])
     for x, (name, within, count) in enumerate(parts):
         known = within is not None
-        names.append(
-            plain_label(name) + "\n" + (f"{within} of {count}" if known else f"n = {count}")
-        )
+        shown = plain_label(name).replace(" ", "\n") if style else plain_label(name)
+        names.append(shown + "\n" + (f"{within} of {count}" if known else f"n = {count}"))
         if known and within == count > 0:
             axes.axvspan(x - 0.5, x + 0.5, color="0.92", linewidth=0, zorder=0, label=shade)
             shade = ""

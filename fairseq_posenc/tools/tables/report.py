@@ -30,11 +30,12 @@ from fairseq_posenc.tools.tables.outputs import (
 from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
 from fairseq_posenc.tools.tables.runs import Runs, read_runs
 from fairseq_posenc.tools.tables.tables import by_length
+from fairseq_posenc.tools.tables.tasks import by_task, of_tasks, read_task_runs
 from fairseq_posenc.tools.writing import replacing_files
 
 _TEMPLATE = Path(__file__).with_name("report.html.jinja")
 _LOG = "train.log"
-_OF_CURVES = ("curves.svg", "curves.md")
+_SOME = ("curves.svg", "curves.md", "by_length.svg", "by_task.svg")
 
 
 def write_report(
@@ -43,7 +44,7 @@ def write_report(
     *,
     baseline: Optional[str] = None,
     beside: Optional[str] = None,
-    metric: str = "sacrebleu",
+    metric: Optional[str] = None,
     lower_is_better: bool = False,
     test: Optional[str] = None,
     command: Sequence[str] = (),
@@ -51,11 +52,11 @@ def write_report(
     """Write ``report.html`` and its tables and pictures into the folder ``output``.
 
     Args:
-        arguments: results, as :func:`read_runs` takes them; a ``train.log`` beside one is of its
+        arguments: results, as :func:`table_of` takes them; a ``train.log`` beside one is of its
             training.
         baseline: the run that others are compared with; the first without one.
         beside: the run whose translations stand beside the baseline's; without one the best other.
-        metric, test: as of :func:`by_length` and :func:`read_runs`.
+        metric, test: as of :func:`table_of`.
         lower_is_better: of a metric that was read from a file; of ours it is known.
         command: by which the report was made.
 
@@ -63,6 +64,17 @@ def write_report(
         UsageError: as those functions, a run that is not there, or a metric whose higher figures
             are better.
     """
+    if of_tasks(arguments):
+        refused = {"--beside": beside, "--lower-is-better": lower_is_better, "--test": test}
+        for option in (option for option, value in refused.items() if value):
+            raise UsageError(f"{option} is for translations; these results are of posenc predict")
+        tasks = _baseline_first(read_task_runs(arguments), baseline, None)
+        table = by_task(tasks, metric)
+        results = [(name, score) for name, scores in tasks.items() for score in scores]
+        content = {"of_translations": False, "signatures": [], **_origin(results)}
+        _write(output, arguments, table, {**content, "command": shlex.join(command)})
+        return table
+    metric = metric or "sacrebleu"
     sign = _direction(metric, lower_is_better)
     runs = _baseline_first(read_runs(arguments, test), baseline, beside)
     first = next(iter(runs))
@@ -70,34 +82,46 @@ def write_report(
     table.signs = [sign] * len(table.columns)
     if sign < 0:
         table.notes.insert(0, f"Of {title_of(metric)} a lower figure is better.")
-    best = best_rows(table)
     means = {name: row[0].mean for name, row in table.rows.items()}
     other = beside or best_of_others(means, sign)
+    content = {
+        "of_translations": True,
+        **_content(runs, table, metric),
+        "other": other,
+        "sentences": _sentences(runs, first, other),
+        "command": shlex.join(command),
+    }
+    _write(output, arguments, table, content)
+    return table
+
+
+def _write(output: str, arguments: Sequence[str], table: Table, content: Dict[str, Any]) -> None:
+    """Write the report, its tables and its pictures; ``content`` is what only the HTML shows."""
+    best, first = best_rows(table), next(iter(table.rows))
+    name = "by_task.svg" if table.is_by_task else "by_length.svg"
 
     def clear() -> None:
-        for name in _OF_CURVES:  # of an earlier report, where this one has none
-            Path(output, name).unlink(missing_ok=True)
+        for file in _SOME:  # of an earlier report, where this one has none
+            Path(output, file).unlink(missing_ok=True)
 
     with replacing_files(output, "report.html", clear) as folder:
         texts = {"table.md": table.markdown(), "table.csv": table.csv()}
         texts["table.tex"] = latex(table, best)
-        plot_by_length(table, os.path.join(folder, "by_length.svg"))
-        content = {
-            **_content(runs, table, best, metric),
-            **_trainings(_logs(arguments, first), folder),
-            "picture": _picture(os.path.join(folder, "by_length.svg")),
-            "other": other,
-            "sign": sign,
-            "sentences": _sentences(runs, first, other),
-            "command": shlex.join(command),
-        }
-        texts["report.html"] = _render(content)
-        for name, text in texts.items():
-            Path(folder, name).write_text(text, encoding="utf-8")
-    return table
+        picture = os.path.join(folder, name)
+        plot_by_length(table, picture)
+        shown = {"title": table.title, "table": table, "best": best, "baseline": first}
+        shown.update(picture=_picture(picture), picture_name=name)
+        # a loss of fine-tuning is not one of tokens
+        logs = [] if table.is_by_task else _logs(arguments, first)
+        shown.update(_trainings(logs, folder))
+        texts["report.html"] = _render({**shown, **content})
+        for file, text in texts.items():
+            Path(folder, file).write_text(text, encoding="utf-8")
 
 
-def _baseline_first(runs: Runs, baseline: Optional[str], beside: Optional[str]) -> Runs:
+def _baseline_first(
+    runs: Dict[str, Any], baseline: Optional[str], beside: Optional[str]
+) -> Dict[str, Any]:
     """Return the runs with the baseline first; both are checked to be there."""
     for name in (baseline, beside):
         if name is not None and name not in runs:
@@ -131,18 +155,11 @@ def _render(content: Mapping[str, Any]) -> str:
     return environment.from_string(_TEMPLATE.read_text(encoding="utf-8")).render(content)
 
 
-def _content(
-    runs: Runs, table: Table, best: Sequence[Optional[str]], metric: str
-) -> Dict[str, Any]:
-    """Return what the template shows of the scores."""
+def _content(runs: Runs, table: Table, metric: str) -> Dict[str, Any]:
+    """Return what the template shows of translations alone."""
     scores = [score for seeds in runs.values() for score in seeds]
     known = all("tokenised_bleu" in score.statistics for score in scores)
-    versions = {str(score.versions): score.versions for score in scores}
     return {
-        "title": table.title,
-        "table": table,
-        "best": best,
-        "baseline": next(iter(runs)),
         "metric": title_of(metric),
         "about_outputs": ABOUT_OUTPUTS,
         "about_lengths": ABOUT_LENGTHS,
@@ -150,14 +167,15 @@ def _content(
         "p_values": _p_values(runs, metric),
         "language": scores[0].language,
         "signatures": _signatures(scores),
-        "versions": list(versions.values()),
-        "commands": [
-            (name, score.seed, shlex.join(score.command))
-            for name, seeds in runs.items()
-            for score in seeds
-            if score.command
-        ],
+        **_origin([(name, score) for name, seeds in runs.items() for score in seeds]),
     }
+
+
+def _origin(results: Sequence[Tuple[str, Any]]) -> Dict[str, Any]:
+    """Return versions and commands of results of either kind, each behind its name."""
+    versions = {str(score.versions): score.versions for _, score in results}
+    commands = [(name, one.seed, shlex.join(one.command)) for name, one in results if one.command]
+    return {"versions": list(versions.values()), "commands": commands}
 
 
 def _signatures(scores: Sequence[Score]) -> List[Tuple[str, str]]:

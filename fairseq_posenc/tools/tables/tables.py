@@ -1,7 +1,7 @@
 """Tables of results: encodings by length of sentence, over the ``score.json`` of many runs."""
 
 import statistics
-from typing import List, Sequence
+from typing import List, Mapping, Sequence
 
 import numpy as np
 
@@ -50,7 +50,7 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
         }
     several = [name for name, seeds in runs.items() if len(seeds) > 1]
     # a reader should not compare what has learned nothing
-    table.words = _failures(runs) + _in_words(table, first.unit, several)
+    table.words = _failures(runs) + differences_in_words(table, several, first.unit)
     return table
 
 
@@ -66,10 +66,18 @@ def _sampled(runs: Runs, metric: str, members: Sequence[int]) -> List[Sampled]:
     return [Sampled(*one) for one in zip(seeds, values, drawn)]
 
 
-def _in_words(table: Table, unit: str, several: Sequence[str]) -> List[str]:
-    """Return, for each bin, by how much rows of several seeds differ from the first, if clearly."""
+def differences_in_words(table: Table, several: Sequence[str], unit: str = "") -> List[str]:
+    """Return by how much rows of several seeds differ from the first, if clearly.
+
+    Args:
+        table: whose columns are bins of length behind all sentences, or, without unit, tasks.
+        several: names of the rows of several seeds.
+        unit: of the bins.
+    """
     first, lines = next(iter(table.rows)), []
-    for at, column in enumerate(table.columns[1:], 1):
+    for at, column in enumerate(table.columns):
+        if unit and at == 0:
+            continue
         clear, unclear = [], []
         for name in several if first in several else ():
             mean, low, high, _ = table.differences[name][at]
@@ -82,7 +90,7 @@ def _in_words(table: Table, unit: str, several: Sequence[str]) -> List[str]:
         if unclear:
             clear.append(f"no clear difference: {', '.join(unclear)}")
         if clear:
-            lines.append(f"{column} {unit}, against {first}: {'; '.join(clear)}.")
+            lines.append(f"{column} {unit}".rstrip() + f", against {first}: {'; '.join(clear)}.")
     return lines
 
 
@@ -112,30 +120,41 @@ def _failures(runs: Runs) -> List[str]:
     return found
 
 
-def _notes(runs: Runs, metric: str) -> List[str]:
-    first, *others = runs
-    score = runs[first][0]
-    several = [name for name, seeds in runs.items() if len(seeds) > 1]
-    notes = [f"In brackets: 95 % of {SAMPLES} paired bootstrap samples of the sentences."]
+def interval_notes(seeds: Mapping[str, int], items: str = "sentences") -> List[str]:
+    """Return how intervals were computed, and what they do not say.
+
+    Args:
+        seeds: how many trainings each row has.
+        items: what the metrics are over.
+    """
+    first, *others = seeds
+    several = [name for name, count in seeds.items() if count > 1]
+    notes = [f"In brackets: 95 % of {SAMPLES} paired bootstrap samples of the {items}."]
     if several:
         notes = [
-            "In brackets: 95 % intervals over n seeds and over sentences, mean ± t · √(s²/n + v), "
+            f"In brackets: 95 % intervals over n seeds and over {items}, mean ± t · √(s²/n + v), "
             "with s the standard deviation over seeds (of differences over pairs of equal seeds, "
-            f"else Welch's), v the variance over {SAMPLES} paired bootstrap samples of sentences."
+            f"else Welch's), v the variance over {SAMPLES} paired bootstrap samples of {items}."
         ]
     if others:
         notes[0] += f" *: the interval of the difference to {first} leaves out 0."
     if several:
-        counts = ", ".join(f"{name} {len(seeds)}" for name, seeds in runs.items())
+        counts = ", ".join(f"{name} {count}" for name, count in seeds.items())
         notes.append(f"Trainings (seeds): {counts}.")
-    if len(several) < len(runs):
+    if len(several) < len(seeds):
         which = "Some rows are of one training: their" if several else "One training per row:"
         notes.append(
-            f"{which} intervals are over sentences only and say nothing about other seeds; rows "
+            f"{which} intervals are over {items} only and say nothing about other seeds; rows "
             "are not ranked."
         )
         if several:
             notes[-1] += " Differences of one to several trainings take s of the several for both."
+    return notes
+
+
+def _notes(runs: Runs, metric: str) -> List[str]:
+    notes = interval_notes({name: len(seeds) for name, seeds in runs.items()})
+    score = next(iter(runs.values()))[0]
     longest = score.longest_trained
     if longest:
         notes.append(

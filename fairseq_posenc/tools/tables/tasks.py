@@ -1,0 +1,251 @@
+"""Tables of results of ``posenc predict``: encodings by task, each column a metric of a subset."""
+
+import statistics
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+import numpy as np
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores.intervals import resampled
+from fairseq_posenc.tools.scores.result import named_path
+from fairseq_posenc.tools.scores.task_score import (
+    DIRECTIONS,
+    TITLES,
+    TaskScore,
+    is_task_score,
+    measure,
+    read_task_score,
+)
+from fairseq_posenc.tools.tables.estimates import Sampled
+from fairseq_posenc.tools.tables.grid import check_comparable
+from fairseq_posenc.tools.tables.layout import Table
+from fairseq_posenc.tools.tables.papers import CHOICES
+from fairseq_posenc.tools.tables.runs import read_runs
+from fairseq_posenc.tools.tables.tables import by_length, differences_in_words, interval_notes
+
+TaskRuns = Dict[str, List[TaskScore]]
+_AGAIN = "predict again with posenc predict (in a recipe: delete score.json, and start it again)"
+ABOUT_LR = (
+    "Of several learning rates, the one whose median over seeds is best on the (English) "
+    "development set, as Chen et al. 2021: {}."
+)
+
+
+class Column(NamedTuple):
+    """A metric of one or more subsets of a task; of several it is their mean."""
+
+    task: str
+    subsets: Tuple[str, ...]
+    metric: str
+
+    def __str__(self) -> str:
+        several = len(self.subsets) > 1
+        shown = f"mean of {len(self.subsets)}" if several else self.subsets[0]
+        return " ".join([self.task, *[shown] * (shown != "valid"), TITLES[self.metric]])
+
+
+def of_tasks(arguments: Sequence[str]) -> bool:
+    """Return whether results are of ``posenc predict``, and not of ``posenc score``.
+
+    Raises:
+        UsageError: a file is missing or not JSON, or there are results of both.
+    """
+    paths = [named_path(argument)[1] for argument in arguments]
+    predicted = [path for path in paths if is_task_score(path)]
+    if 0 < len(predicted) < len(paths):
+        score = next(path for path in paths if path not in predicted)
+        raise UsageError(
+            f"{predicted[0]} is from posenc predict, and {score} is not: compare results of one "
+            "kind at a time"
+        )
+    return bool(predicted)
+
+
+def table_of(arguments: Sequence[str], metric: Optional[str], test: Optional[str]) -> Table:
+    """Return the table of results: by length of ``posenc score``, by task of ``posenc predict``.
+
+    Args:
+        arguments: ``NAME=score.json``, or names of files.
+        metric: without, sacreBLEU, or each task's own.
+        test: of results of ``score_cell``, a test set.
+    """
+    if not of_tasks(arguments):
+        return by_length(read_runs(arguments, test), metric or "sacrebleu")
+    if test:
+        raise UsageError("--test is for translations; results of posenc predict have subsets")
+    return by_task(read_task_runs(arguments), metric)
+
+
+def read_task_runs(arguments: Sequence[str]) -> TaskRuns:
+    """Read results by name; several of one name are its tasks, learning rates and seeds.
+
+    Raises:
+        UsageError: a file that is missing or not from ``posenc predict``, one without results by
+            example, or a training that is given twice.
+    """
+    runs: TaskRuns = {}
+    paths: Dict[Any, str] = {}
+    for argument in arguments:
+        path = named_path(argument)[1]
+        score = read_task_score(path)
+        name = named_path(argument, score.task)[0]
+        labelled = [subset for subset, figures in score.scores.items() if figures]
+        if not labelled or set(labelled) - score.per_example.keys() or not score.task:
+            what = "results by example: an older version predicted" if labelled else "labels"
+            raise UsageError(f"{path} has no {what}; {_AGAIN}")
+        training = (name, score.task, score.notes.get("lr"), score.seed)
+        first = paths.setdefault(training, path)
+        if score.seed and first != path:
+            about = f"seed {score.seed} of {name} on {score.task}"
+            raise UsageError(f"{path} has {about}, as {first}: give each training once")
+        runs.setdefault(name, []).append(score)
+    return runs
+
+
+def by_task(runs: TaskRuns, metric: Optional[str] = None) -> Table:
+    """Return the metrics of every task.
+
+    Intervals are those of :func:`fairseq_posenc.tools.tables.tables.by_length`, over seeds and
+    examples.
+
+    Args:
+        runs: of :func:`read_task_runs`.
+        metric: the only one; the main metric of each task without.
+
+    Raises:
+        UsageError: results that cannot be compared, or none with that metric.
+    """
+    chosen, rates = _of_best_learning_rates(runs)
+    scores = [(name, score) for name, results in chosen.items() for score in results]
+    check_comparable((f"{name} on {score.task}", _conditions(score)) for name, score in scores)
+    columns = list(_columns([score for _, score in scores], metric))
+    if not columns:
+        known = {one for _, score in scores for part in score.scores.values() for one in part}
+        raise UsageError(f"no result has --metric {metric}; there are {', '.join(sorted(known))}")
+    metrics = {column.metric for column in columns}
+    title = TITLES[metrics.pop()] if len(metrics) == 1 else "Scores"
+    sampled = [_sampled(chosen, column) for column in columns]
+    table = Table(
+        metric=title[0].upper() + title[1:],
+        label="task",
+        columns=[*map(str, columns)],
+        sentences=[_count(chosen, column) for column in columns],
+        within=[None] * len(columns),
+        sampled=dict(zip(chosen, map(list, zip(*sampled)))),
+        signs=[DIRECTIONS.get(column.metric, 1) for column in columns],
+        items="examples",
+    )
+    counts = {name: _seeds(results) for name, results in chosen.items()}
+    table.notes = interval_notes(counts, "examples")
+    if rates:
+        table.notes.append(ABOUT_LR.format("; ".join(rates)))
+    if any(sign < 0 for sign in table.signs):
+        table.notes.append("Of bits fewer are better.")
+    several = [name for name, count in counts.items() if count > 1]
+    table.words = failures(chosen) + differences_in_words(table, several)
+    return table
+
+
+def failures(runs: TaskRuns) -> List[str]:
+    """Return a sentence for each training that has learned nothing."""
+    return [
+        f"{name}{f', seed {score.seed},' * bool(score.seed)} {reason}: it has learned nothing."
+        for name, results in runs.items()
+        for score in results
+        for reason in score.nothing_learned()
+    ]
+
+
+def _of_best_learning_rates(runs: TaskRuns) -> Tuple[TaskRuns, List[str]]:
+    """Return the results of each task's best learning rate, and which were chosen from several."""
+    chosen: TaskRuns = {}
+    rates = []
+    for name, results in runs.items():
+        for task in dict.fromkeys(score.task for score in results):
+            by_rate: Dict[str, List[TaskScore]] = {}
+            for score in results:
+                if score.task == task:
+                    by_rate.setdefault(score.notes.get("lr", ""), []).append(score)
+            rate = next(iter(by_rate))
+            if len(by_rate) > 1:
+                rate = _best_rate(by_rate, name)
+                rates.append(f"{name} on {task} {rate}")
+            chosen.setdefault(name, []).extend(sorted(by_rate[rate], key=lambda one: one.seed))
+    return chosen, rates
+
+
+def _best_rate(by_rate: Dict[str, List[TaskScore]], name: str) -> str:
+    first = next(iter(by_rate.values()))[0]
+    subset, metric = CHOICES.get(first.task, ("valid", first.main_metrics[0]))
+    sign = DIRECTIONS.get(metric, 1)
+    try:
+        medians = {
+            rate: sign * statistics.median(score.scores[subset][metric] for score in results)
+            for rate, results in by_rate.items()
+        }
+    except KeyError:
+        raise UsageError(
+            f"{name} has several learning rates of {first.task}, and no {metric} of {subset} to "
+            "choose by; give the results of one"
+        ) from None
+    return max(medians, key=lambda rate: medians[rate])
+
+
+def _columns(scores: Sequence[TaskScore], metric: Optional[str]) -> Iterator[Column]:
+    """Yield the columns: by task the mean over subsets, if there are three or more, and each."""
+    for task in dict.fromkeys(score.task for score in scores):
+        first = next(score for score in scores if score.task == task)
+        for name in [metric] if metric else first.main_metrics:
+            subsets = tuple(one for one, figures in first.scores.items() if name in figures)
+            tests = tuple(one for one in subsets if not one.startswith("valid"))
+            if len(tests) > 2:
+                yield Column(task, tests, name)
+            yield from (Column(task, (subset,), name) for subset in subsets)
+
+
+def _conditions(score: TaskScore) -> Dict[str, Any]:
+    """Return what must be alike in results of a task that are compared."""
+    subsets = {subset: digest for subset, digest in score.gold.items() if score.scores[subset]}
+    return {
+        f"subsets of {score.task}": ", ".join(subsets),
+        f"examples or what is right in {score.task}": subsets,
+    }
+
+
+def _sampled(runs: TaskRuns, column: Column) -> List[Sampled]:
+    """Return every run's figures of a column; none of a run without that task."""
+    rows = []
+    for results in runs.values():
+        seeds = [score for score in results if score.task == column.task]
+        parts = [
+            [_drawn(score, subset, column.metric) for subset in column.subsets] for score in seeds
+        ]
+        # (seeds, 1 + samples): of a mean of subsets, equal numbers of examples are drawn alike
+        figures = np.array([np.mean(part, axis=0) for part in parts])
+        if len(figures):
+            names = [score.seed for score in seeds]
+            rows.append(Sampled(names, figures[:, 0].tolist(), figures[:, 1:].mean(axis=0)))
+        else:
+            rows.append(Sampled([], [], np.empty(0)))
+    return rows
+
+
+def _drawn(score: TaskScore, subset: str, metric: str) -> np.ndarray:
+    """Return a figure, and behind it that of every bootstrap sample, ``(1 + samples,)``."""
+    columns = score.columns(subset)
+    count = len(next(iter(columns.values())))
+    samples = (measure(metric, columns, times) for times in resampled(count))
+    return np.array([measure(metric, columns), *samples])
+
+
+def _count(runs: TaskRuns, column: Column) -> int:
+    scores = (score for results in runs.values() for score in results)
+    first = next(score for score in scores if score.task == column.task)
+    parts = (first.per_example[subset] for subset in column.subsets)
+    return sum(len(next(iter(part.values()))) for part in parts)
+
+
+def _seeds(results: Sequence[TaskScore]) -> int:
+    """Return how many trainings of a run there are on the task with the fewest."""
+    tasks = [score.task for score in results]
+    return min(tasks.count(task) for task in tasks)
