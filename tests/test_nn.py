@@ -100,3 +100,35 @@ def test_the_how_to_runs_where_fairseq_is_missing():
     assert done.returncode == 0, done.stderr
     _, first, *_, last = (float(line.split()[-1]) for line in done.stdout.splitlines())
     assert last < first / 4
+
+
+@each_encoding
+def test_an_exported_graph_takes_other_batches_and_lengths(make, encoding):
+    encoder, padding = make(encoding), torch.zeros(3, 9, dtype=torch.bool)
+    dims = {0: torch.export.Dim("batch", min=2), 1: torch.export.Dim("length", min=2, max=64)}
+    inputs = {"x": torch.randn(3, 9, 16), "padding_mask": padding}
+    shapes = dict.fromkeys(inputs, dims)
+    graph = torch.export.export(encoder, (), inputs, dynamic_shapes=shapes).module()
+    for batch, length in ((5, 33), (2, 64)):
+        x = torch.randn(batch, length, 16)
+        padding = torch.arange(length) >= length - torch.arange(batch).unsqueeze(1)
+        found = graph(x=x, padding_mask=padding)
+        assert (found - encoder(x, padding)).abs().max() < 1e-5
+    if encoder.embed_positions.by_index:
+        with pytest.raises(RuntimeError, match="pad on the right"):
+            graph(x=x, padding_mask=padding.flip(1))
+
+
+@each_encoding
+def test_all_projections_are_called_so_that_they_may_be_quantised(make, encoding):
+    """Whatever replaces the projections is asked for keys of distances, too."""
+    encoder = make(encoding)
+    x = torch.randn(2, 9, 16)
+    for module in encoder.layers.modules():
+        if isinstance(module, nn.SelfAttention):
+            for name in ("q_proj", "k_proj", "v_proj", "out_proj"):
+                inner = getattr(module, name)
+                setattr(module, name, torch.nn.Sequential(inner))  # it has no weight of its own
+    expected = encoder(x)
+    quantised = torch.ao.quantization.quantize_dynamic(encoder, {torch.nn.Linear})
+    assert 0 < (quantised(x) - expected).abs().max() < 0.3

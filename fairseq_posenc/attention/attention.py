@@ -9,7 +9,6 @@ from fairseq.incremental_decoding_utils import FairseqIncrementalState
 from fairseq.modules.fairseq_dropout import FairseqDropout
 from fairseq.modules.quant_noise import quant_noise
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from fairseq_posenc.attention import core
 from fairseq_posenc.attention.cache import Prefix, Source
@@ -131,7 +130,7 @@ class SelfAttention(Projections):
             self.split(queries),
             self.split(keys),
             self.split(values),
-            self.core_terms(terms, prefix, causal),
+            self.core_terms(terms, prefix, causal, x.dtype),
             padding_mask,
             causal=causal,
             dropout_p=self.dropout_p,
@@ -140,11 +139,15 @@ class SelfAttention(Projections):
         return self.join(outputs), weights
 
     def core_terms(
-        self, terms: AttentionTerms, prefix: Optional[Prefix] = None, causal: bool = False
+        self,
+        terms: AttentionTerms,
+        prefix: Optional[Prefix] = None,
+        causal: bool = False,
+        dtype: torch.dtype = torch.float32,
     ) -> AttentionTerms:
         """Return the terms as :func:`core.attend` takes them, once the rotation is done.
 
-        The scale is filled in, and distances are projected as keys are. If ``causal``, distances
+        The scale is filled in, and distances are projected as keys of that ``dtype`` are. If ``causal``, distances
         of the future are left out but one. Step by step only the newest distance is projected,
         which is the largest and the first row.
         """
@@ -157,7 +160,9 @@ class SelfAttention(Projections):
         past = None if prefix is None else prefix.distances
         # projected: (distances, channels), from the largest distance down
         new = distances if past is None else distances[: distances.size(0) - past.size(0)]
-        projected = F.linear(new.to(self.k_proj.weight.dtype), self.k_proj.weight)
+        # by the module, which may be quantised, or have a LoRA; its bias adds the same to all
+        # scores of a query, which the softmax does not see
+        projected = self.k_proj(new.to(dtype))
         if past is not None:
             projected = torch.cat([projected, past])
         if prefix is not None:

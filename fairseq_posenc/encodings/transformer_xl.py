@@ -66,8 +66,12 @@ class TransformerXL(Encoding):
 
     def sinusoids(self, queries: int, keys: int) -> Tensor:
         """Return ``R``, ``(Q + K - 1, channels)``, by falling distance from ``K - 1``."""
-        like, longest = self.content_query, max(64, 2 ** (keys - 1).bit_length())
+        like = self.content_query
         dtype = torch.promote_types(like.dtype, torch.float32)
+        if torch.compiler.is_exporting():  # the number of keys is a symbol, any table has a length
+            table = relative_sinusoid(keys, self.stack.channels, dtype, like.device)
+            return table[: keys - 1 + queries]
+        longest = max(64, 2 ** (keys - 1).bit_length())
         key = (longest, dtype, like.device)
         if key not in self._tables:
             self._tables[key] = relative_sinusoid(longest, self.stack.channels, *key[1:])

@@ -61,8 +61,9 @@ class SelfAttention(nn.Module):
                 rotated(y.transpose(0, 1), turn).transpose(0, 1) for y in (queries, keys)
             )
         if terms.distances is not None:
-            # distances are projected as keys are: (heads, 2 length - 1, head channels)
-            projected = F.linear(terms.distances.to(x.dtype), self.k_proj.weight)
+            # distances are projected as keys are: (heads, 2 length - 1, head channels); the bias
+            # adds the same to all scores of a query, which the softmax does not see
+            projected = self.k_proj(terms.distances.to(x.dtype))
             by_head = projected.unflatten(-1, (self.heads, -1)).transpose(0, 1)
             terms = replace(terms, distances=None, distance_keys=by_head)
         # each (batch, heads, length, head channels)
@@ -206,7 +207,17 @@ class Encoder(nn.Module):
         """Return where each token stands, padding left out of the count."""
         if padding_mask is None:
             padding_mask = x.new_zeros(x.shape[:2], dtype=torch.bool)
-        elif self.embed_positions.by_index and bool(padding_mask[:, 0].any()):
-            raise ValueError("this encoding has a table by index: pad on the right")
+        elif self.embed_positions.by_index:
+            self._check_padding(padding_mask)
         numbers = ((~padding_mask).cumsum(dim=1) - 1).clamp(min=0).float()
         return Positions(numbers, padding_mask, segments=segments, key_padding_mask=padding_mask)
+
+    @staticmethod
+    def _check_padding(padding_mask: Tensor) -> None:
+        """Refuse padding on the left; an exported graph does it when it runs."""
+        message = "this encoding has a table by index: pad on the right"
+        on_the_left = padding_mask[:, 0].any()
+        if torch.compiler.is_exporting():
+            torch._assert_async(~on_the_left, message)
+        elif bool(on_the_left):
+            raise ValueError(message)
