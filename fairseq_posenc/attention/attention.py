@@ -147,9 +147,9 @@ class SelfAttention(Projections):
     ) -> AttentionTerms:
         """Return the terms as :func:`core.attend` takes them, once the rotation is done.
 
-        The scale is filled in, and distances are projected as keys of that ``dtype`` are. If ``causal``, distances
-        of the future are left out but one. Step by step only the newest distance is projected,
-        which is the largest and the first row.
+        The scale is filled in, and distances are projected as keys of that ``dtype`` are. If
+        ``causal``, distances of the future are left out but one. Step by step only the newest
+        distance is projected, which is the largest and the first row.
         """
         scale = self.head_dim**-0.5 if terms.scale is None else terms.scale
         distances = terms.distances

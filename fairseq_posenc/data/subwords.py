@@ -9,11 +9,12 @@ import os
 import re
 import unicodedata
 from abc import ABC, abstractmethod
-from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 from fairseq.data import Dictionary
 
 from fairseq_posenc.data.indexed import read_dictionary
+from fairseq_posenc.data.protobuf import read_field
 from fairseq_posenc.data.wordpiece_file import read_wordpiece
 from fairseq_posenc.errors import UsageError, first_line
 
@@ -38,6 +39,7 @@ _SETTINGS: Dict[str, Tuple[int, int, Any]] = {
 }
 
 Span = Tuple[int, int]
+_STRANGE = "\u16a0"  # a rune, which no piece has
 
 
 class Subwords(ABC):
@@ -49,9 +51,12 @@ class Subwords(ABC):
     def __init__(self, file: str):
         self.file = file
 
-    def pieces(self, text: str) -> List[str]:
-        """Return the pieces of a text; what the model does not know is ``<unk>``."""
-        return self._pieces_with_raw_offsets(text)[0]
+    def pieces(self, text: str, behind: bool = False) -> List[str]:
+        """Return the pieces of a text; what the model does not know is ``<unk>``.
+
+        ``behind`` a special token, SentencePiece lets a word go on, if the text has no space there.
+        """
+        return self._pieces_with_raw_offsets(text, behind)[0]
 
     def pieces_with_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
         """Return the pieces of a text, and for each the characters (start, end) it stands for.
@@ -85,7 +90,9 @@ class Subwords(ABC):
         return dictionary
 
     @abstractmethod
-    def _pieces_with_raw_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
+    def _pieces_with_raw_offsets(
+        self, text: str, behind: bool = False
+    ) -> Tuple[List[str], List[Span]]:
         """Return pieces, and their spans as the library has them."""
 
 
@@ -98,7 +105,9 @@ class WordPiece(Subwords):
         super().__init__(file)
         self._model = library("tokenizers").Tokenizer.from_str(read_wordpiece(file))
 
-    def _pieces_with_raw_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
+    def _pieces_with_raw_offsets(
+        self, text: str, behind: bool = False
+    ) -> Tuple[List[str], List[Span]]:
         encoding = self._model.encode(text, add_special_tokens=False)
         return encoding.tokens, encoding.offsets
 
@@ -128,28 +137,39 @@ class SentencePiece(Subwords):
         pieces[self._model.unk_id()] = UNKNOWN
         self._names = [UNKNOWN if piece in SPECIALS else piece for piece in pieces]
 
-    def pieces(self, text: str) -> List[str]:  # noqa: D102
-        pieces = []
-        for start, part in _around_unknown(text):
-            if start:
-                pieces.append(UNKNOWN)
-            pieces += [self._names[index] for index in self._model.encode(part)]
-        return pieces
+    def pieces(self, text: str, behind: bool = False) -> List[str]:  # noqa: D102
+        if behind or UNKNOWN in text:
+            return self._pieces_with_raw_offsets(text, behind)[0]
+        return [self._names[index] for index in self._model.encode(text)]
 
-    def _pieces_with_raw_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
-        pieces, spans = [], []
-        for start, part in _around_unknown(text):
-            if start:
-                pieces.append(UNKNOWN)
-                spans.append((start - len(UNKNOWN), start))
-            if self._maps:
-                found = self._model.encode(part, return_type="offset_mapping")
-                ids, offsets = found["ids"], found["offsets"]
-            else:
-                cut = self._model.encode(part, out_type="immutable_proto").pieces
-                ids, offsets = [piece.id for piece in cut], [(p.begin, p.end) for p in cut]
-            pieces += [self._names[index] for index in ids]
-            spans += [(start + first, start + last) for first, last in offsets]
+    def _encode(self, text: str, behind: bool) -> Tuple[List[str], List[Span]]:
+        behind = behind and text[:1] != " "
+        text = _STRANGE * behind + text  # so that no ▁ is put before the text itself
+        if self._maps:
+            encoding = self._model.encode(text, return_type="offset_mapping")
+            ids, spans = encoding["ids"], encoding["offsets"]
+        else:
+            proto = self._model.encode(text, out_type="immutable_proto").pieces
+            ids, spans = [piece.id for piece in proto], [(p.begin, p.end) for p in proto]
+        first = 0
+        if behind:  # an unknown character that follows is one piece with it
+            strings = [piece.lstrip("▁") for piece in self._model.encode(text, out_type=str)]
+            first = next(n for n, piece in enumerate(strings) if piece.startswith(_STRANGE))
+            first += strings[first] == _STRANGE
+        spans = [(max(start - behind, 0), end - behind) for start, end in spans[first:]]
+        return [self._names[index] for index in ids[first:]], spans
+
+    def _pieces_with_raw_offsets(
+        self, text: str, behind: bool = False
+    ) -> Tuple[List[str], List[Span]]:
+        first, *others = text.split(UNKNOWN)
+        pieces, spans = self._encode(first, behind)
+        end = len(first)
+        for part in others:
+            start, end = end + len(UNKNOWN), end + len(UNKNOWN) + len(part)
+            names, offsets = self._encode(part, behind=True)
+            pieces += [UNKNOWN, *names]
+            spans += [(start - len(UNKNOWN), start), *((start + a, start + b) for a, b in offsets)]
         return pieces, spans
 
     def text(self, pieces: List[str]) -> str:  # noqa: D102
@@ -170,7 +190,9 @@ class SentencePiece(Subwords):
     def setting(self, name: str) -> Any:
         """Return one of ``_SETTINGS``; ``model_type`` 1 is unigram, the format of maps its own."""
         part, field, default = _SETTINGS[name]
-        return _field(_field(self._model.serialized_model_proto(), part, b""), field, default)
+        return read_field(
+            read_field(self._model.serialized_model_proto(), part, b""), field, default
+        )
 
 
 KINDS = {"wordpiece": WordPiece, "sentencepiece": SentencePiece}
@@ -280,38 +302,6 @@ def library(name: str) -> Any:
         raise UsageError(
             f"this subword model needs the library {name}: pip install {name}"
         ) from None
-
-
-def _field(message: bytes, wanted: int, default: Any) -> Any:
-    """Return a field of a message of protocol buffers, a number or bytes, or the default."""
-    place = 0
-
-    def number() -> int:
-        nonlocal place
-        value = shift = 0
-        while True:  # seven bits a byte, the lowest first, until one is below 128
-            byte = message[place]
-            place, value, shift = place + 1, value | (byte & 127) << shift, shift + 7
-            if byte < 128:
-                return value
-
-    while place < len(message):
-        field, kind = divmod(number(), 8)
-        # kinds: 0 a number, 1 eight bytes, 2 a length and as many bytes, 5 four bytes
-        length = number() if kind == 2 else {1: 8, 5: 4}.get(kind, 0)
-        value = number() if kind == 0 else message[place : place + length]
-        if field == wanted:
-            return value
-        place += length
-    return default
-
-
-def _around_unknown(text: str) -> Iterator[Tuple[int, str]]:
-    """Yield what stands around each literal ``<unk>``, with where it starts (first: 0)."""
-    start = 0
-    for part in text.split(UNKNOWN):
-        yield start, part
-        start += len(part) + len(UNKNOWN)
 
 
 def _boundaries(text: str) -> Set[int]:

@@ -240,10 +240,12 @@ class BertHub(nn.Module):
 
     def _sentence(self, text: str) -> Tensor:
         """Return the tokens ``(length,)`` of a text, where ``<mask>`` is one, and ``</s>``."""
-        parts = []
-        for part in text.split(MASK):
-            parts += [self._cut(part)[0], torch.tensor([self.dictionary.index(MASK)])]
-        return torch.cat([*parts[:-1], torch.tensor([self.dictionary.eos()])])
+        first, *others = text.split(MASK)
+        parts = [self._cut(first)[0]]
+        for part in others:
+            pieces = [MASK, *self.subwords.pieces(part, behind=True)]
+            parts.append(torch.tensor([self.dictionary.index(piece) for piece in pieces]))
+        return torch.cat([*parts, torch.tensor([self.dictionary.eos()])])
 
     def _dataset(self, examples: Sequence[Example], cut: bool = False) -> PairDataset:
         """Return examples, all of one text or all of two, as the tasks have them.

@@ -27,6 +27,7 @@ from fairseq_posenc.json_files import Each, Maybe, read_shaped
 from fairseq_posenc.tools.export.hf_fields import check_fields
 from fairseq_posenc.tools.export.hf_layouts import ACTIVATIONS, FSMT, Rules, rename
 
+_FILLED_UP = 64  # rows, with which the number of types becomes a multiple
 _OURS = {theirs: ours for ours, theirs in reversed(list(ACTIVATIONS.items()))}
 _FSMT_SHAPE = {
     **dict.fromkeys(
@@ -159,6 +160,15 @@ def dictionary_of(
             raise UsageError(f"{folder}: {symbol!r:.60} cannot be in fairseq's dictionary")
         found.add_symbol(symbol)
     return found
+
+
+def refuse_small(vocabulary: int, types: int, folder: str) -> None:
+    """Refuse a vocabulary that lacks more types than rows are added to fill a matrix up."""
+    if types - vocabulary >= _FILLED_UP:
+        raise UsageError(
+            f"{folder}: its vocabulary has {vocabulary} types, its model {types}; put the "
+            "tokenizer that belongs to the model there"
+        )
 
 
 def refuse_left(folder: str, left: List[str]) -> None:

@@ -3,7 +3,8 @@
 import functools
 import json
 import os
-from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
+from itertools import combinations
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 import torch
 
@@ -27,6 +28,7 @@ from fairseq_posenc.tools.export.hf_foreign import (
     our_activation,
     our_order,
     refuse_left,
+    refuse_small,
     reorder,
     signed,
 )
@@ -184,25 +186,45 @@ def _check_rotary(weights: ForeignWeights, width: int) -> None:
 
 def _vocabulary(folder: str, types: int) -> List[str]:
     """Return the types of a model in their order; rows without a type get fairseq's filler."""
-    found: Dict[int, str] = {}
-    for name, read in (("vocab.txt", read_lines), ("tokenizer.json", types_of_tokenizer)):
-        path = os.path.join(folder, name)
-        if not found and os.path.exists(path):
-            symbols = read(path)
-            found = dict(enumerate(symbols)) if isinstance(symbols, list) else symbols
-    path = os.path.join(folder, "vocab.json")
-    if not found and os.path.exists(path):
-        found = {n: symbol for symbol, n in read_shaped(path, Each(int), "transformers").items()}
+    readers: Dict[str, Callable[[str], Dict[int, str]]] = {
+        "vocab.txt": lambda path: dict(enumerate(read_lines(path))),
+        "tokenizer.json": types_of_tokenizer,
+        "vocab.json": numbered_types,
+    }
+    vocabularies = {
+        name: read(os.path.join(folder, name))
+        for name, read in readers.items()
+        if os.path.exists(os.path.join(folder, name))
+    }
+    refuse_two(vocabularies, folder)
     pieces = _sentencepieces(folder)
-    if not found and pieces:
+    if not vocabularies and pieces:
         # fairseq's order, which XLM-R has
         symbols = [*SPECIALS[:4], *SentencePiece(pieces).vocabulary()]
-        found = {**dict(enumerate(symbols)), types - 1: MASK}
-    if not found:
+        vocabularies[pieces] = {**dict(enumerate(symbols)), types - 1: MASK}
+    if not any(vocabularies.values()):
         raise UsageError(f"{folder} has no vocabulary: vocab.txt, tokenizer.json, vocab.json")
+    found = next(filter(None, vocabularies.values()))
     if max(found) >= types:
         raise UsageError(f"{folder}: its vocabulary has more than the model's {types} types")
+    refuse_small(len(found), types, folder)
     return [found.get(number, f"madeupword{number:04d}") for number in range(types)]
+
+
+def refuse_two(vocabularies: Mapping[str, Mapping[int, str]], folder: str) -> None:
+    """Refuse files that have other types for a number, which are then of two models."""
+    for (name, types), (other_name, other_types) in combinations(vocabularies.items(), 2):
+        for number in sorted(types.keys() & other_types.keys()):
+            if types[number] != other_types[number]:
+                raise UsageError(
+                    f"{folder}: type {number} is {types[number]!r:.60} in {name} and "
+                    f"{other_types[number]!r:.60} in {other_name}; they are of two models"
+                )
+
+
+def numbered_types(path: str) -> Dict[int, str]:
+    """Return the types of ``vocab.json`` by number."""
+    return {n: symbol for symbol, n in read_shaped(path, Each(int), "transformers").items()}
 
 
 def types_of_tokenizer(path: str) -> Dict[int, str]:

@@ -16,7 +16,7 @@ from fairseq.data.multilingual.multilingual_utils import get_lang_tok
 
 from fairseq_posenc.data.subwords import DICTIONARY, MASK, SPECIALS, SentencePiece
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Each, Maybe, read_shaped
+from fairseq_posenc.json_files import Maybe, read_shaped
 from fairseq_posenc.tasks.multilingual import OUR_MULTILINGUAL, default_options
 from fairseq_posenc.tools.export import hf_languages
 from fairseq_posenc.tools.export.hf_fields import check_fields, check_files
@@ -26,10 +26,15 @@ from fairseq_posenc.tools.export.hf_foreign import (
     dictionary_of,
     our_activation,
     refuse_left,
+    refuse_small,
     signed,
     tokenizer_field,
 )
-from fairseq_posenc.tools.export.hf_foreign_bert import types_of_tokenizer
+from fairseq_posenc.tools.export.hf_foreign_bert import (
+    numbered_types,
+    refuse_two,
+    types_of_tokenizer,
+)
 from fairseq_posenc.tools.export.hf_layouts import M2M100, MBART, Layout
 from fairseq_posenc.tools.export.source import ExportSource
 
@@ -229,6 +234,7 @@ def _vocabulary(folder: str, types: int, style: str) -> Tuple[List[str], List[st
             f"{folder}: the numbers of its vocabulary should be 0…{len(found) - 1}, and no more "
             f"than vocab_size {types}"
         )
+    refuse_small(len(found), types, folder)
     symbols = [found[number] for number in range(len(found))]
     symbols += [f"madeupword{number:04d}" for number in range(types - len(found))]
     if tuple(symbols[:4]) != SPECIALS[:4]:
@@ -247,10 +253,13 @@ def _read_vocabulary(folder: str, style: str) -> Tuple[Dict[int, str], Sequence[
     path = {name: os.path.join(folder, name) for name in _TOKENIZER_FILES}
     if style == "multilingual" and os.path.exists(path["vocab.json"]):
         # of M2M-100, behind which its tokenizer puts the languages
-        numbers = read_shaped(path["vocab.json"], Each(int), "transformers")
+        numbered = numbered_types(path["vocab.json"])
+        if os.path.exists(path["tokenizer.json"]):
+            tokenizer = types_of_tokenizer(path["tokenizer.json"])
+            refuse_two({"vocab.json": numbered, "tokenizer.json": tokenizer}, folder)
         codes = hf_languages.WMT21 if _codes(folder) == "wmt21" else hf_languages.M2M100
-        tags = {len(numbers) + n: get_lang_tok(code, style) for n, code in enumerate(codes)}
-        return {**{number: symbol for symbol, number in numbers.items()}, **tags}, codes
+        tags = {len(numbered) + n: get_lang_tok(code, style) for n, code in enumerate(codes)}
+        return {**numbered, **tags}, codes
     codes = hf_languages.MBART50 if style == "mbart" else hf_languages.NLLB
     if os.path.exists(path["tokenizer.json"]):
         found = types_of_tokenizer(path["tokenizer.json"])

@@ -221,10 +221,12 @@ def _sentencepiece(model: SentencePiece, dictionary: Dictionary) -> Any:
     if model.setting("precompiled_charsmap"):
         steps.append(normalizers.Precompiled(model.setting("precompiled_charsmap")))
     if model.setting("remove_extra_whitespaces"):
-        steps += [normalizers.Replace(regex(" {2,}"), " "), normalizers.Strip()]
-    # Metaspace's own way puts none before a space
-    tokeniser.normalizer = normalizers.Sequence([*steps, normalizers.Prepend("▁")])
-    tokeniser.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace("▁", "never")
+        steps += [normalizers.Replace(regex(" {2,}"), " "), normalizers.Strip(left=False)]
+    else:  # where Metaspace would put none before a space
+        steps.append(normalizers.Replace(regex(r"\A "), "  "))
+    tokeniser.normalizer = normalizers.Sequence(steps)
+    # not behind a special token, where a word may go on
+    tokeniser.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace("▁", "first")
     tokeniser.decoder = tokenizers.decoders.Metaspace("▁", "always")
     return tokeniser
 

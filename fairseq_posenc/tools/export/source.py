@@ -180,6 +180,12 @@ def read_state(state: Dict[str, Any], path: str, kinds: Mapping[Type, str]) -> E
         # before so many are built: a layer has several weights
         if getattr(options, f"{side}_layers", 0) > len(state["model"]):
             raise UsageError(f"{misfit}: there are no {getattr(options, f'{side}_layers')} layers")
+    for name, weight in state["model"].items():
+        if isinstance(weight, torch.Tensor) and not bool(weight.isfinite().all()):
+            raise UsageError(
+                f"{path}: {name} has a number that is not finite; its training failed, or the file "
+                "is damaged"
+            )
     try:
         with one_line(misfit):
             weights = dict(state["model"])

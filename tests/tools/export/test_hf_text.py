@@ -206,3 +206,30 @@ def test_a_language_model_goes_on_as_in_fairseq(lm_checkpoint, data, tmp_path, e
         [[best]] = ours.generate([model], sample, prefix_tokens=prefix, bos_token=begin)
         assert row == best["tokens"].tolist()[: prefix.size(1) + 20]
     assert len({tuple(row[-20:]) for row in found}) > 2
+
+
+TEXTS = ["the<mask>house", "the <mask> house", "<mask>house", "<mask> house.", "<mask>",
+         "我<mask>北京", "a <unk>house", "the<unk>", "  the  small"]  # fmt: skip
+
+
+def test_no_word_begins_behind_a_mask_where_the_text_has_no_space(tmp_path):
+    """Neither with us nor in the exported tokenizer; also behind ``<unk>``."""
+    lines = [" ".join(WORDS), *WORDS, "我爱北京", "house"] * 4
+    learn_sentencepiece(lambda: iter(lines), str(tmp_path), 80)
+    model = SentencePiece(str(tmp_path / "sentencepiece.model"))
+    dictionary = model.dictionary()
+    tokeniser = cut_as(dictionary, str(tmp_path)).tokeniser
+    tokeniser.add_special_tokens(["<unk>", "<mask>"])
+    for text in TEXTS:
+        first, *others = text.split("<mask>")
+        pieces = model.pieces(first)
+        for part in others:
+            pieces += ["<mask>", *model.pieces(part, behind=True)]
+        encoded = tokeniser.encode(text, add_special_tokens=False)
+        assert pieces == [
+            t if t in dictionary or t == "<mask>" else "<unk>" for t in encoded.tokens
+        ]
+    assert model.pieces("北京") == ["▁", "北", "京"]
+    assert model.pieces("北京", behind=True) == ["北", "京"]
+    pieces, spans = model.pieces_with_offsets("<unk>house")
+    assert "▁" not in "".join(pieces) and spans[:2] == [(0, 5), (5, 5 + len(pieces[1]))]

@@ -144,3 +144,48 @@ def test_a_folder_that_is_not_what_it_should_be_is_refused_in_one_line(save, spo
     assert not [
         path for path in folder.parent.rglob("*") if "ours" in path.parts and path.is_file()
     ]
+
+
+def of_two_models(folder, case):
+    """Put a part of another model into the folder."""
+    file, vocabulary = folder / "model.safetensors", folder / "vocab.txt"
+    if case == "too small":
+        config = json.loads((folder / "config.json").read_text())
+        weights = safetensors.load_file(file)
+        for name, weight in weights.items():
+            if len(weight) == config["vocab_size"]:
+                weights[name] = torch.cat(
+                    [weight, weight[:1].repeat(100, *[1] * (weight.dim() - 1))]
+                )
+        safetensors.save_file(weights, file, {"format": "pt"})
+        change(folder / "config.json", vocab_size=config["vocab_size"] + 100)
+    elif case == "not a number":
+        weights = safetensors.load_file(file)
+        weights["bert.encoder.layer.0.output.dense.weight"][0, 0] = float("nan")
+        safetensors.save_file(weights, file, {"format": "pt"})
+    else:
+        types = vocabulary.read_text("utf-8").splitlines()
+        types[6], types[7] = types[7], types[6]
+        numbers = {symbol: number for number, symbol in enumerate(types)}
+        (folder / "vocab.json").write_text(json.dumps(numbers))
+
+
+@pytest.mark.parametrize(
+    "case, reason",
+    [
+        ("too small", "its vocabulary has .* types, its model .*; put the tokenizer that belongs"),
+        ("not a number", "layers.0.fc2.weight has a number that is not finite"),
+        ("two vocabularies", "type 6 is .* in vocab.txt and .* in vocab.json; .* two models"),
+    ],
+)
+def test_parts_of_two_models_are_refused(save, case, reason):
+    folder, _ = save()
+    of_two_models(folder, case)
+    with pytest.raises(UsageError, match=reason):
+        imported(folder)
+    assert not list((folder.parent / "ours").glob("*"))
+
+
+def test_rows_that_fill_a_matrix_up_are_taken(save):
+    folder, _ = save(vocab_size=len(TYPES) + 7)
+    assert imported(folder)[0].exists()
