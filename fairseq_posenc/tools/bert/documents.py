@@ -3,9 +3,11 @@
 The name of a file tells what it is: ``.parquet`` has a column ``text`` with a document per row, as
 the snapshots of ``wikimedia/wikipedia``; ``.json`` and ``.jsonl``, and the files ``wiki_00`` … of
 ``wikiextractor --json``, have a line of JSON per document, whose member ``text`` it is; all others
-are plain text. All but ``.parquet`` may be compressed (``.gz``, ``.bz2``, ``.xz``).
+are plain text. All but ``.parquet`` may be compressed (``.gz``, ``.bz2``, ``.xz``). Plain text that
+begins with ``<doc …>`` is wikiextractor's, whatever its name.
 """
 
+import html
 import os
 import re
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -17,6 +19,7 @@ from fairseq_posenc.json_files import find_misfit, parse_json
 _UNFINISHED = re.compile(r"\.part(\d*|\.note|-[-0-9a-f]+)$")
 _TITLE = re.compile(r"= (?!= ).*\S =(?<! = =)")
 _HEADING = re.compile(r"= = .* = =")
+_ARTICLE = re.compile(r"<doc id=.*>")  # the first line of wikiextractor's, without --json
 _JSON_LINES = re.compile(r"(.*\.jsonl?|wiki_\d+)(\.gz|\.bz2|\.xz)?")
 _ROWS = 1000  # of a parquet file, which are in memory at a time
 
@@ -42,6 +45,14 @@ def _by_titles(line: str, previous: str) -> Tuple[bool, bool]:
     return title, not title and not _HEADING.fullmatch(line)
 
 
+def _by_articles(line: str, previous: str) -> Tuple[bool, bool]:
+    if _ARTICLE.fullmatch(line) or line == "</doc>":
+        return True, False
+    # an article begins with its title, as an attribute and as a line
+    is_title = bool(_ARTICLE.fullmatch(previous)) and f'title="{line}"' in html.unescape(previous)
+    return False, bool(line) and not is_title
+
+
 # from a line and the one before to what it is: (end of a document, text)
 BOUNDARIES: Dict[str, Callable[[str, str], Tuple[bool, bool]]] = {
     "blank": _by_blank_lines,
@@ -57,7 +68,8 @@ def read_documents(files: Iterable[str], boundary: str) -> Stream:
         boundary: what divides the documents of plain text. ``blank``: empty lines. ``title``:
             lines ``= Title =`` at the beginning or after an empty line, as in WikiText; they and
             headings ``= = Heading = =`` are left out, as BERT does with headers, and empty lines
-            alone divide nothing.
+            alone divide nothing; also if it is ``blank`` and a file begins with such a line. In
+            wikiextractor's files it is ``<doc …>`` and ``</doc>``; titles are left out.
 
     Raises:
         UsageError: as :func:`stream_lines`, or a parquet file or a line of JSON is damaged or has
@@ -76,7 +88,11 @@ def read_documents(files: Iterable[str], boundary: str) -> Stream:
 
 
 def _plain(file: str, boundary: str) -> Stream:
-    classify = BOUNDARIES[boundary]
+    begin = _first_line(file)
+    if _ARTICLE.fullmatch(begin):
+        classify = _by_articles
+    else:
+        classify = BOUNDARIES["title" if _TITLE.fullmatch(begin) else boundary]
     inside, previous = False, ""
     for line in stream_lines(file):
         line = line.strip()
@@ -92,12 +108,19 @@ def _plain(file: str, boundary: str) -> Stream:
         yield None
 
 
+def _first_line(file: str) -> str:
+    """Return the first line that is not blank, without space around it; of none, nothing."""
+    return next(filter(None, map(str.strip, stream_lines(file))), "")
+
+
 def _texts(file: str) -> Optional[Iterator[str]]:
     """Return the documents of a file that divides them itself, None for plain text."""
     name = os.path.basename(file)
     if name.endswith(".parquet"):
         return _texts_of_parquet(file)
-    return _texts_of_json(file) if _JSON_LINES.fullmatch(name) else None
+    if not _JSON_LINES.fullmatch(name) or _ARTICLE.fullmatch(_first_line(file)):
+        return None
+    return _texts_of_json(file)
 
 
 def _texts_of_parquet(file: str) -> Iterator[str]:
@@ -117,7 +140,14 @@ def _texts_of_parquet(file: str) -> Iterator[str]:
 
 def _texts_of_json(file: str) -> Iterator[str]:
     for number, line in enumerate(stream_lines(file), 1):
+        if not line.strip():
+            continue
         where = f"{file}, line {number}"
+        if number == 1 and line.lstrip().startswith("["):
+            raise UsageError(
+                f"{file} is an array of JSON, not a line of JSON per document; write it so: "
+                f"jq -c '.[]' {file} > {os.path.splitext(file)[0]}.jsonl"
+            )
         document = parse_json(line, where)
         misfit = find_misfit(document, {"text": str})
         if misfit:

@@ -173,7 +173,7 @@ def read(
     Raises:
         UsageError: the file cannot be read, is not JSON, has another structure, or holds no
             question; unless they are skipped, also a question without id, text or answers where
-            others have some, an id that occurs twice, a question without an answer at its place.
+            others have some or at its place, and in a scored set an id that occurs twice.
     """
     contexts, questions, dropped, misplaced = found = SquadFile([], [], [], [])
     seen: Set[str] = set()
@@ -197,6 +197,8 @@ def read(
             key = entry.get("id") if isinstance(entry, dict) else None
             name = f"question {key}" if isinstance(key, str) else f"{where}.qas.{number}"
             try:
+                if not scored:  # TyDiQA-GoldP's training file repeats ids, which training ignores
+                    seen.clear()
                 question, wrong = _question(entry, len(contexts), context, seen, answered)
                 if wrong and not (question.trained or skip_malformed):
                     raise _MalformedQuestion(wrong[0])
@@ -240,7 +242,7 @@ def _question(
     if misfit:
         raise _MalformedQuestion(misfit)
     if entry["id"] in seen:
-        raise _MalformedQuestion("the id occurs twice")
+        raise _MalformedQuestion("the id occurs twice, so its prediction would be of two questions")
     if not entry["question"].strip():
         raise _MalformedQuestion("the question is empty")
     answers = entry["answers"] if answered else []

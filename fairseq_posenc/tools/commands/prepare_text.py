@@ -9,9 +9,9 @@ read more often:
     posenc prepare text --kind sentencepiece --train de=german.txt,sw=swahili/ --hold-out 500 \\
         --output text
 
-Texts are plain UTF-8, JSON lines with a member "text" (.json, .jsonl, and the files wiki_00 … of
-wikiextractor --json), all of them also .gz, .bz2 or .xz, and .parquet with a column "text". A run
-that was broken off goes on when it is started again.
+Texts are plain UTF-8, JSON lines with a member "text" (.json, .jsonl), the files wiki_00 … of
+wikiextractor, with or without --json, all of them also .gz, .bz2 or .xz, and .parquet with a column
+"text". A run that was broken off goes on when it is started again.
 """
 
 import argparse
@@ -35,7 +35,8 @@ def _parser() -> argparse.ArgumentParser:
         help="the folders given hold one folder for each language")
     add("--documents", choices=documents.BOUNDARIES, default="blank",
         help="what divides documents of plain text: blank lines (default), or title lines "
-        "' = Title = ' as in WikiText, which are left out with all other headings")
+        "' = Title = ' as in WikiText, which are left out with all other headings; a file that "
+        "begins with one is read so in any case")
     add("--split-sentences", action="store_true",
         help="split lines into sentences by punctuation; default: a line is a sentence")
     add = parser.add_argument_group("vocabulary").add_argument

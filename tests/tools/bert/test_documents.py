@@ -49,8 +49,10 @@ def test_blank_lines_divide_documents(tmp_path):
     assert documents(tmp_path, BLANK, "blank") == [["first", "second"], ["third"]]
 
 
-def test_title_lines_divide_documents_and_headings_are_left_out(tmp_path):
-    assert documents(tmp_path, TITLES, "title") == [
+@pytest.mark.parametrize("boundary", ["title", "blank"])
+def test_title_lines_divide_documents_and_headings_are_left_out(tmp_path, boundary):
+    """Also where ``blank`` is asked for, the default: such a file is WikiText."""
+    assert documents(tmp_path, TITLES, boundary) == [
         ["He was an actor .", "He acted .", "= 1 <unk> / s and k =", "1 more ."],
         ["A filter ."],
     ]
@@ -95,6 +97,20 @@ def test_a_row_or_a_line_of_json_is_a_document(tmp_path, name, content, boundary
     assert documents(tmp_path, content, boundary, name) == expected
 
 
+def test_blank_lines_among_json_are_no_documents(tmp_path):
+    content = b'\n{"text": "a"}\n\n \n{"text": "b"}\n\n'
+    assert documents(tmp_path, content, "blank", "a.jsonl") == [["a"], ["b"]]
+
+
+@pytest.mark.parametrize("boundary", ["blank", "title"])
+@pytest.mark.parametrize("name", ["wiki_00", "wiki.txt", "wiki.json"])
+def test_extracted_wikipedia_is_known_by_its_first_line(tmp_path, name, boundary):
+    article = '<doc id="{0}" url="" title="A &amp; {0}">\nA & {0}\n\n{1}\n</doc>\n'
+    text = article.format(1, "Berlin is a city.\n\nIt is old.\n") + article.format(2, "B.")
+    expected = [["Berlin is a city.", "It is old."], ["B."]]
+    assert documents(tmp_path, text, boundary, name) == expected
+
+
 @pytest.mark.parametrize(
     "name, content, told",
     [
@@ -105,8 +121,8 @@ def test_a_row_or_a_line_of_json_is_a_document(tmp_path, name, content, boundary
         ("a.parquet", snapshot([1, 2]), "a.parquet: the column text is int64, not text"),
         ("a.jsonl", b'{"text": "a"}\nb\n', "a.jsonl, line 2 is not JSON"),
         ("a.jsonl", b'{"title": "a"}\n', "a.jsonl, line 1 is not an object with a text"),
-        ("a.json", b'["a"]\n', "a.json, line 1 is not an object with a text"),
-        ("wiki_00", b'<doc id="1">\n', "wiki_00, line 1 is not JSON"),
+        ("a.json", b'[{"text": "a"}]\n', r"a.json is an array .*: jq -c '.\[\]' .*a.jsonl"),
+        ("wiki_00", b"text\n", "wiki_00, line 1 is not JSON"),
     ],
 )
 def test_what_is_no_such_file_is_reported(tmp_path, name, content, told):

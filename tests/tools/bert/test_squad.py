@@ -167,7 +167,6 @@ BROKEN_QUESTIONS = [
     (without("id"), "data.0.paragraphs.0.qas.1: id is missing"),
     (without("question"), "question x: question is missing"),
     (without("answers"), "question x: answers is missing"),
-    (entry("good", "1943"), "question good: the id occurs twice"),
     (None, "qas.1: it should be an object"),
 ]
 
@@ -207,6 +206,14 @@ def test_answers_that_are_not_at_their_places_are_compared_but_not_trained_on(
     assert found.questions[1].answers == (Answer(text, NOWHERE), Answer("1943", 48))
     assert found.questions[1].trained == Answer("1943", 48)
     assert re.search(message, found.misplaced[0]) and "is empty" in found.misplaced[1]
+
+
+def test_ids_may_repeat_in_training_files_alone(write):
+    """TyDiQA-GoldP's has one id for the questions of several passages."""
+    path = write(document(entry("good", "Smiljan"), entry("good", "1943")))
+    assert [question.id for question in read(path).questions] == ["good", "good"]
+    with pytest.raises(UsageError, match="question good: the id occurs twice"):
+        read(path, scored=True)
 
 
 def test_how_many_questions_are_malformed_is_said(write):
