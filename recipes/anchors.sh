@@ -24,5 +24,5 @@ row=(learned --position-segments input)
 glue=(--tasks MNLI,MRPC,SST-2 --epochs 3 --lrs 2e-5)
 glue_smoke=(--tasks MRPC,SST-2 --epochs 1 --lrs 3e-4 --arch posenc_bert_tiny --length 64)
 
-source "$(dirname "$0")/lib/recipe.sh"
+source "$(dirname "$(realpath "$0")")/lib/recipe.sh"
 recipe anchors "$@"

@@ -60,5 +60,5 @@ speed_bert=(
     --shape bert_small --lengths 128 --encodings none,learned,shaw,rel_scalar --tokens 512 --rounds 5
 )
 
-source "$(dirname "$0")/lib/recipe.sh"
+source "$(dirname "$(realpath "$0")")/lib/recipe.sh"
 recipe claims "$@"

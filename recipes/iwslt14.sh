@@ -42,5 +42,5 @@ smoke=(
     --encodings "sinusoidal,cape=cape --position-source-scale auto"
 )
 
-source "$(dirname "$0")/lib/recipe.sh"
+source "$(dirname "$(realpath "$0")")/lib/recipe.sh"
 recipe wmt "$@"

@@ -30,5 +30,5 @@ train=(
     --max-update {updates} --save-interval-updates 500 --keep-interval-updates 1 --no-epoch-checkpoints
 )
 
-source "$(dirname "$0")/lib/recipe.sh"
+source "$(dirname "$(realpath "$0")")/lib/recipe.sh"
 recipe language_model "$@"

@@ -58,5 +58,5 @@ smoke=(
     --edges 30,60,120 --neighbours 2 --tokens 500 --encodings before=sinusoidal,sinusoidal,rotary
 )
 
-source "$(dirname "$0")/lib/recipe.sh"
+source "$(dirname "$(realpath "$0")")/lib/recipe.sh"
 recipe translation "$@"

@@ -52,5 +52,5 @@ generate=(--beam 5 --max-tokens 4000 --max-len-a 1.5 --max-len-b 10)
 score=(--bins {bins})
 score_interpolate=(--without-token '<sep>')
 
-source "$(dirname "$0")/lib/recipe.sh"
+source "$(dirname "$(realpath "$0")")/lib/recipe.sh"
 recipe translation "$@"

@@ -62,5 +62,5 @@ base_model=(
     --lr 0.0007 --warmup-updates 4000 --max-tokens 4096 --update-freq 8
 )
 
-source "$(dirname "$0")/lib/recipe.sh"
+source "$(dirname "$(realpath "$0")")/lib/recipe.sh"
 recipe translation "$@"

@@ -49,5 +49,5 @@ presets=(small base)
 small=(--layers 2 --width 128 --ffn 512 --lr 0.004 --tokens 2000 --longest 32 --updates 1800 --seeds 1,2,3,4,5)
 base=(--layers 3 --width 256 --ffn 1024 --lr 0.002 --tokens 4096 --longest 48 --updates 3000 --seeds 1,2,3)
 
-source "$(dirname "$0")/lib/recipe.sh"
+source "$(dirname "$(realpath "$0")")/lib/recipe.sh"
 recipe translation "$@"

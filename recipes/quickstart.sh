@@ -39,5 +39,5 @@ train=(
 )
 generate=(--beam 4 --max-tokens 4000 --max-len-a 1.5 --max-len-b 10)
 
-source "$(dirname "$0")/lib/recipe.sh"
+source "$(dirname "$(realpath "$0")")/lib/recipe.sh"
 recipe translation "$@"

@@ -59,5 +59,5 @@ presets=(gpu)
 gpu=(--run-dir runs/cape-gpu --settings de6 --seeds 1 --updates 30600)
 gpu_train=(--bf16)
 
-source "$(dirname "$0")/../lib/recipe.sh"
+source "$(dirname "$(realpath "$0")")/../lib/recipe.sh"
 recipe wmt "$@"

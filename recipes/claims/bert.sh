@@ -45,5 +45,5 @@ tunings=(
     one_none one_input one_per_head two_none two_input two_per_head two_input_5000 two_per_head_5000
 )
 
-source "$(dirname "$0")/../lib/recipe.sh"
+source "$(dirname "$(realpath "$0")")/../lib/recipe.sh"
 recipe bert_probes "$@"

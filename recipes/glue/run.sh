@@ -33,5 +33,5 @@ pretrain_smoke=(
     --vocabulary 1000 --updates 40 --batch 32 --lr 0.001
 )
 
-source "$(dirname "$0")/../lib/recipe.sh"
+source "$(dirname "$(realpath "$0")")/../lib/recipe.sh"
 recipe finetune "$@"

@@ -26,5 +26,5 @@ presets=(gpu)
 gpu=(--run-dir runs/pretrain_english-gpu --updates 30000 --batch 512 --lr 0.000625 --interval 5000)
 gpu_train=(--bf16)
 
-source "$(dirname "$0")/../lib/recipe.sh"
+source "$(dirname "$(realpath "$0")")/../lib/recipe.sh"
 recipe pretrain "$@"

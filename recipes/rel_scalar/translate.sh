@@ -54,5 +54,5 @@ smoke=(
     --encodings sinusoidal,rel_scalar
 )
 
-source "$(dirname "$0")/../lib/recipe.sh"
+source "$(dirname "$(realpath "$0")")/../lib/recipe.sh"
 recipe wmt "$@"

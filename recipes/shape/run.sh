@@ -78,5 +78,5 @@ gpu=(
 )
 gpu_train=(--bf16)
 
-source "$(dirname "$0")/../lib/recipe.sh"
+source "$(dirname "$(realpath "$0")")/../lib/recipe.sh"
 recipe wmt "$@"

@@ -56,5 +56,5 @@ xquad=(
     zh 691d0b3359bc6b8faa8de931dfdfe21d50a65861ae348e32a0d1a0190b0c8835
 )
 
-source "$(dirname "$0")/../lib/recipe.sh"
+source "$(dirname "$(realpath "$0")")/../lib/recipe.sh"
 recipe finetune "$@"

@@ -101,3 +101,31 @@ def test_a_training_that_is_killed_is_told_and_the_next_start_goes_on(own, tmp_p
     (tmp_path / "go").touch()
     recipe = own()
     assert recipe.communicate() and recipe.returncode == 0
+
+
+def test_a_recipe_is_found_by_a_symbolic_link_and_a_folder_or_pipe_for_a_file_is_one_line(
+    start, tmp_path
+):
+    def run(script, *words):
+        process = start("bash", script, *words)
+        return process.communicate()[0], process.returncode
+
+    (tmp_path / "link.sh").symlink_to(Path("recipes/own.sh").resolve())
+    printed, status = run(tmp_path / "link.sh", "--help")
+    assert status == 0 and printed.startswith("usage: bash recipes/own.sh")
+    texts = [
+        word for split in ("train", "valid", "test") for word in (f"--{split}", tmp_path / split)
+    ]
+    for split in ("train", "valid", "test"):
+        for language in ("en", "fr"):
+            (tmp_path / f"{split}.{language}").write_text("text\n")
+    (tmp_path / "run/settings").mkdir(parents=True)
+    words = [*OWN, *texts, "--run-dir", tmp_path / "run", "--stage", "2", "--device", "cpu"]
+    printed, status = run(*words)
+    assert (
+        status == 1 and printed.count("\n") == 1 and "run/settings is a folder, a pipe" in printed
+    )
+    (tmp_path / "test.en").unlink()
+    os.mkfifo(tmp_path / "test.en")
+    printed, status = run(*words)
+    assert status == 1 and printed.count("\n") == 1 and "test.en is a folder, a pipe" in printed

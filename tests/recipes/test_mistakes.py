@@ -134,7 +134,7 @@ def test_an_option_that_the_chosen_preset_does_not_read_is_an_error(start, tmp_p
     page = (REPOSITORY / OWN[0]).read_text()
     page = page.replace("--dropout 0.1 --lr 0.004", "--dropout {dropout} --lr 0.004")
     page = page.replace("options=(\n", 'options=(\n    "--dropout X         of tiny"\n', 1)
-    page = page.replace('"$(dirname "$0")/lib', f'"{REPOSITORY}/recipes/lib')
+    page = page.replace('"$(dirname "$(realpath "$0")")/lib', f'"{REPOSITORY}/recipes/lib')
     (tmp_path / "own.sh").write_text(page)
     command = ["bash", tmp_path / "own.sh", *TEXT.split(), "--plan", "--device", "cpu"]
     printed = start(*command, "--dropout", "0.5").communicate()[0]
