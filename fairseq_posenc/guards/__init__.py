@@ -3,8 +3,8 @@
 Of a checkpoint: ``option_checks`` refuses options that would run, fetch or build something else
 than a known model; ``signatures`` says what positions it was trained with, ``source_bos`` whether
 its sources start with BOS. Of a training that begins with one: ``continuation``, ``freezing``,
-``same_run``, ``resuming``, ``starting``, ``save_folder``; by Hydra: ``configuration``. Of what is
-validated or translated: ``scoring``.
+``same_run``, ``resuming``, ``starting``, ``precision``, ``save_folder``; by Hydra:
+``configuration``. Of what is validated or translated: ``scoring``.
 
 When the models are imported, these places of fairseq are replaced, once (a test compares):
 
@@ -19,6 +19,7 @@ When the models are imported, these places of fairseq are replaced, once (a test
   fairseq-validate takes the task of the model (``scoring``)
 - ``EpochBatchIterator.state_dict``, ``EpochBatchIterator.load_state_dict``: the place in an epoch,
   whatever batches are made of it (``resuming``)
+- ``Trainer.__init__``: precision on a CPU (``precision``)
 - ``FairseqOptimizer.load_state_dict``: what a resumed optimizer takes over
 - ``file_utils.load_archive_file``, which fetches and unpacks
 - ``distributed.utils.torch`` (its ``torch.load``), by which workers send each other options

@@ -274,6 +274,8 @@ def _plain(value: Any) -> Any:
 def of_training(trainer: Any) -> Dict[str, Any]:
     """Return the part of a checkpoint that tells what fairseq's trainer computes."""
     cfg: Any = OmegaConf.to_container(trainer.cfg, resolve=True, enum_to_str=True)
+    # on a CPU the trainer must not know of it, see precision.py
+    cfg["common"]["amp"] = cfg["common"]["amp"] or getattr(trainer, "bfloat16_products", False)
     task = _as_dict(cfg["task"])
     for name in ("source_lang", "target_lang"):
         # the task has found them in the names of files if they were not given

@@ -8,6 +8,7 @@ from fairseq_posenc.compat import lend_old_numpy, let_fairseq_find_nan, let_gene
 from fairseq_posenc.errors import print_errors_in_one_line
 from fairseq_posenc.guards.configuration import check_configurations
 from fairseq_posenc.guards.loading import make_loading_safe
+from fairseq_posenc.guards.precision import check_precision
 from fairseq_posenc.optim import lamb, radam
 from fairseq_posenc.tasks import masked_lm, question_answering, sentence_prediction, translation
 
@@ -19,3 +20,4 @@ let_generate_log()
 print_errors_in_one_line()
 make_loading_safe()
 check_configurations()
+check_precision()

@@ -9,7 +9,9 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 WRONG_OPTIONS = {
     "--position-encoding sinusodial": "invalid choice: 'sinusodial'",
     "--position-encoding cape --position-max-shift 3": "is not read by --position-encoding cape",
-    "--fp16": "--fp16 needs a GPU; leave it out on a CPU",
+    "--fp16": "--fp16 needs a GPU; on a CPU leave it out, or give --amp for products in bfloat16",
+    "--bf16 --task translation": "--bf16 needs a GPU; on a CPU leave it out, or give --amp",
+    "--memory-efficient-bf16": "--memory-efficient-bf16 needs a GPU; on a CPU",
     "--position-encoding shape --max-source-positions 5": "more than --max-source-positions 5",
 }
 

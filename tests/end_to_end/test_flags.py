@@ -16,17 +16,18 @@ pytestmark = pytest.mark.slow
 REPOSITORY = Path(__file__).resolve().parents[2]
 FLAGS = {
     "reference": "--ddp-backend legacy_ddp",
-    "same": "--ddp-backend pytorch_ddp --amp --checkpoint-activations --offload-activations",
+    "same": "--ddp-backend pytorch_ddp --checkpoint-activations --offload-activations",
     "sharded": "--ddp-backend fully_sharded --min-params-to-wrap 1 --checkpoint-activations",
     "layerdrop": "--ddp-backend pytorch_ddp --find-unused-parameters --encoder-layerdrop 0.5"
     " --decoder-layerdrop 0.5 --dropout 0 --attention-dropout 0",
+    "amp": "--ddp-backend pytorch_ddp --amp --checkpoint-activations --offload-activations",
     "half": "--ddp-backend pytorch_ddp --memory-efficient-fp16",
     "noisy": "--ddp-backend pytorch_ddp --find-unused-parameters --encoder-layerdrop 0.5"
     " --decoder-layerdrop 0.5 --quant-noise-pq 0.3 --quant-noise-pq-block-size 8"
     " --dropout 0 --attention-dropout 0",
 }
 # how far loss and norm of the gradient may be from those without flags: what is drawn differs
-TOLERANCES = {"half": (0.05, 0.05)}
+TOLERANCES = {"amp": (0.01, 0.05), "half": (0.05, 0.05)}
 ELSEWHERE = "sharded", "layerdrop", "noisy"  # flags with a test of their own
 HAS_FAIRSCALE = importlib.util.find_spec("fairscale") is not None
 MODELS = ["stock", *names()]
