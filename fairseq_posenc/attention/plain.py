@@ -59,6 +59,11 @@ def rotated(x: Tensor, turn: Tensor) -> Tensor:
 
 def attention_weights(inputs: Inputs) -> Tensor:
     """Return the weights ``(B, H, Q, K)`` before dropout, in float32 at least."""
+    return scores_of(inputs).softmax(dim=-1)
+
+
+def scores_of(inputs: Inputs) -> Tensor:
+    """Return the scores ``(B, H, Q, K)``, in float32 at least; hidden ones are very low."""
     queries, keys, terms = inputs.queries, inputs.keys, inputs.terms
     dtype = torch.promote_types(queries.dtype, torch.float32)
     queries = queries * terms.scale
@@ -75,20 +80,23 @@ def attention_weights(inputs: Inputs) -> Tensor:
             # Distances that are missing are those of the future, which the mask hides.
             columns = (keys.size(2) - 1 - _distances(scores)).clamp(max=by_distance.size(-1) - 1)
             by_distance = by_distance.gather(-1, columns.expand(scores.shape))
-        scores = scores + by_distance.to(dtype)
+        scores += by_distance.to(dtype)
     if terms.relative_keys is not None:
         # scale · q · relative_keys; relative: (B, H, Q, K)
         relative = _relative_scores(queries, terms.relative_keys.to(queries.dtype), scores)
-        scores = scores + relative.to(dtype)
+        scores += relative.to(dtype)
     # what the queries do not change: bias and segments (1 or B, 1 or H, Q, K), padding, the future
     bias = additive_bias(terms, dtype)
     if bias is not None:
-        scores = scores + bias
-    if inputs.padding_mask is not None:
-        scores = scores + padding_bias(inputs.padding_mask, dtype)
+        scores += bias
+    # hidden: (B or 1, 1, 1 or Q, K), added once
+    hidden = None if inputs.padding_mask is None else padding_bias(inputs.padding_mask, dtype)
     if inputs.causal:
-        scores = scores + causal_bias(queries.size(2), dtype, scores.device)
-    return scores.softmax(dim=-1)
+        future = causal_bias(queries.size(2), dtype, scores.device)
+        hidden = future if hidden is None else hidden + future
+    if hidden is not None:
+        scores += hidden
+    return scores
 
 
 def weighted_values(weights: Tensor, values: Tensor, terms: AttentionTerms) -> Tensor:
@@ -154,7 +162,7 @@ def _distances(scores: Tensor) -> Tensor:
 def _relative_scores(queries: Tensor, table: Tensor, scores: Tensor) -> Tensor:
     """Return the products of scaled queries with a table's rows, in the shape of the scores."""
     if queries.size(2) > 1:
-        table, rows = _rows_of_pairs(table, scores)
+        table, rows = rows_of_pairs(table, scores)
         # in float32 before the gradients of clipped distances are summed
         return (queries @ table.transpose(0, 1)).to(scores.dtype).gather(-1, rows)
     # one query: its far keys share the first row; products: (B, H, 1, K - far)
@@ -167,7 +175,7 @@ def _relative_outputs(weights: Tensor, table: Tensor) -> Tensor:
     """Return the sums ``(B, H, Q, d)`` of a table's rows, weighted by ``(B, H, Q, K)``."""
     if weights.size(2) > 1:
         # weights of the same row are summed first; sums: (B, H, Q, rows)
-        table, rows = _rows_of_pairs(table, weights)
+        table, rows = rows_of_pairs(table, weights)
         sums = weights.new_zeros(weights.shape[:-1] + table.shape[:1])
         return sums.scatter_add(-1, rows, weights).to(table.dtype) @ table
     # one query: the weights of its far keys and of the first near one meet in the first row
@@ -176,7 +184,7 @@ def _relative_outputs(weights: Tensor, table: Tensor) -> Tensor:
     return torch.cat([clipped, weights[..., far + 1 :]], dim=-1).to(table.dtype) @ table
 
 
-def _rows_of_pairs(table: Tensor, scores: Tensor) -> Tuple[Tensor, Tensor]:
+def rows_of_pairs(table: Tensor, scores: Tensor) -> Tuple[Tensor, Tensor]:
     """Return the rows of a table that are used, and for each score ``(B, H, Q, K)`` which one."""
     unused = max(table.size(0) // 2 - (scores.size(3) - 1), 0)
     table = table[unused : table.size(0) - unused]
