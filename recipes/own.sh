@@ -16,21 +16,23 @@ options=(
     "--valid PREFIX      likewise, to validate on"
     "--test PREFIX       likewise, to translate and score"
     "--longest N         train on pairs of at most N subwords on either side and test on all, as EXTRAPOLATE"
-    "                    in SHAPE (Kiyono et al. 2021); the report's ranges are N, 1.5 N and 2 N subwords"
+    "                    in SHAPE (Kiyono et al. 2021); validation is limited, too, and the report's ranges"
+    "                    are of subwords, the first up to N"
     "--preset NAME       tiny: 2 layers of width 128, for a trial on a CPU; small: posenc_transformer_iwslt_de_en;"
     "                    base: posenc_transformer_wmt_en_de ({preset}). small and base were not run to the end"
     "--sentencepiece N   pieces of raw text (by the size of the text, as posenc prepare translation has it)"
     "--bpe N             instead: Moses' tokens and so many operations of byte pair encoding"
     "--epochs N          (by preset: 20, 50, 20)"
     "--keep N            average the checkpoints of the last N epochs ({keep})"
-    "--bins LIST         ranges of lengths in words of the source ({bins})"
+    "--bins LIST         ranges of lengths in words of the source, with --longest in subwords of the longer"
+    "                    side; auto: further ones by the data ({bins}; with --longest N,auto)"
     "--gpus N            use so many; each training has one (all)"
     "--slurm             print a script that submits the trainings to SLURM as an array of jobs, and stop"
     "--cell N            only this training of the plan, as a job of that script"
     "--hours N           stop with a checkpoint a quarter of an hour before these are over"
 )
 defaults=(
-    --run-dir runs/own --text own --seeds 1,2,3 --bins 10,20,30 --keep 5 --preset tiny
+    --run-dir runs/own --text own --seeds 1,2,3 --bins 10,20,30,auto --keep 5 --preset tiny
     --stages "1 set-up, 2 data, 3 train, 4 translate, 5 score, 6 table and report"
 )
 rows=(sinusoidal kerple rotary alibi shaw "cape=cape --position-source-scale auto")

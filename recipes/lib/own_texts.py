@@ -3,7 +3,8 @@ documentation.
 """
 
 import os
-from typing import Dict, Sequence, Type
+import re
+from typing import Dict, List, Sequence, Type
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell
@@ -27,11 +28,10 @@ class Own(RecipeText):
         self.prefixes = {split: self.values[split] for split in SPLITS}
         self.prepare = self.values.fill(recipe.page.arrays["prepare"])
         longest = self.values.number("longest")
-        if longest and self.values.given("bins"):
-            raise UsageError("--longest sets the ranges of lengths: leave out --bins")
         if longest:
-            self.score = ["--length-unit", "subwords",
-                          "--bins", f"{longest},{longest * 3 // 2},{longest * 2}"]  # fmt: skip
+            bins = self.values["bins"] if self.values.given("bins") else f"{longest},auto"
+            self.score = ["--length-unit", "subwords", "--length-of", "longer", "--bins", bins]
+            self.prepare.append("--clean-valid")
         files = [plain_or_packed(f"{prefix}.{language}")
                  for prefix in self.prefixes.values() for language in self.languages]  # fmt: skip
         self.settings = ["--source-lang", self.source, "--target-lang", self.target, *self.prepare,
@@ -54,6 +54,21 @@ class Own(RecipeText):
         )  # fmt: skip
         if not recipe.is_plan:
             recipe.say((read_lines(log) or [""])[-1])
+
+    def remarks(self) -> List[str]:
+        """Return which training pairs were left out and why, as the log of the data has it."""
+        for line in read_lines(self.recipe.path("prepare.log")):
+            counts = re.search(r"train: [\d,]+ of ([\d,]+) pairs kept; (.*) left out: (.*)", line)
+            if counts:
+                text = f"{counts[2]} of {counts[1]} training pairs were left out: {counts[3]}"
+                longest = self.values["longest"]
+                if longest:
+                    text += (
+                        f" (--longest {longest}). To train on them, too, is the "
+                        "other answer to long text: run without --longest in another --run-dir"
+                    )
+                return [f"{text}."]
+        return []
 
 
 class PythonDocs(RecipeText):

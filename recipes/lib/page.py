@@ -181,8 +181,8 @@ class Given(NamedTuple):
 
 def own_options(page: Page) -> List[str]:
     """Return the names of the page's own options, without ``--``."""
-    lines = "\n".join(f"  {line}" for line in page.arrays.get("options", []))
-    return [name[2:] for name, _ in _OPTION.findall(lines)]
+    lines = (f"  {line}" for line in page.arrays.get("options", []))
+    return [match[1][2:] for match in map(_OPTION.match, lines) if match]
 
 
 def pairs(words: Sequence[str]) -> Dict[str, str]:
@@ -284,7 +284,9 @@ def _check(name: str, form: str, value: str) -> None:
             if not re.fullmatch("0|[1-9][0-9]*", seed):
                 raise UsageError(f"{seed} is not a whole number (--seeds; see --help)")
     if name in ("--bins", "--edges"):
-        numbers = [int(one) if one.isdecimal() else 0 for one in value.split(",")]
+        edges = value.split(",")
+        edges = edges[:-1] if name == "--bins" and edges[-1] == "auto" else edges
+        numbers = [int(edge) if edge.isdecimal() else 0 for edge in edges]
         if numbers != sorted({*numbers} - {0}):
             raise UsageError(f"{name} takes rising whole numbers such as 10,20, not {value}")
     if form == "LIST" and name not in ("--encodings", "--rows", "--url"):
@@ -296,10 +298,9 @@ def _check_number(name: str, text: str) -> None:
         number = parse_number(text)
     except ValueError:
         number = math.nan
-    # no learning rate is 0
     if not (0 < number < math.inf or (number == 0 and name not in ("--lr", "--lrs"))):
-        least = "a number above 0" if name in ("--lr", "--lrs") else "a number of at least 0"
-        raise UsageError(f"{text} is not {least} ({name}; see --help)")
+        least = "above" if name in ("--lr", "--lrs") else "of at least"
+        raise UsageError(f"{text} is not a number {least} 0 ({name}; see --help)")
 
 
 def _check_behind(page: Page, words: Sequence[str]) -> None:

@@ -63,6 +63,10 @@ class RecipeText:
         self.stages: List[Stage] = []
         self.score = self.values.fill(recipe.page.arrays.get("score", []))
 
+    def remarks(self) -> List[str]:
+        """Return what a reader of the report should know of the text."""
+        return []
+
     @property
     def languages(self) -> Tuple[str, str]:
         """Both of them."""

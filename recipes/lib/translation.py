@@ -73,7 +73,10 @@ def main(page: Page, arguments: List[str]) -> None:
         recipe.stage(number, title, action, mark and recipe.path(mark), text.settings, makes)
     cells = cells_of(recipe, text, rows)
     _train_translate_score(recipe, cells, number + 1)
-    recipe.stage(number + 4, "table", lambda: make_table(recipe, cells))
+    if not recipe.cell:
+        for remark in () if recipe.is_plan else text.remarks():
+            recipe.say(f"note: {remark}")
+    recipe.stage(number + 4, "table", lambda: make_table(recipe, cells, text.remarks()))
     for title, finish in text.analyses:
         number += 1
         recipe.stage(number + 4, title, partial(finish, cells))
@@ -185,11 +188,15 @@ def draw_scores(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
     recipe.say(f"picture: {picture}")
 
 
-def make_table(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
-    """Write the table, the picture and the report, and how far the trainings are from their end."""
+def make_table(recipe: Recipe, cells: Sequence[PlannedCell], remarks: Sequence[str] = ()) -> None:
+    """Write the table, the picture and the report, and how far the trainings are from their end.
+
+    Remarks are shown at the top of the report.
+    """
     files = finished(recipe, cells, "score.json")
     draw_scores(recipe, [cell for cell in cells if cell.file("score.json") in files])
-    recipe.execute(["posenc", "compare", *files, "--output", recipe.path("report")])
+    shown = [] if recipe.is_plan else [word for text in remarks for word in ("--remark", text)]
+    recipe.execute(["posenc", "compare", *files, *shown, "--output", recipe.path("report")])
     recipe.say(f"report:  {recipe.path('report/report.html')}")
     draw_curves(recipe, cells)
 

@@ -128,6 +128,23 @@ def test_started_again_as_before_it_repeats_nothing_but_the_report(own, tmp_path
     assert "1 finished before" in own("--stage", "3", run=moved.name)[0]
 
 
+def test_how_many_pairs_longest_leaves_out_is_told_and_goes_into_the_report(own, tmp_path):
+    prepare = tmp_path / "bin" / "posenc"
+    told = "train: 3,120 of 6,000 pairs kept; 2,880 (48.0%) left out: 2,880 too long"
+    prepare.write_text(f"{STAND_IN}print({told!r})\n")
+    printed, status = own("--longest", "40")
+    words = "2,880 (48.0%) of 6,000 training pairs were left out: 2,880 too long (--longest 40)"
+    assert status == 0 and f"note: {words}" in printed, printed
+    [data] = [words for words in log(tmp_path) if words[:3] == ["posenc", "prepare", "translation"]]
+    assert "--clean-valid" in data
+    [score] = [words for words in log(tmp_path) if words[:2] == ["posenc", "score"]]
+    assert score[score.index("--bins") + 1] == "40,auto"
+    assert score[score.index("--length-of") + 1] == "longer"
+    [report] = [words for words in log(tmp_path) if words[:2] == ["posenc", "compare"]]
+    assert report[report.index("--remark") + 1].startswith(words)
+    assert "another --run-dir" in report[report.index("--remark") + 1]
+
+
 @pytest.mark.parametrize("recipe", ["lm", "python_docs"])
 def test_other_text_in_the_same_folder_is_refused(work, tmp_path, recipe):
     other = tmp_path / "other"

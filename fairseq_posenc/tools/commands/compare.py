@@ -44,6 +44,14 @@ def main() -> None:
         help="of a metric of --segment-scores, such as MetricX (of TER it is known)",
     )
     add("--test", metavar="NAME", help="test set of a recipe with several")
+    add(
+        "--remark",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        dest="remarks",
+        help="shown first, such as how the training text was chosen; may be given several times",
+    )
     options = vars(parser.parse_args())
     # after the options, as it imports torch
     from fairseq_posenc.tools.tables.report import write_report

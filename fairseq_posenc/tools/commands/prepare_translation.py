@@ -51,6 +51,8 @@ def _parser() -> argparse.ArgumentParser:
         help="subwords of either side (default: 250)")
     add("--ratio", type=float, default=3.0, metavar="R",
         help="of the longer side to the shorter, in subwords (default: 3)")
+    add("--clean-valid", action="store_true",
+        help="clean --valid, too, so that a training is validated on the lengths that it learns")
     work = parser.add_argument_group("work")
     add_output(work, "--output", kind=CHECKED_FOLDER, required=True, metavar="FOLDER",
         help="for fairseq-train: new, empty, or begun by this command")

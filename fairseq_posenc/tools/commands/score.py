@@ -20,6 +20,7 @@ per sentence, such as how many clauses it has; the file's ending names them in t
 import argparse
 import logging
 import sys
+from typing import List, Union
 
 from fairseq_posenc.tools.arguments import (
     add_notes,
@@ -34,6 +35,14 @@ from fairseq_posenc.tools.outputs import SCORE, TEXT, add_output
 from fairseq_posenc.tools.scores.bleu import DEFAULT, METRICS
 from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
 from fairseq_posenc.tools.writing import replacing
+
+
+def _edges(text: str) -> List[Union[int, str]]:
+    """Parse ``10,20,30``, ``40,auto`` or ``auto``."""
+    *given, last = text.split(",")
+    if last != "auto":
+        return [*whole_numbers(text)]
+    return [*(whole_numbers(",".join(given)) if given else ()), last]
 
 
 def add_scoring(parser: argparse.ArgumentParser) -> None:
@@ -51,12 +60,19 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
         help="kind of subwords in fairseq's output (default: that of --data, or '@@ ')",
     )
     split = parser.add_mutually_exclusive_group().add_argument
-    split("--bins", type=whole_numbers, metavar="10,20,30", help="edges of length bins")
+    split(
+        "--bins",
+        type=_edges,
+        metavar="10,20,30",
+        help="edges of length bins; 40,auto, or auto alone: further ones by the data, so that the "
+        "last, open range does not hold most of the long sentences",
+    )
     split("--percentiles", action="store_true", help="cut at 33 %% and 66 %%")
     add(
         "--length-of",
-        choices=("source", "reference"),
-        help="what bins count (default: source for bins, reference for percentiles)",
+        choices=("source", "reference", "longer"),
+        help="what bins count; longer: the longer of both, which a limit of training is about "
+        "(default: source for bins, reference for percentiles)",
     )
     add(
         "--length-unit",

@@ -11,6 +11,9 @@ from fairseq_posenc.errors import UsageError
 SENTENCE = "sentence"
 """What numbers from a file are of, where lengths are of the source or the reference."""
 
+AUTO = "auto"  # the edges behind those that are given, by the lengths of the sentences
+_FIRST_EDGES = 10, 20, 30
+
 # the files of recipes/corpus, by their endings
 _NUMBERS = {
     "clauses": "number of clauses",
@@ -44,6 +47,32 @@ def by_edges(edges: Sequence[int]) -> List[Bin]:
     return [Bin(*bin) for bin in zip(names, [-1, *edges], tops)]
 
 
+def edges_of_data(edges: Sequence[int], lengths: Sequence[int]) -> List[int]:
+    """Return rising edges, continued by the data: 40, 60, 80, 120, 160, 240, …
+
+    The last range, which is open, has at most a third of the sentences, and at most a tenth where
+    that is more than 50; or it ends before the next edge. No range that is added is empty.
+
+    Args:
+        edges: the first ones; without any 10, 20 and 30.
+        lengths: of the sentences.
+    """
+    edges = list(edges or _FIRST_EDGES)
+    edge, is_half = edges[-1], True  # half as long again, then a third
+    while _beyond(edges[-1], lengths) > min(len(lengths) / 3, max(len(lengths) / 10, 50)):
+        edge = edge * 3 // 2 if is_half and edge > 1 else max(edge * 4 // 3, edge + 1)
+        is_half = not is_half
+        if edge >= max(lengths):
+            break
+        if any(edges[-1] < length <= edge for length in lengths):
+            edges.append(edge)
+    return edges
+
+
+def _beyond(edge: int, lengths: Sequence[int]) -> int:
+    return sum(length > edge for length in lengths)
+
+
 def by_percentiles(lengths: Sequence[int]) -> List[Bin]:
     """Return the bins short, medium and long, cut at the 33 % and 66 % percentiles of ``lengths``.
 
@@ -57,6 +86,7 @@ def by_percentiles(lengths: Sequence[int]) -> List[Bin]:
 
 def length_label(of: str, unit: str) -> str:
     """Return what bins count, in words: "source length (words)", "number of …"."""
+    of = "longer side's" if of == "longer" else of
     return _NUMBERS.get(unit, unit) if of == SENTENCE else f"{of} length ({unit})"
 
 

@@ -28,7 +28,7 @@ import os
 import platform
 import re
 from functools import partial
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 import fairseq
 import numpy as np
@@ -65,10 +65,14 @@ from fairseq_posenc.version import __version__
 _LEAST = 1.0
 
 
+# an edge of a range of lengths, or, behind all others, ``lengths.AUTO``
+Edge = Union[int, str]
+
+
 class LengthOptions(NamedTuple):
     """How a test set is split by length: the options of ``posenc score``."""
 
-    bins: Optional[Sequence[int]]
+    bins: Optional[Sequence[Edge]]
     percentiles: bool
     length_of: Optional[str]
     length_unit: Optional[str]
@@ -78,7 +82,7 @@ class LengthOptions(NamedTuple):
 def evaluate(
     *,
     data: Optional[str] = None,
-    bins: Optional[Sequence[int]] = None,
+    bins: Optional[Sequence[Edge]] = None,
     percentiles: bool = False,
     length_of: Optional[str] = None,
     length_unit: Optional[str] = None,
@@ -314,7 +318,10 @@ def _by_length(
         side = side or ("source" if bins else "reference")
         unit = unit or texts.usual_unit(side)
         counted = texts.lengths(side, unit)
-    parts = lengths.by_edges(bins) if bins else lengths.by_percentiles(counted)
+    edges = [edge for edge in bins or () if isinstance(edge, int)]
+    if bins and lengths.AUTO in bins:
+        edges = lengths.edges_of_data(edges, counted)
+    parts = lengths.by_edges(edges) if edges else lengths.by_percentiles(counted)
     scored = [{**vars(part), **figures(part.members(counted))} for part in parts]
     sentences = {
         "length": counted,

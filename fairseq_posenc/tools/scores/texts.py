@@ -12,6 +12,7 @@ SUBWORD_MARKS = {
     "@@ ": "@@", "subword_nmt": "@@", "none": None,
     "sentencepiece": "\u2581", "wordpiece": "_", "letter": "|", "_EOW": "_EOW",
 }  # fmt: skip
+LONGER = "longer"  # of source and reference
 BPE_SYMBOLS = tuple(SUBWORD_MARKS)
 
 
@@ -64,8 +65,11 @@ class TestSet:
         """Return the length of each sentence, without the end of sentence.
 
         The unit is ``words`` (tokens with subwords joined), ``characters`` (but spaces), or
-        ``subwords`` (as the model saw them).
+        ``subwords`` (as the model saw them). The side ``longer`` has the larger of both lengths.
         """
+        if side == LONGER:
+            sides = (self.lengths(one, unit) for one in ("source", "reference"))
+            return [max(pair) for pair in zip(*sides)]
         if unit == "subwords":
             if side not in self.subwords:
                 raise UsageError(
@@ -94,4 +98,6 @@ class TestSet:
         return "words" if self._has_words(side) else "characters"
 
     def _has_words(self, side: str) -> bool:
+        if side == LONGER:
+            return self._has_words("source") and self._has_words("reference")
         return has_spaces(self.languages.source if side == "source" else self.languages.target)

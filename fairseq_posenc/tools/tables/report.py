@@ -48,6 +48,7 @@ def write_report(
     lower_is_better: bool = False,
     test: Optional[str] = None,
     command: Sequence[str] = (),
+    remarks: Sequence[str] = (),
 ) -> Table:
     """Write ``report.html`` and its tables and pictures into the folder ``output``.
 
@@ -58,7 +59,7 @@ def write_report(
         beside: the run whose translations stand beside the baseline's; without one the best other.
         metric, test: as of :func:`table_of`.
         lower_is_better: of a metric that was read from a file; of ours it is known.
-        command: by which the report was made.
+        command, remarks: by which it was made, and sentences that come before its own.
 
     Raises:
         UsageError: as those functions, a run that is not there, or a metric whose higher figures
@@ -70,6 +71,7 @@ def write_report(
             raise UsageError(f"{option} is for translations; these results are of posenc predict")
         tasks = _baseline_first(read_task_runs(arguments), baseline, None)
         table = by_task(tasks, metric)
+        table.words = [*remarks, *table.words]
         results = [(name, score) for name, scores in tasks.items() for score in scores]
         content = {"of_translations": False, "signatures": [], **_origin(results)}
         _write(output, arguments, table, {**content, "command": shlex.join(command)})
@@ -82,6 +84,7 @@ def write_report(
     table.signs = [sign] * len(table.columns)
     if sign < 0:
         table.notes.insert(0, f"Of {title_of(metric)} a lower figure is better.")
+    table.words = [*remarks, *table.words]
     means = {name: row[0].mean for name, row in table.rows.items()}
     other = beside or best_of_others(means, sign)
     content = {

@@ -31,6 +31,7 @@ class TranslationOptions:
     workers: int = 1
     moses: Optional[str] = None
     normalise_punctuation: bool = False
+    clean_valid: bool = False
 
     @property
     def languages(self) -> Tuple[str, str]:

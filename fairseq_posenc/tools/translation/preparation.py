@@ -216,7 +216,8 @@ class _Preparation:
         work = functools.partial(_cut_pairs, model=self.model)
         pairs = self.map_pairs(work, self.prefix(split, "tok"), f"{split}: cut")
         dropped: Counter = Counter()
-        if split == "train" or (split == "valid" and self.options.valid_lines):
+        cleaned = {"train": True, "valid": self.options.valid_lines or self.options.clean_valid}
+        if cleaned.get(split):
             cleaning = Cleaning(1, self.options.max_length, self.options.ratio)
             pairs = clean_pairs(pairs, cleaning, dropped)
         with writing(self.prefix(split, "cut"), self.languages) as write:

@@ -1,7 +1,7 @@
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.lengths import by_edges, by_percentiles
+from fairseq_posenc.tools.scores.lengths import by_edges, by_percentiles, edges_of_data
 
 
 def members(bins, lengths):
@@ -12,6 +12,16 @@ def members(bins, lengths):
 def test_edges_that_do_not_rise_are_refused(edges):
     with pytest.raises(UsageError, match="rising"):
         by_edges(edges)
+
+
+@pytest.mark.parametrize(
+    "edges, lengths, expected",
+    [([10], [5] * 9, [10]), ([10], [5, 5, 90], [10]), ([], [50] * 9, [10, 20, 30]),
+     ([40], range(1, 401), [40, 60, 80, 120, 160, 240, 320]), ([1], [2, 3], [1, 2]),
+     ([10], [5, 300, 400], [10, 320])],
+)  # fmt: skip
+def test_ranges_go_on_while_the_last_holds_a_third_and_none_is_empty(edges, lengths, expected):
+    assert edges_of_data(edges, lengths) == expected
 
 
 def test_percentiles_cut_at_33_and_66_percent():

@@ -303,6 +303,13 @@ def test_sentences_within_the_trained_length_are_counted_on_both_sides(french, d
     json.dumps(score, allow_nan=False)
 
 
+def test_ranges_of_the_longer_side_go_on_by_the_data(french, data):
+    options = {"length_of": "longer", "length_unit": "subwords", "bins": [2, "auto"]}
+    split = evaluate(generated=french(), data=str(data), **options)["by_length"]
+    assert split["of"] == "longer"
+    assert [part["sentences"] for part in split["bins"]] == [0, 2]
+
+
 def test_lengths_that_are_not_known_are_never_called_within(french, data):
     path = french(sources=joined(GERMAN), targets=joined(FRENCH))
     score = evaluate(generated=path, data=str(data))

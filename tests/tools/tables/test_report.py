@@ -127,6 +127,13 @@ def test_every_figure_of_the_table_is_in_the_report_and_in_the_files_beside_it(r
     assert all(text in shown for text in (*outputs, *faults))
 
 
+def test_remarks_come_first(scored, tmp_path):
+    assert (
+        write_report(scored, str(tmp_path), remarks=["5 <b> left out."]).words[0][:9] == "5 <b> lef"
+    )
+    assert "5 &lt;b&gt; left out." in (tmp_path / "report.html").read_text()
+
+
 def test_a_report_says_how_it_was_made_and_what_was_trained(report, scored):
     shown = text_of(report / "report.html")
     for name, signature in read_runs(scored)["bad"][0].signatures.items():

@@ -118,6 +118,15 @@ def test_pairs_to_validate_on_are_taken_evenly_out_of_the_training_text(text):
     assert plain == [line.replace(" ", "") for line in lines(text / "train.en")[9::10]]
 
 
+def test_pairs_to_validate_on_are_cleaned_where_that_is_asked(text):
+    for language in WORDS:
+        (text / f"valid.{language}").write_text(("the le\n" + "the le " * 30 + "\n") * 8)
+    for clean, kept in (False, 16), (True, 8):
+        prepare(options(text, clean_valid=clean, output=str(text / f"{clean}"), max_length=50),
+                lambda line: None)  # fmt: skip
+        assert len(sentences(text / f"{clean}", "valid")) == kept
+
+
 def test_text_may_be_compressed_and_processes_several(text):
     prepare(options(text), lambda line: None)
     for path in text.glob("*.fr"):
