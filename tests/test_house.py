@@ -1,6 +1,7 @@
 """What the repository keeps to, so that it can be read in an evening."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -36,7 +37,7 @@ LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 TOOL_LEVEL = {room: level for level, rooms in enumerate(TOOL_ROOMS, 1) for room in rooms}
 SOURCES = "fairseq_posenc", "recipes"
 TOP = (
-    "docs fairseq_posenc recipes scripts tests setup.py pyproject.toml README.md LICENSE"
+    "docs fairseq_posenc findings recipes scripts tests setup.py pyproject.toml README.md LICENSE"
     " CITATION.cff MANIFEST.in"
 ).split()
 
@@ -102,6 +103,19 @@ def test_forward_passes_name_shapes():
 def test_the_top_level_holds_what_it_should():
     found = {path.relative_to(REPOSITORY).parts[0] for path in files()}
     assert {name for name in found if not name.startswith(".")} <= set(TOP)
+
+
+def test_findings_are_short_pinned_listed_and_run_without_the_product():
+    folder = REPOSITORY / "findings"
+    listed = re.findall(r"^- \[`(.+?)`\]", (folder / "README.md").read_text("utf-8"), re.MULTILINE)
+    scripts = sorted(path.name for path in folder.glob("*.sh"))
+    assert listed == scripts and len(scripts) > 8
+    for path in folder.glob("*.sh"):
+        text = path.read_text(encoding="utf-8")
+        assert os.access(path, os.X_OK) and text.count("\n") <= 60, path
+        assert re.search(r"==[0-9$]", text) and "fairseq_posenc" not in text, path
+        for word in ("Guess:", "Seen:", "Versions:", "Why:"):
+            assert f"\n# {word}" in text, (path, word)
 
 
 def imported(path):
