@@ -11,7 +11,7 @@ import argparse
 import ast
 import re
 import sys
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Set
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 import numpy as np
 from fairseq.criterions import CRITERION_REGISTRY
@@ -147,14 +147,14 @@ def _checked_groups(cfg: Mapping[str, Any], named: Mapping[str, Any]) -> Dict[st
 
 def _name_alike(state: Dict[str, Any], named: Mapping[str, Any]) -> None:
     """Name what is unknown as what fairseq has of its like, by whose options it is read then."""
-    weights = state.get("model") if isinstance(state.get("model"), dict) else {}
+    weights: Any = state.get("model") if isinstance(state.get("model"), dict) else {}
     is_bert = any(".sentence_encoder." in str(name) for name in weights)
     has_source = any(str(name).startswith("encoder.") for name in weights)
     arch = "roberta" if is_bert else "transformer" if has_source else "transformer_lm"
     alike = {"arch": arch, "task": "translation", "criterion": "cross_entropy"}
-    cfg = state.get("cfg") if isinstance(state.get("cfg"), dict) else {}
+    cfg: Any = state.get("cfg") if isinstance(state.get("cfg"), dict) else {}
     groups = {"model": "arch", "task": "task", "criterion": "criterion"}
-    parts = [(state.get("args"), kind) for kind in KNOWN]
+    parts: List[Tuple[Any, str]] = [(state.get("args"), kind) for kind in KNOWN]
     parts += [(cfg.get(group), kind) for group, kind in groups.items()]
     for options, kind in parts:
         options = vars(options) if isinstance(options, argparse.Namespace) else options

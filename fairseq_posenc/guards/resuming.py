@@ -41,7 +41,9 @@ def keep_place_in_epoch() -> None:
 
     @functools.wraps(read)
     def load_state_dict(self: EpochBatchIterator, state: Dict[str, Any]) -> None:
-        counts = [state.get(name) for name in ("iterations_in_epoch", "batches", "workers")]
+        counts: List[Any] = [
+            state.get(name) for name in ("iterations_in_epoch", "batches", "workers")
+        ]
         if all(_is_count(count) and count for count in counts):
             place, before, workers = counts
             self.epoch = state["epoch"]  # some tasks make batches by it

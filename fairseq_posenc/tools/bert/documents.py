@@ -89,10 +89,8 @@ def read_documents(files: Iterable[str], boundary: str) -> Stream:
 
 def _plain(file: str, boundary: str) -> Stream:
     begin = _first_line(file)
-    if _ARTICLE.fullmatch(begin):
-        classify = _by_articles
-    else:
-        classify = BOUNDARIES["title" if _TITLE.fullmatch(begin) else boundary]
+    by_boundary = BOUNDARIES["title" if _TITLE.fullmatch(begin) else boundary]
+    classify = _by_articles if _ARTICLE.fullmatch(begin) else by_boundary
     inside, previous = False, ""
     for line in stream_lines(file):
         line = line.strip()
