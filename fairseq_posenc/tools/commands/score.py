@@ -102,7 +102,12 @@ def main() -> None:
     texts = parser.add_mutually_exclusive_group(required=True).add_argument
     texts("--generated", metavar="FILE", help="output of fairseq-generate")
     texts("--hypothesis", metavar="FILE", help="plain text")
-    add("--reference", metavar="FILE", help="raw text of the references")
+    add(
+        "--reference",
+        action="append",
+        metavar="FILE",
+        help="raw text of the references; of several, given several times or separated by tabs",
+    )
     add("--source", metavar="FILE", help="raw text of the sources, for splits by length")
     add(
         "--group-by",

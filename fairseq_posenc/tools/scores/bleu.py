@@ -42,6 +42,9 @@ WIDTHS = {
     "chrf": 18, "chrf++": 24, "ter": 2,
 }  # fmt: skip
 SEGMENTS = 2  # of another metric, read from a file: its score, and 1 to count the sentence
+_ORDER = 4  # of BLEU's n-grams
+_CHUNK = 1000  # sentences whose n-grams are counted at once: sacreBLEU keeps those of all
+_JAPANESE = frozenset(("Jpan", "Hira", "Kana", "Hrkt"))
 _FLORES = "flores200"
 _MECAB = {"ja": tokenizer_ja_mecab, "ko": tokenizer_ko_mecab}
 Figures = Dict[str, Any]
@@ -77,11 +80,18 @@ class Scorer:
         """Return the sufficient statistics of metrics (all), a row per sentence."""
         found = {}
         for name in metrics or self.metrics:
-            pair = (texts.hypothesis, texts.reference)
+            outputs, references = texts.hypothesis, [texts.reference, *texts.more_references]
             if name == "tokenised_bleu":
-                pair = (texts.hypothesis_tokens, texts.reference_tokens)
+                outputs = texts.hypothesis_tokens
+                references = [texts.reference_tokens, *texts.more_reference_tokens]
             extract = self.metrics[name]._extract_corpus_statistics
-            found[name] = np.array(extract(pair[0], [pair[1]]))
+            parts = [slice(at, at + _CHUNK) for at in range(0, len(outputs) or 1, _CHUNK)]
+            found[name] = np.concatenate(
+                [
+                    np.array(extract(outputs[part], [lines[part] for lines in references]), float)
+                    for part in parts
+                ]
+            )
         return found
 
     def score(self, statistics: Statistics, members: Optional[Sequence[int]] = None) -> Figures:
@@ -97,12 +107,14 @@ class Scorer:
         if not count:
             return {**figures, **dict.fromkeys([*statistics, *DERIVED, "tokenised_detail"])}
         chosen = slice(None) if members is None else list(members)
-        totals = {name: rows[chosen].sum(axis=0).tolist() for name, rows in statistics.items()}
+        parts = {name: rows[chosen] for name, rows in statistics.items()}
+        totals = {name: rows.sum(axis=0).tolist() for name, rows in parts.items()}
         for name in (*statistics, *DERIVED):
             value = corpus_score(name, totals[source_of(name)])
-            figures[name] = None if math.isnan(value) else value
+            is_defined = not (math.isnan(value) or why_undefined(name, parts[source_of(name)]))
+            figures[name] = value if is_defined else None
         tokenised = self.metrics["tokenised_bleu"]._compute_score_from_stats(
-            totals["tokenised_bleu"]
+            [*map(int, totals["tokenised_bleu"])]
         )
         figures["tokenised_detail"] = {
             "precisions": list(tokenised.precisions),
@@ -131,11 +143,38 @@ def corpus_score(name: str, total: Sequence[float]) -> float:
     """
     if name == "length_ratio" or source_of(name) not in METRICS:
         return float(total[0] / total[1]) if total[1] else math.nan
-    numbers = [int(value) for value in total]
+    # an average of the references' lengths, in TER
+    numbers = [float(value) if name == "ter" else int(value) for value in total]
     if name == "bleu_without_penalty":
         # the references' length; outputs that are longer have no penalty
         numbers[1] = 0
     return _BY_SUMS[source_of(name)]._compute_score_from_stats(numbers).score
+
+
+def are_counted(name: str, rows: np.ndarray) -> np.ndarray:
+    """Return which sentences have something in their references that a metric counts.
+
+    Of no such sentences it is not defined: of BLEU, references of fewer tokens than four.
+
+    Args:
+        name: of the metric.
+        rows: the statistics of its source, ``(sentences, numbers)``.
+    """
+    source = source_of(name)
+    if source not in WIDTHS or name == "length_ratio":
+        return np.ones(len(rows), bool)
+    if source.startswith("chrf"):
+        return rows[:, 1::3].any(axis=1)
+    return rows[:, 1] >= (1 if source == "ter" else _ORDER)
+
+
+def why_undefined(name: str, rows: np.ndarray) -> Optional[str]:
+    """Return why a metric is not defined on sentences with these statistics; None where it is."""
+    if not len(rows) or are_counted(name, np.asarray(rows)).any():
+        return None
+    if WIDTHS[source_of(name)] == WIDTHS["sacrebleu"]:
+        return f"{title_of(name)} is not defined (-) where no reference has {_ORDER} tokens"
+    return f"{title_of(name)} is not defined (-) where all references are empty"
 
 
 def title_of(name: str) -> str:
@@ -180,13 +219,29 @@ def tokeniser_remarks(language: str) -> List[str]:
     return [f"BLEU is of {kind} (tok:{name}): {why}"]
 
 
+def word_remarks(language: str, metrics: Sequence[str]) -> List[str]:
+    """Return what to know of metrics that count words where no spaces part them."""
+    if has_spaces(language):
+        return []
+    remarks = []
+    if "chrf++" in metrics:
+        remarks.append(
+            f"chrF++ counts words between spaces, which {language} does not have: compare chrF"
+        )
+    if "ter" in metrics and script_of(language) not in HAN | _JAPANESE:
+        remarks.append(
+            f"TER counts words between spaces, which {language} does not have, so whole lines"
+        )
+    return remarks
+
+
 def _flores_model() -> str:
     return os.path.join(SACREBLEU_DIR, "models", os.path.basename(SPM_MODELS[_FLORES]["url"]))
 
 
 def sacrebleus_metrics(language: str) -> Dict[str, Any]:
     """Return sacreBLEU's objects of ``METRICS``; the target language chooses the tokeniser."""
-    name = tokeniser(language)
+    name, asian = tokeniser(language), not has_spaces(language)
     return {
         "sacrebleu": BLEU(tokenize=name),
         "sacrebleu_lowercase": BLEU(lowercase=True, tokenize=name),
@@ -194,7 +249,8 @@ def sacrebleus_metrics(language: str) -> Dict[str, Any]:
         "tokenised_bleu": BLEU(tokenize="none", smooth_method="none", force=True),
         "chrf": CHRF(),
         "chrf++": CHRF(word_order=2),
-        "ter": TER(),
+        # of Chinese and Japanese, characters are words
+        "ter": TER(normalized=asian, asian_support=asian),
     }
 
 

@@ -40,12 +40,15 @@ class Ceiling(NamedTuple):
     """Figures of references that went the way of the training text.
 
     Attributes:
+        exact, references: how many of how many references came back as they were.
         figures: value by metric.
         lost: how often characters of the references did not come back.
         unknown: how often characters were lost since the dictionary lacks their subwords.
         with_unknown: sacreBLEU if these are left out; the same where none is unknown.
     """
 
+    exact: int
+    references: int
     figures: Dict[str, float]
     lost: Dict[str, int]
     unknown: Dict[str, int]
@@ -102,16 +105,18 @@ def ceiling(
         pieces, back = [], tokens_back
     else:
         return None
+    same = sum(one.strip() == line.strip() for one, line in zip(back, references))
+    exact = same, len(references)
     figures, lost = scorer.plain_scores(back, references), lost_characters(references, back)
     dictionary = os.path.join(data.split(":")[0], f"dict.{language}.txt")
     known = set(read_dictionary(dictionary).symbols) if pieces else set()
     left = [" ".join(p if p in known else UNKNOWN for p in line.split()) for line in pieces]
     if not preparation or left == [" ".join(line.split()) for line in pieces]:
-        return Ceiling(figures, lost, {}, figures["sacrebleu"])
+        return Ceiling(*exact, figures, lost, {}, figures["sacrebleu"])
     came = preparation.join(left)
     unknown = Counter(lost_characters(references, came)) - Counter(lost)
     with_unknown = scorer.plain_scores(came, references)["sacrebleu"]
-    return Ceiling(figures, lost, dict(unknown.most_common()), with_unknown)
+    return Ceiling(*exact, figures, lost, dict(unknown.most_common()), with_unknown)
 
 
 def lost_characters(before: Iterable[str], after: Iterable[str]) -> Dict[str, int]:
@@ -131,6 +136,8 @@ def ceiling_lines(found: Optional[Mapping[str, Any]]) -> List[str]:
         f"ceiling: sacreBLEU {value:.2f}, of the references themselves after the preparation of "
         "the training text and back"
     ]
+    if "exact" in found:
+        lines[0] += f"; {found['exact']} of {found['references']} references come back exactly"
     if value < LOW:
         lost = _named(found["lost"]) or "nothing but order; spaces are added"
         lines.append(f"lost by the preparation: {lost}")

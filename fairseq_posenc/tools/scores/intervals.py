@@ -11,11 +11,11 @@ far less than 95 %: two or three of them say little about their own spread.
 
 import math
 import statistics
-from typing import Iterator, Sequence, Tuple
+from typing import Iterator, List, Sequence, Tuple
 
 import numpy as np
 
-from fairseq_posenc.tools.scores.bleu import corpus_score
+from fairseq_posenc.tools.scores.bleu import are_counted, corpus_score
 
 SAMPLES, SEED = 1000, 1
 
@@ -34,13 +34,31 @@ def bootstrap(
         samples: how many.
         seed: of NumPy's ``RandomState``; a test set is ``randint(sentences, size=sentences)``.
     """
-    times_drawn = np.array([*resampled(len(runs[0][0]), samples, seed)])
-    means = []
-    for run in runs:
-        sums = (times_drawn @ numbers for numbers in run)
-        scores = np.array([[corpus_score(metric, total) for total in one] for one in sums])
-        means.append(scores.mean(axis=0))
-    return np.array(means)
+    tables = [(metric, rows) for run in runs for rows in run]
+    scores = iter(resample(tables, samples, seed))
+    return np.array([np.mean([next(scores) for _ in run], axis=0) for run in runs])
+
+
+def resample(
+    tables: Sequence[Tuple[str, np.ndarray]], samples: int = SAMPLES, seed: int = SEED
+) -> List[np.ndarray]:
+    """Return scores on the same resampled test sets, ``(samples,)`` for each table.
+
+    One test set is drawn at a time, so that memory is that of the statistics. A score is not a
+    number where the metric is not defined, as of references without four tokens.
+
+    Args:
+        tables: metrics, with statistics of the same sentences, ``(sentences, numbers)``.
+        samples, seed: as of :func:`bootstrap`.
+    """
+    columns = [(name, np.asarray(rows, float)) for name, rows in tables]
+    counted = [are_counted(name, rows).astype(float) for name, rows in columns]
+    scores = np.empty((len(columns), samples))
+    for sample, drawn in enumerate(resampled(len(tables[0][1]), samples, seed)):
+        for at, (name, rows) in enumerate(columns):
+            is_defined = drawn @ counted[at] > 0
+            scores[at, sample] = corpus_score(name, drawn @ rows) if is_defined else math.nan
+    return list(scores)
 
 
 def resampled(count: int, samples: int = SAMPLES, seed: int = SEED) -> Iterator[np.ndarray]:
@@ -56,7 +74,7 @@ def resampled(count: int, samples: int = SAMPLES, seed: int = SEED) -> Iterator[
 
 def interval(values: np.ndarray) -> Tuple[float, float]:
     """Return the 2.5 % and 97.5 % percentiles of bootstrap samples: 95 % lie between."""
-    low, high = np.percentile(values, [2.5, 97.5])
+    low, high = np.percentile(values[~np.isnan(values)], [2.5, 97.5])
     return float(low), float(high)
 
 

@@ -1,34 +1,32 @@
 """From files to the texts of a test set: joining subwords, tokenising, detokenising, languages."""
 
 import functools
-import glob
-import os
 import re
-from typing import Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Callable, Dict, List, Optional, Sequence, Union
 
-import numpy as np
 from fairseq.data import data_utils
 from sacremoses import MosesTokenizer
 from sacremoses.corpus import NonbreakingPrefixes
 
-from fairseq_posenc.data.indexed import check_split
 from fairseq_posenc.data.languages import has_spaces, language_code
 from fairseq_posenc.data.segmentation import SentencePieces, detokenise_lines
-from fairseq_posenc.data.subwords import SentencePiece
-from fairseq_posenc.data.token_ratio import training_sizes
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.scores.belonging import check_reference, raw_references
 from fairseq_posenc.tools.scores.bleu import tokeniser_remarks
+from fairseq_posenc.tools.scores.data_folder import (
+    languages_of_data,
+    model_of_data,
+    raw_reference,
+    raw_test,
+    subwords_of_data,
+)
 from fairseq_posenc.tools.scores.generated import Generated, read_generated
 from fairseq_posenc.tools.scores.texts import (
     SUBWORD_MARKS,
     Languages,
     TestSet,
 )
-
-RAW_TEST = "test.raw"
-"""Before ``.<language>``: the raw text of the test set, which posenc prepare translation keeps."""
 
 # with these, joining glues everything together: no mark means that the wrong kind was named
 _GLUING = ("sentencepiece", "wordpiece", "letter", "_EOW")
@@ -39,7 +37,7 @@ def read_texts(
     *,
     generated: Optional[str] = None,
     hypothesis: Optional[str] = None,
-    reference: Optional[str] = None,
+    reference: Union[str, Sequence[str], None] = None,
     source: Optional[str] = None,
     remove_bpe: Optional[str] = None,
     language: Optional[str] = None,
@@ -51,6 +49,7 @@ def read_texts(
     The arguments are options of ``posenc score``. Plain text, one sentence a line, is tokenised as
     Moses does with ``-no-escape``; of an output, it replaces the T- or S-lines. Languages that are
     not given are those of the binarised ``data``, or those that fairseq's log in the output names.
+    Of several references, files or texts separated by tabs in one, each sentence has them all.
     A ``reference`` and the kind of subwords that are not given are those that posenc prepare
     translation left in ``data``.
 
@@ -61,18 +60,24 @@ def read_texts(
     if bool(generated) == bool(hypothesis) or (hypothesis and not reference):
         raise UsageError("give either --generated, or --hypothesis and --reference")
     given = Languages(source_language, language)
-    references = read_lines(reference) if reference else []
+    paths = [reference] if isinstance(reference, str) else list(reference or [])
+    references, *more = _read_references(paths) if paths else [[]]
+    named = ", ".join(paths)
     if generated:
-        symbol = remove_bpe or _subwords_of_data(data)
-        texts = _from_generated(generated, references, symbol, given, data, reference or "")
+        symbol = remove_bpe or subwords_of_data(data)
+        texts = _from_generated(generated, references, symbol, given, data, named)
     else:
         hypotheses = _read_aligned(hypothesis or "", len(references))
         languages = _choose(given, languages_of_data(data, {}, language))
         texts = _of_plain_text(hypotheses, references, languages)
         sources = _read_aligned(source, len(references)) if source else None
-        folder = raw_references(_raw_test(data), languages, sources)
-        told = reference or "", references, folder, sources, hypotheses
+        folder = raw_references(raw_test(data), languages, sources)
+        told = named, references, folder, sources, hypotheses
         texts.remarks += check_reference(*told, languages)
+    if more:
+        texts.more_references = more
+        texts.more_reference_tokens = [_tokenise(lines, texts.languages.target) for lines in more]
+        texts.remarks.append(f"{1 + len(more)} references of each sentence")
     if source:
         if not texts.languages.source:
             raise UsageError(
@@ -84,6 +89,27 @@ def read_texts(
     return texts
 
 
+def _read_references(paths: Sequence[str]) -> List[List[str]]:
+    """Return the references of all sentences by file; tabs part several in one file.
+
+    Raises:
+        UsageError: files of different numbers of lines, or lines with several references and
+            others with fewer.
+    """
+    references: List[List[str]] = []
+    for path in paths:
+        lines = _read_aligned(path, len(references[0])) if references else read_lines(path)
+        counts = {line.count("\t") for line in lines}
+        if len(counts) > 1 and min(counts):
+            raise UsageError(
+                f"{path} has {min(counts) + 1} to {max(counts) + 1} references on a line, separated"
+                " by tabs: give as many for each sentence"
+            )
+        split = [line.split("\t") for line in lines] if min(counts, default=0) else []
+        references += [[*column] for column in zip(*split)] if split else [lines]
+    return references
+
+
 def read_numbers(path: str, count: int) -> List[int]:
     """Read a whole number, 0 or more, for each of ``count`` sentences, one a line."""
     lines = _read_aligned(path, count)
@@ -91,57 +117,6 @@ def read_numbers(path: str, count: int) -> List[int]:
         if not re.fullmatch("[0-9]{1,9}", line):
             raise UsageError(f"{path}, line {number}: expected a whole number, not {line[:40]!r}")
     return [int(line) for line in lines]
-
-
-def languages_of_data(
-    data: Optional[str], subwords: Mapping[str, Sequence[int]], target: Optional[str] = None
-) -> Languages:
-    """Return the languages of a folder of fairseq-preprocess, in the direction of the model.
-
-    Models of both directions may have been trained on one folder: the direction is that in which
-    a set of the folder has sentences as long as those of the output; where none has, the one that
-    ends in ``target``, or that of the names of the files.
-
-    Args:
-        data: the folder; of several, joined by colons, the first; without one, none is known.
-        subwords: numbers per sentence of ``source`` and ``reference`` in an output, if known.
-        target: the target language, if given.
-    """
-    if not data:
-        return Languages()
-    folder = data.split(":")[0]
-    found = data_utils.infer_language_pair(folder) if os.path.isdir(folder) else (None, None)
-    if None in found:
-        raise UsageError(f"no binarised parallel data in {folder}; run fairseq-preprocess first")
-    pair = [str(language) for language in found]
-    name = "-".join(pair)
-    directions = [Languages(*pair), Languages(*reversed(pair))]
-    for path in glob.glob(os.path.join(glob.escape(folder), f"*.{name}.{pair[0]}.idx")):
-        split = os.path.basename(path).split(".")[0]
-        if split.startswith("train") or len(subwords) < 2:
-            continue
-        check_split(folder, split)
-        for direction in directions:
-            sides = zip(direction, (subwords["source"], subwords["reference"]))
-            if all(_as_long(f"{folder}/{split}.{name}.{side}", counts) for side, counts in sides):
-                return direction
-    return directions[target == pair[0] != pair[1]]
-
-
-def longest_trained(data: str, languages: Languages) -> Optional[Dict[str, int]]:
-    """Return the subwords of the longest ``source`` and ``reference`` of the training set.
-
-    None without a training set. Pairs that fairseq-train left out as longer than the model's
-    positions count too.
-
-    Raises:
-        UsageError: the data are damaged.
-    """
-    sizes = list(training_sizes(data, "train", languages.source or "", languages.target or ""))
-    if not sizes:
-        return None
-    longest = (max(int(part.max(initial=0)) for part in side) for side in zip(*sizes))
-    return dict(zip(("source", "reference"), longest))
 
 
 def remarks(language: str) -> List[str]:
@@ -170,14 +145,14 @@ def _from_generated(
     text but H as tokens. Then D and T are taken as plain text, and tokenised like plain files.
     """
     lines = read_generated(path, len(raw) or None)
-    model = _model_of_data(data)
+    model = model_of_data(data)
     join = functools.partial(_join, symbol=symbol, path=path, model=model)
     joined, plain = join(lines.hypotheses), _restored(lines.decoded, model)
     decoded = any(d not in (h, j) for d, h, j in zip(plain, lines.hypotheses, joined))
     subwords = {} if decoded else _subword_counts(lines, symbol)
     known = languages_of_data(data, subwords, given.target)
     languages = _choose(given, known, lines.languages)
-    found = "" if raw else _raw_reference(data, languages, subwords)
+    found = "" if raw else raw_reference(data, languages, subwords)
     raw = read_lines(found) if found else raw
     if not (lines.references or raw):
         raise UsageError(f"{path} has no T-lines: give the references with --reference")
@@ -208,7 +183,7 @@ def _from_generated(
         )
     texts.remarks += lines.remarks
     if raw:
-        kept = lines.references or raw_references(_raw_test(data), languages, lines.sources)
+        kept = lines.references or raw_references(raw_test(data), languages, lines.sources)
         told = found or named, raw, kept, lines.sources, lines.decoded, languages
         texts.remarks += check_reference(*told)
     if found:
@@ -224,41 +199,6 @@ def _with_remark_on_unknown(texts: TestSet, lines: Generated, is_raw: bool) -> T
             "them are too low" + ("" if is_raw else "; give the raw text with --reference")
         )
     return texts
-
-
-def _subwords_of_data(data: Optional[str]) -> str:
-    return "sentencepiece" if _model_of_data(data) else "@@ "
-
-
-def _model_of_data(data: Optional[str]) -> str:
-    """Return the path of the SentencePiece model in a binarised folder, empty if it has none."""
-    path = os.path.join((data or "").split(":")[0], SentencePiece.name)
-    return path if data and os.path.exists(path) else ""
-
-
-def _raw_test(data: Optional[str]) -> str:
-    """Return where a folder has the raw text of its test set, without the language."""
-    return os.path.join((data or "").split(":")[0], RAW_TEST) if data else ""
-
-
-def _raw_reference(
-    data: Optional[str], languages: Languages, subwords: Mapping[str, Sequence[int]]
-) -> str:
-    """Return the path of the raw references of an output, empty where they are not known.
-
-    The folder keeps those of its test set, which is the one translated if all its sentences are as
-    long as those of the output.
-    """
-    folder = (data or "").split(":")[0]
-    path = f"{_raw_test(data)}.{languages.target}"
-    if not folder or len(subwords) < 2 or not os.path.exists(path):
-        return ""
-    pair = "-".join(str(language) for language in data_utils.infer_language_pair(folder))
-    for side, language in zip(("source", "reference"), languages):
-        check_split(folder, "test")
-        if not _as_long(os.path.join(folder, f"test.{pair}.{language}"), subwords[side]):
-            return ""
-    return path
 
 
 def _of_plain_text(hypotheses: List[str], references: List[str], languages: Languages) -> TestSet:
@@ -336,12 +276,3 @@ def _read_aligned(path: str, count: int) -> List[str]:
             "belong to the same test set, one sentence a line"
         )
     return lines
-
-
-def _as_long(path: str, counts: Sequence[int]) -> bool:
-    """Return whether data have sentences as long as those of an output, tags of languages aside."""
-    side = data_utils.load_indexed_dataset(path, None)
-    if side is None or len(side.sizes) != len(counts):
-        return False
-    longer = {*(np.array(side.sizes) - 1 - counts).tolist()}
-    return longer <= {0} or (len(counts) > 2 and longer in ({1}, {2}))

@@ -14,12 +14,15 @@ from fairseq_posenc.tools.scores.lengths import Bin, length_label
 FIGURES = dict.fromkeys(TITLES, Maybe(float))
 _PART = {"sentences": int, "within": Maybe(int), **FIGURES}
 _BIN = {"name": str, "longer_than": float, "up_to": OrNull(float), **_PART}
+_MORE = "more_references"
 _TEXTS = dict.fromkeys(("source", "reference", "hypothesis"), Maybe([str]))
 _SHAPE = {
     "all": {**_PART, "chance": Maybe(float), "above_chance": Maybe(bool)},
     "by_length": OrNull({"of": str, "unit": str, "bins": [_BIN]}),
     "signatures": Each(str),
-    "sentences": Maybe({"length": [int], "statistics": Each([[float]]), **_TEXTS}),
+    "sentences": Maybe(
+        {"length": [int], "statistics": Each([[float]]), **_TEXTS, _MORE: Maybe([[str]])}
+    ),
     "ceiling": Maybe({"figures": Each(float), "with_unknown": Maybe(float)}),
     "longest_trained": Maybe({"source": int, "reference": int}),
     "language": Maybe(str),
@@ -62,6 +65,7 @@ class Score:
         lengths: of every sentence the length or number by which it was put into a range.
         statistics: by metric, a row of numbers per sentence, from which samples are drawn.
         source, reference, hypothesis: plain text by sentence; None where it was not kept.
+        more_references: the others where sentences have several, by sentence in each list.
         ceiling: by metric, what the references themselves get.
         with_unknown: sacreBLEU's ceiling without the characters that the dictionary lacks.
         chance: sacreBLEU with the references of other sentences.
@@ -82,6 +86,7 @@ class Score:
     source: Optional[Sequence[str]] = None
     reference: Optional[Sequence[str]] = None
     hypothesis: Optional[Sequence[str]] = None
+    more_references: Sequence[Sequence[str]] = ()
     ceiling: Mapping[str, float] = field(default_factory=dict)
     with_unknown: Optional[float] = None
     chance: Optional[float] = None
@@ -118,6 +123,7 @@ class Score:
             lengths=sentences.get("length", []),
             statistics=sentences.get("statistics", {}),
             **{side: sentences.get(side) for side in _TEXTS},
+            more_references=sentences.get(_MORE) or (),
             ceiling=ceiling.get("figures", {}),
             with_unknown=ceiling.get("with_unknown"),
             chance=content["all"].get("chance"),
@@ -171,7 +177,11 @@ class Score:
                 f"older version scored it; {_AGAIN} (in a recipe: delete score.json, and start it "
                 "again)"
             )
-        texts = [one for one in (self.source, self.reference, self.hypothesis) if one is not None]
+        texts = [
+            one
+            for one in (self.source, self.reference, self.hypothesis, *self.more_references)
+            if one is not None
+        ]
         counts = {len(lines) for lines in (*self.statistics.values(), *texts)}
         whole = all(_are_whole(metric, rows) for metric, rows in self.statistics.items())
         by_part = [*map(len, self.members())] == [part.sentences for part in self.parts]

@@ -23,6 +23,7 @@ What ``score.json`` holds:
 """
 
 import hashlib
+import itertools
 import json
 import os
 import platform
@@ -40,29 +41,25 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import lengths
 from fairseq_posenc.tools.scores.bleu import (
     DEFAULT,
+    METRICS,
     Figures,
     Scorer,
     Statistics,
-    corpus_score,
     title_of,
+    why_undefined,
+    word_remarks,
 )
 from fairseq_posenc.tools.scores.ceiling import Ceiling, ceiling, ceiling_lines
-from fairseq_posenc.tools.scores.intervals import bootstrap, interval
-from fairseq_posenc.tools.scores.reading import (
-    languages_of_data,
-    longest_trained,
-    read_numbers,
-    read_texts,
-)
+from fairseq_posenc.tools.scores.chance import chance
+from fairseq_posenc.tools.scores.data_folder import languages_of_data, longest_trained
+from fairseq_posenc.tools.scores.intervals import interval, resample
+from fairseq_posenc.tools.scores.reading import read_numbers, read_texts
 from fairseq_posenc.tools.scores.result import nothing_learned
 from fairseq_posenc.tools.scores.segments import SIGNATURE, read_segment_scores
 from fairseq_posenc.tools.scores.texts import TestSet
 from fairseq_posenc.tools.text_tables import padded
 from fairseq_posenc.tools.writing import replacing
 from fairseq_posenc.version import __version__
-
-# in BLEU: a model that is less above chance has learned nothing
-_LEAST = 1.0
 
 
 # an edge of a range of lengths, or, behind all others, ``lengths.AUTO``
@@ -118,7 +115,8 @@ def evaluate(
     by_length, sentences = _by_length(texts, split, statistics, figures)
     whole = figures(range(len(texts)))
     found = _ceiling(texts, scorer, data)
-    whole.update(_chance(texts, scorer, statistics, found), **_empty(texts))
+    texts.remarks += word_remarks(texts.languages.target or "", metrics)
+    whole.update(chance(texts, scorer, statistics, found), **_empty(texts))
     without = None
     if without_token:
         shortened = scorer.score(scorer.statistics(texts.without(without_token)))
@@ -133,7 +131,10 @@ def evaluate(
         "signatures": signatures,
         "language": texts.languages.target,
         "source_language": texts.languages.source,
-        "test_set": {"source": _digest(texts.source_tokens), "reference": _digest(texts.reference)},
+        "test_set": {
+            "source": _digest(texts.source_tokens),
+            "reference": _digest([*texts.reference, *itertools.chain(*texts.more_references)]),
+        },
         "remarks": texts.remarks,
         "versions": versions(),
         "command": list(command),
@@ -188,6 +189,8 @@ def render(result: Mapping[str, Any]) -> str:
     out = ["  ".join(padded(row, widths)).rstrip() for row in rows]
     if by_length:
         out.append(f"by {lengths.length_label(by_length['of'], by_length['unit'])}")
+    parts = [whole, *(by_length["bins"] if by_length else ())]
+    out += dict.fromkeys(one for part in parts for one in part.get("undefined", ()))
     out += ceiling_lines(result["ceiling"])
     longest, without = result["longest_trained"], result["without_token"]
     if longest:
@@ -196,7 +199,7 @@ def render(result: Mapping[str, Any]) -> str:
             f"{longest['reference']} of the target"
         )
     if without:
-        found = {name: without["all"][name] for name in metrics if name in without["all"]}
+        found = {name: without["all"][name] for name in metrics if without["all"].get(name)}
         figures = ", ".join(f"{title_of(name)} {value:.2f}" for name, value in found.items())
         out.append(f"without {without['token']}: {figures}")
     if whole["above_chance"] is False:
@@ -206,7 +209,7 @@ def render(result: Mapping[str, Any]) -> str:
     precisions = "/".join(f"{precision:.1f}" for precision in detail["precisions"])
     out += [
         "",
-        f"tokenised, as multi-bleu.perl: BLEU = {whole['tokenised_bleu']:.2f}, {precisions} "
+        f"tokenised, as multi-bleu.perl: BLEU = {whole['tokenised_bleu'] or 0:.2f}, {precisions} "
         f"(BP={detail['brevity_penalty']:.3f}, ratio={whole['length_ratio'] or 0:.3f}, "
         f"hyp_len={detail['hypothesis_tokens']}, ref_len={detail['reference_tokens']})",
         f"language: {result['language']}, source: {result['source_language'] or 'unknown'}",
@@ -220,10 +223,13 @@ def _figures(
 ) -> Figures:
     """Return what the scorer does, ``interval`` by metric, and how many are ``within``."""
     figures = scorer.score(statistics, members)
-    figures["interval"] = {
-        name: list(interval(bootstrap(name, [[rows[list(members)]]])[0])) if members else None
-        for name, rows in statistics.items()
-    }
+    chosen = slice(None) if len(members) == len(next(iter(statistics.values()))) else [*members]
+    tables = [(name, rows[chosen]) for name, rows in statistics.items()]
+    defined = [table for table in tables if figures[table[0]] is not None]
+    scores = zip((name for name, _ in defined), resample(defined) if defined else ())
+    intervals = {name: list(interval(values)) for name, values in scores}
+    figures["interval"] = {name: intervals.get(name) for name in statistics}
+    figures["undefined"] = [*filter(None, (why_undefined(*table) for table in tables))]
     figures["within"] = None if within is None else sum(within[i] for i in members)
     return figures
 
@@ -242,34 +248,6 @@ def _ceiling(texts: TestSet, scorer: Scorer, data: Optional[str]) -> Optional[Ce
             f"{data} does not say how its text was prepared: the ceiling of scores is not known"
         )
     return found
-
-
-def _chance(
-    texts: TestSet, scorer: Scorer, statistics: Statistics, found: Optional[Ceiling]
-) -> Figures:
-    """Return sacreBLEU by chance, and whether the hypotheses are above it.
-
-    ``chance``: with each reference given to another hypothesis, in a fixed order. ``above_chance``:
-    the difference is 1 or more, and the interval of its paired bootstrap leaves out 0; None where
-    the references themselves would not be above it, as of a single sentence or very short ones.
-    """
-    count = len(texts)
-    if count < 2:
-        return {"chance": None, "above_chance": None}
-    order = np.random.RandomState(1).permutation(count)
-    other = dict(zip(order.tolist(), np.roll(order, 1).tolist()))
-    name = "sacrebleu"
-    references = [texts.reference[other[i]] for i in range(count)]
-    by_chance = scorer.statistics(TestSet(texts.hypothesis, references, [], []), [name])[name]
-    own, chance = bootstrap(name, [[statistics[name]], [by_chance]])
-    scores = [corpus_score(name, one.sum(axis=0)) for one in (statistics[name], by_chance)]
-    best = (found.figures if found else scorer.plain_scores(texts.reference, texts.reference))[name]
-    # whoever gets what the references get is not told that it has learned nothing
-    if scores[0] >= best - _LEAST / 2 or best - scores[1] < _LEAST:
-        above: Optional[bool] = True if scores[0] - scores[1] >= _LEAST else None
-        return {"chance": scores[1], "above_chance": above}
-    above = scores[0] - scores[1] >= _LEAST and bool(interval(own - chance)[0] > 0)
-    return {"chance": scores[1], "above_chance": above}
 
 
 def _trained_lengths(
@@ -325,12 +303,19 @@ def _by_length(
     scored = [{**vars(part), **figures(part.members(counted))} for part in parts]
     sentences = {
         "length": counted,
-        "statistics": {name: rows.tolist() for name, rows in statistics.items()},
+        "statistics": {name: _rows(name, rows) for name, rows in statistics.items()},
         "source": texts.source_tokens,
         "reference": texts.reference,
         "hypothesis": texts.hypothesis,
+        **({"more_references": texts.more_references} if texts.more_references else {}),
     }
     return {"of": side, "unit": unit, "bins": scored}, sentences
+
+
+def _rows(name: str, rows: np.ndarray) -> List[List[float]]:
+    """Return statistics as lists; sacreBLEU's are whole numbers, but for averaged lengths."""
+    is_whole = name in METRICS and bool((rows == np.floor(rows)).all())
+    return rows.astype(int).tolist() if is_whole else rows.tolist()
 
 
 def _digest(lines: Optional[List[str]]) -> Optional[str]:

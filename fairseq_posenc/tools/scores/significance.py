@@ -5,7 +5,7 @@ intervals over seeds are in :mod:`.intervals`.
 """
 
 from types import SimpleNamespace
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from sacrebleu.metrics.base import Signature
@@ -15,31 +15,38 @@ from fairseq_posenc.tools.scores.bleu import corpus_score, sacrebleus_metrics
 
 # its statistics are of tokens, which a result does not keep
 UNTESTED = ("tokenised_bleu",)
+EQUAL = "equal"
+"""In the place of a p-value: sacreBLEU's test counts samples that differ by more than the scores,
+and would call no difference a significant one."""
 
 
 def paired_bootstrap(
     metric: str,
     outputs: Sequence[Tuple[str, Sequence[Any]]],
-    references: Optional[Sequence[str]],
+    references: Optional[Sequence[Sequence[str]]],
     language: str,
-) -> Tuple[List[Optional[float]], str]:
+) -> Tuple[List[Union[float, str, None]], str]:
     """Return the p-value of each output against the first, whose own is None, and the signature.
+
+    That of an output with the same score is ``EQUAL``.
 
     Args:
         metric: of ``METRICS`` but for ``UNTESTED``, or another one of which sentences have scores.
         outputs: names with the plain text of the translations, or their statistics where the metric
             is of another kind.
-        references: plain text; None where statistics are given.
+        references: plain text, a list for each reference of a sentence; None where statistics are
+            given.
         language: the target language, which chooses sacreBLEU's tokeniser.
     """
     known: Dict[str, Any] = sacrebleus_metrics(language)
     chosen: Any = known[metric] if metric in known else _Segments(metric)
-    given = None if references is None else [list(references)]
-    test = PairedTest([*outputs], {metric: chosen}, given, test_type="bs")
+    lists = None if references is None else [list(lines) for lines in references]
+    test = PairedTest([*outputs], {metric: chosen}, lists, test_type="bs")
     signatures, results = test()
     [(name, signature)] = signatures.items()
-    values = [getattr(result, "p_value", None) for result in results[name]]
-    return values, str(signature)
+    first, *others = results[name]
+    values = [EQUAL if one.score == first.score else one.p_value for one in others]
+    return [None, *values], str(signature)
 
 
 class _Segments:

@@ -30,7 +30,9 @@ class TestSet:
     They are plain text, and tokens with spaces between them and subwords joined. ``subwords`` are
     numbers per sentence of ``source`` and ``reference``, where they are known; ``remarks`` what the
     user should know of the texts; by the rules of ``languages`` they were (de)tokenised.
-    ``tokens_back`` is the text of ``reference_tokens`` where ``reference`` is raw text.
+    ``tokens_back`` is the text of ``reference_tokens`` where ``reference`` is raw text. Where each
+    sentence has several references, lengths are those of ``reference``, and the others are in
+    ``more_references``.
     """
 
     hypothesis: List[str]
@@ -42,6 +44,8 @@ class TestSet:
     remarks: List[str] = field(default_factory=list)
     languages: Languages = Languages()
     tokens_back: Optional[List[str]] = None
+    more_references: List[List[str]] = field(default_factory=list)
+    more_reference_tokens: List[List[str]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.hypothesis)
@@ -59,7 +63,13 @@ class TestSet:
             return [pattern.sub(" ", line).strip() for line in lines]
 
         plain = left(self.hypothesis), left(self.reference)
-        return TestSet(*plain, left(self.hypothesis_tokens), left(self.reference_tokens))
+        return TestSet(
+            *plain,
+            left(self.hypothesis_tokens),
+            left(self.reference_tokens),
+            more_references=[*map(left, self.more_references)],
+            more_reference_tokens=[*map(left, self.more_reference_tokens)],
+        )
 
     def lengths(self, side: str, unit: str) -> List[int]:
         """Return the length of each sentence, without the end of sentence.

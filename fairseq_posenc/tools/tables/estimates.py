@@ -58,7 +58,7 @@ class Sampled(NamedTuple):
         drawn = self.drawn - other.drawn
         if self.seeds == other.seeds or len(self.values) == len(other.values) == 1:
             return _estimate([one - two for one, two in zip(self.values, other.values)], drawn)
-        bounds = welch_interval(self.values, other.values, drawn.var(ddof=1))
+        bounds = welch_interval(self.values, other.values, np.nanvar(drawn, ddof=1))
         return Estimate(statistics.mean(self.values) - statistics.mean(other.values), *bounds)
 
 
@@ -68,4 +68,4 @@ def _estimate(values: Sequence[float], drawn: np.ndarray) -> Estimate:
     mean = statistics.mean(values)
     if len(values) == 1:
         return Estimate(mean, *interval(drawn))
-    return Estimate(mean, *t_interval(values, drawn.var(ddof=1)), statistics.stdev(values))
+    return Estimate(mean, *t_interval(values, np.nanvar(drawn, ddof=1)), statistics.stdev(values))

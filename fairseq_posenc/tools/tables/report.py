@@ -190,18 +190,23 @@ def _signatures(scores: Sequence[Score]) -> List[Tuple[str, str]]:
 def _p_values(runs: Runs, metric: str) -> Optional[Dict[str, Any]]:
     """Return p-values by run and seed against the first run, and the test's signature."""
     (first, seeds), *others = runs.items()
-    rows: Dict[str, Dict[str, Optional[float]]] = {}
+    rows: Dict[str, Dict[str, str]] = {}
     signature = ""
     for name, other in others:
         for seed, pair in common_seeds(seeds, other).items():
-            references, outputs = pair[0].reference, [one.hypothesis for one in pair]
+            outputs: List[Any] = [one.hypothesis for one in pair]
+            references: Any = pair[0].reference and [pair[0].reference, *pair[0].more_references]
             if metric not in METRICS:
                 references, outputs = None, [one.statistics.get(metric) for one in pair]
             if metric in UNTESTED or None in outputs or (metric in METRICS and not references):
                 return None
             named = list(zip((first, name), outputs))
+            row = rows.setdefault(name, {})
+            if any(one.above_chance is False for one in pair):
+                row[seed] = "nothing learned"
+                continue
             values, signature = paired_bootstrap(metric, named, references, pair[0].language)
-            rows.setdefault(name, {})[seed] = values[1]
+            row[seed] = f"{values[1]:.4f}" if isinstance(values[1], float) else str(values[1])
     if not rows:
         return None
     columns = list(dict.fromkeys(seed for row in rows.values() for seed in row))

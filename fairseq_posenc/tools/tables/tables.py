@@ -5,7 +5,7 @@ from typing import List, Mapping, Sequence
 
 import numpy as np
 
-from fairseq_posenc.tools.scores.bleu import corpus_score, source_of
+from fairseq_posenc.tools.scores.bleu import corpus_score, source_of, why_undefined
 from fairseq_posenc.tools.scores.intervals import SAMPLES, bootstrap
 from fairseq_posenc.tools.scores.result import Score, nothing_learned
 from fairseq_posenc.tools.tables.estimates import Sampled
@@ -42,6 +42,9 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
         sampled=dict(zip(runs, map(list, zip(*columns)))),
         notes=_notes(runs, metric),
     )
+    rows = np.array(first.statistics[source_of(metric)])
+    reasons = (why_undefined(metric, rows[members]) for members in first.members() if members)
+    table.notes += dict.fromkeys(filter(None, reasons))
     ratio = source_of("length_ratio")
     if metric == "sacrebleu" and all(ratio in score.statistics for _, score in scores):
         table.outputs = {
@@ -61,6 +64,8 @@ def _sampled(runs: Runs, metric: str, members: Sequence[int]) -> List[Sampled]:
         return [Sampled(own, [], np.empty(0)) for own in seeds]
     stored = source_of(metric)
     rows = [[np.array(one.statistics[stored])[members] for one in run] for run in runs.values()]
+    if why_undefined(metric, rows[0][0]):
+        return [Sampled(own, [], np.empty(0)) for own in seeds]
     drawn = bootstrap(metric, rows)
     values = [[corpus_score(metric, one.sum(axis=0)) for one in run] for run in rows]
     return [Sampled(*one) for one in zip(seeds, values, drawn)]
@@ -96,7 +101,8 @@ def differences_in_words(table: Table, several: Sequence[str], unit: str = "") -
 
 def _outputs(seeds: Sequence[Score], members: Sequence[int]) -> Outputs:
     """Return the means over seeds of the sentences ``members``."""
-    if not members:
+    rows = np.array(seeds[0].statistics[source_of("sacrebleu")])
+    if not members or why_undefined("sacrebleu", rows[members]):
         return Outputs()
     means = (
         statistics.mean(

@@ -32,7 +32,7 @@ from fairseq_posenc.tools.resumable import (
 )
 from fairseq_posenc.tools.scores.bleu import Scorer
 from fairseq_posenc.tools.scores.ceiling import ceiling, ceiling_lines
-from fairseq_posenc.tools.scores.reading import RAW_TEST
+from fairseq_posenc.tools.scores.data_folder import RAW_TEST
 from fairseq_posenc.tools.translation import bpe, perl, pieces
 from fairseq_posenc.tools.translation.cleaning import Cleaning, clean_pairs
 from fairseq_posenc.tools.translation.options import (

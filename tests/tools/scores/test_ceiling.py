@@ -37,6 +37,9 @@ def test_the_references_go_through_the_preparation_and_back(tmp_path, options, l
     printed = render(score)
     assert f"ceiling: sacreBLEU {found:.2f}" in printed
     assert any(line.startswith(f"test: ceiling: sacreBLEU {found:.2f}") for line in said)
+    exact, total = score["ceiling"]["exact"], score["all"]["sentences"]
+    assert f"; {exact} of {total} references come back exactly" in printed
+    assert (exact == total) == (not options)
     assert ("„ (12)" in printed and "… (12)" in printed) == bool(options)
     assert score["language"] == "deu_Latn"
 

@@ -1,13 +1,17 @@
 import json
 import os
 import random
+import tracemalloc
 from functools import partial
 
+import numpy as np
 import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import score
 from fairseq_posenc.tools.scores.bleu import DEFAULT as METRICS
+from fairseq_posenc.tools.scores.bleu import sacrebleus_metrics
+from fairseq_posenc.tools.scores.intervals import resample
 from fairseq_posenc.tools.scores.score import render, to_json
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length
@@ -254,3 +258,83 @@ def test_hypotheses_are_written_as_plain_text(files, generated, tmp_path):
     kept = result["sentences"]
     assert (kept["hypothesis"], kept["reference"]) == (plain, references)
     assert kept["source"] == SOURCES
+
+
+MORE = ["das Haus", "der Hund rennt heute schnell", "zwei Kinder spielen in dem Garten dort ."]
+
+
+@pytest.mark.parametrize("form", ["files", "tabs"])
+def test_several_references_are_scored_as_by_sacrebleu(write, run, tmp_path, form):
+    paths = [write("a", REFERENCES), write("b", MORE)]
+    given = [word for path in paths for word in ("--reference", path)]
+    if form == "tabs":
+        given = ["--reference", write("ab", ["\t".join(pair) for pair in zip(REFERENCES, MORE)])]
+    output = tmp_path / "score.json"
+    run("posenc", "score", "--hypothesis", write("h", HYPOTHESES), *given, "--language", "de",
+        "--output", output, "--metrics", "chrf,ter", "--bins", 3, "--length-of", "reference",
+        "--without-token", "Haus")  # fmt: skip
+    result = json.loads(output.read_text(encoding="utf-8"))
+    references = [REFERENCES, MORE]
+    for name, metric in sacrebleus_metrics("de").items():
+        if name in ("sacrebleu", "chrf", "ter"):
+            expected = metric.corpus_score(HYPOTHESES, references).score
+            assert result["all"][name] == pytest.approx(expected, abs=1e-9), name
+            assert "nrefs:2" in result["signatures"][name]
+    [[score]] = read_runs([str(output)]).values()
+    assert list(score.more_references) == [MORE]
+    score.check_sentences("it", "sacrebleu")
+
+
+def test_references_of_unequal_number_are_refused(write):
+    ragged = write("r", ["a\tb", "a\tb\tc", "a\tb"])
+    with pytest.raises(UsageError, match="has 2 to 3 references on a line, separated by tabs"):
+        evaluate(hypothesis=write("h", HYPOTHESES), reference=ragged)
+    short = [write("one", REFERENCES), write("two", REFERENCES[:2])]
+    with pytest.raises(UsageError, match="two has 2 lines, but there are 3"):
+        evaluate(hypothesis=write("h", HYPOTHESES), reference=short)
+
+
+def test_bleu_of_references_without_four_tokens_is_not_defined(write, tmp_path):
+    """Perfect lines of two words are no failure; a part with longer ones has a figure."""
+    lines = ["ein Haus", "der Hund", "", "zwei Kinder spielen im Garten dort"] * 5
+    files = {"hypothesis": write("h", lines), "reference": write("r", lines)}
+    options = {"bins": [1, 2], "length_of": "reference", "metrics": ["chrf++", "ter"]}
+    result = evaluate(**files, **options)
+    few, two, many = result["by_length"]["bins"]
+    assert [two["sacrebleu"], two["tokenised_bleu"], two["interval"]["sacrebleu"]] == [None] * 3
+    assert two["chrf++"] == pytest.approx(100) and two["ter"] == 0
+    assert [few["chrf++"], few["ter"]] == [None, None]
+    assert many["sacrebleu"] == pytest.approx(100)
+    assert result["all"]["interval"]["sacrebleu"] == pytest.approx([100, 100])
+    shown = render(result)
+    assert "sacreBLEU is not defined (-) where no reference has 4 tokens" in shown
+    assert "TER is not defined (-) where all references are empty" in shown
+    path = tmp_path / "score.json"
+    path.write_text(to_json(result), encoding="utf-8")
+    table = by_length(read_runs([f"a={path}", f"b={path}"]))
+    assert [one.mean is None for one in table.rows["a"]] == [False, True, True, False]
+    assert "sacreBLEU is not defined (-) where no reference has 4 tokens" in table.notes
+    only = evaluate(hypothesis=write("h", lines[:2]), reference=write("r", lines[:2]))
+    assert only["all"]["sacrebleu"] is None and "not defined" in render(only)
+
+
+def test_words_of_scripts_without_spaces_are_not_whole_lines(write):
+    def scored(language, hypothesis, reference):
+        files = {"hypothesis": write("h", hypothesis), "reference": write("r", reference)}
+        result = score.evaluate(**files, language=language, metrics=["ter", "chrf++"])
+        return result, "\n".join(result["remarks"])
+
+    result, told = scored("zh", ["我今天很高兴见到你"] * 3, ["我今天很开心见到你"] * 3)
+    assert 20 < result["all"]["ter"] < 25 and "asian:yes" in result["signatures"]["ter"]
+    assert "chrF++ counts words between spaces" in told and "TER" not in told
+    _, told = scored("th", ["ฉันดีใจที่ได้พบคุณ"] * 3, ["ฉันดีใจที่ได้เจอคุณ"] * 3)
+    assert "TER counts words between spaces, which th does not have, so whole lines" in told
+
+
+def test_many_sentences_and_draws_take_little_memory():
+    """Of 1,000 test sets, one is drawn at a time."""
+    rows = np.ones((20_000, 10))
+    tracemalloc.start()
+    resample([("sacrebleu", rows)] * 3, samples=50)
+    assert tracemalloc.get_traced_memory()[1] < 3e6
+    tracemalloc.stop()

@@ -59,7 +59,7 @@ def test_figures_and_p_values_are_those_of_sacrebleus_command(metric, command, w
         found = evaluate(**files, language="de", metrics=[metric])["all"]
         [printed] = [value for name, value in row.items() if name != "system"]
         assert f"{found[metric]:.12f}" == f"{float(printed):.12f}"
-    values, signature = paired_bootstrap(metric, [*OUTPUTS.items()], REFERENCES, "de")
+    values, signature = paired_bootstrap(metric, [*OUTPUTS.items()], [REFERENCES], "de")
     # multiples of 1/1001, which four digits tell apart
     printed = re.findall(r"\(p = ([0-9.]+)\)", command(*options, "--paired-bs", "-f", "text"))
     assert values[0] is None and [f"{p:.4f}" for p in values[1:]] == printed
@@ -92,3 +92,10 @@ def test_scores_of_sentences_have_p_values_of_the_same_samples(write):
         drawn = np.abs(other[draw].mean(axis=1) - first[draw].mean(axis=1))
         beyond = np.sum(drawn - drawn.mean() > abs(other.mean() - first.mean()))
         assert p == pytest.approx((beyond + 1) / 1001, abs=0.002)
+
+
+def test_equal_scores_are_equal_and_not_significant(write):
+    outputs = [("one", OUTPUTS["base"]), ("again", OUTPUTS["base"])]
+    assert paired_bootstrap("chrf", outputs, [REFERENCES], "de")[0] == [None, "equal"]
+    rows = [("one", [[0.5, 1]] * 9), ("again", [[0.5, 1]] * 9)]
+    assert paired_bootstrap("COMET", rows, None, "de")[0] == [None, "equal"]

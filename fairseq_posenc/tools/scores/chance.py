@@ -1,0 +1,43 @@
+"""Is a model above chance: better than with the references of other sentences?"""
+
+from typing import Optional
+
+import numpy as np
+
+from fairseq_posenc.tools.scores.bleu import Figures, Scorer, Statistics, corpus_score
+from fairseq_posenc.tools.scores.ceiling import Ceiling
+from fairseq_posenc.tools.scores.intervals import bootstrap, interval
+from fairseq_posenc.tools.scores.texts import TestSet
+
+# in BLEU: a model that is less above chance has learned nothing
+_LEAST = 1.0
+
+
+def chance(
+    texts: TestSet, scorer: Scorer, statistics: Statistics, found: Optional[Ceiling]
+) -> Figures:
+    """Return sacreBLEU by chance, and whether the hypotheses are above it.
+
+    ``chance``: with each reference given to another hypothesis, in a fixed order. ``above_chance``:
+    the difference is 1 or more, and the interval of its paired bootstrap leaves out 0; None where
+    the references themselves would not be above it, as of a single sentence or very short ones.
+    """
+    count = len(texts)
+    if count < 2:
+        return {"chance": None, "above_chance": None}
+    order = np.random.RandomState(1).permutation(count)
+    other = dict(zip(order.tolist(), np.roll(order, 1).tolist()))
+    name = "sacrebleu"
+    references = [texts.reference[other[i]] for i in range(count)]
+    more = [[lines[other[i]] for i in range(count)] for lines in texts.more_references]
+    shuffled = TestSet(texts.hypothesis, references, [], [], more_references=more)
+    by_chance = scorer.statistics(shuffled, [name])[name]
+    own, by_luck = bootstrap(name, [[statistics[name]], [by_chance]])
+    scores = [corpus_score(name, one.sum(axis=0)) for one in (statistics[name], by_chance)]
+    best = (found.figures if found else scorer.plain_scores(texts.reference, texts.reference))[name]
+    # whoever gets what the references get is not told that it has learned nothing
+    if scores[0] >= best - _LEAST / 2 or best - scores[1] < _LEAST:
+        above: Optional[bool] = True if scores[0] - scores[1] >= _LEAST else None
+        return {"chance": scores[1], "above_chance": above}
+    above = scores[0] - scores[1] >= _LEAST and bool(interval(own - by_luck)[0] > 0)
+    return {"chance": scores[1], "above_chance": above}

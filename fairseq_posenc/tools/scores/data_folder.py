@@ -1,0 +1,113 @@
+"""What a folder of binarised data says of a test set: languages, lengths, subwords, raw text."""
+
+import glob
+import os
+from typing import Dict, Mapping, Optional, Sequence
+
+import numpy as np
+from fairseq.data import data_utils
+
+from fairseq_posenc.data.indexed import check_split
+from fairseq_posenc.data.subwords import SentencePiece
+from fairseq_posenc.data.token_ratio import training_sizes
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores.texts import Languages
+
+RAW_TEST = "test.raw"
+"""Before ``.<language>``: the raw text of the test set, which posenc prepare translation keeps."""
+
+
+def languages_of_data(
+    data: Optional[str], subwords: Mapping[str, Sequence[int]], target: Optional[str] = None
+) -> Languages:
+    """Return the languages of a folder of fairseq-preprocess, in the direction of the model.
+
+    Models of both directions may have been trained on one folder: the direction is that in which
+    a set of the folder has sentences as long as those of the output; where none has, the one that
+    ends in ``target``, or that of the names of the files.
+
+    Args:
+        data: the folder; of several, joined by colons, the first; without one, none is known.
+        subwords: numbers per sentence of ``source`` and ``reference`` in an output, if known.
+        target: the target language, if given.
+    """
+    if not data:
+        return Languages()
+    folder = data.split(":")[0]
+    found = data_utils.infer_language_pair(folder) if os.path.isdir(folder) else (None, None)
+    if None in found:
+        raise UsageError(f"no binarised parallel data in {folder}; run fairseq-preprocess first")
+    pair = [str(language) for language in found]
+    name = "-".join(pair)
+    directions = [Languages(*pair), Languages(*reversed(pair))]
+    for path in glob.glob(os.path.join(glob.escape(folder), f"*.{name}.{pair[0]}.idx")):
+        split = os.path.basename(path).split(".")[0]
+        if split.startswith("train") or len(subwords) < 2:
+            continue
+        check_split(folder, split)
+        for direction in directions:
+            sides = zip(direction, (subwords["source"], subwords["reference"]))
+            if all(_as_long(f"{folder}/{split}.{name}.{side}", counts) for side, counts in sides):
+                return direction
+    return directions[target == pair[0] != pair[1]]
+
+
+def longest_trained(data: str, languages: Languages) -> Optional[Dict[str, int]]:
+    """Return the subwords of the longest ``source`` and ``reference`` of the training set.
+
+    None without a training set. Pairs that fairseq-train left out as longer than the model's
+    positions count too.
+
+    Raises:
+        UsageError: the data are damaged.
+    """
+    sizes = list(training_sizes(data, "train", languages.source or "", languages.target or ""))
+    if not sizes:
+        return None
+    longest = (max(int(part.max(initial=0)) for part in side) for side in zip(*sizes))
+    return dict(zip(("source", "reference"), longest))
+
+
+def subwords_of_data(data: Optional[str]) -> str:
+    """Return fairseq's name of the kind of subwords of a folder."""
+    return "sentencepiece" if model_of_data(data) else "@@ "
+
+
+def model_of_data(data: Optional[str]) -> str:
+    """Return the path of the SentencePiece model in a binarised folder, empty if it has none."""
+    path = os.path.join((data or "").split(":")[0], SentencePiece.name)
+    return path if data and os.path.exists(path) else ""
+
+
+def raw_test(data: Optional[str]) -> str:
+    """Return where a folder has the raw text of its test set, without the language."""
+    return os.path.join((data or "").split(":")[0], RAW_TEST) if data else ""
+
+
+def raw_reference(
+    data: Optional[str], languages: Languages, subwords: Mapping[str, Sequence[int]]
+) -> str:
+    """Return the path of the raw references of an output, empty where they are not known.
+
+    The folder keeps those of its test set, which is the one translated if all its sentences are as
+    long as those of the output.
+    """
+    folder = (data or "").split(":")[0]
+    path = f"{raw_test(data)}.{languages.target}"
+    if not folder or len(subwords) < 2 or not os.path.exists(path):
+        return ""
+    pair = "-".join(str(language) for language in data_utils.infer_language_pair(folder))
+    for side, language in zip(("source", "reference"), languages):
+        check_split(folder, "test")
+        if not _as_long(os.path.join(folder, f"test.{pair}.{language}"), subwords[side]):
+            return ""
+    return path
+
+
+def _as_long(path: str, counts: Sequence[int]) -> bool:
+    """Return whether data have sentences as long as those of an output, tags of languages aside."""
+    side = data_utils.load_indexed_dataset(path, None)
+    if side is None or len(side.sizes) != len(counts):
+        return False
+    longer = {*(np.array(side.sizes) - 1 - counts).tolist()}
+    return longer <= {0} or (len(counts) > 2 and longer in ({1}, {2}))
