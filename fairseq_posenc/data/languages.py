@@ -4,7 +4,9 @@ The library ``langcodes`` knows the codes; it is imported when needed.
 """
 
 import re
-from typing import Any, Optional
+import unicodedata
+from collections import Counter
+from typing import Any, Iterable, Optional
 
 from fairseq_posenc.errors import UsageError
 
@@ -12,6 +14,13 @@ from fairseq_posenc.errors import UsageError
 _WITHOUT_SPACES = frozenset(
     "Hani Hans Hant Jpan Hira Kana Hrkt Thai Laoo Khmr Mymr Tibt Java Bali Lana Talu Tavt".split()
 )
+# by the first word of Unicode's names of letters, a language that is written in them
+_OF_LETTERS = {
+    "CJK": "zh", "HIRAGANA": "ja", "KATAKANA": "ja", "THAI": "th", "LAO": "lo", "KHMER": "km",
+    "MYANMAR": "my", "TIBETAN": "bo",
+}  # fmt: skip
+_ENOUGH = 10_000  # letters
+_SOME_KANA = 0.1
 HAN = frozenset(("Hani", "Hans", "Hant"))
 
 
@@ -52,6 +61,28 @@ def script_of(language: str) -> Optional[str]:
 def has_spaces(language: Optional[str]) -> bool:
     """Return whether spaces part the words of a language; of one that is not known, too."""
     return script_of(language or "") not in _WITHOUT_SPACES
+
+
+def language_of_text(language: Optional[str], lines: Iterable[str]) -> Optional[str]:
+    """Return a language, or another one by whose rules its text is cut into words.
+
+    It is another one where a code such as ``cn`` or ``tgt`` stands for a text whose letters are
+    mostly of a script without spaces.
+    """
+    if not has_spaces(language):
+        return language
+    letters: Counter = Counter()
+    for line in lines:
+        names = (unicodedata.name(c, "") for c in line if unicodedata.category(c)[0] in "LM")
+        letters.update(name.split(" ")[0] for name in names)
+        if sum(letters.values()) > _ENOUGH:
+            break
+    total = sum(letters.values())
+    counts = Counter({name: letters[name] for name in _OF_LETTERS if letters[name]})
+    if 2 * sum(counts.values()) <= total or not counts:
+        return language
+    kana = counts["HIRAGANA"] + counts["KATAKANA"]
+    return "ja" if kana > _SOME_KANA * total else _OF_LETTERS[counts.most_common(1)[0][0]]
 
 
 def _tag(language: str) -> Any:

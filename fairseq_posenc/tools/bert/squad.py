@@ -27,6 +27,7 @@ from tqdm import tqdm
 
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import read_dictionary
+from fairseq_posenc.data.languages import language_code
 from fairseq_posenc.data.questions import FORMAT, NOWHERE, PARTS, GoldAnswer, Question
 from fairseq_posenc.data.windows import covering_tokens
 from fairseq_posenc.errors import UsageError
@@ -99,7 +100,7 @@ def prepare(
     # other names make no file, or fairseq's options cannot hold them
     if not re.fullmatch(r"\w[\w-]*", split):
         raise UsageError(f"--split {split}: a name has letters, digits, - and _ only")
-    check_metric(metric, language)
+    language = _checked_language(metric, language)
     found = read(file, skip_malformed, prefix, scored=not split.startswith("train"))
     model = subwords.load(subwords_folder)
     types = len(subwords.load_dictionary(subwords_folder))
@@ -122,6 +123,13 @@ def prepare(
     counts = {"questions": len(found.questions), "contexts": len(found.contexts)}
     counts.update({f"{part} tokens": count for part, count in tokens.items()})
     return counts, found, reachable(found, offsets, metric, language)
+
+
+def _checked_language(metric: str, language: str) -> str:
+    """Return the language whose rules a metric has: MLQA's are of zh for zh_CN."""
+    language = language_code(language) if metric == "mlqa" else language
+    check_metric(metric, language)
+    return language
 
 
 def reachable(

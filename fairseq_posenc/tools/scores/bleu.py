@@ -164,7 +164,7 @@ def are_counted(name: str, rows: np.ndarray) -> np.ndarray:
     if source not in WIDTHS or name == "length_ratio":
         return np.ones(len(rows), bool)
     if source.startswith("chrf"):
-        return rows[:, 1::3].any(axis=1)
+        return np.asarray(rows[:, 1::3].any(axis=1))
     return rows[:, 1] >= (1 if source == "ter" else _ORDER)
 
 

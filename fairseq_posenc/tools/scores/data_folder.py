@@ -2,17 +2,19 @@
 
 import glob
 import os
+from collections import Counter
 from typing import Dict, Mapping, Optional, Sequence
 
 import numpy as np
 from fairseq.data import data_utils
 
-from fairseq_posenc.data.indexed import check_split
+from fairseq_posenc.data.indexed import check_split, read_dictionary
 from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.data.token_ratio import training_sizes
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.texts import Languages
 
+_MOST_LACKING = 0.05  # of tokens: --replace-unk brings some in
 RAW_TEST = "test.raw"
 """Before ``.<language>``: the raw text of the test set, which posenc prepare translation keeps."""
 
@@ -66,6 +68,40 @@ def longest_trained(data: str, languages: Languages) -> Optional[Dict[str, int]]
         return None
     longest = (max(int(part.max(initial=0)) for part in side) for side in zip(*sizes))
     return dict(zip(("source", "reference"), longest))
+
+
+def check_pieces(
+    path: str, data: Optional[str], hypotheses: Sequence[str], target: Optional[str]
+) -> None:
+    """Refuse an output whose subwords the folder's dictionary lacks.
+
+    Without marks of subwords nothing is known: fairseq may have joined them.
+
+    Args:
+        path: of the output.
+        data: the folder.
+        hypotheses: its H-lines.
+        target: the target language, if given.
+
+    Raises:
+        UsageError: it is of a model of other data.
+    """
+    tokens = Counter(token for line in hypotheses for token in line.split())
+    if not data or not any(token.endswith("@@") or "\u2581" in token for token in tokens):
+        return
+    folder, known = data.split(":")[0], set()
+    names = sorted(glob.glob(os.path.join(glob.escape(folder), "dict.*.txt")))
+    own = [name for name in names if target and name.endswith(f"dict.{target}.txt")]
+    for name in own or names:
+        known.update(read_dictionary(name).symbols)
+    lacking = Counter({t: n for t, n in tokens.items() if t not in known})
+    count, total = sum(lacking.values()), sum(tokens.values())
+    if known and count > _MOST_LACKING * total:
+        some = ", ".join(token for token, _ in lacking.most_common(3))
+        raise UsageError(
+            f"{path} holds {count} of {total} subwords that {folder} lacks, such as {some}: the "
+            "model was trained on other data; give its folder with --data"
+        )
 
 
 def subwords_of_data(data: Optional[str]) -> str:

@@ -105,7 +105,7 @@ def _without_tags(texts: Mapping[str, List[str]]) -> Tuple[Dict[str, Untagged], 
 
     A model may forget the tag, or fairseq take it out, where the references have it.
     """
-    untagged = {kind: without_tags(lines) for kind, lines in texts.items()}
+    untagged = {kind: without_tags(lines, kind == "S") for kind, lines in texts.items()}
     for kind in "HD":
         most = max((untagged[side] for side in ("T", kind)), key=lambda one: one.first + one.last)
         untagged[kind] = untagged[kind]._replace(

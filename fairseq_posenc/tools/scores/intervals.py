@@ -35,11 +35,11 @@ def bootstrap(
         seed: of NumPy's ``RandomState``; a test set is ``randint(sentences, size=sentences)``.
     """
     tables = [(metric, rows) for run in runs for rows in run]
-    scores = iter(resample(tables, samples, seed))
+    scores = iter(resampled_scores(tables, samples, seed))
     return np.array([np.mean([next(scores) for _ in run], axis=0) for run in runs])
 
 
-def resample(
+def resampled_scores(
     tables: Sequence[Tuple[str, np.ndarray]], samples: int = SAMPLES, seed: int = SEED
 ) -> List[np.ndarray]:
     """Return scores on the same resampled test sets, ``(samples,)`` for each table.

@@ -8,13 +8,14 @@ from fairseq.data import data_utils
 from sacremoses import MosesTokenizer
 from sacremoses.corpus import NonbreakingPrefixes
 
-from fairseq_posenc.data.languages import has_spaces, language_code
+from fairseq_posenc.data.languages import has_spaces, language_code, language_of_text
 from fairseq_posenc.data.segmentation import SentencePieces, detokenise_lines
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.scores.belonging import check_reference, raw_references
 from fairseq_posenc.tools.scores.bleu import tokeniser_remarks
 from fairseq_posenc.tools.scores.data_folder import (
+    check_pieces,
     languages_of_data,
     model_of_data,
     raw_reference,
@@ -22,6 +23,8 @@ from fairseq_posenc.tools.scores.data_folder import (
     subwords_of_data,
 )
 from fairseq_posenc.tools.scores.generated import Generated, read_generated
+from fairseq_posenc.tools.scores.tags import without_tags
+from fairseq_posenc.tools.scores.text_remarks import text_remarks
 from fairseq_posenc.tools.scores.texts import (
     SUBWORD_MARKS,
     Languages,
@@ -30,6 +33,7 @@ from fairseq_posenc.tools.scores.texts import (
 
 # with these, joining glues everything together: no mark means that the wrong kind was named
 _GLUING = ("sentencepiece", "wordpiece", "letter", "_EOW")
+_AGAIN = "fairseq detokenised this output: tokenised BLEU after tokenising it again"
 _MOSES = {*NonbreakingPrefixes().available_langs.values(), "ja", "ko"}
 
 
@@ -84,9 +88,19 @@ def read_texts(
                 "the language of the --source is not known: give --source-language, or with --data "
                 "the binarised data"
             )
-        lines = _read_aligned(source, len(texts))
-        texts.source_tokens = _tokenise(lines, texts.languages.source)
+        _set_sources(texts, _read_aligned(source, len(texts)))
+    texts.remarks += text_remarks(texts)
     return texts
+
+
+def _set_sources(texts: TestSet, lines: Sequence[str]) -> None:
+    """Keep plain text of the sources, and its tokens, without tags."""
+    untagged = without_tags(lines, is_source=True)
+    if untagged.tags:
+        texts.remarks.append(f"{', '.join(untagged.tags[:4])} in all sources: not counted as words")
+    source = language_of_text(texts.languages.source, untagged.lines)
+    texts.languages = texts.languages._replace(source=source)
+    texts.source, texts.source_tokens = untagged.lines, _tokenise(untagged.lines, source)
 
 
 def _read_references(paths: Sequence[str]) -> List[List[str]]:
@@ -119,9 +133,11 @@ def read_numbers(path: str, count: int) -> List[int]:
     return [int(line) for line in lines]
 
 
-def remarks(language: str) -> List[str]:
-    """Return what the user should know of scores in this target language."""
+def remarks(name: str, language: str) -> List[str]:
+    """Return what the user should know of scores in a language, which files call ``name``."""
     code, found = language_code(language), tokeniser_remarks(language)
+    if name != language:
+        found.insert(0, f"the text of {name!r} has no spaces between words: scored as {language}")
     if not has_spaces(language):
         found.append(f"{language} has no spaces between words: tokenised BLEU counts characters")
     elif code not in _MOSES:
@@ -146,6 +162,7 @@ def _from_generated(
     """
     lines = read_generated(path, len(raw) or None)
     model = model_of_data(data)
+    check_pieces(path, data, lines.hypotheses, given.target)
     join = functools.partial(_join, symbol=symbol, path=path, model=model)
     joined, plain = join(lines.hypotheses), _restored(lines.decoded, model)
     decoded = any(d not in (h, j) for d, h, j in zip(plain, lines.hypotheses, joined))
@@ -154,22 +171,23 @@ def _from_generated(
     languages = _choose(given, known, lines.languages)
     found = "" if raw else raw_reference(data, languages, subwords)
     raw = read_lines(found) if found else raw
-    if not (lines.references or raw):
+    written = raw or lines.references
+    if not written:
         raise UsageError(f"{path} has no T-lines: give the references with --reference")
     if decoded:
-        texts = _of_plain_text(plain, raw or lines.references or [], languages)
-        again = "fairseq detokenised this output: tokenised BLEU after tokenising it again"
-        texts.remarks.insert(0, again)
+        texts = _of_plain_text(plain, written, languages)
+        texts.remarks.insert(0, _AGAIN)
         if lines.sources and languages.source:
-            texts.source_tokens = _tokenise(lines.sources, languages.source)
+            _set_sources(texts, lines.sources)
     elif symbol == "sentencepiece":
         texts = _of_plain_text(joined, raw or join(lines.references or []), languages)
         texts.subwords = subwords
         if lines.sources:
-            texts.source_tokens = _tokenise(join(lines.sources), languages.source)
+            _set_sources(texts, join(lines.sources))
     else:
-        target = languages.target or ""
+        target = language_of_text(languages.target, written) or ""
         tokens = join(lines.references) if lines.references else _tokenise(raw, target)
+        source = language_of_text(languages.source, lines.sources or [])
         texts = TestSet(
             hypothesis=detokenise_lines(joined, target),
             reference=raw or detokenise_lines(tokens, target),
@@ -177,8 +195,9 @@ def _from_generated(
             reference_tokens=tokens,
             source_tokens=join(lines.sources) if lines.sources else None,
             subwords=subwords,
-            languages=languages,
-            remarks=remarks(target),
+            languages=Languages(source, target),
+            names=languages,
+            remarks=remarks(languages.target or "", target),
             tokens_back=detokenise_lines(tokens, target) if raw and lines.references else None,
         )
     texts.remarks += lines.remarks
@@ -202,13 +221,16 @@ def _with_remark_on_unknown(texts: TestSet, lines: Generated, is_raw: bool) -> T
 
 
 def _of_plain_text(hypotheses: List[str], references: List[str], languages: Languages) -> TestSet:
+    target = language_of_text(languages.target, references)
     return TestSet(
         hypothesis=hypotheses,
         reference=references,
-        hypothesis_tokens=_tokenise(hypotheses, languages.target),
-        reference_tokens=_tokenise(references, languages.target),
-        languages=languages,
-        remarks=remarks(languages.target or ""),
+        hypothesis_tokens=_tokenise(hypotheses, target),
+        reference_tokens=_tokenise(references, target),
+        languages=languages._replace(target=target),
+        names=languages,
+        is_plain=True,
+        remarks=remarks(languages.target or "", target or ""),
     )
 
 

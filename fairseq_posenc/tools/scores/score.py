@@ -52,7 +52,7 @@ from fairseq_posenc.tools.scores.bleu import (
 from fairseq_posenc.tools.scores.ceiling import Ceiling, ceiling, ceiling_lines
 from fairseq_posenc.tools.scores.chance import chance
 from fairseq_posenc.tools.scores.data_folder import languages_of_data, longest_trained
-from fairseq_posenc.tools.scores.intervals import interval, resample
+from fairseq_posenc.tools.scores.intervals import interval, resampled_scores
 from fairseq_posenc.tools.scores.reading import read_numbers, read_texts
 from fairseq_posenc.tools.scores.result import nothing_learned
 from fairseq_posenc.tools.scores.segments import SIGNATURE, read_segment_scores
@@ -104,7 +104,7 @@ def evaluate(
     statistics = scorer.statistics(texts)
     signatures = scorer.signatures()
     for name, path in (segment_scores or {}).items():
-        statistics[name] = read_segment_scores(name, path, texts.hypothesis)
+        statistics[name] = read_segment_scores(name, path, texts)
         signatures[name] = SIGNATURE
     if write_hypotheses:
         with replacing(write_hypotheses) as stream:
@@ -117,29 +117,29 @@ def evaluate(
     found = _ceiling(texts, scorer, data)
     texts.remarks += word_remarks(texts.languages.target or "", metrics)
     whole.update(chance(texts, scorer, statistics, found), **_empty(texts))
-    without = None
-    if without_token:
-        shortened = scorer.score(scorer.statistics(texts.without(without_token)))
-        without = {"token": without_token, "all": shortened}
     return {
         "all": whole,
         "by_length": by_length,
         "sentences": sentences,
         "ceiling": found._asdict() if found else None,
         "longest_trained": longest,
-        "without_token": without,
+        "without_token": _without(texts, scorer, without_token),
         "signatures": signatures,
         "language": texts.languages.target,
         "source_language": texts.languages.source,
-        "test_set": {
-            "source": _digest(texts.source_tokens),
-            "reference": _digest([*texts.reference, *itertools.chain(*texts.more_references)]),
-        },
+        "test_set": _digests(texts),
         "remarks": texts.remarks,
         "versions": versions(),
         "command": list(command),
         "notes": dict(notes or {}),
     }
+
+
+def _without(texts: TestSet, scorer: Scorer, token: Optional[str]) -> Optional[Figures]:
+    """Return the figures of the whole test set without a token; None without one."""
+    if not token:
+        return None
+    return {"token": token, "all": scorer.score(scorer.statistics(texts.without(token)))}
 
 
 def _empty(texts: TestSet) -> Dict[str, List[int]]:
@@ -226,7 +226,7 @@ def _figures(
     chosen = slice(None) if len(members) == len(next(iter(statistics.values()))) else [*members]
     tables = [(name, rows[chosen]) for name, rows in statistics.items()]
     defined = [table for table in tables if figures[table[0]] is not None]
-    scores = zip((name for name, _ in defined), resample(defined) if defined else ())
+    scores = zip((name for name, _ in defined), resampled_scores(defined) if defined else ())
     intervals = {name: list(interval(values)) for name, values in scores}
     figures["interval"] = {name: intervals.get(name) for name in statistics}
     figures["undefined"] = [*filter(None, (why_undefined(*table) for table in tables))]
@@ -241,7 +241,7 @@ def _ceiling(texts: TestSet, scorer: Scorer, data: Optional[str]) -> Optional[Ce
     """
     if not data:
         return None
-    target = texts.languages.target or ""
+    target = texts.names.target or ""
     found = ceiling(data, texts.reference, target, scorer, texts.tokens_back)
     if found is None:
         texts.remarks.append(
@@ -256,7 +256,7 @@ def _trained_lengths(
     """Return the longest sentences trained on, and whether each sentence is within, if known."""
     if not data:
         return None, None
-    languages = languages_of_data(data, texts.subwords, texts.languages.target)
+    languages = languages_of_data(data, texts.subwords, texts.names.target)
     longest = longest_trained(data, languages)
     if longest is None:
         texts.remarks.append(f"{data} has no training set: how long its sentences are is not known")
@@ -304,7 +304,7 @@ def _by_length(
     sentences = {
         "length": counted,
         "statistics": {name: _rows(name, rows) for name, rows in statistics.items()},
-        "source": texts.source_tokens,
+        "source": texts.plain_sources(),
         "reference": texts.reference,
         "hypothesis": texts.hypothesis,
         **({"more_references": texts.more_references} if texts.more_references else {}),
@@ -316,6 +316,11 @@ def _rows(name: str, rows: np.ndarray) -> List[List[float]]:
     """Return statistics as lists; sacreBLEU's are whole numbers, but for averaged lengths."""
     is_whole = name in METRICS and bool((rows == np.floor(rows)).all())
     return rows.astype(int).tolist() if is_whole else rows.tolist()
+
+
+def _digests(texts: TestSet) -> Dict[str, Optional[str]]:
+    references = [*texts.reference, *itertools.chain(*texts.more_references)]
+    return {"source": _digest(texts.source_tokens), "reference": _digest(references)}
 
 
 def _digest(lines: Optional[List[str]]) -> Optional[str]:

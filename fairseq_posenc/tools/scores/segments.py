@@ -1,5 +1,6 @@
 """Scores of single sentences from elsewhere: COMET, MetricX, people; a test set has their mean."""
 
+import json
 import math
 import re
 from typing import Any, List, Sequence
@@ -10,18 +11,26 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import parse_number, read_lines
 from fairseq_posenc.json_files import Each, find_misfit, parse_json
 from fairseq_posenc.tools.scores.bleu import DERIVED, METRICS
+from fairseq_posenc.tools.scores.texts import TestSet
 
 SIGNATURE = "mean of the scores of sentences"
+# fields of COMET's and MetricX's output
+_SCORES = ("COMET", "prediction", "score")
+_TEXTS = {
+    "translations": ("mt", "hypothesis", "translation"),
+    "references": ("ref", "reference"),
+}
 _COMET = Each([{"mt": str, "COMET": float}])
 
 
-def read_segment_scores(name: str, path: str, hypotheses: Sequence[str]) -> np.ndarray:
+def read_segment_scores(name: str, path: str, texts: TestSet) -> np.ndarray:
     """Return the statistics of another metric, ``(sentences, 2)``: the score, and 1.
 
     Args:
         name: of the metric.
-        path: a number a line, or what ``comet-score --to_json`` writes of one system.
-        hypotheses: the plain text of the sentences.
+        path: a number a line, what ``comet-score --to_json`` writes of one system, or an object of
+            JSON a line, as MetricX writes them.
+        texts: the test set; where the file has its texts, these are compared.
 
     Raises:
         UsageError: a name that is taken or odd, a file that is neither, or is of other sentences.
@@ -31,8 +40,15 @@ def read_segment_scores(name: str, path: str, hypotheses: Sequence[str]) -> np.n
     if name in (*METRICS, *DERIVED):
         raise UsageError(f"--segment-scores: {name} is computed here; give another name")
     lines = read_lines(path)
-    if lines and lines[0].lstrip().startswith("{"):
-        scores = _of_comet(parse_json("\n".join(lines), path), path, hypotheses)
+    hypotheses = texts.hypothesis
+    if lines and _is_json(lines[0]):
+        segments = [parse_json(line, f"{path}, line {at}") for at, line in enumerate(lines, 1)]
+        if len(segments) == 1 and not find_misfit(segments[0], _COMET):
+            segments = _of_one_system(segments[0], path)
+        scores = _of_segments(name, segments, path, texts)
+    elif lines and lines[0].lstrip().startswith("{"):
+        segments = _of_one_system(parse_json("\n".join(lines), path), path)
+        scores = _of_segments(name, segments, path, texts)
     else:
         scores = [_number(line, f"{path}, line {at}") for at, line in enumerate(lines, 1)]
     if len(scores) != len(hypotheses):
@@ -43,19 +59,51 @@ def read_segment_scores(name: str, path: str, hypotheses: Sequence[str]) -> np.n
     return np.array([[score, 1.0] for score in scores])
 
 
-def _of_comet(found: Any, path: str, hypotheses: Sequence[str]) -> List[float]:
-    misfit = find_misfit(found, _COMET)
-    if misfit or len(found) != 1:
-        what = misfit or f"it has {len(found)} systems, and one is wanted"
-        raise UsageError(f"{path} is not from comet-score --to_json of one system: {what}")
-    [segments] = found.values()
-    for at, (segment, hypothesis) in enumerate(zip(segments, hypotheses), 1):
-        if segment["mt"].split() != hypothesis.split():
-            raise UsageError(
-                f"{path} scores other translations: sentence {at} is {segment['mt'][:60]!r} there, "
-                f"and {hypothesis[:60]!r} here"
-            )
-    return [segment["COMET"] for segment in segments]
+def _is_json(line: str) -> bool:
+    """Return whether a line is an object by itself."""
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False
+
+
+def _of_one_system(content: Any, path: str) -> List[Any]:
+    misfit = find_misfit(content, _COMET)
+    if misfit or len(content) != 1:
+        reason = misfit or f"it has {len(content)} systems, and one is wanted"
+        raise UsageError(f"{path} is not from comet-score --to_json of one system: {reason}")
+    [segments] = content.values()
+    return segments
+
+
+def _of_segments(name: str, segments: Sequence[Any], path: str, texts: TestSet) -> List[float]:
+    """Return the scores of objects, whose texts must be those of the test set."""
+    scores = []
+    references = [texts.reference, *texts.more_references]
+    for at, segment in enumerate(segments, 1):
+        place = f"{path}, sentence {at}"
+        if not isinstance(segment, dict):
+            raise UsageError(f"{place}: expected an object of JSON")
+        fields = [field for field in (name, *_SCORES) if _is_number(segment.get(field))]
+        if not fields:
+            raise UsageError(f"{place} has no number called {' or '.join((name, *_SCORES))}")
+        scores.append(float(segment[fields[0]]))
+        if at > len(texts):
+            continue
+        own = {"translations": [texts.hypothesis[at - 1]]}
+        own["references"] = [lines[at - 1] for lines in references]
+        for side, lines in own.items():
+            scored = next((segment[key] for key in _TEXTS[side] if segment.get(key)), None)
+            if isinstance(scored, str) and scored.split() not in [line.split() for line in lines]:
+                raise UsageError(
+                    f"{path} scores other {side}: sentence {at} is {scored[:60]!r} there, and "
+                    f"{lines[0][:60]!r} here"
+                )
+    return scores
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e9
 
 
 def _number(line: str, place: str) -> float:

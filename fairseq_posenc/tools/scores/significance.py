@@ -44,7 +44,8 @@ def paired_bootstrap(
     test = PairedTest([*outputs], {metric: chosen}, lists, test_type="bs")
     signatures, results = test()
     [(name, signature)] = signatures.items()
-    first, *others = results[name]
+    rows: List[Any] = list(results[name])
+    first, *others = rows
     values = [EQUAL if one.score == first.score else one.p_value for one in others]
     return [None, *values], str(signature)
 

@@ -9,12 +9,13 @@ from typing import List, NamedTuple, Optional, Sequence
 
 _CODE = r"[A-Za-z]{2,3}(?:[-_][A-Za-z]{2,4})?"
 _SHAPES = (
-    rf"__(?:opt_(?:src|tgt)_)?{_CODE}__|\[{_CODE}\]|<2{_CODE}>|<to[-_]?{_CODE}>|>>{_CODE}<<",
+    rf"__\w+__|<(?!<?unk>)[A-Za-z][\w-]*>|\[{_CODE}\]|<2{_CODE}>|<to[-_]?{_CODE}>|>>{_CODE}<<",
     r"<[A-Za-z]{2,3}[-_][A-Za-z]{2,4}>|[a-z]{2,3}_[A-Z]{2}|[a-z]{3}_[A-Z][a-z]{3}",
     # symbols of a dictionary that has types of their names
     r"<s>|</s>|<pad>",
 )
 _TAG = re.compile("|".join(_SHAPES))
+_FEW = 5  # lines, of which an equal first token proves nothing
 _MOST = 2  # languages of source and target, one after the other
 _PIECE = "\u2581"  # SentencePiece may leave the mark of a word's beginning before a tag
 
@@ -28,10 +29,11 @@ class Untagged(NamedTuple):
     tags: List[str]
 
 
-def without_tags(lines: Optional[Sequence[str]]) -> Untagged:
+def without_tags(lines: Optional[Sequence[str]], is_source: bool = False) -> Untagged:
     """Return lines without the tags with which every line begins or ends.
 
-    A line that is empty tells nothing.
+    A line that is empty tells nothing. The same first token of every source is a tag, too, but not
+    where the sources are few or all the same.
     """
     words = [line.split() for line in lines or ()]
     told = [line for line in words if line]
@@ -40,6 +42,8 @@ def without_tags(lines: Optional[Sequence[str]]) -> Untagged:
         first += 1
     while told and last < _MOST and all(_is_tag(line, -1 - last) for line in told):
         last += 1
+    if is_source and not first and len(told) > _FEW and len({line[0] for line in told}) == 1:
+        first = int(len({*map(tuple, told)}) > 1)
     if not first + last:
         return Untagged(list(lines or ()), 0, 0, [])
     tags = {line[n] for line in told for n in (*range(first), *range(-last, 0))}

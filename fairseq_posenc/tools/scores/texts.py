@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Dict, List, NamedTuple, Optional
 
 from fairseq_posenc.data.languages import has_spaces
+from fairseq_posenc.data.segmentation import detokenise_lines
 from fairseq_posenc.errors import UsageError
 
 # by fairseq's names of kinds of subwords, the mark by which they are known in a text
@@ -29,7 +30,9 @@ class TestSet:
 
     They are plain text, and tokens with spaces between them and subwords joined. ``subwords`` are
     numbers per sentence of ``source`` and ``reference``, where they are known; ``remarks`` what the
-    user should know of the texts; by the rules of ``languages`` they were (de)tokenised.
+    user should know of the texts; by the rules of ``languages`` they were (de)tokenised, which
+    files of binarised data call ``names``. Words of plain text are counted by its blanks; of
+    ``source`` it is None where there are tokens alone.
     ``tokens_back`` is the text of ``reference_tokens`` where ``reference`` is raw text. Where each
     sentence has several references, lengths are those of ``reference``, and the others are in
     ``more_references``.
@@ -44,11 +47,20 @@ class TestSet:
     remarks: List[str] = field(default_factory=list)
     languages: Languages = Languages()
     tokens_back: Optional[List[str]] = None
+    names: Languages = Languages()
+    source: Optional[List[str]] = None
+    is_plain: bool = False
     more_references: List[List[str]] = field(default_factory=list)
     more_reference_tokens: List[List[str]] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.hypothesis)
+
+    def plain_sources(self) -> Optional[List[str]]:
+        """Return the text of the sources, made of their tokens where there are these alone."""
+        if self.source or not self.source_tokens:
+            return self.source
+        return detokenise_lines(self.source_tokens, self.languages.source or "")
 
     def without(self, token: str) -> "TestSet":
         """Return the hypotheses and references without a token, as ``<sep>``, wherever it stands.
@@ -74,8 +86,8 @@ class TestSet:
     def lengths(self, side: str, unit: str) -> List[int]:
         """Return the length of each sentence, without the end of sentence.
 
-        The unit is ``words`` (tokens with subwords joined), ``characters`` (but spaces), or
-        ``subwords`` (as the model saw them). The side ``longer`` has the larger of both lengths.
+        The unit is ``words`` (between blanks, with subwords joined), ``characters`` (but spaces),
+        or ``subwords`` (as the model saw them). The side ``longer`` has the larger of both lengths.
         """
         if side == LONGER:
             sides = (self.lengths(one, unit) for one in ("source", "reference"))
@@ -101,7 +113,9 @@ class TestSet:
                 f"--length-unit words: no spaces part the words of the {side}; take characters or "
                 "subwords"
             )
-        return [len(line.split()) for line in tokens]
+        # Moses parts words at marks of Persian, Sinhala or Yoruba
+        plain = self.source if side == "source" else self.reference if self.is_plain else None
+        return [len(line.split()) for line in plain or tokens]
 
     def usual_unit(self, side: str) -> str:
         """Return the unit that lengths of a side are counted in where none is asked for."""

@@ -49,6 +49,11 @@ def random_corpus(seed, rate):
     return [corrupted(line, rng, rate) for line in references], references
 
 
+def has_four_tokens(references):
+    """Whether BLEU is defined."""
+    return any(len(line.split()) >= 4 for line in references)
+
+
 def texts_of(hypotheses, references):
     return results.TestSet(hypotheses, references, hypotheses, references)
 
@@ -74,8 +79,10 @@ CASES += [
 def test_tokenised_bleu_is_that_of_multi_bleu(hypotheses, references):
     score, precisions, penalty, length, reference_length = slow_bleu(hypotheses, references)
     figures = scored(texts_of(hypotheses, references))
-    assert figures["tokenised_bleu"] == pytest.approx(score, abs=1e-9)
-    assert f"{figures['tokenised_bleu']:.2f}" == f"{score:.2f}"
+    if has_four_tokens(references):
+        assert figures["tokenised_bleu"] == pytest.approx(score, abs=1e-9)
+    else:
+        assert figures["tokenised_bleu"] is None
     detail = figures["tokenised_detail"]
     assert detail["precisions"] == pytest.approx(precisions)
     assert detail["brevity_penalty"] == pytest.approx(penalty)
@@ -84,7 +91,7 @@ def test_tokenised_bleu_is_that_of_multi_bleu(hypotheses, references):
 
 
 def test_tokens_and_plain_text_are_not_confused():
-    texts = results.TestSet(["a b, c d."], ["a b, c d."], ["x"], ["y"])
+    texts = results.TestSet(["a b, c d."], ["a b, c d."], ["x"], ["y y y y"])
     figures = scored(texts)
     assert figures["sacrebleu"] == pytest.approx(100)
     assert figures["tokenised_bleu"] == 0
@@ -103,7 +110,7 @@ def test_what_is_not_there_has_no_score_and_no_ratio_of_lengths():
     assert all(figures[name] is None for name in DEFAULT)
     figures = scored(texts_of(["a", ""], ["", ""]))
     assert figures["length_ratio"] is None
-    assert figures["tokenised_bleu"] == figures["sacrebleu"] == 0
+    assert figures["tokenised_bleu"] is figures["sacrebleu"] is figures["chrf"] is None
 
 
 @pytest.mark.parametrize(("language", "tokeniser"), [("de", "13a"), ("zh", "zh")])
@@ -123,5 +130,8 @@ def test_bleu_without_penalty_is_that_of_equal_precisions_and_enough_words(hypot
     figures = scored(texts_of(hypotheses, references))
     bleu = sacrebleu.corpus_bleu(hypotheses, [references])
     expected = bleu.score / bleu.bp if bleu.bp else 0.0
+    if not has_four_tokens(references):
+        assert figures["bleu_without_penalty"] is figures["sacrebleu"] is None
+        return
     assert figures["bleu_without_penalty"] == pytest.approx(expected)
     assert figures["bleu_without_penalty"] >= figures["sacrebleu"]

@@ -119,7 +119,9 @@ def test_empty_hypotheses_count_0_with_every_kind_of_subwords(generated):
     ):
         path = generated(["", ""], targets, sources)
         score = evaluate(generated=path, language="de", remove_bpe=symbol)
-        assert score["all"]["sacrebleu"] == score["all"]["tokenised_bleu"] == 0
+        # of references of two words it is not defined
+        expected = None if symbol == "sentencepiece" else 0
+        assert score["all"]["sacrebleu"] == score["all"]["tokenised_bleu"] == expected
         assert score["all"]["empty_hypotheses"] == [1, 2]
 
 

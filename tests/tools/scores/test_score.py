@@ -11,7 +11,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import score
 from fairseq_posenc.tools.scores.bleu import DEFAULT as METRICS
 from fairseq_posenc.tools.scores.bleu import sacrebleus_metrics
-from fairseq_posenc.tools.scores.intervals import resample
+from fairseq_posenc.tools.scores.intervals import resampled_scores
 from fairseq_posenc.tools.scores.score import render, to_json
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length
@@ -335,6 +335,6 @@ def test_many_sentences_and_draws_take_little_memory():
     """Of 1,000 test sets, one is drawn at a time."""
     rows = np.ones((20_000, 10))
     tracemalloc.start()
-    resample([("sacrebleu", rows)] * 3, samples=50)
+    resampled_scores([("sacrebleu", rows)] * 3, samples=50)
     assert tracemalloc.get_traced_memory()[1] < 3e6
     tracemalloc.stop()

@@ -157,7 +157,7 @@ def test_p_values_are_those_of_sacrebleus_test_for_each_seed_of_both(report, sco
             pair = [(n, score.hypothesis) for n, score in zip("ab", (one, other))]
             references = [one.reference]
             (_, value), signature = paired_bootstrap("sacrebleu", pair, references, "he")
-            values.append(f"{value:.4f}")
+            values.append("nothing learned" if name == "none" else f"{value:.4f}")
         assert f" {name} {' '.join(values)} " in shown and signature in shown
 
 

@@ -1,0 +1,49 @@
+"""What a user should know of references beside the hypotheses: case, Unicode form, entities."""
+
+import re
+import unicodedata
+from typing import List, Sequence
+
+from fairseq_posenc.tools.scores.texts import TestSet
+
+_ENTITY = re.compile("&(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-fA-F]+);")
+
+
+def text_remarks(texts: TestSet) -> List[str]:
+    """Return remarks on forms of the references that no hypothesis has."""
+    remarks = []
+    entities = sum(bool(_ENTITY.search(line)) for line in texts.reference)
+    if entities:
+        remarks.append(
+            f"{entities} references hold entities such as &quot;: BLEU with tok:13a decodes them, "
+            "chrF, TER and tokenised BLEU do not"
+        )
+    if _has_capitals(texts.reference) and not _has_capitals(texts.hypothesis):
+        remarks.append(
+            "the references have capitals, and the hypotheses none: sacrebleu_lowercase compares "
+            "without case"
+        )
+    for form in ("NFC", "NFD"):
+        sides = (texts.hypothesis, texts.reference)
+        own, reference = (_share_in(form, lines) for lines in sides)
+        if own == 1 and reference < 0.5:
+            remarks.append(
+                f"the references are not in Unicode's form {form}, and the hypotheses are: their "
+                "accented letters never match; give references in that form"
+            )
+    return remarks
+
+
+def _has_capitals(lines: Sequence[str]) -> bool:
+    return any(line != line.lower() for line in lines)
+
+
+def _share_in(form: str, lines: Sequence[str]) -> float:
+    """Return the share in a Unicode form of those lines that have several forms."""
+    several = [
+        line
+        for line in lines
+        if unicodedata.normalize("NFC", line) != unicodedata.normalize("NFD", line)
+    ]
+    same = sum(unicodedata.is_normalized(form, line) for line in several)  # type: ignore
+    return same / len(several) if several else 1.0

@@ -1,0 +1,130 @@
+"""What texts are in: scripts, tags, Unicode forms, subwords, and files of scores."""
+
+import json
+import os
+from functools import partial
+
+import pytest
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores import score
+from fairseq_posenc.tools.scores.data_folder import check_pieces
+
+evaluate = partial(score.evaluate, language="de", source_language="en")
+SOURCES = ["a house", "the dog runs fast today", "two children play in the big garden there ."]
+REFERENCES = ["ein Haus", "der Hund läuft heute schnell", "zwei Kinder spielen im großen Garten ."]
+HYPOTHESES = ["ein Haus", "der Hund läuft heute", "zwei Kinder spielen in dem Garten ."]
+
+
+@pytest.fixture
+def files(write):
+    contents = {"hypothesis": HYPOTHESES, "reference": REFERENCES, "source": SOURCES}
+    return {name: write(name, lines) for name, lines in contents.items()}
+
+
+@pytest.fixture
+def generated(write):
+    lines = []
+    for i, (source, target, text) in enumerate(zip(SOURCES, REFERENCES, HYPOTHESES)):
+        cut = text.replace("spielen", "spiel@@ en")
+        lines += [f"S-{i}\t{source.replace('dog', 'd@@ o@@ g')}", f"T-{i}\t{target}"]
+        lines += [f"H-{i}\t-0.4\t{cut}", f"D-{i}\t-0.4\t{cut}"]
+    return write("generate-test.txt", lines)
+
+
+CHINESE = ["我今天很高兴见到你", "他们在公园里踢足球", "这本书是我父亲写的"] * 3
+THAI = ["ฉันดีใจที่ได้พบคุณ", "เขาเล่นฟุตบอลในสวน", "หนังสือเล่มนี้พ่อเขียน"] * 3
+JAPANESE = ["今日はあなたに会えてうれしいです", "彼らは公園でサッカーをしています"] * 3
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "language"),
+    [
+        ("cn", CHINESE, "zh"),
+        ("tgt", THAI, "th"),
+        ("jp", JAPANESE, "ja"),
+        ("tgt", REFERENCES, "tgt"),
+    ],
+)
+def test_a_target_whose_name_is_no_language_is_scored_by_its_script(write, name, lines, language):
+    result = score.evaluate(
+        hypothesis=write("h", [line[:-1] for line in lines]),
+        reference=write("r", lines),
+        language=name,
+        bins=[5],
+        length_of="reference",
+    )
+    assert result["language"] == language
+    remark = f"the text of {name!r} has no spaces between words: scored as {language}"
+    assert (remark in result["remarks"]) == (name != language)
+    assert result["by_length"]["unit"] == ("words" if name == language else "characters")
+    assert result["all"]["sacrebleu"] > 50
+
+
+@pytest.mark.parametrize("word", ["می\u200cروم", "ශ්\u200dරී", "o\u0323\u0301de"])
+def test_words_are_counted_by_blanks(write, word):
+    """Moses parts words at joiners and at accents without a composed letter."""
+    lines = [f"{word} {word}.", f"x{word}", f"{word} {word} {word}"] * 3
+    files = {"hypothesis": write("h", lines), "reference": write("r", lines)}
+    result = evaluate(**files, bins=[3], length_of="reference")
+    assert result["sentences"]["length"] == [2, 1, 3] * 3
+    files = {name: write(name, REFERENCES * 3) for name in files}
+    result = evaluate(**files, bins=[3], source=write("s", lines))
+    assert result["sentences"]["length"] == [2, 1, 3] * 3
+    assert result["sentences"]["source"] == lines
+
+
+@pytest.mark.parametrize(
+    "tags", ["__src__en__ __tgt__hi__", "<BT>", "<formal>", ">>deu<<", "translate:"]
+)
+def test_tags_are_no_words_of_a_source(write, tags):
+    sources = [f"{tags} {source}" for source in SOURCES * 3]
+    files = {"hypothesis": write("h", HYPOTHESES * 3), "reference": write("r", REFERENCES * 3)}
+    result = evaluate(**files, source=write("s", sources), bins=[3])
+    assert result["sentences"]["length"] == [2, 5, 9] * 3
+    assert any("not counted as words" in remark for remark in result["remarks"])
+
+
+METRICX = [
+    {"source": s, "reference": r, "hypothesis": h, "prediction": n + 0.5}
+    for n, (s, r, h) in enumerate(zip(SOURCES, REFERENCES, HYPOTHESES))
+]
+
+
+def test_scores_of_sentences_are_read_from_lines_of_json_of_the_same_texts(files, write):
+    def scored(segments):
+        path = write("m", [json.dumps(one) for one in segments])
+        return evaluate(**files, segment_scores={"MetricX": path})["all"]["MetricX"]
+
+    assert scored(METRICX) == 1.5
+    for key, text, said in (
+        ("reference", "die Katze", "scores other references: sentence 2 is 'die Katze' there"),
+        ("hypothesis", "die Katze", "scores other translations: sentence 2 is 'die Katze' there"),
+        ("prediction", None, "sentence 2 has no number called MetricX or COMET or prediction"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            scored([METRICX[0], {**METRICX[1], key: text}, METRICX[2]])
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "reference", "said"),
+    [
+        ("the &amp; cat", "the &quot; cat", "3 references hold entities such as &quot;"),
+        ("the cat", "The cat", "the references have capitals, and the hypotheses none"),
+        ("caf\u00e9", "cafe\u0301", "the references are not in Unicode's form NFC"),
+        ("cafe\u0301", "caf\u00e9", "the references are not in Unicode's form NFD"),
+        ("The caf\u00e9", "A caf\u00e9", None),
+    ],
+)
+def test_forms_of_references_that_no_hypothesis_has_are_told(write, hypothesis, reference, said):
+    files = {"hypothesis": write("h", [hypothesis] * 3), "reference": write("r", [reference] * 3)}
+    told = evaluate(**files)["remarks"]
+    assert [line.startswith(said) for line in told] == [True] if said else not told
+
+
+def test_an_output_of_other_subwords_than_the_folders_is_refused(write, tmp_path, generated):
+    words = {word for line in HYPOTHESES for word in line.split()} | {"spiel@@", "en"}
+    dictionary = write("dict.de.txt", [f"{word} 1" for word in sorted(words)])
+    check_pieces(generated, str(tmp_path), ["spiel@@ en ein"], "de")
+    with pytest.raises(UsageError, match="2 of 4 subwords that .* lacks, such as .*--data"):
+        check_pieces(generated, os.path.dirname(dictionary), ["spi@@ elen ein Haus"], "de")
