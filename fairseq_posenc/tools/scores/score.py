@@ -61,7 +61,6 @@ from fairseq_posenc.tools.text_tables import padded
 from fairseq_posenc.tools.writing import replacing
 from fairseq_posenc.version import __version__
 
-
 # an edge of a range of lengths, or, behind all others, ``lengths.AUTO``
 Edge = Union[int, str]
 

@@ -84,9 +84,10 @@ def _of_segments(name: str, segments: Sequence[Any], path: str, texts: TestSet) 
         place = f"{path}, sentence {at}"
         if not isinstance(segment, dict):
             raise UsageError(f"{place}: expected an object of JSON")
-        fields = [field for field in (name, *_SCORES) if _is_number(segment.get(field))]
+        names = dict.fromkeys((name, *_SCORES))
+        fields = [field for field in names if _is_number(segment.get(field))]
         if not fields:
-            raise UsageError(f"{place} has no number called {' or '.join((name, *_SCORES))}")
+            raise UsageError(f"{place} has no number called {' or '.join(names)}")
         scores.append(float(segment[fields[0]]))
         if at > len(texts):
             continue
