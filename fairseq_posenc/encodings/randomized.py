@@ -8,7 +8,7 @@ from torch import Tensor
 
 from fairseq_posenc.encodings.alibi import Alibi
 from fairseq_posenc.encodings.base import Encoding, Portable, Positions, Stack, Terms
-from fairseq_posenc.encodings.by_distance import ByDistance, scalars_of
+from fairseq_posenc.encodings.by_distance import ByDistance, scalars_of, to_toeplitz
 from fairseq_posenc.encodings.draws import end_of_draws, worker_generator
 from fairseq_posenc.encodings.kerple import Kerple
 from fairseq_posenc.encodings.rotary import Rotary
@@ -30,9 +30,13 @@ class Randomized(Encoding):
     Ruoss et al. 2023, section 3; not in the papers that this package reproduces. A sequence of
     ``l`` tokens stands at ``l`` positions that are drawn from 0 … M - 1 without replacement and
     sorted, so that far positions and distances are trained though sequences are short. In
-    evaluation positions are 0 … l - 1. Sinusoids have a draw for each sequence, encodings by
-    distance one for the batch. All draw anew in every forward pass, source and target each for
-    itself. A batch whose longest sequence has more than M tokens has the positions of evaluation.
+    evaluation positions are 0 … l - 1. Sinusoids have a draw for each sequence, rotary positions
+    one for the batch. Biases by distance have a draw of *distances*, as in the authors' code
+    (google-deepmind/randomized_positional_encodings): 0, and ``l - 1`` of 1 … M - 1, rising, are
+    laid along the diagonals, so that equal distances of a pass stay equal. Distances to later
+    tokens are their mirror image: a reading, as the code has an encoder's and a decoder's form. All
+    draw anew in every forward pass, source and target each for itself. A batch whose longest
+    sequence has more than M tokens has the positions of evaluation.
 
     The parameters are those of the inner encoding.
 
@@ -65,30 +69,33 @@ class Randomized(Encoding):
             rows = self.draw(numbers.amax(dim=1).long() + 1)  # (batch, M)
             drawn = rows.gather(1, numbers.long())
         else:
-            row = self.draw(torch.full((1,), longest, device=numbers.device))[:, :longest]
+            length = torch.full((1,), longest, device=numbers.device)
             if isinstance(self.inner, ByDistance):
-                return self._biases(self.inner, row[0])
-            drawn = row.expand_as(numbers)
+                return self._biases(self.inner, self.draw(length - 1, 1)[0, : longest - 1])
+            drawn = self.draw(length)[:, :longest].expand_as(numbers)
         return self.inner(replace(positions, numbers=drawn.to(numbers.dtype)))
 
-    def draw(self, lengths: Tensor) -> Tensor:
-        """Return ``(rows, M)``: ``lengths`` ``(rows,)`` rising positions, and M behind them."""
+    def draw(self, lengths: Tensor, first: int = 0) -> Tensor:
+        """Return ``(rows, M - first)``: in row r ``lengths[r]`` rising numbers of first … M - 1,
+        and M behind them.
+        """
         generator = worker_generator(lengths.device)
-        shape = (len(lengths), self.drawn_below)
+        shape = (len(lengths), self.drawn_below - first)
         noise = torch.rand(shape, generator=generator, device=lengths.device)
-        order = noise.argsort(dim=1)  # of each row's positions, a random one
-        columns = torch.arange(self.drawn_below, device=lengths.device)
+        order = first + noise.argsort(dim=1)  # of each row's numbers, a random one
+        columns = torch.arange(shape[1], device=lengths.device)
         left_out = columns >= lengths.unsqueeze(1)
         return order.masked_fill(left_out, self.drawn_below).sort(dim=1).values
 
-    def _biases(self, inner: ByDistance, row: Tensor) -> Terms:
-        """Return the biases of all distances between positions ``(length,)``."""
-        most, length = self.drawn_below, len(row)
+    def _biases(self, inner: ByDistance, distances: Tensor) -> Terms:
+        """Return biases of a sequence whose distances 1, 2, … are drawn ones, ``(length - 1,)``."""
+        most, length = self.drawn_below, len(distances) + 1
         # scalars: (layers or 1, heads or 1, 2 M - 1), by falling distance from M - 1
         scalars = inner.bias_by_distance(most, most)
-        places = most - 1 - (row.unsqueeze(1) - row)
-        chosen = scalars_of(scalars, places.flatten()).unflatten(-1, (length, length))
-        return Terms.of_biases(self.stack, list(chosen.unbind()))
+        falling = torch.cat([distances.flip(0), distances.new_zeros(1), -distances])
+        chosen = scalars_of(scalars, most - 1 - falling)  # (…, 2 length - 1)
+        biases = [to_toeplitz(layer, length, length) for layer in chosen.unbind()]
+        return Terms.of_biases(self.stack, biases)
 
     def portable(self, length: int) -> Portable:
         """Return the inner encoding's tables."""

@@ -42,27 +42,44 @@ def test_each_sequence_has_sinusoids_of_its_own_draw(batch, place, sinusoid, lef
         assert torch.allclose(row[real], sinusoid(2 + numbers, 8)[0], atol=1e-4)
 
 
+def test_distances_are_drawn_from_one_on_with_equal_chances():
+    torch.manual_seed(0)
+    drawn = randomized(most=5).draw(torch.full((20_000,), 2), 1)
+    assert drawn.shape == (20_000, 4) and bool((drawn[:, 2:] == 5).all())
+    seen = [tuple(row) for row in drawn[:, :2].tolist()]
+    subsets = list(itertools.combinations(range(1, 5), 2))
+    counts = torch.tensor([seen.count(subset) for subset in subsets]).double()
+    assert int(counts.sum()) == 20_000
+    assert float(((counts - 20_000 / 6) ** 2 / (20_000 / 6)).sum()) < 20.5, "5 d. o. f., 0.1 %"
+
+
 @pytest.mark.parametrize("decoder", [False, True])
 @pytest.mark.parametrize("inner", BY_DISTANCE)
-def test_biases_are_those_of_the_drawn_distances(batch, place, inner, decoder, monkeypatch):
+def test_drawn_distances_lie_along_the_diagonals(batch, place, inner, decoder, monkeypatch):
+    """bias[i, j] is that of the drawn distance |i - j|, before or behind."""
     encoding = randomized(inner, decoder)
     for parameter in encoding.parameters():
         parameter.data.normal_(generator=torch.Generator().manual_seed(0))
-    row = torch.tensor([[2, 3, 11, 30, 39] + [MOST] * 35])
-    monkeypatch.setattr(encoding, "draw", lambda lengths: row)
+    distances = [0, 3, 11, 30, 39]
+    row = torch.tensor([distances[1:] + [MOST] * 35])
+    monkeypatch.setattr(encoding, "draw", lambda lengths, first: row)
     terms = encoding(place(batch([5, 3])))
-    # of a sequence of all positions, the rows and columns of those that were drawn
-    chosen, whole = row[0, :5], encoding.inner(Positions.of_length(MOST))
+    whole = encoding.inner(Positions.of_length(MOST))
     for layer in range(2):
-        expected = whole.attention[layer].bias[:, chosen][..., chosen]
-        assert torch.equal(terms.attention[layer].bias, expected)
-        if encoding.training and list(encoding.parameters()):
+        bias, of_all = terms.attention[layer].bias, whole.attention[layer].bias
+        expected = torch.stack([
+            torch.stack([of_all[:, max(0, d), max(0, -d)] for d in
+                         ((1 if i > j else -1) * distances[abs(i - j)] for j in range(5))], dim=-1)
+            for i in range(5)
+        ], dim=-2)  # fmt: skip
+        assert torch.equal(bias, expected)
+        if list(encoding.parameters()):
             expected.square().sum().backward(retain_graph=True)
             slopes = [p.grad.clone() for p in encoding.parameters()]
             encoding.zero_grad()
-            terms.attention[layer].bias.square().sum().backward(retain_graph=True)
-            for one, other in zip(encoding.parameters(), slopes):
-                torch.testing.assert_close(one.grad, other)
+            bias.square().sum().backward(retain_graph=True)
+            for parameter, slope in zip(encoding.parameters(), slopes):
+                torch.testing.assert_close(parameter.grad, slope)
             encoding.zero_grad()
 
 
