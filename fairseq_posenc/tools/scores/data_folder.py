@@ -2,19 +2,21 @@
 
 import glob
 import os
+import re
 from collections import Counter
 from typing import Dict, Mapping, Optional, Sequence
 
 import numpy as np
 from fairseq.data import data_utils
 
-from fairseq_posenc.data.indexed import check_split, read_dictionary
+from fairseq_posenc.data.indexed import check_indexed, check_split, read_dictionary
 from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.data.token_ratio import training_sizes
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.texts import Languages
 
 _MOST_LACKING = 0.05  # of tokens: --replace-unk brings some in
+_COMPARED = 20  # sentences, by which a split of the folder is known
 RAW_TEST = "test.raw"
 """Before ``.<language>``: the raw text of the test set, which posenc prepare translation keeps."""
 
@@ -68,6 +70,49 @@ def longest_trained(data: str, languages: Languages) -> Optional[Dict[str, int]]
         return None
     longest = (max(int(part.max(initial=0)) for part in side) for side in zip(*sizes))
     return dict(zip(("source", "reference"), longest))
+
+
+def sentences_of_split(data: Optional[str], lines: Mapping[int, str], count: int) -> Optional[int]:
+    """Return how many sentences the split has that an output translates.
+
+    It is the split whose sentences have the text of the output's; their subwords may be joined.
+
+    Args:
+        data: the folder; of several, joined by colons, the first.
+        lines: the text of S-lines, or of T-lines, by sentence, some of which may be missing.
+        count: of the output's sentences: a split of as many is taken where several have the text.
+
+    Returns:
+        None where no split of at least ``count`` sentences has the text.
+
+    Raises:
+        UsageError: the data are damaged.
+    """
+    folder = (data or "").split(":")[0]
+    some = sorted(number for number, line in lines.items() if line.strip())
+    some = some[:: max(1, len(some) // _COMPARED)][:_COMPARED]
+    sizes, dictionaries = [], {}
+    for index in sorted(glob.glob(os.path.join(glob.escape(folder), "*.*-*.*.idx"))):
+        path, language = index[: -len(".idx")], index.split(".")[-2]
+        dictionary = os.path.join(folder, f"dict.{language}.txt")
+        if not (folder and some and os.path.exists(dictionary)):
+            continue
+        check_indexed(path)
+        if language not in dictionaries:
+            dictionaries[language] = read_dictionary(dictionary)
+        types = dictionaries[language]
+        split = data_utils.load_indexed_dataset(path, types)
+        if split is None or len(split) < count:
+            continue
+        # tags of languages may stand before or behind
+        if all(_letters(types.string(split[n])) in _letters(lines[n]) for n in some):
+            sizes.append(len(split))
+    return min(sizes, default=None)
+
+
+def _letters(line: str) -> str:
+    """Return a line without the blanks and marks of its subwords."""
+    return re.sub(r"@@( |$)|[\s\u2581]", "", line.replace("<<unk>>", "<unk>"))
 
 
 def check_pieces(

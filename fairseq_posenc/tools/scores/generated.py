@@ -7,6 +7,7 @@ from typing import Dict, List, Mapping, Optional, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import parse_number, read_lines
+from fairseq_posenc.tools.scores.data_folder import sentences_of_split
 from fairseq_posenc.tools.scores.generation_options import (
     GenerationOptions,
     read_options,
@@ -42,7 +43,9 @@ class Generated:
     remarks: List[str] = field(default_factory=list)
 
 
-def read_generated(path: str, expected: Optional[int] = None) -> Generated:
+def read_generated(
+    path: str, expected: Optional[int] = None, data: Optional[str] = None
+) -> Generated:
     """Read an output of ``fairseq-generate``: lines in any order, log lines in between.
 
     Of several hypotheses of a sentence (``--nbest``) the one with the best score is taken, the
@@ -50,8 +53,9 @@ def read_generated(path: str, expected: Optional[int] = None) -> Generated:
 
     Args:
         path: what was printed, or the file ``generate-test.txt`` in ``--results-path``.
-        expected: the number of sentences of the test set, if known. Without it a missing sentence
-            at the very end cannot be noticed.
+        expected: the number of sentences of the test set, if known.
+        data: the binarised folder, which knows how many sentences its splits have. Without both a
+            missing sentence at the very end cannot be noticed.
 
     Raises:
         UsageError: the hypotheses were made with the references in sight, no such lines, sentences
@@ -67,10 +71,17 @@ def read_generated(path: str, expected: Optional[int] = None) -> Generated:
             raise UsageError(
                 f"{path} has no {kind}-lines: give the whole output of fairseq-generate"
             )
-    count = _count_sentences(path, 1 + max(max(of, default=0) for of in found.values()), expected)
+    count = 1 + max(max(of, default=0) for of in found.values())
+    size = sentences_of_split(data, found["S"] or found["T"], count)
+    if size:
+        expected = max(size, expected or 0)
+    else:
+        _check_count(path, count, expected)
+    is_cut = bool(size and size - count >= _BATCH_MULTIPLE)
+    count = expected or count
     for kind, texts in found.items():
         if texts and len(texts) < count:
-            raise _incomplete(path, kind, texts, count, options, log)
+            raise _incomplete(path, kind, texts, count, options, log, is_cut)
     ordered = {kind: [texts[i] for i in sorted(texts)] for kind, texts in found.items()}
     untagged, remarks = _without_tags(ordered)
     tags = untagged["T"].first
@@ -79,6 +90,23 @@ def read_generated(path: str, expected: Optional[int] = None) -> Generated:
     cut = options.limit_remark(lengths, found["S"])
     remarks += [cut] if cut else []
     hypotheses, references = untagged["H"].lines, untagged["T"].lines
+    remarks += _reference_remarks(hypotheses, references, options)
+    named_languages = [match.group(1) for match in map(_DICTIONARY.search, lines) if match]
+    return Generated(
+        hypotheses=hypotheses,
+        decoded=untagged["D"].lines,
+        references=references or None,
+        sources=untagged["S"].lines or None,
+        languages=Languages(*named_languages) if len(named_languages) == 2 else Languages(),
+        remarks=remarks,
+    )
+
+
+def _reference_remarks(
+    hypotheses: List[str], references: List[str], options: GenerationOptions
+) -> List[str]:
+    """Return remarks on hypotheses that seem to be made of their references."""
+    remarks = []
     if hypotheses == references:
         remarks.append(
             "every hypothesis is its reference, as fairseq-generate --score-reference prints them"
@@ -89,15 +117,7 @@ def read_generated(path: str, expected: Optional[int] = None) -> Generated:
             f"every hypothesis begins with {shared} words of its reference, as fairseq-generate "
             "--prefix-size makes them"
         )
-    named_languages = [match.group(1) for match in map(_DICTIONARY.search, lines) if match]
-    return Generated(
-        hypotheses=hypotheses,
-        decoded=untagged["D"].lines,
-        references=references or None,
-        sources=untagged["S"].lines or None,
-        languages=Languages(*named_languages) if len(named_languages) == 2 else Languages(),
-        remarks=remarks,
-    )
+    return remarks
 
 
 def _without_tags(texts: Mapping[str, List[str]]) -> Tuple[Dict[str, Untagged], List[str]]:
@@ -120,10 +140,10 @@ def _without_tags(texts: Mapping[str, List[str]]) -> Tuple[Dict[str, Untagged], 
     return untagged, [f"{some} in all {lines}: tags of languages, not counted as words"]
 
 
-def _count_sentences(path: str, count: int, expected: Optional[int]) -> int:
-    """Return how many sentences there should be; refuse an output of another test set."""
+def _check_count(path: str, count: int, expected: Optional[int]) -> None:
+    """Refuse an output of another test set than the references."""
     if expected is None:
-        return count
+        return
     if count > expected:
         raise UsageError(
             f"{path} has a sentence with id {count - 1}, but the test set has {expected}: "
@@ -134,7 +154,6 @@ def _count_sentences(path: str, count: int, expected: Optional[int]) -> int:
             f"{path} has {count} sentences, but the reference has {expected} lines: they are of "
             "different test sets, or the output was cut off"
         )
-    return expected
 
 
 def _incomplete(
@@ -144,8 +163,9 @@ def _incomplete(
     count: int,
     options: GenerationOptions,
     log: List[str],
+    is_cut: bool,
 ) -> UsageError:
-    """Say which sentences have no line of a kind, and why."""
+    """Say which sentences have no line of a kind, and why; ``is_cut``: the last ones have none."""
     missing = count - len(texts)
     # a damaged id may be huge
     first = islice((i for i in range(count) if i not in texts), 5)
@@ -161,6 +181,11 @@ def _incomplete(
         way = f"{skipped[0]}, says its log: raise --max-source-positions/--max-target-positions"
     elif workers not in ("", "1"):
         way = f"it is of one of {workers} workers: join the outputs of all"
+    elif is_cut:
+        way = (
+            "it was cut off, as the data have the others; run fairseq-generate again, or, to score "
+            "a part on purpose, give --language and --source-language instead of --data"
+        )
     return UsageError(
         f"{path} has no {kind}-line for {missing} of {count} sentences (ids {named}): {way}"
     )

@@ -160,7 +160,7 @@ def _from_generated(
     Where fairseq was told to decode (``--bpe``, ``--tokenizer``), it prints S, T and D as plain
     text but H as tokens. Then D and T are taken as plain text, and tokenised like plain files.
     """
-    lines = read_generated(path, len(raw) or None)
+    lines = read_generated(path, len(raw) or None, data)
     model = model_of_data(data)
     check_pieces(path, data, lines.hypotheses, given.target)
     join = functools.partial(_join, symbol=symbol, path=path, model=model)

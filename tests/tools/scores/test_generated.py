@@ -16,7 +16,7 @@ LOG = [
 
 def lines_of(sentence, text="a b@@ c", kinds="STHDP"):
     texts = {
-        "S": f"source {sentence}",
+        "S": f"{sentence} source",
         "T": f"target {sentence}",
         "H": f"-0.5\t{text}",
         "D": f"-0.5\t{text}",
@@ -31,7 +31,7 @@ def test_lines_in_any_order_come_out_in_the_order_of_the_test_set(write):
     found = read_generated(write("out", lines))
     assert found.hypotheses == [f"hypothesis {i}" for i in range(12)]
     assert found.references == [f"target {i}" for i in range(12)]
-    assert found.sources == [f"source {i}" for i in range(12)]
+    assert found.sources == [f"{i} source" for i in range(12)]
 
 
 def test_the_best_scored_of_several_hypotheses_is_taken(write):

@@ -1,0 +1,56 @@
+"""What a binarised folder knows of an output."""
+
+from functools import partial
+
+import pytest
+from fairseq.data import Dictionary, indexed_dataset
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores.reading import read_texts
+
+
+def test_an_output_that_lacks_sentences_of_the_folders_set_is_refused(tmp_path, write):
+    """The folder knows how many sentences there are, whatever became of their subwords."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    lines = {
+        "de": [f"H@@ aus {n} ." for n in range(60)],
+        "en": [f"hou@@ se {n} ." for n in range(60)],
+    }
+    for side, texts in lines.items():
+        types = write(
+            f"bin/dict.{side}.txt", [f"{w} 1" for w in sorted({*" ".join(texts).split()})]
+        )
+        dictionary = Dictionary.load(types)
+        for split, count in (("test", 60), ("valid", 30)):
+            builder = indexed_dataset.make_builder(
+                f"{folder}/{split}.en-de.{side}.bin", impl="mmap"
+            )
+            for text in texts[:count]:
+                builder.add_item(dictionary.encode_line(text, add_if_not_exist=False).int())
+            builder.finalize(f"{folder}/{split}.en-de.{side}.idx")
+    read = partial(read_texts, data=str(folder))
+
+    def output(count, form=str, tag=""):
+        out = []
+        for n in range(count):
+            target, source = form(lines["de"][n]), tag + form(lines["en"][n])
+            out += [f"S-{n}\t{source}", f"T-{n}\t{target}"]
+            out += [f"{kind}-{n}\t-0.5\t{target}" for kind in "HD"]
+        return write("generate-test.txt", out)
+
+    def joined(line):
+        return line.replace("@@ ", "")
+
+    for form, tag in ((str, ""), (joined, ""), (str, "__de__ ")):
+        with pytest.raises(UsageError, match=r"for 20 of 60 sentences \(ids 40, 41, .*cut off"):
+            read(generated=output(40, form, tag))
+        with pytest.raises(UsageError, match=r"for 2 of 60 .*--required-batch-size-multiple 1"):
+            read(generated=output(58, form, tag))
+        for count in (60, 30):
+            assert len(read(generated=output(count, form, tag))) == count
+    # references that were cut likewise
+    raw = write("raw", [*map(joined, lines["de"][:40])])
+    with pytest.raises(UsageError, match="20 of 60 sentences"):
+        read(generated=output(40), reference=raw)
+    assert len(read_texts(generated=output(40), reference=raw, language="de")) == 40
