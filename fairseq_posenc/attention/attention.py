@@ -114,9 +114,9 @@ class SelfAttention(Projections):
         # each (length, batch, channels)
         queries, keys, values = self.q_proj(x), self.k_proj(x), self.v_proj(x)
         if terms.rotation is not None:
-            # turn: (length, batch or 1, 1, head channels / 2)
-            turn = torch.complex(*terms.rotation).unsqueeze(-2)
-            queries, keys = rotated(queries, turn), rotated(keys, turn)
+            # rotation: (length, batch or 1, 1, head channels / 2)
+            rotation = torch.complex(*terms.rotation).unsqueeze(-2)
+            queries, keys = rotated(queries, rotation), rotated(keys, rotation)
         prefix = None
         if incremental_state is not None:
             own = self.own_state(incremental_state)

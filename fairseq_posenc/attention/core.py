@@ -1,23 +1,24 @@
-"""The one entrance to attention with position terms: it takes the first way that supports a case.
+"""The one entrance to attention with position terms: the first backend that supports a case.
 
 =====  ==========================  ===========================================================
-order  way                         takes
+order  backend                     takes
 =====  ==========================  ===========================================================
-1      :class:`OnGpu`              on a GPU, and under ``torch.compile``: terms that fit into
+1      :class:`SharedMaskSdpa`     on a GPU, and under ``torch.compile``: terms that fit into
                                    one mask, as they do not depend on the queries
-2      :class:`Torch`              on a CPU: such terms, where torch's own attention is faster
-                                   than ours
-3      :class:`ByHand`             on a CPU in float32: all other trainings
+2      :class:`CpuSdpa`            on a CPU in float32: such terms, where torch's own attention is
+                                   faster than ours
+3      :class:`CpuChunks`          on a CPU in float32: all other trainings, and inference with 16
+                                   queries and more
 4      :class:`Lean`               on a GPU in half precision: whole sequences with other terms
 5      :class:`Plain`              everything, anywhere; alone it returns the weights
 =====  ==========================  ===========================================================
 
-A new way is a class with ``supports`` and ``attend``, and a place in :data:`WAYS`. All are tested
-against :mod:`.plain`.
+A new backend is a subclass of :class:`AttentionBackend`, and a place in :data:`BACKENDS`. All are
+tested against :mod:`.plain`.
 """
 
 from dataclasses import replace
-from typing import Optional, Tuple
+from typing import Optional, Tuple, Type
 
 from torch import Tensor
 from torch.compiler import is_compiling
@@ -29,23 +30,37 @@ from fairseq_posenc.encodings.base import AttentionTerms
 # These limits are measured: forward and backward, or forward alone, heads 64 wide, lengths from 12
 # to 1500. Below so many queries, as when decoding step by step, the number of operations counts.
 _FEW_QUERIES = 16
-# Between these lengths our own way is at least as fast as torch's. Above, it is too in training,
-# but torch's does not keep the weights, so it needs less memory.
+# Between these lengths our own attention is at least as fast as torch's. Above, it is too in
+# training, but torch's does not keep the weights, so it needs less memory.
 _SHORT, _LONG = 64, 1024
 # From this length on, our own causal attention saves the time of the future, mask or not.
 _LONG_CAUSAL = 256
 
 
-class OnGpu:
+class AttentionBackend:
+    """Base of the backends: which inputs one takes, and how it computes their attention."""
+
+    @staticmethod
+    def supports(inputs: Inputs) -> bool:
+        """Return whether the backend can take these inputs, and is faster than those below it."""
+        raise NotImplementedError
+
+    @staticmethod
+    def attend(inputs: Inputs) -> Tensor:
+        """Return the outputs ``(B, H, Q, d)``, for inputs that are supported."""
+        raise NotImplementedError
+
+
+class SharedMaskSdpa(AttentionBackend):
     """torch's attention on a GPU, with the same mask for all sentences.
 
-    Under ``torch.compile`` it goes so on a CPU, too: what is written by hand would break the graph
+    Under ``torch.compile`` it serves on a CPU, too: what is written by hand would break the graph
     in every layer.
     """
 
     @staticmethod
     def supports(inputs: Inputs) -> bool:
-        """Tell whether this is the way."""
+        """Return whether the backend is the one for these inputs."""
         return (inputs.queries.is_cuda or is_compiling()) and fused.supports(inputs)
 
     @staticmethod
@@ -54,16 +69,16 @@ class OnGpu:
         return fused.attend(fused.with_one_mask(inputs))
 
 
-class ByHand:
+class CpuChunks(AttentionBackend):
     """Our own attention on a CPU, in chunks that fit the cache; see :mod:`.cpu`."""
 
     @staticmethod
     def supports(inputs: Inputs) -> bool:
-        """Tell whether this is a way, and faster than the plain one."""
+        """Return whether it can take these inputs, and is faster than the plain backend."""
         if inputs.queries.is_cuda or is_compiling() or not cpu.supports(inputs):
             return False
-        # With dropout the way must not depend on gradients: activation checkpointing computes this
-        # twice, first without gradients, and both times the same weights must be dropped.
+        # With dropout the choice must not depend on gradients: activation checkpointing computes
+        # this twice, first without gradients, and both times the same weights must be dropped.
         learns = cpu.needs_gradient(inputs) or inputs.dropout_p > 0
         return learns or inputs.queries.size(2) >= _FEW_QUERIES
 
@@ -73,20 +88,20 @@ class ByHand:
         return cpu.attend(inputs)
 
 
-class Torch:
+class CpuSdpa(AttentionBackend):
     """torch's attention on a CPU, where it is faster than ours: it can neither drop weights fast
     nor learn a bias fast, and knows no segments.
     """
 
     @staticmethod
     def supports(inputs: Inputs) -> bool:
-        """Tell whether this is the way."""
+        """Return whether the backend is the one for these inputs."""
         terms, length = inputs.terms, inputs.keys.size(2)
         if not fused.supports(inputs) or terms.segments is not None or inputs.dropout_p:
             return False
         if terms.bias_by_distance is not None:  # a matrix in memory is what it is to save
             return False
-        if not ByHand.supports(inputs):  # what is left is the plain way's
+        if not CpuChunks.supports(inputs):  # the plain backend's
             return False
         learns = cpu.needs_gradient(inputs)
         if learns and terms.bias is not None and terms.bias.requires_grad:
@@ -103,12 +118,12 @@ class Torch:
         return fused.attend(inputs)
 
 
-class Lean:
-    """The plain way on a GPU in half precision, which keeps 2 bytes per score instead of 7."""
+class Lean(AttentionBackend):
+    """The plain computation on a GPU in half precision; it keeps 2 bytes per score instead of 7."""
 
     @staticmethod
     def supports(inputs: Inputs) -> bool:
-        """Tell whether this is the way."""
+        """Return whether the backend is the one for these inputs."""
         return inputs.queries.is_cuda and not is_compiling() and lean.supports(inputs)
 
     @staticmethod
@@ -117,12 +132,12 @@ class Lean:
         return lean.attend(inputs)
 
 
-class Plain:
+class Plain(AttentionBackend):
     """As the papers write it, in plain operations."""
 
     @staticmethod
     def supports(inputs: Inputs) -> bool:
-        """Tell that it takes everything."""
+        """Return ``True``: it takes everything."""
         return True
 
     @staticmethod
@@ -131,7 +146,7 @@ class Plain:
         return plain.attend(inputs)[0]
 
 
-WAYS = (OnGpu, Torch, ByHand, Lean, Plain)
+BACKENDS: Tuple[Type[AttentionBackend], ...] = (SharedMaskSdpa, CpuSdpa, CpuChunks, Lean, Plain)
 
 
 def attend(
@@ -154,5 +169,5 @@ def attend(
     inputs = Inputs(queries, keys, values, terms, padding_mask, causal, dropout_p)
     if need_weights:
         return plain.attend(inputs)
-    way = next(way for way in WAYS if way.supports(inputs))
-    return way.attend(inputs), None
+    backend = next(backend for backend in BACKENDS if backend.supports(inputs))
+    return backend.attend(inputs), None

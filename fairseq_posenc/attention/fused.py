@@ -1,7 +1,7 @@
 """torch's own attention, one fused kernel, with everything that is added to the scores as a mask.
 
-On a GPU it is the fast way for all terms that do not depend on the queries. On a CPU ``core`` knows
-when it is.
+On a GPU it is the fast backend for all terms that do not depend on the queries. On a CPU ``core``
+knows when it is.
 """
 
 import math
@@ -22,7 +22,7 @@ _ALIGNMENT = 8
 
 
 def supports(inputs: Inputs) -> bool:
-    """Tell whether all terms can be put into one mask, as they do not depend on the queries."""
+    """Return whether all terms can be put into one mask, as they do not depend on the queries."""
     terms = inputs.terms
     others = (terms.relative_keys, terms.relative_values, terms.distance_keys, terms.content_query)
     return all(term is None for term in others)

@@ -1,9 +1,9 @@
 """Attention in half precision that keeps one tensor of weights for the backward pass.
 
 For terms that depend on the queries, as Shaw's tables and Transformer-XL's distances, for which
-torch has no fused kernel. The plain way keeps the softmax in float32, what dropout removed, and the
-weights that are left in half precision: 7 bytes per score. Here it is one number in half precision,
-2 bytes; dropped weights are negative.
+torch has no fused kernel. The plain backend keeps the softmax in float32, the mask of dropout, and
+the weights that are left in half precision: 7 bytes per score. Here it is one number in half
+precision, 2 bytes; dropped weights are negative.
 """
 
 from typing import Any, Optional, Tuple
@@ -16,7 +16,7 @@ from fairseq_posenc.attention.plain import Inputs
 
 
 def supports(inputs: Inputs) -> bool:
-    """Tell whether :func:`attend` can take these inputs: whole sequences in half precision."""
+    """Return whether :func:`attend` can take these inputs: whole sequences in half precision."""
     queries, keys, values = inputs.queries, inputs.keys, inputs.values
     same = queries.dtype == keys.dtype == values.dtype
     is_half = queries.dtype in (torch.float16, torch.bfloat16)

@@ -1,6 +1,6 @@
 """Attention with position terms, written plainly: right on any device and in any precision.
 
-Every faster way is tested against this one, and leaves to it what it cannot do itself.
+Every faster backend is tested against this one, and leaves to it what it cannot do itself.
 """
 
 from typing import NamedTuple, Optional, Tuple
@@ -43,18 +43,19 @@ def attend(inputs: Inputs) -> Tuple[Tensor, Tensor]:
     return weighted_values(dropped, inputs.values, inputs.terms), weights
 
 
-def rotated(x: Tensor, turn: Tensor) -> Tensor:
-    """Turn the pairs of channels of ``(length, batch, channels)`` by complex numbers.
+def rotated(x: Tensor, rotation: Tensor) -> Tensor:
+    """Rotate the pairs of channels of ``(length, batch, channels)`` by complex numbers.
 
     Args:
         x: computed with in float32 at least.
-        turn: ``(length, batch or 1, 1, head channels // 2)``; its absolute value stretches.
+        rotation: ``(length, batch or 1, 1, head channels // 2)``; absolute values stretch.
     """
     length, batch, channels = x.shape
-    # pairs: (length, batch, heads, head channels / 2) complex
-    pairs = x.to(torch.promote_types(x.dtype, torch.float32))
-    pairs = torch.view_as_complex(pairs.view(length, batch, -1, turn.size(-1), 2))
-    return torch.view_as_real(pairs * turn).view(length, batch, channels).to(x.dtype)
+    # channel_pairs: (length, batch, heads, head channels / 2) complex
+    precise = x.to(torch.promote_types(x.dtype, torch.float32))
+    by_pair = precise.view(length, batch, -1, rotation.size(-1), 2)
+    channel_pairs = torch.view_as_complex(by_pair)
+    return torch.view_as_real(channel_pairs * rotation).view(length, batch, channels).to(x.dtype)
 
 
 def attention_weights(inputs: Inputs) -> Tensor:
@@ -67,7 +68,7 @@ def scores_of(inputs: Inputs) -> Tensor:
     queries, keys, terms = inputs.queries, inputs.keys, inputs.terms
     dtype = torch.promote_types(queries.dtype, torch.float32)
     queries = queries * terms.scale
-    # contents: scale · (q + u) · k; scores: (B, H, Q, K)
+    # content: scale · (q + u) · k; scores: (B, H, Q, K)
     content = _plus(queries, terms.content_query, terms.scale)
     scores = (content @ keys.transpose(-1, -2)).to(dtype)
     if terms.distance_keys is not None:
@@ -165,10 +166,10 @@ def _relative_scores(queries: Tensor, table: Tensor, scores: Tensor) -> Tensor:
         table, rows = rows_of_pairs(table, scores)
         # in float32 before the gradients of clipped distances are summed
         return (queries @ table.transpose(0, 1)).to(scores.dtype).gather(-1, rows)
-    # one query: its far keys share the first row; products: (B, H, 1, K - far)
-    far, table = _rows_of_last_query(table, scores.size(3))
+    # one query: its clipped keys share the first row; products: (B, H, 1, K - num_clipped)
+    num_clipped, table = _rows_of_last_query(table, scores.size(3))
     products = queries @ table.transpose(0, 1)
-    return torch.cat([products[..., :1].expand(-1, -1, -1, far), products], dim=-1)
+    return torch.cat([products[..., :1].expand(-1, -1, -1, num_clipped), products], dim=-1)
 
 
 def _relative_outputs(weights: Tensor, table: Tensor) -> Tensor:
@@ -178,26 +179,26 @@ def _relative_outputs(weights: Tensor, table: Tensor) -> Tensor:
         table, rows = rows_of_pairs(table, weights)
         sums = weights.new_zeros(weights.shape[:-1] + table.shape[:1])
         return sums.scatter_add(-1, rows, weights).to(table.dtype) @ table
-    # one query: the weights of its far keys and of the first near one meet in the first row
-    far, table = _rows_of_last_query(table, weights.size(3))
-    clipped = weights[..., : far + 1].sum(dim=-1, keepdim=True)
-    return torch.cat([clipped, weights[..., far + 1 :]], dim=-1).to(table.dtype) @ table
+    # one query: the weights of its clipped keys and of the next one meet in the first row
+    num_clipped, table = _rows_of_last_query(table, weights.size(3))
+    clipped = weights[..., : num_clipped + 1].sum(dim=-1, keepdim=True)
+    return torch.cat([clipped, weights[..., num_clipped + 1 :]], dim=-1).to(table.dtype) @ table
 
 
 def rows_of_pairs(table: Tensor, scores: Tensor) -> Tuple[Tensor, Tensor]:
     """Return the rows of a table that are used, and for each score ``(B, H, Q, K)`` which one."""
     unused = max(table.size(0) // 2 - (scores.size(3) - 1), 0)
     table = table[unused : table.size(0) - unused]
-    farthest = table.size(0) // 2
-    rows = _distances(scores).clamp(-farthest, farthest) + farthest
+    max_distance = table.size(0) // 2
+    rows = _distances(scores).clamp(-max_distance, max_distance) + max_distance
     return table, rows.expand(scores.shape)
 
 
 def _rows_of_last_query(table: Tensor, keys: int) -> Tuple[int, Tensor]:
     """Return the rows of a table that the last query needs, by rising key position.
 
-    The first row serves all keys before as well. Their number is returned first.
+    The first row serves the keys before as well, which are clipped. Their number is returned first.
     """
-    farthest = table.size(0) // 2
-    far = max(keys - 1 - farthest, 0)
-    return far, table[farthest : farthest + keys - far].flip(0)
+    max_distance = table.size(0) // 2
+    num_clipped = max(keys - 1 - max_distance, 0)
+    return num_clipped, table[max_distance : max_distance + keys - num_clipped].flip(0)

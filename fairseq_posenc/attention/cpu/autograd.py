@@ -13,7 +13,7 @@ from fairseq_posenc.encodings.by_distance import LONG
 
 
 def supports(inputs: Inputs) -> bool:
-    """Tell whether :func:`attend` can take these inputs."""
+    """Return whether :func:`attend` can take these inputs."""
     queries, keys, terms = inputs.queries, inputs.keys, inputs.terms
     if any(t.dtype != torch.float32 or t.device.type != "cpu" for t in _tensors(inputs)):
         return False
@@ -28,7 +28,7 @@ def supports(inputs: Inputs) -> bool:
 
 
 def needs_gradient(inputs: Inputs) -> bool:
-    """Tell whether a backward pass may follow."""
+    """Return whether a backward pass may follow."""
     return torch.is_grad_enabled() and any(t.requires_grad for t in _tensors(inputs))
 
 

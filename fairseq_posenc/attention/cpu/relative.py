@@ -20,21 +20,21 @@ from torch import Tensor
 from fairseq_posenc.attention.cpu.chunks import Chunk, ScoreLayout, Scratch
 
 # Longest sequence for which every pair of positions may have its own copy of a table's row, and
-# longest for which that is the faster way where there is another.
+# longest for which that is faster where there is another implementation.
 _PAIRS, _FAST_PAIRS = 128, 48
-# Farthest distance for which bands of neighbouring rows do not touch: no chunk has fewer columns.
-_FARTHEST = 128
+# Largest distance for which bands of neighbouring rows do not touch: no chunk has fewer columns.
+_MAX_DISTANCE = 128
 
 
 def supports(queries: int, keys: int, rows: int) -> bool:
-    """Tell whether there is a fast way for a table with that many rows."""
+    """Return whether there is an implementation for a table with that many rows."""
     if queries != keys or rows < 3:
         return False
-    return keys <= _PAIRS if keys <= rows else rows // 2 <= _FARTHEST
+    return keys <= _PAIRS if keys <= rows else rows // 2 <= _MAX_DISTANCE
 
 
 def build(layout: ScoreLayout, table: Tensor, scale: float) -> Union["Pairs", "Band"]:
-    """Return the fast way for a table that is supported; ``scale`` multiplies all products."""
+    """Return the implementation for a table that is supported; products are times ``scale``."""
     shortest = table.size(0) if layout.causal else max(table.size(0), _FAST_PAIRS)
     return (Pairs if layout.keys <= shortest else Band)(layout, table, scale)
 
@@ -65,12 +65,12 @@ class Pairs(_Keys):
 
     def __init__(self, layout: ScoreLayout, table: Tensor, scale: float):
         self.table, self.scale = table, scale
-        farthest = table.size(0) // 2
+        max_distance = table.size(0) // 2
         index = torch.arange(layout.keys)
-        distances = (index[:, None] - index).clamp_(-farthest, farthest)
-        self.index = (distances + farthest).flatten()
-        pairs = (layout.keys, layout.keys, table.size(1))
-        self.rows = table.index_select(0, self.index).view(pairs)
+        distances = (index[:, None] - index).clamp_(-max_distance, max_distance)
+        self.index = (distances + max_distance).flatten()
+        shape = (layout.keys, layout.keys, table.size(1))
+        self.rows = table.index_select(0, self.index).view(shape)
         self.total = torch.zeros_like(self.rows)
 
     def base_values(self, values: Tensor) -> Tensor:
@@ -127,16 +127,16 @@ class Band(_Keys):
 
     def __init__(self, layout: ScoreLayout, table: Tensor, scale: float):
         self.table, self.scale, self.causal = table, scale, layout.causal
-        farthest = table.size(0) // 2
-        self.farthest = self.slack = farthest
+        max_distance = table.size(0) // 2
+        self.max_distance = self.slack = max_distance
         if self.causal:
-            self.reference, rows = 2 * farthest, slice(farthest, 2 * farthest)
+            self.reference, rows = 2 * max_distance, slice(max_distance, 2 * max_distance)
         else:
-            self.reference, rows = 0, slice(1, 2 * farthest + 1)
+            self.reference, rows = 0, slice(1, 2 * max_distance + 1)
         self.used = rows
         # By rising key position, that is by falling distance.
         self.band = (table[rows] - table[self.reference]).flip(0)
-        self.reach = farthest - 1 if self.causal else farthest
+        self.reach = max_distance - 1 if self.causal else max_distance
         self.total = torch.zeros_like(self.band)
         self.masks: Dict[Tuple[int, int, int], Tuple[Tensor, Tensor]] = {}
         self.scratch = Scratch(table, 0)
@@ -158,13 +158,13 @@ class Band(_Keys):
             first = torch.arange(start - self.reach, start - self.reach + rows)[:, None]
             key = first + torch.arange(self.band.size(0))
             inside = ((key >= 0) & (key < columns)).to(self.table.dtype)
-            farthest = start - self.farthest - 1
-            tail = self.table.new_ones(rows, max(farthest + rows, 0)).tril_(farthest)
+            last_clipped = start - self.max_distance - 1
+            tail = self.table.new_ones(rows, max(last_clipped + rows, 0)).tril_(last_clipped)
             self.masks[start, rows, columns] = inside, tail
         return self.masks[start, rows, columns]
 
     def _has_tail(self, chunk: Chunk) -> bool:
-        return not self.causal and chunk.rows.stop > self.farthest + 1
+        return not self.causal and chunk.rows.stop > self.max_distance + 1
 
     def base_values(self, values: Tensor) -> Tensor:
         """Return the values to whose weighted sums ``combine`` adds."""
@@ -177,7 +177,7 @@ class Band(_Keys):
         band = self.band.t().expand(rows.size(0), -1, -1)
         products = torch.bmm(rows, band)  # (matrices, rows, width)
         if self._has_tail(chunk):
-            # the band's first entry is the farthest past, which the tail shares
+            # the band's first entry is the largest distance, which the tail shares
             scores[..., : tail.size(1)].addcmul_(products[..., :1], tail, value=self.scale)
         # The ends of two neighbouring matrices' bands share memory, which threads must not.
         view = self._view(scores, chunk)

@@ -207,24 +207,24 @@ def test_other_precisions_are_those_of_the_plain_core(kind, make_case, plain_att
 
 
 @pytest.mark.parametrize(
-    ("kind", "case", "way"),
+    ("kind", "case", "backend"),
     [
-        ("none", {"length": 32}, core.Torch),
-        ("none", {"length": 100}, core.ByHand),
-        ("none", {"length": 1024, "learns": False}, core.Torch),
-        ("none", {"length": 1024, "causal": True}, core.ByHand),
-        ("none", {"length": 32, "dropout_p": 0.1}, core.ByHand),
+        ("none", {"length": 32}, core.CpuSdpa),
+        ("none", {"length": 100}, core.CpuChunks),
+        ("none", {"length": 1024, "learns": False}, core.CpuSdpa),
+        ("none", {"length": 1024, "causal": True}, core.CpuChunks),
+        ("none", {"length": 32, "dropout_p": 0.1}, core.CpuChunks),
         ("none", {"length": 9, "learns": False}, core.Plain),
-        ("bias", {"length": 32}, core.ByHand),
-        ("relative", {"length": 32}, core.ByHand),
+        ("bias", {"length": 32}, core.CpuChunks),
+        ("relative", {"length": 32}, core.CpuChunks),
         ("relative", {"length": 32, "dtype": torch.bfloat16}, core.Plain),
     ],
 )
-def test_each_case_goes_its_way(kind, case, way, make_case):
+def test_each_case_has_its_backend(kind, case, backend, make_case):
     """As the table of the entrance says."""
     case = {"causal": False, "learns": True, "dropout_p": 0.0, "dtype": torch.float32, **case}
     made = make_case(kind, heads=1, length=case["length"], causal=case["causal"])
     heads, terms = made.heads_and_terms(made.leaves(case["dtype"]))
     inputs = plain.Inputs(*heads, terms, None, case["causal"], case["dropout_p"])
     with torch.set_grad_enabled(case["learns"]):
-        assert next(one for one in core.WAYS if one.supports(inputs)) is way
+        assert next(x for x in core.BACKENDS if x.supports(inputs)) is backend
