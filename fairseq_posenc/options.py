@@ -172,7 +172,7 @@ def chosen(args: Any) -> Dict[str, Any]:
     return found
 
 
-def build(args: Any, stack: encodings.Stack) -> encodings.Encoding:
+def build(args: Any, stack: encodings.StackConfig) -> encodings.Encoding:
     """Build the encoding of one stack from a namespace of model options.
 
     Raises:
@@ -185,14 +185,14 @@ def build(args: Any, stack: encodings.Stack) -> encodings.Encoding:
         raise UsageError(f"--position-encoding {name}: {error}") from None
 
 
-def stack(**attributes: Any) -> encodings.Stack:
+def stack(**attributes: Any) -> encodings.StackConfig:
     """Return what an encoding must know of a stack of layers.
 
     Raises:
-        UsageError: with the words of :class:`encodings.Stack` on what is wrong.
+        UsageError: with the words of :class:`encodings.StackConfig` on what is wrong.
     """
     try:
-        return encodings.Stack(**attributes)
+        return encodings.StackConfig(**attributes)
     except ValueError as error:
         side = "decoder" if attributes.get("decoder") else "encoder"
         raise UsageError(

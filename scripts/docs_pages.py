@@ -22,7 +22,7 @@ API = {
     "fairseq_posenc.models.bert": ["PosencBertModel.from_pretrained"],
     "fairseq_posenc.models.bert_hub": ["BertHub.fill_mask", "BertHub.predict"],
     "fairseq_posenc.nn": ["Encoder", "EncoderLayer", "SelfAttention", "load"],
-    "fairseq_posenc.encodings": ["names", "options", "build", "Stack", "Positions", "Terms"],
+    "fairseq_posenc.encodings": ["names", "options", "build", "StackConfig", "Positions", "Terms"],
 }
 ANALYSES = ("shift-invariance", "swap", "tokens", "attention")
 

@@ -9,7 +9,7 @@ import torch
 
 from fairseq_posenc import nn
 from fairseq_posenc.attention import attention, core
-from fairseq_posenc.encodings import Positions, Stack, build, names
+from fairseq_posenc.encodings import Positions, StackConfig, build, names
 from fairseq_posenc.encodings.base import AttentionTerms
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -22,7 +22,7 @@ def make():
 
     def make(encoding, decoder=False):
         torch.manual_seed(1)
-        stack = Stack(channels=16, layers=2, heads=2, decoder=decoder, max_length=20)
+        stack = StackConfig(channels=16, layers=2, heads=2, decoder=decoder, max_length=20)
         encoder = nn.Encoder(nn.EncoderLayer(16, heads=2, inner=32), stack, encoding).eval()
         for parameter in encoder.embed_positions.parameters():
             parameter.data += 0.3 * torch.randn(parameter.shape)
@@ -38,7 +38,7 @@ def test_attention_is_that_of_the_fairseq_models(encoding, causal):
     theirs = attention.SelfAttention(16, 2).eval()
     ours = nn.SelfAttention(16, 2, causal=causal).eval()
     ours.load_state_dict(theirs.state_dict())
-    stack = Stack(channels=16, layers=1, heads=2, decoder=causal, max_length=20)
+    stack = StackConfig(channels=16, layers=1, heads=2, decoder=causal, max_length=20)
     terms = build(encoding, stack).eval()(Positions.of_length(9)).attention.get(0)
     x = torch.randn(3, 9, 16)
     padding = torch.arange(9) >= torch.tensor([[9], [5], [7]])
@@ -79,8 +79,9 @@ def test_the_scale_of_scores_has_a_default():
 
 @pytest.mark.parametrize("what, message", [
     (lambda: nn.SelfAttention(10, 3), "3 heads do not divide 10 channels"),
-    (lambda: nn.Encoder(nn.EncoderLayer(8, 2, 8), Stack(channels=16, heads=2)), "other channels"),
-    (lambda: nn.Encoder(nn.EncoderLayer(8, 2, 8), Stack(channels=8, heads=2), "tupe")(
+    (lambda: nn.Encoder(nn.EncoderLayer(8, 2, 8), StackConfig(channels=16, heads=2)),
+        "other channels"),
+    (lambda: nn.Encoder(nn.EncoderLayer(8, 2, 8), StackConfig(channels=8, heads=2), "tupe")(
         torch.randn(1, 2, 8), torch.tensor([[True, False]])), "pad on the right"),
 ])  # fmt: skip
 def test_mistakes_are_told(what, message):

@@ -1,7 +1,7 @@
 """The position encodings: pure PyTorch, usable without fairseq.
 
->>> from fairseq_posenc.encodings import Positions, Stack, build, names
->>> encoding = build("cape", Stack(channels=512), global_shift=10.0)
+>>> from fairseq_posenc.encodings import Positions, StackConfig, build, names
+>>> encoding = build("cape", StackConfig(channels=512), global_shift=10.0)
 >>> terms = encoding(Positions.of_tokens(tokens, padding_index=1))
 >>> x = embeddings + terms.input
 
@@ -14,7 +14,7 @@ from typing import Any, Dict, List, Type
 
 from fairseq_posenc.encodings.abs_scalar import AbsScalar
 from fairseq_posenc.encodings.alibi import Alibi
-from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
+from fairseq_posenc.encodings.base import Encoding, Positions, StackConfig, Terms
 from fairseq_posenc.encodings.cape import Cape
 from fairseq_posenc.encodings.conditional import Conditional
 from fairseq_posenc.encodings.kerple import Kerple
@@ -35,7 +35,7 @@ from fairseq_posenc.version import __version__
 __all__ = [
     "Encoding",
     "Positions",
-    "Stack",
+    "StackConfig",
     "Terms",
     "build",
     "format_value",
@@ -76,7 +76,7 @@ def options(name: str) -> Dict[str, object]:
     return {p.name: p.default for p in parameters if p.default is not p.empty}
 
 
-def build(name: str, stack: Stack, **chosen: Any) -> Encoding:
+def build(name: str, stack: StackConfig, **chosen: Any) -> Encoding:
     """Build an encoding for a stack.
 
     Args:
@@ -91,7 +91,7 @@ def build(name: str, stack: Stack, **chosen: Any) -> Encoding:
         raise ValueError(f"unknown position encoding '{name}'; choose from {', '.join(TABLE)}")
     for option in chosen:
         if option not in options(name):
-            readers = [other for other in TABLE if option in options(other)]
+            readers = [reader for reader in TABLE if option in options(reader)]
             raise ValueError(
                 f"position encoding '{name}' does not read {option.replace('_', '-')}"
                 + (f" (read by {', '.join(readers)})" if readers else "")

@@ -5,7 +5,7 @@ from typing import Optional
 import torch
 from torch import nn
 
-from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
+from fairseq_posenc.encodings.base import Encoding, Positions, StackConfig, Terms
 from fairseq_posenc.encodings.learned import check_table_length, rows_of_keys
 
 
@@ -28,13 +28,13 @@ class AbsScalar(Encoding):
 
     Args:
         rank: width of P, at least 1 (None: the width of a head, as in the paper).
-        sharing: see :meth:`Stack.table_shape` (``none``, the paper).
+        sharing: see :meth:`StackConfig.table_shape` (``none``, the paper).
     """
 
     by_index = True
     not_portable = "its scores are of pairs of absolute positions"
 
-    def __init__(self, stack: Stack, rank: Optional[int] = None, sharing: str = "none"):
+    def __init__(self, stack: StackConfig, rank: Optional[int] = None, sharing: str = "none"):
         super().__init__(stack)
         check_table_length(stack)
         if rank is None:

@@ -5,7 +5,7 @@ from typing import List
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import Stack
+from fairseq_posenc.encodings.base import StackConfig
 from fairseq_posenc.encodings.by_distance import ByDistance
 
 
@@ -35,7 +35,7 @@ class Alibi(ByDistance):
 
     exponents: Tensor
 
-    def __init__(self, stack: Stack):
+    def __init__(self, stack: StackConfig):
         super().__init__(stack)
         # few binary digits, which half precision holds exactly; slopes would be rounded
         values = torch.tensor(slope_exponents(stack.heads))

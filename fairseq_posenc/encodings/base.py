@@ -10,7 +10,7 @@ SHARING = ("none", "layers", "heads")
 
 
 @dataclass(frozen=True)
-class Stack:
+class StackConfig:
     """What an encoding must know of the stack of layers (encoder or decoder) that it serves.
 
     Attributes:
@@ -78,22 +78,22 @@ class Positions:
             too; tensors whose first dimension is the batch. Empty if nothing is shared.
         cache: when decoding step by step, the dictionary that lives as long as the hypotheses.
             ``numbers`` and ``padding_mask`` then hold the newest token alone.
-        keys: number of tokens that self-attention may look at: the length, or when decoding step
-            by step that of the prefix so far.
+        num_keys: number of tokens that self-attention may look at: the length, or when decoding
+            step by step that of the prefix so far.
         segments: ``(batch, length)`` long, the number of each token's segment, if there are any.
-        key_padding_mask: ``(batch, keys)`` bool; ``None`` if there is no padding.
+        key_padding_mask: ``(batch, num_keys)`` bool; ``None`` if there is no padding.
     """
 
     numbers: Tensor
     padding_mask: Optional[Tensor] = None
     shared: List[Tensor] = field(default_factory=list)
     cache: Optional[Dict[str, Dict[str, Any]]] = None
-    keys: int = 0
+    num_keys: int = 0
     segments: Optional[Tensor] = None
     key_padding_mask: Optional[Tensor] = None
 
     def __post_init__(self) -> None:
-        self.keys = self.keys or self.numbers.size(1)
+        self.num_keys = self.num_keys or self.numbers.size(1)
 
     @property
     def position_row(self) -> Tensor:
@@ -111,26 +111,35 @@ class Positions:
 
     @classmethod
     def of_tokens(
-        cls, tokens: Tensor, padding_index: int, padded: Optional[bool] = None, **others: Any
+        cls,
+        tokens: Tensor,
+        padding_index: int,
+        padded: Optional[bool] = None,
+        cache: Optional[Dict[str, Dict[str, Any]]] = None,
+        **attributes: Any,
     ) -> "Positions":
         """Number the tokens ``(batch, length)`` of whole sequences, padded left or right.
-
-        When ``cache`` is given, the tokens are the prefix so far, and the newest alone is kept.
 
         Args:
             tokens: ``(batch, length)``.
             padding_index: the token that pads.
             padded: whether there is any; ``None`` to look, for which a GPU is waited for.
-            **others: further attributes.
+            cache: when decoding step by step; the tokens are then the prefix so far, and the newest
+                alone is kept.
+            **attributes: further ones.
         """
-        padding = tokens.eq(padding_index)
-        numbers = ((~padding).cumsum(dim=1) - 1).clamp_(min=0).float()
-        newest = slice(None if others.get("cache") is None else -1, None)
-        masks: List[Optional[Tensor]] = [None, None]
-        if bool(padding.any()) if padded is None else padded:
-            masks = [padding[:, newest], padding]
+        is_padding = tokens.eq(padding_index)
+        numbers = ((~is_padding).cumsum(dim=1) - 1).clamp_(min=0).float()
+        newest = slice(None if cache is None else -1, None)
+        if padded is None:
+            padded = bool(is_padding.any())
         return cls(
-            numbers[:, newest], masks[0], keys=tokens.size(1), key_padding_mask=masks[1], **others
+            numbers[:, newest],
+            is_padding[:, newest] if padded else None,
+            cache=cache,
+            num_keys=tokens.size(1),
+            key_padding_mask=is_padding if padded else None,
+            **attributes,
         )
 
 
@@ -206,7 +215,7 @@ class Terms:
     shared: List[Tensor] = field(default_factory=list)
 
     @classmethod
-    def of_biases(cls, stack: Stack, biases: Sequence[Tensor]) -> "Terms":
+    def of_biases(cls, stack: StackConfig, biases: Sequence[Tensor]) -> "Terms":
         """Return terms that add biases to the scores of all layers.
 
         Args:
@@ -216,7 +225,7 @@ class Terms:
         return cls.of_layers(stack, [AttentionTerms(bias=bias) for bias in biases])
 
     @classmethod
-    def of_layers(cls, stack: Stack, terms: Sequence[AttentionTerms]) -> "Terms":
+    def of_layers(cls, stack: StackConfig, terms: Sequence[AttentionTerms]) -> "Terms":
         """Return terms of all layers, given one per layer or a single one for all of them."""
         return cls(attention=dict(enumerate([*terms] * (stack.layers // len(terms)))))
 
@@ -238,7 +247,7 @@ class Portable:
             and distances are clipped to ``-k … k``.
         relative_values: the same for the values.
         rotation: ``(head_channels // 2,)``; channels ``2c`` and ``2c + 1`` of queries and keys at
-            position p are turned by the angle ``p · rotation[c]``.
+            position p are rotated by the angle ``p · rotation[c]``.
     """
 
     input: Optional[Tensor] = None
@@ -271,7 +280,7 @@ class Encoding(nn.Module):
     by_index = False
     not_portable = "it does not say what it computes in evaluation (Encoding.portable)"
 
-    def __init__(self, stack: Stack):
+    def __init__(self, stack: StackConfig):
         super().__init__()
         self.stack = stack
 

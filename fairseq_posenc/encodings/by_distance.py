@@ -27,7 +27,7 @@ class ByDistance(Encoding):
 
     def forward(self, positions: Positions) -> Terms:
         """Return the biases; one object serves all layers that share their scalars."""
-        queries, keys = positions.numbers.size(1), positions.keys
+        queries, keys = positions.numbers.size(1), positions.num_keys
         # per layer: scalars (heads or 1, Q + K - 1) → bias (heads or 1, Q, K)
         by_layer = self.bias_by_distance(queries, keys).unbind()
         if queries >= LONG and by_layer[0].device.type == "cpu" and not is_compiling():

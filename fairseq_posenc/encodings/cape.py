@@ -9,8 +9,8 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import Portable, Positions, Stack, Terms
-from fairseq_posenc.encodings.draws import worker_generator
+from fairseq_posenc.encodings.base import Portable, Positions, StackConfig, Terms
+from fairseq_posenc.encodings.batch_rng import worker_generator
 from fairseq_posenc.encodings.sinusoidal import Sinusoidal
 
 logger = logging.getLogger(__name__)
@@ -50,7 +50,7 @@ class Cape(Sinusoidal):
 
     def __init__(
         self,
-        stack: Stack,
+        stack: StackConfig,
         global_shift: float = 5.0,
         local_shift: float = 0.5,
         global_scale: float = 1.0,

@@ -5,7 +5,7 @@ from typing import Any, Dict, Optional
 import torch
 from torch import Tensor, nn
 
-from fairseq_posenc.encodings.base import Encoding, Positions, Stack, Terms
+from fairseq_posenc.encodings.base import Encoding, Positions, StackConfig, Terms
 
 Cache = Dict[str, Dict[str, Any]]
 
@@ -36,7 +36,7 @@ class Conditional(Encoding):
 
     not_portable = "it is a convolution of the hidden states after the first layer"
 
-    def __init__(self, stack: Stack, kernel_size: int = 3, convolve_cls: bool = False):
+    def __init__(self, stack: StackConfig, kernel_size: int = 3, convolve_cls: bool = False):
         super().__init__(stack)
         if convolve_cls and not stack.has_cls:
             raise ValueError("convolve cls is for BERT: there is no [CLS] here")

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from fairseq_posenc.encodings.base import Stack
+from fairseq_posenc.encodings.base import StackConfig
 from fairseq_posenc.encodings.by_distance import ByDistance
 
 
@@ -23,11 +23,11 @@ class Kerple(ByDistance):
     there, r1 starts uniform between 0 and 2, r2 between 0 and 1, both at least 0.01.
 
     Args:
-        sharing: see :meth:`Stack.table_shape` (``none``, as in the authors' code: each layer has
-            its own).
+        sharing: see :meth:`StackConfig.table_shape` (``none``, as in the authors' code: each layer
+            has its own).
     """
 
-    def __init__(self, stack: Stack, sharing: str = "none"):
+    def __init__(self, stack: StackConfig, sharing: str = "none"):
         super().__init__(stack)
         layers, heads = stack.table_shape(sharing)
         start = torch.rand(layers, 2, heads) * torch.tensor([[2.0], [1.0]])

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from fairseq_posenc.encodings.base import Encoding, Portable, Positions, Stack, Terms
+from fairseq_posenc.encodings.base import Encoding, Portable, Positions, StackConfig, Terms
 from fairseq_posenc.errors import UsageError
 
 
@@ -19,7 +19,7 @@ class Learned(Encoding):
     token gets the last row, so that long inputs are translated, if not well.
     """
 
-    def __init__(self, stack: Stack):
+    def __init__(self, stack: StackConfig):
         super().__init__(stack)
         check_table_length(stack)
         self.weight = nn.Parameter(
@@ -45,13 +45,13 @@ class Learned(Encoding):
         return Portable(input=self(Positions.of_length(length)).input[0])
 
 
-def check_table_length(stack: Stack) -> None:
+def check_table_length(stack: StackConfig) -> None:
     """Raise ``ValueError`` if the stack's ``max_length`` leaves a table without rows."""
     if stack.max_length < 1:
         raise ValueError(f"a table of learned positions cannot have {stack.max_length} rows")
 
 
-def check_fits_table(length: int, numbers: Tensor, stack: Stack) -> None:
+def check_fits_table(length: int, numbers: Tensor, stack: StackConfig) -> None:
     """Refuse positions that a table does not have; called in training only.
 
     Args:
@@ -70,7 +70,7 @@ def check_fits_table(length: int, numbers: Tensor, stack: Stack) -> None:
         )
 
 
-def rows_of_keys(positions: Positions, stack: Stack, training: bool) -> Tensor:
+def rows_of_keys(positions: Positions, stack: StackConfig, training: bool) -> Tensor:
     """Return the table's row of each key, ``(K,)`` int64, for an encoding that is ``by_index``.
 
     Those of the queries are the last ones. Positions beyond the table have its last row.
@@ -79,9 +79,9 @@ def rows_of_keys(positions: Positions, stack: Stack, training: bool) -> Tensor:
         UsageError: in training, for a sequence longer than the table.
     """
     row = positions.position_row  # of the queries: (Q,)
-    if row.size(0) < positions.keys:
+    if row.size(0) < positions.num_keys:
         # step by step: the keys before the newest token count back from it; row: (K,)
-        row = row[-1:] + torch.arange(1 - positions.keys, 1, device=row.device)
+        row = row[-1:] + torch.arange(1 - positions.num_keys, 1, device=row.device)
     if training:
-        check_fits_table(positions.keys, row, stack)
+        check_fits_table(positions.num_keys, row, stack)
     return row.clamp(0, stack.max_length - 1).long()

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from fairseq_posenc.encodings.alibi import Alibi
-from fairseq_posenc.encodings.base import Encoding, Portable, Positions, Stack, Terms
+from fairseq_posenc.encodings.base import Encoding, Portable, Positions, StackConfig, Terms
+from fairseq_posenc.encodings.batch_rng import end_of_draws, worker_generator
 from fairseq_posenc.encodings.by_distance import ByDistance, scalars_of, to_toeplitz
-from fairseq_posenc.encodings.draws import end_of_draws, worker_generator
 from fairseq_posenc.encodings.kerple import Kerple
 from fairseq_posenc.encodings.rotary import Rotary
 from fairseq_posenc.encodings.sinusoidal import Sinusoidal
@@ -47,7 +47,9 @@ class Randomized(Encoding):
             trained on.
     """
 
-    def __init__(self, stack: Stack, inner: str = "sinusoidal", drawn_below: Optional[int] = 2048):
+    def __init__(
+        self, stack: StackConfig, inner: str = "sinusoidal", drawn_below: Optional[int] = 2048
+    ):
         super().__init__(stack)
         if inner not in INNER:
             raise ValueError(f"inner must be one of {', '.join(INNER)}, not {inner}")

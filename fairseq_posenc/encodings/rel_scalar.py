@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from fairseq_posenc.encodings.base import Stack
+from fairseq_posenc.encodings.base import StackConfig
 from fairseq_posenc.encodings.by_distance import ByDistance, scalars_of
 
 
@@ -27,12 +27,13 @@ class RelScalar(ByDistance):
     that training has not seen keep what was drawn for them, which is nearly 0.
 
     Args:
-        sharing: see :meth:`Stack.table_shape` (``none``, the paper; others in its section 4.4).
+        sharing: see :meth:`StackConfig.table_shape` (``none``, the paper; others in its section
+            4.4).
         max_distance: larger distances are not told apart, as Shaw's; 0, the paper: no such limit.
             Our extension: with a limit within the trained lengths, all scalars are trained.
     """
 
-    def __init__(self, stack: Stack, sharing: str = "none", max_distance: int = 0):
+    def __init__(self, stack: StackConfig, sharing: str = "none", max_distance: int = 0):
         super().__init__(stack)
         if stack.max_length < 1:
             raise ValueError(f"a table of distances cannot be {stack.max_length} positions long")

@@ -1,4 +1,4 @@
-"""Queries and keys turned by their position (Su et al. 2021: RoPE)."""
+"""Queries and keys rotated by their position (Su et al. 2021: RoPE)."""
 
 import math
 
@@ -10,21 +10,21 @@ from fairseq_posenc.encodings.base import (
     Encoding,
     Portable,
     Positions,
-    Stack,
+    StackConfig,
     Terms,
 )
 
 METHODS = ("linear", "ntk", "yarn", "dynamic")
-# YaRN: pairs that turn more often than this over the original length keep their speed, those that
-# turn less than once are slowed down
-_TURNS_KEPT, _TURNS_SLOWED = 32, 1
+# YaRN: pairs that rotate more often than this over the original length keep their speed, those that
+# rotate less than once are slowed down
+_FAST_ROTATIONS, _SLOW_ROTATIONS = 32, 1
 
 
 class Rotary(Encoding):
-    """Pairs of channels of queries and keys, turned by angles that grow with the position.
+    """Pairs of channels of queries and keys, rotated by angles that grow with the position.
 
     Su et al. 2021, section 3.2.2; not in the papers that this package reproduces. In a head of
-    width d, channels ``2c`` and ``2c + 1`` of the query or key at position ``i`` are turned by ::
+    width d, channels ``2c`` and ``2c + 1`` of the query or key at position ``i`` are rotated by ::
 
         angle[i, c] = i · θ_c        θ_c = base ** (-2c / d)        c = 0 … d / 2 - 1
 
@@ -57,11 +57,11 @@ class Rotary(Encoding):
             ``dynamic`` need it (0: not given).
     """
 
-    pairs: Tensor
+    channel_pairs: Tensor
 
     def __init__(
         self,
-        stack: Stack,
+        stack: StackConfig,
         base: float = 10_000.0,
         scale: float = 1.0,
         scale_method: str = "linear",
@@ -70,7 +70,7 @@ class Rotary(Encoding):
         super().__init__(stack)
         width = stack.head_channels
         if width % 2:
-            raise ValueError(f"heads must have an even width to be turned in pairs, not {width}")
+            raise ValueError(f"heads must have an even width to be rotated in pairs, not {width}")
         if not 1 < base < math.inf:
             raise ValueError(f"base must be a number above 1, not {base}")
         if not 1 <= scale < math.inf:
@@ -83,8 +83,8 @@ class Rotary(Encoding):
             raise ValueError(f"original length must be a number of tokens, not {original_length}")
         needed = scale_method in ("yarn", "dynamic")
         if needed != (original_length > 0):
-            what = "needs the" if needed else "does not read an"
-            raise ValueError(f"scale method {scale_method} {what} original length")
+            verb = "needs the" if needed else "does not read an"
+            raise ValueError(f"scale method {scale_method} {verb} original length")
         if scale_method in ("ntk", "dynamic") and width == 2:
             raise ValueError(f"scale method {scale_method} needs heads wider than 2")
         self.method, self.original_length = scale_method, original_length
@@ -98,8 +98,8 @@ class Rotary(Encoding):
         # by which both queries and keys become longer
         self.stretch = 0.1 * math.log(scale) + 1 if scale_method == "yarn" else 1.0
         # whole numbers, which half precision holds exactly
-        pairs = torch.arange(width // 2, dtype=torch.float32)
-        self.register_buffer("pairs", pairs, persistent=False)
+        channel_pairs = torch.arange(width // 2, dtype=torch.float32)
+        self.register_buffer("channel_pairs", channel_pairs, persistent=False)
 
     def forward(self, positions: Positions) -> Terms:
         """Return the rotation of the queries, one object for all layers."""
@@ -115,17 +115,20 @@ class Rotary(Encoding):
         return Terms(attention=dict.fromkeys(range(self.stack.layers), terms))
 
     def frequencies(self) -> Tensor:
-        """Return the angles ``(1, d / 2)`` by which one position turns each pair."""
+        """Return the angles ``(1, d / 2)`` by which one position rotates each pair."""
         speeds = torch.pow(self.base, self._exponents())
         if self.method == "yarn":
             slow = self._ramp()
             return speeds * (1 - slow) + speeds / self.scale * slow
         return speeds if self.by_length else speeds / self.scale
 
+    def _precise_pairs(self) -> Tensor:
+        """Return the numbers of the channel pairs in float32 at least, ``(d / 2,)``."""
+        return self.channel_pairs.to(torch.promote_types(self.channel_pairs.dtype, torch.float32))
+
     def _exponents(self) -> Tensor:
         """Return ``-2c / d`` of each pair, ``(1, d / 2)``."""
-        pairs = self.pairs.to(torch.promote_types(self.pairs.dtype, torch.float32))
-        return pairs.unsqueeze(0) * (-2 / self.stack.head_channels)
+        return self._precise_pairs().unsqueeze(0) * (-2 / self.stack.head_channels)
 
     def _growth(self, lengths: Tensor) -> Tensor:
         """Return by what ``dynamic`` multiplies the base for sentences of ``lengths`` tokens."""
@@ -136,14 +139,13 @@ class Rotary(Encoding):
         """Return how much YaRN slows down each pair: 0 not at all, 1 by ``scale``; ``(d / 2,)``."""
         width = self.stack.head_channels
 
-        def pair_that_turns(times: int) -> float:
+        def pair_that_rotates(times: int) -> float:
             logarithm = math.log(self.original_length / (times * 2 * math.pi))
             return width * logarithm / (2 * math.log(self.base))
 
-        low = max(math.floor(pair_that_turns(_TURNS_KEPT)), 0)
-        high = min(math.ceil(pair_that_turns(_TURNS_SLOWED)), width - 1)
-        pairs = self.pairs.to(torch.promote_types(self.pairs.dtype, torch.float32))
-        return ((pairs - low) / max(high - low, 0.001)).clamp(0, 1)
+        low = max(math.floor(pair_that_rotates(_FAST_ROTATIONS)), 0)
+        high = min(math.ceil(pair_that_rotates(_SLOW_ROTATIONS)), width - 1)
+        return ((self._precise_pairs() - low) / max(high - low, 0.001)).clamp(0, 1)
 
     def portable(self, length: int) -> Portable:
         """Return the angles of one position.

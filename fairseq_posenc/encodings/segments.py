@@ -11,13 +11,13 @@ from typing import Callable, Dict
 import torch
 from torch import Tensor, nn
 
-from fairseq_posenc.encodings.base import AttentionTerms, Stack, Terms
+from fairseq_posenc.encodings.base import AttentionTerms, StackConfig, Terms
 
 
 class NoSegments(nn.Module):
     """All tokens are alike, whatever their segment."""
 
-    def __init__(self, stack: Stack, segments: int = 2):
+    def __init__(self, stack: StackConfig, segments: int = 2):
         super().__init__()
 
     def forward(self, terms: Terms, numbers: Tensor) -> Terms:
@@ -35,7 +35,7 @@ class SegmentEmbeddings(nn.Module):
         segments: number of segments, at least 1.
     """
 
-    def __init__(self, stack: Stack, segments: int = 2):
+    def __init__(self, stack: StackConfig, segments: int = 2):
         super().__init__()
         _check(segments)
         self.weight = nn.Parameter(torch.empty(segments, stack.channels))
@@ -59,10 +59,10 @@ class SegmentScalars(nn.Module):
 
     Args:
         segments: number of segments k, at least 1.
-        sharing: see :meth:`Stack.table_shape` (``none``, the paper).
+        sharing: see :meth:`StackConfig.table_shape` (``none``, the paper).
     """
 
-    def __init__(self, stack: Stack, segments: int = 2, sharing: str = "none"):
+    def __init__(self, stack: StackConfig, segments: int = 2, sharing: str = "none"):
         super().__init__()
         _check(segments)
         self.layers = stack.layers
@@ -76,8 +76,8 @@ class SegmentScalars(nn.Module):
         attention = {}
         for layer in range(self.layers):
             scalars = self.scalars[layer if self.scalars.size(0) > 1 else 0]
-            others = terms.attention.get(layer, AttentionTerms())
-            attention[layer] = replace(others, segments=one_hot, segment_scalars=scalars)
+            own = terms.attention.get(layer, AttentionTerms())
+            attention[layer] = replace(own, segments=one_hot, segment_scalars=scalars)
         return replace(terms, attention=attention)
 
 

@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import Positions, Stack, Terms
-from fairseq_posenc.encodings.draws import worker_generator
+from fairseq_posenc.encodings.base import Positions, StackConfig, Terms
+from fairseq_posenc.encodings.batch_rng import worker_generator
 from fairseq_posenc.encodings.sinusoidal import Sinusoidal
 
 
@@ -23,7 +23,11 @@ class Shape(Sinusoidal):
     """
 
     def __init__(
-        self, stack: Stack, max_shift: int = 500, eval_shift: int = 0, source_scale: float = 1.0
+        self,
+        stack: StackConfig,
+        max_shift: int = 500,
+        eval_shift: int = 0,
+        source_scale: float = 1.0,
     ):
         super().__init__(stack, source_scale)
         for name, value in (("max shift K", max_shift), ("eval shift", eval_shift)):

@@ -8,7 +8,7 @@ from fairseq_posenc.encodings.base import (
     Encoding,
     Portable,
     Positions,
-    Stack,
+    StackConfig,
     Terms,
 )
 
@@ -41,7 +41,7 @@ class Shaw(Encoding):
 
     def __init__(
         self,
-        stack: Stack,
+        stack: StackConfig,
         max_distance: int = 16,
         shared_tables: bool = False,
         initialization: str = "xavier",

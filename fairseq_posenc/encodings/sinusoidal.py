@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import Encoding, Portable, Positions, Stack, Terms
+from fairseq_posenc.encodings.base import Encoding, Portable, Positions, StackConfig, Terms
 
 
 def sinusoid(numbers: Tensor, channels: int) -> Tensor:
@@ -50,7 +50,7 @@ class Sinusoidal(Encoding):
         source_scale: α > 0, multiplies the positions of the source (CAPE section 5.3; 1.0).
     """
 
-    def __init__(self, stack: Stack, source_scale: float = 1.0):
+    def __init__(self, stack: StackConfig, source_scale: float = 1.0):
         super().__init__(stack)
         if stack.channels < 4:
             raise ValueError(f"sinusoids need at least 4 channels, not {stack.channels}")

@@ -5,7 +5,7 @@ from typing import List
 import torch
 from torch import Tensor, nn
 
-from fairseq_posenc.encodings.base import Stack
+from fairseq_posenc.encodings.base import StackConfig
 from fairseq_posenc.encodings.by_distance import ByDistance, scalars_of
 
 
@@ -30,11 +30,15 @@ class T5(ByDistance):
         num_buckets: even, at least 4 (32).
         max_distance: distances from here on share one bucket (128); more than a quarter of
             ``num_buckets`` in an encoder, than half in a decoder.
-        sharing: see :meth:`Stack.table_shape` (``layers``, as in T5).
+        sharing: see :meth:`StackConfig.table_shape` (``layers``, as in T5).
     """
 
     def __init__(
-        self, stack: Stack, num_buckets: int = 32, max_distance: int = 128, sharing: str = "layers"
+        self,
+        stack: StackConfig,
+        num_buckets: int = 32,
+        max_distance: int = 128,
+        sharing: str = "layers",
     ):
         super().__init__(stack)
         self.buckets = Buckets(stack.decoder, num_buckets, max_distance)

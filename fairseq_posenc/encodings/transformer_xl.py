@@ -5,7 +5,7 @@ from typing import Any, Dict
 import torch
 from torch import Tensor, nn
 
-from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, Stack, Terms
+from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, StackConfig, Terms
 
 
 def relative_sinusoid(
@@ -44,7 +44,7 @@ class TransformerXL(Encoding):
 
     not_portable = "its scores come from distances projected by the weights of every layer's keys"
 
-    def __init__(self, stack: Stack):
+    def __init__(self, stack: StackConfig):
         super().__init__(stack)
         shape = (stack.layers, stack.heads, stack.head_channels)
         self.content_query = nn.Parameter(torch.empty(shape))
@@ -56,7 +56,7 @@ class TransformerXL(Encoding):
     def forward(self, positions: Positions) -> Terms:
         """Return the sinusoids, and u and v of each layer."""
         # distances: (Q + K - 1, channels), one object for all layers; u, v: per layer (heads, d)
-        distances = self.sinusoids(positions.numbers.size(1), positions.keys)
+        distances = self.sinusoids(positions.numbers.size(1), positions.num_keys)
         by_layer = zip(self.content_query.unbind(), self.position_query.unbind())
         terms = [
             AttentionTerms(distances=distances, content_query=u, position_query=v)

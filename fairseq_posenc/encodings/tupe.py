@@ -5,7 +5,7 @@ from typing import Optional, Tuple
 import torch
 from torch import Tensor, nn
 
-from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, Stack, Terms
+from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Positions, StackConfig, Terms
 from fairseq_posenc.encodings.by_distance import scalars_of, to_toeplitz
 from fairseq_posenc.encodings.learned import check_table_length, rows_of_keys
 from fairseq_posenc.encodings.t5 import Buckets
@@ -41,7 +41,7 @@ class Tupe(Encoding):
     by_index = True
     not_portable = "its scores are of pairs of absolute positions"
 
-    def __init__(self, stack: Stack, num_buckets: int = 32, max_distance: int = 128):
+    def __init__(self, stack: StackConfig, num_buckets: int = 32, max_distance: int = 128):
         super().__init__(stack)
         check_table_length(stack)
         self.buckets = Buckets(stack.decoder, num_buckets, max_distance)
@@ -84,7 +84,7 @@ class Tupe(Encoding):
         name = f"tupe.{id(self)}"
         if positions.cache is not None:
             past = positions.cache.get(name, {}).get("keys")
-        if past is not None and past.size(0) == positions.keys - 1:
+        if past is not None and past.size(0) == positions.num_keys - 1:
             embedded = self.norm(nn.functional.embedding(rows[-1:], self.table))
             keys = torch.cat([past, self.key(embedded)])
         else:

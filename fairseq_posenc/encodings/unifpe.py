@@ -6,8 +6,8 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import Positions, Stack, Terms
-from fairseq_posenc.encodings.draws import end_of_draws, worker_generator
+from fairseq_posenc.encodings.base import Positions, StackConfig, Terms
+from fairseq_posenc.encodings.batch_rng import end_of_draws, worker_generator
 from fairseq_posenc.encodings.sinusoidal import Sinusoidal
 
 
@@ -35,7 +35,7 @@ class Unifpe(Sinusoidal):
     """
 
     def __init__(
-        self, stack: Stack, drawn_below: Optional[int] = None, separate_draws: bool = False
+        self, stack: StackConfig, drawn_below: Optional[int] = None, separate_draws: bool = False
     ):
         super().__init__(stack)
         self.drawn_below = end_of_draws(stack, drawn_below)

@@ -9,7 +9,7 @@ from fairseq.models.transformer import TransformerConfig
 from fairseq.modules.transformer_sentence_encoder import init_bert_params
 from torch import Tensor
 
-from fairseq_posenc.encodings import Positions, Stack, Terms
+from fairseq_posenc.encodings import Positions, StackConfig, Terms
 from fairseq_posenc.encodings.segments import KINDS
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
 
@@ -23,7 +23,7 @@ class SentenceEncoder(PosencTransformerEncoder):
         super().__init__(cfg, dictionary, embed_tokens)
         self.segments = KINDS[segments](self.stack(cfg))
 
-    def stack(self, cfg: TransformerConfig) -> Stack:
+    def stack(self, cfg: TransformerConfig) -> StackConfig:
         """Return what encoding and segments must know of this encoder."""
         return replace(
             super().stack(cfg), has_cls=True, table_std=INITIAL_STD, token_std=INITIAL_STD

@@ -14,7 +14,7 @@ from fairseq_posenc.attention.layers import (
     layers_after_layerdrop,
     wrapped,
 )
-from fairseq_posenc.encodings import Positions, Stack, Terms
+from fairseq_posenc.encodings import Positions, StackConfig, Terms
 from fairseq_posenc.models.padding import find_padding, left_padding, roll_rows, without_eos
 
 
@@ -33,7 +33,7 @@ class PosencTransformerEncoder(TransformerEncoderBase):
             self.dropout_module.p = 0.0
         self.hidden_eos = dictionary.eos() if getattr(cfg, "no_source_eos", False) else None
 
-    def stack(self, cfg: TransformerConfig) -> Stack:
+    def stack(self, cfg: TransformerConfig) -> StackConfig:
         """Return what the encoding must know of this encoder."""
         return options.stack(
             channels=cfg.encoder.embed_dim,

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from fairseq_posenc.attention import core
 from fairseq_posenc.attention.plain import rotated
-from fairseq_posenc.encodings import Encoding, Positions, Stack, build
+from fairseq_posenc.encodings import Encoding, Positions, StackConfig, build
 from fairseq_posenc.encodings.base import AttentionTerms, Terms
 
 
@@ -153,7 +153,7 @@ class Encoder(nn.Module):
     """
 
     def __init__(
-        self, layer: nn.Module, stack: Stack, encoding: str = "sinusoidal", **options: Any
+        self, layer: nn.Module, stack: StackConfig, encoding: str = "sinusoidal", **options: Any
     ):
         super().__init__()
         attention: Any = layer.self_attn

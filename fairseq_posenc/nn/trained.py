@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 from fairseq_posenc import options
 from fairseq_posenc.attention import core
-from fairseq_posenc.encodings import Stack
+from fairseq_posenc.encodings import StackConfig
 from fairseq_posenc.encodings.base import AttentionTerms
 from fairseq_posenc.encodings.segments import KINDS
 from fairseq_posenc.errors import UsageError
@@ -117,7 +117,7 @@ class TokenStack(Encoder):
             norm_first=bool(getattr(args, f"{side}_normalize_before", False)),
             activation=_ACTIVATIONS[args.activation_fn],
         )
-        stack = Stack(
+        stack = StackConfig(
             channels,
             decoder,
             getattr(args, "max_target_positions" if decoder else "max_source_positions"),

@@ -6,7 +6,7 @@ import torch
 from fairseq.distributed import utils as distributed_utils
 from fairseq.tasks import FairseqTask
 
-from fairseq_posenc.encodings import draws
+from fairseq_posenc.encodings import batch_rng
 
 
 class BatchDraws(FairseqTask):
@@ -27,9 +27,9 @@ class BatchDraws(FairseqTask):
         group = distributed_utils.get_data_parallel_group()
         workers = distributed_utils.get_world_size(group)
         rank = distributed_utils.get_rank(group) if workers > 1 else 0
-        batch = draws.Batch(self._seed, rank + workers * self._batches)
+        batch = batch_rng.Batch(self._seed, rank + workers * self._batches)
         self._batches += 1
-        with draws.positions_of(batch):
+        with batch_rng.positions_of(batch):
             return super().train_step(
                 sample, model, criterion, optimizer, update_num, *args, **kwargs
             )

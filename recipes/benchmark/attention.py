@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from fairseq_posenc.attention import core
 from fairseq_posenc.attention.attention import SelfAttention, rotated
-from fairseq_posenc.encodings import Encoding, Positions, Stack, build
+from fairseq_posenc.encodings import Encoding, Positions, StackConfig, build
 from fairseq_posenc.encodings.base import AttentionTerms
 from recipes.benchmark.settings import PADDING, STOCK, Setting, Step, Steps
 
@@ -44,7 +44,7 @@ def attention(setting: Setting) -> Steps:
 
         return step
 
-    stack = Stack(
+    stack = StackConfig(
         setting.sizes.width, max_length=max(1024, setting.length),
         layers=setting.sizes.layers, heads=setting.sizes.heads,
     )  # fmt: skip

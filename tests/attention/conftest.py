@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_posenc.encodings import Stack, build
+from fairseq_posenc.encodings import StackConfig, build
 
 
 @pytest.fixture(scope="session")
@@ -12,7 +12,7 @@ def random_encoding():
 
     def make(name, options=None, **stack):
         stack = {"channels": 8, "heads": 2, "layers": 2, "max_length": 4, **stack}
-        encoding = build(name, Stack(**stack), **(options or {})).eval()
+        encoding = build(name, StackConfig(**stack), **(options or {})).eval()
         generator = torch.Generator().manual_seed(2)
         for parameter in encoding.parameters():
             parameter.data.normal_(std=0.5, generator=generator)

@@ -5,7 +5,7 @@ import copy
 import pytest
 import torch
 
-from fairseq_posenc.encodings import Positions, Stack, build
+from fairseq_posenc.encodings import Positions, StackConfig, build
 from fairseq_posenc.encodings.base import AttentionTerms, Terms
 from fairseq_posenc.encodings.by_distance import to_toeplitz
 from fairseq_posenc.encodings.segments import SegmentEmbeddings, SegmentScalars
@@ -22,7 +22,7 @@ both_sides = pytest.mark.parametrize("decoder", [False, True], ids=["encoder", "
 
 
 def stack(decoder=False, longest=LONGEST, **others):
-    return Stack(CHANNELS, decoder, longest, layers=LAYERS, heads=HEADS, **others)
+    return StackConfig(CHANNELS, decoder, longest, layers=LAYERS, heads=HEADS, **others)
 
 
 def line(length, **others):
@@ -74,7 +74,7 @@ def count(module):
 def test_parameters_are_drawn_small(name):
     """A standard deviation of 0.02: attention begins as it would without positions."""
     torch.manual_seed(0)
-    large = Stack(64, max_length=200, layers=6, heads=8)
+    large = StackConfig(64, max_length=200, layers=6, heads=8)
     every = dict(build(name, large).named_parameters())
     assert not any(p.any() for n, p in every.items() if n.endswith(".bias"))
     drawn = {n: p for n, p in every.items() if "." not in n}
@@ -105,21 +105,21 @@ def test_an_index_beyond_the_table_is_the_last_row_in_evaluation_and_an_error_in
 @pytest.mark.parametrize("name", ["tupe", "abs_scalar", "rel_scalar"])
 def test_tables_need_a_row(name):
     with pytest.raises(ValueError, match="0 "):
-        build(name, Stack(8, max_length=0))
+        build(name, StackConfig(8, max_length=0))
 
 
 def test_rotary_needs_an_even_width_of_heads():
     with pytest.raises(ValueError, match="even width.*3"):
-        build("rotary", Stack(6, heads=2))
+        build("rotary", StackConfig(6, heads=2))
     with pytest.raises(ValueError, match="ntk needs heads wider than 2"):
-        build("rotary", Stack(6, heads=3), scale_method="ntk")
+        build("rotary", StackConfig(6, heads=3), scale_method="ntk")
 
 
 def test_a_scale_of_1_turns_bit_for_bit_as_before_there_were_scales():
     pairs = torch.arange(32, dtype=torch.float32)
     angles = torch.arange(900.0).unsqueeze(-1) * torch.pow(10000, pairs * (-2 / 64))
     for method in ("linear", "ntk"):
-        found = whole(build("rotary", Stack(64), scale_method=method), 900)[0].rotation
+        found = whole(build("rotary", StackConfig(64), scale_method=method), 900)[0].rotation
         assert torch.equal(found[:, :, 0], torch.stack([angles.cos(), angles.sin()]))
 
 
@@ -227,7 +227,7 @@ def test_a_step_of_tupe_projects_the_newest_position_alone():
 
 @pytest.mark.parametrize("name, what", [("rotary", "rotation"), ("alibi", "bias")])
 def test_without_parameters_precision_is_single_at_least_and_exact(name, what):
-    encoding = build(name, Stack(12 * 14, heads=12))
+    encoding = build(name, StackConfig(12 * 14, heads=12))
     assert encoding.state_dict() == {}
     exact, double, low = (
         getattr(whole(encoding.to(dtype), 700)[0], what)
@@ -252,7 +252,10 @@ def test_segments_fill_the_terms_of_their_layer(sharing):
 @pytest.mark.parametrize("chosen, std", [(None, 64**-0.5), (0.02, 0.02)])
 def test_segment_embeddings_join_what_is_added_at_the_input(chosen, std):
     torch.manual_seed(0)
-    module, numbers = SegmentEmbeddings(Stack(64, table_std=chosen), 500), torch.tensor([[0, 7, 7]])
+    module, numbers = (
+        SegmentEmbeddings(StackConfig(64, table_std=chosen), 500),
+        torch.tensor([[0, 7, 7]]),
+    )
     assert float(module.weight.detach().std()) == pytest.approx(std, rel=0.02)
     alone = module(Terms(), numbers).input
     assert torch.equal(alone[0], module.weight[[0, 7, 7]])

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from fairseq_posenc.encodings import Positions, Stack, build
+from fairseq_posenc.encodings import Positions, StackConfig, build
 from fairseq_posenc.encodings.cape import Draws
 
 NAN = float("nan")
@@ -33,7 +33,7 @@ def paper_positions(positions, normalise, draws=None):
 
 
 def cape(decoder=False, **options):
-    return build("cape", Stack(12, decoder), **options)
+    return build("cape", StackConfig(12, decoder), **options)
 
 
 def zeros(sequences, length=1, **others):

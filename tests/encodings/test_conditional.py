@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_posenc.encodings import Positions, Stack, build
+from fairseq_posenc.encodings import Positions, StackConfig, build
 
 CHANNELS = 3
 EXACT = {"rtol": 0, "atol": 1e-12}
@@ -37,7 +37,7 @@ def slow_generator(hidden, real, weight, bias, causal):
 
 def conditional(decoder=False, taps=3):
     torch.manual_seed(0)
-    return build("conditional", Stack(CHANNELS, decoder), kernel_size=taps).double()
+    return build("conditional", StackConfig(CHANNELS, decoder), kernel_size=taps).double()
 
 
 def reference(encoding, hidden, real):
@@ -69,7 +69,7 @@ def test_the_first_layers_output_equals_the_loops(batch, place, decoder, taps, l
 @pytest.mark.parametrize("left", [False, True])
 def test_the_class_token_passes_by_as_in_algorithm_1(batch, place, taps, left):
     """It is split off before the convolution, and put back."""
-    encoding = build("conditional", Stack(CHANNELS, has_cls=True), kernel_size=taps).double()
+    encoding = build("conditional", StackConfig(CHANNELS, has_cls=True), kernel_size=taps).double()
     tokens, hidden = batch([7, 4], left), some_hidden(7, 2)
     found = encoding(place(tokens)).after_layer[0](hidden).transpose(0, 1)
     for row, real in enumerate(tokens.ne(1)):
@@ -78,7 +78,7 @@ def test_the_class_token_passes_by_as_in_algorithm_1(batch, place, taps, left):
         whole = torch.ones(1, len(features), dtype=torch.bool)
         expected = torch.cat([cls.unsqueeze(0), reference(encoding, features, whole)[:, 0]])
         torch.testing.assert_close(found[row, real], expected, **EXACT)
-    like_any = build("conditional", Stack(CHANNELS, has_cls=True), convolve_cls=True).double()
+    like_any = build("conditional", StackConfig(CHANNELS, has_cls=True), convolve_cls=True).double()
     expected = reference(like_any, hidden, tokens.ne(1)).transpose(0, 1)[tokens.ne(1)]
     found = like_any(place(tokens)).after_layer[0](hidden).transpose(0, 1)[tokens.ne(1)]
     torch.testing.assert_close(found, expected, **EXACT)

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_posenc.encodings import Positions, Stack, build, names
+from fairseq_posenc.encodings import Positions, StackConfig, build, names
 
 CHANNELS = 8
 LONGEST = 12
@@ -13,7 +13,9 @@ OPTIONS = {"unifpe": {"drawn_below": 200}}
 ROUNDING = 4e-6
 
 ATTENTION = [
-    name for name in names() if build(name, Stack(CHANNELS))(Positions(torch.zeros(1, 1))).attention
+    name
+    for name in names()
+    if build(name, StackConfig(CHANNELS))(Positions(torch.zeros(1, 1))).attention
 ]
 
 both_sides = pytest.mark.parametrize("decoder", [False, True], ids=["encoder", "decoder"])
@@ -22,7 +24,7 @@ pytestmark = pytest.mark.parametrize("name", names())
 
 def make(name, decoder, seed=0):
     """An encoding with random parameters, in evaluation mode."""
-    stack = Stack(CHANNELS, decoder, max_length=LONGEST, layers=2, heads=2)
+    stack = StackConfig(CHANNELS, decoder, max_length=LONGEST, layers=2, heads=2)
     encoding = build(name, stack, **OPTIONS.get(name, {})).eval()
     generator = torch.Generator().manual_seed(seed)
     for parameter in encoding.parameters():
@@ -136,8 +138,8 @@ def test_every_parameter_gets_a_gradient(name, decoder, batch, place, effect):
 def test_low_precision_costs_no_more_than_its_rounding(name, decoder, dtype, batch, place, effect):
     """Positions up to 600: more than bfloat16 can count, and phases that it cannot tell apart."""
     length, positions = 600, place(batch([600, 9]))
-    low = build(name, Stack(CHANNELS, decoder, max_length=length)).eval().to(dtype)
-    single = build(name, Stack(CHANNELS, decoder, max_length=length)).eval()
+    low = build(name, StackConfig(CHANNELS, decoder, max_length=length)).eval().to(dtype)
+    single = build(name, StackConfig(CHANNELS, decoder, max_length=length)).eval()
     single.load_state_dict({k: v.float() for k, v in low.state_dict().items()})
     hidden = some_hidden(2, length).to(dtype)
     found, expected = low(positions), single(positions)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from fairseq.modules import LearnedPositionalEmbedding
 
-from fairseq_posenc.encodings import Stack, build
+from fairseq_posenc.encodings import StackConfig, build
 
 LENGTH, FIRST = 10, 2
 both_paddings = pytest.mark.parametrize("left", [False, True])
@@ -12,7 +12,7 @@ both_paddings = pytest.mark.parametrize("left", [False, True])
 
 def learned(decoder=False, length=LENGTH):
     torch.manual_seed(0)
-    return build("learned", Stack(6, decoder, max_length=length))
+    return build("learned", StackConfig(6, decoder, max_length=length))
 
 
 @both_paddings
@@ -74,6 +74,6 @@ def test_evaluation_beyond_the_table_repeats_the_last_row(batch, place, left):
 
 def test_rows_are_drawn_as_stock_fairseq_draws_them():
     torch.manual_seed(0)
-    rows = build("learned", Stack(100, max_length=2000)).weight.detach()[FIRST:]
+    rows = build("learned", StackConfig(100, max_length=2000)).weight.detach()[FIRST:]
     assert abs(float(rows.std()) - 0.1) < 0.002
     assert abs(float(rows.mean())) < 0.002

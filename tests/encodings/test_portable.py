@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_posenc.encodings import Encoding, Stack, build, names
+from fairseq_posenc.encodings import Encoding, StackConfig, build, names
 
 LENGTH = 12
 OPTIONS = {
@@ -25,7 +25,7 @@ CASES = [(name, options) for name in names() for options in [{}, *OPTIONS.get(na
 
 def stack_of(decoder, max_length=8):
     """A stack whose tables end before the longest sequence."""
-    return Stack(16, decoder=decoder, layers=2, heads=2, max_length=max_length)
+    return StackConfig(16, decoder=decoder, layers=2, heads=2, max_length=max_length)
 
 
 @pytest.mark.parametrize("decoder", [False, True])

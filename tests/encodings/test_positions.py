@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from fairseq_posenc.encodings import Positions, draws
+from fairseq_posenc.encodings import Positions, batch_rng
 
 
 @pytest.mark.parametrize("extra", [0, 2])
@@ -17,7 +17,7 @@ def test_a_token_has_the_number_of_real_tokens_before_it(batch, place, left, ext
         assert numbers == [max(count - 1, 0) for count in before]
     assert positions.numbers.dtype == torch.float32
     assert torch.equal(positions.padding_mask, tokens.eq(1))
-    assert positions.keys == 6 + extra
+    assert positions.num_keys == 6 + extra
     assert place(batch([3, 3])).padding_mask is None
     assert place(tokens, padded=False).padding_mask is None
 
@@ -30,7 +30,7 @@ def test_step_by_step_only_the_newest_token_is_kept(batch, place):
         assert torch.equal(newest.numbers, whole.numbers[:, length - 1 : length])
         assert torch.equal(newest.padding_mask, whole.padding_mask[:, length - 1 : length])
         assert torch.equal(newest.key_padding_mask, whole.padding_mask[:, :length])
-        assert newest.cache is cache and newest.keys == length
+        assert newest.cache is cache and newest.num_keys == length
     assert place(batch([5]), cache=None).numbers.shape == (1, 5)
 
 
@@ -40,7 +40,7 @@ def test_numbers_are_exact_in_long_sequences():
 
 
 def drawn():
-    return torch.rand(4, generator=draws.worker_generator(torch.device("cpu"))).tolist()
+    return torch.rand(4, generator=batch_rng.worker_generator(torch.device("cpu"))).tolist()
 
 
 def test_the_state_of_torchs_generator_decides_what_a_worker_draws():
@@ -72,7 +72,7 @@ def test_batches_of_an_update_are_drawn_alike_by_all_workers(on_rank):
         for number in range(3):
             torch.manual_seed(3)
             torch.rand(rank)  # such as dropout of the batches before
-            with draws.positions_of(draws.Batch(3, number)):
+            with batch_rng.positions_of(batch_rng.Batch(3, number)):
                 found.setdefault(number, []).append((drawn(), drawn()))
     assert found[1] == found[1][:1] * 3 and found[2] == found[2][:1] * 3
     assert len({str(one) for number in (0, 1, 2) for one in found[number][0]}) == 6

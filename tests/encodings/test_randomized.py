@@ -5,7 +5,7 @@ import itertools
 import pytest
 import torch
 
-from fairseq_posenc.encodings import Positions, Stack, build
+from fairseq_posenc.encodings import Positions, StackConfig, build
 from fairseq_posenc.encodings.randomized import INNER
 
 BY_DISTANCE = ["alibi", "t5", "kerple"]
@@ -13,7 +13,7 @@ MOST = 40
 
 
 def randomized(inner="sinusoidal", decoder=False, most=MOST):
-    stack = Stack(8, decoder, layers=2, heads=2, max_length=10)
+    stack = StackConfig(8, decoder, layers=2, heads=2, max_length=10)
     return build("randomized", stack, inner=inner, drawn_below=most)
 
 

@@ -3,14 +3,14 @@
 import pytest
 import torch
 
-from fairseq_posenc.encodings import Positions, Stack, build
+from fairseq_posenc.encodings import Positions, StackConfig, build
 
 # width of a head, scale, original length
 SIZES = [(64, 4.0, 512), (32, 2.0, 256), (128, 8.0, 4096), (8, 16.0, 30)]
 
 
 def rotation(method, width, scale, trained, length, decoder=False, longest=1024):
-    stack = Stack(width, decoder, max_length=longest)
+    stack = StackConfig(width, decoder, max_length=longest)
     options = {"scale": scale, "scale_method": method, "original_length": trained}
     terms = build("rotary", stack, **options)(Positions.of_length(length))
     return terms.attention[0].rotation[:, :, 0]  # (2, length, width / 2)
@@ -50,7 +50,7 @@ def test_angles_are_those_of_transformers(method, width, scale, trained):
 
 def test_dynamic_turns_what_is_not_longer_as_before(batch, place):
     """In one batch with a longer sequence, too."""
-    stack, options = Stack(8), {"scale_method": "dynamic", "original_length": 6}
+    stack, options = StackConfig(8), {"scale_method": "dynamic", "original_length": 6}
     found = build("rotary", stack, scale=2.0, **options)(place(batch([6, 9])))
     before = build("rotary", stack)(place(batch([9]))).attention[0].rotation
     both = found.attention[0].rotation

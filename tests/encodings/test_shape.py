@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from fairseq_posenc.encodings import Positions, Stack, build
+from fairseq_posenc.encodings import Positions, StackConfig, build
 
 
 def shape(decoder=False, **options):
-    return build("shape", Stack(12, decoder), **options)
+    return build("shape", StackConfig(12, decoder), **options)
 
 
 def numbers(sequences, length):

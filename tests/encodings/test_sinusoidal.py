@@ -6,7 +6,7 @@ import pytest
 import torch
 from fairseq.modules import SinusoidalPositionalEmbedding
 
-from fairseq_posenc.encodings import Positions, Stack, build
+from fairseq_posenc.encodings import Positions, StackConfig, build
 from fairseq_posenc.encodings.sinusoidal import sinusoid as fast
 
 CHANNELS = [4, 5, 6, 9, 16, 33]
@@ -43,7 +43,7 @@ def test_positions_in_half_precision_are_embedded_in_single_precision(dtype):
 @pytest.mark.parametrize("channels", [0, 1, 2, 3])
 def test_too_few_channels_for_two_sinusoids_are_refused(channels):
     with pytest.raises(ValueError, match="4"):
-        build("sinusoidal", Stack(channels=channels))
+        build("sinusoidal", StackConfig(channels=channels))
 
 
 @pytest.mark.parametrize("decoder", [False, True])
@@ -51,14 +51,14 @@ def test_too_few_channels_for_two_sinusoids_are_refused(channels):
 def test_terms_of_real_tokens_are_those_of_stock_fairseq(batch, place, decoder, left):
     tokens = batch([40, 7, 23], left)
     stock = SinusoidalPositionalEmbedding(16, padding_idx=1)(tokens)
-    found = build("sinusoidal", Stack(16, decoder))(place(tokens)).input
+    found = build("sinusoidal", StackConfig(16, decoder))(place(tokens)).input
     real = tokens.ne(1)
     torch.testing.assert_close(found[real], stock[real], rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("first", [1, 2, 5])
 def test_the_first_token_has_the_first_index(sinusoid, first):
-    encoding = build("sinusoidal", Stack(8, first_index=first))
+    encoding = build("sinusoidal", StackConfig(8, first_index=first))
     numbers = torch.arange(7, dtype=torch.float64).unsqueeze(0)
     found = encoding(Positions(numbers)).input
     torch.testing.assert_close(found, sinusoid(first + numbers, 8), rtol=0, atol=1e-12)
@@ -69,7 +69,7 @@ def test_the_first_token_has_the_first_index(sinusoid, first):
 def test_alpha_stretches_the_source_and_leaves_its_first_token(sinusoid, name, decoder):
     """CAPE, section 5.3 and D.1: source positions times α, aligned at the first position."""
     alpha = 1.1632
-    encoding = build(name, Stack(8, decoder), source_scale=alpha).eval()
+    encoding = build(name, StackConfig(8, decoder), source_scale=alpha).eval()
     numbers = torch.arange(40, dtype=torch.float64).unsqueeze(0)
     expected = sinusoid(2 + (numbers if decoder else alpha * numbers), 8)
     found = encoding(Positions(numbers)).input
@@ -79,13 +79,13 @@ def test_alpha_stretches_the_source_and_leaves_its_first_token(sinusoid, name, d
 
 def test_no_position_has_the_index_of_padding():
     with pytest.raises(ValueError, match="at least 1"):
-        Stack(8, first_index=0)
+        StackConfig(8, first_index=0)
 
 
 @pytest.mark.parametrize("name", ["sinusoidal", "shape", "cape"])
 def test_small_token_embeddings_get_small_sinusoids(name):
     positions = Positions.of_tokens(torch.full((1, 9), 7), 1)
     whole, small = (
-        build(name, Stack(16, token_std=std)).eval()(positions).input for std in (1.0, 0.02)
+        build(name, StackConfig(16, token_std=std)).eval()(positions).input for std in (1.0, 0.02)
     )
     assert torch.allclose(small, 0.02 * whole) and float(whole.abs().max()) > 0.9

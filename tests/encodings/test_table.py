@@ -11,7 +11,7 @@ import pytest
 from fairseq_posenc import options as command_line
 from fairseq_posenc.encodings import (
     TABLE,
-    Stack,
+    StackConfig,
     build,
     format_value,
     names,
@@ -39,7 +39,7 @@ every_encoding = pytest.mark.parametrize("name", names())
 )
 def test_an_option_of_another_encoding_is_refused_with_its_readers(name, option, readers):
     with pytest.raises(ValueError) as caught:
-        build(name, Stack(8), **{option: 1})
+        build(name, StackConfig(8), **{option: 1})
     for word in [name, option.replace("_", "-"), *readers]:
         assert word in str(caught.value)
 
@@ -78,7 +78,7 @@ def test_an_option_of_another_encoding_is_refused_with_its_readers(name, option,
 @pytest.mark.parametrize("decoder", [False, True])
 def test_a_value_without_sense_is_refused_on_both_sides(name, option, value, decoder):
     with pytest.raises(ValueError) as caught:
-        build(name, Stack(8, decoder), **{option: value})
+        build(name, StackConfig(8, decoder), **{option: value})
     assert re.search(option.replace("_", "[-_ ]"), str(caught.value)), str(caught.value)
 
 
@@ -176,10 +176,10 @@ import sys
 for blocked in ("fairseq", "omegaconf", "hydra", "sacrebleu"):
     sys.modules[blocked] = None
 import torch
-from fairseq_posenc.encodings import Positions, Stack, build, names
+from fairseq_posenc.encodings import Positions, StackConfig, build, names
 for name in names():
     for decoder in (False, True):
-        encoding = build(name, Stack(channels=8, decoder=decoder))
+        encoding = build(name, StackConfig(channels=8, decoder=decoder))
         terms = encoding(Positions.of_tokens(torch.full((2, 3), 7), padding_index=1))
         for layer in terms.after_layer.values():
             layer(torch.zeros(3, 2, 8))

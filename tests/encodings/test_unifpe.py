@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from fairseq_posenc.encodings import Positions, Stack, build
+from fairseq_posenc.encodings import Positions, StackConfig, build
 
 MOST = 64
 
 
 def unifpe(decoder=False, **options):
-    return build("unifpe", Stack(8, decoder, max_length=MOST), **options)
+    return build("unifpe", StackConfig(8, decoder, max_length=MOST), **options)
 
 
 def offsets_in_words(length):
@@ -74,9 +74,9 @@ def test_a_pair_shares_its_offset_and_the_target_stays_below_m():
 
 def test_evaluation_is_that_of_sinusoids(sinusoid):
     found = unifpe().eval()(Positions.of_length(90)).input
-    assert torch.equal(found, build("sinusoidal", Stack(8))(Positions.of_length(90)).input)
+    assert torch.equal(found, build("sinusoidal", StackConfig(8))(Positions.of_length(90)).input)
 
 
 def test_m_is_the_longest_sequence_of_the_training_if_not_told():
-    assert build("unifpe", Stack(8, max_length=77)).drawn_below == 77
+    assert build("unifpe", StackConfig(8, max_length=77)).drawn_below == 77
     assert unifpe(drawn_below=33).drawn_below == 33

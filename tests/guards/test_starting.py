@@ -11,7 +11,7 @@ from fairseq.data import FairseqDataset
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.masked_lm import MaskedLMTask
 
-from fairseq_posenc.encodings import Stack, build, cape
+from fairseq_posenc.encodings import StackConfig, build, cape
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import segments, starting
 from fairseq_posenc.models import bert  # noqa: F401 (fairseq is guarded)
@@ -90,7 +90,7 @@ def test_a_training_within_its_warm_up_is_told(caplog, most, warm_up, warned):
 def test_cape_tells_once_that_order_is_lost(caplog):
     cape._warn_of_lost_order.cache_clear()
     for shift in (0.0, 0.5, 3.0, 3.0):
-        build("cape", Stack(layers=1, heads=2, channels=8, max_length=9), local_shift=shift)
+        build("cape", StackConfig(layers=1, heads=2, channels=8, max_length=9), local_shift=shift)
     (told,) = [record.getMessage() for record in caplog.records]
     assert told.startswith("the local shift εmax of 3 ")
 

@@ -5,7 +5,7 @@ import torch
 
 from fairseq_posenc.attention import core
 from fairseq_posenc.attention.cpu import autograd
-from fairseq_posenc.encodings import Positions, Stack, build, by_distance
+from fairseq_posenc.encodings import Positions, StackConfig, build, by_distance
 
 KINDS = "none bias row one_row bias+segments relative shared distances relative+row".split()
 
@@ -40,7 +40,7 @@ def test_what_is_kept_for_the_backward_pass_grows_with_the_length_alone(name, dr
     """Counted at 1,024 and 2,048 tokens: one head's weights alone would be 4 and 16 MB."""
     sizes = []
     for length in (1024, 2048):
-        encoding = build(name, Stack(16, max_length=length, layers=1, heads=2))
+        encoding = build(name, StackConfig(16, max_length=length, layers=1, heads=2))
         size = 0
 
         def count(tensor):
@@ -62,7 +62,7 @@ def test_what_is_kept_for_the_backward_pass_grows_with_the_length_alone(name, dr
 @pytest.mark.parametrize("decoder", [False, True], ids=["encoder", "decoder"])
 def test_scalars_in_a_row_are_the_matrix_they_make(name, decoder, monkeypatch):
     torch.manual_seed(1)
-    encoding = build(name, Stack(16, decoder, layers=2, heads=2))
+    encoding = build(name, StackConfig(16, decoder, layers=2, heads=2))
     parameters = list(encoding.parameters())
     heads = [torch.randn(2, 2, 40, 8, requires_grad=True) for _ in range(3)]
     outcomes = []

@@ -13,7 +13,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings import Stack
+from fairseq_posenc.encodings import StackConfig
 
 
 @dataclass
@@ -34,7 +34,7 @@ class Encoded:
 
     p: Dict[str, Tensor]
     options: Dict[str, Any]
-    stack: Stack
+    stack: StackConfig
     layer: int
     segments: Optional[Tensor] = None
 

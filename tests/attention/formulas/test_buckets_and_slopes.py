@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from fairseq_posenc.encodings import Positions, Stack, build
+from fairseq_posenc.encodings import Positions, StackConfig, build
 
 # First distance of every logarithmic bucket of T5's encoder: 8 · 16^(m / 8), rounded up.
 STARTS = [8, 12, 16, 23, 32, 46, 64, 91]
@@ -29,7 +29,7 @@ def by_logarithm(distance, buckets, longest, decoder):
 
 def of_terms(name, decoder, buckets, longest, length=301):
     """Buckets of all distances from 1 - length to length - 1, by giving each its own scalar."""
-    stack = Stack(8, decoder, layers=1, heads=1, max_length=length)
+    stack = StackConfig(8, decoder, layers=1, heads=1, max_length=length)
     encoding = build(name, stack, num_buckets=buckets, max_distance=longest)
     for parameter in encoding.parameters():
         parameter.data.zero_()
@@ -72,7 +72,7 @@ def test_buckets_of_the_encoder_begin_where_t5_lets_them():
     ],
 )
 def test_slopes_are_those_of_the_paper_and_its_code(heads, expected, decoder):
-    encoding = build("alibi", Stack(heads * 4, decoder, layers=2, heads=heads))
+    encoding = build("alibi", StackConfig(heads * 4, decoder, layers=2, heads=heads))
     bias = encoding(Positions.of_length(9)).attention[1].bias
     index = torch.arange(9)
     distances = (index[:, None] - index).abs()

@@ -5,7 +5,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from fairseq_posenc.attention.attention import SelfAttention
-from fairseq_posenc.encodings import Positions, Stack, build
+from fairseq_posenc.encodings import Positions, StackConfig, build
 
 LENGTH, CHANNELS, HEADS = 50, 8, 2
 
@@ -26,7 +26,7 @@ class Sums(TorchDispatchMode):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 @pytest.mark.parametrize("name", ["shaw", "t5", "tupe", "rel_scalar"])
 def test_gradients_of_shared_distances_are_summed_in_float32(name, dtype):
-    encoding = build(name, Stack(CHANNELS, heads=HEADS, max_length=LENGTH)).to(dtype)
+    encoding = build(name, StackConfig(CHANNELS, heads=HEADS, max_length=LENGTH)).to(dtype)
     attention = SelfAttention(CHANNELS, HEADS).to(dtype)
     positions = Positions.of_length(LENGTH)
     with Sums() as sums:

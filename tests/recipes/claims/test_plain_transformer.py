@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from fairseq_posenc.encodings.base import Positions, Stack
+from fairseq_posenc.encodings.base import Positions, StackConfig
 from fairseq_posenc.encodings.cape import Cape
 from fairseq_posenc.encodings.shape import Shape
 from fairseq_posenc.encodings.sinusoidal import Sinusoidal
@@ -133,7 +133,7 @@ def bucket(distance, causal):
 )
 @pytest.mark.parametrize("decoder", [False, True])
 def test_evaluation_adds_what_our_encodings_add(encoding, ours, scale, decoder):
-    ours = ours(Stack(channels=16, decoder=decoder), source_scale=scale).eval()
+    ours = ours(StackConfig(channels=16, decoder=decoder), source_scale=scale).eval()
     positions = build(encoding).positions(1, 6, 6)[decoder]
     theirs = plain.sinusoids(positions + plain.FIRST_POSITION, 16)
     torch.testing.assert_close(ours(Positions.of_length(6)).input, theirs)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fairseq_posenc.checkpoints import load_checkpoint
-from fairseq_posenc.encodings import Stack, build, names
+from fairseq_posenc.encodings import StackConfig, build, names
 from fairseq_posenc.encodings.base import Portable
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
@@ -74,7 +74,7 @@ class Loaded:
 def refusal(encoding):
     """Why an encoding cannot be told in tables, in its own words; None if it can."""
     try:
-        build(encoding, Stack(8)).portable(4)
+        build(encoding, StackConfig(8)).portable(4)
     except ValueError as error:
         return str(error)
     return None
@@ -221,7 +221,7 @@ def test_models_that_ctranslate2_cannot_hold_are_refused(checkpoint, tmp_path, o
 
 
 def test_positions_of_two_kinds_and_odd_rotations_are_refused():
-    stack = Stack(8)
+    stack = StackConfig(8)
     table, relative = torch.zeros(5, 8), torch.zeros(1, 3, 8)
     for portable in (
         Portable(input=table, relative_keys=relative),
@@ -239,7 +239,7 @@ def test_positions_of_two_kinds_and_odd_rotations_are_refused():
 @pytest.mark.parametrize("decoder", [False, True])
 @pytest.mark.parametrize("name", ["t5", "rel_scalar", "alibi"])
 def test_a_bias_by_distance_is_cut_where_it_ends_to_change(name, decoder):
-    encoding = build(name, Stack(8, decoder=decoder, heads=2, max_length=6))
+    encoding = build(name, StackConfig(8, decoder=decoder, heads=2, max_length=6))
     bias = encoding.portable(200).bias[0]
     short = clip_distances(bias, decoder)
     farthest = short.size(-1) // 2

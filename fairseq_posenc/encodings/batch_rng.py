@@ -7,7 +7,7 @@ from typing import Iterator, Optional
 
 import torch
 
-from fairseq_posenc.encodings.base import Stack
+from fairseq_posenc.encodings.base import StackConfig
 
 # Odd numbers: seeds differ by batch or worker, and by call, though CPU generators read 32 bits.
 _BY_BATCH, _BY_CALL = 0x9E3779B1, 0x85EBCA6B
@@ -62,7 +62,7 @@ def worker_generator(device: torch.device) -> torch.Generator:
     return torch.Generator(device=device).manual_seed(seed % 2**32)
 
 
-def end_of_draws(stack: Stack, drawn_below: Optional[int]) -> int:
+def end_of_draws(stack: StackConfig, drawn_below: Optional[int]) -> int:
     """Return M of encodings that draw positions from 0 … M - 1; ``None`` is the stack's length.
 
     Raises:
