@@ -1,33 +1,44 @@
-"""What stands between a user and a mistake, put into fairseq's own programs.
+"""Checks and patches in fairseq's own programs, so that a mistake of a user is refused in one line.
 
-Of a checkpoint: ``option_checks`` refuses options that would run, fetch or build something else
-than a known model; ``signatures`` says what positions it was trained with, ``source_bos`` whether
-its sources start with BOS. Of a training that begins with one: ``continuation``, ``freezing``,
-``same_run``, ``resuming``, ``starting``, ``precision``, ``save_folder``; by Hydra:
-``configuration``. Of what is validated or translated: ``scoring``.
+Which file checks what, and when:
+
+- a checkpoint is read, by any program: ``loading`` (patches fairseq's reading), ``option_checks``
+  (no option may run, fetch or build something else than a known model)
+- a model is built: ``initial_checkpoint`` (options, positions, dictionaries and weights of the
+  checkpoint that a training begins with), ``freezing`` (``--train-only``), ``segments`` (the task
+  gives them), ``configuration`` (Hydra's groups)
+- a training begins: ``training_start`` (folder, samples, workers, schedule), ``save_folder`` (its
+  checkpoints), ``precision`` (on a CPU), ``run_comparison`` (options that may not change; of
+  averages and ensembles, too), ``resumed_state`` (optimizer, progress, place in the epoch)
+- a set is validated or translated: ``scoring``
+
+``signatures`` says which positions a checkpoint was trained with, and ``source_bos`` whether its
+sources start with BOS.
 
 When the models are imported, these places of fairseq are replaced, once (a test compares):
 
 - ``checkpoint_utils.load_checkpoint_to_cpu`` and ``checkpoint_utils.torch`` (its ``torch.load``):
-  files are read by our reader, and their options are checked
-- ``checkpoint_utils.load_model_ensemble_and_task``: errors in one line
-- ``checkpoint_utils.load_checkpoint``, where a training begins or goes on (``save_folder``,
-  ``same_run``, ``resuming``); from then on the trainer's ``state_dict`` has a record of the run
+  files are read by our reader (``checkpoints/reader.py``), and their options are checked
+  (``loading``)
+- ``checkpoint_utils.load_model_ensemble_and_task``: errors in one line (``loading``)
+- ``checkpoint_utils.load_checkpoint``, where a training begins or goes on (``loading``); from then
+  on the trainer's ``state_dict`` has the metadata of the run (``run_comparison``)
 - ``checkpoint_utils.verify_checkpoint_directory`` and ``FairseqTask.filter_indices_by_size``, which
-  find that nothing can be written or read (``starting``)
+  find that nothing can be written or read (``training_start``)
 - ``Trainer.get_valid_iterator`` and ``options.parse_args_and_arch``: all of a set is validated, and
   fairseq-validate takes the task of the model (``scoring``)
 - ``EpochBatchIterator.state_dict``, ``EpochBatchIterator.load_state_dict``: the place in an epoch,
-  whatever batches are made of it (``resuming``)
+  whatever batches are made of it (``resumed_state``)
 - ``Trainer.__init__``: precision on a CPU (``precision``)
-- ``FairseqOptimizer.load_state_dict``: what a resumed optimizer takes over
-- ``file_utils.load_archive_file``, which fetches and unpacks
+- ``FairseqOptimizer.load_state_dict``: the state of a resumed optimizer (``loading``)
+- ``file_utils.load_archive_file``, which fetches and unpacks (``loading``)
 - ``distributed.utils.torch`` (its ``torch.load``), by which workers send each other options
+  (``loading``)
 - ``dataclass.utils.merge_with_parent``, where a training by Hydra looks at all its options first
   (``configuration``)
 - ``data_utils.np``, ``language_pair_dataset.np`` and ``token_block_dataset.np``: names that NumPy
-  has no longer (``compat``)
-- ``NanDetector.add_hooks``, with which fairseq looks for NaN (``compat``)
+  has no longer (``compat.py``)
+- ``NanDetector.add_hooks``, with which fairseq looks for NaN (``compat.py``)
 
 The package's own path answers ``utils.import_user_module``, where it was imported before.
 """

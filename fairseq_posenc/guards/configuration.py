@@ -17,7 +17,7 @@ from omegaconf import DictConfig, OmegaConf, open_dict
 
 from fairseq_posenc.errors import UsageError
 
-_NAMES = ("_name", "arch")  # of a group: which task, model and so on it is
+_NAMES = ("_name", "arch")  # of a group: the name of its task, model, …
 
 
 def build_from_configuration(model: Any, cfg: DictConfig, task: Any) -> BaseFairseqModel:
@@ -39,8 +39,8 @@ def build_from_configuration(model: Any, cfg: DictConfig, task: Any) -> BaseFair
     defaults = Namespace()
     ARCH_CONFIG_REGISTRY[own.get("arch") or own["_name"]](defaults)
     of_both = {name: of_task[name] for name in vars(defaults) if name in of_task}
-    given = {**run, **of_task, **_given(own), **_given(of_both)}
-    args = Namespace(**{k: v for k, v in given.items() if k not in _NAMES})
+    values = {**run, **of_task, **_without_none(own), **_without_none(of_both)}
+    args = Namespace(**{k: v for k, v in values.items() if k not in _NAMES})
     args.arch = own.get("arch") or own["_name"]
     ARCH_CONFIG_REGISTRY[args.arch](args)
     dataclass_utils._set_legacy_defaults(args, model)
@@ -53,7 +53,7 @@ def build_from_configuration(model: Any, cfg: DictConfig, task: Any) -> BaseFair
     return built
 
 
-def check_configurations() -> None:
+def patch_configurations() -> None:
     """Let trainings from a configuration refuse what is in the wrong group, in one line.
 
     fairseq fills in the defaults of a run's groups with ``add_defaults``, also after it has
@@ -105,8 +105,8 @@ def check_groups(cfg: DictConfig) -> None:
                 )
 
 
-def _is_ours(kind: Any) -> bool:
-    return getattr(kind, "__module__", "").startswith("fairseq_posenc.")
+def _is_ours(registered: Any) -> bool:
+    return getattr(registered, "__module__", "").startswith("fairseq_posenc.")
 
 
 def _of_model(name: Any) -> Iterable[str]:
@@ -116,7 +116,7 @@ def _of_model(name: Any) -> Iterable[str]:
     return [action.dest for action in parser._actions]
 
 
-def _given(options: Dict[str, Any]) -> Dict[str, Any]:
+def _without_none(options: Dict[str, Any]) -> Dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -126,5 +126,7 @@ def _name_in(group: Any) -> Any:
 
 
 def _values(group: Any) -> Dict[str, Any]:
-    found: Any = OmegaConf.to_container(group, resolve=True) if OmegaConf.is_config(group) else {}
-    return found
+    if not OmegaConf.is_config(group):
+        return {}
+    values: Any = OmegaConf.to_container(group, resolve=True)
+    return values

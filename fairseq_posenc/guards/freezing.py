@@ -9,7 +9,7 @@ from typing import Any, Optional
 from torch import nn
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.guards.continuation import Beginning
+from fairseq_posenc.guards.initial_checkpoint import InitialCheckpoint
 from fairseq_posenc.guards.option_checks import TEXT
 
 logger = logging.getLogger(__name__)
@@ -25,12 +25,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def choose(args: Any, begun: Optional[Beginning]) -> Optional[str]:
-    """Return which parameters to train: what is asked for, or what the resumed training had.
+def choose(args: Any, initial: Optional[InitialCheckpoint]) -> Optional[str]:
+    """Return the patterns of the parameters to train: the option, or that of the resumed training.
 
     Args:
         args: of a model that is to be built; gets the pattern.
-        begun: the checkpoint that a training begins with.
+        initial: the checkpoint that a training begins with.
 
     Returns:
         patterns with commas between them; None: all, as in models that are not trained.
@@ -47,14 +47,16 @@ def choose(args: Any, begun: Optional[Beginning]) -> Optional[str]:
             f"--train-only {pattern!r}: a pattern has letters, digits and _ . * ?, with commas "
             "between patterns"
         )
-    if begun is not None and not begun.fine_tuning and pattern != begun.train_only:
+    if initial is not None and not initial.fine_tuning and pattern != initial.train_only:
         if pattern is not None:
-            trained = f"--train-only {begun.train_only}" if begun.train_only else "no --train-only"
+            trained = "no --train-only"
+            if initial.train_only:
+                trained = f"--train-only {initial.train_only}"
             raise UsageError(
-                f"{begun.path} was trained with {trained}: resume it so, or begin another training "
-                "with --finetune-from-model and another --save-dir"
+                f"{initial.path} was trained with {trained}: resume it so, or begin another "
+                "training with --finetune-from-model and another --save-dir"
             )
-        pattern = args.train_only = begun.train_only
+        pattern = args.train_only = initial.train_only
     return pattern
 
 
@@ -72,7 +74,7 @@ def freeze_others(model: nn.Module, pattern: Optional[str]) -> None:
     chosen = {
         id(parameter)
         for name, parameter in named
-        if any(fnmatch.fnmatchcase(name, one) for one in pattern.split(","))
+        if any(fnmatch.fnmatchcase(name, glob) for glob in pattern.split(","))
     }
     if not chosen:
         raise UsageError(

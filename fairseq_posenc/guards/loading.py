@@ -14,21 +14,28 @@ from fairseq.tasks import FairseqTask
 
 from fairseq_posenc.checkpoints.reader import load_checkpoint
 from fairseq_posenc.errors import UsageError, first_line
-from fairseq_posenc.guards import same_run, save_folder, scoring, source_bos, starting
+from fairseq_posenc.guards import (
+    run_comparison,
+    save_folder,
+    scoring,
+    source_bos,
+    training_start,
+)
 from fairseq_posenc.guards.option_checks import check_options
-from fairseq_posenc.guards.resuming import (
+from fairseq_posenc.guards.resumed_state import (
     check_first_step,
     check_progress,
     checked_optimizer_state,
-    keep_place_in_epoch,
+    patch_epoch_position,
 )
+from fairseq_posenc.guards.run_comparison import LanguageComparison, RunComparison
 
-# those that look at each checkpoint that is read now
-_Comparison = Union[same_run.SameRun, same_run.SameLanguages]
+_Comparison = Union[RunComparison, LanguageComparison]
+# comparisons with each checkpoint that is read now
 _comparisons: List[_Comparison] = []
 
 
-class _TorchWith:
+class _TorchWithLoad:
     """torch with another ``load``, for a module of fairseq to use."""
 
     def __init__(self, load: Callable):
@@ -38,25 +45,26 @@ class _TorchWith:
         return getattr(torch, name)
 
 
-def _use_checked_load(named: Mapping[str, Any]) -> None:
-    """Let fairseq read checkpoints by our reader; ``named`` are options that the caller gives."""
+def _use_checked_load(overrides: Mapping[str, Any]) -> None:
+    """Let fairseq read checkpoints by our reader; ``overrides`` are the caller's options."""
 
     def load(stream: BinaryIO, **_: Any) -> Dict[str, Any]:
         state = load_checkpoint(stream.name)
-        whole = dict(state) if isinstance(state, dict) else state
-        of_training = any(getattr(one, "of_training", False) for one in _comparisons)
-        check_options(state, stream.name, named, builds=not of_training)
+        # before check_options takes out options that are not to be built from
+        unsanitised = dict(state) if isinstance(state, dict) else state
+        in_training = any(getattr(c, "with_training", False) for c in _comparisons)
+        check_options(state, stream.name, overrides, builds=not in_training)
         for comparison in _comparisons:
-            comparison.check(whole, stream.name)
-        source_bos.record(state)
+            comparison.check(unsanitised, stream.name)
+        source_bos.record_option(state)
         return state
 
-    checkpoint_utils.torch = _TorchWith(load)
+    checkpoint_utils.torch = _TorchWithLoad(load)
 
 
 @contextmanager
 def _comparing(*comparisons: _Comparison) -> Iterator[None]:
-    """Compare what is read meanwhile."""
+    """Compare the checkpoints that are read inside of this."""
     _comparisons.extend(comparisons)
     try:
         yield
@@ -65,32 +73,32 @@ def _comparing(*comparisons: _Comparison) -> Iterator[None]:
             _comparisons.remove(comparison)
 
 
-def make_loading_safe() -> None:
+def install_loading_patches() -> None:
     """Let fairseq's programs load as :func:`load_checkpoint`, with checked options, in one line."""
     if hasattr(checkpoint_utils.load_checkpoint, "__wrapped__"):
         return
-    _check_what_is_used()
-    _check_what_is_resumed()
-    keep_place_in_epoch()
-    starting.check_what_starts()
-    scoring.check_what_is_scored()
-    # what one worker sends the others when a run is resumed holds options, which torch ≥ 2.6
-    # takes for a stranger's
-    distributed_utils.torch = _TorchWith(functools.partial(torch.load, weights_only=False))
+    _patch_model_loading()
+    _patch_training_start()
+    patch_epoch_position()
+    training_start.patch_start()
+    scoring.patch_scoring()
+    # the object that a worker sends the others when a run is resumed holds options, which torch
+    # ≥ 2.6 does not load from untrusted files
+    distributed_utils.torch = _TorchWithLoad(functools.partial(torch.load, weights_only=False))
 
 
-def _check_what_is_used() -> None:
-    """Check checkpoints and folders that models are loaded from."""
-    read = checkpoint_utils.load_checkpoint_to_cpu
-    build = checkpoint_utils.load_model_ensemble_and_task
+def _patch_model_loading() -> None:
+    """Let fairseq check the checkpoints and folders that it loads models from."""
+    original_read = checkpoint_utils.load_checkpoint_to_cpu
+    original_build = checkpoint_utils.load_model_ensemble_and_task
 
-    @functools.wraps(read)
+    @functools.wraps(original_read)
     def load_checkpoint_to_cpu(
         path: str, arg_overrides: Optional[Dict[str, Any]] = None, *args: Any, **kwargs: Any
     ) -> Dict[str, Any]:
         _use_checked_load(arg_overrides or {})
         try:
-            return read(path, arg_overrides, *args, **kwargs)
+            return original_read(path, arg_overrides, *args, **kwargs)
         except UsageError:
             raise
         except OSError as error:
@@ -104,7 +112,7 @@ def _check_what_is_used() -> None:
         finally:
             _use_checked_load({})
 
-    @functools.wraps(build)
+    @functools.wraps(original_build)
     def load_model_ensemble_and_task(
         filenames: Sequence[str],
         arg_overrides: Optional[Dict[str, Any]] = None,
@@ -121,14 +129,15 @@ def _check_what_is_used() -> None:
             _check_no_shard(name)
         if task is None:
             scoring.check_dictionary(filenames[0], str((arg_overrides or {})["data"]))
-        compared: List[_Comparison] = [same_run.SameLanguages(task, arg_overrides or {})]
-        compared += [same_run.SameRun(same_run.ENSEMBLE)] if len(filenames) > 1 else []
+        comparisons: List[_Comparison] = [LanguageComparison(task, arg_overrides or {})]
+        if len(filenames) > 1:
+            comparisons.append(RunComparison(run_comparison.ENSEMBLE))
         cannot = f"{os.pathsep.join(filenames)} cannot be loaded"
-        with one_line(cannot), _comparing(*compared):
-            models, cfg, task = build(filenames, arg_overrides, task, *args, **kwargs)
+        with one_line(cannot), _comparing(*comparisons):
+            models, cfg, task = original_build(filenames, arg_overrides, task, *args, **kwargs)
             source_bos.check_task(cfg.model, task)
             if isinstance(task, FairseqTask):
-                scoring.read_whole(task)
+                scoring.patch_task_to_read_all(task)
             return models, cfg, task
 
     _use_checked_load({})
@@ -137,35 +146,38 @@ def _check_what_is_used() -> None:
     file_utils.load_archive_file = check_folder
 
 
-def _check_what_is_resumed() -> None:
-    """Check where a training begins, what it writes over, and the state that it takes over."""
-    begin, take_state = checkpoint_utils.load_checkpoint, FairseqOptimizer.load_state_dict
+def _patch_training_start() -> None:
+    """Let fairseq check what a training begins with and writes over, and its optimizer's state."""
+    original_load = checkpoint_utils.load_checkpoint
+    original_load_state = FairseqOptimizer.load_state_dict
 
-    @functools.wraps(begin)
+    @functools.wraps(original_load)
     def load_checkpoint_to_train(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
         with one_line("cannot begin or continue the training"):
-            starting.check_workers(trainer.cfg.distributed_training)
+            training_start.check_workers(trainer.cfg.distributed_training)
             resumed = save_folder.check_start(cfg, trainer.checkpoint_suffix or "")
             if distributed_utils.is_master(trainer.cfg.distributed_training) and not cfg.no_save:
                 save_folder.lock(cfg.save_dir)
-            own = same_run.of_training(trainer)
-            way = same_run.way_of(cfg, resumed, hasattr(trainer.get_model(), "begun"))
-            compared: List[_Comparison] = [same_run.SameRun(way, "this run", same_run.told(own))]
+            metadata = run_comparison.training_metadata(trainer)
+            is_ours = hasattr(trainer.get_model(), "initial_checkpoint")
+            policy = run_comparison.policy_for(cfg, resumed, is_ours)
+            reference = run_comparison.run_metadata(metadata)
+            comparisons: List[_Comparison] = [RunComparison(policy, "this run", reference)]
             if not resumed:
-                compared.append(same_run.SameLanguages(trainer.task, fine_tuning=True))
-            with _comparing(*compared):
-                extra_state, batches = begin(cfg, trainer, **kwargs)
+                comparisons.append(LanguageComparison(trainer.task, fine_tuning=True))
+            with _comparing(*comparisons):
+                extra_state, batches = original_load(cfg, trainer, **kwargs)
             check_progress(extra_state, trainer)
-            same_run.record(trainer, own)
-            starting.warn_of_short_training(trainer.cfg)
+            run_comparison.attach_run_metadata(trainer, metadata)
+            training_start.warn_of_short_training(trainer.cfg)
             return extra_state, batches
 
-    @functools.wraps(take_state)
+    @functools.wraps(original_load_state)
     def load_optimizer_state(
         self: FairseqOptimizer, state_dict: Any, optimizer_overrides: Any = None
     ) -> None:
         checked = checked_optimizer_state(self.optimizer.param_groups, state_dict)
-        take_state(self, checked, optimizer_overrides)
+        original_load_state(self, checked, optimizer_overrides)
         check_first_step(self)
 
     checkpoint_utils.load_checkpoint = load_checkpoint_to_train
@@ -208,11 +220,11 @@ def check_folder(name: str, content: str = "a model") -> str:
 
 
 @contextmanager
-def one_line(what: str) -> Iterator[None]:
+def one_line(problem: str) -> Iterator[None]:
     """Turn any error into one line.
 
     Raises:
-        UsageError: ``what`` cannot be done, and why.
+        UsageError: ``problem``, and why.
     """
     try:
         yield
@@ -220,7 +232,7 @@ def one_line(what: str) -> Iterator[None]:
         raise
     except Exception as error:
         if isinstance(error.__context__, UsageError):
-            # what a model says of a checkpoint; fairseq says less
+            # a model's message about a checkpoint; fairseq's says less
             raise error.__context__ from None
         reason = " ".join(str(error).split())[:300] or type(error).__name__
-        raise UsageError(f"{what}: {reason}") from error
+        raise UsageError(f"{problem}: {reason}") from error

@@ -17,18 +17,18 @@ from fairseq_posenc.errors import UsageError
 logger = logging.getLogger(__name__)
 
 
-def check_precision() -> None:
+def patch_precision() -> None:
     """Let ``--amp`` work on a CPU, where fairseq's does nothing, and refuse what does not work.
 
     fairseq's is for gradients of float16, which are scaled; in bfloat16 they need not be. So its
     trainer trains as in float32, with linear layers that compute in bfloat16. Checkpoints say
-    ``amp`` (``same_run``).
+    ``amp`` (``run_comparison``).
     """
     start = Trainer.__init__
 
     @functools.wraps(start)
     def __init__(
-        self: Trainer, cfg: Any, task: Any, model: nn.Module, *args: Any, **others: Any
+        self: Trainer, cfg: Any, task: Any, model: nn.Module, *args: Any, **kwargs: Any
     ) -> None:
         cfg = convert_namespace_to_omegaconf(cfg) if isinstance(cfg, Namespace) else cfg
         on_cpu = cfg.common.cpu or not torch.cuda.is_available()
@@ -48,7 +48,7 @@ def check_precision() -> None:
                     "this CPU has neither AVX512-BF16 nor AMX: with --amp it trains more slowly "
                     "than without"
                 )
-        start(self, cfg, task, model, *args, **others)
+        start(self, cfg, task, model, *args, **kwargs)
 
     Trainer.__init__ = __init__
 
@@ -62,8 +62,10 @@ def refuse_half_precision(common: Any) -> None:
     Raises:
         UsageError: one of them is given. ``--memory-efficient-fp16``, which sets fp16, works.
     """
-    fp16 = common.fp16 and not common.memory_efficient_fp16
-    for name in ("fp16",) * fp16 + ("memory_efficient_bf16", "bf16"):
+    refused = ["memory_efficient_bf16", "bf16"]
+    if not common.memory_efficient_fp16:
+        refused.insert(0, "fp16")
+    for name in refused:
         if getattr(common, name):
             raise UsageError(
                 f"--{name.replace('_', '-')} needs a GPU; on a CPU leave it out, or give --amp "

@@ -16,7 +16,7 @@ from fairseq_posenc.guards.option_checks import check_options
 _MULTIPLE = "required_batch_size_multiple"  # fairseq drops the end of a set by it
 
 
-def check_what_is_scored() -> None:
+def patch_scoring() -> None:
     """Let validations of a training lose nothing, and fairseq-validate find the model's task."""
     validate, parse = Trainer.get_valid_iterator, options.parse_args_and_arch
 
@@ -68,7 +68,7 @@ def check_dictionary(path: str, data: str) -> None:
         )
 
 
-def read_whole(task: Any) -> None:
+def patch_task_to_read_all(task: Any) -> None:
     """Let a task with a trained model give all of a set, and take the empty batches of workers.
 
     Where batches cannot be shared out evenly, a worker gets an empty one at the end.

@@ -21,41 +21,41 @@ RECORDED = ("position_signature", "dictionary_hash")
 
 def dictionary_hash(*dictionaries: Dictionary) -> str:
     """Return 16 hexadecimal digits that stand for the symbols of dictionaries, in their order."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for dictionary in dictionaries:
         # no symbol holds a line feed, and none is empty
-        found.update("".join(f"{symbol}\n" for symbol in [*dictionary.symbols, ""]).encode())
-    return found.hexdigest()[:16]
+        digest.update("".join(f"{symbol}\n" for symbol in [*dictionary.symbols, ""]).encode())
+    return digest.hexdigest()[:16]
 
 
 def model_options(state: Any) -> Dict[str, Any]:
     """Return the options of the model in a checkpoint; none if it has none."""
     state = state if isinstance(state, Mapping) else {}
     # up to fairseq 0.10 all options are in one namespace; since then, the model's own are apart
-    found = state.get("args")
-    if found is None and isinstance(state.get("cfg"), Mapping):
-        found = state["cfg"].get("model")
-    found = vars(found) if isinstance(found, Namespace) else found
-    found = dict(found) if isinstance(found, Mapping) else {}
+    group = state.get("args")
+    if group is None and isinstance(state.get("cfg"), Mapping):
+        group = state["cfg"].get("model")
+    group = vars(group) if isinstance(group, Namespace) else group
+    args = dict(group) if isinstance(group, Mapping) else {}
     if source_bos.of_checkpoint(state):
-        found[source_bos.OPTION] = True
-    name_older_ways(found)
-    return found
+        args[source_bos.OPTION] = True
+    name_older_defaults(args)
+    return args
 
 
-def name_older_ways(found: Dict[str, Any]) -> bool:
-    """Write out what earlier versions did without an option for it, and return whether they did.
+def name_older_defaults(args: Dict[str, Any]) -> bool:
+    """Write out defaults of earlier versions that had no option, and return whether there are any.
 
     ``conditional`` convolved BERT's [CLS] like any token; models that were trained so go on. The
     options are from a checkpoint if they have a signature; they are changed in place.
     """
-    signature = str(found.get("position_signature"))
+    signature = str(args.get("position_signature"))
     # only BERT models have segments
     is_bert = signature.startswith("position:conditional|") and "|segments:" in signature
     if not is_bert or "|convolve-cls:" in signature:
         return False
-    found["position_convolve_cls"] = True
-    found["position_signature"] = f"{signature}|convolve-cls:yes"
+    args["position_convolve_cls"] = True
+    args["position_signature"] = f"{signature}|convolve-cls:yes"
     return True
 
 
@@ -68,33 +68,33 @@ def of_checkpoint(state: Any) -> str:
     Raises:
         UsageError: its options name an encoding that does not exist.
     """
-    found = model_options(state)
-    signature = found.get("position_signature")
+    args = model_options(state)
+    signature = args.get("position_signature")
     if isinstance(signature, str):
         signature = printable(signature)
     else:
-        name = encoding_of(found)
+        name = encoding_of(args)
         if name is None:
-            signature = "position:" + " and ".join(_stock_kinds(found)) + ", as fairseq has them"
+            signature = "position:" + " and ".join(_stock_types(args)) + ", as fairseq has them"
         else:
-            signature = options.signature(Namespace(**{**found, "position_encoding": name}))
+            signature = options.signature(Namespace(**{**args, "position_encoding": name}))
     # earlier versions did not sign it
-    unsigned = found.get(source_bos.OPTION) and "|source-bos:" not in signature
+    unsigned = args.get(source_bos.OPTION) and "|source-bos:" not in signature
     return f"{signature}|source-bos:yes" if unsigned else signature
 
 
-def encoding_of(found: Mapping[str, Any]) -> Optional[str]:
+def encoding_of(args: Mapping[str, Any]) -> Optional[str]:
     """Return the encoding that a checkpoint's options stand for.
 
     ``None`` if it is fairseq's own and none of ours is alike: learned on one side only, or
     sinusoids in ``roberta``, which are larger than ours.
     """
-    if found.get("position_encoding"):
-        return options.encoding_name(Namespace(**found))
-    kinds = set(_stock_kinds(found))
-    if len(kinds) > 1 or (_is_roberta(found) and kinds == {"sinusoidal"}):
+    if args.get("position_encoding"):
+        return options.encoding_name(Namespace(**args))
+    types = set(_stock_types(args))
+    if len(types) > 1 or (_is_roberta(args) and types == {"sinusoidal"}):
         return None
-    return kinds.pop()
+    return types.pop()
 
 
 def same(first: str, second: str, version: bool = False) -> bool:
@@ -115,23 +115,23 @@ def _fields(signature: str) -> Dict[str, str]:
     return {**absent, **fields}
 
 
-def _is_roberta(found: Mapping[str, Any]) -> bool:
+def _is_roberta(args: Mapping[str, Any]) -> bool:
     register_all()
-    name = found.get("arch") or found.get("_name")
+    name = args.get("arch") or args.get("_name")
     model = ARCH_MODEL_REGISTRY.get(name) if isinstance(name, str) else None
     return model is not None and issubclass(model, RobertaModel)
 
 
-def _stock_kinds(found: Mapping[str, Any]) -> List[str]:
-    """Return the kind of fairseq's own positions, for each side of the model."""
-    if found.get("no_token_positional_embeddings"):
+def _stock_types(args: Mapping[str, Any]) -> List[str]:
+    """Return the type of fairseq's own positions, for each side of the model."""
+    if args.get("no_token_positional_embeddings"):
         return ["none"]
-    is_roberta = _is_roberta(found)
-    kinds = []
+    is_roberta = _is_roberta(args)
+    types = []
     for side in ["encoder"] if is_roberta else ["encoder", "decoder"]:
         # models with a dataclass have a part for each side
-        part = found.get(side)
+        part = args.get(side)
         learned = part.get("learned_pos") if isinstance(part, Mapping) else None
-        learned = found.get(f"{side}_learned_pos", is_roberta if learned is None else learned)
-        kinds.append("learned" if learned else "sinusoidal")
-    return kinds
+        learned = args.get(f"{side}_learned_pos", is_roberta if learned is None else learned)
+        types.append("learned" if learned else "sinusoidal")
+    return types

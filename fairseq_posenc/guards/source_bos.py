@@ -25,8 +25,8 @@ def of_checkpoint(state: Any) -> bool:
     return any(_as_dict(group).get(OPTION) for group in groups)
 
 
-def record(state: Any) -> None:
-    """Write it into the model's options in ``state``, from which fairseq builds the model."""
+def record_option(state: Any) -> None:
+    """Write the option into the model's in ``state``, from which fairseq builds the model."""
     if of_checkpoint(state) and isinstance(state.get("cfg"), Mapping):
         _as_dict(state["cfg"].get("model"))[OPTION] = True
 
@@ -41,8 +41,8 @@ def check_task(model: Any, task: Any) -> None:
     Raises:
         UsageError: it does not, such as fairseq's own ``translation``.
     """
-    given = getattr(getattr(task, "cfg", None), OPTION, None)
-    if getattr(model, OPTION, False) and isinstance(task, FairseqTask) and given is None:
+    of_task = getattr(getattr(task, "cfg", None), OPTION, None)
+    if getattr(model, OPTION, False) and isinstance(task, FairseqTask) and of_task is None:
         raise UsageError(
             "the model was trained with --prepend-source-bos, and this task does not put BOS "
             "before the sources; give --task posenc_translation"
@@ -50,6 +50,6 @@ def check_task(model: Any, task: Any) -> None:
 
 
 def _as_dict(options: Any) -> Dict[str, Any]:
-    """Return the options themselves, to be read or changed; none if they are of another kind."""
+    """Return the options themselves, to be read or changed; none if they are of another type."""
     options = vars(options) if isinstance(options, Namespace) else options
     return options if isinstance(options, dict) else {}

@@ -6,9 +6,9 @@ tasks and optimizers that go with them, as ``from_pretrained`` and ``--user-dir`
 
 from fairseq_posenc.compat import lend_old_numpy, let_fairseq_find_nan, let_generate_log
 from fairseq_posenc.errors import print_errors_in_one_line
-from fairseq_posenc.guards.configuration import check_configurations
-from fairseq_posenc.guards.loading import make_loading_safe
-from fairseq_posenc.guards.precision import check_precision
+from fairseq_posenc.guards.configuration import patch_configurations
+from fairseq_posenc.guards.loading import install_loading_patches
+from fairseq_posenc.guards.precision import patch_precision
 from fairseq_posenc.optim import lamb, radam
 from fairseq_posenc.tasks import masked_lm, question_answering, sentence_prediction, translation
 
@@ -18,6 +18,6 @@ lend_old_numpy()
 let_fairseq_find_nan()
 let_generate_log()
 print_errors_in_one_line()
-make_loading_safe()
-check_configurations()
-check_precision()
+install_loading_patches()
+patch_configurations()
+patch_precision()

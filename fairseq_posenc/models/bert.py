@@ -12,7 +12,7 @@ from fairseq_posenc import options
 from fairseq_posenc.compat import bf16_on_gpus
 from fairseq_posenc.data.token_ratio import set_source_scale
 from fairseq_posenc.encodings import segments
-from fairseq_posenc.guards import continuation, freezing, signatures
+from fairseq_posenc.guards import freezing, initial_checkpoint, signatures
 from fairseq_posenc.guards.configuration import build_from_configuration
 from fairseq_posenc.guards.segments import check_task as check_segments
 from fairseq_posenc.models.bert_encoder import PosencBertEncoder
@@ -40,7 +40,7 @@ class SpanHead(nn.Module):
 
 
 @register_model("posenc_bert")
-class PosencBertModel(continuation.CheckedLoading, RobertaModel):
+class PosencBertModel(initial_checkpoint.CheckedLoading, RobertaModel):
     """BERT (post-norm, GELU, tied embeddings) with a choice of position encodings and segments.
 
     With ``--position-encoding learned`` and no segments it exchanges checkpoints with stock
@@ -101,20 +101,20 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
         """Build the model, and log and keep the signature of its encoding."""
         if OmegaConf.is_config(args):
             return build_from_configuration(cls, args, task)
-        if signatures.name_older_ways(vars(args)):
+        if signatures.name_older_defaults(vars(args)):
             logger.warning(
                 "conditional positions convolve [CLS] in this model, as when it was trained; the "
                 "paper's class token passes by, as it does in new models"
             )
-        begun = continuation.prepare(args, "segments")
-        train_only = freezing.choose(args, begun)
-        continuation.check_dictionaries(args, begun, task.source_dictionary)
+        initial = initial_checkpoint.inherit_options(args, "segments")
+        train_only = freezing.choose(args, initial)
+        initial_checkpoint.check_dictionaries(args, initial, task.source_dictionary)
         args.position_encoding = options.encoding_name(args)
         set_source_scale(args, task)
         args.position_segments = getattr(args, "position_segments", None) or "none"
         check_segments(args, task)
         args.position_signature = options.signature(args, segments=args.position_segments)
-        continuation.check_positions(begun, args.position_signature)
+        initial_checkpoint.check_positions(initial, args.position_signature)
         base_architecture(args)
         args.max_positions = getattr(args, "max_positions", None) or task.max_positions()
         args.max_source_positions = args.max_positions
@@ -122,7 +122,7 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
         for module in model.modules():
             if getattr(args, "layer_norm_eps", None) and isinstance(module, nn.LayerNorm):
                 module.eps = args.layer_norm_eps
-        model.begun, model.signature = begun, args.position_signature
+        model.initial_checkpoint, model.signature = initial, args.position_signature
         model.train_only = train_only
         if not hasattr(task, "add_head"):
             freezing.freeze_others(model, train_only)  # else its head may be what is trained
@@ -155,10 +155,10 @@ class PosencBertModel(continuation.CheckedLoading, RobertaModel):
         super().upgrade_state_dict_named(state_dict, name)
         segments_name = f"{prefix}encoder.sentence_encoder.segments."
         own = self.encoder.sentence_encoder.segments
-        added = continuation.add_missing_weights(state_dict, own, segments_name, zeros=True)
+        added = initial_checkpoint.add_missing_weights(state_dict, own, segments_name, zeros=True)
         if added:
             logger.info("not in the checkpoint, start at zero: %s", ", ".join(added))
-        continuation.add_missing_weights(state_dict, self.span_heads, f"{prefix}span_heads.")
+        initial_checkpoint.add_missing_weights(state_dict, self.span_heads, f"{prefix}span_heads.")
         for key in [key for key in state_dict if key.startswith(f"{prefix}span_heads.")]:
             if key[len(prefix) :].split(".")[1] not in self.span_heads:
                 del state_dict[key]

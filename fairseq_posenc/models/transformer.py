@@ -18,7 +18,7 @@ from fairseq_posenc.attention import admin
 from fairseq_posenc.compat import bf16_on_gpus
 from fairseq_posenc.data.token_ratio import set_source_scale
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.guards import continuation, freezing, source_bos
+from fairseq_posenc.guards import freezing, initial_checkpoint, source_bos
 from fairseq_posenc.guards.configuration import build_from_configuration
 from fairseq_posenc.models import translation_hub
 from fairseq_posenc.models.transformer_decoder import PosencTransformerDecoder
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 
 @register_model("posenc_transformer")
-class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
+class PosencTransformerModel(initial_checkpoint.CheckedLoading, TransformerModel):
     """fairseq's Transformer with a choice of position encodings.
 
     With ``--position-encoding sinusoidal`` it exchanges checkpoints with stock ``transformer``.
@@ -99,19 +99,19 @@ class PosencTransformerModel(continuation.CheckedLoading, TransformerModel):
                     f"--{flag.replace('_', '-')} chooses fairseq's own positions; leave it out and "
                     "use --position-encoding none or learned"
                 )
-        begun = continuation.prepare(args)
-        train_only = freezing.choose(args, begun)
+        initial = initial_checkpoint.inherit_options(args)
+        train_only = freezing.choose(args, initial)
         source_bos.check_task(args, task)
         dictionaries = task.source_dictionary, task.target_dictionary
-        continuation.check_dictionaries(args, begun, *dictionaries)
+        initial_checkpoint.check_dictionaries(args, initial, *dictionaries)
         args.position_encoding = options.encoding_name(args)
         set_source_scale(args, task)
         args.position_signature = options.signature(args)
-        continuation.check_positions(begun, args.position_signature)
+        initial_checkpoint.check_positions(initial, args.position_signature)
         if getattr(args, "admin_profile", None):
             args.admin_profile = admin.load_profile(args)
         model = super().build_model(args, task)
-        model.begun, model.signature = begun, args.position_signature
+        model.initial_checkpoint, model.signature = initial, args.position_signature
         freezing.freeze_others(model, train_only)
         logger.info(args.position_signature)
         return model

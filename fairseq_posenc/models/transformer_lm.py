@@ -17,7 +17,7 @@ from omegaconf import OmegaConf
 from fairseq_posenc import options
 from fairseq_posenc.compat import bf16_on_gpus
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.guards import continuation, freezing
+from fairseq_posenc.guards import freezing, initial_checkpoint
 from fairseq_posenc.guards.configuration import build_from_configuration
 from fairseq_posenc.models.transformer_decoder import PosencTransformerDecoder
 
@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 
 @register_model("posenc_transformer_lm")
-class PosencTransformerLanguageModel(continuation.CheckedLoading, TransformerLanguageModel):
+class PosencTransformerLanguageModel(initial_checkpoint.CheckedLoading, TransformerLanguageModel):
     """fairseq's Transformer language model with a choice of position encodings.
 
     It is for fairseq's task ``language_modeling``. With ``--position-encoding sinusoidal`` or
@@ -55,13 +55,13 @@ class PosencTransformerLanguageModel(continuation.CheckedLoading, TransformerLan
         if getattr(args, "add_bos_token", False) and args.max_target_positions is None:
             # <s> comes on top of what the task cuts
             args.max_target_positions = args.tokens_per_sample + 1
-        begun = continuation.prepare(args)
-        train_only = freezing.choose(args, begun)
+        initial = initial_checkpoint.inherit_options(args)
+        train_only = freezing.choose(args, initial)
         dictionaries = task.source_dictionary, task.target_dictionary
-        continuation.check_dictionaries(args, begun, *dictionaries)
+        initial_checkpoint.check_dictionaries(args, initial, *dictionaries)
         args.position_encoding = options.encoding_name(args)
         args.position_signature = options.signature(args)
-        continuation.check_positions(begun, args.position_signature)
+        initial_checkpoint.check_positions(initial, args.position_signature)
         # fairseq makes the embeddings of each kind (adaptive, of characters); its decoder is left
         embed_tokens = super().build_model(args, task).decoder.embed_tokens
         model = cls(
@@ -72,7 +72,7 @@ class PosencTransformerLanguageModel(continuation.CheckedLoading, TransformerLan
                 no_encoder_attn=True,
             )
         )
-        model.begun, model.signature = begun, args.position_signature
+        model.initial_checkpoint, model.signature = initial, args.position_signature
         freezing.freeze_others(model, train_only)
         logger.info(args.position_signature)
         return model

@@ -14,7 +14,7 @@ from tqdm import tqdm
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import signatures
-from fairseq_posenc.guards.same_run import AVERAGE, AVERAGE_ACROSS, SameRun
+from fairseq_posenc.guards.run_comparison import AVERAGE, AVERAGE_ACROSS, RunComparison
 from fairseq_posenc.tools.outputs import refuse_inputs
 from fairseq_posenc.tools.writing import replacing
 
@@ -52,7 +52,7 @@ def average(paths: Sequence[str], across_runs: bool = False) -> Dict[str, Any]:
             different trainings, as far as their options tell.
     """
     sums: Dict[str, Tensor] = OrderedDict()
-    comparison = SameRun(AVERAGE_ACROSS if across_runs else AVERAGE)
+    comparison = RunComparison(AVERAGE_ACROSS if across_runs else AVERAGE)
     seen: Dict[str, Tuple[str, str]] = {}
     for path in tqdm(paths, desc="averaging", unit="checkpoint"):
         state = read_trained(path)

@@ -155,7 +155,7 @@ def test_a_worker_without_a_batch_at_the_end_of_a_set_counts_nothing(shares):
     task.valid_step = lambda *args: (1.0, 2, {"loss": 1.0})
     if shares:  # as our fine-tuning tasks, all workers of which wait for each other
         task.share_predictions = shared.append
-    scoring.read_whole(task)
+    scoring.patch_task_to_read_all(task)
     assert task.valid_step({"id": [1]}, None, None) == (1.0, 2, {"loss": 1.0})
     assert task.valid_step({}, None, None) == (0.0, 0, {}) and shared == [{}] * shares
 

@@ -13,7 +13,7 @@ from fairseq.tasks.masked_lm import MaskedLMTask
 
 from fairseq_posenc.encodings import StackConfig, build, cape
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.guards import segments, starting
+from fairseq_posenc.guards import segments, training_start
 from fairseq_posenc.models import bert  # noqa: F401 (fairseq is guarded)
 from fairseq_posenc.tasks.masked_lm import PosencMaskedLMTask
 
@@ -57,7 +57,7 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
 def test_a_training_that_goes_on_at_a_learning_rate_of_0_is_told(caplog, most, last, end, warned):
     scheduler = Namespace(total_num_update=last, end_learning_rate=end)
     cfg = Namespace(lr_scheduler=scheduler, optimization=Namespace(max_update=most))
-    starting.warn_of_short_training(cfg)
+    training_start.warn_of_short_training(cfg)
     assert len(caplog.records) == warned and (not warned or "update 20, where" in caplog.text)
 
 
@@ -75,7 +75,7 @@ def test_workers_of_torchrun_that_each_train_alone_are_refused(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     with pytest.raises(UsageError, match=told) if told else nullcontext():
-        starting.check_workers(Namespace(distributed_world_size=size))
+        training_start.check_workers(Namespace(distributed_world_size=size))
 
 
 @pytest.mark.parametrize("most, warm_up, warned", [(20, 40, 1), (40, 40, 1), (41, 40, 0),
@@ -83,7 +83,7 @@ def test_workers_of_torchrun_that_each_train_alone_are_refused(
 def test_a_training_within_its_warm_up_is_told(caplog, most, warm_up, warned):
     scheduler = {} if warm_up is None else {"warmup_updates": warm_up}
     cfg = Namespace(lr_scheduler=Namespace(**scheduler), optimization=Namespace(max_update=most))
-    starting.warn_of_short_training(cfg)
+    training_start.warn_of_short_training(cfg)
     assert [record.levelno for record in caplog.records] == warned * [logging.WARNING]
 
 

@@ -1,4 +1,6 @@
-"""Trainings that begin with a checkpoint: resumed, or fine-tuned from the weights alone.
+"""The checkpoint that a training begins with, at the build of its model: options and weights.
+
+The training is resumed, or fine-tuned from the weights alone.
 
 A resumed run must have the positions of its checkpoint. A fine-tuned one has them too unless its
 options say otherwise; parameters of other positions then start afresh.
@@ -36,105 +38,108 @@ _LIMITS = {
 }
 
 
-class Beginning(NamedTuple):
+class InitialCheckpoint(NamedTuple):
     """The checkpoint that a training begins with."""
 
     path: str
     fine_tuning: bool  # only its weights are taken, the optimiser is new
-    adopted: bool  # options that are not given are those of the checkpoint
+    inherits_options: bool  # options that the user leaves out are those of the checkpoint
     signature: str  # of its positions
-    # its options of positions, by their names in the model's options; empty if they are fairseq's
-    # own and ours have no like
-    positions: Dict[str, Any]
+    # by their names in the model's options; empty if they are fairseq's own and no encoding of
+    # ours is alike
+    position_options: Dict[str, Any]
     source_bos: bool  # whether its sources start with BOS
-    dictionary: Optional[str]  # the hash of its dictionaries, if it has one
+    dictionary_hash: Optional[str]  # if it has one
     train_only: Optional[str] = None  # patterns of the parameters that it trained; None: all
 
 
-def prepare(args: Any, *others: str) -> Optional[Beginning]:
-    """Complete the options of a model that is to be built, and return where its training begins.
+def inherit_options(args: Any, *additional: str) -> Optional[InitialCheckpoint]:
+    """Complete the options of a model that is to be built, and return its initial checkpoint.
 
-    In fine-tuning, options that the user has not given get the values of the checkpoint; with
+    In fine-tuning, options that the user leaves out get the values of the checkpoint; with
     another encoding than the checkpoint's, its segments alone are taken.
 
     Args:
         args: changed in place.
-        *others: names of options of positions that the model has besides those of encodings.
+        *additional: names of options of positions, besides those of encodings.
     """
-    options.check_names(args, *others)
-    begun = beginning(args)
-    if begun is None or not begun.adopted:
-        return begun
-    given = getattr(args, "position_encoding", None) is not None
-    if not given and not begun.positions:
+    options.check_names(args, *additional)
+    initial = find_initial_checkpoint(args)
+    if initial is None or not initial.inherits_options:
+        return initial
+    has_encoding = getattr(args, "position_encoding", None) is not None
+    if not has_encoding and not initial.position_options:
         raise UsageError(
-            f"{begun.path} was trained with {begun.signature}, which is not one of ours; say with "
-            "--position-encoding which to fine-tune with"
+            f"{initial.path} was trained with {initial.signature}, which is not one of ours; "
+            "say with --position-encoding which to fine-tune with"
         )
-    for name, value in begun.positions.items():
-        wanted = not given or name == "position_segments"
-        if wanted and getattr(args, name, None) is None:
+    for name, value in initial.position_options.items():
+        is_inherited = not has_encoding or name == "position_segments"
+        if is_inherited and getattr(args, name, None) is None:
             setattr(args, name, value)
-    if begun.source_bos and not getattr(args, source_bos.OPTION, False):
+    if initial.source_bos and not getattr(args, source_bos.OPTION, False):
         setattr(args, source_bos.OPTION, True)
-        logger.info("sources start with BOS, as %s was trained with that", begun.path)
-    return begun
+        logger.info("sources start with BOS, as %s was trained with that", initial.path)
+    return initial
 
 
-def beginning(args: Any) -> Optional[Beginning]:
+def find_initial_checkpoint(args: Any) -> Optional[InitialCheckpoint]:
     """Return the checkpoint that fairseq will begin with, if there is one."""
     if getattr(args, "position_signature", None):
         return None  # the options are those of a checkpoint
-    restored = getattr(args, "restore_file", None)
-    if restored is None:
+    restore_file = getattr(args, "restore_file", None)
+    if restore_file is None:
         return None
-    # the rest is what fairseq's checkpoint_utils.load_checkpoint does
+    # the rest is as in fairseq's checkpoint_utils.load_checkpoint
     suffix = getattr(args, "checkpoint_suffix", None) or ""
     fine_tuning = bool(getattr(args, "reset_optimizer", False))
     pretrained = getattr(args, "finetune_from_model", None)
-    adopted = fine_tuning or pretrained is not None
-    path = restored.replace(".pt", suffix + ".pt")
-    if restored == _LAST:
+    inherits_options = fine_tuning or pretrained is not None
+    path = restore_file.replace(".pt", suffix + ".pt")
+    if restore_file == _LAST:
         path = os.path.join(args.save_dir, path)
         if not os.path.exists(path):
-            once = getattr(args, "continue_once", None)
-            path, fine_tuning = (once, fine_tuning) if once else (pretrained, True)
+            continue_once = getattr(args, "continue_once", None)
+            if continue_once:
+                path = continue_once
+            else:
+                path, fine_tuning = pretrained, True
     if path is None or not (path == pretrained or os.path.exists(path)):
         return None
     state = load_checkpoint(path)
     check_options(state, path, builds=False)
-    found = signatures.model_options(state)
+    model_options = signatures.model_options(state)
     positions = {}
-    name = signatures.encoding_of(found)
+    name = signatures.encoding_of(model_options)
     if name is not None:
-        known = [f"position_{option}" for option in [*options.OPTIONS, "segments"]]
-        positions = {key: found[key] for key in known if found.get(key) is not None}
+        names = [f"position_{option}" for option in [*options.OPTIONS, "segments"]]
+        positions = {key: model_options[key] for key in names if model_options.get(key) is not None}
         positions["position_encoding"] = name
-    return Beginning(
+    return InitialCheckpoint(
         path,
         fine_tuning,
-        adopted,
+        inherits_options,
         signatures.of_checkpoint(state),
         positions,
         source_bos.of_checkpoint(state),
-        found.get("dictionary_hash"),
-        found.get("train_only"),
+        model_options.get("dictionary_hash"),
+        model_options.get("train_only"),
     )
 
 
-def check_positions(begun: Optional[Beginning], signature: str) -> None:
+def check_positions(initial: Optional[InitialCheckpoint], signature: str) -> None:
     """Compare the positions of a run with those of the checkpoint that it begins with.
 
     Raises:
         UsageError: they differ in a run that is resumed.
     """
-    if begun is None:
+    if initial is None:
         return
-    difference = f"{begun.path} was trained with {begun.signature}, this run has {signature}"
-    if signatures.same(begun.signature, signature):
-        if not signatures.same(begun.signature, signature, version=True):
+    difference = f"{initial.path} was trained with {initial.signature}, this run has {signature}"
+    if signatures.same(initial.signature, signature):
+        if not signatures.same(initial.signature, signature, version=True):
             logger.warning("another version of the plugin: %s", difference)
-    elif begun.fine_tuning:
+    elif initial.fine_tuning:
         logger.warning("fine-tuning with other positions: %s", difference)
     else:
         raise UsageError(
@@ -144,22 +149,24 @@ def check_positions(begun: Optional[Beginning], signature: str) -> None:
         )
 
 
-def check_dictionaries(args: Any, begun: Optional[Beginning], *dictionaries: Dictionary) -> None:
+def check_dictionaries(
+    args: Any, initial: Optional[InitialCheckpoint], *dictionaries: Dictionary
+) -> None:
     """Compare the dictionaries of the data with those that a model was trained with.
 
     Args:
         args: of the model, before it has its own signature; get the hash of the dictionaries.
-        begun: the checkpoint that a training begins with.
+        initial: the checkpoint that a training begins with.
         dictionaries: of the data.
 
     Raises:
         UsageError: they differ; embeddings of the right size would stand for other symbols.
     """
     path, trained = "the checkpoint", getattr(args, "dictionary_hash", None)
-    if begun:
-        path, trained = begun.path, begun.dictionary
+    if initial:
+        path, trained = initial.path, initial.dictionary_hash
     own = signatures.dictionary_hash(*dictionaries)
-    if trained is None and (begun or getattr(args, "position_signature", None)):
+    if trained is None and (initial or getattr(args, "position_signature", None)):
         logger.info("%s does not record its dictionaries: they are taken as those here", path)
     elif trained not in (None, own):
         raise UsageError(
@@ -171,9 +178,9 @@ def check_dictionaries(args: Any, begun: Optional[Beginning], *dictionaries: Dic
 
 
 class CheckedLoading(BaseFairseqModel):
-    """Base of our models: weights that do not fit are refused in one line, or start afresh."""
+    """Base of our models: weights that do not fit are refused in one line, or newly initialised."""
 
-    begun: Optional[Beginning] = None
+    initial_checkpoint: Optional[InitialCheckpoint] = None
     signature = ""  # of the model's positions
 
     def load_state_dict(
@@ -193,12 +200,13 @@ class CheckedLoading(BaseFairseqModel):
         compat.split_projections(state_dict)
         self.upgrade_state_dict(state_dict)
         state_dict = self._pruned(state_dict, model_cfg or args)
-        begun = self.begun
-        if begun and begun.fine_tuning and not signatures.same(begun.signature, self.signature):
-            self._replace_positions(state_dict, begun.signature)
+        initial = self.initial_checkpoint
+        trained = initial.signature if initial and initial.fine_tuning else self.signature
+        if not signatures.same(trained, self.signature):
+            self._replace_positions(state_dict, trained)
         if strict:
             self._check_fits(state_dict)
-        # all that fairseq does besides is done
+        # fairseq's own method would upgrade and prune the state again
         return nn.Module.load_state_dict(self, state_dict, strict, assign)
 
     def _pruned(self, state_dict: Dict[str, Any], cfg: Any) -> Dict[str, Any]:
@@ -207,19 +215,19 @@ class CheckedLoading(BaseFairseqModel):
         Tables of positions that differ by layer have the layers as their first dimension.
         """
         own = {key: weights.shape for key, weights in self.state_dict().items()}
-        whole = {}
+        unpruned = {}
         for side in ("encoder", "decoder"):
-            named = getattr(cfg, f"{side}_layers_to_keep", None)
-            kept = sorted(map(int, named.split(","))) if named else []
+            layers_to_keep = getattr(cfg, f"{side}_layers_to_keep", None)
+            layers = sorted(map(int, layers_to_keep.split(","))) if layers_to_keep else []
             for key in [key for key in state_dict if key.startswith(f"{side}.")]:
                 table = state_dict[key]
-                if not named:
-                    whole[key] = table
-                elif _of_positions(key) and own.get(key) == (len(kept), *table.shape[1:]):
+                if not layers:
+                    unpruned[key] = table
+                elif _of_positions(key) and own.get(key) == (len(layers), *table.shape[1:]):
                     # else it is not by layer, or not of this model
-                    state_dict[key] = table[kept] if kept[-1] < len(table) else table
-        # fairseq drops the layers of a side that nothing is said of
-        return {**prune_state_dict(state_dict, cfg), **whole}
+                    state_dict[key] = table[layers] if layers[-1] < len(table) else table
+        # fairseq drops all layers of a side without that option
+        return {**prune_state_dict(state_dict, cfg), **unpruned}
 
     def _replace_positions(self, state_dict: Dict[str, Any], signature: str) -> None:
         """Put the model's own parameters of positions where a checkpoint has others."""
@@ -231,14 +239,14 @@ class CheckedLoading(BaseFairseqModel):
             if not same_shape or ("embed_positions" in key and not same_encoding):
                 dropped.append(key)
                 del state_dict[key]
-        fresh = [key for key in own if key not in state_dict]
-        state_dict.update({key: own[key] for key in fresh})
-        for what, keys in (
+        newly_initialised = [key for key in own if key not in state_dict]
+        state_dict.update({key: own[key] for key in newly_initialised})
+        for message, keys in (
             ("of the checkpoint, left out", dropped),
-            ("not in the checkpoint, start afresh", fresh),
+            ("not in the checkpoint, start afresh", newly_initialised),
         ):
             if keys:
-                logger.info("%s: %s", what, ", ".join(keys))
+                logger.info("%s: %s", message, ", ".join(keys))
 
     def _check_fits(self, state_dict: Dict[str, Any]) -> None:
         """Refuse a checkpoint of another shape; names the first weights that differ."""
@@ -249,8 +257,8 @@ class CheckedLoading(BaseFairseqModel):
                 advice = "give the --arch and the --position-… options that it was trained with"
             elif state_dict[key].shape != own[key].shape:
                 shapes = (state_dict[key].shape, own[key].shape)
-                there, here = (" x ".join(map(str, shape)) for shape in shapes)
-                problem = f"{key} is {there} there, {here} here"
+                saved, own_shape = (" x ".join(map(str, shape)) for shape in shapes)
+                problem = f"{key} is {saved} there, {own_shape} here"
                 advice = "give the --arch and the sizes that it was trained with"
                 # (types, width)
                 if "embed_tokens" in key and shapes[0][:1] != shapes[1][:1]:

@@ -15,7 +15,7 @@ from fairseq.trainer import Trainer
 
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.guards import same_run
+from fairseq_posenc.guards import run_comparison
 from fairseq_posenc.models import bert, transformer, transformer_lm  # noqa: F401 (registered)
 from fairseq_posenc.tools.averaging import average
 
@@ -211,13 +211,13 @@ def test_resets_are_those_of_fairseq(trained, make, caplog, change, options, exp
     folder = Path(trained("translation")).parent
     trainer = make(changed(RUNS["translation"], change))
     check(told(begin, trainer, folder, **options), expected)
-    assert len([r for r in caplog.records if r.name == same_run.logger.name]) == warned
+    assert len([r for r in caplog.records if r.name == run_comparison.logger.name]) == warned
 
 
 @pytest.mark.parametrize("change, expected", [(OTHER_TEXT, MAY), ("--activation-fn gelu", "relu")])
 def test_an_older_checkpoint_tells_by_its_options_alone(trained, make, tmp_path, change, expected):
     state = load_checkpoint(trained("translation"))
-    del state[same_run.RECORD], state["cfg"]["task"]["source_lang"]
+    del state[run_comparison.METADATA_KEY], state["cfg"]["task"]["source_lang"]
     torch.save(state, tmp_path / "checkpoint_last.pt")
     check(told(begin, make(changed(RUNS["translation"], change)), tmp_path), expected)
 

@@ -10,7 +10,7 @@ from fairseq.data import Dictionary
 
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.guards import continuation, loading, signatures
+from fairseq_posenc.guards import initial_checkpoint, loading, signatures
 
 OURS = {name: {"position_encoding": name} for name in names()}
 NO_POSITIONS = {"no_token_positional_embeddings": True}
@@ -312,10 +312,12 @@ def test_which_checkpoint_a_run_begins_with(build, save, tmp_path):
             {**default, "save_dir": folder, "finetune_from_model": "gone.pt"}, (path, False)),
     }  # fmt: skip
     for what, (options, expected) in found.items():
-        begun = continuation.beginning(Namespace(**options))
-        assert (begun and begun[:2]) == expected, what
+        initial = initial_checkpoint.find_initial_checkpoint(Namespace(**options))
+        assert (initial and initial[:2]) == expected, what
     with pytest.raises(UsageError, match="cannot read checkpoint gone.pt"):
-        continuation.beginning(Namespace(**default, finetune_from_model="gone.pt"))
+        initial_checkpoint.find_initial_checkpoint(
+            Namespace(**default, finetune_from_model="gone.pt")
+        )
 
 
 def test_what_a_model_refuses_is_shown_and_other_errors_are_one_line():

@@ -1,10 +1,9 @@
-"""Whether checkpoints and a training are of one run: what a run computes, and what may change.
+"""Comparison of checkpoints with a training, by their options: the list of those that may change.
 
 A checkpoint has the options of its model and task, from which fairseq builds both. All of them
 count but those of a list here: a change of an option that nobody has thought of is refused, not
-followed in silence. Beside them :func:`record` leaves what options do not tell: a checksum of the
-training text and one of the dictionaries. What a checkpoint of an earlier version does not record
-is taken as equal.
+followed in silence. Beside them :func:`attach_run_metadata` writes checksums of the training text
+and of the dictionaries. A checksum that a checkpoint of an earlier version lacks is taken as equal.
 """
 
 import argparse
@@ -25,9 +24,9 @@ from fairseq_posenc.guards import signatures
 
 logger = logging.getLogger(__name__)
 
-# what is told of a run: the options of model and task, and the rest, by name
-Told = Dict[str, Dict[str, Any]]
-RECORD = "trained_on"  # the part of a checkpoint that has the two checksums
+# the options of model and task by name, and of the run: positions and checksums
+RunMetadata = Dict[str, Dict[str, Any]]
+METADATA_KEY = "trained_on"  # the key of a checkpoint with the two checksums
 
 # The options of model and task that may change when a run is resumed, and between checkpoints that
 # are averaged. All those of fairseq's other groups may: learning rate, optimizer, criterion,
@@ -43,7 +42,7 @@ MAY_CHANGE = {
     # memory, speed and padding
     "checkpoint_activations", "offload_activations", "min_params_to_wrap", "num_batch_buckets",
     "pad_to_fixed_length", "pad_to_fixed_bsz", "export",
-    # how validations are scored, and answers found
+    # metrics of validations, and the search for answers
     "eval_bleu", "eval_bleu_args", "eval_bleu_detok", "eval_bleu_detok_args",
     "eval_tokenized_bleu", "eval_bleu_remove_bpe", "eval_bleu_print_samples",
     "max_answer_length", "n_best",
@@ -56,82 +55,89 @@ MAY_CHANGE = {
 }  # fmt: skip
 # The same for an ensemble, beside all options of models, as each is built by its own. The task is
 # one for all, so only what leaves the models' input alone may differ.
-_HOW_TEXT_IS_CUT = {
+_DATA_BLOCKING = {
     "training text", "tokens_per_sample", "sample_break_mode", "max_positions", "upsample_primary"
 }  # fmt: skip
-MAY_CHANGE_IN_ENSEMBLE = MAY_CHANGE | _HOW_TEXT_IS_CUT | {
+MAY_CHANGE_IN_ENSEMBLE = MAY_CHANGE | _DATA_BLOCKING | {
     "positions", "mask_prob", "leave_unmasked_prob", "random_token_prob",
     "freq_weighted_replacement", "mask_whole_words", "no_shuffle",
 }  # fmt: skip
-# where weights begin, and which there are: what is given may change, but not whether it is given
-_GIVEN_OR_NOT = {"admin_profile"}
-# what the signature of positions tells, beside position_…
-_SIGNED = {
+# where weights begin, and which there are: the value may change, but not whether there is one
+_COMPARED_BY_PRESENCE = {"admin_profile"}
+# options in the signature of positions, beside position_…
+_IN_SIGNATURE = {
     "prepend_source_bos", "no_source_eos", "no_token_positional_embeddings",
     "encoder_learned_pos", "decoder_learned_pos",
 }  # fmt: skip
 _UNKNOWN_IF_NONE = {"task", "source_lang", "target_lang", "training text", "dictionaries"}
-_ALIKE = {"posenc_translation": "translation"}  # ours is fairseq's with an option more
-_MOST_TOLD = 5
+_TASK_ALIASES = {"posenc_translation": "translation"}  # ours is fairseq's with an option more
+_MAX_SHOWN = 5
 
 
-class Way(NamedTuple):
-    """What is done with checkpoints: what may differ then, and what to do if something else does.
+class ComparisonPolicy(NamedTuple):
+    """Options that may differ in a use of checkpoints, and the advice if others do.
 
-    ``left_out`` is a part of :data:`Told` that is not looked at. Where nothing is refused, there
-    is a warning.
+    ``ignored_group`` is a group of :data:`RunMetadata` that is not compared. Where nothing is
+    refused, there is a warning.
     """
 
     may_change: Set[str]
     advice: str
-    left_out: str = ""
+    ignored_group: str = ""
     refuses: bool = True
 
 
-RESUME = Way(
+RESUME = ComparisonPolicy(
     MAY_CHANGE,
     "resume it with its own options and data (with other text: --reset-dataloader), give another "
     "--save-dir to train anew, or --finetune-from-model to begin another training with its weights",
 )
 # with --reset-dataloader
-RESUME_ON_OTHER_TEXT = RESUME._replace(may_change=MAY_CHANGE | _HOW_TEXT_IS_CUT)
-FINE_TUNE = Way(MAY_CHANGE_IN_ENSEMBLE - {"positions"}, "fine-tuning goes on so", "task", False)
-AVERAGE = Way(MAY_CHANGE, "average checkpoints of one run")
+RESUME_ON_OTHER_TEXT = RESUME._replace(may_change=MAY_CHANGE | _DATA_BLOCKING)
+FINE_TUNE = ComparisonPolicy(
+    MAY_CHANGE_IN_ENSEMBLE - {"positions"},
+    "fine-tuning goes on so",
+    ignored_group="task",
+    refuses=False,
+)
+AVERAGE = ComparisonPolicy(MAY_CHANGE, "average checkpoints of one run")
 AVERAGE_ACROSS = AVERAGE._replace(may_change=MAY_CHANGE | {"training text"})
-ENSEMBLE = Way(MAY_CHANGE_IN_ENSEMBLE, "join models that take the same input", "model")
+ENSEMBLE = ComparisonPolicy(MAY_CHANGE_IN_ENSEMBLE, "join models that take the same input", "model")
 
 
-class SameRun:
+class RunComparison:
     """Compares checkpoints, as they are read, with a training or with the first of them."""
 
-    def __init__(self, way: Way, name: str = "", first: Optional[Told] = None):
-        self.way, self.name, self.first = way, name, first
-        self.of_training = first is not None
+    def __init__(
+        self, policy: ComparisonPolicy, name: str = "", reference: Optional[RunMetadata] = None
+    ):
+        self.policy, self.name, self.reference = policy, name, reference
+        self.with_training = reference is not None
 
     def check(self, state: Any, path: str) -> None:
-        """Compare a checkpoint; the first one is kept if there is no training.
+        """Compare a checkpoint; without a training the first one becomes the reference.
 
         Raises:
             UsageError: it differs, and in what.
         """
-        found = told(state)
-        if self.first is None:
-            self.name, self.first = path, found
+        metadata = run_metadata(state)
+        if self.reference is None:
+            self.name, self.reference = path, metadata
             return
-        names = differences(found, self.first, self.way)
+        names = differences(metadata, self.reference, self.policy)[:_MAX_SHOWN]
         if names:
-            there, here = (
-                ", ".join(_shown(name, one[group].get(name)) for group, name in names[:_MOST_TOLD])
-                for one in (found, self.first)
+            trained, own = (
+                ", ".join(_as_option(name, run[group].get(name)) for group, name in names)
+                for run in (metadata, self.reference)
             )
-            text = f"{path} was trained with {there}, {self.name} has {here}; {self.way.advice}"
-            if self.way.refuses:
+            text = f"{path} was trained with {trained}, {self.name} has {own}; {self.policy.advice}"
+            if self.policy.refuses:
                 raise UsageError(text)
             logger.warning("%s", printable(text))
 
 
-class SameLanguages:
-    """Compares the direction of translation of checkpoints with what is asked for.
+class LanguageComparison:
+    """Compares the direction of translation of checkpoints with the languages asked for.
 
     Models whose languages share a dictionary would translate the wrong way round without an error.
     """
@@ -160,35 +166,41 @@ class SameLanguages:
         logger.warning("%s", text)
 
 
-def way_of(cfg: Any, resumed: bool, ours: bool) -> Way:
-    """Return the way of a training that begins with a checkpoint.
+def policy_for(cfg: Any, resumed: bool, is_ours: bool) -> ComparisonPolicy:
+    """Return the policy for a training that begins with a checkpoint.
 
     Args:
         cfg: fairseq's ``CheckpointConfig``.
         resumed: else it is fine-tuned.
-        ours: its model is one of ours, which tell of positions themselves in fine-tuning.
+        is_ours: its model is one of ours, which compare positions themselves in fine-tuning.
     """
     if resumed:
         return RESUME_ON_OTHER_TEXT if cfg.reset_dataloader else RESUME
-    return FINE_TUNE._replace(may_change=MAY_CHANGE_IN_ENSEMBLE) if ours else FINE_TUNE
+    return FINE_TUNE._replace(may_change=MAY_CHANGE_IN_ENSEMBLE) if is_ours else FINE_TUNE
 
 
-def differences(first: Told, second: Told, way: Way) -> List[Tuple[str, str]]:
-    """Return part and name of what differs and must not, positions first."""
-    found = {}
-    for part in first.keys() & second.keys() - {way.left_out}:
-        for name in first[part].keys() | second[part].keys():
-            one, other = first[part].get(name), second[part].get(name)
-            if name in way.may_change or (name in _UNKNOWN_IF_NONE and None in (one, other)):
+def differences(
+    checkpoint: RunMetadata, reference: RunMetadata, policy: ComparisonPolicy
+) -> List[Tuple[str, str]]:
+    """Return group and name of the options that differ and must not, those of the run first."""
+    groups: Dict[str, str] = {}
+    for group in sorted(checkpoint.keys() & reference.keys() - {policy.ignored_group}):
+        for name in checkpoint[group].keys() | reference[group].keys():
+            values = checkpoint[group].get(name), reference[group].get(name)
+            if name in policy.may_change or (name in _UNKNOWN_IF_NONE and None in values):
                 continue
-            same = signatures.same(str(one), str(other)) if name == "positions" else one == other
+            if name == "positions":
+                same = signatures.same(str(values[0]), str(values[1]))
+            else:
+                same = values[0] == values[1]
             if not same:
-                found[name] = part  # once, where model and task both have it
-    return sorted(((found[name], name) for name in found), key=lambda at: (at[0] != "run", at))
+                groups[name] = group  # once, where model and task both have it
+    pairs = [(group, name) for name, group in groups.items()]
+    return sorted(pairs, key=lambda pair: (pair[0] != "run", pair))
 
 
-def _shown(name: str, value: Any) -> str:
-    """Return an option as on a command line, or what else is told."""
+def _as_option(name: str, value: Any) -> str:
+    """Return an option as on a command line, or a checksum with its name."""
     if name == "positions":
         return str(value)
     if name in ("training text", "dictionaries"):
@@ -197,10 +209,10 @@ def _shown(name: str, value: Any) -> str:
     return f"no {flag}" if value is None else flag if value is True else f"{flag} {value!s:.60}"
 
 
-def told(state: Any) -> Told:
-    """Return what a checkpoint, or :func:`of_training`, tells of what its run computes.
+def run_metadata(state: Any) -> RunMetadata:
+    """Return the metadata in a checkpoint, or in the part that :func:`training_metadata` makes.
 
-    A part that nothing is known of is left out.
+    A group without options is left out.
 
     Raises:
         UsageError: its options name an encoding that does not exist.
@@ -210,28 +222,34 @@ def told(state: Any) -> Told:
     cfg, old = _as_dict(state.get("cfg")), _as_dict(state.get("args"))
     # up to fairseq 0.10 all options are in one namespace
     model, task = (old or _as_dict(cfg.get(group)) for group in ("model", "task"))
-    arch, task_name = (
-        next((group[key] for key in (kind, "_name") if isinstance(group.get(key), str)), "")
-        for group, kind in ((model, "arch"), (task, "task"))
-    )
-    found = {
+    arch, task_name = _name_in(model, "arch"), _name_in(task, "task")
+    metadata = {
         "model": _options(model, ARCH_MODEL_REGISTRY.get(arch), ARCH_CONFIG_REGISTRY.get(arch)),
         "task": _options(task, TASK_REGISTRY.get(task_name)),
-        "run": {"positions": signatures.of_checkpoint(state), **_as_dict(state.get(RECORD))},
+        "run": {"positions": signatures.of_checkpoint(state), **_as_dict(state.get(METADATA_KEY))},
     }
-    if found["task"]:
-        found["task"]["task"] = _ALIKE.get(task_name, task_name)
-    return {part: options for part, options in found.items() if options}
+    if metadata["task"]:
+        metadata["task"]["task"] = _TASK_ALIASES.get(task_name, task_name)
+    return {group: options for group, options in metadata.items() if options}
+
+
+def _name_in(options: Mapping[str, Any], key: str) -> str:
+    """Return the name of a model or task, by either of its keys; empty if it has none."""
+    names = (options.get(key), options.get("_name"))
+    return next((name for name in names if isinstance(name, str)), "")
 
 
 def _options(
-    given: Mapping[str, Any], kind: Any, complete: Optional[Callable] = None
+    chosen: Mapping[str, Any], registered: Any, set_defaults: Optional[Callable] = None
 ) -> Dict[str, Any]:
-    """Return the options that a model or task has, with defaults; none if it is not known."""
-    if kind is None:
+    """Return the options of a model or task, with defaults; none if it is not registered.
+
+    ``set_defaults`` is the function of its architecture.
+    """
+    if registered is None:
         return {}
     defaults: Dict[str, Any] = {}
-    for owner in reversed(kind.__mro__):
+    for owner in reversed(registered.__mro__):
         parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
         # our models have no defaults for options of the classes of fairseq that they are made of
         declared = vars(owner).get("__dataclass")
@@ -243,23 +261,23 @@ def _options(
             if action.default is not None or action.dest not in defaults:
                 defaults[action.dest] = action.default
     # an architecture also sets options that have no flag
-    every = Namespace()
-    if complete:
-        complete(every)
-    names = [name for name in {**defaults, **vars(every)} if given.get(name) is not None]
-    chosen = Namespace(**{name: given[name] for name in names})
-    if complete:
-        complete(chosen)
-    found = {**defaults, **vars(chosen)}
-    plain = {name: _plain(value) for name, value in found.items()}
+    of_architecture = Namespace()
+    if set_defaults:
+        set_defaults(of_architecture)
+    names = [name for name in {**defaults, **vars(of_architecture)} if chosen.get(name) is not None]
+    options = Namespace(**{name: chosen[name] for name in names})
+    if set_defaults:
+        set_defaults(options)
+    values = {**defaults, **vars(options)}
+    normalised = {name: _normalised(value) for name, value in values.items()}
     return {
-        name: True if value and name in _GIVEN_OR_NOT else value
-        for name, value in plain.items()
-        if name not in _SIGNED and not name.startswith("position_")
+        name: True if value and name in _COMPARED_BY_PRESENCE else value
+        for name, value in normalised.items()
+        if name not in _IN_SIGNATURE and not name.startswith("position_")
     }
 
 
-def _plain(value: Any) -> Any:
+def _normalised(value: Any) -> Any:
     """Return a value of an option, whether text or parsed; None for false and for nothing."""
     if value is argparse.SUPPRESS:
         return None
@@ -271,8 +289,8 @@ def _plain(value: Any) -> Any:
     return (tuple(value) if isinstance(value, (list, tuple)) else value) or None
 
 
-def of_training(trainer: Any) -> Dict[str, Any]:
-    """Return the part of a checkpoint that tells what fairseq's trainer computes."""
+def training_metadata(trainer: Any) -> Dict[str, Any]:
+    """Return the part of a checkpoint with the options and checksums of fairseq's trainer."""
     cfg: Any = OmegaConf.to_container(trainer.cfg, resolve=True, enum_to_str=True)
     # on a CPU the trainer must not know of it, see precision.py
     cfg["common"]["amp"] = cfg["common"]["amp"] or getattr(trainer, "bfloat16_products", False)
@@ -282,37 +300,37 @@ def of_training(trainer: Any) -> Dict[str, Any]:
         if hasattr(getattr(trainer.task, "cfg", None), name):
             task[name] = getattr(trainer.task.cfg, name)
     dictionaries = _dictionaries(trainer.task)
-    record = {
+    checksums = {
         "training text": checksum(task.get("data") or "", trainer.cfg.dataset.train_subset),
         "dictionaries": signatures.dictionary_hash(*dictionaries) if dictionaries else None,
     }
-    return {"cfg": cfg, RECORD: record}
+    return {"cfg": cfg, METADATA_KEY: checksums}
 
 
-def record(trainer: Any, found: Dict[str, Any]) -> None:
-    """Let a trainer write what :func:`of_training` has found into its checkpoints."""
+def attach_run_metadata(trainer: Any, metadata: Dict[str, Any]) -> None:
+    """Let a trainer write the part of :func:`training_metadata` into its checkpoints."""
     write = trainer.state_dict
 
     def state_dict() -> Dict[str, Any]:
-        return {**write(), **found}
+        return {**write(), **metadata}
 
     trainer.state_dict = state_dict
 
 
 def _dictionaries(task: Any) -> List[Any]:
-    found: List[Any] = []
+    dictionaries: List[Any] = []
     for side in ("source_dictionary", "target_dictionary"):
         try:
             dictionary = getattr(task, side)
         except (AttributeError, NotImplementedError):
-            continue  # a task of another kind
-        # one that is for both counts once
-        if hasattr(dictionary, "symbols") and not any(dictionary is other for other in found):
-            found.append(dictionary)
-    return found
+            continue  # a task without such a dictionary
+        # a dictionary for both sides counts once
+        if hasattr(dictionary, "symbols") and not any(dictionary is x for x in dictionaries):
+            dictionaries.append(dictionary)
+    return dictionaries
 
 
 def _as_dict(options: Any) -> Dict[str, Any]:
-    """Return the options themselves; none if they are of another kind."""
+    """Return the options themselves; none if they are of another type."""
     options = vars(options) if isinstance(options, Namespace) else options
     return options if isinstance(options, dict) else {}

@@ -1,4 +1,4 @@
-"""What a resumed training takes from its checkpoint besides the weights, checked before it goes on.
+"""Checks of the state that a resumed training takes over: optimizer, progress, place in epoch.
 
 A wrong value here would end the training later, in the middle of an update, or worse: torch's fused
 optimizers write beyond a state that is smaller than its parameter.
@@ -27,7 +27,7 @@ _OF_A_STATE = (
 _ADVICE = "take another checkpoint, or its weights alone with --finetune-from-model"
 
 
-def keep_place_in_epoch() -> None:
+def patch_epoch_position() -> None:
     """Let a training with other batches go on at the same place of its epoch.
 
     fairseq counts batches of a worker: with batches of half the size, half of what was trained on
@@ -45,9 +45,9 @@ def keep_place_in_epoch() -> None:
             state.get(name) for name in ("iterations_in_epoch", "batches", "workers")
         ]
         if all(_is_count(count) and count for count in counts):
-            place, before, workers = counts
+            batch, before, workers = counts
             self.epoch = state["epoch"]  # some tasks make batches by it
-            passed = place * workers * len(self.frozen_batches) // before // self.num_shards
+            passed = batch * workers * len(self.frozen_batches) // before // self.num_shards
             state = {**state, "iterations_in_epoch": min(passed, len(self) - 1)}
         try:
             read(self, state)
@@ -66,16 +66,16 @@ def check_progress(extra_state: Any, trainer: Any) -> None:
     """Check how far a training had come, after fairseq has put it back.
 
     Args:
-        extra_state: what fairseq has returned; None if no training is resumed.
-        trainer: fairseq's, with what it has loaded.
+        extra_state: fairseq's; None if no training is resumed.
+        trainer: fairseq's, with the state that it has loaded.
 
     Raises:
-        UsageError: something is not of the kind that fairseq writes.
+        UsageError: a value is of another type than fairseq writes.
     """
     if extra_state is None:
         return
     iterator, meters = extra_state["train_iterator"], extra_state.get("metrics", {})
-    right = {
+    checks = {
         "epoch": _is_count(iterator["epoch"]),
         "iterations_in_epoch": _is_count(iterator.get("iterations_in_epoch", 0)),
         "shuffle": isinstance(iterator.get("shuffle", True), bool),
@@ -84,9 +84,9 @@ def check_progress(extra_state: Any, trainer: Any) -> None:
         "previous_training_time": _is_number(extra_state.get("previous_training_time", 0)),
         "lr_scheduler_state": _has_numbers_alone(trainer.lr_scheduler.state_dict()),
         "metrics": meters.get("default", True)
-        and _has_numbers_alone([one[3] for group in meters.values() for one in group]),
+        and _has_numbers_alone([meter[3] for group in meters.values() for meter in group]),
     }
-    for name, is_right in right.items():
+    for name, is_right in checks.items():
         if not is_right:
             raise UsageError(f"the checkpoint's {name} is not what a training has; {_ADVICE}")
 
@@ -111,7 +111,7 @@ def _has_numbers_alone(value: Any) -> bool:
 
 
 def checked_optimizer_state(own: List[Dict[str, Any]], state: Any) -> Dict[str, Any]:
-    """Return what an optimizer may take from a checkpoint.
+    """Return the state that an optimizer may take from a checkpoint.
 
     Numbers such as the learning rate are the checkpoint's. What is on or off in the run stays so:
     ``fused``, ``foreach``, ``capturable`` and others choose among torch's implementations.
@@ -132,10 +132,10 @@ def checked_optimizer_state(own: List[Dict[str, Any]], state: Any) -> Dict[str, 
         raise UsageError(f"the optimizer's state is that of another model; {_ADVICE}")
     parameters: Dict[Any, Tensor] = {}
     checked = []
-    for mine, theirs in zip(own, groups):
-        numbers = {name: theirs[name] for name in mine if _are_alike(mine[name], theirs.get(name))}
-        checked.append({**mine, **numbers, "params": theirs["params"]})
-        parameters.update(zip(theirs["params"], mine["params"]))
+    for group, saved in zip(own, groups):
+        numbers = {name: saved[name] for name in group if _are_alike(group[name], saved.get(name))}
+        checked.append({**group, **numbers, "params": saved["params"]})
+        parameters.update(zip(saved["params"], group["params"]))
     for key in parameters.keys() & states.keys():
         for name, value in states[key].items() if isinstance(states[key], dict) else ():
             if not isinstance(value, Tensor) or name in _FACTORS:
@@ -143,22 +143,22 @@ def checked_optimizer_state(own: List[Dict[str, Any]], state: Any) -> Dict[str, 
             is_single = value.dim() == 0 and name not in _OF_EACH_WEIGHT
             if not is_single and value.shape != parameters[key].shape:
                 raise UsageError(f"the optimizer's {name} does not fit its parameter; {_ADVICE}")
-    kept = {key: states[key] for key in parameters if key in states}
-    return {**state, "state": kept, "param_groups": checked}
+    of_parameters = {key: states[key] for key in parameters if key in states}
+    return {**state, "state": of_parameters, "param_groups": checked}
 
 
-def _are_alike(mine: Any, theirs: Any) -> bool:
+def _are_alike(value: Any, saved: Any) -> bool:
     """Return whether both are a number, or lists of as many."""
-    if isinstance(mine, (list, tuple)):
-        is_list = isinstance(theirs, (list, tuple)) and len(theirs) == len(mine)
-        return is_list and all(map(_are_alike, mine, theirs))
-    return all(type(value) in (int, float) for value in (mine, theirs))
+    if isinstance(value, (list, tuple)):
+        is_list = isinstance(saved, (list, tuple)) and len(saved) == len(value)
+        return is_list and all(map(_are_alike, value, saved))
+    return all(type(number) in (int, float) for number in (value, saved))
 
 
 def check_first_step(optimizer: Any) -> None:
-    """Let an optimizer tell in one line that it can do nothing with the state it was given.
+    """Let an optimizer say in one line that the loaded state is not one of its own.
 
-    Only an optimizer itself knows what its state consists of.
+    Only an optimizer itself knows its state.
     """
     step = optimizer.step
 

@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 import fairseq_posenc.models  # noqa: F401 (makes loading safe)
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import signatures
-from fairseq_posenc.guards.resuming import check_progress
+from fairseq_posenc.guards.resumed_state import check_progress
 
 OPTIMIZERS = {
     "adam": {"adam_betas": "(0.9, 0.999)", "adam_eps": 1e-8, "use_old_adam": True, "tpu": False},

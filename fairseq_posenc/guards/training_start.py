@@ -1,4 +1,4 @@
-"""What a training can be told before its first update: no room to write, no text, a short way."""
+"""Checks before a training's first update: a folder to write to, samples, workers, schedule."""
 
 import functools
 import logging
@@ -14,9 +14,10 @@ from fairseq_posenc.files import file_error
 logger = logging.getLogger(__name__)
 
 
-def check_what_starts() -> None:
+def patch_start() -> None:
     """Let fairseq say in one line that it cannot write, or has nothing to read."""
-    verify, kept = checkpoint_utils.verify_checkpoint_directory, FairseqTask.filter_indices_by_size
+    verify = checkpoint_utils.verify_checkpoint_directory
+    filter_indices = FairseqTask.filter_indices_by_size
 
     @functools.wraps(verify)
     def verify_checkpoint_directory(save_dir: str) -> None:
@@ -25,7 +26,7 @@ def check_what_starts() -> None:
         except OSError as error:
             raise file_error("write to --save-dir", save_dir, error) from None
 
-    @functools.wraps(kept)
+    @functools.wraps(filter_indices)
     def filter_indices_by_size(
         self: FairseqTask,
         indices: Any,
@@ -33,15 +34,15 @@ def check_what_starts() -> None:
         max_positions: Any = None,
         ignore_invalid_inputs: bool = False,
     ) -> Any:
-        found = kept(self, indices, dataset, max_positions, ignore_invalid_inputs)
-        if not len(found):
+        remaining = filter_indices(self, indices, dataset, max_positions, ignore_invalid_inputs)
+        if not len(remaining):
             raise UsageError(
                 f"nothing is left of {len(dataset)} samples: all are longer than {max_positions} "
                 "tokens; raise --max-…-positions, --tokens-per-sample or --max-tokens"
                 if len(dataset)
                 else "a set of the data has no samples; binarise text that is not empty"
             )
-        return found
+        return remaining
 
     checkpoint_utils.verify_checkpoint_directory = verify_checkpoint_directory
     FairseqTask.filter_indices_by_size = filter_indices_by_size
