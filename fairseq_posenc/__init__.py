@@ -18,13 +18,13 @@ _OLDEST_TORCH = (2, 10)
 
 def _check_torch() -> None:
     try:
-        found = version("torch")
+        installed = version("torch")
     except PackageNotFoundError:  # commands that need none run without it
         return
-    if tuple(map(int, re.findall(r"\d+", found)[:2])) < _OLDEST_TORCH:
+    if tuple(map(int, re.findall(r"\d+", installed)[:2])) < _OLDEST_TORCH:
         print_errors_in_one_line()
         raise UsageError(
-            f"torch {found} is too old, 2.10 or newer is needed: pip install --upgrade torch"
+            f"torch {installed} is too old, 2.10 or newer is needed: pip install --upgrade torch"
         )
 
 

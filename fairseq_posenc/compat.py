@@ -19,9 +19,9 @@ import torch
 from torch import Tensor, nn
 
 _FUSED_WEIGHTS = [
-    f"{part}_{kind}"
+    f"{part}_{parameter}"
     for part in ("in_proj", "out_proj", "fc1", "fc2")
-    for kind in ("weight", "bias")
+    for parameter in ("weight", "bias")
 ]
 # warnings about how fairseq uses its libraries, and about CPUs: users can do nothing about them
 for _message in (

@@ -39,15 +39,15 @@ def print_errors_in_one_line() -> None:
 
     The models call this, which fairseq's programs import, and so do ``posenc`` and recipes.
     """
-    others = sys.excepthook
+    previous_hook = sys.excepthook
 
     def hook(
-        kind: Type[BaseException], error: BaseException, traceback: Optional[TracebackType]
+        error_type: Type[BaseException], error: BaseException, traceback: Optional[TracebackType]
     ) -> None:
         if isinstance(error, UsageError):
             print(f"fairseq_posenc: error: {error}", file=sys.stderr)
         else:
-            others(kind, error, traceback)
+            previous_hook(error_type, error, traceback)
 
     sys.excepthook = hook
     # Hydra (fairseq-hydra-train) would print errors itself; so it lets them pass to the hook.

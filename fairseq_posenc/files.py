@@ -18,11 +18,12 @@ LONGEST_LINE = 1 << 28  # bytes; whole files of questions in JSON are one line o
 _OPENERS: Dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
-def file_error(what: str, path: str, error: Exception) -> UsageError:
-    """Say what went wrong, and with which file if it is another than ``path`` or what is in it."""
+def file_error(action: str, path: str, error: Exception) -> UsageError:
+    """Return the error of an action, with the name of its file if that is not ``path`` or in it."""
     reason, name = getattr(error, "strerror", None) or str(error), getattr(error, "filename", None)
-    other = name is not None and not str(name).startswith(path)
-    return UsageError(f"cannot {what} {path}: {reason}" + (f": {name}" if other else ""))
+    is_other_file = name is not None and not str(name).startswith(path)
+    suffix = f": {name}" if is_other_file else ""
+    return UsageError(f"cannot {action} {path}: {reason}{suffix}")
 
 
 def read_lines(path: str) -> List[str]:

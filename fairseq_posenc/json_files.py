@@ -84,17 +84,17 @@ def read_shaped(path: str, shape: Any, origin: str) -> Any:
     return value
 
 
-def find_misfit(value: Any, shape: Any, place: str = "") -> Optional[str]:
+def find_misfit(value: Any, shape: Any, path: str = "") -> Optional[str]:
     """Return what is wrong with the first member that has not its shape, None if all have."""
     if value is _MISSING:
-        return None if isinstance(shape, Maybe) else f"{place} is missing"
+        return None if isinstance(shape, Maybe) else f"{path} is missing"
     if isinstance(shape, (OrNull, Maybe)):
-        return None if value is None else find_misfit(value, shape.shape, place)
-    kind = shape if isinstance(shape, type) else list if isinstance(shape, list) else dict
-    if not _is_a(value, kind):
-        return f"{place or 'it'} should be {_WORDS[kind]}"
+        return None if value is None else find_misfit(value, shape.shape, path)
+    python_type = shape if isinstance(shape, type) else list if isinstance(shape, list) else dict
+    if not _is_a(value, python_type):
+        return f"{path or 'it'} should be {_WORDS[python_type]}"
     if isinstance(value, dict) and not all(_is_a(name, str) for name in value):
-        return f"the names in {place or 'it'} should be text"
+        return f"the names in {path or 'it'} should be text"
     if isinstance(shape, type):
         return None
     if isinstance(shape, list):
@@ -104,17 +104,17 @@ def find_misfit(value: Any, shape: Any, place: str = "") -> Optional[str]:
     else:
         members = [(name, value.get(name, _MISSING), wanted) for name, wanted in shape.items()]
     for name, member, wanted in members:
-        misfit = find_misfit(member, wanted, f"{place}.{name}" if place else name)
+        misfit = find_misfit(member, wanted, f"{path}.{name}" if path else name)
         if misfit:
             return misfit
     return None
 
 
-def _is_a(value: Any, kind: type) -> bool:
-    if kind is str:
+def _is_a(value: Any, python_type: type) -> bool:
+    if python_type is str:
         # a lone surrogate is not a character, and cannot be written
         return isinstance(value, str) and not _LONE_SURROGATE.search(value)
-    if kind in (int, float):
-        known = isinstance(value, (kind, int))
-        return known and not isinstance(value, bool) and -_LARGEST < value < _LARGEST
-    return isinstance(value, kind)
+    if python_type in (int, float):
+        is_number = isinstance(value, (python_type, int))
+        return is_number and not isinstance(value, bool) and -_LARGEST < value < _LARGEST
+    return isinstance(value, python_type)

@@ -81,8 +81,8 @@ OPTIONS: Dict[str, Option] = {
 
 def defaults(option: str) -> Dict[str, Any]:
     """Return the default of an option for each encoding that reads it, by the encoding's name."""
-    found = {name: encodings.options(name) for name in encodings.names()}
-    return {name: read[option] for name, read in found.items() if option in read}
+    by_encoding = {name: encodings.options(name) for name in encodings.names()}
+    return {name: read[option] for name, read in by_encoding.items() if option in read}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,16 +102,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             default = next(iter(shown.values()))
         else:
             default = ", ".join(f"{reader} {value}" for reader, value in shown.items())
-        how = {"action": "store_true"} if option.parse is bool else {"type": option.parse}
+        parsing = {"action": "store_true"} if option.parse is bool else {"type": option.parse}
         parser.add_argument(
             _flag(name),
             default=argparse.SUPPRESS,
             help=f"{option.help} (read by {', '.join(shown)}; default: {default})",
-            **how,
+            **parsing,
         )
 
 
-def check_names(args: Any, *others: str) -> None:
+def check_names(args: Any, *additional: str) -> None:
     """Check that all options of positions are known, as they may come from a file of options.
 
     ``others`` are names of options that the model has besides those of encodings.
@@ -121,11 +121,11 @@ def check_names(args: Any, *others: str) -> None:
     """
     from omegaconf import OmegaConf  # fairseq's, and this file is read where fairseq is missing
 
-    known = [f"position_{name}" for name in ("encoding", "signature", *OPTIONS, *others)]
+    names = [f"position_{name}" for name in ("encoding", "signature", *OPTIONS, *additional)]
     for key in args if OmegaConf.is_config(args) else vars(args):
-        close = difflib.get_close_matches(str(key), known, n=1, cutoff=0.9)
-        if key not in known and (close or str(key).startswith("position_")):
-            close = close or difflib.get_close_matches(str(key), known, n=1, cutoff=0)
+        close = difflib.get_close_matches(str(key), names, n=1, cutoff=0.9)
+        if key not in names and (close or str(key).startswith("position_")):
+            close = close or difflib.get_close_matches(str(key), names, n=1, cutoff=0)
             raise UsageError(f"the model has no option {key}; is {close[0]} meant?")
 
 
@@ -137,8 +137,8 @@ def encoding_name(args: Any) -> str:
     """
     name = getattr(args, "position_encoding", None) or DEFAULT
     if name not in encodings.names():
-        known = ", ".join(encodings.names())
-        raise UsageError(f"unknown position encoding '{name}'; choose from {known}")
+        choices = ", ".join(encodings.names())
+        raise UsageError(f"unknown position encoding '{name}'; choose from {choices}")
     return name
 
 
@@ -149,7 +149,7 @@ def chosen(args: Any) -> Dict[str, Any]:
         UsageError: a value is of another type, or an option is set that the encoding does not
             read. Its default value is accepted.
     """
-    name, found = encoding_name(args), {}
+    name, values = encoding_name(args), {}
     for option, (parse, _) in OPTIONS.items():
         value = getattr(args, f"position_{option}", None)
         if value is None:
@@ -163,13 +163,13 @@ def chosen(args: Any) -> Dict[str, Any]:
             raise UsageError(f"{_flag(option)} must be {_VALUES[parse]}, not {value!r}") from None
         by_encoding = defaults(option)
         if name in by_encoding:
-            found[option] = value
+            values[option] = value
         elif value not in by_encoding.values():
             raise UsageError(
                 f"{_flag(option)} is not read by --position-encoding {name}; leave it out, or "
                 f"choose {' or '.join(by_encoding)}"
             )
-    return found
+    return values
 
 
 def build(args: Any, stack: encodings.StackConfig) -> encodings.Encoding:
@@ -200,16 +200,16 @@ def stack(**attributes: Any) -> encodings.StackConfig:
         ) from None
 
 
-def signature(args: Any, **others: Any) -> str:
+def signature(args: Any, **fields: Any) -> str:
     """Return the signature of the encoding, every choice named, and others besides.
 
     BOS before the sources is named where there is one, and that the encoder sees no EOS.
     """
     if getattr(args, "prepend_source_bos", False):
-        others["source_bos"] = True
+        fields["source_bos"] = True
     if getattr(args, "no_source_eos", False):
-        others["source_eos"] = False
-    return encodings.signature(encoding_name(args), **chosen(args), **others)
+        fields["source_eos"] = False
+    return encodings.signature(encoding_name(args), **chosen(args), **fields)
 
 
 def _flag(option: str) -> str:

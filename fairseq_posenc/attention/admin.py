@@ -76,8 +76,11 @@ def unit_profile(args) -> str:
     """
     for flag in ("encoder_normalize_before", "decoder_normalize_before", "cross_self_attention"):
         if getattr(args, flag, False):
-            kind = "one attention for both sides" if flag.startswith("cross") else "pre-norm layers"
-            raise UsageError(f"ADMIN does not go with {kind}; leave out --{flag.replace('_', '-')}")
+            model = (
+                "one attention for both sides" if flag.startswith("cross") else "pre-norm layers"
+            )
+            option = f"--{flag.replace('_', '-')}"
+            raise UsageError(f"ADMIN does not go with {model}; leave out {option}")
     alone = getattr(args, "no_cross_attention", False)
     decoder = [name for name in DECODER_RATIOS if not (alone and name == "encoder_ratio_change")]
     ratios = {"encoder": ENCODER_RATIOS, "decoder": decoder}
@@ -124,11 +127,11 @@ def _problem(profile: Any, unit: Dict[str, Any]) -> Optional[str]:
     if profile.get("channels") != unit["channels"]:
         return f"made for channels {profile.get('channels')!r}, the model has {unit['channels']}"
     for side, layers in unit["omegas"].items():
-        found = profile["omegas"].get(side)
-        count = len(found) if isinstance(found, list) else "no"
+        side_omegas = profile["omegas"].get(side)
+        count = len(side_omegas) if isinstance(side_omegas, list) else "no"
         if count != len(layers):
             return f"it has {count} {side} layers, the model {len(layers)}"
-        for number, (layer, names) in enumerate(zip(found, layers)):
+        for number, (layer, names) in enumerate(zip(side_omegas, layers)):
             if not isinstance(layer, dict) or layer.keys() != names.keys():
                 return f"{side} layer {number} should have {', '.join(names)}"
             for name, omega in layer.items():

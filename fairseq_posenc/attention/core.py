@@ -82,10 +82,7 @@ class CpuChunks(AttentionBackend):
         learns = cpu.needs_gradient(inputs) or inputs.dropout_p > 0
         return learns or inputs.queries.size(2) >= _FEW_QUERIES
 
-    @staticmethod
-    def attend(inputs: Inputs) -> Tensor:
-        """Return the outputs ``(B, H, Q, d)``."""
-        return cpu.attend(inputs)
+    attend = staticmethod(cpu.attend)
 
 
 class CpuSdpa(AttentionBackend):
@@ -112,10 +109,7 @@ class CpuSdpa(AttentionBackend):
             return length < _SHORT or (length >= _LONG and terms.bias is None)
         return True
 
-    @staticmethod
-    def attend(inputs: Inputs) -> Tensor:
-        """Return the outputs ``(B, H, Q, d)``."""
-        return fused.attend(inputs)
+    attend = staticmethod(fused.attend)
 
 
 class Lean(AttentionBackend):
@@ -126,10 +120,7 @@ class Lean(AttentionBackend):
         """Return whether the backend is the one for these inputs."""
         return inputs.queries.is_cuda and not is_compiling() and lean.supports(inputs)
 
-    @staticmethod
-    def attend(inputs: Inputs) -> Tensor:
-        """Return the outputs ``(B, H, Q, d)``."""
-        return lean.attend(inputs)
+    attend = staticmethod(lean.attend)
 
 
 class Plain(AttentionBackend):

@@ -24,8 +24,13 @@ _ALIGNMENT = 8
 def supports(inputs: Inputs) -> bool:
     """Return whether all terms can be put into one mask, as they do not depend on the queries."""
     terms = inputs.terms
-    others = (terms.relative_keys, terms.relative_values, terms.distance_keys, terms.content_query)
-    return all(term is None for term in others)
+    of_queries = (
+        terms.relative_keys,
+        terms.relative_values,
+        terms.distance_keys,
+        terms.content_query,
+    )
+    return all(term is None for term in of_queries)
 
 
 def attend(inputs: Inputs) -> Tensor:

@@ -43,8 +43,8 @@ def wrapped(layer: nn.Module, cfg) -> nn.Module:
 
 def layers_after_layerdrop(layers: nn.ModuleList) -> List[Optional[nn.Module]]:
     """Return all layers in order, with ``None`` for those that LayerDrop leaves out this time."""
-    kept = set(layers)
-    return [layer if layer in kept else None for _, layer in layers.named_children()]
+    remaining = set(layers)
+    return [layer if layer in remaining else None for _, layer in layers.named_children()]
 
 
 def _options(cfg, side) -> Dict[str, Any]:

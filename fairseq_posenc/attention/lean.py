@@ -56,13 +56,13 @@ class _OneTensor(torch.autograd.Function):
             marked = torch.where(dropped, -marked, marked)
         ctx.save_for_backward(marked, values, index)
         ctx.scale, ctx.dtype = 1 / (1 - dropout_p), scores.dtype
-        kept = marked.clamp(min=0) if dropout_p else marked
+        undropped = marked.clamp(min=0) if dropout_p else marked
         sums = None  # (B, H, Q, rows of the table)
         if index is not None:
-            sums = kept.new_zeros(kept.shape[:-1] + (rows,), dtype=scores.dtype)
-            sums.scatter_add_(-1, index, kept.to(scores.dtype))
+            sums = undropped.new_zeros(undropped.shape[:-1] + (rows,), dtype=scores.dtype)
+            sums.scatter_add_(-1, index, undropped.to(scores.dtype))
             sums = (sums * ctx.scale).to(values.dtype)
-        return (kept @ values) * ctx.scale, sums
+        return (undropped @ values) * ctx.scale, sums
 
     @staticmethod
     @torch.autograd.function.once_differentiable
@@ -70,16 +70,16 @@ class _OneTensor(torch.autograd.Function):
         ctx: Any, of_outputs: Tensor, of_sums: Optional[Tensor]
     ) -> Tuple[Tensor, Tensor, None, None, None]:
         marked, values, index = ctx.saved_tensors
-        kept = marked.clamp(min=0)
+        undropped = marked.clamp(min=0)
         of_outputs = of_outputs * ctx.scale
-        of_values = kept.transpose(-1, -2) @ of_outputs
+        of_values = undropped.transpose(-1, -2) @ of_outputs
         # of the weights that are left: (B, H, Q, K)
         gradient = (of_outputs @ values.transpose(-1, -2)).to(ctx.dtype)
         if index is not None and of_sums is not None:
             gradient += (of_sums.to(ctx.dtype) * ctx.scale).gather(-1, index)
-        # back through dropout and softmax, with weights w = |marked| and what is kept of them:
-        # gradient · kept - w · Σ (gradient · kept)
-        gradient *= kept
+        # back through dropout and softmax, with weights w = |marked| and undropped ones:
+        # gradient · undropped - w · Σ (gradient · undropped)
+        gradient *= undropped
         total = gradient.sum(dim=-1, keepdim=True)
         gradient.addcmul_(marked.abs().to(ctx.dtype), total, value=-1)
         return gradient, of_values, None, None, None

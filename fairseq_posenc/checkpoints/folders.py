@@ -31,7 +31,7 @@ _SHAPE = {
 
 
 class ModelFolder(NamedTuple):
-    """What a folder has: its description, see :func:`write_folder`, and the weights by name."""
+    """The description of a model, see :func:`write_folder`, and its weights by name."""
 
     description: Dict[str, Any]
     weights: Dict[str, Tensor]
@@ -51,26 +51,26 @@ def write_folder(
     description: Dict[str, Any],
     weights: Dict[str, Tensor],
     names: Dict[str, str],
-    theirs: Dict[str, Tensor],
+    hf_weights: Dict[str, Tensor],
 ) -> None:
     """Write a model into a folder that is there.
 
     Args:
-        folder: gets the three files, or two if nothing is ``theirs``.
+        folder: gets the three files, or two without ``hf_weights``.
         description: ``kind`` (the model in fairseq's registry), ``signature`` of its positions,
             and its options in two groups, ``model`` and ``task``.
         weights: all, by their names in our checkpoints.
-        names: for those of them that are ``theirs`` unchanged, their names there.
-        theirs: weights of the Hugging Face model, by its own names.
+        names: for those of them that are ``hf_weights`` unchanged, their names there.
+        hf_weights: of the Hugging Face model, by its own names.
     """
     own = {name: weight for name, weight in weights.items() if name not in names}
     _save(own, os.path.join(folder, OWN))
-    found = {"format": _FORMAT, **description, "names": names}
-    if theirs:
-        _save(theirs, os.path.join(folder, MODEL))
-        found["sha256"] = _sha256(os.path.join(folder, MODEL))
+    content = {"format": _FORMAT, **description, "names": names}
+    if hf_weights:
+        _save(hf_weights, os.path.join(folder, MODEL))
+        content["sha256"] = _sha256(os.path.join(folder, MODEL))
     with open(os.path.join(folder, DESCRIPTION), "w", encoding="utf-8") as stream:
-        json.dump(found, stream, indent=1, ensure_ascii=False)
+        json.dump(content, stream, indent=1, ensure_ascii=False)
 
 
 def read_folder(folder: str) -> ModelFolder:
@@ -80,23 +80,23 @@ def read_folder(folder: str) -> ModelFolder:
         UsageError: a file is missing or damaged, or ``model.safetensors`` is another one.
     """
     path = os.path.join(folder, DESCRIPTION)
-    found = read_shaped(path, _SHAPE, "posenc export")
-    if found["format"] != _FORMAT:
+    description = read_shaped(path, _SHAPE, "posenc export")
+    if description["format"] != _FORMAT:
         raise UsageError(f"{path} is of a later version of posenc; update it to read the folder")
     weights = read_safetensors(os.path.join(folder, OWN))
-    if found["names"]:
+    if description["names"]:
         file = os.path.join(folder, MODEL)
-        theirs = read_safetensors(file)
-        if _sha256(file) != found.get("sha256"):
+        hf_weights = read_safetensors(file)
+        if _sha256(file) != description.get("sha256"):
             raise UsageError(
                 f"{file} is not the one that posenc export wrote; if it was trained further, "
                 f"remove {DESCRIPTION} and {OWN}, and it is imported by its config.json"
             )
-        for ours, name in found["names"].items():
-            if name not in theirs:
-                raise UsageError(f"{file} has no {name:.200}, which {DESCRIPTION} names")
-            weights[ours] = theirs[name]
-    return ModelFolder(found, weights)
+        for name, hf_name in description["names"].items():
+            if hf_name not in hf_weights:
+                raise UsageError(f"{file} has no {hf_name:.200}, which {DESCRIPTION} names")
+            weights[name] = hf_weights[hf_name]
+    return ModelFolder(description, weights)
 
 
 def as_checkpoint(
@@ -122,10 +122,10 @@ def checkpoint_of(path: str) -> Dict[str, Any]:
         UsageError: as :func:`read_folder`, or parts of the weights are in another file.
     """
     folder = os.path.dirname(path)
-    found, weights = read_folder(folder)
-    if found["names"]:
+    description, weights = read_folder(folder)
+    if description["names"]:
         raise UsageError(f"{path} has a part of the weights; posenc import --from {folder} has all")
-    return as_checkpoint(found["model"], found["task"], weights)
+    return as_checkpoint(description["model"], description["task"], weights)
 
 
 def read_safetensors(path: str) -> Dict[str, Tensor]:

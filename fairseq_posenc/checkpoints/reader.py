@@ -46,8 +46,8 @@ class _Dtype:
 class _Array:
     """Stands for an array of numbers while a file is read, until its state is checked."""
 
-    def __init__(self, kind: Any, shape: Any, code: Any):
-        if kind is not _NDARRAY or (shape, code) != ((0,), b"b"):
+    def __init__(self, array_type: Any, shape: Any, code: Any):
+        if array_type is not _NDARRAY or (shape, code) != ((0,), b"b"):
             raise _Unknown("numpy.core.multiarray._reconstruct of another class")
 
     def __setstate__(self, state: Tuple) -> None:
@@ -143,14 +143,14 @@ def _advice(path: str) -> str:
     """Return what to do instead of reading a damaged checkpoint, with another one if there is."""
     folder = os.path.dirname(os.path.abspath(path))
     names = os.listdir(folder) if os.path.isdir(folder) else []
-    others = [
+    readable = [
         os.path.join(folder, name)
         for name in names
         if name.startswith("checkpoint") and name.endswith(".pt") and name != os.path.basename(path)
     ]
-    if not others:
+    if not readable:
         return "there is no other one beside it"
-    newest = max(others, key=os.path.getmtime)
+    newest = max(readable, key=os.path.getmtime)
     return f"move it aside and continue from an earlier one, as with --restore-file {newest}"
 
 

@@ -34,9 +34,9 @@ class FineTuningCriterion(FairseqCriterion):
     def __init__(self, cfg: FineTuningCriterionConfig, task: Any):
         super().__init__(task)
         best, maximise = cfg.best_checkpoint_metric, cfg.maximize_best_checkpoint_metric
-        known = ["loss", *task.metric_names]
-        if best not in known:
-            raise UsageError(f"--best-checkpoint-metric {best}: the task has {', '.join(known)}")
+        metrics = ["loss", *task.metric_names]
+        if best not in metrics:
+            raise UsageError(f"--best-checkpoint-metric {best}: the task has {', '.join(metrics)}")
         if maximise != (best != "loss"):
             raise UsageError(
                 f"--best-checkpoint-metric {best} goes {'without' if maximise else 'with'} "

@@ -131,8 +131,8 @@ def _mmap_index(file: str, header: bytes) -> Optional[Index]:
         return None
     magic, version, code, count = _MMAP_HEADER.unpack(header[:size])
     dtype = _integer_type(code)
-    whole = os.path.getsize(file) == size + 12 * count
-    if (magic, version) != (_MMAP_MAGIC, 1) or not dtype or not whole:
+    is_complete = os.path.getsize(file) == size + 12 * count
+    if (magic, version) != (_MMAP_MAGIC, 1) or not dtype or not is_complete:
         return None
     sizes = np.fromfile(file, "<i4", count, offset=size)
     starts = np.fromfile(file, "<i8", count, offset=size + sizes.nbytes)

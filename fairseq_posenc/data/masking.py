@@ -145,11 +145,11 @@ class MaskedDataset(TokensAndSegments):
 
     def __getitem__(self, index: int) -> Dict[str, Any]:
         tokens, segments = self.blocks[index]
-        known = len(self.masking.maskable)
-        if int(tokens.max()) >= known:
+        num_types = len(self.masking.maskable)
+        if int(tokens.max()) >= num_types:
             raise UsageError(
-                f"the text holds token {int(tokens.max())}, but the dictionary has {known} types "
-                "with <mask>: dict.txt is not the one that the text was binarised with"
+                f"the text holds token {int(tokens.max())}, but the dictionary has {num_types} "
+                "types with <mask>: dict.txt is not the one that the text was binarised with"
             )
         rng = np.random.default_rng([self.seed, self.epoch, int(index)])
         source, target = map(torch.from_numpy, self.masking.draw(tokens.numpy(), rng))

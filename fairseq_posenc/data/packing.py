@@ -146,9 +146,9 @@ class PackedDataset(FairseqDataset):
         segment, begun, ended = 0, False, False
         sentence, offset, missing = (int(column[index]) for column in self.blocks)
         while missing:
-            whole = self.sentences[sentence]
-            part = whole[offset : offset + missing]
-            if len(whole) <= 1:  # a separator
+            tokens = self.sentences[sentence]
+            part = tokens[offset : offset + missing]
+            if len(tokens) <= 1:  # a separator
                 ended = begun
             else:  # a sentence, which takes the other segment behind a document's end
                 segment ^= ended

@@ -161,16 +161,16 @@ class QuestionFolder(Questions):
             ) from None
 
     def _question(self, key: Any, text: Any, context: Any, answers: Any) -> Question:
-        found = tuple(GoldAnswer(*answer) for answer in answers)
-        misfit = find_misfit([key, text, *(answer.text for answer in found)], [str])
-        misfit = misfit or find_misfit([context, *(answer.start for answer in found)], [int])
+        gold = tuple(GoldAnswer(*answer) for answer in answers)
+        misfit = find_misfit([key, text, *(answer.text for answer in gold)], [str])
+        misfit = misfit or find_misfit([context, *(answer.start for answer in gold)], [int])
         if misfit or not 0 <= context < len(self.contexts):
             raise ValueError(f"question {key!r} has no context")
-        for answer in found:
+        for answer in gold:
             placed = self.contexts[context].startswith(answer.text, max(answer.start, 0))
             if not (placed or answer.start == NOWHERE):
                 raise ValueError(f"an answer to {key!r} is not in its context")
-        return Question(key, text, context, found)
+        return Question(key, text, context, gold)
 
     def _check_parts(self) -> None:
         sizes = {part: self.sizes(part) for part in PARTS}

@@ -66,9 +66,9 @@ def read_tokeniser(path: str, language: str, training: bool = False) -> Moses:
     names = [name for name in Moses._fields if name != "language"]
     # files of earlier versions do not have the last two
     shape = {**dict.fromkeys(names, bool), "lowercase": Maybe(bool)}
-    how = read_shaped(path, {**shape, TRAINING: Maybe(shape)}, "posenc prepare")
-    how = training and how.get(TRAINING) or how
-    return Moses(language_code(language), **{name: bool(how.get(name)) for name in names})
+    settings = read_shaped(path, {**shape, TRAINING: Maybe(shape)}, "posenc prepare")
+    settings = training and settings.get(TRAINING) or settings
+    return Moses(language_code(language), **{name: bool(settings.get(name)) for name in names})
 
 
 @functools.cache
@@ -142,9 +142,9 @@ class SentencePieces:
         # fairseq comes with it, which plans of recipes do without
         from fairseq_posenc.data.subwords import library
 
-        kind = library("sentencepiece").SentencePieceProcessor
+        processor = library("sentencepiece").SentencePieceProcessor
         try:
-            self._model = kind(model_file=path)
+            self._model = processor(model_file=path)
         except (OSError, RuntimeError) as error:
             raise UsageError(f"{path} is not a SentencePiece model: {first_line(error)}") from None
 
@@ -159,8 +159,8 @@ class SentencePieces:
     def vocabulary(self) -> List[str]:
         """Return the pieces in the model's order, without those that text never becomes."""
         model = self._model
-        found = [n for n in range(len(model)) if not (model.is_unknown(n) or model.is_control(n))]
-        return [model.id_to_piece(n) for n in found]
+        ids = [n for n in range(len(model)) if not (model.is_unknown(n) or model.is_control(n))]
+        return [model.id_to_piece(n) for n in ids]
 
     def restore(self, line: str) -> str:
         """Return the text of a line that another program joined, by making spaces of ▁ alone."""

@@ -31,7 +31,7 @@ _SHAPE = {
 
 @dataclass
 class Description:
-    """What ``task.json`` holds."""
+    """The content of ``task.json``."""
 
     name: str  # of the task, as GLUE writes it
     kind: str  # classification or regression
@@ -58,25 +58,25 @@ class Description:
         if not os.path.isfile(path):
             raise UsageError(f"there is no {path}; prepare the folder with posenc prepare glue")
         content = read_shaped(path, _SHAPE, "posenc prepare glue")
-        found = cls(**{name: content[name] for name in _SHAPE if name in content})
-        unknown = sorted({*found.metrics, found.best} - set(METRICS))
+        description = cls(**{name: content[name] for name in _SHAPE if name in content})
+        unknown = sorted({*description.metrics, description.best} - set(METRICS))
         if unknown:
             raise UsageError(
                 f"{path}: no metric is called {unknown[0]!r}; prepare the folder again"
             )
-        known = found.kind in ("classification", "regression")
-        if not known or bool(found.labels) == found.regression:
+        is_task = description.kind in ("classification", "regression")
+        if not is_task or bool(description.labels) == description.regression:
             raise UsageError(
-                f"{path}: kind {found.kind!r} with {len(found.labels)} labels is neither a "
-                "classification nor a regression; prepare the folder again"
+                f"{path}: kind {description.kind!r} with {len(description.labels)} labels is "
+                "neither a classification nor a regression; prepare the folder again"
             )
-        return found
+        return description
 
 
 def input_folders(folder: str) -> List[str]:
     """Return the one or two folders of sentences, each with its own copy of ``dict.txt``."""
-    found = (os.path.join(folder, name) for name in INPUTS)
-    return [part for part in found if os.path.exists(os.path.join(part, subwords.DICTIONARY))]
+    folders = (os.path.join(folder, name) for name in INPUTS)
+    return [part for part in folders if os.path.exists(os.path.join(part, subwords.DICTIONARY))]
 
 
 def inputs(folder: str, split: str) -> List[Any]:
@@ -88,8 +88,8 @@ def inputs(folder: str, split: str) -> List[Any]:
     paths = [os.path.join(part, split) for part in input_folders(folder)]
     for path in paths:
         check_indexed(path, types=len(subwords.load_dictionary(os.path.dirname(path))))
-    found = [indexed_dataset.make_dataset(path, "mmap") for path in paths if _exists(path)]
-    return found if len(found) == len(paths) else []
+    datasets = [indexed_dataset.make_dataset(path, "mmap") for path in paths if _exists(path)]
+    return datasets if len(datasets) == len(paths) else []
 
 
 def targets(folder: str, split: str, labels: int) -> Optional[torch.Tensor]:
@@ -108,10 +108,10 @@ def targets(folder: str, split: str, labels: int) -> Optional[torch.Tensor]:
     check_indexed(path)
     # all at once, each label's index and </s>: item by item takes seconds for the 400,000 of MNLI
     items = np.fromfile(f"{path}.bin", dtype=indexed_dataset.best_fitting_int_dtype(0))
-    found = items[::2].astype(np.int64) - Dictionary().nspecial
-    if len(items) % 2 or (len(found) and not 0 <= found.min() <= found.max() < labels):
+    indices = items[::2].astype(np.int64) - Dictionary().nspecial
+    if len(items) % 2 or (len(indices) and not 0 <= indices.min() <= indices.max() < labels):
         raise UsageError(f"{path}.bin is damaged; prepare the folder again")
-    return torch.from_numpy(found)
+    return torch.from_numpy(indices)
 
 
 def _scores(path: str) -> torch.Tensor:

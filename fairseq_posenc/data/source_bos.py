@@ -59,14 +59,14 @@ def _scoring_without_bos(scorer: SequenceScorer) -> Callable[..., List]:
     """Return the scorer's ``generate`` (``--score-reference``), with alignments extracted anew."""
     score = scorer.generate
 
-    def generate(models: Any, sample: Any, **others: Any) -> List:
-        found = score(models, sample, **others)
+    def generate(models: Any, sample: Any, **kwargs: Any) -> List:
+        hypotheses = score(models, sample, **kwargs)
         sources, targets = sample["net_input"]["src_tokens"], sample["target"]
-        for source, target, [reference] in zip(sources, targets, found):
+        for source, target, [reference] in zip(sources, targets, hypotheses):
             reference["alignment"] = utils.extract_hard_alignment(
                 reference["attention"], _hidden(source, scorer.pad), target, scorer.pad, scorer.eos
             )
-        return found
+        return hypotheses
 
     return generate
 

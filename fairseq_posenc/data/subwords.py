@@ -162,10 +162,10 @@ class SentencePiece(Subwords):
     def _pieces_with_raw_offsets(
         self, text: str, behind: bool = False
     ) -> Tuple[List[str], List[Span]]:
-        first, *others = text.split(UNKNOWN)
+        first, *following = text.split(UNKNOWN)
         pieces, spans = self._encode(first, behind)
         end = len(first)
-        for part in others:
+        for part in following:
             start, end = end + len(UNKNOWN), end + len(UNKNOWN) + len(part)
             names, offsets = self._encode(part, behind=True)
             pieces += [UNKNOWN, *names]
@@ -210,7 +210,7 @@ class AnswerAlignedSubwords:
 
     def __init__(self, subwords: Subwords):
         self._subwords = subwords
-        self._known = frozenset(subwords.vocabulary())
+        self._vocabulary = frozenset(subwords.vocabulary())
 
     def pieces_with_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
         """Return pieces and the characters each stands for, as the model does, but more of them.
@@ -239,20 +239,21 @@ class AnswerAlignedSubwords:
         lead = len(begins) if body.startswith(begins) else 0
         if len(body) - lead != length:
             return None
-        found: List[Tuple[str, Span]] = []
-        # between two cuts: the longest known piece from the left, then the next, and so on
+        parts: List[Tuple[str, Span]] = []
+        # between two cuts: the longest piece in the vocabulary from the left, then the next, …
         edges = [0, *(cut + lead for cut in cuts), len(body)]
         for first, stop in zip(edges, edges[1:]):
             while first < stop:
-                mark = continues if found else mark
+                mark = continues if parts else mark
                 ends = range(stop, first, -1)
-                last = next((end for end in ends if mark + body[first:end] in self._known), None)
+                ends_of_pieces = (end for end in ends if mark + body[first:end] in self._vocabulary)
+                last = next(ends_of_pieces, None)
                 if last is None:
                     return None
                 span = max(first - lead, 0), max(last - lead, 1)
-                found.append((mark + body[first:last], span))
+                parts.append((mark + body[first:last], span))
                 first = last
-        return found
+        return parts
 
 
 def load(folder: str) -> Subwords:
@@ -261,17 +262,17 @@ def load(folder: str) -> Subwords:
     Raises:
         UsageError: the folder has neither or both, or the file is damaged.
     """
-    files = [os.path.join(folder, kind.name) for kind in KINDS.values()]
-    found = [(kind, file) for kind, file in zip(KINDS.values(), files) if os.path.isfile(file)]
-    if len(found) != 1:
-        names = " and ".join(kind.name for kind in KINDS.values())
+    files = [os.path.join(folder, subword_class.name) for subword_class in KINDS.values()]
+    candidates = [pair for pair in zip(KINDS.values(), files) if os.path.isfile(pair[1])]
+    if len(candidates) != 1:
+        names = " and ".join(subword_class.name for subword_class in KINDS.values())
         raise UsageError(
-            f"{folder} must hold one of {names}, and holds {'both' if found else 'neither'}; give "
-            "a folder that posenc prepare text has written"
+            f"{folder} must hold one of {names}, and holds {'both' if candidates else 'neither'}; "
+            "give a folder that posenc prepare text has written"
         )
-    kind, file = found[0]
+    subword_class, file = candidates[0]
     try:
-        model = kind(file)
+        model = subword_class(file)
         # a damaged model may fail at a word that it does not know
         model.pieces(_RARE_WORD)
         return model
@@ -307,10 +308,10 @@ def library(name: str) -> Any:
 def _boundaries(text: str) -> Set[int]:
     """Return where letters (with marks), digits and unequal others meet, and in grouped numbers."""
     kinds = [{"M": "L", "L": "L", "N": "N"}.get(unicodedata.category(c)[0], c) for c in text]
-    found = {i for i in range(1, len(text)) if kinds[i] != kinds[i - 1]}
+    boundaries = {i for i in range(1, len(text)) if kinds[i] != kinds[i - 1]}
     for number in _GROUPED_NUMBER.finditer(text):
-        found.update(range(number.start(), number.end() + 1))
-    return found
+        boundaries.update(range(number.start(), number.end() + 1))
+    return boundaries
 
 
 def _tidy(text: str, spans: List[Span]) -> List[Span]:

@@ -27,24 +27,25 @@ def checksum(data: str, subset: str) -> Optional[str]:
         UsageError: a file cannot be read.
     """
     files = [file for folder in utils.split_paths(data) for file in _files(folder, subset)]
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for name, path in files:
         with reading(path), open(path, "rb") as stream:
             size = os.fstat(stream.fileno()).st_size
-            found.update(f"{name}\n{size}\n".encode())
+            digest.update(f"{name}\n{size}\n".encode())
             blocks = -(-size // _BLOCK)
             taken = min(blocks, max(2, _READ_IN_ALL // len(files) // _BLOCK))
             for number in range(taken):
                 # the first block, the last one, and those between them
                 stream.seek(number * (blocks - 1) // max(1, taken - 1) * _BLOCK)
-                found.update(stream.read(_BLOCK))
-    return found.hexdigest()[:16] if files else None
+                digest.update(stream.read(_BLOCK))
+    return digest.hexdigest()[:16] if files else None
 
 
 def _files(folder: str, subset: str) -> Iterator[Tuple[str, str]]:
     """Yield name and path of each file of a set, parts (``train1``) and languages included."""
     of_set = re.compile(rf"{re.escape(subset)}\d*(\..+)?\.(idx|bin|label)")
     below = [entry.path for entry in os.scandir(folder) if entry.is_dir()]
-    for place in [folder, *sorted(below)] if os.path.isdir(folder) else []:
-        for name in sorted(filter(of_set.fullmatch, os.listdir(place))):
-            yield os.path.relpath(os.path.join(place, name), folder), os.path.join(place, name)
+    for directory in [folder, *sorted(below)] if os.path.isdir(folder) else []:
+        for name in sorted(filter(of_set.fullmatch, os.listdir(directory))):
+            path = os.path.join(directory, name)
+            yield os.path.relpath(path, folder), path

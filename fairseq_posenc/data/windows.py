@@ -78,8 +78,8 @@ def covering_tokens(offsets: np.ndarray, start: int, end: int) -> Optional[Tuple
     ``offsets`` ``(tokens, 2)`` are, as start and end, first characters and the ones after the last.
     """
     shared = np.minimum(offsets[:, 1], end) > np.maximum(offsets[:, 0], start)
-    found = np.flatnonzero(shared)
-    return (int(found[0]), int(found[-1])) if len(found) else None
+    tokens = np.flatnonzero(shared)
+    return (int(tokens[0]), int(tokens[-1])) if len(tokens) else None
 
 
 class Window(NamedTuple):
@@ -138,8 +138,9 @@ class WindowDataset(PairDataset):
     def window(self, index: int) -> Window:
         """Return where a window lies."""
         question, number = self._numbers[index]
-        kept = min(self._question_sizes[question], self.layout.max_query_length)
-        return Window(question, number, *self._windows(question)[number], kept + _SPECIAL - 1)
+        question_size = min(self._question_sizes[question], self.layout.max_query_length)
+        start = question_size + _SPECIAL - 1
+        return Window(question, number, *self._windows(question)[number], start)
 
     def __getitem__(self, index: int) -> Dict[str, Any]:
         window = self.window(index)

@@ -22,12 +22,12 @@ def read_wordpiece(path: str) -> str:
         UsageError: the file is missing or damaged, or differs from ours in more than vocabulary and
             what is done to case, accents and CJK characters.
     """
-    found = read_shaped(path, _SHAPE, "posenc prepare text")
-    vocabulary = found["model"]["vocab"]
-    lower, accents, chinese = (found["normalizer"][name] for name in _CASE)
-    ours = wordpiece_model(vocabulary, lower, accents, chinese)
-    for part in sorted({*found, *ours}):
-        if part not in ours or found.get(part) != ours[part]:
+    content = read_shaped(path, _SHAPE, "posenc prepare text")
+    vocabulary = content["model"]["vocab"]
+    lower, accents, chinese = (content["normalizer"][name] for name in _CASE)
+    model = wordpiece_model(vocabulary, lower, accents, chinese)
+    for part in sorted({*content, *model}):
+        if part not in model or content.get(part) != model[part]:
             raise UsageError(
                 f"{path}: its {part:.60} is not what posenc prepare text writes; learn the "
                 "vocabulary anew with posenc prepare text"
@@ -38,7 +38,7 @@ def read_wordpiece(path: str) -> str:
     for piece in vocabulary:
         if piece != "".join(piece.split()) or not piece:
             raise UsageError(f"{path}: a piece is empty or holds a space ({piece!r:.60})")
-    return json.dumps(ours)
+    return json.dumps(model)
 
 
 def wordpiece_model(

@@ -111,36 +111,24 @@ class Positions:
 
     @classmethod
     def of_tokens(
-        cls,
-        tokens: Tensor,
-        padding_index: int,
-        padded: Optional[bool] = None,
-        cache: Optional[Dict[str, Dict[str, Any]]] = None,
-        **attributes: Any,
+        cls, tokens: Tensor, padding_index: int, padded: Optional[bool] = None, **attributes: Any
     ) -> "Positions":
         """Number the tokens ``(batch, length)`` of whole sequences, padded left or right.
+
+        With a ``cache``, the tokens are the prefix so far, and the newest alone is numbered.
 
         Args:
             tokens: ``(batch, length)``.
             padding_index: the token that pads.
-            padded: whether there is any; ``None`` to look, for which a GPU is waited for.
-            cache: when decoding step by step; the tokens are then the prefix so far, and the newest
-                alone is kept.
-            **attributes: further ones.
+            padded: whether there is any; ``None`` to look, which waits for a GPU.
+            **attributes: further ones, such as ``cache``.
         """
         is_padding = tokens.eq(padding_index)
         numbers = ((~is_padding).cumsum(dim=1) - 1).clamp_(min=0).float()
-        newest = slice(None if cache is None else -1, None)
-        if padded is None:
-            padded = bool(is_padding.any())
-        return cls(
-            numbers[:, newest],
-            is_padding[:, newest] if padded else None,
-            cache=cache,
-            num_keys=tokens.size(1),
-            key_padding_mask=is_padding if padded else None,
-            **attributes,
-        )
+        newest = slice(None if attributes.get("cache") is None else -1, None)
+        if bool(is_padding.any()) if padded is None else padded:
+            attributes.update(padding_mask=is_padding[:, newest], key_padding_mask=is_padding)
+        return cls(numbers[:, newest], num_keys=tokens.size(1), **attributes)
 
 
 @dataclass

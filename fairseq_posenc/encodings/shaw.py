@@ -48,8 +48,8 @@ class Shaw(Encoding):
     ):
         super().__init__(stack)
         if initialization not in _INITIALIZATIONS:
-            known = " or ".join(_INITIALIZATIONS)
-            raise ValueError(f"initialization must be {known}, not {initialization}")
+            choices = " or ".join(_INITIALIZATIONS)
+            raise ValueError(f"initialization must be {choices}, not {initialization}")
         if not (isinstance(max_distance, int) and max_distance >= 1):
             raise ValueError(f"max distance must be a whole number, 1 or more, not {max_distance}")
         shape = (stack.layers, 2 * max_distance + 1, stack.head_channels)

@@ -1,4 +1,4 @@
-"""What a checkpoint's own options may say, decided between reading them and building anything.
+"""Checks of a checkpoint's own options, between reading them and building anything.
 
 fairseq builds the model, task and criterion that a checkpoint names, evaluates some of its options
 as Python (``eval``), lets OmegaConf resolve ``${oc.env:…}`` in them, and opens files that they
@@ -25,7 +25,7 @@ from fairseq_posenc import register_all
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.signatures import RECORDED
 
-# what is built for strangers, beside what is ours
+# tasks and criterions of fairseq that an untrusted checkpoint may name, beside ours
 KNOWN: Dict[str, Set[str]] = {
     "arch": set(),  # by class, see MODELS
     "task": {
@@ -80,18 +80,18 @@ _LONGEST_LITERAL = 1000  # characters; what is nested deeper ends Python 3.10
 
 
 class Refused(Exception):
-    """A checkpoint's options ask for what is not built or kept for strangers."""
+    """An option of an untrusted checkpoint names an unknown class, or has a bad value."""
 
 
 def check_options(
-    state: Any, path: str, named: Optional[Mapping[str, Any]] = None, builds: bool = True
+    state: Any, path: str, overrides: Optional[Mapping[str, Any]] = None, builds: bool = True
 ) -> None:
     """Leave in a checkpoint only those of its options that may be followed.
 
     Args:
         state: as it was read; its ``args`` and ``cfg`` are replaced.
         path: of the checkpoint, for messages.
-        named: options that the caller gives instead; they, and those of the command line, may
+        overrides: options that the caller gives instead; they, and those of the command line, may
             name another architecture, task or criterion than the known ones. The options of these
             are kept as they are.
         builds: whether a model is built from the options. A training builds its own and compares
@@ -104,48 +104,46 @@ def check_options(
     try:
         if not isinstance(state, dict):
             raise Refused("it holds no model and options")
-        named = {**_of_command_line(), **(named or {})}
+        overrides = {**_of_command_line(), **(overrides or {})}
         if not builds:
-            _name_alike(state, named)
+            _name_alike(state, overrides)
         # up to fairseq 0.10 all options are in one namespace; since then, in groups
         if state.get("args") is not None:
             args = _as_dict(state["args"])
-            asked = {kind: [args.get(kind)] for kind in KNOWN}
-            if _are_known(asked, named):
-                kept = _kept(args, _declared(asked))
-                state["args"] = argparse.Namespace(**_only(args, KNOWN), **kept)
+            asked = {group: [args.get(group)] for group in KNOWN}
+            if _are_known(asked, overrides):
+                options = _allowed(args, _declared(asked))
+                state["args"] = argparse.Namespace(**_only(args, KNOWN), **options)
         if state.get("cfg") is not None:
-            state["cfg"] = _checked_groups(_as_dict(state["cfg"]), named)
+            state["cfg"] = _checked_groups(_as_dict(state["cfg"]), overrides)
     except Refused as error:
         raise UsageError(
             f"checkpoint {path} refused: {error}; get it from a source you trust"
         ) from None
 
 
-def _checked_groups(cfg: Mapping[str, Any], named: Mapping[str, Any]) -> Dict[str, Any]:
+def _checked_groups(cfg: Mapping[str, Any], overrides: Mapping[str, Any]) -> Dict[str, Any]:
     """Return the groups of options; those that are not for building are fairseq's defaults."""
     built = {"model": "arch", "task": "task", "criterion": "criterion"}
     parts = {group: _as_dict(cfg.get(group) or {}) for group in (*built, *GROUPS)}
-    asked = {
-        kind: [parts[group].get(key) for key in ("_name", kind)] for group, kind in built.items()
-    }
+    asked = {key: [parts[group].get(key) for key in ("_name", key)] for group, key in built.items()}
     # a group may be a namespace with the options of all
     declared = _declared(asked)
     defaults = OmegaConf.structured(FairseqConfig())
     checked: Any = OmegaConf.to_container(defaults, resolve=True, enum_to_str=True)
     checked["checkpoint"]["restore_file"] = None  # no training begins there
     for group in GROUPS:
-        checked[group].update(_kept(parts[group], declared))
-    for group, kind in built.items():
+        checked[group].update(_allowed(parts[group], declared))
+    for group, key in built.items():
         checked[group] = cfg.get(group) or None
-        if parts[group] and _are_known({kind: asked[kind]}, named):
-            kept = {**_only(parts[group], ("_name", kind)), **_kept(parts[group], declared)}
+        if parts[group] and _are_known({key: asked[key]}, overrides):
+            options = {**_only(parts[group], ("_name", key)), **_allowed(parts[group], declared)}
             is_namespace = isinstance(cfg[group], argparse.Namespace)
-            checked[group] = argparse.Namespace(**kept) if is_namespace else kept
+            checked[group] = argparse.Namespace(**options) if is_namespace else options
     return checked
 
 
-def _name_alike(state: Dict[str, Any], named: Mapping[str, Any]) -> None:
+def _name_alike(state: Dict[str, Any], overrides: Mapping[str, Any]) -> None:
     """Name what is unknown as what fairseq has of its like, by whose options it is read then."""
     weights: Any = state.get("model") if isinstance(state.get("model"), dict) else {}
     is_bert = any(".sentence_encoder." in str(name) for name in weights)
@@ -154,22 +152,22 @@ def _name_alike(state: Dict[str, Any], named: Mapping[str, Any]) -> None:
     alike = {"arch": arch, "task": "translation", "criterion": "cross_entropy"}
     cfg: Any = state.get("cfg") if isinstance(state.get("cfg"), dict) else {}
     groups = {"model": "arch", "task": "task", "criterion": "criterion"}
-    parts: List[Tuple[Any, str]] = [(state.get("args"), kind) for kind in KNOWN]
-    parts += [(cfg.get(group), kind) for group, kind in groups.items()]
-    for options, kind in parts:
+    parts: List[Tuple[Any, str]] = [(state.get("args"), registry) for registry in KNOWN]
+    parts += [(cfg.get(group), registry) for group, registry in groups.items()]
+    for options, registry in parts:
         options = vars(options) if isinstance(options, argparse.Namespace) else options
-        for key in (kind, "_name") if isinstance(options, dict) else ():
+        for key in (registry, "_name") if isinstance(options, dict) else ():
             name = options.get(key)
-            is_unknown = isinstance(name, str) and not _is_known(kind, name)
-            if is_unknown and name != named.get(kind):
-                options[key] = alike[kind]
+            is_unknown = isinstance(name, str) and not _is_known(registry, name)
+            if is_unknown and name != overrides.get(registry):
+                options[key] = alike[registry]
 
 
-def _is_known(kind: str, name: str) -> bool:
+def _is_known(registry: str, name: str) -> bool:
     model: Any = ARCH_MODEL_REGISTRY.get(name) or MODEL_REGISTRY.get(name) or object
-    if name in KNOWN[kind] or re.fullmatch(r"posenc_\w+", name):
+    if name in KNOWN[registry] or re.fullmatch(r"posenc_\w+", name):
         return True
-    return kind == "arch" and f"{model.__module__}.{model.__name__}" in MODELS
+    return registry == "arch" and f"{model.__module__}.{model.__name__}" in MODELS
 
 
 def _as_dict(options: Any) -> Dict[str, Any]:
@@ -183,34 +181,34 @@ def _only(options: Mapping[str, Any], names: Any) -> Dict[str, Any]:
     return {name: options[name] for name in names if options.get(name) is not None}
 
 
-def _are_known(asked: Mapping[str, Sequence[Any]], named: Mapping[str, Any]) -> bool:
-    """Return whether what a checkpoint asks for is known; if not, the user has named it.
+def _are_known(asked: Mapping[str, Sequence[Any]], overrides: Mapping[str, Any]) -> bool:
+    """Return whether a checkpoint names known classes only; an unknown one the user has named.
 
     Raises:
         Refused: it asks for a model, task or criterion that is neither, or for no model.
     """
-    known = True
-    for kind, names in asked.items():
+    all_known = True
+    for registry, names in asked.items():
         for name in names:
             if name is None:
                 continue
             if not isinstance(name, str):
-                raise Refused(f"its option {kind} is a {type(name).__name__}")
-            if _is_known(kind, name):
+                raise Refused(f"its option {registry} is a {type(name).__name__}")
+            if _is_known(registry, name):
                 continue
-            known = False
-            if name != named.get(kind):
+            all_known = False
+            if name != overrides.get(registry):
                 raise Refused(
-                    f"it asks for --{kind} {name!r:.60}, which is not one of those that are built "
-                    "for strangers; name it yourself if you trust it"
+                    f"it asks for --{registry} {name!r:.60}, which is not one of those that are "
+                    "built for strangers; name it yourself if you trust it"
                 )
     if not any(asked.get("arch", [True])):
         raise Refused("its options name no --arch")
-    return known
+    return all_known
 
 
 def _declared(asked: Mapping[str, Sequence[Any]]) -> Dict[str, argparse.Action]:
-    """Return what a model, task and criterion declare, and fairseq itself of data and batches."""
+    """Return the options of a model, task and criterion, and fairseq's of data and batches."""
     parser = argparse.ArgumentParser(add_help=False, conflict_handler="resolve")
     # read by fairseq, from old checkpoints or Hydra's, without being declared
     for name in _FLAGS:
@@ -221,27 +219,27 @@ def _declared(asked: Mapping[str, Sequence[Any]]) -> Dict[str, argparse.Action]:
     for group in GROUPS:
         gen_parser_from_dataclass(parser, FairseqConfig.__dataclass_fields__[group].type())
     registries = {"arch": ARCH_MODEL_REGISTRY, "task": TASK_REGISTRY}
-    for kind, names in asked.items():
+    for registry, names in asked.items():
         for name in filter(lambda name: isinstance(name, str), names):
             # an architecture also sets options that have no flag
             chosen = argparse.Namespace()
-            ARCH_CONFIG_REGISTRY.get(name if kind == "arch" else None, lambda _: None)(chosen)
+            ARCH_CONFIG_REGISTRY.get(name if registry == "arch" else None, lambda _: None)(chosen)
             for key, value in vars(chosen).items():
                 parser.add_argument(f"--{key}", type=type(value))
-            built: Any = registries.get(kind, CRITERION_REGISTRY).get(name)
+            built: Any = registries.get(registry, CRITERION_REGISTRY).get(name)
             getattr(built, "add_args", lambda _: None)(parser)
     return {action.dest: action for action in parser._actions}
 
 
-def _kept(options: Mapping[str, Any], declared: Mapping[str, argparse.Action]) -> Dict[str, Any]:
-    """Return the options that are declared; where a text is not kept, the default is put."""
+def _allowed(options: Mapping[str, Any], declared: Mapping[str, argparse.Action]) -> Dict[str, Any]:
+    """Return the options that are declared; text that is not allowed becomes the default."""
     return {
         name: _value(value, declared[name]) for name, value in options.items() if name in declared
     }
 
 
 def _value(value: Any, option: argparse.Action) -> Any:
-    """Return the value of an option, or its default if it is text that is not kept.
+    """Return the value of an option, or its default if it is text that is not allowed.
 
     Raises:
         Refused: it should be a number, a choice or of a certain form, and it is not.
@@ -256,7 +254,7 @@ def _value(value: Any, option: argparse.Action) -> Any:
         return value
     is_number = option.nargs == 0 or option.type in (bool, int, float)
     try:
-        # fairseq evaluates text, so what it stands for is looked at
+        # fairseq evaluates text, so its value is checked
         evaluated = _evaluated(value) if is_text else value
         if is_number and isinstance(evaluated, (list, tuple)):
             raise ValueError("more than one")
@@ -272,11 +270,11 @@ def _value(value: Any, option: argparse.Action) -> Any:
 
 def _texts(value: Any, name: str) -> List[str]:
     """Return the value of an option that is a list of text."""
-    found = value.split(",") if isinstance(value, str) else value
-    known = isinstance(found, (list, tuple)) and len(found) <= _MOST
-    if not (known and all(isinstance(s, str) and re.fullmatch(LISTS[name], s) for s in found)):
+    texts = value.split(",") if isinstance(value, str) else value
+    is_list = isinstance(texts, (list, tuple)) and len(texts) <= _MOST
+    if not (is_list and all(isinstance(s, str) and re.fullmatch(LISTS[name], s) for s in texts)):
         raise Refused(f"its option {name} cannot be {value!r:.60}")
-    return list(found)
+    return list(texts)
 
 
 def _evaluated(text: str) -> Any:
@@ -300,11 +298,11 @@ def _check_numbers(value: Any) -> None:
 
 def _of_command_line() -> Dict[str, str]:
     """Return the architecture, task and criterion that the user has named."""
-    found = {}
-    flags: Dict[str, str] = {f"--{kind}": kind for kind in KNOWN}
+    chosen = {}
+    flags: Dict[str, str] = {f"--{registry}": registry for registry in KNOWN}
     flags["-a"] = "arch"
     for word, following in zip(sys.argv, [*sys.argv[1:], ""]):
         flag, equals, value = word.partition("=")
         if flag in flags:
-            found[flags[flag]] = value if equals else following
-    return found
+            chosen[flags[flag]] = value if equals else following
+    return chosen

@@ -75,7 +75,7 @@ def best_windows(
     """
     best: Dict[int, Tuple[int, int, float]] = {}
     for question, (start, end, score) in candidates:
-        known = best.get(question)
-        if score > (known[2] if known else float("-inf")):
+        previous = best.get(question)
+        if score > (previous[2] if previous else float("-inf")):
             best[question] = (start, end, score)
     return {question: span[:2] for question, span in best.items()}

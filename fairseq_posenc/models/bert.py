@@ -139,14 +139,14 @@ class PosencBertModel(initial_checkpoint.CheckedLoading, RobertaModel):
         self.span_heads[name] = SpanHead(self.args.encoder_embed_dim, self.args.pooler_dropout)
         freezing.freeze_others(self, self.train_only)
 
-    def forward(self, src_tokens, span_head_name: Optional[str] = None, **others: Any):
+    def forward(self, src_tokens, span_head_name: Optional[str] = None, **kwargs: Any):
         """Return fairseq's output, or that of a span head: ``(batch, length, 2)``.
 
         ``others`` are ``segments`` ``(batch, length)`` and fairseq's own arguments.
         """
         if span_head_name is None:
-            return super().forward(src_tokens, **others)
-        features, extra = super().forward(src_tokens, features_only=True, **others)
+            return super().forward(src_tokens, **kwargs)
+        features, extra = super().forward(src_tokens, features_only=True, **kwargs)
         return self.span_heads[span_head_name](features), extra
 
     def upgrade_state_dict_named(self, state_dict, name: str):

@@ -119,7 +119,7 @@ class BertHub(nn.Module):
 
     @torch.no_grad()
     def fill_mask(self, text: Union[str, Sequence[str]], topk: int = 5) -> Any:
-        """Return what ``<mask>`` may stand for.
+        """Return the most probable tokens for ``<mask>``.
 
         Args:
             text: with one ``<mask>``; or a list of such texts.
@@ -141,19 +141,23 @@ class BertHub(nn.Module):
         if not 1 <= topk <= len(self.dictionary):
             raise UsageError(f"topk must be from 1 to {len(self.dictionary)}, not {topk}")
         texts: List[str] = [text] if isinstance(text, str) else list(text)
-        for one in texts:
-            if one.count(MASK) != 1:
-                raise UsageError(f"there must be one {MASK} in every text, not as in {one!r}")
-        found: Dict[int, List[Tuple[str, float, str]]] = {}
-        for sample in self._batches(self._dataset([(one,) for one in texts])):
+        for masked_text in texts:
+            if masked_text.count(MASK) != 1:
+                raise UsageError(
+                    f"there must be one {MASK} in every text, not as in {masked_text!r}"
+                )
+        proposals: Dict[int, List[Tuple[str, float, str]]] = {}
+        for sample in self._batches(self._dataset([(masked_text,) for masked_text in texts])):
             masked = sample["net_input"]["src_tokens"].eq(self.task.mask_idx)
             scores = self.model(**sample["net_input"], masked_tokens=masked)[0].float()
             best = scores.softmax(dim=-1).topk(topk)
             rows = zip(sample["id"].tolist(), best.values.tolist(), best.indices.tolist())
             for number, chances, indices in rows:
                 filled = (self._fill(texts[number], index) for index in indices)
-                found[number] = [(one, p, token) for (one, token), p in zip(filled, chances)]
-        return found[0] if isinstance(text, str) else [found[n] for n in range(len(texts))]
+                proposals[number] = [
+                    (filled_text, p, token) for (filled_text, token), p in zip(filled, chances)
+                ]
+        return proposals[0] if isinstance(text, str) else [proposals[n] for n in range(len(texts))]
 
     def _fill(self, text: str, index: int) -> Tuple[str, str]:
         """Return a text with a token for ``<mask>``, and the token."""
@@ -196,25 +200,29 @@ class BertHub(nn.Module):
         elif second is not None:
             raise UsageError("a list is given alone; second sentences are in its pairs")
         else:
-            examples = [(one,) if isinstance(one, str) else tuple(one) for one in first]
+            examples = [(texts,) if isinstance(texts, str) else tuple(texts) for texts in first]
         number = 2 if self._answers_questions else len(input_folders(self.task.cfg.data))
         for example in examples:
             if len(example) != number:
-                texts = "a pair of texts" if number == 2 else "one text"
-                raise UsageError(f"the model takes {texts} at a time, not {len(example)}")
-        found = self._answer(examples) if self._answers_questions else self._judge(examples, cut)
-        return found[0] if isinstance(first, str) else found
+                expected = "a pair of texts" if number == 2 else "one text"
+                raise UsageError(f"the model takes {expected} at a time, not {len(example)}")
+        predictions: List[Any]
+        if self._answers_questions:
+            predictions = self._answer(examples)
+        else:
+            predictions = self._judge(examples, cut)
+        return predictions[0] if isinstance(first, str) else predictions
 
     def _judge(self, examples: Sequence[Example], cut: bool) -> List[Any]:
         """Return labels or scores of sentences or pairs."""
         labels, head = self.task.description.labels, self.task.cfg.classification_head_name
-        found: Dict[int, Union[Label, float]] = {}
+        predictions: Dict[int, Union[Label, float]] = {}
         for sample in self._batches(self._dataset(examples, cut)):
             outputs = outputs_of(self.model, sample, head).float()
             for number, row in zip(sample["id"].tolist(), outputs):
                 chances = dict(zip(labels, row.softmax(dim=0).tolist()))
-                found[number] = Label(labels[row.argmax()], chances) if labels else float(row)
-        return [found[number] for number in range(len(examples))]
+                predictions[number] = Label(labels[row.argmax()], chances) if labels else float(row)
+        return [predictions[number] for number in range(len(examples))]
 
     def _answer(self, examples: Sequence[Example]) -> List[Optional[Answer]]:
         """Return the answers to questions, each with its context, which is read in windows."""
@@ -226,12 +234,12 @@ class BertHub(nn.Module):
             for index, span in self.task.predict(self.model, sample):
                 spans.append((windows.window(index).question, span))
         scores = {(question, *span[:2]): span[2] for question, span in spans}
-        found: List[Optional[Answer]] = [None] * len(examples)
+        answers: List[Optional[Answer]] = [None] * len(examples)
         for question, (first, last) in best_windows(spans).items():
             start, end = asked.offsets(question)[first, 0], asked.offsets(question)[last, 1]
             text = asked.span_text(question, first, last)
-            found[question] = Answer(text, int(start), int(end), scores[question, first, last])
-        return found
+            answers[question] = Answer(text, int(start), int(end), scores[question, first, last])
+        return answers
 
     def _cut(self, text: str) -> Tuple[Tensor, List[Tuple[int, int]]]:
         """Return the tokens ``(length,)`` of a text and the characters that each stands for."""
@@ -240,9 +248,9 @@ class BertHub(nn.Module):
 
     def _sentence(self, text: str) -> Tensor:
         """Return the tokens ``(length,)`` of a text, where ``<mask>`` is one, and ``</s>``."""
-        first, *others = text.split(MASK)
+        first, *following = text.split(MASK)
         parts = [self._cut(first)[0]]
-        for part in others:
+        for part in following:
             pieces = [MASK, *self.subwords.pieces(part, behind=True)]
             parts.append(torch.tensor([self.dictionary.index(piece) for piece in pieces]))
         return torch.cat([*parts, torch.tensor([self.dictionary.eos()])])

@@ -57,16 +57,16 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         prev_output_tokens: Tensor,
         encoder_out: Optional[Dict[str, Any]] = None,
         incremental_state: Optional[State] = None,
-        **others: Any,
+        **kwargs: Any,
     ):
         """Return scores ``(batch, length, types)`` and fairseq's dictionary of extras."""
         if incremental_state is not None and prev_output_tokens.size(1) == 1 and encoder_out:
             beam = self._equal_hypotheses(prev_output_tokens, encoder_out)
             if beam > 1:
                 return self._first_step(
-                    prev_output_tokens, encoder_out, incremental_state, beam, **others
+                    prev_output_tokens, encoder_out, incremental_state, beam, **kwargs
                 )
-        return super().forward(prev_output_tokens, encoder_out, incremental_state, **others)
+        return super().forward(prev_output_tokens, encoder_out, incremental_state, **kwargs)
 
     def _equal_hypotheses(self, tokens: Tensor, encoder_out: Dict[str, Any]) -> int:
         """Return how many hypotheses each sentence has if they are all the same; or 1.
@@ -88,7 +88,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         encoder_out: Dict[str, Any],
         incremental_state: State,
         beam: int,
-        **others: Any,
+        **kwargs: Any,
     ):
         """Take the first step of a beam search for one hypothesis of each sentence.
 
@@ -104,7 +104,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
             "padded": encoder_out["padded"],
         }
         # x: (sentences, 1, types)
-        x, extra = super().forward(first, sources, incremental_state, **others)
+        x, extra = super().forward(first, sources, incremental_state, **kwargs)
         # what is remembered and returned, once more for each hypothesis; order: (batch,)
         rows = torch.arange(len(first)).repeat_interleave(beam)
         order = torch.arange(len(first), device=first.device).repeat_interleave(beam)
@@ -182,10 +182,10 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         """
         if state is None:
             return find_padding(tokens, self.padding_idx)
-        known = state.setdefault(_PADDING, {})
-        if not known:
-            known[_LEFT] = find_padding(tokens, self.padding_idx)[1]
-        return known[_LEFT], known[_LEFT]
+        cached = state.setdefault(_PADDING, {})
+        if not cached:
+            cached[_LEFT] = find_padding(tokens, self.padding_idx)[1]
+        return cached[_LEFT], cached[_LEFT]
 
     def _padding_mask(
         self, positions: Positions, left: bool, full_context: bool
@@ -231,12 +231,12 @@ class PosencTransformerDecoder(TransformerDecoderBase):
 
     def _reorder(self, incremental_state: State, new_order: Tensor, rows: Tensor) -> None:
         """Reorder what is remembered; ``rows`` is the order on the host."""
-        known: Dict = incremental_state.setdefault(_REORDERED_MODULES, {})
-        if not known:
+        modules: Dict = incremental_state.setdefault(_REORDERED_MODULES, {})
+        if not modules:
             remembering = (m for m in self.modules() if hasattr(m, "reorder_incremental_state"))
-            known.update(enumerate(remembering))
+            modules.update(enumerate(remembering))
         incremental_state[REORDERING] = {ON_HOST: rows}
-        for module in known.values():
+        for module in modules.values():
             module.reorder_incremental_state(incremental_state, new_order)
         del incremental_state[REORDERING]
 

@@ -120,11 +120,11 @@ def load(
     check_folder(
         os.path.join(folder, data) if data.startswith(".") else data, "the data of the training"
     )
-    found = hub_utils.from_pretrained(folder, checkpoints, data, **options)
-    cfg, task = found["args"], found["task"]
-    kind = _Hub
+    loaded = hub_utils.from_pretrained(folder, checkpoints, data, **options)
+    cfg, task = loaded["args"], loaded["task"]
+    hub_class = _Hub
     if isinstance(task, TranslationMultiSimpleEpochTask):
-        kind = _MultilingualHub
+        hub_class = _MultilingualHub
         if task.training:
             raise UsageError(
                 f"{folder}: a model of many languages translates from source_lang= to target_lang="
@@ -141,13 +141,13 @@ def load(
         if not LENGTH_LIMIT.keys() & generation.keys():
             # fairseq's own, 200 tokens whatever the source, cuts paragraphs
             cfg.generation.update(LENGTH_LIMIT)
-    hub, chosen = kind(cfg, task, found["models"]), task.cfg or task.args
+    hub, chosen = hub_class(cfg, task, loaded["models"]), task.cfg or task.args
     folders = [folder, *utils.split_paths(chosen.data)[:1]]
-    given = {"source_lang": chosen.source_lang, "target_lang": chosen.target_lang}
-    given.update({name: _find(folders, files) for name, files in _FILES.items()})
-    given.update({name: value for name, value in options.items() if value is not None})
-    hub.bpe = _build_subwords(given, options, folders, task)
-    hub.tokenizer = _build_tokeniser(given, options, folders)
+    arguments = {"source_lang": chosen.source_lang, "target_lang": chosen.target_lang}
+    arguments.update({name: _find(folders, files) for name, files in _FILES.items()})
+    arguments.update({name: value for name, value in options.items() if value is not None})
+    hub.bpe = _build_subwords(arguments, options, folders, task)
+    hub.tokenizer = _build_tokeniser(arguments, options, folders)
     return hub
 
 
@@ -157,36 +157,38 @@ def _find(folders: Sequence[str], names: Sequence[str]) -> Optional[str]:
 
 
 def _build_subwords(
-    given: Dict[str, Any], options: Dict[str, Any], folders: List[str], task: Any
+    arguments: Dict[str, Any], options: Dict[str, Any], folders: List[str], task: Any
 ) -> Any:
     """Return what cuts tokens into subwords, as asked for or as the files found say."""
-    codes, pieces = given["bpe_codes"], given["sentencepiece_model"]
+    codes, pieces = arguments["bpe_codes"], arguments["sentencepiece_model"]
     if codes and options.get("bpe", "subword_nmt") == "subword_nmt":
         return _Cutter(BytePairEncoder(codes).cut, lambda text: post_process(text, "subword_nmt"))
     if pieces and "bpe" not in options:
         return _sentence_pieces(pieces)
-    kind = options.get("bpe")
+    bpe = options.get("bpe")
     symbols = task.source_dictionary.symbols
     is_cut = any(symbol.endswith("@@") for symbol in symbols)
-    if kind == "subword_nmt" or (is_cut and "bpe" not in options):
+    if bpe == "subword_nmt" or (is_cut and "bpe" not in options):
         raise UsageError(
             f"the model takes subwords, but there are no codes in {' or '.join(folders)} to make "
             "them with; put them there (posenc prepare pairs bpe-keep), give bpe_codes=, or "
             "bpe=None for sentences that are tokenised and cut already"
         )
-    return encoders.build_bpe(Namespace(**{**given, "bpe": kind})) if kind else None
+    return encoders.build_bpe(Namespace(**{**arguments, "bpe": bpe})) if bpe else None
 
 
-def _build_tokeniser(given: Dict[str, Any], options: Dict[str, Any], folders: List[str]) -> Any:
+def _build_tokeniser(arguments: Dict[str, Any], options: Dict[str, Any], folders: List[str]) -> Any:
     """Return what tokenises sentences, as asked for or as ``tokeniser.json`` says."""
     if "tokenizer" in options:
-        return encoders.build_tokenizer(Namespace(**{**given, "tokenizer": options["tokenizer"]}))
+        return encoders.build_tokenizer(
+            Namespace(**{**arguments, "tokenizer": options["tokenizer"]})
+        )
     if "bpe" in options and options["bpe"] is None:
         return None
     path = _find(folders, [TOKENISER])
     if path:
-        return _moses(path, given["source_lang"], given["target_lang"])
-    if given["bpe_codes"] and options.get("bpe", "subword_nmt") == "subword_nmt":
+        return _moses(path, arguments["source_lang"], arguments["target_lang"])
+    if arguments["bpe_codes"] and options.get("bpe", "subword_nmt") == "subword_nmt":
         logger.warning(
             "sentences are taken as tokenised: no %s in %s says how (posenc prepare pairs "
             "bpe-keep writes it; or give tokenizer='moses', or None)",

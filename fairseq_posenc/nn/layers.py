@@ -192,11 +192,11 @@ class Encoder(nn.Module):
         return self.through_layers(x, terms, padding_mask)
 
     def through_layers(
-        self, x: Tensor, terms: Terms, padding_mask: Optional[Tensor], *others: Any
+        self, x: Tensor, terms: Terms, padding_mask: Optional[Tensor], *arguments: Any
     ) -> Tensor:
         """Return the last layer's output; ``others`` are what the layers take besides."""
         for number, layer in enumerate(self.layers):
-            x = layer(x, terms.attention.get(number), padding_mask, *others)
+            x = layer(x, terms.attention.get(number), padding_mask, *arguments)
             if number in terms.after_layer:
                 x = terms.after_layer[number](x.transpose(0, 1)).transpose(0, 1)
         return self.layer_norm(x)

@@ -78,8 +78,8 @@ class CrossAttention(SelfAttention):
 class DecoderLayer(EncoderLayer):
     """A layer with attention to a source between its two parts."""
 
-    def __init__(self, key_channels: int, channels: int, heads: int, *others: Any, **more: Any):
-        super().__init__(channels, heads, *others, **more)
+    def __init__(self, key_channels: int, channels: int, heads: int, *args: Any, **kwargs: Any):
+        super().__init__(channels, heads, *args, **kwargs)
         self.encoder_attn = CrossAttention(channels, heads, key_channels)
         self.encoder_attn_layer_norm = nn.LayerNorm(channels)
 
@@ -204,11 +204,11 @@ class TrainedModel(nn.Module):
             segments: ``(batch, length)``, see :class:`TokenStack`.
         """
         if self.encoder is None:
-            found = self.decoder(tokens)
+            hidden = self.decoder(tokens)
         else:
-            found = self.encoder(tokens, segments)
-            found = found if self.decoder is None else self.decoder(targets, source=found)
-        return self.output(found.states)
+            hidden = self.encoder(tokens, segments)
+            hidden = hidden if self.decoder is None else self.decoder(targets, source=hidden)
+        return self.output(hidden.states)
 
 
 def load(folder: str) -> TrainedModel:
@@ -223,9 +223,9 @@ def load(folder: str) -> TrainedModel:
     # they need NumPy, which all else here does not
     from fairseq_posenc.checkpoints.folders import read_folder
 
-    description, theirs = read_folder(folder)
+    description, stored = read_folder(folder)
     weights = {}
-    for name, weight in theirs.items():
+    for name, weight in stored.items():
         begins = next((old for old in _NAMES if name.startswith(old)), "")
         stem, dot, last = name[len(begins) :].rpartition(".")
         if last != "version" and not name.startswith(_HEADS):

@@ -77,9 +77,9 @@ class PosencMaskedLMTask(BatchDraws, MaskedLMTask):
         """Load the dictionary, which all folders must share."""
         if cfg.tokens_per_sample < 2:
             raise UsageError(f"--tokens-per-sample must be 2 or more, not {cfg.tokens_per_sample}")
-        first, *others = utils.split_paths(cfg.data)
+        first, *further = utils.split_paths(cfg.data)
         dictionary = subwords.load_dictionary(first)
-        for folder in others:
+        for folder in further:
             if subwords.load_dictionary(folder).symbols != dictionary.symbols:
                 raise UsageError(f"{folder} has another dict.txt than {first}; binarise with one")
         logger.info("dictionary: %d types", len(dictionary))

@@ -76,8 +76,8 @@ class PosencMultilingualTask(BatchDraws, TranslationMultiSimpleEpochTask):
     @property
     def target_token(self) -> Optional[int]:
         """The number of the token that all translations begin with, if there is one."""
-        _, kind = self.args.langtoks["main"]
-        return self.data_manager.get_decoder_langtok(self.args.target_lang, kind)
+        _, token_type = self.args.langtoks["main"]
+        return self.data_manager.get_decoder_langtok(self.args.target_lang, token_type)
 
     def build_generator(
         self,

@@ -124,12 +124,12 @@ class PosencQuestionAnsweringTask(FineTuningTask):
         windows = self.datasets[sample["split"]]
         masks = sample["answerable"], sample["beginnings"]
         spans = best_spans(logits, *masks, self.cfg.max_answer_length, self.cfg.n_best)
-        found = []
+        scored_spans = []
         for index, start, end, score in zip(sample["id"].tolist(), *(s.tolist() for s in spans)):
             window = windows.window(index)
             shift = window.first - window.before
-            found.append((index, (start + shift, end + shift, score)))
-        return found
+            scored_spans.append((index, (start + shift, end + shift, score)))
+        return scored_spans
 
     def answers(self, split: str, candidates: Iterable[Candidate]) -> Dict[str, str]:
         """Return the answer to each question, the best of its windows, by the question's id.

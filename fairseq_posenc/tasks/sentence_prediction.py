@@ -83,10 +83,10 @@ class PosencSentencePredictionTask(FineTuningTask):
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
         """Load a split."""
-        known = self.description.splits
-        if split not in known:
+        splits = self.description.splits
+        if split not in splits:
             raise UsageError(
-                f"{self.cfg.data} has no split '{split}'; there are {', '.join(known)}"
+                f"{self.cfg.data} has no split '{split}'; there are {', '.join(splits)}"
             )
         training = self.is_training_set(split, combine)
         inputs = sentence_folder.inputs(self.cfg.data, split)
@@ -112,8 +112,8 @@ class PosencSentencePredictionTask(FineTuningTask):
 
     def metric(self, name: str, predictions: Dict[int, Any]) -> float:
         """Return a metric in percent, of pairs of a prediction and its target."""
-        found, targets = zip(*predictions.values())
-        return glue.score([name], targets, found)[name]
+        predicted, targets = zip(*predictions.values())
+        return glue.score([name], targets, predicted)[name]
 
     def predict(self, model, sample: Dict[str, Any]) -> Predictions:
         """Return (example's number, number of its label or its score) for a batch."""

@@ -76,14 +76,14 @@ class PosencTranslationTask(BatchDraws, TranslationTask):
             )
         return model
 
-    def build_generator(self, models, args, *others, **more):
+    def build_generator(self, models, args, *arguments, **kwargs):
         """Return fairseq's generator; its alignments count sources as they are in the data."""
         if self.cfg.prepend_source_bos and getattr(args, "match_source_len", False):
             raise UsageError(
                 "--match-source-len counts BOS as a token; leave it out for models that were "
                 "trained with --prepend-source-bos"
             )
-        generator = super().build_generator(models, args, *others, **more)
+        generator = super().build_generator(models, args, *arguments, **kwargs)
         if self.cfg.prepend_source_bos and getattr(args, "print_alignment", None):
             align_without_bos(generator)
         return generator

@@ -55,7 +55,7 @@ class ChunkPass:
         generator: Optional[torch.Generator] = None,
     ):
         terms = dict(zip(NAMES, tables))
-        self.settings, self.kept_scale = settings, 1 / (1 - settings.dropout_p)
+        self.settings, self.undropped_scale = settings, 1 / (1 - settings.dropout_p)
         self.generator = generator
         batch, heads, rows, _ = queries.shape
         self.layout = layout = ScoreLayout(batch, heads, rows, keys.size(2), settings.causal)
@@ -77,9 +77,9 @@ class ChunkPass:
             self.score_terms.append(table)
             slack = table.slack
         if terms["relative_values"] is not None:
-            table = relative.build(layout, terms["relative_values"], self.kept_scale)
+            table = relative.build(layout, terms["relative_values"], self.undropped_scale)
             self.relative_values, slack = table, max(slack, table.slack)
-        self.scores, self.kept = Scratch(queries, slack), Scratch(queries, slack)
+        self.scores, self.undropped = Scratch(queries, slack), Scratch(queries, slack)
         self.part = Scratch(queries, 0)
 
     def chunks(self) -> Iterator[Chunk]:
@@ -111,18 +111,18 @@ class ChunkPass:
         # that one tensor keeps the weights and the dropout mask for the backward pass
         marked = torch.softmax(scores, dim=-1, out=scores)
         if dropout_p:
-            _mark_dropped(marked, dropout_p, self.kept.get(chunk.shape), self.generator)
-        kept = self._without_dropped(marked)
+            _mark_dropped(marked, dropout_p, self.undropped.get(chunk.shape), self.generator)
+        undropped = self._without_dropped(marked)
 
-        # outputs: (matrices, rows, d) = kept_scale · kept · (values + relative values)
+        # outputs: (matrices, rows, d) = undropped_scale · undropped · (values + relative values)
         table = self.relative_values
         values = values if table is None else table.base_values(values)
-        outputs, condensed = self.part.get(kept.shape[:2] + values.shape[2:]), None
-        multiply(kept, values, outputs, self.kept_scale)
+        outputs, condensed = self.part.get(undropped.shape[:2] + values.shape[2:]), None
+        multiply(undropped, values, outputs, self.undropped_scale)
         if table is not None:
-            condensed = table.condense(kept, chunk)
+            condensed = table.condense(undropped, chunk)
             table.combine(outputs, condensed)
-        return outputs, marked, None if condensed is kept else condensed
+        return outputs, marked, None if condensed is undropped else condensed
 
     def backward(
         self,
@@ -147,19 +147,19 @@ class ChunkPass:
         keys, values = (x[chunk.matrices, : chunk.columns] for x in (self.keys, self.values))
         values = values if table is None else table.base_values(values)
 
-        # of the values: kept_scale · keptᵀ · gradient
-        kept = self._without_dropped(marked)
-        self._add(into[2], kept, gradient, self.kept_scale, chunk)
+        # of the values: undropped_scale · undroppedᵀ · gradient
+        undropped = self._without_dropped(marked)
+        self._add(into[2], undropped, gradient, self.undropped_scale, chunk)
 
-        # of the kept weights: kept_scale · gradient · (values + relative values)ᵀ
-        scores = self.scores.get(kept.shape)
-        multiply(gradient, values.transpose(1, 2), scores, self.kept_scale)
+        # of the undropped weights: undropped_scale · gradient · (values + relative values)ᵀ
+        scores = self.scores.get(undropped.shape)
+        multiply(gradient, values.transpose(1, 2), scores, self.undropped_scale)
         if table is not None:
             table.add_to_scores(scores, gradient, chunk)
-            table.accumulate(kept if condensed is None else condensed, gradient)
+            table.accumulate(undropped if condensed is None else condensed, gradient)
 
         # of the scores: back through dropout and softmax, in the same memory
-        self._softmax_backward(scores, marked, kept)
+        self._softmax_backward(scores, marked, undropped)
 
         # of keys and queries, and of what the terms need
         self._add(into[1], scores, queries, scale, chunk)
@@ -182,20 +182,20 @@ class ChunkPass:
         """Return the weights with 0 for the dropped ones; the rest is not scaled up."""
         if not self.settings.dropout_p:
             return marked
-        return torch.clamp(marked, min=0, out=self.kept.get(marked.shape))
+        return torch.clamp(marked, min=0, out=self.undropped.get(marked.shape))
 
-    def _softmax_backward(self, gradient: Tensor, marked: Tensor, kept: Tensor) -> None:
-        """Turn the gradient of the kept weights into that of the scores, in its memory.
+    def _softmax_backward(self, gradient: Tensor, marked: Tensor, undropped: Tensor) -> None:
+        """Turn the gradient of the undropped weights into that of the scores, in its memory.
 
-        With weights ``w = |marked|`` and what is kept of them, that is for each row
-        ``gradient · kept - w · Σ (gradient · kept)``.
+        With weights ``w = |marked|`` and ``undropped`` ones, that is for each row
+        ``gradient · undropped - w · Σ (gradient · undropped)``.
         """
         if not self.settings.dropout_p:
             torch._softmax_backward_data(gradient, marked, -1, torch.float32, grad_input=gradient)
             return
-        sums = gradient.mul_(kept).sum(dim=-1, keepdim=True)
-        # kept is not needed any more: its memory takes the weights
-        gradient.addcmul_(torch.abs(marked, out=kept), sums, value=-1)
+        sums = gradient.mul_(undropped).sum(dim=-1, keepdim=True)
+        # undropped is not needed any more: its memory takes the weights
+        gradient.addcmul_(torch.abs(marked, out=undropped), sums, value=-1)
 
     def _add(
         self, memory: Tensor, weights: Tensor, rows: Tensor, alpha: float, chunk: Chunk
