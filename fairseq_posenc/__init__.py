@@ -1,4 +1,4 @@
-"""Position encodings for fairseq: what ``--user-dir fairseq_posenc`` imports.
+"""Position encodings for fairseq: the package that ``--user-dir fairseq_posenc`` imports.
 
 No library is imported here, so that ``fairseq_posenc.encodings`` needs torch alone and scripts
 start fast; fairseq itself then imports ``tasks/`` and ``models/``, which register what they hold.

@@ -48,7 +48,7 @@ def remove_fused_weights(layer: nn.Module) -> None:
 
 
 def drop_copies(state_dict: Dict[str, Any]) -> None:
-    """Remove what stock models save besides weights: that copy, and buffers of sinusoids.
+    """Remove entries of stock models besides weights: that copy, and buffers of sinusoids.
 
     Args:
         state_dict: of any fairseq model, changed in place.
@@ -75,7 +75,7 @@ def split_projections(state_dict: Dict[str, Any]) -> None:
 
 
 class NumpyOfOld:
-    """numpy, with what fairseq still uses of version 1 and version 2 has not."""
+    """numpy, with names of version 1 that fairseq still uses."""
 
     compat = SimpleNamespace(long=np.int64)
 

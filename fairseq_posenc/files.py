@@ -48,7 +48,7 @@ def stream_lines(path: str) -> Iterator[str]:
 
 @contextmanager
 def reading(path: str) -> Iterator[None]:
-    """Turn what may go wrong while a file, compressed file or tar archive is read into one line.
+    """Turn errors while a file, compressed file or tar archive is read into one line.
 
     Raises:
         UsageError: the file is missing, unreadable or damaged.

@@ -46,7 +46,7 @@ class Maybe(NamedTuple):
 
 
 def read_json(path: str) -> Any:
-    """Return what a file of JSON holds.
+    """Return the value in a file of JSON.
 
     Raises:
         UsageError: it is missing, unreadable, empty, not UTF-8 or not JSON.

@@ -17,7 +17,7 @@ def option(default: Any, help: str) -> Any:
 
 
 class Option(NamedTuple):
-    """How an option of an encoding is read from the command line."""
+    """Parser and help text of an option of an encoding."""
 
     parse: Callable[[str], Any]
     help: str
@@ -186,7 +186,7 @@ def build(args: Any, stack: encodings.StackConfig) -> encodings.Encoding:
 
 
 def stack(**attributes: Any) -> encodings.StackConfig:
-    """Return what an encoding must know of a stack of layers.
+    """Return the config of a stack of layers.
 
     Raises:
         UsageError: with the words of :class:`encodings.StackConfig` on what is wrong.

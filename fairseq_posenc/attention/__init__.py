@@ -1,1 +1,1 @@
-"""Parts of the models: attention that takes an encoding's terms, and what it is computed with."""
+"""Parts of the models: attention that takes an encoding's terms, and its backends."""

@@ -119,7 +119,7 @@ def _one_line(profile: Dict[str, Any]) -> str:
 
 
 def _problem(profile: Any, unit: Dict[str, Any]) -> Optional[str]:
-    """Return what is wrong with a profile, if anything is, for the model of a unit profile."""
+    """Return the fault of a profile for the model of a unit profile, or ``None``."""
     if not isinstance(profile, dict) or not isinstance(profile.get("omegas"), dict):
         return "not an ADMIN profile"
     if profile.get("version") != VERSION:

@@ -1,4 +1,4 @@
-"""What attention keeps while decoding step by step: the tokens so far, and the source."""
+"""Caches of attention while decoding step by step: keys and values of prefix and source."""
 
 from dataclasses import dataclass, field
 from typing import Optional
@@ -37,7 +37,7 @@ class TokenBuffer:
         return self.all
 
     def reorder(self, order: Tensor) -> None:
-        """Make hypothesis ``b`` what hypothesis ``order[b]`` was; there may be fewer now."""
+        """Put hypothesis ``order[b]`` in row ``b``; there may be fewer now."""
         if self._memory is None or self.all.requires_grad:
             self.all, self._memory = self.all.index_select(1, order), None
             return
@@ -58,7 +58,7 @@ class Prefix:
     distances: Optional[Tensor] = None  # (length, channels), from the largest down to 0
 
     def reordered(self, order: Tensor, rows: Tensor) -> "Prefix":
-        """Make hypothesis ``b`` what ``order[b]`` was; ``rows`` is the same on the host."""
+        """Put hypothesis ``order[b]`` in row ``b``; ``rows`` is the order on the host."""
         if not _is_identity(rows, self.keys.all.size(1)):
             self.keys.reorder(order)
             self.values.reorder(order)

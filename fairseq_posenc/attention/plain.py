@@ -109,7 +109,7 @@ def weighted_values(weights: Tensor, values: Tensor, terms: AttentionTerms) -> T
 
 
 def additive_bias(terms: AttentionTerms, dtype: torch.dtype) -> Optional[Tensor]:
-    """Return what is added to scores whatever the queries: the biases and the segments' scalars.
+    """Return the terms that do not depend on queries: the biases and the segments' scalars.
 
     ``(batch or 1, heads or 1, Q, K)``, or ``None`` if there is nothing.
     """
@@ -129,18 +129,18 @@ def additive_bias(terms: AttentionTerms, dtype: torch.dtype) -> Optional[Tensor]
 
 
 def padding_bias(padding_mask: Tensor, dtype: torch.dtype) -> Tensor:
-    """Turn a mask ``(B, K)``, true at padding, into what to add to scores: ``(B, 1, 1, K)``."""
+    """Return the bias ``(B, 1, 1, K)`` of a mask ``(B, K)``, true at padding."""
     bias = torch.zeros(padding_mask.shape, dtype=dtype, device=padding_mask.device)
     return bias.masked_fill_(padding_mask, _hidden(dtype))[:, None, None]
 
 
 def causal_bias(length: int, dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Return what to add to scores so that the future is not seen: ``(1, length, length)``."""
+    """Return the bias ``(1, length, length)`` that hides the future."""
     return torch.full((1, length, length), _hidden(dtype), dtype=dtype, device=device).triu_(1)
 
 
 def _hidden(dtype: torch.dtype) -> float:
-    """Return what to add to the score of a key that must not be looked at.
+    """Return the bias of a key that must not be looked at.
 
     It outweighs any score, and two of them are still finite, so that a query that may look at
     nothing gets finite weights.

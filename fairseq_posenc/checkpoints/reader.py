@@ -1,4 +1,4 @@
-"""Reading what any version of ``torch.save`` has written, without running any of it.
+"""Reader of checkpoints of any version of ``torch.save``; nothing in them is run.
 
 torch's own safe loading does it, with the few names that checkpoints of fairseq have besides. From
 2.10 on nothing is known that gets past it; it takes sizes on trust, so a file may waste memory.
@@ -86,7 +86,7 @@ class _Unknown(Exception):
 
 
 def load_checkpoint(path: str, mmap: bool = False) -> Any:
-    """Return what a checkpoint holds, on the CPU; nothing in it is run.
+    """Return the content of a checkpoint, on the CPU; nothing in it is run.
 
     Of a ``posenc.safetensors``, the ``posenc.json`` beside it says the rest.
 
@@ -140,7 +140,7 @@ def _check_bytes(path: str) -> bool:
 
 
 def _advice(path: str) -> str:
-    """Return what to do instead of reading a damaged checkpoint, with another one if there is."""
+    """Return the advice for a damaged checkpoint, with the name of another one if there is."""
     folder = os.path.dirname(os.path.abspath(path))
     names = os.listdir(folder) if os.path.isdir(folder) else []
     readable = [
@@ -210,7 +210,7 @@ def _own_types(value: Any, converted: Dict[int, Tuple[Any, Any]], depth: int = 0
 
 
 def _refusal(path: str, reason: str) -> str:
-    """Say what is not read, by torch's message or our own, and what to do."""
+    """Return the error for content that is not read, by torch's message or our own."""
     named = re.search(r"(?:GLOBAL|<class '|<function) ?([\w.]+)", reason)
     found = (
         named.group(1) if named else " ".join(reason.split("WeightsUnpickler error:")[-1].split())

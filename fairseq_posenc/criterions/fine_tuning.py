@@ -1,4 +1,4 @@
-"""What the fine-tuning criterions share."""
+"""Base of the fine-tuning criterions."""
 
 import math
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from fairseq_posenc.errors import UsageError
 
 @dataclass
 class FineTuningCriterionConfig(FairseqDataclass):
-    """How fairseq chooses the best checkpoint."""
+    """The metric by which fairseq chooses the best checkpoint."""
 
     best_checkpoint_metric: str = II("checkpoint.best_checkpoint_metric")
     maximize_best_checkpoint_metric: bool = II("checkpoint.maximize_best_checkpoint_metric")

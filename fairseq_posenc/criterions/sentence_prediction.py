@@ -14,7 +14,7 @@ from fairseq_posenc.options import option
 
 
 def outputs_of(model: torch.nn.Module, sample: Dict[str, Any], head: str) -> Tensor:
-    """Return what a classification head says about a batch, (B, labels), or (B, 1) for scores."""
+    """Return a classification head's logits for a batch, (B, labels), or scores (B, 1)."""
     return model(**sample["net_input"], features_only=True, classification_head_name=head)[0]
 
 

@@ -24,7 +24,7 @@ _LARGEST_COUNT = 1 << 62
 
 
 class Index(NamedTuple):
-    """What an index says: where items end, in bytes, and the type of the tokens."""
+    """Content of an index file: ends of items, in bytes, and the type of the tokens."""
 
     ends: np.ndarray
     dtype: type

@@ -86,7 +86,7 @@ def language_of_text(language: Optional[str], lines: Iterable[str]) -> Optional[
 
 
 def _tag(language: str) -> Any:
-    """Return what the library knows of a code; None if it is none."""
+    """Return the library's entry of a language code; None if there is none."""
     try:
         import langcodes
     except ImportError:

@@ -121,7 +121,7 @@ class Masking:
 
 
 class MaskedDataset(TokensAndSegments):
-    """Blocks with tokens hidden, and what was there as the target.
+    """Blocks with tokens hidden, and the hidden ones as the target.
 
     The masks depend on (seed, epoch, index) alone: not on the batch, the device, the worker, nor
     on where a run was cut and resumed. Items hold ``target``, int64 ``(length,)``, too.

@@ -26,7 +26,7 @@ _CHUNK = 1 << 20
 
 
 class Blocks(NamedTuple):
-    """Where blocks lie in the text: arrays of one shape, (number of blocks,)."""
+    """Positions of blocks in the text: arrays of one shape, (number of blocks,)."""
 
     sentence: np.ndarray  # the sentence that a block begins in
     offset: np.ndarray  # and the number of that sentence's tokens before it

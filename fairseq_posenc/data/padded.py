@@ -1,4 +1,4 @@
-"""What the data sets for BERT models share: items of tokens and segments, padded to batches."""
+"""Base of the data sets for BERT models: items of tokens and segments, padded to batches."""
 
 from typing import Any, Dict, List, Sequence
 
@@ -33,7 +33,7 @@ class TokensAndSegments(FairseqDataset):
         return self.sizes[indices]
 
     def set_epoch(self, epoch: int) -> None:
-        """Choose what is drawn at random: it follows from the epoch."""
+        """Set the epoch, from which random numbers follow."""
         self.epoch = epoch
 
     def collater(self, samples: List[Dict[str, Any]]) -> Dict[str, Any]:

@@ -1,4 +1,4 @@
-"""How text becomes the subwords that a translation model was trained on, and text again.
+"""Tokenisation and subwords of a translation model's text, and back.
 
 Beside binarised data, ``sentencepiece.model`` cuts raw text; or ``tokeniser.json`` has the options
 of Moses' tokeniser (sacremoses), and ``codes`` the merges of byte pair encoding (subword-nmt) for
@@ -30,7 +30,7 @@ _VERSION = re.compile(r"#version: 0\.[12]")
 
 
 class Moses(NamedTuple):
-    """How to turn text into tokens.
+    """Settings of the Moses tokeniser.
 
     Attributes:
         language: for example ``de``.
@@ -157,7 +157,7 @@ class SentencePieces:
         return self._model.decode(line.split()).strip()
 
     def vocabulary(self) -> List[str]:
-        """Return the pieces in the model's order, without those that text never becomes."""
+        """Return the pieces in the model's order, without unknown and control ones."""
         model = self._model
         ids = [n for n in range(len(model)) if not (model.is_unknown(n) or model.is_control(n))]
         return [model.id_to_piece(n) for n in ids]

@@ -43,7 +43,7 @@ _STRANGE = "\u16a0"  # a rune, which no piece has
 
 
 class Subwords(ABC):
-    """What the two kinds of subword models share."""
+    """Base of the two subword models."""
 
     name = ""  # of the model's file in a folder
     continues = begins = ""  # what pieces that continue, or begin, a word begin with
@@ -51,12 +51,13 @@ class Subwords(ABC):
     def __init__(self, file: str):
         self.file = file
 
-    def pieces(self, text: str, behind: bool = False) -> List[str]:
-        """Return the pieces of a text; what the model does not know is ``<unk>``.
+    def pieces(self, text: str, after_special: bool = False) -> List[str]:
+        """Return the pieces of a text; characters that the model does not have are ``<unk>``.
 
-        ``behind`` a special token, SentencePiece lets a word go on, if the text has no space there.
+        ``after_special`` says that a special token precedes: SentencePiece then lets a word go on,
+        if the text has no space there.
         """
-        return self._pieces_with_raw_offsets(text, behind)[0]
+        return self._pieces_with_raw_offsets(text, after_special)[0]
 
     def pieces_with_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
         """Return the pieces of a text, and for each the characters (start, end) it stands for.
@@ -72,7 +73,7 @@ class Subwords(ABC):
 
     @abstractmethod
     def text(self, pieces: List[str]) -> str:
-        """Return the text of pieces; it differs from what was cut by normalisation only."""
+        """Return the text of pieces; it differs from the original by normalisation only."""
 
     @abstractmethod
     def begins_word(self, piece: str) -> bool:
@@ -91,7 +92,7 @@ class Subwords(ABC):
 
     @abstractmethod
     def _pieces_with_raw_offsets(
-        self, text: str, behind: bool = False
+        self, text: str, after_special: bool = False
     ) -> Tuple[List[str], List[Span]]:
         """Return pieces, and their spans as the library has them."""
 
@@ -106,7 +107,7 @@ class WordPiece(Subwords):
         self._model = library("tokenizers").Tokenizer.from_str(read_wordpiece(file))
 
     def _pieces_with_raw_offsets(
-        self, text: str, behind: bool = False
+        self, text: str, after_special: bool = False
     ) -> Tuple[List[str], List[Span]]:
         encoding = self._model.encode(text, add_special_tokens=False)
         return encoding.tokens, encoding.offsets
@@ -137,14 +138,15 @@ class SentencePiece(Subwords):
         pieces[self._model.unk_id()] = UNKNOWN
         self._names = [UNKNOWN if piece in SPECIALS else piece for piece in pieces]
 
-    def pieces(self, text: str, behind: bool = False) -> List[str]:  # noqa: D102
-        if behind or UNKNOWN in text:
-            return self._pieces_with_raw_offsets(text, behind)[0]
+    def pieces(self, text: str, after_special: bool = False) -> List[str]:  # noqa: D102
+        if after_special or UNKNOWN in text:
+            return self._pieces_with_raw_offsets(text, after_special)[0]
         return [self._names[index] for index in self._model.encode(text)]
 
-    def _encode(self, text: str, behind: bool) -> Tuple[List[str], List[Span]]:
-        behind = behind and text[:1] != " "
-        text = _STRANGE * behind + text  # so that no ▁ is put before the text itself
+    def _encode(self, text: str, after_special: bool) -> Tuple[List[str], List[Span]]:
+        # a character before the text, so that no ▁ is put before the text itself
+        prefix = _STRANGE if after_special and text[:1] != " " else ""
+        text = prefix + text
         if self._maps:
             encoding = self._model.encode(text, return_type="offset_mapping")
             ids, spans = encoding["ids"], encoding["offsets"]
@@ -152,22 +154,23 @@ class SentencePiece(Subwords):
             proto = self._model.encode(text, out_type="immutable_proto").pieces
             ids, spans = [piece.id for piece in proto], [(p.begin, p.end) for p in proto]
         first = 0
-        if behind:  # an unknown character that follows is one piece with it
+        if prefix:  # an unknown character that follows is one piece with it
             strings = [piece.lstrip("▁") for piece in self._model.encode(text, out_type=str)]
             first = next(n for n, piece in enumerate(strings) if piece.startswith(_STRANGE))
             first += strings[first] == _STRANGE
-        spans = [(max(start - behind, 0), end - behind) for start, end in spans[first:]]
+        added = len(prefix)
+        spans = [(max(start - added, 0), end - added) for start, end in spans[first:]]
         return [self._names[index] for index in ids[first:]], spans
 
     def _pieces_with_raw_offsets(
-        self, text: str, behind: bool = False
+        self, text: str, after_special: bool = False
     ) -> Tuple[List[str], List[Span]]:
         first, *following = text.split(UNKNOWN)
-        pieces, spans = self._encode(first, behind)
+        pieces, spans = self._encode(first, after_special)
         end = len(first)
         for part in following:
             start, end = end + len(UNKNOWN), end + len(UNKNOWN) + len(part)
-            names, offsets = self._encode(part, behind=True)
+            names, offsets = self._encode(part, after_special=True)
             pieces += [UNKNOWN, *names]
             spans += [(start - len(UNKNOWN), start), *((start + a, start + b) for a, b in offsets)]
         return pieces, spans

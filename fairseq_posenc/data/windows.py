@@ -19,7 +19,7 @@ _SPECIAL = 3
 
 
 class WindowLayout(NamedTuple):
-    """How windows are cut; all numbers count tokens, and the defaults are those of XTREME."""
+    """Sizes of windows; all numbers count tokens, and the defaults are those of XTREME."""
 
     max_positions: int = 384
     stride: int = 128

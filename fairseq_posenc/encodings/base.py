@@ -1,4 +1,4 @@
-"""What goes into an encoding (:class:`Positions`) and what comes out (:class:`Terms`)."""
+"""Input of an encoding (:class:`Positions`), its output (:class:`Terms`) and its base class."""
 
 from dataclasses import dataclass, field
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
@@ -11,7 +11,7 @@ SHARING = ("none", "layers", "heads")
 
 @dataclass(frozen=True)
 class StackConfig:
-    """What an encoding must know of the stack of layers (encoder or decoder) that it serves.
+    """Sizes of the stack of layers (encoder or decoder) that an encoding serves.
 
     Attributes:
         channels: width of the embeddings and hidden states.
@@ -68,7 +68,7 @@ class StackConfig:
 
 @dataclass
 class Positions:
-    """Where the tokens of one side of the model stand, in one forward pass.
+    """Positions of the tokens of one side of the model, in one forward pass.
 
     Attributes:
         numbers: ``(batch, length)`` float32; the first real token of a sequence is 0, whatever
@@ -133,7 +133,7 @@ class Positions:
 
 @dataclass
 class AttentionTerms:
-    """What an encoding contributes to the self-attention of one layer.
+    """Terms of an encoding in the self-attention of one layer.
 
     Queries are the last ``Q`` of ``K`` keys: ``Q = K`` for whole sequences, ``Q = 1`` when decoding
     step by step. With query ``i`` and key ``j`` counted along the keys, and their distance
@@ -187,7 +187,7 @@ class AttentionTerms:
 
 @dataclass
 class Terms:
-    """What an encoding contributes to its stack in one forward pass.
+    """Terms of an encoding in its stack of layers, for one forward pass.
 
     Attributes:
         input: ``(batch, length, channels)``, added to the embeddings, or ``None``.
@@ -246,7 +246,7 @@ class Portable:
 
     @property
     def attention(self) -> List[str]:
-        """The names of what acts inside self-attention."""
+        """Names of the tables that act inside self-attention."""
         return [name for name, value in vars(self).items() if name != "input" and value is not None]
 
 

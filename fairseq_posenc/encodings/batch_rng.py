@@ -1,4 +1,4 @@
-"""What random positions are drawn from, on one data-parallel worker and on many."""
+"""Random generators of positions, on one data-parallel worker and on many."""
 
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -1,4 +1,4 @@
-"""Learned absolute positions: one trained vector per position, and what any such table needs."""
+"""Learned absolute positions: one trained vector per position, and checks of such tables."""
 
 import torch
 from torch import Tensor, nn

@@ -131,7 +131,7 @@ class Rotary(Encoding):
         return self._precise_pairs().unsqueeze(0) * (-2 / self.stack.head_channels)
 
     def _growth(self, lengths: Tensor) -> Tensor:
-        """Return by what ``dynamic`` multiplies the base for sentences of ``lengths`` tokens."""
+        """Return the factor of the base by ``dynamic``, for sentences of ``lengths`` tokens."""
         width, times = self.stack.head_channels, lengths / self.original_length
         return (self.scale * times - (self.scale - 1)).clamp(min=1) ** (width / (width - 2))
 

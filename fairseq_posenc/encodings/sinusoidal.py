@@ -1,4 +1,4 @@
-"""Sinusoidal absolute positions (Vaswani et al. 2017), and what derives from them."""
+"""Sinusoidal absolute positions (Vaswani et al. 2017), and the base of their variants."""
 
 import math
 

@@ -54,7 +54,7 @@ def build_from_configuration(model: Any, cfg: DictConfig, task: Any) -> BaseFair
 
 
 def patch_configurations() -> None:
-    """Let trainings from a configuration refuse what is in the wrong group, in one line.
+    """Let trainings from a configuration refuse options in the wrong group, in one line.
 
     fairseq fills in the defaults of a run's groups with ``add_defaults``, also after it has
     imported us. That is the first look at the whole configuration.
@@ -74,7 +74,7 @@ def patch_configurations() -> None:
 
 
 def check_groups(cfg: DictConfig) -> None:
-    """Check that what our model and task declare stands in their groups: no other is read for it.
+    """Check that options of our model and task stand in their groups: no other is read.
 
     Args:
         cfg: a whole configuration; one that is made of a command line is let pass.

@@ -123,7 +123,7 @@ def check_options(
 
 
 def _checked_groups(cfg: Mapping[str, Any], overrides: Mapping[str, Any]) -> Dict[str, Any]:
-    """Return the groups of options; those that are not for building are fairseq's defaults."""
+    """Return the groups of options, with fairseq's defaults for groups that build nothing."""
     built = {"model": "arch", "task": "task", "criterion": "criterion"}
     parts = {group: _as_dict(cfg.get(group) or {}) for group in (*built, *GROUPS)}
     asked = {key: [parts[group].get(key) for key in ("_name", key)] for group, key in built.items()}
@@ -144,7 +144,7 @@ def _checked_groups(cfg: Mapping[str, Any], overrides: Mapping[str, Any]) -> Dic
 
 
 def _name_alike(state: Dict[str, Any], overrides: Mapping[str, Any]) -> None:
-    """Name what is unknown as what fairseq has of its like, by whose options it is read then."""
+    """Replace unknown names by those of similar classes of fairseq, which have the options."""
     weights: Any = state.get("model") if isinstance(state.get("model"), dict) else {}
     is_bert = any(".sentence_encoder." in str(name) for name in weights)
     has_source = any(str(name).startswith("encoder.") for name in weights)

@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def patch_precision() -> None:
-    """Let ``--amp`` work on a CPU, where fairseq's does nothing, and refuse what does not work.
+    """Let ``--amp`` work on a CPU, where fairseq's does nothing, and refuse half precision.
 
     fairseq's is for gradients of float16, which are scaled; in bfloat16 they need not be. So its
     trainer trains as in float32, with linear layers that compute in bfloat16. Checkpoints say

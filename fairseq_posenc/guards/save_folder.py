@@ -1,4 +1,4 @@
-"""What a training may write to ``--save-dir``: one training at a time, over its own checkpoints."""
+"""Checks of ``--save-dir``: one training at a time, which writes over its own checkpoints alone."""
 
 import errno
 import fcntl

@@ -1,4 +1,4 @@
-"""What is validated or translated with a trained model: all of a set, on any number of workers."""
+"""Validation and translation with a trained model: all of a set, on any number of workers."""
 
 import functools
 import os

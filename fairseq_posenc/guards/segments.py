@@ -1,4 +1,4 @@
-"""Whether a task tells a BERT model which text a token is of."""
+"""Check that a task gives a BERT model the segment of each token."""
 
 import logging
 from typing import Any

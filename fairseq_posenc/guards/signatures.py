@@ -1,4 +1,4 @@
-"""What positions a checkpoint was trained with, in one line, and whether two lines say the same.
+"""Signatures of the positions of a checkpoint, in one line, and their comparison.
 
 Beside them, a hash of the dictionaries: two of one size but another order fit the same weights.
 """

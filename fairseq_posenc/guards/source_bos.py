@@ -1,4 +1,4 @@
-"""Whether a model's sources start with BOS (``--prepend-source-bos``): one answer for all.
+"""The option ``--prepend-source-bos`` of a model, wherever a checkpoint records it.
 
 It is an option of the task, but the model sees it. So the model's options keep it, too, and it is
 part of the signature.

@@ -166,7 +166,7 @@ class PosencBertModel(initial_checkpoint.CheckedLoading, RobertaModel):
 
 def _architecture(layers: int, channels: int, heads: int):
     def architecture(args):
-        """Set what is not set yet."""
+        """Set the options that are not set yet."""
         if OmegaConf.is_config(args):
             return  # omegaconf 2.0 answers None for what is not set; build_model comes back
         args.encoder_layers = getattr(args, "encoder_layers", layers)

@@ -24,7 +24,7 @@ class SentenceEncoder(PosencTransformerEncoder):
         self.segments = KINDS[segments](self.stack(cfg))
 
     def stack(self, cfg: TransformerConfig) -> StackConfig:
-        """Return what encoding and segments must know of this encoder."""
+        """Return the sizes of this encoder, for encoding and segments."""
         return replace(
             super().stack(cfg), has_cls=True, table_std=INITIAL_STD, token_std=INITIAL_STD
         )

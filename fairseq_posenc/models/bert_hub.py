@@ -86,7 +86,7 @@ class BertHub(nn.Module):
 
     @property
     def device(self) -> torch.device:
-        """Where the model is."""
+        """Device of the model."""
         return next(self.model.parameters()).device
 
     def encode(self, text: str, second: Optional[str] = None) -> Tensor:
@@ -163,7 +163,7 @@ class BertHub(nn.Module):
         """Return a text with a token for ``<mask>``, and the token."""
         before, after = text.split(MASK)
         token = self.dictionary[index]
-        # behind something, a piece shows what it is: a new word, or the rest of one
+        # after other text, a piece shows whether it begins a word or continues one
         shown = self.subwords.text(["a", token])[1:].strip()
         before = before if self.subwords.begins_word(token) else before.rstrip()
         return before + shown + after, token
@@ -251,7 +251,7 @@ class BertHub(nn.Module):
         first, *following = text.split(MASK)
         parts = [self._cut(first)[0]]
         for part in following:
-            pieces = [MASK, *self.subwords.pieces(part, behind=True)]
+            pieces = [MASK, *self.subwords.pieces(part, after_special=True)]
             parts.append(torch.tensor([self.dictionary.index(piece) for piece in pieces]))
         return torch.cat([*parts, torch.tensor([self.dictionary.eos()])])
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 
 def find_padding(tokens: Tensor, padding_index: int) -> Tuple[bool, bool]:
-    """Tell whether there is any padding, and whether any on the left; a GPU is waited for once.
+    """Return whether there is any padding, and whether any on the left; waits for a GPU once.
 
     Args:
         tokens: ``(batch, length)``.
@@ -24,7 +24,7 @@ def left_padding(tokens: Tensor, padding_index: int) -> Tensor:
 
 
 def roll_rows(x: Optional[Tensor], places: Tensor) -> Optional[Tensor]:
-    """Roll row ``b`` by ``places[b]`` to the right; what falls off enters on the left.
+    """Roll row ``b`` by ``places[b]`` to the right, around the end.
 
     Args:
         x: ``(batch, length, …)``; ``None`` stays ``None``.

@@ -38,7 +38,7 @@ class PosencTransformerModel(initial_checkpoint.CheckedLoading, TransformerModel
     def from_pretrained(
         cls, model_name_or_path, checkpoint_file="model.pt", data_name_or_path=".", **options
     ):
-        """Load a trained model, for ``translate`` and what else fairseq's hub interface does.
+        """Load a trained model, for ``translate`` and the rest of fairseq's hub interface.
 
         Sentences are tokenised and cut into subwords, and their translations joined and
         detokenised, as ``codes`` and ``tokeniser.json`` say, which are looked for beside the model

@@ -175,7 +175,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         return features, {"attn": [attention], "inner_states": states}
 
     def _find_padding(self, tokens: Tensor, state: Optional[State]) -> Tuple[bool, bool]:
-        """Tell whether there is padding that matters, and whether it is on the left.
+        """Return whether there is padding that matters, and whether it is on the left.
 
         Step by step the first step tells: later padding is on the right of its sequence, where no
         real token sees it.
@@ -230,7 +230,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         self._reorder(incremental_state, new_order, new_order.cpu())
 
     def _reorder(self, incremental_state: State, new_order: Tensor, rows: Tensor) -> None:
-        """Reorder what is remembered; ``rows`` is the order on the host."""
+        """Reorder the caches of all modules; ``rows`` is the order on the host."""
         modules: Dict = incremental_state.setdefault(_REORDERED_MODULES, {})
         if not modules:
             remembering = (m for m in self.modules() if hasattr(m, "reorder_incremental_state"))

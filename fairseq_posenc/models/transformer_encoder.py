@@ -34,7 +34,7 @@ class PosencTransformerEncoder(TransformerEncoderBase):
         self.hidden_eos = dictionary.eos() if getattr(cfg, "no_source_eos", False) else None
 
     def stack(self, cfg: TransformerConfig) -> StackConfig:
-        """Return what the encoding must know of this encoder."""
+        """Return the sizes of this encoder, for the encoding."""
         return options.stack(
             channels=cfg.encoder.embed_dim,
             max_length=cfg.max_source_positions,
@@ -44,7 +44,7 @@ class PosencTransformerEncoder(TransformerEncoderBase):
         )
 
     def terms(self, positions: Positions) -> Terms:
-        """Return what is added to the embeddings and in the layers."""
+        """Return the terms for the embeddings and the layers."""
         return self.embed_positions(positions)
 
     def forward(

@@ -79,7 +79,7 @@ class PosencTransformerLanguageModel(initial_checkpoint.CheckedLoading, Transfor
 
 
 def _post_norm_architecture(args):
-    """What fairseq's ``--arch transformer_lm`` is: LayerNorms behind, embeddings of 512 channels.
+    """Options of fairseq's ``--arch transformer_lm``: post-norm, embeddings of 512 channels.
 
     Its other architectures, such as ``transformer_lm_gpt``, have LayerNorms before sub-layers.
     """
@@ -100,7 +100,7 @@ def _tiny_architecture(args):
 
 
 def _small_architecture(args):
-    """Four layers of 256 channels: what a CPU trains in an hour."""
+    """Options of four layers of 256 channels, which a CPU trains in an hour."""
     args.decoder_embed_dim = getattr(args, "decoder_embed_dim", 256)
     args.decoder_ffn_embed_dim = getattr(args, "decoder_ffn_embed_dim", 1024)
     args.decoder_layers = getattr(args, "decoder_layers", 4)

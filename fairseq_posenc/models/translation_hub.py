@@ -47,7 +47,7 @@ LENGTH_LIMIT = {"max_len_a": 1.5, "max_len_b": 10}
 
 
 class _Cutter(NamedTuple):
-    """What fairseq's hub takes as tokeniser and as subwords: from text to pieces, and back."""
+    """Tokeniser or subwords for fairseq's hub: from text to pieces, and back."""
 
     encode: Callable[[str], str]
     decode: Callable[[str], str]
@@ -159,7 +159,7 @@ def _find(folders: Sequence[str], names: Sequence[str]) -> Optional[str]:
 def _build_subwords(
     arguments: Dict[str, Any], options: Dict[str, Any], folders: List[str], task: Any
 ) -> Any:
-    """Return what cuts tokens into subwords, as asked for or as the files found say."""
+    """Return the subword encoder of the options, or of the files."""
     codes, pieces = arguments["bpe_codes"], arguments["sentencepiece_model"]
     if codes and options.get("bpe", "subword_nmt") == "subword_nmt":
         return _Cutter(BytePairEncoder(codes).cut, lambda text: post_process(text, "subword_nmt"))
@@ -178,7 +178,7 @@ def _build_subwords(
 
 
 def _build_tokeniser(arguments: Dict[str, Any], options: Dict[str, Any], folders: List[str]) -> Any:
-    """Return what tokenises sentences, as asked for or as ``tokeniser.json`` says."""
+    """Return the tokenizer of the options, or of ``tokeniser.json``."""
     if "tokenizer" in options:
         return encoders.build_tokenizer(
             Namespace(**{**arguments, "tokenizer": options["tokenizer"]})

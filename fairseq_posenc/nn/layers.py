@@ -125,7 +125,7 @@ class EncoderLayer(nn.Module):
         return self.feed_forward(x)
 
     def feed_forward(self, x: Tensor) -> Tensor:
-        """Return what the two linear layers make of ``(batch, length, channels)``."""
+        """Return the output of the two linear layers for ``(batch, length, channels)``."""
         return self.added(
             x, self.final_layer_norm, lambda y: self.fc2(self.activation(self.fc1(y)))
         )
@@ -194,7 +194,7 @@ class Encoder(nn.Module):
     def through_layers(
         self, x: Tensor, terms: Terms, padding_mask: Optional[Tensor], *arguments: Any
     ) -> Tensor:
-        """Return the last layer's output; ``others`` are what the layers take besides."""
+        """Return the last layer's output; ``arguments`` are further ones of the layers."""
         for number, layer in enumerate(self.layers):
             x = layer(x, terms.attention.get(number), padding_mask, *arguments)
             if number in terms.after_layer:

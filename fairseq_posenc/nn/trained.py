@@ -45,7 +45,7 @@ _HEADS = ("classification_heads.", "span_heads.")
 
 
 class States(NamedTuple):
-    """What one side of a model makes of tokens.
+    """Output of one side of a model.
 
     ``states`` are ``(batch, length, channels)``, ``padding_mask`` is ``(batch, length)``, true at
     padding, and ``shared`` is what the encodings of both sides share, see ``Positions``.
@@ -84,7 +84,7 @@ class DecoderLayer(EncoderLayer):
         self.encoder_attn_layer_norm = nn.LayerNorm(channels)
 
     def forward(self, x, terms=None, padding_mask=None, source=None) -> Tensor:  # type: ignore
-        """Return ``(batch, length, channels)``; ``source`` is what the encoder returned."""
+        """Return ``(batch, length, channels)``; ``source`` is the encoder's output."""
         x = self.added(
             x, self.self_attn_layer_norm, lambda y: self.self_attn(y, terms, padding_mask)
         )
@@ -155,8 +155,8 @@ class TokenStack(Encoder):
         positions.shared = [] if source is None else source.shared
         terms = self.segments(self.embed_positions(positions), segments)
         x = self.layernorm_embedding(x if terms.input is None else x + terms.input)
-        attends = isinstance(self.layers[0], DecoderLayer)
-        x = self.through_layers(x, terms, padding, *[source] * attends)
+        sources = [source] if isinstance(self.layers[0], DecoderLayer) else []
+        x = self.through_layers(x, terms, padding, *sources)
         return States(x, padding, terms.shared)
 
 

@@ -41,7 +41,7 @@ class PosencRAdam(FairseqOptimizer):
 
     @property
     def optimizer_config(self) -> Dict[str, Any]:
-        """Return what overrides the values in a checkpoint when training is resumed."""
+        """Return the values that replace those of a checkpoint when training is resumed."""
         lr = self.cfg.lr
         return {
             "lr": lr[0] if isinstance(lr, Sequence) else lr,

@@ -1,4 +1,4 @@
-"""What our tasks share: random positions that are the same on any number of workers."""
+"""Base of our tasks: random positions that are the same on any number of workers."""
 
 from typing import Optional
 

@@ -1,4 +1,4 @@
-"""What the fine-tuning tasks share: a head, predictions of whole sets, checks of checkpoints."""
+"""Base of the fine-tuning tasks: a head, predictions of whole sets, checks of checkpoints."""
 
 import zlib
 from contextlib import nullcontext
@@ -62,13 +62,13 @@ class FineTuningTask(BatchDraws):
         return criterion
 
     def valid_step(self, sample, model, criterion):
-        """Validate on a batch, and keep what all workers have predicted."""
+        """Validate on a batch, and keep the predictions of all workers."""
         loss, sample_size, log = super().valid_step(sample, model, criterion)
         self.share_predictions(log.pop("predictions"))
         return loss, sample_size, log
 
     def share_predictions(self, predictions: Dict[int, Any]) -> None:
-        """Keep what all workers have predicted, each of which must call this."""
+        """Keep the predictions of all workers, each of which must call this."""
         for of_worker in from_all_workers(predictions):
             self._new_predictions.update(of_worker)
 
@@ -91,7 +91,7 @@ class FineTuningTask(BatchDraws):
             raise ValueError(f"there is not exactly one prediction for each item of '{split}'")
 
     def state_dict(self) -> Dict[str, Any]:
-        """Return what a folder must share with the one that a checkpoint was trained on."""
+        """Return the properties of a folder that a checkpoint's folder must share."""
         symbols = "\n".join(self.dictionary.symbols).encode("utf-8")
         return {"vocabulary": zlib.crc32(symbols)}
 
@@ -122,7 +122,7 @@ class FineTuningTask(BatchDraws):
 
 
 class KeptPredictions(MetersDict._DerivedMeter):
-    """What was predicted for each example in one validation of one subset.
+    """Prediction for each example in one validation of one subset.
 
     A meter is the right place, though nothing is measured: fairseq makes new meters for each
     validation of each subset and passes them to derived metrics, and the predictions are needed as

@@ -128,7 +128,7 @@ class PosencMaskedLMTask(BatchDraws, MaskedLMTask):
         self.datasets[split] = SortDataset(masked, sort_order=[shuffled, masked.sizes])
 
     def predict(self, model, sample: Dict[str, Any]) -> Predictions:
-        """Return (block's number, (bits, tokens)) for a batch: -log2 of what hidden tokens get."""
+        """Return (block's number, (bits, tokens)) for a batch; bits are -log2 p."""
         targets = sample["target"]  # (blocks, length), with <pad> where nothing is hidden
         hidden = targets.ne(self.dictionary.pad())
         logits = model(**sample["net_input"], masked_tokens=hidden)[0]  # (hidden, vocabulary)

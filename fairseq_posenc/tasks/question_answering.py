@@ -97,7 +97,7 @@ class PosencQuestionAnsweringTask(FineTuningTask):
         model.register_span_head(SPAN_HEAD)
 
     def valid_step(self, sample, model, criterion):
-        """Validate on a batch, and keep what all workers have predicted."""
+        """Validate on a batch, and keep the predictions of all workers."""
         self._validated = sample["split"]
         return super().valid_step(sample, model, criterion)
 

@@ -148,5 +148,5 @@ class PosencSentencePredictionTask(FineTuningTask):
             stream.write(f"{row}\t{labels[prediction] if labels else prediction}\n")
 
     def state_dict(self) -> Dict[str, Any]:
-        """Return what a folder must share with the one that a checkpoint was trained on."""
+        """Return the properties of a folder that a checkpoint's folder must share."""
         return {"labels": self.description.labels, **super().state_dict()}

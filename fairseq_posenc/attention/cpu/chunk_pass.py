@@ -1,4 +1,4 @@
-"""What is done with one chunk of scores after the other, forward and backward."""
+"""Forward and backward pass over one chunk of scores after the other."""
 
 from typing import Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 

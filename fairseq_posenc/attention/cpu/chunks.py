@@ -1,4 +1,4 @@
-"""How attention on a CPU is cut into pieces whose scores stay in the cache."""
+"""Chunks of attention on a CPU, whose scores stay in the cache."""
 
 from typing import Iterator, NamedTuple, Sequence, Tuple
 
@@ -95,7 +95,7 @@ class Scratch:
         self.memory = like.new_empty(0)
 
     def get(self, shape: Sequence[int], fresh: bool = False) -> Tensor:
-        """Return memory of that shape; what the last call returned is overwritten."""
+        """Return memory of that shape, which the next call overwrites."""
         numbers = shape[0] * shape[1] * shape[2]
         needed = numbers + 2 * self.slack
         if fresh or self.memory.numel() < needed:

@@ -40,7 +40,7 @@ def build(layout: ScoreLayout, table: Tensor, scale: float) -> Union["Pairs", "B
 
 
 class _Keys:
-    """What makes a table of keys one of the terms of the scores, see :mod:`~.score_terms`."""
+    """Methods of a table of keys as a term of the scores, see :mod:`~.score_terms`."""
 
     def backward(
         self: Any, gradient: Tensor, queries: Tensor, query_gradient: Tensor, chunk: Chunk

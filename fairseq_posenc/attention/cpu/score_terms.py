@@ -1,4 +1,4 @@
-"""Terms of the scores: what is added to a chunk of them, and its gradient.
+"""Terms of the scores, added to one chunk after the other, and their gradients.
 
 A term is made anew for each pass over the chunks. ``add_to_scores`` adds it to the scores of a
 chunk ``(matrices, rows, columns)``; ``backward`` takes the gradient of these scores, adds to the

@@ -224,12 +224,12 @@ def test_no_word_begins_behind_a_mask_where_the_text_has_no_space(tmp_path):
         first, *others = text.split("<mask>")
         pieces = model.pieces(first)
         for part in others:
-            pieces += ["<mask>", *model.pieces(part, behind=True)]
+            pieces += ["<mask>", *model.pieces(part, after_special=True)]
         encoded = tokeniser.encode(text, add_special_tokens=False)
         assert pieces == [
             t if t in dictionary or t == "<mask>" else "<unk>" for t in encoded.tokens
         ]
     assert model.pieces("北京") == ["▁", "北", "京"]
-    assert model.pieces("北京", behind=True) == ["北", "京"]
+    assert model.pieces("北京", after_special=True) == ["北", "京"]
     pieces, spans = model.pieces_with_offsets("<unk>house")
     assert "▁" not in "".join(pieces) and spans[:2] == [(0, 5), (5, 5 + len(pieces[1]))]
