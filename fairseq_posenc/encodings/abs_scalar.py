@@ -32,7 +32,7 @@ class AbsScalar(Encoding):
     """
 
     by_index = True
-    not_portable = "its scores are of pairs of absolute positions"
+    export_error = "its scores are of pairs of absolute positions"
 
     def __init__(self, stack: StackConfig, rank: Optional[int] = None, sharing: str = "none"):
         super().__init__(stack)

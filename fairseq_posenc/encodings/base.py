@@ -219,8 +219,8 @@ class Terms:
 
 
 @dataclass
-class Portable:
-    """What an encoding computes in evaluation, as tables that other programs can hold.
+class ExportedPositions:
+    """Tables of the positions of an encoding in evaluation, which other programs can hold.
 
     Positions count from 0 at the first real token. What is ``None`` is left out; an encoding
     without any of these knows no positions. For their use in self-attention see
@@ -261,12 +261,12 @@ class Encoding(nn.Module):
         max_positions: longest sequence that can be encoded at all.
         by_index: whether whole sequences must be padded on the right, so that a token's index is
             its position in every row; the model then moves padding there.
-        not_portable: why it cannot be exported, if it has no method ``portable``.
+        export_error: why it cannot be exported, if it has no method ``export_tables``.
     """
 
     max_positions = 100_000
     by_index = False
-    not_portable = "it does not say what it computes in evaluation (Encoding.portable)"
+    export_error = "it does not say what it computes in evaluation (Encoding.export_tables)"
 
     def __init__(self, stack: StackConfig):
         super().__init__()
@@ -281,7 +281,7 @@ class Encoding(nn.Module):
         """Return this stack's terms; called once per forward pass."""
         raise NotImplementedError(f"{type(self).__name__}.forward")
 
-    def portable(self, length: int) -> Portable:
+    def export_tables(self, length: int) -> ExportedPositions:
         """Return tables of what is computed in evaluation for up to ``length`` tokens.
 
         Called for export, in evaluation mode and with the parameters on the CPU.
@@ -289,4 +289,4 @@ class Encoding(nn.Module):
         Raises:
             ValueError: tables cannot hold it; the message says why.
         """
-        raise ValueError(self.not_portable)
+        raise ValueError(self.export_error)

@@ -6,7 +6,13 @@ import torch
 from torch import Tensor
 from torch.compiler import is_compiling
 
-from fairseq_posenc.encodings.base import AttentionTerms, Encoding, Portable, Positions, Terms
+from fairseq_posenc.encodings.base import (
+    AttentionTerms,
+    Encoding,
+    ExportedPositions,
+    Positions,
+    Terms,
+)
 
 # From this many queries on, a CPU gets one scalar per distance, which takes no memory, instead of
 # the matrix that they make: attention there lays it out piece by piece, and recomputes it.
@@ -35,9 +41,9 @@ class ByDistance(Encoding):
             return Terms.of_layers(self.stack, terms)
         return Terms.of_biases(self.stack, [to_toeplitz(x, queries, keys) for x in by_layer])
 
-    def portable(self, length: int) -> Portable:
+    def export_tables(self, length: int) -> ExportedPositions:
         """Return the scalars of all distances below ``length``."""
-        return Portable(bias=self.bias_by_distance(length, length).flip(-1))
+        return ExportedPositions(bias=self.bias_by_distance(length, length).flip(-1))
 
 
 def scalars_of(table: Tensor, rows: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import Portable, Positions, StackConfig, Terms
+from fairseq_posenc.encodings.base import ExportedPositions, Positions, StackConfig, Terms
 from fairseq_posenc.encodings.batch_rng import worker_generator
 from fairseq_posenc.encodings.sinusoidal import Sinusoidal
 
@@ -87,7 +87,7 @@ class Cape(Sinusoidal):
         numbers = (numbers + draws.global_shift + draws.local_shift) * draws.log_scale.exp()
         return replace(self.encode(numbers), shared=[draws.global_shift, draws.log_scale])
 
-    def portable(self, length: int) -> Portable:
+    def export_tables(self, length: int) -> ExportedPositions:
         """Return the sinusoids of the positions in evaluation.
 
         Raises:
@@ -95,7 +95,7 @@ class Cape(Sinusoidal):
         """
         if self.mean_normalize:
             raise ValueError("mean normalization makes positions depend on the sentence's length")
-        return super().portable(length)
+        return super().export_tables(length)
 
     def draw(self, positions: Positions) -> Draws:
         """Draw new numbers, but take over those that the other side of the model has drawn."""

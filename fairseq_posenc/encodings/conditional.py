@@ -34,7 +34,7 @@ class Conditional(Encoding):
         convolve_cls: treat [CLS] like any token, as BERT models were trained before this option.
     """
 
-    not_portable = "it is a convolution of the hidden states after the first layer"
+    export_error = "it is a convolution of the hidden states after the first layer"
 
     def __init__(self, stack: StackConfig, kernel_size: int = 3, convolve_cls: bool = False):
         super().__init__(stack)

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor, nn
 
-from fairseq_posenc.encodings.base import Encoding, Portable, Positions, StackConfig, Terms
+from fairseq_posenc.encodings.base import Encoding, ExportedPositions, Positions, StackConfig, Terms
 from fairseq_posenc.errors import UsageError
 
 
@@ -40,9 +40,9 @@ class Learned(Encoding):
         # input: (batch, length, channels)
         return Terms(input=nn.functional.embedding(rows, self.weight, padding_row))
 
-    def portable(self, length: int) -> Portable:
+    def export_tables(self, length: int) -> ExportedPositions:
         """Return the rows of the table, the last one for all positions beyond it."""
-        return Portable(input=self(Positions.of_length(length)).input[0])
+        return ExportedPositions(input=self(Positions.of_length(length)).input[0])
 
 
 def check_table_length(stack: StackConfig) -> None:

@@ -1,6 +1,6 @@
 """No positions at all."""
 
-from fairseq_posenc.encodings.base import Encoding, Portable, Positions, Terms
+from fairseq_posenc.encodings.base import Encoding, ExportedPositions, Positions, Terms
 
 
 class NoPositions(Encoding):
@@ -10,6 +10,6 @@ class NoPositions(Encoding):
         """Return no terms."""
         return Terms()
 
-    def portable(self, length: int) -> Portable:
+    def export_tables(self, length: int) -> ExportedPositions:
         """Return nothing."""
-        return Portable()
+        return ExportedPositions()

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from fairseq_posenc.encodings.alibi import Alibi
-from fairseq_posenc.encodings.base import Encoding, Portable, Positions, StackConfig, Terms
+from fairseq_posenc.encodings.base import Encoding, ExportedPositions, Positions, StackConfig, Terms
 from fairseq_posenc.encodings.batch_rng import end_of_draws, worker_generator
 from fairseq_posenc.encodings.by_distance import ByDistance, scalars_of, to_toeplitz
 from fairseq_posenc.encodings.kerple import Kerple
@@ -99,6 +99,6 @@ class Randomized(Encoding):
         biases = [to_toeplitz(layer, length, length) for layer in chosen.unbind()]
         return Terms.of_biases(self.stack, biases)
 
-    def portable(self, length: int) -> Portable:
+    def export_tables(self, length: int) -> ExportedPositions:
         """Return the inner encoding's tables."""
-        return self.inner.portable(length)
+        return self.inner.export_tables(length)

@@ -8,7 +8,7 @@ from torch import Tensor
 from fairseq_posenc.encodings.base import (
     AttentionTerms,
     Encoding,
-    Portable,
+    ExportedPositions,
     Positions,
     StackConfig,
     Terms,
@@ -147,7 +147,7 @@ class Rotary(Encoding):
         high = min(math.ceil(pair_that_rotates(_SLOW_ROTATIONS)), width - 1)
         return ((self._precise_pairs() - low) / max(high - low, 0.001)).clamp(0, 1)
 
-    def portable(self, length: int) -> Portable:
+    def export_tables(self, length: int) -> ExportedPositions:
         """Return the angles of one position.
 
         Raises:
@@ -160,4 +160,4 @@ class Rotary(Encoding):
                 "scale method dynamic makes angles depend on the sentence's length beyond "
                 f"{self.original_length} tokens"
             )
-        return Portable(rotation=self.frequencies()[0])
+        return ExportedPositions(rotation=self.frequencies()[0])

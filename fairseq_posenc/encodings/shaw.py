@@ -6,7 +6,7 @@ from torch import nn
 from fairseq_posenc.encodings.base import (
     AttentionTerms,
     Encoding,
-    Portable,
+    ExportedPositions,
     Positions,
     StackConfig,
     Terms,
@@ -67,7 +67,7 @@ class Shaw(Encoding):
         terms = [AttentionTerms(relative_keys=k, relative_values=v) for k, v in zip(keys, values)]
         return Terms(attention=dict(enumerate(terms)))
 
-    def portable(self, length: int) -> Portable:
+    def export_tables(self, length: int) -> ExportedPositions:
         """Return the tables of the layers."""
         values = self.keys if self.values is None else self.values
-        return Portable(relative_keys=self.keys, relative_values=values)
+        return ExportedPositions(relative_keys=self.keys, relative_values=values)

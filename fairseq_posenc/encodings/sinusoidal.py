@@ -5,7 +5,7 @@ import math
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import Encoding, Portable, Positions, StackConfig, Terms
+from fairseq_posenc.encodings.base import Encoding, ExportedPositions, Positions, StackConfig, Terms
 
 
 def sinusoid(numbers: Tensor, channels: int) -> Tensor:
@@ -62,9 +62,9 @@ class Sinusoidal(Encoding):
         """Return the sinusoids as input term."""
         return self.encode(self.scaled(positions))
 
-    def portable(self, length: int) -> Portable:
+    def export_tables(self, length: int) -> ExportedPositions:
         """Return the sinusoids of the positions in evaluation."""
-        return Portable(input=self(Positions.of_length(length)).input[0])
+        return ExportedPositions(input=self(Positions.of_length(length)).input[0])
 
     def scaled(self, positions: Positions) -> Tensor:
         """Return the positions ``(batch, length)`` times α."""

@@ -42,7 +42,7 @@ class TransformerXL(Encoding):
     least; it is kept from one forward pass to the next.
     """
 
-    not_portable = "its scores come from distances projected by the weights of every layer's keys"
+    export_error = "its scores come from distances projected by the weights of every layer's keys"
 
     def __init__(self, stack: StackConfig):
         super().__init__(stack)

@@ -39,7 +39,7 @@ class Tupe(Encoding):
     """
 
     by_index = True
-    not_portable = "its scores are of pairs of absolute positions"
+    export_error = "its scores are of pairs of absolute positions"
 
     def __init__(self, stack: StackConfig, num_buckets: int = 32, max_distance: int = 128):
         super().__init__(stack)

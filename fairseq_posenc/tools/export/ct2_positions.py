@@ -20,7 +20,7 @@ from typing import Any, Dict, List, Optional, Tuple
 import torch
 from torch import Tensor
 
-from fairseq_posenc.encodings.base import Portable, StackConfig
+from fairseq_posenc.encodings.base import ExportedPositions, StackConfig
 from fairseq_posenc.errors import UsageError
 
 
@@ -39,7 +39,7 @@ class Ct2Tables:
     added_channels: int = 0
 
 
-def to_ct2_tables(portable: Portable, stack: StackConfig, length: int) -> Ct2Tables:
+def to_ct2_tables(portable: ExportedPositions, stack: StackConfig, length: int) -> Ct2Tables:
     """Return what an encoding computes for up to ``length`` tokens as CTranslate2 has it."""
     known = (portable.input, portable.bias, portable.relative_keys, portable.rotation)
     without_keys = portable.relative_values is not None and portable.relative_keys is None

@@ -18,7 +18,7 @@ from torch.overrides import TorchFunctionMode
 
 from fairseq_posenc.data.indexed import check_indexed, read_dictionary, repeated_types
 from fairseq_posenc.data.subwords import DICTIONARY, MASK
-from fairseq_posenc.encodings.base import Portable
+from fairseq_posenc.encodings.base import ExportedPositions
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import source_bos
 from fairseq_posenc.guards.loading import one_line
@@ -113,10 +113,10 @@ class ExportSource:
         """Return the error of a model that cannot be exported."""
         return UsageError(f"{self.path} cannot be exported: {reason}")
 
-    def portable(self, side: str, length: int) -> Portable:
+    def portable(self, side: str, length: int) -> ExportedPositions:
         """Return what the encoding of one side computes, for up to ``length`` tokens."""
         try:
-            return self.stacks[side].embed_positions.portable(length)
+            return self.stacks[side].embed_positions.export_tables(length)
         except ValueError as error:
             encoding = self.options.position_encoding
             raise self.refusal(f"--position-encoding {encoding}: {error}") from None

@@ -8,7 +8,7 @@ import torch
 
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.encodings import StackConfig, build, names
-from fairseq_posenc.encodings.base import Portable
+from fairseq_posenc.encodings.base import ExportedPositions
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
 from fairseq_posenc.tools.export.ct2_positions import (
@@ -74,7 +74,7 @@ class Loaded:
 def refusal(encoding):
     """Why an encoding cannot be told in tables, in its own words; None if it can."""
     try:
-        build(encoding, StackConfig(8)).portable(4)
+        build(encoding, StackConfig(8)).export_tables(4)
     except ValueError as error:
         return str(error)
     return None
@@ -224,23 +224,23 @@ def test_positions_of_two_kinds_and_odd_rotations_are_refused():
     stack = StackConfig(8)
     table, relative = torch.zeros(5, 8), torch.zeros(1, 3, 8)
     for portable in (
-        Portable(input=table, relative_keys=relative),
-        Portable(bias=torch.zeros(1, 1, 9), relative_keys=relative),
-        Portable(relative_values=relative),
+        ExportedPositions(input=table, relative_keys=relative),
+        ExportedPositions(bias=torch.zeros(1, 1, 9), relative_keys=relative),
+        ExportedPositions(relative_values=relative),
     ):
         with pytest.raises(UsageError, match="no place"):
             to_ct2_tables(portable, stack, 5)
     with pytest.raises(UsageError, match="other speeds"):
-        to_ct2_tables(Portable(rotation=torch.tensor([1.0, 0.5, 0.1, 0.05])), stack, 5)
+        to_ct2_tables(ExportedPositions(rotation=torch.tensor([1.0, 0.5, 0.1, 0.05])), stack, 5)
     speeds = 500 ** (-torch.arange(4) / 4)
-    assert to_ct2_tables(Portable(rotation=speeds), stack, 5).options["rotary_base"] == 500
+    assert to_ct2_tables(ExportedPositions(rotation=speeds), stack, 5).options["rotary_base"] == 500
 
 
 @pytest.mark.parametrize("decoder", [False, True])
 @pytest.mark.parametrize("name", ["t5", "rel_scalar", "alibi"])
 def test_a_bias_by_distance_is_cut_where_it_ends_to_change(name, decoder):
     encoding = build(name, StackConfig(8, decoder=decoder, heads=2, max_length=6))
-    bias = encoding.portable(200).bias[0]
+    bias = encoding.export_tables(200).bias[0]
     short = clip_distances(bias, decoder)
     farthest = short.size(-1) // 2
     expected = {"t5": range(80, 129), "rel_scalar": [5], "alibi": [199]}

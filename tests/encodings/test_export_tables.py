@@ -32,12 +32,12 @@ def stack_of(decoder, max_length=8):
 @pytest.mark.parametrize("name, options", CASES)
 def test_the_tables_give_the_terms_of_any_batch(batch, place, name, options, decoder):
     encoding = build(name, stack_of(decoder), **options).eval()
-    if type(encoding).portable is Encoding.portable:
+    if type(encoding).export_tables is Encoding.export_tables:
         with pytest.raises(ValueError) as caught:
-            encoding.portable(LENGTH)
-        assert str(caught.value) == encoding.not_portable
+            encoding.export_tables(LENGTH)
+        assert str(caught.value) == encoding.export_error
         return
-    tables = encoding.portable(LENGTH)
+    tables = encoding.export_tables(LENGTH)
     tokens = batch([LENGTH, 5, 9])
     positions = place(tokens)
     terms = encoding(positions)
@@ -79,9 +79,9 @@ def check_layer(tables, found, layer, decoder):
 )
 def test_what_tables_cannot_hold_is_refused(name, options, reason):
     with pytest.raises(ValueError, match=reason):
-        build(name, stack_of(False), **options).eval().portable(LENGTH)
+        build(name, stack_of(False), **options).eval().export_tables(LENGTH)
 
 
 def test_an_encoding_that_says_nothing_is_refused_with_what_to_write():
-    with pytest.raises(ValueError, match="Encoding.portable"):
-        Encoding(stack_of(False)).portable(LENGTH)
+    with pytest.raises(ValueError, match="Encoding.export_tables"):
+        Encoding(stack_of(False)).export_tables(LENGTH)
