@@ -1,11 +1,11 @@
-"""Reading JSON, and checking that it is built as it should be.
+"""Reading JSON, and validating it against a schema.
 
-The shape of a value is written with these:
+The schema of a value is written with these:
 
 - ``str``; ``bool``; ``int``, a whole number; ``float``, any finite number
-- ``[shape]``: a list of such values
-- ``{"name": shape}``: an object with at least these members
-- :class:`Each`: an object whose members, of any name, are all of one shape
+- ``[schema]``: a list of such values
+- ``{"name": schema}``: an object with at least these members
+- :class:`Each`: an object whose members, of any name, all have one schema
 - :class:`OrNull`: such a value, or null
 - :class:`Maybe`: such a value, or null, or a member that is missing
 """
@@ -28,21 +28,21 @@ _WORDS = {
 
 
 class Each(NamedTuple):
-    """An object whose members are all of one shape."""
+    """An object whose members all have one schema."""
 
-    shape: Any
+    schema: Any
 
 
 class OrNull(NamedTuple):
     """A value that may be null."""
 
-    shape: Any
+    schema: Any
 
 
 class Maybe(NamedTuple):
     """A value that may be null or missing."""
 
-    shape: Any
+    schema: Any
 
 
 def read_json(path: str) -> Any:
@@ -71,42 +71,45 @@ def parse_json(text: str, name: str) -> Any:
         raise UsageError(f"{name} is not JSON: {error}") from None
 
 
-def read_shaped(path: str, shape: Any, origin: str) -> Any:
-    """Return what a file of JSON holds, if it has a shape; ``origin`` is what writes such files.
+def load_json(path: str, schema: Any, origin: str) -> Any:
+    """Return the value in a file of JSON with this schema; ``origin`` is the writer of such files.
 
     Raises:
-        UsageError: as :func:`read_json`, or it has not that shape.
+        UsageError: as :func:`read_json`, or it has another schema.
     """
     value = read_json(path)
-    misfit = find_misfit(value, shape)
-    if misfit:
-        raise UsageError(f"{path} is not from {origin}, or damaged: {misfit}")
+    error = schema_error(value, schema)
+    if error:
+        raise UsageError(f"{path} is not from {origin}, or damaged: {error}")
     return value
 
 
-def find_misfit(value: Any, shape: Any, path: str = "") -> Optional[str]:
-    """Return what is wrong with the first member that has not its shape, None if all have."""
+def schema_error(value: Any, schema: Any, path: str = "") -> Optional[str]:
+    """Return the fault of the first member with another schema, ``None`` if there is none."""
     if value is _MISSING:
-        return None if isinstance(shape, Maybe) else f"{path} is missing"
-    if isinstance(shape, (OrNull, Maybe)):
-        return None if value is None else find_misfit(value, shape.shape, path)
-    python_type = shape if isinstance(shape, type) else list if isinstance(shape, list) else dict
+        return None if isinstance(schema, Maybe) else f"{path} is missing"
+    if isinstance(schema, (OrNull, Maybe)):
+        return None if value is None else schema_error(value, schema.schema, path)
+    python_type = schema if isinstance(schema, type) else list if isinstance(schema, list) else dict
     if not _is_a(value, python_type):
         return f"{path or 'it'} should be {_WORDS[python_type]}"
     if isinstance(value, dict) and not all(_is_a(name, str) for name in value):
         return f"the names in {path or 'it'} should be text"
-    if isinstance(shape, type):
+    if isinstance(schema, type):
         return None
-    if isinstance(shape, list):
-        members = [(str(index), member, shape[0]) for index, member in enumerate(value)]
-    elif isinstance(shape, Each):
-        members = [(name, member, shape.shape) for name, member in value.items()]
+    if isinstance(schema, list):
+        members = [(str(index), member, schema[0]) for index, member in enumerate(value)]
+    elif isinstance(schema, Each):
+        members = [(name, member, schema.schema) for name, member in value.items()]
     else:
-        members = [(name, value.get(name, _MISSING), wanted) for name, wanted in shape.items()]
-    for name, member, wanted in members:
-        misfit = find_misfit(member, wanted, f"{path}.{name}" if path else name)
-        if misfit:
-            return misfit
+        members = [
+            (name, value.get(name, _MISSING), member_schema)
+            for name, member_schema in schema.items()
+        ]
+    for name, member, member_schema in members:
+        error = schema_error(member, member_schema, f"{path}.{name}" if path else name)
+        if error:
+            return error
     return None
 
 

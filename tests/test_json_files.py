@@ -3,7 +3,7 @@
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Each, Maybe, OrNull, find_misfit, parse_json, read_shaped
+from fairseq_posenc.json_files import Each, Maybe, OrNull, load_json, parse_json, schema_error
 
 SHAPE = {
     "count": int,
@@ -38,11 +38,11 @@ WHOLE = {"count": 3, "bins": [{"name": "a", "up_to": None}], "scores": {"valid":
     ],
 )
 def test_the_first_misfit_is_named(change, expected):
-    assert find_misfit({**WHOLE, **change}, SHAPE) == expected
+    assert schema_error({**WHOLE, **change}, SHAPE) == expected
 
 
 def test_the_whole_may_be_of_another_kind():
-    assert find_misfit([], SHAPE) == "it should be an object"
+    assert schema_error([], SHAPE) == "it should be an object"
 
 
 @pytest.mark.parametrize(
@@ -56,4 +56,4 @@ def test_what_is_no_json_is_reported_in_one_line(text):
 def test_a_file_of_another_origin_is_reported(tmp_path):
     (tmp_path / "a.json").write_text('{"count": 1}')
     with pytest.raises(UsageError, match="a.json is not from b.py, or damaged: bins is missing"):
-        read_shaped(str(tmp_path / "a.json"), SHAPE, "b.py")
+        load_json(str(tmp_path / "a.json"), SHAPE, "b.py")

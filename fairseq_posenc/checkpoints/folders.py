@@ -15,11 +15,11 @@ from torch import Tensor
 
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.files import file_error
-from fairseq_posenc.json_files import Each, Maybe, read_shaped
+from fairseq_posenc.json_files import Each, Maybe, load_json
 
 DESCRIPTION, OWN, MODEL = "posenc.json", "posenc.safetensors", "model.safetensors"
 _FORMAT = 1
-_SHAPE = {
+_SCHEMA = {
     "format": int,
     "kind": str,
     "signature": str,
@@ -80,7 +80,7 @@ def read_folder(folder: str) -> ModelFolder:
         UsageError: a file is missing or damaged, or ``model.safetensors`` is another one.
     """
     path = os.path.join(folder, DESCRIPTION)
-    description = read_shaped(path, _SHAPE, "posenc export")
+    description = load_json(path, _SCHEMA, "posenc export")
     if description["format"] != _FORMAT:
         raise UsageError(f"{path} is of a later version of posenc; update it to read the folder")
     weights = read_safetensors(os.path.join(folder, OWN))

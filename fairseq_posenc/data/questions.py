@@ -19,12 +19,12 @@ from fairseq.data import ListDataset, indexed_dataset
 from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import check_indexed
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import find_misfit, read_shaped
+from fairseq_posenc.json_files import load_json, schema_error
 from fairseq_posenc.metrics.answers import check_metric
 
 PARTS = ("question", "context", "offsets")
 FORMAT = 2  # 1: unequal marks were not parted
-_SHAPE = {"format": int, "language": str, "metric": str, "contexts": [str], "questions": [list]}
+_SCHEMA = {"format": int, "language": str, "metric": str, "contexts": [str], "questions": [list]}
 
 
 NOWHERE = -1
@@ -136,7 +136,7 @@ class QuestionFolder(Questions):
                 f"there is no split '{split}' in {folder} (there: {splits or 'none'}); "
                 "make it with posenc prepare squad"
             )
-        values = read_shaped(path, _SHAPE, "posenc prepare squad")
+        values = load_json(path, _SCHEMA, "posenc prepare squad")
         if values["format"] != FORMAT:
             raise UsageError(f"{path} is not from this version of posenc prepare squad")
         self.language, self.metric = values["language"], values["metric"]
@@ -162,9 +162,9 @@ class QuestionFolder(Questions):
 
     def _question(self, key: Any, text: Any, context: Any, answers: Any) -> Question:
         gold = tuple(GoldAnswer(*answer) for answer in answers)
-        misfit = find_misfit([key, text, *(answer.text for answer in gold)], [str])
-        misfit = misfit or find_misfit([context, *(answer.start for answer in gold)], [int])
-        if misfit or not 0 <= context < len(self.contexts):
+        error = schema_error([key, text, *(answer.text for answer in gold)], [str])
+        error = error or schema_error([context, *(answer.start for answer in gold)], [int])
+        if error or not 0 <= context < len(self.contexts):
             raise ValueError(f"question {key!r} has no context")
         for answer in gold:
             placed = self.contexts[context].startswith(answer.text, max(answer.start, 0))

@@ -15,7 +15,7 @@ import regex
 from fairseq_posenc.data.languages import language_code
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.json_files import Maybe, read_shaped
+from fairseq_posenc.json_files import Maybe, load_json
 
 CODES = "codes"
 TOKENISER = "tokeniser.json"
@@ -65,8 +65,8 @@ def read_tokeniser(path: str, language: str, training: bool = False) -> Moses:
     """
     names = [name for name in Moses._fields if name != "language"]
     # files of earlier versions do not have the last two
-    shape = {**dict.fromkeys(names, bool), "lowercase": Maybe(bool)}
-    settings = read_shaped(path, {**shape, TRAINING: Maybe(shape)}, "posenc prepare")
+    schema = {**dict.fromkeys(names, bool), "lowercase": Maybe(bool)}
+    settings = load_json(path, {**schema, TRAINING: Maybe(schema)}, "posenc prepare")
     settings = training and settings.get(TRAINING) or settings
     return Moses(language_code(language), **{name: bool(settings.get(name)) for name in names})
 

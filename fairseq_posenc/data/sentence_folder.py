@@ -16,12 +16,12 @@ from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import check_indexed
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import parse_number, read_lines
-from fairseq_posenc.json_files import Each, Maybe, read_shaped
+from fairseq_posenc.json_files import Each, Maybe, load_json
 from fairseq_posenc.metrics.glue import METRICS
 
 DESCRIPTION = "task.json"
 INPUTS = ("input0", "input1")
-_SHAPE = {
+_SCHEMA = {
     **dict.fromkeys(("name", "kind", "best"), str),
     **dict.fromkeys(("labels", "metrics"), [str]),
     "splits": Each(str),
@@ -57,8 +57,8 @@ class Description:
         path = os.path.join(folder, DESCRIPTION)
         if not os.path.isfile(path):
             raise UsageError(f"there is no {path}; prepare the folder with posenc prepare glue")
-        content = read_shaped(path, _SHAPE, "posenc prepare glue")
-        description = cls(**{name: content[name] for name in _SHAPE if name in content})
+        content = load_json(path, _SCHEMA, "posenc prepare glue")
+        description = cls(**{name: content[name] for name in _SCHEMA if name in content})
         unknown = sorted({*description.metrics, description.best} - set(METRICS))
         if unknown:
             raise UsageError(

@@ -8,11 +8,11 @@ import json
 from typing import Any, Dict, Optional
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Each, OrNull, read_shaped
+from fairseq_posenc.json_files import Each, OrNull, load_json
 
 _UNKNOWN = "<unk>"
 _CASE = {"lowercase": bool, "strip_accents": OrNull(bool), "handle_chinese_chars": bool}
-_SHAPE = {"normalizer": _CASE, "model": {"vocab": Each(int)}}
+_SCHEMA = {"normalizer": _CASE, "model": {"vocab": Each(int)}}
 
 
 def read_wordpiece(path: str) -> str:
@@ -22,7 +22,7 @@ def read_wordpiece(path: str) -> str:
         UsageError: the file is missing or damaged, or differs from ours in more than vocabulary and
             what is done to case, accents and CJK characters.
     """
-    content = read_shaped(path, _SHAPE, "posenc prepare text")
+    content = load_json(path, _SCHEMA, "posenc prepare text")
     vocabulary = content["model"]["vocab"]
     lower, accents, chinese = (content["normalizer"][name] for name in _CASE)
     model = wordpiece_model(vocabulary, lower, accents, chinese)

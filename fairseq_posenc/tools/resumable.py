@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterable, Iterator, List
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import read_shaped
+from fairseq_posenc.json_files import load_json
 from fairseq_posenc.tools.writing import replacing
 
 SETTINGS = "prepare.json"
@@ -61,7 +61,7 @@ def begin_or_continue(
     """
     path = os.path.join(folder, SETTINGS)
     try:
-        before = read_shaped(path, {}, command)
+        before = load_json(path, {}, command)
         different = sorted(key for key in settings if before.get(key) != settings[key])
         if not different:
             return True

@@ -21,7 +21,7 @@ import numpy as np
 
 from fairseq_posenc.checkpoints.reader import load_checkpoint
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import OrNull, read_shaped
+from fairseq_posenc.json_files import OrNull, load_json
 from fairseq_posenc.tools.analyses.models import load_models
 from fairseq_posenc.tools.analyses.tokens import ScoredReferences, score_references
 from fairseq_posenc.tools.scores.lengths import Bin
@@ -80,7 +80,7 @@ def main() -> None:
     parser.add_argument("--cpu", action="store_true")
     parser.add_argument("--output", required=True, metavar="FILE")
     args = parser.parse_args()
-    score = read_shaped(args.score, _SCORE, "posenc score --bins")
+    score = load_json(args.score, _SCORE, "posenc score --bins")
     paths = earlier_checkpoints(args.model)
     names = [f"{number}={path}" for number, path in paths.items()] + [f"end={args.model}"]
     earlier: Dict[str, Dict[str, List[List[float]]]] = {}

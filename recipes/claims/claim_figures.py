@@ -9,7 +9,7 @@ from typing import Callable, Dict, List, Optional, Sequence, Tuple
 import numpy as np
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Each, OrNull, read_shaped
+from fairseq_posenc.json_files import Each, OrNull, load_json
 from fairseq_posenc.tools.scores.intervals import SAMPLES, SEED
 from fairseq_posenc.tools.scores.training_log import validation_losses
 
@@ -59,7 +59,7 @@ def _of_lengths(folder: str, figure: str, name: str, file: str = "score.json") -
     """Of the sentences of a range of lengths, or of ``all``."""
     shape = {figure: OrNull(float)}
     bins = {"all": shape, "by_length": {"bins": [{"name": str, **shape}]}}
-    found = read_shaped(f"{folder}/{file}", bins, "posenc score")
+    found = load_json(f"{folder}/{file}", bins, "posenc score")
     parts = {one["name"]: one[figure] for one in found["by_length"]["bins"]}
     return {"all": found["all"][figure], **parts}.get(name)
 
@@ -74,7 +74,7 @@ def _penalty_free(folder: str, name: str) -> Optional[float]:
 
 def _bits_of(folder: str, name: str) -> Optional[float]:
     """Of the test set's references, in a range of lengths, or of ``all``."""
-    found = read_shaped(f"{folder}/bits.json", {"bits": Each(float)}, "recipes.claims.bits")
+    found = load_json(f"{folder}/bits.json", {"bits": Each(float)}, "recipes.claims.bits")
     return found["bits"].get(name)
 
 
@@ -84,7 +84,7 @@ def drawn_bits(folders: Sequence[str], name: str) -> np.ndarray:
     It is the mean over trainings, each in a folder; the draws are the same for all of them.
     """
     shape = {"sentences": Each([[float]])}
-    found = [read_shaped(f"{one}/bits.json", shape, "recipes.claims.bits") for one in folders]
+    found = [load_json(f"{one}/bits.json", shape, "recipes.claims.bits") for one in folders]
     trainings = [
         np.array(one["sentences"][name]) for one in found
     ]  # bits and tokens: (sentences, 2)
@@ -107,13 +107,13 @@ def _ratio(folder: str, name: str) -> Optional[float]:
 
 def _similarity(folder: str, name: str) -> Optional[float]:
     """Of encoder states at the first and the last offset."""
-    found = read_shaped(f"{folder}/shift.json", {"similarities": Each(_NUMBERS)}, "posenc analyse")
+    found = load_json(f"{folder}/shift.json", {"similarities": Each(_NUMBERS)}, "posenc analyse")
     [matrix] = found["similarities"].values()
     return matrix[0][-1]
 
 
 def _drop(folder: str, name: str) -> float:
-    found = read_shaped(f"{folder}/swap.json", {"models": Each({"drop": float})}, "posenc analyse")
+    found = load_json(f"{folder}/swap.json", {"models": Each({"drop": float})}, "posenc analyse")
     [model] = found["models"].values()
     return model["drop"]
 
@@ -121,7 +121,7 @@ def _drop(folder: str, name: str) -> float:
 def _share(folder: str, name: str) -> Optional[float]:
     """Of the tokens of ``ranks positions``."""
     shape = {"frequency_ranks": [str], "positions": [str], "shares": _NUMBERS}
-    found = read_shaped(f"{folder}/tokens.json", shape, "posenc analyse")
+    found = load_json(f"{folder}/tokens.json", shape, "posenc analyse")
     rank, position = name.split()
     if rank not in found["frequency_ranks"] or position not in found["positions"]:
         return None
@@ -135,14 +135,14 @@ def _rank(folder: str, name: str) -> float:
     kind, threshold = name.split()
     layers = {"layers": [{"ranks": {kind: [float]}}]}
     file = f"{folder}/attention_{threshold}.json"
-    found = read_shaped(file, {"models": Each(layers)}, "posenc analyse")
+    found = load_json(file, {"models": Each(layers)}, "posenc analyse")
     [model] = found["models"].values()
     return statistics.mean(model["layers"][0]["ranks"][kind])
 
 
 def _probe(folder: str, name: str) -> Optional[float]:
     shape = {name: OrNull(float)}
-    return read_shaped(f"{folder}/probes.json", shape, "recipes/claims/bert.sh")[name]
+    return load_json(f"{folder}/probes.json", shape, "recipes/claims/bert.sh")[name]
 
 
 def _time(folder: str, name: str) -> float:
@@ -162,7 +162,7 @@ def _time(folder: str, name: str) -> float:
 def _plain(folder: str, name: str) -> Optional[float]:
     """At the end, of the validation set or of a range of lengths of the test set."""
     shape = {"curve": Each(float), "test": Each(float)}
-    found = read_shaped(f"{folder}/plain.json", shape, "plain_transformer.py")
+    found = load_json(f"{folder}/plain.json", shape, "plain_transformer.py")
     return found["test"].get(name) if name else found["curve"][max(found["curve"], key=int)]
 
 

@@ -21,7 +21,7 @@ import os
 from typing import Dict
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Each, Maybe, read_shaped
+from fairseq_posenc.json_files import Each, Maybe, load_json
 from fairseq_posenc.tools.writing import replacing
 from recipes.claims import rows as rows_of
 from recipes.claims.compared import compare, read_kept, write_kept
@@ -48,7 +48,7 @@ _CLAIMS = {"parts": Each(_PART), "names": Each(str), "claims": [_CLAIM]}
 
 def read_claims(path: str) -> Content:
     """Return ``claims.json``."""
-    content: Content = read_shaped(path, _CLAIMS, "recipes/claims")
+    content: Content = load_json(path, _CLAIMS, "recipes/claims")
     for claim in content["claims"]:
         for comparison in claim["ours"]:
             comparison["by_paper"] = claim.get("by_paper", True)

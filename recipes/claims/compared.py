@@ -13,7 +13,7 @@ import statistics
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Each, Maybe, read_shaped
+from fairseq_posenc.json_files import Each, Maybe, load_json
 from fairseq_posenc.tools.scores.intervals import t_interval
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length
@@ -302,7 +302,7 @@ def _place(part: str, table: Any, column: str) -> int:
 
 def read_kept(path: str) -> Tuple[List[Dict[str, Any]], List[Row]]:
     """Return what earlier runs have measured: comparisons, and rows of parts."""
-    kept = read_shaped(path, {"comparisons": [_COMPARISON], "rows": [SHAPE]}, "recipes/claims")
+    kept = load_json(path, {"comparisons": [_COMPARISON], "rows": [SHAPE]}, "recipes/claims")
     return kept["comparisons"], [Row(**one) for one in kept["rows"]]
 
 

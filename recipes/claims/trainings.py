@@ -17,7 +17,7 @@ from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 import numpy as np
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Each, read_shaped
+from fairseq_posenc.json_files import Each, load_json
 from fairseq_posenc.tools.scores.intervals import SAMPLES, SEED, t_interval
 from fairseq_posenc.tools.tables.estimates import Estimate
 
@@ -209,7 +209,7 @@ def read_rows(arguments: Sequence[str]) -> Tuple[Dict[str, RowTrainings], List[s
         label, equals, path = argument.partition("=")
         if not (label and equals and path):
             raise UsageError(f"{argument!r} is not label=bits.json")
-        content = read_shaped(path, _SCHEMA, "recipes.claims.bits")
+        content = load_json(path, _SCHEMA, "recipes.claims.bits")
         checkpoints = []
         for sentences in (*content["earlier"].values(), content["sentences"]):
             by_range = {name: np.array(part) for name, part in sentences.items() if name != "all"}

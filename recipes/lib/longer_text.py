@@ -4,7 +4,7 @@ import os
 from typing import Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import read_shaped
+from fairseq_posenc.json_files import load_json
 from recipes.lib.cell import PlannedCell, Step, where
 from recipes.lib.devices import cores
 from recipes.lib.figures import bits_by_range
@@ -81,7 +81,7 @@ class LongerText(RecipeText):
     def _read_kind(self, made: str) -> None:
         """Take the task of the model of many languages that --from names."""
         config = os.path.join(self.imported, "config.json")
-        kind = read_shaped(config, {"model_type": str}, "transformers")["model_type"]
+        kind = load_json(config, {"model_type": str}, "transformers")["model_type"]
         if kind not in _STYLES:
             raise UsageError(
                 f"{config} is of type {kind:.40}; --from takes {' and '.join(_STYLES)} (NLLB-200, "

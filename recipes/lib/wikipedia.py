@@ -11,7 +11,7 @@ import sys
 from typing import List, Tuple
 
 from fairseq_posenc.errors import UsageError, print_errors_in_one_line
-from fairseq_posenc.json_files import find_misfit, read_json
+from fairseq_posenc.json_files import read_json, schema_error
 
 
 def files_of(path: str) -> List[Tuple[str, str, int]]:
@@ -24,7 +24,7 @@ def files_of(path: str) -> List[Tuple[str, str, int]]:
     value = read_json(path)
     found = value if isinstance(value, list) else []
     found = [file for file in found if ".parquet" in str(file)]
-    wrong = find_misfit(found, shape)
+    wrong = schema_error(found, shape)
     names = [re.fullmatch(r"\d{8}\.[\w-]+/train-(\d{5})-of-(\d{5})\.parquet", file["path"])
              for file in found if not wrong]  # fmt: skip
     numbers = [(int(name[1]), int(name[2])) for name in names if name]

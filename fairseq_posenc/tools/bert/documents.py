@@ -14,7 +14,7 @@ from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optiona
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import file_error, stream_lines
-from fairseq_posenc.json_files import find_misfit, parse_json
+from fairseq_posenc.json_files import parse_json, schema_error
 
 _UNFINISHED = re.compile(r"\.part(\d*|\.note|-[-0-9a-f]+)$")
 _TITLE = re.compile(r"= (?!= ).*\S =(?<! = =)")
@@ -147,7 +147,7 @@ def _texts_of_json(file: str) -> Iterator[str]:
                 f"jq -c '.[]' {file} > {os.path.splitext(file)[0]}.jsonl"
             )
         document = parse_json(line, where)
-        misfit = find_misfit(document, {"text": str})
+        misfit = schema_error(document, {"text": str})
         if misfit:
             raise UsageError(f"{where} is not an object with a text: {misfit}")
         yield document["text"]

@@ -31,7 +31,7 @@ from fairseq_posenc.data.languages import language_code
 from fairseq_posenc.data.questions import FORMAT, NOWHERE, PARTS, GoldAnswer, Question
 from fairseq_posenc.data.windows import covering_tokens
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import find_misfit, read_shaped
+from fairseq_posenc.json_files import load_json, schema_error
 from fairseq_posenc.metrics.answers import check_metric, normalise
 from fairseq_posenc.tools.bert.vocabulary import copy_subwords
 from fairseq_posenc.tools.workers import chunked, in_order
@@ -185,7 +185,7 @@ def read(
     """
     contexts, questions, dropped, misplaced = found = SquadFile([], [], [], [])
     seen: Set[str] = set()
-    document = read_shaped(path, _FILE, "SQuAD or a set like it")
+    document = load_json(path, _FILE, "SQuAD or a set like it")
     paragraphs = [
         (f"data.{i}.paragraphs.{j}", paragraph)
         for i, article in enumerate(document["data"])
@@ -246,7 +246,7 @@ def _question(
     entry: Any, number: int, context: str, seen: Set[str], answered: bool
 ) -> Tuple[Question, List[str]]:
     """Return a question, and what is wrong with answers that are not at their places."""
-    misfit = find_misfit(entry, {**_QUESTION, **(_ANSWERS if answered else {})})
+    misfit = schema_error(entry, {**_QUESTION, **(_ANSWERS if answered else {})})
     if misfit:
         raise _MalformedQuestion(misfit)
     if entry["id"] in seen:

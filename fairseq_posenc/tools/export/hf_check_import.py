@@ -13,7 +13,7 @@ from fairseq_posenc.data.subwords import DICTIONARY, SentencePiece, WordPiece
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.guards.loading import one_line
-from fairseq_posenc.json_files import read_shaped
+from fairseq_posenc.json_files import load_json
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tools.export.hf_check import (
@@ -152,7 +152,7 @@ def _compare_pieces(
 
 def _tokenizer(folder: str) -> Any:
     """Return the tokenizer of transformers that a folder names, if it is one of those known."""
-    kind = read_shaped(os.path.join(folder, "config.json"), {"model_type": str}, "transformers")
+    kind = load_json(os.path.join(folder, "config.json"), {"model_type": str}, "transformers")
     known = _TOKENIZERS[kind["model_type"]]
     name = tokenizer_field(folder, "tokenizer_class", known[0])
     if name not in (*known, *ANY_TOKENIZER):

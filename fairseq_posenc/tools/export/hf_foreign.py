@@ -23,7 +23,7 @@ from fairseq_posenc.encodings.sinusoidal import sinusoid
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.guards.signatures import dictionary_hash
-from fairseq_posenc.json_files import Each, Maybe, read_shaped
+from fairseq_posenc.json_files import Each, Maybe, load_json
 from fairseq_posenc.tools.export.hf_fields import check_fields
 from fairseq_posenc.tools.export.hf_layouts import ACTIVATIONS, FSMT, Rules, rename
 
@@ -117,7 +117,7 @@ def read_weights(folder: str) -> Dict[str, Tensor]:
 
 def _read_parts(folder: str, index: str) -> Dict[str, Tensor]:
     """Return the weights of several files, each from the one that the index names for it."""
-    places = read_shaped(index, {"weight_map": Each(str)}, "transformers")["weight_map"]
+    places = load_json(index, {"weight_map": Each(str)}, "transformers")["weight_map"]
     found: Dict[str, Tensor] = {}
     for part in sorted(set(places.values())):
         if not part or part != os.path.basename(part):
@@ -181,7 +181,7 @@ def tokenizer_field(folder: str, name: str, default: Any) -> Any:
     """Return a field of ``tokenizer_config.json``, of the default's type; without it, that."""
     path = os.path.join(folder, "tokenizer_config.json")
     shape = {name: Maybe(type(default))}
-    found = read_shaped(path, shape, "transformers") if os.path.exists(path) else {}
+    found = load_json(path, shape, "transformers") if os.path.exists(path) else {}
     return default if found.get(name) is None else found[name]
 
 
@@ -194,7 +194,7 @@ def our_activation(name: str, folder: str) -> str:
 
 def read_fsmt(folder: str, config: str) -> Found:
     """Read a translation model in the layout of facebook/wmt19-en-de."""
-    given = read_shaped(config, _FSMT_SHAPE, "transformers")
+    given = load_json(config, _FSMT_SHAPE, "transformers")
     notes = check_fields(config, "fsmt", _FSMT_SHAPE)
     if len(set(given["langs"])) != 2 or len(given["langs"]) != 2:
         raise UsageError(f"{config} does not name two languages")
@@ -210,7 +210,7 @@ def read_fsmt(folder: str, config: str) -> Found:
         ours.setdefault(name, ours[first])
     for side, language in zip(("src", "tgt"), given["langs"]):
         path = os.path.join(folder, f"vocab-{side}.json")
-        places = read_shaped(path, Each(int), "FSMTTokenizer")
+        places = load_json(path, Each(int), "FSMTTokenizer")
         symbols = [_subword(symbol) for symbol in sorted(places, key=places.__getitem__)]
         order = our_order(symbols, SPECIALS[:4], folder)
         stack = {"src": "encoder", "tgt": "decoder"}[side]

@@ -19,7 +19,7 @@ from fairseq_posenc.data.subwords import (
 from fairseq_posenc.data.wordpiece_file import wordpiece_model
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.json_files import Each, Maybe, OrNull, read_shaped
+from fairseq_posenc.json_files import Each, Maybe, OrNull, load_json
 from fairseq_posenc.tools.export.hf_fields import check_fields
 from fairseq_posenc.tools.export.hf_foreign import (
     ForeignWeights,
@@ -84,7 +84,7 @@ _KINDS = {
 
 
 def _read(folder: str, config: str, name: str) -> Found:
-    given = read_shaped(config, _SHAPE, "transformers")
+    given = load_json(config, _SHAPE, "transformers")
     notes = check_fields(config, name, _SHAPE)
     kind, width = _KINDS[name], given["hidden_size"]
     if width % max(given["num_attention_heads"], 1):
@@ -224,24 +224,24 @@ def refuse_two(vocabularies: Mapping[str, Mapping[int, str]], folder: str) -> No
 
 def numbered_types(path: str) -> Dict[int, str]:
     """Return the types of ``vocab.json`` by number."""
-    return {n: symbol for symbol, n in read_shaped(path, Each(int), "transformers").items()}
+    return {n: symbol for symbol, n in load_json(path, Each(int), "transformers").items()}
 
 
 def types_of_tokenizer(path: str) -> Dict[int, str]:
     """Return the types of ``tokenizer.json``, a list with scores or numbered ones, and added."""
-    found = read_shaped(path, {"model": {"type": str}}, "tokenizers")
+    found = load_json(path, {"model": {"type": str}}, "tokenizers")
     added = [{"id": int, "content": str}]
     if found["model"]["type"] == "Unigram":
         # each is a pair of a type and its score
         shape: Any = {"model": {"vocab": [list]}, "added_tokens": added}
-        found = read_shaped(path, shape, "tokenizers")
+        found = load_json(path, shape, "tokenizers")
         pairs = found["model"]["vocab"]
         if not all(len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
             raise UsageError(f"{path} is not from tokenizers, or damaged: its pairs")
         types = {n: pair[0] for n, pair in enumerate(pairs)}
     else:
         shape = {"model": {"vocab": Each(int)}, "added_tokens": added}
-        found = read_shaped(path, shape, "tokenizers")
+        found = load_json(path, shape, "tokenizers")
         types = {n: symbol for symbol, n in found["model"]["vocab"].items()}
     return {**types, **{token["id"]: token["content"] for token in found["added_tokens"]}}
 
@@ -274,14 +274,12 @@ def _wordpiece_case(folder: str, named: bool) -> Optional[Dict[str, Any]]:
     case: Dict[str, Any] = {"lowercase": True, "strip_accents": None, "chinese": True}
     whole = os.path.join(folder, "tokenizer.json")
     if os.path.exists(whole):
-        found = read_shaped(
-            whole, {"model": {"type": str}, "normalizer": Maybe(dict)}, "tokenizers"
-        )
+        found = load_json(whole, {"model": {"type": str}, "normalizer": Maybe(dict)}, "tokenizers")
         normalizer = found.get("normalizer") or {}
         if found["model"]["type"] != "WordPiece" or normalizer.get("type") != "BertNormalizer":
             return None
         shape = {"lowercase": bool, "strip_accents": OrNull(bool), "handle_chinese_chars": bool}
-        found = read_shaped(whole, {"normalizer": shape}, "tokenizers")["normalizer"]
+        found = load_json(whole, {"normalizer": shape}, "tokenizers")["normalizer"]
         case = {name: found[name] for name in ("lowercase", "strip_accents")}
         case["chinese"] = found["handle_chinese_chars"]
     elif not os.path.exists(os.path.join(folder, "vocab.txt")):
@@ -290,7 +288,7 @@ def _wordpiece_case(folder: str, named: bool) -> Optional[Dict[str, Any]]:
     if not os.path.exists(path):
         return None if named else case
     flags = dict.fromkeys(_FLAGS, Maybe(bool))
-    found = read_shaped(path, {**flags, "tokenizer_class": Maybe(str)}, "transformers")
+    found = load_json(path, {**flags, "tokenizer_class": Maybe(str)}, "transformers")
     if found.get("tokenizer_class") not in ((None,) * (not named) + WORDPIECE):
         return None
     if found.get("do_basic_tokenize") is False or found.get("never_split"):

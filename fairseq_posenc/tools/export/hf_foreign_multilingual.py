@@ -16,7 +16,7 @@ from fairseq.data.multilingual.multilingual_utils import get_lang_tok
 
 from fairseq_posenc.data.subwords import DICTIONARY, MASK, SPECIALS, SentencePiece
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Maybe, read_shaped
+from fairseq_posenc.json_files import Maybe, load_json
 from fairseq_posenc.tasks.multilingual import OUR_MULTILINGUAL, default_options
 from fairseq_posenc.tools.export import hf_languages
 from fairseq_posenc.tools.export.hf_fields import check_fields, check_files
@@ -81,7 +81,7 @@ _KINDS = {
 
 
 def _read(folder: str, config: str, name: str) -> Found:
-    given = read_shaped(config, _SHAPE, "transformers")
+    given = load_json(config, _SHAPE, "transformers")
     notes, kind = check_fields(config, name, _SHAPE), _KINDS[name]
     if _or(given.get("decoder_start_token_id"), kind.start) != 2:
         raise UsageError(

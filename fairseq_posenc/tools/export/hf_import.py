@@ -10,7 +10,7 @@ from typing import Callable, Dict, List, Optional
 from fairseq_posenc.checkpoints.folders import DESCRIPTION, as_checkpoint, read_folder
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.loading import one_line
-from fairseq_posenc.json_files import read_shaped
+from fairseq_posenc.json_files import load_json
 from fairseq_posenc.tools.averaging import save
 from fairseq_posenc.tools.export.hf_card import TEXT_FILES
 from fairseq_posenc.tools.export.hf_check_import import compare_imported
@@ -105,7 +105,7 @@ def _exported(folder: str) -> Found:
 
 def _of_transformers(folder: str) -> Found:
     config = os.path.join(folder, "config.json")
-    kind = read_shaped(config, {"model_type": str}, "transformers")["model_type"]
+    kind = load_json(config, {"model_type": str}, "transformers")["model_type"]
     if kind in _READERS:
         with one_line(f"{folder}: its weights do not fit its {os.path.basename(config)}"):
             return _READERS[kind](folder, config)

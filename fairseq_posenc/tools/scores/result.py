@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError, printable
-from fairseq_posenc.json_files import Each, Maybe, OrNull, find_misfit, read_json
+from fairseq_posenc.json_files import Each, Maybe, OrNull, read_json, schema_error
 from fairseq_posenc.tools.scores.bleu import SEGMENTS, TITLES, WIDTHS, source_of
 from fairseq_posenc.tools.scores.lengths import Bin, length_label
 
@@ -106,7 +106,7 @@ class Score:
         Raises:
             UsageError: ``content``, of ``path``, is not what ``origin`` writes.
         """
-        misfit = find_misfit(content, _SHAPE)
+        misfit = schema_error(content, _SHAPE)
         if misfit:
             raise UsageError(f"{path} is not from {origin}, or damaged: {misfit}")
         known: Dict[str, Any] = {name: content.get(name) or {} for name in _SHAPE}
@@ -198,7 +198,7 @@ def read_score(path: str, test: Optional[str] = None) -> Score:
     content, origin = read_json(path), "score_cell" if test else "posenc score --output"
     if not test:
         return Score.of(content, path, origin)
-    misfit = find_misfit(content, {"tests": {test: _SHAPE}, "notes": _SHAPE["notes"]})
+    misfit = schema_error(content, {"tests": {test: _SHAPE}, "notes": _SHAPE["notes"]})
     if misfit:
         raise UsageError(f"{path} is not from {origin}, or damaged: {misfit}")
     return Score.of({**content["tests"][test], "notes": content.get("notes")})

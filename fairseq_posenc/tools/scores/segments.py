@@ -9,7 +9,7 @@ import numpy as np
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import parse_number, read_lines
-from fairseq_posenc.json_files import Each, find_misfit, parse_json
+from fairseq_posenc.json_files import Each, parse_json, schema_error
 from fairseq_posenc.tools.scores.bleu import DERIVED, METRICS
 from fairseq_posenc.tools.scores.texts import TestSet
 
@@ -43,7 +43,7 @@ def read_segment_scores(name: str, path: str, texts: TestSet) -> np.ndarray:
     hypotheses = texts.hypothesis
     if lines and _is_json(lines[0]):
         segments = [parse_json(line, f"{path}, line {at}") for at, line in enumerate(lines, 1)]
-        if len(segments) == 1 and not find_misfit(segments[0], _COMET):
+        if len(segments) == 1 and not schema_error(segments[0], _COMET):
             segments = _of_one_system(segments[0], path)
         scores = _of_segments(name, segments, path, texts)
     elif lines and lines[0].lstrip().startswith("{"):
@@ -68,7 +68,7 @@ def _is_json(line: str) -> bool:
 
 
 def _of_one_system(content: Any, path: str) -> List[Any]:
-    misfit = find_misfit(content, _COMET)
+    misfit = schema_error(content, _COMET)
     if misfit or len(content) != 1:
         reason = misfit or f"it has {len(content)} systems, and one is wanted"
         raise UsageError(f"{path} is not from comet-score --to_json of one system: {reason}")

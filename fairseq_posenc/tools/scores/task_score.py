@@ -17,7 +17,7 @@ import numpy as np
 from scipy.stats import rankdata
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Each, Maybe, find_misfit, read_json
+from fairseq_posenc.json_files import Each, Maybe, read_json, schema_error
 
 BITS = "bits_per_token"
 TITLES = {
@@ -79,7 +79,7 @@ class TaskScore:
         Raises:
             UsageError: ``content``, of ``path``, is not what ``posenc predict`` writes.
         """
-        misfit = find_misfit(content, _SCHEMA)
+        misfit = schema_error(content, _SCHEMA)
         if misfit:
             raise UsageError(f"{path} is not from posenc predict, or damaged: {misfit}")
         known = {name: content[name] for name in _SCHEMA if content.get(name) is not None}

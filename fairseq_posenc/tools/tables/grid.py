@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Each, Maybe, read_shaped
+from fairseq_posenc.json_files import Each, Maybe, load_json
 from fairseq_posenc.tools.scores.result import FIGURES
 from fairseq_posenc.tools.tables.papers import CHOICES, parse_options
 
@@ -105,7 +105,7 @@ def without_version(signature: str) -> str:
 
 def _about(path: Path) -> Dict[str, str]:
     """Return which training a cell is."""
-    about = read_shaped(str(path), _CELL, "a recipe")
+    about = load_json(str(path), _CELL, "a recipe")
     task, lr = about["setting"], about["lr"]
     try:
         parse_options(about["options"])
@@ -153,7 +153,7 @@ def _swaps(folder: Path, cells: Sequence[Cell]) -> List[Cell]:
     options = {(cell.setting, cell.row): cell.options for cell in cells}
     for path in sorted(folder.glob("*/swap.json")):
         setting = path.parent.name
-        for row, figures in read_shaped(str(path), _SWAP, "posenc analyse swap")["models"].items():
+        for row, figures in load_json(str(path), _SWAP, "posenc analyse swap")["models"].items():
             if (setting, row) not in options:
                 raise UsageError(f"{path} has a row {row!r}, of which {path.parent} has no cell")
             about = Cell(f"{setting}/{row}", setting, row, options[setting, row], "")
@@ -165,7 +165,7 @@ def _result(path: Path, shape: Any, origin: str) -> Tuple[Dict[str, Any], str]:
     """Return the content of ``score.json``, empty if it is not there, and the state of its cell."""
     file = path / "score.json"
     if file.exists():
-        return read_shaped(str(file), shape, origin), "finished"
+        return load_json(str(file), shape, origin), "finished"
     begun = any(path.glob("checkpoint*.pt")) or (path / "train.done").exists()
     return {}, "begun" if begun else "open"
 

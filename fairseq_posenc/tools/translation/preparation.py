@@ -22,7 +22,7 @@ from fairseq_posenc.data.segmentation import (
 )
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.json_files import read_shaped
+from fairseq_posenc.json_files import load_json
 from fairseq_posenc.tools.preprocess import preprocess
 from fairseq_posenc.tools.resumable import (
     SETTINGS,
@@ -109,7 +109,7 @@ def _refuse_folder_of_others(folder: str, settings: Dict[str, Any]) -> None:
         return
     names = [name for name in os.listdir(folder) if not name.startswith(f"{SETTINGS}.part")]
     path = os.path.join(folder, SETTINGS)
-    if names and (SETTINGS not in names or set(read_shaped(path, {}, COMMAND)) != set(settings)):
+    if names and (SETTINGS not in names or set(load_json(path, {}, COMMAND)) != set(settings)):
         raise UsageError(f"{folder} holds other files; give --output a folder of its own")
 
 
