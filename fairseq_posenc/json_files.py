@@ -51,7 +51,7 @@ def read_json(path: str) -> Any:
     Raises:
         UsageError: it is missing, unreadable, empty, not UTF-8 or not JSON.
     """
-    # what writes into a pipe may never come
+    # the other end of a pipe may never write
     if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
         raise UsageError(f"{path} is a pipe or a device; give a file of JSON")
     return parse_json("\n".join(read_lines(path)), path)

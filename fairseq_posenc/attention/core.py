@@ -96,7 +96,7 @@ class CpuSdpa(AttentionBackend):
         terms, length = inputs.terms, inputs.keys.size(2)
         if not fused.supports(inputs) or terms.segments is not None or inputs.dropout_p:
             return False
-        if terms.bias_by_distance is not None:  # a matrix in memory is what it is to save
+        if terms.bias_by_distance is not None:  # given to save the memory of a matrix
             return False
         if not CpuChunks.supports(inputs):  # the plain backend's
             return False

@@ -39,7 +39,7 @@ def attend(inputs: Inputs) -> Tensor:
     options: Dict[str, Any] = {}
     if abs(terms.scale * math.sqrt(queries.size(-1)) - 1) > 1e-9:
         options["scale"] = terms.scale  # torch divides by √d
-    # mask: (B or 1, H or 1, Q or 1, K), what is added to the scores, or None
+    # mask: (B or 1, H or 1, Q or 1, K), added to the scores, or None
     mask = plain.additive_bias(terms, queries.dtype)
     if padding_mask is not None:
         padding = plain.padding_bias(padding_mask, queries.dtype)

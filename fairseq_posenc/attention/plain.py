@@ -86,7 +86,7 @@ def scores_of(inputs: Inputs) -> Tensor:
         # scale · q · relative_keys; relative: (B, H, Q, K)
         relative = _relative_scores(queries, terms.relative_keys.to(queries.dtype), scores)
         scores += relative.to(dtype)
-    # what the queries do not change: bias and segments (1 or B, 1 or H, Q, K), padding, the future
+    # terms without queries: bias and segments (1 or B, 1 or H, Q, K), padding, the future
     bias = additive_bias(terms, dtype)
     if bias is not None:
         scores += bias

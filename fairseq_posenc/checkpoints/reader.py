@@ -71,7 +71,7 @@ def _number(dtype: _Dtype, data: bytes) -> Any:
     return np.frombuffer(data, dtype.numpy, count=1)[0]
 
 
-# beside what torch knows: what to call for a name
+# beside torch's own: the function to call for a name
 _NAMES: List[Any] = [
     (_Options, "argparse.Namespace"),
     (_Dtype, "numpy.dtype"),
@@ -105,7 +105,7 @@ def load_checkpoint(path: str, mmap: bool = False) -> Any:
     try:
         can_be_mapped = _check_bytes(path)
         with torch.serialization.safe_globals(_NAMES), warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of odd pickles; what cannot be read is told below
+            warnings.simplefilter("ignore")  # of odd pickles; errors are raised below
             value = torch.load(
                 path, map_location="cpu", weights_only=True, mmap=mmap and can_be_mapped
             )
@@ -212,11 +212,11 @@ def _own_types(value: Any, converted: Dict[int, Tuple[Any, Any]], depth: int = 0
 def _refusal(path: str, reason: str) -> str:
     """Return the error for content that is not read, by torch's message or our own."""
     named = re.search(r"(?:GLOBAL|<class '|<function) ?([\w.]+)", reason)
-    found = (
+    message = (
         named.group(1) if named else " ".join(reason.split("WeightsUnpickler error:")[-1].split())
     )
     return (
-        f"checkpoint {path} refused: it holds {found!r:.200}, and only weights, numbers, text, "
+        f"checkpoint {path} refused: it holds {message!r:.200}, and only weights, numbers, text, "
         "lists, dictionaries and argparse.Namespace are read, so that a stranger's file runs "
         "nothing. If it is yours, load it with torch.load(…, weights_only=False), make that a text "
         "or a number, and save it again"

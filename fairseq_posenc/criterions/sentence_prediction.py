@@ -57,7 +57,7 @@ class PosencSentencePredictionCriterion(FineTuningCriterion):
         log = self.logging_output(loss, sample, in_bits=not self.regression)
         predicted = decisions(outputs.detach(), self.regression)
         if not model.training:
-            # number of the example → what was predicted, and the target
+            # number of the example → prediction and target
             pairs = zip(predicted.tolist(), targets.tolist())
             log["predictions"] = dict(zip(sample["id"].tolist(), pairs))
         elif not self.regression:

@@ -18,7 +18,7 @@ def read_field(message: bytes, wanted: int, default: Any) -> Any:
 
     while offset < len(message):
         field, wire_type = divmod(number(), 8)
-        # kinds: 0 a number, 1 eight bytes, 2 a length and as many bytes, 5 four bytes
+        # wire types: 0 a number, 1 eight bytes, 2 a length and as many bytes, 5 four bytes
         length = number() if wire_type == 2 else {1: 8, 5: 4}.get(wire_type, 0)
         value = number() if wire_type == 0 else message[offset : offset + length]
         if field == wanted:

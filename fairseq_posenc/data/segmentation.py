@@ -21,7 +21,7 @@ CODES = "codes"
 TOKENISER = "tokeniser.json"
 TRAINING = "training"  # in it: how training text was tokenised, where that differs
 SEPARATOR = "<sep>"  # stands between sentences that were joined, and is never cut
-# what makes a regular expression look beyond the end of a line
+# constructs by which a regular expression looks beyond the end of a line
 _BEYOND_A_LINE = re.compile(r"\\[sSDWbBAZ]|(?<!\\)[\^$]")
 _UNPRINTABLE = regex.compile(r"(?!\n)\p{C}")
 _LARGEST_CACHE = 300_000  # words per process, some 100 MB

@@ -26,7 +26,7 @@ _GROUPED_NUMBER = re.compile(r"\d+(?:[.,]\d+)+")
 _RARE_WORD = "\u16a0" * 200
 
 # in SentencePiece's message ModelProto: 2 is the TrainerSpec and 3 the NormalizerSpec, then the
-# field there, and what holds without it
+# field there, and its default
 _SETTINGS: Dict[str, Tuple[int, int, Any]] = {
     "model_type": (2, 3, 1),
     "treat_whitespace_as_suffix": (2, 24, 0),
@@ -46,7 +46,7 @@ class Subwords(ABC):
     """Base of the two subword models."""
 
     name = ""  # of the model's file in a folder
-    continues = begins = ""  # what pieces that continue, or begin, a word begin with
+    continues = begins = ""  # prefixes of pieces that continue, or begin, a word
 
     def __init__(self, file: str):
         self.file = file
@@ -198,7 +198,7 @@ class SentencePiece(Subwords):
         )
 
 
-KINDS = {"wordpiece": WordPiece, "sentencepiece": SentencePiece}
+SUBWORD_MODELS = {"wordpiece": WordPiece, "sentencepiece": SentencePiece}
 
 
 class AnswerAlignedSubwords:
@@ -265,10 +265,10 @@ def load(folder: str) -> Subwords:
     Raises:
         UsageError: the folder has neither or both, or the file is damaged.
     """
-    files = [os.path.join(folder, subword_class.name) for subword_class in KINDS.values()]
-    candidates = [pair for pair in zip(KINDS.values(), files) if os.path.isfile(pair[1])]
+    files = [os.path.join(folder, subword_class.name) for subword_class in SUBWORD_MODELS.values()]
+    candidates = [pair for pair in zip(SUBWORD_MODELS.values(), files) if os.path.isfile(pair[1])]
     if len(candidates) != 1:
-        names = " and ".join(subword_class.name for subword_class in KINDS.values())
+        names = " and ".join(subword_class.name for subword_class in SUBWORD_MODELS.values())
         raise UsageError(
             f"{folder} must hold one of {names}, and holds {'both' if candidates else 'neither'}; "
             "give a folder that posenc prepare text has written"
@@ -310,8 +310,8 @@ def library(name: str) -> Any:
 
 def _boundaries(text: str) -> Set[int]:
     """Return where letters (with marks), digits and unequal others meet, and in grouped numbers."""
-    kinds = [{"M": "L", "L": "L", "N": "N"}.get(unicodedata.category(c)[0], c) for c in text]
-    boundaries = {i for i in range(1, len(text)) if kinds[i] != kinds[i - 1]}
+    categories = [{"M": "L", "L": "L", "N": "N"}.get(unicodedata.category(c)[0], c) for c in text]
+    boundaries = {i for i in range(1, len(text)) if categories[i] != categories[i - 1]}
     for number in _GROUPED_NUMBER.finditer(text):
         boundaries.update(range(number.start(), number.end() + 1))
     return boundaries

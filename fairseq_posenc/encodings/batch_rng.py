@@ -56,7 +56,7 @@ def worker_generator(device: torch.device) -> torch.Generator:
         distributed = torch.distributed.is_available() and torch.distributed.is_initialized()
         seed += (torch.distributed.get_rank() if distributed else 0) * _BY_BATCH
     elif batch.number:
-        # torch's generator has moved on by what this worker did before, so start from the update's
+        # torch's generator depends on what this worker drew before, so start from the update's seed
         seed = batch.seed + batch.number * _BY_BATCH + batch.calls * _BY_CALL
         batch.calls += 1
     return torch.Generator(device=device).manual_seed(seed % 2**32)

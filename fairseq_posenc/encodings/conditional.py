@@ -53,7 +53,7 @@ class Conditional(Encoding):
 
     def generate(self, x: Tensor, positions: Positions) -> Tensor:
         """Return hidden states ``(length, batch, channels)`` with their encoding added."""
-        # hidden: (batch, length), what the convolution sees as 0: padding, and [CLS] if it passes
+        # hidden: (batch, length), zeros for the convolution: padding, and [CLS] if it passes
         masked, hidden = x, positions.padding_mask
         if self.cls_passes:
             # padding before the first token has its number, too

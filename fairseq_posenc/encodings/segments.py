@@ -1,8 +1,8 @@
 """Segments: telling a model which of several texts a token belongs to, with any position encoding.
 
-A kind of segments is a module that serves one stack, as an encoding does. It takes the terms of the
+An encoding of segments is a module that serves one stack, as an encoding does. It takes the terms of the
 position encoding and numbers ``(batch, length)``, the segment of each token, and returns the terms
-with its own added. ``KINDS`` has the kinds by the values of ``--position-segments``.
+with its own added. ``SEGMENT_MODULES`` has them by the values of ``--position-segments``.
 """
 
 from dataclasses import replace
@@ -81,7 +81,7 @@ class SegmentScalars(nn.Module):
         return replace(terms, attention=attention)
 
 
-KINDS: Dict[str, Callable[..., nn.Module]] = {
+SEGMENT_MODULES: Dict[str, Callable[..., nn.Module]] = {
     "none": NoSegments,
     "input": SegmentEmbeddings,
     "per_head": SegmentScalars,

@@ -103,7 +103,7 @@ def _patch_model_loading() -> None:
             raise
         except OSError as error:
             raise UsageError(f"cannot read checkpoint {path}: {error.strerror or error}") from None
-        # what fairseq makes of odd content ends in any error
+        # odd content ends in any error in fairseq
         except Exception as error:
             raise UsageError(
                 f"{path} is not a fairseq checkpoint ({type(error).__name__}: "

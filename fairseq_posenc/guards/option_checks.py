@@ -76,7 +76,7 @@ _MOST = 50_000  # all pairs of NLLB's languages are 40,602
 _FLAGS = (
     "no_tie_adaptive_proj decoder_final_norm scale_attn scale_fc scale_heads scale_resids".split()
 )
-_LONGEST_LITERAL = 1000  # characters; what is nested deeper ends Python 3.10
+_LONGEST_LITERAL = 1000  # characters; deeper nesting ends Python 3.10
 
 
 class Refused(Exception):

@@ -48,7 +48,7 @@ MAY_CHANGE = {
     "max_answer_length", "n_best",
     # the longest inputs; where positions have a table, its size is compared with the weights
     "max_source_positions", "max_target_positions",
-    # the name of the folder, as what is in it is compared
+    # the name of the folder; its content is compared
     "data",
     # guards of their own look at these
     "train_only", "dictionary_hash",

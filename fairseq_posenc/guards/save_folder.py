@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 LAST = "checkpoint_last.pt"
 LOCK = ".training.lock"
-# what fairseq calls the checkpoints that it writes, without ``--checkpoint-suffix`` and ``.pt``
+# fairseq's names of checkpoints, without ``--checkpoint-suffix`` and ``.pt``
 _NAMES = r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.+)"
 # folder -> its lock file, which stays open as long as the process lives
 _locks: Dict[str, TextIO] = {}

@@ -15,7 +15,7 @@ from fairseq_posenc import encodings, options, register_all
 from fairseq_posenc.errors import printable
 from fairseq_posenc.guards import source_bos
 
-# what models record among their options, that no command line has
+# options that models record and no command line has
 RECORDED = ("position_signature", "dictionary_hash")
 
 

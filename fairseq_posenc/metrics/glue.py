@@ -39,7 +39,7 @@ def score(
     """
     both = np.asarray(targets), np.asarray(predictions)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # about what is not defined
+        warnings.simplefilter("ignore")  # about undefined metrics
         return {name: 100 * float(_measure(name, *both)) for name in names}
 
 

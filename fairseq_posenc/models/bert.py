@@ -84,7 +84,7 @@ class PosencBertModel(initial_checkpoint.CheckedLoading, RobertaModel):
         freezing.add_arguments(parser)
         parser.add_argument(
             "--position-segments",
-            choices=list(segments.KINDS),
+            choices=list(segments.SEGMENT_MODULES),
             help="how the model learns which text a token is of: not at all, by a vector at the "
             "input (BERT), or by scalars per head and layer (REL-SCALAR) (default: none)",
         )
@@ -125,7 +125,7 @@ class PosencBertModel(initial_checkpoint.CheckedLoading, RobertaModel):
         model.initial_checkpoint, model.signature = initial, args.position_signature
         model.train_only = train_only
         if not hasattr(task, "add_head"):
-            freezing.freeze_others(model, train_only)  # else its head may be what is trained
+            freezing.freeze_others(model, train_only)  # else its head may be trained
         logger.info(args.position_signature)
         return model
 
@@ -168,7 +168,7 @@ def _architecture(layers: int, channels: int, heads: int):
     def architecture(args):
         """Set the options that are not set yet."""
         if OmegaConf.is_config(args):
-            return  # omegaconf 2.0 answers None for what is not set; build_model comes back
+            return  # omegaconf 2.0 gives None for unset options; build_model comes back
         args.encoder_layers = getattr(args, "encoder_layers", layers)
         args.encoder_embed_dim = getattr(args, "encoder_embed_dim", channels)
         args.encoder_ffn_embed_dim = getattr(args, "encoder_ffn_embed_dim", 4 * channels)

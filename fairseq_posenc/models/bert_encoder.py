@@ -10,18 +10,18 @@ from fairseq.modules.transformer_sentence_encoder import init_bert_params
 from torch import Tensor
 
 from fairseq_posenc.encodings import Positions, StackConfig, Terms
-from fairseq_posenc.encodings.segments import KINDS
+from fairseq_posenc.encodings.segments import SEGMENT_MODULES
 from fairseq_posenc.models.transformer_encoder import PosencTransformerEncoder
 
 INITIAL_STD = 0.02
 
 
 class SentenceEncoder(PosencTransformerEncoder):
-    """Layers of ``--arch posenc_bert``; ``segments`` is one of :data:`KINDS`."""
+    """Layers of ``--arch posenc_bert``; ``segments`` is one of :data:`SEGMENT_MODULES`."""
 
     def __init__(self, cfg: TransformerConfig, dictionary, embed_tokens, segments: str):
         super().__init__(cfg, dictionary, embed_tokens)
-        self.segments = KINDS[segments](self.stack(cfg))
+        self.segments = SEGMENT_MODULES[segments](self.stack(cfg))
 
     def stack(self, cfg: TransformerConfig) -> StackConfig:
         """Return the sizes of this encoder, for encoding and segments."""

@@ -105,7 +105,7 @@ class PosencTransformerDecoder(TransformerDecoderBase):
         }
         # x: (sentences, 1, types)
         x, extra = super().forward(first, sources, incremental_state, **kwargs)
-        # what is remembered and returned, once more for each hypothesis; order: (batch,)
+        # repeat caches and results for each hypothesis; order: (batch,)
         rows = torch.arange(len(first)).repeat_interleave(beam)
         order = torch.arange(len(first), device=first.device).repeat_interleave(beam)
         self._reorder(incremental_state, order, rows)

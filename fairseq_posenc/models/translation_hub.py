@@ -34,7 +34,7 @@ from fairseq_posenc.tasks.multilingual import PosencMultilingualTask
 
 logger = logging.getLogger(__name__)
 
-# options of fairseq's subword classes, and what files of theirs are called
+# options of fairseq's subword classes, and the names of their files
 _FILES = {
     "bpe_codes": (CODES, "code", "bpecodes"),
     "sentencepiece_model": ("sentencepiece.model", "sentencepiece.bpe.model"),
@@ -116,7 +116,7 @@ def load(
     for name in checkpoints.split(os.pathsep):
         if not os.path.isfile(os.path.join(folder, name)):
             raise UsageError(f"there is no checkpoint {os.path.join(folder, name)}")
-    # fairseq looks in the model's folder for what begins with a dot
+    # fairseq looks in the model's folder for paths that begin with a dot
     check_folder(
         os.path.join(folder, data) if data.startswith(".") else data, "the data of the training"
     )
@@ -129,7 +129,7 @@ def load(
             raise UsageError(
                 f"{folder}: a model of many languages translates from source_lang= to target_lang="
             )
-        # fairseq's own task does not take what its hub gives
+        # fairseq's own task does not take the arguments of its hub
         task = PosencMultilingualTask.of(task)
     elif not isinstance(task, TranslationTask):
         raise UsageError(f"{os.path.join(folder, checkpoints)} is not a translation model")

@@ -13,7 +13,7 @@ from fairseq_posenc import options
 from fairseq_posenc.attention import core
 from fairseq_posenc.encodings import StackConfig
 from fairseq_posenc.encodings.base import AttentionTerms
-from fairseq_posenc.encodings.segments import KINDS
+from fairseq_posenc.encodings.segments import SEGMENT_MODULES
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.nn.layers import Encoder, EncoderLayer, SelfAttention
 
@@ -27,7 +27,7 @@ _ACTIVATIONS: Dict[str, Callable[[Tensor], Tensor]] = {
     "gelu_fast": _TANH_GELU,
     "tanh": torch.tanh,
 }
-# of our checkpoints, what the names of weights begin with, and what they begin with here
+# prefixes of the names of weights in our checkpoints, and the prefixes here
 _NAMES = {
     "encoder.sentence_encoder.": "encoder.",
     "encoder.lm_head.": "output.",
@@ -131,7 +131,7 @@ class TokenStack(Encoder):
         super().__init__(layer, stack, options.encoding_name(args), **options.chosen(args))
         self.embed_tokens = nn.Embedding(types, channels)
         self.embed_scale = 1.0 if args.no_scale_embedding else math.sqrt(channels)
-        self.segments = KINDS[getattr(args, "position_segments", None) or "none"](stack)
+        self.segments = SEGMENT_MODULES[getattr(args, "position_segments", None) or "none"](stack)
         has_norm = {name: f"{side}.{name}.weight" in weights for name in _NORMS}
         self.layer_norm, self.layernorm_embedding = (
             nn.LayerNorm(channels) if has_norm[name] else nn.Identity() for name in _NORMS

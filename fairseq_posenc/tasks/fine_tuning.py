@@ -28,7 +28,7 @@ class FineTuningTask(BatchDraws):
 
     gives_segments = True
     criterion: Type[FineTuningCriterion] = FineTuningCriterion  # the one that goes with it
-    metric_names: Iterable[str] = ()  # what metric() knows
+    metric_names: Iterable[str] = ()  # of metric()
 
     def __init__(self, cfg: Any, dictionary: Dictionary):
         super().__init__(cfg)

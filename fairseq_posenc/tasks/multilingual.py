@@ -34,7 +34,7 @@ class PosencMultilingualTask(BatchDraws, TranslationMultiSimpleEpochTask):
             languages, dictionaries, training = MultilingualDatasetManager.prepare(
                 cls.load_dictionary, args, **kwargs
             )
-        # what fairseq says of languages is a ValueError
+        # fairseq's errors about languages are ValueErrors
         except ValueError as error:
             raise UsageError(
                 f"{str(error):.300}; name the languages with --lang-pairs, or in Python with "

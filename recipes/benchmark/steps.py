@@ -32,7 +32,7 @@ def position_options(contestant: str) -> Namespace:
     """Parse an encoding with its options as written on a command line; `STOCK` has none."""
     parser = ArgumentParser(argument_default=SUPPRESS, add_help=False)
     options.add_arguments(parser)
-    parser.add_argument("--position-segments", choices=list(segments.KINDS))
+    parser.add_argument("--position-segments", choices=list(segments.SEGMENT_MODULES))
     return parser.parse_args(
         [] if contestant == STOCK else ["--position-encoding", *contestant.split()]
     )

@@ -107,7 +107,7 @@ class ChunkPass:
         for term in self.score_terms:
             term.add_to_scores(scores, queries, chunk)
 
-        # marked: the softmax, in the scores' memory; what dropout removes gets a minus sign, so
+        # marked: the softmax, in the scores' memory; dropped weights get a minus sign, so
         # that one tensor keeps the weights and the dropout mask for the backward pass
         marked = torch.softmax(scores, dim=-1, out=scores)
         if dropout_p:
@@ -161,7 +161,7 @@ class ChunkPass:
         # of the scores: back through dropout and softmax, in the same memory
         self._softmax_backward(scores, marked, undropped)
 
-        # of keys and queries, and of what the terms need
+        # of keys and queries, and of the terms
         self._add(into[1], scores, queries, scale, chunk)
         query_gradient = multiply(scores, keys, self.part.get(queries.shape), scale)
         for term in self.score_terms:
@@ -218,8 +218,8 @@ def _mark_dropped(
     weights: Tensor, p: float, noise: Tensor, generator: Optional[torch.Generator]
 ) -> None:
     """Make weights negative with probability ``p``, exact to 1/65536; ``noise`` is overwritten."""
-    # Random numbers are what costs here: 16 bits are enough for a weight, so one random int64
-    # serves four of them.
+    # Random numbers take most of the time here: 16 bits are enough for a weight, so one random
+    # int64 serves four of them.
     bits = torch.empty((weights.numel() + 3) // 4, dtype=torch.int64)
     bits.random_(torch.iinfo(torch.int64).min, None, generator=generator)
     words = bits.view(torch.int16)[: weights.numel()]

@@ -30,7 +30,7 @@ class Additive:
 
     def fill(self, scores: Tensor, chunk: Chunk) -> bool:
         """Write bias and padding into the scores, and return whether there are any."""
-        # scores: (sequences, heads, rows, columns); parts: what is added, broadcast to these
+        # scores: (sequences, heads, rows, columns); parts: added, broadcast to these
         scores, parts = chunk.by_head(scores), []
         if self.bias is not None:
             parts.append(self.bias[self._part(chunk)].expand(scores.shape[1:]))
