@@ -1,8 +1,8 @@
 """Segments: telling a model which of several texts a token belongs to, with any position encoding.
 
-An encoding of segments is a module that serves one stack, as an encoding does. It takes the terms of the
-position encoding and numbers ``(batch, length)``, the segment of each token, and returns the terms
-with its own added. ``SEGMENT_MODULES`` has them by the values of ``--position-segments``.
+A module of segments serves one stack, as an encoding does. It takes the terms of the position
+encoding and numbers ``(batch, length)``, the segment of each token, and returns the terms with its
+own added. ``SEGMENT_MODULES`` has them by the values of ``--position-segments``.
 """
 
 from dataclasses import replace
