@@ -1,4 +1,4 @@
-"""Reading JSON, and validating it against a schema.
+"""Reading JSON, validating it against a schema, and writing it.
 
 The schema of a value is written with these:
 
@@ -13,7 +13,7 @@ The schema of a value is written with these:
 import json
 import os
 import re
-from typing import Any, NamedTuple, Optional
+from typing import IO, Any, Iterator, Mapping, NamedTuple, Optional
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
@@ -111,6 +111,33 @@ def schema_error(value: Any, schema: Any, path: str = "") -> Optional[str]:
         if error:
             return error
     return None
+
+
+def write_json(value: Any, stream: IO[str]) -> None:
+    """Write JSON to read of a value: a member a line, but lists of numbers on one."""
+    stream.writelines(json_chunks(value))
+    stream.write("\n")
+
+
+def json_chunks(value: Any, indent: str = "") -> Iterator[str]:
+    """Yield the text of :func:`write_json` in parts: as a whole, it is a multiple of the value."""
+    inner = f"{indent}  "
+    if isinstance(value, Mapping) and value:
+        names = [json.dumps(str(name), ensure_ascii=False) for name in value]
+        ends, members = "{}", [*zip((f"{name}: " for name in names), value.values())]
+    elif isinstance(value, (list, tuple)) and not all(map(_is_number, value)):
+        ends, members = "[]", [("", one) for one in value]
+    else:
+        yield json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+        return
+    for number, (name, member) in enumerate(members):
+        yield f"{',' if number else ends[0]}\n{inner}{name}"
+        yield from json_chunks(member, inner)
+    yield f"\n{indent}{ends[1]}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def _is_a(value: Any, python_type: type) -> bool:

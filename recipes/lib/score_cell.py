@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any, Dict, Mapping, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import write_json
 from fairseq_posenc.tools.arguments import by_key, command_parser, key_value, read_notes
 from fairseq_posenc.tools.commands.score import add_scoring
-from fairseq_posenc.tools.scores.score import evaluate, render, to_json, versions
+from fairseq_posenc.tools.scores.score import evaluate, render, versions
 from fairseq_posenc.tools.scores.training_log import read_log
 from fairseq_posenc.tools.writing import replacing
 
@@ -52,7 +53,7 @@ def score_cell(
         "tests": scores, "training": training, "notes": dict(notes or {}), "command": list(command),
     }  # fmt: skip
     with replacing(str(place / "score.json")) as stream:
-        stream.write(to_json(result))
+        write_json(result, stream)
     return result
 
 

@@ -24,9 +24,10 @@ from tqdm import tqdm
 
 from fairseq_posenc import models, tasks
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import write_json
 from fairseq_posenc.tasks.multilingual import PosencMultilingualTask
 from fairseq_posenc.tools.hardware import hardware
-from fairseq_posenc.tools.scores.score import to_json, versions
+from fairseq_posenc.tools.scores.score import versions
 from fairseq_posenc.tools.scores.task_score import BITS, TaskScore, frequency_bits
 from fairseq_posenc.tools.writing import replacing
 
@@ -86,7 +87,7 @@ def predict(
         seconds=round(time.perf_counter() - begin, 1),
     )
     with replacing(os.path.join(output, "score.json")) as stream:
-        stream.write(to_json(result.to_dict()))
+        write_json(result.to_dict(), stream)
     return result
 
 

@@ -22,6 +22,7 @@ import logging
 import sys
 from typing import List, Union
 
+from fairseq_posenc.json_files import write_json
 from fairseq_posenc.tools.arguments import (
     add_notes,
     by_key,
@@ -131,7 +132,7 @@ def main() -> None:
     add_scoring(parser)
     options = vars(parser.parse_args())
     # after the options, as it imports fairseq
-    from fairseq_posenc.tools.scores.score import evaluate, render, to_json
+    from fairseq_posenc.tools.scores.score import evaluate, render
 
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     as_json, output = options.pop("json"), options.pop("output")
@@ -142,5 +143,8 @@ def main() -> None:
         print(f"note: {remark}", file=sys.stderr)
     if output:
         with replacing(output) as stream:
-            stream.write(to_json(result))
-    print(to_json(result).rstrip() if as_json else render(result))
+            write_json(result, stream)
+    if as_json:
+        write_json(result, sys.stdout)
+    else:
+        print(render(result))

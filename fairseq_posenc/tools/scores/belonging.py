@@ -11,12 +11,15 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from typing import List, NamedTuple, Optional, Sequence
+from functools import lru_cache
+from typing import Any, List, NamedTuple, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.scores.texts import Languages
 
+# of an unknown word, \0 stays
+_NO_LETTERS = re.compile(r"[^\w\0]|_")
 _UNKNOWN = re.compile("<?<unk>>?")
 _ALIKE = 0.5  # what lines share that are surely the same sentence, and more
 _SAME = 0.8
@@ -27,7 +30,23 @@ _FAR = 8  # lines at equal distances in the text
 _SHIFTS = (-2, -1, 1, 2)
 _FEW = 5  # sentences, of which means prove nothing
 
+_CACHED = 64  # lines
+
 Grams = Counter
+
+
+class LineGrams(Sequence):
+    """Grams of lines, counted when they are asked for: those of all lines would take gigabytes."""
+
+    def __init__(self, lines: Sequence[str]):
+        self.count = len(lines)
+        self._cached = lru_cache(maxsize=_CACHED)(lambda number: _grams(lines[number]))
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitem__(self, number: Any) -> Grams:
+        return self._cached(number)
 
 
 class Misfit(NamedTuple):
@@ -62,14 +81,14 @@ def check_reference(
     Raises:
         UsageError: they are of other sentences, shifted, or the sources.
     """
-    ours = [_grams(line) for line in reference]
-    theirs = [_grams(line) for line in known] if known else None
-    if sources and (theirs or languages.source != languages.target):
-        _check_sources(path, ours, [_grams(line) for line in sources], theirs)
-    if theirs is None:
-        _check_shift(path, ours, [_grams(line) for line in hypotheses])
+    reference_grams = LineGrams(reference)
+    known_grams = LineGrams(known) if known else None
+    if sources and (known_grams or languages.source != languages.target):
+        _check_sources(path, reference_grams, LineGrams(sources), known_grams)
+    if known_grams is None:
+        _check_shift(path, reference_grams, LineGrams(hypotheses))
         return []
-    found = misfit(ours, theirs)
+    found = misfit(reference_grams, known_grams)
     if not found.lines:
         return []
     first = found.lines[0]
@@ -99,7 +118,7 @@ def raw_references(
     kept, references = map(read_lines, paths)
     if not len(kept) == len(references) == len(sources):
         return None
-    found = misfit([*map(_grams, kept)], [*map(_grams, sources)])
+    found = misfit(LineGrams(kept), LineGrams(sources))
     return None if found.refused(len(kept)) else references
 
 
@@ -142,12 +161,15 @@ def _check_shift(path: str, ours: Sequence[Grams], hypotheses: Sequence[Grams]) 
     if count < _FEW:
         return
 
-    def mean(shift: int) -> float:
-        pairs = [(n, n + shift) for n in range(count) if 0 <= n + shift < count]
-        return sum(_alike(hypotheses[n], ours[m]) for n, m in pairs) / len(pairs)
-
-    own, best = mean(0), max(_SHIFTS, key=mean)
-    if mean(best) > 2 * own + 0.1:
+    shifts = (0, *_SHIFTS)
+    totals = dict.fromkeys(shifts, 0.0)
+    for number in range(count):
+        for shift in shifts:
+            if 0 <= number + shift < count:
+                totals[shift] += _alike(hypotheses[number], ours[number + shift])
+    means = {shift: total / (count - abs(shift)) for shift, total in totals.items()}
+    best = max(_SHIFTS, key=means.__getitem__)
+    if means[best] > 2 * means[0] + 0.1:
         raise UsageError(
             f"{path} is shifted: hypothesis {1 + max(0, -best)} belongs to its line "
             f"{1 + max(0, best)}, and so on; a line is missing or was added"
@@ -157,17 +179,19 @@ def _check_shift(path: str, ours: Sequence[Grams], hypotheses: Sequence[Grams]) 
 def _grams(line: str) -> Grams:
     """Return the sequences of three letters or digits of a line, without case and marks."""
     text = unicodedata.normalize("NFKD", html.unescape(_UNKNOWN.sub("\0", line)).casefold())
-    kept = "".join(c for c in text if c == "\0" or unicodedata.category(c)[0] in "LN")
-    found: Grams = Counter()
-    parts = kept.split("\0")
-    if len(parts) == 1 and kept and len(kept) < 3:
-        parts = [f" {kept} "]  # of a short text, its ends count too
+    letters = _NO_LETTERS.sub("", text)
+    grams: Grams = Counter()
+    parts = letters.split("\0")
+    if len(parts) == 1 and letters and len(letters) < 3:
+        parts = [f" {letters} "]  # of a short text, its ends count too
     for part in parts:
-        found.update(part[n : n + 3] for n in range(len(part) - 2))
-    return found
+        grams.update(map("".join, zip(part, part[1:], part[2:])))
+    return grams
 
 
 def _alike(one: Grams, other: Grams) -> float:
     """Return the share of sequences that two lines have in common, 0 to 1."""
     total = sum(one.values()) + sum(other.values())
-    return 2 * sum((one & other).values()) / total if total else 1.0
+    count_of = other.get
+    common = sum(min(count, count_of(gram, 0)) for gram, count in one.items())
+    return 2 * common / total if total else 1.0

@@ -24,10 +24,8 @@ What ``score.json`` holds:
 
 import hashlib
 import itertools
-import json
 import os
 import platform
-import re
 from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
@@ -38,6 +36,7 @@ import sacremoses
 import torch
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import json_chunks
 from fairseq_posenc.tools.scores import lengths
 from fairseq_posenc.tools.scores.bleu import (
     DEFAULT,
@@ -160,9 +159,8 @@ def versions() -> Dict[str, str]:
 
 
 def to_json(result: Mapping[str, Any]) -> str:
-    """Return what :func:`evaluate` gives as JSON to read: lists of numbers take a line each."""
-    text = json.dumps(result, indent=2, ensure_ascii=False)
-    return re.sub(r"\[\n[\d\s,]+\]", lambda found: "".join(found[0].split()), text) + "\n"
+    """Return what :func:`evaluate` gives as JSON to read."""
+    return "".join(json_chunks(result)) + "\n"
 
 
 def render(result: Mapping[str, Any]) -> str:
