@@ -12,7 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 from fairseq_posenc.errors import UsageError, print_errors_in_one_line
 
-# loading a stranger's checkpoint safely is torch's own from here on: below, two holes are known
+# loading an untrusted checkpoint safely is torch's own from here on: below, two holes are known
 _OLDEST_TORCH = (2, 10)
 
 

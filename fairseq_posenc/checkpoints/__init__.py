@@ -1,4 +1,4 @@
-"""Checkpoints, which may come from a stranger, are read without running anything.
+"""Checkpoints, which may be untrusted, are read without running anything.
 
 ``reader`` reads the file, by torch's own safe loading: weights and plain values alone; ``folders``
 knows what lies beside it. ``guards`` check what was read, and put both into fairseq's own programs.

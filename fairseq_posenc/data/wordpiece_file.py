@@ -1,7 +1,7 @@
 """The file of a WordPiece model, ``wordpiece.json``, as ``posenc prepare text`` writes it.
 
 The library ``tokenizers`` reads far more than WordPiece as BERT has it: truncation, padding, other
-normalisers and so on. From a stranger's file these lose text without a word, or end the process.
+normalisers and so on. From an untrusted file these lose text without a word, or end the process.
 """
 
 import json

@@ -117,5 +117,5 @@ def lock(folder: str) -> None:
 
 
 def _open_no_link(path: str, flags: int) -> int:
-    """Open a file, but none that a link of a stranger leads to: it would be emptied."""
+    """Open a file, but follow no symbolic link: its target would be emptied."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)

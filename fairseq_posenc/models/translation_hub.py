@@ -1,7 +1,7 @@
 """Trained translation models in Python, from sentences to sentences.
 
 How text is cut comes from the caller's arguments and from files beside the model or in the data
-folder, never from the checkpoint, which may be a stranger's.
+folder, never from the checkpoint, which may be untrusted.
 """
 
 import logging
@@ -46,26 +46,26 @@ LENGTH_LIMIT = {"max_len_a": 1.5, "max_len_b": 10}
 """Translations have at most a · (tokens of the source) + b tokens."""
 
 
-class _Cutter(NamedTuple):
+class _TextCodec(NamedTuple):
     """Tokeniser or subwords for fairseq's hub: from text to pieces, and back."""
 
     encode: Callable[[str], str]
     decode: Callable[[str], str]
 
 
-def _moses(path: str, source: str, target: str) -> _Cutter:
+def _moses(path: str, source: str, target: str) -> _TextCodec:
     """Tokenise as ``posenc prepare`` did, and detokenise as ``posenc score`` does."""
     moses = read_tokeniser(path, source)
-    return _Cutter(
+    return _TextCodec(
         lambda text: tokenise_lines([_one_line(text)], moses)[0],
         lambda text: detokenise_lines([text], target)[0],
     )
 
 
-def _sentence_pieces(path: str) -> _Cutter:
-    """Cut as ``posenc prepare`` did."""
+def _sentence_pieces(path: str) -> _TextCodec:
+    """Encode as ``posenc prepare`` did."""
     model = SentencePieces(path)
-    return _Cutter(lambda text: model.cut(_one_line(text)), model.join)
+    return _TextCodec(lambda text: model.cut(_one_line(text)), model.join)
 
 
 class _Hub(hub_utils.GeneratorHubInterface):
@@ -162,7 +162,9 @@ def _build_subwords(
     """Return the subword encoder of the options, or of the files."""
     codes, pieces = arguments["bpe_codes"], arguments["sentencepiece_model"]
     if codes and options.get("bpe", "subword_nmt") == "subword_nmt":
-        return _Cutter(BytePairEncoder(codes).cut, lambda text: post_process(text, "subword_nmt"))
+        return _TextCodec(
+            BytePairEncoder(codes).cut, lambda text: post_process(text, "subword_nmt")
+        )
     if pieces and "bpe" not in options:
         return _sentence_pieces(pieces)
     bpe = options.get("bpe")
