@@ -9,6 +9,7 @@ been given: whoever loads a checkpoint says where the data are, how to generate 
 
 import argparse
 import ast
+import logging
 import re
 import sys
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
@@ -24,6 +25,8 @@ from omegaconf import OmegaConf
 from fairseq_posenc import register_all
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.signatures import RECORDED
+
+logger = logging.getLogger(__name__)
 
 # tasks and criterions of fairseq that an untrusted checkpoint may name, beside ours
 KNOWN: Dict[str, Set[str]] = {
@@ -44,6 +47,7 @@ MODELS = {
     "fairseq.models.transformer_lm.TransformerLanguageModel",
     "fairseq.models.roberta.model.RobertaModel",
 }
+_BUILT = {"model": "arch", "task": "task", "criterion": "criterion"}  # registry by group
 GROUPS = ("common", "dataset", "optimization")  # that building reads from, too
 # The options that may have other text than numbers and choices, and its form. None is a file: a
 # checkpoint has the content of its ADMIN profile.
@@ -92,8 +96,8 @@ def check_options(
         state: as it was read; its ``args`` and ``cfg`` are replaced.
         path: of the checkpoint, for messages.
         overrides: options that the caller gives instead; they, and those of the command line, may
-            name another architecture, task or criterion than the known ones. The options of these
-            are kept as they are.
+            name the checkpoint's architecture, task or criterion, whose options then are kept as
+            they are, or a known one to build in its place.
         builds: whether a model is built from the options. A training builds its own and compares
             the weights, so there the checkpoint's model, task and criterion may be unknown.
 
@@ -105,28 +109,26 @@ def check_options(
         if not isinstance(state, dict):
             raise Refused("it holds no model and options")
         overrides = {**_of_command_line(), **(overrides or {})}
-        if not builds:
-            _name_alike(state, overrides)
+        _replace_unknown(state, overrides, builds)
         # up to fairseq 0.10 all options are in one namespace; since then, in groups
         if state.get("args") is not None:
             args = _as_dict(state["args"])
             asked = {group: [args.get(group)] for group in KNOWN}
-            if _are_known(asked, overrides):
+            if _are_known(asked):
                 options = _allowed(args, _declared(asked))
                 state["args"] = argparse.Namespace(**_only(args, KNOWN), **options)
         if state.get("cfg") is not None:
-            state["cfg"] = _checked_groups(_as_dict(state["cfg"]), overrides)
+            state["cfg"] = _checked_groups(_as_dict(state["cfg"]))
     except Refused as error:
-        raise UsageError(
-            f"checkpoint {path} refused: {error}; get it from a source you trust"
-        ) from None
+        raise UsageError(f"checkpoint {path} refused: {error}") from None
 
 
-def _checked_groups(cfg: Mapping[str, Any], overrides: Mapping[str, Any]) -> Dict[str, Any]:
+def _checked_groups(cfg: Mapping[str, Any]) -> Dict[str, Any]:
     """Return the groups of options, with fairseq's defaults for groups that build nothing."""
-    built = {"model": "arch", "task": "task", "criterion": "criterion"}
-    parts = {group: _as_dict(cfg.get(group) or {}) for group in (*built, *GROUPS)}
-    asked = {key: [parts[group].get(key) for key in ("_name", key)] for group, key in built.items()}
+    parts = {group: _as_dict(cfg.get(group) or {}) for group in (*_BUILT, *GROUPS)}
+    asked = {
+        key: [parts[group].get(key) for key in ("_name", key)] for group, key in _BUILT.items()
+    }
     # a group may be a namespace with the options of all
     declared = _declared(asked)
     defaults = OmegaConf.structured(FairseqConfig())
@@ -134,33 +136,74 @@ def _checked_groups(cfg: Mapping[str, Any], overrides: Mapping[str, Any]) -> Dic
     checked["checkpoint"]["restore_file"] = None  # no training begins there
     for group in GROUPS:
         checked[group].update(_allowed(parts[group], declared))
-    for group, key in built.items():
+    for group, key in _BUILT.items():
         checked[group] = cfg.get(group) or None
-        if parts[group] and _are_known({key: asked[key]}, overrides):
+        if parts[group] and _are_known({key: asked[key]}):
             options = {**_only(parts[group], ("_name", key)), **_allowed(parts[group], declared)}
             is_namespace = isinstance(cfg[group], argparse.Namespace)
             checked[group] = argparse.Namespace(**options) if is_namespace else options
     return checked
 
 
-def _name_alike(state: Dict[str, Any], overrides: Mapping[str, Any]) -> None:
-    """Replace unknown names by those of similar classes of fairseq, which have the options."""
-    weights: Any = state.get("model") if isinstance(state.get("model"), dict) else {}
-    is_bert = any(".sentence_encoder." in str(name) for name in weights)
-    has_source = any(str(name).startswith("encoder.") for name in weights)
-    arch = "roberta" if is_bert else "transformer" if has_source else "transformer_lm"
-    alike = {"arch": arch, "task": "translation", "criterion": "cross_entropy"}
+def _replace_unknown(state: Dict[str, Any], overrides: Mapping[str, Any], builds: bool) -> None:
+    """Replace unknown names by those of known classes, by whose options a checkpoint is read then.
+
+    They are those that the user names; for what is not built, similar ones of fairseq. A criterion
+    is built by nothing but ``fairseq-validate``, so the log says which it is then.
+
+    Raises:
+        Refused: an architecture or task is unknown, and the user names none.
+    """
+    similar = _similar(state)
     cfg: Any = state.get("cfg") if isinstance(state.get("cfg"), dict) else {}
-    groups = {"model": "arch", "task": "task", "criterion": "criterion"}
-    parts: List[Tuple[Any, str]] = [(state.get("args"), registry) for registry in KNOWN]
-    parts += [(cfg.get(group), registry) for group, registry in groups.items()]
-    for options, registry in parts:
+    names: List[Tuple[Any, str, str]] = [(state.get("args"), key, key) for key in KNOWN]
+    for group, registry in _BUILT.items():
+        names += [(cfg.get(group), registry, key) for key in ("_name", registry)]
+    for options, registry, key in names:
         options = vars(options) if isinstance(options, argparse.Namespace) else options
-        for key in (registry, "_name") if isinstance(options, dict) else ():
-            name = options.get(key)
-            is_unknown = isinstance(name, str) and not _is_known(registry, name)
-            if is_unknown and name != overrides.get(registry):
-                options[key] = alike[registry]
+        name = options.get(key) if isinstance(options, dict) else None
+        chosen = overrides.get(registry) if builds else similar[registry]
+        is_unknown = name and isinstance(name, str) and not _is_known(registry, name)
+        if not is_unknown or name == chosen:
+            continue
+        if not (isinstance(chosen, str) and _is_known(registry, chosen)):
+            if registry != "criterion":
+                raise Refused(_advice(registry, name, similar[registry]))
+            chosen = similar[registry]
+            logger.info(
+                "the checkpoint's --criterion %.60r is not built for strangers; fairseq-validate "
+                "computes %s instead (--criterion names another)",
+                name,
+                chosen,
+            )
+        options[key] = chosen
+
+
+def _similar(state: Dict[str, Any]) -> Dict[str, str]:
+    """Return fairseq's own architecture, task and criterion that go with the weights."""
+    weights: Any = state.get("model") if isinstance(state.get("model"), dict) else {}
+    if any(".sentence_encoder." in str(name) for name in weights):
+        return {"arch": "roberta", "task": "masked_lm", "criterion": "masked_lm"}
+    if any(str(name).startswith("encoder.") for name in weights):
+        return {"arch": "transformer", "task": "translation", "criterion": "cross_entropy"}
+    return {"arch": "transformer_lm", "task": "language_modeling", "criterion": "cross_entropy"}
+
+
+def _advice(registry: str, name: str, similar: str) -> str:
+    """Say what is not built, and how the user takes the responsibility for it."""
+    known: Any = ARCH_MODEL_REGISTRY if registry == "arch" else TASK_REGISTRY
+    chosen, reason = similar, f"it is fairseq's {similar} by another name"
+    if name in known:
+        chosen, reason = name, "you trust it"
+    words = f"--task {chosen}"
+    if registry == "arch":
+        words = f"--model-overrides \"{{'arch': '{chosen}'}}\""
+    return (
+        f"it asks for --{registry} {name!r:.60}, which is not one of those that are built for "
+        f"strangers; if {reason}, say so: {words} with fairseq-generate and fairseq-validate, "
+        f"{registry}='{chosen}' in Python; or train from it with --finetune-from-model, which "
+        "takes its weights alone"
+    )
 
 
 def _is_known(registry: str, name: str) -> bool:
@@ -181,30 +224,19 @@ def _only(options: Mapping[str, Any], names: Any) -> Dict[str, Any]:
     return {name: options[name] for name in names if options.get(name) is not None}
 
 
-def _are_known(asked: Mapping[str, Sequence[Any]], overrides: Mapping[str, Any]) -> bool:
+def _are_known(asked: Mapping[str, Sequence[Any]]) -> bool:
     """Return whether a checkpoint names known classes only; an unknown one the user has named.
 
     Raises:
-        Refused: it asks for a model, task or criterion that is neither, or for no model.
+        Refused: a name is no text, or there is none of a model.
     """
-    all_known = True
     for registry, names in asked.items():
         for name in names:
-            if name is None:
-                continue
-            if not isinstance(name, str):
+            if not isinstance(name, (str, type(None))):
                 raise Refused(f"its option {registry} is a {type(name).__name__}")
-            if _is_known(registry, name):
-                continue
-            all_known = False
-            if name != overrides.get(registry):
-                raise Refused(
-                    f"it asks for --{registry} {name!r:.60}, which is not one of those that are "
-                    "built for strangers; name it yourself if you trust it"
-                )
     if not any(asked.get("arch", [True])):
         raise Refused("its options name no --arch")
-    return all_known
+    return all(_is_known(key, name) for key in asked for name in asked[key] if name is not None)
 
 
 def _declared(asked: Mapping[str, Sequence[Any]]) -> Dict[str, argparse.Action]:

@@ -45,7 +45,7 @@ def patch_scoring() -> None:
 def _task_of(path: str) -> Optional[str]:
     """Return the name of the task that a model was trained for."""
     state = load_checkpoint(path, mmap=True)
-    check_options(state, path)
+    check_options(state, path, builds=False)
     old, task = state.get("args"), (state.get("cfg") or {}).get("task") or {}
     group: Dict[str, Any] = vars(old) if old else task if isinstance(task, dict) else vars(task)
     return group.get("_name") or group.get("task")

@@ -3,6 +3,7 @@
 import json
 import pickletools
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -160,16 +161,27 @@ def test_a_worker_without_a_batch_at_the_end_of_a_set_counts_nothing(shares):
     assert task.valid_step({}, None, None) == (0.0, 0, {}) and shared == [{}] * shares
 
 
-def test_a_model_of_an_architecture_that_a_fork_has_named_is_fine_tuned(trains, training, tmp_path):
-    trains(*training("--max-update", "1", "--save-dir", tmp_path, "--disable-validation"))
+def test_a_model_that_a_fork_has_named_is_fine_tuned_translated_and_validated(
+    run, fails, trains, training, binarised, tmp_path
+):
+    words = ["--max-update", "1", "--disable-validation", "--save-dir"]
+    trains(*training(*words, tmp_path, "--task", "translation", "--arch", "transformer_tiny"))
     path = tmp_path / "checkpoint_last.pt"
     state = torch.load(path, weights_only=False)
     state["cfg"]["model"].arch = state["cfg"]["model"]._name = "transformer_18_18"
-    state["cfg"]["criterion"]["_name"] = "a_fork_s"
+    state["cfg"]["criterion"]["_name"] = state["cfg"]["task"]["_name"] = "a_fork_s"
     torch.save(state, path)
-    options = ["--finetune-from-model", path, "--save-dir", tmp_path / "new"]
-    printed = trains(*training("--max-update", "1", "--disable-validation", *options))
+    command = [*words, tmp_path / "new", "--finetune-from-model", path]
+    printed = trains(*training(*command, "--position-encoding", "rotary"))
     assert len(losses(printed)) == 1 and f"Loaded checkpoint {path}" in printed
+    command = [binarised, "--path", path, "--cpu", "--batch-size", "8", "--num-workers", "0"]
+    command += ["--user-dir", "fairseq_posenc"]
+    for _ in range(2):  # what is advised is what is needed
+        message = fails("fairseq-validate", *command)
+        command += shlex.split(re.search(r"say so: (.*) with fairseq-", message)[1])
+    assert re.search(r" loss [\d.]+ ", run("fairseq-validate", *command, "--log-format", "simple"))
+    command += ["--gen-subset", "valid", "--max-len-b", "3"]
+    assert "\nH-0\t" in run("fairseq-generate", *command)
 
 
 def _language_model(folder):

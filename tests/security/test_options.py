@@ -50,6 +50,7 @@ LEFT_OUT = [
     (("task", "eval_bleu_args"), '{"beam": 98765}'),
     (("task", "eval_bleu_detok"), "other"),
     (("optimizer", "_name"), "other"),
+    (("criterion", "_name"), "composite_loss"),  # builds any other
     (("optimizer", "adam_betas"), CALL),
     (("common", "tensorboard_logdir"), ["${oc.env:HOME}"]),
     (("checkpoint", "save_dir"), "https://example.org/x"),
@@ -69,7 +70,6 @@ REFUSED = [
     (("task", "left_pad_source"), CALL),
     (("task", "source_lang"), "en;touch x"),
     (("task", "target_lang"), "../../de"),
-    (("criterion", "_name"), "composite_loss"),  # builds any other
     (("common", "seed"), "${oc.env:HOME}"),
 ]  # fmt: skip
 
@@ -196,8 +196,8 @@ def test_what_the_command_line_or_the_caller_names_is_allowed(translation, monke
     cfg = set_option(translation.cfg, ("criterion", "_name"), "ctc")
     cfg = set_option(cfg, ("criterion", "wer_args"), "('a', 'b')")
     translation.save(cfg=cfg)
-    with pytest.raises(UsageError, match="asks for --criterion 'ctc'"):
-        checkpoint_utils.load_checkpoint_to_cpu(translation.path)
+    state = checkpoint_utils.load_checkpoint_to_cpu(translation.path)
+    assert state["cfg"].criterion._name == "cross_entropy"
     state = checkpoint_utils.load_checkpoint_to_cpu(translation.path, {"criterion": "ctc"})
     assert state["cfg"].criterion.wer_args == "('a', 'b')"
     for words in (["--criterion", "ctc"], ["--criterion=ctc"]):
@@ -275,16 +275,34 @@ def test_a_checkpoint_of_our_own_loads(trained):
         assert torch.equal(model.state_dict()[name], weights)
 
 
+def _named_by_a_fork(trained, kind, group, name="transformer_18_18"):
+    state = trained.state(cfg=copy.deepcopy(trained.cfg))
+    as_dict(state["cfg"][group]).update({kind: name, "_name": name})
+    return state
+
+
 @pytest.mark.parametrize("kind, group", [("arch", "model"), ("task", "task"),
                                          ("criterion", "criterion")])  # fmt: skip
 def test_a_training_takes_weights_of_a_model_that_a_fork_has_named(translation, kind, group):
     """Nothing is built from the name there, so shapes are compared instead."""
-    state = translation.state(cfg=copy.deepcopy(translation.cfg))
-    options = state["cfg"][group]
-    (vars(options) if isinstance(options, argparse.Namespace) else options).update(
-        {kind: "transformer_18_18", "_name": "transformer_18_18"}
-    )
-    with pytest.raises(UsageError, match="asks for --" + kind):
-        option_checks.check_options(copy.deepcopy(state), "a.pt")
+    state = _named_by_a_fork(translation, kind, group)
     option_checks.check_options(state, "a.pt", builds=False)
     assert signatures.of_checkpoint(state).startswith("position:sinusoidal|")
+
+
+@pytest.mark.parametrize("kind, group, name, advised", [
+    ("arch", "model", "a_fork_s", "if it is fairseq's transformer by another name, say so: "
+     "--model-overrides \"{'arch': 'transformer'}\" with fairseq-generate"),
+    ("arch", "model", "fconv", "if you trust it, say so: --model-overrides \"{'arch': 'fconv'}\""),
+    ("task", "task", "a_fork_s", "if it is fairseq's translation by another name, say so: --task "
+     "translation with"),
+    ("task", "task", "multilingual_translation", "--task multilingual_translation with"),
+])  # fmt: skip
+def test_advice_on_an_unknown_name_can_be_followed(translation, kind, group, name, advised):
+    state = _named_by_a_fork(translation, kind, group, name)
+    with pytest.raises(UsageError, match=f"asks for --{kind} '{name}'") as caught:
+        option_checks.check_options(copy.deepcopy(state), "a.pt")
+    assert advised in str(caught.value)
+    chosen = re.search(rf"{kind}='(\w+)' in Python", str(caught.value))[1]
+    option_checks.check_options(state, "a.pt", {kind: chosen})
+    assert as_dict(state["cfg"][group])["_name"] == chosen

@@ -159,7 +159,7 @@ def read_state(state: Dict[str, Any], path: str, kinds: Mapping[Type, str]) -> E
     Raises:
         UsageError: it is of no such model, or its weights do not fit its options.
     """
-    check_options(state, path)
+    check_options(state, path, builds=False)
     try:
         found = state["cfg"]["model"]
         options = Namespace(**(found if isinstance(found, dict) else vars(found)))
@@ -172,7 +172,10 @@ def read_state(state: Dict[str, Any], path: str, kinds: Mapping[Type, str]) -> E
     kind = ARCH_MODEL_REGISTRY.get(arch)
     if kind is None or not issubclass(kind, tuple(kinds)):
         known = " and ".join(kinds.values())
-        raise UsageError(f"{path} is a model of --arch {arch}; only {known} can be exported")
+        raise UsageError(
+            f"{path} is a model of another --arch; only {known} can be exported: train from it "
+            "with one of these and --finetune-from-model first"
+        )
     if any(re.search(r"\bembed_tokens\.(?!weight$)", name) for name in state["model"]):
         raise UsageError(f"{path} has adaptive or character embeddings, which are not exported")
     misfit = f"{path}: its weights do not fit its own options"
