@@ -19,6 +19,7 @@ from fairseq import binarizer, options
 from fairseq.data import dictionary
 from fairseq_cli import preprocess as fairseq_preprocess
 
+from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import file_error
 from fairseq_posenc.tasks.translation import OUR_TRANSLATION
@@ -55,14 +56,18 @@ def preprocess(arguments: Sequence[str], quiet: bool = False) -> None:
         quiet: log to ``preprocess.log`` in the folder it writes, and nowhere else.
 
     Raises:
-        UsageError: a process died, a file cannot be read or written, or a line of text has a
-            carriage return inside, at which fairseq would end it.
+        UsageError: a process died, a file cannot be read or written, a language has a name that
+            fairseq cannot take apart, or a line of text has a carriage return inside, at which
+            fairseq would end it.
     """
     binarizer.Pool = dictionary.Pool = Pool
     fairseq_preprocess.logger.propagate = not quiet
     args = options.get_preprocessing_parser().parse_args(list(arguments))
     if args.task == "translation":
         args.task = OUR_TRANSLATION  # which reads dictionaries as all of us do
+    for option in ("source_lang", "target_lang"):
+        if getattr(args, option):
+            check_language(getattr(args, option), f"--{option.replace('_', '-')}")
     _check_line_ends(args)
     try:
         fairseq_preprocess.main(args)

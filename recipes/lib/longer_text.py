@@ -3,6 +3,7 @@
 import os
 from typing import Dict, List, Sequence
 
+from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import load_json
 from recipes.lib.cell import PlannedCell, Step, where
@@ -47,6 +48,8 @@ class LongerText(RecipeText):
         for name in ("source-lang", "target-lang", *SPLITS, "model", "subwords"):
             if not values[name]:
                 raise UsageError(f"--{name} is missing; see --help")
+            if name.endswith("-lang"):
+                check_language(values[name], f"--{name}")
         self.source, self.target = values["source-lang"], values["target-lang"]
         self.edges = [int(edge) for edge in values.list("edges")]
         inner = ",".join(map(str, self.edges[:-1]))

@@ -6,6 +6,7 @@ import os
 import re
 from typing import Dict, List, Sequence, Type
 
+from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell
 from recipes.lib.devices import cores
@@ -25,6 +26,8 @@ class Own(RecipeText):
         for name in ("source-lang", "target-lang", *SPLITS):
             if not self.values[name]:
                 raise UsageError(f"--{name} is missing; see --help")
+            if name.endswith("-lang"):
+                check_language(self.values[name], f"--{name}")
         self.prefixes = {split: self.values[split] for split in SPLITS}
         self.prepare = self.values.fill(recipe.page.arrays["prepare"])
         longest = self.values.number("longest")

@@ -14,6 +14,7 @@ import zlib
 from pathlib import Path
 from typing import Dict, List, Tuple
 
+from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.writing import replacing
 
@@ -63,6 +64,7 @@ def main() -> None:
     parser.add_argument("--language", required=True, help="what they translate to")
     parser.add_argument("--output", required=True, metavar="FOLDER")
     args = parser.parse_args()
+    check_language(args.language, "--language")
     os.makedirs(args.output, exist_ok=True)
     for name, pairs in read_pairs(args.folder).items():
         for side, language in enumerate(("en", args.language)):

@@ -20,6 +20,8 @@ import os
 from functools import partial
 from typing import Any, Tuple
 
+from fairseq_posenc.data.languages import check_language
+from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
 from fairseq_posenc.tools.outputs import CODES, TEXT, TEXTS, add_output, folder_with
 from fairseq_posenc.tools.translation import cleaning, settings
@@ -36,6 +38,11 @@ def languages(text: str) -> Tuple[str, str]:
     first, comma, second = text.partition(",")
     if not (first and second) or "," in second or first == second:
         raise argparse.ArgumentTypeError(f"expected two languages such as en,de, not {text!r}")
+    try:
+        for language in (first, second):
+            check_language(language, "--languages")
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
     return first, second
 
 
