@@ -234,8 +234,8 @@ def _are_known(asked: Mapping[str, Sequence[Any]]) -> bool:
         for name in names:
             if not isinstance(name, (str, type(None))):
                 raise Refused(f"its option {registry} is a {type(name).__name__}")
-    if not any(asked.get("arch", [True])):
-        raise Refused("its options name no --arch")
+        if "" in names or (registry == "arch" and not any(names)):
+            raise Refused(f"its options name no --{registry}")
     return all(_is_known(key, name) for key in asked for name in asked[key] if name is not None)
 
 

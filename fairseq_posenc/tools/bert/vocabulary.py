@@ -104,7 +104,7 @@ def learn_sentencepiece(
     """Learn a SentencePiece unigram model and write ``sentencepiece.model`` into a folder.
 
     Text is normalised as the library does by default (NFKC and unified spaces; case is kept). The
-    same lines give the same vocabulary in every run.
+    same lines give the same vocabulary in every run of the same version of the library.
 
     Args:
         lines: called once; gives an iterator over the lines, which the library keeps in memory.

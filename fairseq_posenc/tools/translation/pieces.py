@@ -48,7 +48,8 @@ def rules() -> Dict[str, str]:
 def learn(files: Sequence[str], folder: str, size: Optional[int] = None) -> int:
     """Learn a unigram model of all files together; write ``sentencepiece.model`` into a folder.
 
-    Every character of the text gets a piece. The same text gives the same model in every run.
+    Every character of the text gets a piece. The same text gives the same model in every run of the
+    same version of the library, which :func:`fairseq_posenc.data.subwords.record_version` keeps.
 
     Args:
         files: raw text, one sentence a line.
