@@ -13,11 +13,13 @@ from fairseq_posenc.json_files import read_json
 
 # more types, positions or channels than any model has; a list of them fits into memory
 _LARGEST_SIZE = 1_000_000
+# where posenc export writes the options of the model
+OUR_OPTIONS = "posenc"
 # what a file says of itself
 _ABOUT = frozenset(
     "architectures model_type transformers_version _name_or_path name_or_path dtype "
     "torch_dtype".split()
-)
+) | {OUR_OPTIONS}
 HARMLESS = frozenset(
     "output_hidden_states return_dict return_dict_in_generate output_scores output_attentions "
     "output_past torchscript use_bfloat16 use_cache chunk_size_feed_forward gradient_checkpointing "

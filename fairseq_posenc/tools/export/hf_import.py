@@ -22,6 +22,7 @@ from fairseq_posenc.tools.export.hf_foreign_multilingual import (
     tokenizer_files,
 )
 from fairseq_posenc.tools.export.hf_languages import LANGUAGES
+from fairseq_posenc.tools.export.hf_trained import is_trained, read_trained
 from fairseq_posenc.tools.export.source import ALL, read_state
 from fairseq_posenc.tools.writing import replacing_files
 
@@ -106,6 +107,9 @@ def _exported(folder: str) -> Found:
 def _of_transformers(folder: str) -> Found:
     config = os.path.join(folder, "config.json")
     kind = load_json(config, {"model_type": str}, "transformers")["model_type"]
+    if is_trained(config):
+        with one_line(f"{folder}: its weights do not fit its {os.path.basename(config)}"):
+            return read_trained(folder, config)
     if kind in _READERS:
         with one_line(f"{folder}: its weights do not fit its {os.path.basename(config)}"):
             return _READERS[kind](folder, config)

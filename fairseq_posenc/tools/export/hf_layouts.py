@@ -41,6 +41,7 @@ class Layout(NamedTuple):
         computed: weights that the model has not, or not so: positions, and what is put together.
         may_differ: whether the ``shared`` weights may also be different ones.
         needs: the options that the class needs and the model was trained without.
+        notes: what its user should know.
     """
 
     model: str
@@ -51,6 +52,7 @@ class Layout(NamedTuple):
     computed: Callable[[ExportSource], Dict[str, Tensor]]
     may_differ: bool = False
     needs: Callable[[ExportSource], str] = lambda source: ""
+    notes: Tuple[str, ...] = ()
 
 
 def rename(name: str, rules: Rules) -> Optional[str]:
@@ -284,6 +286,10 @@ MPNET = Layout(
     ("mpnet.embeddings.word_embeddings.weight", "lm_head.decoder.weight"),
     lambda source: {**_bert_config(source, unused=2), "relative_attention_num_buckets": 32},
     _mpnet_positions,
+    notes=(
+        "to train it on in transformers and import it again: "
+        "model.mpnet.embeddings.position_embeddings.requires_grad_(False)",
+    ),
 )
 
 # where LayerNorms are: of translation models with --layernorm-embedding

@@ -5,7 +5,7 @@ multiplied here, and are then other weights than the output's. GPT-NeoX and BLOO
 and values as one projection, head by head.
 """
 
-from typing import Any, Dict, Tuple
+from typing import Any, Dict, List, Tuple
 
 import torch
 from torch import Tensor
@@ -15,6 +15,13 @@ from fairseq_posenc.tools.export.hf_positions import input_table, most_positions
 from fairseq_posenc.tools.export.source import LANGUAGE_MODEL, ExportSource
 
 _OUTPUT = ("decoder.output_projection", "lm_head")
+# classes with one projection: its module, and whether pairs of channels are turned
+FUSED: Dict[str, Tuple[str, bool]] = {
+    "gpt_neox": ("gpt_neox.layers.#.attention", True),
+    "bloom": ("transformer.h.#.self_attention", False),
+}
+# classes that do not multiply embeddings
+SCALED = ("opt", *FUSED)
 
 
 def _config(source: ExportSource, **others: Any) -> Dict[str, Any]:
@@ -77,7 +84,7 @@ def _scaled_embeddings(source: ExportSource, name: str) -> Dict[str, Tensor]:
     return {} if decoder.embed_scale == 1 else {name: scaled}
 
 
-def _fused(source: ExportSource, attention: str, turned: bool = False) -> Dict[str, Tensor]:
+def _fused(source: ExportSource, attention: str, turned: bool) -> Dict[str, Tensor]:
     """Return queries, keys and values of all layers as one projection each.
 
     Args:
@@ -101,6 +108,14 @@ def _fused(source: ExportSource, attention: str, turned: bool = False) -> Dict[s
             name = f"{attention.replace('#', str(number))}.query_key_value.{ending}"
             found[name] = torch.stack([queries, keys, values], 1).flatten(0, 2)
     return found
+
+
+def separate(weight: Tensor, heads: int, turned: bool) -> List[Tensor]:
+    """Return queries, keys and values of one projection, ``(channels, …)`` each; see ``_fused``."""
+    queries, keys, values = weight.unflatten(0, (heads, 3, -1)).unbind(1)
+    if turned:
+        queries, keys = (torch.stack(x.chunk(2, dim=1), 2).flatten(1, 2) for x in (queries, keys))
+    return [part.flatten(0, 1) for part in (queries, keys, values)]
 
 
 def _opt_weights(source: ExportSource) -> Dict[str, Tensor]:
@@ -170,7 +185,7 @@ GPT_NEOX = Layout(
     ("lm_head.weight", "gpt_neox.embed_in.weight"),
     _gpt_neox_config,
     lambda source: {
-        **_fused(source, "gpt_neox.layers.#.attention", turned=True),
+        **_fused(source, *FUSED["gpt_neox"]),
         **_scaled_embeddings(source, "gpt_neox.embed_in.weight"),
     },
     may_differ=True,
@@ -191,13 +206,12 @@ BLOOM = Layout(
     ("lm_head.weight", "transformer.word_embeddings.weight"),
     lambda source: _config(source, hidden_dropout=source.options.dropout),
     lambda source: {
-        **_fused(source, "transformer.h.#.self_attention"),
+        **_fused(source, *FUSED["bloom"]),
         **_scaled_embeddings(source, "transformer.word_embeddings.weight"),
     },
     may_differ=True,
     needs=_bloom_needs,
 )
-
 LANGUAGE_MODELS: Dict[Tuple[str, str, str], Layout] = {
     (LANGUAGE_MODEL, "before", "sinusoids"): XGLM,
     (LANGUAGE_MODEL, "before", "table"): OPT,

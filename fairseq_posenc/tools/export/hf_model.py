@@ -12,6 +12,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import signatures
 from fairseq_posenc.tools.export import hf_card, hf_check
 from fairseq_posenc.tools.export.ct2_positions import to_ct2_tables
+from fairseq_posenc.tools.export.hf_fields import OUR_OPTIONS
 from fairseq_posenc.tools.export.hf_foreign_multilingual import copy_tokenizer
 from fairseq_posenc.tools.export.hf_layouts import (
     ACTIVATIONS,
@@ -95,13 +96,7 @@ def to_huggingface(
     tied = tied and theirs.keys().isdisjoint(layout.shared)
     names = {ours: name for ours, name in names.items() if name not in theirs}
     theirs.update({name: weights[ours] for ours, name in names.items()})
-    config = {
-        "architectures": [layout.model],
-        "model_type": layout.model_type,
-        "dtype": str(dtype).split(".")[-1],
-        "tie_word_embeddings": tied,
-        **layout.config(source),
-    }
+    config = _config(source, layout, str(dtype).split(".")[-1], tied)
     with replacing_folder(output) as folder:
         write_folder(folder, _description(source), weights, names, theirs)
         _write_json(config, folder, "config.json")
@@ -113,6 +108,7 @@ def to_huggingface(
             notes = copy_tokenizer(source, target, data, folder)
         else:
             notes = write_tokenizers(source, dictionaries, data, folder)
+        notes += layout.notes
         hf_card.copy_text_files(source, dictionaries, data, folder)
         measured = hf_check.compare(source, layout, data, folder) if check else None
         has_table = any("position" in name for name in computed)
@@ -121,6 +117,18 @@ def to_huggingface(
         notes.append("heads of fine-tuning are kept for posenc import alone")
     agreement = measured or "not compared with transformers; --check does that"
     return [f"for {layout.model}: {agreement}", *notes]
+
+
+def _config(source: ExportSource, layout: Layout, dtype: str, tied: bool) -> Dict[str, Any]:
+    """Return ``config.json``; our options are in it, as ``save_pretrained`` keeps them."""
+    return {
+        "architectures": [layout.model],
+        "model_type": layout.model_type,
+        "dtype": dtype,
+        "tie_word_embeddings": tied,
+        **layout.config(source),
+        OUR_OPTIONS: _description(source),
+    }
 
 
 def _check_output(output: str, force: bool) -> None:

@@ -1,4 +1,4 @@
-"""Export to Hugging Face: transformers computes what our model computes, or it is refused."""
+"""Export to Hugging Face and back: transformers computes what ours does, or it is refused."""
 
 import json
 
@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.export.hf_import import import_model
 from fairseq_posenc.tools.export.hf_model import to_huggingface
+from fairseq_posenc.tools.export.source import ALL, read_checkpoint
 
 transformers = pytest.importorskip("transformers")
 PAD, EOS = 1, 2
@@ -28,6 +30,8 @@ TRANSLATION = [
     ("shape", {**PRE_NORM, "position_eval_shift": 7}, "Blenderbot"),
     ("cape", {**PRE_NORM, "position_source_scale": 1.3}, "Blenderbot"),
     ("learned", PRE_NORM, "Blenderbot"),
+    ("learned", {**PRE_NORM, "layernorm_embedding": True}, "MBart"),
+    ("shape", {**PRE_NORM, "layernorm_embedding": True}, "MBart"),
 ]
 BERT = [
     ("learned", INPUT_SEGMENTS, "Roberta"),
@@ -35,6 +39,7 @@ BERT = [
     ("cape", {}, "Roberta"),
     ("none", INPUT_SEGMENTS, "Roberta"),
     ("rotary", INPUT_SEGMENTS, "RoFormer"),
+    ("rotary", {}, "RoFormer"),
     ("t5", {}, "MPNet"),
     ("randomized", {"position_inner": "t5"}, "MPNet"),
     ("unifpe", {}, "Roberta"),
@@ -127,6 +132,69 @@ def test_every_row_of_the_table_computes_the_same_before_and_after_saving(
     loaded.save_pretrained(tmp_path / "saved")
     again = getattr(transformers, name).from_pretrained(tmp_path / "saved")
     assert difference(model, again, segments) < 1e-5
+
+
+def train(model, all_of_it=False):
+    """Three steps of AdamW on random text; our t5 has no place for MPNet's table."""
+    if model.config.model_type == "mpnet" and not all_of_it:
+        model.mpnet.embeddings.position_embeddings.requires_grad_(False)
+    before = {name: weight.clone() for name, weight in model.named_parameters()}
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.1)
+    vocabulary = getattr(model.config, "tgt_vocab_size", model.config.vocab_size)
+    source = getattr(model.config, "src_vocab_size", vocabulary)
+    for seed in (1, 2, 3):
+        sources, labels = sentences(source, seed=seed), sentences(vocabulary, seed=seed)
+        more = {}
+        if model.config.is_encoder_decoder:  # FSMT would take the source's
+            more["decoder_input_ids"] = labels.roll(1, 1)
+        loss = model(sources, attention_mask=sources.ne(1), labels=labels, **more).loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    moved = [n for n, w in model.named_parameters() if not torch.equal(w, before[n])]
+    assert len(moved) > len(before) // 2
+    return model.eval()
+
+
+@pytest.mark.parametrize(
+    "kind, encoding, options",
+    [("checkpoint", *row[:2]) for row in TRANSLATION]
+    + [("bert_checkpoint", *row[:2]) for row in BERT]
+    + [("lm_checkpoint", *row[:2]) for row in LANGUAGE_MODELS],
+)
+def test_every_exported_class_comes_back_after_training(
+    request, data, tmp_path, kind, encoding, options
+):
+    path, _ = request.getfixturevalue(kind)(encoding, **options)
+    to_huggingface(str(path), str(tmp_path / "hf"), str(data))
+    name = json.loads((tmp_path / "hf" / "config.json").read_text())["architectures"][0]
+    model = train(getattr(transformers, name).from_pretrained(tmp_path / "hf"))
+    model.save_pretrained(tmp_path / "trained")
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+    tokenizer.save_pretrained(tmp_path / "trained")
+    import_model(str(tmp_path / "trained"), str(tmp_path / "back" / "model.pt"))
+    back = read_checkpoint(str(tmp_path / "back" / "model.pt"), ALL)
+    assert difference(back.model, model, options.get("position_segments")) < 1e-5
+
+
+def test_what_cannot_come_back_after_training_is_refused(bert_checkpoint, data, tmp_path):
+    path, _ = bert_checkpoint("t5")
+    notes = to_huggingface(str(path), str(tmp_path / "hf"), str(data))
+    assert any("position_embeddings.requires_grad_(False)" in note for note in notes)
+    model = transformers.MPNetForMaskedLM.from_pretrained(tmp_path / "hf")
+    train(model, all_of_it=True).save_pretrained(tmp_path / "trained")
+    back = str(tmp_path / "back" / "model.pt")
+    with pytest.raises(UsageError, match="position_embeddings was trained, and our t5 has no such"):
+        import_model(str(tmp_path / "trained"), back)
+    file = tmp_path / "trained" / "config.json"
+    model.mpnet.embeddings.position_embeddings.weight.data.zero_()
+    model.config.layer_norm_eps = 0.1
+    model.save_pretrained(tmp_path / "trained")
+    with pytest.raises(UsageError, match="layer_norm_eps is 0.1, and was 1e-05 in the exported"):
+        import_model(str(tmp_path / "trained"), back)
+    file.write_text(file.read_text().replace('"posenc_bert"', '"posenc_transformer"'))
+    with pytest.raises(UsageError, match="trained"):
+        import_model(str(tmp_path / "trained"), back)
 
 
 @pytest.mark.parametrize(
