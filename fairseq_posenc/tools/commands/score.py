@@ -124,6 +124,11 @@ def main() -> None:
         help="scores of another metric: a number for each sentence, one a line, or what "
         "comet-score --to_json writes; may be given several times",
     )
+    add(
+        "--reference-scores",
+        metavar="FILE",
+        help="output of fairseq-generate --score-reference: bits per token of the references",
+    )
     about = "write the translations as plain text"
     add_output(parser, "--write-hypotheses", kind=TEXT, metavar="FILE", help=about)
     add("--json", action="store_true", help="print the result as JSON")

@@ -27,13 +27,14 @@ DEFAULT = ("sacrebleu", "sacrebleu_lowercase", "tokenised_bleu", "chrf")
 # always computed: by the first a model is told from chance, by the second lengths are compared
 _ALWAYS = ("sacrebleu", "tokenised_bleu")
 # 1: higher is better, as of all others; -1: lower; 0: neither, best is near 1
-DIRECTIONS = {"ter": -1, "length_ratio": 0}
+DIRECTIONS = {"ter": -1, "bits": -1, "length_ratio": 0}
 # computed from the statistics of another metric, so that older results have them too
 DERIVED = {"bleu_without_penalty": "sacrebleu", "length_ratio": "tokenised_bleu"}
 TITLES = {
     **METRICS,
     "bleu_without_penalty": "sacreBLEU without brevity penalty",
     "length_ratio": "tokens of the outputs / of the references",
+    "bits": "bits per token of the references",
 }
 # how many numbers the statistics of a sentence are: lengths, matches and n-grams by order
 WIDTHS = {
@@ -41,7 +42,7 @@ WIDTHS = {
     "tokenised_bleu": 10,
     "chrf": 18, "chrf++": 24, "ter": 2,
 }  # fmt: skip
-SEGMENTS = 2  # of another metric, read from a file: its score, and 1 to count the sentence
+SEGMENTS = 2  # of another metric, read from a file: its score, and 1 or tokens to count
 _ORDER = 4  # of BLEU's n-grams
 _CHUNK = 1000  # sentences whose n-grams are counted at once: sacreBLEU keeps those of all
 _JAPANESE = frozenset(("Jpan", "Hira", "Kana", "Hrkt"))

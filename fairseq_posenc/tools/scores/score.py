@@ -37,7 +37,7 @@ import torch
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import json_chunks
-from fairseq_posenc.tools.scores import lengths
+from fairseq_posenc.tools.scores import lengths, reference_bits
 from fairseq_posenc.tools.scores.bleu import (
     DEFAULT,
     METRICS,
@@ -53,6 +53,7 @@ from fairseq_posenc.tools.scores.chance import chance
 from fairseq_posenc.tools.scores.data_folder import languages_of_data, longest_trained
 from fairseq_posenc.tools.scores.intervals import interval, resampled_scores
 from fairseq_posenc.tools.scores.reading import read_numbers, read_texts
+from fairseq_posenc.tools.scores.reference_bits import BITS, read_reference_bits
 from fairseq_posenc.tools.scores.result import nothing_learned
 from fairseq_posenc.tools.scores.segments import SIGNATURE, read_segment_scores
 from fairseq_posenc.tools.scores.texts import TestSet
@@ -85,6 +86,7 @@ def evaluate(
     without_token: Optional[str] = None,
     metrics: Sequence[str] = DEFAULT,
     segment_scores: Optional[Mapping[str, str]] = None,
+    reference_scores: Optional[str] = None,
     write_hypotheses: Optional[str] = None,
     notes: Optional[Mapping[str, str]] = None,
     command: Sequence[str] = (),
@@ -104,6 +106,9 @@ def evaluate(
     for name, path in (segment_scores or {}).items():
         statistics[name] = read_segment_scores(name, path, texts)
         signatures[name] = SIGNATURE
+    if reference_scores:
+        statistics[BITS] = read_reference_bits(reference_scores, texts)
+        signatures[BITS] = reference_bits.SIGNATURE
     if write_hypotheses:
         with replacing(write_hypotheses) as stream:
             stream.writelines(f"{line}\n" for line in texts.hypothesis)

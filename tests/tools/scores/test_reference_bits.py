@@ -1,0 +1,58 @@
+"""Bits per token of the references, from what fairseq-generate --score-reference prints."""
+
+import json
+from functools import partial
+
+import pytest
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores.score import evaluate, render, to_json
+
+REFERENCES = ["ein Haus steht dort", "der Hund läuft heute schnell davon", "zwei Kinder spielen ."]
+SCORES = ["-1.5 -0.5", "-2 -0.25 -0.75", "-3"]
+score = partial(evaluate, language="de", source_language="en", bins=[4], length_of="reference")
+
+
+@pytest.fixture
+def files(write):
+    """A function that writes the output of a model, and the scores of the references."""
+
+    def files(references=REFERENCES, scores=SCORES, hypotheses=None):
+        lines = []
+        for n, (text, numbers) in enumerate(zip(references, scores)):
+            best = (hypotheses or references)[n]
+            lines += [f"T-{n}\t{text}", f"H-{n}\t-0.5\t{best}", f"D-{n}\t-0.5\t{best}"]
+            lines += [f"P-{n}\t{numbers}"]
+        texts = {"hypothesis": write("h", ["ein Haus"] * 3), "reference": write("r", REFERENCES)}
+        return {**texts, "reference_scores": write("references.out", reversed(lines))}
+
+    return files
+
+
+def test_bits_are_summed_over_tokens_by_range(files):
+    result = score(**files())
+    assert result["all"]["bits"] == 8 / 6 and result["signatures"]["bits"].startswith("-log2 p")
+    assert [part["bits"] for part in result["by_length"]["bins"]] == [5 / 3, 1.0]
+    low, high = result["all"]["interval"]["bits"]
+    assert 1 <= low < 8 / 6 < high <= 3
+    assert json.loads(to_json(result))["sentences"]["statistics"]["bits"] == [
+        [2, 2],
+        [3, 3],
+        [3, 1],
+    ]
+    assert "bits per token of the references" in render(result)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"hypotheses": ["das Haus"] * 3}, "not from fairseq-generate --score-reference"),
+        ({"references": REFERENCES[:2]}, "has scores of 2 references, but there are 3 sentences"),
+        ({"references": [*REFERENCES[1:], REFERENCES[0]]}, "has other sentences"),
+        ({"scores": ["-1 x", *SCORES[1:]]}, "P-0 has no scores, or one that is no number"),
+        ({"scores": ["-1 -inf", *SCORES[1:]]}, "P-0 has no scores, or one that is no number"),
+    ],
+)
+def test_scores_of_other_references_are_refused(files, changed, said):
+    with pytest.raises(UsageError, match=said):
+        score(**files(**changed))
