@@ -38,6 +38,7 @@ _SETTINGS: Dict[str, Tuple[int, int, Any]] = {
     "escape_whitespaces": (3, 5, 1),
 }
 
+VERSION = "sentencepiece.version"  # of the library that learnt the model beside it
 Span = Tuple[int, int]
 _STRANGE = "\u16a0"  # a rune, which no piece has
 

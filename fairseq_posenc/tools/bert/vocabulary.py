@@ -12,12 +12,13 @@ from fairseq_posenc.data.subwords import (
     DICTIONARY,
     SPECIALS,
     UNKNOWN,
-    SentencePiece,
+    VERSION,
     Subwords,
     WordPiece,
     library,
 )
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.translation.pieces import write_model
 from fairseq_posenc.tools.writing import replacing
 
 # Chen et al. 2021, section 4: English, and many languages
@@ -132,8 +133,7 @@ def learn_sentencepiece(
         raise error.__cause__ or error from None
     except RuntimeError as error:
         raise _explained(error, size) from None
-    with replacing(os.path.join(folder, SentencePiece.name), "wb") as stream:
-        stream.write(model.getvalue())
+    write_model(model.getvalue(), folder)
 
 
 def _known(lines: Iterable[str]) -> Iterator[str]:
@@ -172,7 +172,9 @@ def copy_subwords(model: Subwords, folder: str) -> None:
         UsageError: the folder cannot be written.
     """
     dictionary = os.path.join(os.path.dirname(model.file), DICTIONARY)
-    for original, name in ((model.file, model.name), (dictionary, DICTIONARY)):
+    learnt_by = os.path.join(os.path.dirname(model.file), VERSION)
+    files = [(learnt_by, VERSION)] if os.path.isfile(learnt_by) else []
+    for original, name in (*files, (model.file, model.name), (dictionary, DICTIONARY)):
         copy = os.path.join(folder, name)
         if not os.path.isfile(original):
             with replacing(copy) as text:

@@ -10,12 +10,13 @@ import io
 import os
 import tempfile
 from collections import Counter
+from importlib.metadata import version
 from typing import Dict, Iterator, Optional, Sequence, Set, Tuple
 
 from fairseq.data import Dictionary
 
 from fairseq_posenc.data.segmentation import SentencePieces
-from fairseq_posenc.data.subwords import SentencePiece, library
+from fairseq_posenc.data.subwords import VERSION, SentencePiece, library
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.files import stream_lines
 from fairseq_posenc.tools.bert import sampling
@@ -49,7 +50,7 @@ def learn(files: Sequence[str], folder: str, size: Optional[int] = None) -> int:
     """Learn a unigram model of all files together; write ``sentencepiece.model`` into a folder.
 
     Every character of the text gets a piece. The same text gives the same model in every run of the
-    same version of the library, which :func:`fairseq_posenc.data.subwords.record_version` keeps.
+    same version of the library, which is written beside it.
 
     Args:
         files: raw text, one sentence a line.
@@ -74,9 +75,16 @@ def learn(files: Sequence[str], folder: str, size: Optional[int] = None) -> int:
         )
     lines = (line for line in sampling.spread(_lines(files), total, _MOST_LINES) if line.strip())
     model = _train(lines, size, needed)
-    with replacing(os.path.join(folder, SentencePiece.name), "wb") as stream:
-        stream.write(model)
+    write_model(model, folder)
     return len(library("sentencepiece").SentencePieceProcessor(model_proto=model)) - _META
+
+
+def write_model(model: bytes, folder: str) -> None:
+    """Write a model that was learnt just now, and the version of the library that has learnt it."""
+    learnt_by = f"{version('sentencepiece')}\n".encode()
+    for name, content in ((VERSION, learnt_by), (SentencePiece.name, model)):
+        with replacing(os.path.join(folder, name), "wb") as stream:
+            stream.write(content)
 
 
 def _count(files: Sequence[str]) -> Tuple[int, Set[str]]:

@@ -253,7 +253,9 @@ class _Preparation:
                 raw = pairs_of_files(self.options.test, self.languages)
                 write_pairs(os.path.join(partial, RAW_TEST), self.languages, raw)
             if self.has_sentencepieces:
-                shutil.copy(os.path.join(self.model, subwords.SentencePiece.name), partial)
+                for name in (subwords.SentencePiece.name, subwords.VERSION):
+                    if os.path.exists(os.path.join(self.model, name)):
+                        shutil.copy(os.path.join(self.model, name), partial)
             else:
                 normalised = self.options.normalise_punctuation
                 keep(os.path.join(self.model, CODES), partial, None, normalised)

@@ -1,10 +1,14 @@
 """What goes in comes out: text of every script, cut into sentencepieces and joined again."""
 
+from importlib.metadata import version
+
 import pytest
 from fairseq.data import Dictionary
 
+from fairseq_posenc.data import subwords
 from fairseq_posenc.data.segmentation import SentencePieces
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.bert import vocabulary
 from fairseq_posenc.tools.translation import pieces
 from fairseq_posenc.tools.translation.preparation import TranslationOptions, prepare
 
@@ -94,3 +98,17 @@ def test_text_that_is_none_or_too_small_a_size_is_told(tmp_path):
     (tmp_path / "text").write_text("abcdef\n")
     with pytest.raises(UsageError, match="5 sentencepieces are too few for the 8 characters"):
         pieces.learn([str(tmp_path / "text")], str(tmp_path), 5)
+
+
+def test_the_version_of_the_library_that_learnt_a_model_goes_with_it(tmp_path):
+    """Unigram pieces of the same text differ between versions."""
+    lines = [f"line {n} of a text, with some words {n % 7}" for n in range(200)]
+    for name in ("pieces", "vocabulary", "copy"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "text").write_text("\n".join(lines))
+    pieces.learn([str(tmp_path / "text")], str(tmp_path / "pieces"), 60)
+    vocabulary.learn_sentencepiece(lambda: lines, str(tmp_path / "vocabulary"), 60, 1.0)
+    vocabulary.copy_subwords(subwords.load(str(tmp_path / "vocabulary")), str(tmp_path / "copy"))
+    for name in ("pieces", "vocabulary", "copy"):
+        learnt_by = (tmp_path / name / "sentencepiece.version").read_text()
+        assert learnt_by == f"{version('sentencepiece')}\n"
