@@ -126,7 +126,7 @@ def json_chunks(value: Any, indent: str = "") -> Iterator[str]:
         names = [json.dumps(str(name), ensure_ascii=False) for name in value]
         ends, members = "{}", [*zip((f"{name}: " for name in names), value.values())]
     elif isinstance(value, (list, tuple)) and not all(map(_is_number, value)):
-        ends, members = "[]", [("", one) for one in value]
+        ends, members = "[]", [("", member) for member in value]
     else:
         yield json.dumps(value, ensure_ascii=False, separators=(",", ":"))
         return

@@ -72,7 +72,7 @@ def given(path):
 def test_a_text_folder_holds_the_text(raw, kind):
     other = {"cased": True} if kind == "wordpiece" else {"character_coverage": 1.0}
     totals = prepare(options(raw, kind=kind, **other))
-    files = {"dict.txt", "prepare.json", subwords.KINDS[kind].name}
+    files = {"dict.txt", "prepare.json", subwords.SUBWORD_MODELS[kind].name}
     files |= {f"{split}.{end}" for split in ("train", "valid") for end in ("bin", "idx")}
     assert set(os.listdir(raw / "out")) == files
     assert len((raw / "out" / "dict.txt").read_text(encoding="utf-8").splitlines()) == 145
