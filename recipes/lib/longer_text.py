@@ -170,9 +170,11 @@ class LongerText(RecipeText):
                  "--output", self.path(f"{name}.joined"), "--languages", ",".join(self.languages),
                  "--neighbours", neighbours, "--separator", "", "--keep-rest"]
             )  # fmt: skip
+        # of one line each, the joined ones are the same pairs again
+        names = ("lines", "test") if values.number("neighbours") > 1 else ("lines",)
         for language in self.languages:
-            both = [self.path(f"{name}.joined.{language}") for name in ("lines", "test")]
-            recipe.execute(["cat"], inputs=both, output=self.path(f"all.{language}"))
+            texts = [self.path(f"{name}.joined.{language}") for name in names]
+            recipe.execute(["cat"], inputs=texts, output=self.path(f"all.{language}"))
         starts = [values["shortest"], *(str(edge + 1) for edge in self.edges)]
         ranges = ",".join(f"{start}-{edge}" for start, edge in zip(starts, self.edges))
         self._pick("all", ranges, "test", "--each", values["pairs"])

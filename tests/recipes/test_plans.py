@@ -46,6 +46,15 @@ def test_seeds_of_one_model_are_noted_to_be_one(run):
     assert sorted(noted) == [(False, False)] * 4 + [(True, True)] * 2
 
 
+@pytest.mark.parametrize("neighbours, texts", [("1", ["lines"]), ("2", ["lines", "test"])])
+def test_pairs_that_are_not_joined_are_tested_once(run, neighbours, texts):
+    words = f"--plan --smoke --seeds 1 --device cpu --neighbours {neighbours}".split()
+    plan = run("bash", "recipes/longer_inputs.sh", *words)
+    for language in ("en", "de"):
+        found = re.findall(rf"(\w+)\.joined\.{language}\b(?=.*all\.{language})", plan)
+        assert found == texts
+
+
 TEXTS = "--source-lang en --target-lang fr --train HERE/a --valid HERE/b --test HERE/c"
 PATHS = {
     f"own.sh {TEXTS} --run-dir HERE/r": ["--train HERE/a ", "--test HERE/c ", "--output HERE/r/"],

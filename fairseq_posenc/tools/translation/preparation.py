@@ -248,6 +248,9 @@ class _Preparation:
             arguments += [f"--{split}pref", self.prefix(split, "cut")]
         with replacing_files(self.options.output, last) as partial:
             preprocess([*arguments, "--destdir", partial], quiet=True)
+            os.remove(
+                os.path.join(partial, "preprocess.log")
+            )  # has paths and times of this machine
             if self.options.test:
                 # as it was read: what posenc score compares with
                 raw = pairs_of_files(self.options.test, self.languages)

@@ -47,7 +47,7 @@ def lines(path):
 
 
 def contents(folder):
-    return {name: (folder / name).read_bytes() for name in os.listdir(folder) if ".log" not in name}
+    return {name: (folder / name).read_bytes() for name in os.listdir(folder)}
 
 
 def test_a_folder_holds_the_text_the_codes_and_the_tokeniser(text):
@@ -60,7 +60,7 @@ def test_a_folder_holds_the_text_the_codes_and_the_tokeniser(text):
     assert "test: unknown tokens: 0.00 % of en, 0.00 % of fr" in said
     folder = text / "bin"
     assert set(os.listdir(folder)) == {
-        "codes", "tokeniser.json", "prepare.json", "preprocess.log", "dict.en.txt", "dict.fr.txt",
+        "codes", "tokeniser.json", "prepare.json", "dict.en.txt", "dict.fr.txt",
             "test.raw.en", "test.raw.fr",
         *(f"{split}.en-fr.{language}.{end}" for split in PAIRS for language in WORDS
           for end in ("bin", "idx")),
