@@ -43,6 +43,12 @@ def test_bits_are_summed_over_tokens_by_range(files):
     assert "bits per token of the references" in render(result)
 
 
+def test_unknown_words_are_marked_in_t_lines_alone(files):
+    outputs = [f"{text} <unk>" for text in REFERENCES]
+    marked = [text.replace("<unk>", "<<unk>>") for text in outputs]
+    assert score(**files(references=marked, hypotheses=outputs))["all"]["bits"] == 8 / 6
+
+
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
