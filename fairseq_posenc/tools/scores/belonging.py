@@ -39,13 +39,13 @@ class LineGrams(Sequence):
     """Grams of lines, counted when they are asked for: those of all lines would take gigabytes."""
 
     def __init__(self, lines: Sequence[str]):
-        self.count = len(lines)
+        self._length = len(lines)
         self._cached = lru_cache(maxsize=_CACHED)(lambda number: _grams(lines[number]))
 
     def __len__(self) -> int:
-        return self.count
+        return self._length
 
-    def __getitem__(self, number: Any) -> Grams:
+    def __getitem__(self, number: Any) -> Grams:  # type: ignore[override]
         return self._cached(number)
 
 
