@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections import Counter
+from importlib.metadata import version
 from typing import Any, Callable, Iterable, Iterator, List, Set, Tuple
 
 from fairseq_posenc.data.subwords import (
@@ -13,12 +14,12 @@ from fairseq_posenc.data.subwords import (
     SPECIALS,
     UNKNOWN,
     VERSION,
+    SentencePiece,
     Subwords,
     WordPiece,
     library,
 )
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.translation.pieces import write_model
 from fairseq_posenc.tools.writing import replacing
 
 # Chen et al. 2021, section 4: English, and many languages
@@ -134,6 +135,14 @@ def learn_sentencepiece(
     except RuntimeError as error:
         raise _explained(error, size) from None
     write_model(model.getvalue(), folder)
+
+
+def write_model(model: bytes, folder: str) -> None:
+    """Write a model that was learnt just now, and the version of the library that has learnt it."""
+    learnt_by = f"{version('sentencepiece')}\n".encode()
+    for name, content in ((VERSION, learnt_by), (SentencePiece.name, model)):
+        with replacing(os.path.join(folder, name), "wb") as stream:
+            stream.write(content)
 
 
 def _known(lines: Iterable[str]) -> Iterator[str]:

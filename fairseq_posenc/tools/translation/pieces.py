@@ -10,16 +10,16 @@ import io
 import os
 import tempfile
 from collections import Counter
-from importlib.metadata import version
 from typing import Dict, Iterator, Optional, Sequence, Set, Tuple
 
 from fairseq.data import Dictionary
 
 from fairseq_posenc.data.segmentation import SentencePieces
-from fairseq_posenc.data.subwords import VERSION, SentencePiece, library
+from fairseq_posenc.data.subwords import SentencePiece, library
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.files import stream_lines
 from fairseq_posenc.tools.bert import sampling
+from fairseq_posenc.tools.bert.vocabulary import write_model
 from fairseq_posenc.tools.writing import replacing
 
 _MOST_LINES = 4_000_000  # which the library holds in memory
@@ -77,14 +77,6 @@ def learn(files: Sequence[str], folder: str, size: Optional[int] = None) -> int:
     model = _train(lines, size, needed)
     write_model(model, folder)
     return len(library("sentencepiece").SentencePieceProcessor(model_proto=model)) - _META
-
-
-def write_model(model: bytes, folder: str) -> None:
-    """Write a model that was learnt just now, and the version of the library that has learnt it."""
-    learnt_by = f"{version('sentencepiece')}\n".encode()
-    for name, content in ((VERSION, learnt_by), (SentencePiece.name, model)):
-        with replacing(os.path.join(folder, name), "wb") as stream:
-            stream.write(content)
 
 
 def _count(files: Sequence[str]) -> Tuple[int, Set[str]]:
