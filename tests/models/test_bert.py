@@ -74,7 +74,7 @@ def test_new_models_are_drawn_as_roberta_is(build_bert):
     assert 0.01 < float(ours.encoder.sentence_encoder.segments.weight.detach().std()) < 0.03
 
 
-@pytest.mark.parametrize("kind", kinds.KINDS)
+@pytest.mark.parametrize("kind", kinds.SEGMENT_MODULES)
 @pytest.mark.parametrize("name", names())
 def test_every_parameter_learns_and_padding_changes_nothing(name, kind, build_bert):
     model = build_bert(name, position_segments=kind, dropout=0.0)
@@ -87,7 +87,7 @@ def test_every_parameter_learns_and_padding_changes_nothing(name, kind, build_be
     assert not [key for key, p in model.named_parameters() if p.grad is None]
 
 
-@pytest.mark.parametrize("kind", kinds.KINDS)
+@pytest.mark.parametrize("kind", kinds.SEGMENT_MODULES)
 def test_segments_are_reported_apart_if_asked_for(kind, build_bert):
     model = build_bert("rel_scalar", position_segments=kind)
     enlarge_segments(model)
