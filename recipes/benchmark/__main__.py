@@ -24,7 +24,7 @@ from fairseq_posenc.tools.hardware import hardware
 from fairseq_posenc.tools.outputs import TABLE, add_output
 from fairseq_posenc.tools.writing import replacing
 from fairseq_posenc.version import __version__
-from recipes.benchmark import attention, steps
+from recipes.benchmark import attention, papers, steps
 from recipes.benchmark.settings import SHAPES, STOCK, Setting, Steps
 from recipes.benchmark.timing import race
 
@@ -63,6 +63,11 @@ SUBJECTS = {
         variants=["learned --position-segments input", "rel_scalar --position-segments per_head"],
     ),
 }  # fmt: skip
+PARTS = {  # of models, for the papers' tables
+    "encoder": Subject(steps.encoder),
+    "decoder": Subject(steps.decoder),
+    "bert_inference": Subject(steps.bert_inference),
+}
 
 
 def names(text: str) -> List[str]:
@@ -89,6 +94,7 @@ def read_arguments() -> argparse.Namespace:
     add = parser.add_argument
     add("subjects", nargs="*", metavar="SUBJECT", help=f"{', '.join(SUBJECTS)} (default: all)")
     add("--encodings", type=names, metavar="A,B", help="default: all")
+    add("--table", choices=list(papers.TABLES), help="a paper's table of costs, ours beside it")
     add("--lengths", type=lengths, metavar="M,N", help="tokens per sentence (default: 32,128,512; "
         "generation: 32,128; attention: 32,128,512,2048)")  # fmt: skip
     add("--dropout", type=probabilities, default=[0.0], metavar="P,Q", help="default: 0")
@@ -103,6 +109,9 @@ def read_arguments() -> argparse.Namespace:
     has_gpu = torch.cuda.is_available()
     args.device = args.device or ("cuda" if has_gpu else "cpu")
     check(args.subjects, SUBJECTS)
+    if args.table and (args.subjects or args.encodings or args.shape or args.dropout != [0.0]):
+        raise UsageError("--table says itself what is timed: leave out subjects, --encodings, "
+                         "--shape and --dropout")  # fmt: skip
     check(args.encodings or [], encodings.names())
     if args.rounds < FEWEST_ROUNDS:
         raise UsageError(f"--rounds must be {FEWEST_ROUNDS} or more, not {args.rounds}")
@@ -132,12 +141,17 @@ def settings_of(subject: Subject, args: argparse.Namespace) -> Iterable[Setting]
             )  # fmt: skip
 
 
-def measure(name: str, setting: Setting, rounds: int) -> List[Row]:
-    """Time a setting's contestants; return a row for each."""
-    subject = SUBJECTS[name]
+def measure(name: str, setting: Setting, rounds: int, base: str = "") -> List[Row]:
+    """Time a setting's contestants; return a row for each.
+
+    ``base`` is the one that they are compared with, by default the subject's.
+    """
+    subject = {**SUBJECTS, **PARTS}[name]
     title = f"{name}, length {setting.length}, dropout {setting.dropout:g}"
     try:
-        figures = race(subject.prepare(setting), setting.device, rounds, subject.base, title)
+        figures = race(
+            subject.prepare(setting), setting.device, rounds, base or subject.base, title
+        )
     except (MemoryError, RuntimeError) as error:
         # PyTorch has a class of its own for one of these alone
         if isinstance(error, RuntimeError) and not any(w in str(error) for w in NO_MEMORY):
@@ -189,6 +203,23 @@ def comma_separated(rows: Sequence[Row], about: str) -> str:
     return text.getvalue()
 
 
+def measure_table(name: str, args: argparse.Namespace, about: str) -> str:
+    """Measure a paper's table; return it with the paper's figures, as Markdown."""
+    table = papers.TABLES[name]
+    columns = list(papers.settings_of(table, args.lengths, args.tokens, args.device))
+    if not columns:
+        have = sorted({column.length for column in table.columns})
+        raise UsageError(f"--lengths: {name} has {', '.join(map(str, have))}")
+    measured, text = [], ""
+    for column, setting in columns:
+        measured.append((column, measure(column.subject, setting, args.rounds, table.base)))
+        text = papers.markdown(table, measured, about)
+        if args.output:
+            with replacing(args.output) as stream:
+                stream.write(text)
+    return text
+
+
 def main() -> None:
     """Measure setting by setting, and print the table."""
     args = read_arguments()
@@ -198,6 +229,9 @@ def main() -> None:
         f"Medians (quartiles) of {args.rounds} rounds; {machine}, torch {torch.__version__}, "
         f"fairseq_posenc {__version__}."
     )
+    if args.table:
+        print(measure_table(args.table, args, about), end="")
+        return
     rows: List[Row] = []
     for name in args.subjects or SUBJECTS:
         for setting in settings_of(SUBJECTS[name], args):

@@ -26,6 +26,9 @@ SHAPES: Dict[str, ModelSize] = {
     "tiny": ModelSize(width=32, ffn=64, layers=1, heads=2, types=100),
     "small": ModelSize(width=256, ffn=1024, layers=3, heads=4, types=6000),
     "base": ModelSize(width=512, ffn=2048, layers=6, heads=8, types=32000),
+    # CAPE's Table 9; the width of its feed-forward layers and the vocabulary are our choice
+    "cape": ModelSize(width=768, ffn=3072, layers=6, heads=8, types=1000),
+    "cape_layer": ModelSize(width=768, ffn=3072, layers=1, heads=8, types=1000),
     "bert_small": ModelSize(width=512, ffn=2048, layers=4, heads=8, types=30000),
     "bert_base": ModelSize(width=768, ffn=3072, layers=12, heads=12, types=30000),
 }

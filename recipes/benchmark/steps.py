@@ -7,7 +7,7 @@ them. All models share one set of random weights, so that many large ones fit in
 from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections import defaultdict
 from types import SimpleNamespace
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Tuple
 
 import torch
 from fairseq.data import Dictionary
@@ -113,13 +113,8 @@ def training(setting: Setting) -> Steps:
 
 
 def bert_training(setting: Setting) -> Steps:
-    """Training steps of masked language models: 15 % of the tokens are predicted.
-
-    The second half of every row is segment 1, which only models with segments look at.
-    """
-    tokens = setting.draw_tokens()
-    segments = torch.zeros_like(tokens)
-    segments[:, setting.length // 2 :] = 1
+    """Training steps of masked language models: 15 % of the tokens are predicted."""
+    tokens, segments = draw_pairs(setting)
     chosen = torch.rand(tokens.shape, device=tokens.device) < 0.15
     chosen[0, 0] = True
 
@@ -151,6 +146,64 @@ def generation(setting: Setting) -> Steps:
         return torch.no_grad()(lambda: generator.generate([model], sample))
 
     return {name: step(model) for name, model in build_all(setting, build_transformer).items()}
+
+
+def encoder(setting: Setting) -> Steps:
+    """Forward and backward passes of translation models' encoders, embeddings included."""
+    source = setting.draw_tokens(left=True)
+
+    def step(model: TransformerModel) -> Step:
+        return _both_passes(model.encoder, lambda: model.encoder(source)["encoder_out"][0])
+
+    return {name: step(model) for name, model in build_all(setting, build_transformer).items()}
+
+
+def decoder(setting: Setting) -> Steps:
+    """Forward and backward passes of decoders, up to the hidden states.
+
+    They attend to a source of their own length, whose states are not trained.
+    """
+    source, target = setting.draw_tokens(left=True), setting.draw_tokens()
+
+    def step(model: TransformerModel) -> Step:
+        with torch.no_grad():
+            encoded = model.encoder(source)
+        return _both_passes(
+            model.decoder,
+            lambda: model.decoder(target, encoder_out=encoded, features_only=True)[0],
+        )
+
+    return {name: step(model) for name, model in build_all(setting, build_transformer).items()}
+
+
+def _both_passes(module: nn.Module, forward: Callable[[], Tensor]) -> Step:
+    def step() -> None:
+        forward().float().mean().backward()
+        module.zero_grad(set_to_none=True)
+
+    return step
+
+
+def bert_inference(setting: Setting) -> Steps:
+    """Forward passes of masked language models up to the hidden states, without gradients."""
+    tokens, segments = draw_pairs(setting)
+
+    def step(model: nn.Module) -> Step:
+        model.eval()
+        return torch.no_grad()(lambda: model(tokens, segments=segments, features_only=True))
+
+    return {name: step(model) for name, model in build_all(setting, build_bert).items()}
+
+
+def draw_pairs(setting: Setting) -> Tuple[Tensor, Tensor]:
+    """Draw tokens and segments, ``(batch, length)`` each: the second half of a row is segment 1.
+
+    Only models with segments look at them.
+    """
+    tokens = setting.draw_tokens()
+    segments = torch.zeros_like(tokens)
+    segments[:, setting.length // 2 :] = 1
+    return tokens, segments
 
 
 def training_steps(models: Models, loss: Callable[[nn.Module], Tensor]) -> Steps:

@@ -7,6 +7,7 @@ import pytest
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError
 from recipes.benchmark import __main__ as benchmark
+from recipes.benchmark import papers
 from recipes.benchmark.attention import NAIVE_SHAW
 
 VARIANTS = {
@@ -97,3 +98,27 @@ def test_too_little_memory_is_reported_and_other_errors_are_not_hidden(monkeypat
         benchmark.measure("attention", setting, 5)
     assert words in str(caught.value)
     assert words == WORDS[-1] or "6 sentences of 10 tokens" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", papers.TABLES)
+def test_a_papers_table_is_printed_beside_its_figures(command, capsys, name):
+    command(f"--table {name} --tokens 128 --rounds 5 --device cpu")
+    table, text = papers.TABLES[name], capsys.readouterr().out
+    lines = {line.split(" | ")[0][2:]: line for line in text.splitlines() if line[:2] == "| "}
+    for index, column in enumerate(table.columns):
+        for figures in filter(None, table.rows.values()):
+            paper = f"{figures[index]:+g} %" if table.percent else str(figures[index])
+            assert f"paper {paper} " in lines[column.title]
+    assert len(command.measured) == len(table.columns)
+
+
+def test_parts_of_a_papers_table(command, capsys, run):
+    command("--table cape-9 --lengths 10 --tokens 20 --rounds 5 --device cpu")
+    assert len(command.measured) == 6
+    assert "2 x 10, bfloat16 |" in capsys.readouterr().out
+    for wrong, message in [
+        ("--lengths 11", "cape-9 has 10, 100, 1000"),
+        ("--shape tiny", "leave out"),
+    ]:
+        with pytest.raises(UsageError, match=message):
+            command(f"--table cape-9 {wrong} --rounds 5 --device cpu")

@@ -5,7 +5,14 @@ import torch
 
 from recipes.benchmark.attention import NAIVE_SHAW, attention
 from recipes.benchmark.settings import STOCK, Setting
-from recipes.benchmark.steps import build_all, build_bert, build_transformer
+from recipes.benchmark.steps import (
+    bert_inference,
+    build_all,
+    build_bert,
+    build_transformer,
+    decoder,
+    encoder,
+)
 
 SETTING = Setting("tiny", ["sinusoidal", "learned", "shaw", "rel_scalar"], 8, batch=2)
 
@@ -36,3 +43,9 @@ def test_shaw_by_pairs_computes_the_same_as_ours(monkeypatch):
     real = slice(0, 30)
     for ours, pairs in zip(*seen):
         torch.testing.assert_close(ours[real], pairs[real], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("prepare", [encoder, decoder, bert_inference])
+def test_parts_of_models_leave_no_gradients_behind(prepare):
+    for step in prepare(SETTING).values():
+        step()
