@@ -163,8 +163,7 @@ def _replace_unknown(state: Dict[str, Any], overrides: Mapping[str, Any], builds
         options = vars(options) if isinstance(options, argparse.Namespace) else options
         name = options.get(key) if isinstance(options, dict) else None
         chosen = overrides.get(registry) if builds else similar[registry]
-        is_unknown = name and isinstance(name, str) and not _is_known(registry, name)
-        if not is_unknown or name == chosen:
+        if not name or not isinstance(name, str) or name == chosen or _is_known(registry, name):
             continue
         if not (isinstance(chosen, str) and _is_known(registry, chosen)):
             if registry != "criterion":

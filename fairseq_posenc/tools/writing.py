@@ -69,7 +69,9 @@ def replacing_all(mode: str = "w") -> Iterator[Callable]:
     except Exception as error:
         failed = _of_the_disk(error)
         written = [path for path in partials if str(failed.filename).startswith(path)]
-        raise file_error("write", " or ".join(written or list(partials)[:3]), failed) from error
+        # without any, a folder on the way could not be made
+        paths = written or list(partials)[:3] or [str(failed.filename)]
+        raise file_error("write", " or ".join(paths), failed) from error
     finally:
         for partial in partials.values():
             if os.path.exists(partial):

@@ -13,7 +13,7 @@ from recipes.benchmark.settings import Setting
 Row = Dict[str, Any]
 
 
-class Column(NamedTuple):
+class CostColumn(NamedTuple):
     """A column of a paper's table.
 
     Attributes:
@@ -28,7 +28,7 @@ class Column(NamedTuple):
     half: bool = False
 
 
-class PaperTable(NamedTuple):
+class CostTable(NamedTuple):
     """A table of costs.
 
     Attributes:
@@ -41,7 +41,7 @@ class PaperTable(NamedTuple):
     title: str
     notes: str
     base: str
-    columns: Sequence[Column]
+    columns: Sequence[CostColumn]
     rows: Dict[str, Sequence[float]]
     batch: int
     dropout: float = 0.0
@@ -54,7 +54,7 @@ _CAPE_PARTS = (
     ("Decoder", "decoder", "cape"),
 )
 TABLES = {
-    "cape-9": PaperTable(
+    "cape-9": CostTable(
         "Likhomanenko et al. 2021 (CAPE), Table 9: a forward and a backward pass with relative "
         "positions, relative to none",
         "Batches of 50 where --tokens allows it. The paper is silent on these: Shaw's vectors for "
@@ -62,10 +62,10 @@ TABLES = {
         "source of its own length.",
         base="none",
         columns=[
-            Column(f"{part}, {precision} Len-{length}", subject, shape, length, precision == "FP16")
+            CostColumn(f"{part}, {name} Len-{length}", subject, shape, length, name == "FP16")
             for part, subject, shape in _CAPE_PARTS
             for length in (10, 100, 1000)
-            for precision in ("FP16", "FP32")
+            for name in ("FP16", "FP32")
         ],
         rows={
             "none": [],
@@ -81,14 +81,14 @@ TABLES = {
         },
         batch=50,
     ),
-    "chen2021-3": PaperTable(
+    "chen2021-3": CostTable(
         "Chen et al. 2021, Table 3: time of pre-training and inference beyond REL-SCALAR's",
         "The paper tells neither hardware nor batch. Here: 64 sequences of 128 tokens where "
         "--tokens allows it; in training 15 % of the tokens are predicted, with dropout 0.1 and "
         "Adam; inference ends at the hidden states.",
         base="rel_scalar --position-segments per_head",
         columns=[
-            Column(f"BERT {size}, {name}", subject, f"bert_{size}", 128)
+            CostColumn(f"BERT {size}, {name}", subject, f"bert_{size}", 128)
             for size in ("base", "small")
             for name, subject in (("training", "bert"), ("inference", "bert_inference"))
         ],
@@ -106,8 +106,8 @@ TABLES = {
 
 
 def settings_of(
-    table: PaperTable, lengths: Sequence[int], tokens: int, device: str
-) -> Iterator[Tuple[Column, Setting]]:
+    table: CostTable, lengths: Sequence[int], tokens: int, device: str
+) -> Iterator[Tuple[CostColumn, Setting]]:
     """Yield the columns whose length is one of ``lengths`` (all, if empty), and their settings."""
     half = "float16" if device == "cuda" else "bfloat16"
     for column in table.columns:
@@ -124,7 +124,7 @@ def settings_of(
         )  # fmt: skip
 
 
-def markdown(table: PaperTable, measured: Sequence[Tuple[Column, List[Row]]], about: str) -> str:
+def markdown(table: CostTable, measured: Sequence[Tuple[CostColumn, List[Row]]], about: str) -> str:
     """Return ours (quartiles) beside the paper's, a column of the paper's table a row."""
     contestants = list(table.rows)
     lines = [f"{table.title}.", "", table.notes, "", about, ""]

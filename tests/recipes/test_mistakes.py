@@ -221,10 +221,12 @@ def test_an_exported_cdpath_leads_to_no_other_checkout(run, tmp_path, recipe):
 def test_a_recipe_is_a_page_of_options_and_a_call(recipe):
     text = (REPOSITORY / recipe).read_text()
     *_, source, call = text.splitlines()
-    assert re.fullmatch(r'source "\$\(dirname "\$0"\)/(\.\./)?lib/recipe\.sh"', source)
+    assert re.fullmatch(
+        r'source "\$\(dirname "\$\(realpath "\$0"\)"\)/(\.\./)?lib/recipe\.sh"', source
+    )
     assert re.fullmatch(r'recipe [a-z_]+ "\$@"', call)
     assert not re.search(
-        r"(?m)^ *(if|for|while|case|function|eval)\b|\(\) *\{|\$\((?!dirname)", text
+        r"(?m)^ *(if|for|while|case|function|eval)\b|\(\) *\{|\$\((?!dirname|realpath)", text
     )
 
 

@@ -76,7 +76,7 @@ def test_a_second_recipe_in_the_folder_is_refused_but_cells_go_beside_each_other
     code = "import sys; from recipes.lib.settings import locked\n"
     code += "with locked(sys.argv[1], 'busy'): pass"
     told = start(sys.executable, "-c", code, first.path("lock")).communicate()[0]
-    assert told.endswith("UsageError: busy\n")
+    assert told.endswith("error: busy\n")
     cell = recipe(cell="2", run_dir=first.path("other"))
     cell.open_folder("--a", "1")
     run(sys.executable, "-c", code, cell.path("lock"))

@@ -95,7 +95,7 @@ def _of_attention(attention: SelfAttention, terms: AttentionTerms, length: int) 
     if terms.bias_by_distance is not None:
         scores = scores + to_toeplitz(terms.bias_by_distance, length, length)
     if terms.distances is not None:
-        core = attention.core_terms(terms)
+        core = attention.core_terms(terms, dtype=weight.dtype)
         by_distance = torch.einsum("hd,hkd->hk", core.position_query, core.distance_keys)
         by_pair = to_toeplitz(by_distance, length, length)
         scores = scores + attention.head_dim**-0.5 * by_pair
@@ -131,7 +131,8 @@ def content_scores(
         def hook(module: Any, inputs: Any) -> None:
             x, terms = inputs[:2]
             queries, keys = module.split(module.q_proj(x)), module.split(module.k_proj(x))
-            seen[layer] = module.core_terms(terms).scale * queries @ keys.transpose(2, 3)
+            scale = module.core_terms(terms, dtype=x.dtype).scale
+            seen[layer] = scale * queries @ keys.transpose(2, 3)
 
         return hook
 

@@ -173,8 +173,8 @@ def read_state(state: Dict[str, Any], path: str, kinds: Mapping[Type, str]) -> E
     if kind is None or not issubclass(kind, tuple(kinds)):
         known = " and ".join(kinds.values())
         raise UsageError(
-            f"checkpoint {path} refused: only {known} can be exported; train from it with one of "
-            "these and --finetune-from-model first"
+            f"checkpoint {path} refused: only {known} can be exported, not --arch {arch!s:.60}; "
+            "train from it with one of these and --finetune-from-model first"
         )
     if any(re.search(r"\bembed_tokens\.(?!weight$)", name) for name in state["model"]):
         raise UsageError(f"{path} has adaptive or character embeddings, which are not exported")

@@ -101,8 +101,7 @@ def evaluate(
     """
     texts = read_texts(data=data, **files)
     scorer = Scorer(texts.languages.target or "", metrics)
-    statistics = scorer.statistics(texts)
-    signatures = scorer.signatures()
+    statistics, signatures = scorer.statistics(texts), scorer.signatures()
     for name, path in (segment_scores or {}).items():
         statistics[name] = read_segment_scores(name, path, texts)
         signatures[name] = SIGNATURE
@@ -114,17 +113,17 @@ def evaluate(
             stream.writelines(f"{line}\n" for line in texts.hypothesis)
     longest, within = _trained_lengths(texts, data)
     figures = partial(_figures, scorer, statistics, within)
-    split = LengthOptions(bins, percentiles, length_of, length_unit, group_by)
-    by_length, sentences = _by_length(texts, split, statistics, figures)
+    lengths = LengthOptions(bins, percentiles, length_of, length_unit, group_by)
+    by_length, sentences = _by_length(texts, lengths, statistics, figures)
     whole = figures(range(len(texts)))
-    found = _ceiling(texts, scorer, data)
+    round_trip = _ceiling(texts, scorer, data)
     texts.remarks += word_remarks(texts.languages.target or "", metrics)
-    whole.update(chance(texts, scorer, statistics, found), **_empty(texts))
+    whole.update(chance(texts, scorer, statistics, round_trip), **_empty(texts))
     return {
         "all": whole,
         "by_length": by_length,
         "sentences": sentences,
-        "ceiling": found._asdict() if found else None,
+        "ceiling": round_trip._asdict() if round_trip else None,
         "longest_trained": longest,
         "without_token": _without(texts, scorer, without_token),
         "signatures": signatures,

@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Dict, List, Mapping, Optional, Sequence
 
 import numpy as np
-from scipy.stats import rankdata
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, Maybe, read_json, schema_error
@@ -205,6 +204,8 @@ def _of_classes(
 
 def _ranks(values: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Return the mean ranks of values that are there so many times, up to a constant."""
+    from scipy.stats import rankdata
+
     order = rankdata(values, method="dense") - 1
     drawn = np.bincount(order, weights=times)
     return (np.cumsum(drawn) - drawn / 2)[order]

@@ -60,7 +60,7 @@ def test_maps_are_what_queries_and_keys_of_nothing_score(no_gradients, encoder, 
     for layer, scores in maps.items():
         module = model.layers[layer].self_attn
         zeros = torch.zeros(1, 4, LENGTH, module.head_dim, dtype=torch.float64)
-        core = module.core_terms(terms.attention[layer])
+        core = module.core_terms(terms.attention[layer], dtype=torch.float64)
         weights = attend(zeros, zeros, zeros, core, need_weights=True)[1]
         assert scores.shape == (4, LENGTH, LENGTH) and scores.std() > 0.01
         assert torch.allclose(scores.softmax(dim=-1), weights[0], atol=1e-6)

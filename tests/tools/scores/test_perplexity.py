@@ -139,14 +139,16 @@ def test_perplexity_is_that_of_fairseq_eval_lm(
 def test_two_models_are_compared(language_model, posenc, tmp_path, capsys):
     path = language_model / "a" / "checkpoint_last.pt"
     same = [f"one={path}", f"one={path}", f"two={path}", f"two={path}"]
-    words = ["perplexity", "--data", language_model / "bin", "--lengths", "8,16", "--cpu",
+    words = ["perplexity", "--data", language_model / "bin", "--cpu",
              "--output", tmp_path / "p"]  # fmt: skip
-    printed = posenc(*words, "--models", *same, "--baseline", "two", "--by-position", 8).out
+    printed = posenc(
+        *words, "--lengths", "8,16", "--models", *same, "--baseline", "two", "--by-position", 8
+    ).out
     assert "| one   |      8 |   2 |" in printed and "| +0.000 ± 0.000 |" in printed
     assert re.search(r"^\| 9 +\| +- \|", printed, re.MULTILINE)
     assert {"p.md", "p.json", "p.png"} == {file.name for file in tmp_path.iterdir()}
     for wrong, said in [
-        (["--baseline", "three"], "--baseline is not one of the models"),
+        (["--lengths", "8,16", "--baseline", "three"], "--baseline is not one of the models"),
         (["--lengths", "8", "--mode", "sliding"], "--lengths must be at least --stride"),
     ]:
         with pytest.raises(SystemExit):
