@@ -24,7 +24,10 @@ _OF_EACH_WEIGHT = (
 _OF_A_STATE = (
     AttributeError, LookupError, RuntimeError, TypeError, ValueError, ZeroDivisionError
 )  # fmt: skip
-_ADVICE = "take another checkpoint, or its weights alone with --finetune-from-model"
+# with its checkpoint_last.pt in the folder, fairseq would ignore --finetune-from-model
+_ADVICE = (
+    "take another checkpoint, or its weights alone: --finetune-from-model and another --save-dir"
+)
 
 
 def patch_epoch_position() -> None:

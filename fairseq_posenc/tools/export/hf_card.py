@@ -1,6 +1,5 @@
 """What lies beside an exported model: the training's dictionaries and subwords, a model card."""
 
-import json
 import os
 import shutil
 from typing import Any, Dict, List, Mapping, Optional
@@ -45,11 +44,12 @@ _VERSION = f"""import transformers
 
 if tuple(map(int, transformers.__version__.split(".")[:2])) < {OLDEST}:
     raise SystemExit("this model needs transformers {OLDEST[0]}.{OLDEST[1]} or later")
+folder = "."  # of this README, or the model's name on the Hub
 """
 _TRANSLATION = """{imports}from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-tokenizer = AutoTokenizer.from_pretrained({folder})
-model = AutoModelForSeq2SeqLM.from_pretrained({folder})
+tokenizer = AutoTokenizer.from_pretrained(folder)
+model = AutoModelForSeq2SeqLM.from_pretrained(folder)
 text = "{text}"
 {tokenise}batch = tokenizer([text], return_tensors="pt", padding=True{cut})
 {unknown}{second}longest = {longest}
@@ -58,8 +58,8 @@ made = model.generate(**batch, max_new_tokens=longest)
 {plain}print(made)"""
 _MULTILINGUAL = """from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
-tokenizer = AutoTokenizer.from_pretrained({folder})
-model = AutoModelForSeq2SeqLM.from_pretrained({folder})
+tokenizer = AutoTokenizer.from_pretrained(folder)
+model = AutoModelForSeq2SeqLM.from_pretrained(folder)
 tokenizer.src_lang = "{source}"
 batch = tokenizer(["{text}"], return_tensors="pt", padding=True{cut})
 longest = {longest}
@@ -68,16 +68,16 @@ made = model.generate(**batch, forced_bos_token_id={number}, max_new_tokens=long
 print(tokenizer.batch_decode(made, skip_special_tokens=True))"""
 _BERT = """from transformers import AutoModelForMaskedLM, AutoTokenizer
 
-tokenizer = AutoTokenizer.from_pretrained({folder})
-model = AutoModelForMaskedLM.from_pretrained({folder})
+tokenizer = AutoTokenizer.from_pretrained(folder)
+model = AutoModelForMaskedLM.from_pretrained(folder)
 batch = tokenizer(["A text <mask> your own."], return_tensors="pt", padding=True{cut})
 scores = model(**batch).logits
 print(tokenizer.convert_ids_to_tokens(scores[0].argmax(-1)))"""
 
 _LANGUAGE_MODEL = """from transformers import AutoModelForCausalLM, AutoTokenizer
 
-tokenizer = AutoTokenizer.from_pretrained({folder})
-model = AutoModelForCausalLM.from_pretrained({folder})
+tokenizer = AutoTokenizer.from_pretrained(folder)
+model = AutoModelForCausalLM.from_pretrained(folder)
 batch = tokenizer("{text}", return_tensors="pt")
 {unknown}[made] = tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True)
 print(made)
@@ -92,12 +92,11 @@ def write(
     layout: Layout,
     dictionary: Dictionary,
     folder: str,
-    output: str,
     notes: List[str],
     measured: Optional[str],
     has_table: bool,
 ) -> None:
-    """Write the model card into ``folder``, which becomes ``output``.
+    """Write the model card into ``folder``. It holds no path: the folder may be published.
 
     The ``dictionary`` is that of the target. With a table of positions (``has_table``), the card
     cuts longer texts: FSMT replaces its table at the first one, the others fail.
@@ -124,8 +123,7 @@ def write(
         types = next(iter(source.stacks.values())).embed_tokens.num_embeddings
         parts["unknown"] = f'batch["input_ids"][batch["input_ids"] >= {types}] = 3\n'
     if os.path.isdir(os.path.join(folder, TARGET)):
-        place = json.dumps(os.path.join(output, TARGET))
-        parts["second"] = f"tokenizer = AutoTokenizer.from_pretrained({place})\n"
+        parts["second"] = f'tokenizer = AutoTokenizer.from_pretrained(f"{{folder}}/{TARGET}")\n'
     text = _CARD.format(
         tags=tag,
         title=f"{kind}, {' to '.join(languages)}" if languages[0] else kind,
@@ -133,7 +131,7 @@ def write(
         model=layout.model,
         agreement=measured or "not measured (`--check` does)",
         notes="\n".join(f"- {note}" for note in notes),
-        code=_VERSION + code.format(folder=json.dumps(output), text=_TEXT, **parts),
+        code=_VERSION + code.format(text=_TEXT, **parts),
     )
     with open(os.path.join(folder, "README.md"), "w", encoding="utf-8") as stream:
         stream.write(text)

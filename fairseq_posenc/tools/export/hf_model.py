@@ -112,7 +112,7 @@ def to_huggingface(
         hf_card.copy_text_files(source, dictionaries, data, folder)
         measured = hf_check.compare(source, layout, data, folder) if check else None
         has_table = any("position" in name for name in computed)
-        hf_card.write(source, layout, target, folder, output, notes, measured, has_table)
+        hf_card.write(source, layout, target, folder, notes, measured, has_table)
     if any(_HEADS & set(name.split(".")) for name in weights):
         notes.append("heads of fine-tuning are kept for posenc import alone")
     agreement = measured or "not compared with transformers; --check does that"

@@ -67,7 +67,7 @@ def test_a_bert_takes_the_pairs_that_its_tokenizer_makes(
     ],
 )
 def test_the_card_cuts_texts_where_positions_end(
-    request, data, tmp_path, kind, encoding, options, is_cut
+    request, data, tmp_path, monkeypatch, kind, encoding, options, is_cut
 ):
     path, _ = request.getfixturevalue(kind)(encoding, **options)
     to_huggingface(str(path), str(tmp_path / "hf"), str(data))
@@ -76,6 +76,7 @@ def test_the_card_cuts_texts_where_positions_end(
     code = code.split("```")[0].replace("A text of your own.", "w1 " * 60)
     code = code.replace("A text <mask> your own.", "w1 " * 60)
     names = {}
+    monkeypatch.chdir(tmp_path / "hf")
     exec(code, names)
     rows = names["batch"]["input_ids"].size(1)
     limit = names["tokenizer"].model_max_length
