@@ -16,7 +16,7 @@ from fairseq.data.multilingual.multilingual_utils import get_lang_tok
 
 from fairseq_posenc.data.subwords import DICTIONARY, MASK, SPECIALS, SentencePiece
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Maybe, load_json
+from fairseq_posenc.json_files import Each, Maybe, load_json
 from fairseq_posenc.tasks.multilingual import OUR_MULTILINGUAL, default_options
 from fairseq_posenc.tools.export import hf_languages
 from fairseq_posenc.tools.export.hf_fields import check_fields, check_files
@@ -49,11 +49,14 @@ _SHAPE = {
     "decoder_start_token_id": Maybe(int),
 }
 _PIECES = "sentencepiece.bpe.model"
+_ADDED = "added_tokens.json"
+# a language that was added to NLLB-200 or mBART-50
+_CODE = {"multilingual": "[a-z]{3}_[A-Z][a-z]{3}", "mbart": "[a-z]{2}_[A-Z]{2}"}
 # what transformers' own tokenizers are made of
 _TOKENIZER_FILES = (
     _PIECES,
     *"tokenizer.json tokenizer_config.json vocab.json special_tokens_map.json".split(),
-    "added_tokens.json",
+    _ADDED,
 )
 
 
@@ -90,7 +93,7 @@ def _read(folder: str, config: str, name: str) -> Found:
             "source, and are not imported"
         )
     weights = _weights(folder, kind, given["vocab_size"])
-    symbols, languages = _vocabulary(folder, given["vocab_size"], kind.style)
+    symbols, languages, tags = _vocabulary(folder, given["vocab_size"], kind.style)
     dictionary = dictionary_of(symbols, range(len(symbols)), False, folder)
     model = _model(given, kind, config)
     task = {
@@ -116,6 +119,11 @@ def _read(folder: str, config: str, name: str) -> Found:
         found.notes.append(
             f"{folder} has no {_PIECES}, which cuts text; put it beside the checkpoint as "
             f"{SentencePiece.name}"
+        )
+    if tags:
+        found.notes.append(
+            f"{folder} adds {' '.join(tags)[:200]}, which are neither subwords nor languages: the "
+            "preparation of text does not write them, it cuts them like other text"
         )
     if tokenizer_field(folder, "legacy_behaviour", False):
         found.notes.append(
@@ -148,7 +156,7 @@ def copy_tokenizer(
             "import with --data"
         )
     check_files(theirs)
-    symbols, _ = _vocabulary(theirs, len(dictionary), source.task["lang_tok_style"])
+    symbols, *_ = _vocabulary(theirs, len(dictionary), source.task["lang_tok_style"])
     if symbols != dictionary.symbols:
         raise source.refusal(f"{theirs} has a tokenizer of other types than the dictionary")
     for name, path in tokenizer_files(theirs).items():
@@ -226,9 +234,19 @@ def _arguments(model: Dict[str, Any], style: str) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _vocabulary(folder: str, types: int, style: str) -> Tuple[List[str], List[str]]:
-    """Return the types in their order, languages by fairseq's names, and the languages."""
+def _vocabulary(folder: str, types: int, style: str) -> Tuple[List[str], List[str], List[str]]:
+    """Return the types in their order, languages by fairseq's names, the languages, and tags.
+
+    Tags are tokens that somebody added to the tokenizer, and no languages.
+    """
     found, codes = _read_vocabulary(folder, style)
+    named = {*SPECIALS[:4], MASK, *codes, *(get_lang_tok(code, style) for code in codes)}
+    added = {n: token for n, token in _added_tokens(folder).items() if token not in named}
+    new_codes = [token for token in added.values() if re.fullmatch(_CODE[style], token)]
+    tags = [token for token in added.values() if token not in new_codes]
+    codes = [*codes, *new_codes]
+    for number, token in added.items():
+        found[number] = get_lang_tok(token, style) if token in new_codes else token
     if sorted(found) != list(range(len(found))) or len(found) > types:
         raise UsageError(
             f"{folder}: the numbers of its vocabulary should be 0…{len(found) - 1}, and no more "
@@ -245,7 +263,20 @@ def _vocabulary(folder: str, types: int, style: str) -> Tuple[List[str], List[st
     languages = [code for code in codes if get_lang_tok(code, style) in known]
     if len(languages) < 2:
         raise UsageError(f"{folder}: its vocabulary has no languages that import knows")
-    return symbols, languages
+    return symbols, languages, tags
+
+
+def _added_tokens(folder: str) -> Dict[int, str]:
+    """Return the tokens that stand behind or between a tokenizer's own, by number."""
+    fast, slow = (os.path.join(folder, name) for name in ("tokenizer.json", _ADDED))
+    if os.path.exists(fast):
+        schema = {"added_tokens": [{"id": int, "content": str}]}
+        tokens = load_json(fast, schema, "tokenizers")["added_tokens"]
+        return {token["id"]: token["content"] for token in tokens}
+    if os.path.exists(slow):
+        numbers = load_json(slow, Each(int), "transformers")
+        return {number: token for token, number in numbers.items()}
+    return {}
 
 
 def _read_vocabulary(folder: str, style: str) -> Tuple[Dict[int, str], Sequence[str]]:

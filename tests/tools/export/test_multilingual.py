@@ -7,6 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from fairseq.data import Dictionary
 from fairseq.data.multilingual.multilingual_utils import get_lang_tok
 
 from fairseq_posenc.checkpoints import load_checkpoint
@@ -167,6 +168,30 @@ def test_it_goes_back_as_it_came(public):
     )
     assert set(before["model"]) == set(after["model"])
     assert all(torch.equal(w, after["model"][name]) for name, w in before["model"].items())
+
+
+def test_languages_and_tags_that_were_added(public, tmp_path):
+    """Added codes are languages; the user is told of other tokens, which no text becomes."""
+    codes = {"Nllb": "tyv_Cyrl", "MBart50": "qu_PE"}
+    code = codes.get(type(public.cuts).__name__.removesuffix("Tokenizer"))
+    if code is None:
+        pytest.skip("M2M-100's tokenizer takes no further languages")
+    cuts = type(public.cuts).from_pretrained(public.place / "theirs")
+    assert cuts.add_tokens([code, "<formal>"], special_tokens=True) == 2
+    model = type(public.theirs).from_pretrained(public.place / "theirs")
+    model.resize_token_embeddings(len(cuts))
+    for one in (cuts, model):
+        one.save_pretrained(tmp_path / "hf")
+    notes = import_model(str(tmp_path / "hf"), str(tmp_path / "ours" / "model.pt"))
+    assert any("adds <formal>, which" in note for note in notes)
+    languages = (tmp_path / "ours" / hf_languages.LANGUAGES).read_text().split()
+    assert languages[-1] == code
+    symbol = get_lang_tok(code, "mbart" if "_P" in code else "multilingual")
+    assert cuts.convert_tokens_to_ids(code) == _number(tmp_path / "ours" / "dict.txt", symbol)
+
+
+def _number(path, symbol):
+    return Dictionary.load(str(path)).index(symbol)
 
 
 def test_ctranslate2_translates_the_same(public):
