@@ -149,9 +149,16 @@ def start(copies):
             encoding="utf-8",
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
+            preexec_fn=_heed_signals,
         )
 
     return start
+
+
+def _heed_signals():
+    """Undo nohup and &, under which tests may run: what they start ignores no signal."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ LINK = re.compile(r"\]\(([^)#]*)(?:#([^)]*))?\)")
 # a score with its interval, three ratios in a row, or a score: no coincidence
 FIGURES = re.compile(r"\d+\.\d\d (?:\[.*?\]|± [\d.]+)|\d+\.\d\d(?:, \d+\.\d\d){2}|\b\d\d\.\d\d\b")
 # options of programs that are neither ours nor fairseq's
-FOREIGN = {"nproc_per_node", "to_json"}
+FOREIGN = {"nproc_per_node", "to_json", "unsafe_deserialization"}
 
 
 def slugs(text):

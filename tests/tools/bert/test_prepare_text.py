@@ -74,6 +74,7 @@ def test_a_text_folder_holds_the_text(raw, kind):
     totals = prepare(options(raw, kind=kind, **other))
     files = {"dict.txt", "prepare.json", subwords.SUBWORD_MODELS[kind].name}
     files |= {f"{split}.{end}" for split in ("train", "valid") for end in ("bin", "idx")}
+    files |= {"sentencepiece.version"} if kind == "sentencepiece" else set()
     assert set(os.listdir(raw / "out")) == files
     assert len((raw / "out" / "dict.txt").read_text(encoding="utf-8").splitlines()) == 145
     for split, path in (("train", raw / "en"), ("valid", raw / "valid")):
