@@ -119,17 +119,12 @@ def _checkpoint(
     source: ExportSource, options: Dict[str, Any], weights: Dict[str, Tensor]
 ) -> Dict[str, Any]:
     """Return the content of a checkpoint as fairseq writes it, but for the optimizer's state."""
-    # as fairseq-train writes it: CTranslate2's converter sets and reads attributes
-    model = argparse.Namespace(**options)
-    cfg = {**source.state["cfg"], "model": model}
+    cfg = {**source.state["cfg"], "model": options}
     cfg["common"] = {**cfg["common"], "user_dir": None}
     name = "translation_multi_simple_epoch" if source.is_multilingual else "translation"
     # a task without a dataclass is found by ``task``
     cfg["task"] = {**source.task, "_name": name, "task": name}
     cfg["task"].pop("prepend_source_bos", None)
-    # with the task's own options, by which the converter makes the task
-    for option in ("task", "source_lang", "target_lang"):
-        setattr(model, option, cfg["task"].get(option))
     for name in ("criterion", "optimizer", "lr_scheduler"):
         if str((cfg.get(name) or {}).get("_name")).startswith("posenc_"):
             cfg[name] = None
