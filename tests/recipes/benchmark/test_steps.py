@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from recipes.benchmark import steps
 from recipes.benchmark.attention import NAIVE_SHAW, attention
 from recipes.benchmark.settings import STOCK, Setting
 from recipes.benchmark.steps import (
@@ -45,7 +46,28 @@ def test_shaw_by_pairs_computes_the_same_as_ours(monkeypatch):
         torch.testing.assert_close(ours[real], pairs[real], rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("prepare", [encoder, decoder, bert_inference])
-def test_parts_of_models_leave_no_gradients_behind(prepare):
-    for step in prepare(SETTING).values():
+@pytest.mark.parametrize(
+    "prepare, part", [(encoder, "encoder"), (decoder, "decoder"), (bert_inference, "")]
+)
+def test_steps_of_parts_take_their_passes_and_leave_no_gradients(monkeypatch, prepare, part):
+    """Of an encoder and a decoder both passes, of BERT's inference the forward pass alone."""
+    models, passed, backward = {}, [], []
+    monkeypatch.setattr(steps, "build_all", lambda *args: models.update(build_all(*args)) or models)
+    monkeypatch.setattr(torch.Tensor, "backward", _recording(torch.Tensor.backward, backward))
+    for name, step in prepare(SETTING).items():
+        backward.clear()
+        passed.clear()
+        module = getattr(models[name], part) if part else models[name]
+        hook = module.register_forward_hook(lambda *_: passed.append(torch.is_grad_enabled()))
         step()
+        hook.remove()
+        assert passed == [bool(part)] and len(backward) == bool(part)
+        assert all(parameter.grad is None for parameter in module.parameters())
+
+
+def _recording(backward, calls):
+    def recorded(tensor, *args, **options):
+        backward(tensor, *args, **options)
+        calls.append(tensor)
+
+    return recorded
