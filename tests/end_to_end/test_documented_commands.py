@@ -44,7 +44,7 @@ SMALLER = [
     (r"posenc prepare text", "", "--hold-out 3"),
     (r"posenc predict", "", "--cpu"),
     # models of 12 layers: test_command.py has them
-    (r"python -m recipes\.benchmark --table", "--help #", ""),
+    (r"python -m recipes\.benchmark --table \S+", "--help #", ""),
     (r"python -m recipes\.benchmark", "", "--shape tiny --lengths 8 --tokens 16 --rounds 5 "
      "--dropout 0 --encodings sinusoidal,rotary"),
     (r"posenc analyse shift-invariance", "", "--sentences 5"),
