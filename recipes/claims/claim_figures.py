@@ -24,19 +24,19 @@ def figures_by_seed(runs: str, part: str, row: str, figure: str) -> Dict[int, fl
     if " less " in row:
         a, b = (figures_by_seed(runs, part, name, figure) for name in row.split(" less "))
         return {seed: a[seed] - b[seed] for seed in a.keys() & b.keys()}
-    kind, _, name = figure.partition(":")
-    if kind not in FIGURES:
-        raise UsageError(f"no figure is called {kind}; known: {', '.join(FIGURES)}")
-    read, file, _ = FIGURES[kind]
+    metric, _, name = figure.partition(":")
+    if metric not in FIGURES:
+        raise UsageError(f"no figure is called {metric}; known: {', '.join(FIGURES)}")
+    read, file, _ = FIGURES[metric]
     file = file.format(name.partition(" ")[2])
-    found = {}
+    by_seed = {}
     for seed, folder in seed_folders(f"{runs}/{part}/{row}"):
         if os.path.exists(f"{folder}/{file}"):
             value = read(folder, name)
             if value is None:
                 raise UsageError(f"{folder}/{file} has no {figure}")
-            found[seed] = float(value)
-    return found
+            by_seed[seed] = float(value)
+    return by_seed
 
 
 def seed_folders(folder: str) -> List[Tuple[int, str]]:
@@ -59,9 +59,9 @@ def _of_lengths(folder: str, figure: str, name: str, file: str = "score.json") -
     """Of the sentences of a range of lengths, or of ``all``."""
     shape = {figure: OrNull(float)}
     bins = {"all": shape, "by_length": {"bins": [{"name": str, **shape}]}}
-    found = load_json(f"{folder}/{file}", bins, "posenc score")
-    parts = {one["name"]: one[figure] for one in found["by_length"]["bins"]}
-    return {"all": found["all"][figure], **parts}.get(name)
+    scores = load_json(f"{folder}/{file}", bins, "posenc score")
+    parts = {length_bin["name"]: length_bin[figure] for length_bin in scores["by_length"]["bins"]}
+    return {"all": scores["all"][figure], **parts}.get(name)
 
 
 def _bleu(folder: str, name: str) -> Optional[float]:
@@ -74,8 +74,8 @@ def _penalty_free(folder: str, name: str) -> Optional[float]:
 
 def _bits_of(folder: str, name: str) -> Optional[float]:
     """Of the test set's references, in a range of lengths, or of ``all``."""
-    found = load_json(f"{folder}/bits.json", {"bits": Each(float)}, "recipes.claims.bits")
-    return found["bits"].get(name)
+    content = load_json(f"{folder}/bits.json", {"bits": Each(float)}, "recipes.claims.bits")
+    return content["bits"].get(name)
 
 
 def drawn_bits(folders: Sequence[str], name: str) -> np.ndarray:
@@ -84,15 +84,14 @@ def drawn_bits(folders: Sequence[str], name: str) -> np.ndarray:
     It is the mean over trainings, each in a folder; the draws are the same for all of them.
     """
     shape = {"sentences": Each([[float]])}
-    found = [load_json(f"{one}/bits.json", shape, "recipes.claims.bits") for one in folders]
-    trainings = [
-        np.array(one["sentences"][name]) for one in found
-    ]  # bits and tokens: (sentences, 2)
+    contents = [load_json(f"{path}/bits.json", shape, "recipes.claims.bits") for path in folders]
+    # bits and tokens of each training: (sentences, 2)
+    trainings = [np.array(content["sentences"][name]) for content in contents]
     count = len(trainings[0])
     # how often each sentence is drawn: (draws, sentences)
     times = np.random.RandomState(SEED).multinomial(count, [1 / count] * count, size=SAMPLES)
-    sums = [times @ one for one in trainings]  # (draws, 2)
-    return np.array(np.mean([one[:, 0] / one[:, 1] for one in sums], axis=0))
+    sums = [times @ training for training in trainings]  # (draws, 2)
+    return np.array(np.mean([drawn[:, 0] / drawn[:, 1] for drawn in sums], axis=0))
 
 
 def _stock(folder: str, name: str) -> Optional[float]:
@@ -107,37 +106,37 @@ def _ratio(folder: str, name: str) -> Optional[float]:
 
 def _similarity(folder: str, name: str) -> Optional[float]:
     """Of encoder states at the first and the last offset."""
-    found = load_json(f"{folder}/shift.json", {"similarities": Each(_NUMBERS)}, "posenc analyse")
-    [matrix] = found["similarities"].values()
+    content = load_json(f"{folder}/shift.json", {"similarities": Each(_NUMBERS)}, "posenc analyse")
+    [matrix] = content["similarities"].values()
     return matrix[0][-1]
 
 
 def _drop(folder: str, name: str) -> float:
-    found = load_json(f"{folder}/swap.json", {"models": Each({"drop": float})}, "posenc analyse")
-    [model] = found["models"].values()
+    content = load_json(f"{folder}/swap.json", {"models": Each({"drop": float})}, "posenc analyse")
+    [model] = content["models"].values()
     return model["drop"]
 
 
 def _share(folder: str, name: str) -> Optional[float]:
     """Of the tokens of ``ranks positions``."""
     shape = {"frequency_ranks": [str], "positions": [str], "shares": _NUMBERS}
-    found = load_json(f"{folder}/tokens.json", shape, "posenc analyse")
+    content = load_json(f"{folder}/tokens.json", shape, "posenc analyse")
     rank, position = name.split()
-    if rank not in found["frequency_ranks"] or position not in found["positions"]:
+    if rank not in content["frequency_ranks"] or position not in content["positions"]:
         return None
-    row = found["shares"][found["frequency_ranks"].index(rank)]
-    share = row[found["positions"].index(position)]
+    row = content["shares"][content["frequency_ranks"].index(rank)]
+    share = row[content["positions"].index(position)]
     return None if share is None else 100 * share
 
 
 def _rank(folder: str, name: str) -> float:
-    """Mean over the heads of layer 1: of ``kind threshold``."""
-    kind, threshold = name.split()
-    layers = {"layers": [{"ranks": {kind: [float]}}]}
+    """Mean over the heads of layer 1: of ``matrix threshold``."""
+    matrix, threshold = name.split()
+    layers = {"layers": [{"ranks": {matrix: [float]}}]}
     file = f"{folder}/attention_{threshold}.json"
-    found = load_json(file, {"models": Each(layers)}, "posenc analyse")
-    [model] = found["models"].values()
-    return statistics.mean(model["layers"][0]["ranks"][kind])
+    content = load_json(file, {"models": Each(layers)}, "posenc analyse")
+    [model] = content["models"].values()
+    return statistics.mean(model["layers"][0]["ranks"][matrix])
 
 
 def _probe(folder: str, name: str) -> Optional[float]:
@@ -155,15 +154,15 @@ def _time(folder: str, name: str) -> float:
         ratios = [float(line["base"]) for line in lines if line["encoding"] == row]
         return 100 * statistics.mean(ratios)
     except (KeyError, TypeError, ValueError):
-        told = f"{path} has no times of {row}, as recipes.benchmark writes them"
-        raise UsageError(told) from None
+        message = f"{path} has no times of {row}, as recipes.benchmark writes them"
+        raise UsageError(message) from None
 
 
 def _plain(folder: str, name: str) -> Optional[float]:
     """At the end, of the validation set or of a range of lengths of the test set."""
     shape = {"curve": Each(float), "test": Each(float)}
-    found = load_json(f"{folder}/plain.json", shape, "plain_transformer.py")
-    return found["test"].get(name) if name else found["curve"][max(found["curve"], key=int)]
+    content = load_json(f"{folder}/plain.json", shape, "plain_transformer.py")
+    return content["test"].get(name) if name else content["curve"][max(content["curve"], key=int)]
 
 
 FIGURES: Dict[str, Tuple[Callable[[str, str], Optional[float]], str, str]] = {
@@ -185,16 +184,16 @@ FIGURES: Dict[str, Tuple[Callable[[str, str], Optional[float]], str, str]] = {
 
 def title(figure: str) -> str:
     """Return what a figure is called on the page."""
-    kind, _, name = figure.partition(":")
+    metric, _, name = figure.partition(":")
     words = name.replace("_", " ")
-    if kind == "share":
+    if metric == "share":
         # what a row's name tells already is left out
         words = " at positions {1}".format(*name.split()) if name.startswith("all ") else " "
-    if kind == "rank":
+    if metric == "rank":
         words = name.split()[1]
     if name.startswith("two_sentence"):  # with what segments, a row's name tells
         words = "accuracy on two sentences" + ", 5,000 updates" * name.endswith("5000")
-    found = FIGURES[kind][2].format(words or "all")
+    text = FIGURES[metric][2].format(words or "all")
     return (
-        found.replace("at all words", "of all sentences").replace("masked lm", "masked-LM").strip()
+        text.replace("at all words", "of all sentences").replace("masked lm", "masked-LM").strip()
     )

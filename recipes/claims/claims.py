@@ -25,7 +25,7 @@ from fairseq_posenc.json_files import Each, Maybe, load_json
 from fairseq_posenc.tools.writing import replacing
 from recipes.claims import rows as rows_of
 from recipes.claims.compared import compare, read_kept, write_kept
-from recipes.claims.pages import Content, Found, appendix, page
+from recipes.claims.pages import ByClaim, Content, appendix, page
 from recipes.claims.pictures import draw_all_rows, draw_differences
 
 _COMPARISON = {
@@ -55,16 +55,16 @@ def read_claims(path: str) -> Content:
     return content
 
 
-def draw(content: Content, found: Found, rows: rows_of.Rows, output: str) -> Dict[str, str]:
+def draw(content: Content, by_claim: ByClaim, rows: rows_of.Rows, output: str) -> Dict[str, str]:
     """Draw all comparisons, and the rows of parts by length; return the pictures by name."""
     folder, name = os.path.split(os.path.splitext(output)[0])
     os.makedirs(os.path.join(folder, "gallery"), exist_ok=True)
     pictures = {"rows": f"gallery/{name}_rows.png"}
-    drawn = {"rows": draw_all_rows(found, os.path.join(folder, pictures["rows"]))}
+    drawn = {"rows": draw_all_rows(by_claim, os.path.join(folder, pictures["rows"]))}
     for part, about in content["parts"].items():
         if about.get("picture"):
             pictures[part] = f"gallery/{name}_{part}.png"
-            of_part = [one for one in rows if one.part == part]
+            of_part = [row for row in rows if row.part == part]
             drawn[part] = draw_differences(of_part, os.path.join(folder, pictures[part]))
     return {part: picture for part, picture in pictures.items() if drawn[part]}
 
@@ -84,25 +84,27 @@ def main() -> None:
     content = read_claims(args.claims)
     if args.runs and not os.path.isdir(args.runs):
         raise UsageError(f"{args.runs} is no folder: --runs takes the --run-dir of claims.sh")
-    kept, before = read_kept(args.kept) if args.kept else ([], [])
+    earlier, earlier_rows = read_kept(args.kept) if args.kept else ([], [])
     runs = args.runs or os.devnull
     rows = [
         row
         for part in content["parts"]
         for row in rows_of.join(
-            [one for one in before if one.part == part], rows_of.measure(runs, part)
+            [earlier_row for earlier_row in earlier_rows if earlier_row.part == part],
+            rows_of.measure(runs, part),
         )
     ]
-    found = [
-        [compare(runs, one, kept, rows, bool(claim.get("budget"))) for one in claim["ours"]]
+    by_claim = [
+        [compare(runs, about, earlier, rows, bool(claim.get("budget"))) for about in claim["ours"]]
         for claim in content["claims"]
     ]
-    pictures = draw(content, found, rows, args.output)
+    pictures = draw(content, by_claim, rows, args.output)
     if args.kept:
-        write_kept(args.kept, [one for compared in found for one in compared], rows)
-    text = page(content, found, rows, pictures)
+        every = [compared for comparisons in by_claim for compared in comparisons]
+        write_kept(args.kept, every, rows)
+    text = page(content, by_claim, rows, pictures)
     with replacing(f"{os.path.splitext(args.output)[0]}_appendix.md") as stream:
-        stream.write(appendix(content, found, rows))
+        stream.write(appendix(content, by_claim, rows))
     with replacing(args.output) as stream:
         stream.write(text)
     print(text, end="")

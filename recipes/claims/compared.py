@@ -87,9 +87,9 @@ class Compared(NamedTuple):
             return row, base
         if self.about.get("base") is None:
             return self.about["row"], f"{self.about['than']:g}"
-        base, _, other = self.about["base"].partition("@")
-        kind = f" ({other.partition(':')[2].replace('_', ' ')})" if ":" in other else ""
-        return self.about["row"], base + kind
+        base, _, figure = self.about["base"].partition("@")
+        suffix = f" ({figure.partition(':')[2].replace('_', ' ')})" if ":" in figure else ""
+        return self.about["row"], base + suffix
 
     def difference(self) -> str:
         """Return the interval as text."""
@@ -106,7 +106,7 @@ class Compared(NamedTuple):
 def compare(
     runs: str,
     about: Dict[str, Any],
-    kept: Sequence[Dict[str, Any]] = (),
+    earlier: Sequence[Dict[str, Any]] = (),
     rows: Sequence[Row] = (),
     budget: bool = False,
 ) -> Compared:
@@ -116,28 +116,32 @@ def compare(
         runs: the folder of the recipe.
         about: an entry of ``claims.json``: ``base`` is a row of the same part, ``part/row`` of
             another, ``row@figure`` in another figure; without it, ``than`` is a number.
-        kept: of earlier runs; one with more seeds is taken.
+        earlier: comparisons of earlier runs; one with more seeds is taken.
         rows: of all parts, for a difference that nobody has kept, and for convergence.
         budget: what so many updates give is what is asked, so that convergence does not count.
     """
-    found = (
+    compared = (
         _scored(runs, about) if about["figure"].split(":")[0] in _SCORED else _by_seed(runs, about)
     )
-    for one in kept:
-        if key(one) == key(about) and one["seeds"] > found.seeds:
-            means, beside = one["means"], dict(one.get("beside") or {})
+    for previous in earlier:
+        if key(previous) == key(about) and previous["seeds"] > compared.seeds:
+            means, beside = previous["means"], dict(previous.get("beside") or {})
             if "ratio" in beside and "penalty_free" not in beside:
                 # the penalty of the mean length: exp(1 - reference / output)
                 pairs = zip(means, beside["ratio"])
                 beside["penalty_free"] = [x / min(1.0, math.exp(1 - 100 / r)) for x, r in pairs]
-            seeds = one.get("by_seed") or ()
-            low, high = one["interval"]
-            found = Compared(about, one["seeds"], means[0], means[1], low, high, seeds, beside)
-    if not found.seeds:
-        found = _of_rows(rows, about)
+            seeds = previous.get("by_seed") or ()
+            low, high = previous["interval"]
+            compared = Compared(
+                about, previous["seeds"], means[0], means[1], low, high, seeds, beside
+            )
+    if not compared.seeds:
+        compared = _of_rows(rows, about)
     if budget:
-        return found
-    return found._replace(apart=_apart(rows, found), still_falling=_still_falling(rows, found))
+        return compared
+    return compared._replace(
+        apart=_apart(rows, compared), still_falling=_still_falling(rows, compared)
+    )
 
 
 def _of_rows(rows: Sequence[Row], about: Dict[str, Any]) -> Compared:
@@ -146,37 +150,37 @@ def _of_rows(rows: Sequence[Row], about: Dict[str, Any]) -> Compared:
     Of losses the seeds are not known: half the interval is the sum of both halves, which is more
     than Welch's.
     """
-    kind, _, column = about["figure"].partition(":")
+    metric, _, column = about["figure"].partition(":")
     two = pair(rows, about["part"], about["row"], about.get("base") or "")
     if not two:
         return Compared(about)
     row, base = two
     seeds = min(row.seeds, base.seeds)
-    if kind == "bits":
+    if metric == "bits":
         middle, half = row.loss[0] - base.loss[0], row.loss[1] + base.loss[1]
         return Compared(about, seeds, row.loss[0], base.loss[0], middle - half, middle + half)
     less = row.by_length.get(column, {}).get("less_base")
-    if kind != "BLEU" or base.row != BASE or not less:
+    if metric != "BLEU" or base.row != BASE or not less:
         return Compared(about)
-    each = [one.by_length[column] for one in two]
+    scores = [side.by_length[column] for side in two]
     beside = {
-        name: [one[name] for one in each]
+        name: [score[name] for score in scores]
         for name in ("penalty_free", "ratio")
-        if all(one.get(name) is not None for one in each)
+        if all(score.get(name) is not None for score in scores)
     }
-    row_bleu, base_bleu = (one["bleu"][0] for one in each)
+    row_bleu, base_bleu = (score["bleu"][0] for score in scores)
     return Compared(about, seeds, row_bleu, base_bleu, less[1], less[2], (), beside)
 
 
-def _apart(rows: Sequence[Row], found: Compared) -> Optional[Tuple[float, float]]:
+def _apart(rows: Sequence[Row], compared: Compared) -> Optional[Tuple[float, float]]:
     """Return the losses of both rows where they are too far apart to compare anything else.
 
     What has no other row is compared with sinusoids, or is a figure that holds them already.
     """
-    about = found.about
+    about = compared.about
     base = (about.get("base") or BASE).partition("@")[0]
     base = BASE if base == about["row"] else base
-    two = pair(rows, about["part"], about["row"], base, found.seeds)
+    two = pair(rows, about["part"], about["row"], base, compared.seeds)
     if about["figure"].partition(":")[0] not in _CONVERGED or not two:
         return None
     losses = two[0].loss[0], two[1].loss[0]
@@ -196,8 +200,8 @@ def _still_falling(rows: Sequence[Row], compared: Compared) -> bool:
 def key(comparison: Dict[str, Any]) -> Tuple[str, ...]:
     """Return what tells a comparison from others: part, figure, row, and base or number."""
     base = comparison.get("base")
-    other = f"{comparison['than']:g}" if base is None else base
-    return comparison["part"], comparison["figure"], comparison["row"], other
+    base_or_number = f"{comparison['than']:g}" if base is None else base
+    return comparison["part"], comparison["figure"], comparison["row"], base_or_number
 
 
 def main_comparison(comparisons: Sequence[Compared]) -> Compared:
@@ -213,19 +217,19 @@ def main_comparison(comparisons: Sequence[Compared]) -> Compared:
 
 def _by_seed(runs: str, about: Dict[str, Any]) -> Compared:
     part, row, figure = about["part"], about["row"], about["figure"]
-    ours = figures_by_seed(runs, part, row, figure)
+    row_figures = figures_by_seed(runs, part, row, figure)
     if about.get("base") is None:
-        others = dict.fromkeys(ours, float(about["than"]))
+        base_figures = dict.fromkeys(row_figures, float(about["than"]))
     else:
-        place, _, other_figure = about["base"].partition("@")
-        place = place if "/" in place else f"{part}/{place}"
-        other_part, _, other = place.partition("/")
-        others = figures_by_seed(runs, other_part, other, other_figure or figure)
-    seeds = sorted(ours.keys() & others.keys())
+        base_path, _, base_figure = about["base"].partition("@")
+        base_path = base_path if "/" in base_path else f"{part}/{base_path}"
+        base_part, _, base = base_path.partition("/")
+        base_figures = figures_by_seed(runs, base_part, base, base_figure or figure)
+    seeds = sorted(row_figures.keys() & base_figures.keys())
     if len(seeds) < 2:
         return Compared(about)
-    means = [statistics.mean(side[seed] for seed in seeds) for side in (ours, others)]
-    differences = [ours[seed] - others[seed] for seed in seeds]
+    means = [statistics.mean(side[seed] for seed in seeds) for side in (row_figures, base_figures)]
+    differences = [row_figures[seed] - base_figures[seed] for seed in seeds]
     low, high = t_interval(differences, _by_sentences(runs, about, seeds))
     return Compared(about, len(seeds), means[0], means[1], low, high, differences)
 
@@ -235,24 +239,26 @@ def _by_sentences(runs: str, about: Dict[str, Any], seeds: Sequence[int]) -> flo
 
     It is 0 of other figures, and of differences of differences: of these, trainings alone count.
     """
-    kind, _, name = about["figure"].partition(":")
+    metric, _, name = about["figure"].partition(":")
     rows = [f"{about['part']}/{about['row']}", f"{about['part']}/{about.get('base')}"]
-    if kind != "bits_of" or "less" in about["row"]:
+    if metric != "bits_of" or "less" in about["row"]:
         return 0.0
-    ours, others = (drawn_bits([f"{runs}/{row}/seed{n}" for n in seeds], name) for row in rows)
-    return float((ours - others).var(ddof=1))
+    row_bits, base_bits = (
+        drawn_bits([f"{runs}/{row}/seed{n}" for n in seeds], name) for row in rows
+    )
+    return float((row_bits - base_bits).var(ddof=1))
 
 
 def _scored(runs: str, about: Dict[str, Any]) -> Compared:
     """Compare what posenc score gives of a range of lengths, over seeds and sentences."""
-    kind, _, column = about["figure"].partition(":")
+    metric, _, column = about["figure"].partition(":")
     part, names = about["part"], (about["base"], about["row"])
     # a row of another part is ``part/row``
-    places = {n: f"{part}/{n}".split("/")[-2:] for n in names}
+    parts_and_rows = {n: f"{part}/{n}".split("/")[-2:] for n in names}
     scores = {
         (name, seed): f"{folder}/score.json"
         for name in names
-        for seed, folder in seed_folders("/".join([runs, *places[name]]))
+        for seed, folder in seed_folders("/".join([runs, *parts_and_rows[name]]))
         if os.path.exists(f"{folder}/score.json")
     }
     seeds = [seed for name, seed in scores if name == names[0] and (names[1], seed) in scores]
@@ -263,38 +269,40 @@ def _scored(runs: str, about: Dict[str, Any]) -> Compared:
     read = read_runs([f"{labels[n]}={scores[n, seed]}" for n in names for seed in seeds])
     if "/" in about["base"]:
         # another part may have trained on other lengths: that is what is compared
-        read = {n: [one.without_trained_lengths() for one in s] for n, s in read.items()}
+        read = {n: [run.without_trained_lengths() for run in s] for n, s in read.items()}
     beside = {}
-    for name in ("penalty_free", "ratio") if kind == "BLEU" else ():
+    for name in ("penalty_free", "ratio") if metric == "BLEU" else ():
         table = by_length(read, _SCORED[name])
-        at, scale = _place(part, table, column), _scale(name)
+        at, scale = _column_index(part, table, column), _scale(name)
         beside[name] = [scale * (table.rows[labels[n]][at].mean or 0.0) for n in reversed(names)]
-    bits = [_figures(runs, places[n], f"bits_of:{column}") for n in reversed(names)]
-    if kind == "BLEU" and all(seed in one for one in bits for seed in seeds):
-        beside["bits_of"] = [statistics.mean(one[seed] for seed in seeds) for one in bits]
-    table, scale = by_length(read, _SCORED[kind]), _scale(kind)
-    at = _place(part, table, column)
+    bits = [_figures(runs, parts_and_rows[n], f"bits_of:{column}") for n in reversed(names)]
+    if metric == "BLEU" and all(seed in by_seed for by_seed in bits for seed in seeds):
+        beside["bits_of"] = [statistics.mean(by_seed[n] for n in seeds) for by_seed in bits]
+    table, scale = by_length(read, _SCORED[metric]), _scale(metric)
+    at = _column_index(part, table, column)
     base, row = (table.rows[labels[n]][at].mean for n in names)
     _, low, high, _ = table.differences[labels[about["row"]]][at]
     if row is None or base is None or low is None or high is None:
         return Compared(about)
-    ours, others = (_figures(runs, places[n], about["figure"]) for n in reversed(names))
-    by_seed = [ours[seed] - others[seed] for seed in seeds]
-    row, base, low, high = (scale * one for one in (row, base, low, high))
-    return Compared(about, len(seeds), row, base, low, high, by_seed, beside)
+    row_figures, base_figures = (
+        _figures(runs, parts_and_rows[n], about["figure"]) for n in reversed(names)
+    )
+    differences = [row_figures[seed] - base_figures[seed] for seed in seeds]
+    row, base, low, high = (scale * figure for figure in (row, base, low, high))
+    return Compared(about, len(seeds), row, base, low, high, differences, beside)
 
 
-def _figures(runs: str, place: Sequence[str], figure: str) -> Dict[int, float]:
-    part, row = place
+def _figures(runs: str, part_and_row: Sequence[str], figure: str) -> Dict[int, float]:
+    part, row = part_and_row
     return figures_by_seed(runs, part, row, figure)
 
 
-def _scale(kind: str) -> float:
+def _scale(metric: str) -> float:
     """The length of outputs is shown in percent."""
-    return 100.0 if kind == "ratio" else 1.0
+    return 100.0 if metric == "ratio" else 1.0
 
 
-def _place(part: str, table: Any, column: str) -> int:
+def _column_index(part: str, table: Any, column: str) -> int:
     if column not in table.columns:
         raise UsageError(f"{part} has no lengths {column}, but {', '.join(table.columns)}")
     return int(table.columns.index(column))
@@ -302,29 +310,29 @@ def _place(part: str, table: Any, column: str) -> int:
 
 def read_kept(path: str) -> Tuple[List[Dict[str, Any]], List[Row]]:
     """Return what earlier runs have measured: comparisons, and rows of parts."""
-    kept = load_json(path, {"comparisons": [_COMPARISON], "rows": [SHAPE]}, "recipes/claims")
-    return kept["comparisons"], [Row(**one) for one in kept["rows"]]
+    content = load_json(path, {"comparisons": [_COMPARISON], "rows": [SHAPE]}, "recipes/claims")
+    return content["comparisons"], [Row(**row) for row in content["rows"]]
 
 
-def write_kept(path: str, found: Sequence[Compared], rows: Sequence[Row]) -> None:
+def write_kept(path: str, comparisons: Sequence[Compared], rows: Sequence[Row]) -> None:
     """Write what is known now, a comparison or row a line."""
     names = ("part", "figure", "row", "base")
     lines = [
         {
-            **dict(zip(names, key(one.about))),
-            "seeds": one.seeds,
-            "means": [one.row, one.base],
-            "interval": [one.low, one.high],
-            **({"by_seed": list(one.by_seed)} if one.by_seed else {}),
-            **({"beside": one.beside} if one.beside else {}),
+            **dict(zip(names, key(compared.about))),
+            "seeds": compared.seeds,
+            "means": [compared.row, compared.base],
+            "interval": [compared.low, compared.high],
+            **({"by_seed": list(compared.by_seed)} if compared.by_seed else {}),
+            **({"beside": compared.beside} if compared.beside else {}),
         }
-        for one in found
-        if one.seeds and one[1:6] != _of_rows(rows, one.about)[1:6]
+        for compared in comparisons
+        if compared.seeds and compared[1:6] != _of_rows(rows, compared.about)[1:6]
     ]
-    content = {"comparisons": lines, "rows": [one._asdict() for one in rows]}
+    content = {"comparisons": lines, "rows": [row._asdict() for row in rows]}
     blocks = [
         f'"{name}": [\n'
-        + ",\n".join(json.dumps(rounded(one), ensure_ascii=False) for one in part)
+        + ",\n".join(json.dumps(rounded(line), ensure_ascii=False) for line in part)
         + "\n]"
         for name, part in content.items()
     ]
@@ -335,7 +343,7 @@ def write_kept(path: str, found: Sequence[Compared], rows: Sequence[Row]) -> Non
 def rounded(value: Any) -> Any:
     """Return JSON with its numbers to four digits behind the point."""
     if isinstance(value, dict):
-        return {name: rounded(one) for name, one in value.items()}
+        return {name: rounded(member) for name, member in value.items()}
     if isinstance(value, (list, tuple)):
-        return [rounded(one) for one in value]
+        return [rounded(member) for member in value]
     return round(value, 4) if isinstance(value, float) else value

@@ -49,7 +49,7 @@ def read_plan(recipe: str) -> Values:
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, encoding="utf-8")
     if done.returncode:
         raise UsageError(f"{recipe} --plan fails: {done.stderr.strip()[-300:]}")
-    found: Values = defaultdict(lambda: defaultdict(set))
+    values: Values = defaultdict(lambda: defaultdict(set))
     variables: Dict[str, List[str]] = {}
     opened: Cell = ()  # the cell whose commands follow, as recipes/lib/cell.py prints them
     for line in done.stdout.splitlines():
@@ -59,7 +59,7 @@ def read_plan(recipe: str) -> Values:
             variables[variable[1] or variable[3]] = (variable[2] or "").split() or [variable[4]]
         batch = re.search(r"^# (?:\[([^]]+)\] )?an update: (\d+ \w+) = ", line)
         if batch:
-            found["update batch"][batch[2]].add((batch[1] or "",))
+            values["update batch"][batch[2]].add((batch[1] or "",))
         if line.startswith("#"):
             opened = tuple(line[7:].partition(",")[0].split("/")) if line[:7] == "# cell " else ()
         program, corpus = _PROGRAM.search(line), _CORPUS.search(line)
@@ -68,27 +68,27 @@ def read_plan(recipe: str) -> Values:
         cell = opened or (corpus[1] if corpus else "",)
         for flag, value in _options(shlex.split(line)).items():
             if program[1] != "profile-admin" or flag == "--max-tokens":
-                for one in variables.get(value.lstrip("$"), [value]):
-                    found[f"{program[1]} {flag}"][one].add(cell)
+                for loop_value in variables.get(value.lstrip("$"), [value]):
+                    values[f"{program[1]} {flag}"][loop_value].add(cell)
         words = line.split()
         if "--position-encoding" in words:
             encoding = words[words.index("--position-encoding") + 1]
             for name, default in options(encoding).items():
                 flag = f"--position-{name.replace('_', '-')}"
                 if flag not in words:
-                    found[f"default {flag}"][f"{flag} {format_value(default)}"].add(
+                    values[f"default {flag}"][f"{flag} {format_value(default)}"].add(
                         (*cell[:-1], encoding)
                     )
         if program[1] == "table":
             for measure in load(words[words.index("--paper") + 1]).measures.values():
-                found["scoring metric"][_metric(measure.metric)].add((words[3],))
+                values["scoring metric"][_metric(measure.metric)].add((words[3],))
         if words[2:4] == ["pairs", "text"]:
             for name, content in named(words[4])._asdict().items():
-                found[f"corpus {name}"][_words(content)].add(cell)
+                values[f"corpus {name}"][_words(content)].add(cell)
         if words[2:4] == ["pairs", "setting"]:
             form = f"up to {LONGEST} subwords", f"{NEIGHBOURS} joined by {SEPARATOR}"
-            found["setting form"][form[words[4] == "interpolate"]].add((words[4],))
-    return found
+            values["setting form"][form[words[4] == "interpolate"]].add((words[4],))
+    return values
 
 
 def _options(words: List[str]) -> Dict[str, str]:
@@ -100,12 +100,12 @@ def _options(words: List[str]) -> Dict[str, str]:
 
 def _metric(name: str) -> str:
     """Return how a metric is called, and, of sacreBLEU's, its signature but for the version."""
-    known = sacrebleus_metrics("").get(name)
-    if known is None:
+    metric = sacrebleus_metrics("").get(name)
+    if metric is None:
         return title_of(name)
-    known.num_refs = 1
+    metric.num_refs = 1
     # a bar would begin a column
-    return f"{title_of(name)}: " + without_version(str(known.get_signature())).replace("|", " ")
+    return f"{title_of(name)}: " + without_version(str(metric.get_signature())).replace("|", " ")
 
 
 def _words(content: Any) -> str:
@@ -117,21 +117,28 @@ def _words(content: Any) -> str:
     return {None: "no", False: "no", True: "yes"}.get(content) or str(content)
 
 
-def ours(key: str, found: Values) -> str:
+def ours(key: str, plan_values: Values) -> str:
     """Return the values of a `program --option`, and where they are, if not everywhere."""
     program, option = key.split()
-    same = [values for other, values in found.items() if other.split()[0] == program]
-    known = set().union(*(cells for values in same for cells in values.values()))
+    same = [
+        values
+        for program_option, values in plan_values.items()
+        if program_option.split()[0] == program
+    ]
+    all_cells = set().union(*(cells for values in same for cells in values.values()))
     places: Dict[str, List[str]] = defaultdict(list)
-    for value, cells in found[key].items():
-        place = ", ".join(sorted("/".join(cell) for cell in cells))
+    for value, cells in plan_values[key].items():
+        cell_names = ", ".join(sorted("/".join(cell) for cell in cells))
         for part in (-1, 0):
             names = {cell[part] for cell in cells}
-            if cells == {cell for cell in known if cell[part] in names}:
-                place = "" if cells == known else ", ".join(sorted(names))
+            if cells == {cell for cell in all_cells if cell[part] in names}:
+                cell_names = "" if cells == all_cells else ", ".join(sorted(names))
         shown = value if value != "yes" or program == "corpus" else option
-        places[place if place != shown else ""].append(shown.replace("<", "\\<"))
-    return "; ".join(", ".join(v) + (f" ({place})" if place else "") for place, v in places.items())
+        places[cell_names if cell_names != shown else ""].append(shown.replace("<", "\\<"))
+    return "; ".join(
+        ", ".join(v) + (f" ({cell_names})" if cell_names else "")
+        for cell_names, v in places.items()
+    )
 
 
 def page() -> str:
@@ -139,26 +146,34 @@ def page() -> str:
     content = json.loads(SOURCE.read_text(encoding="utf-8"))
     parts, shown = [content["about"]], set()
     for section in content["sections"]:
-        found = read_plan(section["plan"])
+        plan_values = read_plan(section["plan"])
         # of a row without keys, which no command line has, ours is said in the JSON
-        told = {key for _, keys, *_ in section["settings"] if keys for key in keys.split(", ")}
-        there = {key for key in found if not {key, key.split()[1]} & set(content["not settings"])}
-        if told != there:
-            raise UsageError(f"{SOURCE.name}, {section['plan']}: differ in {sorted(told ^ there)}")
+        listed = {key for _, keys, *_ in section["settings"] if keys for key in keys.split(", ")}
+        there = {
+            key for key in plan_values if not {key, key.split()[1]} & set(content["not settings"])
+        }
+        if listed != there:
+            raise UsageError(
+                f"{SOURCE.name}, {section['plan']}: differ in {sorted(listed ^ there)}"
+            )
         plan = f"Ours: `bash {section['plan']} --plan`. {section['code']}"
-        parts += [f"## {section['title']}", plan.strip(), *_rows(section["settings"], found, shown)]
+        parts += [
+            f"## {section['title']}",
+            plan.strip(),
+            *_rows(section["settings"], plan_values, shown),
+        ]
     return "\n\n".join(parts) + "\n"
 
 
-def _rows(settings: List[List[str]], found: Values, shown: Set[str]) -> List[str]:
+def _rows(settings: List[List[str]], plan_values: Values, shown: Set[str]) -> List[str]:
     """Return the table of what has a reason, and lists of other settings; ``shown`` gets rows."""
-    code = ["Authors' code"] * any(theirs != "—" for _, _, _, theirs, *_ in settings)
+    code = ["Authors' code"] * any(authors_code != "—" for _, _, _, authors_code, *_ in settings)
     heads = ["Setting", "Paper", *code, "Ours", "Why"]
     lines = ["| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"]
     alike: Dict[str, List[str]] = defaultdict(list)
-    for name, keys, paper, theirs, why, *said in settings:
-        mine = "; ".join(said or dict.fromkeys(ours(key, found) for key in keys.split(", ")))
-        line = "| " + " | ".join([name, paper, *[theirs for _ in code], mine, why]) + " |"
+    for name, keys, paper, authors_code, why, *said in settings:
+        mine = "; ".join(said or dict.fromkeys(ours(key, plan_values) for key in keys.split(", ")))
+        line = "| " + " | ".join([name, paper, *[authors_code for _ in code], mine, why]) + " |"
         if line in shown or why in _LIKE:
             alike[_LIKE.get(why, "As in a table above")].append(name)
         elif why:
@@ -166,7 +181,7 @@ def _rows(settings: List[List[str]], found: Values, shown: Set[str]) -> List[str
             shown.add(line)
         elif not paper.startswith("—"):
             alike["As the paper"].append(name)
-        elif theirs != "—":
+        elif authors_code != "—":
             alike["The paper is silent, as the code"].append(name)
         else:
             alike["Both are silent"].append(f"{name} ({mine})")

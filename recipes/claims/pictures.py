@@ -11,17 +11,17 @@ _COLOURS = dict(zip((AS_SAYS, AGAINST, NO_GAIN, UNDECIDED), COLOURS))
 _COLOURS.update({AS_EXPECTED: _COLOURS[AS_SAYS], NO_VERDICT: "0.7"})
 
 
-def draw_all_rows(found: Sequence[Sequence[Compared]], output: str) -> bool:
+def draw_all_rows(by_claim: Sequence[Sequence[Compared]], output: str) -> bool:
     """Draw every difference and its interval in units of its margin; return whether there are any.
 
     To the right is what the paper says, but where rows are to be equal. Main comparisons are large,
     and the differences of single seeds are dots, where they are known.
     """
     rows = [
-        (number, one, one is compared[0])
-        for number, compared in enumerate(found, 1)
-        for one in compared
-        if one.seeds
+        (number, compared, compared is comparisons[0])
+        for number, comparisons in enumerate(by_claim, 1)
+        for compared in comparisons
+        if compared.seeds
     ]
     if not rows:
         return False
@@ -30,22 +30,25 @@ def draw_all_rows(found: Sequence[Sequence[Compared]], output: str) -> bool:
     axes.axvspan(-1, 1, color="0.93", linewidth=0, zorder=0)
     axes.axvline(0, color="0.5", linewidth=0.8)
     labels, handles = [], {}
-    for place, (number, one, main) in enumerate(rows):
-        about = one.about
+    for y, (number, compared, main) in enumerate(rows):
+        about = compared.about
         unit = (-1 if about["expect"] in ("less", "not more") else 1) / about["margin"]
-        style: Dict[str, Any] = {"color": _COLOURS[one.verdict], "marker": "D" if main else "o"}
-        shown = "no verdict" if one.verdict == NO_VERDICT else one.verdict
+        style: Dict[str, Any] = {
+            "color": _COLOURS[compared.verdict],
+            "marker": "D" if main else "o",
+        }
+        shown = "no verdict" if compared.verdict == NO_VERDICT else compared.verdict
         handles[shown] = axes.errorbar(
-            [one.middle * unit],
-            [place],
-            xerr=[one.half * abs(unit)],
+            [compared.middle * unit],
+            [y],
+            xerr=[compared.half * abs(unit)],
             markersize=7 if main else 4,
             **style,
         )
-        seeds = [x * unit for x in one.by_seed]
-        axes.plot(seeds, [place] * len(seeds), ".", color="black", markersize=3)
+        seeds = [x * unit for x in compared.by_seed]
+        axes.plot(seeds, [y] * len(seeds), ".", color="black", markersize=3)
         figure_name = about["figure"].rpartition(":")[2].replace("_", " ")
-        labels.append(f"{number}  {about['part']}, {figure_name}: {' - '.join(one.names())}")
+        labels.append(f"{number}  {about['part']}, {figure_name}: {' - '.join(compared.names())}")
     axes.set_yticks(range(len(rows)), labels, fontsize=7)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_xscale("symlog", linthresh=1)
@@ -71,23 +74,23 @@ def draw_differences(rows: Sequence[Row], output: str) -> bool:
         output: the picture.
     """
     differ = {
-        one.row: one.by_length
-        for one in sorted(rows, key=lambda one: -one.run)
-        if any(each.get("less_base") for each in one.by_length.values())
+        row.row: row.by_length
+        for row in sorted(rows, key=lambda row: -row.run)
+        if any(scores.get("less_base") for scores in row.by_length.values())
     }
     if not differ:
         return False
     panels = [name for name in next(iter(differ.values())) if name != "all"]
-    names = [name for name in dict.fromkeys(one.row for one in rows) if name in differ]
+    names = [name for name in dict.fromkeys(row.row for row in rows) if name in differ]
     figure = new_figure(11.0, 1.2 + 0.28 * len(names))
     [axes] = figure.subplots(1, len(panels), sharey=True, squeeze=False)
     for panel, title in zip(axes, panels):
         panel.axvline(0, color="0.5", linewidth=0.8)
-        for place, name in enumerate(names):
+        for y, name in enumerate(names):
             middle, low, high = differ[name][title]["less_base"]
             clear = COLOURS[0] if low > 0 else COLOURS[1] if high < 0 else "0.6"
             xerr = [[middle - low], [high - middle]]
-            panel.errorbar([middle], [place], xerr=xerr, color=clear, marker="o", capsize=2)
+            panel.errorbar([middle], [y], xerr=xerr, color=clear, marker="o", capsize=2)
         panel.set_title(title, fontsize=10)
         panel.grid(axis="x", color="0.85", linewidth=0.6)
         panel.spines[["top", "right"]].set_visible(False)

@@ -57,90 +57,92 @@ Rows = Sequence[Row]
 def measure(runs: str, part: str) -> List[Row]:
     """Return the rows of a part that have two finished trainings or more, sinusoids first."""
     names = os.listdir(f"{runs}/{part}") if os.path.isdir(f"{runs}/{part}") else []
-    found, scores = [], []
-    for name in sorted(names, key=lambda one: (one != BASE, one)):
+    rows, scores = [], []
+    for name in sorted(names, key=lambda name: (name != BASE, name)):
         folders = [folder for _, folder in seed_folders(f"{runs}/{part}/{name}")]
-        done = [one for one in folders if os.path.exists(f"{one}/train.done")]
+        done = [folder for folder in folders if os.path.exists(f"{folder}/train.done")]
         if len(done) < 2:
             continue
-        ends = [reached(validation_losses(f"{one}/train.log")) for one in done]
-        loss, fall = _mean([one.last for one in ends]), _mean([one.quarter for one in ends])
-        found.append(Row(part, 1, name, len(done), ends[0].updates, loss or (), fall, {}))
+        ends = [reached(validation_losses(f"{folder}/train.log")) for folder in done]
+        loss, fall = _mean([end.last for end in ends]), _mean([end.quarter for end in ends])
+        rows.append(Row(part, 1, name, len(done), ends[0].updates, loss or (), fall, {}))
         scores += [
-            f"{name}={one}/score.json" for one in done if os.path.exists(f"{one}/score.json")
+            f"{name}={folder}/score.json"
+            for folder in done
+            if os.path.exists(f"{folder}/score.json")
         ]
     if not scores:
-        return found
+        return rows
     lengths = _by_length(scores)
-    return [one._replace(by_length=lengths.get(one.row, {})) for one in found]
+    return [row._replace(by_length=lengths.get(row.row, {})) for row in rows]
 
 
 def _mean(values: Sequence[Optional[float]]) -> Optional[Tuple[float, float]]:
-    known = [value for value in values if value is not None]
-    if len(known) < len(values):
+    present = [value for value in values if value is not None]
+    if len(present) < len(values):
         return None
-    low, high = t_interval(known)
-    return statistics.mean(known), (high - low) / 2
+    low, high = t_interval(present)
+    return statistics.mean(present), (high - low) / 2
 
 
 def _by_length(scores: Sequence[str]) -> Dict[str, Dict[str, Any]]:
     table = by_length(read_runs(scores))
-    found: Dict[str, Dict[str, Any]] = {}
+    by_row: Dict[str, Dict[str, Any]] = {}
     for name, estimates in table.rows.items():
-        for place, column in enumerate(table.columns):
-            mean, low, high, _ = estimates[place]
+        for index, column in enumerate(table.columns):
+            mean, low, high, _ = estimates[index]
             if mean is None:
                 continue
-            one: Dict[str, Any] = {"bleu": [mean, low, high]}
+            figures: Dict[str, Any] = {"bleu": [mean, low, high]}
             if next(iter(table.rows)) == BASE != name:
-                one["less_base"] = list(table.differences[name][place][:3])
+                figures["less_base"] = list(table.differences[name][index][:3])
             if table.outputs:
-                one["penalty_free"], ratio = table.outputs[name][place]
-                one["ratio"] = 100 * (ratio or 0.0)
-            found.setdefault(name, {})[column] = one
-    return found
+                figures["penalty_free"], ratio = table.outputs[name][index]
+                figures["ratio"] = 100 * (ratio or 0.0)
+            by_row.setdefault(name, {})[column] = figures
+    return by_row
 
 
-def join(kept: Sequence[Row], now: Sequence[Row]) -> List[Row]:
+def join(earlier: Sequence[Row], now: Sequence[Row]) -> List[Row]:
     """Return the rows of a part, those of an earlier run and of this one.
 
     A run that has every row of the first, with as many seeds, takes its place. Any other is the
     second: it joins the second that was there if it has measured the same, else it replaces it.
     """
     if not now:
-        return list(kept)
-    first = [one for one in kept if one.run == 1]
-    seeds = {one.row: one.seeds for one in now}
-    if all(seeds.get(one.row, 0) >= one.seeds for one in first):
+        return list(earlier)
+    first = [row for row in earlier if row.run == 1]
+    seeds = {row.row: row.seeds for row in now}
+    if all(seeds.get(row.row, 0) >= row.seeds for row in first):
         return list(now)
-    second = {one.row: one for one in kept if one.run == 2}
-    added = {one.row: one._replace(run=2) for one in now}
+    second = {row.row: row for row in earlier if row.run == 2}
+    added = {row.row: row._replace(run=2) for row in now}
     same = all(_same(second[name], added[name]) for name in second.keys() & added.keys())
     if BASE in second and BASE in added and same:
         added = {**second, **added}
     return [*first, *added.values()]
 
 
-def _same(one: Row, other: Row) -> bool:
+def _same(first: Row, second: Row) -> bool:
     """Whether two rows are of the same trainings, by figures with at least two decimals."""
 
     def figures(row: Row) -> List[float]:
         bleu = [each["bleu"] for _, each in sorted(row.by_length.items())]
         return [row.seeds, row.updates, *row.loss, *(value for three in bleu for value in three)]
 
-    pairs = list(zip(figures(one), figures(other)))
-    known = one.by_length.keys() == other.by_length.keys()
-    return known and all(abs(a - b) <= 0.0051 for a, b in pairs)
+    pairs = list(zip(figures(first), figures(second)))
+    same_ranges = first.by_length.keys() == second.by_length.keys()
+    return same_ranges and all(abs(a - b) <= 0.0051 for a, b in pairs)
 
 
 def pair(
     rows: Sequence[Row], part: str, a: str, b: str, seeds: int = 0
 ) -> Optional[Tuple[Row, Row]]:
     """Return two rows of a part as one run has them: that with so many seeds, or the first."""
-    found = []
+    pairs = []
     for run in (1, 2):
-        of_run = {one.row: one for one in rows if (one.part, one.run) == (part, run)}
+        of_run = {row.row: row for row in rows if (row.part, row.run) == (part, run)}
         if a in of_run and b in of_run:
-            found.append((of_run[a], of_run[b]))
-    found.sort(key=lambda two: min(two[0].seeds, two[1].seeds) != seeds)
-    return found[0] if found else None
+            pairs.append((of_run[a], of_run[b]))
+    pairs.sort(key=lambda two: min(two[0].seeds, two[1].seeds) != seeds)
+    return pairs[0] if pairs else None

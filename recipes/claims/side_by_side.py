@@ -50,17 +50,17 @@ def measure(runs: str, part: str, rows: Sequence[str], seeds: int) -> Measured:
     Raises:
         UsageError: fewer than ``seeds`` seeds have all figures in all rows.
     """
-    known = {
+    figures = {
         (row, figure): figures_by_seed(runs, part, row, figure)
         for row in rows
         for figure in ("BLEU:all", "bits_of:all", "bits")
     }
-    common = sorted(set.intersection(*map(set, known.values())))
+    common = sorted(set.intersection(*map(set, figures.values())))
     if len(common) < seeds:
-        (row, figure), found = min(known.items(), key=lambda one: len(one[1]))
+        (row, figure), fewest = min(figures.items(), key=lambda item: len(item[1]))
         raise UsageError(
             f"{part} needs {seeds} seeds with all figures of all rows, and has {len(common)}: "
-            f"{row} has {figure.partition(':')[0]} of {len(found)}"
+            f"{row} has {figure.partition(':')[0]} of {len(fewest)}"
         )
     folders = {row: [f"{runs}/{part}/{row}/seed{seed}" for seed in common] for row in rows}
     table = by_length(read_runs([f"{r}={f}/score.json" for r in rows for f in folders[r]]))
@@ -68,20 +68,21 @@ def measure(runs: str, part: str, rows: Sequence[str], seeds: int) -> Measured:
     bits: Dict[str, List[Tuple[Any, ...]]] = {}
     for row in rows:
         by_range = (figures_by_seed(runs, part, row, f"bits_of:{name}") for name in ranges)
-        values = [[one[seed] for seed in common] for one in by_range]
+        values = [[by_seed[seed] for seed in common] for by_seed in by_range]
         drawn = [drawn_bits(folders[row], name).var(ddof=1) for name in ranges]
         bits[row] = [
-            (statistics.mean(one), *t_interval(one, extra)) for one, extra in zip(values, drawn)
+            (statistics.mean(sample), *t_interval(sample, variance))
+            for sample, variance in zip(values, drawn)
         ]
-    bleu = {row: [one[:3] for one in table.rows[row][1:]] for row in rows}
-    losses = [statistics.mean(known[row, "bits"][seed] for seed in common) for row in rows]
+    bleu = {row: [estimate[:3] for estimate in table.rows[row][1:]] for row in rows}
+    losses = [statistics.mean(figures[row, "bits"][seed] for seed in common) for row in rows]
     return Measured(common, losses, ranges, {"BLEU": bleu, "bits": bits})
 
 
-def draw(found: Measured, output: str) -> None:
+def draw(measured: Measured, output: str) -> None:
     """Draw it, a panel for each figure."""
     figure = new_figure(10.0, 4.0)
-    panels = list(zip(figure.subplots(1, 2), found.panels.items()))
+    panels = list(zip(figure.subplots(1, 2), measured.panels.items()))
     for axes, (name, rows) in panels:
         for number, (row, points) in enumerate(rows.items()):
             places = [x + 0.08 * (number - (len(rows) - 1) / 2) for x in range(len(points))]
@@ -89,7 +90,7 @@ def draw(found: Measured, output: str) -> None:
             sides = [[m - x for m, x in zip(means, lows)], [x - m for m, x in zip(means, highs)]]
             axes.errorbar(places, means, yerr=sides, label=row, **line_style(number))
         axes.axvspan(-0.5, 0.5, color="0.92", linewidth=0, zorder=0)
-        ranges = [f"{found.ranges[0]}\nas in training", *found.ranges[1:]]
+        ranges = [f"{measured.ranges[0]}\nas in training", *measured.ranges[1:]]
         axes.set_xticks(range(len(ranges)), ranges)
         axes.set_xlim(-0.5, len(ranges) - 0.5)
         axes.set_title(_PANELS[name], fontsize=11)
@@ -115,10 +116,10 @@ def main() -> None:
     args = parser.parse_args()
     rows = args.rows.split(",")
     # one training has no interval
-    found = measure(args.runs, args.part, rows, max(args.seeds, 2))
-    draw(found, args.output)
-    low, high = min(found.losses), max(found.losses)
-    print(_CAPTION.format(count=len(rows), seeds=len(found.seeds), low=low, high=high))
+    measured = measure(args.runs, args.part, rows, max(args.seeds, 2))
+    draw(measured, args.output)
+    low, high = min(measured.losses), max(measured.losses)
+    print(_CAPTION.format(count=len(rows), seeds=len(measured.seeds), low=low, high=high))
 
 
 if __name__ == "__main__":
