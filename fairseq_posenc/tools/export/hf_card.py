@@ -157,6 +157,12 @@ def _moses(file: str, source: str, target: str) -> Dict[str, str]:
     }
 
 
+def text_files(folder: str) -> Dict[str, str]:
+    """Return the paths of dictionaries, subwords and tokeniser in a folder, by name."""
+    names = sorted(n for n in os.listdir(folder) if n.startswith("dict.") or n in TEXT_FILES)
+    return {name: os.path.join(folder, name) for name in names}
+
+
 def copy_text_files(
     source: ExportSource, dictionaries: Mapping[str, Dictionary], data: str, folder: str
 ) -> None:

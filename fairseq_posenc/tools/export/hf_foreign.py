@@ -8,7 +8,7 @@ import os
 import re
 from argparse import Namespace
 from dataclasses import dataclass, field
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, Iterable, List, Sequence
 
 import torch
 from fairseq.data import Dictionary
@@ -182,7 +182,7 @@ def tokenizer_field(folder: str, name: str, default: Any) -> Any:
     path = os.path.join(folder, "tokenizer_config.json")
     shape = {name: Maybe(type(default))}
     found = load_json(path, shape, "transformers") if os.path.exists(path) else {}
-    return default if found.get(name) is None else found[name]
+    return default_if_none(found.get(name), default)
 
 
 def our_activation(name: str, folder: str) -> str:
@@ -241,8 +241,8 @@ def read_fsmt(folder: str, config: str) -> Found:
         )
     languages = dict(zip(("source_lang", "target_lang"), given["langs"]))
     task = {"_name": "posenc_translation", **languages}
-    signature = signed(model, *dictionaries.values())
-    found = Found(signature, task, ours, dictionaries, notes=notes, orders=orders)
+    signed_model = signed(model, *dictionaries.values())
+    found = Found(signed_model, task, ours, dictionaries, notes=notes, orders=orders)
     _add_merges(found, folder)
     return found
 
@@ -300,7 +300,26 @@ def reorder(weights: Dict[str, Tensor], names: List[str], order: List[int], fold
 
 def signed(model: Dict[str, Any], *dictionaries: Dictionary) -> Dict[str, Any]:
     """Return options with a signature and the hash of the dictionaries, as training writes them."""
-    segments = {"segments": model["position_segments"]} if "position_segments" in model else {}
-    signature = options.signature(Namespace(**model), **segments)
     hashed = dictionary_hash(*dictionaries)
-    return {**model, "position_signature": signature, "dictionary_hash": hashed}
+    return {**model, "position_signature": position_signature(model), "dictionary_hash": hashed}
+
+
+def position_signature(model: Dict[str, Any]) -> str:
+    """Return the signature of the positions that a model's options name."""
+    segments = {"segments": model["position_segments"]} if "position_segments" in model else {}
+    return options.signature(Namespace(**model), **segments)
+
+
+def keep_last_norms(weights: Dict[str, Tensor], stacks: Iterable[str]) -> None:
+    """Add a version: without it fairseq drops a last LayerNorm, as one of its older versions'."""
+    weights.update({f"{stack}.version": torch.tensor([3.0]) for stack in stacks})
+
+
+def position_table(table: Tensor, unused: int) -> Tensor:
+    """Return a table with two rows before the first position, of which it has ``unused``."""
+    return torch.cat([table.new_zeros(2 - unused, table.size(1)), table])
+
+
+def default_if_none(value: Any, default: Any) -> Any:
+    """Return a value, or the default if it is ``None``."""
+    return default if value is None else value

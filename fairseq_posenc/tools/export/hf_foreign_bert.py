@@ -24,9 +24,11 @@ from fairseq_posenc.tools.export.hf_fields import check_fields
 from fairseq_posenc.tools.export.hf_foreign import (
     ForeignWeights,
     Found,
+    default_if_none,
     dictionary_of,
     our_activation,
     our_order,
+    position_table,
     refuse_left,
     refuse_small,
     reorder,
@@ -104,9 +106,9 @@ def _read(folder: str, config: str, name: str) -> Found:
         "encoder_attention_heads": given["num_attention_heads"],
         "activation_fn": our_activation(given["hidden_act"], folder),
         "pooler_activation_fn": "tanh",
-        "dropout": _or(given.get("hidden_dropout_prob"), 0.1),
-        "attention_dropout": _or(given.get("attention_probs_dropout_prob"), 0.1),
-        "layer_norm_eps": _or(given.get("layer_norm_eps"), 1e-12),
+        "dropout": default_if_none(given.get("hidden_dropout_prob"), 0.1),
+        "attention_dropout": default_if_none(given.get("attention_probs_dropout_prob"), 0.1),
+        "layer_norm_eps": default_if_none(given.get("layer_norm_eps"), 1e-12),
         "max_positions": length,
         "max_source_positions": length,
         "position_encoding": "rotary" if kind.rotary else "learned",
@@ -115,8 +117,7 @@ def _read(folder: str, config: str, name: str) -> Found:
         _check_rotary(weights, width // given["num_attention_heads"])
     else:
         table = weights.get(f"{kind.body}.embeddings.position_embeddings.weight")
-        rows = table.new_zeros(2 - kind.unused, width)
-        weights.ours[f"{BERT}.embed_positions.weight"] = torch.cat([rows, table])
+        weights.ours[f"{BERT}.embed_positions.weight"] = position_table(table, kind.unused)
     model["position_segments"] = _segments(weights, kind)
     symbols = _vocabulary(folder, given["vocab_size"])
     specials = kind.specials if kind.specials[0] in symbols else SPECIALS
@@ -153,10 +154,6 @@ def _tie(weights: ForeignWeights, body: str, tied: bool) -> None:
     own = [name for name in weights.theirs if name.endswith(".decoder.bias")]
     if own and not tied:
         ours["encoder.lm_head.bias"] = weights.theirs[own[0]]
-
-
-def _or(value: Any, default: Any) -> Any:
-    return default if value is None else value
 
 
 def _segments(weights: ForeignWeights, kind: _Kind) -> str:

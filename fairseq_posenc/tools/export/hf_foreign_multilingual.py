@@ -23,7 +23,9 @@ from fairseq_posenc.tools.export.hf_fields import check_fields, check_files
 from fairseq_posenc.tools.export.hf_foreign import (
     ForeignWeights,
     Found,
+    default_if_none,
     dictionary_of,
+    keep_last_norms,
     our_activation,
     refuse_left,
     refuse_small,
@@ -86,7 +88,7 @@ _KINDS = {
 def _read(folder: str, config: str, name: str) -> Found:
     given = load_json(config, _SHAPE, "transformers")
     notes, kind = check_fields(config, name, _SHAPE), _KINDS[name]
-    if _or(given.get("decoder_start_token_id"), kind.start) != 2:
+    if default_if_none(given.get("decoder_start_token_id"), kind.start) != 2:
         raise UsageError(
             f"{config}: decoder_start_token_id should be 2; models whose decoder starts with a "
             "language, such as mbart-large-cc25 and mbart-large-en-ro, have it at the end of the "
@@ -107,8 +109,8 @@ def _read(folder: str, config: str, name: str) -> Found:
         "max_source_positions": model["max_source_positions"],
         "max_target_positions": model["max_target_positions"],
     }
-    signature = signed(model, dictionary, dictionary)
-    found = Found(signature, task, weights, {DICTIONARY: dictionary}, notes=notes)
+    signed_model = signed(model, dictionary, dictionary)
+    found = Found(signed_model, task, weights, {DICTIONARY: dictionary}, notes=notes)
     found.orders = [range(len(symbols))] * 2
     found.texts[hf_languages.LANGUAGES] = "".join(f"{language}\n" for language in languages)
     found.texts[ARGUMENTS] = _arguments(model, kind.style)
@@ -187,9 +189,7 @@ def _weights(folder: str, kind: _Class, types: int) -> Dict[str, torch.Tensor]:
         ours.update({name[len("model.") :]: weights.get(name) for name in tables})
     for place in ("encoder.embed_tokens", "decoder.embed_tokens", "decoder.output_projection"):
         ours[f"{place}.weight"] = one
-    for side in _SIDES:
-        # without it fairseq takes the last LayerNorm for that of an older version, and drops it
-        ours[f"{side}.version"] = torch.tensor([3.0])
+    keep_last_norms(ours, _SIDES)
     return ours
 
 
@@ -203,10 +203,10 @@ def _model(given: Dict[str, Any], kind: _Class, config: str) -> Dict[str, Any]:
         "decoder_embed_dim": given["d_model"],
         "activation_fn": our_activation(given["activation_function"], config),
         **{
-            f"{part}dropout": _or(given.get(f"{part}dropout"), 0.0)
+            f"{part}dropout": default_if_none(given.get(f"{part}dropout"), 0.0)
             for part in ("", "attention_", "activation_")
         },
-        "no_scale_embedding": not _or(given.get("scale_embedding"), kind.scaled),
+        "no_scale_embedding": not default_if_none(given.get("scale_embedding"), kind.scaled),
         "max_source_positions": length,
         "max_target_positions": length,
         "share_all_embeddings": True,
@@ -309,10 +309,6 @@ def _codes(folder: str) -> str:
     if known not in ("m2m100", "wmt21"):
         raise UsageError(f"{folder}: language_codes is {known!r:.60}; known are m2m100 and wmt21")
     return known
-
-
-def _or(value: Any, default: Any) -> Any:
-    return default if value is None else value
 
 
 MULTILINGUAL_READERS: Dict[str, Callable[[str, str], Found]] = {

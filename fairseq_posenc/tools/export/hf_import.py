@@ -12,7 +12,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.loading import one_line
 from fairseq_posenc.json_files import load_json
 from fairseq_posenc.tools.averaging import save
-from fairseq_posenc.tools.export.hf_card import TEXT_FILES
+from fairseq_posenc.tools.export.hf_card import text_files
 from fairseq_posenc.tools.export.hf_check_import import compare_imported
 from fairseq_posenc.tools.export.hf_fields import check_files
 from fairseq_posenc.tools.export.hf_foreign import Found, read_fsmt
@@ -97,8 +97,7 @@ def _path(folder: str) -> str:
 def _exported(folder: str) -> Found:
     """Return what ``posenc export`` has written, weight by weight as it was."""
     description, weights = read_folder(folder)
-    names = sorted(n for n in os.listdir(folder) if n.startswith("dict.") or n in TEXT_FILES)
-    files = {name: os.path.join(folder, name) for name in names}
+    files = text_files(folder)
     if LANGUAGES in files:
         files.update(tokenizer_files(folder))
     return Found(description["model"], description["task"], weights, files=files)
@@ -107,12 +106,10 @@ def _exported(folder: str) -> Found:
 def _of_transformers(folder: str) -> Found:
     config = os.path.join(folder, "config.json")
     kind = load_json(config, {"model_type": str}, "transformers")["model_type"]
-    if is_trained(config):
+    reader = read_trained if is_trained(config) else _READERS.get(kind)
+    if reader:
         with one_line(f"{folder}: its weights do not fit its {os.path.basename(config)}"):
-            return read_trained(folder, config)
-    if kind in _READERS:
-        with one_line(f"{folder}: its weights do not fit its {os.path.basename(config)}"):
-            return _READERS[kind](folder, config)
+            return reader(folder, config)
     known = ", ".join(_READERS)
     reason = _REASONS.get(kind, f"only {known} and what posenc export writes are imported")
     raise UsageError(f"{folder} is a model of type {kind:.40}, which is not imported: {reason}")

@@ -6,21 +6,25 @@ table instead of sinusoids, a vector for the only segment) may have been trained
 becomes ``learned`` positions, such a vector is added to the embeddings.
 """
 
-import os
 import re
-from argparse import Namespace
 from typing import Any, Dict, Tuple
 
 import torch
 from torch import Tensor
 
-from fairseq_posenc import options
 from fairseq_posenc.checkpoints.folders import as_checkpoint
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Maybe, load_json, read_json
-from fairseq_posenc.tools.export.hf_card import TEXT_FILES
+from fairseq_posenc.tools.export.hf_card import text_files
 from fairseq_posenc.tools.export.hf_fields import OUR_OPTIONS
-from fairseq_posenc.tools.export.hf_foreign import ForeignWeights, Found, refuse_left
+from fairseq_posenc.tools.export.hf_foreign import (
+    ForeignWeights,
+    Found,
+    keep_last_norms,
+    position_signature,
+    position_table,
+    refuse_left,
+)
 from fairseq_posenc.tools.export.hf_layouts import BLENDERBOT, MPNET, TABLE, Layout, rename
 from fairseq_posenc.tools.export.hf_lm import FUSED, LANGUAGE_MODELS, SCALED, separate
 from fairseq_posenc.tools.export.source import (
@@ -94,7 +98,7 @@ def read_trained(folder: str, config: str) -> Found:
     known = {*layout.shared, *layout.computed(source)}
     left = [name for name in weights.left if not name.endswith(_IGNORED)]
     refuse_left(folder, [name for name in left if name not in known])
-    files = _text_files(folder)
+    files = text_files(folder)
     if any(file.startswith("dict.") for file in files):
         read_dictionaries(source, folder)
     else:
@@ -109,11 +113,6 @@ def _source(
     folder: str, model: Dict[str, Any], task: Dict[str, Any], weights: ForeignWeights
 ) -> ExportSource:
     return read_state(as_checkpoint(dict(model), task, dict(weights.ours)), folder, ALL)
-
-
-def _text_files(folder: str) -> Dict[str, str]:
-    names = sorted(n for n in os.listdir(folder) if n.startswith("dict.") or n in TEXT_FILES)
-    return {name: os.path.join(folder, name) for name in names}
 
 
 def _restore_embeddings(
@@ -135,9 +134,7 @@ def _restore_embeddings(
         scale = weights.ours[names[0]].size(1) ** 0.5
         weights.ours[names[0]] = weights.ours[names[0]] / scale
     _set_sharing(weights, model, names)
-    for name in names[:-1]:
-        # without it fairseq takes the last LayerNorm for that of an older version, and drops it
-        weights.ours[f"{name.rsplit('.', 2)[0]}.version"] = torch.tensor([3.0])
+    keep_last_norms(weights.ours, [name.rsplit(".", 2)[0] for name in names[:-1]])
 
 
 def _set_sharing(weights: ForeignWeights, model: Dict[str, Any], names: Tuple[str, ...]) -> None:
@@ -203,9 +200,8 @@ def _tables(weights: ForeignWeights, layout: Layout, model: Dict[str, Any]) -> D
     tables = {}
     for stack, (name, limit) in _TABLES.items():
         if name in weights.theirs:
-            table = weights.theirs[name]
-            rows = table.new_zeros(2 - _unused_rows(layout), table.size(1))
-            tables[f"{stack}.embed_positions.weight"] = torch.cat([rows, table])[: model[limit] + 2]
+            table = position_table(weights.theirs[name], _unused_rows(layout))
+            tables[f"{stack}.embed_positions.weight"] = table[: model[limit] + 2]
     return tables
 
 
@@ -232,8 +228,7 @@ def _learn_tables(
         if option != "position_segments":
             del model[option]
     model["position_encoding"] = "learned"
-    segments = {"segments": model["position_segments"]} if "position_segments" in model else {}
-    model["position_signature"] = options.signature(Namespace(**model), **segments)
+    model["position_signature"] = position_signature(model)
     weights.ours.update(_tables(weights, layout, model))
     return True
 
