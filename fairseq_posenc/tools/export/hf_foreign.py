@@ -315,11 +315,6 @@ def keep_last_norms(weights: Dict[str, Tensor], stacks: Iterable[str]) -> None:
     weights.update({f"{stack}.version": torch.tensor([3.0]) for stack in stacks})
 
 
-def position_table(table: Tensor, unused: int) -> Tensor:
-    """Return a table with two rows before the first position, of which it has ``unused``."""
-    return torch.cat([table.new_zeros(2 - unused, table.size(1)), table])
-
-
 def default_if_none(value: Any, default: Any) -> Any:
     """Return a value, or the default if it is ``None``."""
     return default if value is None else value

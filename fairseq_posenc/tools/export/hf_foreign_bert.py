@@ -28,7 +28,6 @@ from fairseq_posenc.tools.export.hf_foreign import (
     dictionary_of,
     our_activation,
     our_order,
-    position_table,
     refuse_left,
     refuse_small,
     reorder,
@@ -117,7 +116,8 @@ def _read(folder: str, config: str, name: str) -> Found:
         _check_rotary(weights, width // given["num_attention_heads"])
     else:
         table = weights.get(f"{kind.body}.embeddings.position_embeddings.weight")
-        weights.ours[f"{BERT}.embed_positions.weight"] = position_table(table, kind.unused)
+        rows = table.new_zeros(2 - kind.unused, width)
+        weights.ours[f"{BERT}.embed_positions.weight"] = torch.cat([rows, table])
     model["position_segments"] = _segments(weights, kind)
     symbols = _vocabulary(folder, given["vocab_size"])
     specials = kind.specials if kind.specials[0] in symbols else SPECIALS

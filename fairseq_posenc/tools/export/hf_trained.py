@@ -6,7 +6,6 @@ table instead of sinusoids, a vector for the only segment) may have been trained
 becomes ``learned`` positions, such a vector is added to the embeddings.
 """
 
-import re
 from typing import Any, Dict, Tuple
 
 import torch
@@ -22,7 +21,6 @@ from fairseq_posenc.tools.export.hf_foreign import (
     Found,
     keep_last_norms,
     position_signature,
-    position_table,
     refuse_left,
 )
 from fairseq_posenc.tools.export.hf_layouts import BLENDERBOT, MPNET, TABLE, Layout, rename
@@ -67,7 +65,10 @@ _IGNORED = ("decoder.bias", "position_ids", "rotary_emb.inv_freq", "embed_positi
 def is_trained(config: str) -> bool:
     """Return whether a ``config.json`` has our options, of a model with one pair of languages."""
     described = read_json(config).get(OUR_OPTIONS)
-    return isinstance(described, dict) and "langs" not in (described.get("task") or {})
+    if not isinstance(described, dict):
+        return False
+    task = described.get("task")
+    return not (isinstance(task, dict) and "langs" in task)
 
 
 def read_trained(folder: str, config: str) -> Found:
@@ -87,14 +88,15 @@ def read_trained(folder: str, config: str) -> Found:
     model, task = dict(described["model"]), dict(described["task"])
     weights, notes = ForeignWeights(folder, layout.rules), []
     _restore_embeddings(weights, layout, model, names)
-    _restore_segment(weights, model, names)
+    _restore_segment(weights, names[0])
+    _set_sharing(weights, model, names)
     _restore_layers(weights, layout, model)
     _restore_positions(weights, layout, model)
     source = _source(folder, model, task, weights)
     if _learn_tables(weights, layout, model, source):
         source = _source(folder, model, task, weights)
         notes.append("its positions were trained, and are --position-encoding learned now")
-    _check_config(config, layout, source)
+    _check_config(config, fields, layout, source)
     known = {*layout.shared, *layout.computed(source)}
     left = [name for name in weights.left if not name.endswith(_IGNORED)]
     refuse_left(folder, [name for name in left if name not in known])
@@ -133,7 +135,6 @@ def _restore_embeddings(
     if layout.model_type in SCALED and not model.get("no_scale_embedding"):
         scale = weights.ours[names[0]].size(1) ** 0.5
         weights.ours[names[0]] = weights.ours[names[0]] / scale
-    _set_sharing(weights, model, names)
     keep_last_norms(weights.ours, [name.rsplit(".", 2)[0] for name in names[:-1]])
 
 
@@ -153,30 +154,29 @@ def _are_equal(first: Tensor, second: Tensor) -> bool:
     return first.shape == second.shape and torch.equal(first, second)
 
 
-def _restore_segment(
-    weights: ForeignWeights, model: Dict[str, Any], names: Tuple[str, ...]
-) -> None:
+def _restore_segment(weights: ForeignWeights, embeddings: str) -> None:
     """Add the vector of the only segment, which every token gets, to the embeddings."""
     name = f"{BERT}.segments.weight"
     vector = weights.ours.get(name)
     if vector is not None and len(vector) == 1:
         del weights.ours[name]
         if bool(vector.any()):
-            weights.ours[names[0]] = weights.ours[names[0]] + vector
-            _set_sharing(weights, model, names)
+            weights.ours[embeddings] = weights.ours[embeddings] + vector
 
 
 def _restore_layers(weights: ForeignWeights, layout: Layout, model: Dict[str, Any]) -> None:
     """Divide projections into queries, keys and values, where the class has one of them."""
     if layout.model_type in FUSED:
         attention, turned = FUSED[layout.model_type]
-        pattern = re.escape(attention).replace(r"\#", r"(\d+)") + r"\.query_key_value\.(\w+)"
-        for name in [name for name in weights.left if re.fullmatch(pattern, name)]:
-            number, ending = re.fullmatch(pattern, name).groups()  # type: ignore[union-attr]
-            parts = separate(weights.theirs[name], model["decoder_attention_heads"], turned)
-            for part, weight in zip("qkv", parts):
-                weights.ours[f"decoder.layers.{number}.self_attn.{part}_proj.{ending}"] = weight
-            weights.left.remove(name)
+        rules = ((f"{attention}.query_key_value", "decoder.layers.#.self_attn"),)
+        for name in list(weights.left):
+            module, _, ending = name.rpartition(".")
+            own = rename(module, rules) or ""
+            if own.endswith(".self_attn"):
+                parts = separate(weights.theirs[name], model["decoder_attention_heads"], turned)
+                for part, weight in zip("qkv", parts):
+                    weights.ours[f"{own}.{part}_proj.{ending}"] = weight
+                weights.left.remove(name)
 
 
 def _restore_positions(weights: ForeignWeights, layout: Layout, model: Dict[str, Any]) -> None:
@@ -200,8 +200,9 @@ def _tables(weights: ForeignWeights, layout: Layout, model: Dict[str, Any]) -> D
     tables = {}
     for stack, (name, limit) in _TABLES.items():
         if name in weights.theirs:
-            table = position_table(weights.theirs[name], _unused_rows(layout))
-            tables[f"{stack}.embed_positions.weight"] = table[: model[limit] + 2]
+            table = weights.theirs[name]
+            rows = table.new_zeros(2 - _unused_rows(layout), table.size(1))
+            tables[f"{stack}.embed_positions.weight"] = torch.cat([rows, table])[: model[limit] + 2]
     return tables
 
 
@@ -213,6 +214,8 @@ def _learn_tables(
     weights: ForeignWeights, layout: Layout, model: Dict[str, Any], source: ExportSource
 ) -> bool:
     """Make the positions learned if a table is not what the encoding computes; return whether."""
+    if model["position_encoding"] == "learned":
+        return False
     computed, first = layout.computed(source), _unused_rows(layout)
     names = [name for name, _ in _TABLES.values() if name in computed]
     trained = [
@@ -222,7 +225,7 @@ def _learn_tables(
             computed[name].to(weights.get(name).dtype)[first:], weights.get(name)[first:]
         )
     ]
-    if not trained or model["position_encoding"] == "learned":
+    if not trained:
         return False
     for option in [option for option in model if option.startswith("position_")]:
         if option != "position_segments":
@@ -233,9 +236,10 @@ def _learn_tables(
     return True
 
 
-def _check_config(config: str, layout: Layout, source: ExportSource) -> None:
+def _check_config(
+    config: str, fields: Dict[str, Any], layout: Layout, source: ExportSource
+) -> None:
     """Check that the fields that export writes still say what they said."""
-    fields = read_json(config)
     for name, value in layout.config(source).items():
         if "dropout" in name or name not in fields:
             continue

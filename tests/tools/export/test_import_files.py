@@ -113,6 +113,7 @@ def text(name, content):
 
 
 DEEP = "[" * 100_000 + "]" * 100_000
+OF_NO_TASK = {"kind": "posenc_bert", "model": {"arch": "posenc_bert"}, "task": 1}
 NORM = "bert.embeddings.LayerNorm"
 
 
@@ -124,6 +125,8 @@ NORM = "bert.embeddings.LayerNorm"
         (text("tokenizer_config.json", DEEP), "tokenizer_config.json is not JSON: nested too"),
         (lambda folder: change(folder / "config.json", hidden_size=17, num_attention_heads=1),
          "its weights do not fit its config.json"),
+        (lambda folder: change(folder / "config.json", posenc=OF_NO_TASK),
+         "posenc.task should be an object"),
         (change_weights(lambda found: {n.replace("bert.", ""): w for n, w in found.items()}),
          "its weights have no bert.embeddings"),
         (change_weights(lambda found: {**found, f"{NORM}.gamma": found[f"{NORM}.bias"].clone()}),
