@@ -98,6 +98,10 @@ class TaskScore:
         """Return what ``score.json`` holds."""
         return asdict(self)
 
+    def count(self, subset: str) -> int:
+        """Return how many examples of a subset have results."""
+        return len(next(iter(self.per_example[subset].values())))
+
     def columns(self, subset: str) -> Examples:
         """Return what is known by example of a subset, ``(examples,)`` each."""
         return {name: np.array(values) for name, values in self.per_example[subset].items()}

@@ -1,5 +1,6 @@
 """Tables of results of ``posenc predict``: encodings by task, each column a metric of a subset."""
 
+import itertools
 import statistics
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
@@ -11,6 +12,7 @@ from fairseq_posenc.tools.scores.result import named_path
 from fairseq_posenc.tools.scores.task_score import (
     DIRECTIONS,
     TITLES,
+    Examples,
     TaskScore,
     is_task_score,
     measure,
@@ -24,6 +26,8 @@ from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length, differences_in_words, interval_notes
 
 TaskRuns = Dict[str, List[TaskScore]]
+# by task, subset and metric: of every training and sample, (trainings, 1 + samples)
+Figures = Dict[Tuple[str, str, str], np.ndarray]
 _AGAIN = "predict again with posenc predict (in a recipe: delete score.json, and start it again)"
 ABOUT_LR = (
     "Of several learning rates, the one whose median over seeds is best on the (English) "
@@ -124,7 +128,8 @@ def by_task(runs: TaskRuns, metric: Optional[str] = None) -> Table:
         raise UsageError(f"no result has --metric {metric}; there are {', '.join(sorted(known))}")
     metrics = {column.metric for column in columns}
     title = TITLES[metrics.pop()] if len(metrics) == 1 else "Scores"
-    sampled = [_sampled(chosen, column) for column in columns]
+    figures = _bootstrap([score for _, score in scores], columns)
+    sampled = [_sampled(chosen, column, figures) for column in columns]
     table = Table(
         metric=title[0].upper() + title[1:],
         label="task",
@@ -205,44 +210,57 @@ def _columns(scores: Sequence[TaskScore], metric: Optional[str]) -> Iterator[Col
 
 def _conditions(score: TaskScore) -> Dict[str, Any]:
     """Return what must be alike in results of a task that are compared."""
-    subsets = {subset: digest for subset, digest in score.gold.items() if score.scores[subset]}
+    subsets = {name: score.gold.get(name) for name, figures in score.scores.items() if figures}
     return {
         f"subsets of {score.task}": ", ".join(subsets),
         f"examples or what is right in {score.task}": subsets,
+        f"numbers of examples of {score.task}": [*map(score.count, subsets)],
     }
 
 
-def _sampled(runs: TaskRuns, column: Column) -> List[Sampled]:
+def _bootstrap(scores: Sequence[TaskScore], columns: Sequence[Column]) -> Figures:
+    """Return the figures of each subset and metric that the columns have, each computed once."""
+    figures: Figures = {}
+    for task, subsets, metric in columns:
+        trainings = [score for score in scores if score.task == task]
+        for subset in subsets:
+            if (task, subset, metric) not in figures:
+                examples = [score.columns(subset) for score in trainings]
+                figures[task, subset, metric] = _resampled_figures(metric, examples)
+    return figures
+
+
+def _resampled_figures(metric: str, examples: Sequence[Examples]) -> np.ndarray:
+    """Return a figure and that of every bootstrap sample, ``(trainings, 1 + samples)``.
+
+    Each sample is drawn once, for all trainings.
+    """
+    count = len(next(iter(examples[0].values())))
+    samples = itertools.chain([None], resampled(count))
+    drawn = [[measure(metric, columns, times) for columns in examples] for times in samples]
+    return np.transpose(drawn)
+
+
+def _sampled(runs: TaskRuns, column: Column, figures: Figures) -> List[Sampled]:
     """Return every run's figures of a column; none of a run without that task."""
-    rows = []
+    parts = [figures[column.task, subset, column.metric] for subset in column.subsets]
+    # (trainings, 1 + samples): of a mean of subsets, equal numbers of examples are drawn alike
+    figures_of_training = iter(np.mean(parts, axis=0))
+    sampled = []
     for results in runs.values():
-        seeds = [score for score in results if score.task == column.task]
-        parts = [
-            [_drawn(score, subset, column.metric) for subset in column.subsets] for score in seeds
-        ]
-        # (seeds, 1 + samples): of a mean of subsets, equal numbers of examples are drawn alike
-        figures = np.array([np.mean(part, axis=0) for part in parts])
-        if len(figures):
-            names = [score.seed for score in seeds]
-            rows.append(Sampled(names, figures[:, 0].tolist(), figures[:, 1:].mean(axis=0)))
+        seeds = [score.seed for score in results if score.task == column.task]
+        if seeds:
+            rows = np.array([next(figures_of_training) for _ in seeds])
+            sampled.append(Sampled(seeds, rows[:, 0].tolist(), rows[:, 1:].mean(axis=0)))
         else:
-            rows.append(Sampled([], [], np.empty(0)))
-    return rows
-
-
-def _drawn(score: TaskScore, subset: str, metric: str) -> np.ndarray:
-    """Return a figure, and behind it that of every bootstrap sample, ``(1 + samples,)``."""
-    columns = score.columns(subset)
-    count = len(next(iter(columns.values())))
-    samples = (measure(metric, columns, times) for times in resampled(count))
-    return np.array([measure(metric, columns), *samples])
+            sampled.append(Sampled([], [], np.empty(0)))
+    return sampled
 
 
 def _count(runs: TaskRuns, column: Column) -> int:
     scores = (score for results in runs.values() for score in results)
     first = next(score for score in scores if score.task == column.task)
-    parts = (first.per_example[subset] for subset in column.subsets)
-    return sum(len(next(iter(part.values()))) for part in parts)
+    return sum(map(first.count, column.subsets))
 
 
 def _seeds(results: Sequence[TaskScore]) -> int:

@@ -122,6 +122,25 @@ def test_the_command_compares_every_kind_of_result(runs, posenc, tmp_path):
     posenc("plot", "--results", *paths, "--output", tmp_path / "by_task.svg")
 
 
+def test_a_sample_is_drawn_once_for_all_trainings_and_columns(runs, monkeypatch):
+    languages = [f"test-{name}" for name in ("de", "el", "zh")]
+    [result] = seeds(classes, 0.8, task="XNLI")
+    about = {"gold": dict.fromkeys(languages, "a")}
+    for field in ("scores", "per_example"):
+        about[field] = dict.fromkeys(languages, result[field]["valid"])
+    results = [{**result, **about, "notes": {"seed": str(seed)}} for seed in range(4)]
+    counts = []
+
+    def counted(count):
+        counts.append(count)
+        return resampled(count, 2)
+
+    monkeypatch.setattr("fairseq_posenc.tools.tables.tasks.resampled", counted)
+    table = by_task(read_task_runs(runs(shaw=results[:2], cape=results[2:])))
+    assert len(table.columns) == 4 and counts == [60] * 3
+    assert table.columns[0] == "XNLI mean of 3 accuracy" and table.sentences == [180, 60, 60, 60]
+
+
 def test_what_has_learned_nothing_is_said_first(runs, posenc):
     constant = classes(0, predictions=[1] * 60, notes={"seed": "2"})
     paths = runs(shaw=[*seeds(classes, 0.9), constant], cape=seeds(hidden, 9.5))
@@ -155,6 +174,14 @@ def test_runs_are_named_by_the_folder_of_the_row(write):
     ("other", "message"),
     [
         (classes(0.9, gold={"valid": "b"}), "examples or what is right in MNLI differ"),
+        (
+            classes(0.9, gold={}, per_example={"valid": {"target": [0], "prediction": [0]}}),
+            "examples or what is right in MNLI differ",
+        ),
+        (
+            classes(0.9, per_example={"valid": {"target": [0], "prediction": [0]}}),
+            "numbers of examples of MNLI differ",
+        ),
         (classes(0.9, per_example={}), "has no results by example: an older version predicted"),
         (classes(0.9, scores={"valid": {}}, per_example={}), "has no labels"),
         ({"all": {}, "signatures": {}}, "from posenc predict, and .* is not: compare results"),
