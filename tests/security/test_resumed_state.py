@@ -70,7 +70,10 @@ def test_a_state_of_other_parameters_is_refused(name):
                     optimizer(name).load_state_dict(state)
             state["state"][0][key] = value
     for parts in ({"param_groups": []}, {"param_groups": 5}, {"state": 5}):
-        with pytest.raises(UsageError, match="optimizer"):
+        # fairseq ignores --finetune-from-model where the folder has a checkpoint_last.pt
+        with pytest.raises(
+            UsageError, match="optimizer.*--finetune-from-model and another --save-"
+        ):
             optimizer(name).load_state_dict({**state_of(name), **parts})
 
 

@@ -100,6 +100,16 @@ def test_too_little_memory_is_reported_and_other_errors_are_not_hidden(monkeypat
     assert words == WORDS[-1] or "6 sentences of 10 tokens" in str(caught.value)
 
 
+@pytest.fixture
+def unbuilt(monkeypatch):
+    """No model is built: those of the papers' tables have up to 12 layers, 768 wide."""
+    for subjects in (benchmark.SUBJECTS, benchmark.PARTS):
+        for name, subject in subjects.items():
+            names_only = subject._replace(prepare=lambda setting: ["stock", *setting.contestants])
+            monkeypatch.setitem(subjects, name, names_only)
+
+
+@pytest.mark.usefixtures("unbuilt")
 @pytest.mark.parametrize("name", papers.TABLES)
 def test_a_papers_table_is_printed_beside_its_figures(command, capsys, name):
     command(f"--table {name} --tokens 128 --rounds 5 --device cpu")
@@ -112,7 +122,8 @@ def test_a_papers_table_is_printed_beside_its_figures(command, capsys, name):
     assert len(command.measured) == len(table.columns)
 
 
-def test_parts_of_a_papers_table(command, capsys, run):
+@pytest.mark.usefixtures("unbuilt")
+def test_parts_of_a_papers_table(command, capsys):
     command("--table cape-9 --lengths 10 --tokens 20 --rounds 5 --device cpu")
     assert len(command.measured) == 6
     assert "2 x 10, bfloat16 |" in capsys.readouterr().out
