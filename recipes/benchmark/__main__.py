@@ -77,10 +77,10 @@ def names(text: str) -> List[str]:
 
 def probabilities(text: str) -> List[float]:
     """Parse dropouts, ``0,0.1``."""
-    found = [float(part) for part in text.split(",")]
-    if not all(0 <= one < 1 for one in found):
+    values = [float(part) for part in text.split(",")]
+    if not all(0 <= value < 1 for value in values):
         raise argparse.ArgumentTypeError(f"expected probabilities below 1, not {text}")
-    return found
+    return values
 
 
 def lengths(text: str) -> List[int]:
@@ -122,17 +122,17 @@ def read_arguments() -> argparse.Namespace:
     return args
 
 
-def check(chosen: Iterable[str], known: Iterable[str]) -> None:
+def check(chosen: Iterable[str], names: Iterable[str]) -> None:
     """Refuse names that are not known."""
     for name in chosen:
-        if name not in known:
-            raise UsageError(f"unknown: {name}; choose from {', '.join(known)}")
+        if name not in names:
+            raise UsageError(f"unknown: {name}; choose from {', '.join(names)}")
 
 
 def settings_of(subject: Subject, args: argparse.Namespace) -> Iterable[Setting]:
     """Yield a setting for every length and dropout of a subject."""
     contestants = list(dict.fromkeys([subject.base, *(args.encodings or encodings.names())]))
-    contestants += [one for one in subject.variants if one.split()[0] in contestants]
+    contestants += [variant for variant in subject.variants if variant.split()[0] in contestants]
     for length in args.lengths or subject.lengths:
         for dropout in args.dropout:
             yield Setting(
@@ -165,9 +165,9 @@ def measure(name: str, setting: Setting, rounds: int, base: str = "") -> List[Ro
         "length": setting.length, "dropout": setting.dropout,
     }  # fmt: skip
     return [
-        {**of_setting, "encoding": one, **found,
-         "tokens_per_second": setting.batch * setting.length / found["seconds"]}
-        for one, found in figures.items()
+        {**of_setting, "encoding": label, **times,
+         "tokens_per_second": setting.batch * setting.length / times["seconds"]}
+        for label, times in figures.items()
     ]  # fmt: skip
 
 
@@ -177,20 +177,20 @@ def markdown(rows: Sequence[Row], about: str) -> str:
     lines = [about, "", f"| {' | '.join(heads)} |", "|---|---|---:|---:|---:|"]
     for row in rows:
         base = SUBJECTS[row["subject"]].base
-        place = (
+        setting = (
             f"{row['subject']} ÷ {base}, {row['shape']}, {row['dtype']}, "
             f"{row['batch']} x {row['length']}, dropout {row['dropout']:g}"
         )
         ratios = [
-            f"{row[one]:.3f} ({row[one + '_low']:.3f} to {row[one + '_high']:.3f})"
-            for one in ("base", "stock")
+            f"{row[ratio]:.3f} ({row[ratio + '_low']:.3f} to {row[ratio + '_high']:.3f})"
+            for ratio in ("base", "stock")
         ]
         encoding = "stock fairseq" if row["encoding"] == STOCK else f"`{row['encoding']}`"
         step = (
             f"{1000 * row['seconds']:,.1f} ms, {row['tokens_per_second']:,.0f} tokens/s, "
             f"{row['megabytes']:,.0f} MB"
         )
-        lines.append(f"| {' | '.join([place, encoding, *ratios, step])} |")
+        lines.append(f"| {' | '.join([setting, encoding, *ratios, step])} |")
     return "\n".join(lines) + "\n"
 
 

@@ -84,8 +84,8 @@ def our_attention(setting: Setting, tokens: Tensor, encoding: Encoding) -> Prepa
                 turn = torch.complex(*terms.rotation).unsqueeze(-2)
                 q, k = rotated(q, turn), rotated(k, turn)
             q, k, v = (_split_heads(setting, x) for x in (q, k, v))
-            ours, mask = module.core_terms(terms, dtype=q.dtype), positions.padding_mask
-            return _join_heads(core.attend(q, k, v, ours, mask, dropout_p=setting.dropout)[0])
+            core_terms, mask = module.core_terms(terms, dtype=q.dtype), positions.padding_mask
+            return _join_heads(core.attend(q, k, v, core_terms, mask, dropout_p=setting.dropout)[0])
 
         return attend
 

@@ -95,10 +95,10 @@ def build_all(setting: Setting, build: Callable[[str, Setting], nn.Module]) -> M
 def _share(owner: nn.Module, model: nn.Module) -> None:
     """Replace a model's parameters by the owner's of equal name and shape."""
     owned = dict(owner.named_parameters(remove_duplicate=False))
-    for place, parameter in list(model.named_parameters(remove_duplicate=False)):
-        if place in owned and owned[place].shape == parameter.shape:
-            module, _, attribute = place.rpartition(".")
-            setattr(model.get_submodule(module), attribute, owned[place])
+    for path, parameter in list(model.named_parameters(remove_duplicate=False)):
+        if path in owned and owned[path].shape == parameter.shape:
+            module, _, attribute = path.rpartition(".")
+            setattr(model.get_submodule(module), attribute, owned[path])
 
 
 def training(setting: Setting) -> Steps:

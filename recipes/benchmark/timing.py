@@ -60,10 +60,10 @@ def race(steps: Steps, device: str, rounds: int, base: str, title: str = "") -> 
     }
 
 
-def _ratios(name: str, taken: List[float], others: Optional[List[float]]) -> Figures:
-    if others is None:
+def _ratios(name: str, taken: List[float], base: Optional[List[float]]) -> Figures:
+    if base is None:
         return {}
-    low, middle, high = statistics.quantiles([t / b for t, b in zip(taken, others)], n=4)
+    low, middle, high = statistics.quantiles([t / b for t, b in zip(taken, base)], n=4)
     return {name: middle, f"{name}_low": low, f"{name}_high": high}
 
 

@@ -85,7 +85,7 @@ class Probes(Pretraining):
             lines: List[str] = []
             last = ""
             documents, sentences = (
-                read_lines(f"{corpus}/{split}.{kind}") for kind in ("docs", "en")
+                read_lines(f"{corpus}/{split}.{suffix}") for suffix in ("docs", "en")
             )
             for document, sentence in zip(documents, sentences):
                 # a blank line between documents
@@ -114,20 +114,20 @@ class Probes(Pretraining):
         asked = []
         for name in tunings:
             task, _, segments = name.partition("_")
-            kind = segments.replace("_5000", "")
-            updates = self.values.number("task-updates") * (10 if kind != segments else 1)
+            segment_type = segments.replace("_5000", "")
+            updates = self.values.number("task-updates") * (10 if segment_type != segments else 1)
             steps.append(Step("tune", [
                 "fairseq-train", *where(f"{binary}/{task}"), "--user-dir", "fairseq_posenc",
                 "--task", "posenc_sentence_prediction", "--criterion", "posenc_sentence_prediction",
                 "--arch", self.values["arch"], "--max-positions", self.values["length"],
                 *where("--finetune-from-model", model), "--position-encoding", *row.options,
-                "--position-segments", kind, *arrays["tune"], *self.extra, "--seed", seed,
+                "--position-segments", segment_type, *arrays["tune"], *self.extra, "--seed", seed,
                 "--warmup-updates", str(updates // 10), "--total-num-update", str(updates),
                 "--max-update", str(updates), *where(*self.devices.options, "--save-dir",
                                                      cell.path(name)),
                 "--no-epoch-checkpoints", "--no-save-optimizer-state", "--save-interval", "1000000",
                 "--validate-interval", "1000000", "--log-format", "simple", "--log-interval", "100",
-            ], (f"{name}/train.done",), place=name))  # fmt: skip
+            ], (f"{name}/train.done",), subfolder=name))  # fmt: skip
             figure = f"{task}_sentence_accuracy" + (f"_{segments}" if segments != "none" else "")
             asked += [
                 "--task",

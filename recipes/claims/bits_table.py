@@ -35,17 +35,17 @@ def markdown(
     margin: float,
 ) -> str:
     """Return the tables, the last with verdicts by what was expected."""
-    base, *others = rows
+    base, *compared = rows
     parts = ["Bits per token of the references at the end of training (less is better)"]
     lines = [["", "n", *names]]
     for label, row in rows.items():
         estimates = [row.estimate([(1, row, name)]) for name in names]
         lines.append([label, str(len(row.trainings)), *map(_plain, estimates)])
     parts.append(markdown_table(lines))
-    if others:
+    if compared:
         lines = [["", *names, f"all beyond {names[0]}", "expected", "verdict"]]
         level = EqualLevel(rows)
-        for label in others:
+        for label in compared:
             *by_range, beyond = rows[label].differences(rows[base], [*names, BEYOND])
             judged = [label, *map(_signed, [*by_range, beyond])]
             if level.level is None:
@@ -67,10 +67,10 @@ def _at_equal_level(
     margin: float,
 ) -> List[str]:
     """Return title and table of bits beyond the trained lengths at equal bits within."""
-    base, *others = rows
+    base, *compared = rows
     lines = [["", f"bits beyond {names[0]}", f"less {base}", "expected", "verdict"]]
     lines.append([base, _plain(level.beyond(base)), "", "", ""])
-    for label in others:
+    for label in compared:
         difference = level.less(label, base)
         lines.append([label, _plain(level.beyond(label)), _signed(difference),
                       *_verdict(label, difference, expected, margin)])  # fmt: skip
@@ -121,16 +121,16 @@ def latex(rows: Mapping[str, RowTrainings], names: Sequence[str]) -> str:
 
 def draw(rows: Mapping[str, RowTrainings], names: Sequence[str], output: str) -> None:
     """Draw the differences to the first row by range, a line per row with its intervals."""
-    base, *others = rows
+    base, *compared = rows
     figure = new_figure(8.0, 4.0)
     axes = figure.add_subplot()
-    step = min(0.08, 0.4 / max(1, len(others)))
-    for number, label in enumerate(others):
+    step = min(0.08, 0.4 / max(1, len(compared)))
+    for number, label in enumerate(compared):
         estimates = rows[label].differences(rows[base], names)
         points = [
             (x, estimate) for x, estimate in enumerate(estimates) if estimate.mean is not None
         ]
-        shift = step * (number - (len(others) - 1) / 2)
+        shift = step * (number - (len(compared) - 1) / 2)
         axes.errorbar(
             [x + shift for x, _ in points],
             [estimate.mean for _, estimate in points],

@@ -139,9 +139,8 @@ def compare(
         compared = _of_rows(rows, about)
     if budget:
         return compared
-    return compared._replace(
-        apart=_apart(rows, compared), still_falling=_still_falling(rows, compared)
-    )
+    apart, still_falling = _apart(rows, compared), _still_falling(rows, compared)
+    return compared._replace(apart=apart, still_falling=still_falling)
 
 
 def _of_rows(rows: Sequence[Row], about: Dict[str, Any]) -> Compared:

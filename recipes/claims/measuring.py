@@ -89,7 +89,8 @@ class Measuring(Recipe):
                       cell.path(output),
                       "--data", self.path(part, "bin"), "--note", f"seed={cell.seed}",
                       "--reference", texts[1], "--source", texts[0], *options],
-                     log=os.devnull, told=f"scoring of {cell.path(generated)} failed")  # fmt: skip
+                     log=os.devnull,
+                     failure=f"scoring of {cell.path(generated)} failed")  # fmt: skip
 
     def score_groups(self, part: str, cell: PlannedCell) -> None:
         """By the number of clauses, and by how far a subject stands from its verb."""

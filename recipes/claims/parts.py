@@ -15,7 +15,7 @@ from typing import Callable, Dict, List, Sequence
 from fairseq_posenc.errors import UsageError
 from recipes.claims.measuring import LANGUAGES, Measuring
 from recipes.lib.cell import PlannedCell, Step, plan, where
-from recipes.lib.page import FLAG, Given, Page, read_options
+from recipes.lib.page import FLAG, CommandLine, Page, read_options
 from recipes.lib.rows import PlannedRow, read_rows
 from recipes.lib.settings import make_folder
 from recipes.lib.work import each, in_order, run_cells
@@ -56,17 +56,17 @@ def main(page: Page, arguments: List[str]) -> None:
 class Claims(Measuring):
     """All parts of a run."""
 
-    def __init__(self, page: Page, given: Given):
-        super().__init__(page, given)
+    def __init__(self, page: Page, command_line: CommandLine):
+        super().__init__(page, command_line)
         values = self.values
         self.is_fast = values["fast"] == FLAG
-        self.known = values.list("all-parts")
+        self.all_parts = values.list("all-parts")
         self.seeds, self.updates = values.list("seeds"), values.number("updates")
         self.parts = values.list("parts")
         if not self.parts:
-            self.parts = values.list("fast-parts") if self.is_fast else self.known
+            self.parts = values.list("fast-parts") if self.is_fast else self.all_parts
         for part in self.parts:
-            if part not in self.known:
+            if part not in self.all_parts:
                 raise UsageError(f"no part is called {part} (--parts; see --help)")
         self.chosen = values.list("rows")
         if self.chosen and not values["parts"]:
@@ -75,8 +75,8 @@ class Claims(Measuring):
             labels = [row.label for part in self.parts for row in self.all_rows(part)]
             for label in self.chosen:
                 if label not in labels:
-                    known = ",".join(dict.fromkeys(labels))
-                    raise UsageError(f"no row is called {label} (--rows): there are {known}")
+                    row_labels = ",".join(dict.fromkeys(labels))
+                    raise UsageError(f"no row is called {label} (--rows): there are {row_labels}")
             for part in self.parts:
                 self.rows(part)
 
@@ -144,10 +144,10 @@ class Claims(Measuring):
         self.execute(
             ["bash", "recipes/quickstart.sh", "--run-dir", self.path(part), "--seeds",
              ",".join(self.seeds),
-             "--device", self.devices.kind, "--jobs", str(self.devices.jobs),
+             "--device", self.devices.type, "--jobs", str(self.devices.jobs),
              "--updates", str(self.updates), "--test", self.values["test"], "--stage", "2",
              "--encodings", rows, *options],
-            told=f"part {part} failed, see above",
+            failure=f"part {part} failed, see above",
         )  # fmt: skip
 
     def updates_of(self, part: str) -> int:
@@ -275,9 +275,9 @@ class Claims(Measuring):
     def bert(self, part: str) -> None:
         """Small BERTs, and where they attend."""
         self.execute(["bash", "recipes/claims/bert.sh", "--run-dir", self.path(part),
-                      "--seeds", ",".join(self.seeds), "--device", self.devices.kind,
+                      "--seeds", ",".join(self.seeds), "--device", self.devices.type,
                       "--jobs", str(self.devices.jobs), "--stage", "2", *["--fast"] * self.is_fast],
-                     told="part bert failed, see above")  # fmt: skip
+                     failure="part bert failed, see above")  # fmt: skip
         rows = read_rows(["learned", "abs_scalar", "rel_scalar"])
         self.measure(part, self.cells(part, rows), self.analyse_bert)
 
@@ -301,14 +301,14 @@ class Claims(Measuring):
 
     def speed(self, part: str) -> None:
         """Interleaved rounds in one process, as many times as there are seeds."""
-        one = ["env", "OMP_NUM_THREADS=1", "python", "-m", "recipes.benchmark"]
+        benchmark = ["env", "OMP_NUM_THREADS=1", "python", "-m", "recipes.benchmark"]
         for seed in self.seeds:
             folder = self.path(part, "repeats", f"seed{seed}")
             self.execute(["mkdir", "-p", folder])
             self.say(f"[speed] round {seed}")
             for name in "training", "bert":
                 words = self.page.arrays[f"speed_{name}"]
-                self.execute([*one, name, *words, "--output", f"{folder}/{name}.csv"],
+                self.execute([*benchmark, name, *words, "--output", f"{folder}/{name}.csv"],
                              output=f"{folder}/{name}.md")  # fmt: skip
 
     def found(self, part: str, name: str) -> List[str]:

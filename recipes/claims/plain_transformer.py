@@ -251,8 +251,8 @@ def train(
         adam.step()
         if (done + 1) % interval == 0 or done + 1 == options.updates:
             curve[done + 1] = bits_per_token(model, valid)
-            found = f"nll_loss {curve[done + 1]:.3f} | num_updates {done + 1}"
-            print(f"| valid on 'valid' subset | {found}", flush=True)
+            line = f"nll_loss {curve[done + 1]:.3f} | num_updates {done + 1}"
+            print(f"| valid on 'valid' subset | {line}", flush=True)
     return curve
 
 

@@ -60,23 +60,25 @@ def read_documents(corpus: str) -> List[List[str]]:
 
 def _examples(documents: List[List[str]], count: int, rng: PortableRandom) -> Dict[str, Rows]:
     """Take documents off the end of a list until both tasks have ``count`` examples."""
-    one: Rows = []
-    two: Rows = []
-    while len(two) < count or len(one) < count:
+    sentences: Rows = []
+    sentence_pairs: Rows = []
+    while len(sentence_pairs) < count or len(sentences) < count:
         if not documents:
-            raise UsageError(f"the corpus has sentences for {len(two)} pairs of {count}; make more")
+            raise UsageError(
+                f"the corpus has sentences for {len(sentence_pairs)} pairs of {count}; make more"
+            )
         document = documents.pop()
         orders = [(sentence, swapped(sentence, rng)) for sentence in document]
         for right, wrong in orders:
             if wrong is not None:
                 label = rng.chance(0.5)
-                one.append((right if label else wrong, str(int(label))))
+                sentences.append((right if label else wrong, str(int(label))))
         for first, second in zip(orders, orders[1:]):
             label = rng.chance(0.5)
             pair = (first[label], second[not label])
             if None not in pair:
-                two.append((str(len(two)), *pair, str(int(label))))
-    return {"one": one[:count], "two": two[:count]}
+                sentence_pairs.append((str(len(sentence_pairs)), *pair, str(int(label))))
+    return {"one": sentences[:count], "two": sentence_pairs[:count]}
 
 
 def swapped(sentence: str, rng: PortableRandom) -> Optional[str]:
@@ -86,15 +88,15 @@ def swapped(sentence: str, rng: PortableRandom) -> Optional[str]:
     """
     text = sentence[:1].lower() + sentence[1:]
     words = text.replace(",", " ,").replace(".", " .").split()
-    places = [
-        place
-        for place, (one, other) in enumerate(zip(words, words[1:]))
-        if one != other and (one + other).isalpha()
+    positions = [
+        position
+        for position, (word, following) in enumerate(zip(words, words[1:]))
+        if word != following and (word + following).isalpha()
     ]
-    if not places:
+    if not positions:
         return None
-    place = rng.pick(places)
-    words[place : place + 2] = words[place + 1], words[place]
+    position = rng.pick(positions)
+    words[position : position + 2] = words[position + 1], words[position]
     return " ".join(words)
 
 

@@ -85,8 +85,8 @@ def probe(
         result["longer_word_order_accuracy"] = word_order(loaded, longer, pairs)
     for name, path, folder in tasks:
         classifier, task = load(path, folder)
-        found = predictions(classifier.eval(), task, "valid", _ROWS_AT_ONCE)
-        result[name] = task.score("valid", found)["accuracy"]
+        predicted = predictions(classifier.eval(), task, "valid", _ROWS_AT_ONCE)
+        result[name] = task.score("valid", predicted)["accuracy"]
     return {**result, "signature": loaded.signature}
 
 
@@ -141,15 +141,15 @@ def order_pairs(loaded: LoadedModel, length: int, pairs: int) -> List[OrderPair]
         os.path.join(loaded.task.cfg.data.split(os.pathsep)[0], "valid"), dictionary
     )
     dice = np.random.default_rng(_MASK_SEED)
-    found: List[OrderPair] = []
+    examples: List[OrderPair] = []
     for number in dice.permutation(len(text)):
         sentence = text[int(number)]
         places = np.flatnonzero(sentence[:-3].ne(sentence[1:-2]).numpy())
         if not len(places):
             continue
-        place = int(dice.choice(places))
+        swapped_at = int(dice.choice(places))
         swapped = sentence.clone()
-        swapped[place : place + 2] = sentence[place : place + 2].flip(0)
+        swapped[swapped_at : swapped_at + 2] = sentence[swapped_at : swapped_at + 2].flip(0)
         parts: List[Tensor] = []
         room, before = length - 1 - len(sentence), int(number) - 1
         while before >= 0 and len(text[before]) <= room:
@@ -159,11 +159,11 @@ def order_pairs(loaded: LoadedModel, length: int, pairs: int) -> List[OrderPair]
             continue
         parts.insert(0, sentence.new_tensor([dictionary.bos()]))
         context = torch.cat(parts)
-        whole = (torch.cat([context, order]) for order in (sentence, swapped))
-        found.append(OrderPair(*whole, len(context)))
-        if len(found) == pairs:
-            return found
-    raise UsageError(f"'valid' has {len(found)} sentences of words to swap, not --pairs {pairs}")
+        rows = (torch.cat([context, order]) for order in (sentence, swapped))
+        examples.append(OrderPair(*rows, len(context)))
+        if len(examples) == pairs:
+            return examples
+    raise UsageError(f"'valid' has {len(examples)} sentences of words to swap, not --pairs {pairs}")
 
 
 @torch.no_grad()
@@ -179,18 +179,19 @@ def pseudo_log_likelihoods(
     """
     sums = np.zeros(len(examples))
     copies = sorted(
-        (len(tokens), number, place)
+        (len(tokens), number, position)
         for number, (tokens, first) in enumerate(examples)
-        for place in range(first, len(tokens) - 1)
+        for position in range(first, len(tokens) - 1)
     )
     for part in _batches(copies):
         sources = [examples[number][0].clone() for _, number, _ in part]
-        rows, places = torch.arange(len(part)), torch.tensor([place for _, _, place in part])
+        rows = torch.arange(len(part))
+        positions = torch.tensor([position for _, _, position in part])
         tokens = data_utils.collate_tokens(sources, pad).long()
-        targets = tokens[rows, places]
-        tokens[rows, places] = mask
+        targets = tokens[rows, positions]
+        tokens[rows, positions] = mask
         hidden = torch.zeros_like(tokens, dtype=torch.bool)
-        hidden[rows, places] = True
+        hidden[rows, positions] = True
         scores = model(tokens, masked_tokens=hidden)[0].double().log_softmax(dim=-1)
         np.add.at(sums, [number for _, number, _ in part], scores[rows, targets].numpy())
     return sums

@@ -146,14 +146,14 @@ class EqualLevel:
 
     def __init__(self, rows: Mapping[str, RowTrainings]):
         self.rows = rows
-        first, *others = rows.values()
-        self.seeds = common_seeds(others, first)
-        kept = all(
+        first, *compared = rows.values()
+        self.seeds = common_seeds(compared, first)
+        have_checkpoints = all(
             len(row.trainings[s].checkpoints) > 1 for row in rows.values() for s in self.seeds
         )
         self.levels = {
             seed: np.max([row.trainings[seed].end.within.all for row in rows.values()], axis=0)
-            for seed in (self.seeds if kept else ())
+            for seed in (self.seeds if have_checkpoints else ())
         }
 
     @property

@@ -23,9 +23,9 @@ def main() -> int:
     end_on_signals()
     page, arguments = read_page(sys.argv[1:])
     try:
-        if page.kind not in KINDS:
-            raise UsageError(f"no kind of recipe is called {page.kind}")
-        importlib.import_module(KINDS[page.kind]).main(page, arguments)
+        if page.recipe_kind not in KINDS:
+            raise UsageError(f"no kind of recipe is called {page.recipe_kind}")
+        importlib.import_module(KINDS[page.recipe_kind]).main(page, arguments)
         sys.stdout.flush()
     except BrokenPipeError:
         # … --help | head, --plan | head: nobody reads on, nor what Python prints at its end

@@ -8,7 +8,7 @@ import statistics
 from typing import List, Sequence
 
 from fairseq_posenc.errors import UsageError
-from recipes.lib.page import FLAG, Given, Page, pairs, read_options
+from recipes.lib.page import FLAG, CommandLine, Page, pairs, read_options
 from recipes.lib.recipe import Recipe
 from recipes.lib.settings import make_folder
 
@@ -32,10 +32,10 @@ def main(page: Page, arguments: List[str]) -> None:
     name = "wmt14"
     if arguments[:1] in (["wmt14"], ["bert"]):
         name, *arguments = arguments
-    given = read_options(page, HELP, arguments)
-    values = given.values.over(pairs(page.arrays[name]))
-    kind = {"wmt14": Translation, "bert": Bert}[name]
-    kind(page, given._replace(values=values), name).run()
+    command_line = read_options(page, HELP, arguments)
+    values = command_line.values.over(pairs(page.arrays[name]))
+    anchor = {"wmt14": Translation, "bert": Bert}[name]
+    anchor(page, command_line._replace(values=values), name).run()
 
 
 class Anchor(Recipe):
@@ -50,15 +50,15 @@ class Anchor(Recipe):
     titles: Sequence[str] = ()
     mark = ""  # of stage 4, which without one looks after its own parts
 
-    def __init__(self, page: Page, given: Given, name: str):
-        super().__init__(page, given)
+    def __init__(self, page: Page, command_line: CommandLine, name: str):
+        super().__init__(page, command_line)
         self.raw = self.values["data-dir"] or self.path("raw")
         self.run_dir = self.path(name)
         self.is_smoke = self.values["smoke"] == FLAG
 
     def run(self) -> None:
         """Run all stages, or print them."""
-        self.set_up(told=True)
+        self.set_up(shown=True)
         self.choose_devices(default="cuda" if self.is_plan else "")
         self.open_folder("--smoke", "yes" if self.is_smoke else "no")
         if self.is_smoke and not self.is_plan:
@@ -73,7 +73,7 @@ class Anchor(Recipe):
         """Download a file."""
         self.execute(["posenc", "prepare", "download", "--output", f"{self.raw}/{name}", *options,
                       address],
-                     told=f"cannot get {name}; fetch it by hand, see --data-dir")  # fmt: skip
+                     failure=f"cannot get {name}; fetch it by hand, see --data-dir")  # fmt: skip
 
     def stand_in(self) -> None:
         """Make a tiny model in the layout of the published one."""
@@ -110,9 +110,9 @@ class Translation(Anchor):
     @property
     def model(self) -> str:
         """The checkpoint in it."""
-        found = glob.glob(f"{glob.escape(self.path('model'))}/**/model.pt", recursive=True)
+        paths = glob.glob(f"{glob.escape(self.path('model'))}/**/model.pt", recursive=True)
         name = self.archive.partition(".tar")[0]
-        return found[0] if found else self.path("model", name, "model.pt")
+        return paths[0] if paths else self.path("model", name, "model.pt")
 
     def stand_in(self) -> None:
         """An archive of a tiny model of stock fairseq."""
@@ -175,8 +175,8 @@ class Translation(Anchor):
                       "--source-language", "en", "--output", score],
                       output=self.path("score.txt"))  # fmt: skip
         if not self.is_plan:
-            ours = _figure([score], "all", "sacrebleu")
-            self.say(f"newstest2014: sacreBLEU {ours}; fairseq's page has {self.values['known']}")
+            bleu = _figure([score], "all", "sacrebleu")
+            self.say(f"newstest2014: sacreBLEU {bleu}; fairseq's page has {self.values['known']}")
 
 
 class Bert(Anchor):
@@ -225,19 +225,19 @@ class Bert(Anchor):
                       "--text", self.path("import"), "--seeds", self.values["seeds"],
                       "--encodings", f"bert={self.row} --layer-norm-eps 1e-12",
                       "--pretrained", f"bert={self.path('import/model.pt')}",
-                      "--device", self.devices.kind, "--jobs", str(self.devices.jobs),
+                      "--device", self.devices.type, "--jobs", str(self.devices.jobs),
                       "--stop-stage", "4", *options])  # fmt: skip
 
     def compare(self) -> None:
         """Accuracy on the development sets, the median over seeds."""
-        known, seeds = self.page.arrays["known"], ", ".join(self.values.list("seeds"))
-        for task, theirs in zip(known[::2], known[1::2]):
+        published, seeds = self.page.arrays["known"], ", ".join(self.values.list("seeds"))
+        for task, published_accuracy in zip(published[::2], published[1::2]):
             files = glob.glob(f"{glob.escape(self.path('glue/bert', task))}/*/*/score.json")
             if files:
-                ours = _figure(files, "scores", "valid", "accuracy")
+                accuracy = _figure(files, "scores", "valid", "accuracy")
                 self.say(
-                    f"{task}, median of seeds {seeds}: accuracy {ours}; Devlin et al. 2019 have "
-                    f"{theirs}"
+                    f"{task}, median of seeds {seeds}: accuracy {accuracy}; "
+                    f"Devlin et al. 2019 have {published_accuracy}"
                 )
 
 
@@ -246,10 +246,10 @@ def _figure(files: Sequence[str], *keys: str) -> float:
     figures = []
     for file in files:
         with open(file, encoding="utf-8") as stream:
-            found = json.load(stream)
+            content = json.load(stream)
         for key in keys:
-            if key not in found:
+            if key not in content:
                 raise UsageError(f"{file} has no {key}")
-            found = found[key]
-        figures.append(found)
+            content = content[key]
+        figures.append(content)
     return round(statistics.median(figures), 2)

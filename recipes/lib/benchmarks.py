@@ -93,11 +93,11 @@ class TaskSet:
         if self.is_made(f"{folder}/{name}.done"):
             return
         unpack = ["--unpack", folder] if name.endswith((".zip", ".tgz")) else []
-        known = ["--checksum", digest] if digest else []
+        check = ["--checksum", digest] if digest else []
         url = f"{self.values['url'] or base}/{name}"
         self.recipe.execute(
-            ["posenc", "prepare", "download", "--output", f"{folder}/{name}", *unpack, *known, url],
-            told=f"cannot get {name}; fetch the files by hand and give --raw-dir",
+            ["posenc", "prepare", "download", "--output", f"{folder}/{name}", *unpack, *check, url],
+            failure=f"cannot get {name}; fetch the files by hand and give --raw-dir",
         )
         if not self.recipe.is_plan:
             with open(f"{folder}/{name}.done", "w"):
@@ -128,7 +128,7 @@ class Glue(TaskSet):
             return valid
         folder = f"{self.data(task)}/input0"
         there = [
-            one for one in tests if self.recipe.is_plan or os.path.exists(f"{folder}/{one}.idx")
+            test for test in tests if self.recipe.is_plan or os.path.exists(f"{folder}/{test}.idx")
         ]
         return [*valid, *there]
 
@@ -190,7 +190,7 @@ class Xtreme(TaskSet):
 
     def __init__(self, recipe: "FineTuning"):
         super().__init__(recipe)
-        self.found = self.raw  # where raw files are looked for
+        self.searched = self.raw  # where raw files are looked for
         if recipe.is_plan and recipe.is_smoke:
             self._unpacked = tempfile.TemporaryDirectory()
             self.found = self._unpacked.name
@@ -228,12 +228,13 @@ class Xtreme(TaskSet):
     def subsets(self, task: str) -> List[str]:
         """The languages that are there; for a plan those that are to be there."""
         if task == "XNLI":
-            found = [f"test-{language}" for language in self.values.list("languages")]
+            subsets = [f"test-{language}" for language in self.values.list("languages")]
         else:
-            found = ["valid"]
+            subsets = ["valid"]
         if self.recipe.is_plan:
-            found += ["valid-en"] if task == "XNLI" else [one.name for one in self.questions()]
-            return sorted(found)
+            names = [file.name for file in self.questions()]
+            subsets += ["valid-en"] if task == "XNLI" else names
+            return sorted(subsets)
         folder = self.tested_on(task) + "/input0" * (task == "XNLI")
         kinds = ("test-", "valid-en") if task == "XNLI" else ("mlqa-", "tydiqa-", "valid", "xquad-")
         ending = ".idx" if task == "XNLI" else ".json"
@@ -246,7 +247,8 @@ class Xtreme(TaskSet):
         folder = self.recipe.path("benchmarks", "text-multilingual")
         texts = {}
         for split in "train", "valid":
-            files = (f"{one}={folder}/{one}/{split}.txt" for one in self.values.list("languages"))
+            languages = self.values.list("languages")
+            files = (f"{language}={folder}/{language}/{split}.txt" for language in languages)
             texts[split] = ",".join(files)
         return ["--text", texts["train"], "--valid", texts["valid"], *super().smoke_pretraining()]
 
@@ -255,12 +257,12 @@ class Xtreme(TaskSet):
         from fairseq_posenc.tools.bert.xtreme import find_questions
 
         official = self.recipe.is_plan and not self.is_given
-        found, missing = find_questions(self.found, official=official)
+        files, missing = find_questions(self.searched, official=official)
         for line in missing:
             self.recipe.say(line)
         return [
-            QuestionFile(*(str(part).replace(self.found, self.raw, 1) for part in one))
-            for one in found
+            QuestionFile(*(str(part).replace(self.searched, self.raw, 1) for part in file))
+            for file in files
         ]
 
     def make_data(self) -> None:
@@ -302,10 +304,10 @@ class Xtreme(TaskSet):
     def prepare_questions(self) -> None:
         """Make data of SQuAD and of the test files in other languages."""
         folder = self.find("train-v1.1.json", ["squad"])
-        found = self.questions()
+        tests = self.questions()
         self.prepare_split(QuestionFile("train", "en", "squad", f"{folder}/train-v1.1.json"))
         valid = QuestionFile("valid", "en", "squad", f"{folder}/dev-v1.1.json")
-        each(self.recipe, [valid, *found], self.prepare_split)
+        each(self.recipe, [valid, *tests], self.prepare_split)
 
     def prepare_split(self, split: QuestionFile) -> None:
         """Make data of one file."""

@@ -59,11 +59,11 @@ def rows_of(values: Values) -> List[PlannedRow]:
         chosen = values["encodings"]
         rows = chosen.split(",") if chosen or values.given("encodings") else default_rows()
         return read_rows(rows)
-    known, labels = numbers_of(values), []
-    chosen = ",".join(known) if values["rows"] == "all" else values["rows"]
+    numbers, labels = numbers_of(values), []
+    chosen = ",".join(numbers) if values["rows"] == "all" else values["rows"]
     for number in chosen.split(","):
-        if number not in known:
-            raise UsageError(f"--rows are of the tables {' '.join(known)}, or all, not {number}")
+        if number not in numbers:
+            raise UsageError(f"--rows are of the tables {' '.join(numbers)}, or all, not {number}")
         labels += MODELS_OF[number]
     return read_rows([f"{label}={MODELS[label]}" for label in dict.fromkeys(labels)])
 
@@ -71,5 +71,5 @@ def rows_of(values: Values) -> List[PlannedRow]:
 def whole_tables(tables: Sequence[str], rows: Sequence[PlannedRow]) -> List[str]:
     """Leave out the tables of which a model is not among the rows, unless that is every one."""
     labels = {row.label for row in rows}
-    whole = [name for name in tables if labels.issuperset(MODELS_OF[name.rpartition("-")[2]])]
-    return whole or list(tables)
+    complete = [name for name in tables if labels.issuperset(MODELS_OF[name.rpartition("-")[2]])]
+    return complete or list(tables)

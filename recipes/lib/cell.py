@@ -53,15 +53,16 @@ class Step(NamedTuple):
         words: of the command.
         marks: files in the cell's folder, also with wildcards, that are there when it is done; a
             step without them runs every time, and says nothing.
-        place: a folder in the cell's, of a training that begins anew whenever it is cut: it takes
-        seconds. output: the folder's file for what it prints; all else is in ``<program>.log``.
+        output: the folder's file for what it prints; all else is in ``<program>.log``.
+        subfolder: of the cell's, of a training that begins anew whenever it is cut: it takes
+            seconds.
     """
 
     stage: str
     words: Sequence[str]
     marks: Tuple[str, ...] = ()
     output: str = ""
-    place: str = ""
+    subfolder: str = ""
 
     @property
     def program(self) -> str:
@@ -152,9 +153,9 @@ def plan(cells: Sequence[PlannedCell], stages: Sequence[str] = ()) -> Iterator[s
         stages: those of steps that run; all without them.
     """
     for cell in cells:
-        place = "/".join(filter(None, (cell.setting, cell.row)))
+        name_of_row = "/".join(filter(None, (cell.setting, cell.row)))
         name = re.sub("\0(.*?)\0", r"$\1", cell.name)
-        yield f"# cell {place}, {name}"
+        yield f"# cell {name_of_row}, {name}"
         yield typed(["mkdir", "-p", cell.folder])
         yield f"echo {typed([cell.about])} >{typed([cell.path('cell.json')])}"
         for step in cell.steps:

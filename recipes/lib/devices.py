@@ -42,14 +42,14 @@ class Devices(NamedTuple):
     """What trainings run on.
 
     Attributes:
-        kind: cpu or cuda.
+        type: cpu or cuda.
         jobs: trainings at a time.
         node: the GPUs of a node that are used; none on a CPU.
         each: GPUs of a training, of all its nodes.
         memory: GiB of the smallest GPU.
     """
 
-    kind: str
+    type: str
     jobs: int
     node: Tuple[str, ...] = ()
     each: int = 1
@@ -58,7 +58,7 @@ class Devices(NamedTuple):
     @property
     def options(self) -> List[str]:
         """For fairseq's programs and ours."""
-        return ["--cpu"] if self.kind == "cpu" else []
+        return ["--cpu"] if self.type == "cpu" else []
 
     @property
     def trainings_per_gpu(self) -> int:
@@ -86,13 +86,13 @@ class Devices(NamedTuple):
         That is torchrun, or with several nodes of a SLURM job srun, for which fairseq finds the
         other nodes itself, and would take all GPUs that it sees.
         """
-        if self.kind == "cuda" and nodes() > 1:
+        if self.type == "cuda" and nodes() > 1:
             return [
                 "srun", "--nodes", str(nodes()), "--ntasks-per-node", "1", "--kill-on-bad-exit",
                 "env", f"CUDA_VISIBLE_DEVICES={self.gpus_of(0)}", "fairseq-train",
                 "--distributed-port", str(free_port()), "--distributed-world-size", str(self.each),
             ]  # fmt: skip
-        if self.kind == "cuda" and self.each > 1:
+        if self.type == "cuda" and self.each > 1:
             # on a free port: the one of `--standalone` is always the same before torch 2.1
             program = shutil.which("fairseq-train") or "fairseq-train"
             return ["torchrun", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:0",
@@ -129,21 +129,21 @@ def list_gpus(wanted: int, is_plan: bool = False) -> Tuple[str, ...]:
 
 def smallest_memory() -> int:
     """Return GiB of the smallest GPU."""
-    told = ask_python(
+    gibibytes = ask_python(
         "import torch; c = torch.cuda; print(min((c.get_device_properties(i).total_memory "
         "for i in range(c.device_count())), default=0) >> 30)"
     )
-    if not told:
+    if not gibibytes:
         raise UsageError("cannot look at the GPUs")
-    return int(told)
+    return int(gibibytes)
 
 
 def free_port() -> int:
     """Return a port that nothing listens on."""
     while True:
         port = random.randrange(20000, 40000)
-        with socket.socket() as one:
-            if one.connect_ex(("127.0.0.1", port)):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)):
                 return port
 
 

@@ -15,7 +15,7 @@ from recipes.lib.benchmarks import BENCHMARKS
 from recipes.lib.bert_rows import HELP as ROWS_HELP
 from recipes.lib.bert_rows import default_rows, rows_of, whole_tables
 from recipes.lib.cell import PlannedCell, Step, plan, typed, variable, where
-from recipes.lib.page import FLAG, Given, Page, read_options
+from recipes.lib.page import FLAG, CommandLine, Page, read_options
 from recipes.lib.processes import printed
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
@@ -93,8 +93,8 @@ def main(page: Page, arguments: List[str]) -> None:
 class FineTuning(Recipe):
     """A recipe that fine-tunes pre-trained models, and applies them to test sets."""
 
-    def __init__(self, page: Page, given: Given):
-        super().__init__(page, given)
+    def __init__(self, page: Page, command_line: CommandLine):
+        super().__init__(page, command_line)
         values = self.values
         self.is_smoke = values["smoke"] == FLAG
         self.rows = rows_of(values)
@@ -111,19 +111,19 @@ class FineTuning(Recipe):
         self._checksums: Dict[str, str] = {}
 
     def _pretrained(self) -> Dict[str, str]:
-        found: Dict[str, str] = {}
-        given = self.values["pretrained"]
-        for one in given.split("\n") if given else []:
-            label, _, path = one.partition("=")
+        checkpoints: Dict[str, str] = {}
+        pairs = self.values["pretrained"]
+        for pair in pairs.split("\n") if pairs else []:
+            label, _, path = pair.partition("=")
             if not (label and path):
-                raise UsageError(f"--pretrained wants ROW=CHECKPOINT, not {one}")
+                raise UsageError(f"--pretrained wants ROW=CHECKPOINT, not {pair}")
             if not os.access(path, os.R_OK):
                 raise UsageError(f"cannot read the checkpoint {path}")
             if label not in {row.label for row in self.rows}:
                 labels = " ".join(row.label for row in self.rows)
                 raise UsageError(f"--pretrained {label}=…: the rows are {labels}")
-            found[label] = path
-        return found
+            checkpoints[label] = path
+        return checkpoints
 
     def run(self) -> None:
         """Run all stages, or print them."""
@@ -138,7 +138,7 @@ class FineTuning(Recipe):
             self.say(
                 f"what {self.page.name} runs, one after the other, from the top of the repository"
             )
-        self.set_up(told=True)
+        self.set_up(shown=True)
         check_behind(self, lambda: self.cells({task: Length("", "") for task in self.tasks}))
         self.choose_devices(default="cuda" if self.is_plan else "", job_per_gpu=True)
         self.open_folder()
@@ -177,9 +177,9 @@ class FineTuning(Recipe):
         if rows and options:
             self.execute(
                 ["bash", recipe, "--stage", "2", "--run-dir", self.pretrain_dir,
-                 "--device", self.devices.kind,
+                 "--device", self.devices.type,
                  "--encodings", ",".join(row.spec for row in rows), *options],
-                told="pre-training failed",
+                failure="pre-training failed",
             )  # fmt: skip
         elif rows and self.is_plan:
             self.say(f"made by {recipe}, which has a --plan")
@@ -208,8 +208,8 @@ class FineTuning(Recipe):
         file.
         """
         words, epochs = self.counting(task), int(self.benchmark.epochs(task))
-        told = hashlib.sha256("\0".join(words[4:]).encode()).hexdigest()[:10]
-        file = f"{self.benchmark.data(task)}/updates-{told}"
+        digest = hashlib.sha256("\0".join(words[4:]).encode()).hexdigest()[:10]
+        file = f"{self.benchmark.data(task)}/updates-{digest}"
         if not os.path.exists(file):
             with open(f"{file}.log", "w") as log:
                 text, status = printed(words, stderr=log)
@@ -241,7 +241,7 @@ class FineTuning(Recipe):
         if task not in lengths:
             return cell
         values, length, device = self.values, lengths[task], self.devices.options
-        model, known = self.models[row.label], self._checksums.get(row.label, "")
+        model, checksum = self.models[row.label], self._checksums.get(row.label, "")
         metric = self.benchmark.metric(task)
         steps = [Step("train", [
             "fairseq-train", *where(self.benchmark.data(task)), *self.training(task, metric),
@@ -255,7 +255,7 @@ class FineTuning(Recipe):
         ], ("train.done",))]  # fmt: skip
         subsets = self.benchmark.subsets(task)
         notes = {"row": row.spec, "task": task, "lr": lr, "seed": seed,
-                 "pretrained": f"{model} {known}".rstrip()}  # fmt: skip
+                 "pretrained": f"{model} {checksum}".rstrip()}  # fmt: skip
         steps.append(Step("train", where(
             "posenc", "predict", "--path", f"{folder}/checkpoint_best.pt",
             "--data", self.benchmark.tested_on(task), "--subsets", ",".join(subsets), "--output",
@@ -267,7 +267,7 @@ class FineTuning(Recipe):
         "score.txt"))  # fmt: skip
         if values["keep-checkpoints"] == "no":
             steps.append(Step("train", ["find", folder, "-name", "checkpoint*.pt", "-delete"]))
-        made_from = ["--pretrained", known, *self.benchmark.made_from(task)]
+        made_from = ["--pretrained", checksum, *self.benchmark.made_from(task)]
         return cell._replace(steps=steps, made_from=made_from)
 
     def fine_tune(self) -> None:
@@ -309,8 +309,8 @@ class FineTuning(Recipe):
     def write_submissions(self) -> None:
         """What GLUE's leaderboard takes."""
         for row in self.rows:
-            told = self.path(row.label, "submission.txt")
+            listing = self.path(row.label, "submission.txt")
             size = ["--any-size"] * self.is_smoke
             submit = ["posenc", "glue-submission", self.run_dir, row.label, *size]
-            self.execute(submit, output=told, log=self.path("submission.log"))
-            self.say(f"{self.path(row.label, 'submission.zip')}, from the cells in {told}")
+            self.execute(submit, output=listing, log=self.path("submission.log"))
+            self.say(f"{self.path(row.label, 'submission.zip')}, from the cells in {listing}")

@@ -9,7 +9,7 @@ from typing import List, Sequence
 from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell, Step, plan, where
 from recipes.lib.devices import cores
-from recipes.lib.page import Given, Page, read_options
+from recipes.lib.page import CommandLine, Page, read_options
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import make_folder
@@ -27,8 +27,8 @@ def main(page: Page, arguments: List[str]) -> None:
 class LanguageModels(Recipe):
     """Models of one text."""
 
-    def __init__(self, page: Page, given: Given):
-        super().__init__(page, given)
+    def __init__(self, page: Page, command_line: CommandLine):
+        super().__init__(page, command_line)
         self.rows = rows_of(page, self.values)
         self.folder = self.values["data-dir"]
         files = [plain_or_packed(f"{self.folder}/{split}.txt") for split in SPLITS]

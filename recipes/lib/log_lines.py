@@ -22,8 +22,8 @@ class Progress:
         metric: a pattern of what is told of validations.
     """
 
-    def __init__(self, place: str, max_update: str, max_epoch: str, metric: str):
-        self._place, self._metric = place, metric
+    def __init__(self, ordinal: str, max_update: str, max_epoch: str, metric: str):
+        self._ordinal, self._metric = ordinal, metric
         self._updates, self._epochs = int(max_update or 0), int(max_epoch or 0)
         self._first: Optional[Tuple[float, int]] = None
 
@@ -38,8 +38,8 @@ class Progress:
                 r"update \3: validation \1 \2",
             r".*(fairseq_posenc: error:.*|\b[A-Za-z]*Error: .*)": r"\1",
         }  # fmt: skip
-        found = ((re.match(pattern, line), form) for pattern, form in patterns.items())
-        return next((match.expand(form).rstrip() for match, form in found if match), "")
+        matches = ((re.match(pattern, line), form) for pattern, form in patterns.items())
+        return next((match.expand(form).rstrip() for match, form in matches if match), "")
 
     def _inner(self, epoch: str, length: Optional[str], loss: str, speed: str, update: str) -> str:
         now, done = time.time(), int(update)
@@ -47,13 +47,13 @@ class Progress:
         if length and self._epochs:
             ends.append(self._epochs * int(length))
         self._first = self._first or (now, done)
-        told = f"cell {self._place}, update {done:,}" + (f" of {min(ends):,}" if ends else "")
-        told += f": loss {loss}, {float(speed):,.0f} tokens/s"
+        line = f"cell {self._ordinal}, update {done:,}" + (f" of {min(ends):,}" if ends else "")
+        line += f": loss {loss}, {float(speed):,.0f} tokens/s"
         since, before = self._first
         if ends and done > before:
             left = (min(ends) - done) * (now - since) / (done - before)
-            told += f", {seconds_as_text(left)} left"
-        return told
+            line += f", {seconds_as_text(left)} left"
+        return line
 
 
 class Watch:
@@ -69,13 +69,13 @@ class Watch:
 
     def see(self, line: str) -> str:
         """Take a line of the log; return what is wrong, if its loss shows that."""
-        found = re.search(r"train_inner \| .* loss=([^,\s]+), .*num_updates=(\d+),", line)
-        if not found:
+        logged = re.search(r"train_inner \| .* loss=([^,\s]+), .*num_updates=(\d+),", line)
+        if not logged:
             return ""
-        loss, update = float(found[1]), int(found[2])
+        loss, update = float(logged[1]), int(logged[2])
         self._losses[update] = loss
         warmup = self._warmup
-        within = [one for of, one in self._losses.items() if of <= warmup]
+        within = [earlier for of, earlier in self._losses.items() if of <= warmup]
         first = update >= 2 * warmup and not any(2 * warmup <= of < update for of in self._losses)
         # what is not a number is not below anything
         if warmup < 100 or not within or not first or loss <= _NOISE * min(within):

@@ -84,19 +84,19 @@ class LongerText(RecipeText):
     def _read_kind(self, made: str) -> None:
         """Take the task of the model of many languages that --from names."""
         config = os.path.join(self.imported, "config.json")
-        kind = load_json(config, {"model_type": str}, "transformers")["model_type"]
-        if kind not in _STYLES:
+        model_type = load_json(config, {"model_type": str}, "transformers")["model_type"]
+        if model_type not in _STYLES:
             raise UsageError(
-                f"{config} is of type {kind:.40}; --from takes {' and '.join(_STYLES)} (NLLB-200, "
-                "M2M-100, mBART-50); for others see posenc import, and give --model"
+                f"{config} is of type {model_type:.40}; --from takes {' and '.join(_STYLES)} "
+                "(NLLB-200, M2M-100, mBART-50); for others see posenc import, and give --model"
             )
-        if kind == "mbart" and not self.values["encodings"]:  # its own are learned
+        if model_type == "mbart" and not self.values["encodings"]:  # its own are learned
             self.values.layers[0]["encodings"] = "before=learned,learned,rotary"
         source, target = self.languages
         self.pair = ["--source-lang", source, "--target-lang", target]
         self.task = ["--task", "posenc_multilingual", *where("--lang-dict", f"{made}/langs.txt"),
                      "--lang-pairs", f"{source}-{target}", "--encoder-langtok", "src",
-                     "--decoder-langtok", "--lang-tok-style", _STYLES[kind]]  # fmt: skip
+                     "--decoder-langtok", "--lang-tok-style", _STYLES[model_type]]  # fmt: skip
 
     def model(self, seed: str) -> str:
         """The checkpoint that a seed begins with: each its own where a folder has several."""
@@ -131,11 +131,11 @@ class LongerText(RecipeText):
         if self.imported:
             recipe.execute(["posenc", "import", "--from", self.imported,
                             "--output", f"{made}/model.pt", "--force"])  # fmt: skip
-            known = read_lines(f"{made}/langs.txt")
-            missing = [language for language in self.languages if language not in known]
+            languages = read_lines(f"{made}/langs.txt")
+            missing = [language for language in self.languages if language not in languages]
             if missing and not recipe.is_plan:
                 raise UsageError(f"{self.imported} has no language {missing[0]}; it has "
-                                 f"{' '.join(known)}")  # fmt: skip
+                                 f"{' '.join(languages)}")  # fmt: skip
         if not self.is_smoke:
             return
         recipe.execute(["python", "-m", "recipes.corpus", "--output", made, "--train", "400",

@@ -56,20 +56,20 @@ def restore(folder: str, best: bool = False, update_freq: Optional[int] = None) 
         UsageError: a checkpoint cannot be read, and is not known to be damaged; the best one is
             needed, and is lost.
     """
-    found = _read_all(folder)
-    if not found:
+    checkpoints = _read_all(folder)
+    if not checkpoints:
         return None
-    newest = max(found, key=lambda saved: saved.updates)
-    _copy_to("checkpoint_last.pt", newest, found)
+    newest = max(checkpoints, key=lambda saved: saved.updates)
+    _copy_to("checkpoint_last.pt", newest, checkpoints)
     if best and newest.best is not None and not math.isnan(newest.best):
         # of equally good ones fairseq keeps the later
-        equal = [saved for saved in found if saved.value == newest.best]
+        equal = [saved for saved in checkpoints if saved.value == newest.best]
         if not equal:
             raise UsageError(
                 f"{folder} has no checkpoint of the best validation so far, {newest.best}: put "
                 "checkpoint_best.pt back, or move all its checkpoints away and train anew"
             )
-        _copy_to("checkpoint_best.pt", max(equal, key=lambda saved: saved.updates), found)
+        _copy_to("checkpoint_best.pt", max(equal, key=lambda saved: saved.updates), checkpoints)
     return _regroup(newest.path, update_freq) if update_freq else newest.path
 
 
@@ -97,7 +97,7 @@ def _read_all(folder: str) -> List[Saved]:
     def number(value: Any) -> Optional[float]:
         return value if isinstance(value, (int, float)) else None
 
-    found = []
+    checkpoints = []
     for path in sorted(glob.glob(os.path.join(glob.escape(folder), "checkpoint*.pt"))):
         try:
             state = load_checkpoint(path)
@@ -105,7 +105,7 @@ def _read_all(folder: str) -> List[Saved]:
             extra = state.get("extra_state", {})
             if state["last_optimizer_state"] is not None and isinstance(updates, int):
                 value, best = number(extra.get("val_loss")), number(extra.get("best"))
-                found.append(Saved(path, updates, value, best))
+                checkpoints.append(Saved(path, updates, value, best))
         except DamagedCheckpoint:
             names = (f"{path}.damaged{count or ''}" for count in itertools.count())
             aside = next(name for name in names if not os.path.lexists(name))
@@ -113,12 +113,12 @@ def _read_all(folder: str) -> List[Saved]:
             print(f"note: {path} is damaged: moved to {aside}", file=sys.stderr)
         except (KeyError, IndexError, TypeError, AttributeError):
             continue
-    return found
+    return checkpoints
 
 
-def _copy_to(name: str, source: Saved, found: List[Saved]) -> None:
+def _copy_to(name: str, source: Saved, checkpoints: List[Saved]) -> None:
     target = os.path.join(os.path.dirname(source.path), name)
-    if source._replace(path=target) not in found:
+    if source._replace(path=target) not in checkpoints:
         with open(source.path, "rb") as original, replacing(target, "wb") as copy:
             shutil.copyfileobj(original, copy)
 

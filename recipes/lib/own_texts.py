@@ -89,17 +89,17 @@ class PythonDocs(RecipeText):
         # as many positions as the longest tests have, with the end of the sentence
         self.values.layers[-1]["positions"] = str(3 * longest + 1)
         self.score = ["--bins", ",".join(map(str, self.edges[:3])), "--length-unit", "subwords"]
-        given = self.values["data-dir"]
-        self.raw = given or recipe.path("raw")
+        data_dir = self.values["data-dir"]
+        self.raw = data_dir or recipe.path("raw")
         files = [plain_or_packed(f"{self.raw}/{split}.{language}")
                  for split in SPLITS for language in self.languages]  # fmt: skip
-        for file in files if given and not recipe.is_plan else []:
+        for file in files if data_dir and not recipe.is_plan else []:
             if not os.path.exists(file) and recipe.first <= 2:
                 raise UsageError(f"{file} is missing (--data-dir)")
         self.settings = self.values.fill(
             ["--longest", "{longest}", "--pieces", "{pieces}", "--test", "{test}", "--text"]
         )
-        self.settings.append(recipe.known_sum("--text", files) if given else self.values["url"])
+        self.settings.append(recipe.known_sum("--text", files) if data_dir else self.values["url"])
         self.prepare = ["posenc", "prepare", "translation", "--source-lang", self.source,
                         "--target-lang", self.target, "--workers", str(cores())]  # fmt: skip
         self.stages = [
@@ -121,7 +121,7 @@ class PythonDocs(RecipeText):
         archive = f"{raw}/docs.tar.gz"
         download = ["posenc", "prepare", "download", "--output", archive, "--unpack", raw, url]
         recipe.execute(
-            download, told="cannot download it; with text that is ready, give --data-dir"
+            download, failure="cannot download it; with text that is ready, give --data-dir"
         )
         commit = url.rpartition("/")[2].partition(".")[0]
         unpacked = sorted(os.listdir(raw)) if os.path.isdir(raw) else []

@@ -50,7 +50,7 @@ _PATH_OPTION = re.compile(r"--(?:[a-z-]+-)?(?:dir|logdir|file|path|from-model)")
 class Page(NamedTuple):
     """A recipe's script, as :mod:`recipes.lib` gets it."""
 
-    kind: str
+    recipe_kind: str
     script: str
     started_in: str
     arrays: Dict[str, List[str]]
@@ -76,12 +76,12 @@ class Page(NamedTuple):
 
 def read_page(words: Sequence[str]) -> Tuple[Page, List[str]]:
     """Return the page in the words that recipes/lib/recipe.sh passes, and the user's arguments."""
-    kind, script, started_in, *rest = words
+    recipe_kind, script, started_in, *rest = words
     arrays: Dict[str, List[str]] = {}
     while rest[0] != "--":
         name, count = rest[0], int(rest[1])
         arrays[name], rest = rest[2 : 2 + count], rest[2 + count :]
-    return Page(kind, script, started_in, arrays), rest[1:]
+    return Page(recipe_kind, script, started_in, arrays), rest[1:]
 
 
 class Values:
@@ -156,14 +156,14 @@ class Values:
         Raises:
             UsageError: no option and no default has this name: a flag would be lost silently.
         """
-        if name not in {_COMPUTED, *self.options} and not any(name in one for one in self.layers):
+        if name not in {_COMPUTED, *self.options}.union(*self.layers):
             raise UsageError(
                 f"the page has {{{name}}}, which is neither an option nor has a default: declare it"
             )
         return self[name]
 
 
-class Given(NamedTuple):
+class CommandLine(NamedTuple):
     """A user's command line, read.
 
     Attributes:
@@ -190,7 +190,9 @@ def pairs(words: Sequence[str]) -> Dict[str, str]:
     return {name[2:]: value for name, value in zip(words[::2], words[1::2])}
 
 
-def read_options(page: Page, text: str, arguments: List[str], presets: Sequence[str] = ()) -> Given:
+def read_options(
+    page: Page, text: str, arguments: List[str], presets: Sequence[str] = ()
+) -> CommandLine:
     """Read the user's arguments by the help of a recipe, or print it and end.
 
     Args:
@@ -204,57 +206,57 @@ def read_options(page: Page, text: str, arguments: List[str], presets: Sequence[
     """
     own = "\n".join(f"  {line}" for line in page.arrays.get("options", []))
     text = text.replace("{own options}\n", f"{own}\n" if own else "")
-    known = {name: form for name, form in _OPTION.findall(text)}
-    known["--help"] = known["-h"] = ""
+    forms = {name: form for name, form in _OPTION.findall(text)}
+    forms["--help"] = forms["-h"] = ""
     defaults = {"preset": "", **pairs(page.arrays.get("defaults", []))}
     end = arguments.index("--") if "--" in arguments else len(arguments)
     behind, of_preset = _behind_from_top(page, arguments[end + 1 :]), []
     _check_behind(page, behind)
-    given, words = _read_words(page, known, arguments[:end])
-    layers = [given]
-    layers += [pairs(page.arrays[name]) for name in ("smoke", "fast") if name in given]
-    preset = given.get("preset") or defaults["preset"]
+    chosen, words = _read_words(page, forms, arguments[:end])
+    layers = [chosen]
+    layers += [pairs(page.arrays[name]) for name in ("smoke", "fast") if name in chosen]
+    preset = chosen.get("preset") or defaults["preset"]
     if preset:
         if preset not in presets:
             *most, last = presets
-            told = f"{', '.join(most)} or {last}" if most else last
-            raise UsageError(f"--preset is {told}, not {preset}")
+            choices = f"{', '.join(most)} or {last}" if most else last
+            raise UsageError(f"--preset is {choices}, not {preset}")
         layers.append(pairs(page.arrays[preset]))
         of_preset = page.arrays.get(f"{preset}_train", [])
         if is_half(behind):  # instead of the preset's
             of_preset = [word for word in of_preset if not is_half([word])]
-    values = Values([*layers, defaults], (name[2:] for name in known))
-    if {"help", "h", ""} & given.keys():
+    values = Values([*layers, defaults], (name[2:] for name in forms))
+    if {"help", "h", ""} & chosen.keys():
         # rows have fields too, of which some have no value before a text or a setting is chosen
         defaults_shown = _FIELD.sub(lambda field: values[field[1]], text)
         filled = _FIELD.sub(lambda field: values[field[1]] or "…", defaults_shown)
         _print_help(page, filled)
-    return Given(values, words, behind, [*of_preset, *behind])
+    return CommandLine(values, words, behind, [*of_preset, *behind])
 
 
 def _read_words(
-    page: Page, known: Mapping[str, str], arguments: Sequence[str]
+    page: Page, forms: Mapping[str, str], arguments: Sequence[str]
 ) -> Tuple[Dict[str, str], List[str]]:
     """Return the options that are given, without ``--``, and the words that give them again."""
-    given, words, left = {}, [], iter(arguments)
+    chosen, words, left = {}, [], iter(arguments)
     for name in left:
-        if known.get(name) == "":
-            given[name[2:]] = FLAG
+        if forms.get(name) == "":
+            chosen[name[2:]] = FLAG
             words += [name] * (name not in ("--plan", "--slurm"))
             continue
         value = next(left, None)
         if value is None:
             raise UsageError(f"{name} needs a value, or is not an option; see --help")
-        if name not in known:
+        if name not in forms:
             raise UsageError(f"unknown option {name}; see --help")
-        if known[name] == "LIST":
+        if forms[name] == "LIST":
             value = re.sub(r"\s*,\s*", ",", value).strip()
-        _check(name, known[name], value)
-        value = _from_top(page, known[name], value)
+        _check(name, forms[name], value)
+        value = _from_top(page, forms[name], value)
         words += [name, value]
-        again = known[name].count("=") or name == "--add"
-        given[name[2:]] = f"{given[name[2:]]}\n{value}" if again and name[2:] in given else value
-    return given, words
+        again = forms[name].count("=") or name == "--add"
+        chosen[name[2:]] = f"{chosen[name[2:]]}\n{value}" if again and name[2:] in chosen else value
+    return chosen, words
 
 
 def _print_help(page: Page, text: str) -> None:
@@ -343,8 +345,6 @@ def _behind_from_top(page: Page, words: Sequence[str]) -> List[str]:
 
 def no_repeats(name: str, words: Sequence[str]) -> None:
     """Raise a UsageError where a word is there twice: each has a folder of its own."""
-    repeated = sorted({word for word in words if words.count(word) > 1})
-    if repeated:
-        raise UsageError(
-            f"{name} has {','.join(repeated)} more than once: they would share a folder"
-        )
+    twice = sorted({word for word in words if words.count(word) > 1})
+    if twice:
+        raise UsageError(f"{name} has {','.join(twice)} more than once: they would share a folder")

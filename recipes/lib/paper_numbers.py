@@ -27,11 +27,11 @@ def compare_with_paper(say: Callable[[str], object], setting: "CorpusSetting") -
     """Tell each number that is not the paper's."""
     for corpus, form, name, number, share in NUMBERS:
         if (corpus, form) == (setting.corpus, setting.form):
-            ours = count(setting, name)
-            if abs(ours / number - 1) > share:
+            counted = count(setting, name)
+            if abs(counted / number - 1) > share:
                 say(
-                    f"note: [{setting.name}] {name}: {_shown(ours)}, the paper's {_shown(number)}: "
-                    "it is not the same text"
+                    f"note: [{setting.name}] {name}: {_shown(counted)}, "
+                    f"the paper's {_shown(number)}: it is not the same text"
                 )
 
 

@@ -21,13 +21,13 @@ Range = Tuple[int, int]
 
 def ranges(text: str) -> List[Range]:
     """Parse ``5-32,33-48``."""
-    found = []
+    bounds = []
     for part in text.split(","):
         low, dash, high = part.partition("-")
         if not (dash and low.isdecimal() and high.isdecimal() and 0 < int(low) <= int(high)):
             raise argparse.ArgumentTypeError(f"{part!r} is no range such as 5-32")
-        found.append((int(low), int(high)))
-    return found
+        bounds.append((int(low), int(high)))
+    return bounds
 
 
 def pick(
@@ -61,7 +61,7 @@ def pick(
             )
     draw = random.Random(seed)
     chosen = {
-        n for found in members.values() for n in (draw.sample(found, each) if each else found)
+        n for numbers in members.values() for n in (draw.sample(numbers, each) if each else numbers)
     }
     return [pairs[n] for n in sorted(chosen)]
 
@@ -83,9 +83,9 @@ def main() -> None:
     model = subwords.load(args.subwords)
     pairs = list(pairs_of_files(args.input, (source, target)))
     lengths = [(len(model.pieces(first)), len(model.pieces(second))) for first, second in pairs]
-    kept = pick(pairs, lengths, args.ranges, args.each, args.seed)
-    write_pairs(args.output, (source, target), kept)
-    print(f"{args.output}: {len(kept):,} of {len(pairs):,} pairs")
+    picked = pick(pairs, lengths, args.ranges, args.each, args.seed)
+    write_pairs(args.output, (source, target), picked)
+    print(f"{args.output}: {len(picked):,} of {len(pairs):,} pairs")
 
 
 if __name__ == "__main__":

@@ -45,11 +45,11 @@ def read_pairs(folder: str) -> Dict[str, List[Tuple[str, str]]]:
             entries = polib.pofile(str(file), encoding="utf-8").translated_entries()
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"cannot read {file}: {error}") from None
-        found = pairs[split_of(file.relative_to(folder).as_posix())]
+        split = pairs[split_of(file.relative_to(folder).as_posix())]
         for entry in entries:
             source, target = (" ".join(text.split()) for text in (entry.msgid, entry.msgstr))
             if source and target and source != target:
-                found.append((source, target))
+                split.append((source, target))
     held_out = {source for name in SPLITS[1:] for source, _ in pairs[name]}
     pairs["train"] = [pair for pair in pairs["train"] if pair[0] not in held_out]
     return pairs

@@ -13,7 +13,7 @@ from recipes.lib.bert_rows import default_rows, rows_of
 from recipes.lib.cell import PlannedCell, Step, plan, where
 from recipes.lib.devices import cores
 from recipes.lib.figures import once
-from recipes.lib.page import FLAG, Given, Page, read_options
+from recipes.lib.page import FLAG, CommandLine, Page, read_options
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import check_disk, checksum, same_settings
@@ -98,10 +98,10 @@ def main(page: Page, arguments: List[str]) -> None:
     rows = ",\n                      ".join(default_rows())
     numbers = own[own.index("--tables") + 1].replace("chen2021-", "")
     page.arrays["defaults"] = [*DEFAULTS, "--table-rows", rows, "--table-numbers", numbers, *own]
-    given = read_options(page, HELP, arguments, page.arrays.get("presets", []))
-    recipe = Pretraining(page, given)
-    if given.values["slurm"] == FLAG:
-        slurm.print_script(recipe, recipe.cells(), 2, 3, 5, given.values.number("gpus"))
+    command_line = read_options(page, HELP, arguments, page.arrays.get("presets", []))
+    recipe = Pretraining(page, command_line)
+    if command_line.values["slurm"] == FLAG:
+        slurm.print_script(recipe, recipe.cells(), 2, 3, 5, command_line.values.number("gpus"))
         return
     recipe.run()
 
@@ -109,8 +109,8 @@ def main(page: Page, arguments: List[str]) -> None:
 class Pretraining(Recipe):
     """A recipe that pre-trains the rows on one text."""
 
-    def __init__(self, page: Page, given: Given):
-        super().__init__(page, given)
+    def __init__(self, page: Page, command_line: CommandLine):
+        super().__init__(page, command_line)
         values = self.values
         if not re.fullmatch(r"0|0?\.[0-9]+", values["warmup"]):
             raise UsageError(f"--warmup is a share below 1, not {values['warmup']}")
@@ -121,7 +121,7 @@ class Pretraining(Recipe):
         if values["segments"] == "none":
             self.rows = [PlannedRow(row.label, _without_segments(row.options)) for row in self.rows]
         self.raw = values["raw-dir"] or values["data-dir"] or self.path("raw")
-        self.kind = values.fill(page.arrays["kind"])
+        self.subwords = values.fill(page.arrays["kind"])
         self._settings: List[str] = []
 
     def choose_rows(self) -> List[PlannedRow]:
@@ -137,7 +137,7 @@ class Pretraining(Recipe):
         made = self.divide()
         if made.note:
             self.say(made.note)
-        on = "on the CPU" if self.devices.kind == "cpu" else f"on each of {self.devices.each} GPUs"
+        on = "on the CPU" if self.devices.type == "cpu" else f"on each of {self.devices.each} GPUs"
         length = self.values.number("length")
         self.say(f"an update: {made.made} sequences = {made.each} {on} × --update-freq "
                  f"{made.steps}, "
@@ -163,22 +163,22 @@ class Pretraining(Recipe):
     @property
     def given_texts(self) -> List[Tuple[str, List[str]]]:
         """What the user gives in place of Wikipedia, and beside it: option and paths."""
-        found = []
+        texts = []
         for name in "text", "valid", "books-folder":
             text = self.values[name]
             if text and not os.path.exists(text) and "=" in text:
                 # LANGUAGE=PATH,LANGUAGE=PATH…
-                found.append((name, [part.partition("=")[2] for part in text.split(",")]))
+                texts.append((name, [part.partition("=")[2] for part in text.split(",")]))
             elif text:
-                found.append((name, [text]))
-        return found
+                texts.append((name, [text]))
+        return texts
 
     def settings(self) -> List[str]:
         """What the binary data are made from, beside Wikipedia's files, and how."""
         if self.is_plan or self._settings:
             return self._settings
         values = self.values
-        made = [*self.kind, "--vocabulary", values["vocabulary"]]
+        made = [*self.subwords, "--vocabulary", values["vocabulary"]]
         if values["text"]:
             made += ["--documents", values["documents"]]
         else:
@@ -203,7 +203,7 @@ class Pretraining(Recipe):
         command += ["--language-folders"] * bool(
             values["per-language"] and text and "=" not in text
         )
-        command += [*self.kind, "--split-sentences", "--vocabulary-size", values["vocabulary"],
+        command += [*self.subwords, "--split-sentences", "--vocabulary-size", values["vocabulary"],
                     "--workers", values["workers"] or str(cores()), "--output",
                     self.path("bin")]  # fmt: skip
         valid = (
@@ -215,7 +215,7 @@ class Pretraining(Recipe):
         """Divide the sequences of an update among the GPUs."""
         values, devices = self.values, self.devices
         most = values.number("sequences")
-        if not most and devices.kind == "cpu":
+        if not most and devices.type == "cpu":
             most = 16
         elif not most:
             memory = devices.memory * 1024 // devices.trainings_per_gpu
@@ -253,29 +253,30 @@ class Pretraining(Recipe):
             "--validate-interval", "1000000", "--log-format", "simple",
             "--log-interval", str(min(int(interval), 100)),
         ], ("train.done",))  # fmt: skip
-        known = ["--batch", str(made.named), *self.settings()]
+        made_from = ["--batch", str(made.named), *self.settings()]
         return PlannedCell(
-            "", row.label, row.options, seed, "", folder, self.path(row.label), [step], known
+            "", row.label, row.options, seed, "", folder, self.path(row.label), [step], made_from
         )
 
     def list_files(self, language: str) -> List[Tuple[str, str, int]]:
         """Path, SHA-256 and size of the snapshot's files, from the list of the hub."""
         listed, url = f"{self.text_of(language)}.json", self.values["url"]
-        told = f"cannot list the files of {language}; fetch {DATASET} by hand and give --raw-dir"
+        failure = f"cannot list the files of {language}; fetch {DATASET} by hand and give --raw-dir"
         address = f"{url}/api/{DATASET}/tree/main/{SNAPSHOT}.{language}"
         self.execute(
-            ["posenc", "prepare", "download", "--quiet", "--output", listed, address], told=told
+            ["posenc", "prepare", "download", "--quiet", "--output", listed, address],
+            failure=failure,
         )
         return wikipedia.files_of(listed)
 
     def download(self) -> None:
         """Get the text of all languages; what is prepared needs it no more."""
-        given, url = self.values["raw-dir"], self.values["url"]
-        if os.path.exists(self.path("prepare.done")) and not given:
+        raw_dir, url = self.values["raw-dir"], self.values["url"]
+        if os.path.exists(self.path("prepare.done")) and not raw_dir:
             return
         files: List[Tuple[str, str, int]] = []
         for language in self.values.list("languages"):
-            if not given:
+            if not raw_dir:
                 files += self.list_files(language)
             elif not os.path.isdir(self.text_of(language)):
                 raise UsageError(f"{self.text_of(language)} is missing: it is "
@@ -287,7 +288,7 @@ class Pretraining(Recipe):
                 self.execute(
                     ["posenc", "prepare", "download", "--output", f"{self.raw}/{path}",
                      "--checksum", digest, f"{url}/{DATASET}/resolve/main/{path}"],
-                    told=f"cannot get {path}; fetch it by hand and give --raw-dir",
+                    failure=f"cannot get {path}; fetch it by hand and give --raw-dir",
                 )  # fmt: skip
         folders = [self.text_of(language) for language in self.values.list("languages")]
         same_settings(self.path("files.settings"), ["--files", checksum(folders)])
@@ -336,5 +337,5 @@ class Pretraining(Recipe):
 def _without_segments(options: Sequence[str]) -> List[str]:
     if "--position-segments" not in options:
         return list(options)
-    place = options.index("--position-segments")
-    return [*options[:place], *options[place + 2 :]]
+    index = options.index("--position-segments")
+    return [*options[:index], *options[index + 2 :]]

@@ -14,7 +14,7 @@ from fairseq_posenc.version import __version__
 from recipes.lib import devices as machine
 from recipes.lib.cell import typed
 from recipes.lib.devices import Devices
-from recipes.lib.page import FLAG, Given, Page
+from recipes.lib.page import FLAG, CommandLine, Page
 from recipes.lib.processes import call, printed, started
 from recipes.lib.settings import (
     as_lines,
@@ -43,8 +43,9 @@ class Recipe:
         devices: see :meth:`choose_devices`.
     """
 
-    def __init__(self, page: Page, given: Given):
-        self.page, self.values, self.given, self.extra = page, given.values, given, given.extra
+    def __init__(self, page: Page, command_line: CommandLine):
+        self.page, self.command_line = page, command_line
+        self.values, self.extra = command_line.values, command_line.extra
         self.run_dir = place(self.values["run-dir"])
         self.is_plan = self.values["plan"] == FLAG
         self.first = self.values.number("stage", 1)
@@ -120,7 +121,7 @@ class Recipe:
         words: Sequence[str],
         output: str = "",
         log: str = "",
-        told: str = "",
+        failure: str = "",
         inputs: Sequence[str] = (),
     ) -> None:
         """Run a command, or in a plan print it.
@@ -130,15 +131,15 @@ class Recipe:
             inputs: files that it reads, one behind the other, from its standard input.
             output: a file for what it prints, which is whole or not there.
             log: a file for all that it prints.
-            told: what to say if it fails, in place of the log's last line.
+            failure: what to say if it fails, in place of the log's last line.
 
         Raises:
             UsageError: it has failed.
         """
         if self.is_plan:
             several = f"cat {typed(inputs)} | " if len(inputs) > 1 else ""
-            one = f" <{typed(inputs)}" if len(inputs) == 1 else ""
-            print(several + typed(words) + one + (f" >{typed([output])}" if output else ""))
+            redirection = f" <{typed(inputs)}" if len(inputs) == 1 else ""
+            print(several + typed(words) + redirection + (f" >{typed([output])}" if output else ""))
             return
         if output or log:
             make_folder(os.path.dirname(output or log))
@@ -153,7 +154,7 @@ class Recipe:
             if status:
                 last = (read_lines(log) if log else [])[-1:]
                 where = f", see {log}: {''.join(last)}" * bool(log)
-                raise UsageError(told or f"{' '.join(words[:3])} failed{where}")
+                raise UsageError(failure or f"{' '.join(words[:3])} failed{where}")
 
     def read(self, words: Sequence[str]) -> str:
         """Return what a command prints.
@@ -201,14 +202,14 @@ class Recipe:
                     return line.partition(" ")[2]
         return checksum(paths)
 
-    def set_up(self, told: bool = False) -> None:
+    def set_up(self, shown: bool = False) -> None:
         """Go on in the environment, which is made where it is missing; for a plan without one.
 
         Args:
-            told: whether a plan has the command of this stage.
+            shown: whether a plan has the command of this stage.
         """
         if self.is_plan:
-            if told:
+            if shown:
                 self.stage(1, "set-up", lambda: self.execute(["source", "scripts/env.sh"]))
             self._find_programs()
             return
@@ -252,25 +253,25 @@ class Recipe:
             default: cpu or cuda; or whether there is a GPU.
             job_per_gpu: whether there are as many trainings at a time as GPUs by default.
         """
-        kind, jobs = self.values["device"] or default, self.values.number("jobs")
+        device, jobs = self.values["device"] or default, self.values.number("jobs")
         if job_per_gpu and self.values["gpus"]:
-            kind = kind or "cuda"
+            device = device or "cuda"
         wanted, memory = self.values.number("gpus"), self.values.number("gpu-memory")
         if self.is_plan and not self.has_environment:
             self.say(
                 "note: there is no environment: the sizes and addresses of downloads are left out"
             )
-            if not kind:
-                kind = "cpu"
+            if not device:
+                device = "cpu"
                 self.say("note: nor is it known whether there is a GPU: this is the plan for a "
                          "CPU, without --device cuda --gpus N --gpu-memory N")  # fmt: skip
-            elif kind == "cuda" and gpus and not (wanted and memory):
+            elif device == "cuda" and gpus and not (wanted and memory):
                 raise UsageError(
                     "there is no environment, which would find the GPUs: give --gpus and "
                     "--gpu-memory"
                 )
-        kind = kind or ("cuda" if machine.has_gpu() else "cpu")
-        if kind == "cpu":
+        device = device or ("cuda" if machine.has_gpu() else "cpu")
+        if device == "cpu":
             self.devices = Devices("cpu", jobs or machine.cores())
             return
         self.tell_precision()

@@ -64,7 +64,7 @@ def read_rows(texts: Sequence[str]) -> List[PlannedRow]:
             raise UsageError(
                 f"there is no encoding {row.options[0]}; see posenc encodings (--encodings)"
             )
-        if any(fnmatch.fnmatchcase(row.label, other) for other in _OTHERS):
+        if any(fnmatch.fnmatchcase(row.label, pattern) for pattern in _OTHERS):
             raise UsageError(
                 f"the run folder has something else called {row.label}: give the row another "
                 "label (--encodings)"

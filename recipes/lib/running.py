@@ -27,7 +27,7 @@ class Turn(NamedTuple):
     Attributes:
         cell: which it is.
         stages: that are to run.
-        place: the cell's number, and of how many.
+        ordinal: the cell's number, and of how many.
         environment: of its programs.
         until: when trainings stop with a checkpoint, in seconds since 1970; never if None.
         stop_diverged: whether a training that diverges is stopped.
@@ -35,7 +35,7 @@ class Turn(NamedTuple):
 
     cell: PlannedCell
     stages: Sequence[str]
-    place: str
+    ordinal: str
     environment: Dict[str, str]
     until: Optional[float] = None
     stop_diverged: bool = False
@@ -56,7 +56,7 @@ class Turn(NamedTuple):
             with locked(cell.path("lock"), f"another run has this cell in hand, see {cell.folder}"):
                 self._keep_settings()
                 for step in self._left():
-                    is_training = step.program == "train" and not step.place
+                    is_training = step.program == "train" and not step.subfolder
                     status = self._train(step) if is_training else self._do(step)
                     if status:
                         return status
@@ -69,9 +69,9 @@ class Turn(NamedTuple):
         """Write down what the cell is made by, unless another run makes it by something else."""
         cell = self.cell
         locks = glob.glob(f"{glob.escape(cell.row_folder)}/*/lock")
-        others = [path for path in locks if path != cell.path("lock")]
+        locks_of_peers = [path for path in locks if path != cell.path("lock")]
         row_settings = f"{cell.row_folder}/settings"
-        same_settings(row_settings, cell.options, in_use=any(map(is_locked, others)))
+        same_settings(row_settings, cell.options, in_use=any(map(is_locked, locks_of_peers)))
         same_settings(cell.path("settings"), cell.settings)
         write(cell.path("cell.json"), f"{cell.about}\n")
 
@@ -92,13 +92,13 @@ class Turn(NamedTuple):
 
     def _do(self, step: Step) -> int:
         cell = self.cell
-        log = Path(cell.path(step.place), f"{step.program}.log")
-        if step.place:
-            make_folder(cell.path(step.place))
+        log = Path(cell.path(step.subfolder), f"{step.program}.log")
+        if step.subfolder:
+            make_folder(cell.path(step.subfolder))
             for path in log.parent.glob("checkpoint*.pt"):
                 path.unlink()
         if step.marks:
-            self.say(" ".join(filter(None, [step.program, step.place])))
+            self.say(" ".join(filter(None, [step.program, step.subfolder])))
         else:
             log = Path(os.devnull)
         output = Path(cell.path(step.output)) if step.output else log
@@ -121,18 +121,18 @@ class Turn(NamedTuple):
 
     def _train(self, step: Step) -> int:
         cell = self.cell
-        words, found = self._continued(step.words)
+        words, checkpoint = self._continued(step.words)
         if not words:
             return 1
         gpus = self.environment.get("CUDA_VISIBLE_DEVICES", "")
         self.say(
-            f"train, cell {self.place}" + (gpus and f", on GPU {gpus}")
-            + (found and f", continuing from {found}")
+            f"train, cell {self.ordinal}" + (gpus and f", on GPU {gpus}")
+            + (checkpoint and f", continuing from {checkpoint}")
         )  # fmt: skip
         time_is_up, diverged, path = False, "", Path(cell.path("train.log"))
         watch = Watch(int(option(words, "--warmup-updates") or 0) if self.stop_diverged else 0)
         progress = Progress(
-            self.place, option(words, "--max-update"), option(words, "--max-epoch"),
+            self.ordinal, option(words, "--max-update"), option(words, "--max-epoch"),
             option(words, "--best-checkpoint-metric") or "nll_loss|loss",
         )  # fmt: skip
         for line in _read(path).splitlines():  # of the same training, before it was interrupted
@@ -176,17 +176,17 @@ class Turn(NamedTuple):
         ask += ["--best"] * ("--best-checkpoint-metric" in command)
         ask += ["--update-freq", update_freq] * bool(update_freq)
         ask += ["--seconds"] * bool(self.until)
-        told = ""
+        printed_line = ""
         if any(folder.glob("checkpoint*.pt")):
-            told, status = printed(ask)
+            printed_line, status = printed(ask)
             if status:
                 return [], ""
-        newest, _, seconds = told.strip("\n").partition("\t")
+        newest, _, seconds = printed_line.strip("\n").partition("\t")
         words = list(command)
         if newest:
             if "--finetune-from-model" in words:
-                place = words.index("--finetune-from-model")
-                del words[place : place + 2]
+                index = words.index("--finetune-from-model")
+                del words[index : index + 2]
             words += ["--restore-file", newest]
         else:
             for path in folder.glob("checkpoint*.pt"):
@@ -200,8 +200,8 @@ class Turn(NamedTuple):
 
 def option(words: Sequence[str], name: str) -> str:
     """Return the value of an option of a command, the last if it is repeated; empty without it."""
-    places = [place for place, word in enumerate(words) if word == name]
-    return words[places[-1] + 1] if places else ""
+    indices = [index for index, word in enumerate(words) if word == name]
+    return words[indices[-1] + 1] if indices else ""
 
 
 def _leave_marks(cell: PlannedCell, step: Step) -> None:

@@ -43,16 +43,16 @@ def score_cell(
     """
     if not tests:
         raise UsageError("give a test set: --test NAME=REFERENCE")
-    place = Path(folder)
+    cell = Path(folder)
     scores = {
-        name: evaluate(generated=str(place / f"{name}.out"), reference=reference or None, **options)
+        name: evaluate(generated=str(cell / f"{name}.out"), reference=reference or None, **options)
         for name, reference in tests.items()
     }
-    training = {**read_log(str(place / "train.log")), "versions": versions()}
+    training = {**read_log(str(cell / "train.log")), "versions": versions()}
     result = {
         "tests": scores, "training": training, "notes": dict(notes or {}), "command": list(command),
     }  # fmt: skip
-    with replacing(str(place / "score.json")) as stream:
+    with replacing(str(cell / "score.json")) as stream:
         write_json(result, stream)
     return result
 

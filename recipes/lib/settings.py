@@ -37,7 +37,7 @@ def as_lines(words: Iterable[str]) -> List[str]:
 
 def difference(then: Sequence[str], now: Sequence[str]) -> str:
     """Say which lines are in one list alone."""
-    parts = ([line for line in one if line not in two] for one, two in ((then, now), (now, then)))
+    parts = ([line for line in a if line not in b] for a, b in ((then, now), (now, then)))
     return "then: {}; now: {}".format(*(" ".join(part) or "nothing more" for part in parts))
 
 
@@ -77,7 +77,9 @@ def check_settings(path: str, words: Sequence[str], in_use: bool = False) -> Non
 def has_results(folder: str) -> bool:
     """Return whether there are files that settings, logs and locks are not."""
     for _, _, names in os.walk(folder):
-        if any(not any(fnmatch.fnmatch(name, one) for one in _NO_RESULTS) for name in names):
+        if any(
+            not any(fnmatch.fnmatch(name, pattern) for pattern in _NO_RESULTS) for name in names
+        ):
             return True
     return False
 
@@ -121,13 +123,13 @@ def files_of(path: str) -> List[str]:
     """Return a file, or the files of a folder, in order, without hidden ones."""
     if not os.path.isdir(path):
         return [path]
-    found = (
+    paths = (
         os.path.join(folder, name)
         for folder, _, names in os.walk(path, followlinks=True)
         for name in names
         if not name.startswith(".")
     )
-    return sorted(found, key=os.fsencode)
+    return sorted(paths, key=os.fsencode)
 
 
 def checksum(paths: Iterable[str]) -> str:
@@ -136,7 +138,7 @@ def checksum(paths: Iterable[str]) -> str:
     Raises:
         UsageError: one cannot be read.
     """
-    whole = hashlib.sha256()
+    total = hashlib.sha256()
     for path in paths:
         for file in files_of(path):
             content = hashlib.sha256()
@@ -147,8 +149,8 @@ def checksum(paths: Iterable[str]) -> str:
                         content.update(block)
             except OSError:
                 raise UsageError(f"cannot read {file}") from None
-            whole.update(content.digest())
-    return whole.hexdigest()[:16]
+            total.update(content.digest())
+    return total.hexdigest()[:16]
 
 
 def check_disk(folder: str, needed: int) -> None:

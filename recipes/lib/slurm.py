@@ -90,6 +90,6 @@ def print_script(
 
 def _command(recipe: Recipe, words: List[str], variables: str = "") -> str:
     """What the user has given, with these options."""
-    given = typed(["bash", recipe.page.name, *recipe.given.words, *words])
-    behind = typed(["--", *recipe.given.behind]) if recipe.given.behind else ""
-    return " ".join(filter(None, [given, variables, behind]))
+    command = typed(["bash", recipe.page.name, *recipe.command_line.words, *words])
+    behind = typed(["--", *recipe.command_line.behind]) if recipe.command_line.behind else ""
+    return " ".join(filter(None, [command, variables, behind]))

@@ -160,7 +160,7 @@ class GrammarText(RecipeText):
         self.score = where("--reference", raw[1], "--source", raw[0])
         # the upper ends of all ranges but the last are the edges of the bins; a single range has
         # none
-        edges = [one.rpartition("-")[2] for one in ranges[:-1]]
+        edges = [name.rpartition("-")[2] for name in ranges[:-1]]
         self.score += (
             ["--bins", ",".join(edges)] if edges else ["--percentiles", "--length-of", "source"]
         )
@@ -246,7 +246,7 @@ class Multi30k(RecipeText):
             return
         if self.folder:
             command = ["cp", f"{self.folder}/{name}", file if recipe.is_plan else part]
-            told = f"{self.folder}/{name} is missing"
+            failure = f"{self.folder}/{name} is missing"
         else:
             command = [
                 "posenc",
@@ -256,9 +256,9 @@ class Multi30k(RecipeText):
                 file,
                 f"{self.values['url']}/{name}",
             ]
-            told = f"cannot download {name}; fetch the files by hand and give --raw-dir"
+            failure = f"cannot download {name}; fetch the files by hand and give --raw-dir"
         make_folder(recipe.path("raw")) if not recipe.is_plan else None
-        recipe.execute(command, told=told)
+        recipe.execute(command, failure=failure)
         if self.folder and not recipe.is_plan:
             os.replace(part, file)
         if not recipe.is_plan:

@@ -27,7 +27,7 @@ _OTHERS = ("position_encoding", "dropout", "layerdrop", "layers_to_keep", "check
            "offload_activations", "quant_noise", "min_params_to_wrap", "_path")  # fmt: skip
 
 
-def architecture(found: Mapping[str, Any], given: Sequence[str]) -> List[str]:
+def architecture(settings: Mapping[str, Any], words: Sequence[str]) -> List[str]:
     """Return the options of fairseq-train that make a model as large as a trained one.
 
     Args:
@@ -37,23 +37,23 @@ def architecture(found: Mapping[str, Any], given: Sequence[str]) -> List[str]:
     Raises:
         UsageError: its architecture is none of ours.
     """
-    arch = found.get("arch")
+    arch = settings.get("arch")
     if arch not in ARCH_MODEL_REGISTRY:
         raise UsageError(f"the model's architecture {arch!r} is none of fairseq or this plugin")
-    named = {word.partition("=")[0] for word in given}
+    named = {word.partition("=")[0] for word in words}
     parser = argparse.ArgumentParser(add_help=False)
     ARCH_MODEL_REGISTRY[arch].add_args(parser)
-    words = [] if "--arch" in named else ["--arch", str(arch)]
+    options = [] if "--arch" in named else ["--arch", str(arch)]
     for action in parser._actions:
-        name, value = action.dest, found.get(action.dest)
-        known = any(flag in named for flag in action.option_strings)
-        if known or value is None or name.startswith("position") or _is_other(name):
+        name, value = action.dest, settings.get(action.dest)
+        is_named = any(flag in named for flag in action.option_strings)
+        if is_named or value is None or name.startswith("position") or _is_other(name):
             continue
         if action.nargs != 0:
-            words += [action.option_strings[0], str(value)]
+            options += [action.option_strings[0], str(value)]
         elif value == action.const:
-            words.append(action.option_strings[0])
-    return words
+            options.append(action.option_strings[0])
+    return options
 
 
 def _is_other(name: str) -> bool:

@@ -44,14 +44,16 @@ def main(page: Page, arguments: List[str]) -> None:
     """Run a recipe."""
     page.arrays.setdefault("defaults", []).extend(["--rows", ", ".join(page.arrays["rows"])])
     presets = page.arrays.get("presets", [])
-    given = read_options(page, HELP, arguments, presets)
-    setting = given.values["setting"]
+    command_line = read_options(page, HELP, arguments, presets)
+    setting = command_line.values["setting"]
     if setting:
-        given = given._replace(values=given.values.over(pairs(page.arrays[setting])))
-    values = given.values
+        command_line = command_line._replace(
+            values=command_line.values.over(pairs(page.arrays[setting]))
+        )
+    values = command_line.values
     if values.given("encodings"):
         rows_of(page, values)  # a mistake is told before the text is looked at
-    recipe = Recipe(page, given)
+    recipe = Recipe(page, command_line)
     text = {**TEXTS, "longer": LongerText}[values["text"]](recipe)
     rows = rows_of(page, values)
     if values["slurm"] == FLAG:
@@ -104,13 +106,13 @@ def _train_translate_score(recipe: Recipe, cells: Sequence[PlannedCell], first: 
 
     def draw(cell: PlannedCell) -> None:
         """Show a table and a picture as soon as a seed is there."""
-        seed = [one for one in cells if one.seed == cell.seed]
-        there = [one for one in cells if one.is_finished]
-        if recipe.cell or len(there) == len(cells) or not all(one.is_finished for one in seed):
+        seed = [peer for peer in cells if peer.seed == cell.seed]
+        there = [peer for peer in cells if peer.is_finished]
+        if recipe.cell or len(there) == len(cells) or not all(peer.is_finished for peer in seed):
             return
         if cell.seed not in drawn:
             drawn.append(cell.seed)
-            seeds = len({one.seed for one in there})
+            seeds = len({peer.seed for peer in there})
             recipe.say(f"{len(there)} of {len(cells)} cells are finished: "
                        + ("one seed alone, nothing is ranked" if seeds == 1 else f"{seeds} "
                           "seeds"))  # fmt: skip
@@ -157,9 +159,9 @@ def _cell(recipe: Recipe, text: RecipeText, row: PlannedRow, seed: str) -> Plann
         "--note", f"row={row.spec}", "--note", f"seed={seed}",
         *text.notes(row), *log, *text.score,
     ], ("score.json",), "score.txt"))  # fmt: skip
-    known = text.made_from(seed)
+    made_from = text.made_from(seed)
     return PlannedCell(
-        "", row.label, row.options, seed, "", folder, recipe.path(row.label), steps, known
+        "", row.label, row.options, seed, "", folder, recipe.path(row.label), steps, made_from
     )
 
 

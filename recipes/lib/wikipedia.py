@@ -22,17 +22,17 @@ def files_of(path: str) -> List[Tuple[str, str, int]]:
     """
     shape = [{"path": str, "size": int, "lfs": {"oid": str}}]
     value = read_json(path)
-    found = value if isinstance(value, list) else []
-    found = [file for file in found if ".parquet" in str(file)]
-    wrong = schema_error(found, shape)
+    files = value if isinstance(value, list) else []
+    files = [file for file in files if ".parquet" in str(file)]
+    wrong = schema_error(files, shape)
     names = [re.fullmatch(r"\d{8}\.[\w-]+/train-(\d{5})-of-(\d{5})\.parquet", file["path"])
-             for file in found if not wrong]  # fmt: skip
+             for file in files if not wrong]  # fmt: skip
     numbers = [(int(name[1]), int(name[2])) for name in names if name]
-    if not found or wrong or sorted(numbers) != [(each, len(found)) for each in range(len(found))]:
+    if not files or wrong or sorted(numbers) != [(each, len(files)) for each in range(len(files))]:
         raise UsageError(
             f"{path} is not the hub's list of a language's files: remove it and start again"
         )
-    return [(file["path"], file["lfs"]["oid"], file["size"]) for file in found]
+    return [(file["path"], file["lfs"]["oid"], file["size"]) for file in files]
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from fairseq_posenc.errors import UsageError
 from recipes.lib import figures, slurm
 from recipes.lib.batch import Division, division, tokens
 from recipes.lib.cell import PlannedCell, Step, plan, where
-from recipes.lib.page import FLAG, Given, Page, Values, pairs, read_options
+from recipes.lib.page import FLAG, CommandLine, Page, Values, pairs, read_options
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow, read_rows
 from recipes.lib.wmt_data import Corpora, CorpusSetting
@@ -81,14 +81,14 @@ def main(page: Page, arguments: List[str]) -> None:
     lines = ",\n                      ".join(page.arrays["rows"])
     page.arrays["defaults"] += ["--rows", lines, "--keep-checkpoints", "no"]
     presets = page.arrays.get("presets", [])
-    given = read_options(page, HELP, arguments, presets)
-    if given.values["ready"] and given.values["add"]:
+    command_line = read_options(page, HELP, arguments, presets)
+    if command_line.values["ready"] and command_line.values["add"]:
         raise UsageError("--ready and --add exclude each other")
-    if given.values["ready"] and given.values["moses"]:
+    if command_line.values["ready"] and command_line.values["moses"]:
         raise UsageError("--ready and --moses exclude each other: that text has its tokens")
-    recipe = Wmt(page, given)
-    if given.values["slurm"] == FLAG:
-        gpus = given.values.number("gpus")
+    recipe = Wmt(page, command_line)
+    if command_line.values["slurm"] == FLAG:
+        gpus = command_line.values.number("gpus")
         slurm.print_script(recipe, recipe.cells(), 2, 5, 9, gpus)
         return
     recipe.run()
@@ -97,20 +97,21 @@ def main(page: Page, arguments: List[str]) -> None:
 class Wmt(Recipe):
     """A recipe with settings, each with a corpus of its own or a form of it."""
 
-    def __init__(self, page: Page, given: Given):
-        super().__init__(page, given)
+    def __init__(self, page: Page, command_line: CommandLine):
+        super().__init__(page, command_line)
         self.settings: Dict[str, CorpusSetting] = {}
-        known = page.arrays["defaults"][page.arrays["defaults"].index("--settings") + 1].split(",")
+        defaults = page.arrays["defaults"]
+        settings = defaults[defaults.index("--settings") + 1].split(",")
         for name in self.values.list("settings"):
-            if name not in known:
-                raise UsageError(f"--settings are {','.join(known)}, not {name}")
+            if name not in settings:
+                raise UsageError(f"--settings are {','.join(settings)}, not {name}")
             values = self.values
             for array in values["regime"], name.replace("-", "_"):
                 values = values.over(pairs(page.arrays.get(array, [])))
             self.settings[name] = CorpusSetting(name, values, self.run_dir)
-        self.rows = {name: _rows(page, one.values) for name, one in self.settings.items()}
-        for name, one in self.settings.items():
-            _sweep(one.values, self.rows[name])
+        self.rows = {name: _rows(page, setting.values) for name, setting in self.settings.items()}
+        for name, setting in self.settings.items():
+            _sweep(setting.values, self.rows[name])
         self.corpora = Corpora(self, list(self.settings.values()))
 
     def run(self) -> None:
@@ -161,7 +162,7 @@ class Wmt(Recipe):
         """Divide the tokens of an update among the GPUs."""
         values, devices = setting.values, self.devices
         most = values.number("max-tokens")
-        if not most and devices.kind == "cpu":
+        if not most and devices.type == "cpu":
             most = 4096
         elif not most:
             memory = devices.memory * 1024 // devices.trainings_per_gpu
@@ -175,7 +176,7 @@ class Wmt(Recipe):
         made = self.divide(setting)
         if made.note:
             self.say(made.note)
-        unit = "CPU" if self.devices.kind == "cpu" else "GPUs"
+        unit = "CPU" if self.devices.type == "cpu" else "GPUs"
         self.say(f"[{setting.name}] an update: {made.made} tokens = --max-tokens {made.each} × "
                  f"--update-freq {made.steps} × {self.devices.each} {unit}")  # fmt: skip
 
@@ -310,5 +311,6 @@ def _sweep(values: Values, rows: Sequence[PlannedRow]) -> List[PlannedRow]:
             raise UsageError(f"{number} is not a whole number above 0 (--sweep; see --help)")
     if not form or (values.given("encodings") and not values.given("sweep")):
         return []
-    found = read_rows([form.replace("{}", number) for number in numbers])
-    return [row for row in found if row.label not in {one.label for one in rows}]
+    swept = read_rows([form.replace("{}", number) for number in numbers])
+    labels = {row.label for row in rows}
+    return [row for row in swept if row.label not in labels]

@@ -120,15 +120,15 @@ class Corpora:
         """Get the archives of all corpora, and know the text by what they hold."""
         files = {corpus: self.files(corpus) for corpus in self.names}
         sizes = {}
-        for one in {one for several in files.values() for one in several}:
-            path = f"{self.raw}/{one[2]}"
+        for _, _, name, size in {file for several in files.values() for file in several}:
+            path = f"{self.raw}/{name}"
             there = os.path.getsize(path) if os.path.exists(path) else 0
-            sizes[one[2]] = there or int(one[3].replace("-", "0"))
+            sizes[name] = there or int(size.replace("-", "0"))
         check_disk(self.recipe.run_dir, sum(sizes.values()))
         for corpus, several in files.items():
             for url, digest, name, size in several:
                 self._fetch(url, digest, name, size)
-            archives = [f"{self.raw}/{one[2]}" for one in several]
+            archives = [f"{self.raw}/{file[2]}" for file in several]
             same_settings(
                 self.recipe.path("text", corpus, "settings"), ["--archives", checksum(archives)]
             )
@@ -145,10 +145,10 @@ class Corpora:
         mirrors = self.values.list("url")
         urls = [f"{mirror}/{url.split('/', 3)[3]}" for mirror in mirrors] or [url]
         self.recipe.say(f"download {' '.join(urls)}")
-        known = ["--checksum", digest] * (digest != "-" and not self.is_smoke)
+        checksum = ["--checksum", digest] * (digest != "-" and not self.is_smoke)
         self.recipe.execute(
-            ["posenc", "prepare", "download", "--output", path, *known, *urls],
-            told=f"cannot get {name}; fetch it by hand and give --raw-dir",
+            ["posenc", "prepare", "download", "--output", path, *checksum, *urls],
+            failure=f"cannot get {name}; fetch it by hand and give --raw-dir",
         )
 
     def prepare_command(self, corpus: str) -> List[str]:
@@ -160,7 +160,7 @@ class Corpora:
         command = ["posenc", "prepare", "pairs", "text", corpus, "--raw", self.raw, *output]
         command += ["--moses", self.values["moses"]] * bool(self.values["moses"])
         added = self.values["add"]
-        return [*command, *(word for one in added.split("\n") if one for word in ("--add", one))]
+        return [*command, *(word for text in added.split("\n") if text for word in ("--add", text))]
 
     def learn_command(self, corpus: str) -> List[str]:
         """What learns its joint BPE."""
@@ -221,11 +221,11 @@ class Corpora:
             for language in languages:
                 os.unlink(f"{text}/{split}.cut.{language}")
 
-    def form_command(self, setting: CorpusSetting, split: str, kind: str) -> List[str]:
+    def form_command(self, setting: CorpusSetting, split: str, suffix: str) -> List[str]:
         """What makes a setting's text of a split of the corpus."""
         return ["posenc", "prepare", "pairs", "setting", setting.form,
-                "--input", f"{setting.text}/{split}.{kind}", "--output",
-                f"{setting.data}/{split}.{kind}",
+                "--input", f"{setting.text}/{split}.{suffix}", "--output",
+                f"{setting.data}/{split}.{suffix}",
                 "--languages", f"{setting.source},{setting.target}"]  # fmt: skip
 
     def reform(self, setting: CorpusSetting) -> None:
@@ -233,16 +233,16 @@ class Corpora:
         text, data = setting.text, setting.data
         for split in ["train", "valid", *setting.all_tests]:
             counts = ""
-            for kind in "bpe", "raw":
-                if not os.path.exists(f"{text}/{split}.{kind}.{setting.target}"):
+            for suffix in "bpe", "raw":
+                if not os.path.exists(f"{text}/{split}.{suffix}.{setting.target}"):
                     continue
                 if setting.form == "extrapolate" and split != "train":
                     for language in setting.source, setting.target:
-                        name = f"{split}.{kind}.{language}"
+                        name = f"{split}.{suffix}.{language}"
                         _link(f"../../text/{setting.corpus}/{name}", f"{data}/{name}")
                     continue
                 rest = ["--keep-rest"] * (split != "train")
-                counts = self.recipe.read([*self.form_command(setting, split, kind), *rest])
+                counts = self.recipe.read([*self.form_command(setting, split, suffix), *rest])
             if counts:
                 self.recipe.say(f"[{setting.name}] {split}: {counts}")
 
@@ -314,10 +314,10 @@ def _link(target: str, path: str) -> None:
 
 
 def _pool(
-    setting: CorpusSetting, name: str, kind: str, tests: Sequence[str], language: str
+    setting: CorpusSetting, name: str, suffix: str, tests: Sequence[str], language: str
 ) -> None:
     """Write these test sets, one behind the other."""
     with open(f"{setting.data}/{name}.{language}", "wb") as pool:
         for test in tests:
-            with open(f"{setting.data}/{test}.{kind}.{language}", "rb") as stream:
+            with open(f"{setting.data}/{test}.{suffix}.{language}", "rb") as stream:
                 shutil.copyfileobj(stream, pool)

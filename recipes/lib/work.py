@@ -38,7 +38,7 @@ def check_behind(recipe: Recipe, cells: Callable[[], Sequence[PlannedCell]]) -> 
     Raises:
         UsageError: a training has an option of it again, further behind.
     """
-    named = {word.partition("=")[0] for word in recipe.given.behind if word.startswith("--")}
+    named = {word.partition("=")[0] for word in recipe.command_line.behind if word.startswith("--")}
     extra = list(recipe.extra)
     for step in (step for cell in cells() for step in cell.steps) if named else ():
         words = list(step.words)
@@ -108,9 +108,9 @@ def run_cells(
         try:
             if recipe.until and time.time() > recipe.until:
                 return TIME_IS_UP
-            place = f"{number + 1} of {len(cells)}"
+            ordinal = f"{number + 1} of {len(cells)}"
             environment = recipe.devices.environment(slot)
-            turn = Turn(cells[number], stages, place, environment, recipe.until, stop_diverged)
+            turn = Turn(cells[number], stages, ordinal, environment, recipe.until, stop_diverged)
             return turn.run()
         finally:
             slots.put(slot)

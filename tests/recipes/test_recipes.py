@@ -10,7 +10,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib import devices
-from recipes.lib.page import Given, Page, Values
+from recipes.lib.page import CommandLine, Page, Values
 from recipes.lib.recipe import Recipe
 
 
@@ -22,7 +22,7 @@ def recipe(tmp_path):
         page = Page("kind", "recipes/quickstart.sh", "/", {})
         words = {name.replace("_", "-"): value for name, value in values.items()}
         layers = [{"run-dir": str(tmp_path / "run"), **words}, {}]
-        return Recipe(page, Given(Values(layers), [], [], list(extra)))
+        return Recipe(page, CommandLine(Values(layers), [], [], list(extra)))
 
     return recipe
 

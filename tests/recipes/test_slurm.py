@@ -47,7 +47,7 @@ if recipe.values["slurm"]:
 
 def log(text):
     with open(f"{{run}}/log", "a") as stream:
-        print(text, "on", recipe.devices.kind, file=stream)
+        print(text, "on", recipe.devices.type, file=stream)
 
 
 def table():
