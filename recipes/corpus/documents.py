@@ -95,13 +95,13 @@ def generate(
         document, sentence = divmod(number, SENTENCES)
         if sentence == 0:
             grammar = Grammar(rng)
-        found = _new_sentence(grammar, min_length, max_length, refused)
-        if found is None:
+        drawn = _new_sentence(grammar, min_length, max_length, refused)
+        if drawn is None:
             raise UsageError(
                 f"found only {number} of {pairs} different sentences of {min_length}-{max_length} "
                 "tokens; ask for fewer or for a wider range of lengths"
             )
-        text, tree = found
+        text, tree = drawn
         if unique:
             refused.add(text)
         tokens = german.sentence(tree)

@@ -24,9 +24,9 @@ numeral   e e e e     | e e e e     | en en en en
 _CASES = (NOMINATIVE, ACCUSATIVE, DATIVE)
 _ENDINGS, _ADJECTIVE_ENDINGS = (
     {
-        (row[0], case): row[4 * place + 1 : 4 * place + 5]
+        (row[0], case): row[4 * case_index + 1 : 4 * case_index + 5]
         for row in lexicon.rows(table, 13)
-        for place, case in enumerate(_CASES)
+        for case_index, case in enumerate(_CASES)
     }
     for table in (_ARTICLES, _ADJECTIVES)
 )
@@ -58,9 +58,9 @@ def agreement_distance(tokens: Sequence[str]) -> int:
     """
     heads: Dict[tree.Clause, List[int]] = {}
     verbs: Dict[tree.Clause, List[int]] = {}
-    for place, token in enumerate(token for token in tokens if token not in ",."):
+    for position, token in enumerate(token for token in tokens if token not in ",."):
         if isinstance(token, _Agreeing):
-            (verbs if token.finite else heads).setdefault(token.clause, []).append(place)
+            (verbs if token.finite else heads).setdefault(token.clause, []).append(position)
     pairs = ((head, verb) for clause in verbs for head in heads[clause] for verb in verbs[clause])
     return max(abs(head - verb) for head, verb in pairs)
 
@@ -152,9 +152,9 @@ def _after(node: tree.VerbPhrase) -> List[str]:
 def _subject(node: tree.Group, of: tree.Clause) -> List[str]:
     """Return the tokens of a subject, its heads marked, with a relative clause between commas."""
     tokens = _without_relative(node, NOMINATIVE)
-    for place, after in enumerate([*tokens[1:], ","]):
+    for position, after in enumerate([*tokens[1:], ","]):
         if after in (",", lexicon.AND.german):
-            tokens[place] = _Agreeing(tokens[place], of)
+            tokens[position] = _Agreeing(tokens[position], of)
     return [*tokens, *_relative(node.relative)] if node.relative else tokens
 
 

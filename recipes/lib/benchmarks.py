@@ -193,8 +193,8 @@ class Xtreme(TaskSet):
         self.searched = self.raw  # where raw files are looked for
         if recipe.is_plan and recipe.is_smoke:
             self._unpacked = tempfile.TemporaryDirectory()
-            self.found = self._unpacked.name
-            shutil.unpack_archive("recipes/smoke/benchmarks.tar.xz", self.found)
+            self.searched = self._unpacked.name
+            shutil.unpack_archive("recipes/smoke/benchmarks.tar.xz", self.searched)
 
     def tasks(self) -> List[str]:
         """XNLI and SQuAD."""
@@ -282,7 +282,7 @@ class Xtreme(TaskSet):
         """
         is_there = self.recipe.is_plan and not self.is_given
         for folder in folders:
-            if is_there or os.path.exists(f"{self.found}/{folder}/{file}"):
+            if is_there or os.path.exists(f"{self.searched}/{folder}/{file}"):
                 return f"{self.raw}/{folder}"
         raise UsageError(
             f"there is no {file} in any of these folders of {self.raw}: {' '.join(folders)}"
