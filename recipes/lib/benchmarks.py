@@ -232,8 +232,7 @@ class Xtreme(TaskSet):
         else:
             subsets = ["valid"]
         if self.recipe.is_plan:
-            names = [file.name for file in self.questions()]
-            subsets += ["valid-en"] if task == "XNLI" else names
+            subsets += ["valid-en"] if task == "XNLI" else [file.name for file in self.questions()]
             return sorted(subsets)
         folder = self.tested_on(task) + "/input0" * (task == "XNLI")
         kinds = ("test-", "valid-en") if task == "XNLI" else ("mlqa-", "tydiqa-", "valid", "xquad-")
