@@ -18,6 +18,7 @@ from fairseq_posenc.tools.tables.papers import (
     Measure,
     PaperRow,
     PaperTable,
+    best_learning_rate,
     parse_options,
 )
 from fairseq_posenc.tools.text_tables import csv_table, markdown_table, markdown_text
@@ -240,9 +241,8 @@ def summarise(
     if measure.task and values:
         subset, metric = CHOICES[measure.task]
         choice = _by_lr(ours, Measure((subset,), metric, task=measure.task), cells)
-        known = sorted(values.keys() & choice.keys(), key=lambda lr: (float(lr), lr))
-        # of equals the smallest
-        lr = max(known, key=lambda lr: statistics.median(choice[lr]), default="")
+        candidates = {rate: figures for rate, figures in choice.items() if rate in values}
+        lr = best_learning_rate(candidates) if candidates else ""
         average = statistics.median
         first = next(cell.figures for cell in ours if cell.figures)
         count = sum(measure.metric in first.get(name, {}) for name in measure.sets)

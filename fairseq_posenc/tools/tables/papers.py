@@ -4,6 +4,8 @@ Rows of ours find their place in them by their options, not by their labels.
 """
 
 import json
+import math
+import statistics
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -59,6 +61,25 @@ FINE_TUNING: Dict[str, Measure] = {
         for short, metric in (("F1", "f1"), ("EM", "exact_match"))
     },
 }
+
+
+def best_learning_rate(figures: Mapping[str, Sequence[float]], sign: int = 1) -> str:
+    """Return the learning rate whose median over seeds is best; of equals the smallest.
+
+    Args:
+        figures: of every seed, by learning rate.
+        sign: 1 if higher figures are better, -1 if lower ones.
+    """
+    rates = sorted(figures, key=_as_number)
+    return max(rates, key=lambda rate: sign * statistics.median(figures[rate]))
+
+
+def _as_number(rate: str) -> Tuple[float, str]:
+    """Return the order of a learning rate, which a note may have in words."""
+    try:
+        return float(rate), rate
+    except ValueError:
+        return math.inf, rate
 
 
 class PaperRow(NamedTuple):

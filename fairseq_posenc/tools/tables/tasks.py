@@ -1,7 +1,6 @@
 """Tables of results of ``posenc predict``: encodings by task, each column a metric of a subset."""
 
 import itertools
-import statistics
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
@@ -21,7 +20,7 @@ from fairseq_posenc.tools.scores.task_score import (
 from fairseq_posenc.tools.tables.estimates import Sampled
 from fairseq_posenc.tools.tables.grid import check_comparable
 from fairseq_posenc.tools.tables.layout import Table
-from fairseq_posenc.tools.tables.papers import CHOICES
+from fairseq_posenc.tools.tables.papers import CHOICES, best_learning_rate
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length, differences_in_words, interval_notes
 
@@ -184,8 +183,8 @@ def _best_rate(by_rate: Dict[str, List[TaskScore]], name: str) -> str:
     subset, metric = CHOICES.get(first.task, ("valid", first.main_metrics[0]))
     sign = DIRECTIONS.get(metric, 1)
     try:
-        medians = {
-            rate: sign * statistics.median(score.scores[subset][metric] for score in results)
+        figures = {
+            rate: [score.scores[subset][metric] for score in results]
             for rate, results in by_rate.items()
         }
     except KeyError:
@@ -193,7 +192,7 @@ def _best_rate(by_rate: Dict[str, List[TaskScore]], name: str) -> str:
             f"{name} has several learning rates of {first.task}, and no {metric} of {subset} to "
             "choose by; give the results of one"
         ) from None
-    return max(medians, key=lambda rate: medians[rate])
+    return best_learning_rate(figures, sign)
 
 
 def _columns(scores: Sequence[TaskScore], metric: Optional[str]) -> Iterator[Column]:

@@ -160,6 +160,10 @@ def test_the_learning_rate_is_chosen_by_the_median_of_the_development_set(runs):
     table = by_task(read_task_runs(paths))
     assert any("shaw on MNLI 1e-5" in note for note in table.notes)
     assert len(table.sampled["shaw"][0].values) == 3
+    # of equals it is the smallest, as in tables of papers
+    paths = runs(shaw=[*rate("2e-5", 0), *rate("1e-4", 0), *rate("0.00001", 0), *rate("first", 0)])
+    table = by_task(read_task_runs(paths))
+    assert any("shaw on MNLI 0.00001" in note for note in table.notes)
 
 
 def test_runs_are_named_by_the_folder_of_the_row(write):
