@@ -24,6 +24,7 @@ from fairseq_posenc.data.segmentation import (
 from fairseq_posenc.data.subwords import UNKNOWN, SentencePiece
 from fairseq_posenc.errors import printable
 from fairseq_posenc.tools.scores.bleu import Scorer
+from fairseq_posenc.tools.scores.data_folder import first_folder
 
 LOW = 99.0  # in BLEU; below, what is lost is named
 _NAMED = 10  # characters
@@ -60,7 +61,7 @@ def preparation_of(data: Optional[str], language: Optional[str]) -> Optional[Pre
 
     None where it records none. Of several folders joined by colons the first counts.
     """
-    folder = (data or "").split(":")[0]
+    folder = first_folder(data)
     paths = {name: os.path.join(folder, name) for name in (SentencePiece.name, TOKENISER, CODES)}
     if not data or not language:
         return None
@@ -108,7 +109,7 @@ def ceiling(
     same = sum(one.strip() == line.strip() for one, line in zip(back, references))
     exact = same, len(references)
     figures, lost = scorer.plain_scores(back, references), lost_characters(references, back)
-    dictionary = os.path.join(data.split(":")[0], f"dict.{language}.txt")
+    dictionary = os.path.join(first_folder(data), f"dict.{language}.txt")
     known = set(read_dictionary(dictionary).symbols) if pieces else set()
     left = [" ".join(p if p in known else UNKNOWN for p in line.split()) for line in pieces]
     if not preparation or left == [" ".join(line.split()) for line in pieces]:

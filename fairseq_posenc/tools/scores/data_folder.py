@@ -7,6 +7,7 @@ from collections import Counter
 from typing import Dict, Mapping, Optional, Sequence
 
 import numpy as np
+from fairseq import utils
 from fairseq.data import data_utils
 
 from fairseq_posenc.data.indexed import check_indexed, check_split, read_dictionary
@@ -19,6 +20,11 @@ _MOST_LACKING = 0.05  # of tokens: --replace-unk brings some in
 _COMPARED = 20  # sentences, by which a split of the folder is known
 RAW_TEST = "test.raw"
 """Before ``.<language>``: the raw text of the test set, which posenc prepare translation keeps."""
+
+
+def first_folder(data: Optional[str]) -> str:
+    """Return the folder of binarised data; of several, joined by colons, the first."""
+    return utils.split_paths(data)[0] if data else ""
 
 
 def languages_of_data(
@@ -37,7 +43,7 @@ def languages_of_data(
     """
     if not data:
         return Languages()
-    folder = data.split(":")[0]
+    folder = first_folder(data)
     found = data_utils.infer_language_pair(folder) if os.path.isdir(folder) else (None, None)
     if None in found:
         raise UsageError(f"no binarised parallel data in {folder}; run fairseq-preprocess first")
@@ -88,7 +94,7 @@ def sentences_of_split(data: Optional[str], lines: Mapping[int, str], count: int
     Raises:
         UsageError: the data are damaged.
     """
-    folder = (data or "").split(":")[0]
+    folder = first_folder(data)
     some = sorted(number for number, line in lines.items() if line.strip())
     some = some[:: max(1, len(some) // _COMPARED)][:_COMPARED]
     sizes, dictionaries = [], {}
@@ -134,7 +140,7 @@ def check_pieces(
     tokens = Counter(token for line in hypotheses for token in line.split())
     if not data or not any(token.endswith("@@") or "\u2581" in token for token in tokens):
         return
-    folder, known = data.split(":")[0], set()
+    folder, known = first_folder(data), set()
     names = sorted(glob.glob(os.path.join(glob.escape(folder), "dict.*.txt")))
     own = [name for name in names if target and name.endswith(f"dict.{target}.txt")]
     for name in own or names:
@@ -156,13 +162,13 @@ def subwords_of_data(data: Optional[str]) -> str:
 
 def model_of_data(data: Optional[str]) -> str:
     """Return the path of the SentencePiece model in a binarised folder, empty if it has none."""
-    path = os.path.join((data or "").split(":")[0], SentencePiece.name)
+    path = os.path.join(first_folder(data), SentencePiece.name)
     return path if data and os.path.exists(path) else ""
 
 
 def raw_test(data: Optional[str]) -> str:
     """Return where a folder has the raw text of its test set, without the language."""
-    return os.path.join((data or "").split(":")[0], RAW_TEST) if data else ""
+    return os.path.join(first_folder(data), RAW_TEST) if data else ""
 
 
 def raw_reference(
@@ -173,7 +179,7 @@ def raw_reference(
     The folder keeps those of its test set, which is the one translated if all its sentences are as
     long as those of the output.
     """
-    folder = (data or "").split(":")[0]
+    folder = first_folder(data)
     path = f"{raw_test(data)}.{languages.target}"
     if not folder or len(subwords) < 2 or not os.path.exists(path):
         return ""
