@@ -115,11 +115,11 @@ def schema_error(value: Any, schema: Any, path: str = "") -> Optional[str]:
 
 def write_json(value: Any, stream: IO[str]) -> None:
     """Write JSON to read of a value: a member a line, but lists of numbers on one."""
-    stream.writelines(json_chunks(value))
+    stream.writelines(_json_chunks(value))
     stream.write("\n")
 
 
-def json_chunks(value: Any, indent: str = "") -> Iterator[str]:
+def _json_chunks(value: Any, indent: str = "") -> Iterator[str]:
     """Yield the text of :func:`write_json` in parts: as a whole, it is a multiple of the value."""
     inner = f"{indent}  "
     if isinstance(value, Mapping) and value:
@@ -132,7 +132,7 @@ def json_chunks(value: Any, indent: str = "") -> Iterator[str]:
         return
     for number, (name, member) in enumerate(members):
         yield f"{',' if number else ends[0]}\n{inner}{name}"
-        yield from json_chunks(member, inner)
+        yield from _json_chunks(member, inner)
     yield f"\n{indent}{ends[1]}"
 
 

@@ -36,7 +36,6 @@ import sacremoses
 import torch
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import json_chunks
 from fairseq_posenc.tools.scores import lengths, reference_bits
 from fairseq_posenc.tools.scores.bleu import (
     DEFAULT,
@@ -160,11 +159,6 @@ def versions() -> Dict[str, str]:
     """Return the versions of everything that a score may depend on."""
     libraries = {one.__name__: one.__version__ for one in (torch, fairseq, sacrebleu, sacremoses)}
     return {"fairseq_posenc": __version__, "python": platform.python_version(), **libraries}
-
-
-def to_json(result: Mapping[str, Any]) -> str:
-    """Return what :func:`evaluate` gives as JSON to read."""
-    return "".join(json_chunks(result)) + "\n"
 
 
 def render(result: Mapping[str, Any]) -> str:

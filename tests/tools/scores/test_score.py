@@ -12,7 +12,7 @@ from fairseq_posenc.tools.scores import score
 from fairseq_posenc.tools.scores.bleu import DEFAULT as METRICS
 from fairseq_posenc.tools.scores.bleu import sacrebleus_metrics
 from fairseq_posenc.tools.scores.intervals import resampled_scores
-from fairseq_posenc.tools.scores.score import render, to_json
+from fairseq_posenc.tools.scores.score import render
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length
 
@@ -68,7 +68,7 @@ def test_bins_of_a_file_of_numbers_are_scored_from_their_own_sentences(files, tm
     expected = evaluate(**alone)["all"]
     both = result["by_length"]["bins"][2]
     assert {name: both[name] for name in METRICS} == {name: expected[name] for name in METRICS}
-    (tmp_path / "score.json").write_text(to_json(result), encoding="utf-8")
+    (tmp_path / "score.json").write_text(json.dumps(result), encoding="utf-8")
     assert by_length(read_runs([str(tmp_path / "score.json")])).title.endswith("number of clauses")
 
 
@@ -221,7 +221,7 @@ def test_scores_of_sentences_from_elsewhere_are_averaged_by_length_too(files, wr
     assert [part["COMET"] for part in parts] == [0.5, 0.0, 0.75]
     assert result["all"]["interval"]["COMET"] == [0.0, 1.0]
     assert " COMET " in render(result) and "COMET: mean of the scores" in render(result)
-    score = write("runs/score.json", json.loads(to_json(result)))
+    score = write("runs/score.json", json.loads(json.dumps(result)))
     assert by_length(read_runs([score]), "COMET").rows["runs"][2].mean == 0.75
 
 
@@ -310,7 +310,7 @@ def test_bleu_of_references_without_four_tokens_is_not_defined(write, tmp_path):
     assert "sacreBLEU is not defined (-) where no reference has 4 tokens" in shown
     assert "TER is not defined (-) where all references are empty" in shown
     path = tmp_path / "score.json"
-    path.write_text(to_json(result), encoding="utf-8")
+    path.write_text(json.dumps(result), encoding="utf-8")
     table = by_length(read_runs([f"a={path}", f"b={path}"]))
     assert [one.mean is None for one in table.rows["a"]] == [False, True, True, False]
     assert "sacreBLEU is not defined (-) where no reference has 4 tokens" in table.notes

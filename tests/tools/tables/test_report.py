@@ -12,7 +12,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.bleu import title_of
-from fairseq_posenc.tools.scores.score import evaluate, to_json
+from fairseq_posenc.tools.scores.score import evaluate
 from fairseq_posenc.tools.scores.significance import paired_bootstrap
 from fairseq_posenc.tools.tables.latex import best_rows, escaped, latex
 from fairseq_posenc.tools.tables.outputs import differing, length_faults
@@ -62,7 +62,7 @@ def scored(tmp_path_factory):
                 part["within"] = part["sentences"] // 3
             place = folder / f"run{len(paths)}"
             place.mkdir()
-            (place / "score.json").write_text(to_json(result), encoding="utf-8")
+            (place / "score.json").write_text(json.dumps(result), encoding="utf-8")
             (place / "train.log").write_text(LOG)
             paths.append(f"{name.replace('/', '')}={place}/score.json")
     return paths

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.score import evaluate, to_json
+from fairseq_posenc.tools.scores.score import evaluate
 from fairseq_posenc.tools.tables.report import write_report
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length
@@ -28,7 +28,7 @@ def results(tmp_path_factory):
         files = {name: str(folder / name) for name in ("hypothesis", "reference")}
         bins = {"bins": [8], "length_of": "reference", "metrics": ["chrf"]}
         found.append(evaluate(**files, language="de", **bins, notes={"seed": seed}))
-    return [json.loads(to_json(one)) for one in found]
+    return [json.loads(json.dumps(one)) for one in found]
 
 
 @pytest.mark.parametrize(
