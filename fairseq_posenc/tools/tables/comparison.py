@@ -70,20 +70,20 @@ class Figure(NamedTuple):
 
     def texts(self, measure: Measure) -> Tuple[str, str, str, str]:
         """Return what is printed: the paper's figure, ours, the difference and ours' runs."""
-        paper, ours, shown, runs = "-", "missing", "-", ""
+        paper, measured, shown, runs = "-", "missing", "-", ""
         difference = self.difference()
         if self.paper is not None:
             paper = f"{self.paper:.{measure.digits}f}"
         if self.value is not None:
-            ours = f"{self.value:.{measure.our_digits}f}"
-            ours += "" if self.spread is None else f" ± {self.spread:.{measure.our_digits}f}"
-            ours += f" ({self.part})" if self.part else ""
+            measured = f"{self.value:.{measure.our_digits}f}"
+            measured += "" if self.spread is None else f" ± {self.spread:.{measure.our_digits}f}"
+            measured += f" ({self.part})" if self.part else ""
         if difference is not None:
             shown = f"{difference:+.{measure.digits}f}"
         if self.seeds is not None:
             runs = f"{self.lr}, {self.seeds}" if self.lr else str(self.seeds)
             runs += f" ({self.unfinished} open)" if self.unfinished else ""
-        return paper, ours, shown, runs
+        return paper, measured, shown, runs
 
 
 class OurRow(NamedTuple):
@@ -125,7 +125,7 @@ class Comparison:
         blank, lines = [""] * len(table.labels), []
         for row, group, figures in self.entries:
             texts = {name: figure.texts(self.measures[name]) for name, figure in figures.items()}
-            paper, ours, difference = (
+            paper, measured, difference = (
                 [" / ".join(texts[name][line] for name in names) for names in columns.values()]
                 for line in range(3)
             )
@@ -134,7 +134,7 @@ class Comparison:
             if row:
                 lines.append([*row.labels, "paper", *paper])
             labels = [group.options, *blank[1:]] if group and not row else blank
-            lines.append([*labels, str(group or "ours"), *ours])
+            lines.append([*labels, str(group or "ours"), *measured])
             if group and row:
                 lines.append([*blank, "difference", *difference])
             if group:
@@ -175,9 +175,9 @@ class Comparison:
             start = row.labels if row else [None] * len(labels)
             options = group.options if group else row.options[0] if row and row.options else ""
             for name, figure in figures.items():
-                ours = [getattr(figure, field) for field in names.values()]
+                measured = [getattr(figure, field) for field in names.values()]
                 about = [*start, group and str(group), options, name]
-                lines.append([*about, *ours, figure.paper, figure.difference()])
+                lines.append([*about, *measured, figure.paper, figure.difference()])
         return csv_table(lines)
 
 
@@ -195,27 +195,29 @@ def compare(table: PaperTable, cells: Sequence[Cell], notes: Sequence[str] = ())
     measures = dict(table.measures)
     if table.fine_tuning:
         tasks = {cell.task for cell in cells}
-        others = {name: one for name, one in FINE_TUNING.items() if one.task in tasks}
-        measures = {**measures, AVERAGE: Measure((), AVERAGE, digits=1), **others}
+        added = {name: measure for name, measure in FINE_TUNING.items() if measure.task in tasks}
+        measures = {**measures, AVERAGE: Measure((), AVERAGE, digits=1), **added}
 
     entries: List[Entry] = []
     matching: Set[OurRow] = set()
     for row in table.rows:
-        found = [
-            Entry(row, group, _figures(measures, row, ours, cells))
-            for group, ours in groups.items()
+        matches = [
+            Entry(row, group, _figures(measures, row, row_cells, cells))
+            for group, row_cells in groups.items()
             if row.has(group.setting, group.options)
         ]
-        matching.update(entry.ours for entry in found if entry.ours)
+        matching.update(entry.ours for entry in matches if entry.ours)
         if table.best:
-            found.sort(key=lambda entry: entry.figures[table.best or ""].order())
-            found = found[-1:]
-        entries += found or [Entry(row, None, _figures(measures, row, [], cells))]
+            matches.sort(key=lambda entry: entry.figures[table.best or ""].order())
+            matches = matches[-1:]
+        entries += matches or [Entry(row, None, _figures(measures, row, [], cells))]
     shown = {entry.ours for entry in entries}
-    for group, ours in groups.items():
-        figures = _figures(measures, None, ours, cells)
-        known = group.setting in settings and any(one.value is not None for one in figures.values())
-        if group not in shown and (group in matching or known):
+    for group, row_cells in groups.items():
+        figures = _figures(measures, None, row_cells, cells)
+        has_figures = group.setting in settings and any(
+            figure.value is not None for figure in figures.values()
+        )
+        if group not in shown and (group in matching or has_figures):
             entries.append(Entry(None, group, figures))
     parts = [figure.part for entry in entries for figure in entry.figures.values()]
     partial = [PARTIAL] if any(parts) else []
@@ -223,39 +225,39 @@ def compare(table: PaperTable, cells: Sequence[Cell], notes: Sequence[str] = ())
 
 
 def summarise(
-    ours: Sequence[Cell], measure: Measure, cells: Sequence[Cell], wanted: int = 0
+    row_cells: Sequence[Cell], measure: Measure, cells: Sequence[Cell], wanted: int = 0
 ) -> Figure:
-    """Return our figure of a row with the cells ``ours``, missing while no cell has it.
+    """Return our figure of a row with the cells ``row_cells``, missing while no cell has it.
 
     If the measure is ``relative``, speeds are divided by the mean of those of the row without
     options of the encoding ``sinusoidal``, in the same setting and on equal hardware, of all
     ``cells``. So many seeds are ``wanted``.
     """
-    ours = [
+    row_cells = [
         cell
-        for cell in ours
+        for cell in row_cells
         if measure.setting in (None, cell.setting) and measure.task in (None, cell.task)
     ]
-    values = _by_lr(ours, measure, cells)
+    values = _by_lr(row_cells, measure, cells)
     lr, average, part = "", statistics.mean, None
     if measure.task and values:
         subset, metric = CHOICES[measure.task]
-        choice = _by_lr(ours, Measure((subset,), metric, task=measure.task), cells)
+        choice = _by_lr(row_cells, Measure((subset,), metric, task=measure.task), cells)
         candidates = {rate: figures for rate, figures in choice.items() if rate in values}
         lr = best_learning_rate(candidates) if candidates else ""
         average = statistics.median
-        first = next(cell.figures for cell in ours if cell.figures)
+        first = next(cell.figures for cell in row_cells if cell.figures)
         count = sum(measure.metric in first.get(name, {}) for name in measure.sets)
         part = None if count == len(measure.sets) else f"{count} of {len(measure.sets)}"
     if lr not in values:
         return Figure()
-    found = values[lr]
-    unfinished = sum(cell.state != "finished" for cell in ours)
+    chosen = values[lr]
+    unfinished = sum(cell.state != "finished" for cell in row_cells)
     return Figure(
-        value=average(found),
-        spread=statistics.stdev(found) if len(found) > 1 else None,
-        seeds=len(found),
-        unfinished=max(unfinished, wanted - len(found)),
+        value=average(chosen),
+        spread=statistics.stdev(chosen) if len(chosen) > 1 else None,
+        seeds=len(chosen),
+        unfinished=max(unfinished, wanted - len(chosen)),
         lr=lr or None,
         part=part,
     )
@@ -264,50 +266,54 @@ def summarise(
 def _figures(
     measures: Dict[str, Measure],
     row: Optional[PaperRow],
-    ours: Sequence[Cell],
+    row_cells: Sequence[Cell],
     cells: Sequence[Cell],
 ) -> Dict[str, Figure]:
-    """Return the figures of a row of the paper, if given, and of the cells ``ours``."""
+    """Return the figures of a row of the paper, if given, and of the cells ``row_cells``."""
     seeds = row.seeds if row else 0
-    found = {name: summarise(ours, measure, cells, seeds) for name, measure in measures.items()}
+    figures = {
+        name: summarise(row_cells, measure, cells, seeds) for name, measure in measures.items()
+    }
     paper: Dict[str, Optional[float]] = dict(zip(measures, row.figures)) if row else {}
     if AVERAGE in measures:
         # it stands behind the figures of the paper
         names = list(measures)[: list(measures).index(AVERAGE)]
-        whole = [found[name] for name in names if not found[name].part]
-        values = [one.value for one in whole if one.value is not None]
+        complete = [figures[name] for name in names if not figures[name].part]
+        values = [figure.value for figure in complete if figure.value is not None]
         if len(values) == len(names):
-            found[AVERAGE] = Figure(statistics.mean(values))
+            figures[AVERAGE] = Figure(statistics.mean(values))
         paper[AVERAGE] = row.average if row else None
-    return {name: figure._replace(paper=paper.get(name)) for name, figure in found.items()}
+    return {name: figure._replace(paper=paper.get(name)) for name, figure in figures.items()}
 
 
-def _by_lr(ours: Sequence[Cell], measure: Measure, cells: Sequence[Cell]) -> Dict[str, List[float]]:
+def _by_lr(
+    row_cells: Sequence[Cell], measure: Measure, cells: Sequence[Cell]
+) -> Dict[str, List[float]]:
     """Return a figure of those cells that have it, by learning rate."""
     values: Dict[str, List[float]] = {}
-    for cell in ours:
+    for cell in row_cells:
         value = _value(cell, measure)
         if value is not None and measure.relative:
             base = [
-                _value(other, measure)
-                for other in cells
-                if other.setting == cell.setting
-                and other.hardware == cell.hardware
-                and parse_options(other.options) == (BASELINE, {})
+                _value(candidate, measure)
+                for candidate in cells
+                if candidate.setting == cell.setting
+                and candidate.hardware == cell.hardware
+                and parse_options(candidate.options) == (BASELINE, {})
             ]
-            known = [number for number in base if number is not None]
-            value = value / statistics.mean(known) if any(known) else None
+            baselines = [number for number in base if number is not None]
+            value = value / statistics.mean(baselines) if any(baselines) else None
         if value is not None:
             values.setdefault(cell.lr, []).append(value)
     return values
 
 
 def _value(cell: Cell, measure: Measure) -> Optional[float]:
-    found = [cell.figures.get(name, {}).get(measure.metric) for name in measure.sets]
-    known = [value for value in found if value is not None]
-    if not known or (len(known) < len(found) and not measure.task):
+    values = [cell.figures.get(name, {}).get(measure.metric) for name in measure.sets]
+    defined = [value for value in values if value is not None]
+    if not defined or (len(defined) < len(values) and not measure.task):
         return None
-    return statistics.mean(known) / measure.unit
+    return statistics.mean(defined) / measure.unit
 
 
 def _remarks(table: PaperTable, cells: Sequence[Cell]) -> List[str]:

@@ -89,11 +89,11 @@ def check_comparable(conditions: Iterable[Tuple[str, Mapping[str, Any]]]) -> Non
     """Raise :class:`UsageError` unless all results (name, conditions) have equal conditions."""
     first: Dict[str, Tuple[str, Any]] = {}
     for name, facts in conditions:
-        for what, value in facts.items():
-            other, expected = first.setdefault(what, (name, value))
+        for condition, value in facts.items():
+            first_name, expected = first.setdefault(condition, (name, value))
             if value != expected:
                 raise UsageError(
-                    f"{name} cannot be compared with {other}: {what} differ "
+                    f"{name} cannot be compared with {first_name}: {condition} differ "
                     f"({value} and {expected}); score both alike"
                 )
 
@@ -143,13 +143,15 @@ def _fine_tuning_cell(path: Path, place: str, about: Dict[str, str]) -> Tuple[Ce
     task = about["setting"]
     cell = Cell(place, **about, task=task, state=state, figures=scores)._replace(setting=None)
     # of a set without labels there is nothing to compare
-    known = {subset: found for subset, found in scores.items() if found}
-    names = sorted(f"{subset} ({' '.join(sorted(found))})" for subset, found in known.items())
+    labelled = {subset: metrics for subset, metrics in scores.items() if metrics}
+    names = sorted(
+        f"{subset} ({' '.join(sorted(metrics))})" for subset, metrics in labelled.items()
+    )
     return cell, {f"scores of {task}": ", ".join(names)} if result else {}
 
 
 def _swaps(folder: Path, cells: Sequence[Cell]) -> List[Cell]:
-    found = []
+    swaps = []
     options = {(cell.setting, cell.row): cell.options for cell in cells}
     for path in sorted(folder.glob("*/swap.json")):
         setting = path.parent.name
@@ -157,8 +159,8 @@ def _swaps(folder: Path, cells: Sequence[Cell]) -> List[Cell]:
             if (setting, row) not in options:
                 raise UsageError(f"{path} has a row {row!r}, of which {path.parent} has no cell")
             about = Cell(f"{setting}/{row}", setting, row, options[setting, row], "")
-            found.append(about._replace(state="finished", figures={"swap": figures}))
-    return found
+            swaps.append(about._replace(state="finished", figures={"swap": figures}))
+    return swaps
 
 
 def _result(path: Path, shape: Any, origin: str) -> Tuple[Dict[str, Any], str]:

@@ -62,9 +62,11 @@ class Table:
     def __post_init__(self) -> None:
         first = next(iter(self.sampled.values()))
         self.signs = self.signs or [DIRECTIONS.get(self.metric, 1)] * len(self.columns)
-        self.rows = {name: [one.estimate() for one in row] for name, row in self.sampled.items()}
+        self.rows = {
+            name: [sample.estimate() for sample in row] for name, row in self.sampled.items()
+        }
         self.differences = {
-            name: [one.less(base) for one, base in zip(row, first)]
+            name: [sample.less(base) for sample, base in zip(row, first)]
             for name, row in self.sampled.items()
         }
 
@@ -85,9 +87,11 @@ class Table:
         if self.within[0] is not None:
             lines.append(["within trained length", *map(share, self.within, self.sentences)])
         parts = [markdown_text(self.title), markdown_table(lines)]
-        first, *others = self.rows
-        if others:
-            lines = [[name, *(one.signed() for one in self.differences[name])] for name in others]
+        first, *rest = self.rows
+        if rest:
+            lines = [
+                [name, *(estimate.signed() for estimate in self.differences[name])] for name in rest
+            ]
             parts += [markdown_text(f"Differences to {first}"), markdown_table([header, *lines])]
         if self.outputs:
             lines = [header, *([name, *map(str, row)] for name, row in self.outputs.items())]
@@ -107,5 +111,8 @@ class Table:
             outputs = self.outputs.get(name) or [Outputs()] * len(row)
             about = zip(self.columns, self.sentences, self.within)
             columns = zip(about, row, self.differences[name], outputs)
-            lines += [(name, *of, *one, *other[:3], *two) for of, one, other, two in columns]
+            lines += [
+                (name, *of, *estimate, *difference[:3], *two)
+                for of, estimate, difference, two in columns
+            ]
         return csv_table(lines)

@@ -42,13 +42,15 @@ def plot_by_length(table: Table, output: str, differences: bool = False) -> None
     step = min(0.08, 0.4 / len(table.rows))
     # each run has the colour that it has without differences
     for number, (name, row) in enumerate(rows.items(), len(table.rows) - len(rows)):
-        points: List[Any] = [(x, one) for x, one in enumerate(row[start:]) if one.mean is not None]
+        points: List[Any] = [
+            (x, estimate) for x, estimate in enumerate(row[start:]) if estimate.mean is not None
+        ]
         # a bar must not point inwards, as where all samples lie to one side of the figure
-        below = [max(one.mean - one.low, 0) for _, one in points]
-        above = [max(one.high - one.mean, 0) for _, one in points]
+        below = [max(estimate.mean - estimate.low, 0) for _, estimate in points]
+        above = [max(estimate.high - estimate.mean, 0) for _, estimate in points]
         axes.errorbar(
             [x + step * (number - (len(table.rows) - 1) / 2) for x, _ in points],
-            [one.mean for _, one in points],
+            [estimate.mean for _, estimate in points],
             yerr=[below, above],
             label=plain_label(name),
             **{**line_style(number), **style},
@@ -56,16 +58,16 @@ def plot_by_length(table: Table, output: str, differences: bool = False) -> None
     names, shade = [], "all within\ntrained length"
     parts = zip(table.columns[start:], table.within[start:], table.sentences[start:])
     for x, (name, within, count) in enumerate(parts):
-        known = within is not None
+        is_known = within is not None
         shown = plain_label(name).replace(" ", "\n") if style else plain_label(name)
-        names.append(shown + "\n" + (f"{within} of {count}" if known else f"n = {count}"))
-        if known and within == count > 0:
+        names.append(shown + "\n" + (f"{within} of {count}" if is_known else f"n = {count}"))
+        if is_known and within == count > 0:
             axes.axvspan(x - 0.5, x + 0.5, color="0.92", linewidth=0, zorder=0, label=shade)
             shade = ""
     axes.set_xticks(range(len(names)), names)
     axes.set_xlim(-0.5, len(names) - 0.5)
     label = plain_label(table.label.capitalize())
-    if any(known is not None for known in table.within[1:]):
+    if any(within is not None for within in table.within[1:]):
         label += "; below: how many sentences are within trained length"
     axes.set_xlabel(label)
     axes.set_ylabel(title)
@@ -92,7 +94,7 @@ def plot_curves(curves: Curves, output: str) -> None:
         if len(seeds) > 1:
             low, high = losses.min(axis=0), losses.max(axis=0)
             axes.fill_between(updates, low, high, color=style["color"], alpha=0.2, linewidth=0)
-    every = [point for seeds in curves.values() for one in seeds for point in one.items()]
+    every = [point for seeds in curves.values() for curve in seeds for point in curve.items()]
     _choose_scale(axes.set_xscale, axes.xaxis, [updates for updates, _ in every])
     _choose_scale(axes.set_yscale, axes.yaxis, [bits for _, bits in every if math.isfinite(bits)])
     axes.set_xlabel("Updates")
@@ -157,11 +159,13 @@ def save(figure: Any, output: str) -> None:
     """Write a figure, whole or not at all; what stands between dollars in it is not a formula."""
     from matplotlib.text import Text
 
-    kind = os.path.splitext(output)[1].lstrip(".").lower() or "none"
-    known = figure.canvas.get_supported_filetypes()
-    if kind not in known:
-        raise UsageError(f"{output}: cannot draw {kind}; choose an ending of {', '.join(known)}")
+    ending = os.path.splitext(output)[1].lstrip(".").lower() or "none"
+    formats = figure.canvas.get_supported_filetypes()
+    if ending not in formats:
+        raise UsageError(
+            f"{output}: cannot draw {ending}; choose an ending of {', '.join(formats)}"
+        )
     for text in figure.findobj(Text):
         text.set_parse_math(False)
     with replacing(output, "wb") as stream:
-        figure.savefig(stream, format=kind, dpi=150)
+        figure.savefig(stream, format=ending, dpi=150)

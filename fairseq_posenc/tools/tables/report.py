@@ -86,12 +86,12 @@ def write_report(
         table.notes.insert(0, f"Of {title_of(metric)} a lower figure is better.")
     table.words = [*remarks, *table.words]
     means = {name: row[0].mean for name, row in table.rows.items()}
-    other = beside or best_of_others(means, sign)
+    second = beside or best_of_others(means, sign)
     content = {
         "of_translations": True,
         **_content(runs, table, metric),
-        "other": other,
-        "sentences": _sentences(runs, first, other),
+        "other": second,
+        "sentences": _sentences(runs, first, second),
         "command": shlex.join(command),
     }
     _write(output, arguments, table, content)
@@ -147,7 +147,7 @@ def _direction(metric: str, lower_is_better: bool) -> int:
 def _logs(arguments: Sequence[str], first: str) -> List[str]:
     """Return the logs beside the results, as ``name=path``, those of the run ``first`` before."""
     places = [(name, os.path.dirname(path)) for name, path in map(named_path, arguments)]
-    places.sort(key=lambda place: place[0] != first)
+    places.sort(key=lambda pair: pair[0] != first)
     logs = [(name, os.path.join(folder, _LOG)) for name, folder in places]
     return [f"{name}={path}" for name, path in logs if os.path.isfile(path)]
 
@@ -161,12 +161,12 @@ def _render(content: Mapping[str, Any]) -> str:
 def _content(runs: Runs, table: Table, metric: str) -> Dict[str, Any]:
     """Return what the template shows of translations alone."""
     scores = [score for seeds in runs.values() for score in seeds]
-    known = all("tokenised_bleu" in score.statistics for score in scores)
+    has_tokens = all("tokenised_bleu" in score.statistics for score in scores)
     return {
         "metric": title_of(metric),
         "about_outputs": ABOUT_OUTPUTS,
         "about_lengths": ABOUT_LENGTHS,
-        "faults": length_faults(runs, table.columns) if known else None,
+        "faults": length_faults(runs, table.columns) if has_tokens else None,
         "p_values": _p_values(runs, metric),
         "language": scores[0].language,
         "signatures": _signatures(scores),
@@ -177,32 +177,34 @@ def _content(runs: Runs, table: Table, metric: str) -> Dict[str, Any]:
 def _origin(results: Sequence[Tuple[str, Any]]) -> Dict[str, Any]:
     """Return versions and commands of results of either kind, each behind its name."""
     versions = {str(score.versions): score.versions for _, score in results}
-    commands = [(name, one.seed, shlex.join(one.command)) for name, one in results if one.command]
+    commands = [
+        (name, score.seed, shlex.join(score.command)) for name, score in results if score.command
+    ]
     return {"versions": list(versions.values()), "commands": commands}
 
 
 def _signatures(scores: Sequence[Score]) -> List[Tuple[str, str]]:
     """Return the metrics with their signatures, each that there is."""
-    found = (pair for score in scores for pair in score.signatures.items())
-    return sorted(dict.fromkeys(found), key=lambda pair: [*TITLES, pair[0]].index(pair[0]))
+    pairs = (pair for score in scores for pair in score.signatures.items())
+    return sorted(dict.fromkeys(pairs), key=lambda pair: [*TITLES, pair[0]].index(pair[0]))
 
 
 def _p_values(runs: Runs, metric: str) -> Optional[Dict[str, Any]]:
     """Return p-values by run and seed against the first run, and the test's signature."""
-    (first, seeds), *others = runs.items()
+    (first, seeds), *rest = runs.items()
     rows: Dict[str, Dict[str, str]] = {}
     signature = ""
-    for name, other in others:
-        for seed, pair in common_seeds(seeds, other).items():
-            outputs: List[Any] = [one.hypothesis for one in pair]
+    for name, other_seeds in rest:
+        for seed, pair in common_seeds(seeds, other_seeds).items():
+            outputs: List[Any] = [score.hypothesis for score in pair]
             references: Any = pair[0].reference and [pair[0].reference, *pair[0].more_references]
             if metric not in METRICS:
-                references, outputs = None, [one.statistics.get(metric) for one in pair]
+                references, outputs = None, [score.statistics.get(metric) for score in pair]
             if metric in UNTESTED or None in outputs or (metric in METRICS and not references):
                 return None
             named = list(zip((first, name), outputs))
             row = rows.setdefault(name, {})
-            if any(one.above_chance is False for one in pair):
+            if any(score.above_chance is False for score in pair):
                 row[seed] = "nothing learned"
                 continue
             values, signature = paired_bootstrap(metric, named, references, pair[0].language)
@@ -239,12 +241,12 @@ def _trainings(logs: Sequence[str], folder: str) -> Dict[str, Any]:
     }
 
 
-def _sentences(runs: Runs, first: str, other: Optional[str]) -> Any:
+def _sentences(runs: Runs, first: str, second: Optional[str]) -> Any:
     """Return sentences by range, or the reason, in words, why there are none."""
-    if other is None:
+    if second is None:
         return "There is a single system."
     try:
-        return differing(runs[first], runs[other])
+        return differing(runs[first], runs[second])
     except UsageError as error:
         return str(error)
 

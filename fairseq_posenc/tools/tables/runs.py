@@ -47,11 +47,11 @@ def _check_new(places: Dict[Any, Tuple[str, str]], name: str, path: str, score: 
     if len({*map(str, outputs)}) > 1 and learned and not is_right:
         facts["outputs", str(outputs)] = "the same outputs"
     one_model = name if score.is_one_model else ""
-    for key, what in facts.items():
+    for key, fact in facts.items():
         earlier, model = places.setdefault(key, ("", one_model))
         is_declared = key[0] == "outputs" and one_model and model == one_model
         if earlier and not is_declared:
-            raise UsageError(f"{path} has {what}, as {earlier}: give each training once")
+            raise UsageError(f"{path} has {fact}, as {earlier}: give each training once")
         places[key] = (path, one_model)
 
 
@@ -61,12 +61,12 @@ def conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:
         raise UsageError(f"{name} has no bins: score it with --bins or --percentiles")
     stored = source_of(metric)
     if stored not in score.signatures:
-        known = ", ".join(score.signatures)
-        raise UsageError(f"{name} has no {title_of(stored)}, only {known}; score it again")
+        available = ", ".join(score.signatures)
+        raise UsageError(f"{name} has no {title_of(stored)}, only {available}; score it again")
     edges = [part.edges for part in score.bins if part.edges]
     return {
         "lengths": score.label,
-        "bins": ", ".join(f"{one.name} up to {one.up_to}" for one in edges),
+        "bins": ", ".join(f"{edge.name} up to {edge.up_to}" for edge in edges),
         "sentences per bin": [part.sentences for part in score.bins],
         "signatures": without_version(score.signatures[stored]),
         "target languages": score.language,

@@ -26,7 +26,7 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
         UsageError: results without bins or statistics, or that cannot be compared: of other bins,
             test sets, training sets or signatures (the version of sacreBLEU aside).
     """
-    runs = {name: sorted(seeds, key=lambda one: one.seed) for name, seeds in runs.items()}
+    runs = {name: sorted(seeds, key=lambda score: score.seed) for name, seeds in runs.items()}
     scores = [(name, score) for name, seeds in runs.items() for score in seeds]
     check_comparable((name, conditions(name, score, metric)) for name, score in scores)
     for name, score in scores:
@@ -106,8 +106,8 @@ def _outputs(seeds: Sequence[Score], members: Sequence[int]) -> Outputs:
         return Outputs()
     means = (
         statistics.mean(
-            corpus_score(name, np.array(one.statistics[source_of(name)])[members].sum(axis=0))
-            for one in seeds
+            corpus_score(name, np.array(score.statistics[source_of(name)])[members].sum(axis=0))
+            for score in seeds
         )
         for name in ("bleu_without_penalty", "length_ratio")
     )
@@ -116,14 +116,14 @@ def _outputs(seeds: Sequence[Score], members: Sequence[int]) -> Outputs:
 
 def _failures(runs: Runs) -> List[str]:
     """Return a sentence for each training that has learned nothing."""
-    found = []
+    sentences = []
     for name, seeds in runs.items():
         for number, score in enumerate(seeds, 1):
             bleu = score.whole.figures.get("sacrebleu")
             if score.above_chance is False and bleu is not None and score.chance is not None:
                 which = f", seed {number} of {len(seeds)}," if len(seeds) > 1 else ""
-                found.append(f"{name}{which} {nothing_learned(bleu, score.chance)}.")
-    return found
+                sentences.append(f"{name}{which} {nothing_learned(bleu, score.chance)}.")
+    return sentences
 
 
 def interval_notes(seeds: Mapping[str, int], items: str = "sentences") -> List[str]:
@@ -133,7 +133,7 @@ def interval_notes(seeds: Mapping[str, int], items: str = "sentences") -> List[s
         seeds: how many trainings each row has.
         items: what the metrics are over.
     """
-    first, *others = seeds
+    first, *rest = seeds
     several = [name for name, count in seeds.items() if count > 1]
     notes = [f"In brackets: 95 % of {SAMPLES} paired bootstrap samples of the {items}."]
     if several:
@@ -142,7 +142,7 @@ def interval_notes(seeds: Mapping[str, int], items: str = "sentences") -> List[s
             "with s the standard deviation over seeds (of differences over pairs of equal seeds, "
             f"else Welch's), v the variance over {SAMPLES} paired bootstrap samples of {items}."
         ]
-    if others:
+    if rest:
         notes[0] += f" *: the interval of the difference to {first} leaves out 0."
     if several:
         counts = ", ".join(f"{name} {count}" for name, count in seeds.items())
@@ -167,19 +167,19 @@ def _notes(runs: Runs, metric: str) -> List[str]:
             f"Within trained length: source of at most {longest['source']} and target of at most "
             f"{longest['reference']} subwords, the longest of the training set."
         )
-    scores = [one for seeds in runs.values() for one in seeds]
-    ceilings = {one.ceiling[metric] for one in scores if metric in one.ceiling}
+    scores = [training for seeds in runs.values() for training in seeds]
+    ceilings = {training.ceiling[metric] for training in scores if metric in training.ceiling}
     if ceilings:
         notes.append(
             "Ceiling, which the references get that go through the preparation of the training "
             f"text and back: {' and '.join(f'{value:.2f}' for value in sorted(ceilings))}."
         )
-        lower = {one.with_unknown for one in scores if one.with_unknown is not None}
+        lower = {training.with_unknown for training in scores if training.with_unknown is not None}
         if metric == "sacrebleu" and lower and min(lower) < min(ceilings) - 0.005:
             notes[-1] += (
                 f" It is {' and '.join(f'{value:.2f}' for value in sorted(lower))} without the "
                 "characters that the dictionary lacks, which no model writes."
             )
     language = f"Target language: {score.language}. " if score.language else ""
-    signed = dict.fromkeys(one.signatures[source_of(metric)] for one in scores)
+    signed = dict.fromkeys(training.signatures[source_of(metric)] for training in scores)
     return [*notes, f"{language}Signature: {' and '.join(signed)}"]

@@ -94,8 +94,8 @@ def read_task_runs(arguments: Sequence[str]) -> TaskRuns:
         name = named_path(argument, score.task)[0]
         labelled = [subset for subset, figures in score.scores.items() if figures]
         if not labelled or set(labelled) - score.per_example.keys() or not score.task:
-            what = "results by example: an older version predicted" if labelled else "labels"
-            raise UsageError(f"{path} has no {what}; {_AGAIN}")
+            missing = "results by example: an older version predicted" if labelled else "labels"
+            raise UsageError(f"{path} has no {missing}; {_AGAIN}")
         training = (name, score.task, score.notes.get("lr"), score.seed)
         first = paths.setdefault(training, path)
         if score.seed and first != path:
@@ -123,8 +123,15 @@ def by_task(runs: TaskRuns, metric: Optional[str] = None) -> Table:
     check_comparable((f"{name} on {score.task}", _conditions(score)) for name, score in scores)
     columns = list(_columns([score for _, score in scores], metric))
     if not columns:
-        known = {one for _, score in scores for part in score.scores.values() for one in part}
-        raise UsageError(f"no result has --metric {metric}; there are {', '.join(sorted(known))}")
+        available = {
+            metric_name
+            for _, score in scores
+            for part in score.scores.values()
+            for metric_name in part
+        }
+        raise UsageError(
+            f"no result has --metric {metric}; there are {', '.join(sorted(available))}"
+        )
     metrics = {column.metric for column in columns}
     title = TITLES[metrics.pop()] if len(metrics) == 1 else "Scores"
     figures = _bootstrap([score for _, score in scores], columns)
@@ -174,7 +181,9 @@ def _of_best_learning_rates(runs: TaskRuns) -> Tuple[TaskRuns, List[str]]:
             if len(by_rate) > 1:
                 rate = _best_rate(by_rate, name)
                 rates.append(f"{name} on {task} {rate}")
-            chosen.setdefault(name, []).extend(sorted(by_rate[rate], key=lambda one: one.seed))
+            chosen.setdefault(name, []).extend(
+                sorted(by_rate[rate], key=lambda training: training.seed)
+            )
     return chosen, rates
 
 
@@ -200,8 +209,8 @@ def _columns(scores: Sequence[TaskScore], metric: Optional[str]) -> Iterator[Col
     for task in dict.fromkeys(score.task for score in scores):
         first = next(score for score in scores if score.task == task)
         for name in [metric] if metric else first.main_metrics:
-            subsets = tuple(one for one, figures in first.scores.items() if name in figures)
-            tests = tuple(one for one in subsets if not one.startswith("valid"))
+            subsets = tuple(subset for subset, figures in first.scores.items() if name in figures)
+            tests = tuple(subset for subset in subsets if not subset.startswith("valid"))
             if len(tests) > 2:
                 yield Column(task, tests, name)
             yield from (Column(task, (subset,), name) for subset in subsets)
