@@ -79,7 +79,7 @@ class Scorer:
 
     def statistics(self, texts: TestSet, metrics: Optional[Iterable[str]] = None) -> Statistics:
         """Return the sufficient statistics of metrics (all), a row per sentence."""
-        found = {}
+        statistics = {}
         for name in metrics or self.metrics:
             outputs, references = texts.hypothesis, [texts.reference, *texts.more_references]
             if name == "tokenised_bleu":
@@ -87,13 +87,13 @@ class Scorer:
                 references = [texts.reference_tokens, *texts.more_reference_tokens]
             extract = self.metrics[name]._extract_corpus_statistics
             parts = [slice(at, at + _CHUNK) for at in range(0, len(outputs) or 1, _CHUNK)]
-            found[name] = np.concatenate(
+            statistics[name] = np.concatenate(
                 [
                     np.array(extract(outputs[part], [lines[part] for lines in references]), float)
                     for part in parts
                 ]
             )
-        return found
+        return statistics
 
     def score(self, statistics: Statistics, members: Optional[Sequence[int]] = None) -> Figures:
         """Return the figures of the sentences ``members`` (all when None).
@@ -128,8 +128,8 @@ class Scorer:
     def plain_scores(self, hypotheses: List[str], references: List[str]) -> Dict[str, float]:
         """Return all metrics of plain text but tokenised BLEU."""
         names = [name for name in self.metrics if name != "tokenised_bleu"]
-        found = self.statistics(TestSet(hypotheses, references, [], []), names)
-        return {name: corpus_score(name, rows.sum(axis=0)) for name, rows in found.items()}
+        statistics = self.statistics(TestSet(hypotheses, references, [], []), names)
+        return {name: corpus_score(name, rows.sum(axis=0)) for name, rows in statistics.items()}
 
     def signatures(self) -> Dict[str, str]:
         """Return sacreBLEU's signature of each metric; only after :meth:`statistics`."""
@@ -211,13 +211,13 @@ def tokeniser_remarks(language: str) -> List[str]:
     name, code = tokeniser(language), language_code(language)
     if name not in (_FLORES, "char"):
         return []
-    kind = "single characters" if name == "char" else "the sentencepieces of FLORES-200"
+    unit = "single characters" if name == "char" else "the sentencepieces of FLORES-200"
     why = f"sacreBLEU has no tokeniser for {language}, which has no spaces between words"
     if code in _MECAB:
         why = f"MeCab is not installed: pip install 'sacrebleu[{code}]'"
     elif name == "char":
         why += f"; sacrebleu --tokenize {_FLORES} downloads one, which is taken once it is there"
-    return [f"BLEU is of {kind} (tok:{name}): {why}"]
+    return [f"BLEU is of {unit} (tok:{name}): {why}"]
 
 
 def word_remarks(language: str, metrics: Sequence[str]) -> List[str]:

@@ -106,12 +106,12 @@ def ceiling(
         pieces, back = [], tokens_back
     else:
         return None
-    same = sum(one.strip() == line.strip() for one, line in zip(back, references))
+    same = sum(restored.strip() == line.strip() for restored, line in zip(back, references))
     exact = same, len(references)
     figures, lost = scorer.plain_scores(back, references), lost_characters(references, back)
     dictionary = os.path.join(first_folder(data), f"dict.{language}.txt")
-    known = set(read_dictionary(dictionary).symbols) if pieces else set()
-    left = [" ".join(p if p in known else UNKNOWN for p in line.split()) for line in pieces]
+    symbols = set(read_dictionary(dictionary).symbols) if pieces else set()
+    left = [" ".join(p if p in symbols else UNKNOWN for p in line.split()) for line in pieces]
     if not preparation or left == [" ".join(line.split()) for line in pieces]:
         return Ceiling(*exact, figures, lost, {}, figures["sacrebleu"])
     came = preparation.join(left)
@@ -128,24 +128,24 @@ def lost_characters(before: Iterable[str], after: Iterable[str]) -> Dict[str, in
     return dict(lost.most_common())
 
 
-def ceiling_lines(found: Optional[Mapping[str, Any]]) -> List[str]:
+def ceiling_lines(result: Optional[Mapping[str, Any]]) -> List[str]:
     """Return what to say of a ceiling, as ``score.json`` has it; nothing of one not known."""
-    if not found:
+    if not result:
         return []
-    value, least = found["figures"]["sacrebleu"], found["with_unknown"]
+    value, least = result["figures"]["sacrebleu"], result["with_unknown"]
     lines = [
         f"ceiling: sacreBLEU {value:.2f}, of the references themselves after the preparation of "
         "the training text and back"
     ]
-    if "exact" in found:
-        lines[0] += f"; {found['exact']} of {found['references']} references come back exactly"
+    if "exact" in result:
+        lines[0] += f"; {result['exact']} of {result['references']} references come back exactly"
     if value < LOW:
-        lost = _named(found["lost"]) or "nothing but order; spaces are added"
+        lost = _named(result["lost"]) or "nothing but order; spaces are added"
         lines.append(f"lost by the preparation: {lost}")
-    if found["unknown"]:
+    if result["unknown"]:
         lines.append(
             f"not in the dictionary, so that no model writes them (ceiling {least:.2f}): "
-            + _named(found["unknown"])
+            + _named(result["unknown"])
         )
     return lines
 

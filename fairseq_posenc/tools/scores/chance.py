@@ -14,7 +14,7 @@ _LEAST = 1.0
 
 
 def chance(
-    texts: TestSet, scorer: Scorer, statistics: Statistics, found: Optional[Ceiling]
+    texts: TestSet, scorer: Scorer, statistics: Statistics, round_trip: Optional[Ceiling]
 ) -> Figures:
     """Return sacreBLEU by chance, and whether the hypotheses are above it.
 
@@ -26,15 +26,17 @@ def chance(
     if count < 2:
         return {"chance": None, "above_chance": None}
     order = np.random.RandomState(1).permutation(count)
-    other = dict(zip(order.tolist(), np.roll(order, 1).tolist()))
+    sentence_of = dict(zip(order.tolist(), np.roll(order, 1).tolist()))
     name = "sacrebleu"
-    references = [texts.reference[other[i]] for i in range(count)]
-    more = [[lines[other[i]] for i in range(count)] for lines in texts.more_references]
+    references = [texts.reference[sentence_of[i]] for i in range(count)]
+    more = [[lines[sentence_of[i]] for i in range(count)] for lines in texts.more_references]
     shuffled = TestSet(texts.hypothesis, references, [], [], more_references=more)
     by_chance = scorer.statistics(shuffled, [name])[name]
     own, by_luck = bootstrap(name, [[statistics[name]], [by_chance]])
-    scores = [corpus_score(name, one.sum(axis=0)) for one in (statistics[name], by_chance)]
-    best = (found.figures if found else scorer.plain_scores(texts.reference, texts.reference))[name]
+    scores = [corpus_score(name, rows.sum(axis=0)) for rows in (statistics[name], by_chance)]
+    best = (
+        round_trip.figures if round_trip else scorer.plain_scores(texts.reference, texts.reference)
+    )[name]
     # whoever gets what the references get is not told that it has learned nothing
     if scores[0] >= best - _LEAST / 2 or best - scores[1] < _LEAST:
         above: Optional[bool] = True if scores[0] - scores[1] >= _LEAST else None

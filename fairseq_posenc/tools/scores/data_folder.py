@@ -44,10 +44,10 @@ def languages_of_data(
     if not data:
         return Languages()
     folder = first_folder(data)
-    found = data_utils.infer_language_pair(folder) if os.path.isdir(folder) else (None, None)
-    if None in found:
+    inferred = data_utils.infer_language_pair(folder) if os.path.isdir(folder) else (None, None)
+    if None in inferred:
         raise UsageError(f"no binarised parallel data in {folder}; run fairseq-preprocess first")
-    pair = [str(language) for language in found]
+    pair = [str(language) for language in inferred]
     name = "-".join(pair)
     directions = [Languages(*pair), Languages(*reversed(pair))]
     for path in glob.glob(os.path.join(glob.escape(folder), f"*.{name}.{pair[0]}.idx")):
@@ -140,14 +140,14 @@ def check_pieces(
     tokens = Counter(token for line in hypotheses for token in line.split())
     if not data or not any(token.endswith("@@") or "\u2581" in token for token in tokens):
         return
-    folder, known = first_folder(data), set()
+    folder, symbols = first_folder(data), set()
     names = sorted(glob.glob(os.path.join(glob.escape(folder), "dict.*.txt")))
     own = [name for name in names if target and name.endswith(f"dict.{target}.txt")]
     for name in own or names:
-        known.update(read_dictionary(name).symbols)
-    lacking = Counter({t: n for t, n in tokens.items() if t not in known})
+        symbols.update(read_dictionary(name).symbols)
+    lacking = Counter({t: n for t, n in tokens.items() if t not in symbols})
     count, total = sum(lacking.values()), sum(tokens.values())
-    if known and count > _MOST_LACKING * total:
+    if symbols and count > _MOST_LACKING * total:
         some = ", ".join(token for token, _ in lacking.most_common(3))
         raise UsageError(
             f"{path} holds {count} of {total} subwords that {folder} lacks, such as {some}: the "

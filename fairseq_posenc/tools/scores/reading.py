@@ -63,21 +63,21 @@ def read_texts(
     """
     if bool(generated) == bool(hypothesis) or (hypothesis and not reference):
         raise UsageError("give either --generated, or --hypothesis and --reference")
-    given = Languages(source_language, language)
+    requested = Languages(source_language, language)
     paths = [reference] if isinstance(reference, str) else list(reference or [])
     references, *more = _read_references(paths) if paths else [[]]
     named = ", ".join(paths)
     if generated:
         symbol = remove_bpe or subwords_of_data(data)
-        texts = _from_generated(generated, references, symbol, given, data, named)
+        texts = _from_generated(generated, references, symbol, requested, data, named)
     else:
         hypotheses = _read_aligned(hypothesis or "", len(references))
-        languages = _choose(given, languages_of_data(data, {}, language))
+        languages = _choose(requested, languages_of_data(data, {}, language))
         texts = _of_plain_text(hypotheses, references, languages)
         sources = _read_aligned(source, len(references)) if source else None
         folder = raw_references(raw_test(data), languages, sources)
-        told = named, references, folder, sources, hypotheses
-        texts.remarks += check_reference(*told, languages)
+        compared = named, references, folder, sources, hypotheses
+        texts.remarks += check_reference(*compared, languages)
     if more:
         texts.more_references = more
         texts.more_reference_tokens = [_tokenise(lines, texts.languages.target) for lines in more]
@@ -135,21 +135,21 @@ def read_numbers(path: str, count: int) -> List[int]:
 
 def remarks(name: str, language: str) -> List[str]:
     """Return what the user should know of scores in a language, which files call ``name``."""
-    code, found = language_code(language), tokeniser_remarks(language)
+    code, lines = language_code(language), tokeniser_remarks(language)
     if name != language:
-        found.insert(0, f"the text of {name!r} has no spaces between words: scored as {language}")
+        lines.insert(0, f"the text of {name!r} has no spaces between words: scored as {language}")
     if not has_spaces(language):
-        found.append(f"{language} has no spaces between words: tokenised BLEU counts characters")
+        lines.append(f"{language} has no spaces between words: tokenised BLEU counts characters")
     elif code not in _MOSES:
-        found.append(
+        lines.append(
             f"Moses has no rules for {language!r}: tokenised and detokenised like English; if it "
             "has another code, give it with --language"
         )
-    return found
+    return lines
 
 
 def _from_generated(
-    path: str, raw: List[str], symbol: str, given: Languages, data: Optional[str], named: str
+    path: str, raw: List[str], symbol: str, requested: Languages, data: Optional[str], named: str
 ) -> TestSet:
     """Read an output of ``fairseq-generate``, whose lines may be tokenised and hold subwords.
 
@@ -162,15 +162,15 @@ def _from_generated(
     """
     lines = read_generated(path, len(raw) or None, data)
     model = model_of_data(data)
-    check_pieces(path, data, lines.hypotheses, given.target)
+    check_pieces(path, data, lines.hypotheses, requested.target)
     join = functools.partial(_join, symbol=symbol, path=path, model=model)
     joined, plain = join(lines.hypotheses), _restored(lines.decoded, model)
     decoded = any(d not in (h, j) for d, h, j in zip(plain, lines.hypotheses, joined))
     subwords = {} if decoded else _subword_counts(lines, symbol)
-    known = languages_of_data(data, subwords, given.target)
-    languages = _choose(given, known, lines.languages)
-    found = "" if raw else raw_reference(data, languages, subwords)
-    raw = read_lines(found) if found else raw
+    data_languages = languages_of_data(data, subwords, requested.target)
+    languages = _choose(requested, data_languages, lines.languages)
+    raw_path = "" if raw else raw_reference(data, languages, subwords)
+    raw = read_lines(raw_path) if raw_path else raw
     written = raw or lines.references
     if not written:
         raise UsageError(f"{path} has no T-lines: give the references with --reference")
@@ -202,11 +202,11 @@ def _from_generated(
         )
     texts.remarks += lines.remarks
     if raw:
-        kept = lines.references or raw_references(raw_test(data), languages, lines.sources)
-        told = found or named, raw, kept, lines.sources, lines.decoded, languages
-        texts.remarks += check_reference(*told)
-    if found:
-        texts.remarks.append(f"references are the raw text of {found}")
+        form = lines.references or raw_references(raw_test(data), languages, lines.sources)
+        compared = raw_path or named, raw, form, lines.sources, lines.decoded, languages
+        texts.remarks += check_reference(*compared)
+    if raw_path:
+        texts.remarks.append(f"references are the raw text of {raw_path}")
     return _with_remark_on_unknown(texts, lines, bool(raw))
 
 
@@ -234,9 +234,9 @@ def _of_plain_text(hypotheses: List[str], references: List[str], languages: Lang
     )
 
 
-def _choose(given: Languages, *others: Languages) -> Languages:
+def _choose(requested: Languages, *fallbacks: Languages) -> Languages:
     """Return the languages that are given, or else the first known of the others."""
-    sides = zip(given, *others)
+    sides = zip(requested, *fallbacks)
     languages = Languages(*(next(filter(None, side), None) for side in sides))
     if not languages.target:
         raise UsageError(

@@ -29,7 +29,7 @@ def read_reference_bits(path: str, texts: TestSet) -> np.ndarray:
     Raises:
         UsageError: the file is another one, lacks sentences, or is of other sentences.
     """
-    lines: Dict[str, Dict[int, str]] = {kind: {} for kind in "THP"}
+    lines: Dict[str, Dict[int, str]] = {letter: {} for letter in "THP"}
     for line in stream_lines(path):
         match = _LINE.fullmatch(line)
         if match:

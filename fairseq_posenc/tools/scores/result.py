@@ -109,17 +109,17 @@ class Score:
         misfit = schema_error(content, _SHAPE)
         if misfit:
             raise UsageError(f"{path} is not from {origin}, or damaged: {misfit}")
-        known: Dict[str, Any] = {name: content.get(name) or {} for name in _SHAPE}
-        split, sentences, ceiling = known["by_length"], known["sentences"], known["ceiling"]
+        members: Dict[str, Any] = {name: content.get(name) or {} for name in _SHAPE}
+        split, sentences, ceiling = members["by_length"], members["sentences"], members["ceiling"]
         return cls(
             whole=_part("all", None, content["all"]),
             bins=[
-                _part(one["name"], Bin(one["name"], one["longer_than"], one["up_to"]), one)
-                for one in split.get("bins", [])
+                _part(part["name"], Bin(part["name"], part["longer_than"], part["up_to"]), part)
+                for part in split.get("bins", [])
             ],
             lengths_of=split.get("of", ""),
             unit=split.get("unit", ""),
-            signatures=known["signatures"],
+            signatures=members["signatures"],
             lengths=sentences.get("length", []),
             statistics=sentences.get("statistics", {}),
             **{side: sentences.get(side) for side in _TEXTS},
@@ -130,11 +130,11 @@ class Score:
             above_chance=content["all"].get("above_chance"),
             longest_trained=content.get("longest_trained"),
             language=content.get("language") or "",
-            sources=known["test_set"].get("source"),
-            references=known["test_set"].get("reference"),
-            notes=known["notes"],
+            sources=members["test_set"].get("source"),
+            references=members["test_set"].get("reference"),
+            notes=members["notes"],
             command=content.get("command") or [],
-            versions=known["versions"],
+            versions=members["versions"],
         )
 
     @property
@@ -178,14 +178,14 @@ class Score:
                 "again)"
             )
         texts = [
-            one
-            for one in (self.source, self.reference, self.hypothesis, *self.more_references)
-            if one is not None
+            lines
+            for lines in (self.source, self.reference, self.hypothesis, *self.more_references)
+            if lines is not None
         ]
         counts = {len(lines) for lines in (*self.statistics.values(), *texts)}
-        whole = all(_are_whole(metric, rows) for metric, rows in self.statistics.items())
+        are_whole = all(_are_whole(metric, rows) for metric, rows in self.statistics.items())
         by_part = [*map(len, self.members())] == [part.sentences for part in self.parts]
-        if not whole or counts != {self.whole.sentences} or not by_part:
+        if not are_whole or counts != {self.whole.sentences} or not by_part:
             raise UsageError(f"{name} has statistics of other sentences than its figures; {_AGAIN}")
 
 

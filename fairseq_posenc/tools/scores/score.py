@@ -114,12 +114,12 @@ def evaluate(
     figures = partial(_figures, scorer, statistics, within)
     lengths = LengthOptions(bins, percentiles, length_of, length_unit, group_by)
     by_length, sentences = _by_length(texts, lengths, statistics, figures)
-    whole = figures(range(len(texts)))
+    overall = figures(range(len(texts)))
     round_trip = _ceiling(texts, scorer, data)
     texts.remarks += word_remarks(texts.languages.target or "", metrics)
-    whole.update(chance(texts, scorer, statistics, round_trip), **_empty(texts))
+    overall.update(chance(texts, scorer, statistics, round_trip), **_empty(texts))
     return {
-        "all": whole,
+        "all": overall,
         "by_length": by_length,
         "sentences": sentences,
         "ceiling": round_trip._asdict() if round_trip else None,
@@ -146,28 +146,30 @@ def _without(texts: TestSet, scorer: Scorer, token: Optional[str]) -> Optional[F
 def _empty(texts: TestSet) -> Dict[str, List[int]]:
     """Return the numbers, from 1, of empty lines of both sides, and remark on them."""
     sides = {"empty_hypotheses": texts.hypothesis, "empty_references": texts.reference}
-    found = {}
+    empty = {}
     for name, lines in sides.items():
-        numbers = found[name] = [i for i, line in enumerate(lines, 1) if not line.strip()]
+        numbers = empty[name] = [i for i, line in enumerate(lines, 1) if not line.strip()]
         if numbers:
             some = ", ".join(map(str, numbers[:5])) + (", ..." if len(numbers) > 5 else "")
             texts.remarks.append(f"{len(numbers)} {name.replace('_', ' ')}: line {some}")
-    return found
+    return empty
 
 
 def versions() -> Dict[str, str]:
     """Return the versions of everything that a score may depend on."""
-    libraries = {one.__name__: one.__version__ for one in (torch, fairseq, sacrebleu, sacremoses)}
+    libraries = {
+        library.__name__: library.__version__ for library in (torch, fairseq, sacrebleu, sacremoses)
+    }
     return {"fairseq_posenc": __version__, "python": platform.python_version(), **libraries}
 
 
 def render(result: Mapping[str, Any]) -> str:
     """Return the result of :func:`evaluate` as a table to read, with details and signatures."""
-    whole, by_length = result["all"], result["by_length"]
+    overall, by_length = result["all"], result["by_length"]
     metrics = list(result["signatures"])
     titles = ["", "sentences", "sacreBLEU [95 %]", *map(title_of, metrics[1:])]
     rows = [[*titles, "no penalty", "length ratio", "within trained length"]]
-    for part in ({"name": "all", **whole}, *(by_length["bins"] if by_length else ())):
+    for part in ({"name": "all", **overall}, *(by_length["bins"] if by_length else ())):
         names = [*metrics, "bleu_without_penalty"]
         cells = ["-" if part[name] is None else f"{part[name]:.2f}" for name in names]
         if part["interval"]["sacrebleu"]:
@@ -177,15 +179,15 @@ def render(result: Mapping[str, Any]) -> str:
         rows.append([part["name"], str(part["sentences"]), *cells, within])
     if result["ceiling"]:
         figures = result["ceiling"]["figures"]
-        known = [figures.get(name) for name in metrics]
-        cells = ["-" if value is None else f"{value:.2f}" for value in known]
-        rows.insert(2, ["ceiling", str(whole["sentences"]), *cells, "-", "-", "-"])
+        values = [figures.get(name) for name in metrics]
+        cells = ["-" if value is None else f"{value:.2f}" for value in values]
+        rows.insert(2, ["ceiling", str(overall["sentences"]), *cells, "-", "-", "-"])
     widths = [max(map(len, column)) for column in zip(*rows)]
     out = ["  ".join(padded(row, widths)).rstrip() for row in rows]
     if by_length:
         out.append(f"by {lengths.length_label(by_length['of'], by_length['unit'])}")
-    parts = [whole, *(by_length["bins"] if by_length else ())]
-    out += dict.fromkeys(one for part in parts for one in part.get("undefined", ()))
+    parts = [overall, *(by_length["bins"] if by_length else ())]
+    out += dict.fromkeys(reason for part in parts for reason in part.get("undefined", ()))
     out += ceiling_lines(result["ceiling"])
     longest, without = result["longest_trained"], result["without_token"]
     if longest:
@@ -194,18 +196,18 @@ def render(result: Mapping[str, Any]) -> str:
             f"{longest['reference']} of the target"
         )
     if without:
-        found = {name: without["all"][name] for name in metrics if without["all"].get(name)}
-        figures = ", ".join(f"{title_of(name)} {value:.2f}" for name, value in found.items())
+        scores = {name: without["all"][name] for name in metrics if without["all"].get(name)}
+        figures = ", ".join(f"{title_of(name)} {value:.2f}" for name, value in scores.items())
         out.append(f"without {without['token']}: {figures}")
-    if whole["above_chance"] is False:
-        said = nothing_learned(whole["sacrebleu"], whole["chance"])
+    if overall["above_chance"] is False:
+        said = nothing_learned(overall["sacrebleu"], overall["chance"])
         out.append(f"This model {said}; or are these not its references?")
-    detail = whole["tokenised_detail"]
+    detail = overall["tokenised_detail"]
     precisions = "/".join(f"{precision:.1f}" for precision in detail["precisions"])
     out += [
         "",
-        f"tokenised, as multi-bleu.perl: BLEU = {whole['tokenised_bleu'] or 0:.2f}, {precisions} "
-        f"(BP={detail['brevity_penalty']:.3f}, ratio={whole['length_ratio'] or 0:.3f}, "
+        f"tokenised, as multi-bleu.perl: BLEU = {overall['tokenised_bleu'] or 0:.2f}, {precisions} "
+        f"(BP={detail['brevity_penalty']:.3f}, ratio={overall['length_ratio'] or 0:.3f}, "
         f"hyp_len={detail['hypothesis_tokens']}, ref_len={detail['reference_tokens']})",
         f"language: {result['language']}, source: {result['source_language'] or 'unknown'}",
     ]
@@ -237,12 +239,12 @@ def _ceiling(texts: TestSet, scorer: Scorer, data: Optional[str]) -> Optional[Ce
     if not data:
         return None
     target = texts.names.target or ""
-    found = ceiling(data, texts.reference, target, scorer, texts.tokens_back)
-    if found is None:
+    round_trip = ceiling(data, texts.reference, target, scorer, texts.tokens_back)
+    if round_trip is None:
         texts.remarks.append(
             f"{data} does not say how its text was prepared: the ceiling of scores is not known"
         )
-    return found
+    return round_trip
 
 
 def _trained_lengths(

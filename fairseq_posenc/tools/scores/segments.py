@@ -81,13 +81,13 @@ def _of_segments(name: str, segments: Sequence[Any], path: str, texts: TestSet) 
     scores = []
     references = [texts.reference, *texts.more_references]
     for at, segment in enumerate(segments, 1):
-        place = f"{path}, sentence {at}"
+        location = f"{path}, sentence {at}"
         if not isinstance(segment, dict):
-            raise UsageError(f"{place}: expected an object of JSON")
+            raise UsageError(f"{location}: expected an object of JSON")
         names = dict.fromkeys((name, *_SCORES))
         fields = [field for field in names if _is_number(segment.get(field))]
         if not fields:
-            raise UsageError(f"{place} has no number called {' or '.join(names)}")
+            raise UsageError(f"{location} has no number called {' or '.join(names)}")
         scores.append(float(segment[fields[0]]))
         if at > len(texts):
             continue
@@ -107,11 +107,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 1e9
 
 
-def _number(line: str, place: str) -> float:
+def _number(line: str, location: str) -> float:
     try:
         value = parse_number(line.strip())
     except ValueError:
         value = math.nan
     if not abs(value) < 1e9:
-        raise UsageError(f"{place}: expected a number, not {line[:40]!r}")
+        raise UsageError(f"{location}: expected a number, not {line[:40]!r}")
     return value

@@ -38,15 +38,15 @@ def paired_bootstrap(
             given.
         language: the target language, which chooses sacreBLEU's tokeniser.
     """
-    known: Dict[str, Any] = sacrebleus_metrics(language)
-    chosen: Any = known[metric] if metric in known else _Segments(metric)
+    metrics: Dict[str, Any] = sacrebleus_metrics(language)
+    chosen: Any = metrics[metric] if metric in metrics else _Segments(metric)
     lists = None if references is None else [list(lines) for lines in references]
     test = PairedTest([*outputs], {metric: chosen}, lists, test_type="bs")
     signatures, results = test()
     [(name, signature)] = signatures.items()
     rows: List[Any] = list(results[name])
-    first, *others = rows
-    values = [EQUAL if one.score == first.score else one.p_value for one in others]
+    first, *rest = rows
+    values = [EQUAL if result.score == first.score else result.p_value for result in rest]
     return [None, *values], str(signature)
 
 

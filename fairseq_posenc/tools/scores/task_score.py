@@ -81,8 +81,8 @@ class TaskScore:
         misfit = schema_error(content, _SCHEMA)
         if misfit:
             raise UsageError(f"{path} is not from posenc predict, or damaged: {misfit}")
-        known = {name: content[name] for name in _SCHEMA if content.get(name) is not None}
-        score = cls(**known)
+        members = {name: content[name] for name in _SCHEMA if content.get(name) is not None}
+        score = cls(**members)
         for subset, columns in score.per_example.items():
             sizes = {len(column) for column in columns.values()}
             if len(sizes) != 1 or not min(sizes) or subset not in score.scores:
@@ -215,9 +215,11 @@ def _ranks(values: np.ndarray, times: np.ndarray) -> np.ndarray:
     return (np.cumsum(drawn) - drawn / 2)[order]
 
 
-def _correlation(one: np.ndarray, other: np.ndarray, times: np.ndarray) -> float:
+def _correlation(targets: np.ndarray, predictions: np.ndarray, times: np.ndarray) -> float:
     """Return Pearson's correlation, 0 where it is not defined."""
-    one, other = (values - times @ values / times.sum() for values in (one, other))
-    spread = (times @ one**2) * (times @ other**2)
-    value = times @ (one * other) / math.sqrt(spread) if spread > 0 else 0.0
+    targets, predictions = (
+        values - times @ values / times.sum() for values in (targets, predictions)
+    )
+    spread = (times @ targets**2) * (times @ predictions**2)
+    value = times @ (targets * predictions) / math.sqrt(spread) if spread > 0 else 0.0
     return float(value) if math.isfinite(value) else 0.0
