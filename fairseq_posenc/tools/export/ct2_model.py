@@ -72,9 +72,11 @@ def to_ctranslate2(
         UsageError: CTranslate2 is not installed or cannot hold the model; the checkpoint is not
             of a ``posenc_transformer``; the dictionaries are missing or others; ``output`` exists.
     """
-    known = import_ctranslate2().specs.model_spec.ACCEPTED_MODEL_TYPES
-    if quantization not in (None, *known):
-        raise UsageError(f"--quantization {quantization} is not known; choose {', '.join(known)}")
+    accepted = import_ctranslate2().specs.model_spec.ACCEPTED_MODEL_TYPES
+    if quantization not in (None, *accepted):
+        raise UsageError(
+            f"--quantization {quantization} is not known; choose {', '.join(accepted)}"
+        )
     if os.path.lexists(output):
         if not os.path.isfile(os.path.join(output, "model.bin")):
             raise UsageError(f"{output} exists and is not a CTranslate2 model; name another folder")
@@ -149,13 +151,15 @@ def _specification(source: ExportSource, vocabularies: Dict[str, List[str]], len
     return spec
 
 
-def _stack(source: ExportSource, side: str, kind: type, length: int, weights: _Weights) -> Any:
+def _stack(
+    source: ExportSource, side: str, spec_class: type, length: int, weights: _Weights
+) -> Any:
     """Return the specification of the encoder or the decoder."""
     specs = import_ctranslate2().specs
     module = getattr(source.model, side)
     stack = module.embed_positions.stack
     tables = to_ct2_tables(source.portable(side, length), stack, length)
-    spec = kind(
+    spec = spec_class(
         stack.layers,
         stack.heads,
         pre_norm=getattr(source.options, f"{side}_normalize_before"),
@@ -201,8 +205,8 @@ def _fill_self_attention(
     added = tables.added_channels
     parts = [
         [
-            _widened(weights.take(f"{prefix}self_attn.{name}_proj.{kind}"), heads, added)
-            for kind in ("weight", "bias")
+            _widened(weights.take(f"{prefix}self_attn.{name}_proj.{ending}"), heads, added)
+            for ending in ("weight", "bias")
         ]
         for name in "qkv"
     ]

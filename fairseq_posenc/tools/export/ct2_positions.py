@@ -41,9 +41,9 @@ class Ct2Tables:
 
 def to_ct2_tables(portable: ExportedPositions, stack: StackConfig, length: int) -> Ct2Tables:
     """Return what an encoding computes for up to ``length`` tokens as CTranslate2 has it."""
-    known = (portable.input, portable.bias, portable.relative_keys, portable.rotation)
+    tables = (portable.input, portable.bias, portable.relative_keys, portable.rotation)
     without_keys = portable.relative_values is not None and portable.relative_keys is None
-    if without_keys or sum(kind is not None for kind in known) > 1:
+    if without_keys or sum(table is not None for table in tables) > 1:
         raise UsageError("CTranslate2 has no place for positions of several kinds in one model")
     if portable.bias is not None:
         return _bias(portable.bias, stack)
@@ -130,6 +130,6 @@ def t5_buckets(bias: Tensor, decoder: bool) -> Tuple[Tensor, int]:
         ``(heads, 2 k)``, in an encoder ``(heads, 4 k)``; and k.
     """
     k = bias.size(-1) // 2
-    ways = [bias[:, k:]] if decoder else [bias[:, k:], bias[:, : k + 1].flip(-1)]
-    table = [torch.cat([way[:, :k], way[:, k:].expand(-1, k)], dim=-1) for way in ways]
+    halves = [bias[:, k:]] if decoder else [bias[:, k:], bias[:, : k + 1].flip(-1)]
+    table = [torch.cat([half[:, :k], half[:, k:].expand(-1, k)], dim=-1) for half in halves]
     return torch.cat(table, dim=-1), k

@@ -107,18 +107,18 @@ def write(
     if "decoder" in source.stacks:
         parts["longest"] = _LONGEST.format(most=source.limit("decoder"))
     if source.is_multilingual:
-        kind, tag, code = "Translation of many languages", "translation", _MULTILINGUAL
+        model_name, tag, code = "Translation of many languages", "translation", _MULTILINGUAL
         first, target, *_ = source.task["langs"]
         number = dictionary.index(get_lang_tok(target, source.task["lang_tok_style"]))
         parts.update(source=first, target=target, number=number)
     elif len(source.stacks) == 2:
-        kind, tag, code = "Translation", "translation", _TRANSLATION
+        model_name, tag, code = "Translation", "translation", _TRANSLATION
         if os.path.isfile(os.path.join(folder, TOKENISER)):
             parts.update(_moses(os.path.join(folder, TOKENISER), *languages))
     elif source.kind == LANGUAGE_MODEL:
-        kind, tag, code = "Language model", "text-generation", _LANGUAGE_MODEL
+        model_name, tag, code = "Language model", "text-generation", _LANGUAGE_MODEL
     else:
-        kind, tag, code = "BERT", "fill-mask", _BERT
+        model_name, tag, code = "BERT", "fill-mask", _BERT
     if any("not in the dictionary" in note for note in notes):
         types = next(iter(source.stacks.values())).embed_tokens.num_embeddings
         parts["unknown"] = f'batch["input_ids"][batch["input_ids"] >= {types}] = 3\n'
@@ -126,7 +126,7 @@ def write(
         parts["second"] = f'tokenizer = AutoTokenizer.from_pretrained(f"{{folder}}/{TARGET}")\n'
     text = _CARD.format(
         tags=tag,
-        title=f"{kind}, {' to '.join(languages)}" if languages[0] else kind,
+        title=f"{model_name}, {' to '.join(languages)}" if languages[0] else model_name,
         signature=signatures.of_checkpoint(source.state),
         model=layout.model,
         agreement=measured or "not measured (`--check` does)",
@@ -139,19 +139,19 @@ def write(
 
 def _moses(file: str, source: str, target: str) -> Dict[str, str]:
     """Return what makes raw text Moses' tokens as ``tokeniser.json`` says, and raw text of them."""
-    how = read_tokeniser(file, source)
-    normalise = f'text = sacremoses.MosesPunctNormalizer("{how.language}").normalize(text)'
+    settings = read_tokeniser(file, source)
+    normalise = f'text = sacremoses.MosesPunctNormalizer("{settings.language}").normalize(text)'
     lines = {
-        'text = text.replace("’", "\'")': how.plain_quotes,
-        normalise: how.normalise,
-        'text = regex.sub(r"\\p{C}", " ", text)': how.printable,
-        f'moses = sacremoses.MosesTokenizer("{how.language}")': True,
-        f"text = moses.tokenize(text, {how.aggressive}, True, escape={how.escape})": True,
-        "text = text.lower()": how.lowercase,
+        'text = text.replace("’", "\'")': settings.plain_quotes,
+        normalise: settings.normalise,
+        'text = regex.sub(r"\\p{C}", " ", text)': settings.printable,
+        f'moses = sacremoses.MosesTokenizer("{settings.language}")': True,
+        f"text = moses.tokenize(text, {settings.aggressive}, True, escape={settings.escape})": True,
+        "text = text.lower()": settings.lowercase,
     }
     back = f'sacremoses.MosesDetokenizer("{language_code(target)}")'
     return {
-        "imports": "import regex\n" * how.printable + "import sacremoses\n",
+        "imports": "import regex\n" * settings.printable + "import sacremoses\n",
         "tokenise": "".join(f"{line}\n" for line, wanted in lines.items() if wanted),
         "plain": f"made = {back}.detokenize(made.split())\n",
     }
@@ -171,11 +171,11 @@ def copy_text_files(
     for dictionary, language in zip(dictionaries.values(), languages):
         shared = len(dictionaries) == 1 or source.is_multilingual
         name = DICTIONARY if shared else f"dict.{language}.txt"
-        kept = Dictionary()
+        written = Dictionary()
         for symbol, count in zip(dictionary.symbols, dictionary.count):
             if symbol != MASK or source.is_multilingual:  # the tasks of BERT add it
-                kept.add_symbol(symbol, count)
-        kept.save(os.path.join(folder, name))
+                written.add_symbol(symbol, count)
+        written.save(os.path.join(folder, name))
     for name in TEXT_FILES:
         if os.path.isfile(os.path.join(data, name)):
             shutil.copy(os.path.join(data, name), folder)

@@ -32,8 +32,8 @@ def compare(source: ExportSource, layout: Layout, data: str, folder: str) -> str
         UsageError: the scores differ, or there are no sentences to compare them on.
     """
     transformers = import_transformers()
-    found = read_sentences(source, data, SENTENCES)
-    sentences = list(zip(*found.values()))
+    by_stack = read_sentences(source, data, SENTENCES)
+    sentences = list(zip(*by_stack.values()))
     if not sentences:
         raise UsageError(f"--check needs a binarised test, valid or train set in {data}")
     model = getattr(transformers, layout.model).from_pretrained(folder, local_files_only=True)
@@ -51,8 +51,10 @@ def largest_difference(
 ) -> float:
     """Return the largest :func:`difference` on sentences, which may have translations."""
     batches = range(0, len(sentences), _BATCH)
-    found = [difference(source, model, list(zip(*sentences[n : n + _BATCH]))) for n in batches]
-    return float(torch.tensor(found).max())  # also of not a number
+    differences = [
+        difference(source, model, list(zip(*sentences[n : n + _BATCH]))) for n in batches
+    ]
+    return float(torch.tensor(differences).max())  # also of not a number
 
 
 @torch.no_grad()
@@ -68,16 +70,16 @@ def difference(source: ExportSource, model: Any, batch: Sequence[Sequence[List[i
         sources = padded([begun + sentence for sentence in batch[0]], longest)
         # the decoder starts with EOS
         targets = padded([[eos, *sentence[:-1]] for sentence in batch[1]], longest)
-        ours = source.model(sources, None, targets)[0]
-        theirs = model(**inputs(sources), decoder_input_ids=targets, use_cache=False)
+        fairseq_scores = source.model(sources, None, targets)[0]
+        hf_output = model(**inputs(sources), decoder_input_ids=targets, use_cache=False)
         real = targets.ne(SPECIAL_IDS["pad_token_id"])
     else:
         begun = [source.beginning] if source.kind == LANGUAGE_MODEL else bos
         sources = padded([begun + sentence for sentence in batch[0]], longest)
-        ours, theirs = source.model(sources)[0], model(**inputs(sources))
+        fairseq_scores, hf_output = source.model(sources)[0], model(**inputs(sources))
         real = sources.ne(SPECIAL_IDS["pad_token_id"])
     # (real tokens, types)
-    return float((ours[real] - theirs.logits[real]).abs().max())
+    return float((fairseq_scores[real] - hf_output.logits[real]).abs().max())
 
 
 def inputs(tokens: Tensor) -> Dict[str, Tensor]:

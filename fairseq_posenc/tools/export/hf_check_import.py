@@ -22,7 +22,7 @@ from fairseq_posenc.tools.export.hf_check import (
     import_transformers,
     largest_difference,
 )
-from fairseq_posenc.tools.export.hf_foreign import Found, tokenizer_field
+from fairseq_posenc.tools.export.hf_foreign import ImportedModel, tokenizer_field
 from fairseq_posenc.tools.export.hf_foreign_bert import ANY_TOKENIZER, WORDPIECE
 from fairseq_posenc.tools.export.source import ALL, read_checkpoint
 
@@ -58,11 +58,11 @@ class _InOurNumbers:
         return SimpleNamespace(logits=scores[..., self.orders[-1]])
 
 
-def compare_imported(found: Found, folder: str, checkpoint: str, text: str) -> List[str]:
+def compare_imported(imported: ImportedModel, folder: str, checkpoint: str, text: str) -> List[str]:
     """Return what was measured on the first lines of a text, in words.
 
     Args:
-        found: what was read in ``folder``, which has a model of transformers.
+        imported: what was read in ``folder``, which has a model of transformers.
         folder: the same.
         checkpoint: where it was written, with all that belongs beside it.
         text: a file with a sentence a line.
@@ -75,24 +75,24 @@ def compare_imported(found: Found, folder: str, checkpoint: str, text: str) -> L
     if not lines:
         raise UsageError(f"{text} has no sentences to compare")
     torch.manual_seed(1)
-    drawn = [[_draw(order) for order in found.orders] for _ in lines]
+    drawn = [[_draw(order) for order in imported.orders] for _ in lines]
     notes = ["0 sentences are cut both ways; scores are compared on drawn ones"]
-    files = {*found.files, *found.texts} & {CODES, WordPiece.name, SentencePiece.name}
+    files = {*imported.files, *imported.texts} & {CODES, WordPiece.name, SentencePiece.name}
     if files:
-        cut = _cut(found, checkpoint, lines)
-        notes = _compare_pieces(found, folder, cut, lines, SentencePiece.name in files)
-        drawn = [[sentence, *others[1:]] for sentence, others in zip(cut, drawn)]
-    tags = _tags(found) or [[], []]
+        cut = _cut(imported, checkpoint, lines)
+        notes = _compare_pieces(imported, folder, cut, lines, SentencePiece.name in files)
+        drawn = [[sentence, *drawn_sides[1:]] for sentence, drawn_sides in zip(cut, drawn)]
+    tags = _tags(imported) or [[], []]
     sentences = [[tag + side for tag, side in zip(tags, sides)] for sides in drawn]
     transformers.logging.disable_progress_bar()
-    name = "AutoModelForSeq2SeqLM" if len(found.orders) > 1 else "AutoModelForMaskedLM"
+    name = "AutoModelForSeq2SeqLM" if len(imported.orders) > 1 else "AutoModelForMaskedLM"
     with one_line(f"transformers does not read {folder}"):
         # what the folder may hold of Python is never run
         model = getattr(transformers, name).from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
-    theirs = _InOurNumbers(model.eval().float(), found.orders)
-    largest = largest_difference(read_checkpoint(checkpoint, ALL), theirs, sentences)
+    hf_model = _InOurNumbers(model.eval().float(), imported.orders)
+    largest = largest_difference(read_checkpoint(checkpoint, ALL), hf_model, sentences)
     if not largest <= LARGEST:
         raise UsageError(f"{folder}: the scores of transformers differ by up to {largest:.2g}")
     about = f"{len(sentences)} sentences, transformers {transformers.__version__}"
@@ -103,23 +103,23 @@ def _draw(order: Sequence[int]) -> List[int]:
     return [*torch.randint(_SPECIAL, len(order), (_LENGTH,)).tolist(), _EOS]
 
 
-def _tags(found: Found) -> List[List[int]]:
+def _tags(imported: ImportedModel) -> List[List[int]]:
     """Return the numbers that sources and targets begin with, of a model of many languages."""
-    languages, style = found.task.get("langs", [])[:2], found.task.get("lang_tok_style")
-    return [[found.dictionaries[DICTIONARY].index(get_lang_tok(n, style))] for n in languages]
+    languages, style = imported.task.get("langs", [])[:2], imported.task.get("lang_tok_style")
+    return [[imported.dictionaries[DICTIONARY].index(get_lang_tok(n, style))] for n in languages]
 
 
-def _cut(found: Found, checkpoint: str, lines: List[str]) -> List[List[int]]:
+def _cut(imported: ImportedModel, checkpoint: str, lines: List[str]) -> List[List[int]]:
     """Return sentences as our numbers with EOS, as ``from_pretrained`` makes them of text."""
-    place, name = os.path.split(checkpoint)
-    kind = PosencTransformerModel if len(found.orders) > 1 else PosencBertModel
-    languages = dict(zip(("source_lang", "target_lang"), found.task.get("langs", [])))
-    hub = kind.from_pretrained(place, name, place, **languages)
+    directory, name = os.path.split(checkpoint)
+    hub_class = PosencTransformerModel if len(imported.orders) > 1 else PosencBertModel
+    languages = dict(zip(("source_lang", "target_lang"), imported.task.get("langs", [])))
+    hub = hub_class.from_pretrained(directory, name, directory, **languages)
     return [[n for n in hub.encode(line).tolist() if n != _BOS] for line in lines]
 
 
 def _compare_pieces(
-    found: Found, folder: str, cut: List[List[int]], lines: List[str], tolerant: bool
+    imported: ImportedModel, folder: str, cut: List[List[int]], lines: List[str], tolerant: bool
 ) -> List[str]:
     """Compare numbers with those of the tokenizer of transformers.
 
@@ -127,16 +127,16 @@ def _compare_pieces(
     both have the same SentencePiece model, of which transformers uses a copy in another format.
     """
     tokenizer = _tokenizer(folder)
-    for language in found.task.get("langs", [])[:1]:
+    for language in imported.task.get("langs", [])[:1]:
         tokenizer.src_lang = language
-    dictionary = next(iter(found.dictionaries.values()))
-    ours = {number: n for n, number in enumerate(found.orders[0])}
-    begins = {_BOS, *(number for tag in _tags(found) for number in tag)}
-    others = []
+    dictionary = next(iter(imported.dictionaries.values()))
+    fairseq_ids = {number: n for n, number in enumerate(imported.orders[0])}
+    begins = {_BOS, *(number for tag in _tags(imported) for number in tag)}
+    differing = []
     for line, sentence in zip(lines, cut):
-        numbers = [ours.get(n, -1) for n in tokenizer(line)["input_ids"]]
-        theirs = [n for n in numbers if n not in begins]
-        if theirs == sentence:
+        numbers = [fairseq_ids.get(n, -1) for n in tokenizer(line)["input_ids"]]
+        hf_sentence = [n for n in numbers if n not in begins]
+        if hf_sentence == sentence:
             continue
         spelt = tokenizer.convert_ids_to_tokens(tokenizer.encode(line, add_special_tokens=False))
         if not tolerant or spelt == [dictionary[n] for n in sentence[:-1]]:
@@ -145,17 +145,17 @@ def _compare_pieces(
                 f"{folder}: its tokenizer in transformers makes {' '.join(spelt):.60} of "
                 f"{line:.60}, and posenc {pieces:.60}"
             )
-        others.append(line)
-    note = f"{len(lines) - len(others)} of {len(lines)} sentences are cut as by transformers"
-    return [note + (f"; not {others[0]:.100}" if others else "")]
+        differing.append(line)
+    note = f"{len(lines) - len(differing)} of {len(lines)} sentences are cut as by transformers"
+    return [note + (f"; not {differing[0]:.100}" if differing else "")]
 
 
 def _tokenizer(folder: str) -> Any:
     """Return the tokenizer of transformers that a folder names, if it is one of those known."""
-    kind = load_json(os.path.join(folder, "config.json"), {"model_type": str}, "transformers")
-    known = _TOKENIZERS[kind["model_type"]]
-    name = tokenizer_field(folder, "tokenizer_class", known[0])
-    if name not in (*known, *ANY_TOKENIZER):
-        raise UsageError(f"{folder}: {name:.60} cannot be compared; known are {', '.join(known)}")
+    fields = load_json(os.path.join(folder, "config.json"), {"model_type": str}, "transformers")
+    classes = _TOKENIZERS[fields["model_type"]]
+    name = tokenizer_field(folder, "tokenizer_class", classes[0])
+    if name not in (*classes, *ANY_TOKENIZER):
+        raise UsageError(f"{folder}: {name:.60} cannot be compared; known are {', '.join(classes)}")
     with one_line(f"transformers does not read the tokenizer of {folder}"):
         return getattr(import_transformers(), name).from_pretrained(folder, local_files_only=True)

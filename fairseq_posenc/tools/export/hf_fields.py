@@ -97,12 +97,12 @@ _CLASSES = {
 }
 
 
-def check_fields(path: str, kind: str, read: Dict[str, Any]) -> List[str]:
+def check_fields(path: str, model_type: str, read: Dict[str, Any]) -> List[str]:
     """Check that nothing in ``config.json`` makes the model compute what ours does not.
 
     Args:
         path: the file.
-        kind: its ``model_type``.
+        model_type: of the file.
         read: the fields that the reader reads itself, with their shapes; numbers are sizes.
 
     Returns:
@@ -111,23 +111,22 @@ def check_fields(path: str, kind: str, read: Dict[str, Any]) -> List[str]:
     Raises:
         UsageError: a field is not known, or has a value that is not understood; a size is none.
     """
-    found = read_json(path)
+    fields = read_json(path)
     for name in (name for name, shape in read.items() if shape is int):
-        if not 1 <= found[name] <= _LARGEST_SIZE:
-            raise UsageError(f"{path}: {name} is {found[name]}; it should be 1…{_LARGEST_SIZE}")
-    classes = found.get("architectures") or []
+        if not 1 <= fields[name] <= _LARGEST_SIZE:
+            raise UsageError(f"{path}: {name} is {fields[name]}; it should be 1…{_LARGEST_SIZE}")
+    classes = fields.get("architectures") or []
     if not isinstance(classes, list):
         raise UsageError(f"{path}: architectures should be a list")
-    if classes and not set(map(str, classes)) & set(_CLASSES[kind]):
-        raise UsageError(
-            f"{path}: a {classes[0]!s:.60} is not imported, only a {' or '.join(_CLASSES[kind])}"
-        )
-    harmless, left = HARMLESS | _HARMLESS_THERE[kind], []
-    for name, value in found.items():
-        if name in UNDERSTOOD[kind]:
-            known = UNDERSTOOD[kind][name]
-            if value is not None and value not in known:
-                shown = " or ".join(map(repr, known))
+    if classes and not set(map(str, classes)) & set(_CLASSES[model_type]):
+        supported = " or ".join(_CLASSES[model_type])
+        raise UsageError(f"{path}: a {classes[0]!s:.60} is not imported, only a {supported}")
+    harmless, left = HARMLESS | _HARMLESS_THERE[model_type], []
+    for name, value in fields.items():
+        if name in UNDERSTOOD[model_type]:
+            accepted = UNDERSTOOD[model_type][name]
+            if value is not None and value not in accepted:
+                shown = " or ".join(map(repr, accepted))
                 raise UsageError(f"{path}: {name} is {value!r:.60}; understood is {shown} alone")
         elif name in harmless and name not in read:
             left += [name] if value else []

@@ -28,7 +28,7 @@ from fairseq_posenc.tools.export.hf_fields import check_fields
 from fairseq_posenc.tools.export.hf_layouts import ACTIVATIONS, FSMT, Rules, rename
 
 _FILLED_UP = 64  # rows, with which the number of types becomes a multiple
-_OURS = {theirs: ours for ours, theirs in reversed(list(ACTIVATIONS.items()))}
+_FAIRSEQ_ACTIVATIONS = {hf: fairseq for fairseq, hf in reversed(list(ACTIVATIONS.items()))}
 _FSMT_SHAPE = {
     **dict.fromkeys(
         [
@@ -44,7 +44,7 @@ _FSMT_SHAPE = {
 
 
 @dataclass
-class Found:
+class ImportedModel:
     """A model of ours in a folder of others.
 
     Attributes:
@@ -71,17 +71,17 @@ class ForeignWeights:
     """The weights of a folder, renamed."""
 
     def __init__(self, folder: str, rules: Rules):
-        back = tuple((theirs, ours) for ours, theirs in rules)
-        self.folder, self.theirs = folder, read_weights(folder)
-        renamed = {name: rename(name, back) for name in self.theirs}
-        self.ours = {new: self.theirs[name] for name, new in renamed.items() if new}
+        back = tuple((hf_prefix, prefix) for prefix, hf_prefix in rules)
+        self.folder, self.hf = folder, read_weights(folder)
+        renamed = {name: rename(name, back) for name in self.hf}
+        self.fairseq = {new: self.hf[name] for name, new in renamed.items() if new}
         self.left = [name for name, new in renamed.items() if new is None]
 
     def get(self, name: str) -> Tensor:
         """Return a weight by its name there."""
-        if name not in self.theirs:
+        if name not in self.hf:
             raise UsageError(f"{self.folder}: its weights have no {name}")
-        return self.theirs[name]
+        return self.hf[name]
 
 
 def read_weights(folder: str) -> Dict[str, Tensor]:
@@ -91,44 +91,44 @@ def read_weights(folder: str) -> Dict[str, Tensor]:
     if os.path.exists(index) and os.path.exists(single):
         raise UsageError(f"{folder} has two sets of weights, {MODEL} and its index; keep one")
     if os.path.exists(index):
-        found = _read_parts(folder, index)
+        weights = _read_parts(folder, index)
     elif os.path.exists(single) or not os.path.exists(old):
         if os.path.exists(f"{old}.index.json") and not os.path.exists(single):
             raise UsageError(f"{old} is in parts, which are not read; save it as {MODEL}")
-        found = read_safetensors(single)
+        weights = read_safetensors(single)
     else:
-        found = load_checkpoint(old)
-    if not isinstance(found, dict):
+        weights = load_checkpoint(old)
+    if not isinstance(weights, dict):
         raise UsageError(f"{old} does not hold weights by name")
-    for name, weight in found.items():
+    for name, weight in weights.items():
         if not isinstance(weight, Tensor) or not isinstance(name, str):
             raise UsageError(f"{old} does not hold weights alone ({name!r:.60})")
         if not weight.is_floating_point() and not name.endswith("position_ids"):
             raise UsageError(f"{folder}: {name:.100} is quantised ({weight.dtype}), not read")
     endings = {".gamma": ".weight", ".beta": ".bias"}
-    for name in [name for name in found if name.endswith(tuple(endings))]:
+    for name in [name for name in weights if name.endswith(tuple(endings))]:
         stem, _, ending = name.rpartition(".")
         new = stem + endings[f".{ending}"]
-        if new in found:
+        if new in weights:
             raise UsageError(f"{folder}: its weights have both {name:.100} and {new:.100}")
-        found[new] = found.pop(name)
-    return found
+        weights[new] = weights.pop(name)
+    return weights
 
 
 def _read_parts(folder: str, index: str) -> Dict[str, Tensor]:
     """Return the weights of several files, each from the one that the index names for it."""
-    places = load_json(index, {"weight_map": Each(str)}, "transformers")["weight_map"]
-    found: Dict[str, Tensor] = {}
-    for part in sorted(set(places.values())):
+    weight_map = load_json(index, {"weight_map": Each(str)}, "transformers")["weight_map"]
+    merged: Dict[str, Tensor] = {}
+    for part in sorted(set(weight_map.values())):
         if not part or part != os.path.basename(part):
             raise UsageError(f"{index}: {part:.100} is not the name of a file beside it")
         weights = read_safetensors(os.path.join(folder, part))
-        named = {name for name, place in places.items() if place == part}
+        named = {name for name, file in weight_map.items() if file == part}
         if named != set(weights):
             name = sorted(named ^ set(weights))[0]
             raise UsageError(f"{index} and {part} do not agree on {name:.100}")
-        found.update(weights)
-    return found
+        merged.update(weights)
+    return merged
 
 
 def our_order(symbols: Sequence[str], specials: Sequence[str], folder: str) -> List[int]:
@@ -142,24 +142,24 @@ def our_order(symbols: Sequence[str], specials: Sequence[str], folder: str) -> L
     places = {symbol: number for number, symbol in enumerate(symbols)}
     missing = [symbol for symbol in specials if symbol not in places]
     if missing or len(places) < len(symbols):
-        what = f"no {missing[0]}" if missing else "types of the same name"
-        raise UsageError(f"{folder}: its vocabulary has {what}")
+        fault = f"no {missing[0]}" if missing else "types of the same name"
+        raise UsageError(f"{folder}: its vocabulary has {fault}")
     first, last = specials[:4], specials[4:]
-    others = [n for n, symbol in enumerate(symbols) if symbol not in specials]
-    return [*map(places.__getitem__, first), *others, *map(places.__getitem__, last)]
+    remaining = [n for n, symbol in enumerate(symbols) if symbol not in specials]
+    return [*map(places.__getitem__, first), *remaining, *map(places.__getitem__, last)]
 
 
 def dictionary_of(
     symbols: Sequence[str], order: Sequence[int], masked: bool, folder: str
 ) -> Dictionary:
     """Return the dictionary of types in our order, without the mask, which the tasks add."""
-    found = Dictionary()
+    dictionary = Dictionary()
     for symbol in (symbols[number] for number in order[4 : len(order) - masked]):
         # the numbers of all types behind it would be others
         if symbol in SPECIALS[: 4 + masked] or re.search("[\r\n]", symbol):
             raise UsageError(f"{folder}: {symbol!r:.60} cannot be in fairseq's dictionary")
-        found.add_symbol(symbol)
-    return found
+        dictionary.add_symbol(symbol)
+    return dictionary
 
 
 def refuse_small(vocabulary: int, types: int, folder: str) -> None:
@@ -181,82 +181,82 @@ def tokenizer_field(folder: str, name: str, default: Any) -> Any:
     """Return a field of ``tokenizer_config.json``, of the default's type; without it, that."""
     path = os.path.join(folder, "tokenizer_config.json")
     shape = {name: Maybe(type(default))}
-    found = load_json(path, shape, "transformers") if os.path.exists(path) else {}
-    return default_if_none(found.get(name), default)
+    fields = load_json(path, shape, "transformers") if os.path.exists(path) else {}
+    return default_if_none(fields.get(name), default)
 
 
 def our_activation(name: str, folder: str) -> str:
     """Return fairseq's name of an activation."""
-    if name not in _OURS:
+    if name not in _FAIRSEQ_ACTIVATIONS:
         raise UsageError(f"{folder}: fairseq has no activation {name:.40}")
-    return _OURS[name]
+    return _FAIRSEQ_ACTIVATIONS[name]
 
 
-def read_fsmt(folder: str, config: str) -> Found:
+def read_fsmt(folder: str, config: str) -> ImportedModel:
     """Read a translation model in the layout of facebook/wmt19-en-de."""
-    given = load_json(config, _FSMT_SHAPE, "transformers")
+    fields = load_json(config, _FSMT_SHAPE, "transformers")
     notes = check_fields(config, "fsmt", _FSMT_SHAPE)
-    if len(set(given["langs"])) != 2 or len(given["langs"]) != 2:
+    if len(set(fields["langs"])) != 2 or len(fields["langs"]) != 2:
         raise UsageError(f"{config} does not name two languages")
-    for language in given["langs"]:
+    for language in fields["langs"]:
         if not re.fullmatch(r"[\w-]{1,40}", language):
             raise UsageError(f"{config}: {language!r:.60} is not the name of a language")
     weights = ForeignWeights(folder, FSMT.rules)
     refuse_left(folder, [name for name in weights.left if "embed_positions" not in name])
-    ours, dictionaries, orders = weights.ours, {}, []
+    renamed, dictionaries, orders = weights.fairseq, {}, []
     first = "decoder.embed_tokens.weight"
-    ours.setdefault(first, weights.get("model.decoder.embed_tokens.weight"))
+    renamed.setdefault(first, weights.get("model.decoder.embed_tokens.weight"))
     for name in ("encoder.embed_tokens.weight", "decoder.output_projection.weight"):
-        ours.setdefault(name, ours[first])
-    for side, language in zip(("src", "tgt"), given["langs"]):
+        renamed.setdefault(name, renamed[first])
+    for side, language in zip(("src", "tgt"), fields["langs"]):
         path = os.path.join(folder, f"vocab-{side}.json")
         places = load_json(path, Each(int), "FSMTTokenizer")
         symbols = [_subword(symbol) for symbol in sorted(places, key=places.__getitem__)]
         order = our_order(symbols, SPECIALS[:4], folder)
         stack = {"src": "encoder", "tgt": "decoder"}[side]
-        reorder(ours, [n for n in ours if _is_by_type(n, stack)], order, folder)
+        reorder(renamed, [n for n in renamed if _is_by_type(n, stack)], order, folder)
         dictionaries[f"dict.{language}.txt"] = dictionary_of(symbols, order, False, folder)
         orders.append(order)
     model = {
         "arch": "posenc_transformer",
-        "encoder_embed_dim": given["d_model"],
-        "decoder_embed_dim": given["d_model"],
-        "activation_fn": our_activation(given["activation_function"], folder),
-        "dropout": given.get("dropout") or 0.0,
-        "no_scale_embedding": given.get("scale_embedding") is False,
-        "max_source_positions": given["max_position_embeddings"],
-        "max_target_positions": given["max_position_embeddings"],
-        "position_encoding": _positions_of_fsmt(weights, given["max_position_embeddings"]),
+        "encoder_embed_dim": fields["d_model"],
+        "decoder_embed_dim": fields["d_model"],
+        "activation_fn": our_activation(fields["activation_function"], folder),
+        "dropout": fields.get("dropout") or 0.0,
+        "no_scale_embedding": fields.get("scale_embedding") is False,
+        "max_source_positions": fields["max_position_embeddings"],
+        "max_target_positions": fields["max_position_embeddings"],
+        "position_encoding": _positions_of_fsmt(weights, fields["max_position_embeddings"]),
     }
     for side in ("encoder", "decoder"):
-        model[f"{side}_layers"] = given[f"{side}_layers"]
-        model[f"{side}_ffn_embed_dim"] = given[f"{side}_ffn_dim"]
-        model[f"{side}_attention_heads"] = given[f"{side}_attention_heads"]
+        model[f"{side}_layers"] = fields[f"{side}_layers"]
+        model[f"{side}_ffn_embed_dim"] = fields[f"{side}_ffn_dim"]
+        model[f"{side}_attention_heads"] = fields[f"{side}_attention_heads"]
     source, target = dictionaries.values()
-    tied = torch.equal(ours[first], ours["decoder.output_projection.weight"])
+    tied = torch.equal(renamed[first], renamed["decoder.output_projection.weight"])
     model["share_decoder_input_output_embed"] = tied
     if tied and source.symbols == target.symbols:
         model["share_all_embeddings"] = torch.equal(
-            ours[first], ours["encoder.embed_tokens.weight"]
+            renamed[first], renamed["encoder.embed_tokens.weight"]
         )
-    languages = dict(zip(("source_lang", "target_lang"), given["langs"]))
+    languages = dict(zip(("source_lang", "target_lang"), fields["langs"]))
     task = {"_name": "posenc_translation", **languages}
     signed_model = signed(model, *dictionaries.values())
-    found = Found(signed_model, task, ours, dictionaries, notes=notes, orders=orders)
-    _add_merges(found, folder)
-    return found
+    imported = ImportedModel(signed_model, task, renamed, dictionaries, notes=notes, orders=orders)
+    _add_merges(imported, folder)
+    return imported
 
 
-def _add_merges(found: Found, folder: str) -> None:
+def _add_merges(imported: ImportedModel, folder: str) -> None:
     """Add the files that cut text, as ``FSMTTokenizer`` does."""
     merges = os.path.join(folder, "merges.txt")
     if os.path.exists(merges):
         lines = [line for line in read_lines(merges) if line and not line.startswith("#version")]
         pairs = (" ".join(line.split()[:2]) for line in lines)
-        found.texts[CODES] = "".join(f"{line}\n" for line in ["#version: 0.2", *pairs])
+        imported.texts[CODES] = "".join(f"{line}\n" for line in ["#version: 0.2", *pairs])
         lower = tokenizer_field(folder, "do_lower_case", False)
         moses = dict(normalise=True, printable=True, aggressive=True, escape=True)
-        found.texts[TOKENISER] = json.dumps({**moses, "plain_quotes": False, "lowercase": lower})
+        imported.texts[TOKENISER] = json.dumps({**moses, "plain_quotes": False, "lowercase": lower})
 
 
 def _subword(symbol: str) -> str:
@@ -274,7 +274,7 @@ def _positions_of_fsmt(weights: ForeignWeights, length: int) -> str:
     """Return the encoding of a model; tables that are not sinusoids become learned ones."""
     tables = {}
     for side in ("encoder", "decoder"):
-        table = weights.theirs.get(f"model.{side}.embed_positions.weight")
+        table = weights.hf.get(f"model.{side}.embed_positions.weight")
         if table is not None and len(table) != length + 2:
             raise UsageError(f"{weights.folder}: the {side}'s table has not {length} positions")
         if table is not None:
@@ -284,7 +284,7 @@ def _positions_of_fsmt(weights: ForeignWeights, length: int) -> str:
     if all(torch.allclose(t[2:].float(), vectors, atol=1e-4) for t in tables.values()):
         return "sinusoidal"
     for side, table in tables.items():
-        weights.ours[f"{side}.embed_positions.weight"] = table
+        weights.fairseq[f"{side}.embed_positions.weight"] = table
     return "learned"
 
 

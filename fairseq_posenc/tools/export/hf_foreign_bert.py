@@ -23,7 +23,7 @@ from fairseq_posenc.json_files import Each, Maybe, OrNull, load_json
 from fairseq_posenc.tools.export.hf_fields import check_fields
 from fairseq_posenc.tools.export.hf_foreign import (
     ForeignWeights,
-    Found,
+    ImportedModel,
     default_if_none,
     dictionary_of,
     our_activation,
@@ -66,7 +66,7 @@ _SENTENCEPIECES = ("sentencepiece.bpe.model", SentencePiece.name)
 _UNUSED = ("pooler", "seq_relationship", "position_ids", "decoder.bias", "embed_positions")
 
 
-class _Kind(NamedTuple):
+class _BertClass(NamedTuple):
     """What differs between the classes: names, special types, rows before a table's first."""
 
     body: str
@@ -76,103 +76,104 @@ class _Kind(NamedTuple):
     rotary: bool = False
 
 
-_KINDS = {
-    "roberta": _Kind("roberta", ROBERTA_HEAD, SPECIALS, 2),
-    "xlm-roberta": _Kind("roberta", ROBERTA_HEAD, SPECIALS, 2),
-    "bert": _Kind("bert", BERT_HEAD, _BERT_SPECIALS, 0),
-    "roformer": _Kind("roformer", BERT_HEAD, _BERT_SPECIALS, 0, rotary=True),
+_CLASSES = {
+    "roberta": _BertClass("roberta", ROBERTA_HEAD, SPECIALS, 2),
+    "xlm-roberta": _BertClass("roberta", ROBERTA_HEAD, SPECIALS, 2),
+    "bert": _BertClass("bert", BERT_HEAD, _BERT_SPECIALS, 0),
+    "roformer": _BertClass("roformer", BERT_HEAD, _BERT_SPECIALS, 0, rotary=True),
 }
 
 
-def _read(folder: str, config: str, name: str) -> Found:
-    given = load_json(config, _SHAPE, "transformers")
+def _read(folder: str, config: str, name: str) -> ImportedModel:
+    fields = load_json(config, _SHAPE, "transformers")
     notes = check_fields(config, name, _SHAPE)
-    kind, width = _KINDS[name], given["hidden_size"]
-    if width % max(given["num_attention_heads"], 1):
-        raise UsageError(f"{config}: {given['num_attention_heads']} heads do not divide {width}")
-    if given.get("position_embedding_type") not in (None, "absolute"):
-        raise UsageError(f"{config}: positions of type {given['position_embedding_type']:.40}")
-    if given.get("embedding_size") not in (None, width) or given.get("rotary_value"):
+    hf_class, width = _CLASSES[name], fields["hidden_size"]
+    if width % max(fields["num_attention_heads"], 1):
+        raise UsageError(f"{config}: {fields['num_attention_heads']} heads do not divide {width}")
+    if fields.get("position_embedding_type") not in (None, "absolute"):
+        raise UsageError(f"{config}: positions of type {fields['position_embedding_type']:.40}")
+    if fields.get("embedding_size") not in (None, width) or fields.get("rotary_value"):
         raise UsageError(f"{config}: embeddings of another width, or rotated values")
-    weights = ForeignWeights(folder, bert_rules(kind.body, BERT_LAYER, kind.head))
-    _tie(weights, kind.body, given.get("tie_word_embeddings") is not False)
-    length = given["max_position_embeddings"] - kind.unused
+    weights = ForeignWeights(folder, bert_rules(hf_class.body, BERT_LAYER, hf_class.head))
+    _tie(weights, hf_class.body, fields.get("tie_word_embeddings") is not False)
+    length = fields["max_position_embeddings"] - hf_class.unused
     model = {
         "arch": "posenc_bert",
-        "encoder_layers": given["num_hidden_layers"],
+        "encoder_layers": fields["num_hidden_layers"],
         "encoder_embed_dim": width,
-        "encoder_ffn_embed_dim": given["intermediate_size"],
-        "encoder_attention_heads": given["num_attention_heads"],
-        "activation_fn": our_activation(given["hidden_act"], folder),
+        "encoder_ffn_embed_dim": fields["intermediate_size"],
+        "encoder_attention_heads": fields["num_attention_heads"],
+        "activation_fn": our_activation(fields["hidden_act"], folder),
         "pooler_activation_fn": "tanh",
-        "dropout": default_if_none(given.get("hidden_dropout_prob"), 0.1),
-        "attention_dropout": default_if_none(given.get("attention_probs_dropout_prob"), 0.1),
-        "layer_norm_eps": default_if_none(given.get("layer_norm_eps"), 1e-12),
+        "dropout": default_if_none(fields.get("hidden_dropout_prob"), 0.1),
+        "attention_dropout": default_if_none(fields.get("attention_probs_dropout_prob"), 0.1),
+        "layer_norm_eps": default_if_none(fields.get("layer_norm_eps"), 1e-12),
         "max_positions": length,
         "max_source_positions": length,
-        "position_encoding": "rotary" if kind.rotary else "learned",
+        "position_encoding": "rotary" if hf_class.rotary else "learned",
     }
-    if kind.rotary:
-        _check_rotary(weights, width // given["num_attention_heads"])
+    if hf_class.rotary:
+        _check_rotary(weights, width // fields["num_attention_heads"])
     else:
-        table = weights.get(f"{kind.body}.embeddings.position_embeddings.weight")
-        rows = table.new_zeros(2 - kind.unused, width)
-        weights.ours[f"{BERT}.embed_positions.weight"] = torch.cat([rows, table])
-    model["position_segments"] = _segments(weights, kind)
-    symbols = _vocabulary(folder, given["vocab_size"])
-    specials = kind.specials if kind.specials[0] in symbols else SPECIALS
-    order, ours = our_order(symbols, specials, folder), weights.ours
+        table = weights.get(f"{hf_class.body}.embeddings.position_embeddings.weight")
+        rows = table.new_zeros(2 - hf_class.unused, width)
+        weights.fairseq[f"{BERT}.embed_positions.weight"] = torch.cat([rows, table])
+    model["position_segments"] = _segments(weights, hf_class)
+    symbols = _vocabulary(folder, fields["vocab_size"])
+    specials = hf_class.specials if hf_class.specials[0] in symbols else SPECIALS
+    order, renamed = our_order(symbols, specials, folder), weights.fairseq
     by_type = ["encoder.lm_head.bias", "encoder.lm_head.weight", f"{BERT}.embed_tokens.weight"]
-    reorder(ours, by_type, order, folder)
-    model["untie_weights_roberta"] = not torch.equal(*(ours[name] for name in by_type[1:]))
+    reorder(renamed, by_type, order, folder)
+    model["untie_weights_roberta"] = not torch.equal(*(renamed[name] for name in by_type[1:]))
     dictionary = dictionary_of(symbols, order, True, folder)
-    whole = dictionary_of(symbols, order, True, folder)
-    whole.add_symbol(MASK)
+    with_mask = dictionary_of(symbols, order, True, folder)
+    with_mask.add_symbol(MASK)
     left = [name for name in weights.left if not any(part in name for part in _UNUSED)]
     left = [name for name in left if "position_embeddings" not in name]
     refuse_left(folder, left)
-    found = Found(
-        signed(model, whole),
+    imported = ImportedModel(
+        signed(model, with_mask),
         {"_name": "posenc_masked_lm", "tokens_per_sample": length},
-        ours,
+        renamed,
         {DICTIONARY: dictionary},
         notes=notes,
         orders=[order],
     )
     # RoFormer's own tokenizer has Chinese words besides
-    case = _wordpiece_case(folder, named=kind.rotary)
-    _add_subwords(found, folder, [symbols[n] for n in order[4:-1]], case)
-    return found
+    case = _wordpiece_case(folder, named=hf_class.rotary)
+    _add_subwords(imported, folder, [symbols[n] for n in order[4:-1]], case)
+    return imported
 
 
 def _tie(weights: ForeignWeights, body: str, tied: bool) -> None:
     """Keep the output's weights that transformers uses, of those that a file may have twice."""
-    ours, first = weights.ours, weights.get(f"{body}.embeddings.word_embeddings.weight")
-    ours.pop("encoder.lm_head.decoder.bias", None)
-    if tied or "encoder.lm_head.weight" not in ours:
-        ours["encoder.lm_head.weight"] = first
-    own = [name for name in weights.theirs if name.endswith(".decoder.bias")]
+    renamed = weights.fairseq
+    first = weights.get(f"{body}.embeddings.word_embeddings.weight")
+    renamed.pop("encoder.lm_head.decoder.bias", None)
+    if tied or "encoder.lm_head.weight" not in renamed:
+        renamed["encoder.lm_head.weight"] = first
+    own = [name for name in weights.hf if name.endswith(".decoder.bias")]
     if own and not tied:
-        ours["encoder.lm_head.bias"] = weights.theirs[own[0]]
+        renamed["encoder.lm_head.bias"] = weights.hf[own[0]]
 
 
-def _segments(weights: ForeignWeights, kind: _Kind) -> str:
+def _segments(weights: ForeignWeights, hf_class: _BertClass) -> str:
     """Return the kind of segments; a single one is added to all positions."""
     name, table = f"{BERT}.segments.weight", f"{BERT}.embed_positions.weight"
-    types = weights.ours.get(name)
+    types = weights.fairseq.get(name)
     if types is None or len(types) == 2:
         return "none" if types is None else "input"
-    if len(types) > 2 or (bool(types.any()) and table not in weights.ours):
+    if len(types) > 2 or (bool(types.any()) and table not in weights.fairseq):
         raise UsageError(f"{weights.folder}: it has {len(types)} types of segments")
-    del weights.ours[name]
+    del weights.fairseq[name]
     if bool(types.any()):
-        weights.ours[table][2:] += types
+        weights.fairseq[table][2:] += types
     return "none"
 
 
 def _check_rotary(weights: ForeignWeights, width: int) -> None:
     """Check that queries and keys are turned as ours are."""
-    table = weights.theirs.get("roformer.encoder.embed_positions.weight")
+    table = weights.hf.get("roformer.encoder.embed_positions.weight")
     if table is None:
         return
     numbers = torch.arange(len(table)).double().unsqueeze(1)
@@ -201,11 +202,11 @@ def _vocabulary(folder: str, types: int) -> List[str]:
         vocabularies[pieces] = {**dict(enumerate(symbols)), types - 1: MASK}
     if not any(vocabularies.values()):
         raise UsageError(f"{folder} has no vocabulary: vocab.txt, tokenizer.json, vocab.json")
-    found = next(filter(None, vocabularies.values()))
-    if max(found) >= types:
+    by_number = next(filter(None, vocabularies.values()))
+    if max(by_number) >= types:
         raise UsageError(f"{folder}: its vocabulary has more than the model's {types} types")
-    refuse_small(len(found), types, folder)
-    return [found.get(number, f"madeupword{number:04d}") for number in range(types)]
+    refuse_small(len(by_number), types, folder)
+    return [by_number.get(number, f"madeupword{number:04d}") for number in range(types)]
 
 
 def refuse_two(vocabularies: Mapping[str, Mapping[int, str]], folder: str) -> None:
@@ -226,21 +227,21 @@ def numbered_types(path: str) -> Dict[int, str]:
 
 def types_of_tokenizer(path: str) -> Dict[int, str]:
     """Return the types of ``tokenizer.json``, a list with scores or numbered ones, and added."""
-    found = load_json(path, {"model": {"type": str}}, "tokenizers")
+    content = load_json(path, {"model": {"type": str}}, "tokenizers")
     added = [{"id": int, "content": str}]
-    if found["model"]["type"] == "Unigram":
+    if content["model"]["type"] == "Unigram":
         # each is a pair of a type and its score
         shape: Any = {"model": {"vocab": [list]}, "added_tokens": added}
-        found = load_json(path, shape, "tokenizers")
-        pairs = found["model"]["vocab"]
+        content = load_json(path, shape, "tokenizers")
+        pairs = content["model"]["vocab"]
         if not all(len(pair) == 2 and isinstance(pair[0], str) for pair in pairs):
             raise UsageError(f"{path} is not from tokenizers, or damaged: its pairs")
         types = {n: pair[0] for n, pair in enumerate(pairs)}
     else:
         shape = {"model": {"vocab": Each(int)}, "added_tokens": added}
-        found = load_json(path, shape, "tokenizers")
-        types = {n: symbol for symbol, n in found["model"]["vocab"].items()}
-    return {**types, **{token["id"]: token["content"] for token in found["added_tokens"]}}
+        content = load_json(path, shape, "tokenizers")
+        types = {n: symbol for symbol, n in content["model"]["vocab"].items()}
+    return {**types, **{token["id"]: token["content"] for token in content["added_tokens"]}}
 
 
 def _sentencepieces(folder: str) -> str:
@@ -249,17 +250,17 @@ def _sentencepieces(folder: str) -> str:
 
 
 def _add_subwords(
-    found: Found, folder: str, pieces: List[str], case: Optional[Dict[str, Any]]
+    imported: ImportedModel, folder: str, pieces: List[str], case: Optional[Dict[str, Any]]
 ) -> None:
     """Add the file that cuts text, as far as it is of a kind that ours is."""
     if _sentencepieces(folder):
-        found.files[SentencePiece.name] = _sentencepieces(folder)
+        imported.files[SentencePiece.name] = _sentencepieces(folder)
     elif case is not None:
         usable = [piece for piece in pieces if piece and piece == "".join(piece.split())]
         numbers = {piece: number for number, piece in enumerate([UNKNOWN, *usable])}
-        found.texts[WordPiece.name] = json.dumps(wordpiece_model(numbers, **case))
+        imported.texts[WordPiece.name] = json.dumps(wordpiece_model(numbers, **case))
     else:
-        found.notes.append(f"its text is cut by the tokenizer of {folder}, which posenc lacks")
+        imported.notes.append(f"its text is cut by the tokenizer of {folder}, which posenc lacks")
 
 
 def _wordpiece_case(folder: str, named: bool) -> Optional[Dict[str, Any]]:
@@ -269,33 +270,35 @@ def _wordpiece_case(folder: str, named: bool) -> Optional[Dict[str, Any]]:
     class must be told.
     """
     case: Dict[str, Any] = {"lowercase": True, "strip_accents": None, "chinese": True}
-    whole = os.path.join(folder, "tokenizer.json")
-    if os.path.exists(whole):
-        found = load_json(whole, {"model": {"type": str}, "normalizer": Maybe(dict)}, "tokenizers")
-        normalizer = found.get("normalizer") or {}
-        if found["model"]["type"] != "WordPiece" or normalizer.get("type") != "BertNormalizer":
+    tokenizer = os.path.join(folder, "tokenizer.json")
+    if os.path.exists(tokenizer):
+        content = load_json(
+            tokenizer, {"model": {"type": str}, "normalizer": Maybe(dict)}, "tokenizers"
+        )
+        normalizer = content.get("normalizer") or {}
+        if content["model"]["type"] != "WordPiece" or normalizer.get("type") != "BertNormalizer":
             return None
         shape = {"lowercase": bool, "strip_accents": OrNull(bool), "handle_chinese_chars": bool}
-        found = load_json(whole, {"normalizer": shape}, "tokenizers")["normalizer"]
-        case = {name: found[name] for name in ("lowercase", "strip_accents")}
-        case["chinese"] = found["handle_chinese_chars"]
+        content = load_json(tokenizer, {"normalizer": shape}, "tokenizers")["normalizer"]
+        case = {name: content[name] for name in ("lowercase", "strip_accents")}
+        case["chinese"] = content["handle_chinese_chars"]
     elif not os.path.exists(os.path.join(folder, "vocab.txt")):
         return None
     path = os.path.join(folder, "tokenizer_config.json")
     if not os.path.exists(path):
         return None if named else case
     flags = dict.fromkeys(_FLAGS, Maybe(bool))
-    found = load_json(path, {**flags, "tokenizer_class": Maybe(str)}, "transformers")
-    if found.get("tokenizer_class") not in ((None,) * (not named) + WORDPIECE):
+    content = load_json(path, {**flags, "tokenizer_class": Maybe(str)}, "transformers")
+    if content.get("tokenizer_class") not in ((None,) * (not named) + WORDPIECE):
         return None
-    if found.get("do_basic_tokenize") is False or found.get("never_split"):
+    if content.get("do_basic_tokenize") is False or content.get("never_split"):
         return None
-    for theirs, ours in _FLAGS.items():
-        if ours and found.get(theirs) is not None:
-            case[ours] = found[theirs]
+    for hf_flag, flag in _FLAGS.items():
+        if flag and content.get(hf_flag) is not None:
+            case[flag] = content[hf_flag]
     return case
 
 
-BERT_READERS: Dict[str, Callable[[str, str], Found]] = {
-    name: functools.partial(_read, name=name) for name in _KINDS
+BERT_READERS: Dict[str, Callable[[str, str], ImportedModel]] = {
+    name: functools.partial(_read, name=name) for name in _CLASSES
 }

@@ -22,7 +22,7 @@ from fairseq_posenc.tools.export import hf_languages
 from fairseq_posenc.tools.export.hf_fields import check_fields, check_files
 from fairseq_posenc.tools.export.hf_foreign import (
     ForeignWeights,
-    Found,
+    ImportedModel,
     default_if_none,
     dictionary_of,
     keep_last_norms,
@@ -78,26 +78,26 @@ class _Class(NamedTuple):
     style: str
 
 
-_KINDS = {
+_CLASSES = {
     "m2m_100": _Class(M2M100, True, 2, "multilingual"),
     # cc25 and en-ro do not say, and start with a language
     "mbart": _Class(MBART, False, -1, "mbart"),
 }
 
 
-def _read(folder: str, config: str, name: str) -> Found:
-    given = load_json(config, _SHAPE, "transformers")
-    notes, kind = check_fields(config, name, _SHAPE), _KINDS[name]
-    if default_if_none(given.get("decoder_start_token_id"), kind.start) != 2:
+def _read(folder: str, config: str, name: str) -> ImportedModel:
+    fields = load_json(config, _SHAPE, "transformers")
+    notes, hf_class = check_fields(config, name, _SHAPE), _CLASSES[name]
+    if default_if_none(fields.get("decoder_start_token_id"), hf_class.start) != 2:
         raise UsageError(
             f"{config}: decoder_start_token_id should be 2; models whose decoder starts with a "
             "language, such as mbart-large-cc25 and mbart-large-en-ro, have it at the end of the "
             "source, and are not imported"
         )
-    weights = _weights(folder, kind, given["vocab_size"])
-    symbols, languages, tags = _vocabulary(folder, given["vocab_size"], kind.style)
+    weights = _weights(folder, hf_class, fields["vocab_size"])
+    symbols, languages, tags = _vocabulary(folder, fields["vocab_size"], hf_class.style)
     dictionary = dictionary_of(symbols, range(len(symbols)), False, folder)
-    model = _model(given, kind, config)
+    model = _model(fields, hf_class, config)
     task = {
         **default_options(),
         # a task without a dataclass is found by ``task``
@@ -105,33 +105,33 @@ def _read(folder: str, config: str, name: str) -> Found:
         "langs": languages,
         "encoder_langtok": "src",
         "decoder_langtok": True,
-        "lang_tok_style": kind.style,
+        "lang_tok_style": hf_class.style,
         "max_source_positions": model["max_source_positions"],
         "max_target_positions": model["max_target_positions"],
     }
     signed_model = signed(model, dictionary, dictionary)
-    found = Found(signed_model, task, weights, {DICTIONARY: dictionary}, notes=notes)
-    found.orders = [range(len(symbols))] * 2
-    found.texts[hf_languages.LANGUAGES] = "".join(f"{language}\n" for language in languages)
-    found.texts[ARGUMENTS] = _arguments(model, kind.style)
-    found.files.update(tokenizer_files(folder))
+    imported = ImportedModel(signed_model, task, weights, {DICTIONARY: dictionary}, notes=notes)
+    imported.orders = [range(len(symbols))] * 2
+    imported.texts[hf_languages.LANGUAGES] = "".join(f"{language}\n" for language in languages)
+    imported.texts[ARGUMENTS] = _arguments(model, hf_class.style)
+    imported.files.update(tokenizer_files(folder))
     if os.path.isfile(os.path.join(folder, _PIECES)):
-        found.files[SentencePiece.name] = os.path.join(folder, _PIECES)
+        imported.files[SentencePiece.name] = os.path.join(folder, _PIECES)
     else:
-        found.notes.append(
+        imported.notes.append(
             f"{folder} has no {_PIECES}, which cuts text; put it beside the checkpoint as "
             f"{SentencePiece.name}"
         )
     if tags:
-        found.notes.append(
+        imported.notes.append(
             f"{folder} adds {' '.join(tags)[:200]}, which are neither subwords nor languages: the "
             "preparation of text does not write them, it cuts them like other text"
         )
     if tokenizer_field(folder, "legacy_behaviour", False):
-        found.notes.append(
+        imported.notes.append(
             "legacy_behaviour is left out: languages are put before sources, as in its training"
         )
-    return found
+    return imported
 
 
 def tokenizer_files(folder: str) -> Dict[str, str]:
@@ -151,62 +151,64 @@ def copy_tokenizer(
     Raises:
         UsageError: there is none in the folder ``data``, or it is of other types.
     """
-    theirs = os.path.join(data, THEIRS)
-    if not os.path.isdir(theirs):
+    tokenizer = os.path.join(data, THEIRS)
+    if not os.path.isdir(tokenizer):
         raise source.refusal(
-            f"there is no {theirs} with the tokenizer of transformers; name the folder of posenc "
-            "import with --data"
+            f"there is no {tokenizer} with the tokenizer of transformers; name the folder of "
+            "posenc import with --data"
         )
-    check_files(theirs)
-    symbols, *_ = _vocabulary(theirs, len(dictionary), source.task["lang_tok_style"])
+    check_files(tokenizer)
+    symbols, *_ = _vocabulary(tokenizer, len(dictionary), source.task["lang_tok_style"])
     if symbols != dictionary.symbols:
-        raise source.refusal(f"{theirs} has a tokenizer of other types than the dictionary")
-    for name, path in tokenizer_files(theirs).items():
+        raise source.refusal(f"{tokenizer} has a tokenizer of other types than the dictionary")
+    for name, path in tokenizer_files(tokenizer).items():
         shutil.copy(path, os.path.join(folder, os.path.basename(name)))
     return ["the tokenizer is that of the imported model"]
 
 
-def _weights(folder: str, kind: _Class, types: int) -> Dict[str, torch.Tensor]:
+def _weights(folder: str, hf_class: _Class, types: int) -> Dict[str, torch.Tensor]:
     """Return the weights by our names; all embeddings are one."""
-    weights = ForeignWeights(folder, kind.layout.rules)
-    shared, *copies = kind.layout.shared
-    one = weights.get(shared)
-    if len(one) != types:
-        raise UsageError(f"{folder}: {shared} has {len(one)} rows, and not vocab_size {types}")
-    for name in (name for name in copies if name in weights.theirs):
-        if not torch.equal(weights.theirs[name], one):
+    weights = ForeignWeights(folder, hf_class.layout.rules)
+    shared, *copies = hf_class.layout.shared
+    embeddings = weights.get(shared)
+    if len(embeddings) != types:
+        raise UsageError(
+            f"{folder}: {shared} has {len(embeddings)} rows, and not vocab_size {types}"
+        )
+    for name in (name for name in copies if name in weights.hf):
+        if not torch.equal(weights.hf[name], embeddings):
             raise UsageError(f"{folder}: {name} is not {shared}; embeddings should be one")
-    bias = weights.theirs.get("final_logits_bias")
+    bias = weights.hf.get("final_logits_bias")
     if bias is not None and bias.any():
         raise UsageError(f"{folder}: its output has a bias (final_logits_bias), fairseq's has none")
     # M2M-100's older files have sinusoids, which are computed
-    ending = "weight" if kind.layout is MBART else "weights"
+    ending = "weight" if hf_class.layout is MBART else "weights"
     tables = [f"model.{side}.embed_positions.{ending}" for side in _SIDES]
-    known = {shared, "final_logits_bias", *tables}
-    refuse_left(folder, [name for name in weights.left if name not in known])
-    ours = weights.ours
-    if kind.layout is MBART:
-        ours.update({name[len("model.") :]: weights.get(name) for name in tables})
-    for place in ("encoder.embed_tokens", "decoder.embed_tokens", "decoder.output_projection"):
-        ours[f"{place}.weight"] = one
-    keep_last_norms(ours, _SIDES)
-    return ours
+    expected = {shared, "final_logits_bias", *tables}
+    refuse_left(folder, [name for name in weights.left if name not in expected])
+    renamed = weights.fairseq
+    if hf_class.layout is MBART:
+        renamed.update({name[len("model.") :]: weights.get(name) for name in tables})
+    for module in ("encoder.embed_tokens", "decoder.embed_tokens", "decoder.output_projection"):
+        renamed[f"{module}.weight"] = embeddings
+    keep_last_norms(renamed, _SIDES)
+    return renamed
 
 
-def _model(given: Dict[str, Any], kind: _Class, config: str) -> Dict[str, Any]:
+def _model(fields: Dict[str, Any], hf_class: _Class, config: str) -> Dict[str, Any]:
     """Return the options of our model."""
-    length = given["max_position_embeddings"]
-    is_mbart = kind.layout is MBART
+    length = fields["max_position_embeddings"]
+    is_mbart = hf_class.layout is MBART
     model = {
         "arch": "posenc_transformer",
-        "encoder_embed_dim": given["d_model"],
-        "decoder_embed_dim": given["d_model"],
-        "activation_fn": our_activation(given["activation_function"], config),
+        "encoder_embed_dim": fields["d_model"],
+        "decoder_embed_dim": fields["d_model"],
+        "activation_fn": our_activation(fields["activation_function"], config),
         **{
-            f"{part}dropout": default_if_none(given.get(f"{part}dropout"), 0.0)
+            f"{part}dropout": default_if_none(fields.get(f"{part}dropout"), 0.0)
             for part in ("", "attention_", "activation_")
         },
-        "no_scale_embedding": not default_if_none(given.get("scale_embedding"), kind.scaled),
+        "no_scale_embedding": not default_if_none(fields.get("scale_embedding"), hf_class.scaled),
         "max_source_positions": length,
         "max_target_positions": length,
         "share_all_embeddings": True,
@@ -217,9 +219,9 @@ def _model(given: Dict[str, Any], kind: _Class, config: str) -> Dict[str, Any]:
         "position_encoding": "learned" if is_mbart else "sinusoidal",
     }
     for side in _SIDES:
-        model[f"{side}_layers"] = given[f"{side}_layers"]
-        model[f"{side}_ffn_embed_dim"] = given[f"{side}_ffn_dim"]
-        model[f"{side}_attention_heads"] = given[f"{side}_attention_heads"]
+        model[f"{side}_layers"] = fields[f"{side}_layers"]
+        model[f"{side}_ffn_embed_dim"] = fields[f"{side}_ffn_dim"]
+        model[f"{side}_attention_heads"] = fields[f"{side}_attention_heads"]
     return model
 
 
@@ -239,28 +241,28 @@ def _vocabulary(folder: str, types: int, style: str) -> Tuple[List[str], List[st
 
     Tags are tokens that somebody added to the tokenizer, and no languages.
     """
-    found, codes = _read_vocabulary(folder, style)
+    by_number, codes = _read_vocabulary(folder, style)
     named = {*SPECIALS[:4], MASK, *codes, *(get_lang_tok(code, style) for code in codes)}
     added = {n: token for n, token in _added_tokens(folder).items() if token not in named}
     new_codes = [token for token in added.values() if re.fullmatch(_CODE[style], token)]
     tags = [token for token in added.values() if token not in new_codes]
     codes = [*codes, *new_codes]
     for number, token in added.items():
-        found[number] = get_lang_tok(token, style) if token in new_codes else token
-    if sorted(found) != list(range(len(found))) or len(found) > types:
+        by_number[number] = get_lang_tok(token, style) if token in new_codes else token
+    if sorted(by_number) != list(range(len(by_number))) or len(by_number) > types:
         raise UsageError(
-            f"{folder}: the numbers of its vocabulary should be 0…{len(found) - 1}, and no more "
-            f"than vocab_size {types}"
+            f"{folder}: the numbers of its vocabulary should be 0…{len(by_number) - 1}, and no "
+            f"more than vocab_size {types}"
         )
-    refuse_small(len(found), types, folder)
-    symbols = [found[number] for number in range(len(found))]
-    symbols += [f"madeupword{number:04d}" for number in range(types - len(found))]
+    refuse_small(len(by_number), types, folder)
+    symbols = [by_number[number] for number in range(len(by_number))]
+    symbols += [f"madeupword{number:04d}" for number in range(types - len(by_number))]
     if tuple(symbols[:4]) != SPECIALS[:4]:
         raise UsageError(f"{folder}: its vocabulary does not begin with {' '.join(SPECIALS[:4])}")
-    known = set(symbols)
-    if len(known) < len(symbols) or any(not s or re.search("[\r\n]", s) for s in symbols):
+    distinct = set(symbols)
+    if len(distinct) < len(symbols) or any(not s or re.search("[\r\n]", s) for s in symbols):
         raise UsageError(f"{folder}: its vocabulary has types of one name, or with line breaks")
-    languages = [code for code in codes if get_lang_tok(code, style) in known]
+    languages = [code for code in codes if get_lang_tok(code, style) in distinct]
     if len(languages) < 2:
         raise UsageError(f"{folder}: its vocabulary has no languages that import knows")
     return symbols, languages, tags
@@ -293,24 +295,26 @@ def _read_vocabulary(folder: str, style: str) -> Tuple[Dict[int, str], Sequence[
         return {**numbered, **tags}, codes
     codes = hf_languages.MBART50 if style == "mbart" else hf_languages.NLLB
     if os.path.exists(path["tokenizer.json"]):
-        found = types_of_tokenizer(path["tokenizer.json"])
+        by_number = types_of_tokenizer(path["tokenizer.json"])
     elif os.path.exists(path[_PIECES]):
         pieces = SentencePiece(path[_PIECES]).vocabulary()
-        found = dict(enumerate([*SPECIALS[:4], *pieces, *codes, MASK]))
+        by_number = dict(enumerate([*SPECIALS[:4], *pieces, *codes, MASK]))
     else:
         raise UsageError(f"{folder} has no vocabulary: tokenizer.json, {_PIECES} or vocab.json")
     named = {code: get_lang_tok(code, style) for code in codes}
-    return {number: named.get(symbol, symbol) for number, symbol in found.items()}, codes
+    return {number: named.get(symbol, symbol) for number, symbol in by_number.items()}, codes
 
 
 def _codes(folder: str) -> str:
     """Return which languages the tokenizer of M2M-100 has."""
-    known = tokenizer_field(folder, "language_codes", "m2m100")
-    if known not in ("m2m100", "wmt21"):
-        raise UsageError(f"{folder}: language_codes is {known!r:.60}; known are m2m100 and wmt21")
-    return known
+    languages = tokenizer_field(folder, "language_codes", "m2m100")
+    if languages not in ("m2m100", "wmt21"):
+        raise UsageError(
+            f"{folder}: language_codes is {languages!r:.60}; known are m2m100 and wmt21"
+        )
+    return languages
 
 
-MULTILINGUAL_READERS: Dict[str, Callable[[str, str], Found]] = {
-    name: functools.partial(_read, name=name) for name in _KINDS
+MULTILINGUAL_READERS: Dict[str, Callable[[str, str], ImportedModel]] = {
+    name: functools.partial(_read, name=name) for name in _CLASSES
 }

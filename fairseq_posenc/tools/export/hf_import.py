@@ -15,7 +15,7 @@ from fairseq_posenc.tools.averaging import save
 from fairseq_posenc.tools.export.hf_card import text_files
 from fairseq_posenc.tools.export.hf_check_import import compare_imported
 from fairseq_posenc.tools.export.hf_fields import check_files
-from fairseq_posenc.tools.export.hf_foreign import Found, read_fsmt
+from fairseq_posenc.tools.export.hf_foreign import ImportedModel, read_fsmt
 from fairseq_posenc.tools.export.hf_foreign_bert import BERT_READERS
 from fairseq_posenc.tools.export.hf_foreign_multilingual import (
     MULTILINGUAL_READERS,
@@ -26,7 +26,7 @@ from fairseq_posenc.tools.export.hf_trained import is_trained, read_trained
 from fairseq_posenc.tools.export.source import ALL, read_state
 from fairseq_posenc.tools.writing import replacing_files
 
-_READERS: Dict[str, Callable[[str, str], Found]] = {
+_READERS: Dict[str, Callable[[str, str], ImportedModel]] = {
     "fsmt": read_fsmt,
     **BERT_READERS,
     **MULTILINGUAL_READERS,
@@ -59,57 +59,59 @@ def import_model(
     check_files(folder)
     if os.path.lexists(output) and not force:
         raise UsageError(f"{output} exists; name another file, or overwrite it with --force")
-    found = _exported(folder) if os.path.exists(_path(folder)) else _of_transformers(folder)
-    if text and not found.orders:
+    imported = _exported(folder) if os.path.exists(_path(folder)) else _of_transformers(folder)
+    if text and not imported.orders:
         raise UsageError(
             f"{folder} is from posenc export, whose own --check compares; leave --check out"
         )
-    place, name = os.path.split(os.path.abspath(output))
-    names = [*found.dictionaries, *found.files, *found.texts]
-    taken = [n for n in names if os.path.lexists(os.path.join(place, n))]
+    directory, name = os.path.split(os.path.abspath(output))
+    names = [*imported.dictionaries, *imported.files, *imported.texts]
+    taken = [n for n in names if os.path.lexists(os.path.join(directory, n))]
     if taken and not force:
         raise UsageError(
-            f"{taken[0]} in {place} would be replaced; choose another folder for --output, or "
+            f"{taken[0]} in {directory} would be replaced; choose another folder for --output, or "
             "replace it with --force"
         )
-    state = as_checkpoint(found.model, found.task, found.weights)
+    state = as_checkpoint(imported.model, imported.task, imported.weights)
     # whether the weights fit the options, which are checked in a copy
     read_state({**state}, folder, ALL)
-    with replacing_files(place, name) as partial:
+    with replacing_files(directory, name) as partial:
         save(state, os.path.join(partial, name))
-        for file, dictionary in found.dictionaries.items():
+        for file, dictionary in imported.dictionaries.items():
             dictionary.save(os.path.join(partial, file))
-        for file, origin in found.files.items():
+        for file, origin in imported.files.items():
             os.makedirs(os.path.dirname(os.path.join(partial, file)), exist_ok=True)
             shutil.copy(origin, os.path.join(partial, file))
-        for file, content in found.texts.items():
+        for file, content in imported.texts.items():
             with open(os.path.join(partial, file), "w", encoding="utf-8") as stream:
                 stream.write(content)
         if text:
-            found.notes += compare_imported(found, folder, os.path.join(partial, name), text)
-    return [f"beside it: {', '.join(names)}"] * bool(names) + found.notes
+            imported.notes += compare_imported(imported, folder, os.path.join(partial, name), text)
+    return [f"beside it: {', '.join(names)}"] * bool(names) + imported.notes
 
 
 def _path(folder: str) -> str:
     return os.path.join(folder, DESCRIPTION)
 
 
-def _exported(folder: str) -> Found:
+def _exported(folder: str) -> ImportedModel:
     """Return what ``posenc export`` has written, weight by weight as it was."""
     description, weights = read_folder(folder)
     files = text_files(folder)
     if LANGUAGES in files:
         files.update(tokenizer_files(folder))
-    return Found(description["model"], description["task"], weights, files=files)
+    return ImportedModel(description["model"], description["task"], weights, files=files)
 
 
-def _of_transformers(folder: str) -> Found:
+def _of_transformers(folder: str) -> ImportedModel:
     config = os.path.join(folder, "config.json")
-    kind = load_json(config, {"model_type": str}, "transformers")["model_type"]
-    reader = read_trained if is_trained(config) else _READERS.get(kind)
+    model_type = load_json(config, {"model_type": str}, "transformers")["model_type"]
+    reader = read_trained if is_trained(config) else _READERS.get(model_type)
     if reader:
         with one_line(f"{folder}: its weights do not fit its {os.path.basename(config)}"):
             return reader(folder, config)
-    known = ", ".join(_READERS)
-    reason = _REASONS.get(kind, f"only {known} and what posenc export writes are imported")
-    raise UsageError(f"{folder} is a model of type {kind:.40}, which is not imported: {reason}")
+    types = ", ".join(_READERS)
+    reason = _REASONS.get(model_type, f"only {types} and what posenc export writes are imported")
+    raise UsageError(
+        f"{folder} is a model of type {model_type:.40}, which is not imported: {reason}"
+    )

@@ -57,10 +57,12 @@ class Layout(NamedTuple):
 
 def rename(name: str, rules: Rules) -> Optional[str]:
     """Return what rules make of a weight's name, ``""`` for a part; ``None`` if none fits."""
-    for ours, theirs in rules:
-        match = re.match(re.escape(ours).replace(r"\#", r"(\d+)") + r"(?=\.|$)", name)
+    for prefix, hf_prefix in rules:
+        match = re.match(re.escape(prefix).replace(r"\#", r"(\d+)") + r"(?=\.|$)", name)
         if match:
-            return theirs and theirs.replace("#", "".join(match.groups())) + name[match.end() :]
+            return (
+                hf_prefix and hf_prefix.replace("#", "".join(match.groups())) + name[match.end() :]
+            )
     return None
 
 
@@ -96,11 +98,11 @@ def _translation_config(source: ExportSource) -> Dict[str, Any]:
 
 
 def _fsmt_config(source: ExportSource) -> Dict[str, Any]:
-    found = _translation_config(source)
-    del found["vocab_size"]  # there a name for that of the target
-    found["src_vocab_size"], found["tgt_vocab_size"] = _vocabulary_sizes(source)
+    config = _translation_config(source)
+    del config["vocab_size"]  # there a name for that of the target
+    config["src_vocab_size"], config["tgt_vocab_size"] = _vocabulary_sizes(source)
     languages = [source.task.get("source_lang"), source.task.get("target_lang")]
-    return {**found, "langs": [str(language) for language in languages]}
+    return {**config, "langs": [str(language) for language in languages]}
 
 
 def _tables(source: ExportSource, unused: bool) -> Dict[str, Tensor]:
@@ -110,12 +112,12 @@ def _tables(source: ExportSource, unused: bool) -> Dict[str, Tensor]:
     }
 
 
-def _translation_rules(output: str, *others: str) -> Rules:
-    """Return rules for fairseq's own names; ``others`` are of each side, beside its layers."""
+def _translation_rules(output: str, *modules: str) -> Rules:
+    """Return rules for fairseq's own names; ``modules`` are of each side, beside its layers."""
     parts = ("self_attn", "encoder_attn", "fc1", "fc2", "final_layer_norm")
     norms = ("self_attn_layer_norm", "encoder_attn_layer_norm")
     layers = [f"layers.#.{part}" for part in (*parts, *norms)]
-    names = [f"{side}.{n}" for side in ("encoder", "decoder") for n in [*others, *layers]]
+    names = [f"{side}.{n}" for side in ("encoder", "decoder") for n in [*modules, *layers]]
     return (("decoder.output_projection", output), *((name, f"model.{name}") for name in names))
 
 
@@ -177,7 +179,7 @@ def bert_rules(body: str, layer: Dict[str, str], head: Rules) -> Rules:
         "segments": "token_type_embeddings",
     }
     return (
-        *((f"{BERT}.{ours}", f"{body}.embeddings.{name}") for ours, name in embeddings.items()),
+        *((f"{BERT}.{module}", f"{body}.embeddings.{name}") for module, name in embeddings.items()),
         *((f"{BERT}.layers.#.{o}", f"{body}.encoder.layer.#.{t}") for o, t in layer.items()),
         *head,
     )

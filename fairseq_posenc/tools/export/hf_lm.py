@@ -24,7 +24,7 @@ FUSED: Dict[str, Tuple[str, bool]] = {
 SCALED = ("opt", *FUSED)
 
 
-def _config(source: ExportSource, **others: Any) -> Dict[str, Any]:
+def _config(source: ExportSource, **specific: Any) -> Dict[str, Any]:
     options = source.options
     return {
         **SPECIAL_IDS,
@@ -35,7 +35,7 @@ def _config(source: ExportSource, **others: Any) -> Dict[str, Any]:
         "num_attention_heads": options.decoder_attention_heads,
         "max_position_embeddings": most_positions(source),
         "attention_dropout": options.attention_dropout,
-        **others,
+        **specific,
     }
 
 
@@ -52,8 +52,8 @@ def _like_fairseq(source: ExportSource) -> Dict[str, Any]:
 def _fairseq_rules(body: str, last_norm: str) -> Rules:
     """Return the rules of a class that has fairseq's own names below ``body``."""
     parts = ("self_attn", "self_attn_layer_norm", "fc1", "fc2", "final_layer_norm")
-    kept = ("embed_tokens", *(f"layers.#.{part}" for part in parts))
-    same = ((f"decoder.{name}", f"{body}.{name}") for name in kept)
+    modules = ("embed_tokens", *(f"layers.#.{part}" for part in parts))
+    same = ((f"decoder.{name}", f"{body}.{name}") for name in modules)
     return (_OUTPUT, ("decoder.layer_norm", f"{body}.{last_norm}"), *same)
 
 
@@ -69,10 +69,10 @@ def _fused_rules(body: str, layers: str, attention: str, names: Dict[str, str]) 
     }
     return (
         _OUTPUT,
-        *((f"decoder.{ours}", f"{body}.{theirs}") for ours, theirs in names.items()),
+        *((f"decoder.{module}", f"{body}.{hf_module}") for module, hf_module in names.items()),
         *(
-            (f"decoder.layers.#.{ours}", theirs and f"{body}.{layers}.#.{theirs}")
-            for ours, theirs in layer.items()
+            (f"decoder.layers.#.{module}", hf_module and f"{body}.{layers}.#.{hf_module}")
+            for module, hf_module in layer.items()
         ),
     )
 
@@ -93,7 +93,7 @@ def _fused(source: ExportSource, attention: str, turned: bool) -> Dict[str, Tens
         turned: whether pairs of channels are turned: ``2c`` and ``2c + 1`` with us, and there ``c``
             and ``c + d / 2`` of the d channels of a head.
     """
-    found = {}
+    projections = {}
     for number, layer in enumerate(source.model.decoder.layers):
         for ending in ("weight", "bias"):
             # each (heads, head channels, …)
@@ -106,8 +106,8 @@ def _fused(source: ExportSource, attention: str, turned: bool) -> Dict[str, Tens
             if turned:
                 queries, keys = (torch.cat([x[:, ::2], x[:, 1::2]], 1) for x in (queries, keys))
             name = f"{attention.replace('#', str(number))}.query_key_value.{ending}"
-            found[name] = torch.stack([queries, keys, values], 1).flatten(0, 2)
-    return found
+            projections[name] = torch.stack([queries, keys, values], 1).flatten(0, 2)
+    return projections
 
 
 def separate(weight: Tensor, heads: int, turned: bool) -> List[Tensor]:

@@ -92,13 +92,13 @@ def to_huggingface(
     names, tied = _names(source, layout)
     dtype = weights[next(iter(names))].dtype
     computed = layout.computed(source)
-    theirs = {name: weight.to(dtype) for name, weight in computed.items()}
-    tied = tied and theirs.keys().isdisjoint(layout.shared)
-    names = {ours: name for ours, name in names.items() if name not in theirs}
-    theirs.update({name: weights[ours] for ours, name in names.items()})
+    hf_weights = {name: weight.to(dtype) for name, weight in computed.items()}
+    tied = tied and hf_weights.keys().isdisjoint(layout.shared)
+    names = {own_name: name for own_name, name in names.items() if name not in hf_weights}
+    hf_weights.update({name: weights[own_name] for own_name, name in names.items()})
     config = _config(source, layout, str(dtype).split(".")[-1], tied)
     with replacing_folder(output) as folder:
-        write_folder(folder, _description(source), weights, names, theirs)
+        write_folder(folder, _description(source), weights, names, hf_weights)
         _write_json(config, folder, "config.json")
         if "decoder" in source.stacks:
             generation = translations if len(source.stacks) == 2 else continuations
@@ -151,15 +151,15 @@ def choose_layout(source: ExportSource) -> Layout:
         for stack in source.stacks
     }
     encoding = f"--position-encoding {options.position_encoding}"
-    kind = kind_of_positions(source)
-    place = "before" if norms == {True} else "after"
+    positions = kind_of_positions(source)
+    norm_order = "before" if norms == {True} else "after"
     normed = [getattr(stack, "layernorm_embedding", None) for stack in source.stacks.values()]
-    if place == "before" and len(normed) == 2 and None not in normed:
-        place = EMBEDDINGS_TOO
-    layout = {**TABLE, **LANGUAGE_MODELS}.get((source.kind, place, kind or ""))
+    if norm_order == "before" and len(normed) == 2 and None not in normed:
+        norm_order = EMBEDDINGS_TOO
+    layout = {**TABLE, **LANGUAGE_MODELS}.get((source.kind, norm_order, positions or ""))
     if layout is None or len(norms) > 1:
         raise source.refusal(
-            f"transformers has no class for {encoding} and LayerNorm {place} each sub-layer"
+            f"transformers has no class for {encoding} and LayerNorm {norm_order} each sub-layer"
             + (", which CTranslate2 takes: --to ctranslate2" if _fits_ctranslate2(source) else "")
         )
     for option in ("cross_self_attention", "no_cross_attention"):
@@ -175,7 +175,7 @@ def choose_layout(source: ExportSource) -> Layout:
         raise source.refusal(f"{layout.model} has one width for both sides")
     if layout.needs(source):
         raise source.refusal(f"{layout.model} needs a model with {layout.needs(source)}")
-    if place != "after" and any(stack.layer_norm is None for stack in source.stacks.values()):
+    if norm_order != "after" and any(stack.layer_norm is None for stack in source.stacks.values()):
         raise source.refusal(f"{layout.model} needs a last LayerNorm (--no-decoder-final-norm)")
     return layout
 

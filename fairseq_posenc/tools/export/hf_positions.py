@@ -40,8 +40,8 @@ def kind_of_positions(source: ExportSource) -> Optional[str]:
 def _kind(source: ExportSource, stack: str) -> Optional[str]:
     portable, module = source.portable(stack, source.limit(stack)), source.stacks[stack]
     if portable.attention:
-        encoding, [inside, *others] = module.embed_positions, portable.attention
-        if others or portable.input is not None:
+        encoding, [inside, *further] = module.embed_positions, portable.attention
+        if further or portable.input is not None:
             return None
         if inside == "rotation":
             return "rotary"

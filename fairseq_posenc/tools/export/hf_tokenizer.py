@@ -62,9 +62,9 @@ def write_tokenizers(
     Raises:
         UsageError: the subwords of the data are damaged, or ``tokenizers`` cuts otherwise.
     """
-    first, *others = dictionaries
+    first, *further = dictionaries
     notes = _write(source, first, dictionaries[first], data, folder)
-    for stack in others:
+    for stack in further:
         if dictionaries[stack].symbols != dictionaries[first].symbols:
             os.makedirs(os.path.join(folder, "target"))
             _write(source, stack, dictionaries[stack], data, os.path.join(folder, "target"))
@@ -141,10 +141,10 @@ def cut_as(dictionary: Dictionary, data: str) -> Cut:
 
 def _numbered(dictionary: Dictionary, pieces: Sequence[str]) -> Dict[str, int]:
     """Return the number of each of the dictionary's types, and further ones for other pieces."""
-    found = {symbol: number for number, symbol in enumerate(dictionary.symbols)}
+    numbers = {symbol: number for number, symbol in enumerate(dictionary.symbols)}
     for piece in pieces:
-        found.setdefault(piece, len(found))
-    return found
+        numbers.setdefault(piece, len(numbers))
+    return numbers
 
 
 def _words(dictionary: Dictionary) -> Any:
@@ -157,11 +157,11 @@ def _words(dictionary: Dictionary) -> Any:
 
 def _wordpiece(model: WordPiece, dictionary: Dictionary) -> Any:
     tokenizers = library("tokenizers")
-    found = json.loads(read_wordpiece(model.file))
+    content = json.loads(read_wordpiece(model.file))
     # added tokens get their numbers anew, from the dictionary's
-    found.update(added_tokens=[])
-    found["model"]["vocab"] = _numbered(dictionary, model.vocabulary())
-    return tokenizers.Tokenizer.from_str(json.dumps(found))
+    content.update(added_tokens=[])
+    content["model"]["vocab"] = _numbered(dictionary, model.vocabulary())
+    return tokenizers.Tokenizer.from_str(json.dumps(content))
 
 
 def _bpe(codes: str, dictionary: Dictionary) -> Any:
@@ -201,13 +201,13 @@ def _sentencepiece(model: SentencePiece, dictionary: Dictionary) -> Any:
     Raises:
         UsageError: the model is of another kind.
     """
-    other = [name for name, value in _UNIGRAM.items() if model.setting(name) != value]
+    differing = [name for name, value in _UNIGRAM.items() if model.setting(name) != value]
     # the library tokenizers parts text at spaces before it cuts
-    if other or any("▁" in piece[1:] for piece in model.vocabulary()):
+    if differing or any("▁" in piece[1:] for piece in model.vocabulary()):
         raise UsageError(
             f"{model.file} does not cut as the unigram model of the library tokenizers does "
-            f"({other[0] if other else 'it has pieces with spaces'}); export to ctranslate2 or "
-            "safetensors"
+            f"({differing[0] if differing else 'it has pieces with spaces'}); export to "
+            "ctranslate2 or safetensors"
         )
     tokenizers, scores = library("tokenizers"), model.scores()
     pieces = _numbered(dictionary, list(scores))
@@ -243,13 +243,16 @@ def compare_cuts(cut: Cut, dictionary: Dictionary, sentences: List[List[int]], d
     ties = 0
     for sentence in sentences:
         text = cut.text([dictionary[n] for n in sentence if n >= dictionary.nspecial])
-        ours, found = cut.pieces(text), cut.tokeniser.encode(text, add_special_tokens=False)
-        theirs = [n if n < len(dictionary) else dictionary.unk() for n in found.ids]
-        if [dictionary.index(piece) for piece in ours] == theirs:
+        pieces, encoding = cut.pieces(text), cut.tokeniser.encode(text, add_special_tokens=False)
+        hf_ids = [n if n < len(dictionary) else dictionary.unk() for n in encoding.ids]
+        if [dictionary.index(piece) for piece in pieces] == hf_ids:
             continue
-        sums = [sum(cut.scores.get(piece, 0.0) for piece in way) for way in (ours, found.tokens)]
+        sums = [
+            sum(cut.scores.get(piece, 0.0) for piece in segmentation)
+            for segmentation in (pieces, encoding.tokens)
+        ]
         if (
-            "".join(ours) != "".join(found.tokens)
+            "".join(pieces) != "".join(encoding.tokens)
             or not cut.scores
             or not math.isclose(*sums, rel_tol=1e-6)
         ):

@@ -18,7 +18,7 @@ from fairseq_posenc.tools.export.hf_card import text_files
 from fairseq_posenc.tools.export.hf_fields import OUR_OPTIONS
 from fairseq_posenc.tools.export.hf_foreign import (
     ForeignWeights,
-    Found,
+    ImportedModel,
     keep_last_norms,
     position_signature,
     refuse_left,
@@ -71,7 +71,7 @@ def is_trained(config: str) -> bool:
     return not (isinstance(task, dict) and "langs" in task)
 
 
-def read_trained(folder: str, config: str) -> Found:
+def read_trained(folder: str, config: str) -> ImportedModel:
     """Read a folder that ``save_pretrained`` wrote of an exported model.
 
     Raises:
@@ -97,9 +97,9 @@ def read_trained(folder: str, config: str) -> Found:
         source = _source(folder, model, task, weights)
         notes.append("its positions were trained, and are --position-encoding learned now")
     _check_config(config, fields, layout, source)
-    known = {*layout.shared, *layout.computed(source)}
+    expected = {*layout.shared, *layout.computed(source)}
     left = [name for name in weights.left if not name.endswith(_IGNORED)]
-    refuse_left(folder, [name for name in left if name not in known])
+    refuse_left(folder, [name for name in left if name not in expected])
     files = text_files(folder)
     if any(file.startswith("dict.") for file in files):
         read_dictionaries(source, folder)
@@ -108,46 +108,46 @@ def read_trained(folder: str, config: str) -> Found:
             "dictionaries and subwords are those of the exported folder; copy dict.* and what cuts "
             "text beside the checkpoint, or name the data of its training"
         )
-    return Found(model, task, weights.ours, files=files, notes=notes)
+    return ImportedModel(model, task, weights.fairseq, files=files, notes=notes)
 
 
 def _source(
     folder: str, model: Dict[str, Any], task: Dict[str, Any], weights: ForeignWeights
 ) -> ExportSource:
-    return read_state(as_checkpoint(dict(model), task, dict(weights.ours)), folder, ALL)
+    return read_state(as_checkpoint(dict(model), task, dict(weights.fairseq)), folder, ALL)
 
 
 def _restore_embeddings(
     weights: ForeignWeights, layout: Layout, model: Dict[str, Any], names: Tuple[str, ...]
 ) -> None:
     """Give each side its embeddings, of which the file has those that are one there once."""
-    stored = [name for name in layout.shared if name in weights.theirs]
+    stored = [name for name in layout.shared if name in weights.hf]
     if not stored:
         raise UsageError(f"{weights.folder}: its weights have no {layout.shared[0]}")
     for name in names:
         renamed = rename(name, layout.rules)
-        own = renamed if renamed in weights.theirs else stored[0]
-        weights.ours[name] = weights.theirs[own]
+        own = renamed if renamed in weights.hf else stored[0]
+        weights.fairseq[name] = weights.hf[own]
     # of RoBERTa's head the bias has two names, of which the file may have either
-    copied = weights.ours.pop("encoder.lm_head.decoder.bias", None)
+    copied = weights.fairseq.pop("encoder.lm_head.decoder.bias", None)
     if copied is not None:
-        weights.ours.setdefault("encoder.lm_head.bias", copied)
+        weights.fairseq.setdefault("encoder.lm_head.bias", copied)
     if layout.model_type in SCALED and not model.get("no_scale_embedding"):
-        scale = weights.ours[names[0]].size(1) ** 0.5
-        weights.ours[names[0]] = weights.ours[names[0]] / scale
-    keep_last_norms(weights.ours, [name.rsplit(".", 2)[0] for name in names[:-1]])
+        scale = weights.fairseq[names[0]].size(1) ** 0.5
+        weights.fairseq[names[0]] = weights.fairseq[names[0]] / scale
+    keep_last_norms(weights.fairseq, [name.rsplit(".", 2)[0] for name in names[:-1]])
 
 
 def _set_sharing(weights: ForeignWeights, model: Dict[str, Any], names: Tuple[str, ...]) -> None:
     """Say in the options which embeddings are one; what was one may have been trained apart."""
-    *sides, output = (weights.ours[name] for name in names)
+    *sides, output = (weights.fairseq[name] for name in names)
     tied = _are_equal(sides[-1], output)
     if names == _BY_TYPE["posenc_bert"]:
         model["untie_weights_roberta"] = not tied
-    one = {"share_decoder_input_output_embed": tied}
-    one["share_all_embeddings"] = tied and _are_equal(sides[0], output)
+    tied_by_flag = {"share_decoder_input_output_embed": tied}
+    tied_by_flag["share_all_embeddings"] = tied and _are_equal(sides[0], output)
     for flag in _SHARING:
-        model[flag] = bool(model.get(flag)) and one[flag]
+        model[flag] = bool(model.get(flag)) and tied_by_flag[flag]
 
 
 def _are_equal(first: Tensor, second: Tensor) -> bool:
@@ -157,11 +157,11 @@ def _are_equal(first: Tensor, second: Tensor) -> bool:
 def _restore_segment(weights: ForeignWeights, embeddings: str) -> None:
     """Add the vector of the only segment, which every token gets, to the embeddings."""
     name = f"{BERT}.segments.weight"
-    vector = weights.ours.get(name)
+    vector = weights.fairseq.get(name)
     if vector is not None and len(vector) == 1:
-        del weights.ours[name]
+        del weights.fairseq[name]
         if bool(vector.any()):
-            weights.ours[embeddings] = weights.ours[embeddings] + vector
+            weights.fairseq[embeddings] = weights.fairseq[embeddings] + vector
 
 
 def _restore_layers(weights: ForeignWeights, layout: Layout, model: Dict[str, Any]) -> None:
@@ -173,9 +173,9 @@ def _restore_layers(weights: ForeignWeights, layout: Layout, model: Dict[str, An
             module, _, ending = name.rpartition(".")
             own = rename(module, rules) or ""
             if own.endswith(".self_attn"):
-                parts = separate(weights.theirs[name], model["decoder_attention_heads"], turned)
+                parts = separate(weights.hf[name], model["decoder_attention_heads"], turned)
                 for part, weight in zip("qkv", parts):
-                    weights.ours[f"{own}.{part}_proj.{ending}"] = weight
+                    weights.fairseq[f"{own}.{part}_proj.{ending}"] = weight
                 weights.left.remove(name)
 
 
@@ -190,17 +190,17 @@ def _restore_positions(weights: ForeignWeights, layout: Layout, model: Dict[str,
             )
         inner = "inner." if model.get("position_encoding") == "randomized" else ""
         scalars = weights.get(_BUCKETS).t().unsqueeze(0)  # (1, heads, buckets)
-        weights.ours[f"{BERT}.embed_positions.{inner}scalars"] = scalars
+        weights.fairseq[f"{BERT}.embed_positions.{inner}scalars"] = scalars
     elif model.get("position_encoding") == "learned":
-        weights.ours.update(_tables(weights, layout, model))
+        weights.fairseq.update(_tables(weights, layout, model))
 
 
 def _tables(weights: ForeignWeights, layout: Layout, model: Dict[str, Any]) -> Dict[str, Tensor]:
     """Return the tables of positions as ours, by our names, with two unused rows before them."""
     tables = {}
     for stack, (name, limit) in _TABLES.items():
-        if name in weights.theirs:
-            table = weights.theirs[name]
+        if name in weights.hf:
+            table = weights.hf[name]
             rows = table.new_zeros(2 - _unused_rows(layout), table.size(1))
             tables[f"{stack}.embed_positions.weight"] = torch.cat([rows, table])[: model[limit] + 2]
     return tables
@@ -232,7 +232,7 @@ def _learn_tables(
             del model[option]
     model["position_encoding"] = "learned"
     model["position_signature"] = position_signature(model)
-    weights.ours.update(_tables(weights, layout, model))
+    weights.fairseq.update(_tables(weights, layout, model))
     return True
 
 

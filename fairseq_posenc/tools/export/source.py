@@ -63,13 +63,15 @@ class ExportSource:
     @property
     def kind(self) -> str:
         """The name of the model in fairseq's registry."""
-        return next(name for name, kind in MODEL_REGISTRY.items() if kind is type(self.model))
+        return next(
+            name for name, registered in MODEL_REGISTRY.items() if registered is type(self.model)
+        )
 
     @property
     def task(self) -> Dict[str, Any]:
         """The options of the task."""
-        found = self.state["cfg"]["task"]
-        return found if isinstance(found, dict) else vars(found)
+        options = self.state["cfg"]["task"]
+        return options if isinstance(options, dict) else vars(options)
 
     @property
     def is_multilingual(self) -> bool:
@@ -161,20 +163,22 @@ def read_state(state: Dict[str, Any], path: str, kinds: Mapping[Type, str]) -> E
     """
     check_options(state, path, builds=False)
     try:
-        found = state["cfg"]["model"]
-        options = Namespace(**(found if isinstance(found, dict) else vars(found)))
+        model_options = state["cfg"]["model"]
+        options = Namespace(
+            **(model_options if isinstance(model_options, dict) else vars(model_options))
+        )
         arch = options.arch
         state["model"].keys()
         task_options = state["cfg"]["task"]
         dict(task_options if isinstance(task_options, dict) else vars(task_options))
     except (KeyError, TypeError, AttributeError):
         raise UsageError(f"{path} is not a checkpoint of fairseq-train") from None
-    kind = ARCH_MODEL_REGISTRY.get(arch)
-    if kind is None or not issubclass(kind, tuple(kinds)):
-        known = " and ".join(kinds.values())
+    model_class = ARCH_MODEL_REGISTRY.get(arch)
+    if model_class is None or not issubclass(model_class, tuple(kinds)):
+        supported = " and ".join(kinds.values())
         raise UsageError(
-            f"checkpoint {path} refused: only {known} can be exported, not --arch {arch!s:.60}; "
-            "train from it with one of these and --finetune-from-model first"
+            f"checkpoint {path} refused: only {supported} can be exported, not --arch {arch!s:.60}"
+            "; train from it with one of these and --finetune-from-model first"
         )
     if any(re.search(r"\bembed_tokens\.(?!weight$)", name) for name in state["model"]):
         raise UsageError(f"{path} has adaptive or character embeddings, which are not exported")
@@ -196,7 +200,7 @@ def read_state(state: Dict[str, Any], path: str, kinds: Mapping[Type, str]) -> E
             trained = getattr(options, "dictionary_hash", None)
             options.dictionary_hash = None  # of the task's dictionaries, only the sizes are right
             with _WeightsWithoutMemory():
-                model = kind.build_model(options, task)
+                model = model_class.build_model(options, task)
             model.load_state_dict(weights, assign=True)
     except UsageError as error:
         # what models and encodings say does not name the file
@@ -215,7 +219,7 @@ def read_dictionaries(source: ExportSource, folder: str) -> Dict[str, Dictionary
     Raises:
         UsageError: they are missing, or others.
     """
-    found = {}
+    dictionaries = {}
     for stack, file in zip(source.stacks, _dictionary_files(source, folder)):
         if not os.path.isfile(file):
             raise UsageError(f"there is no {file}; name the folder of the dictionaries with --data")
@@ -236,16 +240,16 @@ def read_dictionaries(source: ExportSource, folder: str) -> Dict[str, Dictionary
                 f"{file} has {len(dictionary)} types with the special ones, the model {types}; "
                 "name the folder of the data that it was trained on with --data"
             )
-        found[stack] = dictionary
+        dictionaries[stack] = dictionary
     # a language model has one dictionary for source and target
-    hashed = list(found.values()) * (2 if source.kind == LANGUAGE_MODEL else 1)
+    hashed = list(dictionaries.values()) * (2 if source.kind == LANGUAGE_MODEL else 1)
     if source.dictionaries not in (None, dictionary_hash(*hashed)):
         raise UsageError(
             f"the dictionaries in {folder or 'the current folder'} have other symbols than in "
             "training, or another order; name the folder of the data that it was trained on with "
             "--data"
         )
-    return found
+    return dictionaries
 
 
 def read_sentences(source: ExportSource, folder: str, most: int) -> Dict[str, List[List[int]]]:
@@ -256,22 +260,22 @@ def read_sentences(source: ExportSource, folder: str, most: int) -> Dict[str, Li
     Raises:
         UsageError: the data are damaged.
     """
-    found: Dict[str, List[List[int]]] = {stack: [] for stack in source.stacks}
+    sentences: Dict[str, List[List[int]]] = {stack: [] for stack in source.stacks}
     for split in ("test", "valid", "train"):
         paths = [_data_file(file, split, folder) for file in _dictionary_files(source, folder)]
         if all(check_indexed(path) for path in paths):
-            for stack, path in zip(found, paths):
+            for stack, path in zip(sentences, paths):
                 data = load_indexed_dataset(path)
-                found[stack] = [data[n].tolist() for n in range(min(most, len(data)))]
+                sentences[stack] = [data[n].tolist() for n in range(min(most, len(data)))]
             break
-    return found
+    return sentences
 
 
 def _data_file(dictionary: str, split: str, folder: str) -> str:
     """Return the data that go with the file of a dictionary, without their endings."""
-    place, name = os.path.split(dictionary)
+    directory, name = os.path.split(dictionary)
     if name == DICTIONARY:
-        return os.path.join(place, split)
+        return os.path.join(directory, split)
     language = name.split(".")[1]
     pairs = glob.glob(os.path.join(glob.escape(folder), f"{split}.*-*.{language}.idx"))
     return pairs[0][: -len(".idx")] if pairs else os.path.join(folder, split)
@@ -295,7 +299,7 @@ def _dictionary_files(source: ExportSource, folder: str) -> List[str]:
                 f"there is no binarised text in {folder} that tells source "
                 "and target language; name the folder of the training's data with --data"
             )
-        languages = [given or inferred for given, inferred in zip(languages, pair)]
+        languages = [language or inferred for language, inferred in zip(languages, pair)]
         source.task.update(source_lang=languages[0], target_lang=languages[1])
     return [os.path.join(folder, f"dict.{language}.txt") for language in languages]
 

@@ -62,14 +62,16 @@ def to_fairseq(path: str, output: str, bos_in_text: bool = False, force: bool = 
         raise UsageError(f"{path} cannot be exported as it is: {_BOS}")
     positions = {side: _stock_positions(source, side) for side in SIDES}
     options = _options(source, positions)
-    ours = tuple(f"{side}.embed_positions." for side in SIDES)
+    prefixes = tuple(f"{side}.embed_positions." for side in SIDES)
     weights = {
-        name: weight for name, weight in source.state["model"].items() if not name.startswith(ours)
+        name: weight
+        for name, weight in source.state["model"].items()
+        if not name.startswith(prefixes)
     }
-    for side, found in positions.items():
-        if found.table is not None:
+    for side, stock in positions.items():
+        if stock.table is not None:
             dtype = weights[f"{side}.embed_tokens.weight"].dtype
-            weights[f"{side}.embed_positions.weight"] = found.table.to(dtype)
+            weights[f"{side}.embed_positions.weight"] = stock.table.to(dtype)
     model = TransformerModel.build_model(argparse.Namespace(**options), task_of(weights))
     for name in weights:
         if name not in model.state_dict():
@@ -106,12 +108,12 @@ def _options(source: ExportSource, positions: Dict[str, StockPositions]) -> Dict
     """Return the options of the stock model: fairseq's own, and which positions it has."""
     parser = argparse.ArgumentParser(add_help=False)
     TransformerModel.add_args(parser)
-    known = vars(source.options)
-    options = {a.dest: known[a.dest] for a in parser._actions if a.dest in known}
+    trained = vars(source.options)
+    options = {a.dest: trained[a.dest] for a in parser._actions if a.dest in trained}
     options.update(_name="transformer", arch="transformer")
-    options["no_token_positional_embeddings"] = all(found.none for found in positions.values())
-    for side, found in positions.items():
-        options[f"{side}_learned_pos"] = found.table is not None
+    options["no_token_positional_embeddings"] = all(stock.none for stock in positions.values())
+    for side, stock in positions.items():
+        options[f"{side}_learned_pos"] = stock.table is not None
     return options
 
 
@@ -129,12 +131,12 @@ def _checkpoint(
         if str((cfg.get(name) or {}).get("_name")).startswith("posenc_"):
             cfg[name] = None
     last = source.state["optimizer_history"][-1]
-    kept = ("criterion_name", "optimizer_name", "num_updates")
+    keys = ("criterion_name", "optimizer_name", "num_updates")
     return {
         "args": None,
         "cfg": cfg,
         "model": weights,
-        "optimizer_history": [{**{key: last[key] for key in kept}, "lr_scheduler_state": {}}],
+        "optimizer_history": [{**{key: last[key] for key in keys}, "lr_scheduler_state": {}}],
         "extra_state": {"train_iterator": {"epoch": 1, "iterations_in_epoch": 0}},
         "last_optimizer_state": None,
     }
