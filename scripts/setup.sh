@@ -60,9 +60,10 @@ python_version() {
 
 imports() { "$python" -c "import $1" </dev/null >/dev/null 2>&1; }
 
-# Prints a Python that can make an environment.
+# Prints a Python that can make an environment, and that the package takes: Debian 12's 3.11.2 is
+# too old (see requires-python in pyproject.toml).
 find_python() {
-  local version name names found=""
+  local version name names found="" old=""
   for version in 3.11 3.12 3.13 3.10; do
     names=(python3 "python$version")
     if [ -n "$wanted_python" ]; then
@@ -72,17 +73,27 @@ find_python() {
     fi
     for name in "${names[@]}"; do
       [ "$(python_version "$name")" = "$version" ] || continue
+      if ! "$name" -c 'import tarfile; tarfile.data_filter' </dev/null >/dev/null 2>&1; then
+        old=$name && continue
+      fi
       if "$name" -c 'import ensurepip, venv' </dev/null 2>/dev/null; then echo "$name" && return; fi
       found=$name
     done
   done
   [ -z "$found" ] || die "$found has no venv or no ensurepip module and cannot make an environment:" \
     "'apt-get install python$(python_version "$found")-venv', or name another with --python"
+  if [ -n "$old" ]; then
+    old="$old is Python $("$old" -c 'import platform; print(platform.python_version())'), but 3.10.12"
+    old="$old, 3.11.4 or any 3.12 or 3.13 is needed"
+    [ -z "$wanted_python" ] || die "$old: name another (--python, PYTHON)"
+  fi
   version=$(python_version "${wanted_python:-python3}")
   [ -z "$wanted_python" ] || die "$wanted_python is ${version:+Python $version, }no working Python" \
     "from 3.10 to 3.13: name another (--python, PYTHON)"
   if command -v uv >/dev/null && uv python install 3.11 >&2 &&
     name=$(uv python find --no-project 3.11); then echo "$name" && return; fi
+  [ -z "$old" ] || die "$old: 'uv python install 3.11' and 'conda create -n posenc python=3.11' make" \
+    "one, or name one with --python"
   die "no Python from 3.10 to 3.13 found (python3 is ${version:-missing}): install one, e.g." \
     "'apt-get install python3.11 python3.11-venv python3.11-dev', 'uv python install 3.11' or" \
     "'conda create -n posenc python=3.11', or name one with --python"

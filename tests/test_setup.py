@@ -93,6 +93,19 @@ def test_without_ensurepip_one_line_says_what_to_install(python38, tmp_path):
     assert "apt-get install python3.12-venv" in line
 
 
+OLD = 'case "$2" in *tarfile*) exit 1 ;; *platform*) echo 3.11.2 ;; *) echo 3.11 ;; esac'
+
+
+def test_a_python_that_the_package_refuses_is_told_before_any_work(python38, tmp_path):
+    """Debian 12's python3 is 3.11.2: pip would refuse the plugin after minutes of set-up."""
+    program(python38 / "python3.11", OLD)
+    run = setup("--venv", tmp_path / "new", path=python38)
+    assert "python3.11 is Python 3.11.2, but 3.10.12, 3.11.4 or any 3.12" in one_line(run)
+    run = setup("--venv", tmp_path / "new", "--python", python38 / "python3.11", path=python38)
+    assert "is needed: name another (--python" in one_line(run)
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
