@@ -5,10 +5,11 @@ them.
 import os
 import shutil
 import tempfile
-from typing import TYPE_CHECKING, Dict, List, NamedTuple, Sequence, Type
+from typing import TYPE_CHECKING, Dict, List, NamedTuple, Type
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
+from fairseq_posenc.tools.bert.xtreme import SENTENCE_PAIRS, find_questions
 from recipes.lib.page import FLAG
 from recipes.lib.settings import checksum, make_folder, read_lines, same_settings
 from recipes.lib.work import each
@@ -253,8 +254,6 @@ class Xtreme(TaskSet):
 
     def questions(self) -> List[QuestionFile]:
         """The test files of questions; for a plan the official ones, or those of --smoke."""
-        from fairseq_posenc.tools.bert.xtreme import find_questions
-
         official = self.recipe.is_plan and not self.is_given
         files, missing = find_questions(self.searched, official=official)
         for line in missing:
@@ -270,29 +269,27 @@ class Xtreme(TaskSet):
             self.download()
         for task in self.recipe.tasks:
             if task == "XNLI":
-                self.prepare_pairs("MNLI", "train.tsv", ["MNLI", "glue/MNLI"])
-                self.prepare_pairs("XNLI", "xnli.test.tsv", ["XNLI-1.0", "xnli", "xnli/XNLI-1.0"])
+                for pairs in SENTENCE_PAIRS:
+                    self.prepare_pairs(pairs)
             else:
                 self.prepare_questions()
 
-    def find(self, file: str, folders: Sequence[str]) -> str:
-        """The first folder of the raw files that has the file; for a plan of downloads the
+    def find(self, *files: str) -> str:
+        """The folder of the first of the raw files that is there; for a plan of downloads of the
         first.
         """
         is_there = self.recipe.is_plan and not self.is_given
-        for folder in folders:
-            if is_there or os.path.exists(f"{self.searched}/{folder}/{file}"):
-                return f"{self.raw}/{folder}"
-        raise UsageError(
-            f"there is no {file} in any of these folders of {self.raw}: {' '.join(folders)}"
-        )
+        for file in files:
+            if is_there or os.path.exists(f"{self.searched}/{file}"):
+                return os.path.dirname(f"{self.raw}/{file}")
+        raise UsageError(f"{self.raw} holds none of {', '.join(files)}")
 
-    def prepare_pairs(self, task: str, file: str, folders: Sequence[str]) -> None:
+    def prepare_pairs(self, task: str) -> None:
         """Make binary data of MNLI or XNLI."""
         output = self.recipe.path("data", task)
         if self.is_made(f"{output}/task.json") and not os.path.isdir(self.raw):
             return
-        raw = self.find(file, folders)
+        raw = self.find(*SENTENCE_PAIRS[task])
         self.same_data(f"{output}/settings", raw)
         if not self.is_made(f"{output}/task.json"):
             self.recipe.execute(
@@ -302,7 +299,7 @@ class Xtreme(TaskSet):
 
     def prepare_questions(self) -> None:
         """Make data of SQuAD and of the test files in other languages."""
-        folder = self.find("train-v1.1.json", ["squad"])
+        folder = self.find("squad/train-v1.1.json")
         tests = self.questions()
         self.prepare_split(QuestionFile("train", "en", "squad", f"{folder}/train-v1.1.json"))
         valid = QuestionFile("valid", "en", "squad", f"{folder}/dev-v1.1.json")

@@ -14,9 +14,9 @@ options=(
     "--raw-dir DIR       official files, without it they are downloaded: MNLI/train.tsv …,"
     "                    XNLI-1.0/xnli.test.tsv …, squad/train-v1.1.json …, xquad/xquad.de.json …,"
     "                    MLQA_V1/test/test-context-de-question-de.json …,"
-    "                    tydiqa-goldp-v1.1-dev/tydiqa-goldp-dev-arabic.json …; or in the folders"
-    "                    of XTREME's download, which takes the answers away: those are predicted, for"
-    "                    its leaderboard, but not scored"
+    "                    tydiqa-goldp-v1.1-dev/tydiqa-goldp-dev-arabic.json …; or XTREME's download,"
+    "                    xnli/train-en.tsv …, which takes labels and answers of tests away: they are"
+    "                    predicted, for its leaderboard, but not scored"
     "--epochs N          ({epochs})"
     "--stride N          tokens from one window of a long context to the next ({stride})"
 )

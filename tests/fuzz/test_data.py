@@ -8,7 +8,7 @@ import pytest
 
 from fairseq_posenc.data import sentence_folder, subwords
 from fairseq_posenc.data.questions import NOWHERE, QuestionFolder
-from fairseq_posenc.tools.bert import glue, squad, vocabulary
+from fairseq_posenc.tools.bert import glue, glue_files, squad, vocabulary
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.bert.vocabulary import copy_subwords
 from fairseq_posenc.tools.translation.sources import of_test_set, read_test_set
@@ -64,7 +64,7 @@ def prepared(tmp_path_factory):
 
 
 def read_task(name):
-    return lambda folder: glue.read(TASKS[name], str(folder / name), [])
+    return lambda folder: glue_files.read(TASKS[name], str(folder / name), [])
 
 
 def targets(name, split="valid"):

@@ -5,7 +5,7 @@ from itertools import groupby
 
 import pytest
 
-from fairseq_posenc.tools.bert.xtreme import BENCHMARKS
+from fairseq_posenc.tools.bert.xtreme import BENCHMARKS, SENTENCE_PAIRS
 from fairseq_posenc.tools.tables.grid import read_cells
 
 
@@ -201,18 +201,21 @@ def test_questions_are_learned_in_english_and_asked_in_every_language(finetuning
 
 def test_raw_files_that_are_not_where_they_should_be_end_the_recipe(finetuning):
     recipe = finetuning("home", "recipes/xtreme/run.sh")
-    assert "there is no train.tsv in any of these folders" in recipe("--tasks", "XNLI", status=1)
+    assert "holds none of MNLI/train.tsv, " in recipe("--tasks", "XNLI", status=1)
     (recipe.home / "squad").mkdir()
     (recipe.home / "squad" / "train-v1.1.json").touch()
     assert "no files of XQuAD, MLQA or TyDiQA-GoldP in" in recipe("--tasks", "SQuAD", status=1)
     assert not (recipe.runs / "data").exists()
 
 
-@pytest.mark.parametrize("xnli", ["XNLI-1.0", "xnli", "xnli/XNLI-1.0"])
-def test_xnli_is_learned_from_mnli(finetuning, xnli):
+@pytest.mark.parametrize(
+    "mnli, xnli", [*zip(SENTENCE_PAIRS["MNLI"][:2] * 2, SENTENCE_PAIRS["XNLI"]),
+                   (SENTENCE_PAIRS["MNLI"][-1], SENTENCE_PAIRS["XNLI"][-1])],
+)  # fmt: skip
+def test_xnli_is_learned_from_mnli(finetuning, mnli, xnli):
     recipe = finetuning("home", "recipes/xtreme/run.sh")
-    for name in ("MNLI/train.tsv", f"{xnli}/xnli.test.tsv"):
-        (recipe.home / name).parent.mkdir(parents=True)
+    for name in mnli, xnli:
+        (recipe.home / name).parent.mkdir(parents=True, exist_ok=True)
         (recipe.home / name).touch()
     recipe("--tasks", "XNLI")
     assert {data for *_, data in recipe.updates()} == {"MNLI"}

@@ -81,7 +81,7 @@ def test_without_a_set_up_the_plan_has_all_trainings_and_tests(
 def test_the_plan_names_a_task_or_file_that_is_not_there(finetuning):
     glue, xtreme = finetuning("glue"), finetuning("xtreme", XTREME)
     assert "no task of GLUE is called Cola (--tasks)" in glue("--plan", "--tasks", "Cola", status=1)
-    assert "there is no train.tsv in any of" in xtreme("--plan", "--tasks", "XNLI", status=1)
+    assert "holds none of MNLI/train.tsv, " in xtreme("--plan", "--tasks", "XNLI", status=1)
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,8 @@ class GlueTask:
         may_be_empty: whether the official files hold empty sentences; test sets always may.
         original: what stands in for the files: labelled training and test text, and the places of
             a file with the numbers of the development pairs among the training text.
+        xtreme: split -> files of XTREME's download, as a pattern whose group is the language;
+            without a line of names, with the sentences and, where it is known, the label.
     """
 
     name: str
@@ -40,6 +42,7 @@ class GlueTask:
     language: str = ""
     may_be_empty: bool = False
     original: Tuple[str, ...] = ()
+    xtreme: Dict[str, str] = field(default_factory=dict)
 
 
 _PAIR = ("sentence1", "sentence2")
@@ -83,6 +86,7 @@ TASKS: Dict[str, GlueTask] = {
                 # the diagnostic set, where GLUE's own and older downloads have it
                 "ax": ("AX.tsv", "../AX.tsv", "../diagnostic/diagnostic.tsv"),
             },
+            xtreme={"train": r"train-(en)\.tsv", "valid": r"dev-(en)\.tsv"},
         ),
         GlueTask("QNLI", ("question", "sentence"), "label", _ENTAILMENT),
         GlueTask("RTE", _PAIR, "label", _ENTAILMENT),
@@ -91,6 +95,7 @@ TASKS: Dict[str, GlueTask] = {
             "XNLI", _PAIR, "gold_label", _INFERENCE,
             labelled={"valid": "xnli.dev.tsv", "test": "xnli.test.tsv"}, unlabelled={},
             language="language",
+            xtreme={"valid": r"dev-(.+)\.tsv", "test": r"test-(.+)\.tsv"},
         ),
     )
 }  # fmt: skip

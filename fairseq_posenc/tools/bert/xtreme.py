@@ -67,6 +67,15 @@ BENCHMARKS: Dict[str, Benchmark] = {
     ),
 }
 
+# where sentence pairs may lie, likewise; XTREME's download has MNLI's training text alone
+SENTENCE_PAIRS: Dict[str, Tuple[str, ...]] = {
+    "MNLI": ("MNLI/train.tsv", "glue/MNLI/train.tsv", "xnli/train-en.tsv"),
+    "XNLI": (
+        "XNLI-1.0/xnli.test.tsv", "xnli/xnli.test.tsv", "xnli/XNLI-1.0/xnli.test.tsv",
+        "xnli/test-en.tsv",
+    ),
+}  # fmt: skip
+
 
 class TestFile(NamedTuple):
     """A file of questions and the options of ``posenc prepare squad`` for it."""

@@ -6,8 +6,10 @@
 a file without labels, test; valid1 and test1 for MNLI mismatched, and ax for the diagnostic set,
 AX.tsv in MNLI's folder or beside it; valid-de, test-de and so on for XNLI, to whose folder every
 model that was trained on MNLI with the same subwords can be applied. MRPC: GLUE's train.tsv and so
-on, or msr_paraphrase_train.txt, msr_paraphrase_test.txt and mrpc_dev_ids.tsv. A malformed line of a
-test set is an error: a leaderboard wants a prediction of every row.
+on, or msr_paraphrase_train.txt, msr_paraphrase_test.txt and mrpc_dev_ids.tsv. MNLI and XNLI: also
+the folder xnli of XTREME's download, which has train-en.tsv, dev-de.tsv and so on, and takes the
+labels of tests away. A malformed line of a test set is an error: a leaderboard wants a prediction
+of every row.
 """
 
 import os

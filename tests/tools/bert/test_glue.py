@@ -10,7 +10,8 @@ from fairseq_posenc.data import sentence_folder, subwords
 from fairseq_posenc.data.sentence_folder import Description
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert import glue
-from fairseq_posenc.tools.bert.glue import prepare, read
+from fairseq_posenc.tools.bert.glue import prepare
+from fairseq_posenc.tools.bert.glue_files import read
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.bert.vocabulary import copy_subwords
 

@@ -1,8 +1,12 @@
 """XTREME's lists of languages, and where the files of its benchmarks are found."""
 
+import csv
+
 import pytest
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.bert import glue_files
+from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.bert.xtreme import BENCHMARKS, find_questions
 
 LAYOUTS = {
@@ -84,3 +88,44 @@ def test_folders_without_the_expected_files_are_refused_in_one_line(tmp_path, fi
     lay_out(tmp_path, files, [""])
     with pytest.raises(UsageError, match=told):
         find_questions(str(tmp_path))
+
+
+PAIRS = [('I said "yes".', 'the "first'), ("a\u2028b", "c's"), ("甲。", "乙")]
+
+
+@pytest.fixture
+def downloaded(tmp_path):
+    """A function that writes files of sentence pairs as XTREME's script does, and reads them."""
+
+    def downloaded(task, **labels):
+        for name, label in labels.items():
+            file = tmp_path / f"{name.replace('_', '-', 1)}.tsv"
+            with open(file, "w", encoding="utf-8", newline="") as stream:
+                csv.writer(stream, delimiter="\t").writerows((*pair, *label) for pair in PAIRS)
+        return glue_files.read(TASKS[task], str(tmp_path), [])
+
+    return downloaded
+
+
+def test_sentence_pairs_of_xtreme_download_are_read(downloaded):
+    """A file for each language, quoted as CSV, without names of columns; tests without labels."""
+    files = {"train_en": ["neutral"], "dev_en": ["entailment"], "dev_zh": ["contradiction"]}
+    unlabelled = {"test_en": [], "test_zh": []}
+    splits = downloaded("MNLI", **files, **unlabelled)
+    assert {name: part.targets for name, part in splits.items()} == {
+        "train": [1, 1, 1], "valid": [0, 0, 0],
+    }  # fmt: skip
+    splits = downloaded("XNLI", **files, **unlabelled)
+    assert {name: part.targets for name, part in splits.items()} == {
+        "valid-en": [0, 0, 0], "valid-zh": [2, 2, 2], "test-en": None, "test-zh": None,
+    }  # fmt: skip
+    assert all(part.sentences == PAIRS for part in splits.values())
+
+
+def test_labels_of_tests_are_read_where_somebody_has_put_them_back(downloaded):
+    assert downloaded("XNLI", test_de=["neutral"])["test-de"].targets == [1, 1, 1]
+
+
+def test_malformed_lines_of_xtreme_download_are_named(downloaded):
+    with pytest.raises(UsageError, match="test-de.tsv, line 1: label 'no' is not one of"):
+        downloaded("XNLI", test_de=["no"])
