@@ -43,6 +43,7 @@ train=(
     --optimizer adam --adam-betas '(0.9,0.98)' --lr-scheduler inverse_sqrt --max-epoch {epochs}
 )
 generate=(--beam 5 --max-tokens 4000 --max-len-a 1.5 --max-len-b 10)
+references=(--score-reference --max-tokens 4000) # bits per token, which do not depend on the search
 score=(--bins {bins})
 presets=(tiny small base)
 tiny=(--epochs 20 --train-of tiny_model)

@@ -148,16 +148,21 @@ def _cell(recipe: Recipe, text: RecipeText, row: PlannedRow, seed: str) -> Plann
         model = f"{folder}/average.pt"
         average = ["posenc", "average", *where("--inputs", folder), "--last", str(keep)]
         steps.append(Step("translate", [*average, *where("--output", model)], ("average.pt",)))
-    generate = values.fill(page.arrays["generate"])
-    steps.append(Step("translate", [
-        "fairseq-generate", *where(data), *about, *text.pair, *where("--path", model),
-        "--required-batch-size-multiple", "1", *generate, *device,
-    ], ("generate.out",), "generate.out"))  # fmt: skip
+    generate = ["fairseq-generate", *where(data), *about, *text.pair, *where("--path", model),
+                "--required-batch-size-multiple", "1"]  # fmt: skip
+    beam_search = [*generate, *values.fill(page.arrays["generate"]), *device]
+    steps.append(Step("translate", beam_search, ("generate.out",), "generate.out"))
+    bits = []
+    if "references" in page.arrays:
+        forced = [*generate, *values.fill(page.arrays["references"]), *device]
+        # not among the settings: a cell that was finished without it gains it, and nothing else
+        steps.append(Step("translate", where(*forced), ("references.out",), "references.out"))
+        bits = where("--reference-scores", f"{folder}/references.out")
     steps.append(Step("score", [
         "posenc", "score", *where("--generated", f"{folder}/generate.out"),
         *where("--output", f"{folder}/score.json", "--data", data),
         "--note", f"row={row.spec}", "--note", f"seed={seed}",
-        *text.notes(row), *log, *text.score,
+        *text.notes(row), *log, *text.score, *bits,
     ], ("score.json",), "score.txt"))  # fmt: skip
     made_from = text.made_from(seed)
     return PlannedCell(

@@ -128,6 +128,20 @@ def test_started_again_as_before_it_repeats_nothing_but_the_report(own, tmp_path
     assert "1 finished before" in own("--stage", "3", run=moved.name)[0]
 
 
+def test_a_cell_that_was_finished_without_bits_per_token_gains_them_and_a_score(own, tmp_path):
+    own()
+    cell = tmp_path / "run/shaw/seed1"
+    (cell / "references.out").unlink()
+    assert "--score-reference" not in (cell / "settings").read_text()
+    before = len(log(tmp_path))
+    printed, status = own()
+    assert status == 0, printed
+    forced, score, *_ = log(tmp_path)[before:]
+    assert forced[0] == "fairseq-generate" and "--score-reference" in forced
+    assert score[score.index("--reference-scores") + 1] == str(cell / "references.out")
+    assert (cell / "references.out").exists() and len(trainings(tmp_path)) == 1
+
+
 def test_how_many_pairs_longest_leaves_out_is_told_and_goes_into_the_report(own, tmp_path):
     prepare = tmp_path / "bin" / "posenc"
     told = "train: 3,120 of 6,000 pairs kept; 2,880 (48.0%) left out: 2,880 too long"
