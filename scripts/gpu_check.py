@@ -21,7 +21,7 @@ import torch
 
 from fairseq_posenc.encodings import names
 from fairseq_posenc.errors import UsageError, first_line
-from fairseq_posenc.tools.hardware import hardware
+from fairseq_posenc.hardware import hardware
 from fairseq_posenc.tools.writing import replacing
 from recipes.benchmark import steps
 from recipes.benchmark.settings import Setting

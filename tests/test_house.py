@@ -16,7 +16,7 @@ LONGEST_FUNCTION = 60
 # all, out of the wheel, are the recipes.
 ROOMS = [
     ["version", "register_all", "errors", "__init__"],
-    ["files", "json_files", "compat"],
+    ["files", "json_files", "compat", "hardware"],
     ["encodings"],
     ["options"],
     ["attention"],

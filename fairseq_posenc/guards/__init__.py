@@ -8,8 +8,9 @@ Which file checks what, and when:
   checkpoint that a training begins with), ``freezing`` (``--train-only``), ``segments`` (the task
   gives them), ``configuration`` (Hydra's groups)
 - a training begins: ``training_start`` (folder, samples, workers, schedule), ``save_folder`` (its
-  checkpoints), ``precision`` (on a CPU), ``run_comparison`` (options that may not change; of
-  averages and ensembles, too), ``resumed_state`` (optimizer, progress, place in the epoch)
+  checkpoints), ``precision`` (on a CPU; logged, recorded), ``run_comparison`` (options that may not
+  change; of averages and ensembles, too), ``resumed_state`` (optimizer, progress, place in the
+  epoch)
 - a set is validated or translated: ``scoring``
 
 ``signatures`` says which positions a checkpoint was trained with, and ``source_bos`` whether its
@@ -27,6 +28,7 @@ When the models are imported, these places of fairseq are replaced, once (a test
   find that nothing can be written or read (``training_start``)
 - ``Trainer.get_valid_iterator`` and ``options.parse_args_and_arch``: all of a set is validated, and
   fairseq-validate takes the task of the model (``scoring``)
+- ``options.parse_args_and_arch``, too: no option of precision without an effect (``precision``)
 - ``EpochBatchIterator.state_dict``, ``EpochBatchIterator.load_state_dict``: the place in an epoch,
   whatever batches are made of it (``resumed_state``)
 - ``Trainer.__init__``: precision on a CPU (``precision``)

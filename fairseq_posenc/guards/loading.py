@@ -15,6 +15,7 @@ from fairseq.tasks import FairseqTask
 from fairseq_posenc.checkpoints.reader import load_checkpoint
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.guards import (
+    precision,
     run_comparison,
     save_folder,
     scoring,
@@ -30,7 +31,9 @@ from fairseq_posenc.guards.resumed_state import (
 )
 from fairseq_posenc.guards.run_comparison import LanguageComparison, RunComparison
 
-_Comparison = Union[RunComparison, LanguageComparison]
+_Comparison = Union[
+    RunComparison, LanguageComparison, precision.PrecisionComparison, precision.TrainingPrecision
+]
 # comparisons with each checkpoint that is read now
 _comparisons: List[_Comparison] = []
 
@@ -129,13 +132,15 @@ def _patch_model_loading() -> None:
             _check_no_shard(name)
         if task is None:
             scoring.check_dictionary(filenames[0], str((arg_overrides or {})["data"]))
-        comparisons: List[_Comparison] = [LanguageComparison(task, arg_overrides or {})]
+        trained = precision.TrainingPrecision()
+        comparisons: List[_Comparison] = [LanguageComparison(task, arg_overrides or {}), trained]
         if len(filenames) > 1:
             comparisons.append(RunComparison(run_comparison.ENSEMBLE))
         cannot = f"{os.pathsep.join(filenames)} cannot be loaded"
         with one_line(cannot), _comparing(*comparisons):
             models, cfg, task = original_build(filenames, arg_overrides, task, *args, **kwargs)
             source_bos.check_task(cfg.model, task)
+            trained.log()
             if isinstance(task, FairseqTask):
                 scoring.patch_task_to_read_all(task)
             return models, cfg, task
@@ -162,13 +167,16 @@ def _patch_training_start() -> None:
             is_ours = hasattr(trainer.get_model(), "initial_checkpoint")
             policy = run_comparison.policy_for(cfg, resumed, is_ours)
             reference = run_comparison.run_metadata(metadata)
+            record = precision.training_record(trainer)
             comparisons: List[_Comparison] = [RunComparison(policy, "this run", reference)]
-            if not resumed:
+            if resumed:
+                comparisons.append(precision.PrecisionComparison(record["precision"]))
+            else:
                 comparisons.append(LanguageComparison(trainer.task, fine_tuning=True))
             with _comparing(*comparisons):
                 extra_state, batches = original_load(cfg, trainer, **kwargs)
             check_progress(extra_state, trainer)
-            run_comparison.attach_run_metadata(trainer, metadata)
+            run_comparison.attach_run_metadata(trainer, {**metadata, precision.KEY: record})
             training_start.warn_of_short_training(trainer.cfg)
             return extra_state, batches
 

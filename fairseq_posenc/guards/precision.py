@@ -1,20 +1,117 @@
-"""Precision of a training on a CPU: no option for it is without effect, or ends in a traceback."""
+"""Precision of trainings and translations: logged, recorded, and no option without an effect.
+
+Its names are ``float32``, ``float16``, ``bfloat16``, and of ``--amp``, whose weights are float32,
+``amp float16`` (on a GPU) or ``amp bfloat16`` (on a CPU). A checkpoint has a record of it under
+:data:`KEY`: ``precision`` and ``hardware``.
+"""
 
 import functools
 import logging
-from argparse import Namespace
+from argparse import ArgumentParser, Namespace
 from importlib.util import find_spec
-from typing import Any
+from typing import Any, Dict, List, Mapping, Optional
 
 import torch
+from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.trainer import Trainer
 from torch import nn
 
 from fairseq_posenc.attention.bfloat16 import has_fast_bfloat16, use_bfloat16_products
-from fairseq_posenc.errors import UsageError
+from fairseq_posenc.errors import UsageError, printable
+from fairseq_posenc.guards.run_comparison import METADATA_KEY
+from fairseq_posenc.hardware import hardware
 
 logger = logging.getLogger(__name__)
+KEY = "computed_in"  # the part of a checkpoint
+FLOAT32 = "float32"
+
+
+class PrecisionComparison:
+    """Tells of a checkpoint, as it is read, that was trained in another precision."""
+
+    def __init__(self, precision: str):
+        self.precision = precision
+
+    def check(self, state: Any, path: str) -> None:
+        """Warn in a line if the checkpoint's precision is another one."""
+        trained = checkpoint_record(state)["precision"]
+        if trained not in (None, self.precision):
+            logger.warning(
+                "%s was trained in %s; its training goes on in %s",
+                printable(path),
+                printable(trained),
+                self.precision,
+            )
+
+
+class TrainingPrecision:
+    """Collects of checkpoints, as they are read, in what precision and on what they were trained.
+
+    Attributes:
+        words: of each checkpoint that tells, ``float32 on CPU AVX512, 1 of 2 threads``.
+    """
+
+    def __init__(self) -> None:
+        self.words: List[str] = []
+
+    def check(self, state: Any, path: str) -> None:
+        """Note a checkpoint's precision."""
+        words = recorded_in_words(state)
+        self.words += [words] if words else []
+
+    def log(self) -> None:
+        """Log it for what reads the output (``posenc score``), once for models that agree."""
+        if self.words:
+            logger.info("models were trained in %s", " and ".join(dict.fromkeys(self.words)))
+
+
+def recorded_in_words(state: Any) -> Optional[str]:
+    """Return precision and hardware of a checkpoint's training in words; None: not known."""
+    record = checkpoint_record(state)
+    if not record["precision"]:
+        return None
+    return printable(f"{record['precision']} on {record['hardware'] or 'unknown hardware'}")
+
+
+def checkpoint_record(state: Any) -> Dict[str, Optional[str]]:
+    """Return ``precision`` and ``hardware`` of a checkpoint's training, None where not known.
+
+    Of one without our record, its options tell the precision, but where an earlier version of ours
+    wrote them with ``--amp``: on a CPU they say no more.
+    """
+    state = state if isinstance(state, Mapping) else {}
+    record, cfg = state.get(KEY), state.get("cfg")
+    if isinstance(record, Mapping):
+        values = {name: record.get(name) for name in ("precision", "hardware")}
+        return {name: str(value)[:100] if value else None for name, value in values.items()}
+    common = state.get("args") or (cfg.get("common") if isinstance(cfg, Mapping) else None)
+    common = common if isinstance(common, Namespace) else Namespace(**(common or {}))
+    # fairseq's --amp does nothing on a CPU
+    precision = precision_of(common, amp=None if getattr(common, "cpu", False) else "float16")
+    is_known = bool(state) and not (METADATA_KEY in state and getattr(common, "amp", False))
+    return {"precision": precision if is_known else None, "hardware": None}
+
+
+def precision_of(common: Any, amp: Optional[str]) -> str:
+    """Return the precision of fairseq's options of that group.
+
+    Args:
+        common: the options.
+        amp: type of the products under ``--amp``; None where it does nothing.
+    """
+    for flag, name in (("fp16", "float16"), ("bf16", "bfloat16")):
+        if getattr(common, flag, False) or getattr(common, f"memory_efficient_{flag}", False):
+            return name
+    return f"amp {amp}" if amp and getattr(common, "amp", False) else FLOAT32
+
+
+def training_record(trainer: Any) -> Dict[str, str]:
+    """Return ``precision`` and ``hardware`` of what fairseq's trainer computes."""
+    precision = precision_of(trainer.cfg.common, "float16")
+    if getattr(trainer, "bfloat16_products", False):
+        precision = "amp bfloat16"
+    return {"precision": precision, "hardware": hardware(trainer.device)}
 
 
 def patch_precision() -> None:
@@ -49,8 +146,31 @@ def patch_precision() -> None:
                     "than without"
                 )
         start(self, cfg, task, model, *args, **kwargs)
+        logger.info("precision: {precision}, on {hardware}".format(**training_record(self)))
 
     Trainer.__init__ = __init__
+    _patch_evaluation()
+
+
+def _patch_evaluation() -> None:
+    """Refuse what fairseq's programs for trained models take and do nothing with."""
+    parse = options.parse_args_and_arch
+
+    @functools.wraps(parse)
+    def parse_args_and_arch(
+        parser: ArgumentParser, input_args: Optional[List[str]] = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        arguments = parser.parse_known_args(input_args)[0]
+        for name in ("amp", "bf16", "memory_efficient_bf16"):
+            # --path is of programs that do not train
+            if getattr(arguments, "path", None) and getattr(arguments, name, False):
+                raise UsageError(
+                    f"--{name.replace('_', '-')} has no effect here: trained models compute in "
+                    "float32, or with --fp16 in float16; leave it out"
+                )
+        return parse(parser, input_args, *args, **kwargs)
+
+    options.parse_args_and_arch = parse_args_and_arch
 
 
 def refuse_half_precision(common: Any) -> None:

@@ -12,7 +12,7 @@ import json
 import os
 import time
 from importlib.metadata import version
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 from fairseq import checkpoint_utils, utils
@@ -23,10 +23,12 @@ from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleE
 from tqdm import tqdm
 
 from fairseq_posenc import models, tasks
+from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards.precision import FLOAT32, recorded_in_words
+from fairseq_posenc.hardware import hardware
 from fairseq_posenc.json_files import write_json
 from fairseq_posenc.tasks.multilingual import PosencMultilingualTask
-from fairseq_posenc.tools.hardware import hardware
 from fairseq_posenc.tools.scores.score import versions
 from fairseq_posenc.tools.scores.task_score import BITS, TaskScore, frequency_bits
 from fairseq_posenc.tools.writing import replacing
@@ -83,12 +85,19 @@ def predict(
         notes=dict(notes),
         command=list(command),
         versions={**versions(), **{name: version(name) for name in ("scikit-learn", "scipy")}},
+        precision=precision_of(path),
         hardware=hardware(device),
         seconds=round(time.perf_counter() - begin, 1),
     )
     with replacing(os.path.join(output, "score.json")) as stream:
         write_json(result.to_dict(), stream)
     return result
+
+
+def precision_of(path: str) -> Dict[str, Optional[str]]:
+    """Return the precision of predictions, and of the training of a checkpoint."""
+    training = recorded_in_words(load_checkpoint(path, mmap=True))
+    return {"prediction": FLOAT32, "training": training}
 
 
 def load(path: str, data: str) -> Tuple[Any, Any]:

@@ -32,7 +32,8 @@ class Generated:
     ``hypotheses`` are H-lines: tokens as the model made them; ``decoded`` D-lines: the same after
     fairseq's ``--bpe`` and ``--tokenizer``, if given. The output may lack T- and S-lines.
     ``languages`` are those that fairseq's log names, where it is part of the output. Tags of
-    languages are left out; ``remarks`` are what the user should know.
+    languages are left out; ``remarks`` are what the user should know; for ``precision`` see
+    :meth:`GenerationOptions.precision`.
     """
 
     hypotheses: List[str]
@@ -41,6 +42,7 @@ class Generated:
     sources: Optional[List[str]]
     languages: Languages = Languages()
     remarks: List[str] = field(default_factory=list)
+    precision: Mapping[str, Optional[str]] = field(default_factory=dict)
 
 
 def read_generated(
@@ -99,6 +101,7 @@ def read_generated(
         sources=untagged["S"].lines or None,
         languages=Languages(*named_languages) if len(named_languages) == 2 else Languages(),
         remarks=remarks,
+        precision=options.precision(),
     )
 
 

@@ -30,15 +30,26 @@ _TASK = ("decoder_langtok", "lm_weight", "gen_subset", "path", "post_process")
 _LENGTH = ("max_len_a", "max_len_b")
 _DEFAULT_LENGTH = 200  # fairseq's max_len_b; its max_len_a is 0
 _PILED_UP = 3  # translations of one length, the longest of all
-_NAMES = "|".join((*_REFUSED, *_REMARKS, *_TASK, *_LENGTH, "distributed_world_size"))
+_TRAINED = re.compile(r"\| models were trained in (.{1,300})")
+_NAMES = "|".join((*_REFUSED, *_REMARKS, *_TASK, *_LENGTH, "fp16", "distributed_world_size"))
 # 'prefix_size': 3, as fairseq logs a configuration, or prefix_size=3, as a namespace
 _VALUE = re.compile(rf"\b({_NAMES})(?:': |=)('[^']*'|\"[^\"]*\"|[^\s,}})]+)")
 
 
 class GenerationOptions(NamedTuple):
-    """The options that matter here, as they are logged; none where there is no log."""
+    """The options that matter here, as they are logged; none where there is no log.
+
+    ``trained`` is the precision of the models' training and its hardware, as our models log it.
+    """
 
     values: Dict[str, str]
+    trained: Optional[str] = None
+
+    def precision(self) -> Dict[str, Optional[str]]:
+        """Return the precision of ``generation`` and of ``training``, None where not known."""
+        fp16 = self.values.get("fp16")
+        generation = None if fp16 is None else "float16" if fp16 == "True" else "float32"
+        return {"generation": generation, "training": self.trained}
 
     def value(self, name: str) -> str:
         """Return an option's value, empty where it is off or not known."""
@@ -121,10 +132,13 @@ class GenerationOptions(NamedTuple):
 def read_options(log: Sequence[str]) -> GenerationOptions:
     """Read the options from the lines of an output that are no sentences."""
     values: Dict[str, str] = {}
+    trained = None
     for line in log:
         for name, value in _VALUE.findall(line):
             values.setdefault(name, value)
-    return GenerationOptions(values)
+        match = _TRAINED.search(line)
+        trained = match.group(1).strip() if match else trained
+    return GenerationOptions(values, trained)
 
 
 def shared_beginning(hypotheses: Sequence[str], references: Sequence[str]) -> int:

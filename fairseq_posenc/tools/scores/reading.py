@@ -185,22 +185,10 @@ def _from_generated(
         if lines.sources:
             _set_sources(texts, join(lines.sources))
     else:
-        target = language_of_text(languages.target, written) or ""
-        tokens = join(lines.references) if lines.references else _tokenise(raw, target)
-        source = language_of_text(languages.source, lines.sources or [])
-        texts = TestSet(
-            hypothesis=detokenise_lines(joined, target),
-            reference=raw or detokenise_lines(tokens, target),
-            hypothesis_tokens=joined,
-            reference_tokens=tokens,
-            source_tokens=join(lines.sources) if lines.sources else None,
-            subwords=subwords,
-            languages=Languages(source, target),
-            names=languages,
-            remarks=remarks(languages.target or "", target),
-            tokens_back=detokenise_lines(tokens, target) if raw and lines.references else None,
-        )
+        texts = _of_tokens(lines, joined, raw, languages, join)
+        texts.subwords = subwords
     texts.remarks += lines.remarks
+    texts.precision = lines.precision
     if raw:
         form = lines.references or raw_references(raw_test(data), languages, lines.sources)
         compared = raw_path or named, raw, form, lines.sources, lines.decoded, languages
@@ -208,6 +196,37 @@ def _from_generated(
     if raw_path:
         texts.remarks.append(f"references are the raw text of {raw_path}")
     return _with_remark_on_unknown(texts, lines, bool(raw))
+
+
+def _of_tokens(
+    lines: Generated,
+    joined: List[str],
+    raw: List[str],
+    languages: Languages,
+    join: Callable[[List[str]], List[str]],
+) -> TestSet:
+    """Return what Moses' detokeniser makes of tokens.
+
+    Args:
+        lines: the output of ``fairseq-generate``.
+        joined: its hypotheses, with their subwords joined by ``join``.
+        raw: plain text of the references; empty: the T-lines are detokenised.
+        languages: what the languages are named.
+        join: joins the subwords of lines.
+    """
+    target = language_of_text(languages.target, raw or lines.references or []) or ""
+    tokens = join(lines.references) if lines.references else _tokenise(raw, target)
+    return TestSet(
+        hypothesis=detokenise_lines(joined, target),
+        reference=raw or detokenise_lines(tokens, target),
+        hypothesis_tokens=joined,
+        reference_tokens=tokens,
+        source_tokens=join(lines.sources) if lines.sources else None,
+        languages=Languages(language_of_text(languages.source, lines.sources or []), target),
+        names=languages,
+        remarks=remarks(languages.target or "", target),
+        tokens_back=detokenise_lines(tokens, target) if raw and lines.references else None,
+    )
 
 
 def _with_remark_on_unknown(texts: TestSet, lines: Generated, is_raw: bool) -> TestSet:

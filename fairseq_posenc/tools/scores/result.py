@@ -26,6 +26,7 @@ _SHAPE = {
     "ceiling": Maybe({"figures": Each(float), "with_unknown": Maybe(float)}),
     "longest_trained": Maybe({"source": int, "reference": int}),
     "language": Maybe(str),
+    "precision": Maybe(Each(OrNull(str))),
     "test_set": Maybe({"source": Maybe(str), "reference": str}),
     "notes": Maybe(Each(str)),
     "command": Maybe([str]),
@@ -73,6 +74,7 @@ class Score:
         longest_trained: subwords of ``source`` and ``reference`` of the training set.
         language: the target's, or an empty text.
         sources, references: digests of both sides of the test set.
+        precision: of ``generation``, and of ``training`` with its hardware, where known.
         notes, command, versions: by what the result was made.
     """
 
@@ -95,6 +97,7 @@ class Score:
     language: str = ""
     sources: Optional[str] = None
     references: Optional[str] = None
+    precision: Mapping[str, Optional[str]] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
     command: Sequence[str] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -132,6 +135,7 @@ class Score:
             language=content.get("language") or "",
             sources=members["test_set"].get("source"),
             references=members["test_set"].get("reference"),
+            precision=members["precision"],
             notes=members["notes"],
             command=content.get("command") or [],
             versions=members["versions"],

@@ -19,7 +19,8 @@ What ``score.json`` holds:
   reading of Kiyono et al. 2021, whose BLEU of ten sentences joined by ``<sep>`` is 8 points above
   that of the same sentences one by one: separators count in the figures of the whole.
 - ``signatures`` of sacreBLEU, ``language``, ``source_language``, ``test_set`` (digests of
-  ``source`` and ``reference``), ``remarks``, ``versions``, ``command`` and ``notes``.
+  ``source`` and ``reference``), ``precision`` (of ``generation``, and of ``training`` with its
+  hardware; None: not known), ``remarks``, ``versions``, ``command`` and ``notes``.
 """
 
 import hashlib
@@ -114,12 +115,11 @@ def evaluate(
     figures = partial(_figures, scorer, statistics, within)
     lengths = LengthOptions(bins, percentiles, length_of, length_unit, group_by)
     by_length, sentences = _by_length(texts, lengths, statistics, figures)
-    overall = figures(range(len(texts)))
     round_trip = _ceiling(texts, scorer, data)
     texts.remarks += word_remarks(texts.languages.target or "", metrics)
-    overall.update(chance(texts, scorer, statistics, round_trip), **_empty(texts))
+    learned = chance(texts, scorer, statistics, round_trip)
     return {
-        "all": overall,
+        "all": {**figures(range(len(texts))), **learned, **_empty(texts)},
         "by_length": by_length,
         "sentences": sentences,
         "ceiling": round_trip._asdict() if round_trip else None,
@@ -129,6 +129,7 @@ def evaluate(
         "language": texts.languages.target,
         "source_language": texts.languages.source,
         "test_set": _digests(texts),
+        "precision": dict(texts.precision),
         "remarks": texts.remarks,
         "versions": versions(),
         "command": list(command),

@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence
 import numpy as np
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Each, Maybe, read_json, schema_error
+from fairseq_posenc.json_files import Each, Maybe, OrNull, read_json, schema_error
 
 BITS = "bits_per_token"
 TITLES = {
@@ -37,6 +37,7 @@ _SCHEMA = {
     "notes": Maybe(Each(str)),
     "command": Maybe([str]),
     "versions": Maybe(Each(str)),
+    "precision": Maybe(Each(OrNull(str))),
 }
 Examples = Mapping[str, np.ndarray]
 
@@ -54,6 +55,7 @@ class TaskScore:
         per_example: by subset what the metrics are computed from, see this module.
         gold: by subset a digest of what is right.
         chance: by subset the bits of a model that knows how frequent tokens are, and nothing else.
+        precision: of ``prediction``, and of ``training`` with its hardware, where known.
         notes, command, versions, hardware, seconds: by what the result was made.
     """
 
@@ -68,6 +70,7 @@ class TaskScore:
     notes: Mapping[str, str] = field(default_factory=dict)
     command: Sequence[str] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    precision: Mapping[str, Optional[str]] = field(default_factory=dict)
     hardware: str = ""
     seconds: float = 0.0
 

@@ -2,7 +2,7 @@
 
 import re
 from dataclasses import dataclass, field
-from typing import Dict, List, NamedTuple, Optional
+from typing import Dict, List, Mapping, NamedTuple, Optional
 
 from fairseq_posenc.data.languages import has_spaces
 from fairseq_posenc.data.segmentation import detokenise_lines
@@ -35,7 +35,8 @@ class TestSet:
     ``source`` it is None where there are tokens alone.
     ``tokens_back`` is the text of ``reference_tokens`` where ``reference`` is raw text. Where each
     sentence has several references, lengths are those of ``reference``, and the others are in
-    ``more_references``.
+    ``more_references``. ``precision`` is that of ``generation`` and of ``training``, where an
+    output of fairseq-generate tells.
     """
 
     hypothesis: List[str]
@@ -52,6 +53,7 @@ class TestSet:
     is_plain: bool = False
     more_references: List[List[str]] = field(default_factory=list)
     more_reference_tokens: List[List[str]] = field(default_factory=list)
+    precision: Mapping[str, Optional[str]] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.hypothesis)

@@ -21,6 +21,7 @@ from fairseq_posenc.tools.tables.papers import (
     best_learning_rate,
     parse_options,
 )
+from fairseq_posenc.tools.tables.precisions import precision_words
 from fairseq_posenc.tools.text_tables import csv_table, markdown_table, markdown_text
 
 AVERAGE = "Avg"
@@ -328,4 +329,7 @@ def _remarks(table: PaperTable, cells: Sequence[Cell]) -> List[str]:
     hardware = sorted({"{1} × {0}".format(*cell.hardware) for cell in trained})
     if hardware and any("training" in measure.sets for measure in table.measures.values()):
         remarks.append(f"Ours were trained on: {'; '.join(hardware)}.")
-    return remarks
+    rows: Dict[str, List[Dict[str, Optional[str]]]] = {}
+    for cell in trained:
+        rows.setdefault(cell.row, []).append({"training": cell.training.get("precision")})
+    return remarks + precision_words(rows)

@@ -19,7 +19,7 @@ from fairseq_posenc.tools.tables.papers import CHOICES, parse_options
 
 _CELL = dict.fromkeys(("setting", "row", "options", "seed", "lr"), str)
 _FACTS = dict.fromkeys(("seconds", "tokens_per_second"), Maybe(float))
-_FACTS.update(parameters=Maybe(int), gpus=Maybe(int), hardware=Maybe(str))
+_FACTS.update(parameters=Maybe(int), gpus=Maybe(int), hardware=Maybe(str), precision=Maybe(str))
 _TRANSLATION = {
     "tests": Each({"all": {"sentences": int, **FIGURES}, "signatures": Each(str)}),
     "training": Maybe({"updates": int, **_FACTS}),

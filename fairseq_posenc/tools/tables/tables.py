@@ -11,6 +11,7 @@ from fairseq_posenc.tools.scores.result import Score, nothing_learned
 from fairseq_posenc.tools.tables.estimates import Sampled
 from fairseq_posenc.tools.tables.grid import check_comparable
 from fairseq_posenc.tools.tables.layout import Outputs, Table
+from fairseq_posenc.tools.tables.precisions import precision_words
 from fairseq_posenc.tools.tables.runs import Runs, conditions
 
 
@@ -53,7 +54,8 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
         }
     several = [name for name, seeds in runs.items() if len(seeds) > 1]
     # a reader should not compare what has learned nothing
-    table.words = _failures(runs) + differences_in_words(table, several, first.unit)
+    unlike = precision_words({name: [one.precision for one in runs[name]] for name in runs})
+    table.words = unlike + _failures(runs) + differences_in_words(table, several, first.unit)
     return table
 
 

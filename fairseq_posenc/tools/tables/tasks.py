@@ -21,6 +21,7 @@ from fairseq_posenc.tools.tables.estimates import Sampled
 from fairseq_posenc.tools.tables.grid import check_comparable
 from fairseq_posenc.tools.tables.layout import Table
 from fairseq_posenc.tools.tables.papers import CHOICES, best_learning_rate
+from fairseq_posenc.tools.tables.precisions import precision_words
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length, differences_in_words, interval_notes
 
@@ -153,7 +154,8 @@ def by_task(runs: TaskRuns, metric: Optional[str] = None) -> Table:
     if any(sign < 0 for sign in table.signs):
         table.notes.append("Of bits fewer are better.")
     several = [name for name, count in counts.items() if count > 1]
-    table.words = failures(chosen) + differences_in_words(table, several)
+    unlike = precision_words({name: [one.precision for one in chosen[name]] for name in chosen})
+    table.words = unlike + failures(chosen) + differences_in_words(table, several)
     return table
 
 

@@ -57,7 +57,7 @@ def test_facts_of_an_unbroken_training(read):
     assert facts == {
         "updates": 265, "seconds": 149.5, "seconds_repeated": 0, "parts": 1,
         "tokens_per_second": 3631.3, "parameters": 1768960, "gpus": 1, "hardware": None,
-        "position": "position:shape|max-shift:40|version:1",
+        "precision": None, "position": "position:shape|max-shift:40|version:1",
     }  # fmt: skip
 
 
@@ -65,6 +65,13 @@ def test_what_a_log_lacks_is_none(read):
     facts = read(inner(100, 51))
     assert [facts[name] for name in ("parameters", "gpus", "hardware", "position")] == [None] * 4
     assert (facts["seconds"], facts["parts"]) == (51, 1)
+
+
+def test_the_precision_is_that_of_all_parts(read):
+    words = "| precision: {}, on CPU AVX512, 1 of 2 threads"
+    parts = [start() + [words.format(one), inner(100, 51)] for one in ("float32", "amp bfloat16")]
+    assert read(*parts[1])["precision"] == "amp bfloat16"
+    assert read(*parts[0], *parts[1])["precision"] == "float32 and amp bfloat16"
 
 
 def test_speed_is_the_median_of_the_inner_lines_or_of_epochs(read):

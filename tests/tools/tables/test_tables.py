@@ -72,6 +72,18 @@ def test_rows_are_runs_and_columns_are_bins_with_their_sentences():
     assert other.title.startswith("chrF") and "nc:6" in other.notes[-1]
 
 
+def test_rows_of_unlike_precision_are_told_of():
+    runs = {
+        name: [score(0.8, precision={"generation": "float32", "training": f"{trained} on CPU"})]
+        for name, trained in (("shape", "float32"), ("cape", "amp bfloat16"), ("t5", "float32"))
+    }
+    words = "Precision of training differs: float32 (shape, t5); amp bfloat16 (cape)."
+    assert words in by_length(runs).markdown()
+    unknown = {"generation": None, "training": None}
+    runs["cape"] = [score(0.9, precision=unknown)]
+    assert "Precision of" not in by_length({**runs, "old": [score(0.7)]}).markdown()
+
+
 def test_every_figure_has_its_interval_and_every_difference():
     table = by_length({"shape": [score(0.8)], "cape": [score(0.9)], "same": [score(0.8)]})
     for row in (*table.rows.values(), *table.differences.values()):
