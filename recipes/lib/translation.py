@@ -203,7 +203,9 @@ def make_table(recipe: Recipe, cells: Sequence[PlannedCell], remarks: Sequence[s
     files = finished(recipe, cells, "score.json")
     draw_scores(recipe, [cell for cell in cells if cell.file("score.json") in files])
     shown = [] if recipe.is_plan else [word for text in remarks for word in ("--remark", text)]
-    recipe.execute(["posenc", "compare", *files, *shown, "--output", recipe.path("report")])
+    metrics = ["--metric", "sacrebleu,bits"] if "references" in recipe.page.arrays else []
+    report = ["posenc", "compare", *files, *metrics, *shown, "--output", recipe.path("report")]
+    recipe.execute(report)
     recipe.say(f"report:  {recipe.path('report/report.html')}")
     draw_curves(recipe, cells)
 

@@ -8,6 +8,7 @@ writes into the folder report:
     report.html    in words; by length with intervals and differences; curves; empty, short and long
                    outputs; sentences that differ most; p-values; all that is needed to repeat it
     table.md .csv .tex    the table; LaTeX is for \\usepackage{booktabs}
+    table_METRIC.md .csv .tex .svg    of each further metric of --metric sacrebleu,bits
     by_length.svg, curves.svg, curves.md    the pictures, and how far trainings are from their end
 
 Of posenc predict (the second command) the table is by task, the picture by_task.svg, and what is
@@ -37,7 +38,8 @@ def main() -> None:
         metavar="NAME",
         help="show its translations beside the baseline's (default: the best other)",
     )
-    add("--metric", metavar="NAME", help="default: sacrebleu, or the main one of each task")
+    about = "default: sacrebleu, or the main one of each task; several: sacrebleu,bits"
+    add("--metric", metavar="NAME", help=about)
     add(
         "--lower-is-better",
         action="store_true",

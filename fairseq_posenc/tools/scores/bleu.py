@@ -28,6 +28,7 @@ DEFAULT = ("sacrebleu", "sacrebleu_lowercase", "tokenised_bleu", "chrf")
 _ALWAYS = ("sacrebleu", "tokenised_bleu")
 # 1: higher is better, as of all others; -1: lower; 0: neither, best is near 1
 DIRECTIONS = {"ter": -1, "bits": -1, "length_ratio": 0}
+DECIMALS = {"bits": 2}  # of differences in words; 1 of all others
 # computed from the statistics of another metric, so that older results have them too
 DERIVED = {"bleu_without_penalty": "sacrebleu", "length_ratio": "tokenised_bleu"}
 TITLES = {

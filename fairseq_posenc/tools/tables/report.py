@@ -2,6 +2,7 @@
 
 import base64
 import os
+import re
 import shlex
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
@@ -35,7 +36,7 @@ from fairseq_posenc.tools.writing import replacing_files
 
 _TEMPLATE = Path(__file__).with_name("report.html.jinja")
 _LOG = "train.log"
-_SOME = ("curves.svg", "curves.md", "by_length.svg", "by_task.svg")
+_CURVES, _BY_LENGTH, _BY_TASK = ("curves.svg", "curves.md"), "by_length.svg", "by_task.svg"
 
 
 def write_report(
@@ -57,8 +58,9 @@ def write_report(
             training.
         baseline: the run that others are compared with; the first without one.
         beside: the run whose translations stand beside the baseline's; without one the best other.
-        metric, test: as of :func:`table_of`.
-        lower_is_better: of a metric that was read from a file; of ours it is known.
+        metric, test: as of :func:`table_of`; of translations several metrics, with commas: each
+            has a table and a picture, and the first chooses sentences and has p-values.
+        lower_is_better: of a first metric that was read from a file; of ours it is known.
         command, remarks: by which it was made, and sentences that come before its own.
 
     Raises:
@@ -76,15 +78,13 @@ def write_report(
         content = {"of_translations": False, "signatures": [], **_origin(results)}
         _write(output, arguments, table, {**content, "command": shlex.join(command)})
         return table
-    metric = metric or "sacrebleu"
-    sign = _direction(metric, lower_is_better)
+    metric, *further = (metric or "sacrebleu").split(",")
     runs = _baseline_first(read_runs(arguments, test), baseline, beside)
     first = next(iter(runs))
-    table = by_length(runs, metric)
-    table.signs = [sign] * len(table.columns)
-    if sign < 0:
-        table.notes.insert(0, f"Of {title_of(metric)} a lower figure is better.")
-    table.words = [*remarks, *table.words]
+    sign = _direction(metric, lower_is_better)
+    table = _by_length(runs, metric, sign)
+    tables = [_by_length(runs, name, _direction(name, False)) for name in further]
+    table.words = [*remarks, *table.words, *_words_of_further(table, tables)]
     means = {name: row[0].mean for name, row in table.rows.items()}
     second = beside or best_of_others(means, sign)
     content = {
@@ -94,32 +94,82 @@ def write_report(
         "sentences": _sentences(runs, first, second),
         "command": shlex.join(command),
     }
-    _write(output, arguments, table, content)
+    _write(output, arguments, table, content, tables)
     return table
 
 
-def _write(output: str, arguments: Sequence[str], table: Table, content: Dict[str, Any]) -> None:
+def _by_length(runs: Runs, metric: str, sign: int) -> Table:
+    """Return the table of a metric whose direction is ``sign``, which a note tells."""
+    table = by_length(runs, metric)
+    table.signs = [sign] * len(table.columns)
+    if sign < 0:
+        table.notes.insert(0, f"Of {title_of(metric)} a lower figure is better.")
+    return table
+
+
+def _words_of_further(table: Table, further: Sequence[Table]) -> List[str]:
+    """Return what the tables of further metrics say in words, each after its metric."""
+    return [
+        f"{title_of(one.metric)}, {line}"
+        for one in further
+        for line in one.words
+        if line not in table.words
+    ]
+
+
+def _write(
+    output: str,
+    arguments: Sequence[str],
+    table: Table,
+    content: Dict[str, Any],
+    further: Sequence[Table] = (),
+) -> None:
     """Write the report, its tables and its pictures; ``content`` is what only the HTML shows."""
     best, first = best_rows(table), next(iter(table.rows))
-    name = "by_task.svg" if table.is_by_task else "by_length.svg"
+    name = _BY_TASK if table.is_by_task else _BY_LENGTH
 
     def clear() -> None:
-        for file in _SOME:  # of an earlier report, where this one has none
+        stems = map(_stem, TITLES)
+        names = [f"{stem}{end}" for stem in stems for end in (".md", ".csv", ".tex", ".svg")]
+        for file in (*_CURVES, _BY_LENGTH, _BY_TASK, *names):
+            # of an earlier report, where this one has none
             Path(output, file).unlink(missing_ok=True)
 
     with replacing_files(output, "report.html", clear) as folder:
-        texts = {"table.md": table.markdown(), "table.csv": table.csv()}
-        texts["table.tex"] = latex(table, best)
+        texts = _files("table", table)
         picture = os.path.join(folder, name)
         plot_by_length(table, picture)
+        sections = [_further(one, folder) for one in further]
+        for section in sections:
+            texts.update(_files(section["stem"], section["table"]))
         shown = {"title": table.title, "table": table, "best": best, "baseline": first}
-        shown.update(picture=_picture(picture), picture_name=name)
+        shown.update(picture=_picture(picture), picture_name=name, further=sections)
         # a loss of fine-tuning is not one of tokens
         logs = [] if table.is_by_task else _logs(arguments, first)
         shown.update(_trainings(logs, folder))
         texts["report.html"] = _render({**shown, **content})
         for file, text in texts.items():
             Path(folder, file).write_text(text, encoding="utf-8")
+
+
+def _files(stem: str, table: Table) -> Dict[str, str]:
+    """Return the texts of a table by the names of their files."""
+    text = latex(table, best_rows(table))
+    return {f"{stem}.md": table.markdown(), f"{stem}.csv": table.csv(), f"{stem}.tex": text}
+
+
+def _further(table: Table, folder: str) -> Dict[str, Any]:
+    """Draw the picture of a further metric into ``folder``; return what the template shows."""
+    stem = _stem(table.metric)
+    picture = os.path.join(folder, f"{stem}.svg")
+    plot_by_length(table, picture)
+    section = {"name": title_of(table.metric), "stem": stem, "table": table}
+    return {**section, "best": best_rows(table), "picture": _picture(picture)}
+
+
+def _stem(metric: str) -> str:
+    """Return what the files of a further metric are called, without their endings."""
+    return f"table_{re.sub('[^A-Za-z0-9+]', '_', metric)}"
 
 
 def _baseline_first(

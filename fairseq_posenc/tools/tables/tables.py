@@ -5,7 +5,7 @@ from typing import List, Mapping, Sequence
 
 import numpy as np
 
-from fairseq_posenc.tools.scores.bleu import corpus_score, source_of, why_undefined
+from fairseq_posenc.tools.scores.bleu import DECIMALS, corpus_score, source_of, why_undefined
 from fairseq_posenc.tools.scores.intervals import SAMPLES, bootstrap
 from fairseq_posenc.tools.scores.result import Score, nothing_learned
 from fairseq_posenc.tools.tables.estimates import Sampled
@@ -82,6 +82,7 @@ def differences_in_words(table: Table, several: Sequence[str], unit: str = "") -
         unit: of the bins.
     """
     first, lines = next(iter(table.rows)), []
+    decimals = DECIMALS.get(table.metric, 1)
     for at, column in enumerate(table.columns):
         if unit and at == 0:
             continue
@@ -91,7 +92,8 @@ def differences_in_words(table: Table, several: Sequence[str], unit: str = "") -
             if name == first or mean is None or low is None or high is None:
                 continue
             if low * high > 0:
-                clear.append(f"{name} {mean:+.1f} ± {(high - low) / 2:.1f}")
+                half = (high - low) / 2
+                clear.append(f"{name} {mean:+.{decimals}f} ± {half:.{decimals}f}")
             else:
                 unclear.append(name)
         if unclear:

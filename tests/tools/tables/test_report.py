@@ -232,6 +232,21 @@ def test_a_metric_says_whether_higher_or_lower_is_better(scored, tmp_path, optio
     assert ("lower figure is better" in page) == (bold == NAME and options["metric"] != "chrf")
 
 
+def test_further_metrics_have_tables_pictures_and_words_of_their_own(scored, tmp_path):
+    pair = [path for path in scored if not path.startswith("none=")]
+    table = write_report(pair, str(tmp_path), metric="sacrebleu,ter")
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert page.count("<img") == 3 and "<h3>TER by reference length" in page
+    assert [line for line in table.words if line.startswith("TER, 9+ words, against bad: ")]
+    assert "lower figure is better" in (tmp_path / "table_ter.md").read_text(encoding="utf-8")
+    assert {path.name for path in tmp_path.glob("table_*")} == {
+        f"table_ter.{ending}" for ending in ("md", "csv", "tex", "svg")
+    }
+    (tmp_path / "table_of_mine.tex").touch()
+    write_report(pair, str(tmp_path))  # once more without: what was another's stays
+    assert [path.name for path in tmp_path.glob("table_*")] == ["table_of_mine.tex"]
+
+
 def test_the_second_system_of_sentences_is_the_best_other_or_the_one_asked_for(scored, tmp_path):
     for first, other, options in (
         ("bad", NAME, {}), ("bad", NAME, {"metric": "ter"}), ("bad", "none", {"beside": "none"}),
