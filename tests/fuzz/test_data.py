@@ -8,7 +8,7 @@ import pytest
 
 from fairseq_posenc.data import sentence_folder, subwords
 from fairseq_posenc.data.questions import NOWHERE, QuestionFolder
-from fairseq_posenc.tools.bert import glue, glue_files, squad, vocabulary
+from fairseq_posenc.tools.bert import glue, glue_files, squad, squad_files, vocabulary
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.bert.vocabulary import copy_subwords
 from fairseq_posenc.tools.translation.sources import of_test_set, read_test_set
@@ -120,7 +120,7 @@ READERS = {
     "GLUE": ("RTE/train.tsv", read_task("RTE"), aligned),
     "GLUE, scores": ("STS-B/dev.tsv", read_task("STS-B"), aligned),
     "XNLI": ("XNLI/xnli.dev.tsv", read_task("XNLI"), aligned),
-    "SQuAD": ("squad.json", lambda f: squad.read(str(f / "squad.json")), in_place),
+    "SQuAD": ("squad.json", lambda f: squad_files.read(str(f / "squad.json")), in_place),
     "WordPiece": ("wordpiece/wordpiece.json", use("wordpiece"), None),
     "SentencePiece": ("sentencepiece/sentencepiece.model", use("sentencepiece"), None),
     "dictionary": (

@@ -45,6 +45,13 @@ def test_texts_ids_and_answers_come_back(prepared, files, language):
     assert split.language == language
 
 
+@one_kind
+@pytest.mark.parametrize("name", ["zh_CN", "zh-CN", "zh-Hans", "zho_Hans", "cmn", "ZH"])
+def test_the_rules_of_mlqa_are_those_of_the_languages_code(files, subwords_folder, tmp_path, name):
+    prepare(files["zh"], "valid", subwords_folder, str(tmp_path), name, "mlqa")
+    assert QuestionFolder(str(tmp_path), "valid").language == "zh"
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_tokens_are_those_of_the_dictionary_and_lie_where_the_offsets_say(
     prepared, subwords_folder, language

@@ -30,7 +30,7 @@ UNDERSTOOD = {  # "en" is the language of the other option
         "score --hypothesis hypotheses --reference references --source hypotheses --language en "
         "--percentiles --source-language {} --output out",
     ],
-    "prepare_squad": [],  # its metric: tests/tools/bert/test_squad.py
+    "prepare_squad": [],  # its metric: tests/question_answering/test_folder.py
     "prepare_text": [],  # names of folders
 }  # fmt: skip
 HYPHENS = ["pt-BR", "zh-CN", "sr-Latn", "zh-Hant-TW"]

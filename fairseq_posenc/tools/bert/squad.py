@@ -1,24 +1,11 @@
-"""From question answering files in the format of SQuAD 1.1 to a folder of the task.
-
-SQuAD, XQuAD, MLQA and TyDiQA-GoldP come so ::
-
-    {"data": [{"paragraphs": [{"context": TEXT, "qas": [
-        {"id": ID, "question": TEXT, "answers": [{"text": TEXT, "answer_start": NUMBER}, …]}, …
-    ]}, …]}, …]}
-
-``answer_start`` counts characters (Unicode code points) from 0, and the answer's text must stand
-there letter by letter, white space included. Of several answers those that do not are named: their
-texts count in scores, and they are not trained on. Other fields are not read. A file in which no
-question has an answer (none, no list of them, or empty ones as in XTREME's test files) can be
-predicted.
-"""
+"""From files of questions to a folder of ``posenc_question_answering``."""
 
 import filecmp
 import functools
 import json
 import os
 import re
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 import numpy as np
 import torch
@@ -31,36 +18,16 @@ from fairseq_posenc.data.languages import language_code
 from fairseq_posenc.data.questions import FORMAT, NOWHERE, PARTS, GoldAnswer, Question
 from fairseq_posenc.data.windows import covering_tokens
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import load_json, schema_error
 from fairseq_posenc.metrics.answers import check_metric, normalise
+from fairseq_posenc.tools.bert.squad_files import SquadFile, read
 from fairseq_posenc.tools.bert.vocabulary import copy_subwords
 from fairseq_posenc.tools.workers import chunked, in_order
 from fairseq_posenc.tools.writing import replacing, replacing_files
 
-_FILE = {"data": [{"paragraphs": [{"context": str, "qas": list}]}]}
-_QUESTION = {"id": str, "question": str}
-_ANSWERS = {"answers": [{"text": str, "answer_start": int}]}
 _CHUNK = 50  # texts that a process cuts at a time
 
 # indices of a text's tokens, and where they are in it
 Encoded = Tuple[List[int], List[Tuple[int, int]]]
-
-
-class SquadFile(NamedTuple):
-    """What a file holds.
-
-    ``dropped`` says what was wrong with the questions left out, and ``misplaced`` with answers that
-    are not at their places.
-    """
-
-    contexts: List[str]
-    questions: List[Question]
-    dropped: List[str]
-    misplaced: List[str]
-
-
-class _MalformedQuestion(ValueError):
-    """Something is wrong with one question."""
 
 
 def prepare(
@@ -163,130 +130,6 @@ def reachable(
         return None
     reached = [any(is_reached(q, answer) for answer in q.answers) for q in found.questions]
     return float(100 * np.mean(reached))
-
-
-def read(
-    path: str, skip_malformed: bool = False, prefix: str = "", scored: bool = False
-) -> SquadFile:
-    """Read a file.
-
-    Args:
-        path: of the file.
-        skip_malformed: keep questions of which no answer is at its place, and leave other
-            malformed ones out, rather than refuse the file.
-        scored: no question may be left out, as scores could not be compared with others'.
-        prefix: take only questions whose id begins so; TyDiQA-GoldP's training file holds all
-            languages and names them there (``english-``).
-
-    Raises:
-        UsageError: the file cannot be read, is not JSON, has another structure, or holds no
-            question; unless they are skipped, also a question without id, text or answers where
-            others have some or at its place, and in a scored set an id that occurs twice.
-    """
-    contexts, questions, dropped, misplaced = found = SquadFile([], [], [], [])
-    seen: Set[str] = set()
-    document = load_json(path, _FILE, "SQuAD or a set like it")
-    paragraphs = [
-        (f"data.{i}.paragraphs.{j}", paragraph)
-        for i, article in enumerate(document["data"])
-        for j, paragraph in enumerate(article["paragraphs"])
-    ]
-
-    def is_wanted(entry: Any) -> bool:
-        return not isinstance(entry, dict) or str(entry.get("id")).startswith(prefix)
-
-    entries = [entry for _, one in paragraphs for entry in one["qas"] if is_wanted(entry)]
-    answered = not all(_is_unanswered(entry) for entry in entries if isinstance(entry, dict))
-    for where, paragraph in paragraphs:
-        context, first = paragraph["context"], len(questions)
-        for number, entry in enumerate(paragraph["qas"]):
-            if not is_wanted(entry):
-                continue
-            key = entry.get("id") if isinstance(entry, dict) else None
-            name = f"question {key}" if isinstance(key, str) else f"{where}.qas.{number}"
-            try:
-                if not scored:  # TyDiQA-GoldP's training file repeats ids, which training ignores
-                    seen.clear()
-                question, wrong = _question(entry, len(contexts), context, seen, answered)
-                if wrong and not (question.trained or skip_malformed):
-                    raise _MalformedQuestion(wrong[0])
-            except _MalformedQuestion as error:
-                dropped.append(f"{path}: {name}: {error}")
-                continue
-            questions.append(question)
-            misplaced += [f"{path}: {name}: {reason}" for reason in wrong]
-        if len(questions) > first:
-            contexts.append(context)
-    if dropped and (scored or not skip_malformed):
-        raise _refusal(dropped, skip_malformed)
-    if not questions:
-        wanted = f" with an id that begins with {prefix}" if prefix else ""
-        raise UsageError(
-            f"{path} holds no question{wanted}" + " that is well formed" * bool(dropped)
-        )
-    return found
-
-
-def _refusal(dropped: List[str], skip_malformed: bool) -> UsageError:
-    more = f" (and {len(dropped) - 1} more)" if len(dropped) > 1 else ""
-    way = "; mend the file, or leave such questions out of training with --skip-malformed"
-    if skip_malformed:
-        way = "; mend the file: --skip-malformed leaves none out of a set that is scored"
-    return UsageError(f"{dropped[0]}{more}{way}")
-
-
-def _is_unanswered(entry: Dict[str, Any]) -> bool:
-    answers = entry.get("answers", [])
-    return isinstance(answers, list) and all(
-        isinstance(answer, dict) and not str(answer.get("text")).strip() for answer in answers
-    )
-
-
-def _question(
-    entry: Any, number: int, context: str, seen: Set[str], answered: bool
-) -> Tuple[Question, List[str]]:
-    """Return a question, and what is wrong with answers that are not at their places."""
-    misfit = schema_error(entry, {**_QUESTION, **(_ANSWERS if answered else {})})
-    if misfit:
-        raise _MalformedQuestion(misfit)
-    if entry["id"] in seen:
-        raise _MalformedQuestion("the id occurs twice, so its prediction would be of two questions")
-    if not entry["question"].strip():
-        raise _MalformedQuestion("the question is empty")
-    answers = entry["answers"] if answered else []
-    if answered and not answers:
-        raise _MalformedQuestion(
-            "it has no answer; questions of SQuAD 2.0 without one are not supported"
-        )
-    found, wrong = [], []
-    for text, start in ((one["text"], one["answer_start"]) for one in answers):
-        if not text.strip():
-            wrong.append("an answer is empty")
-            continue
-        at_place = start >= 0 and context.startswith(text, start)
-        found.append(GoldAnswer(text, start if at_place else NOWHERE))
-        if not at_place:
-            wrong.append(_misplaced(text, start, context))
-    if answered and not found:
-        raise _MalformedQuestion(wrong[0])
-    seen.add(entry["id"])
-    return Question(entry["id"], entry["question"], number, tuple(found)), wrong
-
-
-def _misplaced(text: str, start: int, context: str) -> str:
-    """Say what stands where an answer should."""
-
-    def short(text: str) -> str:
-        return repr(text if len(text) <= 40 else text[:39] + "…")
-
-    at = context.find(text)
-    hint = f"it is at {at}" if at >= 0 else "it is nowhere in the context"
-    if start >= 0 and context.encode().startswith(text.encode(), start):
-        hint = "it is there if bytes of UTF-8 are counted, but characters are wanted"
-    return (
-        f"answer {short(text)} is not at answer_start {start} of its context, where there is "
-        f"{short(context[max(start, 0) :][: len(text)])}; {hint}"
-    )
 
 
 def _same_bytes(file: str, other: str) -> bool:

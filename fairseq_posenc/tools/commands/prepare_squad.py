@@ -4,10 +4,11 @@
     posenc prepare squad --input xquad.de.json --split valid-de --language de --subwords text \\
         --output bin
 
---subwords is a folder that posenc prepare text wrote. Each run adds one split to the folder.
-MLQA is scored by its own rules, --metric mlqa, which need the --language of the contexts; all
-others by those of SQuAD, as in XTREME. The English part of TyDiQA-GoldP's training file:
---id-prefix english-
+The file may also hold records of single questions, as the datasets library exports them: JSON
+lines or a list. --subwords is a folder that posenc prepare text wrote. Each run adds one split to
+the folder. MLQA is scored by its own rules, --metric mlqa, which need the --language of the
+contexts; all others by those of SQuAD, as in XTREME. The English part of TyDiQA-GoldP's training
+file: --id-prefix english-
 
 Of several answers, those that are not at their answer_start are named; their texts count in scores,
 and they are not trained on. With --skip-malformed, so are questions of which no answer is at its
@@ -27,7 +28,7 @@ def main() -> None:
     """Parse the command line, prepare, and print how much there is."""
     parser = command_parser(__doc__)
     add = parser.add_argument
-    add("--input", required=True, dest="file", metavar="FILE", help="JSON")
+    add("--input", required=True, dest="file", metavar="FILE", help="JSON or JSON lines")
     add("--split", required=True, metavar="NAME", help="for example train, valid, valid-de")
     subwords = "with subword model and dict.txt"
     add("--subwords", required=True, dest="subwords_folder", metavar="FOLDER", help=subwords)

@@ -8,7 +8,8 @@ import pytest
 from fairseq_posenc.data.questions import NOWHERE, Question
 from fairseq_posenc.data.questions import GoldAnswer as Answer
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.bert.squad import SquadFile, reachable, read
+from fairseq_posenc.tools.bert.squad import reachable
+from fairseq_posenc.tools.bert.squad_files import SquadFile, read
 
 CONTEXT = "Tesla wurde 1856 in Smiljan geboren. 🙂 Er starb 1943."
 
@@ -49,6 +50,41 @@ def test_everything_is_read(write):
         ("b", "Wo?", 1),
     ]
     assert found.questions[1].answers == (Answer("1943", 48), Answer("Er starb", 39))
+
+
+def exported(kind, *entries):
+    """Text of records of single questions, as the datasets library exports them."""
+    records = []
+    for one in entries:
+        columns = {name: [answer[name] for answer in one["answers"]]
+                   for name in ("text", "answer_start")}  # fmt: skip
+        records.append({**one, "title": "T", "context": CONTEXT, "answers": columns})
+    if kind == "a list":
+        return json.dumps(records)
+    return "".join(f"{json.dumps(record)}\n" for record in records)
+
+
+@pytest.mark.parametrize("kind", ["a list", "lines"])
+def test_records_of_single_questions_are_read_as_the_same_questions(write, kind):
+    entries = [entry("a", "Smiljan"), entry("b", "1943")]
+    for number in 1, 2:
+        plain = read(write(document(*entries[:number])))
+        assert read(write(exported(kind, *entries[:number]))) == plain
+    # questions without answers have empty lists
+    path = write(exported(kind, *({**one, "answers": []} for one in entries)))
+    assert [question.answers for question in read(path).questions] == [(), ()]
+    place = "line 2" if kind == "lines" else "1"
+    with pytest.raises(UsageError, match=f"file.json: {place}: id should be text"):
+        read(write(exported(kind, entries[0], {**entries[1], "id": 7})))
+    with pytest.raises(UsageError, match="question b: answer '1943' is not at answer_start 1"):
+        read(write(exported(kind, entries[0], entry("b", "1943", 1))))
+
+
+def test_records_of_something_else_are_named(write):
+    with pytest.raises(UsageError, match="line 2: context is missing; each is to be a question"):
+        read(write(exported("lines", entry("a", "1943")) + '{"text": "a"}\n'))
+    with pytest.raises(UsageError, match="line 2 is not JSON"):
+        read(write(exported("lines", entry("a", "1943")) + "{\n"))
 
 
 def test_contexts_without_questions_are_left_out(write):
