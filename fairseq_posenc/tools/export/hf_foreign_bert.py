@@ -37,6 +37,7 @@ from fairseq_posenc.tools.export.hf_layouts import (
     BERT_HEAD,
     BERT_LAYER,
     ROBERTA_HEAD,
+    ROFORMER_ANGLES,
     Rules,
     bert_rules,
 )
@@ -173,7 +174,7 @@ def _segments(weights: ForeignWeights, hf_class: _BertClass) -> str:
 
 def _check_rotary(weights: ForeignWeights, width: int) -> None:
     """Check that queries and keys are turned as ours are."""
-    table = weights.hf.get("roformer.encoder.embed_positions.weight")
+    table = weights.hf.get(ROFORMER_ANGLES)
     if table is None:
         return
     numbers = torch.arange(len(table)).double().unsqueeze(1)

@@ -25,6 +25,8 @@ ACTIVATIONS = {
 }
 # the special types of every dictionary
 SPECIAL_IDS = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+# sines, then cosines, of the angles by which each position turns queries and keys
+ROFORMER_ANGLES = "roformer.encoder.embed_positions.weight"
 
 
 class Layout(NamedTuple):
@@ -248,8 +250,8 @@ def _roformer_positions(source: ExportSource) -> Dict[str, Tensor]:
     speeds: Any = source.portable(BERT, most_positions(source)).rotation
     # (positions, pairs of channels)
     angles = torch.arange(most_positions(source)).float().unsqueeze(1) * speeds
-    table = {"roformer.encoder.embed_positions.weight": torch.cat([angles.sin(), angles.cos()], 1)}
-    return {**table, **_token_types(source, "roformer.embeddings")}
+    table = torch.cat([angles.sin(), angles.cos()], 1)
+    return {ROFORMER_ANGLES: table, **_token_types(source, "roformer.embeddings")}
 
 
 def _mpnet_positions(source: ExportSource) -> Dict[str, Tensor]:
@@ -258,6 +260,12 @@ def _mpnet_positions(source: ExportSource) -> Dict[str, Tensor]:
         "mpnet.embeddings.position_embeddings.weight": torch.zeros_like(input_table(source, BERT)),
         "mpnet.encoder.relative_attention_bias.weight": scalars[0].t(),
     }
+
+
+def _frozen(module: str) -> str:
+    """Return the note on a table that transformers trains and our encoding has not."""
+    freeze = f"model.{module}.requires_grad_(False)"
+    return f"to train it on in transformers and import it again: {freeze}"
 
 
 ROBERTA = Layout(
@@ -280,6 +288,7 @@ ROFORMER = Layout(
         "rotary_value": False,
     },
     _roformer_positions,
+    notes=(_frozen("roformer.encoder.embed_positions"),),
 )
 MPNET = Layout(
     "MPNetForMaskedLM",
@@ -288,10 +297,7 @@ MPNET = Layout(
     ("mpnet.embeddings.word_embeddings.weight", "lm_head.decoder.weight"),
     lambda source: {**_bert_config(source, unused=2), "relative_attention_num_buckets": 32},
     _mpnet_positions,
-    notes=(
-        "to train it on in transformers and import it again: "
-        "model.mpnet.embeddings.position_embeddings.requires_grad_(False)",
-    ),
+    notes=(_frozen("mpnet.embeddings.position_embeddings"),),
 )
 
 # where LayerNorms are: of translation models with --layernorm-embedding

@@ -23,7 +23,15 @@ from fairseq_posenc.tools.export.hf_foreign import (
     position_signature,
     refuse_left,
 )
-from fairseq_posenc.tools.export.hf_layouts import BLENDERBOT, MPNET, TABLE, Layout, rename
+from fairseq_posenc.tools.export.hf_layouts import (
+    BLENDERBOT,
+    MPNET,
+    ROFORMER,
+    ROFORMER_ANGLES,
+    TABLE,
+    Layout,
+    rename,
+)
 from fairseq_posenc.tools.export.hf_lm import FUSED, LANGUAGE_MODELS, SCALED, separate
 from fairseq_posenc.tools.export.source import (
     ALL,
@@ -52,6 +60,7 @@ _BY_TYPE = {
 }
 _SHARING = ("share_all_embeddings", "share_decoder_input_output_embed")
 _BUCKETS = "mpnet.encoder.relative_attention_bias.weight"
+_UNUSED = "mpnet.embeddings.position_embeddings.weight"
 # tables of positions, and the option that says how long they are
 _TABLES = {
     "encoder": ("model.encoder.embed_positions.weight", "max_source_positions"),
@@ -96,6 +105,7 @@ def read_trained(folder: str, config: str) -> ImportedModel:
     if _learn_tables(weights, layout, model, source):
         source = _source(folder, model, task, weights)
         notes.append("its positions were trained, and are --position-encoding learned now")
+    _check_angles(weights, layout, source)
     _check_config(config, fields, layout, source)
     expected = {*layout.shared, *layout.computed(source)}
     left = [name for name in weights.left if not name.endswith(_IGNORED)]
@@ -182,17 +192,29 @@ def _restore_layers(weights: ForeignWeights, layout: Layout, model: Dict[str, An
 def _restore_positions(weights: ForeignWeights, layout: Layout, model: Dict[str, Any]) -> None:
     """Give the encoding its own parameters: a table, or T5's scalars."""
     if layout is MPNET:
-        table = weights.get("mpnet.embeddings.position_embeddings.weight")
-        if bool(table.any()):
-            raise UsageError(
-                f"{weights.folder}: mpnet.embeddings.position_embeddings was trained, and our t5 "
-                "has no such table; train with its requires_grad_(False), as the card says"
-            )
+        if bool(weights.get(_UNUSED).any()):
+            raise _trained_table(weights, _UNUSED)
         inner = "inner." if model.get("position_encoding") == "randomized" else ""
         scalars = weights.get(_BUCKETS).t().unsqueeze(0)  # (1, heads, buckets)
         weights.fairseq[f"{BERT}.embed_positions.{inner}scalars"] = scalars
     elif model.get("position_encoding") == "learned":
         weights.fairseq.update(_tables(weights, layout, model))
+
+
+def _trained_table(weights: ForeignWeights, name: str) -> UsageError:
+    return UsageError(
+        f"{weights.folder}: {name.rpartition('.')[0]} was trained, and our encoding has no such "
+        "table; train with its requires_grad_(False), as the card says"
+    )
+
+
+def _check_angles(weights: ForeignWeights, layout: Layout, source: ExportSource) -> None:
+    """Refuse angles of RoFormer that were trained, which transformers 5.24 does."""
+    if layout is ROFORMER:
+        table, computed = weights.get(ROFORMER_ANGLES), layout.computed(source)[ROFORMER_ANGLES]
+        rounding = 4 * torch.finfo(table.dtype).eps
+        if not torch.allclose(table.float(), computed, rtol=0, atol=rounding):
+            raise _trained_table(weights, ROFORMER_ANGLES)
 
 
 def _tables(weights: ForeignWeights, layout: Layout, model: Dict[str, Any]) -> Dict[str, Tensor]:

@@ -177,6 +177,28 @@ def test_every_exported_class_comes_back_after_training(
     assert difference(back.model, model, options.get("position_segments")) < 1e-5
 
 
+def test_angles_that_transformers_has_trained_are_refused(bert_checkpoint, data, tmp_path):
+    """As 5.24 does: RoFormer's table of sines and cosines gets gradients there."""
+    path, _ = bert_checkpoint("rotary")
+    notes = to_huggingface(str(path), str(tmp_path / "hf"), str(data))
+    assert any("model.roformer.encoder.embed_positions.requires_grad_(False)" in n for n in notes)
+    model = transformers.RoFormerForMaskedLM.from_pretrained(tmp_path / "hf")
+    for dtype, moved, fits in (
+        (torch.float32, 0, True),
+        (torch.bfloat16, 0, True),
+        (torch.float32, 1e-5, False),
+    ):
+        model.to(dtype).roformer.encoder.embed_positions.weight.data += moved
+        model.save_pretrained(tmp_path / "trained")
+        back = str(tmp_path / f"back{dtype}{moved}" / "model.pt")
+        if fits:
+            import_model(str(tmp_path / "trained"), back)
+            model = transformers.RoFormerForMaskedLM.from_pretrained(tmp_path / "hf")
+        else:
+            with pytest.raises(UsageError, match="embed_positions was trained, and our encoding"):
+                import_model(str(tmp_path / "trained"), back)
+
+
 def test_what_cannot_come_back_after_training_is_refused(bert_checkpoint, data, tmp_path):
     path, _ = bert_checkpoint("t5")
     notes = to_huggingface(str(path), str(tmp_path / "hf"), str(data))
@@ -184,7 +206,7 @@ def test_what_cannot_come_back_after_training_is_refused(bert_checkpoint, data, 
     model = transformers.MPNetForMaskedLM.from_pretrained(tmp_path / "hf")
     train(model, all_of_it=True).save_pretrained(tmp_path / "trained")
     back = str(tmp_path / "back" / "model.pt")
-    with pytest.raises(UsageError, match="position_embeddings was trained, and our t5 has no such"):
+    with pytest.raises(UsageError, match="position_embeddings was trained, and our encoding has"):
         import_model(str(tmp_path / "trained"), back)
     file = tmp_path / "trained" / "config.json"
     model.mpnet.embeddings.position_embeddings.weight.data.zero_()
