@@ -10,6 +10,8 @@ import shlex
 from pathlib import Path
 from typing import Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
+from fairseq_posenc.errors import printable
+
 
 class Where(str):
     """A word of a command that says where or on what it works, and not what it does.
@@ -155,7 +157,7 @@ def plan(cells: Sequence[PlannedCell], stages: Sequence[str] = ()) -> Iterator[s
     for cell in cells:
         name_of_row = "/".join(filter(None, (cell.setting, cell.row)))
         name = re.sub("\0(.*?)\0", r"$\1", cell.name)
-        yield f"# cell {name_of_row}, {name}"
+        yield printable(f"# cell {name_of_row}, {name}")
         yield typed(["mkdir", "-p", cell.folder])
         yield f"echo {typed([cell.about])} >{typed([cell.path('cell.json')])}"
         for step in cell.steps:

@@ -8,7 +8,7 @@ import time
 from contextlib import ExitStack
 from typing import Callable, List, Optional, Sequence
 
-from fairseq_posenc.errors import UsageError
+from fairseq_posenc.errors import UsageError, printable
 from fairseq_posenc.tools.writing import replacing
 from fairseq_posenc.version import __version__
 from recipes.lib import devices as machine
@@ -63,6 +63,7 @@ class Recipe:
 
     def say(self, text: str) -> None:
         """Tell the user; in a plan, as a comment among commands."""
+        text = printable(text)  # one line: a second one would be run with the plan
         print(f"# {text}" if self.is_plan else f"{clock()} | {text}", flush=True)
 
     def wants(self, number: int) -> bool:

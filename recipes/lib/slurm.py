@@ -21,13 +21,14 @@ cd {here}
 {set_up}{load}
 options=(--nodes=1 --ntasks-per-node=1 --time="$hours:00:00" --requeue --open-mode=append
     --output={logs})
-data=$(sbatch --parsable "${{options[@]}}" --job-name=data --cpus-per-task=8 --mem=32G "$@" <<'JOB'
+data=$(sbatch --parsable "${{options[@]}}" --job-name=data --cpus-per-task=8 --mem=32G \\
+    "$@" <<'{end}'
 #!/usr/bin/env bash
 {data}
-JOB
+{end}
 )
 train=$(sbatch --parsable "${{options[@]}}" --job-name=train --dependency="afterok:${{data%%;*}}" \\
-    --array=1-{count} --signal=B:USR1@120 {resources} --export="ALL,HOURS=$hours" "$@" <<'JOB'
+    --array=1-{count} --signal=B:USR1@120 {resources} --export="ALL,HOURS=$hours" "$@" <<'{end}'
 #!/usr/bin/env bash
 requeue() {{ scontrol requeue "$SLURM_JOB_ID"; }}
 trap requeue USR1
@@ -37,14 +38,14 @@ until wait $! && status=0 || status=$?; ! kill -0 $! 2>/dev/null; do :; done
 # the training has stopped for its time
 if ((status == 75)); then requeue; fi
 exit "$status"
-JOB
+{end}
 )
 sbatch "${{options[@]}}" --job-name=table --dependency="afterany:${{train%%;*}}" \\
-    --cpus-per-task=2 --mem=8G "$@" <<'JOB'
+    --cpus-per-task=2 --mem=8G "$@" <<'{end}'
 #!/usr/bin/env bash
 source scripts/env.sh
 {table}
-JOB
+{end}
 """
 
 
@@ -76,7 +77,11 @@ def print_script(
     resources = f"--cpus-per-task={cpus} --mem={memory}G"
     device = ["--device", "cuda"] * on_gpu
     variables = '--cell "$SLURM_ARRAY_TASK_ID" --hours "$HOURS"'
+    end, given = "JOB", [*recipe.command_line.words, *recipe.command_line.behind]
+    while any(end in value for value in given):  # the line that ends a here-document
+        end += "_"
     print(SCRIPT.format(
+        end=end,
         count=len(cells), recipe=recipe.page.name, here=typed([os.getcwd()]),
         set_up="bash scripts/setup.sh --gpu\n" * on_gpu,
         load=_command(recipe, ["--device", "cpu", "--stop-stage", str(load)]),

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -65,6 +66,36 @@ PATHS = {
     "shape/run.sh --ready HERE/a": ["--input HERE/a "],
     "lm.sh --data-dir HERE/a": ["HERE/a/train.txt"],
 }  # fmt: skip
+
+
+LINES = "a\nJOB\n{}echo pwned_$((6*7))\nexit\n"  # one value; with --slurm it ends a substitution
+WITH_LINES = [
+    f"own.sh {TEXTS} --plan",
+    f"own.sh {TEXTS} --slurm",
+    f"own.sh {TEXTS} --plan -- --user HERE",
+    "lm.sh --url HERE --plan",
+    "iwslt14.sh --raw-dir HERE --plan",
+    "shape/run.sh --raw-dir HERE --plan",
+    "shape/run.sh --raw-dir HERE --slurm --gpus 1",
+    "glue/run.sh --raw-dir HERE --plan",
+]
+
+
+@pytest.mark.parametrize("command", WITH_LINES)
+def test_a_line_feed_in_a_value_runs_nothing_where_a_plan_is_pasted(command, tmp_path):
+    lines = LINES.format(")\n" * ("--slurm" in command))
+    name, *options = (word.replace("HERE", lines) for word in command.split())
+    printed = subprocess.run(
+        ["bash", f"recipes/{name}", *options], capture_output=True, encoding="utf-8", check=True
+    ).stdout
+    assert "pwned" in printed
+    # no program is there, but what bash has itself
+    script = "command_not_found_handle() { :; }\n" + printed
+    ran = subprocess.run(
+        [shutil.which("bash"), "-c", script], cwd=tmp_path, env={"PATH": str(tmp_path)},
+        capture_output=True,
+    )  # fmt: skip
+    assert b"pwned_42" not in ran.stdout
 
 
 @pytest.mark.parametrize("command", PATHS)
