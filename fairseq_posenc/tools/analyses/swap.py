@@ -1,16 +1,19 @@
 """Is a sentence translated as well at the end of a long input as at its start? (SHAPE, Table 1)."""
 
 from argparse import Namespace
-from typing import Any, Dict, List, Mapping, Sequence, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import torch
 from fairseq.data import Dictionary
 from sacrebleu.metrics import BLEU
-from sacremoses import MosesDetokenizer
 
+from fairseq_posenc.data.languages import language_of_text
+from fairseq_posenc.data.segmentation import detokenise_lines
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.analyses.models import LoadedModel, load_models, sample, without_bos
 from fairseq_posenc.tools.analyses.report import Report
+from fairseq_posenc.tools.scores.bleu import tokeniser
+from fairseq_posenc.tools.scores.data_folder import subwords_of_symbols
 from fairseq_posenc.tools.tables.plots import COLOURS, new_figure
 
 Parts = List[List[int]]
@@ -28,7 +31,7 @@ def swap(
     max_len_a: float = 1.5,
     max_len_b: int = 10,
     max_tokens: int = 4000,
-    remove_bpe: str = "@@ ",
+    remove_bpe: Optional[str] = None,
     seed: int = 1,
     cpu: bool = False,
 ) -> Report:
@@ -127,7 +130,7 @@ def _compare(
     separator: str,
     search: Namespace,
     max_tokens: int,
-    remove_bpe: str,
+    remove_bpe: Optional[str],
 ) -> Dict[str, Any]:
     task, target = loaded.task, loaded.task.target_dictionary
     mark, target_mark = task.source_dictionary.index(separator), target.index(separator)
@@ -135,13 +138,15 @@ def _compare(
         "original": [join(source, mark) for source, _ in joined],
         "swapped": [join(source[1:] + source[:1], mark) for source, _ in joined],
     }
+    symbol = remove_bpe or subwords_of_symbols(target.symbols)
     language = task.cfg.target_lang
-    references = _texts([t[0] for _, t in joined], target, remove_bpe, language, escape_unk=True)
-    metric, found = BLEU(trg_lang=language), {}
+    references = _texts([t[0] for _, t in joined], target, symbol, language, escape_unk=True)
+    language = language_of_text(language, references) or language
+    metric, found = BLEU(tokenize=tokeniser(language)), {}
     for (order, sources), place in zip(orders.items(), (0, -1)):
         translated = _translate(loaded, sources, search, max_tokens)
         outputs = [parts(tokens, target_mark) for tokens in translated]
-        hypotheses = _texts([output[place] for output in outputs], target, remove_bpe, language)
+        hypotheses = _texts([output[place] for output in outputs], target, symbol, language)
         found[order] = metric.corpus_score(hypotheses, [references]).score
         wrong = sum(len(output) != len(t) for output, (_, t) in zip(outputs, joined))
         found[f"wrong_{order}"] = wrong
@@ -167,10 +172,12 @@ def _translate(
 def _texts(
     sentences: Parts, dictionary: Dictionary, bpe: str, language: str, escape_unk: bool = False
 ) -> List[str]:
-    """Return plain text: subwords joined, detokenised, ``<<unk>>`` in references as fairseq's."""
-    detokenise = MosesDetokenizer(lang=language).detokenize
-    lines = (dictionary.string(sentence, bpe, escape_unk) for sentence in sentences)
-    return [detokenise(line.split()) for line in lines]
+    """Return plain text, ``<<unk>>`` in references as fairseq's.
+
+    Joined sentencepieces are plain text; other subwords are of tokens, which are detokenised.
+    """
+    lines = [dictionary.string(sentence, bpe, escape_unk) for sentence in sentences]
+    return lines if bpe == "sentencepiece" else detokenise_lines(lines, language)
 
 
 def _draw(results: Mapping[str, Mapping[str, Any]]) -> Any:

@@ -35,7 +35,7 @@ def prepare(
     split: str,
     subwords_folder: str,
     destination: str,
-    language: str = "en",
+    language: Optional[str] = None,
     metric: str = "squad",
     prefix: str = "",
     skip_malformed: bool = False,
@@ -50,7 +50,7 @@ def prepare(
         split: name of the split.
         subwords_folder: folder with a subword model and its ``dict.txt``.
         destination: folder to write into.
-        language: of the answers, which are those of the contexts.
+        language: of the answers, which are those of the contexts; the metric ``mlqa`` needs it.
         metric: ``squad`` or ``mlqa``.
         prefix: take only questions whose id begins so.
         skip_malformed: see :func:`read`; splits whose names begin with ``train`` are not scored.
@@ -92,9 +92,14 @@ def prepare(
     return counts, found, reachable(found, offsets, metric, language)
 
 
-def _checked_language(metric: str, language: str) -> str:
+def _checked_language(metric: str, language: Optional[str]) -> str:
     """Return the language whose rules a metric has: MLQA's are of zh for zh_CN."""
-    language = language_code(language) if metric == "mlqa" else language
+    if metric != "mlqa":
+        language = language or "en"
+    elif language is None:
+        raise UsageError("--metric mlqa has rules by language: give the --language of the contexts")
+    else:
+        language = language_code(language)
     check_metric(metric, language)
     return language
 

@@ -55,7 +55,7 @@ def _swap(parser: argparse.ArgumentParser) -> None:
     longest = "longest output: a times the source (default: 1.5)"
     add("--max-len-a", type=float, default=1.5, help=longest)
     add("--max-len-b", type=int, default=10, help="... plus b (default: 10)")
-    add("--remove-bpe", default="@@ ", choices=BPE_SYMBOLS, help="subwords (default: '@@ ')")
+    add("--remove-bpe", choices=BPE_SYMBOLS, help="kind of subwords (default: that of --data)")
 
 
 def _tokens(parser: argparse.ArgumentParser) -> None:

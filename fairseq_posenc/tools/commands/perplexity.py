@@ -45,7 +45,7 @@ def main() -> None:
     add("--data", required=True, metavar="FOLDER", help="binarised, with dict.txt")
     add("--subset", default="test", help="default: test")
     add("--text", metavar="FILE", help="the raw lines of the subset, whose words and bytes count")
-    add("--remove-bpe", default="@@ ", choices=BPE_SYMBOLS, help="subwords (default: '@@ ')")
+    add("--remove-bpe", choices=BPE_SYMBOLS, help="kind of subwords (default: that of --data)")
     add("--lengths", type=whole_numbers, default=[128, 256, 512, 1024], metavar="M,N")
     add("--mode", choices=("blocks", "sliding"), default="blocks", help="default: blocks")
     add("--stride", type=positive, default=64, help="of sliding windows (default: 64)")

@@ -34,7 +34,7 @@ def main() -> None:
     add("--subwords", required=True, dest="subwords_folder", metavar="FOLDER", help=subwords)
     kind = folder_with("*.offsets.*", "dict.txt")
     add_output(parser, "--output", kind=kind, required=True, dest="destination", metavar="FOLDER")
-    add("--language", default="en", help="of contexts and answers (default: en)")
+    add("--language", help="of contexts and answers; --metric mlqa needs it")
     add("--metric", default="squad", choices=METRICS, help="rules of scoring (default: squad)")
     prefix = "only questions whose id begins so"
     add("--id-prefix", default="", dest="prefix", metavar="TEXT", help=prefix)

@@ -4,7 +4,7 @@ import glob
 import os
 import re
 from collections import Counter
-from typing import Dict, Mapping, Optional, Sequence
+from typing import Dict, Iterable, Mapping, Optional, Sequence
 
 import numpy as np
 from fairseq import utils
@@ -156,8 +156,22 @@ def check_pieces(
 
 
 def subwords_of_data(data: Optional[str]) -> str:
-    """Return fairseq's name of the kind of subwords of a folder."""
-    return "sentencepiece" if model_of_data(data) else "@@ "
+    """Return fairseq's name of the kind of subwords of a folder, from its model or dictionaries."""
+    if model_of_data(data):
+        return "sentencepiece"
+    folder, symbols = first_folder(data), []
+    for path in glob.glob(os.path.join(glob.escape(folder), "dict.*.txt")) if data else ():
+        symbols += read_dictionary(path).symbols
+    return subwords_of_symbols(symbols)
+
+
+def subwords_of_symbols(symbols: Iterable[str]) -> str:
+    """Return fairseq's name of the kind of subwords of a dictionary: of the mark that most have."""
+    counts = Counter({"@@ ": 0})
+    for symbol in symbols:
+        counts["@@ "] += symbol.endswith("@@")
+        counts["sentencepiece"] += symbol.startswith("\u2581")
+    return counts.most_common(1)[0][0]
 
 
 def model_of_data(data: Optional[str]) -> str:

@@ -21,6 +21,7 @@ from tqdm import tqdm
 from fairseq_posenc.data.indexed import repeated_types
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
+from fairseq_posenc.tools.scores.data_folder import subwords_of_symbols
 from fairseq_posenc.tools.scores.intervals import t_interval
 
 
@@ -64,9 +65,15 @@ class Mean(NamedTuple):
 
 
 def read_text(
-    folder: str, subset: str, dictionary: Dictionary, subwords: str, raw: Optional[str] = None
+    folder: str,
+    subset: str,
+    dictionary: Dictionary,
+    subwords: Optional[str] = None,
+    raw: Optional[str] = None,
 ) -> Text:
     """Read a binarised subset as a stream.
+
+    ``subwords`` is fairseq's name of their kind; without one, it is that of the dictionary's.
 
     Words and bytes are those of ``raw``, or else of what the tokens spell; ``<unk>`` spells
     nothing, so that a text with unknown tokens and no ``raw`` has none.
@@ -85,7 +92,8 @@ def read_text(
     elif torch.isin(tokens, torch.tensor([dictionary.unk(), *repeated_types(dictionary)])).any():
         return Text(tokens, None, None)
     else:
-        spelt = [dictionary.string(lines[number], subwords) for number in range(len(lines))]
+        symbol = subwords or subwords_of_symbols(dictionary.symbols)
+        spelt = [dictionary.string(lines[number], symbol) for number in range(len(lines))]
     return Text(
         tokens,
         words=sum(len(line.split()) + 1 for line in spelt),

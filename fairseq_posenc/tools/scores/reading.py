@@ -68,8 +68,7 @@ def read_texts(
     references, *more = _read_references(paths) if paths else [[]]
     named = ", ".join(paths)
     if generated:
-        symbol = remove_bpe or subwords_of_data(data)
-        texts = _from_generated(generated, references, symbol, requested, data, named)
+        texts = _from_generated(generated, references, remove_bpe, requested, data, named)
     else:
         hypotheses = _read_aligned(hypothesis or "", len(references))
         languages = _choose(requested, languages_of_data(data, {}, language))
@@ -149,7 +148,12 @@ def remarks(name: str, language: str) -> List[str]:
 
 
 def _from_generated(
-    path: str, raw: List[str], symbol: str, requested: Languages, data: Optional[str], named: str
+    path: str,
+    raw: List[str],
+    remove_bpe: Optional[str],
+    requested: Languages,
+    data: Optional[str],
+    named: str,
 ) -> TestSet:
     """Read an output of ``fairseq-generate``, whose lines may be tokenised and hold subwords.
 
@@ -161,7 +165,9 @@ def _from_generated(
     text but H as tokens. Then D and T are taken as plain text, and tokenised like plain files.
     """
     lines = read_generated(path, len(raw) or None, data)
-    model = model_of_data(data)
+    model, symbol = model_of_data(data), remove_bpe or subwords_of_data(data)
+    if remove_bpe and not model:
+        _check_marks(lines.hypotheses, remove_bpe, path)
     check_pieces(path, data, lines.hypotheses, requested.target)
     join = functools.partial(_join, symbol=symbol, path=path, model=model)
     joined, plain = join(lines.hypotheses), _restored(lines.decoded, model)
@@ -265,6 +271,13 @@ def _choose(requested: Languages, *fallbacks: Languages) -> Languages:
     return languages
 
 
+def _check_marks(lines: Sequence[str], symbol: str, path: str) -> None:
+    """Refuse a kind of subwords whose mark no line has: joining would take all blanks away."""
+    mark, some = SUBWORD_MARKS[symbol], [line for line in lines if line.strip()]
+    if symbol in _GLUING and mark and some and not any(mark in line for line in some):
+        raise UsageError(f"--remove-bpe {symbol}: no {mark!r} in {path}; choose another kind")
+
+
 def _join(lines: Sequence[str], symbol: str, path: str, model: str) -> List[str]:
     """Join subwords; the kind of subwords must be the one that is there."""
     mark, some = SUBWORD_MARKS[symbol], [line for line in lines if line.strip()]
@@ -273,10 +286,10 @@ def _join(lines: Sequence[str], symbol: str, path: str, model: str) -> List[str]
             pieces = SentencePieces(model)
             return [pieces.join(line) for line in lines]
         return _restored(lines, model)
-    if symbol in _GLUING and mark and some and not any(mark in line for line in some):
-        raise UsageError(f"--remove-bpe {symbol}: no {mark!r} in {path}; choose another kind")
     if mark == "@@" and some and all(line.startswith("\u2581") for line in some):
         raise UsageError(f"{path} holds sentencepieces: pass --remove-bpe sentencepiece")
+    if symbol in _GLUING and mark and not any(mark in line for line in some):
+        return list(lines)  # fairseq has joined them
     return [data_utils.post_process(line, symbol) for line in lines]
 
 
