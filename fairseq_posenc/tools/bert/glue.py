@@ -18,6 +18,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert.glue_files import GlueSplit, read, summary
 from fairseq_posenc.tools.bert.glue_tasks import GlueTask
 from fairseq_posenc.tools.bert.vocabulary import copy_subwords
+from fairseq_posenc.tools.unknown_tokens import unknown_lines, unknown_share
 from fairseq_posenc.tools.workers import chunked, in_order
 from fairseq_posenc.tools.writing import replacing, replacing_files
 
@@ -72,6 +73,17 @@ def prepare(
         with replacing(os.path.join(partial, DESCRIPTION)) as stream:
             stream.write(json.dumps(asdict(description), indent=2) + "\n")
     return {name: len(split.sentences) for name, split in splits.items()}, problems
+
+
+def unknown_summary(task: GlueTask, folder: str, splits: Iterable[str]) -> Iterator[str]:
+    """Yield what :func:`unknown_lines` says of the splits of a folder, by column of sentences."""
+    dictionary = subwords.load_dictionary(folder)
+    for split in splits:
+        shares = {
+            column: unknown_share(f"{folder}/{part}/{split}", dictionary.unk(), dictionary.eos())
+            for column, part in zip(task.sentences, INPUTS)
+        }
+        yield from unknown_lines(split, shares, "cannot tell them apart")
 
 
 def _clear(folder: str) -> None:

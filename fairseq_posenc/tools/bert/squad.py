@@ -21,6 +21,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.metrics.answers import check_metric, normalise
 from fairseq_posenc.tools.bert.squad_files import SquadFile, read
 from fairseq_posenc.tools.bert.vocabulary import copy_subwords
+from fairseq_posenc.tools.unknown_tokens import unknown_lines, unknown_share
 from fairseq_posenc.tools.workers import chunked, in_order
 from fairseq_posenc.tools.writing import replacing, replacing_files
 
@@ -90,6 +91,16 @@ def prepare(
     counts = {"questions": len(found.questions), "contexts": len(found.contexts)}
     counts.update({f"{part} tokens": count for part, count in tokens.items()})
     return counts, found, reachable(found, offsets, metric, language)
+
+
+def unknown_summary(folder: str, split: str) -> Iterator[str]:
+    """Yield what :func:`unknown_lines` says of the questions and contexts of a split."""
+    dictionary = subwords.load_dictionary(folder)
+    shares = {
+        part: unknown_share(f"{folder}/{split}.{part}", dictionary.unk(), dictionary.eos())
+        for part in ("question", "context")
+    }
+    yield from unknown_lines(split, shares, "cannot tell them apart")
 
 
 def _checked_language(metric: str, language: Optional[str]) -> str:

@@ -36,7 +36,7 @@ def main() -> None:
         help="leave malformed lines of training and development sets out, and name them",
     )
     args = parser.parse_args()
-    from fairseq_posenc.tools.bert.glue import prepare
+    from fairseq_posenc.tools.bert.glue import prepare, unknown_summary
 
     examples, problems = prepare(
         TASKS[args.task], args.input, args.subwords, args.output, args.workers, args.skip_malformed
@@ -45,3 +45,5 @@ def main() -> None:
         print(f"left out: {problem}", file=sys.stderr)
     counts = ", ".join(f"{split} {count}" for split, count in examples.items())
     print(f"{args.output}: {args.task}, {counts}")
+    for line in unknown_summary(TASKS[args.task], args.output, examples):
+        print(line, file=sys.stderr if line.startswith("warning") else sys.stdout)

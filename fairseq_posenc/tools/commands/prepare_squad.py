@@ -44,7 +44,7 @@ def main() -> None:
     )
     add("--skip-malformed", action="store_true", help=skip)
     args = parser.parse_args()
-    from fairseq_posenc.tools.bert.squad import prepare
+    from fairseq_posenc.tools.bert.squad import prepare, unknown_summary
 
     counts, found, reachable = prepare(**vars(args))
     for problem in found.dropped:
@@ -56,3 +56,5 @@ def main() -> None:
     if reachable is not None:
         answers = f"exact match can reach {reachable:.2f} %"
     print(f"{args.destination}: {args.split}, {counted}, {answers}")
+    for line in unknown_summary(args.destination, args.split):
+        print(line, file=sys.stderr if line.startswith("warning") else sys.stdout)

@@ -3,14 +3,11 @@
 from collections import Counter
 from typing import Iterator, Sequence
 
-import numpy as np
-
-from fairseq_posenc.data.indexed import check_indexed, read_dictionary
+from fairseq_posenc.data.indexed import read_dictionary
 from fairseq_posenc.tools.translation.cleaning import LONGEST_WORD
 from fairseq_posenc.tools.translation.options import TranslationOptions
 from fairseq_posenc.tools.translation.pairs import Languages
-
-_WARNING_SHARE = 1.0  # percent of tokens
+from fairseq_posenc.tools.unknown_tokens import unknown_lines, unknown_share
 
 
 def cleaning_summary(split: str, kept: int, dropped: Counter, options: TranslationOptions) -> str:
@@ -50,18 +47,5 @@ def unknown_summary(folder: str, splits: Sequence[str], languages: Languages) ->
         for language in languages:
             dictionary = read_dictionary(f"{folder}/dict.{language}.txt")
             path = f"{folder}/{split}.{pair}.{language}"
-            index = check_indexed(path)
-            tokens = np.memmap(f"{path}.bin", index.dtype, "r") if index else np.zeros(0)
-            # every line ends with </s>, which is no token of the text
-            total = len(tokens) - len(index.ends) if index else 0
-            unknown = int(np.count_nonzero(tokens == dictionary.unk()))
-            shares[language] = 100 * unknown / max(1, total)
-        counts = ", ".join(f"{share:.2f} % of {language}" for language, share in shares.items())
-        yield f"{split}: unknown tokens: {counts}"
-        for language, share in shares.items():
-            if share >= _WARNING_SHARE:
-                yield (
-                    f"warning: {share:.1f} % of the tokens of {split}.{language} are not in the "
-                    "dictionary: <unk> stands for each, and a model trained on that writes <unk>; "
-                    "take subwords that were learnt from such text"
-                )
+            shares[language] = unknown_share(path, dictionary.unk(), dictionary.eos())
+        yield from unknown_lines(split, shares, "trained on that writes <unk>")

@@ -313,3 +313,16 @@ def test_malformed_lines_are_refused_or_named(text, raw, tmp_path, posenc):
     assert printed.err.count("left out: ") == 8 and "dev.tsv, line 3: 1 columns" in printed.err
     skipped = {"train": [1, 2, 3, 4], "valid": [1, 2, 3, 4]}
     assert Description.read(str(tmp_path / "bin")).skipped == skipped
+
+
+@pytest.mark.parametrize("strange", [0, 1])
+def test_unknown_tokens_are_told_by_split_and_sentence(text, raw, tmp_path, posenc, strange):
+    """With a vocabulary of other text, a model would learn from unknown tokens, silently."""
+    pairs = [(first, "猫" if strange else second, "neutral") for first, second in PAIRS]
+    task, folder = raw("MNLI", *pairs)
+    command = f"--task MNLI --input {folder} --subwords {text} --output {tmp_path}/bin --workers 1"
+    printed = posenc("prepare", "glue", *command.split())
+    share = "100.00" if strange else "0.00"
+    assert f"train: unknown tokens: 0.00 % of sentence1, {share} % of sentence2" in printed.out
+    warning = "warning: 100.0 % of the tokens of train.sentence2 are not in the dictionary"
+    assert (warning in printed.err) == bool(strange) == ("warning" in printed.err)

@@ -5,9 +5,11 @@ import re
 import numpy as np
 import pytest
 
+from fairseq_posenc.data import subwords
 from fairseq_posenc.data.questions import NOWHERE, Question
 from fairseq_posenc.data.questions import GoldAnswer as Answer
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.bert import vocabulary
 from fairseq_posenc.tools.bert.squad import reachable
 from fairseq_posenc.tools.bert.squad_files import SquadFile, read
 
@@ -271,3 +273,18 @@ def test_invalid_utf8_and_missing_files_are_named(tmp_path):
         read(str(path))
     with pytest.raises(UsageError, match="cannot read .*nowhere"):
         read(str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize("question, share", [("Wo?", 0.0), ("哪里", 100.0)])
+def test_unknown_tokens_are_told_by_part(write, tmp_path, posenc, question, share):
+    pytest.importorskip("tokenizers")
+    words, output = str(tmp_path / "words"), str(tmp_path / "bin")
+    vocabulary.learn_wordpiece(lambda: iter([CONTEXT, "Wo?"] * 9), words, 120)
+    vocabulary.copy_subwords(subwords.load(words), words)
+    path = write(document({**entry("a", "Smiljan"), "question": question}))
+    command = ["--input", path, "--split", "valid", "--subwords", words, "--output", output]
+    printed = posenc("prepare", "squad", *command, "--workers", 1)
+    told = f"valid: unknown tokens: {share:.2f} % of question, "
+    assert told in printed.out
+    warning = "warning: 100.0 % of the tokens of valid.question are not in the dictionary"
+    assert (warning in printed.err) == (share > 1)
