@@ -21,7 +21,7 @@ def unknown_share(path: str, unknown: int, end: int) -> float:
     if not index or not len(index.ends) or not index.ends[-1]:
         return 0.0
     tokens = np.memmap(f"{path}.bin", index.dtype, "r")
-    total = np.count_nonzero(tokens != end)
+    total = int(np.count_nonzero(tokens != end))
     return 100 * float(np.count_nonzero(tokens == unknown)) / max(1, total)
 
 
