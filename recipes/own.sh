@@ -22,7 +22,7 @@ options=(
     "                    base: posenc_transformer_wmt_en_de ({preset}). small and base were not run to the end"
     "--sentencepiece N   pieces of raw text (by the size of the text, as posenc prepare translation has it)"
     "--bpe N             instead: Moses' tokens and so many operations of byte pair encoding"
-    "--epochs N          (by preset: 20, 50, 20)"
+    "--epochs N          (by preset: 20, 50, 20); with more in the same folder, its trainings go on"
     "--keep N            average the checkpoints of the last N epochs ({keep})"
     "--bins LIST         ranges of lengths in words of the source, with --longest in subwords of the longer"
     "                    side; auto: further ones by the data ({bins}; with --longest N,auto)"

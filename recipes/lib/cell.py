@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Iterable, Iterator, List, NamedTuple, Sequence, Tuple
 
 from fairseq_posenc.errors import printable
+from recipes.lib.settings import as_lines, continues, read_lines
 
 
 class Where(str):
@@ -133,8 +134,15 @@ class PlannedCell(NamedTuple):
         """``label=path`` of a file in its folder."""
         return f"{self.row}={self.path(name)}"
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether its results are of fewer epochs, from which its training goes on."""
+        return continues(read_lines(self.path("settings")), as_lines(self.settings))
+
     def next_step(self) -> int:
         """The first step that is not done: all before it are."""
+        if self.goes_on:
+            return 0
         there = Path(self.folder)
         for number, step in enumerate(self.steps):
             if not all(any(there.glob(mark)) for mark in step.marks):

@@ -70,6 +70,10 @@ class Turn(NamedTuple):
         cell = self.cell
         locks = glob.glob(f"{glob.escape(cell.row_folder)}/*/lock")
         locks_of_peers = [path for path in locks if path != cell.path("lock")]
+        if cell.goes_on:  # what was made of fewer epochs is made again
+            marks = [mark for step in reversed(cell.steps) for mark in step.marks]
+            for path in (path for mark in marks for path in Path(cell.folder).glob(mark)):
+                path.unlink()
         row_settings = f"{cell.row_folder}/settings"
         same_settings(row_settings, cell.options, in_use=any(map(is_locked, locks_of_peers)))
         same_settings(cell.path("settings"), cell.settings)

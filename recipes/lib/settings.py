@@ -8,17 +8,20 @@ import fnmatch
 import hashlib
 import logging
 import os
+import re
 import shutil
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Iterable, Iterator, List, Sequence
+from typing import Dict, Iterable, Iterator, List, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError, printable
 from fairseq_posenc.tools.writing import replacing
 
 _BLOCK = 1 << 20  # bytes
 _NO_RESULTS = "*settings", "cell.json", "*lock", "*.log", "*.part", "*.part-*"
+EPOCHS = "--max-epoch"
+_AVERAGED = "--keep-last-epochs", "--last"  # how many checkpoints, no more than there are epochs
 # what a killed recipe had started may have its locks for so long: workers that read batches ahead
 LOCK_SECONDS = 10
 
@@ -67,11 +70,41 @@ def check_settings(path: str, words: Sequence[str], in_use: bool = False) -> Non
     folder, now = os.path.dirname(path), as_lines(words)
     make_folder(folder)
     then = read_lines(path)
-    if then and then != now and (in_use or has_results(folder)):
+    if then and then != now and (in_use or has_results(folder)) and not continues(then, now):
         raise UsageError(
             f"{folder} was made with other settings ({difference(then, now)}); "
             "give another --run-dir"
         )
+
+
+def continues(then: Sequence[str], now: Sequence[str]) -> bool:
+    """Return whether settings are those of a training of more epochs, and else the same.
+
+    It is then the training of fewer epochs, going on, if its learning rate does not depend on when
+    it ends. A model that was averaged from all of its epochs may be from more of them.
+    """
+    schedulers = [line for line in now if line.startswith("--lr-scheduler")]
+    if len(then) != len(now) or schedulers[-1:] != ["--lr-scheduler inverse_sqrt"]:
+        return False
+    numbers: Dict[str, Tuple[int, int]] = {}
+    for before, after in zip(then, now):
+        matches = [re.fullmatch(r"(--\S+) (\d+)(.*)", line) for line in (before, after)]
+        if before == after:
+            continue
+        if not all(matches) or len({(match[1], match[3]) for match in matches if match}) > 1:
+            return False
+        old, new = (int(match[2]) for match in matches if match)
+        numbers[before.partition(" ")[0]] = old, new
+    old_epochs, new_epochs = numbers.pop(EPOCHS, (0, 0))
+    return old_epochs < new_epochs and all(
+        name in _AVERAGED and old == old_epochs for name, (old, _) in numbers.items()
+    )
+
+
+def epochs_of(lines: Iterable[str]) -> str:
+    """Return the number of epochs in settings, or an empty text."""
+    words = (line.split() for line in lines)
+    return next((values[0] for name, *values in words if name == EPOCHS and values), "")
 
 
 def has_results(folder: str) -> bool:

@@ -16,6 +16,7 @@ from recipes.lib.own_texts import TEXTS
 from recipes.lib.page import FLAG, Page, Values, own_options, pairs, read_options
 from recipes.lib.recipe import Recipe, labelled
 from recipes.lib.rows import PlannedRow, read_rows
+from recipes.lib.settings import as_lines, epochs_of, read_lines
 from recipes.lib.texts import RecipeText
 from recipes.lib.work import check_behind, chosen, in_order, run_cells
 
@@ -162,6 +163,7 @@ def _cell(recipe: Recipe, text: RecipeText, row: PlannedRow, seed: str) -> Plann
         "posenc", "score", *where("--generated", f"{folder}/generate.out"),
         *where("--output", f"{folder}/score.json", "--data", data),
         "--note", f"row={row.spec}", "--note", f"seed={seed}",
+        *where("--note", f"epochs={values['epochs']}") * bool(values["epochs"]),
         *text.notes(row), *log, *text.score, *bits,
     ], ("score.json",), "score.txt"))  # fmt: skip
     made_from = text.made_from(seed)
@@ -174,8 +176,16 @@ def finished(recipe: Recipe, cells: Sequence[PlannedCell], name: str) -> List[st
     """Return `label=path` of a file of each cell that is finished; for a plan of each.
 
     Raises:
-        UsageError: none is.
+        UsageError: none is, or one is of more epochs.
     """
+    for cell in () if recipe.is_plan else cells:
+        epochs, trained = map(
+            epochs_of, (as_lines(cell.settings), read_lines(cell.path("settings")))
+        )
+        if epochs and trained and int(trained) > int(epochs):
+            raise UsageError(
+                f"{cell.folder} is of {trained} epochs, not {epochs}: give --epochs {trained}"
+            )
     there = [cell for cell in cells if recipe.is_plan or cell.is_finished]
     if not there:
         raise UsageError("no cell is finished: run the stages before")

@@ -58,6 +58,7 @@ def check_cells(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
         UsageError: one has results of other settings.
     """
     these = chosen(recipe, cells)
+    going_on = sum(cell.goes_on for cell in these)
     for cell in these:
         check_settings(f"{cell.row_folder}/settings", cell.options)
         check_settings(cell.path("settings"), cell.settings)
@@ -65,6 +66,8 @@ def check_cells(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
             write(cell.path("cell.json"), f"{cell.about}\n")
     finished = sum(cell.is_finished for cell in these)
     recipe.say(f"{len(these)} cells, {finished} finished before")
+    if going_on:
+        recipe.say(f"{going_on} of them go on from fewer epochs; their scores are made again")
 
 
 def chosen(recipe: Recipe, cells: Sequence[PlannedCell]) -> Sequence[PlannedCell]:

@@ -97,7 +97,6 @@ def trainings(tmp_path):
         (["--stage", "3", "--test", "other"], "", "--text"),
         (["--longest", "9"], "", "--max-length 9"),
         (["--bpe", "300"], "", "--bpe 300"),
-        (["--epochs", "2"], "", "--max-epoch 2"),
         (["--", "--lr", "0.1"], "", "--lr 0.1"),
         (["--encodings", "shaw=t5"], "", "t5"),
     ],
@@ -140,6 +139,46 @@ def test_a_cell_that_was_finished_without_bits_per_token_gains_them_and_a_score(
     assert forced[0] == "fairseq-generate" and "--score-reference" in forced
     assert score[score.index("--reference-scores") + 1] == str(cell / "references.out")
     assert (cell / "references.out").exists() and len(trainings(tmp_path)) == 1
+
+
+def test_with_more_epochs_a_run_goes_on_and_its_scores_are_made_again(own, tmp_path):
+    own("--epochs", "3")
+    cell = tmp_path / "run/shaw/seed1"
+    (cell / "train.log").write_text("before\n")
+    printed, status = own("--epochs", "7", "--seeds", "1,2", "--stop-stage", "3")
+    assert status == 0 and "1 of them go on from fewer epochs" in printed, printed
+    again = next(
+        words for words in trainings(tmp_path)[1:] if words[words.index("--seed") + 1] == "1"
+    )
+    assert again[again.index("--max-epoch") + 1] == "7"
+    assert (cell / "train.log").read_text().startswith("before\n")
+    assert not (cell / "score.json").exists() and not (cell / "average.pt").exists()
+    printed, status = own("--epochs", "7", "--seeds", "1,2")
+    assert status == 0 and (cell / "score.json").exists() and len(trainings(tmp_path)) == 3
+    [score] = [words for words in log(tmp_path) if words[:2] == ["posenc", "score"]][-1:]
+    assert "epochs=7" in score
+
+
+@pytest.mark.parametrize("options, told", [
+    (["--epochs", "2"], "was made with other settings (then: --max-epoch 3"),
+    (["--epochs", "2", "--stage", "6"], "is of 3 epochs, not 2: give --epochs 3"),
+    (["--epochs", "4", "--stage", "6"], "no cell is finished"),
+    (["--epochs", "4", "--keep", "1"], "was made with other settings"),
+    (["--epochs", "4", "--", "--lr", "1"], "was made with other settings"),
+])  # fmt: skip
+def test_results_of_other_epochs_are_not_taken_for_these(own, tmp_path, options, told):
+    own("--epochs", "3", "--keep", "2")
+    options = options if "--keep" in options else ["--keep", "2", *options]
+    printed, status = own(*options)
+    assert status == 1 and told in printed, printed
+    assert (tmp_path / "run/shaw/seed1/score.json").exists() and len(trainings(tmp_path)) == 1
+
+
+def test_a_learning_rate_that_depends_on_the_end_of_training_does_not_go_on():
+    lines = ["--lr-scheduler polynomial_decay", "--max-epoch 3"]
+    assert not settings.continues(lines, [lines[0], "--max-epoch 4"])
+    lines[0] = "--lr-scheduler inverse_sqrt"
+    assert settings.continues(lines, [lines[0], "--max-epoch 4"])
 
 
 def test_how_many_pairs_longest_leaves_out_is_told_and_goes_into_the_report(own, tmp_path):

@@ -55,6 +55,7 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
     several = [name for name, seeds in runs.items() if len(seeds) > 1]
     # a reader should not compare what has learned nothing
     unlike = precision_words({name: [one.precision for one in runs[name]] for name in runs})
+    unlike += _unlike_epochs(runs)
     table.words = unlike + _failures(runs) + differences_in_words(table, several, first.unit)
     return table
 
@@ -116,6 +117,18 @@ def _outputs(seeds: Sequence[Score], members: Sequence[int]) -> Outputs:
         for name in ("bleu_without_penalty", "length_ratio")
     )
     return Outputs(*means)
+
+
+def _unlike_epochs(runs: Runs) -> List[str]:
+    """Return a sentence where trainings note unlike numbers of epochs."""
+    epochs = {
+        name: sorted({score.notes["epochs"] for score in seeds if "epochs" in score.notes})
+        for name, seeds in runs.items()
+    }
+    if len({number for numbers in epochs.values() for number in numbers}) < 2:
+        return []
+    counts = (f"{name} {' and '.join(numbers)}" for name, numbers in epochs.items() if numbers)
+    return [f"Unlike numbers of epochs: {', '.join(counts)}."]
 
 
 def _failures(runs: Runs) -> List[str]:
