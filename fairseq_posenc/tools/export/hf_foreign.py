@@ -27,7 +27,9 @@ from fairseq_posenc.json_files import Each, Maybe, load_json
 from fairseq_posenc.tools.export.hf_fields import check_fields
 from fairseq_posenc.tools.export.hf_layouts import ACTIVATIONS, FSMT, Rules, rename
 
-_FILLED_UP = 64  # rows, with which the number of types becomes a multiple
+# Embeddings may have rows without a type, so that their number is a multiple of 8 or 64, which
+# matrix products like. A vocabulary that is smaller by more is of another model.
+_ROWS_MULTIPLE = 64
 _FAIRSEQ_ACTIVATIONS = {hf: fairseq for fairseq, hf in reversed(list(ACTIVATIONS.items()))}
 _FSMT_SHAPE = {
     **dict.fromkeys(
@@ -163,8 +165,8 @@ def dictionary_of(
 
 
 def refuse_small(vocabulary: int, types: int, folder: str) -> None:
-    """Refuse a vocabulary that lacks more types than rows are added to fill a matrix up."""
-    if types - vocabulary >= _FILLED_UP:
+    """Refuse a vocabulary that lacks more types than embeddings may have rows without one."""
+    if types - vocabulary >= _ROWS_MULTIPLE:
         raise UsageError(
             f"{folder}: its vocabulary has {vocabulary} types, its model {types}; put the "
             "tokenizer that belongs to the model there"

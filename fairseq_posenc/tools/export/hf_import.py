@@ -62,7 +62,8 @@ def import_model(
     imported = _exported(folder) if os.path.exists(_path(folder)) else _of_transformers(folder)
     if text and not imported.orders:
         raise UsageError(
-            f"{folder} is from posenc export, whose own --check compares; leave --check out"
+            f"posenc export wrote the model of {folder}, so import it without --check; then "
+            f"posenc export --path {output} --to huggingface --check compares"
         )
     directory, name = os.path.split(os.path.abspath(output))
     names = [*imported.dictionaries, *imported.files, *imported.texts]

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from fairseq_posenc.checkpoints import load_checkpoint
+from fairseq_posenc.checkpoints.folders import DESCRIPTION
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.export.hf_import import import_model
 from fairseq_posenc.tools.export.hf_model import to_huggingface, to_safetensors
@@ -51,6 +52,19 @@ def test_what_was_exported_comes_back_bit_for_bit(
     assert again.options.position_signature == before["cfg"]["model"].position_signature
     for file in (tmp_path / "back").glob("dict.*"):
         assert file.read_bytes() == (data / file.name).read_bytes()
+
+
+def test_a_folder_of_posenc_export_is_compared_by_posenc_export(bert_checkpoint, data, tmp_path):
+    path, _ = bert_checkpoint("learned")
+    to_huggingface(str(path), str(tmp_path / "hf"), str(data))
+    text = tmp_path / "lines.txt"
+    text.write_text("w1 w2\n")
+    back = str(tmp_path / "back" / "model.pt")
+    for _ in range(2):
+        with pytest.raises(UsageError, match=f"without --check; then posenc export --path {back} "):
+            import_model(str(tmp_path / "hf"), back, text=str(text))
+        # without which it is as save_pretrained writes it
+        (tmp_path / "hf" / DESCRIPTION).unlink(missing_ok=True)
 
 
 def test_a_safetensors_file_is_read_in_a_checkpoints_place(lm_checkpoint, data, tmp_path):
