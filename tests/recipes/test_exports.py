@@ -8,7 +8,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from recipes.exports import classes, consumer
-from recipes.exports.random_models import CLASSES
+from recipes.exports.random_models import CLASSES, TYPES, write_checkpoint, write_data
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "huggingface.md"
 
@@ -55,3 +55,30 @@ def test_an_environment_that_cannot_be_used_is_named(interpreter, reason, tmp_pa
 def test_the_page_has_a_row_for_each_class():
     section = PAGE.read_text("utf-8").partition("## Where the folders go")[2].partition("\n## ")[0]
     assert [line[0] for line in cells(section)] == ["class", *CLASSES]
+
+
+def test_precisions_are_compared_on_the_same_sentences(tmp_path, monkeypatch):
+    pytest.importorskip("ctranslate2")
+    from recipes.exports import precisions
+
+    data = tmp_path / "data"
+    write_data(str(data))
+    write_checkpoint(CLASSES["M2M100"], str(tmp_path / "model.pt"), str(data))
+    arguments = str(tmp_path / "model.pt"), str(data), 70
+    with pytest.raises(UsageError, match="there is no .*test.raw.de; posenc prepare translation"):
+        precisions.table(*arguments)
+    (data / "test.raw.de").write_text("w1 w2\n" * 90)
+    (data / "sentencepiece.model").touch()
+    generator = consumer.torch.Generator().manual_seed(1)
+    tokens = consumer.torch.randint(4, TYPES, (70, 5), generator=generator).tolist()
+    sentences = [[*row[: 1 + n % 5], consumer.EOS] for n, row in enumerate(tokens)]
+    monkeypatch.setattr(precisions, "read_sentences", lambda *_: {"encoder": sentences})
+    text = precisions.table(*arguments)
+    assert text.startswith("n = 70 sentences, beam 5;")
+    [_, _, *lines] = cells(text)
+    named = {line[0]: line for line in lines}
+    names = ["fairseq", *(f"CTranslate2, {name}" for name in ("float32", "bfloat16", "int8"))]
+    assert list(named) == names and named["fairseq"][3] == "1.00 (1.00 to 1.00)"
+    assert [named["fairseq"][5], named["fairseq"][1]] == ["70", "float32"]
+    sizes = [float(named[name][2]) for name in names[1:]]
+    assert sizes[0] > sizes[1] >= sizes[2] > 0
