@@ -4,7 +4,7 @@
 #
 # Makes an English-German corpus, trains a small translation model per position encoding on its short
 # sentences, and scores them on short and on longer ones. Started again, it continues where it was. The
-# table and the picture are there after the first seed, and grow by each.
+# table and the picture are there after two trainings, and grow with each seed.
 
 options=(
     "--train N           training pairs ({train})"

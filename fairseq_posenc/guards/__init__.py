@@ -32,6 +32,7 @@ When the models are imported, these places of fairseq are replaced, once (a test
 - ``EpochBatchIterator.state_dict``, ``EpochBatchIterator.load_state_dict``: the place in an epoch,
   whatever batches are made of it (``resumed_state``)
 - ``Trainer.__init__``: precision on a CPU (``precision``)
+- ``FairseqAdam.__init__``: torch's fused kernel on a CPU (``optim/adam.py``)
 - ``FairseqOptimizer.load_state_dict``: the state of a resumed optimizer (``loading``)
 - ``file_utils.load_archive_file``, which fetches and unpacks (``loading``)
 - ``distributed.utils.torch`` (its ``torch.load``), by which workers send each other options

@@ -84,8 +84,8 @@ def _check_same_run(
     ``seen`` has the value of each option, and the first checkpoint that records it.
     """
     dictionaries = signatures.model_options(state).get("dictionary_hash")
-    found = {"dictionaries": dictionaries, **({} if across_runs else _options_of_run(state))}
-    for name, value in found.items():
+    values = {"dictionaries": dictionaries, **({} if across_runs else _options_of_run(state))}
+    for name, value in values.items():
         if value is None:
             continue
         expected, first = seen.setdefault(name, (str(value), path))
@@ -102,9 +102,9 @@ def _check_same_run(
 def _options_of_run(state: Any) -> Dict[str, Any]:
     """Return the values of ``_OF_A_RUN``, of folders the last name: a run may have been moved."""
 
-    def options(found: Any) -> Dict[str, Any]:
-        found = vars(found) if isinstance(found, Namespace) else found
-        return found if isinstance(found, dict) else {}
+    def options(group: Any) -> Dict[str, Any]:
+        group = vars(group) if isinstance(group, Namespace) else group
+        return group if isinstance(group, dict) else {}
 
     old, new = options(options(state).get("args")), options(options(state).get("cfg"))
     values = {
@@ -124,8 +124,8 @@ def read_trained(path: str) -> Dict[str, Any]:
         UsageError: as :func:`load_checkpoint`, or it has something else.
     """
     state = load_checkpoint(path, mmap=True)
-    known = state if isinstance(state, dict) else {}
-    model, cfg = known.get("model"), known.get("cfg")
+    members = state if isinstance(state, dict) else {}
+    model, cfg = members.get("model"), members.get("cfg")
     if not isinstance(model, dict) or not model:
         raise UsageError(f"{path} is not a checkpoint of fairseq-train: it has no model")
     for name, tensor in model.items():
@@ -134,7 +134,7 @@ def read_trained(path: str) -> Dict[str, Any]:
                 f"{path} is not a checkpoint of fairseq-train: {name!r:.60} in its model is no "
                 "tensor with a name"
             )
-    groups = [known.get("args"), cfg]
+    groups = [members.get("args"), cfg]
     groups += [cfg.get("model"), cfg.get("task")] if isinstance(cfg, dict) else []
     if not all(isinstance(group, (dict, Namespace, type(None))) for group in groups):
         raise UsageError(
@@ -174,21 +174,21 @@ def last(paths: Sequence[str], count: int, by: Optional[str] = None) -> List[str
     """
     _check_one_folder(paths)
     numbered: Dict[str, List[Tuple[int, str]]] = {}
-    for kind, pattern in _NAMES.items():
+    for unit, pattern in _NAMES.items():
         matches = [(pattern.fullmatch(_name(path)), path) for path in paths]
-        numbered[kind] = [(int(match[1]), path) for match, path in matches if match]
+        numbered[unit] = [(int(match[1]), path) for match, path in matches if match]
     if by is None:
-        kinds = [kind for kind, found in numbered.items() if found]
-        if len(kinds) > 1:
+        units = [unit for unit, newest in numbered.items() if newest]
+        if len(units) > 1:
             raise UsageError(
                 f"there are {len(numbered['epochs'])} checkpoints of epochs (checkpointN.pt) and "
                 f"{len(numbered['updates'])} of updates (checkpoint_E_N.pt): choose with "
                 "--by epochs or --by updates"
             )
-        by = kinds[0] if kinds else "epochs"
-    found = [path for _, path in sorted(numbered[by], reverse=True)]
-    _check_enough(found, count, paths, f"--last {count}")
-    return found[:count]
+        by = units[0] if units else "epochs"
+    newest = [path for _, path in sorted(numbered[by], reverse=True)]
+    _check_enough(newest, count, paths, f"--last {count}")
+    return newest[:count]
 
 
 def best(paths: Sequence[str], count: int) -> List[str]:
@@ -205,20 +205,20 @@ def best(paths: Sequence[str], count: int) -> List[str]:
     patterns = [*_NAMES.values(), _KEPT_AS_BEST]
     named = [path for path in paths if any(p.fullmatch(_name(path)) for p in patterns)]
     # by updates; of copies the first
-    found: Dict[int, Tuple[str, float]] = {}
+    metric_of: Dict[int, Tuple[str, float]] = {}
     metrics: Set[Tuple[str, bool]] = set()
     for path in tqdm(named, desc="reading metrics", unit="checkpoint"):
         updates, value, metric, maximize = _validation(path)
-        if value is not None and math.isfinite(value) and updates not in found:
-            found[updates] = path, value
+        if value is not None and math.isfinite(value) and updates not in metric_of:
+            metric_of[updates] = path, value
             metrics.add((metric, maximize))
     if len(metrics) > 1:
         names = ", ".join(sorted(f"{m} ({'max' if up else 'min'})" for m, up in metrics))
         raise UsageError(f"the checkpoints were validated by different metrics: {names}")
-    _check_enough([path for path, _ in found.values()], count, paths, f"--best {count}")
+    _check_enough([path for path, _ in metric_of.values()], count, paths, f"--best {count}")
     sign = -1 if metrics.pop()[1] else 1
-    ranked = sorted(found, key=lambda updates: (sign * found[updates][1], -updates))
-    return [found[updates][0] for updates in ranked[:count]]
+    ranked = sorted(metric_of, key=lambda updates: (sign * metric_of[updates][1], -updates))
+    return [metric_of[updates][0] for updates in ranked[:count]]
 
 
 def _name(path: str) -> str:
@@ -232,16 +232,16 @@ def _validation(path: str) -> List[Any]:
         # Up to fairseq 0.10 the options are in a namespace, after that in a dictionary.
         args = state["args"]
         options = vars(args) if args is not None else state["cfg"]["checkpoint"]
-        found = [
+        values = [
             state["optimizer_history"][-1]["num_updates"],
             state["extra_state"]["val_loss"],
             options["best_checkpoint_metric"],
             options["maximize_best_checkpoint_metric"],
         ]
-        kinds: Any = (int, (int, float, type(None)), str, bool)
-        if not all(map(isinstance, found, kinds)):
+        types: Any = (int, (int, float, type(None)), str, bool)
+        if not all(map(isinstance, values, types)):
             raise TypeError("values of other types")
-        return found
+        return values
     except (KeyError, TypeError, IndexError) as error:
         raise UsageError(
             f"{path} is not a checkpoint of fairseq-train: it lacks its options, updates or metric"
@@ -289,10 +289,10 @@ def _check_one_folder(paths: Sequence[str]) -> None:
         )
 
 
-def _check_enough(found: Sequence[str], count: int, paths: Sequence[str], option: str) -> None:
-    if len(found) < count:
+def _check_enough(candidates: Sequence[str], count: int, paths: Sequence[str], option: str) -> None:
+    if len(candidates) < count:
         names = ", ".join(map(_name, paths)) or "no .pt file at all"
         raise UsageError(
-            f"{option} asks for more than the {len(found)} checkpoints to choose from; found: "
+            f"{option} asks for more than the {len(candidates)} checkpoints to choose from; found: "
             f"{names}"
         )

@@ -19,7 +19,7 @@ _FORCE = "replace, or write among, files of another kind"
 Test = Callable[[bytes], bool]
 
 
-class Kind(NamedTuple):
+class OutputType(NamedTuple):
     """What an option names: one file, the files of a prefix, or a folder.
 
     Attributes:
@@ -64,12 +64,12 @@ def _is_json(first: str) -> Test:
 
 
 _IS_PICTURE = _begins(b"\x89PNG", b"%PDF", b"%!PS", b"<?xml", b"\xff\xd8", b"II*\0", b"RIFF")
-CHECKPOINT = Kind("a checkpoint", {"": _begins(b"PK\x03\x04", b"\x80")})
-TEXT = Kind("plain text", {"": _is_text})
+CHECKPOINT = OutputType("a checkpoint", {"": _begins(b"PK\x03\x04", b"\x80")})
+TEXT = OutputType("plain text", {"": _is_text})
 TEXTS = TEXT._replace(prefix=True)
-CODES = Kind("BPE codes", {"": _begins(b"#version")})
-PICTURE = Kind("a picture", {"": _IS_PICTURE})
-TABLE = Kind(
+CODES = OutputType("BPE codes", {"": _begins(b"#version")})
+PICTURE = OutputType("a picture", {"": _IS_PICTURE})
+TABLE = OutputType(
     "a table",
     {
         ".csv": lambda head: _is_text(head) and b"," in head,
@@ -77,30 +77,30 @@ TABLE = Kind(
         "": _is_markdown,
     },
 )
-SCORE = Kind("a result of posenc score", {"": _is_json("all")})
-PROFILE = Kind("a profile of posenc profile-admin", {"": _is_json("version")})
-ANALYSIS = Kind(
+SCORE = OutputType("a result of posenc score", {"": _is_json("all")})
+PROFILE = OutputType("a profile of posenc profile-admin", {"": _is_json("version")})
+ANALYSIS = OutputType(
     "of an analysis",
     {".md": _is_markdown, ".json": _is_json("title"), ".png": _IS_PICTURE},
     prefix=True,
 )
 # commands that look themselves at what is there
-CHECKED_FILE = Kind("a file")
-CHECKED_FOLDER = Kind("a folder", is_folder=True)
-EXPORT = Kind("a file or folder", is_folder=None, writes=("*",))
+CHECKED_FILE = OutputType("a file")
+CHECKED_FOLDER = OutputType("a folder", is_folder=True)
+EXPORT = OutputType("a file or folder", is_folder=None, writes=("*",))
 
 
-def folder_with(*marks: str, writes: Sequence[str] = ()) -> Kind:
+def folder_with(*marks: str, writes: Sequence[str] = ()) -> OutputType:
     """Return the kind of a folder that is new, empty, or has a file whose name is like a mark.
 
     ``settings`` is a mark of every such folder: recipes leave it, or one of a split, there before.
     """
-    return Kind("a folder", marks=(*marks, "*settings"), writes=writes, is_folder=True)
+    return OutputType("a folder", marks=(*marks, "*settings"), writes=writes, is_folder=True)
 
 
-def add_output(parser: Any, *names: str, kind: Kind, **options: Any) -> None:
+def add_output(parser: Any, *names: str, output_type: OutputType, **options: Any) -> None:
     """Add an option or argument that names what is written, to a parser or a group of one."""
-    parser.add_argument(*names, **options).kind = kind
+    parser.add_argument(*names, **options).output_type = output_type
 
 
 class Parser(argparse.ArgumentParser):
@@ -114,9 +114,9 @@ class Parser(argparse.ArgumentParser):
         """Parse and check, as ``parse_args`` does, too."""
         add_force(self)
         refuse_repeated(self)
-        found, rest = super().parse_known_args(args, namespace)
-        check_outputs(self, found)
-        return found, rest
+        arguments, rest = super().parse_known_args(args, namespace)
+        check_outputs(self, arguments)
+        return arguments, rest
 
 
 class _Once(argparse._StoreAction):
@@ -140,35 +140,37 @@ def refuse_repeated(parser: Any) -> None:
 
 def add_force(parser: argparse.ArgumentParser) -> None:
     """Add ``--force``, where it is for some output, and not there yet."""
-    known = "--force" in parser._option_string_actions
-    if not known and any(kind.tests or kind.marks for kind in _kinds(parser).values()):
+    is_there = "--force" in parser._option_string_actions
+    if not is_there and any(
+        output_type.tests or output_type.marks for output_type in _output_types(parser).values()
+    ):
         parser.add_argument(
             "--force", action="store_true", default=argparse.SUPPRESS, help=_FORCE, dest="_force"
         )
 
 
-def check_outputs(parser: argparse.ArgumentParser, found: argparse.Namespace) -> None:
+def check_outputs(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> None:
     """Check the outputs among parsed options.
 
     Raises:
         UsageError: an output is what another option names, is no file or no folder as it should,
             or would replace files of another kind without ``--force``.
     """
-    force = vars(found).pop("_force", False)
-    given = {action: _texts(getattr(found, action.dest, None)) for action in parser._actions}
-    for action, kind in _kinds(parser).items():
-        for output in given[action]:
-            for other, texts in given.items():
-                if other.dest != action.dest:
+    force = vars(arguments).pop("_force", False)
+    named = {action: _texts(getattr(arguments, action.dest, None)) for action in parser._actions}
+    for action, output_type in _output_types(parser).items():
+        for output in named[action]:
+            for action_of_input, texts in named.items():
+                if action_of_input.dest != action.dest:
                     texts = [part for text in texts for part in (text, *re.split("[=,:]", text))]
-                    what = f"{_flag(action)} {output} is what {_flag(other)} names"
-                    refuse_inputs(output, texts, kind, what)
-            _check_kind(output, kind, f"{_flag(action)} {output}", force)
+                    problem = f"{_flag(action)} {output} is what {_flag(action_of_input)} names"
+                    refuse_inputs(output, texts, output_type, problem)
+            _check_type(output, output_type, f"{_flag(action)} {output}", force)
 
 
-def _kinds(parser: argparse.ArgumentParser) -> Dict[argparse.Action, Kind]:
-    found = {action: getattr(action, "kind", None) for action in parser._actions}
-    return {action: kind for action, kind in found.items() if kind}
+def _output_types(parser: argparse.ArgumentParser) -> Dict[argparse.Action, OutputType]:
+    types = {action: getattr(action, "output_type", None) for action in parser._actions}
+    return {action: output_type for action, output_type in types.items() if output_type}
 
 
 def _flag(action: argparse.Action) -> str:
@@ -176,50 +178,56 @@ def _flag(action: argparse.Action) -> str:
 
 
 def refuse_inputs(
-    output: str, inputs: Iterable[str], kind: Kind = CHECKED_FILE, what: str = ""
+    output: str, inputs: Iterable[str], output_type: OutputType = CHECKED_FILE, problem: str = ""
 ) -> None:
     """Raise :class:`UsageError` if what is written is one of the inputs.
 
     Names are followed through links, and files compared, so that another name is no way around. An
     input that is not there may be a prefix, of whose files the names go on with ``.<language>``.
     """
-    targets = [output, *_files_of(output)] if kind.prefix else [output]
+    targets = [output, *_files_of(output)] if output_type.prefix else [output]
     for text in inputs:
         for name in [text] if os.path.exists(text) else _files_of(text) if text else []:
-            inside = any(_is_inside(name, output, pattern) for pattern in kind.writes)
-            if inside or any(_same(name, one) for one in targets):
-                what = what or f"--output {output} is an input"
-                raise UsageError(f"{what}, and would be lost; name another")
+            inside = any(_is_inside(name, output, pattern) for pattern in output_type.writes)
+            if inside or any(_same(name, target) for target in targets):
+                problem = problem or f"--output {output} is an input"
+                raise UsageError(f"{problem}, and would be lost; name another")
 
 
-def _check_kind(output: str, kind: Kind, shown: str, force: bool) -> None:
-    files = [output + ending for ending in kind.tests] if kind.prefix else [output]
-    if kind == TEXTS:
+def _check_type(output: str, output_type: OutputType, shown: str, force: bool) -> None:
+    files = [output + ending for ending in output_type.tests] if output_type.prefix else [output]
+    if output_type == TEXTS:
         files = _files_of(output)
     for file in files:
         if not os.path.exists(file):
             continue
-        allowed = {True: os.path.isdir, False: os.path.isfile, None: _is_either}[kind.is_folder]
+        allowed = {True: os.path.isdir, False: os.path.isfile, None: _is_either}[
+            output_type.is_folder
+        ]
         if not allowed(file):
-            wanted = "a folder" if kind.is_folder else "a file"
+            wanted = "a folder" if output_type.is_folder else "a file"
             raise UsageError(f"{shown}: {file} is there, and not {wanted}; name another")
         if force:
             continue
-        problem = _folder_problem(file, kind) if kind.is_folder else _file_problem(file, kind)
+        problem = (
+            _folder_problem(file, output_type)
+            if output_type.is_folder
+            else _file_problem(file, output_type)
+        )
         if problem:
             raise UsageError(f"{shown}: {problem}; name another, or go on with --force")
 
 
-def _folder_problem(folder: str, kind: Kind) -> Optional[str]:
+def _folder_problem(folder: str, output_type: OutputType) -> Optional[str]:
     names = [name for name in os.listdir(folder) if not is_temporary(name)]
-    marked = any(glob.glob(os.path.join(glob.escape(folder), mark)) for mark in kind.marks)
-    if not kind.marks or not names or marked:
+    marked = any(glob.glob(os.path.join(glob.escape(folder), mark)) for mark in output_type.marks)
+    if not output_type.marks or not names or marked:
         return None
-    return f"{folder} has other files, and no {' or '.join(kind.marks[:-1])}"
+    return f"{folder} has other files, and no {' or '.join(output_type.marks[:-1])}"
 
 
-def _file_problem(file: str, kind: Kind) -> Optional[str]:
-    test = kind.tests.get(os.path.splitext(file)[1], kind.tests.get(""))
+def _file_problem(file: str, output_type: OutputType) -> Optional[str]:
+    test = output_type.tests.get(os.path.splitext(file)[1], output_type.tests.get(""))
     try:
         with open(file, "rb") as stream:
             head = stream.read(_HEAD)
@@ -227,7 +235,7 @@ def _file_problem(file: str, kind: Kind) -> Optional[str]:
         return None
     if test is None or not head or test(head):
         return None
-    return f"{file} is there, and not {kind.name}"
+    return f"{file} is there, and not {output_type.name}"
 
 
 def _is_either(path: str) -> bool:
@@ -243,15 +251,15 @@ def _texts(value: Any) -> List[str]:
 
 def _files_of(prefix: str) -> List[str]:
     """Return the files of a prefix, ``train.en`` and ``train.de`` of ``train``."""
-    found = glob.glob(f"{glob.escape(prefix)}.*")
-    return [name for name in found if "." not in name[len(prefix) + 1 :] and os.path.isfile(name)]
+    names = glob.glob(f"{glob.escape(prefix)}.*")
+    return [name for name in names if "." not in name[len(prefix) + 1 :] and os.path.isfile(name)]
 
 
-def _same(one: str, other: str) -> bool:
+def _same(path: str, second: str) -> bool:
     try:
-        return os.path.samefile(one, other)
+        return os.path.samefile(path, second)
     except OSError:
-        return os.path.realpath(one) == os.path.realpath(other)
+        return os.path.realpath(path) == os.path.realpath(second)
 
 
 def _is_inside(name: str, folder: str, pattern: str) -> bool:

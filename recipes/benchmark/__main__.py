@@ -27,6 +27,7 @@ from fairseq_posenc.version import __version__
 from recipes.benchmark import attention, papers, steps
 from recipes.benchmark.settings import SHAPES, STOCK, Setting, Steps
 from recipes.benchmark.timing import race
+from recipes.benchmark.updates import amp_variants, updates
 
 FEWEST_ROUNDS = 5  # quartiles of fewer say nothing
 DTYPES = ("float32", "bfloat16", "float16")
@@ -43,6 +44,7 @@ class Subject(NamedTuple):
         lengths, shape: the defaults.
         base: the encoding that the others are compared with.
         variants: further contestants, timed if the encoding that they begin with is.
+        encodings: the contestants by default; all if it is empty.
     """
 
     prepare: Callable[[Setting], Steps]
@@ -50,10 +52,15 @@ class Subject(NamedTuple):
     shape: str = "base"
     base: str = "sinusoidal"
     variants: Sequence[str] = ()
+    encodings: Sequence[str] = ()
 
 
 SUBJECTS = {
     "training": Subject(steps.training),
+    "updates": Subject(
+        # each has weights and averages of its own: all encodings would not fit into memory
+        updates, lengths=(32, 512), variants=amp_variants(), encodings=["sinusoidal"]
+    ),
     "generation": Subject(steps.generation, lengths=(32, 128)),
     "attention": Subject(
         attention.attention, lengths=(32, 128, 512, 2048), variants=[attention.NAIVE_SHAW]
@@ -93,7 +100,7 @@ def read_arguments() -> argparse.Namespace:
     parser = command_parser(__doc__, prog="python -m recipes.benchmark")
     add = parser.add_argument
     add("subjects", nargs="*", metavar="SUBJECT", help=f"{', '.join(SUBJECTS)} (default: all)")
-    add("--encodings", type=names, metavar="A,B", help="default: all")
+    add("--encodings", type=names, metavar="A,B", help="default: all; of updates sinusoidal")
     add("--table", choices=list(papers.TABLES), help="a paper's table of costs, ours beside it")
     add("--lengths", type=lengths, metavar="M,N", help="tokens per sentence (default: 32,128,512; "
         "generation: 32,128; attention: 32,128,512,2048)")  # fmt: skip
@@ -103,7 +110,7 @@ def read_arguments() -> argparse.Namespace:
     add("--tokens", type=positive, default=1024, help="per batch at most (default: 1024)")
     add("--rounds", type=positive, default=9, help="5 or more (default: 9)")
     add("--device", choices=["cpu", "cuda"], help="default: cuda if there is a GPU")
-    add_output(parser, "--output", kind=TABLE, metavar="FILE",
+    add_output(parser, "--output", output_type=TABLE, metavar="FILE",
         help="the table, as CSV if the name ends so, written as far as it goes")  # fmt: skip
     args = parser.parse_args()
     has_gpu = torch.cuda.is_available()
@@ -131,7 +138,8 @@ def check(chosen: Iterable[str], names: Iterable[str]) -> None:
 
 def settings_of(subject: Subject, args: argparse.Namespace) -> Iterable[Setting]:
     """Yield a setting for every length and dropout of a subject."""
-    contestants = list(dict.fromkeys([subject.base, *(args.encodings or encodings.names())]))
+    chosen = args.encodings or subject.encodings or encodings.names()
+    contestants = list(dict.fromkeys([subject.base, *chosen]))
     contestants += [variant for variant in subject.variants if variant.split()[0] in contestants]
     for length in args.lengths or subject.lengths:
         for dropout in args.dropout:

@@ -103,16 +103,18 @@ def _train_translate_score(recipe: Recipe, cells: Sequence[PlannedCell], first: 
         recipe.say(f"stage{'s' * bool(last)} {number}{last}: {', '.join(stages)}")
         print(*plan(chosen(recipe, cells), stages), sep="\n")
         return
-    drawn: List[str] = []
+    drawn: List[str] = []  # seeds; the first may be a part of one
 
     def draw(cell: PlannedCell) -> None:
-        """Show a table and a picture as soon as a seed is there."""
-        seed = [peer for peer in cells if peer.seed == cell.seed]
+        """Show a table and a picture after the first two trainings, and after each seed."""
+        seed = [peer.is_finished for peer in cells if peer.seed == cell.seed]
         there = [peer for peer in cells if peer.is_finished]
-        if recipe.cell or len(there) == len(cells) or not all(peer.is_finished for peer in seed):
+        is_first = not drawn and sum(seed) >= 2
+        if recipe.cell or len(there) == len(cells) or not (all(seed) or is_first):
             return
-        if cell.seed not in drawn:
-            drawn.append(cell.seed)
+        name = cell.seed if all(seed) else f"part of {cell.seed}"
+        if name not in drawn:
+            drawn.append(name)
             seeds = len({peer.seed for peer in there})
             recipe.say(f"{len(there)} of {len(cells)} cells are finished: "
                        + ("one seed alone, nothing is ranked" if seeds == 1 else f"{seeds} "

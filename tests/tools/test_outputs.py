@@ -38,7 +38,9 @@ def parser_of(command):
     """The parser that a command makes itself."""
 
     def found(parser, *_):
-        if isinstance(parser, Parser) or any(hasattr(one, "kind") for one in parser._actions):
+        if isinstance(parser, Parser) or any(
+            hasattr(one, "output_type") for one in parser._actions
+        ):
             raise Found(parser)
         return really(parser, *_)
 
@@ -69,7 +71,7 @@ OUTPUTS = [
     (command, action)
     for command, parser in PARSERS.items()
     for action in parser._actions
-    if hasattr(action, "kind")
+    if hasattr(action, "output_type")
 ]
 
 
@@ -126,7 +128,7 @@ def inputs_of(command, output):
 
 def test_every_command_marks_what_it_writes():
     for command, parser in PARSERS.items():
-        marked = [action for action in parser._actions if hasattr(action, "kind")]
+        marked = [action for action in parser._actions if hasattr(action, "output_type")]
         assert bool(marked) != (command in WITHOUT), command
         for action in parser._actions if isinstance(parser, Parser) else ():
             names = " ".join([action.dest, *action.option_strings])
@@ -137,7 +139,7 @@ def test_every_command_marks_what_it_writes():
 @every_output
 @pytest.mark.parametrize("way", ["same", "dots", "link", "hard link", "folder's link"])
 def test_an_input_is_never_an_output(command, output, way, tmp_path, monkeypatch):
-    kind = output.kind
+    kind = output.output_type
     if way == "hard link" and kind.is_folder:
         pytest.skip("folders have none")
     home = tmp_path / "home"
@@ -169,7 +171,7 @@ def test_an_input_is_never_an_output(command, output, way, tmp_path, monkeypatch
 
 @every_output
 def test_a_file_of_another_kind_stays_without_force(command, output, tmp_path, monkeypatch):
-    kind = output.kind
+    kind = output.output_type
     if not (kind.tests or kind.marks):
         pytest.skip("the command looks itself")
     endings = [ending for ending in kind.tests if ending] if kind.prefix else [""]
@@ -195,14 +197,18 @@ def test_a_file_of_another_kind_stays_without_force(command, output, tmp_path, m
 @every_output
 def test_what_is_no_file_or_folder_is_not_replaced(command, output, tmp_path, monkeypatch):
     place = tmp_path / "it"
-    if output.kind.is_folder:
+    if output.output_type.is_folder:
         place.write_text("")
     else:
         os.mkfifo(place)
-    endings = [ending for ending in output.kind.tests if ending] if output.kind.prefix else []
-    if output.kind.prefix:
+    endings = (
+        [ending for ending in output.output_type.tests if ending]
+        if output.output_type.prefix
+        else []
+    )
+    if output.output_type.prefix:
         place.rename(tmp_path / f"it{endings[0] if endings else '.en'}")
-    if output.kind.prefix and not endings:
+    if output.output_type.prefix and not endings:
         pytest.skip("its files are found by their names")
     with pytest.raises(UsageError, match="is there, and not a"):
         run(command, line_with(command, **{output.dest: tmp_path / "it"}), monkeypatch)

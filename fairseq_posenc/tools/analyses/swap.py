@@ -59,8 +59,8 @@ def swap(
     columns = ("original", "swapped", "drop")
     lines = [[name, *(f"{of[column]:.2f}" for column in columns)] for name, of in results.items()]
     wrong = "; ".join(
-        f"{name} {found['wrong_original']} and {found['wrong_swapped']}"
-        for name, found in results.items()
+        f"{name} {result['wrong_original']} and {result['wrong_swapped']}"
+        for name, result in results.items()
     )
     return Report(
         title=f"sacreBLEU of the first sentence, {len(joined)} joined pairs of {subset}",
@@ -80,13 +80,13 @@ def swap(
 
 def parts(tokens: Sequence[int], separator: int) -> Parts:
     """Cut tokens at the separators, which are left out; n of them make n + 1 parts."""
-    found: Parts = [[]]
+    sentences: Parts = [[]]
     for token in tokens:
         if token == separator:
-            found.append([])
+            sentences.append([])
         else:
-            found[-1].append(token)
-    return found
+            sentences[-1].append(token)
+    return sentences
 
 
 def join(sentences: Parts, separator: int) -> List[int]:
@@ -109,19 +109,19 @@ def _joined_pairs(
             "data with --separator"
         )
     marks = [dictionary.index(separator) for dictionary in dictionaries]
-    found = []
+    joined = []
     for index in sample(len(dataset), None, seed):
         pair = dataset[index]
         source = without_bos(pair["source"], task.source_dictionary.bos())
         sides = [side[:-1].tolist() for side in (source, pair["target"])]
-        ours, theirs = (parts(side, mark) for side, mark in zip(sides, marks))
-        if len(ours) == len(theirs) > 1:
-            found.append((ours, theirs))
-            if len(found) == wanted:
+        source_parts, target_parts = (parts(side, mark) for side, mark in zip(sides, marks))
+        if len(source_parts) == len(target_parts) > 1:
+            joined.append((source_parts, target_parts))
+            if len(joined) == wanted:
                 break
-    if not found:
+    if not joined:
         raise UsageError(f"no pair of '{subset}' has sentences joined by {separator} on both sides")
-    return found
+    return joined
 
 
 def _compare(
@@ -142,16 +142,16 @@ def _compare(
     language = task.cfg.target_lang
     references = _texts([t[0] for _, t in joined], target, symbol, language, escape_unk=True)
     language = language_of_text(language, references) or language
-    metric, found = BLEU(tokenize=tokeniser(language)), {}
-    for (order, sources), place in zip(orders.items(), (0, -1)):
+    metric, figures = BLEU(tokenize=tokeniser(language)), {}
+    for (order, sources), index in zip(orders.items(), (0, -1)):
         translated = _translate(loaded, sources, search, max_tokens)
         outputs = [parts(tokens, target_mark) for tokens in translated]
-        hypotheses = _texts([output[place] for output in outputs], target, symbol, language)
-        found[order] = metric.corpus_score(hypotheses, [references]).score
+        hypotheses = _texts([output[index] for output in outputs], target, symbol, language)
+        figures[order] = metric.corpus_score(hypotheses, [references]).score
         wrong = sum(len(output) != len(t) for output, (_, t) in zip(outputs, joined))
-        found[f"wrong_{order}"] = wrong
-    found["drop"] = found["original"] - found["swapped"]
-    return {**found, "encoding": loaded.signature, "signature": str(metric.get_signature())}
+        figures[f"wrong_{order}"] = wrong
+    figures["drop"] = figures["original"] - figures["swapped"]
+    return {**figures, "encoding": loaded.signature, "signature": str(metric.get_signature())}
 
 
 def _translate(
@@ -161,12 +161,12 @@ def _translate(
     task, eos = loaded.task, loaded.task.source_dictionary.eos()
     generator = task.build_generator([loaded.model], search)
     inputs = loaded.inputs([torch.tensor([*source, eos]) for source in sources])
-    found: List[List[int]] = [[] for _ in sources]
+    best: List[List[int]] = [[] for _ in sources]
     for batch in loaded.batches(inputs, max_tokens):
         outputs = task.inference_step(generator, [loaded.model], batch)
         for index, hypotheses in zip(batch["id"].tolist(), outputs):
-            found[index] = hypotheses[0]["tokens"][:-1].tolist()
-    return found
+            best[index] = hypotheses[0]["tokens"][:-1].tolist()
+    return best
 
 
 def _texts(
@@ -186,7 +186,7 @@ def _draw(results: Mapping[str, Mapping[str, Any]]) -> Any:
     axes = figure.add_subplot()
     for number, order in enumerate(("original", "swapped")):
         places = [x + 0.38 * (number - 0.5) for x in range(len(results))]
-        values = [found[order] for found in results.values()]
+        values = [result[order] for result in results.values()]
         bars = axes.bar(places, values, width=0.36, color=COLOURS[number], label=order)
         axes.bar_label(bars, fmt="%.1f", fontsize=9)
     axes.set_xticks(range(len(results)), list(results))

@@ -54,7 +54,7 @@ def main() -> None:
     add("--max-tokens", type=positive, default=2048, help="of a batch (default: 2048)")
     add("--cpu", action="store_true", help="leave a GPU alone")
     about = {"required": True, "metavar": "PREFIX", "help": "of the files"}
-    add_output(parser, "--output", kind=ANALYSIS, **about)
+    add_output(parser, "--output", output_type=ANALYSIS, **about)
     args = parser.parse_args()
     for logger in ("fairseq", "fairseq_posenc"):
         logging.getLogger(logger).setLevel(logging.WARNING)
@@ -77,9 +77,11 @@ def predict_all(args: Any, stride: Optional[int]) -> Any:
     dictionaries: Dict[str, List[Any]] = {}
     text: Any = None
     for name, path in args.models:
-        model, task, kind = load_any(path, args.data)
-        if kind != "language_modeling":
-            raise UsageError(f"{path} was trained with --task {kind}, not with language_modeling")
+        model, task, task_name = load_any(path, args.data)
+        if task_name != "language_modeling":
+            raise UsageError(
+                f"{path} was trained with --task {task_name}, not with language_modeling"
+            )
         dictionary = task.target_dictionary
         dictionaries.setdefault(name, []).append(dictionary)
         perplexity.check_same_symbols(dictionaries)
@@ -112,20 +114,20 @@ def build_report(
     means: Dict[str, List[perplexity.Mean]] = {}
     for name, by_length in results.items():
         for length, seeds in by_length.items():
-            found = perplexity.mean([one.bits for one in seeds], piece)
-            means.setdefault(name, []).append(found)
-            units = [found.value * count / n if n else None for n in (text.words, text.bytes)]
-            row = [name, str(length), str(len(seeds)), f"{found.value:.3f} ± {found.half:.3f}"]
+            mean = perplexity.mean([predicted.bits for predicted in seeds], piece)
+            means.setdefault(name, []).append(mean)
+            units = [mean.value * count / n if n else None for n in (text.words, text.bytes)]
+            row = [name, str(length), str(len(seeds)), f"{mean.value:.3f} ± {mean.half:.3f}"]
             row += ["-" if unit is None else f"{unit:.3f}" for unit in units]
-            row.append(f"{2**found.value:.2f}")
+            row.append(f"{2**mean.value:.2f}")
             if args.baseline:
                 row.append(_difference(seeds, results[args.baseline][length], piece))
             table.append(row)
             line = perplexity.signature(length, stride, args.subset, count)
             data.append(
                 {
-                    "model": name, "length": length, "signature": line, "bits": found._asdict(),
-                    "bits_by_seed": [float(one.bits.mean()) for one in seeds],
+                    "model": name, "length": length, "signature": line, "bits": mean._asdict(),
+                    "bits_by_seed": [float(predicted.bits.mean()) for predicted in seeds],
                     "per_word": units[0], "per_byte": units[1],
                     "by_position": perplexity.by_position(seeds, args.by_position or length),
                 }
@@ -144,15 +146,15 @@ def build_report(
     )
 
 
-def _difference(seeds: Any, others: Any, piece: int) -> str:
+def _difference(seeds: Any, base_seeds: Any, piece: int) -> str:
     """Return the difference of two models, paired by seed and text."""
-    if seeds is others:
+    if seeds is base_seeds:
         return "0"
-    if len(seeds) != len(others):
+    if len(seeds) != len(base_seeds):
         return "unequal n"
-    paired = [one.bits - other.bits for one, other in zip(seeds, others)]
-    found = perplexity.mean(paired, piece)
-    return f"{found.value:+.3f} ± {found.half:.3f}"
+    paired = [predicted.bits - base.bits for predicted, base in zip(seeds, base_seeds)]
+    mean = perplexity.mean(paired, piece)
+    return f"{mean.value:+.3f} ± {mean.half:.3f}"
 
 
 def _position_table(data: Sequence[Any]) -> str:
@@ -160,8 +162,10 @@ def _position_table(data: Sequence[Any]) -> str:
     firsts = sorted({first for row in data for first, _ in row["by_position"]})
     lines = [["from position", *(f"{row['model']}, {row['length']}" for row in data)]]
     for first in firsts:
-        found = (dict(row["by_position"]).get(first) for row in data)
-        lines.append([str(first + 1), *("-" if one is None else f"{one:.3f}" for one in found)])
+        bits_of_models = (dict(row["by_position"]).get(first) for row in data)
+        lines.append(
+            [str(first + 1), *("-" if bits is None else f"{bits:.3f}" for bits in bits_of_models)]
+        )
     return markdown_table(lines)
 
 
@@ -169,8 +173,11 @@ def _draw(lengths: Sequence[int], means: Dict[str, List[perplexity.Mean]]) -> An
     """Draw bits per token against the length, a line per model."""
     figure = new_figure(6.0, 4.0)
     axes = figure.add_subplot()
-    for number, (name, found) in enumerate(means.items()):
-        values, halves = [one.value for one in found], [one.half for one in found]
+    for number, (name, means_of_model) in enumerate(means.items()):
+        values, halves = (
+            [mean.value for mean in means_of_model],
+            [mean.half for mean in means_of_model],
+        )
         axes.errorbar(lengths, values, yerr=halves, label=name, **line_style(number))
     axes.set_xscale("log", base=2)
     axes.set_xticks(lengths, lengths)

@@ -26,7 +26,7 @@ def main() -> None:
     add("--path", required=True, metavar="FILE", help="checkpoint")
     add("--data", required=True, metavar="FOLDER", help="prepared folder")
     add("--subsets", default="valid", help="separated by commas (default: valid)")
-    add_output(parser, "--output", kind=_FOLDER, required=True, metavar="FOLDER")
+    add_output(parser, "--output", output_type=_FOLDER, required=True, metavar="FOLDER")
     add("--max-tokens", type=int, default=8192, help="of a batch, with padding (default: 8192)")
     add("--cpu", action="store_true", help="leave a GPU alone")
     add_notes(parser)

@@ -21,7 +21,9 @@ def main() -> None:
 
         parser = options.get_preprocessing_parser()
         [folder] = (action for action in parser._actions if action.dest == "destdir")
-        folder.kind = folder_with("dict.*", "*.idx", "preprocess.*", writes=("dict.*", "*.idx"))
+        folder.output_type = folder_with(
+            "dict.*", "*.idx", "preprocess.*", writes=("dict.*", "*.idx")
+        )
         add_force(parser)
         refuse_repeated(parser)
         check_outputs(parser, parser.parse_args())

@@ -20,7 +20,7 @@ def main() -> None:
     parser.description = __doc__
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     about = {"required": True, "metavar": "FILE", "help": "the profile, as JSON"}
-    add_output(parser, "--output", kind=PROFILE, **about)
+    add_output(parser, "--output", output_type=PROFILE, **about)
     add_force(parser)
     args = options.parse_args_and_arch(parser)
     check_outputs(parser, args)

@@ -63,7 +63,7 @@ class Misfit(NamedTuple):
 def check_reference(
     path: str,
     reference: Sequence[str],
-    known: Optional[Sequence[str]],
+    output_references: Optional[Sequence[str]],
     sources: Optional[Sequence[str]],
     hypotheses: Sequence[str],
     languages: Languages,
@@ -82,24 +82,24 @@ def check_reference(
         UsageError: they are of other sentences, shifted, or the sources.
     """
     reference_grams = LineGrams(reference)
-    known_grams = LineGrams(known) if known else None
-    if sources and (known_grams or languages.source != languages.target):
-        _check_sources(path, reference_grams, LineGrams(sources), known_grams)
-    if known_grams is None:
+    output_grams = LineGrams(output_references) if output_references else None
+    if sources and (output_grams or languages.source != languages.target):
+        _check_sources(path, reference_grams, LineGrams(sources), output_grams)
+    if output_grams is None:
         _check_shift(path, reference_grams, LineGrams(hypotheses))
         return []
-    found = misfit(reference_grams, known_grams)
-    if not found.lines:
+    differing = misfit(reference_grams, output_grams)
+    if not differing.lines:
         return []
-    first = found.lines[0]
-    place = f"{len(found.lines)} of {len(reference)} lines, the first is line {first + 1}"
-    if found.refused(len(reference)):
+    first = differing.lines[0]
+    words = f"{len(differing.lines)} of {len(reference)} lines, the first is line {first + 1}"
+    if differing.refused(len(reference)):
         raise UsageError(
-            f"{path} has other sentences than the output ({place}: {reference[first][:60]!r} "
-            f"there, {(known or [])[first][:60]!r} in the output): give the references of these "
-            "sentences"
+            f"{path} has other sentences than the output ({words}: {reference[first][:60]!r} "
+            f"there, {(output_references or [])[first][:60]!r} in the output): "
+            "give the references of these sentences"
         )
-    return [f"{path} differs from the references in the output: {place}"]
+    return [f"{path} differs from the references in the output: {words}"]
 
 
 def raw_references(
@@ -115,24 +115,24 @@ def raw_references(
     paths = [f"{prefix}.{language}" for language in languages]
     if not (sources and prefix and all(map(os.path.exists, paths))):
         return None
-    kept, references = map(read_lines, paths)
-    if not len(kept) == len(references) == len(sources):
+    raw_sources, references = map(read_lines, paths)
+    if not len(raw_sources) == len(references) == len(sources):
         return None
-    found = misfit(LineGrams(kept), LineGrams(sources))
-    return None if found.refused(len(kept)) else references
+    differing = misfit(LineGrams(raw_sources), LineGrams(sources))
+    return None if differing.refused(len(raw_sources)) else references
 
 
-def misfit(ours: Sequence[Grams], theirs: Sequence[Grams]) -> Misfit:
+def misfit(first: Sequence[Grams], second: Sequence[Grams]) -> Misfit:
     """Return which lines are of other sentences than the lines beside them."""
-    count, lines, moved = len(ours), [], 0
+    count, lines, moved = len(first), [], 0
     step = max(1, count // (_FAR + 1))
-    for number, (one, other) in enumerate(zip(ours, theirs)):
-        own = _alike(one, other)
-        if own >= _ALIKE or not other:  # of nothing but unknown words nothing is known
+    for number, (grams, beside) in enumerate(zip(first, second)):
+        own = _alike(grams, beside)
+        if own >= _ALIKE or not beside:  # of nothing but unknown words nothing is known
             continue
-        places = {number + n for n in _NEAR} | {(number + n * step) % count for n in range(_FAR)}
+        indices = {number + n for n in _NEAR} | {(number + n * step) % count for n in range(_FAR)}
         elsewhere = max(
-            (_alike(ours[place], other) for place in places - {number} if 0 <= place < count),
+            (_alike(first[index], beside) for index in indices - {number} if 0 <= index < count),
             default=0.0,
         )
         if own <= elsewhere:
@@ -142,22 +142,29 @@ def misfit(ours: Sequence[Grams], theirs: Sequence[Grams]) -> Misfit:
 
 
 def _check_sources(
-    path: str, ours: Sequence[Grams], sources: Sequence[Grams], known: Optional[Sequence[Grams]]
+    path: str,
+    references: Sequence[Grams],
+    sources: Sequence[Grams],
+    output_references: Optional[Sequence[Grams]],
 ) -> None:
     """Refuse references that are the sources, where these are not their own translation."""
-    alike = [_alike(*pair) for pair in zip(ours, sources)]
-    own = [_alike(*pair) for pair in zip(ours, known)] if known else [_ALIKE] * len(ours)
+    alike = [_alike(*pair) for pair in zip(references, sources)]
+    own = (
+        [_alike(*pair) for pair in zip(references, output_references)]
+        if output_references
+        else [_ALIKE] * len(references)
+    )
     closer = [n for n, (a, b) in enumerate(zip(alike, own)) if a >= _SAME and a > b]
-    if len(closer) > len(ours) / 2:
+    if len(closer) > len(references) / 2:
         raise UsageError(
             f"{path} holds the sources of the output, from line {closer[0] + 1} on: give the "
             "references"
         )
 
 
-def _check_shift(path: str, ours: Sequence[Grams], hypotheses: Sequence[Grams]) -> None:
+def _check_shift(path: str, references: Sequence[Grams], hypotheses: Sequence[Grams]) -> None:
     """Refuse references of which each belongs to the hypothesis of another line nearby."""
-    count = len(ours)
+    count = len(references)
     if count < _FEW:
         return
 
@@ -166,7 +173,7 @@ def _check_shift(path: str, ours: Sequence[Grams], hypotheses: Sequence[Grams]) 
     for number in range(count):
         for shift in shifts:
             if 0 <= number + shift < count:
-                totals[shift] += _alike(hypotheses[number], ours[number + shift])
+                totals[shift] += _alike(hypotheses[number], references[number + shift])
     means = {shift: total / (count - abs(shift)) for shift, total in totals.items()}
     best = max(_SHIFTS, key=means.__getitem__)
     if means[best] > 2 * means[0] + 0.1:
@@ -189,9 +196,9 @@ def _grams(line: str) -> Grams:
     return grams
 
 
-def _alike(one: Grams, other: Grams) -> float:
+def _alike(first: Grams, second: Grams) -> float:
     """Return the share of sequences that two lines have in common, 0 to 1."""
-    total = sum(one.values()) + sum(other.values())
-    count_of = other.get
-    common = sum(min(count, count_of(gram, 0)) for gram, count in one.items())
+    total = sum(first.values()) + sum(second.values())
+    count_of = second.get
+    common = sum(min(count, count_of(gram, 0)) for gram, count in first.items())
     return 2 * common / total if total else 1.0

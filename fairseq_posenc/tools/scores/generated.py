@@ -65,31 +65,31 @@ def read_generated(
             cut short or torn by a log message.
     """
     lines = read_lines(path)
-    found, lengths = _by_kind(path, lines)
+    texts_of, lengths = _texts_by_letter(path, lines)
     log = [line for line in lines if not _LINE.fullmatch(line)]
     options = read_options(log)
-    for kind in "HD":
-        if not found[kind]:
+    for letter in "HD":
+        if not texts_of[letter]:
             raise UsageError(
-                f"{path} has no {kind}-lines: give the whole output of fairseq-generate"
+                f"{path} has no {letter}-lines: give the whole output of fairseq-generate"
             )
-    count = 1 + max(max(of, default=0) for of in found.values())
-    size = sentences_of_split(data, found["S"] or found["T"], count)
+    count = 1 + max(max(of, default=0) for of in texts_of.values())
+    size = sentences_of_split(data, texts_of["S"] or texts_of["T"], count)
     if size:
         expected = max(size, expected or 0)
     else:
         _check_count(path, count, expected)
     is_cut = bool(size and size - count >= _BATCH_MULTIPLE)
     count = expected or count
-    for kind, texts in found.items():
+    for letter, texts in texts_of.items():
         if texts and len(texts) < count:
-            raise _incomplete(path, kind, texts, count, options, log, is_cut)
-    ordered = {kind: [texts[i] for i in sorted(texts)] for kind, texts in found.items()}
+            raise _incomplete(path, letter, texts, count, options, log, is_cut)
+    ordered = {letter: [texts[i] for i in sorted(texts)] for letter, texts in texts_of.items()}
     untagged, remarks = _without_tags(ordered)
     tags = untagged["T"].first
     options.check(path, tags, any(map(_CONSTRAINT.match, log)))
     remarks += options.remarks()
-    cut = options.limit_remark(lengths, found["S"])
+    cut = options.limit_remark(lengths, texts_of["S"])
     remarks += [cut] if cut else []
     hypotheses, references = untagged["H"].lines, untagged["T"].lines
     remarks += _reference_remarks(hypotheses, references, options)
@@ -128,18 +128,21 @@ def _without_tags(texts: Mapping[str, List[str]]) -> Tuple[Dict[str, Untagged], 
 
     A model may forget the tag, or fairseq take it out, where the references have it.
     """
-    untagged = {kind: without_tags(lines, kind == "S") for kind, lines in texts.items()}
-    for kind in "HD":
-        most = max((untagged[side] for side in ("T", kind)), key=lambda one: one.first + one.last)
-        untagged[kind] = untagged[kind]._replace(
-            lines=[cut_tags(line, most.first, most.last) for line in texts[kind]]
+    untagged = {letter: without_tags(lines, letter == "S") for letter, lines in texts.items()}
+    for letter in "HD":
+        most = max(
+            (untagged[side] for side in ("T", letter)),
+            key=lambda side_lines: side_lines.first + side_lines.last,
         )
-    kinds = [kind for kind in "STHD" if untagged[kind].tags]
-    if not kinds:
+        untagged[letter] = untagged[letter]._replace(
+            lines=[cut_tags(line, most.first, most.last) for line in texts[letter]]
+        )
+    letters = [letter for letter in "STHD" if untagged[letter].tags]
+    if not letters:
         return untagged, []
-    tags = sorted({tag for kind in kinds for tag in untagged[kind].tags})
+    tags = sorted({tag for letter in letters for tag in untagged[letter].tags})
     some = ", ".join(tags[:4]) + (", ..." if len(tags) > 4 else "")
-    lines = " and ".join(f"{kind}-lines" for kind in kinds if kind != "D")
+    lines = " and ".join(f"{letter}-lines" for letter in letters if letter != "D")
     return untagged, [f"{some} in all {lines}: tags of languages, not counted as words"]
 
 
@@ -161,7 +164,7 @@ def _check_count(path: str, count: int, expected: Optional[int]) -> None:
 
 def _incomplete(
     path: str,
-    kind: str,
+    letter: str,
     texts: Mapping[int, str],
     count: int,
     options: GenerationOptions,
@@ -175,65 +178,67 @@ def _incomplete(
     named = ", ".join(map(str, first)) + (", ..." if missing > 5 else "")
     skipped = next(filter(None, map(_SKIPPED.search, log)), None)
     workers = options.value("distributed_world_size")
-    way = (
+    advice = (
         "pass --required-batch-size-multiple 1 to fairseq-generate (by default it drops what does "
         "not fill the last batch), and, if sentences were skipped as too long, raise "
         "--max-source-positions/--max-target-positions"
     )
     if skipped:
-        way = f"{skipped[0]}, says its log: raise --max-source-positions/--max-target-positions"
+        advice = f"{skipped[0]}, says its log: raise --max-source-positions/--max-target-positions"
     elif workers not in ("", "1"):
-        way = f"it is of one of {workers} workers: join the outputs of all"
+        advice = f"it is of one of {workers} workers: join the outputs of all"
     elif is_cut:
-        way = (
+        advice = (
             "it was cut off, as the data have the others; run fairseq-generate again, or, to score "
             "a part on purpose, give --language and --source-language instead of --data"
         )
     return UsageError(
-        f"{path} has no {kind}-line for {missing} of {count} sentences (ids {named}): {way}"
+        f"{path} has no {letter}-line for {missing} of {count} sentences (ids {named}): {advice}"
     )
 
 
-def _by_kind(path: str, lines: List[str]) -> Tuple[Dict[str, Dict[int, str]], Dict[int, int]]:
+def _texts_by_letter(
+    path: str, lines: List[str]
+) -> Tuple[Dict[str, Dict[int, str]], Dict[int, int]]:
     """Return the texts by kind of line and number of sentence, and lengths of the hypotheses.
 
     Lengths are in tokens of the model, which P-lines have a number for, and one for the end.
     """
-    found: Dict[str, Dict[int, str]] = {kind: {} for kind in "HDST"}
+    texts: Dict[str, Dict[int, str]] = {letter: {} for letter in "HDST"}
     scores: Dict[Tuple[str, int], float] = {}
     lengths: Dict[int, int] = {}
     for number, line in enumerate(lines, 1):
-        place = f"{path}, line {number}"
+        line_at = f"{path}, line {number}"
         match = _LINE.fullmatch(line)
         if not match:
             if re.match(r"[STHD]-\d+$", line):
-                raise UsageError(f"{place}: cut short; run fairseq-generate again")
+                raise UsageError(f"{line_at}: cut short; run fairseq-generate again")
             positions = _POSITIONS.match(line)
             if positions:
                 lengths.setdefault(int(positions.group(1)), len(positions.group(2).split()) - 1)
             continue
-        kind, sentence, text = match.group(1), int(match.group(2)), match.group(3)
+        letter, sentence, text = match.group(1), int(match.group(2)), match.group(3)
         if _LOG_MESSAGE.search(text):
             raise UsageError(
-                f"{place}: a log message was printed into this line; do not join the outputs by "
+                f"{line_at}: a log message was printed into this line; do not join the outputs by "
                 "2>&1, or let fairseq-generate write a file with --results-path"
             )
-        if kind in "ST":
-            if sentence in found[kind]:
-                raise UsageError(f"{place}: {kind}-{sentence} a second time; give one output")
-            found[kind][sentence] = text
+        if letter in "ST":
+            if sentence in texts[letter]:
+                raise UsageError(f"{line_at}: {letter}-{sentence} a second time; give one output")
+            texts[letter][sentence] = text
             continue
         first, tab, text = text.partition("\t")
         try:
             score = parse_number(first if tab else "")
         except ValueError:
             raise UsageError(
-                f"{place}: expected a score and a text, separated by a tab; the line is cut short "
-                "or not from fairseq-generate"
+                f"{line_at}: expected a score and a text, separated by a tab; the line is cut "
+                "short or not from fairseq-generate"
             ) from None
-        if sentence not in found[kind] or score > scores[kind, sentence]:
-            scores[kind, sentence] = score
-            found[kind][sentence] = text
-            if kind == "H":
+        if sentence not in texts[letter] or score > scores[letter, sentence]:
+            scores[letter, sentence] = score
+            texts[letter][sentence] = text
+            if letter == "H":
                 lengths.pop(sentence, None)  # what follows is the length of this one
-    return found, lengths
+    return texts, lengths

@@ -48,9 +48,9 @@ def _faults(score: Score, members: Sequence[int]) -> Tuple[float, float, float]:
     """Return the percentages of empty, short and long outputs."""
     rows = score.statistics["tokenised_bleu"]
     lengths = [(rows[i][0], rows[i][1]) for i in members]
-    empty = sum(not own for own, _ in lengths)
-    short = sum(0 < own < SHORT * other for own, other in lengths)
-    long = sum(own > LONG * other for own, other in lengths)
+    empty = sum(not length for length, _ in lengths)
+    short = sum(0 < length < SHORT * reference_length for length, reference_length in lengths)
+    long = sum(length > LONG * reference_length for length, reference_length in lengths)
     return tuple(100 * count / len(members) for count in (empty, short, long))  # type: ignore
 
 
@@ -60,46 +60,53 @@ def differing(first: Sequence[Score], second: Sequence[Score]) -> Dict[str, List
     Raises:
         UsageError: results without translations, or without chrF.
     """
-    one, other = next(iter(common_seeds(first, second).values()), (first[0], second[0]))
+    first_score, second_score = next(
+        iter(common_seeds(first, second).values()), (first[0], second[0])
+    )
     if not (
-        one.hypothesis and other.hypothesis and "chrf" in one.statistics.keys() & other.statistics
+        first_score.hypothesis
+        and second_score.hypothesis
+        and "chrf" in first_score.statistics.keys() & second_score.statistics
     ):
         raise UsageError("an older version scored, without translations; score again")
     scores = [
-        [corpus_score("chrf", row) for row in score.statistics["chrf"]] for score in (one, other)
+        [corpus_score("chrf", row) for row in score.statistics["chrf"]]
+        for score in (first_score, second_score)
     ]
-    found: Dict[str, List[Differing]] = {}
-    for part, members in zip(one.bins, one.members()[1:]):
+    sentences: Dict[str, List[Differing]] = {}
+    for part, members in zip(first_score.bins, first_score.members()[1:]):
         # of equal differences the first
         order = sorted(members, key=lambda i: -abs(scores[0][i] - scores[1][i]))[:_EACH]
-        found[part.name] = [
+        sentences[part.name] = [
             Differing(
                 number=i + 1,
-                source=_cut(one.source[i]) if one.source else "",
-                reference=_cut(one.reference[i]) if one.reference else "",
-                first=_cut(one.hypothesis[i]),
-                second=_cut(other.hypothesis[i]),
+                source=_cut(first_score.source[i]) if first_score.source else "",
+                reference=_cut(first_score.reference[i]) if first_score.reference else "",
+                first=_cut(first_score.hypothesis[i]),
+                second=_cut(second_score.hypothesis[i]),
                 first_score=scores[0][i],
                 second_score=scores[1][i],
             )
             for i in order
-            if one.hypothesis[i] != other.hypothesis[i]
+            if first_score.hypothesis[i] != second_score.hypothesis[i]
         ]
-    return found
+    return sentences
 
 
 def common_seeds(first: Sequence[Score], second: Sequence[Score]) -> Dict[str, Tuple[Any, Any]]:
     """Return the results of each seed that both have; without notes of seeds, by their order."""
     if all(score.seed for score in (*first, *second)):
-        known = {score.seed: score for score in second}
-        return {one.seed: (one, known[one.seed]) for one in first if one.seed in known}
+        second_of = {score.seed: score for score in second}
+        return {
+            score.seed: (score, second_of[score.seed]) for score in first if score.seed in second_of
+        }
     return {str(number): pair for number, pair in enumerate(zip(first, second), 1)}
 
 
 def best_of_others(means: Dict[str, Optional[float]], sign: int) -> Optional[str]:
     """Return the run, other than the first, with the best mean of the whole test set."""
-    others = {name: mean for name, mean in list(means.items())[1:] if mean is not None}
-    return max(others, key=lambda name: sign * others[name], default=None)
+    candidates = {name: mean for name, mean in list(means.items())[1:] if mean is not None}
+    return max(candidates, key=lambda name: sign * candidates[name], default=None)
 
 
 def _cut(text: str) -> str:

@@ -9,6 +9,7 @@ from fairseq_posenc.errors import UsageError
 from recipes.benchmark import __main__ as benchmark
 from recipes.benchmark import papers
 from recipes.benchmark.attention import NAIVE_SHAW
+from recipes.benchmark.updates import amp_variants
 
 VARIANTS = {
     "attention": {NAIVE_SHAW},
@@ -52,11 +53,12 @@ def test_every_encoding_is_timed_in_every_subject(run, tmp_path):
     printed = run("python", "-m", "recipes.benchmark", *options, "--output", output)
     with open(output, encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
-    subjects = ["training", "generation", "attention", "bert"]
+    subjects = ["training", "updates", "generation", "attention", "bert"]
     assert list(dict.fromkeys(row["subject"] for row in rows)) == subjects
     for subject in subjects:
         found = {row["encoding"]: row for row in rows if row["subject"] == subject}
-        assert set(found) == {"stock", *names()} | VARIANTS.get(subject, set())
+        timed = ["sinusoidal", *amp_variants()] if subject == "updates" else names()
+        assert set(found) == {"stock", *timed} | VARIANTS.get(subject, set())
         base = "learned" if subject == "bert" else "sinusoidal"
         assert float(found[base]["base"]) == float(found["stock"]["stock"]) == 1
         for row in found.values():

@@ -1,5 +1,7 @@
 """What is timed: models that share one set of weights, and the steps they take."""
 
+import itertools
+
 import pytest
 import torch
 
@@ -14,6 +16,7 @@ from recipes.benchmark.steps import (
     decoder,
     encoder,
 )
+from recipes.benchmark.updates import batches, build_trainer
 
 SETTING = Setting("tiny", ["sinusoidal", "learned", "shaw", "rel_scalar"], 8, batch=2)
 
@@ -71,3 +74,23 @@ def _recording(backward, calls):
         calls.append(tensor)
 
     return recorded
+
+
+def test_updates_are_those_of_fairseq_train_with_the_same_batches_of_many_shapes():
+    setting = Setting("tiny", ["sinusoidal"], 8, batch=4)
+    samples = itertools.islice(batches(setting), 40)
+    shapes = [(s["net_input"]["src_tokens"].shape, s["target"].shape) for s in samples]
+    assert len(set(shapes)) > 20
+    assert all(source[0] == target[0] for source, target in shapes)
+    assert all(max(source.numel(), target.numel()) <= 32 for source, target in shapes)
+    trainers = [build_trainer(name, setting) for name in (STOCK, "sinusoidal")]
+    first, second = (trainer.model for trainer in trainers)
+    second.load_state_dict(first.state_dict(), strict=False)
+    for trainer in trainers:
+        for sample in itertools.islice(batches(setting), 5):
+            assert trainer.train_step([sample])
+        assert trainer.get_num_updates() == 5
+    # equal batches, and two Adams that differ in rounding alone; biases of keys have no gradient
+    weights = {name: w for name, w in first.named_parameters() if "k_proj.bias" not in name}
+    for name, weight in weights.items():
+        torch.testing.assert_close(second.state_dict()[name], weight, rtol=1e-4, atol=1e-6)
