@@ -53,14 +53,15 @@ class Own(RecipeText):
             ["posenc", "prepare", "translation", "--source-lang", self.source, "--target-lang",
              self.target,
              *texts, *self.prepare, "--workers", str(cores()), "--output", self.data],
-            log=log,
+            log=log, appends=True,
         )  # fmt: skip
         if not recipe.is_plan:
             recipe.say((read_lines(log) or [""])[-1])
 
     def remarks(self) -> List[str]:
         """Return which training pairs were left out and why, as the log of the data has it."""
-        for line in read_lines(self.recipe.path("prepare.log")):
+        # of a preparation that was interrupted the log has the parts
+        for line in reversed(read_lines(self.recipe.path("prepare.log"))):
             counts = re.search(r"train: [\d,]+ of ([\d,]+) pairs kept; (.*) left out: (.*)", line)
             if counts:
                 text = f"{counts[2]} of {counts[1]} training pairs were left out: {counts[3]}"

@@ -122,6 +122,7 @@ class Recipe:
         words: Sequence[str],
         output: str = "",
         log: str = "",
+        appends: bool = False,
         failure: str = "",
         inputs: Sequence[str] = (),
     ) -> None:
@@ -132,6 +133,7 @@ class Recipe:
             inputs: files that it reads, one behind the other, from its standard input.
             output: a file for what it prints, which is whole or not there.
             log: a file for all that it prints.
+            appends: whether the log has earlier runs, too, of a command that goes on.
             failure: what to say if it fails, in place of the log's last line.
 
         Raises:
@@ -145,7 +147,7 @@ class Recipe:
         if output or log:
             make_folder(os.path.dirname(output or log))
         with ExitStack() as files:
-            errors = files.enter_context(open(log, "w")) if log else None
+            errors = files.enter_context(open(log, "a" if appends else "w")) if log else None
             stream = files.enter_context(replacing(output)) if output else errors
             stdin = None
             if inputs:

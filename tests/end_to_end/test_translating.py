@@ -59,6 +59,22 @@ def test_no_sentence_is_lost_without_an_option(
     assert printed.count("\nH-") == count
 
 
+@pytest.mark.parametrize("task", ["posenc_translation", "translation"])
+def test_no_line_is_lost_by_fairseq_interactive(
+    trains, run, training, binarised, folder, tmp_path, task
+):
+    """Lines of many lengths, a buffer and batches that they do not fill."""
+    model = folder / "whole" / "checkpoint_last.pt"
+    if not model.exists():
+        trains(*training("--max-update", "1", "--save-dir", model.parent))
+    lines = (binarised.parent / "test.en").read_text(encoding="utf-8").splitlines()
+    (tmp_path / "lines").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    command = generate(binarised, model, "--max-len-b", "2", "--input", tmp_path / "lines")
+    command[command.index("--task") + 1], command[0] = task, "fairseq-interactive"
+    printed = run(*command, "--buffer-size", "13", "--max-tokens", "130")
+    assert printed.count("\nH-") == len(lines) == 20
+
+
 def test_checkpoints_are_averaged_translated_and_scored(run, training, binarised, tmp_path):
     # --eval-bleu writes arrays of NumPy into checkpoints
     options = ["--eval-bleu", "--eval-bleu-args", '{"beam": 1, "max_len_b": 9}', "--max-epoch", "2"]

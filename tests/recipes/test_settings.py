@@ -196,6 +196,10 @@ def test_how_many_pairs_longest_leaves_out_is_told_and_goes_into_the_report(own,
     [report] = [words for words in log(tmp_path) if words[:2] == ["posenc", "compare"]]
     assert report[report.index("--remark") + 1].startswith(words)
     assert "another --run-dir" in report[report.index("--remark") + 1]
+    # of a preparation that was cut short, the rest says nothing of pairs
+    (tmp_path / "run/data.done").unlink()
+    prepare.write_text(STAND_IN)
+    assert f"note: {words}" in own("--longest", "40")[0]
 
 
 @pytest.mark.parametrize("recipe", ["lm", "python_docs"])

@@ -56,10 +56,11 @@ def data(tmp_path):
 def checkpoint(tmp_path, data):
     """A function that writes a checkpoint and returns its path and its model.
 
-    All parameters are strong, so that positions matter and translations are sharp.
+    All parameters are strong, so that positions matter and translations are sharp. The dictionaries
+    are those of the folder ``prepared``, if one is given.
     """
 
-    def write(encoding, seed=1, name="model.pt", **chosen):
+    def write(encoding, seed=1, name="model.pt", prepared=None, target_lang="de", **chosen):
         options = {"dropout": 0.0, "max_source_positions": 48, "max_target_positions": 40}
         options.update(arch="posenc_transformer_tiny", position_encoding=encoding)
         args = Namespace(**{**options, **chosen})
@@ -70,6 +71,10 @@ def checkpoint(tmp_path, data):
         )
         if shared:
             task.source_dictionary.save(str(data / "dict.de.txt"))
+        if prepared:
+            for side, language in {"source": "en", "target": target_lang}.items():
+                types = Dictionary.load(f"{prepared}/dict.{language}.txt")
+                setattr(task, f"{side}_dictionary", types)
         torch.manual_seed(seed)
         model = PosencTransformerModel.build_model(args, task).eval()
         for parameter_name, parameter in model.named_parameters():
@@ -77,7 +82,8 @@ def checkpoint(tmp_path, data):
             parameter.data += width * torch.randn(parameter.shape)
         if model.decoder.output_projection is not None:
             never_pad(model.decoder)
-        task_options = {"data": str(data), "source_lang": "en", "target_lang": "de"}
+        task_options = {"data": str(prepared or data), "source_lang": "en"}
+        task_options["target_lang"] = target_lang
         task_options.update(dataset_impl=None, required_seq_len_multiple=1, train_subset="train")
         task_options["prepend_source_bos"] = getattr(args, "prepend_source_bos", False)
         task_options["_name"] = "posenc_translation"
