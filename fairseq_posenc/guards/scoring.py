@@ -5,8 +5,10 @@ import os
 from argparse import ArgumentParser
 from typing import Any, Dict, List, Optional
 
+import torch
 from fairseq import options, utils
 from fairseq.data.data_utils import infer_language_pair
+from fairseq.distributed import utils as distributed_utils
 from fairseq.trainer import Trainer
 
 from fairseq_posenc.checkpoints import load_checkpoint
@@ -17,7 +19,10 @@ _MULTIPLE = "required_batch_size_multiple"  # fairseq drops the end of a set by 
 
 
 def patch_scoring() -> None:
-    """Let validations of a training lose nothing, and fairseq-validate find the model's task."""
+    """Let validations of a training lose nothing, and fairseq-validate find the model's task.
+
+    Workers on CPUs also gather what they have found, which fairseq's needs GPUs for.
+    """
     validate, parse = Trainer.get_valid_iterator, options.parse_args_and_arch
 
     @functools.wraps(validate)
@@ -38,8 +43,21 @@ def patch_scoring() -> None:
             parser.set_defaults(task=_task_of(words.path))
         return parse(parser, input_args, *args, **kwargs)
 
+    gather = distributed_utils.all_gather_list
+
+    @functools.wraps(gather)
+    def all_gather_list(data: Any, group: Any = None, max_size: int = 16384) -> List[Any]:
+        if torch.cuda.is_available():
+            return gather(data, group, max_size)
+        # fairseq's has buffers on a GPU: fairseq-validate could not sum what workers have found
+        group = distributed_utils.get_global_group() if group is None else group
+        values: List[Any] = [None] * distributed_utils.get_world_size(group)
+        torch.distributed.all_gather_object(values, data, group=group)
+        return values
+
     Trainer.get_valid_iterator = get_valid_iterator
     options.parse_args_and_arch = parse_args_and_arch
+    distributed_utils.all_gather_list = all_gather_list
 
 
 def _task_of(path: str) -> Optional[str]:

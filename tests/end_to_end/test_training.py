@@ -150,7 +150,7 @@ def test_a_model_is_validated_by_its_own_task_and_told_of_a_dictionary(
 
 @pytest.mark.parametrize("shares", [False, True])
 def test_a_worker_without_a_batch_at_the_end_of_a_set_counts_nothing(shares):
-    """fairseq's validations gather by GPUs, so the step alone is tried."""
+    """The step alone; by the real program: test_two_workers_validate_as_one_does."""
     shared = []
     task = FairseqTask(None)
     task.valid_step = lambda *args: (1.0, 2, {"loss": 1.0})
@@ -159,6 +159,19 @@ def test_a_worker_without_a_batch_at_the_end_of_a_set_counts_nothing(shares):
     scoring.patch_task_to_read_all(task)
     assert task.valid_step({"id": [1]}, None, None) == (1.0, 2, {"loss": 1.0})
     assert task.valid_step({}, None, None) == (0.0, 0, {}) and shared == [{}] * shares
+
+
+def test_two_workers_validate_as_one_does(run, start, training, binarised, tmp_path):
+    """On CPUs too, where fairseq's own way to gather needs a GPU; batches are not shared evenly."""
+    run(*training("--max-update", "1", "--save-dir", tmp_path, "--disable-validation"))
+    command = ["fairseq-validate", binarised, "--path", tmp_path / "checkpoint_last.pt", "--cpu"]
+    command += ["--user-dir", "fairseq_posenc", "--batch-size", "7", "--log-format", "simple"]
+
+    def figures(printed):
+        return re.findall(r"\| (loss [\d.]+ .*)", printed)[-1]
+
+    alone = figures(run(*command))
+    assert figures(_two_workers(start, command)[0]).split(" | ")[:2] == alone.split(" | ")[:2]
 
 
 def test_a_model_that_a_fork_has_named_is_fine_tuned_translated_and_validated(
