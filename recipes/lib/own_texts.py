@@ -12,8 +12,16 @@ from recipes.lib.cell import PlannedCell
 from recipes.lib.devices import cores
 from recipes.lib.figures import bits_by_range
 from recipes.lib.recipe import Recipe
+from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import make_folder, read_lines
-from recipes.lib.texts import SPLITS, GrammarText, Multi30k, RecipeText, plain_or_packed
+from recipes.lib.texts import (
+    ALL_LENGTHS,
+    SPLITS,
+    GrammarText,
+    Multi30k,
+    RecipeText,
+    plain_or_packed,
+)
 
 
 class Own(RecipeText):
@@ -29,22 +37,35 @@ class Own(RecipeText):
             if name.endswith("-lang"):
                 check_language(self.values[name], f"--{name}")
         self.prefixes = {split: self.values[split] for split in SPLITS}
-        self.prepare = self.values.fill(recipe.page.arrays["prepare"])
-        longest = self.values.number("longest")
+        match = re.fullmatch("([1-9][0-9]*)(,none)?|", self.values["longest"])
+        if not match:
+            raise UsageError(f"--longest is N or N,none, not {self.values['longest']}")
+        longest = match[1]
         if longest:
+            # the rest of the program knows the limit alone
+            self.values.layers[0]["longest"] = longest
             bins = self.values["bins"] if self.values.given("bins") else f"{longest},auto"
             self.score = ["--length-unit", "subwords", "--length-of", "longer", "--bins", bins]
-            self.prepare.append("--clean-valid")
+        self.prepare = self.values.fill(recipe.page.arrays["prepare"])
+        self.prepare += ["--clean-valid"] * bool(longest)
         files = [plain_or_packed(f"{prefix}.{language}")
                  for prefix in self.prefixes.values() for language in self.languages]  # fmt: skip
         self.settings = ["--source-lang", self.source, "--target-lang", self.target, *self.prepare,
                          *self.score, "--text", recipe.known_sum("--text", files)]  # fmt: skip
+        if match[2]:
+            self.beside = _LongTextToo(self, longest)
         # it continues what was cut, and refuses a folder of other texts; test pairs are never left
         # out
-        self.stages = [("data", self.make, "data.done", self.data)]
+        makes = f"{self.beside.data}/dict.{self.target}.txt" if self.beside else self.data
+        self.stages = [("data", self.make, "data.done", makes)]
 
     def make(self) -> None:
-        """Make binary data."""
+        """Make binary data, and with ``--longest N,none`` that of all lengths by its subwords."""
+        self._prepare(self.prepare, self.data)
+        if isinstance(self.beside, _LongTextToo):
+            self._prepare(self.beside.prepare, self.beside.data)
+
+    def _prepare(self, options: Sequence[str], output: str) -> None:
         recipe, log = self.recipe, self.recipe.path("prepare.log")
         texts = [word for split in SPLITS for word in (f"--{split}", self.prefixes[split])]
         if not recipe.is_plan:
@@ -52,7 +73,7 @@ class Own(RecipeText):
         recipe.execute(
             ["posenc", "prepare", "translation", "--source-lang", self.source, "--target-lang",
              self.target,
-             *texts, *self.prepare, "--workers", str(cores()), "--output", self.data],
+             *texts, *options, "--workers", str(cores()), "--output", output],
             log=log, appends=True,
         )  # fmt: skip
         if not recipe.is_plan:
@@ -60,19 +81,43 @@ class Own(RecipeText):
 
     def remarks(self) -> List[str]:
         """Return which training pairs were left out and why, as the log of the data has it."""
-        # of a preparation that was interrupted the log has the parts
-        for line in reversed(read_lines(self.recipe.path("prepare.log"))):
+        longest = self.values["longest"]
+        # the first is of the limited text, which is made first
+        for line in read_lines(self.recipe.path("prepare.log")):
             counts = re.search(r"train: [\d,]+ of ([\d,]+) pairs kept; (.*) left out: (.*)", line)
-            if counts:
-                text = f"{counts[2]} of {counts[1]} training pairs were left out: {counts[3]}"
-                longest = self.values["longest"]
-                if longest:
-                    text += (
-                        f" (--longest {longest}). To train on them, too, is the "
-                        "other answer to long text: run without --longest in another --run-dir"
-                    )
-                return [f"{text}."]
+            if not counts:
+                continue
+            text = f"{counts[2]} of {counts[1]} training pairs were left out: {counts[3]}"
+            if self.beside:
+                text += (
+                    f" (--longest {longest},none). Rows that end in {ALL_LENGTHS} are trained on "
+                    "long ones, too, and so validated"
+                )
+            elif longest:
+                text += (
+                    f" (--longest {longest}). To train on them, too, is the other answer to long "
+                    f"text: --longest {longest},none has both in one report"
+                )
+            return [f"{text}."]
         return []
+
+
+class _LongTextToo(RecipeText):
+    """The text of :class:`Own` with its long pairs, cut by the same subwords."""
+
+    def __init__(self, limited: Own, longest: str):
+        super().__init__(limited.recipe)
+        self.data, self.score = self.recipe.path("bin-all"), limited.score
+        self.prepare = ["--subwords", limited.data]
+        # of the text, all words but the limit
+        self.settings = [*limited.settings]
+        start = self.settings.index("--max-length")
+        del self.settings[start : start + 2]
+        self.settings += ["--all-lengths-beside", longest]
+
+    def notes(self, row: PlannedRow) -> List[str]:
+        """Return that the trained lengths are others than those of the rows beside."""
+        return ["--note", "longest=none"]
 
 
 class PythonDocs(RecipeText):

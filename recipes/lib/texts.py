@@ -6,7 +6,7 @@ import gzip
 import os
 import re
 import shutil
-from typing import Callable, List, Sequence, Tuple
+from typing import Callable, List, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell, Step, where
@@ -16,6 +16,7 @@ from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import make_folder, read_lines
 
 SPLITS = "train", "valid", "test"
+ALL_LENGTHS = "-all"  # ends the labels of rows that are trained on long pairs, too
 # options of fairseq-train that end a training
 _ENDS = "--max-update", "--max-epoch", "--patience", "--stop-min-lr", "--stop-time-hours"
 # title, what makes it, the mark of its end, and a path without which it is not made
@@ -33,6 +34,7 @@ class RecipeText:
         stages: that make the binary data.
         score: options for posenc score.
         analyses: titles of further stages, and what is done in them with all cells.
+        beside: text on which each row is trained, too, if any.
         task: options of fairseq-train and fairseq-generate; ``pair`` are of the latter alone.
     """
 
@@ -61,6 +63,7 @@ class RecipeText:
                      "--source-lang", self.source, "--target-lang", self.target]  # fmt: skip
         self.settings: List[str] = []
         self.stages: List[Stage] = []
+        self.beside: Optional[RecipeText] = None
         self.score = self.values.fill(recipe.page.arrays.get("score", []))
 
     def remarks(self) -> List[str]:

@@ -13,11 +13,11 @@ from recipes.lib import slurm
 from recipes.lib.cell import PlannedCell, Step, plan, where
 from recipes.lib.longer_text import LongerText
 from recipes.lib.own_texts import TEXTS
-from recipes.lib.page import FLAG, Page, Values, own_options, pairs, read_options
+from recipes.lib.page import FLAG, Page, Values, no_repeats, own_options, pairs, read_options
 from recipes.lib.recipe import Recipe, labelled
 from recipes.lib.rows import PlannedRow, read_rows
 from recipes.lib.settings import as_lines, epochs_of, read_lines
-from recipes.lib.texts import RecipeText
+from recipes.lib.texts import ALL_LENGTHS, RecipeText
 from recipes.lib.work import check_behind, chosen, in_order, run_cells
 
 HELP = """{own options}
@@ -129,9 +129,15 @@ def _train_translate_score(recipe: Recipe, cells: Sequence[PlannedCell], first: 
 
 def cells_of(recipe: Recipe, text: RecipeText, rows: Sequence[PlannedRow]) -> List[PlannedCell]:
     """Return the cells: each trains, translates and scores."""
-    return in_order(
-        _cell(recipe, text, row, seed) for row in rows for seed in recipe.values.list("seeds")
-    )
+    planned = [(text, row) for row in rows]
+    if text.beside:
+        labels = [f"{row.label}{ALL_LENGTHS}" for row in rows]
+        no_repeats("--encodings", [*labels, *(row.label for row in rows)])
+        planned += [
+            (text.beside, PlannedRow(*pair)) for pair in zip(labels, (r.options for r in rows))
+        ]
+    seeds = recipe.values.list("seeds")
+    return in_order(_cell(recipe, text, row, seed) for text, row in planned for seed in seeds)
 
 
 def _cell(recipe: Recipe, text: RecipeText, row: PlannedRow, seed: str) -> PlannedCell:

@@ -195,11 +195,41 @@ def test_how_many_pairs_longest_leaves_out_is_told_and_goes_into_the_report(own,
     assert score[score.index("--length-of") + 1] == "longer"
     [report] = [words for words in log(tmp_path) if words[:2] == ["posenc", "compare"]]
     assert report[report.index("--remark") + 1].startswith(words)
-    assert "another --run-dir" in report[report.index("--remark") + 1]
+    assert "--longest 40,none has both" in report[report.index("--remark") + 1]
     # of a preparation that was cut short, the rest says nothing of pairs
     (tmp_path / "run/data.done").unlink()
     prepare.write_text(STAND_IN)
     assert f"note: {words}" in own("--longest", "40")[0]
+
+
+def test_each_encoding_is_trained_on_all_lengths_too_and_stands_in_the_same_report(own, tmp_path):
+    own("--longest", "40")
+    before = len(log(tmp_path))
+    settings_of_first = (tmp_path / "run/settings").read_text()
+    printed, status = own("--longest", "40,none")
+    assert status == 0 and "2 cells, 1 finished before" in printed, printed
+    words = log(tmp_path)[before:]
+    limited, everything = [
+        line for line in words if line[:3] == ["posenc", "prepare", "translation"]
+    ]
+    assert limited[limited.index("--max-length") + 1] == "40" and "--max-length" not in everything
+    assert everything[everything.index("--subwords") + 1] == limited[limited.index("--output") + 1]
+    [train] = [line for line in words if line[0] == "fairseq-train"]
+    assert train[1] == everything[everything.index("--output") + 1]
+    [score] = [line for line in words if line[:2] == ["posenc", "score"]]
+    assert "longest=none" in score and score[score.index("--bins") + 1] == "40,auto"
+    [report] = [line for line in words if line[:2] == ["posenc", "compare"]]
+    assert [word.partition("=")[0] for word in report if "score.json" in word] == [
+        "shaw",
+        "shaw-all",
+    ]
+    assert (tmp_path / "run/settings").read_text() == settings_of_first
+
+
+@pytest.mark.parametrize("longest", ["none", "40,50", "0", "40,none,none"])
+def test_a_limit_of_another_form_is_refused(own, longest):
+    printed, status = own("--longest", longest)
+    assert status == 1 and "--longest is N or N,none" in printed and printed.count("\n") == 1
 
 
 @pytest.mark.parametrize("recipe", ["lm", "python_docs"])

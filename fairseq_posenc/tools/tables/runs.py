@@ -63,6 +63,8 @@ def conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:
     if stored not in score.signatures:
         available = ", ".join(score.signatures)
         raise UsageError(f"{name} has no {title_of(stored)}, only {available}; score it again")
+    # rows that declare other training text may differ in its lengths
+    trained = "".join(f" ({value})" for key, value in score.notes.items() if key == "longest")
     edges = [part.edges for part in score.bins if part.edges]
     return {
         "lengths": score.label,
@@ -72,6 +74,6 @@ def conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:
         "target languages": score.language,
         "references": score.references,
         "sources": score.sources,
-        "longest sentences trained on": score.longest_trained,
-        "sentences within the trained length": [part.within for part in score.bins],
+        f"longest sentences trained on{trained}": score.longest_trained,
+        f"sentences within the trained length{trained}": [part.within for part in score.bins],
     }

@@ -184,6 +184,17 @@ def _notes(runs: Runs, metric: str) -> List[str]:
             f"Within trained length: source of at most {longest['source']} and target of at most "
             f"{longest['reference']} subwords, the longest of the training set."
         )
+    longer = {
+        name: seeds[0].longest_trained
+        for name, seeds in runs.items()
+        if longest and seeds[0].longest_trained not in (None, longest)
+    }
+    notes += [
+        f"{name} was trained on other lengths: source of at most {lengths['source']} and target of "
+        f"at most {lengths['reference']} subwords."
+        for name, lengths in longer.items()
+        if lengths
+    ]
     scores = [training for seeds in runs.values() for training in seeds]
     ceilings = {training.ceiling[metric] for training in scores if metric in training.ceiling}
     if ceilings:
