@@ -90,8 +90,8 @@ class Own(RecipeText):
             text = f"{counts[2]} of {counts[1]} training pairs were left out: {counts[3]}"
             if self.beside:
                 text += (
-                    f" (--longest {longest},none). Rows that end in {ALL_LENGTHS} are trained on "
-                    "long ones, too, and so validated"
+                    f" (--longest {longest},none). Rows that end in {ALL_LENGTHS} are trained and "
+                    "validated on the long ones, too"
                 )
             elif longest:
                 text += (
