@@ -31,8 +31,8 @@ def architecture(settings: Mapping[str, Any], words: Sequence[str]) -> List[str]
     """Return the options of fairseq-train that make a model as large as a trained one.
 
     Args:
-        found: the options of its checkpoint, checked.
-        given: words of the command, whose options are left out.
+        settings: the options of its checkpoint, checked.
+        words: those of the command, whose options are left out.
 
     Raises:
         UsageError: its architecture is none of ours.
@@ -67,7 +67,8 @@ def main() -> None:
     if not model:
         raise UsageError("the command has neither --finetune-from-model nor --restore-file")
     state = load_checkpoint(model)
-    check_options(state, model)
+    # a fork's name of fairseq's architecture does not matter: the training compares the weights
+    check_options(state, model, builds=False)
     words = [*command, *architecture(signatures.model_options(state), command)]
     os.execvp(words[0], words)
 

@@ -28,10 +28,20 @@ def test_what_makes_the_model_is_typed_and_what_fine_tuning_chooses_is_not():
 
 
 @pytest.mark.parametrize(
-    "given, told", [(False, "neither --finetune-from-model nor"), (True, "other_arch")]
+    "given, told",
+    [(False, "neither --finetune-from-model nor"), (True, "its options name no --arch")],
 )
 def test_a_command_without_a_model_of_ours_is_refused(fails, given, told, tmp_path):
-    torch.save({"args": {"arch": "other_arch"}, "model": {}}, tmp_path / "m.pt")
+    torch.save({"args": {"encoder_layers": 3}, "model": {}}, tmp_path / "m.pt")
     words = ["--finetune-from-model", tmp_path / "m.pt"] if given else []
     [line] = fails("python", "-m", "recipes.lib.train_from", "echo", *words).splitlines()
     assert told in line
+
+
+def test_a_model_that_a_fork_has_named_is_taken(run, tmp_path):
+    named = {"arch": "transformer_18_18", "encoder_layers": 3, "encoder_embed_dim": 24}
+    weights = {f"{side}.layers.0.fc1.weight": torch.zeros(1) for side in ("encoder", "decoder")}
+    torch.save({"args": named, "model": weights}, tmp_path / "m.pt")
+    command = ["python", "-m", "recipes.lib.train_from", "echo", "--finetune-from-model"]
+    printed = run(*command, tmp_path / "m.pt")
+    assert "--arch transformer --encoder-embed-dim 24 --encoder-layers 3" in printed
