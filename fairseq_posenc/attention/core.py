@@ -1,15 +1,16 @@
-"""The one entrance to attention with position terms: the first backend that supports a case.
+"""Dispatch of attention with position terms: the first backend that takes a case computes it.
 
 =====  ==========================  ===========================================================
 order  backend                     takes
 =====  ==========================  ===========================================================
-1      :class:`SharedMaskSdpa`     on a GPU, and under ``torch.compile``: terms that fit into
+1      :class:`SharedMaskSdpa`     on a GPU, or under ``torch.compile``: terms that fit into
                                    one mask, as they do not depend on the queries
 2      :class:`CpuSdpa`            on a CPU in float32: such terms, where torch's own attention is
                                    faster than ours
-3      :class:`CpuChunks`          on a CPU in float32: all other trainings, and inference with 16
-                                   queries and more
-4      :class:`Lean`               on a GPU in half precision: whole sequences with other terms
+3      :class:`CpuChunks`          on a CPU in float32: others with gradients or dropout,
+                                   and inference with 16 queries and more
+4      :class:`Lean`               on a GPU in half precision, keeping less: self-attention over
+                                   whole sequences, with other terms
 5      :class:`Plain`              everything, anywhere; alone it returns the weights
 =====  ==========================  ===========================================================
 
@@ -28,12 +29,13 @@ from fairseq_posenc.attention.plain import Inputs
 from fairseq_posenc.encodings.base import AttentionTerms
 
 # These limits are measured: forward and backward, or forward alone, heads 64 wide, lengths from 12
-# to 1500. Below so many queries, as when decoding step by step, the number of operations counts.
+# to 1500. Below so many queries, as when decoding step by step, starting the operations is what
+# costs.
 _FEW_QUERIES = 16
-# Between these lengths our own attention is at least as fast as torch's. Above, it is too in
-# training, but torch's does not keep the weights, so it needs less memory.
+# Between these lengths our own attention is at least as fast as torch's. Above, ours is so
+# in training alone, but torch's does not keep the weights, so it needs less memory.
 _SHORT, _LONG = 64, 1024
-# From this length on, our own causal attention saves the time of the future, mask or not.
+# From this length on, our own causal attention is faster, as it leaves out the masked half.
 _LONG_CAUSAL = 256
 
 
@@ -79,15 +81,15 @@ class CpuChunks(AttentionBackend):
             return False
         # With dropout the choice must not depend on gradients: activation checkpointing computes
         # this twice, first without gradients, and both times the same weights must be dropped.
-        learns = cpu.needs_gradient(inputs) or inputs.dropout_p > 0
-        return learns or inputs.queries.size(2) >= _FEW_QUERIES
+        trains = cpu.needs_gradient(inputs) or inputs.dropout_p > 0
+        return trains or inputs.queries.size(2) >= _FEW_QUERIES
 
     attend = staticmethod(cpu.attend)
 
 
 class CpuSdpa(AttentionBackend):
-    """torch's attention on a CPU, where it is faster than ours: it can neither drop weights fast
-    nor learn a bias fast, and knows no segments.
+    """torch's attention on a CPU, where it is faster than ours: dropout and trained biases make it
+    slow, and so does a mask per sentence, which segments need.
     """
 
     @staticmethod
@@ -100,12 +102,12 @@ class CpuSdpa(AttentionBackend):
             return False
         if not CpuChunks.supports(inputs):  # the plain backend's
             return False
-        learns = cpu.needs_gradient(inputs)
-        if learns and terms.bias is not None and terms.bias.requires_grad:
+        has_gradient = cpu.needs_gradient(inputs)
+        if has_gradient and terms.bias is not None and terms.bias.requires_grad:
             return False
         if inputs.causal and length >= _LONG_CAUSAL:
             return False
-        if learns or (terms.bias is not None and inputs.padding_mask is not None):
+        if has_gradient or (terms.bias is not None and inputs.padding_mask is not None):
             return length < _SHORT or (length >= _LONG and terms.bias is None)
         return True
 

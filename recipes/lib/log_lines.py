@@ -17,7 +17,7 @@ class Progress:
     """Tells how far a training is.
 
     Args:
-        place: the number of its cell, and of how many.
+        ordinal: the number of its cell, and of how many.
         max_update, max_epoch: as fairseq-train has them; empty without.
         metric: a pattern of what is told of validations.
     """

@@ -38,7 +38,6 @@ class RecipeText:
         task: options of fairseq-train and fairseq-generate; ``pair`` are of the latter alone.
     """
 
-    names: Sequence[str] = ()  # of the stages
     pair: Sequence[str] = ()
     analyses: Sequence[Tuple[str, Callable[[Sequence[PlannedCell]], object]]] = ()
     job_per_gpu = False

@@ -142,7 +142,7 @@ def check_files(folder: str) -> None:
     """Check that a stranger's folder holds files alone: links and pipes are not followed.
 
     Raises:
-        UsageError: it holds something else, or two sets of weights.
+        UsageError: it holds something else.
     """
     for entry in os.scandir(folder):
         if entry.is_symlink() or not (entry.is_file() or entry.is_dir()):
