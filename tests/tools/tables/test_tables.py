@@ -248,6 +248,12 @@ def test_results_that_cannot_be_compared_are_refused(other, what):
         by_length({"shape": [score(1)], "cape": [score(1, **other)]})
 
 
+def test_rows_that_declare_other_training_text_are_compared_and_its_lengths_told():
+    longer = score(1, longest_trained={"source": 99, "reference": 98}, notes={"longest": "none"})
+    table = by_length({"shape": [score(1)], "shape-all": [longer]})
+    assert [note for note in table.notes if "99 and target of at most 98 subwords" in note]
+
+
 def sentences(rows, lengths=LENGTHS):
     return {"sentences": {"length": lengths, "statistics": rows}}
 
