@@ -147,6 +147,7 @@ def patch_precision() -> None:
                 )
         start(self, cfg, task, model, *args, **kwargs)
         logger.info("precision: {precision}, on {hardware}".format(**training_record(self)))
+        logger.info("torch: %s", torch.__version__)
 
     Trainer.__init__ = __init__
     _patch_evaluation()

@@ -5,6 +5,7 @@ import re
 from argparse import Namespace
 
 import pytest
+import torch
 from fairseq import options
 
 from fairseq_posenc.checkpoints import load_checkpoint
@@ -34,6 +35,7 @@ def test_log_checkpoint_and_score_say_the_precision(
     logged, path = train(tmp_path, 1, MODELS[name]), tmp_path / "checkpoint_last.pt"
     line = re.search(r"precision: (.*?), on (CPU.*)", logged)
     record = load_checkpoint(str(path))["computed_in"]
+    assert f"torch: {torch.__version__}\n" in logged
     assert line.groups() == (name, record["hardware"]) and record["precision"] == name
     output = tmp_path / "test.out"
     words = f"--path {path} --task posenc_translation --source-lang en --target-lang de --cpu"

@@ -32,6 +32,7 @@ _PARAMETERS = r"num\. (?:shared )?model params: ([0-9,]{1,20}) "
 _DEVICES = rf"training on {_WHOLE} devices"
 _GPU = r"rank +\d+: capabilities = .*; name = (.+?) *$"
 _PRECISION = r"\| precision: (.{1,40}), on "
+_TORCH = r"\| torch: (\S{1,40})$"
 _POSITION = r"\| (position:\S+)"
 _LOADED = rf"Loaded checkpoint .* @ {_WHOLE} updates\)"
 _DONE = rf"done training in {_NUMBER} seconds"
@@ -76,8 +77,9 @@ def read_log(path: str) -> Dict[str, Any]:
         later one took over; ``seconds_repeated``, what was trained beyond it and lost; ``parts``;
         ``tokens_per_second``: target tokens per second of all workers together, median of the
         ``train_inner`` lines (of the epochs, where training is shorter than --log-interval);
-        ``parameters``, ``gpus`` (workers), ``hardware``, ``precision`` and ``position`` (the
-        signature of the encoding), which are None where the log does not name them.
+        ``parameters``, ``gpus`` (workers), ``hardware``, ``precision``, ``torch`` (versions)
+        and ``position`` (the signature of the encoding), which are None where the log does not name
+        them.
     """
     lines = read_lines(path)
     speeds = [float(value) for value in _all(_SPEED, lines) or _all(_EPOCH_SPEED, lines)]
@@ -104,6 +106,7 @@ def read_log(path: str) -> Dict[str, Any]:
         "gpus": int(gpus[-1]) if gpus else None,
         "hardware": ", ".join(dict.fromkeys(_all(_GPU, last))) or cpu,
         "precision": " and ".join(dict.fromkeys(_all(_PRECISION, lines))) or None,
+        "torch": " and ".join(dict.fromkeys(_all(_TORCH, lines))) or None,
         "position": position[-1] if position else None,
     }
 

@@ -57,7 +57,7 @@ def test_facts_of_an_unbroken_training(read):
     assert facts == {
         "updates": 265, "seconds": 149.5, "seconds_repeated": 0, "parts": 1,
         "tokens_per_second": 3631.3, "parameters": 1768960, "gpus": 1, "hardware": None,
-        "precision": None, "position": "position:shape|max-shift:40|version:1",
+        "precision": None, "torch": None, "position": "position:shape|max-shift:40|version:1",
     }  # fmt: skip
 
 
@@ -72,6 +72,11 @@ def test_the_precision_is_that_of_all_parts(read):
     parts = [start() + [words.format(one), inner(100, 51)] for one in ("float32", "amp bfloat16")]
     assert read(*parts[1])["precision"] == "amp bfloat16"
     assert read(*parts[0], *parts[1])["precision"] == "float32 and amp bfloat16"
+
+
+def test_the_versions_of_torch_are_those_of_all_parts(read):
+    first, second = (start() + [f"| torch: 2.1{n}.0+cpu", inner(100 * n, 51)] for n in (3, 4))
+    assert read(*first, *second)["torch"] == "2.13.0+cpu and 2.14.0+cpu"
 
 
 def test_speed_is_the_median_of_the_inner_lines_or_of_epochs(read):
