@@ -120,6 +120,18 @@ def test_an_exported_graph_takes_other_batches_and_lengths(make, encoding):
             graph(x=x, padding_mask=padding.flip(1))
 
 
+def test_a_graph_of_rotary_is_one_that_onnx_has(make):
+    """ONNX multiplies complex numbers, and has no unsqueeze of them."""
+    program = torch.export.export(make("rotary"), (torch.randn(3, 9, 16),))
+    functions = {
+        str(node.target)
+        for node in program.graph.nodes
+        if node.op == "call_function" and getattr(node.meta.get("val"), "is_complex", bool)()
+    }
+    assert "aten.complex.default" in functions
+    assert not any("unsqueeze" in name for name in functions)
+
+
 @each_encoding
 def test_all_projections_are_called_so_that_they_may_be_quantised(make, encoding):
     """Whatever replaces the projections is asked for keys of distances, too."""

@@ -54,9 +54,8 @@ class SelfAttention(nn.Module):
         # each (batch, length, channels)
         queries, keys, values = self.q_proj(x), self.k_proj(x), self.v_proj(x)
         if terms.rotation is not None:
-            turn = torch.complex(*terms.rotation).unsqueeze(
-                -2
-            )  # (length, batch or 1, 1, head channels / 2)
+            # (length, batch or 1, 1, head channels / 2); ONNX has no unsqueeze of complex numbers
+            turn = torch.complex(*(part.unsqueeze(-2) for part in terms.rotation))
             queries, keys = (
                 rotated(y.transpose(0, 1), turn).transpose(0, 1) for y in (queries, keys)
             )

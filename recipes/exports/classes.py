@@ -56,20 +56,9 @@ def table(interpreters: Sequence[str]) -> str:
     reasons: List[str] = []
     lines = [["class", *heads]]
     for name, cells in zip(CLASSES, zip(*columns)):
-        lines.append([name, *(_shortened(cell, name, reasons) for cell in cells)])
+        lines.append([name, *(consumer.shortened(cell, name, reasons) for cell in cells)])
     notes = [f"{number}: {reason}." for number, reason in enumerate(reasons, 1)]
     return "\n".join([markdown_table(lines, len(lines[0])), "", *notes])
-
-
-def _shortened(cell: str, name: str, reasons: List[str]) -> str:
-    """Return a cell with the number of its reason, which is added to ``reasons`` if it is new."""
-    word, colon, reason = cell.partition(": ")
-    if word != "refused":
-        return cell
-    reason = reason.replace(name, "…")
-    if reason not in reasons:
-        reasons.append(reason)
-    return f"{word} ({1 + reasons.index(reason)})"
 
 
 def _export(exported: ExportedClass, folder: Path, data: str) -> None:

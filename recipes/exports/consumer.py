@@ -64,6 +64,18 @@ def compared(found: Tensor, expected: Tensor, missing: List[str]) -> str:
     return words + (f"{difference:.0e}" if difference else "0")
 
 
+def shortened(cell: str, name: str, reasons: List[str]) -> str:
+    """Return a cell with the number of its reason, which is added to ``reasons`` if it is new."""
+    word, colon, reason = cell.partition(": ")
+    if word != "refused":
+        return cell
+    if name:
+        reason = reason.replace(name, "…")
+    if reason not in reasons:
+        reasons.append(reason)
+    return f"{word} ({1 + reasons.index(reason)})"
+
+
 def with_transformers(folder: Path, name: str) -> str:
     """Load, compare, train, save."""
     class_name = json.loads((folder / "hf" / "config.json").read_text())["architectures"][0]

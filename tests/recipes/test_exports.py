@@ -82,3 +82,17 @@ def test_precisions_are_compared_on_the_same_sentences(tmp_path, monkeypatch):
     assert [named["fairseq"][5], named["fairseq"][1]] == ["70", "float32"]
     sizes = [float(named[name][2]) for name in names[1:]]
     assert sizes[0] > sizes[1] >= sizes[2] > 0
+
+
+def test_onnx_says_what_it_needs_or_agrees():
+    from recipes.exports import onnx_graphs
+
+    try:
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError:
+        with pytest.raises(UsageError, match="this needs onnx, onnxscript, onnxruntime"):
+            onnx_graphs.table(["learned"])
+        return
+    [_, _, [_, *differences]] = cells(onnx_graphs.table(["learned"]))
+    assert all(float(cell) < 1e-5 for cell in differences)
