@@ -7,9 +7,9 @@ from recipes.lib.cell import PlannedCell, Step, where
 from recipes.lib.page import Page, read_options
 from recipes.lib.pretrain import Pretraining
 from recipes.lib.rows import PlannedRow
+from recipes.lib.runner import check_passthrough, run_cells
 from recipes.lib.settings import make_folder, read_lines, write
 from recipes.lib.translation import rows_of
-from recipes.lib.work import check_behind, run_cells
 
 HELP = """\
   --run-dir DIR       results ({run-dir})
@@ -60,7 +60,7 @@ class Probes(Pretraining):
         layer["text"], layer["valid"] = (
             self.path(f"text/{split}.txt") for split in ("train", "valid")
         )
-        check_behind(self, self.cells)
+        check_passthrough(self, self.cells)
         self.open_folder(*self.settings())
         self.stage(2, "corpus", self.make_corpus, self.path("corpus.done"), self.settings())
         self.stage(

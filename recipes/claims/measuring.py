@@ -5,7 +5,7 @@ from typing import Callable, Sequence
 
 from recipes.lib.cell import PlannedCell
 from recipes.lib.recipe import Recipe
-from recipes.lib.work import each
+from recipes.lib.runner import map_parallel
 
 LANGUAGES = "en", "de"
 
@@ -20,7 +20,7 @@ class Measuring(Recipe):
         if self.is_plan:
             self.say("analyses of these models")
             return
-        each(self, cells, lambda cell: action(part, cell))
+        map_parallel(self, cells, lambda cell: action(part, cell))
 
     def analyse(self, part: str, cell: PlannedCell, name: str, *options: str) -> None:
         """Analyse the cell's model, into NAME.json in its folder."""
@@ -54,7 +54,7 @@ class Measuring(Recipe):
                 f"not trained"
             )
             return False
-        models = [f"sinusoidal={base}/checkpoint_last.pt", cell.file("checkpoint_last.pt")]
+        models = [f"sinusoidal={base}/checkpoint_last.pt", cell.labelled_path("checkpoint_last.pt")]
         self.analyse(part, cell, "tokens", "tokens", "--subset", "test", "--frequency-bins",
                      "50,150",
                      "--position-bins", "20,40,60", "--models", *models)  # fmt: skip
@@ -103,7 +103,7 @@ class Measuring(Recipe):
 
     def analyse_joined(self, part: str, cell: PlannedCell) -> None:
         """Sentences in two orders; of shape also each token."""
-        model = cell.file("checkpoint_last.pt")
+        model = cell.labelled_path("checkpoint_last.pt")
         self.analyse(
             part, cell, "swap", "swap", "--models", model, "--subset", "test", "--pairs", "1000000"
         )
@@ -114,5 +114,5 @@ class Measuring(Recipe):
         """Where heads attend."""
         for threshold in "0.001", "0.01", "0.1":
             self.analyse(part, cell, f"attention_{threshold}", "attention", "--models",
-                         cell.file("checkpoint_last.pt"), "--length", "32", "--threshold",
+                         cell.labelled_path("checkpoint_last.pt"), "--length", "32", "--threshold",
                          threshold)  # fmt: skip

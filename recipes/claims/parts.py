@@ -17,8 +17,8 @@ from recipes.claims.measuring import LANGUAGES, Measuring
 from recipes.lib.cell import PlannedCell, Step, plan, where
 from recipes.lib.page import FLAG, CommandLine, Page, read_options
 from recipes.lib.rows import PlannedRow, read_rows
+from recipes.lib.runner import in_order, map_parallel, run_cells
 from recipes.lib.settings import make_folder
-from recipes.lib.work import each, in_order, run_cells
 
 HELP = """\
   --fast              three seeds, and the rows that most claims need
@@ -268,7 +268,7 @@ class Claims(Measuring):
             print(*plan(cells), sep="\n")
             return
         run_cells(self, cells, ["train"])
-        logs = [cell.file("train.log") for cell in cells]
+        logs = [cell.labelled_path("train.log") for cell in cells]
         self.execute(["posenc", "plot", "--curves", *logs, "--output", f"{folder}/curves.png"],
                      output=f"{folder}/curves.md")  # fmt: skip
 
@@ -297,7 +297,7 @@ class Claims(Measuring):
                 self.say(f"[{cell.row}] train torch.nn.Transformer")
             self.execute(words, log=cell.path("train.log"))
 
-        each(self, self.cells(part, self.rows(part)), train)
+        map_parallel(self, self.cells(part, self.rows(part)), train)
 
     def speed(self, part: str) -> None:
         """Interleaved rounds in one process, as many times as there are seeds."""

@@ -48,7 +48,7 @@ class Anchor(Recipe):
     """
 
     titles: Sequence[str] = ()
-    mark = ""  # of stage 4, which without one looks after its own parts
+    done_file = ""  # of stage 4, which without one looks after its own parts
 
     def __init__(self, page: Page, command_line: CommandLine, name: str):
         super().__init__(page, command_line)
@@ -66,7 +66,7 @@ class Anchor(Recipe):
         self.stage(2, "download", self.download, self.path("download.done"))
         third, fourth = self.titles
         self.stage(3, third, self.prepare, self.path(f"{third}.done"))
-        self.stage(4, fourth, self.use, self.mark and self.path(self.mark))
+        self.stage(4, fourth, self.use, self.done_file and self.path(self.done_file))
         self.stage(5, "compare", self.compare)
 
     def get(self, name: str, address: str, *options: str) -> None:
@@ -100,7 +100,7 @@ class Translation(Anchor):
     """fairseq's transformer.wmt16.en-de on newstest2014."""
 
     titles = "text", "translate"
-    mark = "run.done"
+    done_file = "run.done"
 
     @property
     def archive(self) -> str:

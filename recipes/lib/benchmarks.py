@@ -11,8 +11,8 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.bert.xtreme import SENTENCE_PAIRS, find_questions
 from recipes.lib.page import FLAG
+from recipes.lib.runner import map_parallel
 from recipes.lib.settings import checksum, make_folder, read_lines, same_settings
-from recipes.lib.work import each
 
 if TYPE_CHECKING:
     from recipes.lib.finetune import FineTuning
@@ -303,7 +303,7 @@ class Xtreme(TaskSet):
         tests = self.questions()
         self.prepare_split(QuestionFile("train", "en", "squad", f"{folder}/train-v1.1.json"))
         valid = QuestionFile("valid", "en", "squad", f"{folder}/dev-v1.1.json")
-        each(self.recipe, [valid, *tests], self.prepare_split)
+        map_parallel(self.recipe, [valid, *tests], self.prepare_split)
 
     def prepare_split(self, split: QuestionFile) -> None:
         """Make data of one file."""

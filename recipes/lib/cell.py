@@ -54,8 +54,8 @@ class Step(NamedTuple):
     Attributes:
         stage: train, translate or score, in which it runs.
         words: of the command.
-        marks: files in the cell's folder, also with wildcards, that are there when it is done; a
-            step without them runs every time, and says nothing.
+        done_files: patterns of files in the cell's folder that are there when it is done; a step
+            without them runs every time, says nothing, and is not part of the settings.
         output: the folder's file for what it prints; all else is in ``<program>.log``.
         subfolder: of the cell's, of a training that begins anew whenever it is cut: it takes
             seconds.
@@ -63,7 +63,7 @@ class Step(NamedTuple):
 
     stage: str
     words: Sequence[str]
-    marks: Tuple[str, ...] = ()
+    done_files: Tuple[str, ...] = ()
     output: str = ""
     subfolder: str = ""
 
@@ -122,7 +122,7 @@ class PlannedCell(NamedTuple):
     @property
     def settings(self) -> List[str]:
         """All words of its steps that say what is done."""
-        steps = (step for step in self.steps if step.marks)
+        steps = (step for step in self.steps if step.done_files)
         words = [word for step in steps for word in step.words if not isinstance(word, Where)]
         return [*words, *self.made_from]
 
@@ -130,7 +130,7 @@ class PlannedCell(NamedTuple):
         """A file in its folder."""
         return f"{self.folder}/{name}"
 
-    def file(self, name: str) -> str:
+    def labelled_path(self, name: str) -> str:
         """``label=path`` of a file in its folder."""
         return f"{self.row}={self.path(name)}"
 
@@ -145,7 +145,7 @@ class PlannedCell(NamedTuple):
             return 0
         there = Path(self.folder)
         for number, step in enumerate(self.steps):
-            if not all(any(there.glob(mark)) for mark in step.marks):
+            if not all(any(there.glob(name)) for name in step.done_files):
                 return number
         return len(self.steps)
 
@@ -173,6 +173,6 @@ def plan(cells: Sequence[PlannedCell], stages: Sequence[str] = ()) -> Iterator[s
                 continue
             output = step.output or ("train.log" if step.program == "train" else "")
             yield typed(step.words) + (f" >{typed([cell.path(output)])}" if output else "")
-            done = [cell.path(mark) for mark in step.marks if mark.endswith(".done")]
+            done = [cell.path(name) for name in step.done_files if name.endswith(".done")]
             if done:
                 yield typed(["touch", *done])

@@ -7,9 +7,9 @@ from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell, typed
 from recipes.lib.page import FLAG
 from recipes.lib.recipe import Recipe
+from recipes.lib.runner import map_parallel
 from recipes.lib.settings import read_lines, write
 from recipes.lib.wmt_data import CorpusSetting
-from recipes.lib.work import each
 
 SMOKE = "Ours are of tiny models on a generated corpus, and say nothing about encodings."
 
@@ -18,7 +18,9 @@ def make_tables(recipe: Recipe, cells: Sequence[PlannedCell] = ()) -> None:
     """Make the papers' tables of a run; of a recipe without papers, tables of metrics by length."""
     note = ["--note", SMOKE] * (recipe.values["smoke"] == FLAG)
     test = recipe.values["tables-of"]
-    files = [cell.file("score.json") for cell in cells if recipe.is_plan or cell.is_finished]
+    files = [
+        cell.labelled_path("score.json") for cell in cells if recipe.is_plan or cell.is_finished
+    ]
     if test and not files:
         raise UsageError("no training has been scored: run stages 2 to 8 first")
     for name in recipe.values.list("tables"):
@@ -33,8 +35,8 @@ def make_tables(recipe: Recipe, cells: Sequence[PlannedCell] = ()) -> None:
 
 def once(recipe: Recipe, output: str, words: Sequence[str], needed: bool = True) -> None:
     """Run a command that writes OUTPUT, again where it was another; in a plan print it."""
-    command, mark = [*words, "--output", output], f"{output}.done"
-    if recipe.is_plan or "\n".join(read_lines(mark)) != typed(words):
+    command, done_file = [*words, "--output", output], f"{output}.done"
+    if recipe.is_plan or "\n".join(read_lines(done_file)) != typed(words):
         try:
             recipe.execute(command)
         except UsageError:
@@ -43,7 +45,7 @@ def once(recipe: Recipe, output: str, words: Sequence[str], needed: bool = True)
             recipe.say(f"note: no figure {os.path.basename(output)}, see above")
             return
         if not recipe.is_plan:
-            write(mark, typed(words))
+            write(done_file, typed(words))
 
 
 def shape(recipe: Recipe, setting: CorpusSetting, cells: Sequence[PlannedCell]) -> None:
@@ -54,15 +56,17 @@ def shape(recipe: Recipe, setting: CorpusSetting, cells: Sequence[PlannedCell]) 
     """
     folder, values = f"{recipe.run_dir}/{setting.name}", setting.values
     about = ["--data", setting.bin, *recipe.devices.options]
-    lengths = [cell.file("by_length.json") for cell in cells]
+    lengths = [cell.labelled_path("by_length.json") for cell in cells]
     plot = ["posenc", "plot", "--by-length", *lengths]
     recipe.execute([*plot, "--output", f"{folder}/figure_7.png"])
     recipe.execute([*plot, "--differences", "--output", f"{folder}/figure_3.png"])
-    curves = ["posenc", "plot", "--curves", *(cell.file("train.log") for cell in cells)]
+    curves = ["posenc", "plot", "--curves", *(cell.labelled_path("train.log") for cell in cells)]
     recipe.execute([*curves, "--output", f"{folder}/figure_8.png"], output=f"{folder}/figure_8.md")
     first = [cell for cell in cells if cell.seed == values.list("seeds")[0]]
-    models = [cell.file("average.pt") for cell in first]
-    compared = [cell.file("average.pt") for cell in first if cell.row in ("sinusoidal", "shape")]
+    models = [cell.labelled_path("average.pt") for cell in first]
+    compared = [
+        cell.labelled_path("average.pt") for cell in first if cell.row in ("sinusoidal", "shape")
+    ]
     if setting.form != "vanilla" and len(compared) == 2:
         once(recipe, f"{folder}/figure_4", ["posenc", "analyse", "tokens", "--models", *compared,
                                             *about,
@@ -93,7 +97,7 @@ def cape(recipe: Recipe, setting: CorpusSetting, cells: Sequence[PlannedCell]) -
     """CAPE's Figure 8."""
     for test in setting.tests:
         recipe.execute(
-            ["posenc", "plot", "--by-length", *(cell.file("score.json") for cell in cells),
+            ["posenc", "plot", "--by-length", *(cell.labelled_path("score.json") for cell in cells),
              "--test", test,
              "--metric", "tokenised_bleu", "--output",
              f"{recipe.run_dir}/{setting.name}/figure_8_{test}.png"]
@@ -115,8 +119,8 @@ def bits_by_range(
     if not there:
         raise UsageError("no cell is finished: run the stages before")
     if not recipe.is_plan:
-        each(recipe, there, measure)
-    files = [cell.file("bits.json") for cell in there]
+        map_parallel(recipe, there, measure)
+    files = [cell.labelled_path("bits.json") for cell in there]
     table = ["python", "-m", "recipes.claims.bits_table", *files, "--output", recipe.path(name)]
     recipe.execute([*table, *expect])
 

@@ -19,8 +19,8 @@ from recipes.lib.page import FLAG, CommandLine, Page, read_options
 from recipes.lib.processes import printed
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
+from recipes.lib.runner import check_passthrough, in_order, run_cells
 from recipes.lib.settings import check_disk, checksum, read_lines
-from recipes.lib.work import check_behind, in_order, run_cells
 
 HELP = f"""{{own options}}
   --smoke             everything with tiny models on the small texts in recipes/smoke, in a few
@@ -139,7 +139,7 @@ class FineTuning(Recipe):
                 f"what {self.page.name} runs, one after the other, from the top of the repository"
             )
         self.set_up(shown=True)
-        check_behind(self, lambda: self.cells({task: Length("", "") for task in self.tasks}))
+        check_passthrough(self, lambda: self.cells({task: Length("", "") for task in self.tasks}))
         self.choose_devices(default="cuda" if self.is_plan else "", job_per_gpu=True)
         self.open_folder()
         if self.is_smoke:

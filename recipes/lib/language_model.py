@@ -12,10 +12,10 @@ from recipes.lib.devices import cores
 from recipes.lib.page import CommandLine, Page, read_options
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
+from recipes.lib.runner import check_passthrough, in_order, run_cells
 from recipes.lib.settings import make_folder
 from recipes.lib.texts import SPLITS, plain_or_packed
 from recipes.lib.translation import HELP, draw_curves, rows_of, tell_single_seed
-from recipes.lib.work import check_behind, in_order, run_cells
 
 
 def main(page: Page, arguments: List[str]) -> None:
@@ -49,7 +49,7 @@ class LanguageModels(Recipe):
         self.choose_devices()
         cells = in_order(self.cell_of(row, seed) for row in self.rows
                          for seed in self.values.list("seeds"))  # fmt: skip
-        check_behind(self, lambda: cells)
+        check_passthrough(self, lambda: cells)
         tell_single_seed(self)
         self.open_folder(*self.settings)
         made, codes = self.settings, self.path("bpe.codes")
@@ -134,7 +134,7 @@ class LanguageModels(Recipe):
             raise UsageError("no cell is finished: run the stages before")
         if len(there) < len(cells):
             self.say(f"note: {len(cells) - len(there)} of {len(cells)} cells are not finished")
-        models = [cell.file("checkpoint_best.pt") for cell in there]
+        models = [cell.labelled_path("checkpoint_best.pt") for cell in there]
         values, output = self.values, self.path("perplexity")
         self.execute(["posenc", "perplexity", "--models", *models, "--data", self.path("bin"),
                       "--lengths", values["lengths"], "--text", self.path("test.tok"),

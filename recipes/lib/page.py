@@ -169,13 +169,13 @@ class CommandLine(NamedTuple):
     Attributes:
         values: by the page and the user.
         words: all before ``--``, but for --plan and --slurm.
-        behind: all behind it: options of fairseq-train.
+        passthrough: all behind it: options of fairseq-train.
         extra: the preset's options of fairseq-train, and these.
     """
 
     values: Values
     words: List[str]
-    behind: List[str]
+    passthrough: List[str]
     extra: List[str]
 
 
@@ -210,8 +210,8 @@ def read_options(
     forms["--help"] = forms["-h"] = ""
     defaults = {"preset": "", **pairs(page.arrays.get("defaults", []))}
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    behind, of_preset = _behind_from_top(page, arguments[end + 1 :]), []
-    _check_behind(page, behind)
+    passthrough, of_preset = _passthrough_from_top(page, arguments[end + 1 :]), []
+    _check_passthrough(page, passthrough)
     chosen, words = _read_words(page, forms, arguments[:end])
     layers = [chosen]
     layers += [pairs(page.arrays[name]) for name in ("smoke", "fast") if name in chosen]
@@ -223,7 +223,7 @@ def read_options(
             raise UsageError(f"--preset is {choices}, not {preset}")
         layers.append(pairs(page.arrays[preset]))
         of_preset = page.arrays.get(f"{preset}_train", [])
-        if is_half(behind):  # instead of the preset's
+        if is_half(passthrough):  # instead of the preset's
             of_preset = [word for word in of_preset if not is_half([word])]
     values = Values([*layers, defaults], (name[2:] for name in forms))
     if {"help", "h", ""} & chosen.keys():
@@ -231,7 +231,7 @@ def read_options(
         defaults_shown = _FIELD.sub(lambda field: values[field[1]], text)
         filled = _FIELD.sub(lambda field: values[field[1]] or "…", defaults_shown)
         _print_help(page, filled)
-    return CommandLine(values, words, behind, [*of_preset, *behind])
+    return CommandLine(values, words, passthrough, [*of_preset, *passthrough])
 
 
 def _read_words(
@@ -305,7 +305,7 @@ def _check_number(name: str, text: str) -> None:
         raise UsageError(f"{text} is not a number {least} 0 ({name}; see --help)")
 
 
-def _check_behind(page: Page, words: Sequence[str]) -> None:
+def _check_passthrough(page: Page, words: Sequence[str]) -> None:
     """Raise a UsageError for an option of fairseq-train that each training has of its own."""
     if words and "-- options" not in page.usage:
         raise UsageError("no options for fairseq-train are taken behind --; see --help")
@@ -328,7 +328,7 @@ def _from_top(page: Page, form: str, value: str) -> str:
     return ",".join(f"{label}={os.path.join(start, path)}" for label, _, path in named)
 
 
-def _behind_from_top(page: Page, words: Sequence[str]) -> List[str]:
+def _passthrough_from_top(page: Page, words: Sequence[str]) -> List[str]:
     """Return options of fairseq-train in which paths are named from the top of the repository."""
     if os.path.realpath(page.started_in) == os.getcwd():
         return list(words)

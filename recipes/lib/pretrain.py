@@ -16,8 +16,8 @@ from recipes.lib.figures import once
 from recipes.lib.page import FLAG, CommandLine, Page, read_options
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
+from recipes.lib.runner import check_passthrough, in_order, run_cells
 from recipes.lib.settings import check_disk, checksum, same_settings
-from recipes.lib.work import check_behind, in_order, run_cells
 
 SNAPSHOT = "20231101"
 DATASET = "datasets/wikimedia/wikipedia"
@@ -132,7 +132,7 @@ class Pretraining(Recipe):
         """Run all stages, or print them."""
         self.set_up()
         self.choose_devices(gpus=True)
-        check_behind(self, self.cells)
+        check_passthrough(self, self.cells)
         self.open_folder(*self.settings())
         made = self.divide()
         if made.note:
@@ -319,7 +319,7 @@ class Pretraining(Recipe):
         Shaw's and Transformer-XL's models have no such scores.
         """
         first = self.values.list("seeds")[0]
-        models = [cell.file("checkpoint_last.pt") for cell in cells if cell.seed == first]
+        models = [cell.labelled_path("checkpoint_last.pt") for cell in cells if cell.seed == first]
         length = str(min(self.values.number("length"), 64))
         attention = [
             "posenc",

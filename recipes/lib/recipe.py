@@ -75,7 +75,7 @@ class Recipe:
         number: int,
         title: str,
         action: Callable[[], object],
-        mark: str = "",
+        done_file: str = "",
         made_from: Sequence[str] = (),
         makes: str = "",
         of_cells: bool = False,
@@ -86,8 +86,8 @@ class Recipe:
             number: by which --stage and --stop-stage know it.
             title: what it does.
             action: that does it, or in a plan prints it.
-            mark: a file that tells that it is done, and of what: ``made_from``. Without one the
-                action runs every time, and looks after its own parts.
+            done_file: tells that it is done, and of what: ``made_from``. Without one the action
+                runs every time, and looks after its own parts.
             made_from: words, such as options, and checksums of files.
             makes: a file or folder without which it is not done.
             of_cells: whether it runs with --cell.
@@ -102,8 +102,8 @@ class Recipe:
             action()
             return
         now = as_lines(made_from) or [""]
-        if mark and os.path.exists(mark) and os.path.exists(makes or mark):
-            then = read_lines(mark)
+        if done_file and os.path.exists(done_file) and os.path.exists(makes or done_file):
+            then = read_lines(done_file)
             if then != now:
                 raise UsageError(
                     f"{title} in {self.run_dir} was made from something else "
@@ -113,8 +113,8 @@ class Recipe:
             return
         started = time.time()
         action()
-        if mark:
-            write(mark, "".join(f"{line}\n" for line in now))
+        if done_file:
+            write(done_file, "".join(f"{line}\n" for line in now))
         self.say(f"stage {number}: {title}: finished in {time.time() - started:.0f} s")
 
     def execute(

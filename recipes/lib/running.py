@@ -21,7 +21,7 @@ from recipes.lib.recipe import TIME_IS_UP
 from recipes.lib.settings import clock, is_locked, locked, make_folder, same_settings, write
 
 
-class Turn(NamedTuple):
+class CellRun(NamedTuple):
     """One run of a cell.
 
     Attributes:
@@ -49,7 +49,7 @@ class Turn(NamedTuple):
     def run(self) -> int:
         """Do what is left of the stages, and return the exit status."""
         cell = self.cell
-        if self._refused():
+        if self._waits_for_earlier_stage():
             return 0
         make_folder(cell.folder)
         try:
@@ -71,8 +71,8 @@ class Turn(NamedTuple):
         locks = glob.glob(f"{glob.escape(cell.row_folder)}/*/lock")
         locks_of_peers = [path for path in locks if path != cell.path("lock")]
         if cell.goes_on:  # what was made of fewer epochs is made again
-            marks = [mark for step in reversed(cell.steps) for mark in step.marks]
-            for path in (path for mark in marks for path in Path(cell.folder).glob(mark)):
+            patterns = [name for step in reversed(cell.steps) for name in step.done_files]
+            for path in (path for pattern in patterns for path in Path(cell.folder).glob(pattern)):
                 path.unlink()
         row_settings = f"{cell.row_folder}/settings"
         same_settings(row_settings, cell.options, in_use=any(map(is_locked, locks_of_peers)))
@@ -82,10 +82,10 @@ class Turn(NamedTuple):
     def _left(self) -> List[Step]:
         first = self.cell.next_step()
         steps = enumerate(self.cell.steps)
-        left = [step for number, step in steps if number >= first or not step.marks]
+        left = [step for number, step in steps if number >= first or not step.done_files]
         return [step for step in left if step.stage in self.stages]
 
-    def _refused(self) -> bool:
+    def _waits_for_earlier_stage(self) -> bool:
         """Whether a step of an earlier stage, which is not to run, is not done."""
         number = self.cell.next_step()
         wanted = [n for n, step in enumerate(self.cell.steps) if step.stage in self.stages]
@@ -101,7 +101,7 @@ class Turn(NamedTuple):
             make_folder(cell.path(step.subfolder))
             for path in log.parent.glob("checkpoint*.pt"):
                 path.unlink()
-        if step.marks:
+        if step.done_files:
             self.say(" ".join(filter(None, [step.program, step.subfolder])))
         else:
             log = Path(os.devnull)
@@ -117,7 +117,7 @@ class Turn(NamedTuple):
             return 1
         if step.output:
             part.replace(output)
-        _leave_marks(cell, step)
+        _touch_done_files(cell, step)
         if output.name == "score.txt":
             shown = re.findall("^(?:all|valid|masked_lm_bits).*", _read(output), re.M)
             self.say("; ".join(shown)[:200])
@@ -164,7 +164,7 @@ class Turn(NamedTuple):
         if time_is_up:
             self.say("the time of this job is up: start again to go on")
             return TIME_IS_UP
-        _leave_marks(cell, step)
+        _touch_done_files(cell, step)
         return 0
 
     def _say_failed(self, reason: str) -> None:
@@ -208,10 +208,10 @@ def option(words: Sequence[str], name: str) -> str:
     return words[indices[-1] + 1] if indices else ""
 
 
-def _leave_marks(cell: PlannedCell, step: Step) -> None:
-    for mark in step.marks:
-        if mark.endswith(".done"):
-            Path(cell.path(mark)).touch()
+def _touch_done_files(cell: PlannedCell, step: Step) -> None:
+    for name in step.done_files:
+        if name.endswith(".done"):
+            Path(cell.path(name)).touch()
 
 
 def _read(path: Path) -> str:

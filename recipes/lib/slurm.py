@@ -77,7 +77,7 @@ def print_script(
     resources = f"--cpus-per-task={cpus} --mem={memory}G"
     device = ["--device", "cuda"] * on_gpu
     variables = '--cell "$SLURM_ARRAY_TASK_ID" --hours "$HOURS"'
-    end, given = "JOB", [*recipe.command_line.words, *recipe.command_line.behind]
+    end, given = "JOB", [*recipe.command_line.words, *recipe.command_line.passthrough]
     while any(end in value for value in given):  # the line that ends a here-document
         end += "_"
     print(SCRIPT.format(
@@ -96,5 +96,7 @@ def print_script(
 def _command(recipe: Recipe, words: List[str], variables: str = "") -> str:
     """What the user has given, with these options."""
     command = typed(["bash", recipe.page.name, *recipe.command_line.words, *words])
-    behind = typed(["--", *recipe.command_line.behind]) if recipe.command_line.behind else ""
-    return " ".join(filter(None, [command, variables, behind]))
+    passthrough = (
+        typed(["--", *recipe.command_line.passthrough]) if recipe.command_line.passthrough else ""
+    )
+    return " ".join(filter(None, [command, variables, passthrough]))

@@ -19,7 +19,7 @@ SPLITS = "train", "valid", "test"
 ALL_LENGTHS = "-all"  # ends the labels of rows that are trained on long pairs, too
 # options of fairseq-train that end a training
 _ENDS = "--max-update", "--max-epoch", "--patience", "--stop-min-lr", "--stop-time-hours"
-# title, what makes it, the mark of its end, and a path without which it is not made
+# title, what makes it, its done file, and a path without which it is not made
 Stage = Tuple[str, Callable[[], object], str, str]
 
 

@@ -16,9 +16,9 @@ from recipes.lib.own_texts import TEXTS
 from recipes.lib.page import FLAG, Page, Values, no_repeats, own_options, pairs, read_options
 from recipes.lib.recipe import Recipe, labelled
 from recipes.lib.rows import PlannedRow, read_rows
+from recipes.lib.runner import check_passthrough, chosen, in_order, run_cells
 from recipes.lib.settings import as_lines, epochs_of, read_lines
 from recipes.lib.texts import ALL_LENGTHS, RecipeText
-from recipes.lib.work import check_behind, chosen, in_order, run_cells
 
 HELP = """{own options}
   --run-dir DIR       results ({run-dir})
@@ -31,7 +31,7 @@ HELP = """{own options}
   --stage N           start at this stage: {stages}
   --stop-stage N      stop after this one
 """
-STEPS = "train", "translate", "score"
+STAGES = "train", "translate", "score"
 
 
 def rows_of(page: Page, values: Values) -> List[PlannedRow]:
@@ -68,12 +68,14 @@ def main(page: Page, arguments: List[str]) -> None:
     values.number("hours")  # read where a training begins
     planned = cells_of(recipe, text, rows)
     values.check_read(own_options(page))
-    check_behind(recipe, lambda: planned)
+    check_passthrough(recipe, lambda: planned)
     tell_single_seed(recipe)
     recipe.open_folder(*text.settings)
     number = 1
-    for number, (title, action, mark, makes) in enumerate(text.stages, 2):
-        recipe.stage(number, title, action, mark and recipe.path(mark), text.settings, makes)
+    for number, (title, action, done_file, makes) in enumerate(text.stages, 2):
+        recipe.stage(
+            number, title, action, done_file and recipe.path(done_file), text.settings, makes
+        )
     cells = cells_of(recipe, text, rows)
     _train_translate_score(recipe, cells, number + 1)
     if not recipe.cell:
@@ -94,10 +96,10 @@ def tell_single_seed(recipe: Recipe) -> None:
 
 
 def _train_translate_score(recipe: Recipe, cells: Sequence[PlannedCell], first: int) -> None:
-    stages = [name for number, name in enumerate(STEPS, first) if recipe.wants(number)]
+    stages = [name for number, name in enumerate(STAGES, first) if recipe.wants(number)]
     if not stages:
         return
-    number = first + STEPS.index(stages[0])
+    number = first + STAGES.index(stages[0])
     if recipe.is_plan:
         last = f" to {number + len(stages) - 1}" * (len(stages) > 1)
         recipe.say(f"stage{'s' * bool(last)} {number}{last}: {', '.join(stages)}")
@@ -180,7 +182,7 @@ def _cell(recipe: Recipe, text: RecipeText, row: PlannedRow, seed: str) -> Plann
     )
 
 
-def finished(recipe: Recipe, cells: Sequence[PlannedCell], name: str) -> List[str]:
+def labelled_results(recipe: Recipe, cells: Sequence[PlannedCell], name: str) -> List[str]:
     """Return `label=path` of a file of each cell that is finished; for a plan of each.
 
     Raises:
@@ -199,12 +201,12 @@ def finished(recipe: Recipe, cells: Sequence[PlannedCell], name: str) -> List[st
         raise UsageError("no cell is finished: run the stages before")
     if len(there) < len(cells):
         recipe.say(f"note: {len(cells) - len(there)} of {len(cells)} cells are not finished")
-    return [cell.file(name) for cell in there]
+    return [cell.labelled_path(name) for cell in there]
 
 
 def draw_scores(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
     """Write the table and the picture of BLEU by length."""
-    files = [cell.file("score.json") for cell in cells]
+    files = [cell.labelled_path("score.json") for cell in cells]
     table = [recipe.path("table.md"), recipe.path("table.csv")]
     recipe.execute(["posenc", "table", "--by-length", *files, "--output", *table])
     picture = recipe.path("bleu_by_length.png")
@@ -218,8 +220,8 @@ def make_table(recipe: Recipe, cells: Sequence[PlannedCell], remarks: Sequence[s
 
     Remarks are shown at the top of the report.
     """
-    files = finished(recipe, cells, "score.json")
-    draw_scores(recipe, [cell for cell in cells if cell.file("score.json") in files])
+    files = labelled_results(recipe, cells, "score.json")
+    draw_scores(recipe, [cell for cell in cells if cell.labelled_path("score.json") in files])
     shown = [] if recipe.is_plan else [word for text in remarks for word in ("--remark", text)]
     metrics = ["--metric", "sacrebleu,bits"] if "references" in recipe.page.arrays else []
     report = ["posenc", "compare", *files, *metrics, *shown, "--output", recipe.path("report")]
@@ -230,7 +232,7 @@ def make_table(recipe: Recipe, cells: Sequence[PlannedCell], remarks: Sequence[s
 
 def draw_curves(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
     """Draw the validation loss by update of all trainings that have begun."""
-    logs = [cell.file("train.log") for cell in cells if cell.steps[0].program == "train"]
+    logs = [cell.labelled_path("train.log") for cell in cells if cell.steps[0].program == "train"]
     logs = logs if recipe.is_plan else labelled(logs)
     curves = ["posenc", "plot", "--curves", *logs, "--output", recipe.path("curves.png")]
     try:

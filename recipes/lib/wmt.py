@@ -26,8 +26,8 @@ from recipes.lib.cell import PlannedCell, Step, plan, where
 from recipes.lib.page import FLAG, CommandLine, Page, Values, pairs, read_options
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow, read_rows
+from recipes.lib.runner import check_passthrough, in_order, run_cells
 from recipes.lib.wmt_data import Corpora, CorpusSetting
-from recipes.lib.work import check_behind, in_order, run_cells
 
 HELP = """{own options}
   --smoke             everything with tiny models on the small archives in recipes/smoke, in a few
@@ -118,7 +118,7 @@ class Wmt(Recipe):
         """Run all stages, or print them."""
         self.set_up()
         self.choose_devices(gpus=True)
-        check_behind(self, self.cells)
+        check_passthrough(self, self.cells)
         if self.is_plan:
             self.print_plan()
             return

@@ -100,14 +100,14 @@ class Corpora:
         self.recipe.stage(4, "subwords", lambda: self._each("subwords.done", self.learn_subwords))
         self.recipe.stage(5, "binarise", self.binarise_all)
 
-    def _each(self, mark: str, action: Callable[[str, str], object]) -> None:
-        """Do something with each corpus, unless its mark says that it is done of the same text."""
+    def _each(self, done_file: str, action: Callable[[str, str], object]) -> None:
+        """Do something with each corpus that is not done of the same text, says its done file."""
         for name in self.names:
             folder = self.recipe.path("text", name)
             made = "\n".join([*self.settings(), *read_lines(f"{folder}/settings")]) + "\n"
-            if "\n".join(read_lines(f"{folder}/{mark}")) + "\n" != made:
+            if "\n".join(read_lines(f"{folder}/{done_file}")) + "\n" != made:
                 action(name, folder)
-                write(f"{folder}/{mark}", made)
+                write(f"{folder}/{done_file}", made)
 
     def files(self, corpus: str) -> List[Tuple[str, str, str, str]]:
         """Address, checksum, name and size of what is to be downloaded; - where it is not known."""
@@ -264,8 +264,8 @@ class Corpora:
         for setting in self.settings_:
             text = read_lines(f"{setting.text}/settings")
             made = "\n".join([*self.settings(), *text, setting.form, *setting.pooled]) + "\n"
-            mark = f"{setting.bin}/binarise.done"
-            if "\n".join(read_lines(mark)) + "\n" == made:
+            done_file = f"{setting.bin}/binarise.done"
+            if "\n".join(read_lines(done_file)) + "\n" == made:
                 continue
             make_folder(setting.data)
             if setting.form != "vanilla":
@@ -283,7 +283,7 @@ class Corpora:
                                  f"{setting.text}/codes"])  # fmt: skip
             if not self.is_smoke:
                 compare_with_paper(self.recipe.say, setting)
-            write(mark, made)
+            write(done_file, made)
 
     def print_plan(self, say_batch: Callable[[CorpusSetting], object]) -> None:
         """The commands, but for those that go over single files (bpe-apply, clean)."""

@@ -11,13 +11,13 @@ from types import SimpleNamespace
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from recipes.lib import settings, work
+from recipes.lib import runner, settings
 from recipes.lib.cell import PlannedCell, Step, plan, typed, variable, where
 from recipes.lib.devices import Devices
 from recipes.lib.page import Values, read_options, read_page
 from recipes.lib.recipe import TIME_IS_UP
 from recipes.lib.rows import read_row
-from recipes.lib.running import Turn
+from recipes.lib.running import CellRun
 
 
 def cell(folder, *steps, row="a", seed="1", setting="", options=("shaw",)):
@@ -38,7 +38,7 @@ def test_a_table_that_is_cut_short_has_whole_seeds():
     both = ("en-de", "12"), ("de-en", "1")
     cells = [cell("run", seed=seed, setting=setting, row=row)
              for setting, seeds in both for row in "ab" for seed in seeds]  # fmt: skip
-    assert [one.name for one in work.in_order(cells)] == [
+    assert [one.name for one in runner.in_order(cells)] == [
         "en-de a seed 1", "en-de b seed 1", "de-en a seed 1", "de-en b seed 1",
         "en-de a seed 2", "en-de b seed 2",
     ]  # fmt: skip
@@ -67,12 +67,12 @@ def test_what_is_done_is_not_repeated_and_what_was_made_of_something_lost_is(tmp
     steps = [shell(f"echo {name} >>{log}; touch {tmp_path}/a/seed1/{name}", name)
              for name in ("one", "two", "three")]  # fmt: skip
     one = cell(tmp_path, *steps, shell(f"echo tidy >>{log}"))
-    turn = Turn(one, ["train"], "1 of 1", dict(os.environ))
-    assert turn.run() == 0 and one.is_finished
+    cell_run = CellRun(one, ["train"], "1 of 1", dict(os.environ))
+    assert cell_run.run() == 0 and one.is_finished
     assert log.read_text().split() == ["one", "two", "three", "tidy"]
     log.unlink()
     (tmp_path / "a/seed1/two").unlink()
-    assert not one.is_finished and turn.run() == 0
+    assert not one.is_finished and cell_run.run() == 0
     assert log.read_text().split() == ["two", "three", "tidy"]
 
 
@@ -82,7 +82,7 @@ def test_a_failure_is_named_and_leaves_the_other_cells_and_no_half_output(tmp_pa
         cell(tmp_path, shell(line.format(row), "x.out", output="x.out"), row=row) for row in "ab"
     ]
     with pytest.raises(UsageError, match="not all cells are done"):
-        work.run_cells(recipe(), cells, ["train"])
+        runner.run_cells(recipe(), cells, ["train"])
     printed = capsys.readouterr().out
     assert re.search(r"\[a seed 1\] error: bash failed, see .*/a/seed1/bash.log: told why", printed)
     assert (tmp_path / "b/seed1/x.out").read_text() == "half\n"
@@ -93,7 +93,7 @@ def test_a_later_stage_waits_for_the_one_before(tmp_path, capsys):
     steps = shell("true", "x.done"), shell(f"touch {tmp_path}/a/seed1/y", "y", stage="score")
     one, said = cell(tmp_path, *steps), []
     for stages in ["score"], ["train"], ["score"]:
-        work.run_cells(recipe(said=said), [one], stages)
+        runner.run_cells(recipe(said=said), [one], stages)
     assert capsys.readouterr().out.count("not yet: bash comes before") == 1
     assert said == ["1 cells, 0 finished before"] * 3 and one.is_finished
 
@@ -102,16 +102,16 @@ def test_when_the_time_is_up_no_further_cell_begins(tmp_path):
     late = recipe()
     late.until = time.time() - 1
     with pytest.raises(SystemExit, match=str(TIME_IS_UP)):
-        work.run_cells(late, [cell(tmp_path, shell("true", "x.done"))], ["train"])
+        runner.run_cells(late, [cell(tmp_path, shell("true", "x.done"))], ["train"])
     assert not (tmp_path / "a/seed1/x.done").exists()
 
 
 def test_a_cell_by_its_number_is_the_only_one(tmp_path):
     cells = [cell(tmp_path, shell("true", "x.done"), row=row) for row in "ab"]
-    work.run_cells(recipe(number=2), cells, ["train"])
+    runner.run_cells(recipe(number=2), cells, ["train"])
     assert not (tmp_path / "a").exists() and cells[1].is_finished
     with pytest.raises(UsageError, match="--cell is 3, and there are 2"):
-        work.run_cells(recipe(number=3), cells, ["train"])
+        runner.run_cells(recipe(number=3), cells, ["train"])
 
 
 def test_what_a_killed_run_has_started_still_has_the_cell(tmp_path, capsys):
@@ -134,8 +134,8 @@ with locked({str(tmp_path / "lock")!r}, "busy"):
 
 def test_no_cell_is_run_twice_at_a_time(tmp_path, capsys):
     one = cell(tmp_path, shell(f"touch {tmp_path}/begun; sleep 2", "x.done"))
-    turn = Turn(one, ["train"], "1 of 1", dict(os.environ))
-    thread = threading.Thread(target=turn.run)
+    cell_run = CellRun(one, ["train"], "1 of 1", dict(os.environ))
+    thread = threading.Thread(target=cell_run.run)
     thread.start()
     while not (tmp_path / "begun").exists():
         time.sleep(0.05)
@@ -152,7 +152,7 @@ def test_no_cell_is_run_twice_at_a_time(tmp_path, capsys):
 def test_another_job_of_a_cell_leaves_the_settings_as_they_are(tmp_path, capsys):
     """Whatever made what will be there stands beside it."""
     one = cell(tmp_path, shell(f"touch {tmp_path}/begun; sleep 3", "x.done"))
-    thread = threading.Thread(target=Turn(one, ["train"], "1 of 1", dict(os.environ)).run)
+    thread = threading.Thread(target=CellRun(one, ["train"], "1 of 1", dict(os.environ)).run)
     thread.start()
     while not (tmp_path / "begun").exists():
         time.sleep(0.05)
@@ -162,9 +162,9 @@ def test_another_job_of_a_cell_leaves_the_settings_as_they_are(tmp_path, capsys)
         cell(tmp_path, shell("touch $0; : --lr 2", "x.done")),
     )
     for other in others:
-        work.check_cells(recipe(), [other])
+        runner.check_cells(recipe(), [other])
     for other in others:
-        assert Turn(other, ["train"], "1 of 1", dict(os.environ)).run() == 1
+        assert CellRun(other, ["train"], "1 of 1", dict(os.environ)).run() == 1
     assert capsys.readouterr().out.count("was made with other settings") == 2
     assert then == [(tmp_path / name / "settings").read_text() for name in ("a", "a/seed1")]
     thread.join()
@@ -177,7 +177,7 @@ def test_a_table_that_fails_stops_no_training(tmp_path):
 
     cells = [cell(tmp_path, shell("true", "x.done"), row=row) for row in "abc"]
     said = []
-    work.run_cells(recipe(jobs=1, said=said), cells, ["train"], fail)
+    runner.run_cells(recipe(jobs=1, said=said), cells, ["train"], fail)
     assert all(one.is_finished for one in cells)
     assert said.count("note: no table; the trainings go on") == 3
 
@@ -212,7 +212,7 @@ def training(tmp_path, monkeypatch, capfd):
         os.makedirs(one.folder, exist_ok=True)
         with open(one.path("checkpoint1.pt"), "a"):
             pass
-        status = Turn(one, ["train"], "2 of 18", dict(os.environ), **options).run()
+        status = CellRun(one, ["train"], "2 of 18", dict(os.environ), **options).run()
         with open(one.path("train.log")) as stream:
             return "".join(capfd.readouterr()), status, stream.read()
 
@@ -275,7 +275,7 @@ def test_the_users_words_go_before_presets_settings_and_defaults():
     given = read_options(about, "  --b N  x\n  --preset NAME  x\n", arguments, ["gpu"])
     values = given.values.over({"a": "7", "c": "8"})
     assert [values[name] for name in "abcd"] == ["7", "9", "6", ""]
-    assert (given.words, given.behind) == (["--b", "9", "--preset", "gpu"], ["--fp16"])
+    assert (given.words, given.passthrough) == (["--b", "9", "--preset", "gpu"], ["--fp16"])
     assert given.extra == ["--update-freq", "2", "--fp16"]
 
 
@@ -321,7 +321,7 @@ def test_blanks_beside_commas_of_lists_are_left_out():
 def test_paths_behind_are_named_from_where_the_recipe_was_started():
     behind = ["--finetune-from-model", "m.pt", "--tensorboard-logdir=tb", "--lr", "1", "--log-file"]
     about, arguments = page("--", *behind, "/log")
-    assert read_options(about, "", arguments).behind == [
+    assert read_options(about, "", arguments).passthrough == [
         "--finetune-from-model", "/here/m.pt", "--tensorboard-logdir=/here/tb", "--lr", "1",
         "--log-file", "/log",
     ]  # fmt: skip

@@ -18,7 +18,7 @@ from recipes.lib import slurm
 from recipes.lib.cell import PlannedCell, Step
 from recipes.lib.page import Page, read_options
 from recipes.lib.recipe import Recipe
-from recipes.lib.work import run_cells
+from recipes.lib.runner import run_cells
 
 HELP = '''
   --slurm             x

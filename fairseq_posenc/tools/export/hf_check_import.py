@@ -40,22 +40,22 @@ _TOKENIZERS = {
 }
 
 
-class _InOurNumbers:
-    """A model of transformers that takes our numbers of types, and gives scores in our order.
+class _WithOurIds:
+    """A model of transformers that takes our token ids, and gives scores in their order.
 
-    ``orders`` are its numbers of our types: of the source and, in translation, of the target.
+    ``hf_ids`` are its token ids of our entries: of the source and, in translation, of the target.
     """
 
-    def __init__(self, model: Any, orders: Sequence[Sequence[int]]):
-        self.model, self.orders = model, [torch.tensor(order) for order in orders]
+    def __init__(self, model: Any, hf_ids: Sequence[Sequence[int]]):
+        self.model, self.hf_ids = model, [torch.tensor(order) for order in hf_ids]
 
     def __call__(
         self, input_ids: Tensor, decoder_input_ids: Optional[Tensor] = None, **more: Any
     ) -> SimpleNamespace:
         if decoder_input_ids is not None:
-            more["decoder_input_ids"] = self.orders[-1][decoder_input_ids]
-        scores = self.model(input_ids=self.orders[0][input_ids], **more).logits
-        return SimpleNamespace(logits=scores[..., self.orders[-1]])
+            more["decoder_input_ids"] = self.hf_ids[-1][decoder_input_ids]
+        scores = self.model(input_ids=self.hf_ids[0][input_ids], **more).logits
+        return SimpleNamespace(logits=scores[..., self.hf_ids[-1]])
 
 
 def compare_imported(imported: ImportedModel, folder: str, checkpoint: str, text: str) -> List[str]:
@@ -75,7 +75,7 @@ def compare_imported(imported: ImportedModel, folder: str, checkpoint: str, text
     if not lines:
         raise UsageError(f"{text} has no sentences to compare")
     torch.manual_seed(1)
-    drawn = [[_draw(order) for order in imported.orders] for _ in lines]
+    drawn = [[_draw(order) for order in imported.hf_ids] for _ in lines]
     notes = ["0 sentences are cut both ways; scores are compared on drawn ones"]
     files = {*imported.files, *imported.texts} & {CODES, WordPiece.name, SentencePiece.name}
     if files:
@@ -85,13 +85,13 @@ def compare_imported(imported: ImportedModel, folder: str, checkpoint: str, text
     tags = _tags(imported) or [[], []]
     sentences = [[tag + side for tag, side in zip(tags, sides)] for sides in drawn]
     transformers.logging.disable_progress_bar()
-    name = "AutoModelForSeq2SeqLM" if len(imported.orders) > 1 else "AutoModelForMaskedLM"
+    name = "AutoModelForSeq2SeqLM" if len(imported.hf_ids) > 1 else "AutoModelForMaskedLM"
     with one_line(f"transformers does not read {folder}"):
         # what the folder may hold of Python is never run
         model = getattr(transformers, name).from_pretrained(
             folder, local_files_only=True, trust_remote_code=False
         )
-    hf_model = _InOurNumbers(model.eval().float(), imported.orders)
+    hf_model = _WithOurIds(model.eval().float(), imported.hf_ids)
     largest = largest_difference(read_checkpoint(checkpoint, ALL), hf_model, sentences)
     if not largest <= LARGEST:
         raise UsageError(f"{folder}: the scores of transformers differ by up to {largest:.2g}")
@@ -112,7 +112,7 @@ def _tags(imported: ImportedModel) -> List[List[int]]:
 def _cut(imported: ImportedModel, checkpoint: str, lines: List[str]) -> List[List[int]]:
     """Return sentences as our numbers with EOS, as ``from_pretrained`` makes them of text."""
     directory, name = os.path.split(checkpoint)
-    hub_class = PosencTransformerModel if len(imported.orders) > 1 else PosencBertModel
+    hub_class = PosencTransformerModel if len(imported.hf_ids) > 1 else PosencBertModel
     languages = dict(zip(("source_lang", "target_lang"), imported.task.get("langs", [])))
     hub = hub_class.from_pretrained(directory, name, directory, **languages)
     return [[n for n in hub.encode(line).tolist() if n != _BOS] for line in lines]
@@ -130,7 +130,7 @@ def _compare_pieces(
     for language in imported.task.get("langs", [])[:1]:
         tokenizer.src_lang = language
     dictionary = next(iter(imported.dictionaries.values()))
-    fairseq_ids = {number: n for n, number in enumerate(imported.orders[0])}
+    fairseq_ids = {number: n for n, number in enumerate(imported.hf_ids[0])}
     begins = {_BOS, *(number for tag in _tags(imported) for number in tag)}
     differing = []
     for line, sentence in zip(lines, cut):

@@ -56,7 +56,7 @@ class ImportedModel:
         dictionaries: by the names of their files.
         files: to be copied, with their new names; ``texts`` are to be written.
         notes: what the user should know.
-        orders: their numbers of our types, of each side, in a model of transformers.
+        hf_ids: in transformers, of the entries of the dictionary of each side.
     """
 
     model: Dict[str, Any]
@@ -66,7 +66,7 @@ class ImportedModel:
     files: Dict[str, str] = field(default_factory=dict)
     texts: Dict[str, str] = field(default_factory=dict)
     notes: List[str] = field(default_factory=list)
-    orders: Sequence[Sequence[int]] = ()
+    hf_ids: Sequence[Sequence[int]] = ()
 
 
 class ForeignWeights:
@@ -77,7 +77,7 @@ class ForeignWeights:
         self.folder, self.hf = folder, read_weights(folder)
         renamed = {name: rename(name, back) for name in self.hf}
         self.fairseq = {new: self.hf[name] for name, new in renamed.items() if new}
-        self.left = [name for name, new in renamed.items() if new is None]
+        self.unexpected = [name for name, new in renamed.items() if new is None]
 
     def get(self, name: str) -> Tensor:
         """Return a weight by its name there."""
@@ -173,10 +173,10 @@ def refuse_small(vocabulary: int, types: int, folder: str) -> None:
         )
 
 
-def refuse_left(folder: str, left: List[str]) -> None:
+def refuse_unexpected(folder: str, unexpected: List[str]) -> None:
     """Refuse a model with a weight that has no place in ours."""
-    if left:
-        raise UsageError(f"{folder}: there is no place for {left[0]:.100}")
+    if unexpected:
+        raise UsageError(f"{folder}: there is no place for {unexpected[0]:.100}")
 
 
 def tokenizer_field(folder: str, name: str, default: Any) -> Any:
@@ -204,8 +204,10 @@ def read_fsmt(folder: str, config: str) -> ImportedModel:
         if not re.fullmatch(r"[\w-]{1,40}", language):
             raise UsageError(f"{config}: {language!r:.60} is not the name of a language")
     weights = ForeignWeights(folder, FSMT.rules)
-    refuse_left(folder, [name for name in weights.left if "embed_positions" not in name])
-    renamed, dictionaries, orders = weights.fairseq, {}, []
+    refuse_unexpected(
+        folder, [name for name in weights.unexpected if "embed_positions" not in name]
+    )
+    renamed, dictionaries, hf_ids = weights.fairseq, {}, []
     first = "decoder.embed_tokens.weight"
     renamed.setdefault(first, weights.get("model.decoder.embed_tokens.weight"))
     for name in ("encoder.embed_tokens.weight", "decoder.output_projection.weight"):
@@ -218,7 +220,7 @@ def read_fsmt(folder: str, config: str) -> ImportedModel:
         stack = {"src": "encoder", "tgt": "decoder"}[side]
         reorder(renamed, [n for n in renamed if _is_by_type(n, stack)], order, folder)
         dictionaries[f"dict.{language}.txt"] = dictionary_of(symbols, order, False, folder)
-        orders.append(order)
+        hf_ids.append(order)
     model = {
         "arch": "posenc_transformer",
         "encoder_embed_dim": fields["d_model"],
@@ -243,8 +245,8 @@ def read_fsmt(folder: str, config: str) -> ImportedModel:
         )
     languages = dict(zip(("source_lang", "target_lang"), fields["langs"]))
     task = {"_name": "posenc_translation", **languages}
-    signed_model = signed(model, *dictionaries.values())
-    imported = ImportedModel(signed_model, task, renamed, dictionaries, notes=notes, orders=orders)
+    signed = with_signatures(model, *dictionaries.values())
+    imported = ImportedModel(signed, task, renamed, dictionaries, notes=notes, hf_ids=hf_ids)
     _add_merges(imported, folder)
     return imported
 
@@ -300,7 +302,7 @@ def reorder(weights: Dict[str, Tensor], names: List[str], order: List[int], fold
         weights[name] = weights[name][order]
 
 
-def signed(model: Dict[str, Any], *dictionaries: Dictionary) -> Dict[str, Any]:
+def with_signatures(model: Dict[str, Any], *dictionaries: Dictionary) -> Dict[str, Any]:
     """Return options with a signature and the hash of the dictionaries, as training writes them."""
     hashed = dictionary_hash(*dictionaries)
     return {**model, "position_signature": position_signature(model), "dictionary_hash": hashed}

@@ -28,10 +28,10 @@ from fairseq_posenc.tools.export.hf_foreign import (
     dictionary_of,
     our_activation,
     our_order,
-    refuse_left,
     refuse_small,
+    refuse_unexpected,
     reorder,
-    signed,
+    with_signatures,
 )
 from fairseq_posenc.tools.export.hf_layouts import (
     BERT_HEAD,
@@ -43,7 +43,7 @@ from fairseq_posenc.tools.export.hf_layouts import (
 )
 from fairseq_posenc.tools.export.source import BERT
 
-_SHAPE = {
+_SCHEMA = {
     **{"hidden_size": int, "num_hidden_layers": int, "num_attention_heads": int},
     **{"intermediate_size": int, "hidden_act": str, "layer_norm_eps": Maybe(float)},
     **{"max_position_embeddings": int, "vocab_size": int},
@@ -64,7 +64,7 @@ ANY_TOKENIZER = ("TokenizersBackend", "PreTrainedTokenizerFast")
 WORDPIECE = ("BertTokenizer", "BertTokenizerFast", *ANY_TOKENIZER)
 _SENTENCEPIECES = ("sentencepiece.bpe.model", SentencePiece.name)
 # parts that a masked language model does not use
-_UNUSED = ("pooler", "seq_relationship", "position_ids", "decoder.bias", "embed_positions")
+_IGNORED = ("pooler", "seq_relationship", "position_ids", "decoder.bias", "embed_positions")
 
 
 class _BertClass(NamedTuple):
@@ -86,8 +86,8 @@ _CLASSES = {
 
 
 def _read(folder: str, config: str, name: str) -> ImportedModel:
-    fields = load_json(config, _SHAPE, "transformers")
-    notes = check_fields(config, name, _SHAPE)
+    fields = load_json(config, _SCHEMA, "transformers")
+    notes = check_fields(config, name, _SCHEMA)
     hf_class, width = _CLASSES[name], fields["hidden_size"]
     if width % max(fields["num_attention_heads"], 1):
         raise UsageError(f"{config}: {fields['num_attention_heads']} heads do not divide {width}")
@@ -129,16 +129,16 @@ def _read(folder: str, config: str, name: str) -> ImportedModel:
     dictionary = dictionary_of(symbols, order, True, folder)
     with_mask = dictionary_of(symbols, order, True, folder)
     with_mask.add_symbol(MASK)
-    left = [name for name in weights.left if not any(part in name for part in _UNUSED)]
-    left = [name for name in left if "position_embeddings" not in name]
-    refuse_left(folder, left)
+    ignored = *_IGNORED, "position_embeddings"  # these are read by themselves
+    unexpected = [name for name in weights.unexpected if not any(part in name for part in ignored)]
+    refuse_unexpected(folder, unexpected)
     imported = ImportedModel(
-        signed(model, with_mask),
+        with_signatures(model, with_mask),
         {"_name": "posenc_masked_lm", "tokens_per_sample": length},
         renamed,
         {DICTIONARY: dictionary},
         notes=notes,
-        orders=[order],
+        hf_ids=[order],
     )
     # RoFormer's own tokenizer has Chinese words besides
     case = _wordpiece_case(folder, named=hf_class.rotary)
@@ -183,8 +183,8 @@ def _check_rotary(weights: ForeignWeights, width: int) -> None:
         raise UsageError(f"{weights.folder}: its rotary positions are of other angles than ours")
 
 
-def _vocabulary(folder: str, types: int) -> List[str]:
-    """Return the types of a model in their order; rows without a type get fairseq's filler."""
+def _vocabulary(folder: str, vocab_size: int) -> List[str]:
+    """Return the vocabulary of a model in its order; rows without an entry get fairseq's filler."""
     readers: Dict[str, Callable[[str], Dict[int, str]]] = {
         "vocab.txt": lambda path: dict(enumerate(read_lines(path))),
         "tokenizer.json": types_of_tokenizer,
@@ -200,14 +200,14 @@ def _vocabulary(folder: str, types: int) -> List[str]:
     if not vocabularies and pieces:
         # fairseq's order, which XLM-R has
         symbols = [*SPECIALS[:4], *SentencePiece(pieces).vocabulary()]
-        vocabularies[pieces] = {**dict(enumerate(symbols)), types - 1: MASK}
+        vocabularies[pieces] = {**dict(enumerate(symbols)), vocab_size - 1: MASK}
     if not any(vocabularies.values()):
         raise UsageError(f"{folder} has no vocabulary: vocab.txt, tokenizer.json, vocab.json")
     by_number = next(filter(None, vocabularies.values()))
-    if max(by_number) >= types:
-        raise UsageError(f"{folder}: its vocabulary has more than the model's {types} types")
-    refuse_small(len(by_number), types, folder)
-    return [by_number.get(number, f"madeupword{number:04d}") for number in range(types)]
+    if max(by_number) >= vocab_size:
+        raise UsageError(f"{folder}: its vocabulary has more than the model's {vocab_size} types")
+    refuse_small(len(by_number), vocab_size, folder)
+    return [by_number.get(number, f"madeupword{number:04d}") for number in range(vocab_size)]
 
 
 def refuse_two(vocabularies: Mapping[str, Mapping[int, str]], folder: str) -> None:
@@ -223,7 +223,7 @@ def refuse_two(vocabularies: Mapping[str, Mapping[int, str]], folder: str) -> No
 
 def numbered_types(path: str) -> Dict[int, str]:
     """Return the types of ``vocab.json`` by number."""
-    return {n: symbol for symbol, n in load_json(path, Each(int), "transformers").items()}
+    return {number: symbol for symbol, number in load_json(path, Each(int), "transformers").items()}
 
 
 def types_of_tokenizer(path: str) -> Dict[int, str]:

@@ -27,10 +27,10 @@ from fairseq_posenc.tools.export.hf_foreign import (
     dictionary_of,
     keep_last_norms,
     our_activation,
-    refuse_left,
     refuse_small,
-    signed,
+    refuse_unexpected,
     tokenizer_field,
+    with_signatures,
 )
 from fairseq_posenc.tools.export.hf_foreign_bert import (
     numbered_types,
@@ -42,7 +42,7 @@ from fairseq_posenc.tools.export.source import ExportSource
 
 ARGUMENTS, THEIRS = "train.args", "hf"
 _SIDES = ("encoder", "decoder")
-_SHAPE = {
+_SCHEMA = {
     **{"d_model": int, "vocab_size": int, "activation_function": str},
     **{f"{side}_{part}": int for side in _SIDES for part in ("layers", "ffn_dim")},
     **{f"{side}_attention_heads": int for side in _SIDES},
@@ -86,8 +86,8 @@ _CLASSES = {
 
 
 def _read(folder: str, config: str, name: str) -> ImportedModel:
-    fields = load_json(config, _SHAPE, "transformers")
-    notes, hf_class = check_fields(config, name, _SHAPE), _CLASSES[name]
+    fields = load_json(config, _SCHEMA, "transformers")
+    notes, hf_class = check_fields(config, name, _SCHEMA), _CLASSES[name]
     if default_if_none(fields.get("decoder_start_token_id"), hf_class.start) != 2:
         raise UsageError(
             f"{config}: decoder_start_token_id should be 2; models whose decoder starts with a "
@@ -109,9 +109,9 @@ def _read(folder: str, config: str, name: str) -> ImportedModel:
         "max_source_positions": model["max_source_positions"],
         "max_target_positions": model["max_target_positions"],
     }
-    signed_model = signed(model, dictionary, dictionary)
-    imported = ImportedModel(signed_model, task, weights, {DICTIONARY: dictionary}, notes=notes)
-    imported.orders = [range(len(symbols))] * 2
+    signed = with_signatures(model, dictionary, dictionary)
+    imported = ImportedModel(signed, task, weights, {DICTIONARY: dictionary}, notes=notes)
+    imported.hf_ids = [range(len(symbols))] * 2
     imported.texts[hf_languages.LANGUAGES] = "".join(f"{language}\n" for language in languages)
     imported.texts[ARGUMENTS] = _arguments(model, hf_class.style)
     imported.files.update(tokenizer_files(folder))
@@ -185,7 +185,7 @@ def _weights(folder: str, hf_class: _Class, types: int) -> Dict[str, torch.Tenso
     ending = "weight" if hf_class.layout is MBART else "weights"
     tables = [f"model.{side}.embed_positions.{ending}" for side in _SIDES]
     expected = {shared, "final_logits_bias", *tables}
-    refuse_left(folder, [name for name in weights.left if name not in expected])
+    refuse_unexpected(folder, [name for name in weights.unexpected if name not in expected])
     renamed = weights.fairseq
     if hf_class.layout is MBART:
         renamed.update({name[len("model.") :]: weights.get(name) for name in tables})

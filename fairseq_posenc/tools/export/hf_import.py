@@ -60,7 +60,7 @@ def import_model(
     if os.path.lexists(output) and not force:
         raise UsageError(f"{output} exists; name another file, or overwrite it with --force")
     imported = _exported(folder) if os.path.exists(_path(folder)) else _of_transformers(folder)
-    if text and not imported.orders:
+    if text and not imported.hf_ids:
         raise UsageError(
             f"posenc export wrote the model of {folder}, so import it without --check; then "
             f"posenc export --path {output} --to huggingface --check compares"

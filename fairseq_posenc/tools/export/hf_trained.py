@@ -21,7 +21,7 @@ from fairseq_posenc.tools.export.hf_foreign import (
     ImportedModel,
     keep_last_norms,
     position_signature,
-    refuse_left,
+    refuse_unexpected,
 )
 from fairseq_posenc.tools.export.hf_layouts import (
     BLENDERBOT,
@@ -42,7 +42,7 @@ from fairseq_posenc.tools.export.source import (
     read_state,
 )
 
-_SHAPE = {
+_SCHEMA = {
     "model_type": str,
     "architectures": Maybe([str]),
     OUR_OPTIONS: {"kind": str, "model": {"arch": str}, "task": {"_name": str}},
@@ -86,7 +86,7 @@ def read_trained(folder: str, config: str) -> ImportedModel:
     Raises:
         UsageError: its weights or its ``config.json`` are not of the model that was exported.
     """
-    fields = load_json(config, _SHAPE, "posenc export")
+    fields = load_json(config, _SCHEMA, "posenc export")
     described = fields[OUR_OPTIONS]
     layout, names = _LAYOUTS.get(fields["model_type"]), _BY_TYPE.get(described["kind"])
     if layout is None or names is None:
@@ -108,8 +108,8 @@ def read_trained(folder: str, config: str) -> ImportedModel:
     _check_angles(weights, layout, source)
     _check_config(config, fields, layout, source)
     expected = {*layout.shared, *layout.computed(source)}
-    left = [name for name in weights.left if not name.endswith(_IGNORED)]
-    refuse_left(folder, [name for name in left if name not in expected])
+    unexpected = [name for name in weights.unexpected if not name.endswith(_IGNORED)]
+    refuse_unexpected(folder, [name for name in unexpected if name not in expected])
     files = text_files(folder)
     if any(file.startswith("dict.") for file in files):
         read_dictionaries(source, folder)
@@ -179,14 +179,14 @@ def _restore_layers(weights: ForeignWeights, layout: Layout, model: Dict[str, An
     if layout.model_type in FUSED:
         attention, turned = FUSED[layout.model_type]
         rules = ((f"{attention}.query_key_value", "decoder.layers.#.self_attn"),)
-        for name in list(weights.left):
+        for name in list(weights.unexpected):
             module, _, ending = name.rpartition(".")
             own = rename(module, rules) or ""
             if own.endswith(".self_attn"):
                 parts = separate(weights.hf[name], model["decoder_attention_heads"], turned)
                 for part, weight in zip("qkv", parts):
                     weights.fairseq[f"{own}.{part}_proj.{ending}"] = weight
-                weights.left.remove(name)
+                weights.unexpected.remove(name)
 
 
 def _restore_positions(weights: ForeignWeights, layout: Layout, model: Dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ _PART = {"sentences": int, "within": Maybe(int), **FIGURES}
 _BIN = {"name": str, "longer_than": float, "up_to": OrNull(float), **_PART}
 _MORE = "more_references"
 _TEXTS = dict.fromkeys(("source", "reference", "hypothesis"), Maybe([str]))
-_SHAPE = {
+_SCHEMA = {
     "all": {**_PART, "chance": Maybe(float), "above_chance": Maybe(bool)},
     "by_length": OrNull({"of": str, "unit": str, "bins": [_BIN]}),
     "signatures": Each(str),
@@ -109,10 +109,10 @@ class Score:
         Raises:
             UsageError: ``content``, of ``path``, is not what ``origin`` writes.
         """
-        misfit = schema_error(content, _SHAPE)
+        misfit = schema_error(content, _SCHEMA)
         if misfit:
             raise UsageError(f"{path} is not from {origin}, or damaged: {misfit}")
-        members: Dict[str, Any] = {name: content.get(name) or {} for name in _SHAPE}
+        members: Dict[str, Any] = {name: content.get(name) or {} for name in _SCHEMA}
         split, sentences, ceiling = members["by_length"], members["sentences"], members["ceiling"]
         return cls(
             whole=_part("all", None, content["all"]),
@@ -202,7 +202,7 @@ def read_score(path: str, test: Optional[str] = None) -> Score:
     content, origin = read_json(path), "score_cell" if test else "posenc score --output"
     if not test:
         return Score.of(content, path, origin)
-    misfit = schema_error(content, {"tests": {test: _SHAPE}, "notes": _SHAPE["notes"]})
+    misfit = schema_error(content, {"tests": {test: _SCHEMA}, "notes": _SCHEMA["notes"]})
     if misfit:
         raise UsageError(f"{path} is not from {origin}, or damaged: {misfit}")
     return Score.of({**content["tests"][test], "notes": content.get("notes")})

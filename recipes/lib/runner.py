@@ -12,7 +12,7 @@ from typing import Callable, Iterable, List, Sequence, TypeVar
 from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell
 from recipes.lib.recipe import TIME_IS_UP, Recipe
-from recipes.lib.running import Turn
+from recipes.lib.running import CellRun
 from recipes.lib.settings import check_settings, write
 
 Thing = TypeVar("Thing")
@@ -28,7 +28,7 @@ def in_order(cells: Iterable[PlannedCell]) -> List[PlannedCell]:
     return sorted(cells, key=lambda cell: (seeds.index(cell.seed), lrs.index(cell.lr)))
 
 
-def check_behind(recipe: Recipe, cells: Callable[[], Sequence[PlannedCell]]) -> None:
+def check_passthrough(recipe: Recipe, cells: Callable[[], Sequence[PlannedCell]]) -> None:
     """Make sure that what the user says behind ``--`` counts.
 
     Args:
@@ -38,7 +38,9 @@ def check_behind(recipe: Recipe, cells: Callable[[], Sequence[PlannedCell]]) -> 
     Raises:
         UsageError: a training has an option of it again, further behind.
     """
-    named = {word.partition("=")[0] for word in recipe.command_line.behind if word.startswith("--")}
+    named = {
+        word.partition("=")[0] for word in recipe.command_line.passthrough if word.startswith("--")
+    }
     extra = list(recipe.extra)
     for step in (step for cell in cells() for step in cell.steps) if named else ():
         words = list(step.words)
@@ -113,14 +115,15 @@ def run_cells(
                 return TIME_IS_UP
             ordinal = f"{number + 1} of {len(cells)}"
             environment = recipe.devices.environment(slot)
-            turn = Turn(cells[number], stages, ordinal, environment, recipe.until, stop_diverged)
-            return turn.run()
+            return CellRun(
+                cells[number], stages, ordinal, environment, recipe.until, stop_diverged
+            ).run()
         finally:
             slots.put(slot)
 
     numbers = [recipe.cell - 1] if recipe.cell else range(len(cells))
     statuses = []
-    for number, status in _all_at_once(numbers, run, recipe.devices.jobs):
+    for number, status in _run_parallel(numbers, run, recipe.devices.jobs):
         statuses.append(status)
         if status:
             continue
@@ -136,18 +139,20 @@ def run_cells(
         raise UsageError("not all cells are done, see above")
 
 
-def each(recipe: Recipe, things: Sequence[Thing], action: Callable[[Thing], object]) -> None:
+def map_parallel(
+    recipe: Recipe, things: Sequence[Thing], action: Callable[[Thing], object]
+) -> None:
     """Call a function with each thing, as many at a time as there are jobs; in a plan in order.
 
     Raises:
         UsageError: of the first that fails; what has not begun by then never does.
     """
     jobs = 1 if recipe.is_plan else recipe.devices.jobs
-    for _ in _all_at_once(things, action, jobs):
+    for _ in _run_parallel(things, action, jobs):
         pass
 
 
-def _all_at_once(things: Iterable[Thing], action: Callable, jobs: int) -> Iterable:
+def _run_parallel(things: Iterable[Thing], action: Callable, jobs: int) -> Iterable:
     """Yield things with what a function returns for them, in the order in which they end."""
     with ThreadPoolExecutor(jobs) as pool:
         waiting = {pool.submit(action, thing): thing for thing in things}
