@@ -10,6 +10,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
+from fairseq_posenc.tools.scores.intervals import t_interval
 from fairseq_posenc.tools.tables.grid import Cell
 from fairseq_posenc.tools.tables.latex import escaped, tabular
 from fairseq_posenc.tools.tables.papers import (
@@ -31,12 +32,12 @@ PARTIAL = (
     "difference to the paper's, which is over all, and no Avg."
 )
 ABOUT_TRANSLATION = (
-    "Ours: mean over seeds ± their sample standard deviation. Differences are ours minus the "
+    "Ours: mean over seeds ± half its 95 % interval. Differences are ours minus the "
     "paper's. `open` counts seeds of the paper, and cells begun, that have not finished."
 )
 ABOUT_FINE_TUNING = (
-    "Ours: the best checkpoint of each run, median over seeds ± their sample standard "
-    "deviation, at the learning rate whose median is best on the English development set; Avg "
+    "Ours: the best checkpoint of each run, median over seeds ± half the 95 % interval of "
+    "their mean, at the learning rate whose median is best on the English development set; Avg "
     "is the mean of the paper's columns. Differences are ours minus the paper's, in points. "
     "`open` counts cells of any learning rate that have not finished."
 )
@@ -45,14 +46,14 @@ ABOUT_FINE_TUNING = (
 class Figure(NamedTuple):
     """A figure of a row: ours over its seeds, and the paper's.
 
-    ``value`` is the mean (translation) or median (fine-tuning) of ours, ``spread`` their sample
-    standard deviation, ``unfinished`` counts cells without a result (in fine-tuning of any learning
-    rate), ``lr`` is the best learning rate, and ``part`` is ``9 of 11`` for a mean over some of a
-    benchmark's languages only. What is missing is None.
+    ``value`` is the mean (translation) or median (fine-tuning) of ours, ``half`` half the 95 %
+    interval of their mean, ``unfinished`` counts cells without a result (in fine-tuning of any
+    learning rate), ``lr`` is the best learning rate, and ``part`` is ``9 of 11`` for a mean over
+    some of a benchmark's languages only. What is missing is None.
     """
 
     value: Optional[float] = None
-    spread: Optional[float] = None
+    half: Optional[float] = None
     seeds: Optional[int] = None
     unfinished: Optional[int] = None
     lr: Optional[str] = None
@@ -77,7 +78,7 @@ class Figure(NamedTuple):
             paper = f"{self.paper:.{measure.digits}f}"
         if self.value is not None:
             measured = f"{self.value:.{measure.our_digits}f}"
-            measured += "" if self.spread is None else f" ± {self.spread:.{measure.our_digits}f}"
+            measured += "" if self.half is None else f" ± {self.half:.{measure.our_digits}f}"
             measured += f" ({self.part})" if self.part else ""
         if difference is not None:
             shown = f"{difference:+.{measure.digits}f}"
@@ -164,7 +165,7 @@ class Comparison:
     def csv(self) -> str:
         """Return CSV with a line per entry and figure."""
         fine_tuning = self.table.fine_tuning
-        names = {"median" if fine_tuning else "mean": "value", "standard deviation": "spread"}
+        names = {"median" if fine_tuning else "mean": "value", "half interval": "half"}
         names.update(seeds="seeds", lr="lr", unfinished="unfinished", languages="part")
         if not fine_tuning:
             del names["lr"], names["languages"]
@@ -256,7 +257,7 @@ def summarise(
     unfinished = sum(cell.state != "finished" for cell in row_cells)
     return Figure(
         value=average(chosen),
-        spread=statistics.stdev(chosen) if len(chosen) > 1 else None,
+        half=t_interval(chosen)[1] - statistics.mean(chosen) if len(chosen) > 1 else None,
         seeds=len(chosen),
         unfinished=max(unfinished, wanted - len(chosen)),
         lr=lr or None,

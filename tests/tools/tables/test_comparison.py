@@ -78,8 +78,9 @@ def rows_of(comparison):
 def test_seeds_are_averaged_over_their_means_of_test_sets():
     cells = [cell(1, {"a": 20, "b": 30}), cell(2, {"a": 21, "b": 33}), cell(3)]
     found = summarise(cells, BLEU, cells)
-    assert found[:4] == (26.0, statistics.stdev([25, 27]), 2, 1)
-    assert summarise(cells[:1], BLEU, cells).spread is None
+    half = 12.7062 * statistics.stdev([25, 27]) / 2**0.5  # t of one degree of freedom
+    assert found[:4] == (26.0, pytest.approx(half, rel=1e-5), 2, 1)
+    assert summarise(cells[:1], BLEU, cells).half is None
     # seeds of the paper that are not there are open
     assert summarise(cells, BLEU, cells, wanted=5).unfinished == 3
 
@@ -93,7 +94,8 @@ def test_speed_is_relative_to_the_mean_of_the_baseline_of_that_setting():
     ours = [cell(1, options="shaw", tokens_per_second=150)]
     everything = [*base, *ours, cell(1, setting="interpolate", tokens_per_second=7)]
     assert summarise(ours, SPEED, everything).value == 0.75
-    assert summarise(base, SPEED, everything)[:2] == (1, statistics.stdev([0.5, 1.5]))
+    half = 12.7062 * statistics.stdev([0.5, 1.5]) / 2**0.5
+    assert summarise(base, SPEED, everything)[:2] == (1, pytest.approx(half, rel=1e-5))
 
 
 @pytest.mark.parametrize(
@@ -111,11 +113,12 @@ def test_speeds_on_other_hardware_or_data_are_not_compared(other):
     assert summarise(ours, SPEED, everything).value is None
 
 
-def test_fine_tuning_reports_the_median_over_seeds_with_their_spread():
+def test_fine_tuning_reports_the_median_over_seeds_with_the_interval_of_their_mean():
     values = [70.0, 90.0, 71.0, 73.0, 72.0]
     cells = [tuned("1e-5", seed, value) for seed, value in enumerate(values)]
     found = summarise(cells, FINE_TUNING["MNLI-m"], cells)
-    assert found[:5] == (72.0, statistics.stdev(values), 5, 0, "1e-5")
+    half = 2.77645 * statistics.stdev(values) / 5**0.5
+    assert found[:5] == (72.0, pytest.approx(half, rel=1e-5), 5, 0, "1e-5")
 
 
 @pytest.mark.parametrize(
@@ -162,7 +165,7 @@ def test_table_2_of_shape_has_ours_below_the_papers():
     lines = lines_of(compare(load("shape-2"), cells))
     at = lines.index(["VANILLA", "APE", "paper", "23.61", "30.46", "1.00"])
     assert [line[2:] for line in lines[at + 1 : at + 4]] == [
-        ["vanilla/sinusoidal", "22.50 ± 1.41", "26.00 ± 1.41", "1.00 ± 0.00"],
+        ["vanilla/sinusoidal", "22.50 ± 12.71", "26.00 ± 12.71", "1.00 ± 0.00"],
         ["difference", "-1.11", "-4.46", "+0.00"],
         ["seeds", *["2 (3 open)"] * 3],
     ]
