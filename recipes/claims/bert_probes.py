@@ -3,7 +3,7 @@
 from functools import partial
 from typing import List
 
-from recipes.lib.cell import PlannedCell, Step, where
+from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.page import Page, read_options
 from recipes.lib.pretrain import Pretraining
 from recipes.lib.rows import PlannedRow
@@ -117,13 +117,13 @@ class Probes(Pretraining):
             segment_type = segments.replace("_5000", "")
             updates = self.values.number("task-updates") * (10 if segment_type != segments else 1)
             steps.append(Step("tune", [
-                "fairseq-train", *where(f"{binary}/{task}"), "--user-dir", "fairseq_posenc",
+                "fairseq-train", *placement(f"{binary}/{task}"), "--user-dir", "fairseq_posenc",
                 "--task", "posenc_sentence_prediction", "--criterion", "posenc_sentence_prediction",
                 "--arch", self.values["arch"], "--max-positions", self.values["length"],
-                *where("--finetune-from-model", model), "--position-encoding", *row.options,
+                *placement("--finetune-from-model", model), "--position-encoding", *row.options,
                 "--position-segments", segment_type, *arrays["tune"], *self.extra, "--seed", seed,
                 "--warmup-updates", str(updates // 10), "--total-num-update", str(updates),
-                "--max-update", str(updates), *where(*self.devices.options, "--save-dir",
+                "--max-update", str(updates), *placement(*self.devices.options, "--save-dir",
                                                      cell.path(name)),
                 "--no-epoch-checkpoints", "--no-save-optimizer-state", "--save-interval", "1000000",
                 "--validate-interval", "1000000", "--log-format", "simple", "--log-interval", "100",
@@ -132,12 +132,12 @@ class Probes(Pretraining):
             asked += [
                 "--task",
                 figure,
-                *where(f"{cell.path(name)}/checkpoint_last.pt", f"{binary}/{task}"),
+                *placement(f"{cell.path(name)}/checkpoint_last.pt", f"{binary}/{task}"),
             ]
         steps.append(Step("probe", [
-            "python", "-m", "recipes.claims.probes", *where(model, "--data", binary),
+            "python", "-m", "recipes.claims.probes", *placement(model, "--data", binary),
             "--pairs", self.values["pairs"], "--note", f"encoding={row.label}",
             "--note", f"options={' '.join(row.options)}", "--note", f"seed={seed}", *asked,
-            *where("--output", cell.path("probes.json")),
+            *placement("--output", cell.path("probes.json")),
         ], ("probes.json",), "score.txt"))  # fmt: skip
         return cell._replace(steps=steps)

@@ -14,7 +14,7 @@ from typing import Callable, Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
 from recipes.claims.measuring import LANGUAGES, Measuring
-from recipes.lib.cell import PlannedCell, Step, plan, where
+from recipes.lib.cell import PlannedCell, Step, placement, plan
 from recipes.lib.page import FLAG, CommandLine, Page, read_options
 from recipes.lib.rows import PlannedRow, read_rows
 from recipes.lib.runner import in_order, map_parallel, run_cells
@@ -253,13 +253,14 @@ class Claims(Measuring):
                           "--output", profile], log=f"{folder}/admin.log")  # fmt: skip
         rows = [
             PlannedRow("default", ["sinusoidal"]),
-            PlannedRow("admin", ["sinusoidal", "--admin-profile", *where(profile)]),
+            PlannedRow("admin", ["sinusoidal", "--admin-profile", *placement(profile)]),
         ]
         cells = [
             cell._replace(steps=[Step("train", [
-                "fairseq-train", *where(f"{folder}/bin"), *about, "--source-lang", LANGUAGES[0],
+                "fairseq-train", *placement(f"{folder}/bin"), *about, "--source-lang", LANGUAGES[0],
                 "--target-lang", LANGUAGES[1], "--seed", cell.seed, *train,
-                "--position-encoding", *cell.options, *where(*device, "--save-dir", cell.folder),
+                "--position-encoding", *cell.options,
+                *placement(*device, "--save-dir", cell.folder),
                 "--keep-last-epochs", "0", "--log-format", "simple", "--log-interval", "100",
             ], ("train.done",))])
             for cell in self.cells(part, rows)

@@ -14,16 +14,16 @@ from fairseq_posenc.errors import printable
 from recipes.lib.settings import as_lines, continues, read_lines
 
 
-class Where(str):
+class Placement(str):
     """A word of a command that says where or on what it works, and not what it does.
 
     Results are known by all words but these: by no folders, devices, GPUs and processes.
     """
 
 
-def where(*words: object) -> List[str]:
+def placement(*words: object) -> List[str]:
     """Return words that do not count among the settings of a run."""
-    return [Where(word) for word in words]
+    return [Placement(word) for word in words]
 
 
 def variable(name: str) -> str:
@@ -123,7 +123,7 @@ class PlannedCell(NamedTuple):
     def settings(self) -> List[str]:
         """All words of its steps that say what is done."""
         steps = (step for step in self.steps if step.done_files)
-        words = [word for step in steps for word in step.words if not isinstance(word, Where)]
+        words = [word for step in steps for word in step.words if not isinstance(word, Placement)]
         return [*words, *self.made_from]
 
     def path(self, name: str) -> str:

@@ -14,7 +14,7 @@ from recipes.lib import figures, slurm
 from recipes.lib.benchmarks import BENCHMARKS
 from recipes.lib.bert_rows import HELP as ROWS_HELP
 from recipes.lib.bert_rows import default_rows, rows_of, whole_tables
-from recipes.lib.cell import PlannedCell, Step, plan, typed, variable, where
+from recipes.lib.cell import PlannedCell, Step, placement, plan, typed, variable
 from recipes.lib.page import FLAG, CommandLine, Page, read_options
 from recipes.lib.processes import printed
 from recipes.lib.recipe import Recipe
@@ -244,19 +244,19 @@ class FineTuning(Recipe):
         model, checksum = self.models[row.label], self._checksums.get(row.label, "")
         metric = self.benchmark.metric(task)
         steps = [Step("train", [
-            "fairseq-train", *where(self.benchmark.data(task)), *self.training(task, metric),
+            "fairseq-train", *placement(self.benchmark.data(task)), *self.training(task, metric),
             "--position-encoding", *row.options, "--seed", seed, "--lr", lr,
             "--lr-scheduler", "polynomial_decay", "--total-num-update", length.updates,
             "--max-update", length.updates, "--warmup-updates", length.warmup,
-            *where(*device, *["--num-workers", "0"] * bool(device), "--save-dir", folder),
+            *placement(*device, *["--num-workers", "0"] * bool(device), "--save-dir", folder),
             "--no-epoch-checkpoints", "--keep-interval-updates", "1", "--save-interval", "1000000",
             "--save-interval-updates", values["interval"], "--log-format", "simple",
-            "--log-interval", "100", *where("--finetune-from-model", model),
+            "--log-interval", "100", *placement("--finetune-from-model", model),
         ], ("train.done",))]  # fmt: skip
         subsets = self.benchmark.subsets(task)
         notes = {"row": row.spec, "task": task, "lr": lr, "seed": seed,
                  "pretrained": f"{model} {checksum}".rstrip()}  # fmt: skip
-        steps.append(Step("train", where(
+        steps.append(Step("train", placement(
             "posenc", "predict", "--path", f"{folder}/checkpoint_best.pt",
             "--data", self.benchmark.tested_on(task), "--subsets", ",".join(subsets), "--output",
             folder,

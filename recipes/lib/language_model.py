@@ -7,7 +7,7 @@ import shutil
 from typing import List, Sequence
 
 from fairseq_posenc.errors import UsageError
-from recipes.lib.cell import PlannedCell, Step, plan, where
+from recipes.lib.cell import PlannedCell, Step, placement, plan
 from recipes.lib.devices import cores
 from recipes.lib.page import CommandLine, Page, read_options
 from recipes.lib.recipe import Recipe
@@ -101,10 +101,10 @@ class LanguageModels(Recipe):
         """The training of a row."""
         folder = self.path(row.label, f"seed{seed}")
         step = Step("train", [
-            "fairseq-train", *where(self.path("bin")),
+            "fairseq-train", *placement(self.path("bin")),
             "--user-dir", "fairseq_posenc", "--task", "language_modeling",
             *self.values.fill(self.page.arrays["train"]), "--seed", seed, *self.extra,
-            "--position-encoding", *row.options, *where(*self.devices.options, "--save-dir",
+            "--position-encoding", *row.options, *placement(*self.devices.options, "--save-dir",
                                                         folder),
             "--log-format", "simple", "--log-interval", "100",
         ], ("train.done",))  # fmt: skip

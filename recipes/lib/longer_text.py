@@ -6,7 +6,7 @@ from typing import Dict, List, Sequence
 from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import load_json
-from recipes.lib.cell import PlannedCell, Step, where
+from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.devices import cores
 from recipes.lib.figures import bits_by_range
 from recipes.lib.page import FLAG
@@ -94,7 +94,8 @@ class LongerText(RecipeText):
             self.values.layers[0]["encodings"] = "before=learned,learned,rotary"
         source, target = self.languages
         self.pair = ["--source-lang", source, "--target-lang", target]
-        self.task = ["--task", "posenc_multilingual", *where("--lang-dict", f"{made}/langs.txt"),
+        self.task = ["--task", "posenc_multilingual",
+                     *placement("--lang-dict", f"{made}/langs.txt"),
                      "--lang-pairs", f"{source}-{target}", "--encoder-langtok", "src",
                      "--decoder-langtok", "--lang-tok-style", _STYLES[model_type]]  # fmt: skip
 
@@ -119,10 +120,10 @@ class LongerText(RecipeText):
         """Fine-tune; the first row's model stays as it is."""
         model = self.model(seed)
         if row.label == UNTOUCHED:
-            copy = ["cp", *where(model, f"{folder}/checkpoint_last.pt")]
+            copy = ["cp", *placement(model, f"{folder}/checkpoint_last.pt")]
             return Step("train", copy, ("checkpoint_last.pt",))
         begin = ["python", "-m", "recipes.lib.train_from"]
-        words = [*begin, *words, *where("--finetune-from-model", model)]
+        words = [*begin, *words, *placement("--finetune-from-model", model)]
         return Step("train", words, ("train.done",))
 
     def make_model(self) -> None:

@@ -10,7 +10,7 @@ from recipes.lib import slurm, wikipedia
 from recipes.lib.batch import Division, division, sequences
 from recipes.lib.bert_rows import HELP as ROWS_HELP
 from recipes.lib.bert_rows import default_rows, rows_of
-from recipes.lib.cell import PlannedCell, Step, plan, where
+from recipes.lib.cell import PlannedCell, Step, placement, plan
 from recipes.lib.devices import cores
 from recipes.lib.figures import once
 from recipes.lib.page import FLAG, CommandLine, Page, read_options
@@ -245,9 +245,10 @@ class Pretraining(Recipe):
             "--position-encoding", *row.options, "--seed", seed,
         ]  # fmt: skip
         step = Step("train", [
-            *where(*self.devices.launch(), self.path("bin")), *train,
-            *where("--batch-size", made.each, "--update-freq", made.steps, *self.devices.options),
-            *where("--save-dir", folder),
+            *placement(*self.devices.launch(), self.path("bin")), *train,
+            *placement("--batch-size", made.each, "--update-freq", made.steps),
+            *placement(*self.devices.options),
+            *placement("--save-dir", folder),
             "--save-interval-updates", interval, "--validate-interval-updates", interval,
             "--keep-interval-updates", "1", "--no-epoch-checkpoints", "--save-interval", "1000000",
             "--validate-interval", "1000000", "--log-format", "simple",

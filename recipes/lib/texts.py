@@ -9,7 +9,7 @@ import shutil
 from typing import Callable, List, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
-from recipes.lib.cell import PlannedCell, Step, where
+from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.devices import cores
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
@@ -159,7 +159,7 @@ class GrammarText(RecipeText):
         if self.join > 1:
             self.score = ["--percentiles", "--without-token", "<sep>"]
             return
-        self.score = where("--reference", raw[1], "--source", raw[0])
+        self.score = placement("--reference", raw[1], "--source", raw[0])
         # the upper ends of all ranges but the last are the edges of the bins; a single range has
         # none
         edges = [name.rpartition("-")[2] for name in ranges[:-1]]

@@ -10,7 +10,7 @@ from typing import List, Sequence
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib import slurm
-from recipes.lib.cell import PlannedCell, Step, plan, where
+from recipes.lib.cell import PlannedCell, Step, placement, plan
 from recipes.lib.longer_text import LongerText
 from recipes.lib.own_texts import TEXTS
 from recipes.lib.page import FLAG, Page, Values, no_repeats, own_options, pairs, read_options
@@ -143,37 +143,37 @@ def cells_of(recipe: Recipe, text: RecipeText, rows: Sequence[PlannedRow]) -> Li
 
 
 def _cell(recipe: Recipe, text: RecipeText, row: PlannedRow, seed: str) -> PlannedCell:
-    page, values, device = recipe.page, recipe.values, where(*recipe.devices.options)
+    page, values, device = recipe.page, recipe.values, placement(*recipe.devices.options)
     folder = recipe.path(row.label, f"seed{seed}")
     data, keep = text.data, text.keep
     about = ["--user-dir", "fairseq_posenc", *text.task]
     train = values.fill([*page.arrays["train"], *page.arrays.get(values["train-of"], [])])
     steps = [text.train_step(row, seed, folder, [
-        "fairseq-train", *where(data), *about, "--seed", seed, *train, *recipe.extra,
-        "--position-encoding", *row.options, *device, *where("--save-dir", folder),
+        "fairseq-train", *placement(data), *about, "--seed", seed, *train, *recipe.extra,
+        "--position-encoding", *row.options, *device, *placement("--save-dir", folder),
         "--keep-last-epochs", str(keep), "--log-format", "simple", "--log-interval", "100",
     ])]  # fmt: skip
-    log = where("--training-log", f"{folder}/train.log") * (steps[0].program == "train")
+    log = placement("--training-log", f"{folder}/train.log") * (steps[0].program == "train")
     model = f"{folder}/checkpoint_last.pt"
     if keep:
         model = f"{folder}/average.pt"
-        average = ["posenc", "average", *where("--inputs", folder), "--last", str(keep)]
-        steps.append(Step("translate", [*average, *where("--output", model)], ("average.pt",)))
-    generate = ["fairseq-generate", *where(data), *about, *text.pair, *where("--path", model),
-                "--required-batch-size-multiple", "1"]  # fmt: skip
+        average = ["posenc", "average", *placement("--inputs", folder), "--last", str(keep)]
+        steps.append(Step("translate", [*average, *placement("--output", model)], ("average.pt",)))
+    generate = ["fairseq-generate", *placement(data), *about, *text.pair,
+                *placement("--path", model), "--required-batch-size-multiple", "1"]  # fmt: skip
     beam_search = [*generate, *values.fill(page.arrays["generate"]), *device]
     steps.append(Step("translate", beam_search, ("generate.out",), "generate.out"))
     bits = []
     if "references" in page.arrays:
         forced = [*generate, *values.fill(page.arrays["references"]), *device]
         # not among the settings: a cell that was finished without it gains it, and nothing else
-        steps.append(Step("translate", where(*forced), ("references.out",), "references.out"))
-        bits = where("--reference-scores", f"{folder}/references.out")
+        steps.append(Step("translate", placement(*forced), ("references.out",), "references.out"))
+        bits = placement("--reference-scores", f"{folder}/references.out")
     steps.append(Step("score", [
-        "posenc", "score", *where("--generated", f"{folder}/generate.out"),
-        *where("--output", f"{folder}/score.json", "--data", data),
+        "posenc", "score", *placement("--generated", f"{folder}/generate.out"),
+        *placement("--output", f"{folder}/score.json", "--data", data),
         "--note", f"row={row.spec}", "--note", f"seed={seed}",
-        *where("--note", f"epochs={values['epochs']}") * bool(values["epochs"]),
+        *placement("--note", f"epochs={values['epochs']}") * bool(values["epochs"]),
         *text.notes(row), *log, *text.score, *bits,
     ], ("score.json",), "score.txt"))  # fmt: skip
     made_from = text.made_from(seed)

@@ -22,7 +22,7 @@ from typing import Dict, List, Sequence
 from fairseq_posenc.errors import UsageError
 from recipes.lib import figures, slurm
 from recipes.lib.batch import Division, division, tokens
-from recipes.lib.cell import PlannedCell, Step, plan, where
+from recipes.lib.cell import PlannedCell, Step, placement, plan
 from recipes.lib.page import FLAG, CommandLine, Page, Values, pairs, read_options
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow, read_rows
@@ -214,25 +214,25 @@ class Wmt(Recipe):
         steps = []
         if admin:
             steps.append(Step("train", [
-                "posenc", "profile-admin", *where(setting.bin), *training, "--max-tokens",
+                "posenc", "profile-admin", *placement(setting.bin), *training, "--max-tokens",
                 values["profile-tokens"],
-                *where(*device, "--output", f"{folder}/admin.json"),
+                *placement(*device, "--output", f"{folder}/admin.json"),
             ], ("admin.json",)))  # fmt: skip
         steps.append(Step("train", [
-            *where(*self.devices.launch(), setting.bin), *training,
-            *where("--max-tokens", batch.each, "--update-freq", batch.steps, *device),
-            *where("--admin-profile", f"{folder}/admin.json") * admin,
-            *where("--save-dir", folder), "--log-format", "simple", "--log-interval", "100",
+            *placement(*self.devices.launch(), setting.bin), *training,
+            *placement("--max-tokens", batch.each, "--update-freq", batch.steps, *device),
+            *placement("--admin-profile", f"{folder}/admin.json") * admin,
+            *placement("--save-dir", folder), "--log-format", "simple", "--log-interval", "100",
         ], ("train.done",)))  # fmt: skip
         model = f"{folder}/{'average' if keep else 'best'}.pt"
         if keep:
             last = ["--last", str(keep), "--by", "updates"]
-            average = ["posenc", "average", *where("--inputs", folder), *last]
+            average = ["posenc", "average", *placement("--inputs", folder), *last]
         else:
-            average = ["posenc", "average", *where("--inputs", f"{folder}/checkpoint_best.pt")]
+            average = ["posenc", "average", *placement("--inputs", f"{folder}/checkpoint_best.pt")]
         # one model is kept, without the state of its optimiser
         steps.append(
-            Step("train", [*average, *where("--output", model)], (model.rpartition("/")[2],))
+            Step("train", [*average, *placement("--output", model)], (model.rpartition("/")[2],))
         )
         if values["keep-checkpoints"] == "no":
             steps.append(Step("train", ["find", folder, "-name", "checkpoint*.pt", "-delete"]))
@@ -252,14 +252,14 @@ class Wmt(Recipe):
         generate = setting.values.fill(self.page.arrays["generate"])
         for subset in ["valid"] * ("valid" in setting.tests) + ["test"]:
             steps.append(Step("translate", [
-                "fairseq-generate", *where(setting.bin), *about, *where("--path", model),
+                "fairseq-generate", *placement(setting.bin), *about, *placement("--path", model),
                 "--gen-subset", subset, "--required-batch-size-multiple", "1", *generate,
-                *where(*self.devices.options),
+                *placement(*self.devices.options),
             ], (f"{subset}.out",), f"{subset}.out"))  # fmt: skip
         sources = [
             f"{test}={setting.data}/{test}.bpe.{setting.source}" for test in setting.all_tests
         ]
-        cut = ["python", "-m", "recipes.lib.test_sets", *where(folder, *sources)]
+        cut = ["python", "-m", "recipes.lib.test_sets", *placement(folder, *sources)]
         return [*steps, Step("translate", cut, ("translate.done",))]
 
     def scores(self, setting: CorpusSetting, row: PlannedRow, seed: str, folder: str) -> List[Step]:
@@ -267,15 +267,15 @@ class Wmt(Recipe):
         steps, bins = [], setting.values["bins"]
         if bins and setting.values["pooled"]:
             steps.append(Step("score", [
-                "posenc", "score", *where("--generated", f"{folder}/test.out", "--data",
+                "posenc", "score", *placement("--generated", f"{folder}/test.out", "--data",
                                           setting.bin),
-                *where("--reference", f"{setting.data}/tests.raw.{setting.target}"),
+                *placement("--reference", f"{setting.data}/tests.raw.{setting.target}"),
                 "--bins", bins, "--length-unit", "subwords", "--note", f"seed={seed}",
-                *where("--output", f"{folder}/by_length.json"),
+                *placement("--output", f"{folder}/by_length.json"),
             ], ("by_length.json",), "by_length.txt"))  # fmt: skip
         tests = []
         for test in setting.tests:
-            tests += ["--test", *where(f"{test}={setting.reference(test, self.is_plan)}")]
+            tests += ["--test", *placement(f"{test}={setting.reference(test, self.is_plan)}")]
         options = setting.values.fill(
             [
                 *self.page.arrays.get("score", []),
@@ -283,7 +283,7 @@ class Wmt(Recipe):
             ]
         )
         steps.append(Step("score", [
-            "python", "-m", "recipes.lib.score_cell", *where(folder), *tests, "--language",
+            "python", "-m", "recipes.lib.score_cell", *placement(folder), *tests, "--language",
             setting.target,
             "--source-language", setting.source, *options,
             "--note", f"row={row.spec}", "--note", f"seed={seed}",

@@ -12,7 +12,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib import runner, settings
-from recipes.lib.cell import PlannedCell, Step, plan, typed, variable, where
+from recipes.lib.cell import PlannedCell, Step, placement, plan, typed, variable
 from recipes.lib.devices import Devices
 from recipes.lib.page import Values, read_options, read_page
 from recipes.lib.recipe import TIME_IS_UP
@@ -45,7 +45,9 @@ def test_a_table_that_is_cut_short_has_whole_seeds():
 
 
 def test_settings_are_the_words_that_say_what_is_done():
-    train = Step("train", ["train", *where("bin"), "--lr", "1", *where("--save-dir", "x")], ("a",))
+    train = Step(
+        "train", ["train", *placement("bin"), "--lr", "1", *placement("--save-dir", "x")], ("a",)
+    )
     tidy = Step("train", ["find", "-delete"])
     one = cell("run", train, tidy)._replace(made_from=["--text", "12"])
     assert one.settings == ["train", "--lr", "1", "--text", "12"]
