@@ -31,7 +31,7 @@ def unknown_lines(split: str, shares: Mapping[str, float], consequence: str) -> 
     Args:
         split: its name.
         shares: of unknown tokens, in percent.
-        consequence: what a model does that was trained on them.
+        consequence: what a model does with them.
     """
     counts = ", ".join(f"{share:.2f} % of {side}" for side, share in shares.items())
     yield f"{split}: unknown tokens: {counts}"

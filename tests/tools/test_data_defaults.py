@@ -22,6 +22,7 @@ OPTIONS = {"--remove-bpe", "--language", "--source-language", "--length-unit", "
 KINDS = {
     "@@ ": ("das H@@ aus ist alt .", 5),
     "sentencepiece": ("\u2581das \u2581H aus \u2581ist \u2581alt .", 4),
+    "wordpiece of BERT": ("das H ##aus ist alt .", 5),
     "plain words": ("das Haus ist alt .", 5),
 }
 

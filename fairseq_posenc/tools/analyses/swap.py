@@ -14,6 +14,7 @@ from fairseq_posenc.tools.analyses.models import LoadedModel, load_models, sampl
 from fairseq_posenc.tools.analyses.report import Report
 from fairseq_posenc.tools.scores.bleu import tokeniser
 from fairseq_posenc.tools.scores.data_folder import subwords_of_symbols
+from fairseq_posenc.tools.scores.texts import join_subwords
 from fairseq_posenc.tools.tables.plots import COLOURS, new_figure
 
 Parts = List[List[int]]
@@ -176,7 +177,8 @@ def _texts(
 
     Joined sentencepieces are plain text; other subwords are of tokens, which are detokenised.
     """
-    lines = [dictionary.string(sentence, bpe, escape_unk) for sentence in sentences]
+    pieces = (dictionary.string(sentence, None, escape_unk) for sentence in sentences)
+    lines = [join_subwords(line, bpe) for line in pieces]
     return lines if bpe == "sentencepiece" else detokenise_lines(lines, language)
 
 

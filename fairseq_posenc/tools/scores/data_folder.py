@@ -14,7 +14,7 @@ from fairseq_posenc.data.indexed import check_indexed, check_split, read_diction
 from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.data.token_ratio import training_sizes
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.texts import Languages
+from fairseq_posenc.tools.scores.texts import CONTINUES, Languages
 
 _MOST_LACKING = 0.05  # of tokens: --replace-unk brings some in
 _COMPARED = 20  # sentences, by which a split of the folder is known
@@ -118,7 +118,7 @@ def sentences_of_split(data: Optional[str], lines: Mapping[int, str], count: int
 
 def _letters(line: str) -> str:
     """Return a line without the blanks and marks of its subwords."""
-    return re.sub(r"@@( |$)|[\s\u2581]", "", line.replace("<<unk>>", "<unk>"))
+    return re.sub(r"@@( |$)|(^| )##|[\s\u2581]", "", line.replace("<<unk>>", "<unk>"))
 
 
 def check_pieces(
@@ -171,6 +171,7 @@ def subwords_of_symbols(symbols: Iterable[str]) -> str:
     for symbol in symbols:
         counts["@@ "] += symbol.endswith("@@")
         counts["sentencepiece"] += symbol.startswith("\u2581")
+        counts[CONTINUES] += symbol.startswith(CONTINUES) and symbol != CONTINUES
     return counts.most_common(1)[0][0]
 
 

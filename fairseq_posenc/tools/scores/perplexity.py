@@ -23,6 +23,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.scores.data_folder import subwords_of_symbols
 from fairseq_posenc.tools.scores.intervals import t_interval
+from fairseq_posenc.tools.scores.texts import join_subwords
 
 
 class TextWindow(NamedTuple):
@@ -93,7 +94,8 @@ def read_text(
         return Text(tokens, None, None)
     else:
         symbol = subwords or subwords_of_symbols(dictionary.symbols)
-        spelt = [dictionary.string(lines[number], symbol) for number in range(len(lines))]
+        pieces = (dictionary.string(lines[number]) for number in range(len(lines)))
+        spelt = [join_subwords(line, symbol) for line in pieces]
     return Text(
         tokens,
         words=sum(len(line.split()) + 1 for line in spelt),

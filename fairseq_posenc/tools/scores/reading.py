@@ -4,7 +4,6 @@ import functools
 import re
 from typing import Callable, Dict, List, Optional, Sequence, Union
 
-from fairseq.data import data_utils
 from sacremoses import MosesTokenizer
 from sacremoses.corpus import NonbreakingPrefixes
 
@@ -29,6 +28,7 @@ from fairseq_posenc.tools.scores.texts import (
     SUBWORD_MARKS,
     Languages,
     TestSet,
+    join_subwords,
 )
 
 # with these, joining glues everything together: no mark means that the wrong kind was named
@@ -106,20 +106,26 @@ def _read_references(paths: Sequence[str]) -> List[List[str]]:
     """Return the references of all sentences by file; tabs part several in one file.
 
     Raises:
-        UsageError: files of different numbers of lines, or lines with several references and
-            others with fewer.
+        UsageError: files of different numbers of lines, or most lines have several references and
+            others fewer.
     """
     references: List[List[str]] = []
     for path in paths:
         lines = _read_aligned(path, len(references[0])) if references else read_lines(path)
-        counts = {line.count("\t") for line in lines}
-        if len(counts) > 1 and min(counts):
-            raise UsageError(
-                f"{path} has {min(counts) + 1} to {max(counts) + 1} references on a line, separated"
-                " by tabs: give as many for each sentence"
-            )
-        split = [line.split("\t") for line in lines] if min(counts, default=0) else []
-        references += [[*column] for column in zip(*split)] if split else [lines]
+        rows = [line.split("\t") for line in lines]
+        # a tab in a few lines is text
+        if 2 * sum(len(row) > 1 for row in rows) <= len(rows):
+            references.append(lines)
+            continue
+        most = max(map(len, rows))
+        for number, row in enumerate(rows, 1):
+            if len(row) < most:
+                raise UsageError(
+                    f"{path} has up to {most} references on a line, separated by tabs, and line "
+                    f"{number} has {len(row)}: give as many on each; a tab at its end stands for "
+                    "none"
+                )
+        references += [[*column] for column in zip(*rows)]
     return references
 
 
@@ -290,7 +296,7 @@ def _join(lines: Sequence[str], symbol: str, path: str, model: str) -> List[str]
         raise UsageError(f"{path} holds sentencepieces: pass --remove-bpe sentencepiece")
     if symbol in _GLUING and mark and not any(mark in line for line in some):
         return list(lines)  # fairseq has joined them
-    return [data_utils.post_process(line, symbol) for line in lines]
+    return [join_subwords(line, symbol) for line in lines]
 
 
 def _restored(lines: Sequence[str], model: str) -> List[str]:

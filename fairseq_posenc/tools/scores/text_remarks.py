@@ -18,6 +18,12 @@ def text_remarks(texts: TestSet) -> List[str]:
             f"{entities} references hold entities such as &quot;: BLEU with tok:13a decodes them, "
             "chrF, TER and tokenised BLEU do not"
         )
+    tabs = sum("\t" in line for line in texts.reference)
+    if tabs:
+        remarks.append(
+            f"{tabs} references hold tabs, taken as blanks; several references of a sentence are "
+            "separated by tabs in all lines"
+        )
     if _has_capitals(texts.reference) and not _has_capitals(texts.hypothesis):
         remarks.append(
             "the references have capitals, and the hypotheses none: sacrebleu_lowercase compares "

@@ -4,14 +4,19 @@ import re
 from dataclasses import dataclass, field
 from typing import Dict, List, Mapping, NamedTuple, Optional
 
+from fairseq.data.data_utils import post_process
+
 from fairseq_posenc.data.languages import has_spaces
 from fairseq_posenc.data.segmentation import detokenise_lines
 from fairseq_posenc.errors import UsageError
 
+# marks BERT's pieces; fairseq has no name for them: its "wordpiece" is another kind
+CONTINUES = "##"
 # by fairseq's names of kinds of subwords, the mark by which they are known in a text
 SUBWORD_MARKS = {
     "@@ ": "@@", "subword_nmt": "@@", "none": None,
     "sentencepiece": "\u2581", "wordpiece": "_", "letter": "|", "_EOW": "_EOW",
+    CONTINUES: CONTINUES,
 }  # fmt: skip
 LONGER = "longer"  # of source and reference
 BPE_SYMBOLS = tuple(SUBWORD_MARKS)
@@ -22,6 +27,14 @@ class Languages(NamedTuple):
 
     source: Optional[str] = None
     target: Optional[str] = None
+
+
+def join_subwords(line: str, symbol: str) -> str:
+    """Return a line with its subwords joined; ``symbol`` is a key of ``SUBWORD_MARKS``."""
+    if symbol == CONTINUES:
+        return line.replace(f" {CONTINUES}", "")
+    joined: str = post_process(line, symbol)
+    return joined
 
 
 @dataclass

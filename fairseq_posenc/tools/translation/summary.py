@@ -9,6 +9,12 @@ from fairseq_posenc.tools.translation.options import TranslationOptions
 from fairseq_posenc.tools.translation.pairs import Languages
 from fairseq_posenc.tools.unknown_tokens import unknown_lines, unknown_share
 
+# what a model does with unknown tokens, by whether it was trained on them
+_CONSEQUENCES = {
+    True: "trained on that writes <unk>",
+    False: "can neither tell them apart nor write them",
+}
+
 
 def cleaning_summary(split: str, kept: int, dropped: Counter, options: TranslationOptions) -> str:
     """Return a line with the numbers of pairs kept and left out, and why.
@@ -48,4 +54,4 @@ def unknown_summary(folder: str, splits: Sequence[str], languages: Languages) ->
             dictionary = read_dictionary(f"{folder}/dict.{language}.txt")
             path = f"{folder}/{split}.{pair}.{language}"
             shares[language] = unknown_share(path, dictionary.unk(), dictionary.eos())
-        yield from unknown_lines(split, shares, "trained on that writes <unk>")
+        yield from unknown_lines(split, shares, _CONSEQUENCES[split.startswith("train")])

@@ -287,8 +287,14 @@ def test_several_references_are_scored_as_by_sacrebleu(write, run, tmp_path, for
 
 def test_references_of_unequal_number_are_refused(write):
     ragged = write("r", ["a\tb", "a\tb\tc", "a\tb"])
-    with pytest.raises(UsageError, match="has 2 to 3 references on a line, separated by tabs"):
+    with pytest.raises(UsageError, match="r has up to 3 references on a line, separated by tabs"):
         evaluate(hypothesis=write("h", HYPOTHESES), reference=ragged)
+    lacking = write("l", ["a\tb", "a", "a\tb"])
+    with pytest.raises(UsageError, match="line 2 has 1: .* a tab at its end"):
+        evaluate(hypothesis=write("h", HYPOTHESES), reference=lacking)
+    few = write("f", ["a\tb", *REFERENCES[1:]])
+    remarks = evaluate(hypothesis=write("h", HYPOTHESES), reference=few)["remarks"]
+    assert [line for line in remarks if line.startswith("1 references hold tabs, taken as blanks")]
     short = [write("one", REFERENCES), write("two", REFERENCES[:2])]
     with pytest.raises(UsageError, match="two has 2 lines, but there are 3"):
         evaluate(hypothesis=write("h", HYPOTHESES), reference=short)

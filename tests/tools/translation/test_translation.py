@@ -108,6 +108,9 @@ def test_unknown_tokens_are_told_and_many_are_a_warning(text):
     [warning] = [line for line in said if line.startswith("warning: ")]
     assert line.endswith(" % of fr") and ", 0.00 % of fr" not in line
     assert " % of the tokens of test.fr are not in the dictionary" in warning
+    assert (
+        "a model can neither tell them apart nor write them" in warning
+    )  # nor is it trained on it
 
 
 def test_pairs_to_validate_on_are_taken_evenly_out_of_the_training_text(text):
