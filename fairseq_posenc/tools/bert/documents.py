@@ -4,10 +4,10 @@ The name of a file tells what it is: ``.parquet`` has a column ``text`` with a d
 the snapshots of ``wikimedia/wikipedia``; ``.json`` and ``.jsonl``, and the files ``wiki_00`` … of
 ``wikiextractor --json``, have a line of JSON per document, whose member ``text`` it is; all others
 are plain text. All but ``.parquet`` may be compressed (``.gz``, ``.bz2``, ``.xz``). Plain text that
-begins with ``<doc …>`` is wikiextractor's, whatever its name.
+begins with ``<doc …>`` is wikiextractor's, whatever its name. wikiextractor writes ``&``, ``<`` and
+``>`` as entities, also into JSON: they become characters again.
 """
 
-import html
 import os
 import re
 from typing import Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -21,6 +21,7 @@ _TITLE = re.compile(r"= (?!= ).*\S =(?<! = =)")
 _HEADING = re.compile(r"= = .* = =")
 _ARTICLE = re.compile(r"<doc id=.*>")  # the first line of wikiextractor's, without --json
 _JSON_LINES = re.compile(r"(.*\.jsonl?|wiki_\d+)(\.gz|\.bz2|\.xz)?")
+_EXTRACTED = {"revid", "url", "title"}  # beside a text, in wikiextractor's JSON
 _ROWS = 1000  # of a parquet file, which are in memory at a time
 
 Stream = Iterator[Optional[str]]
@@ -49,8 +50,14 @@ def _by_articles(line: str, previous: str) -> Tuple[bool, bool]:
     if _ARTICLE.fullmatch(line) or line == "</doc>":
         return True, False
     # an article begins with its title, as an attribute and as a line
-    is_title = bool(_ARTICLE.fullmatch(previous)) and f'title="{line}"' in html.unescape(previous)
+    title = f'title="{_without_entities(line)}"'
+    is_title = bool(_ARTICLE.fullmatch(previous)) and title in _without_entities(previous)
     return False, bool(line) and not is_title
+
+
+def _without_entities(text: str) -> str:
+    """Return what ``html.escape(quote=False)`` has made the text of."""
+    return text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 
 
 # from a line and the one before to what it is: (end of a document, text)
@@ -97,7 +104,7 @@ def _plain(file: str, boundary: str) -> Stream:
         ends, is_text = classify(line, previous)
         previous = line
         if is_text:
-            yield line
+            yield _without_entities(line) if classify is _by_articles else line
             inside = True
         elif ends and inside:
             yield None
@@ -150,7 +157,8 @@ def _texts_of_json(file: str) -> Iterator[str]:
         misfit = schema_error(document, {"text": str})
         if misfit:
             raise UsageError(f"{where} is not an object with a text: {misfit}")
-        yield document["text"]
+        text = document["text"]
+        yield _without_entities(text) if document.keys() >= _EXTRACTED else text
 
 
 def find_corpora(arguments: Sequence[str], language_folders: bool = False) -> List[LanguageFiles]:

@@ -105,10 +105,31 @@ def test_blank_lines_among_json_are_no_documents(tmp_path):
 @pytest.mark.parametrize("boundary", ["blank", "title"])
 @pytest.mark.parametrize("name", ["wiki_00", "wiki.txt", "wiki.json"])
 def test_extracted_wikipedia_is_known_by_its_first_line(tmp_path, name, boundary):
-    article = '<doc id="{0}" url="" title="A &amp; {0}">\nA & {0}\n\n{1}\n</doc>\n'
-    text = article.format(1, "Berlin is a city.\n\nIt is old.\n") + article.format(2, "B.")
-    expected = [["Berlin is a city.", "It is old."], ["B."]]
-    assert documents(tmp_path, text, boundary, name) == expected
+    for title in "A & {0}", "A &amp; {0}":  # 3.0.6 writes the latter
+        article = f'<doc id="{{0}}" url="" title="A &amp; {{0}}">\n{title}\n\n{{1}}\n</doc>\n'
+        text = article.format(1, "Berlin is a city.\n\nIt is old.\n") + article.format(2, "B.")
+        expected = [["Berlin is a city.", "It is old."], ["B."]]
+        assert documents(tmp_path, text, boundary, name) == expected
+
+
+ENTITIES = "R&amp;D: &lt; 5, &gt; 3, &amp;nbsp;", "R&D: < 5, > 3, &nbsp;"
+
+
+@pytest.mark.parametrize("name", ["wiki_00", "all.jsonl"])
+@pytest.mark.parametrize("as_json", [True, False])
+def test_entities_of_wikiextractor_become_characters(tmp_path, name, as_json):
+    written, text = ENTITIES
+    article = f'<doc id="1" url="" title="T">\nT\n\n{written}\n</doc>\n'
+    if as_json:
+        keys = {"id": "1", "revid": "2", "url": "", "title": "T", "text": written}
+        article = json.dumps(keys) + "\n"
+    assert documents(tmp_path, article, "blank", name) == [[text]]
+
+
+def test_entities_of_other_json_stay(tmp_path):
+    written = ENTITIES[0]
+    content = json.dumps({"url": "", "title": "T", "text": written}) + "\n"
+    assert documents(tmp_path, content, "blank", "a.jsonl") == [[written]]
 
 
 @pytest.mark.parametrize(
