@@ -41,8 +41,8 @@ def read_pairs(folder: str) -> Dict[str, List[Tuple[str, str]]]:
         raise UsageError(f"{folder} has no PO files")
     for file in files:
         try:
-            # polib takes a path for text if no file is there
-            entries = polib.pofile(str(file), encoding="utf-8").translated_entries()
+            # in the encoding that its header names; a path is taken for text if no file is there
+            entries = polib.pofile(str(file)).translated_entries()
         except (OSError, UnicodeDecodeError) as error:
             raise UsageError(f"cannot read {file}: {error}") from None
         split = pairs[split_of(file.relative_to(folder).as_posix())]

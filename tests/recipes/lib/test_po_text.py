@@ -35,6 +35,15 @@ def test_whole_files_are_held_out_and_what_is_no_translation_is_left_out(tmp_pat
         assert found.count(("See also", "Ver también")) == (split != "train") * len(expected)
 
 
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "iso-8859-1", "koi8-r"])
+def test_a_file_is_read_in_the_encoding_that_its_header_names(tmp_path, encoding):
+    target = "файл" if encoding == "koi8-r" else "déjà"
+    charset = encoding.replace("-sig", "").upper()
+    text = entry("", f"Content-Type: text/plain; charset={charset}\\n") + entry("File", target)
+    (tmp_path / "a.po").write_bytes(text.encode(encoding))
+    assert sum(po_text.read_pairs(str(tmp_path)).values(), []) == [("File", target)]
+
+
 def test_a_folder_without_po_files_is_refused(tmp_path):
     with pytest.raises(UsageError, match="has no PO files"):
         po_text.read_pairs(str(tmp_path))
