@@ -46,6 +46,12 @@ def stream_lines(path: str) -> Iterator[str]:
         yield from decode_lines(stream, path)
 
 
+def existing(path: str) -> str:
+    """Return the path, or what is there with ``.gz``, ``.bz2`` or ``.xz`` behind it instead."""
+    names = (path, *(path + ending for ending in _OPENERS))
+    return next(filter(os.path.exists, names), path)
+
+
 @contextmanager
 def reading(path: str) -> Iterator[None]:
     """Turn errors while a file, compressed file or tar archive is read into one line.

@@ -6,8 +6,8 @@
 # encodings are compared with the first.
 
 options=(
-    "--data-dir DIR      take {train,valid,test}.txt, or these with .gz, from here, do not download: raw text,"
-    "                    a sentence or paragraph a line"
+    "--data-dir DIR      take {train,valid,test}.txt, or these with .gz, .bz2 or .xz, from here, do not download:"
+    "                    raw text, a sentence or paragraph a line"
     "--language CODE     of that text, for Moses' tokeniser ({language})"
     "--url URL           of WikiText-103 as words, when there is no --data-dir"
     "--length N          subwords of a piece in training ({length})"

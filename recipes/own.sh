@@ -12,7 +12,7 @@ usage=(
 options=(
     "--source-lang LANG  translate from, for example en"
     "--target-lang LANG  translate to, for example fr"
-    "--train PREFIX      text: PREFIX.LANG of both languages, UTF-8, plain or .gz, one sentence a line"
+    "--train PREFIX      text: PREFIX.LANG of both languages, UTF-8, plain, .gz, .bz2 or .xz, a sentence a line"
     "--valid PREFIX      likewise, to validate on"
     "--test PREFIX       likewise, to translate and score"
     "--longest N[,none]  train on pairs of at most N subwords on either side and test on all, as EXTRAPOLATE"

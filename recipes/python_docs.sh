@@ -6,7 +6,7 @@
 # per token of the references, and BLEU. Started again, it continues where it was.
 
 options=(
-    "--data-dir DIR      take {train,valid,test}.{en,es}, or these with .gz, from here, do not download"
+    "--data-dir DIR      take {train,valid,test}.{en,es}, or these with .gz, .bz2 or .xz, from here, do not download"
     "--preset NAME       small: 2+2 layers of width 128, at most 32 sentencepieces, 1,800 updates of 2,000"
     "                    tokens, 5 seeds: for a CPU; base: 3+3 layers of width 256, at most 48, 3,000"
     "                    updates of 4,096 tokens, 3 seeds ({preset}; base was not run to the end)"

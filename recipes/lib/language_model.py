@@ -7,6 +7,7 @@ import shutil
 from typing import List, Sequence
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import existing
 from recipes.lib.cell import PlannedCell, Step, placement, plan
 from recipes.lib.devices import cores
 from recipes.lib.page import CommandLine, Page, read_options
@@ -14,7 +15,7 @@ from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
 from recipes.lib.runner import check_passthrough, in_order, run_cells
 from recipes.lib.settings import make_folder
-from recipes.lib.texts import SPLITS, plain_or_packed
+from recipes.lib.texts import SPLITS
 from recipes.lib.translation import HELP, draw_curves, rows_of, tell_single_seed
 
 
@@ -31,7 +32,7 @@ class LanguageModels(Recipe):
         super().__init__(page, command_line)
         self.rows = rows_of(page, self.values)
         self.folder = self.values["data-dir"]
-        files = [plain_or_packed(f"{self.folder}/{split}.txt") for split in SPLITS]
+        files = [existing(f"{self.folder}/{split}.txt") for split in SPLITS]
         for file in files if self.folder and not self.is_plan and self.first <= 2 else []:
             if not os.access(file, os.R_OK):
                 raise UsageError(f"{file} is missing (--data-dir)")

@@ -5,6 +5,7 @@ from typing import Dict, List, Sequence
 
 from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import existing
 from fairseq_posenc.json_files import load_json
 from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.devices import cores
@@ -13,7 +14,7 @@ from recipes.lib.page import FLAG
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import checksum, read_lines
-from recipes.lib.texts import SPLITS, RecipeText, plain_or_packed
+from recipes.lib.texts import SPLITS, RecipeText
 
 UNTOUCHED = "before"  # the row of the model as it was given, without fine-tuning
 # types of models of many languages in transformers, and fairseq's name for how they write languages
@@ -54,7 +55,7 @@ class LongerText(RecipeText):
         self.edges = [int(edge) for edge in values.list("edges")]
         inner = ",".join(map(str, self.edges[:-1]))
         self.score = ["--bins", inner, "--length-unit", "subwords"]
-        texts = [plain_or_packed(f"{values[split]}.{language}")
+        texts = [existing(f"{values[split]}.{language}")
                  for split in SPLITS for language in self.languages]  # fmt: skip
         models = sorted({self.model(seed) for seed in values.list("seeds")})
         for file in () if recipe.is_plan or self.is_made or recipe.first > 4 else models:

@@ -8,6 +8,7 @@ from typing import Dict, List, Sequence, Type
 
 from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import existing
 from recipes.lib.cell import PlannedCell
 from recipes.lib.devices import cores
 from recipes.lib.figures import bits_by_range
@@ -20,7 +21,6 @@ from recipes.lib.texts import (
     GrammarText,
     Multi30k,
     RecipeText,
-    plain_or_packed,
 )
 
 
@@ -48,7 +48,7 @@ class Own(RecipeText):
             self.score = ["--length-unit", "subwords", "--length-of", "longer", "--bins", bins]
         self.prepare = self.values.fill(recipe.page.arrays["prepare"])
         self.prepare += ["--clean-valid"] * bool(longest)
-        files = [plain_or_packed(f"{prefix}.{language}")
+        files = [existing(f"{prefix}.{language}")
                  for prefix in self.prefixes.values() for language in self.languages]  # fmt: skip
         self.settings = ["--source-lang", self.source, "--target-lang", self.target, *self.prepare,
                          *self.score, "--text", recipe.known_sum("--text", files)]  # fmt: skip
@@ -137,7 +137,7 @@ class PythonDocs(RecipeText):
         self.score = ["--bins", ",".join(map(str, self.edges[:3])), "--length-unit", "subwords"]
         data_dir = self.values["data-dir"]
         self.raw = data_dir or recipe.path("raw")
-        files = [plain_or_packed(f"{self.raw}/{split}.{language}")
+        files = [existing(f"{self.raw}/{split}.{language}")
                  for split in SPLITS for language in self.languages]  # fmt: skip
         for file in files if data_dir and not recipe.is_plan else []:
             if not os.path.exists(file) and recipe.first <= 2:

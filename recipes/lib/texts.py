@@ -294,8 +294,3 @@ class Multi30k(RecipeText):
                 link = recipe.path(f"{split}.{form}.{language}")
                 recipe.execute(["ln", "-sf", f"{split}.bpe.{language}", link])
         self.binarise(form)
-
-
-def plain_or_packed(path: str) -> str:
-    """Return a path, or that with .gz which is there."""
-    return path if os.path.exists(path) or not os.path.exists(f"{path}.gz") else f"{path}.gz"

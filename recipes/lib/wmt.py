@@ -38,7 +38,7 @@ HELP = """{own options}
   --raw-dir DIR       take the archives from here, under the names that --plan prints
   --data-dir DIR      download them into here, once for all recipes (--run-dir/raw)
   --url LIST          download them from here, mirrors with the paths of the original sites
-  --add PREFIX        more training text, PREFIX.<language> or .gz; may be given several times
+  --add PREFIX        more training text, PREFIX.<language>, also compressed; may be given again
   --ready DIR         training text in place of the archives': raw, train.raw.<language>; or
                       tokenised or cut into subwords already: train.tok.<language>,
                       newstest2014.tok.<language> …, or train.bpe.<language> … and codes, or

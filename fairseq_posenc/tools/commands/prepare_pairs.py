@@ -135,7 +135,7 @@ def _add_commands(commands) -> None:
     add("--raw", required=True, metavar="FOLDER", help="the downloads, named as `files` says")
     add_output(output_type=_TEXT_FOLDER, metavar="FOLDER")
     add("--add", action="append", default=[], dest="added", metavar="PREFIX",
-        help="further training text, PREFIX.en and PREFIX.de, say, or with .gz behind")
+        help="further training text, PREFIX.en and PREFIX.de, say, or with .gz, .bz2 or .xz behind")
     add("--moses", dest="checkout", metavar="FOLDER",
         help="tokenise by the Perl scripts of this mosesdecoder (default: sacremoses)")
     _add_workers(add)

@@ -1,4 +1,4 @@
-"""Tokenise text as Moses does (sacremoses); reads .gz files too.
+"""Tokenise text as Moses does (sacremoses); reads .gz, .bz2 and .xz too.
 
     posenc prepare tokenise --language de --input train.de --output train.tok.de
 

@@ -3,7 +3,7 @@
     posenc prepare translation --source-lang en --target-lang fr --train train --valid valid \\
         --test test --output bin
 
-reads train.en and train.fr, valid.en … (UTF-8, plain or .gz, one sentence a line): learns
+reads train.en and train.fr, valid.en … (UTF-8, plain, .gz, .bz2 or .xz, a sentence a line): learns
 SentencePiece of both languages together, cuts the raw text into pieces, of which every character
 can be had back, drops training pairs that are empty, too long or too different in length, and
 writes the folder bin, with the model that PosencTransformerModel.from_pretrained cuts new sentences
@@ -29,7 +29,8 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument_group("text").add_argument
     add("--source-lang", required=True, metavar="LANG", help="translate from, for example en")
     add("--target-lang", required=True, metavar="LANG", help="translate to, for example fr")
-    add("--train", metavar="PREFIX", help="PREFIX.<language> for both languages, plain or .gz")
+    add("--train", metavar="PREFIX",
+        help="PREFIX.<language> for both languages, plain, .gz, .bz2 or .xz")
     add("--valid", metavar="PREFIX", help="likewise, to validate on")
     add("--valid-lines", type=int, metavar="N", help="instead: take N pairs out of --train")
     add("--test", metavar="PREFIX", help="likewise, to translate")

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Any, Callable, Iterable, Iterator, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import decode_lines, reading, stream_lines
+from fairseq_posenc.files import decode_lines, existing, reading, stream_lines
 from fairseq_posenc.tools.downloads.archives import BLOCK, OPENERS
 from fairseq_posenc.tools.writing import replacing_all
 
@@ -33,16 +33,13 @@ def aligned(first: Iterable[str], second: Iterable[str], names: Tuple[str, str])
 
 
 def find_files(prefix: str, languages: Languages) -> Tuple[str, str]:
-    """Return ``prefix.<language>`` for both languages, ``.gz`` behind where only that is there."""
-    first, second = (
-        name if os.path.exists(name) or not os.path.exists(f"{name}.gz") else f"{name}.gz"
-        for name in (f"{prefix}.{language}" for language in languages)
-    )
+    """Return ``prefix.<language>`` for both languages, or compressed where only that is there."""
+    first, second = (existing(f"{prefix}.{language}") for language in languages)
     return first, second
 
 
 def pairs_of_files(prefix: str, languages: Languages) -> Iterator[Pair]:
-    """Yield the lines of ``prefix.<language>``, plain or ``.gz``.
+    """Yield the lines of ``prefix.<language>``, plain, ``.gz``, ``.bz2`` or ``.xz``.
 
     Raises:
         UsageError: as :func:`fairseq_posenc.files.stream_lines`, or the files differ in length.

@@ -53,7 +53,7 @@ def prepare_text(
         raw: folder of the downloads, named as ``sources.py`` says.
         output: folder to write to; made if missing.
         added: further training text behind the archives', ``PREFIX`` for ``PREFIX.<language>``,
-            plain or ``.gz``.
+            plain or compressed.
         workers: processes; the result does not depend on it.
         checkout: of mosesdecoder, whose Perl scripts then tokenise; None: sacremoses does.
 

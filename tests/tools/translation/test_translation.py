@@ -1,6 +1,9 @@
 """From raw parallel text to a binarised folder in one call."""
 
+import bz2
 import gzip
+import itertools
+import lzma
 import os
 import random
 
@@ -132,8 +135,9 @@ def test_pairs_to_validate_on_are_cleaned_where_that_is_asked(text):
 
 def test_text_may_be_compressed_and_processes_several(text):
     prepare(options(text), lambda line: None)
-    for path in text.glob("*.fr"):
-        (text / f"{path.name}.gz").write_bytes(gzip.compress(path.read_bytes()))
+    kinds = itertools.cycle([(".gz", gzip), (".bz2", bz2), (".xz", lzma)])
+    for path, (ending, library) in zip(sorted(text.glob("*.fr")) + [text / "train.en"], kinds):
+        (text / f"{path.name}{ending}").write_bytes(library.compress(path.read_bytes()))
         path.unlink()
     prepare(options(text, workers=2, output=str(text / "other")), lambda line: None)
     first, second = contents(text / "bin"), contents(text / "other")
