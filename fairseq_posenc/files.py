@@ -15,7 +15,7 @@ from fairseq_posenc.errors import UsageError
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-?inf|nan")
 LONGEST_LINE = 1 << 28  # bytes; whole files of questions in JSON are one line of up to 2 ** 26
-_OPENERS: Dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+OPENERS: Dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
 def file_error(action: str, path: str, error: Exception) -> UsageError:
@@ -41,14 +41,14 @@ def stream_lines(path: str) -> Iterator[str]:
         UsageError: the file is missing or unreadable, is empty, or holds invalid UTF-8 or a line
             that no text has (the line's number is named).
     """
-    opener = _OPENERS.get(os.path.splitext(path)[1], open)
+    opener = OPENERS.get(os.path.splitext(path)[1], open)
     with reading(path), opener(path, "rb") as stream:
         yield from decode_lines(stream, path)
 
 
 def existing(path: str) -> str:
     """Return the path, or what is there with ``.gz``, ``.bz2`` or ``.xz`` behind it instead."""
-    names = (path, *(path + ending for ending in _OPENERS))
+    names = (path, *(path + ending for ending in OPENERS))
     return next(filter(os.path.exists, names), path)
 
 

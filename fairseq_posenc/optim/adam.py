@@ -43,11 +43,12 @@ class FusedAdam(Adam):
             if weight.grad is not None:
                 state = self.state[weight]
                 if not state:
+                    state["step"] = 0
                     state["exp_avg"] = torch.zeros_like(weight)
                     state["exp_avg_sq"] = torch.zeros_like(weight)
-                by_step[int(state.get("step", 0))].append(weight)
-                state["step"] = int(state.get("step", 0)) + 1
-        for step, weights in by_step.items():
+                by_step[state["step"]].append(weight)
+                state["step"] += 1
+        for step, weights in by_step.items():  # the steps taken before this one
             states = [self.state[weight] for weight in weights]
             adamw(
                 weights,

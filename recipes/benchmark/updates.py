@@ -60,8 +60,8 @@ def build_trainer(contestant: str, setting: Setting) -> Trainer:
         words += [f"--{side}-ffn-embed-dim", str(setting.sizes.ffn)]
         words += [f"--{side}-layers", str(setting.sizes.layers)]
         words += [f"--{side}-attention-heads", str(setting.sizes.heads)]
-    ours = ["--arch", "posenc_transformer", "--position-encoding", *contestant.split()]
-    words += STOCK_OPTIONS if contestant == STOCK else ours
+    architecture = ["--arch", "posenc_transformer", "--position-encoding", *contestant.split()]
+    words += STOCK_OPTIONS if contestant == STOCK else architecture
     cfg = convert_namespace_to_omegaconf(
         options.parse_args_and_arch(options.get_training_parser(), words)
     )

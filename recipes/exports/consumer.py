@@ -55,9 +55,9 @@ def hf_scores(model: Any, tokens: Dict[str, Sentences]) -> Tensor:
     return scores[scored.ne(PAD)]
 
 
-def compared(found: Tensor, expected: Tensor, missing: List[str]) -> str:
+def compared(numbers: Tensor, expected: Tensor, missing: List[str]) -> str:
     """Return the largest difference, relative to the largest number expected."""
-    difference = float((found - expected).abs().max() / expected.abs().max())
+    difference = float((numbers - expected).abs().max() / expected.abs().max())
     words = f"without {', '.join(missing)}: " if missing else ""
     if not difference <= LARGEST:  # also of not a number
         words = "**wrong**, " + words

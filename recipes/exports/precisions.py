@@ -111,9 +111,8 @@ def _fairseq(source: ExportSource, dictionary: Any) -> Contestant:
             hypotheses = generator.generate([model], {"net_input": net_input})
         return [[dictionary[n] for n in best["tokens"].tolist()[:-1]] for best, *_ in hypotheses]
 
-    weights = {
-        weight.data_ptr(): weight for weight in model.parameters()
-    }  # each that is shared once
+    # of weights that are shared, one
+    weights = {weight.data_ptr(): weight for weight in model.parameters()}
     size = sum(weight.numel() * weight.element_size() for weight in weights.values())
     return Contestant(translate, size, "float32")
 

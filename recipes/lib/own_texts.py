@@ -47,7 +47,8 @@ class Own(RecipeText):
             bins = self.values["bins"] if self.values.given("bins") else f"{longest},auto"
             self.score = ["--length-unit", "subwords", "--length-of", "longer", "--bins", bins]
         self.prepare = self.values.fill(recipe.page.arrays["prepare"])
-        self.prepare += ["--clean-valid"] * bool(longest)
+        if longest:
+            self.prepare.append("--clean-valid")
         files = [existing(f"{prefix}.{language}")
                  for prefix in self.prefixes.values() for language in self.languages]  # fmt: skip
         self.settings = ["--source-lang", self.source, "--target-lang", self.target, *self.prepare,

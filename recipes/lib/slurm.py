@@ -77,8 +77,8 @@ def print_script(
     resources = f"--cpus-per-task={cpus} --mem={memory}G"
     device = ["--device", "cuda"] * on_gpu
     variables = '--cell "$SLURM_ARRAY_TASK_ID" --hours "$HOURS"'
-    end, given = "JOB", [*recipe.command_line.words, *recipe.command_line.passthrough]
-    while any(end in value for value in given):  # the line that ends a here-document
+    end, words = "JOB", [*recipe.command_line.words, *recipe.command_line.passthrough]
+    while any(end in word for word in words):  # the line that ends a here-document
         end += "_"
     print(SCRIPT.format(
         end=end,
@@ -96,7 +96,6 @@ def print_script(
 def _command(recipe: Recipe, words: List[str], variables: str = "") -> str:
     """What the user has given, with these options."""
     command = typed(["bash", recipe.page.name, *recipe.command_line.words, *words])
-    passthrough = (
-        typed(["--", *recipe.command_line.passthrough]) if recipe.command_line.passthrough else ""
-    )
+    options = recipe.command_line.passthrough
+    passthrough = typed(["--", *options]) if options else ""
     return " ".join(filter(None, [command, variables, passthrough]))

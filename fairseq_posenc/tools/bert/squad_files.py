@@ -76,22 +76,22 @@ def read(
             question; unless they are skipped, also a question without id, text or answers where
             others have some or at its place, and in a scored set an id that occurs twice.
     """
-    contexts, questions, dropped, misplaced = found = SquadFile([], [], [], [])
+    contexts, questions, dropped, misplaced = squad_file = SquadFile([], [], [], [])
     seen: Set[str] = set()
     passages = _passages(path)
 
     def is_wanted(entry: Any) -> bool:
         return not isinstance(entry, dict) or str(entry.get("id")).startswith(prefix)
 
-    entries = [entry for one in passages for entry in one.entries if is_wanted(entry)]
+    entries = [entry for passage in passages for entry in passage.entries if is_wanted(entry)]
     answered = not all(_is_unanswered(entry) for entry in entries if isinstance(entry, dict))
     for context, entries, names in passages:
         first = len(questions)
-        for place, entry in zip(names, entries):
+        for location, entry in zip(names, entries):
             if not is_wanted(entry):
                 continue
             key = entry.get("id") if isinstance(entry, dict) else None
-            name = f"question {key}" if isinstance(key, str) else place
+            name = f"question {key}" if isinstance(key, str) else location
             try:
                 if not scored:  # TyDiQA-GoldP's training file repeats ids, which training ignores
                     seen.clear()
@@ -112,7 +112,7 @@ def read(
         raise UsageError(
             f"{path} holds no question{wanted}" + " that is well formed" * bool(dropped)
         )
-    return found
+    return squad_file
 
 
 def _passages(path: str) -> List[_Passage]:
@@ -122,7 +122,7 @@ def _passages(path: str) -> List[_Passage]:
         lines = _json_lines(path)
         if not lines:
             raise
-        records = [parse_json(line, f"{path}, {place}") for place, line in lines.items()]
+        records = [parse_json(line, f"{path}, {line_name}") for line_name, line in lines.items()]
         return _of_records(records, list(lines), path)
     if isinstance(content, dict) and "context" in content:
         content = [content]
@@ -152,19 +152,19 @@ def _json_lines(path: str) -> Dict[str, str]:
     return lines if isinstance(first, dict) else {}
 
 
-def _of_records(records: List[Any], places: List[str], path: str) -> List[_Passage]:
+def _of_records(records: List[Any], locations: List[str], path: str) -> List[_Passage]:
     """Return the passages of records of single questions; equal neighbours' are one."""
     passages: List[_Passage] = []
-    for place, record in zip(places, records):
+    for location, record in zip(locations, records):
         misfit = schema_error(record, _RECORD)
         if misfit:
             raise UsageError(
-                f"{path}, {place}: {misfit}; each is to be a question with id, context, question "
-                "and answers"
+                f"{path}, {location}: {misfit}; each is to be a question with id, context, "
+                "question and answers"
             )
         entry, answers = dict(record), record.get("answers")
         if not schema_error(answers, _COLUMNS):
-            texts, starts = (answers[name] for name in _COLUMNS)
+            texts, starts = (answers[column] for column in _COLUMNS)
             if len(texts) == len(starts):
                 entry["answers"] = [
                     {"text": text, "answer_start": start} for text, start in zip(texts, starts)
@@ -172,16 +172,16 @@ def _of_records(records: List[Any], places: List[str], path: str) -> List[_Passa
         if not passages or passages[-1].context != record["context"]:
             passages.append(_Passage(record["context"], [], []))
         passages[-1].entries.append(entry)
-        passages[-1].names.append(place)
+        passages[-1].names.append(location)
     return passages
 
 
 def _refusal(dropped: List[str], skip_malformed: bool) -> UsageError:
     more = f" (and {len(dropped) - 1} more)" if len(dropped) > 1 else ""
-    way = "; mend the file, or leave such questions out of training with --skip-malformed"
+    advice = "; mend the file, or leave such questions out of training with --skip-malformed"
     if skip_malformed:
-        way = "; mend the file: --skip-malformed leaves none out of a set that is scored"
-    return UsageError(f"{dropped[0]}{more}{way}")
+        advice = "; mend the file: --skip-malformed leaves none out of a set that is scored"
+    return UsageError(f"{dropped[0]}{more}{advice}")
 
 
 def _is_unanswered(entry: Dict[str, Any]) -> bool:
@@ -207,19 +207,19 @@ def _question(
         raise _MalformedQuestion(
             "it has no answer; questions of SQuAD 2.0 without one are not supported"
         )
-    found, wrong = [], []
-    for text, start in ((one["text"], one["answer_start"]) for one in answers):
+    gold, wrong = [], []
+    for text, start in ((answer["text"], answer["answer_start"]) for answer in answers):
         if not text.strip():
             wrong.append("an answer is empty")
             continue
         at_place = start >= 0 and context.startswith(text, start)
-        found.append(GoldAnswer(text, start if at_place else NOWHERE))
+        gold.append(GoldAnswer(text, start if at_place else NOWHERE))
         if not at_place:
             wrong.append(_misplaced(text, start, context))
-    if answered and not found:
+    if answered and not gold:
         raise _MalformedQuestion(wrong[0])
     seen.add(entry["id"])
-    return Question(entry["id"], entry["question"], number, tuple(found)), wrong
+    return Question(entry["id"], entry["question"], number, tuple(gold)), wrong
 
 
 def _misplaced(text: str, start: int, context: str) -> str:

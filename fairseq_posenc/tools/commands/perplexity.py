@@ -174,10 +174,8 @@ def _draw(lengths: Sequence[int], means: Dict[str, List[perplexity.Mean]]) -> An
     figure = new_figure(6.0, 4.0)
     axes = figure.add_subplot()
     for number, (name, means_of_model) in enumerate(means.items()):
-        values, halves = (
-            [mean.value for mean in means_of_model],
-            [mean.half for mean in means_of_model],
-        )
+        values = [mean.value for mean in means_of_model]
+        halves = [mean.half for mean in means_of_model]
         axes.errorbar(lengths, values, yerr=halves, label=name, **line_style(number))
     axes.set_xscale("log", base=2)
     axes.set_xticks(lengths, lengths)

@@ -1,6 +1,5 @@
 """Unpacking what a stranger may have packed: zip and tar files, and single compressed files."""
 
-import bz2
 import copy
 import gzip
 import lzma
@@ -13,16 +12,12 @@ import zipfile
 import zlib
 from typing import Any, Callable, Dict, List, Tuple, Type
 
+from fairseq_posenc import files
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.writing import sync
 
 BLOCK = 1 << 20  # bytes that are read at a time
-OPENERS: Dict[str, Callable[..., Any]] = {
-    ".gz": gzip.open,
-    ".tgz": gzip.open,
-    ".bz2": bz2.open,
-    ".xz": lzma.open,
-}
+OPENERS: Dict[str, Callable[..., Any]] = {**files.OPENERS, ".tgz": gzip.open}
 # text never shrinks to less than a 200th; an archive of up to 1 GiB unpacked may
 _LARGEST_RATIO, _HARMLESS = 200, 1 << 30
 _MOST_MEMBERS = 100_000  # each takes memory

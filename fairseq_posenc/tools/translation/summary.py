@@ -9,11 +9,9 @@ from fairseq_posenc.tools.translation.options import TranslationOptions
 from fairseq_posenc.tools.translation.pairs import Languages
 from fairseq_posenc.tools.unknown_tokens import unknown_lines, unknown_share
 
-# what a model does with unknown tokens, by whether it was trained on them
-_CONSEQUENCES = {
-    True: "trained on that writes <unk>",
-    False: "can neither tell them apart nor write them",
-}
+# what a model does with unknown tokens
+_OF_TRAINING = "trained on that writes <unk>"
+_OF_TESTS = "can neither tell them apart nor write them"
 
 
 def cleaning_summary(split: str, kept: int, dropped: Counter, options: TranslationOptions) -> str:
@@ -54,4 +52,5 @@ def unknown_summary(folder: str, splits: Sequence[str], languages: Languages) ->
             dictionary = read_dictionary(f"{folder}/dict.{language}.txt")
             path = f"{folder}/{split}.{pair}.{language}"
             shares[language] = unknown_share(path, dictionary.unk(), dictionary.eos())
-        yield from unknown_lines(split, shares, _CONSEQUENCES[split.startswith("train")])
+        consequence = _OF_TRAINING if split.startswith("train") else _OF_TESTS
+        yield from unknown_lines(split, shares, consequence)

@@ -56,7 +56,7 @@ def both(ours, loaded, segmented=False):
     return [[y[real] if y.shape[:2] == shape else y for y in ys] for ys in (outputs, found)]
 
 
-def agrees(ours, loaded, segmented=False):
+def assert_agreement(ours, loaded, segmented=False):
     for wanted, found in zip(*both(ours, loaded, segmented)):
         assert (wanted - found).abs().max() < 1e-5 * wanted.abs().max().clamp(min=1)
 
@@ -66,7 +66,7 @@ def agrees(ours, loaded, segmented=False):
 def test_every_encoding_computes_what_it_does_in_fairseq(request, data, tmp_path, kind, encoding):
     path, model = request.getfixturevalue(kind)(encoding)
     to_safetensors(str(path), str(tmp_path / "plain"), str(data))
-    agrees(model, nn.load(str(tmp_path / "plain")))
+    assert_agreement(model, nn.load(str(tmp_path / "plain")))
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_every_option_is_kept(request, data, tmp_path, kind, write, encoding, op
         options = {"admin_profile": unit_profile(type("Args", (), sizes)), **sizes}
     path, model = request.getfixturevalue(kind)(encoding, **options)
     write(str(path), str(tmp_path / "out"), str(data))
-    agrees(model, nn.load(str(tmp_path / "out")), "position_segments" in options)
+    assert_agreement(model, nn.load(str(tmp_path / "out")), "position_segments" in options)
 
 
 PROGRAM = """
