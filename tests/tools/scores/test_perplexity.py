@@ -69,7 +69,7 @@ def test_words_and_bytes_of_a_text(tmp_path, monkeypatch):
     lines = [torch.tensor([4, 5, EOS]), torch.tensor([6, EOS])]
     spelt = {3: "ab c", 2: "ü"}
     dictionary = Dictionary()
-    monkeypatch.setattr(dictionary, "string", lambda line, _: spelt[len(line)])
+    monkeypatch.setattr(dictionary, "string", lambda line: spelt[len(line)])
     monkeypatch.setattr(perplexity.data_utils, "load_indexed_dataset", lambda *_: lines)
     text = perplexity.read_text("bin", "test", dictionary, "@@ ")
     assert text.tokens.tolist() == [4, 5, EOS, 6, EOS]
