@@ -4,8 +4,6 @@ import re
 from dataclasses import dataclass, field
 from typing import Dict, List, Mapping, NamedTuple, Optional
 
-from fairseq.data.data_utils import post_process
-
 from fairseq_posenc.data.languages import has_spaces
 from fairseq_posenc.data.segmentation import detokenise_lines
 from fairseq_posenc.errors import UsageError
@@ -33,6 +31,9 @@ def join_subwords(line: str, symbol: str) -> str:
     """Return a line with its subwords joined; ``symbol`` is a key of ``SUBWORD_MARKS``."""
     if symbol == CONTINUES:
         return line.replace(f" {CONTINUES}", "")
+    # here, as it loads torch, and `posenc score --help` needs none
+    from fairseq.data.data_utils import post_process
+
     joined: str = post_process(line, symbol)
     return joined
 
