@@ -75,7 +75,17 @@ class PosencMultilingualTask(BatchDraws, TranslationMultiSimpleEpochTask):
 
     @property
     def target_token(self) -> Optional[int]:
-        """The number of the token that all translations begin with, if there is one."""
+        """The number of the token that all translations begin with, if there is one.
+
+        Raises:
+            UsageError: the languages are those of a training, without the ones to translate.
+        """
+        if self.args.target_lang is None:
+            source, target = self.lang_pairs[0].split("-", 1)
+            raise UsageError(
+                f"name the languages to translate, as in --source-lang {source} --target-lang "
+                f"{target}; --lang-pairs names those that the model was trained on"
+            )
         _, token_type = self.args.langtoks["main"]
         return self.data_manager.get_decoder_langtok(self.args.target_lang, token_type)
 

@@ -37,42 +37,18 @@ def test_every_encoding_trains_and_translates(
     assert all(float(line.split("\t")[1]) < 0 for line in translated)
 
 
-@pytest.mark.parametrize("task", ["posenc_translation", "translation"])
-@pytest.mark.parametrize("subset, count", [("test", 20), ("train", 200)])
-def test_no_sentence_is_lost_without_an_option(
-    trains, translates, training, binarised, folder, monkeypatch, task, subset, count
+def test_a_training_reads_multiples_of_8_and_validates_on_all(
+    trains, training, tmp_path, monkeypatch
 ):
-    model, multiples = folder / "whole" / "checkpoint_last.pt", []
-    batch = FairseqDataset.batch_by_size
+    multiples, batch = [], FairseqDataset.batch_by_size
 
     def batch_by_size(*args, **limits):
         multiples.append(limits["required_batch_size_multiple"])
         return batch(*args, **limits)
 
     monkeypatch.setattr(FairseqDataset, "batch_by_size", batch_by_size)
-    if not model.exists():
-        trains(*training("--max-update", "1", "--save-dir", model.parent))
-        assert multiples == [8, 1]  # of the training set, and of the validation
-    command = generate(binarised, model, "--max-len-b", "2", "--gen-subset", subset)
-    command[command.index("--task") + 1] = task
-    printed = translates(*command, "--max-tokens", "130")
-    assert printed.count("\nH-") == count
-
-
-@pytest.mark.parametrize("task", ["posenc_translation", "translation"])
-def test_no_line_is_lost_by_fairseq_interactive(
-    trains, run, training, binarised, folder, tmp_path, task
-):
-    """Lines of many lengths, a buffer and batches that they do not fill."""
-    model = folder / "whole" / "checkpoint_last.pt"
-    if not model.exists():
-        trains(*training("--max-update", "1", "--save-dir", model.parent))
-    lines = (binarised.parent / "test.en").read_text(encoding="utf-8").splitlines()
-    (tmp_path / "lines").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    command = generate(binarised, model, "--max-len-b", "2", "--input", tmp_path / "lines")
-    command[command.index("--task") + 1], command[0] = task, "fairseq-interactive"
-    printed = run(*command, "--buffer-size", "13", "--max-tokens", "130")
-    assert printed.count("\nH-") == len(lines) == 20
+    trains(*training("--max-update", "1", "--save-dir", tmp_path))
+    assert multiples == [8, 1]
 
 
 def test_checkpoints_are_averaged_translated_and_scored(run, training, binarised, tmp_path):
