@@ -1,8 +1,9 @@
-"""Reading files of text, plain and compressed, with errors in one line."""
+"""Reading files of text, plain and compressed, and their digests, with errors in one line."""
 
 import bz2
 import functools
 import gzip
+import hashlib
 import lzma
 import os
 import re
@@ -15,6 +16,7 @@ from fairseq_posenc.errors import UsageError
 
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-?inf|nan")
 LONGEST_LINE = 1 << 28  # bytes; whole files of questions in JSON are one line of up to 2 ** 26
+_BLOCK = 1 << 20  # bytes
 OPENERS: Dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 
 
@@ -24,6 +26,22 @@ def file_error(action: str, path: str, error: Exception) -> UsageError:
     is_other_file = name is not None and not str(name).startswith(path)
     suffix = f": {name}" if is_other_file else ""
     return UsageError(f"cannot {action} {path}: {reason}{suffix}")
+
+
+def file_digest(path: str, algorithm: str = "sha256") -> str:
+    """Return the digest of a file's content in hexadecimal digits.
+
+    Args:
+        algorithm: a name that :func:`hashlib.new` takes.
+
+    Raises:
+        UsageError: the file is missing or unreadable.
+    """
+    digest = hashlib.new(algorithm)
+    with reading(path), open(path, "rb") as stream:
+        for block in iter(lambda: stream.read(_BLOCK), b""):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def read_lines(path: str) -> List[str]:

@@ -165,7 +165,7 @@ def test_imports_inside_the_toolbox_go_one_way_down():
 
 # Who opens files to write them: the context managers of tools/writing.py, whose way is tested
 # (tests/faults), what writes into a folder that they gave, and what renames files itself.
-WRITING = ["writing.py", "archives.py", "download.py", "save_folder.py"]
+WRITING = ["writing.py", "archives.py", "save_folder.py"]
 WRITING += ["folders.py", "glue_submission.py", "hf_card.py", "hf_import.py", "hf_model.py"]
 WRITING += ["hf_tokenizer.py", "pieces.py"]
 

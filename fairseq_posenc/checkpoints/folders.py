@@ -5,7 +5,6 @@
 ``model.safetensors`` instead, by that model's names, and ``names`` in ``posenc.json`` has both.
 """
 
-import hashlib
 import json
 import os
 from argparse import Namespace
@@ -14,7 +13,7 @@ from typing import Any, Dict, NamedTuple
 from torch import Tensor
 
 from fairseq_posenc.errors import UsageError, first_line
-from fairseq_posenc.files import file_error
+from fairseq_posenc.files import file_digest, file_error
 from fairseq_posenc.json_files import Each, Maybe, load_json
 
 DESCRIPTION, OWN, MODEL = "posenc.json", "posenc.safetensors", "model.safetensors"
@@ -68,7 +67,7 @@ def write_folder(
     content = {"format": _FORMAT, **description, "names": names}
     if hf_weights:
         _save(hf_weights, os.path.join(folder, MODEL))
-        content["sha256"] = _sha256(os.path.join(folder, MODEL))
+        content["sha256"] = file_digest(os.path.join(folder, MODEL))
     with open(os.path.join(folder, DESCRIPTION), "w", encoding="utf-8") as stream:
         json.dump(content, stream, indent=1, ensure_ascii=False)
 
@@ -87,7 +86,7 @@ def read_folder(folder: str) -> ModelFolder:
     if description["names"]:
         file = os.path.join(folder, MODEL)
         hf_weights = read_safetensors(file)
-        if _sha256(file) != description.get("sha256"):
+        if file_digest(file) != description.get("sha256"):
             raise UsageError(
                 f"{file} is not the one that posenc export wrote; if it was trained further, "
                 f"remove {DESCRIPTION} and {OWN}, and it is imported by its config.json"
@@ -148,11 +147,3 @@ def _save(weights: Dict[str, Tensor], path: str) -> None:
     # copies, as the library refuses weights that share memory; the format is for transformers
     copies = {name: weight.detach().clone().contiguous() for name, weight in weights.items()}
     safetensors().save_file(copies, path, metadata={"format": "pt"})
-
-
-def _sha256(path: str) -> str:
-    digest = hashlib.sha256()
-    with open(path, "rb") as stream:
-        for block in iter(lambda: stream.read(1 << 20), b""):
-            digest.update(block)
-    return digest.hexdigest()

@@ -4,19 +4,18 @@ A run that was broken off goes on when it is started again: each file takes its 
 complete, and ``prepare.json`` says what the folder is made of.
 """
 
-import fcntl
-import hashlib
 import json
 import os
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterable, Iterator, List
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import file_digest, file_error
 from fairseq_posenc.json_files import load_json
+from fairseq_posenc.tools.locks import locked
 from fairseq_posenc.tools.writing import replacing
 
 SETTINGS = "prepare.json"
-_BLOCK = 1 << 20  # bytes
 
 
 @contextmanager
@@ -28,18 +27,10 @@ def only_process(folder: str, say: Callable[[str], object]) -> Iterator[None]:
     """
     try:
         os.makedirs(folder, exist_ok=True)
-        descriptor = os.open(folder, os.O_RDONLY)
     except OSError as error:
-        raise UsageError(f"cannot write {folder}: {error.strerror}") from None
-    try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            say(f"waiting for another run in {folder} to end")
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        raise file_error("write", folder, error) from None
+    with locked(folder, on_wait=lambda: say(f"waiting for another run in {folder} to end")):
         yield
-    finally:
-        os.close(descriptor)
 
 
 def begin_or_continue(
@@ -81,15 +72,4 @@ def describe_files(files: Iterable[str]) -> List[List[Any]]:
     Raises:
         UsageError: one cannot be read.
     """
-    return [[os.path.basename(file), _sha256(file)] for file in files]
-
-
-def _sha256(file: str) -> str:
-    digest = hashlib.sha256()
-    try:
-        with open(file, "rb") as stream:
-            for block in iter(lambda: stream.read(_BLOCK), b""):
-                digest.update(block)
-    except OSError as error:
-        raise UsageError(f"cannot read {file}: {error.strerror}") from None
-    return digest.hexdigest()
+    return [[os.path.basename(file), file_digest(file)] for file in files]

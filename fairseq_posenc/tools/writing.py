@@ -110,12 +110,12 @@ def replacing_folder(path: str) -> Iterator[str]:
 
 @contextmanager
 def replacing_files(
-    folder: str, last: str, clear: Callable[[], object] = lambda: None
+    folder: str, last: str = "", clear: Callable[[], object] = lambda: None
 ) -> Iterator[str]:
     """Make a temporary folder in ``folder``, whose files are moved there if the block ends well.
 
-    Other files of ``folder`` stay. The file called ``last`` is removed before the first is moved
-    and is the last to come: without it, the others are of different runs. ``clear`` is called
+    Other files of ``folder`` stay. The file called ``last``, if any, is removed before the first is
+    moved and is the last to come: without it, the others are of different runs. ``clear`` is called
     in between, and may remove files that are not to stay.
 
     Raises:
@@ -128,24 +128,26 @@ def replacing_files(
         os.mkdir(partial)
         yield partial
         _sync_tree(partial)
+        paths = [
+            os.path.join(parent, name) for parent, _, names in os.walk(partial) for name in names
+        ]
+        targets = {path: os.path.join(folder, os.path.relpath(path, partial)) for path in paths}
+        for target in targets.values():
+            _refuse_folder(target)
         final = os.path.join(folder, last)
-        targets = {}
-        for place, _, names in os.walk(partial):
-            for name in names:
-                source = os.path.join(place, name)
-                targets[source] = os.path.join(folder, os.path.relpath(source, partial))
-                _refuse_folder(targets[source])
-        if os.path.exists(final):
+        if os.path.isfile(final):
             os.remove(final)
             sync(folder)
         clear()
+        parents = {os.path.dirname(target) for target in targets.values()}
         for source, target in sorted(targets.items(), key=lambda pair: pair[1] == final):
             os.makedirs(os.path.dirname(target), exist_ok=True)
             if target == final:
-                for place in {os.path.dirname(moved) for moved in targets.values()}:
-                    sync(place)
+                for parent in parents:
+                    sync(parent)
             os.replace(source, target)
-        sync(folder)
+        for parent in {folder, *parents}:
+            sync(parent)
     except Exception as error:
         raise file_error("write", folder, _of_the_disk(error)) from error
     finally:

@@ -20,7 +20,7 @@ from recipes.lib.processes import printed
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
 from recipes.lib.runner import check_passthrough, in_order, run_cells
-from recipes.lib.settings import check_disk, checksum, read_lines
+from recipes.lib.settings import check_disk, checksum, read_lines, write
 
 HELP = f"""{{own options}}
   --smoke             everything with tiny models on the small texts in recipes/smoke, in a few
@@ -216,8 +216,7 @@ class FineTuning(Recipe):
             if status:
                 last = (read_lines(f"{file}.log") or [""])[-1]
                 raise UsageError(f"{task} cannot be loaded: {last}")
-            with open(file, "w", encoding="utf-8") as stream:
-                stream.write(text)
+            write(file, text)
         updates = int(read_lines(file)[0]) * epochs
         self.say(f"{task}: {updates} updates in {epochs} epochs")
         return Length(str(updates), str(updates * WARMUP_PERCENT // 100))

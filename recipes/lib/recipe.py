@@ -9,6 +9,7 @@ from contextlib import ExitStack
 from typing import Callable, List, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError, printable
+from fairseq_posenc.tools.locks import locked
 from fairseq_posenc.tools.writing import replacing
 from fairseq_posenc.version import __version__
 from recipes.lib import devices as machine
@@ -17,11 +18,11 @@ from recipes.lib.devices import Devices
 from recipes.lib.page import FLAG, CommandLine, Page
 from recipes.lib.processes import call, printed, started
 from recipes.lib.settings import (
+    LOCK_SECONDS,
     as_lines,
     checksum,
     clock,
     difference,
-    locked,
     make_folder,
     read_lines,
     same_settings,
@@ -185,7 +186,7 @@ class Recipe:
             f"another recipe is at work in {self.run_dir}: wait for its end, or give another "
             "--run-dir"
         )
-        if not self._held.enter_context(locked(self.path("lock"), busy)):
+        if not self._held.enter_context(locked(self.path("lock"), LOCK_SECONDS, busy)):
             self.say(f"note: there are no file locks in {self.run_dir}: let no second "
                      "recipe use it meanwhile")  # fmt: skip
         same_settings(self.path("settings"), [f"--version {__version__}", *settings])

@@ -10,15 +10,25 @@ import re
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.locks import locked
+from fairseq_posenc.tools.writing import replacing
 from recipes.lib.cell import PlannedCell, Step
 from recipes.lib.log_lines import Progress, Watch
 from recipes.lib.processes import call, exit_status, printed, started
 from recipes.lib.recipe import TIME_IS_UP
-from recipes.lib.settings import clock, is_locked, locked, make_folder, same_settings, write
+from recipes.lib.settings import (
+    LOCK_SECONDS,
+    clock,
+    is_locked,
+    make_folder,
+    same_settings,
+    write,
+)
 
 
 class CellRun(NamedTuple):
@@ -52,16 +62,20 @@ class CellRun(NamedTuple):
         if self._waits_for_earlier_stage():
             return 0
         make_folder(cell.folder)
+        busy = f"another run has this cell in hand, see {cell.folder}"
         try:
-            with locked(cell.path("lock"), f"another run has this cell in hand, see {cell.folder}"):
+            with locked(cell.path("lock"), LOCK_SECONDS, busy):
                 self._keep_settings()
                 for step in self._left():
                     is_training = step.program == "train" and not step.subfolder
-                    status = self._train(step) if is_training else self._do(step)
+                    if not is_training:
+                        self._do(step)
+                        continue
+                    status = self._train(step)
                     if status:
                         return status
         except UsageError as error:
-            self.say(f"error: {error}")
+            self._say_failed(str(error))
             return 1
         return 0
 
@@ -94,7 +108,7 @@ class CellRun(NamedTuple):
         self.say(f"not yet: {self.cell.steps[number].program} comes before")
         return True
 
-    def _do(self, step: Step) -> int:
+    def _do(self, step: Step) -> None:
         cell = self.cell
         log = Path(cell.path(step.subfolder), f"{step.program}.log")
         if step.subfolder:
@@ -106,22 +120,16 @@ class CellRun(NamedTuple):
         else:
             log = Path(os.devnull)
         output = Path(cell.path(step.output)) if step.output else log
-        part = output.with_name(f"{output.name}.part") if step.output else output
-        with open(log, "w") as errors, open(part, "w") if step.output else errors as stream:
-            status = call(step.words, stdout=stream, stderr=errors, env=self.environment)
-        if status:
-            if step.output:
-                part.unlink()
-            last = (_read(log).splitlines() or [""])[-1]
-            self._say_failed(f"{step.program} failed, see {log}: {last}")
-            return 1
-        if step.output:
-            part.replace(output)
+        with ExitStack() as files:
+            errors = files.enter_context(open(log, "w"))
+            stream = files.enter_context(replacing(str(output))) if step.output else errors
+            if call(step.words, stdout=stream, stderr=errors, env=self.environment):
+                last = (_read(log).splitlines() or [""])[-1]
+                raise UsageError(f"{step.program} failed, see {log}: {last}")
         _touch_done_files(cell, step)
         if output.name == "score.txt":
             shown = re.findall("^(?:all|valid|masked_lm_bits).*", _read(output), re.M)
             self.say("; ".join(shown)[:200])
-        return 0
 
     def _train(self, step: Step) -> int:
         cell = self.cell

@@ -6,19 +6,18 @@ again with something else, a recipe says what differs and stops.
 
 import fnmatch
 import hashlib
-import logging
 import os
 import re
 import shutil
 import time
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Dict, Iterable, Iterator, List, Sequence, Tuple
+from typing import Dict, Iterable, List, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError, printable
+from fairseq_posenc.files import file_digest
+from fairseq_posenc.tools.locks import locked
 from fairseq_posenc.tools.writing import replacing
 
-_BLOCK = 1 << 20  # bytes
 _NO_RESULTS = "*settings", "cell.json", "*lock", "*.log", "*.part", "*.part-*"
 EPOCHS = "--max-epoch"
 _AVERAGED = "--keep-last-epochs", "--last"  # how many checkpoints, no more than there are epochs
@@ -174,15 +173,8 @@ def checksum(paths: Iterable[str]) -> str:
     total = hashlib.sha256()
     for path in paths:
         for file in files_of(path):
-            content = hashlib.sha256()
             _check_regular(file)
-            try:
-                with open(file, "rb") as stream:
-                    for block in iter(lambda: stream.read(_BLOCK), b""):
-                        content.update(block)
-            except OSError:
-                raise UsageError(f"cannot read {file}") from None
-            total.update(content.digest())
+            total.update(bytes.fromhex(file_digest(file)))
     return total.hexdigest()[:16]
 
 
@@ -202,44 +194,10 @@ def check_disk(folder: str, needed: int) -> None:
         )
 
 
-@contextmanager
-def locked(path: str, busy: str, seconds: float = LOCK_SECONDS) -> Iterator[bool]:
-    """Hold a lock; what is started meanwhile inherits it, and holds it if this program is killed.
-
-    Args:
-        path: of the lock's file.
-        busy: what to say if another program has it.
-        seconds: to wait for it.
-
-    Yields:
-        Whether the file system has locks.
-    """
-    from filelock import Timeout, UnixFileLock
-
-    logging.getLogger("filelock").setLevel(logging.WARNING)
-    lock = UnixFileLock(path, mode=0o666)
-    try:
-        lock.acquire(timeout=seconds, poll_interval=0.05)
-    except Timeout:
-        raise UsageError(busy) from None
-    except NotImplementedError:
-        yield False
-        return
-    except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror}") from None
-    try:
-        descriptor = lock._context.lock_file_fd
-        if descriptor is not None:
-            os.set_inheritable(descriptor, True)
-        yield True
-    finally:
-        lock.release()
-
-
 def is_locked(path: str) -> bool:
     """Return whether a program holds a lock; if in doubt, it does."""
     try:
-        with locked(path, "", seconds=0):
+        with locked(path, 0):
             return False
     except UsageError:
         return True

@@ -13,7 +13,7 @@ from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.devices import cores
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
-from recipes.lib.settings import make_folder, read_lines
+from recipes.lib.settings import read_lines
 
 SPLITS = "train", "valid", "test"
 ALL_LENGTHS = "-all"  # ends the labels of rows that are trained on long pairs, too
@@ -243,26 +243,16 @@ class Multi30k(RecipeText):
                 )  # fmt: skip
 
     def _fetch(self, name: str, file: str) -> None:
-        recipe, part = self.recipe, f"{file}.part"
+        recipe, source = self.recipe, f"{self.folder}/{name}"
         if not recipe.is_plan and os.path.exists(file):
             return
         if self.folder:
-            command = ["cp", f"{self.folder}/{name}", file if recipe.is_plan else part]
-            failure = f"{self.folder}/{name} is missing"
+            recipe.execute(["cat", source], output=file, failure=f"{source} is missing")
         else:
-            command = [
-                "posenc",
-                "prepare",
-                "download",
-                "--output",
-                file,
-                f"{self.values['url']}/{name}",
-            ]
-            failure = f"cannot download {name}; fetch the files by hand and give --raw-dir"
-        make_folder(recipe.path("raw")) if not recipe.is_plan else None
-        recipe.execute(command, failure=failure)
-        if self.folder and not recipe.is_plan:
-            os.replace(part, file)
+            recipe.execute(
+                ["posenc", "prepare", "download", "--output", file, f"{self.values['url']}/{name}"],
+                failure=f"cannot download {name}; fetch the files by hand and give --raw-dir",
+            )
         if not recipe.is_plan:
             try:
                 with gzip.open(file) as stream:

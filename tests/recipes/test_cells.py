@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from recipes.lib import runner, settings
+from recipes.lib import runner
 from recipes.lib.cell import PlannedCell, Step, placement, plan, typed, variable
 from recipes.lib.devices import Devices
 from recipes.lib.page import Values, read_options, read_page
@@ -116,24 +116,6 @@ def test_a_cell_by_its_number_is_the_only_one(tmp_path):
         runner.run_cells(recipe(number=3), cells, ["train"])
 
 
-def test_what_a_killed_run_has_started_still_has_the_cell(tmp_path, capsys):
-    script = f"""
-import os, subprocess, time
-from recipes.lib.settings import locked
-with locked({str(tmp_path / "lock")!r}, "busy"):
-    subprocess.Popen(["sleep", "8"], close_fds=False)
-    print("held", flush=True)
-    time.sleep(60)"""
-    first = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE)
-    assert first.stdout.readline() == b"held\n"
-    first.kill()
-    first.wait()
-    for _ in range(2):  # to ask does not take it
-        assert settings.is_locked(str(tmp_path / "lock"))
-    with settings.locked(str(tmp_path / "other"), "busy") as there:
-        assert there
-
-
 def test_no_cell_is_run_twice_at_a_time(tmp_path, capsys):
     one = cell(tmp_path, shell(f"touch {tmp_path}/begun; sleep 2", "x.done"))
     cell_run = CellRun(one, ["train"], "1 of 1", dict(os.environ))
@@ -142,8 +124,8 @@ def test_no_cell_is_run_twice_at_a_time(tmp_path, capsys):
     while not (tmp_path / "begun").exists():
         time.sleep(0.05)
     code = (
-        "from recipes.lib.settings import locked\n"
-        f"with locked({one.path('lock')!r}, 'another run has this cell', 0): pass"
+        "from fairseq_posenc.tools.locks import locked\n"
+        f"with locked({one.path('lock')!r}, 0, 'another run has this cell'): pass"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, encoding="utf-8")
     assert "another run has this cell" in told.stderr

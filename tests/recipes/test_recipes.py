@@ -73,8 +73,8 @@ def test_a_second_recipe_in_the_folder_is_refused_but_cells_go_beside_each_other
 ):
     first = recipe()
     first.open_folder("--a", "1")
-    code = "import sys; from recipes.lib.settings import locked\n"
-    code += "with locked(sys.argv[1], 'busy'): pass"
+    code = "import sys; from fairseq_posenc.tools.locks import locked\n"
+    code += "with locked(sys.argv[1], 0, 'busy'): pass"
     told = start(sys.executable, "-c", code, first.path("lock")).communicate()[0]
     assert told.endswith("error: busy\n")
     cell = recipe(cell="2", run_dir=first.path("other"))

@@ -3,7 +3,6 @@
 import functools
 import os
 from collections import Counter
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Callable, Iterable, Iterator, List, NamedTuple, Optional, Tuple, Union
 
@@ -15,6 +14,7 @@ from fairseq_posenc.data import subwords
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert.sentences import split_sentences
 from fairseq_posenc.tools.workers import in_order
+from fairseq_posenc.tools.writing import replacing_files
 
 _CHUNK_CHARACTERS = 200_000
 
@@ -95,7 +95,11 @@ def binarise(
     encode = functools.partial(_encode, folder=folder, split_lines=split_lines)
     totals = Totals()
     ended = True
-    with _dataset(os.path.join(folder, split), len(dictionary)) as builder:
+    index = f"{split}.idx"
+    with replacing_files(folder, last=index) as staging:
+        builder = indexed_dataset.make_builder(
+            os.path.join(staging, f"{split}.bin"), impl="mmap", vocab_size=len(dictionary)
+        )
         for language, tokens, sizes, count in in_order(encode, _chunks(lines), workers):
             unknown = int((tokens == dictionary.unk()).sum())
             totals.unknown += unknown
@@ -112,6 +116,7 @@ def binarise(
             progress(count)
         if not totals.tokens:
             raise UsageError(f"the text for '{split}' has no words that the vocabulary could cut")
+        builder.finalize(os.path.join(staging, index))
     return totals
 
 
@@ -161,24 +166,3 @@ def _encode(chunk: TextChunk, folder: str, split_lines: bool) -> _Encoded:
                 sizes.append(len(pieces) + 1)
     lines = len(chunk.lines) - chunk.lines.count(None)
     return _Encoded(chunk.language, np.array(tokens, np.int32), np.array(sizes, np.int32), lines)
-
-
-@contextmanager
-def _dataset(prefix: str, size: int) -> Iterator:
-    """Give a builder of fairseq's data set whose files take their names if the block ends well."""
-    data, index = f"{prefix}.bin", f"{prefix}.idx"
-    try:
-        builder = indexed_dataset.make_builder(f"{data}.part", impl="mmap", vocab_size=size)
-        yield builder
-        builder.finalize(f"{index}.part")
-        # never an index of other data
-        if os.path.exists(index):
-            os.remove(index)
-        os.replace(f"{data}.part", data)
-        os.replace(f"{index}.part", index)
-    except OSError as error:
-        raise UsageError(f"cannot write {data}: {error.strerror or error}") from error
-    finally:
-        for part in (f"{data}.part", f"{index}.part"):
-            if os.path.isfile(part):
-                os.remove(part)

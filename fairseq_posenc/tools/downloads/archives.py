@@ -7,14 +7,14 @@ import os
 import shutil
 import struct
 import tarfile
-import tempfile
 import zipfile
 import zlib
-from typing import Any, Callable, Dict, List, Tuple, Type
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterator, List, Tuple, Type
 
 from fairseq_posenc import files
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.writing import sync
+from fairseq_posenc.tools.writing import replacing_files
 
 BLOCK = 1 << 20  # bytes that are read at a time
 OPENERS: Dict[str, Callable[..., Any]] = {**files.OPENERS, ".tgz": gzip.open}
@@ -48,7 +48,7 @@ def check_archive(path: str, name: str) -> int:
             to many times its size, or holds what no archive of data does.
     """
     ending, total = os.path.splitext(name.lower())[1], 0
-    try:
+    with _unpacking(path):
         size = os.path.getsize(path)
         if not size:
             raise ValueError("it is empty")
@@ -68,6 +68,13 @@ def check_archive(path: str, name: str) -> int:
                 if broken:
                     raise ValueError(f"{broken!r} in it is broken")
         return total
+
+
+@contextmanager
+def _unpacking(path: str) -> Iterator[None]:
+    """Turn the errors of a broken archive, or of the disk, into one line."""
+    try:
+        yield
     except UsageError:
         raise
     except _BROKEN as error:
@@ -97,31 +104,17 @@ def unpack(path: str, folder: str) -> int:
     if not is_archive(path):
         raise UsageError(f"cannot unpack {path}: its name ends like no archive's")
     total = check_archive(path, path)
-    try:
+    with _unpacking(path):
         os.makedirs(folder, exist_ok=True)
         free = shutil.disk_usage(folder).free
         if total > free:
             raise UsageError(
                 f"{path} takes {total / 1e9:.1f} GB unpacked, and {free / 1e9:.1f} are free"
             )
-        with tempfile.TemporaryDirectory(prefix=".unpack", dir=folder) as staging:
+    with replacing_files(folder) as staging:
+        with _unpacking(path):
             _extract(path, staging)
-            files = [
-                os.path.relpath(os.path.join(place, name), staging)
-                for place, _, names in os.walk(staging) for name in names
-            ]  # fmt: skip
-            for name in files:
-                sync(os.path.join(staging, name))
-            for name in files:
-                os.makedirs(os.path.dirname(os.path.join(folder, name)), exist_ok=True)
-                os.replace(os.path.join(staging, name), os.path.join(folder, name))
-        for parent in {os.path.dirname(os.path.join(folder, name)) for name in files}:
-            sync(parent)
-    except UsageError:
-        raise
-    except _BROKEN as error:
-        raise UsageError(f"cannot unpack {path}: {error}") from error
-    return len(files)
+        return sum(len(names) for _, _, names in os.walk(staging))
 
 
 def _extract(path: str, folder: str) -> None:

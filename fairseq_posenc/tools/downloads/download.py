@@ -4,8 +4,6 @@ While it grows, a file is called ``NAME.part``.
 """
 
 import contextlib
-import fcntl
-import hashlib
 import os
 import re
 import subprocess
@@ -14,8 +12,9 @@ import time
 from typing import NamedTuple, Optional, Sequence
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.files import file_error
-from fairseq_posenc.tools.downloads.archives import BLOCK, check_archive, is_archive
+from fairseq_posenc.files import file_digest, file_error
+from fairseq_posenc.tools.downloads.archives import check_archive, is_archive
+from fairseq_posenc.tools.locks import locked
 from fairseq_posenc.tools.writing import sync
 
 TRIES = 5  # that bring no byte
@@ -54,14 +53,9 @@ class Checksum(NamedTuple):
         Raises:
             UsageError: the file has another one.
         """
-        digest = hashlib.new(self.algorithm)
-        with open(path, "rb") as stream:
-            for block in iter(lambda: stream.read(BLOCK), b""):
-                digest.update(block)
-        if digest.hexdigest() != self.value:
-            raise UsageError(
-                f"the {self.algorithm} of {path} is {digest.hexdigest()}, not {self.value}"
-            )
+        digest = file_digest(path, self.algorithm)
+        if digest != self.value:
+            raise UsageError(f"the {self.algorithm} of {path} is {digest}, not {self.value}")
 
 
 def download(
@@ -93,9 +87,7 @@ def download(
         os.makedirs(os.path.dirname(part), exist_ok=True)
         with contextlib.ExitStack() as opened:
             if not os.path.exists(path):
-                stream = opened.enter_context(open(part, "ab"))
-                with contextlib.suppress(OSError):  # a file system without locks
-                    fcntl.flock(stream, fcntl.LOCK_EX)
+                opened.enter_context(locked(part))
             if os.path.exists(path):  # perhaps another process has loaded it meanwhile
                 with contextlib.suppress(FileNotFoundError):
                     os.remove(part)

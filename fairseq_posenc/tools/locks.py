@@ -1,0 +1,71 @@
+"""A lock of a file or folder, which one process has at a time."""
+
+import fcntl
+import math
+import os
+import time
+from contextlib import contextmanager, suppress
+from typing import Callable, Iterator, Optional
+
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import file_error
+
+_PAUSE = 0.05  # seconds
+
+
+@contextmanager
+def locked(
+    path: str,
+    seconds: float = math.inf,
+    busy: str = "",
+    on_wait: Optional[Callable[[], object]] = None,
+) -> Iterator[bool]:
+    """Hold the lock of a file, which is made where it is missing, or of a folder.
+
+    Programs that are started meanwhile inherit it, unless they close the files of their parent.
+    The kernel frees it when all that have it have ended, however they do. A library's lock would
+    leave a file in the folder, or empty the file; its own rules change from version to version.
+
+    Args:
+        path: of the file or folder; what it holds stays.
+        seconds: to wait for another process that has it.
+        busy: the message after that.
+        on_wait: called once if there is something to wait for.
+
+    Yields:
+        Whether the file system has locks.
+
+    Raises:
+        UsageError: another process has the lock, or the file cannot be opened.
+    """
+    flags = os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | os.O_CREAT
+    try:
+        descriptor = os.open(path, flags, 0o666)
+    except OSError as error:
+        raise file_error("write", path, error) from None
+    try:
+        is_held = _acquire(descriptor, seconds, busy, on_wait or (lambda: None))
+        os.set_inheritable(descriptor, True)
+        yield is_held
+    finally:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_UN)  # also of what has inherited it
+        os.close(descriptor)
+
+
+def _acquire(descriptor: int, seconds: float, busy: str, on_wait: Callable[[], object]) -> bool:
+    """Wait for the lock of an open file, and return whether its file system has locks."""
+    end, waits = time.monotonic() + seconds, False
+    while True:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except (BlockingIOError, PermissionError):  # the latter from some file systems
+            if time.monotonic() >= end:
+                raise UsageError(busy) from None
+        except OSError:
+            return False
+        if not waits:
+            on_wait()
+        waits = True
+        time.sleep(_PAUSE)
