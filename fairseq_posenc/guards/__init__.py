@@ -35,6 +35,8 @@ When the models are imported, these places of fairseq are replaced, once (a test
   whatever batches are made of it (``resumed_state``)
 - ``Trainer.__init__``: precision on a CPU (``precision``)
 - ``FairseqAdam.__init__``: torch's fused kernel on a CPU (``optim/adam.py``)
+- ``LabelSmoothedCrossEntropyCriterion.compute_loss``: one tensor of the logits' size, on a CPU
+  (``criterions/label_smoothing.py``)
 - ``FairseqOptimizer.load_state_dict``: the state of a resumed optimizer (``loading``)
 - ``file_utils.load_archive_file``, which fetches and unpacks (``loading``)
 - ``distributed.utils.torch`` (its ``torch.load``), by which workers send each other options

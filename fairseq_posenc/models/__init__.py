@@ -5,6 +5,7 @@ tasks and optimizers that go with them, as ``from_pretrained`` and ``--user-dir`
 """
 
 from fairseq_posenc.compat import lend_old_numpy, let_fairseq_find_nan, let_generate_log
+from fairseq_posenc.criterions.label_smoothing import patch_label_smoothing
 from fairseq_posenc.errors import print_errors_in_one_line
 from fairseq_posenc.guards.configuration import patch_configurations
 from fairseq_posenc.guards.loading import install_loading_patches
@@ -23,3 +24,4 @@ install_loading_patches()
 patch_configurations()
 patch_precision()
 patch_adam()
+patch_label_smoothing()
