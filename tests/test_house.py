@@ -31,7 +31,7 @@ ROOMS = [
     ["recipes"],
 ]
 # The rooms of the toolbox likewise, above the modules that lie in tools/ itself.
-TOOL_ROOMS = [["downloads", "scores"], ["bert"], ["translation", "tables"], ["analyses", "export"],
+TOOL_ROOMS = [["downloads", "scores"], ["bert"], ["translation", "tables"], ["analyses", "convert"],
               ["commands"]]  # fmt: skip
 LEVEL = {room: level for level, rooms in enumerate(ROOMS) for room in rooms}
 TOOL_LEVEL = {room: level for level, rooms in enumerate(TOOL_ROOMS, 1) for room in rooms}
@@ -166,8 +166,8 @@ def test_imports_inside_the_toolbox_go_one_way_down():
 # Who opens files to write them: the context managers of tools/writing.py, whose way is tested
 # (tests/faults), what writes into a folder that they gave, and what renames files itself.
 WRITING = ["writing.py", "archives.py", "save_folder.py"]
-WRITING += ["folders.py", "glue_submission.py", "hf_card.py", "hf_import.py", "hf_model.py"]
-WRITING += ["hf_tokenizer.py", "pieces.py"]
+WRITING += ["folders.py", "glue_submission.py", "model_card.py", "load.py", "export.py"]
+WRITING += ["tokenizers.py", "pieces.py"]
 
 
 def test_what_is_written_goes_through_the_context_managers_that_keep_it_whole():

@@ -12,9 +12,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from fairseq_posenc.errors import UsageError, first_line
-from fairseq_posenc.tools.export.hf_import import import_model
-from fairseq_posenc.tools.export.hf_model import to_huggingface
-from fairseq_posenc.tools.export.source import ALL, read_checkpoint
+from fairseq_posenc.tools.convert.checkpoint import ALL, read_checkpoint
+from fairseq_posenc.tools.convert.huggingface.export import to_huggingface
+from fairseq_posenc.tools.convert.huggingface.load import import_model
 from fairseq_posenc.tools.text_tables import markdown_table
 from recipes.exports import consumer
 from recipes.exports.random_models import (

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.nn import load
-from fairseq_posenc.tools.export.hf_model import to_safetensors
+from fairseq_posenc.tools.convert.huggingface.export import to_safetensors
 from fairseq_posenc.tools.text_tables import markdown_table
 from recipes.exports import consumer
 from recipes.exports.random_models import (

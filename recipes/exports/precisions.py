@@ -17,13 +17,13 @@ from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.hardware import hardware
-from fairseq_posenc.tools.export.ct2_model import import_ctranslate2, to_ctranslate2
-from fairseq_posenc.tools.export.source import (
+from fairseq_posenc.tools.convert.checkpoint import (
     ExportSource,
     read_checkpoint,
     read_dictionaries,
     read_sentences,
 )
+from fairseq_posenc.tools.convert.ctranslate2.model import import_ctranslate2, to_ctranslate2
 from fairseq_posenc.tools.scores.bleu import tokeniser
 from fairseq_posenc.tools.text_tables import markdown_table
 from fairseq_posenc.version import __version__

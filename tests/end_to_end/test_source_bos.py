@@ -20,7 +20,7 @@ from fairseq_posenc.guards import signatures
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tools import averaging
 from fairseq_posenc.tools.bert import predict
-from fairseq_posenc.tools.export.stock import to_fairseq
+from fairseq_posenc.tools.convert.stock_fairseq import to_fairseq
 
 BOS = "--prepend-source-bos"
 KINDS = ["command line", "Hydra", "earlier command line", "earlier Hydra"]

@@ -7,7 +7,7 @@ from fairseq import checkpoint_utils
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.tools.bert.predict import load_any
-from fairseq_posenc.tools.export.source import read_checkpoint
+from fairseq_posenc.tools.convert.checkpoint import read_checkpoint
 
 
 def as_dict(options):

@@ -64,9 +64,9 @@ def main() -> None:
 
 def write(args: argparse.Namespace) -> List[str]:
     """Write what is asked for, and return what to know of it."""
-    from fairseq_posenc.tools.export.ct2_model import to_ctranslate2
-    from fairseq_posenc.tools.export.hf_model import to_huggingface, to_safetensors
-    from fairseq_posenc.tools.export.stock import to_fairseq
+    from fairseq_posenc.tools.convert.ctranslate2.model import to_ctranslate2
+    from fairseq_posenc.tools.convert.huggingface.export import to_huggingface, to_safetensors
+    from fairseq_posenc.tools.convert.stock_fairseq import to_fairseq
 
     if args.to == "fairseq":
         return to_fairseq(args.path, args.output, args.bos_in_text, args.force)

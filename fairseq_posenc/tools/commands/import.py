@@ -26,7 +26,7 @@ def main() -> None:
     about = "compare scores and subwords with transformers on the first 50 lines of a text"
     add("--check", metavar="FILE", help=about)
     args = parser.parse_args()
-    from fairseq_posenc.tools.export.hf_import import import_model
+    from fairseq_posenc.tools.convert.huggingface.load import import_model
 
     for name in ("fairseq", "fairseq_posenc"):
         logging.getLogger(name).setLevel(logging.WARNING)

@@ -1,0 +1,1 @@
+"""To Hugging Face's transformers, and from there."""

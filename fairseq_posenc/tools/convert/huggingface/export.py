@@ -1,0 +1,268 @@
+"""From a checkpoint to a folder: as it is, or for a class of Hugging Face's transformers."""
+
+import json
+import os
+from typing import Any, Dict, List, Tuple
+
+import torch
+from torch import Tensor
+
+from fairseq_posenc.checkpoints.folders import DESCRIPTION, safetensors, write_folder
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.guards import signatures
+from fairseq_posenc.tools.convert.checkpoint import (
+    ALL,
+    SIDES,
+    ExportSource,
+    read_checkpoint,
+    read_dictionaries,
+)
+from fairseq_posenc.tools.convert.ctranslate2.positions import to_ct2_tables
+from fairseq_posenc.tools.convert.huggingface import model_card, verify
+from fairseq_posenc.tools.convert.huggingface.adapters import (
+    ACTIVATIONS,
+    EMBEDDINGS_TOO,
+    SPECIAL_IDS,
+    TABLE,
+    Layout,
+    rename,
+)
+from fairseq_posenc.tools.convert.huggingface.config_fields import OUR_OPTIONS
+from fairseq_posenc.tools.convert.huggingface.language_models import LANGUAGE_MODELS
+from fairseq_posenc.tools.convert.huggingface.multilingual import copy_tokenizer
+from fairseq_posenc.tools.convert.huggingface.positions import kind_of_positions
+from fairseq_posenc.tools.convert.huggingface.tokenizers import write_tokenizers
+from fairseq_posenc.tools.writing import replacing_folder
+
+# weights that are ours alone: positions are computed anew, heads of fine-tuning are left out
+_OWN_PARTS = {"embed_positions", "version", "classification_heads", "span_heads"}
+_HEADS = {"classification_heads", "span_heads"}
+_PLAIN = (bool, int, float, str, type(None))
+# fairseq-generate's --max-len-b
+_LONGEST = 200
+
+
+def to_safetensors(path: str, output: str, data: str, force: bool = False) -> List[str]:
+    """Write any model of ours as safetensors and JSON, with its dictionaries and subwords.
+
+    Returns:
+        What the user should know, one line each.
+
+    Raises:
+        UsageError: the checkpoint is of no model of ours; ``output`` exists and ``force`` is not
+            set, or cannot be written.
+    """
+    _check_output(output, force)
+    safetensors()
+    source = read_checkpoint(path, ALL)
+    dictionaries = read_dictionaries(source, data)
+    with replacing_folder(output) as folder:
+        write_folder(folder, _description(source), source.state["model"], {}, {})
+        model_card.copy_text_files(source, dictionaries, data, folder)
+    return [f"a checkpoint again: posenc import --from {output} --output model.pt"]
+
+
+def to_huggingface(
+    path: str, output: str, data: str, force: bool = False, check: bool = False
+) -> List[str]:
+    """Write the model of a checkpoint as a folder that transformers loads.
+
+    Args:
+        path: the checkpoint.
+        output: the folder; it appears only when complete.
+        data: folder of the binarised data of the training, with dictionaries and subwords.
+        force: replace a folder that posenc has exported.
+        check: compare its scores with ours on sentences of the data, which takes transformers.
+
+    Returns:
+        What the user should know, one line each.
+
+    Raises:
+        UsageError: transformers has no class for the model, or it does not compute the same; the
+            checkpoint is of no model of ours; the dictionaries are missing or others; ``output``
+            exists.
+    """
+    _check_output(output, force)
+    safetensors()
+    source = read_checkpoint(path, ALL)
+    source.check_eos()
+    layout = choose_layout(source)
+    dictionaries = read_dictionaries(source, data)
+    weights = source.state["model"]
+    names, tied = _names(source, layout)
+    dtype = weights[next(iter(names))].dtype
+    computed = layout.computed(source)
+    hf_weights = {name: weight.to(dtype) for name, weight in computed.items()}
+    tied = tied and hf_weights.keys().isdisjoint(layout.shared)
+    names = {own_name: name for own_name, name in names.items() if name not in hf_weights}
+    hf_weights.update({name: weights[own_name] for own_name, name in names.items()})
+    config = _config(source, layout, str(dtype).split(".")[-1], tied)
+    with replacing_folder(output) as folder:
+        write_folder(folder, _description(source), weights, names, hf_weights)
+        _write_json(config, folder, "config.json")
+        if "decoder" in source.stacks:
+            generation = translations if len(source.stacks) == 2 else continuations
+            _write_json(generation(source), folder, "generation_config.json")
+        target = list(dictionaries.values())[-1]
+        if source.is_multilingual:
+            notes = copy_tokenizer(source, target, data, folder)
+        else:
+            notes = write_tokenizers(source, dictionaries, data, folder)
+        notes += layout.notes
+        model_card.copy_text_files(source, dictionaries, data, folder)
+        measured = verify.compare(source, layout, data, folder) if check else None
+        has_table = any("position" in name for name in computed)
+        model_card.write(source, layout, target, folder, notes, measured, has_table)
+    if any(_HEADS & set(name.split(".")) for name in weights):
+        notes.append("heads of fine-tuning are kept for posenc import alone")
+    agreement = measured or "not compared with transformers; --check does that"
+    return [f"for {layout.model}: {agreement}", *notes]
+
+
+def _config(source: ExportSource, layout: Layout, dtype: str, tied: bool) -> Dict[str, Any]:
+    """Return ``config.json``; our options are in it, as ``save_pretrained`` keeps them."""
+    return {
+        "architectures": [layout.model],
+        "model_type": layout.model_type,
+        "dtype": dtype,
+        "tie_word_embeddings": tied,
+        **layout.config(source),
+        OUR_OPTIONS: _description(source),
+    }
+
+
+def _check_output(output: str, force: bool) -> None:
+    if os.path.lexists(output):
+        if not os.path.isfile(os.path.join(output, DESCRIPTION)):
+            raise UsageError(f"{output} exists and is not of posenc export; name another folder")
+        if not force:
+            raise UsageError(f"{output} exists; name another folder, or replace it with --force")
+
+
+def choose_layout(source: ExportSource) -> Layout:
+    """Return how a model is written.
+
+    Raises:
+        UsageError: transformers has no class that computes the same.
+    """
+    options = source.options
+    norms = {
+        bool(getattr(options, f"{stack.split('.')[0]}_normalize_before", False))
+        for stack in source.stacks
+    }
+    encoding = f"--position-encoding {options.position_encoding}"
+    positions = kind_of_positions(source)
+    norm_order = "before" if norms == {True} else "after"
+    normed = [getattr(stack, "layernorm_embedding", None) for stack in source.stacks.values()]
+    if norm_order == "before" and len(normed) == 2 and None not in normed:
+        norm_order = EMBEDDINGS_TOO
+    layout = {**TABLE, **LANGUAGE_MODELS}.get((source.kind, norm_order, positions or ""))
+    if layout is None or len(norms) > 1:
+        raise source.refusal(
+            f"transformers has no class for {encoding} and LayerNorm {norm_order} each sub-layer"
+            + (", which CTranslate2 takes: --to ctranslate2" if _fits_ctranslate2(source) else "")
+        )
+    for option in ("cross_self_attention", "no_cross_attention"):
+        if getattr(options, option, False):
+            raise source.refusal(f"{layout.model} has no --{option.replace('_', '-')}")
+    if options.activation_fn not in ACTIVATIONS:
+        raise source.refusal(f"transformers has no --activation-fn {options.activation_fn}")
+    fixed = layout.model in ("RobertaForMaskedLM", "MPNetForMaskedLM")
+    if fixed and ACTIVATIONS[options.activation_fn] != "gelu":
+        raise source.refusal(f"the head of {layout.model} needs --activation-fn gelu")
+    widths = [getattr(options, f"{side}_embed_dim", None) for side in SIDES]
+    if None not in widths and widths[0] != widths[1]:
+        raise source.refusal(f"{layout.model} has one width for both sides")
+    if layout.needs(source):
+        raise source.refusal(f"{layout.model} needs a model with {layout.needs(source)}")
+    if norm_order != "after" and any(stack.layer_norm is None for stack in source.stacks.values()):
+        raise source.refusal(f"{layout.model} needs a last LayerNorm (--no-decoder-final-norm)")
+    return layout
+
+
+def _fits_ctranslate2(source: ExportSource) -> bool:
+    try:
+        for side, module in source.stacks.items():
+            to_ct2_tables(source.portable(side, 8), module.embed_positions.stack, 8)
+    except UsageError:
+        return False
+    return len(source.stacks) == 2  # it is for translation
+
+
+def _names(source: ExportSource, layout: Layout) -> Tuple[Dict[str, str], bool]:
+    """Return the names of our weights there, and whether all our embeddings are one.
+
+    Raises:
+        UsageError: the class has no place for a weight, or wants one for several that differ.
+    """
+    weights: Dict[str, Tensor] = source.state["model"]
+    names = {}
+    for name in weights:
+        if _OWN_PARTS.isdisjoint(name.split(".")):
+            renamed = rename(name, layout.rules)
+            if renamed is None:
+                raise source.refusal(f"{layout.model} has no place for {name}")
+            if renamed:
+                names[name] = renamed
+    shared = [name for name, renamed in names.items() if renamed in layout.shared]
+    first = weights[shared[0]]
+    tied = all(torch.equal(weights[name], first) for name in shared)
+    if tied:
+        names.update(dict.fromkeys(shared, layout.shared[0]))
+    elif not layout.may_differ:
+        raise source.refusal(
+            f"{layout.model} has one set of embeddings, as after --share-all-embeddings"
+        )
+    return names, tied
+
+
+def _description(source: ExportSource) -> Dict[str, Any]:
+    options = {**vars(source.options), "dictionary_hash": source.dictionaries}
+    return {
+        "kind": source.kind,
+        "signature": signatures.of_checkpoint(source.state),
+        "model": {name: value for name, value in options.items() if _is_plain(value)},
+        "task": {name: value for name, value in source.task.items() if _is_plain(value)},
+    }
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return all(map(_is_plain, value))
+    return isinstance(value, _PLAIN)
+
+
+def translations(source: ExportSource) -> Dict[str, Any]:
+    """Return how transformers searches as fairseq-generate does, with beam 5.
+
+    fairseq chooses neither padding nor an end at once, forces the end after 200 tokens, and stops
+    when as many hypotheses have ended as the beam is wide.
+    """
+    longest = min(_LONGEST, source.limit("decoder") - 1)
+    eos = SPECIAL_IDS["eos_token_id"]
+    return {
+        **SPECIAL_IDS,
+        "decoder_start_token_id": eos,
+        "forced_eos_token_id": eos,
+        "suppress_tokens": [SPECIAL_IDS["pad_token_id"]],
+        "min_length": 2,
+        "max_length": longest + 2,
+        "num_beams": 5,
+        "early_stopping": True,
+        "length_penalty": 1.0,
+    }
+
+
+def continuations(source: ExportSource) -> Dict[str, Any]:
+    """Return how transformers goes on with a text: by the best type, but padding, to the end."""
+    return {
+        **SPECIAL_IDS,
+        "bos_token_id": source.beginning,
+        "suppress_tokens": [SPECIAL_IDS["pad_token_id"]],
+        "max_length": source.limit("decoder"),
+    }
+
+
+def _write_json(value: Any, folder: str, name: str) -> None:
+    with open(os.path.join(folder, name), "w", encoding="utf-8") as stream:
+        json.dump(value, stream, indent=1, ensure_ascii=False)

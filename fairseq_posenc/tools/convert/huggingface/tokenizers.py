@@ -1,0 +1,263 @@
+"""How text becomes the numbers of a model's types, as a file of the library ``tokenizers``.
+
+A dictionary may lack what the subword model can make, and our models then read ``<unk>``. In
+``tokenizer.json`` such pieces have numbers beyond the dictionary's, which must be replaced: the
+model card says so where there are any.
+"""
+
+import json
+import math
+import os
+from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
+
+from fairseq.data import Dictionary
+
+from fairseq_posenc.data.segmentation import CODES, SEPARATOR, BytePairEncoder
+from fairseq_posenc.data.subwords import (
+    MASK,
+    UNKNOWN,
+    SentencePiece,
+    WordPiece,
+    library,
+)
+from fairseq_posenc.data.wordpiece_file import read_wordpiece
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.files import read_lines
+from fairseq_posenc.tools.convert.checkpoint import LANGUAGE_MODEL, ExportSource, read_sentences
+from fairseq_posenc.tools.convert.huggingface.positions import most_positions
+
+_END = "</w>"  # what BPE puts behind the last piece of a word, as subword-nmt does
+_CONTINUES = "@@"
+# SentencePiece deletes it, and no character is in one grapheme with it
+_BREAK = "\x01"
+_PROBES = 200  # sentences of the data that are cut both ways
+
+
+# how the unigram model of the library tokenizers cuts
+_UNIGRAM = {"model_type": 1, "byte_fallback": 0, "treat_whitespace_as_suffix": 0}
+_UNIGRAM.update(add_dummy_prefix=1, escape_whitespaces=1)
+
+
+class Cut(NamedTuple):
+    """A tokeniser, what it takes, and ours: from such a text to its pieces, and back.
+
+    ``scores`` are those of the pieces, if text is cut into those of the largest sum.
+    """
+
+    tokeniser: Any
+    takes: str
+    pieces: Any
+    text: Any
+    scores: Mapping[str, float] = {}
+
+
+def write_tokenizers(
+    source: ExportSource, dictionaries: Mapping[str, Dictionary], data: str, folder: str
+) -> List[str]:
+    """Write the files of a tokeniser, and in ``target`` those of the target if it is another.
+
+    Returns:
+        What the user should know, one line each.
+
+    Raises:
+        UsageError: the subwords of the data are damaged, or ``tokenizers`` cuts otherwise.
+    """
+    first, *further = dictionaries
+    notes = _write(source, first, dictionaries[first], data, folder)
+    for stack in further:
+        if dictionaries[stack].symbols != dictionaries[first].symbols:
+            os.makedirs(os.path.join(folder, "target"))
+            _write(source, stack, dictionaries[stack], data, os.path.join(folder, "target"))
+            notes.append("translations are decoded with the tokenizer in the folder target")
+    return notes
+
+
+def _write(
+    source: ExportSource, stack: str, dictionary: Dictionary, data: str, folder: str
+) -> List[str]:
+    """Write the tokeniser of one stack of layers, and return what to know of it."""
+    cut, is_bert = cut_as(dictionary, data), MASK in dictionary
+    sentences = read_sentences(source, data, _PROBES)[stack]
+    ties = compare_cuts(cut, dictionary, sentences, data)
+    tokeniser, notes = cut.tokeniser, [f"tokenizer.json takes {cut.takes}"]
+    if ties:
+        notes.append(f"{ties} of {len(sentences)} sentences are cut otherwise, with equal scores")
+    if not sentences:
+        notes.append("0 sentences compared with it: there is no binarised test, valid or train")
+    bos, eos = "<s> " if is_bert or source.source_bos else "", " </s>"
+    if source.kind == LANGUAGE_MODEL:
+        bos, eos = f"{dictionary[source.beginning]} ", ""  # the text goes on
+    second = int(source.has_segments)  # a model without segments has no vector for a second one
+    tokeniser.post_processor = library("tokenizers").processors.TemplateProcessing(
+        single=f"{bos}$A{eos}",
+        pair=f"{bos}$A </s> $B:{second} </s>:{second}",
+        special_tokens=[("<s>", dictionary.bos()), ("</s>", dictionary.eos())],
+    )
+    tokeniser.add_special_tokens([UNKNOWN] + [MASK] * is_bert)
+    tokeniser.save(os.path.join(folder, "tokenizer.json"))
+    config = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "model_max_length": most_positions(source),
+        "padding_side": "right",
+        "clean_up_tokenization_spaces": False,
+        "model_input_names": ["input_ids", "attention_mask"] + ["token_type_ids"] * second,
+        "bos_token": bos.strip() or "<s>",
+        "eos_token": "</s>",
+        "unk_token": UNKNOWN,
+        "pad_token": "<pad>",
+        **({"mask_token": MASK, "cls_token": "<s>", "sep_token": "</s>"} if is_bert else {}),
+    }
+    with open(os.path.join(folder, "tokenizer_config.json"), "w", encoding="utf-8") as stream:
+        json.dump(config, stream, indent=1, ensure_ascii=False)
+    beyond = tokeniser.get_vocab_size() - len(dictionary)
+    if beyond:
+        notes.append(
+            f"{beyond} of its pieces are not in the dictionary: replace numbers from "
+            f"{len(dictionary)} on by {dictionary.unk()} (<unk>)"
+        )
+    return notes
+
+
+def cut_as(dictionary: Dictionary, data: str) -> Cut:
+    """Return a tokeniser that does what cut the training's text."""
+    path = {name: os.path.join(data, name) for name in (WordPiece.name, SentencePiece.name, CODES)}
+    if os.path.isfile(path[WordPiece.name]):
+        words = WordPiece(path[WordPiece.name])
+        return Cut(_wordpiece(words, dictionary), "plain text", words.pieces, words.text)
+    if os.path.isfile(path[SentencePiece.name]):
+        model = SentencePiece(path[SentencePiece.name])
+        tokeniser = _sentencepiece(model, dictionary)
+        return Cut(tokeniser, "plain text", model.pieces, model.text, model.scores())
+    if os.path.isfile(path[CODES]):
+        bpe = BytePairEncoder(path[CODES])
+        return Cut(
+            _bpe(path[CODES], dictionary),
+            "text that is tokenised as by posenc prepare tokenise",
+            lambda text: bpe.cut(text).split(),
+            lambda pieces: (" ".join(pieces) + " ").replace(f"{_CONTINUES} ", "").rstrip(),
+        )
+    return Cut(_words(dictionary), "types separated by spaces", str.split, " ".join)
+
+
+def _numbered(dictionary: Dictionary, pieces: Sequence[str]) -> Dict[str, int]:
+    """Return the number of each of the dictionary's types, and further ones for other pieces."""
+    numbers = {symbol: number for number, symbol in enumerate(dictionary.symbols)}
+    for piece in pieces:
+        numbers.setdefault(piece, len(numbers))
+    return numbers
+
+
+def _words(dictionary: Dictionary) -> Any:
+    tokenizers = library("tokenizers")
+    model = tokenizers.models.WordLevel(_numbered(dictionary, []), unk_token=UNKNOWN)
+    tokeniser = tokenizers.Tokenizer(model)
+    tokeniser.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    return tokeniser
+
+
+def _wordpiece(model: WordPiece, dictionary: Dictionary) -> Any:
+    tokenizers = library("tokenizers")
+    content = json.loads(read_wordpiece(model.file))
+    # added tokens get their numbers anew, from the dictionary's
+    content.update(added_tokens=[])
+    content["model"]["vocab"] = _numbered(dictionary, model.vocabulary())
+    return tokenizers.Tokenizer.from_str(json.dumps(content))
+
+
+def _bpe(codes: str, dictionary: Dictionary) -> Any:
+    """Return byte pair encoding; ``ab@@`` is written ``ab`` there, and ``ab`` is ``ab</w>``."""
+    tokenizers = library("tokenizers")
+    first, *lines = read_lines(codes)
+    if first.strip() != "#version: 0.2":
+        raise UsageError(f"{codes} is of an old version of subword-nmt, which transformers lacks")
+    merges = [tuple(line.strip("\r\n ").split(" ")) for line in lines]
+    vocabulary: Dict[str, int] = {}
+    for number, symbol in enumerate(dictionary.symbols):
+        if number >= dictionary.nspecial and symbol != SEPARATOR:
+            goes_on = symbol.endswith(_CONTINUES)
+            symbol = symbol[: -len(_CONTINUES)] if goes_on else symbol + _END
+        vocabulary[symbol] = number
+    for left, right in merges:
+        for piece in (left, right, left + right):
+            vocabulary.setdefault(piece, len(vocabulary))
+    model = tokenizers.models.BPE(
+        vocabulary, merges, unk_token=UNKNOWN, end_of_word_suffix=_END, fuse_unk=False
+    )
+    tokeniser = tokenizers.Tokenizer(model)
+    tokeniser.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    tokeniser.decoder = tokenizers.decoders.BPEDecoder(suffix=_END)
+    if SEPARATOR in dictionary:  # which is never cut
+        tokeniser.add_tokens([tokenizers.AddedToken(SEPARATOR, normalized=False)])
+    return tokeniser
+
+
+def _sentencepiece(model: SentencePiece, dictionary: Dictionary) -> Any:
+    """Return a SentencePiece model, if it is of the kind unigram.
+
+    The library's ``Precompiled`` looks at whole graphemes, where SentencePiece looks for the
+    longest sequence that it knows. So, for the library's own rules, letters and marks are composed
+    first (NFC), and those that are left are parted, so that each grapheme is one character.
+
+    Raises:
+        UsageError: the model is of another kind.
+    """
+    differing = [name for name, value in _UNIGRAM.items() if model.setting(name) != value]
+    # the library tokenizers parts text at spaces before it cuts
+    if differing or any("▁" in piece[1:] for piece in model.vocabulary()):
+        raise UsageError(
+            f"{model.file} does not cut as the unigram model of the library tokenizers does "
+            f"({differing[0] if differing else 'it has pieces with spaces'}); export to "
+            "ctranslate2 or safetensors"
+        )
+    tokenizers, scores = library("tokenizers"), model.scores()
+    pieces = _numbered(dictionary, list(scores))
+    vocabulary = [(piece, scores.get(piece, 0.0)) for piece in pieces]
+    tokeniser = tokenizers.Tokenizer(tokenizers.models.Unigram(vocabulary, unk_id=dictionary.unk()))
+    normalizers, regex = tokenizers.normalizers, tokenizers.Regex
+    parted = regex(r"(?=[\p{M}\u200c\u200d\uff9e\uff9f\u1100-\u11ff])")
+    steps = []
+    if b"nfkc" in model.setting("name"):
+        steps += [normalizers.NFC(), normalizers.Replace(parted, _BREAK)]
+    if model.setting("precompiled_charsmap"):
+        steps.append(normalizers.Precompiled(model.setting("precompiled_charsmap")))
+    if model.setting("remove_extra_whitespaces"):
+        steps += [normalizers.Replace(regex(" {2,}"), " "), normalizers.Strip(left=False)]
+    else:  # where Metaspace would put none before a space
+        steps.append(normalizers.Replace(regex(r"\A "), "  "))
+    tokeniser.normalizer = normalizers.Sequence(steps)
+    # not behind a special token, where a word may go on
+    tokeniser.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace("▁", "first")
+    tokeniser.decoder = tokenizers.decoders.Metaspace("▁", "always")
+    return tokeniser
+
+
+def compare_cuts(cut: Cut, dictionary: Dictionary, sentences: List[List[int]], data: str) -> int:
+    """Cut sentences of the data both ways, and return how many differ by equal scores alone.
+
+    Which of several ways to cut counts, if the sums of their scores are equal (``99|9`` and
+    ``9|99``), is left to rounding.
+
+    Raises:
+        UsageError: the results differ.
+    """
+    ties = 0
+    for sentence in sentences:
+        text = cut.text([dictionary[n] for n in sentence if n >= dictionary.nspecial])
+        pieces, encoding = cut.pieces(text), cut.tokeniser.encode(text, add_special_tokens=False)
+        hf_ids = [n if n < len(dictionary) else dictionary.unk() for n in encoding.ids]
+        if [dictionary.index(piece) for piece in pieces] == hf_ids:
+            continue
+        sums = [
+            sum(cut.scores.get(piece, 0.0) for piece in segmentation)
+            for segmentation in (pieces, encoding.tokens)
+        ]
+        if (
+            "".join(pieces) != "".join(encoding.tokens)
+            or not cut.scores
+            or not math.isclose(*sums, rel_tol=1e-6)
+        ):
+            raise UsageError(
+                f"the library tokenizers cuts otherwise than the subwords in {data}: {text:.100}"
+            )
+        ties += 1
+    return ties

@@ -1,0 +1,98 @@
+"""The model card of an export, and --check, which measures what it says."""
+
+import json
+import re
+import subprocess
+import sys
+
+import pytest
+import torch
+from fairseq.data import indexed_dataset
+
+from fairseq_posenc.data.segmentation import CODES, TOKENISER, Moses
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.convert.huggingface import export
+from fairseq_posenc.tools.convert.huggingface.export import to_huggingface
+
+transformers = pytest.importorskip("transformers")
+
+
+def binarise(path, types):
+    """Write 60 sentences of some types, as fairseq-preprocess does."""
+    generator = torch.Generator().manual_seed(1)
+    builder = indexed_dataset.make_builder(f"{path}.bin", impl="mmap", vocab_size=types)
+    for length in torch.randint(1, 30, (60,), generator=generator).tolist():
+        words = torch.randint(4, types, (length,), generator=generator)
+        builder.add_item(torch.cat([words, torch.tensor([2])]).int())
+    builder.finalize(f"{path}.idx")
+
+
+@pytest.fixture
+def binarised(data):
+    """The folder of dictionaries with a test set."""
+    for name, types in (("test.en-de.en", 40), ("test.en-de.de", 36), ("test", 40)):
+        binarise(data / name, types)
+    return data
+
+
+@pytest.mark.parametrize(
+    "kind, encoding, options, title, answer",
+    [
+        ("checkpoint", "cape", {}, "# Translation, en to de", r"(w\d+ ?)+"),
+        ("lm_checkpoint", "rotary", {}, "# Language model", r"(w\d+ ?)+"),
+        ("bert_checkpoint", "learned", {}, "# BERT", r"\[.*\]"),
+    ],
+)
+def test_the_card_says_what_was_measured_and_its_code_runs(
+    request, binarised, tmp_path, kind, encoding, options, title, answer
+):
+    path, _ = request.getfixturevalue(kind)(encoding, **options)
+    agreement, *_ = to_huggingface(str(path), str(tmp_path / "hf"), str(binarised), check=True)
+    card = (tmp_path / "hf" / "README.md").read_text(encoding="utf-8")
+    assert f"\n{title}\n" in card and f"`position:{encoding}|" in card
+    measured = re.search(r"largest difference of scores (\S+) on 50 sentences, transformers", card)
+    assert measured and float(measured.group(1)) < 1e-3
+    assert measured.group() in agreement
+    assert str(tmp_path) not in card and re.fullmatch(answer, run_code(card, tmp_path / "hf"))
+
+
+def run_code(card, folder):
+    """Return what the code of a card prints in its folder, with another text."""
+    [code] = re.findall("```python\n(.*?)```", card, re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-c", code.replace("A text of your own.", "w1 w2")],
+        env={"HF_HUB_OFFLINE": "1", "OMP_NUM_THREADS": "1"}, encoding="utf-8", capture_output=True,
+        cwd=folder,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout.strip()
+
+
+def test_the_card_of_a_model_of_moses_tokens_tokenises(checkpoint, binarised, tmp_path):
+    """Also where source and target have dictionaries of their own."""
+    path, _ = checkpoint("cape")
+    how = dict.fromkeys(Moses._fields[1:], True)
+    (binarised / TOKENISER).write_text(json.dumps(how))
+    (binarised / CODES).write_text("#version: 0.2\nw 1</w>\n")
+    to_huggingface(str(path), str(tmp_path / "hf"), str(binarised))
+    card = (tmp_path / "hf" / "README.md").read_text(encoding="utf-8")
+    assert 'sacremoses.MosesTokenizer("en")' in card
+    assert 'sacremoses.MosesDetokenizer("de")' in card and card.count("{folder}/target") == 1
+    run_code(card, tmp_path / "hf")
+
+
+def test_check_refuses_what_computes_otherwise(checkpoint, binarised, tmp_path, monkeypatch):
+    path, _ = checkpoint("sinusoidal")
+    key = ("posenc_transformer", "after", "sinusoids")
+    layout = export.TABLE[key]
+    wrong = layout._replace(config=lambda s: {**layout.config(s), "activation_function": "gelu"})
+    monkeypatch.setitem(export.TABLE, key, wrong)
+    with pytest.raises(UsageError, match="scores of FSMT.* differ by up to"):
+        to_huggingface(str(path), str(tmp_path / "hf"), str(binarised), check=True)
+    assert not (tmp_path / "hf").exists()
+
+
+def test_check_needs_sentences(checkpoint, data, tmp_path):
+    path, _ = checkpoint("sinusoidal")
+    with pytest.raises(UsageError, match="--check needs a binarised test, valid or train set"):
+        to_huggingface(str(path), str(tmp_path / "hf"), str(data), check=True)
