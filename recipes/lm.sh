@@ -8,7 +8,7 @@
 options=(
     "--data-dir DIR      take {train,valid,test}.txt, or these with .gz, .bz2 or .xz, from here, do not download:"
     "                    raw text, a sentence or paragraph a line"
-    "--language CODE     of that text, for Moses' tokeniser ({language})"
+    "--language CODE     of that text, for Moses' tokeniser; needed with --data-dir"
     "--url URL           of WikiText-103 as words, when there is no --data-dir"
     "--length N          subwords of a piece in training ({length})"
     "--lengths LIST      of blocks in the test ({lengths})"

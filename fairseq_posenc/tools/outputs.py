@@ -130,11 +130,17 @@ class _Once(argparse._StoreAction):
         super().__call__(parser, namespace, values, option_string)
 
 
-def refuse_repeated(parser: Any) -> None:
-    """Make it an error of a parser to give an option twice of which it keeps the last value."""
+def refuse_repeated(parser: Any, *flags: str) -> None:
+    """Make it an error of a parser to give an option twice of which it keeps the last value.
+
+    Args:
+        parser: any.
+        flags: these options alone, or else all of the parser's.
+    """
     parser.seen_actions = set()
     for action in parser._actions:
-        if type(action) is argparse._StoreAction and action.option_strings:
+        is_chosen = not flags or set(flags) & set(action.option_strings)
+        if is_chosen and type(action) is argparse._StoreAction and action.option_strings:
             action.__class__ = _Once
 
 

@@ -32,6 +32,11 @@ class LanguageModels(Recipe):
         super().__init__(page, command_line)
         self.rows = rows_of(page, self.values)
         self.folder = self.values["data-dir"]
+        if self.folder and not self.values.given("language"):
+            raise UsageError(
+                "--data-dir needs --language: Moses' tokeniser takes the text for one of that "
+                "language, as in --language en"
+            )
         files = [existing(f"{self.folder}/{split}.txt") for split in SPLITS]
         for file in files if self.folder and not self.is_plan and self.first <= 2 else []:
             if not os.access(file, os.R_OK):

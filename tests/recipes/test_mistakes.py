@@ -85,6 +85,7 @@ MISTAKES = {
     "--edges auto": ("--edges takes rising whole numbers", LONGER),
     "--longest 9": ("--longest needs --setting extrapolate", SMALL[1:]),
     "--edges x,60": ("--edges takes rising whole numbers", LONGER),
+    "--data-dir .": ("--data-dir needs --language", DOCS[1:]),
     "--smoke": ("--smoke makes its own model and text: leave out --model", LONGER),
     "--preset huge": ("--preset is tiny, small or base, not huge", OWN),
     "--stage 2 --model missing.pt": ("cannot read the checkpoint missing.pt (--model)", LONGER),

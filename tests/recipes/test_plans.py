@@ -64,7 +64,7 @@ PATHS = {
     "rel_scalar/pretrain_multilingual.sh --text de=HERE/a,en=HERE/b": ["de=HERE/a,en=HERE/b "],
     "glue/run.sh --pretrained learned=HERE/model --text HERE/t": ["HERE/model", "HERE/t"],
     "shape/run.sh --ready HERE/a": ["--input HERE/a "],
-    "lm.sh --data-dir HERE/a": ["HERE/a/train.txt"],
+    "lm.sh --data-dir HERE/a --language en": ["HERE/a/train.txt"],
 }  # fmt: skip
 
 

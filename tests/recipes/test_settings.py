@@ -231,6 +231,7 @@ def test_other_text_in_the_same_folder_is_refused(work, tmp_path, recipe):
     for file in tmp_path.glob("*.*"):
         (other / file.name).write_text(f"another {file.name}\n")
     command = [f"recipes/{recipe}.sh", "--run-dir", tmp_path / "run", "--seeds", "1"]
+    command += ["--language", "en"] if recipe == "lm" else []
     command += ["--encodings", "shaw", "--stage", "2", "--stop-stage", "5", "--data-dir"]
     printed, status = work(*command, tmp_path)
     assert status == 0, printed

@@ -20,8 +20,8 @@ SMALL = {
     "quickstart.sh": "--train 500 --test 20 --updates 20 --encodings sinusoidal,shape,rel_scalar",
     "claims.sh --parts joined": "--fast --updates 20 --test 20 --seeds 1,2 --rows sinusoidal,shape",
     "claims.sh --parts length,deep,plain": "--fast --updates 20 --test 20 --seeds 1",
-    "lm.sh": f"{TRAINED} --data-dir {{text}} --bpe 200 --arch posenc_transformer_lm_tiny"
-    " --length 32 --lengths 32,64 --encodings sinusoidal,alibi",
+    "lm.sh": f"{TRAINED} --data-dir {{text}} --language en --bpe 200"
+    " --arch posenc_transformer_lm_tiny --length 32 --lengths 32,64 --encodings sinusoidal,alibi",
     "python_docs.sh": f"{TRAINED} --data-dir {{text}} --longest 24 --pieces 200 --test 2"
     " --interval 5 --encodings sinusoidal,rotary",
     "own.sh": "--source-lang en --target-lang de --train {text}/train --valid {text}/valid"

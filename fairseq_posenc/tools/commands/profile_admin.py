@@ -10,7 +10,13 @@ import argparse
 
 from fairseq import options
 
-from fairseq_posenc.tools.outputs import PROFILE, add_force, add_output, check_outputs
+from fairseq_posenc.tools.outputs import (
+    PROFILE,
+    add_force,
+    add_output,
+    check_outputs,
+    refuse_repeated,
+)
 from fairseq_posenc.tools.translation.admin_profile import write_profile
 
 
@@ -22,6 +28,8 @@ def main() -> None:
     about = {"required": True, "metavar": "FILE", "help": "the profile, as JSON"}
     add_output(parser, "--output", output_type=PROFILE, **about)
     add_force(parser)
+    # of an option of fairseq-train the last value counts, as there
+    refuse_repeated(parser, "--output")
     args = options.parse_args_and_arch(parser)
     check_outputs(parser, args)
     output = args.output
