@@ -29,10 +29,18 @@ fast=(
 rel_scalar_heads=rel_scalar --position-sharing heads"
 )
 kind=(--kind wordpiece)
-model=(--encoder-attention-heads 4 --dropout 0 --attention-dropout 0 --num-workers 0)
-train=(--mask-prob 0.25 "${model[@]}")
+model=(--arch {arch} --tokens-per-sample {length} --dropout 0.1 --attention-dropout 0.1)
+lamb=(--optimizer posenc_lamb --weight-decay 0.01 --clip-norm 1 --lamb-betas '(0.9,0.999)' --lamb-eps 1e-6)
+adam=(--optimizer adam --weight-decay 0.01 --clip-norm 1 --adam-betas '(0.9,0.98)' --adam-eps 1e-6)
+# of an option that is there twice the last counts
+small=(--encoder-attention-heads 4 --dropout 0 --attention-dropout 0 --num-workers 0)
+train=(
+    --lr {lr} --lr-scheduler polynomial_decay --warmup-updates {warmup-updates}
+    --total-num-update {updates} --max-update {updates} --required-batch-size-multiple 1
+    --mask-prob 0.25 "${small[@]}"
+)
 tune=(
-    "${model[@]}" --pooler-dropout 0
+    "${small[@]}" --pooler-dropout 0
     --optimizer adam --adam-betas '(0.9,0.98)' --adam-eps 1e-6 --weight-decay 0.01 --clip-norm 1
     --lr 0.001 --lr-scheduler polynomial_decay --batch-size 32
     --required-batch-size-multiple 1 --best-checkpoint-metric accuracy

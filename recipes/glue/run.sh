@@ -16,12 +16,25 @@ options=(
     "--epochs N          (10 for CoLA, STS-B, MRPC, RTE and WNLI, 5 for the others: the paper has"
     "                    \"5 or 10\", our reading is 10 for tasks below 10,000 examples)"
 )
+# Chen et al. 2021, Table 7: learning rates, warm-up, batch, epochs, updates between checkpoints
 defaults=(
+    --arch posenc_bert_base --lrs 1e-5,2e-5,3e-5,4e-5 --warmup-percent 10 --batch 32 --interval 3500
+    --seeds 1,2,3,4,5 --keep-checkpoints no
     --run-dir runs/glue --benchmark glue --archives 400000000 # bytes to load, roughly
     --pretrain-dir runs/pretrain_english --pretrain-recipe recipes/rel_scalar/pretrain_english.sh
     --tasks MNLI,QQP,QNLI,SST-2,CoLA,STS-B
     --submitted-tasks MNLI,QQP,QNLI,SST-2,CoLA,STS-B,MRPC,RTE,WNLI
     --length 128 --tables chen2021-4,chen2021-8,chen2021-10
+)
+# BERT's, as the paper is silent
+train=(
+    --arch {arch} --dropout 0.1 --attention-dropout 0.1 --pooler-dropout 0.1
+    --optimizer adam --adam-betas '(0.9,0.999)' --adam-eps 1e-6 --weight-decay 0.01 --clip-norm 1
+)
+examples=(--batch-size {batch} --required-batch-size-multiple 1 --max-epoch {epochs})
+schedule=(
+    --lr {lr} --lr-scheduler polynomial_decay --total-num-update {updates} --max-update {updates}
+    --warmup-updates {warmup}
 )
 smoke=(
     --run-dir runs/glue-smoke --smoke-raw glue --arch posenc_bert_tiny --length 64

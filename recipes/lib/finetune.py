@@ -61,17 +61,11 @@ HELP = f"""{{own options}}
 Every cell runs on one GPU; there are as many at a time as there are GPUs. Started again, it
 continues where it was, with more rows, tasks, learning rates or seeds if you like.
 
-Defaults are those of Chen et al. 2021, Table 7. Our reading where the paper is silent: Adam with
-β (0.9, 0.999) and ε 1e-6, weight decay 0.01, gradients clipped at norm 1, dropout 0.1 also before
-the classifier, linear decay to 0, as in BERT; a last checkpoint at the end beside one every 3,500
-updates; of the learning rates the one with the best median over seeds on the English development
-set.
+Learning rates, warm-up, batch, epochs and checkpoints are those of Chen et al. 2021, Table 7. Where
+the paper is silent, this script has BERT's. A last checkpoint comes at the end, beside one every
+{{interval}} updates; of the learning rates that counts which has the best median over seeds on the
+English development set.
 """
-DEFAULTS = (
-    "--arch posenc_bert_base --lrs 1e-5,2e-5,3e-5,4e-5 --seeds 1,2,3,4,5 --batch 32 "
-    "--interval 3500 --keep-checkpoints no"
-).split()
-WARMUP_PERCENT = 10
 
 
 class Length(NamedTuple):
@@ -86,7 +80,7 @@ def main(page: Page, arguments: List[str]) -> None:
     own = page.arrays["defaults"]
     numbers = own[own.index("--tables") + 1].replace("chen2021-", "")
     rows = ",\n                      ".join(default_rows())
-    page.arrays["defaults"] = [*DEFAULTS, "--table-rows", rows, "--table-numbers", numbers, *own]
+    page.arrays["defaults"] = ["--table-rows", rows, "--table-numbers", numbers, *own]
     FineTuning(page, read_options(page, HELP, arguments)).run()
 
 
@@ -186,14 +180,11 @@ class FineTuning(Recipe):
 
     def training(self, task: str, metric: str) -> List[str]:
         """The options that the trainings of a task share, but for those of the learning rate."""
-        values, interval = self.values, self.values["interval"]
+        values = self.values.over({"epochs": self.benchmark.epochs(task)})
+        arrays, interval = self.page.arrays, values["interval"]
         return [
-            "--user-dir", "fairseq_posenc", *self.benchmark.options(task), "--arch", values["arch"],
-            "--dropout", "0.1", "--attention-dropout", "0.1", "--pooler-dropout", "0.1",
-            "--optimizer", "adam", "--adam-betas", "(0.9,0.999)", "--adam-eps", "1e-6",
-            "--weight-decay", "0.01", "--clip-norm", "1", *self.extra,
-            "--batch-size", values["batch"], "--required-batch-size-multiple", "1",
-            "--max-epoch", self.benchmark.epochs(task),
+            "--user-dir", "fairseq_posenc", *self.benchmark.options(task),
+            *values.fill(arrays["train"]), *self.extra, *values.fill(arrays["examples"]),
             "--best-checkpoint-metric", metric, "--maximize-best-checkpoint-metric",
             "--validate-interval", "1000000", "--validate-interval-updates", interval,
         ]  # fmt: skip
@@ -219,7 +210,8 @@ class FineTuning(Recipe):
             write(file, text)
         updates = int(read_lines(file)[0]) * epochs
         self.say(f"{task}: {updates} updates in {epochs} epochs")
-        return Length(str(updates), str(updates * WARMUP_PERCENT // 100))
+        percent = self.values.number("warmup-percent")
+        return Length(str(updates), str(updates * percent // 100))
 
     def cells(
         self, lengths: Dict[str, Length], lrs: Sequence[str] = (), seeds: Sequence[str] = ()
@@ -244,9 +236,8 @@ class FineTuning(Recipe):
         metric = self.benchmark.metric(task)
         steps = [Step("train", [
             "fairseq-train", *placement(self.benchmark.data(task)), *self.training(task, metric),
-            "--position-encoding", *row.options, "--seed", seed, "--lr", lr,
-            "--lr-scheduler", "polynomial_decay", "--total-num-update", length.updates,
-            "--max-update", length.updates, "--warmup-updates", length.warmup,
+            "--position-encoding", *row.options, "--seed", seed,
+            *values.over({"lr": lr, **length._asdict()}).fill(self.page.arrays["schedule"]),
             *placement(*device, *["--num-workers", "0"] * bool(device), "--save-dir", folder),
             "--no-epoch-checkpoints", "--keep-interval-updates", "1", "--save-interval", "1000000",
             "--save-interval-updates", values["interval"], "--log-format", "simple",
@@ -298,7 +289,7 @@ class FineTuning(Recipe):
             self.say(task)
             print(f"per_epoch=$({typed(self.counting(task))})")
             print(f"updates=$(({self.benchmark.epochs(task)} * per_epoch))")
-            print(f"warmup=$((updates * {WARMUP_PERCENT} / 100))")
+            print(f"warmup=$((updates * {values['warmup-percent']} / 100))")
             for name, several in ("seed", seeds), ("lr", lrs):
                 print(f"for {name} in {typed(several)}; do")
             cells = self.cells({task: length}, [variable("lr")], [variable("seed")])

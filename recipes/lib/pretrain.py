@@ -2,7 +2,6 @@
 
 import os
 import re
-from fractions import Fraction
 from typing import List, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
@@ -66,30 +65,17 @@ several of them a training runs under torchrun; in a SLURM job of several nodes,
 there, under srun, with --gpus of each. Models: RUN_DIR/<row>/seed<n>/checkpoint_last.pt. Their
 subword model and dict.txt: RUN_DIR/bin.
 
-Defaults are those of Chen et al. 2021, Table 7. The paper names no optimiser, but its batch of
-4096, 0.0018 and warm-up of 0.025 are LAMB's untuned row for batch 4K of You et al. 2020, Table 4
-(S. Bhojanapalli is an author of both). So the default is LAMB with β (0.9, 0.999) and ε 1e-6;
---optimizer adam is Adam with β (0.9, 0.98), for which 0.0018 is high: give --lr 0.0006 with it. Our
-reading where the paper is silent: weight decay 0.01, gradients clipped at norm 1, dropout and
-attention dropout 0.1, linear decay to 0; blocks of full sentences that may cross documents. By its
-section 4, models have segments in both trainings or in fine-tuning alone: ours have in both, where
---segments does not say otherwise.
+Batch, learning rate, warm-up and updates are those of Chen et al. 2021, Table 7. The paper names no
+optimiser, but its batch of 4096, 0.0018 and warm-up of 0.025 are LAMB's untuned row for batch 4K of
+You et al. 2020, Table 4 (S. Bhojanapalli is an author of both). So the default is LAMB; for
+--optimizer adam 0.0018 is high: give --lr 0.0006 with it. All else, of which the paper is silent,
+stands in this script; blocks are of full sentences and may cross documents. By its section 4,
+models have segments in both trainings or in fine-tuning alone: ours have in both, where --segments
+does not say otherwise.
 
 A training whose loss is higher after warm-up than it was within is stopped, where the warm-up has
 100 updates or more.
 """
-DEFAULTS = (
-    "--url https://huggingface.co --documents blank --hold-out 1000 --segments alternating "
-    "--seeds 1 "
-    "--arch posenc_bert_base --batch 4096 --lr 0.0018 --warmup 0.025 --interval 20000 --optimizer "
-    "lamb"
-).split()
-OPTIMISERS = {
-    "adam": ["adam", "--weight-decay", "0.01", "--clip-norm", "1",
-             "--adam-betas", "(0.9,0.98)", "--adam-eps", "1e-6"],
-    "lamb": ["posenc_lamb", "--weight-decay", "0.01", "--clip-norm", "1",
-             "--lamb-betas", "(0.9,0.999)", "--lamb-eps", "1e-6"],
-}  # fmt: skip
 
 
 def main(page: Page, arguments: List[str]) -> None:
@@ -97,7 +83,7 @@ def main(page: Page, arguments: List[str]) -> None:
     own = page.arrays["defaults"]
     rows = ",\n                      ".join(default_rows())
     numbers = own[own.index("--tables") + 1].replace("chen2021-", "")
-    page.arrays["defaults"] = [*DEFAULTS, "--table-rows", rows, "--table-numbers", numbers, *own]
+    page.arrays["defaults"] = ["--table-rows", rows, "--table-numbers", numbers, *own]
     command_line = read_options(page, HELP, arguments, page.arrays.get("presets", []))
     recipe = Pretraining(page, command_line)
     if command_line.values["slurm"] == FLAG:
@@ -230,18 +216,13 @@ class Pretraining(Recipe):
 
     def cell_of(self, row: PlannedRow, seed: str) -> PlannedCell:
         """The training of a row."""
-        values, made, updates = self.values, self.divide(), self.values["updates"]
+        values, made = self.values, self.divide()
         folder, interval = self.path(row.label, f"seed{seed}"), values["interval"]
-        warmup = str(int(Fraction(values["warmup"]) * int(updates)))
+        arrays = self.page.arrays
+        options = [*arrays["model"], *arrays[values["optimizer"]], *arrays["train"]]
         train = [
             "--user-dir", "fairseq_posenc", "--task", "posenc_masked_lm", "--criterion",
-            "masked_lm",
-            "--arch", values["arch"], "--tokens-per-sample", values["length"],
-            "--dropout", "0.1", "--attention-dropout", "0.1",
-            "--optimizer", *OPTIMISERS[values["optimizer"]], "--lr", values["lr"],
-            "--lr-scheduler", "polynomial_decay", "--warmup-updates", warmup,
-            "--total-num-update", updates, "--max-update", updates,
-            "--required-batch-size-multiple", "1", *self.page.arrays.get("train", []), *self.extra,
+            "masked_lm", *values.fill(options), *self.extra,
             "--position-encoding", *row.options, "--seed", seed,
         ]  # fmt: skip
         step = Step("train", [

@@ -18,9 +18,19 @@ options=(
 )
 defaults=(
     --run-dir runs/pretrain_english --languages en --tables chen2021-4,chen2021-8,chen2021-10
-    --updates 500000 --length 128 --vocabulary 30000
+    --url https://huggingface.co --documents blank --hold-out 1000 --segments alternating --seeds 1
+    --arch posenc_bert_base --length 128 --vocabulary 30000 --interval 20000 --optimizer lamb
+    --batch 4096 --lr 0.0018 --warmup 0.025 --updates 500000 # Chen et al. 2021, Table 7
 )
 kind=(--kind wordpiece)
+# our reading, as the paper is silent
+model=(--arch {arch} --tokens-per-sample {length} --dropout 0.1 --attention-dropout 0.1)
+lamb=(--optimizer posenc_lamb --weight-decay 0.01 --clip-norm 1 --lamb-betas '(0.9,0.999)' --lamb-eps 1e-6)
+adam=(--optimizer adam --weight-decay 0.01 --clip-norm 1 --adam-betas '(0.9,0.98)' --adam-eps 1e-6)
+train=(
+    --lr {lr} --lr-scheduler polynomial_decay --warmup-updates {warmup-updates}
+    --total-num-update {updates} --max-update {updates} --required-batch-size-multiple 1
+)
 presets=(gpu)
 # 0.0018 of 4096 sequences, times the root of 512 / 4096, as You et al. 2020 scale it
 gpu=(--run-dir runs/pretrain_english-gpu --updates 30000 --batch 512 --lr 0.000625 --interval 5000)

@@ -21,8 +21,10 @@ options=(
 )
 defaults=(
     --run-dir runs/pretrain_multilingual --tables chen2021-5,chen2021-9,chen2021-11,chen2021-12
-    --updates 125000 --length 512 --vocabulary 120000 --sampling-exponent 0.7
-    --character-coverage 0.99995 --per-language yes
+    --url https://huggingface.co --documents blank --hold-out 1000 --segments alternating --seeds 1
+    --arch posenc_bert_base --length 512 --vocabulary 120000 --interval 20000 --optimizer lamb
+    --batch 4096 --lr 0.0018 --warmup 0.025 --updates 125000 # Chen et al. 2021, Table 7
+    --sampling-exponent 0.7 --character-coverage 0.99995 --per-language yes
     --languages "en es fr de zh ru pt it ar ja id tr nl pl simple fa vi sv ko he ro no hi uk cs fi hu th \
 da ca el bg sr ms bn hr sl zh-yue az sk eo ta sh lt et ml la bs sq arz af ka mr eu tl ang gl nn ur \
 kk be hy te lv mk zh-classical als is wuu my sco mn ceb ast cy kn br an gu bar uz lb ne si war jv \
@@ -31,6 +33,14 @@ ga zh-min-nan oc ku sw nds ckb ia yi fy scn gan tt am"
 kind=(
     --kind sentencepiece --sampling-exponent {sampling-exponent}
     --character-coverage {character-coverage}
+)
+# our reading, as the paper is silent
+model=(--arch {arch} --tokens-per-sample {length} --dropout 0.1 --attention-dropout 0.1)
+lamb=(--optimizer posenc_lamb --weight-decay 0.01 --clip-norm 1 --lamb-betas '(0.9,0.999)' --lamb-eps 1e-6)
+adam=(--optimizer adam --weight-decay 0.01 --clip-norm 1 --adam-betas '(0.9,0.98)' --adam-eps 1e-6)
+train=(
+    --lr {lr} --lr-scheduler polynomial_decay --warmup-updates {warmup-updates}
+    --total-num-update {updates} --max-update {updates} --required-batch-size-multiple 1
 )
 presets=(gpu)
 gpu=(

@@ -24,12 +24,25 @@ notes=(
     "A length of 512 is the paper's. XTREME's own, 128 for XNLI and 384 for questions, need models that
 were pre-trained with that length, or whose encoding has no length."
 )
+# Chen et al. 2021, Table 7: learning rates, warm-up, batch, epochs, updates between checkpoints
 defaults=(
+    --arch posenc_bert_base --lrs 1e-5,2e-5,3e-5,4e-5 --warmup-percent 10 --batch 32 --interval 3500
+    --seeds 1,2,3,4,5 --keep-checkpoints no
     --run-dir runs/xtreme --benchmark xtreme --archives 500000000 # bytes to load, roughly
     --pretrain-dir runs/pretrain_multilingual --pretrain-recipe recipes/rel_scalar/pretrain_multilingual.sh
     --tasks XNLI,SQuAD --length 512 --stride 128 --epochs 3
     --languages "ar bg de el en es fr hi ru sw th tr ur vi zh"
     --tables chen2021-5,chen2021-9,chen2021-11,chen2021-12
+)
+# BERT's, as the paper is silent
+train=(
+    --arch {arch} --dropout 0.1 --attention-dropout 0.1 --pooler-dropout 0.1
+    --optimizer adam --adam-betas '(0.9,0.999)' --adam-eps 1e-6 --weight-decay 0.01 --clip-norm 1
+)
+examples=(--batch-size {batch} --required-batch-size-multiple 1 --max-epoch {epochs})
+schedule=(
+    --lr {lr} --lr-scheduler polynomial_decay --total-num-update {updates} --max-update {updates}
+    --warmup-updates {warmup}
 )
 smoke=(
     --run-dir runs/xtreme-smoke --arch posenc_bert_tiny --length 128 --stride 64
