@@ -11,7 +11,7 @@ resampled test set can be:
 import math
 from collections import Counter
 from dataclasses import asdict, dataclass, field
-from typing import Any, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -110,31 +110,42 @@ class TaskScore:
         return {name: np.array(values) for name, values in self.per_example[subset].items()}
 
     def nothing_learned(self) -> List[str]:
-        """Return, of each subset that shows it, how one sees that the model has learned nothing."""
-        reasons = (self._nothing_learned_of(subset) for subset in self.per_example)
-        return list(dict.fromkeys(reason for reason in reasons if reason))
+        """Return how one sees that the model has learned nothing, once for subsets alike."""
+        subsets: Dict[Tuple[str, str], List[str]] = {}
+        for subset in self.per_example:
+            reason = self._nothing_learned_of(subset)
+            if reason:
+                subsets.setdefault(reason, []).append(subset)
+        return [
+            f"{start} of {self.task} {', '.join(names)}{end}"
+            for (start, end), names in subsets.items()
+        ]
 
-    def _nothing_learned_of(self, subset: str) -> Optional[str]:
-        columns, about = self.per_example[subset], f"of {self.task} {subset}"
+    def failures(self, name: str, seed: str) -> List[str]:
+        """Return sentences saying that the model, so called, has learned nothing."""
+        model = f"{name}, seed {seed}," if seed else name
+        return [f"{model} {reason}: it has learned nothing." for reason in self.nothing_learned()]
+
+    def _nothing_learned_of(self, subset: str) -> Optional[Tuple[str, str]]:
+        """Return what stands before and behind the subset's name."""
+        columns = self.per_example[subset]
         if "prediction" in columns:
             predicted = set(columns["prediction"])
             if len(predicted) > 1 or len(set(columns["target"])) == 1:
                 return None
             value = predicted.pop()
-            if self.labels:
-                name = self.labels[int(value)]
-                return f"predicts one class, {name!r}, for every example {about}"
-            return f"predicts one score, {value:.4g}, for every example {about}"
+            if value in range(len(self.labels)):
+                return f"predicts one class, {self.labels[int(value)]!r}, for every example", ""
+            return f"predicts one score, {value:.4g}, for every example", ""
         if BITS in self.scores[subset]:
             bits, chance = self.scores[subset][BITS], self.chance.get(subset, math.inf)
             if bits < chance:
                 return None
-            return (
-                f"predicts the hidden tokens {about} no better than their frequencies do "
-                f"({bits:.2f} bits, and {chance:.2f})"
-            )
+            figures = f"({bits:.2f} bits, and {chance:.2f})"
+            end = f" no better than their frequencies do {figures}"
+            return "predicts the hidden tokens", end
         if not sum(columns.get("f1", [1])):
-            return f"gives no word of any answer {about}"
+            return "gives no word of any answer", ""
         return None
 
 

@@ -49,7 +49,8 @@ class Figure(NamedTuple):
     ``value`` is the mean (translation) or median (fine-tuning) of ours, ``half`` half the 95 %
     interval of their mean, ``unfinished`` counts cells without a result (in fine-tuning of any
     learning rate), ``lr`` is the best learning rate, and ``part`` is ``9 of 11`` for a mean over
-    some of a benchmark's languages only. What is missing is None.
+    some of a benchmark's languages only. What is missing is None. ``failures`` are sentences saying
+    which of its models have learned nothing.
     """
 
     value: Optional[float] = None
@@ -59,6 +60,7 @@ class Figure(NamedTuple):
     lr: Optional[str] = None
     part: Optional[str] = None
     paper: Optional[float] = None
+    failures: Sequence[str] = ()
 
     def difference(self) -> Optional[float]:
         """Return ours minus the paper's; None if ours is over some languages only."""
@@ -223,7 +225,10 @@ def compare(table: PaperTable, cells: Sequence[Cell], notes: Sequence[str] = ())
             entries.append(Entry(None, group, figures))
     parts = [figure.part for entry in entries for figure in entry.figures.values()]
     partial = [PARTIAL] if any(parts) else []
-    return Comparison(table, measures, entries, [*partial, *notes, *_remarks(table, cells)])
+    remarks = _remarks(table, cells)
+    for figure in (figure for entry in entries for figure in entry.figures.values()):
+        remarks += [sentence for sentence in figure.failures if sentence not in remarks]
+    return Comparison(table, measures, entries, [*partial, *notes, *remarks])
 
 
 def summarise(
@@ -262,6 +267,7 @@ def summarise(
         unfinished=max(unfinished, wanted - len(chosen)),
         lr=lr or None,
         part=part,
+        failures=[words for cell in row_cells if cell.lr == lr for words in cell.failures],
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Seq
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, Maybe, load_json
 from fairseq_posenc.tools.scores.result import FIGURES
+from fairseq_posenc.tools.scores.task_score import TaskScore
 from fairseq_posenc.tools.tables.papers import CHOICES, parse_options
 
 _CELL = dict.fromkeys(("setting", "row", "options", "seed", "lr"), str)
@@ -37,6 +38,7 @@ class Cell(NamedTuple):
 
     ``figures`` has, by test set or subset, its metrics; ``training`` has the facts of the training,
     ``swap`` the figures of that analysis. It is empty before the training has finished.
+    ``failures`` are sentences saying that the model has learned nothing.
     """
 
     place: str
@@ -48,6 +50,7 @@ class Cell(NamedTuple):
     lr: str = ""
     state: str = "open"
     figures: Mapping[str, Mapping[str, Any]] = {}
+    failures: Sequence[str] = ()
 
     @property
     def training(self) -> Mapping[str, Any]:
@@ -142,6 +145,9 @@ def _fine_tuning_cell(path: Path, place: str, about: Dict[str, str]) -> Tuple[Ce
     scores = result.get("scores", {})
     task = about["setting"]
     cell = Cell(place, **about, task=task, state=state, figures=scores)._replace(setting=None)
+    if result:
+        score = TaskScore.of(result, str(path / "score.json"))
+        cell = cell._replace(failures=score.failures(cell.row, cell.seed))
     # of a set without labels there is nothing to compare
     labelled = {subset: metrics for subset, metrics in scores.items() if metrics}
     names = sorted(

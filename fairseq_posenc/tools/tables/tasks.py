@@ -162,10 +162,10 @@ def by_task(runs: TaskRuns, metric: Optional[str] = None) -> Table:
 def failures(runs: TaskRuns) -> List[str]:
     """Return a sentence for each training that has learned nothing."""
     return [
-        f"{name}{f', seed {score.seed},' * bool(score.seed)} {reason}: it has learned nothing."
+        sentence
         for name, results in runs.items()
         for score in results
-        for reason in score.nothing_learned()
+        for sentence in score.failures(name, score.seed)
     ]
 
 

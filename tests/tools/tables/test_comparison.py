@@ -288,6 +288,27 @@ def test_other_lengths_of_training_and_the_hardware_are_reported():
     assert compare(load("shape-7"), cells[:1]).notes == [updates.format(60)]
 
 
+def test_models_of_a_papers_table_that_learned_nothing_are_named(tmp_path, posenc):
+    """Of a task the best learning rate alone; subsets alike in one sentence."""
+    for seed, predicted in (("1", [1, 1]), ("2", [0, 1])):
+        for lr, accuracy in (("1e-5", 50.0), ("9e-5", 20.0)):
+            folder = tmp_path / "mine" / "MNLI" / f"lr{lr}" / f"seed{seed}"
+            folder.mkdir(parents=True)
+            about = {"setting": "MNLI", "row": "mine", "options": LEARNED, "seed": seed, "lr": lr}
+            (folder / "cell.json").write_text(json.dumps(about))
+            examples = {"target": [0, 1], "prediction": predicted if lr == "1e-5" else [0, 0]}
+            result = {
+                "task": "MNLI", "labels": ["yes", "no"],
+                "scores": dict.fromkeys(("valid", "valid1"), {"accuracy": accuracy}),
+                "per_example": dict.fromkeys(("valid", "valid1"), examples),
+            }  # fmt: skip
+            (folder / "score.json").write_text(json.dumps(result))
+    printed = posenc("table", "--paper", "chen2021-4", "--runs", tmp_path).out
+    sentence = "mine, seed 1, predicts one class, 'no', for every example of MNLI valid, valid1"
+    assert f"\n{sentence}: it has learned nothing.\n" in printed.replace("\\", "")
+    assert printed.count("learned nothing") == 1
+
+
 def test_script_prints_markdown_and_writes_it_and_csv(tmp_path, posenc):
     folder = tmp_path / "runs" / "mine" / "CoLA" / "lr1e-5" / "seed1"
     folder.mkdir(parents=True)
