@@ -158,6 +158,27 @@ def test_with_more_epochs_a_run_goes_on_and_its_scores_are_made_again(own, tmp_p
     assert "epochs=7" in score
 
 
+def test_jobs_of_a_cell_go_on_with_more_epochs_one_by_one(own, tmp_path):
+    own("--epochs", "3", "--seeds", "1,2")
+    script, status = own("--epochs", "7", "--seeds", "1,2", "--slurm")
+    assert status == 0 and script.count("--epochs 7 ") == 4, script
+    more = "--epochs", "7", "--seeds", "1,2"
+    job = *more, "--stage", "3", "--stop-stage", "5", "--hours", "24", "--cell"
+    printed, status = own(*job, "1")
+    assert status == 0 and "1 of them go on from fewer epochs" in printed, printed
+    # a job of before that SLURM starts late
+    printed, status = own("--epochs", "3", "--seeds", "1,2", *job[len(more) :], "1")
+    assert status == 1 and "was made with other settings (then: --max-epoch 7" in printed
+    printed, status = own(*more, "--stage", "6")
+    assert status == 0 and "note: 1 of 2 cells are not finished" in printed, printed
+    assert own(*job, "2")[1] == 0 and own(*more, "--stage", "6")[1] == 0
+    made = [(words[words.index("--seed") + 1], words[words.index("--max-epoch") + 1])
+            for words in trainings(tmp_path)]  # fmt: skip
+    assert sorted(made[:2]) == [("1", "3"), ("2", "3")] and made[2:] == [("1", "7"), ("2", "7")]
+    compared = [words for words in log(tmp_path) if words[:2] == ["posenc", "compare"]]
+    assert [sum("score.json" in word for word in words) for words in compared] == [2, 1, 2]
+
+
 @pytest.mark.parametrize("options, told", [
     (["--epochs", "2"], "was made with other settings (then: --max-epoch 3"),
     (["--epochs", "2", "--stage", "6"], "is of 3 epochs, not 2: give --epochs 3"),
