@@ -18,6 +18,26 @@ _NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|-?i
 LONGEST_LINE = 1 << 28  # bytes; whole files of questions in JSON are one line of up to 2 ** 26
 _BLOCK = 1 << 20  # bytes
 OPENERS: Dict[str, Callable] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+_HEAD = 512  # bytes
+_DECLARATIONS = rb"(?:\xef\xbb\xbf)?\s*(?:<[?!][^>]*>\s*)*"  # <?xml …>, <!DOCTYPE …>
+_XML = rb"(?:\xef\xbb\xbf)?\s*<\?xml\b"
+# how a file begins that is given for text -> what it is, and what to do
+_OTHER_FORMATS = {
+    rb"\x28\xb5\x2f\xfd": "compressed with Zstandard, which is not read: zstd -d {0} -o FILE",
+    rb"\x1f\x8b": "compressed with gzip: call it {0}.gz",
+    rb"BZh\d1AY&SY": "compressed with bzip2: call it {0}.bz2",
+    rb"\xfd7zXZ\0": "compressed with xz: call it {0}.xz",
+    rb"PK\x03\x04": "a ZIP archive: unzip {0}",
+    rb"\xff\xfe|\xfe\xff": "UTF-16: iconv -f UTF-16 -t UTF-8 {0} > FILE",
+    _DECLARATIONS + rb"<tmx\b": "TMX: tmx-to-text convert -f {0} -s en -t fr "
+    "(pip install tmx-to-text) writes a file of each language",
+    rb"(?=" + _XML + rb")" + _DECLARATIONS + rb"<(?:cesAlign|text|document)\b": "XML of OPUS: "
+    "opus_read -d CORPUS -s en -t fr -wm moses -w train.en train.fr (pip install opustools) writes "
+    "a file of each language",
+    _DECLARATIONS + rb"<(?:dataset|srcset|refset|tstset)\b": "a test set in WMT's XML: sacrebleu "
+    "-t wmt22 -l en-de --echo src > test.en, and --echo ref > test.de, write its lines",
+    _XML: "XML: extract its text, a sentence a line",
+}
 
 
 def file_error(action: str, path: str, error: Exception) -> UsageError:
@@ -56,17 +76,32 @@ def stream_lines(path: str) -> Iterator[str]:
     ends a line for fairseq-preprocess. A byte order mark is left out.
 
     Raises:
-        UsageError: the file is missing or unreadable, is empty, or holds invalid UTF-8 or a line
-            that no text has (the line's number is named).
+        UsageError: the file is missing or unreadable, is empty, is of a format that is no text, or
+            holds invalid UTF-8 or a line that no text has (the line's number is named).
     """
     opener = OPENERS.get(os.path.splitext(path)[1], open)
     with reading(path), opener(path, "rb") as stream:
+        check_format(path, stream.peek(_HEAD)[:_HEAD])
         yield from decode_lines(stream, path)
 
 
+def check_format(path: str, head: bytes) -> None:
+    """Check that a file is not in a format that its first bytes tell from text.
+
+    Raises:
+        UsageError: it is; the message says which, and how to get text of it.
+    """
+    for pattern, advice in _OTHER_FORMATS.items():
+        if re.match(pattern, head):
+            raise UsageError(f"{path} is {advice.format(path)}")
+
+
 def existing(path: str) -> str:
-    """Return the path, or what is there with ``.gz``, ``.bz2`` or ``.xz`` behind it instead."""
-    names = (path, *(path + ending for ending in OPENERS))
+    """Return the path, or what is there with ``.gz``, ``.bz2`` or ``.xz`` behind it instead.
+
+    Of text that is there with ``.zst`` alone, which is not read, its reader says what to do.
+    """
+    names = (path, *(path + ending for ending in (*OPENERS, ".zst")))
     return next(filter(os.path.exists, names), path)
 
 

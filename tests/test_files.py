@@ -27,6 +27,40 @@ def test_plain_and_compressed_files_are_read_alike(tmp_path, name, compress):
     assert read_lines(str(path)) == ["é", "b", "\ufeffé", "b"]
 
 
+TMX = b'<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4">\n'
+CES = b'<?xml version="1.0"?>\n<!DOCTYPE cesAlign PUBLIC "-//CES//DTD//EN" "">\n<cesAlign>'
+
+
+@pytest.mark.parametrize(
+    "content, told",
+    [
+        (b"\x28\xb5\x2f\xfd\x04\x00", "a.en is compressed with Zstandard.*: zstd -d .*a.en -o FILE$"),
+        (gzip.compress(b"words"), "compressed with gzip: call it .*a.en.gz$"),
+        (bz2.compress(b"words"), "compressed with bzip2: call it .*a.en.bz2$"),
+        (lzma.compress(b"words"), "compressed with xz: call it .*a.en.xz$"),
+        (b"PK\x03\x04", "a ZIP archive: unzip .*a.en$"),
+        ("words".encode("utf-16"), "UTF-16: iconv -f UTF-16"),
+        (TMX, "TMX: tmx-to-text convert -f .*a.en -s en -t fr"),
+        (CES, "XML of OPUS: opus_read"),
+        (b'\xef\xbb\xbf<?xml version="1.0"?><text>\n<s id="1">', "XML of OPUS: opus_read"),
+        (b'<?xml version="1.0"?>\n<dataset id="wmttest2022">', "WMT's XML: sacrebleu -t wmt22"),
+        (b'<srcset setid="newstest2019" srclang="any">', "WMT's XML: sacrebleu -t wmt22"),
+        (b'<?xml version="1.0"?>\n<xliff version="1.2">', "XML: extract its text"),
+    ],
+)
+def test_what_is_no_text_is_named_with_what_makes_text_of_it(tmp_path, content, told):
+    (tmp_path / "a.en").write_bytes(content)
+    with pytest.raises(UsageError, match=told):
+        read_lines(str(tmp_path / "a.en"))
+
+
+def test_text_that_begins_with_a_tag_is_text(tmp_path):
+    lines = ["<doc id='1'>", "<b>bold</b>", "<tmxes>", "<text> PK"]
+    for line in lines:
+        (tmp_path / "a.en").write_text(line)
+        assert read_lines(str(tmp_path / "a.en")) == [line]
+
+
 @pytest.mark.parametrize(
     "name, content, told",
     [

@@ -33,8 +33,15 @@ def aligned(first: Iterable[str], second: Iterable[str], names: Tuple[str, str])
 
 
 def find_files(prefix: str, languages: Languages) -> Tuple[str, str]:
-    """Return ``prefix.<language>`` for both languages, or compressed where only that is there."""
+    """Return ``prefix.<language>`` for both languages, or compressed where only that is there.
+
+    Raises:
+        UsageError: the prefix is itself a file, of both languages.
+    """
     first, second = (existing(f"{prefix}.{language}") for language in languages)
+    if os.path.isfile(prefix) and not (os.path.exists(first) or os.path.exists(second)):
+        next(stream_lines(prefix))  # which says more of a TMX file
+        raise UsageError(f"{prefix} is one file: give two of a sentence a line, {first}, {second}")
     return first, second
 
 

@@ -73,6 +73,18 @@ def test_something_else_than_an_archive_is_reported(tmp_path):
         list(pairs_of_archive(str(tmp_path / "b.tgz"), MEMBERS))
 
 
+def test_one_file_of_both_languages_is_not_called_missing(tmp_path):
+    prefix = str(tmp_path / "en-fr.tmx")
+    with open(prefix, "w") as stream:
+        stream.write("Hello.\tBonjour.\n")
+    with pytest.raises(UsageError, match="en-fr.tmx is one file: give two .*tmx.en, .*tmx.fr"):
+        next(pairs_of_files(prefix, ("en", "fr")))
+    with open(prefix, "w") as stream:
+        stream.write('<?xml version="1.0"?>\n<tmx version="1.4">\n')
+    with pytest.raises(UsageError, match="en-fr.tmx is TMX: tmx-to-text convert -f .*en-fr.tmx"):
+        next(pairs_of_files(prefix, ("en", "fr")))
+
+
 def test_a_file_is_read_plain_or_else_compressed(tmp_path):
     (tmp_path / "a.en").write_text("one\ntwo\n")
     (tmp_path / "a.de.gz").write_bytes(gzip.compress(b"eins\nzwei\n"))
