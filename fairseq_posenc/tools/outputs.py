@@ -122,11 +122,15 @@ class Parser(argparse.ArgumentParser):
 class _Once(argparse._StoreAction):
     """An option with a value that may be given once: of two values argparse takes the last."""
 
+    namespace: Optional[argparse.Namespace] = (
+        None  # fairseq parses several times, each into its own
+    )
+
     def __call__(self, parser, namespace, values, option_string=None):  # type: ignore
         """Keep the value."""
-        if self in parser.seen_actions:
+        if self.namespace is namespace:
             raise argparse.ArgumentError(self, "given twice, but it takes one value; give it once")
-        parser.seen_actions.add(self)
+        self.namespace = namespace
         super().__call__(parser, namespace, values, option_string)
 
 
@@ -137,7 +141,6 @@ def refuse_repeated(parser: Any, *flags: str) -> None:
         parser: any.
         flags: these options alone, or else all of the parser's.
     """
-    parser.seen_actions = set()
     for action in parser._actions:
         is_chosen = not flags or set(flags) & set(action.option_strings)
         if is_chosen and type(action) is argparse._StoreAction and action.option_strings:
