@@ -5,18 +5,22 @@ Each option that names what a command writes is added by :func:`add_output`; the
 """
 
 import argparse
+import codecs
 import glob
 import os
 import re
 from fnmatch import fnmatch
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Union
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.writing import is_temporary
 
 _HEAD = 4096  # bytes of a file by which its kind is told
 _FORCE = "replace, or write among, files of another kind"
-Test = Callable[[bytes], bool]
+# what the first characters match of plain text, which JSON, HTML and XML are not; and of tables
+_TEXT = r'(?!\s*(\{\s*"|<[!?a-zA-Z]))'
+_MARKDOWN = _TEXT + r"(.*\n){0,8}\| "
+_PICTURE = rb"\x89PNG|%PDF|%!PS|<\?xml|\xff\xd8|II\*\0|RIFF"
 
 
 class OutputType(NamedTuple):
@@ -24,8 +28,9 @@ class OutputType(NamedTuple):
 
     Attributes:
         name: for messages.
-        tests: by the ending of a file, whether its first bytes are of this kind; the ending "" is
-            for all others. Without any, whatever is there may be replaced.
+        heads: by the ending of a file, a regular expression that its first bytes match, or, if
+            it is a text, its first characters; the ending "" is for all others. Without any,
+            whatever is there may be replaced.
         prefix: the option's value is what the names of several files begin with.
         marks: of a folder that is not empty: patterns of names, one of which is there.
         writes: patterns of names in a folder which are replaced, and so must not be inputs.
@@ -33,55 +38,24 @@ class OutputType(NamedTuple):
     """
 
     name: str
-    tests: Dict[str, Test] = {}
+    heads: Mapping[str, Union[str, bytes]] = {}
     prefix: bool = False
     marks: Sequence[str] = ()
     writes: Sequence[str] = ()
     is_folder: Optional[bool] = False
 
 
-def _begins(*starts: bytes) -> Test:
-    return lambda head: head.startswith(starts)
-
-
-def _is_text(head: bytes) -> bool:
-    """Return whether this may be lines of plain text; JSON, HTML and XML are not."""
-    try:
-        text = head.decode("utf-8")
-    except UnicodeDecodeError as error:
-        if error.end < len(head):  # elsewhere than in a character that is cut
-            return False
-        text = head[: error.start].decode("utf-8")
-    return "\0" not in text and not re.match(r'\s*(\{\s*"|<[!?a-zA-Z])', text)
-
-
-def _is_markdown(head: bytes) -> bool:
-    return _is_text(head) and any(line.startswith(b"| ") for line in head.split(b"\n")[:9])
-
-
-def _is_json(first: str) -> Test:
-    return lambda head: re.match(rb'\s*\{\s*"' + first.encode() + b'"', head) is not None
-
-
-_IS_PICTURE = _begins(b"\x89PNG", b"%PDF", b"%!PS", b"<?xml", b"\xff\xd8", b"II*\0", b"RIFF")
-CHECKPOINT = OutputType("a checkpoint", {"": _begins(b"PK\x03\x04", b"\x80")})
-TEXT = OutputType("plain text", {"": _is_text})
+CHECKPOINT = OutputType("a checkpoint", {"": rb"PK\x03\x04|\x80"})
+TEXT = OutputType("plain text", {"": _TEXT})
 TEXTS = TEXT._replace(prefix=True)
-CODES = OutputType("BPE codes", {"": _begins(b"#version")})
-PICTURE = OutputType("a picture", {"": _IS_PICTURE})
-TABLE = OutputType(
-    "a table",
-    {
-        ".csv": lambda head: _is_text(head) and b"," in head,
-        ".tex": lambda head: _is_text(head) and head.startswith(b"% "),
-        "": _is_markdown,
-    },
-)
-SCORE = OutputType("a result of posenc score", {"": _is_json("all")})
-PROFILE = OutputType("a profile of posenc profile-admin", {"": _is_json("version")})
+CODES = OutputType("BPE codes", {"": rb"#version"})
+PICTURE = OutputType("a picture", {"": _PICTURE})
+TABLE = OutputType("a table", {".csv": _TEXT + r"(.|\n)*,", ".tex": "% ", "": _MARKDOWN})
+SCORE = OutputType("a result of posenc score", {"": r'\s*\{\s*"all"'})
+PROFILE = OutputType("a profile of posenc profile-admin", {"": r'\s*\{\s*"version"'})
 ANALYSIS = OutputType(
     "of an analysis",
-    {".md": _is_markdown, ".json": _is_json("title"), ".png": _IS_PICTURE},
+    {".md": _MARKDOWN, ".json": r'\s*\{\s*"title"', ".png": _PICTURE},
     prefix=True,
 )
 # commands that look themselves at what is there
@@ -151,7 +125,7 @@ def add_force(parser: argparse.ArgumentParser) -> None:
     """Add ``--force``, where it is for some output, and not there yet."""
     is_there = "--force" in parser._option_string_actions
     if not is_there and any(
-        output_type.tests or output_type.marks for output_type in _output_types(parser).values()
+        output_type.heads or output_type.marks for output_type in _output_types(parser).values()
     ):
         parser.add_argument(
             "--force", action="store_true", default=argparse.SUPPRESS, help=_FORCE, dest="_force"
@@ -204,7 +178,7 @@ def refuse_inputs(
 
 
 def _check_type(output: str, output_type: OutputType, shown: str, force: bool) -> None:
-    files = [output + ending for ending in output_type.tests] if output_type.prefix else [output]
+    files = [output + ending for ending in output_type.heads] if output_type.prefix else [output]
     if output_type == TEXTS:
         files = _files_of(output)
     for file in files:
@@ -236,15 +210,25 @@ def _folder_problem(folder: str, output_type: OutputType) -> Optional[str]:
 
 
 def _file_problem(file: str, output_type: OutputType) -> Optional[str]:
-    test = output_type.tests.get(os.path.splitext(file)[1], output_type.tests.get(""))
+    pattern = output_type.heads.get(os.path.splitext(file)[1], output_type.heads.get(""))
     try:
         with open(file, "rb") as stream:
             head = stream.read(_HEAD)
     except OSError:  # it cannot be read, and then perhaps not written: that is told later
         return None
-    if test is None or not head or test(head):
+    if pattern is None or not head or _begins_with(pattern, head):
         return None
     return f"{file} is there, and not {output_type.name}"
+
+
+def _begins_with(pattern: Union[str, bytes], head: bytes) -> bool:
+    if isinstance(pattern, bytes):
+        return re.match(pattern, head) is not None
+    try:  # the last character may be cut
+        text = codecs.getincrementaldecoder("utf-8")().decode(head)
+    except UnicodeDecodeError:
+        return False
+    return "\0" not in text and re.match(pattern, text) is not None
 
 
 def _is_either(path: str) -> bool:

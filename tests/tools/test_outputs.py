@@ -172,9 +172,9 @@ def test_an_input_is_never_an_output(command, output, way, tmp_path, monkeypatch
 @every_output
 def test_a_file_of_another_kind_stays_without_force(command, output, tmp_path, monkeypatch):
     kind = output.output_type
-    if not (kind.tests or kind.marks):
+    if not (kind.heads or kind.marks):
         pytest.skip("the command looks itself")
-    endings = [ending for ending in kind.tests if ending] if kind.prefix else [""]
+    endings = [ending for ending in kind.heads if ending] if kind.prefix else [""]
     for ending in endings or [".en"]:
         target = tmp_path / f"it{ending}"
         file = target / "letter" if kind.is_folder else target
@@ -202,7 +202,7 @@ def test_what_is_no_file_or_folder_is_not_replaced(command, output, tmp_path, mo
     else:
         os.mkfifo(place)
     endings = (
-        [ending for ending in output.output_type.tests if ending]
+        [ending for ending in output.output_type.heads if ending]
         if output.output_type.prefix
         else []
     )
