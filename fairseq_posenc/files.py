@@ -29,13 +29,19 @@ _OTHER_FORMATS = {
     rb"\xfd7zXZ\0": "compressed with xz: call it {0}.xz",
     rb"PK\x03\x04": "a ZIP archive: unzip {0}",
     rb"\xff\xfe|\xfe\xff": "UTF-16: iconv -f UTF-16 -t UTF-8 {0} > FILE",
-    _DECLARATIONS + rb"<tmx\b": "TMX: tmx-to-text convert -f {0} -s en -t fr "
-    "(pip install tmx-to-text) writes a file of each language",
-    rb"(?=" + _XML + rb")" + _DECLARATIONS + rb"<(?:cesAlign|text|document)\b": "XML of OPUS: "
+    _DECLARATIONS + rb"<tmx\b": "TMX: tmxt.py --codelist en,fr {0} FILE.tsv (pip install tmxt "
+    "docopt) writes a pair a line; cut -f 1 FILE.tsv > train.en, and -f 2 > train.fr",
+    rb"(?="
+    + _XML
+    + rb")"
+    + _DECLARATIONS
+    + rb"<(?:cesAlign|text|document)\b": "XML as OPUS has it: "
     "opus_read -d CORPUS -s en -t fr -wm moses -w train.en train.fr (pip install opustools) writes "
     "a file of each language",
     _DECLARATIONS + rb"<(?:dataset|srcset|refset|tstset)\b": "a test set in WMT's XML: sacrebleu "
     "-t wmt22 -l en-de --echo src > test.en, and --echo ref > test.de, write its lines",
+    _DECLARATIONS + rb"<mediawiki\b": "a dump of Wikipedia: wikiextractor {0} (pip install "
+    "wikiextractor) extracts its text",
     _XML: "XML: extract its text, a sentence a line",
 }
 

@@ -81,7 +81,7 @@ def test_one_file_of_both_languages_is_not_called_missing(tmp_path):
         next(pairs_of_files(prefix, ("en", "fr")))
     with open(prefix, "w") as stream:
         stream.write('<?xml version="1.0"?>\n<tmx version="1.4">\n')
-    with pytest.raises(UsageError, match="en-fr.tmx is TMX: tmx-to-text convert -f .*en-fr.tmx"):
+    with pytest.raises(UsageError, match="en-fr.tmx is TMX: tmxt.py --codelist en,fr .*en-fr.tmx"):
         next(pairs_of_files(prefix, ("en", "fr")))
 
 
