@@ -164,7 +164,7 @@ def test_imports_inside_the_toolbox_go_one_way_down():
 
 
 # Who opens files to write them: the context managers of tools/writing.py, whose way is tested
-# (tests/faults), what writes into a folder that they gave, and what renames files itself.
+# (tests/faults), and what writes into a folder that they gave.
 WRITING = ["writing.py", "archives.py", "save_folder.py"]
 WRITING += ["folders.py", "glue_submission.py", "model_card.py", "load.py", "export.py"]
 WRITING += ["tokenizers.py", "pieces.py"]
@@ -179,6 +179,21 @@ def test_what_is_written_goes_through_the_context_managers_that_keep_it_whole():
                 if mode and (ast.unparse(mode[0]).strip("'")[:1] in ("w", "x", "a", "e")):
                     checked.add(path.name)
     assert checked == set(WRITING)
+
+
+# one engine for each: who puts a file in another's place, locks, and makes digests of files
+ENGINES = {
+    r"os\.(replace|rename)\(": "writing.py download.py newest_checkpoint.py plain_transformer.py",
+    r"fcntl\.\w+\(|FileLock\(": "locks.py save_folder.py",
+    r"hashlib\.new\(|hashlib\.\w+\(\)": "files.py signatures.py training_text.py settings.py",
+}
+
+
+@pytest.mark.parametrize("pattern", ENGINES)
+def test_files_are_renamed_locked_and_hashed_in_one_place_each(pattern):
+    paths = [path for top in SOURCES for path in (REPOSITORY / top).rglob("*.py")]
+    matching = {path.name for path in paths if re.search(pattern, path.read_text("utf-8"))}
+    assert matching == set(ENGINES[pattern].split())
 
 
 PLUGIN_ALONE = """

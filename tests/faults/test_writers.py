@@ -1,7 +1,7 @@
 """What is written is whole or not there, whatever happens to disk and process meanwhile.
 
 All of the package writes by the four context managers of ``writing`` (tests/test_house.py holds
-that) but for what renames files itself: archives, and binarised sentences.
+that); two commands that write several files stand for all.
 """
 
 import shutil
@@ -14,7 +14,6 @@ from fairseq_posenc.tools.bert import glue, vocabulary
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.bert.preparation import Options, prepare
 from fairseq_posenc.tools.bert.vocabulary import copy_subwords
-from fairseq_posenc.tools.downloads.archives import unpack
 from fairseq_posenc.tools.writing import replacing, replacing_all, replacing_files, replacing_folder
 
 
@@ -28,7 +27,7 @@ def text(version):
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory, make_archive):
+def inputs(tmp_path_factory):
     """A folder for each of two versions of what is to be written."""
     home = tmp_path_factory.mktemp("inputs")
     head, labels = "index\tsentence1\tsentence2\tlabel\n", ("entailment", "not_entailment")
@@ -42,7 +41,6 @@ def inputs(tmp_path_factory, make_archive):
         rows = [f"{i}\t{lines(version)[i]}\tno\t{labels[i % 2]}\n" for i in range(9)]
         (folder / "train.tsv").write_text(head + "".join(rows))
         (folder / "dev.tsv").write_text(head + rows[1])
-        make_archive(folder / "x.tgz", {"x/a": lines(version), "x/b": lines(version)})
     return home
 
 
@@ -80,7 +78,6 @@ WRITERS = {
     "a folder's files": write_into(replacing_files, last="b"),
     "text folder": write_text_folder,
     "GLUE": lambda s, f, v: glue.prepare(TASKS["RTE"], str(s), str(s / "vocabulary"), str(f)),
-    "unpacked": lambda s, f, v: unpack(str(s / "x.tgz"), str(f)),
 }
 # which is only ever written into an empty folder, or completes what is there
 ONCE = ("text folder",)
