@@ -3,7 +3,7 @@
 import functools
 import os
 from dataclasses import asdict, dataclass
-from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Union
 
 import numpy as np
 from tqdm import tqdm
@@ -81,41 +81,36 @@ def prepare(options: Options, say: Callable[[str], object] = print) -> Dict[str,
             was made with other options.
     """
     _check(options)
-    folder = options.output
-    corpora = {
-        split: documents.find_corpora(paths, options.language_folders)
-        for split, paths in (("train", options.train), ("valid", options.valid))
-        if paths
-    }
+    folder, steps = options.output, _TextFolder(options, say)
     with only_process(folder, say):
         results = (subwords.DICTIONARY, "train.idx", "valid.idx")
-        begin_or_continue(folder, _settings(options, corpora), results, "posenc prepare text")
+        begin_or_continue(folder, steps.settings(), results, "posenc prepare text")
         missing = [
             split for split in SPLITS
-            if not all(os.path.isfile(f"{folder}/{split}.{kind}") for kind in ("bin", "idx"))
+            if not all(os.path.isfile(f"{folder}/{split}.{ending}") for ending in ("bin", "idx"))
         ]  # fmt: skip
         has_vocabulary = os.path.isfile(os.path.join(folder, subwords.DICTIONARY))
         totals = {}
         if has_vocabulary and not missing:
             say(f"{folder} is complete")
         else:
-            texts = {split: _open_texts(options, corpora, split, say) for split in SPLITS}
-            texts["train"] = _with_repetitions(texts["train"], options.sampling_exponent, say)
+            texts = {split: steps.open_texts(split) for split in SPLITS}
+            texts["train"] = steps.with_repetitions(texts["train"])
             if not has_vocabulary:
-                _make_vocabulary(options, texts["train"], say)
-            totals = {split: _binarise(options, split, texts[split], say) for split in missing}
+                steps.make_vocabulary(texts["train"])
+            totals = {split: steps.binarise(split, texts[split]) for split in missing}
         _count_types(folder)
         return totals
 
 
 def _check(options: Options) -> None:
     values = vars(options)
-    given = [name for name in _LEARNING_OPTIONS if values[name] not in (None, False)]
-    if options.subwords is not None and given:
-        raise UsageError(f"{_flag(given[0])} and --subwords exclude each other")
-    other = "character_coverage" if options.subword_kind == "wordpiece" else "cased"
-    if other in given:
-        raise UsageError(f"{options.subword_kind} does not read {_flag(other)}")
+    learning = [name for name in _LEARNING_OPTIONS if values[name] not in (None, False)]
+    if options.subwords is not None and learning:
+        raise UsageError(f"{_flag(learning[0])} and --subwords exclude each other")
+    unread = "character_coverage" if options.subword_kind == "wordpiece" else "cased"
+    if unread in learning:
+        raise UsageError(f"{options.subword_kind} does not read {_flag(unread)}")
     if bool(options.valid) == (options.hold_out is not None):
         raise UsageError("give either --valid or --hold-out, for text to validate on")
     for name, bound in {"hold_out": 2, "workers": 1, "vocabulary_lines": 0}.items():
@@ -130,74 +125,127 @@ def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
 
-def _settings(options: Options, corpora: Dict[str, List[documents.LanguageFiles]]) -> Dict:
-    settings = asdict(options)
-    for name in ("output", "workers", "train", "valid"):
-        del settings[name]
-    if options.subwords is not None:
-        files = [subwords.load(options.subwords).file]
-        files.append(os.path.join(options.subwords, subwords.DICTIONARY))
-        settings["subwords"] = describe_files(filter(os.path.isfile, files))
-    settings["texts"] = {
-        split: {corpus.language: describe_files(corpus.files) for corpus in found}
-        for split, found in corpora.items()
-    }
-    return settings
+class _TextFolder:
+    """A text folder and the steps that make it, whose order is that of :func:`prepare`.
 
+    Attributes:
+        corpora: files by language, of ``train`` and, without ``--hold-out``, of ``valid``.
+    """
 
-def _open_texts(
-    options: Options,
-    corpora: Dict[str, List[documents.LanguageFiles]],
-    split: str,
-    say: Callable[[str], object],
-) -> List[_Text]:
-    """Read a split once to its end, so that bad input is found before the long work begins."""
-    texts = []
-    with tqdm(desc=f"{split}: counting", unit=" lines", disable=None) as bar:
-        for language, paths in corpora.get(split) or corpora["train"]:
-            read = functools.partial(_read, paths, options.documents, split, options.hold_out)
-            lines = ends = 0
-            for line in read():
-                if line is None:
-                    ends += 1
-                else:
-                    lines += 1
-                    bar.update()
-            of_language = f" of {language}" if language else ""
-            if not lines:
-                raise UsageError(
-                    f"there is no text{of_language} for '{split}': only empty lines or headings, "
-                    "or fewer documents than --hold-out"
+    def __init__(self, options: Options, say: Callable[[str], object]):
+        self.options, self.say = options, say
+        self.corpora = {
+            split: documents.find_corpora(paths, options.language_folders)
+            for split, paths in (("train", options.train), ("valid", options.valid))
+            if paths
+        }
+
+    def settings(self) -> Dict[str, Any]:
+        """Return all that decides about the folder's content."""
+        settings = asdict(self.options)
+        for name in ("output", "workers", "train", "valid"):
+            del settings[name]
+        folder = self.options.subwords
+        if folder is not None:
+            files = [subwords.load(folder).file, os.path.join(folder, subwords.DICTIONARY)]
+            settings["subwords"] = describe_files(filter(os.path.isfile, files))
+        settings["texts"] = {
+            split: {corpus.language: describe_files(corpus.files) for corpus in corpora}
+            for split, corpora in self.corpora.items()
+        }
+        return settings
+
+    def open_texts(self, split: str) -> List[_Text]:
+        """Read a split once to its end, so that bad input is found before the long work begins."""
+        hold_out, texts = self.options.hold_out, []
+        with tqdm(desc=f"{split}: counting", unit=" lines", disable=None) as bar:
+            for language, paths in self.corpora.get(split) or self.corpora["train"]:
+                read = functools.partial(_read, paths, self.options.documents, split, hold_out)
+                lines = ends = 0
+                for line in read():
+                    if line is None:
+                        ends += 1
+                    else:
+                        lines += 1
+                        bar.update()
+                of_language = f" of {language}" if language else ""
+                if not lines:
+                    raise UsageError(
+                        f"there is no text{of_language} for '{split}': only empty lines or "
+                        "headings, or fewer documents than --hold-out"
+                    )
+                if split == "valid" and hold_out and ends < _FEW_DOCUMENTS:
+                    self.say(
+                        f"note: --hold-out {hold_out} leaves {ends} documents{of_language} to "
+                        "validate on; a smaller number leaves more"
+                    )
+                texts.append(_Text(language, read, lines))
+        return texts
+
+    def with_repetitions(self, texts: List[_Text]) -> List[_Text]:
+        """Return the training texts with how often each is read."""
+        lines = {text.language: text.lines for text in texts}
+        times = sampling.repetitions(lines, self.options.sampling_exponent)
+        if len(texts) > 1:
+            for text in texts:
+                self.say(
+                    f"{text.language}: {text.lines:,} lines, read {times[text.language]:.2f} times"
                 )
-            if split == "valid" and options.hold_out and ends < _FEW_DOCUMENTS:
-                say(
-                    f"note: --hold-out {options.hold_out} leaves {ends} documents{of_language} to "
-                    "validate on; a smaller number leaves more"
-                )
-            texts.append(_Text(language, read, lines))
-    return texts
+        return [text._replace(times=times[text.language]) for text in texts]
+
+    def make_vocabulary(self, texts: List[_Text]) -> None:
+        """Learn the subword model and its dictionary from training texts, or copy them."""
+        options, folder = self.options, self.options.output
+        if options.subwords is not None:
+            copy_subwords(subwords.load(options.subwords), folder)
+            return
+        kind, size, limit = options.subword_kind, options.vocabulary_size, options.vocabulary_lines
+        size = vocabulary.SIZES[kind] if size is None else size
+        limit = VOCABULARY_LINES if limit is None else limit
+
+        def lines() -> Iterator[str]:
+            chosen = sampling.spread(_stream(texts, options.seed), _total(texts), limit)
+            return tqdm(chosen, desc="vocabulary", unit=" lines", disable=None)
+
+        if kind == "wordpiece":
+            vocabulary.learn_wordpiece(lines, folder, size, options.cased)
+        else:
+            usual = COVERAGE_OF_MANY if len(texts) > 1 else CHARACTER_COVERAGE
+            coverage = options.character_coverage or usual
+            vocabulary.learn_sentencepiece(lines, folder, size, coverage)
+        model = subwords.load(folder)
+        copy_subwords(model, folder)
+        entries = len(model.vocabulary()) + len(subwords.SPECIALS)
+        few = "" if entries == size else f", not {size:,}: the text has no more"
+        self.say(f"vocabulary: {entries:,} entries with special tokens{few}")
+
+    def binarise(self, split: str, texts: List[_Text]) -> Totals:
+        """Write a split's ``.bin`` and ``.idx``, and say what it holds."""
+        options = self.options
+        with tqdm(total=_total(texts), desc=split, unit=" lines", disable=None) as bar:
+            totals = binarise(
+                _with_languages(texts, options.seed),
+                options.output,
+                split,
+                workers=options.workers,
+                split_lines=options.split_sentences,
+                progress=bar.update,
+            )
+        for line in (str(totals), *totals.unknown_by_language()):
+            self.say(f"{split}: {line}")
+        return totals
 
 
 def _read(
     paths: Sequence[str], boundary: str, split: str, hold_out: Optional[int]
 ) -> documents.Stream:
     """Read documents; every ``hold_out``-th belongs to validation, the others to training."""
-    found = documents.read_documents(paths, boundary)
+    stream = documents.read_documents(paths, boundary)
     if not hold_out:
-        return found
+        return stream
     return sampling.choose(
-        found, lambda number: ((number + 1) % hold_out == 0) == (split == "valid")
+        stream, lambda number: ((number + 1) % hold_out == 0) == (split == "valid")
     )
-
-
-def _with_repetitions(
-    texts: List[_Text], exponent: float, say: Callable[[str], object]
-) -> List[_Text]:
-    times = sampling.repetitions({text.language: text.lines for text in texts}, exponent)
-    if len(texts) > 1:
-        for text in texts:
-            say(f"{text.language}: {text.lines:,} lines, read {times[text.language]:.2f} times")
-    return [text._replace(times=times[text.language]) for text in texts]
 
 
 def _stream(texts: List[_Text], seed: int) -> documents.Stream:
@@ -213,51 +261,6 @@ def _with_languages(texts: List[_Text], seed: int) -> Iterator[Union[str, Langua
 
 def _total(texts: List[_Text]) -> int:
     return round(sum(text.lines * text.times for text in texts))
-
-
-def _make_vocabulary(options: Options, texts: List[_Text], say: Callable[[str], object]) -> None:
-    folder, kind = options.output, options.subword_kind
-    if options.subwords is not None:
-        copy_subwords(subwords.load(options.subwords), folder)
-        return
-    size = options.vocabulary_size
-    size = vocabulary.SIZES[kind] if size is None else size
-    limit = options.vocabulary_lines
-    limit = VOCABULARY_LINES if limit is None else limit
-
-    def lines() -> Iterator[str]:
-        chosen = sampling.spread(_stream(texts, options.seed), _total(texts), limit)
-        return tqdm(chosen, desc="vocabulary", unit=" lines", disable=None)
-
-    if kind == "wordpiece":
-        vocabulary.learn_wordpiece(lines, folder, size, options.cased)
-    else:
-        usual = COVERAGE_OF_MANY if len(texts) > 1 else CHARACTER_COVERAGE
-        coverage = options.character_coverage or usual
-        vocabulary.learn_sentencepiece(lines, folder, size, coverage)
-    model = subwords.load(folder)
-    copy_subwords(model, folder)
-    learnt = len(model.vocabulary()) + len(subwords.SPECIALS)
-    few = "" if learnt == size else f", not {size:,}: the text has no more"
-    say(f"vocabulary: {learnt:,} entries with special tokens{few}")
-
-
-def _binarise(
-    options: Options, split: str, texts: List[_Text], say: Callable[[str], object]
-) -> Totals:
-    with tqdm(total=_total(texts), desc=split, unit=" lines", disable=None) as bar:
-        totals = binarise(
-            _with_languages(texts, options.seed),
-            options.output,
-            split,
-            workers=options.workers,
-            split_lines=options.split_sentences,
-            progress=bar.update,
-        )
-    say(f"{split}: {totals}")
-    for line in totals.unknown_by_language():
-        say(f"{split}: {line}")
-    return totals
 
 
 def _count_types(folder: str) -> None:
