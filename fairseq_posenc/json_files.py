@@ -78,10 +78,19 @@ def load_json(path: str, schema: Any, origin: str) -> Any:
         UsageError: as :func:`read_json`, or it has another schema.
     """
     value = read_json(path)
+    check_schema(value, schema, path, origin)
+    return value
+
+
+def check_schema(value: Any, schema: Any, path: str, origin: str) -> None:
+    """Check the value in a file of JSON against a schema; ``origin`` writes such files.
+
+    Raises:
+        UsageError: it has another schema.
+    """
     error = schema_error(value, schema)
     if error:
         raise UsageError(f"{path} is not from {origin}, or damaged: {error}")
-    return value
 
 
 def schema_error(value: Any, schema: Any, path: str = "") -> Optional[str]:

@@ -13,7 +13,7 @@ import torch
 from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair, load_indexed_dataset
 from fairseq.data.multilingual.multilingual_utils import augment_dictionary
-from fairseq.models import ARCH_MODEL_REGISTRY, MODEL_REGISTRY
+from fairseq.models import ARCH_MODEL_NAME_REGISTRY, ARCH_MODEL_REGISTRY
 from torch.overrides import TorchFunctionMode
 
 from fairseq_posenc.data.indexed import check_indexed, read_dictionary, repeated_types
@@ -48,45 +48,44 @@ _STACKS = ("encoder", BERT, "decoder")
 
 @dataclass
 class ExportSource:
-    """A checkpoint of one of our models, all that is in its file being its ``state``.
+    """A checkpoint of one of our models.
 
-    Every option of the model is set. It is in evaluation, in float32, on the CPU. ``dictionaries``
-    is the hash of those that it was trained with, if it has one.
+    Attributes:
+        path: the file.
+        state: all that is in it.
+        options: those of the model; every one is set.
+        task: those of the task.
+        model: in evaluation, in float32, on the CPU.
+        model_name: its name in fairseq's registry.
+        stacks: its stacks of layers, by what the names of their weights begin with.
+        limits: for each of them, the most tokens that a sentence may have.
+        dictionaries: the hash of those that it was trained with, if it has one.
+        source_bos: whether it was trained with ``--prepend-source-bos``.
     """
 
     path: str
     state: Dict[str, Any]
     options: Namespace
+    task: Dict[str, Any]
     model: Any
+    model_name: str
+    stacks: Dict[str, Any]
+    limits: Dict[str, int]
     dictionaries: Optional[str]
+    source_bos: bool
 
-    @property
-    def kind(self) -> str:
-        """The name of the model in fairseq's registry."""
-        return next(
-            name for name, registered in MODEL_REGISTRY.items() if registered is type(self.model)
-        )
-
-    @property
-    def task(self) -> Dict[str, Any]:
-        """The options of the task."""
-        options = self.state["cfg"]["task"]
-        return options if isinstance(options, dict) else vars(options)
-
-    @property
-    def is_multilingual(self) -> bool:
-        """Whether sources and targets begin with the token of their language."""
-        return "langs" in self.task
-
-    @property
-    def source_bos(self) -> bool:
-        """Whether it was trained with ``--prepend-source-bos``."""
-        return source_bos.of_checkpoint(self.state)
-
-    @property
-    def has_segments(self) -> bool:
-        """Whether the model adds a vector to each token, by the text of a pair that it is of."""
-        return f"{BERT}.segments.weight" in self.state["model"]
+    def __post_init__(self) -> None:
+        self.max_positions = max(self.limits.values())
+        # entries of the vocabulary of each stack
+        self.vocab_sizes = {
+            name: stack.embed_tokens.num_embeddings for name, stack in self.stacks.items()
+        }
+        # whether sources and targets begin with the token of their language
+        self.is_multilingual = "langs" in self.task
+        # whether a vector is added to each token, by the text of a pair that it is of
+        self.has_segments = f"{BERT}.segments.weight" in self.state["model"]
+        # before a language model's text is </s>, or <s> with --add-bos-token
+        self.first_token = 0 if self.task.get("add_bos_token") else 2
 
     def check_eos(self) -> None:
         """Raise :class:`UsageError` if its encoder does not see EOS, as it does elsewhere."""
@@ -96,32 +95,29 @@ class ExportSource:
                 "safetensors, as elsewhere every source ends with </s>"
             )
 
-    @property
-    def beginning(self) -> int:
-        """The token before a language model's text: ``</s>``, or ``<s>`` with --add-bos-token."""
-        return 0 if self.task.get("add_bos_token") else 2
-
-    def limit(self, side: str) -> int:
-        """Return the most tokens that a source (``encoder…``) or target (``decoder``) may have."""
-        return getattr(self.options, LIMITS[side.split(".")[0]])
-
-    @property
-    def stacks(self) -> Dict[str, Any]:
-        """The stacks of layers, by what the names of their weights begin with."""
-        names = stack_names(self.state["model"])
-        return {name: operator.attrgetter(name)(self.model) for name in names}
-
     def refusal(self, reason: str) -> UsageError:
         """Return the error of a model that cannot be exported."""
         return UsageError(f"{self.path} cannot be exported: {reason}")
 
-    def portable(self, side: str, length: int) -> ExportedPositions:
+    def exported_positions(self, side: str, length: int) -> ExportedPositions:
         """Return what the encoding of one side computes, for up to ``length`` tokens."""
         try:
             return self.stacks[side].embed_positions.export_tables(length)
         except ValueError as error:
             encoding = self.options.position_encoding
             raise self.refusal(f"--position-encoding {encoding}: {error}") from None
+
+
+def check_output(output: str, marker: str, content: str, force: bool) -> None:
+    """Raise :class:`UsageError` if a folder is there that may not be replaced.
+
+    It may be with ``force``, if it has the file ``marker``, which says that it is the ``content``.
+    """
+    if os.path.lexists(output):
+        if not os.path.isfile(os.path.join(output, marker)):
+            raise UsageError(f"{output} exists and is not {content}; name another folder")
+        if not force:
+            raise UsageError(f"{output} exists; name another folder, or replace it with --force")
 
 
 def read_checkpoint(path: str, kinds: Mapping[Type, str] = TRANSLATION) -> ExportSource:
@@ -170,7 +166,7 @@ def read_state(state: Dict[str, Any], path: str, kinds: Mapping[Type, str]) -> E
         arch = options.arch
         state["model"].keys()
         task_options = state["cfg"]["task"]
-        dict(task_options if isinstance(task_options, dict) else vars(task_options))
+        task_options = task_options if isinstance(task_options, dict) else vars(task_options)
     except (KeyError, TypeError, AttributeError):
         raise UsageError(f"{path} is not a checkpoint of fairseq-train") from None
     model_class = ARCH_MODEL_REGISTRY.get(arch)
@@ -180,19 +176,8 @@ def read_state(state: Dict[str, Any], path: str, kinds: Mapping[Type, str]) -> E
             f"checkpoint {path} refused: only {supported} can be exported, not --arch {arch!s:.60}"
             "; train from it with one of these and --finetune-from-model first"
         )
-    if any(re.search(r"\bembed_tokens\.(?!weight$)", name) for name in state["model"]):
-        raise UsageError(f"{path} has adaptive or character embeddings, which are not exported")
     misfit = f"{path}: its weights do not fit its own options"
-    for side in SIDES:
-        # before so many are built: a layer has several weights
-        if getattr(options, f"{side}_layers", 0) > len(state["model"]):
-            raise UsageError(f"{misfit}: there are no {getattr(options, f'{side}_layers')} layers")
-    for name, weight in state["model"].items():
-        if isinstance(weight, torch.Tensor) and not bool(weight.isfinite().all()):
-            raise UsageError(
-                f"{path}: {name} has a number that is not finite; its training failed, or the file "
-                "is damaged"
-            )
+    _check_weights(state["model"], options, path, misfit)
     try:
         with one_line(misfit):
             weights = dict(state["model"])
@@ -202,11 +187,39 @@ def read_state(state: Dict[str, Any], path: str, kinds: Mapping[Type, str]) -> E
             with _WeightsWithoutMemory():
                 model = model_class.build_model(options, task)
             model.load_state_dict(weights, assign=True)
+            model = model.eval().float().requires_grad_(False)
+            stacks = {name: operator.attrgetter(name)(model) for name in stack_names(weights)}
+            return ExportSource(
+                path=path,
+                state=state,
+                options=options,
+                task=task_options,
+                model=model,
+                model_name=ARCH_MODEL_NAME_REGISTRY[arch],
+                stacks=stacks,
+                limits={name: getattr(options, LIMITS[name.split(".")[0]]) for name in stacks},
+                dictionaries=trained,
+                source_bos=source_bos.of_checkpoint(state),
+            )
     except UsageError as error:
         # what models and encodings say does not name the file
         raise error if path in str(error) else UsageError(f"{misfit}: {error}") from None
-    model = model.eval().float().requires_grad_(False)
-    return ExportSource(path, state, options, model, trained)
+
+
+def _check_weights(weights: Dict[str, Any], options: Namespace, path: str, misfit: str) -> None:
+    """Refuse weights of which no model can be built, or should be."""
+    if any(re.search(r"\bembed_tokens\.(?!weight$)", name) for name in weights):
+        raise UsageError(f"{path} has adaptive or character embeddings, which are not exported")
+    for side in SIDES:
+        # before so many are built: a layer has several weights
+        if getattr(options, f"{side}_layers", 0) > len(weights):
+            raise UsageError(f"{misfit}: there are no {getattr(options, f'{side}_layers')} layers")
+    for name, weight in weights.items():
+        if isinstance(weight, torch.Tensor) and not bool(weight.isfinite().all()):
+            raise UsageError(
+                f"{path}: {name} has a number that is not finite; its training failed, or the file "
+                "is damaged"
+            )
 
 
 def read_dictionaries(source: ExportSource, folder: str) -> Dict[str, Dictionary]:
@@ -232,9 +245,9 @@ def read_dictionaries(source: ExportSource, folder: str) -> Dict[str, Dictionary
                 f"{file} names {len(repeated)} types as others (#fairseq:overwrite), the first is "
                 f"{dictionary[repeated[0]]!r}; elsewhere a name stands for one type"
             )
-        if os.path.basename(file) == DICTIONARY and source.kind == "posenc_bert":
+        if os.path.basename(file) == DICTIONARY and source.model_name == "posenc_bert":
             dictionary.add_symbol(MASK)  # as the tasks do
-        types = source.stacks[stack].embed_tokens.num_embeddings
+        types = source.vocab_sizes[stack]
         if len(dictionary) != types:
             raise UsageError(
                 f"{file} has {len(dictionary)} types with the special ones, the model {types}; "
@@ -242,7 +255,7 @@ def read_dictionaries(source: ExportSource, folder: str) -> Dict[str, Dictionary
             )
         dictionaries[stack] = dictionary
     # a language model has one dictionary for source and target
-    hashed = list(dictionaries.values()) * (2 if source.kind == LANGUAGE_MODEL else 1)
+    hashed = list(dictionaries.values()) * (2 if source.model_name == LANGUAGE_MODEL else 1)
     if source.dictionaries not in (None, dictionary_hash(*hashed)):
         raise UsageError(
             f"the dictionaries in {folder or 'the current folder'} have other symbols than in "

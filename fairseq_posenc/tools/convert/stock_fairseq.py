@@ -85,14 +85,14 @@ def to_fairseq(path: str, output: str, bos_in_text: bool = False, force: bool = 
 
 
 def _stock_positions(source: ExportSource, side: str) -> StockPositions:
-    limit = source.limit(side)
-    portable = source.portable(side, limit)
-    if portable.attention:
+    limit = source.limits[side]
+    exported = source.exported_positions(side, limit)
+    if exported.attention:
         raise source.refusal(
             f"--position-encoding {source.options.position_encoding} acts inside self-attention, "
             "where stock fairseq has no positions"
         )
-    vectors, first = portable.input, getattr(source.model, side).padding_idx + 1
+    vectors, first = exported.input, getattr(source.model, side).padding_idx + 1
     if vectors is None:
         return StockPositions(none=True, table=None, note=f"{side}: no positions")
     numbers = torch.arange(len(vectors)).float() + first

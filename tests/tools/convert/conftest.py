@@ -18,6 +18,11 @@ from fairseq_posenc.models.transformer_lm import PosencTransformerLanguageModel
 from fairseq_posenc.tools.convert.huggingface.load import import_model
 
 PAD, EOS = 1, 2
+PRE_NORM = {
+    "encoder_normalize_before": True,
+    "decoder_normalize_before": True,
+    "share_all_embeddings": True,
+}
 HISTORY = {"criterion_name": "C", "optimizer_name": "O", "lr_scheduler_state": {}}
 
 
@@ -40,6 +45,12 @@ def never_pad(decoder):
     else:
         norm = decoder.layer_norm or last.final_layer_norm
         norm.weight.data[0], norm.bias.data[0] = 0, 10
+
+
+@pytest.fixture(autouse=True)
+def offline(monkeypatch):
+    """Nothing is fetched."""
+    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 
 
 @pytest.fixture
@@ -237,7 +248,8 @@ def save(tmp_path):
         if name == "FSMT":
             symbols = ["<s>", "<pad>", "</s>", "<unk>", "a</w>", "a", "b", "c"]
             for side in ("src", "tgt"):
-                numbers = json.dumps({symbol: n for n, symbol in enumerate(symbols)})
+                size = getattr(config, f"{side}_vocab_size")
+                numbers = json.dumps({symbol: n for n, symbol in enumerate(symbols[:size])})
                 (tmp_path / "theirs" / f"vocab-{side}.json").write_text(numbers)
             (tmp_path / "theirs" / "merges.txt").write_text("a b 1\n")
             change(tmp_path / "theirs" / "tokenizer_config.json", langs=FSMT["langs"])

@@ -9,14 +9,11 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.convert.checkpoint import ALL, read_checkpoint
 from fairseq_posenc.tools.convert.huggingface.export import to_huggingface
 from fairseq_posenc.tools.convert.huggingface.load import import_model
+from fairseq_posenc.tools.convert.huggingface.verify import inputs
+from tests.tools.convert.conftest import PRE_NORM
 
 transformers = pytest.importorskip("transformers")
 PAD, EOS = 1, 2
-PRE_NORM = {
-    "encoder_normalize_before": True,
-    "decoder_normalize_before": True,
-    "share_all_embeddings": True,
-}
 INPUT_SEGMENTS = {"position_segments": "input"}
 TRANSLATION = [
     ("sinusoidal", {}, "FSMT"),
@@ -64,12 +61,6 @@ LANGUAGE_MODELS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def offline(monkeypatch):
-    """Nothing is fetched."""
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
-
-
 def sentences(types, count=5, longest=20, seed=1):
     """Random tokens ``(count, longest)``, padded on the right, with EOS."""
     generator = torch.Generator().manual_seed(seed)
@@ -81,57 +72,28 @@ def sentences(types, count=5, longest=20, seed=1):
 
 
 @torch.no_grad()
-def difference(ours, theirs, segments=None):
+def difference(model, hf_model, segments=None):
     """The largest difference of the scores of real tokens between our model and transformers'."""
-    model, loaded = ours.eval(), theirs.eval()
+    model, hf_model = model.eval(), hf_model.eval()
     if not hasattr(model, "encoder"):
         tokens = sentences(model.decoder.embed_tokens.num_embeddings).roll(1, 1)
         tokens[:, 0] = EOS
-        real = tokens.ne(PAD)
-        expected, found = model(tokens)[0], loaded(tokens, attention_mask=real).logits
+        expected, scores = model(tokens)[0], hf_model(**inputs(tokens)).logits
     elif hasattr(model, "decoder"):
         sources = sentences(model.encoder.embed_tokens.num_embeddings)
-        targets = sentences(model.decoder.embed_tokens.num_embeddings, seed=2).roll(1, 1)
-        targets[:, 0] = EOS
-        real = targets.ne(PAD)
-        expected = model(sources, None, targets)[0]
-        found = loaded(
-            input_ids=sources, attention_mask=sources.ne(PAD), decoder_input_ids=targets,
-            use_cache=False,
-        ).logits  # fmt: skip
+        tokens = sentences(model.decoder.embed_tokens.num_embeddings, seed=2).roll(1, 1)
+        tokens[:, 0] = EOS
+        expected = model(sources, None, tokens)[0]
+        scores = hf_model(**inputs(sources), decoder_input_ids=tokens, use_cache=False).logits
     else:
-        sources = sentences(model.encoder.sentence_encoder.embed_tokens.num_embeddings)
-        numbers = {} if segments is None else {"segments": (torch.arange(20) > 9).expand(5, -1) * 1}
-        real = sources.ne(PAD)
-        expected = model(sources, **numbers)[0]
-        types = {"token_type_ids": numbers["segments"]} if numbers else {}
-        found = loaded(input_ids=sources, attention_mask=real, **types).logits
+        tokens = sentences(model.encoder.sentence_encoder.embed_tokens.num_embeddings)
+        types = (torch.arange(20) > 9).expand(5, -1) * 1
+        expected = model(tokens, **({"segments": types} if segments else {}))[0]
+        hf_types = {"token_type_ids": types} if segments else {}
+        scores = hf_model(**inputs(tokens), **hf_types).logits
+    real = tokens.ne(PAD)
     scale = expected[real].abs().max().clamp(min=1)
-    return float((expected[real] - found[real]).abs().max() / scale)
-
-
-@pytest.mark.parametrize(
-    "kind, encoding, options, name",
-    [("checkpoint", *row) for row in TRANSLATION]
-    + [("bert_checkpoint", *row) for row in BERT]
-    + [("lm_checkpoint", *row) for row in LANGUAGE_MODELS],
-)
-def test_every_row_of_the_table_computes_the_same_before_and_after_saving(
-    request, data, tmp_path, kind, encoding, options, name
-):
-    path, model = request.getfixturevalue(kind)(encoding, **options)
-    to_huggingface(str(path), str(tmp_path / "hf"), str(data))
-    wanted, segments = name, options.get("position_segments")
-    name = json.loads((tmp_path / "hf" / "config.json").read_text())["architectures"][0]
-    assert name.startswith(f"{wanted}For")
-    loaded, report = getattr(transformers, name).from_pretrained(
-        tmp_path / "hf", output_loading_info=True
-    )
-    assert not report["missing_keys"] and not report["unexpected_keys"]
-    assert difference(model, loaded, segments) < 1e-5
-    loaded.save_pretrained(tmp_path / "saved")
-    again = getattr(transformers, name).from_pretrained(tmp_path / "saved")
-    assert difference(model, again, segments) < 1e-5
+    return float((expected[real] - scores[real]).abs().max() / scale)
 
 
 def train(model, all_of_it=False):
@@ -157,24 +119,32 @@ def train(model, all_of_it=False):
 
 
 @pytest.mark.parametrize(
-    "kind, encoding, options",
-    [("checkpoint", *row[:2]) for row in TRANSLATION]
-    + [("bert_checkpoint", *row[:2]) for row in BERT]
-    + [("lm_checkpoint", *row[:2]) for row in LANGUAGE_MODELS],
+    "kind, encoding, options, name",
+    [("checkpoint", *row) for row in TRANSLATION]
+    + [("bert_checkpoint", *row) for row in BERT]
+    + [("lm_checkpoint", *row) for row in LANGUAGE_MODELS],
 )
-def test_every_exported_class_comes_back_after_training(
-    request, data, tmp_path, kind, encoding, options
+def test_every_row_of_the_table_computes_the_same_saved_again_and_back_after_training(
+    request, data, tmp_path, kind, encoding, options, name
 ):
-    path, _ = request.getfixturevalue(kind)(encoding, **options)
+    path, model = request.getfixturevalue(kind)(encoding, **options)
     to_huggingface(str(path), str(tmp_path / "hf"), str(data))
-    name = json.loads((tmp_path / "hf" / "config.json").read_text())["architectures"][0]
-    model = train(getattr(transformers, name).from_pretrained(tmp_path / "hf"))
-    model.save_pretrained(tmp_path / "trained")
+    segments = options.get("position_segments")
+    [class_name] = json.loads((tmp_path / "hf" / "config.json").read_text())["architectures"]
+    assert class_name.startswith(f"{name}For")
+    hf_class = getattr(transformers, class_name)
+    loaded, report = hf_class.from_pretrained(tmp_path / "hf", output_loading_info=True)
+    assert not report["missing_keys"] and not report["unexpected_keys"]
+    assert difference(model, loaded, segments) < 1e-5
+    loaded.save_pretrained(tmp_path / "saved")
+    again = hf_class.from_pretrained(tmp_path / "saved")
+    assert difference(model, again, segments) < 1e-5
+    train(again).save_pretrained(tmp_path / "trained")
     tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
     tokenizer.save_pretrained(tmp_path / "trained")
     import_model(str(tmp_path / "trained"), str(tmp_path / "back" / "model.pt"))
     back = read_checkpoint(str(tmp_path / "back" / "model.pt"), ALL)
-    assert difference(back.model, model, options.get("position_segments")) < 1e-5
+    assert difference(back.model, again, segments) < 1e-5
 
 
 def test_angles_that_transformers_has_trained_are_refused(bert_checkpoint, data, tmp_path):

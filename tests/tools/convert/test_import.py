@@ -1,7 +1,6 @@
 """Import: what was exported comes back bit for bit, strangers' models with the same scores."""
 
 import json
-import string
 
 import pytest
 import torch
@@ -11,16 +10,12 @@ from fairseq_posenc.checkpoints.folders import DESCRIPTION
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.convert.checkpoint import ALL, read_checkpoint
 from fairseq_posenc.tools.convert.huggingface.export import to_huggingface, to_safetensors
+from fairseq_posenc.tools.convert.huggingface.families import EXPORTED, FAMILIES
+from fairseq_posenc.tools.convert.huggingface.folder import rename
 from fairseq_posenc.tools.convert.huggingface.load import import_model
+from tests.tools.convert.conftest import PRE_NORM, imported
 
-PRE_NORM = dict(
-    encoder_normalize_before=True, decoder_normalize_before=True, share_all_embeddings=True
-)
 TIED = {"share_decoder_input_output_embed": True}
-TINY = dict(
-    vocab_size=60, hidden_size=16, num_hidden_layers=2, num_attention_heads=2,
-    intermediate_size=24, max_position_embeddings=34,
-)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -101,97 +96,83 @@ def test_a_folder_that_was_changed_is_refused(checkpoint, data, tmp_path):
     assert not list((tmp_path / "back").glob("*"))
 
 
-def write_vocabulary(folder, roberta=False):
-    """A vocabulary of 60; in the order of bert-base-uncased, special types are not the first."""
-    pieces = list(string.ascii_lowercase) + [f"##{c}" for c in string.ascii_lowercase]
-    symbols = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *pieces]
-    symbols = [*symbols, "the", "dog"]
-    if roberta:
-        symbols = ["<s>", "<pad>", "</s>", "<unk>", *symbols[6:], "[unused0]", "<mask>"]
-    (folder / "vocab.txt").write_text("\n".join(symbols) + "\n", encoding="utf-8")
-    return symbols
-
-
-def strengthen(model):
-    torch.manual_seed(1)
-    for name, parameter in model.named_parameters():
-        if "embed_positions" not in name:  # sinusoids
-            parameter.data += 0.3 * torch.randn(parameter.shape)
-    return model.eval()
-
-
-@pytest.mark.parametrize("name", ["Bert", "RoFormer", "Roberta"])
 @pytest.mark.parametrize("old", [False, True])
-def test_a_bert_of_transformers_has_the_same_scores(tmp_path, name, old):
-    transformers = pytest.importorskip("transformers")
-    more = {"embedding_size": 16, "type_vocab_size": 2} if name == "RoFormer" else {}
-    config = getattr(transformers, f"{name}Config")(**TINY, **more)
-    theirs = strengthen(getattr(transformers, f"{name}ForMaskedLM")(config))
-    folder = tmp_path / "theirs"
-    theirs.save_pretrained(folder)
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("Bert", {}),
+        ("Bert", {"tie_word_embeddings": False}),
+        ("Roberta", {}),
+        ("RoFormer", {"embedding_size": 16}),
+    ],
+)
+def test_a_bert_of_transformers_has_the_same_scores(save, name, options, old):
+    folder, hf_model = save(name, num_hidden_layers=2, **options)
     if old:  # a pickle, with the names of LayerNorms that bert-base-uncased has
         names = {".LayerNorm.weight": ".LayerNorm.gamma", ".LayerNorm.bias": ".LayerNorm.beta"}
         state = {}
-        for key, weight in theirs.state_dict().items():
+        for key, weight in hf_model.state_dict().items():
             for new, gamma in names.items():
                 key = key.replace(new, gamma) if name == "Bert" else key
             state[key] = weight
         torch.save(state, folder / "pytorch_model.bin")
         (folder / "model.safetensors").unlink()
-    symbols = write_vocabulary(folder, name == "Roberta")
-    import_model(str(folder), str(tmp_path / "ours" / "model.pt"))
-    source = read_checkpoint(str(tmp_path / "ours" / "model.pt"), ALL)
-    lines = (tmp_path / "ours" / "dict.txt").read_text(encoding="utf-8").splitlines()
-    special = symbols[:4] if name == "Roberta" else ["[CLS]", "[PAD]", "[SEP]", "[UNK]"]
-    mask = "<mask>" if name == "Roberta" else "[MASK]"
-    ours = [*special, *(line.rsplit(" ", 1)[0] for line in lines), mask]
-    to_theirs = torch.tensor([symbols.index(symbol) for symbol in ours])
-    tokens = torch.randint(4, 60, (3, 20))
+    output, _ = imported(folder)
+    source = read_checkpoint(str(output), ALL)
+    symbols = (folder / "vocab.txt").read_text("utf-8").splitlines()
+    lines = (output.parent / "dict.txt").read_text("utf-8").splitlines()
+    special, mask = ["[CLS]", "[PAD]", "[SEP]", "[UNK]"], "[MASK]"
+    if name == "Roberta":
+        special, mask = ["<s>", "<pad>", "</s>", "<unk>"], "<mask>"
+    order = [*special, *(line.rsplit(" ", 1)[0] for line in lines), mask]
+    hf_ids = torch.tensor([symbols.index(symbol) for symbol in order])
+    tokens = torch.randint(4, len(symbols), (3, 20))
     numbers = (torch.arange(20) > 9).long().expand(3, -1)
     with torch.no_grad():
         segments = {} if name == "Roberta" else {"segments": numbers}
         types = {} if name == "Roberta" else {"token_type_ids": numbers}
-        found = source.model(tokens, **segments)[0]
-        expected = theirs(to_theirs[tokens], **types).logits[..., to_theirs]
-    assert torch.allclose(found, expected, atol=1e-5 * float(expected.abs().max()))
+        scores = source.model(tokens, **segments)[0]
+        expected = hf_model(hf_ids[tokens], **types).logits[..., hf_ids]
+    assert torch.allclose(scores, expected, atol=1e-5 * float(expected.abs().max()))
 
 
-def test_a_wmt19_model_of_transformers_has_the_same_scores(tmp_path):
-    transformers = pytest.importorskip("transformers")
-    config = transformers.FSMTConfig(
-        langs=["en", "de"], src_vocab_size=30, tgt_vocab_size=26, d_model=16, encoder_layers=2,
-        decoder_layers=1, encoder_ffn_dim=24, decoder_ffn_dim=24, encoder_attention_heads=2,
-        decoder_attention_heads=2, max_position_embeddings=30,
-    )  # fmt: skip
-    theirs = strengthen(transformers.FSMTForConditionalGeneration(config))
-    folder = tmp_path / "theirs"
-    theirs.save_pretrained(folder)
-    letters = [*string.ascii_lowercase]
-    for side, types in (("src", 30), ("tgt", 26)):
-        symbols = ["<s>", "<pad>", "</s>", "<unk>", "a</w>", *letters][:types]
-        numbers = {symbol: number for number, symbol in enumerate(symbols)}
-        (folder / f"vocab-{side}.json").write_text(json.dumps(numbers), encoding="utf-8")
+def test_a_wmt19_model_of_transformers_has_the_same_scores(save):
+    folder, hf_model = save("FSMT", tgt_vocab_size=7, encoder_layers=2)
     (folder / "merges.txt").write_text("a b 12\nab c</w> 7\n", encoding="utf-8")
-    import_model(str(folder), str(tmp_path / "ours" / "model.pt"))
-    source = read_checkpoint(str(tmp_path / "ours" / "model.pt"), ALL)
+    output, _ = imported(folder)
+    source = read_checkpoint(str(output), ALL)
     assert source.options.position_encoding == "sinusoidal"
-    assert (tmp_path / "ours" / "codes").read_text() == "#version: 0.2\na b\nab c</w>\n"
-    assert (tmp_path / "ours" / "dict.de.txt").read_text().split("\n")[:2] == ["a 1", "a@@ 1"]
-    sources, targets = torch.randint(4, 30, (3, 12)), torch.randint(4, 26, (3, 9))
+    assert (output.parent / "codes").read_text() == "#version: 0.2\na b\nab c</w>\n"
+    assert (output.parent / "dict.de.txt").read_text().split("\n")[:2] == ["a 1", "a@@ 1"]
+    sources, targets = torch.randint(4, 8, (3, 12)), torch.randint(4, 7, (3, 9))
     with torch.no_grad():
-        found = source.model(sources, None, targets)[0]
-        expected = theirs(sources, decoder_input_ids=targets, use_cache=False).logits
-    assert torch.allclose(found, expected, atol=1e-5 * float(expected.abs().max()))
+        scores = source.model(sources, None, targets)[0]
+        expected = hf_model(sources, decoder_input_ids=targets, use_cache=False).logits
+    assert torch.allclose(scores, expected, atol=1e-5 * float(expected.abs().max()))
+
+
+_KNOWN = "only fsmt, roberta, xlm-roberta, bert, roformer, m2m_100, mbart and what posenc export"
 
 
 def test_others_are_refused_with_the_reason(tmp_path, write_config):
-    for kind, reason in (("marian", "its output has a bias"), ("t5", "only fsmt, roberta")):
+    for kind, reason in (("marian", "its output has a bias"), ("t5", _KNOWN), ("opt", _KNOWN)):
         write_config({"model_type": kind})
         with pytest.raises(UsageError, match=reason):
             import_model(str(tmp_path), str(tmp_path / "back" / "model.pt"))
     write_config({"model_type": "bert", "hidden_size": "16"})
     with pytest.raises(UsageError, match="hidden_size should be a whole number"):
         import_model(str(tmp_path), str(tmp_path / "back" / "model.pt"))
+
+
+def test_each_model_is_exported_for_one_family_by_a_key_map_that_is_read_backwards():
+    models = [model for adapter in FAMILIES.values() for model in adapter.exported]
+    assert len(models) == len(set(models)) == len(EXPORTED)
+    for adapter in FAMILIES.values():
+        assert adapter.exported or adapter.read, adapter.model_type
+        inverse = tuple((hf_name, name) for name, hf_name in adapter.key_map if hf_name)
+        for name in (name for name, hf_name in adapter.key_map if hf_name):
+            name = name.replace("#", "7")
+            assert rename(rename(name, adapter.key_map), inverse) == name, adapter.model_type
 
 
 @pytest.fixture

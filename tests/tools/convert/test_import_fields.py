@@ -3,12 +3,10 @@
 import json
 
 import pytest
-import torch
 
 from fairseq_posenc.data.subwords import WordPiece
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.convert.checkpoint import ALL, read_checkpoint
-from fairseq_posenc.tools.convert.huggingface import bert
+from fairseq_posenc.tools.convert.huggingface import adapters, bert
 from fairseq_posenc.tools.convert.huggingface.load import import_model
 from tests.tools.convert.conftest import TINY, TYPES, change, imported
 
@@ -62,20 +60,6 @@ def test_fields_that_matter_to_no_score_are_left_out_with_a_note(save):
     assert "id2label" in note and "initializer_range" in note
 
 
-@pytest.mark.parametrize("tied", [True, False])
-def test_the_output_is_that_of_transformers_tied_or_not(save, tied):
-    folder, theirs = save(tie_word_embeddings=tied)
-    source = read_checkpoint(str(imported(folder)[0]), ALL)
-    lines = (folder.parent / "ours" / "dict.txt").read_text("utf-8").splitlines()
-    ours = ["[CLS]", "[PAD]", "[SEP]", "[UNK]", *(x.rsplit(" ", 1)[0] for x in lines), "[MASK]"]
-    order = torch.tensor([TYPES.index(symbol) for symbol in ours])
-    tokens = torch.randint(4, len(TYPES), (3, 20))
-    with torch.no_grad():
-        found = source.model(tokens, segments=torch.zeros_like(tokens))[0]
-        expected = theirs(order[tokens]).logits[..., order]
-    assert torch.allclose(found, expected, atol=1e-5 * float(expected.abs().max()))
-
-
 FLAGS = [
     {},
     {"do_lower_case": False},
@@ -127,10 +111,12 @@ def test_check_compares_pieces_and_scores_with_transformers(save, lines, name, c
 def test_check_refuses_what_transformers_does_otherwise(save, lines, monkeypatch):
     """Were import to read an activation or the case of text wrongly, nothing would be written."""
     folder, _ = save()
-    wrong = {"our_activation": lambda *_: "relu", "_wordpiece_case": lambda *_, **__: CASED}
-    for name, reason in zip(wrong, ("the scores of transformers differ", "its tokenizer in")):
+    for values, name, wrong, reason in (
+        (adapters.FAIRSEQ_ACTIVATIONS, "gelu", "relu", "the scores of transformers differ"),
+        (vars(bert), "wordpiece_case", lambda *_, **__: CASED, "its tokenizer in"),
+    ):
         with monkeypatch.context() as patch:
-            patch.setattr(bert, name, wrong[name])
+            patch.setitem(values, name, wrong)
             with pytest.raises(UsageError, match=reason):
                 import_model(str(folder), str(folder.parent / "ours" / "model.pt"), text=lines)
     change(folder / "tokenizer_config.json", tokenizer_class="TokenizersBackend")

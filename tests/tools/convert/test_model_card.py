@@ -4,6 +4,7 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -11,8 +12,8 @@ from fairseq.data import indexed_dataset
 
 from fairseq_posenc.data.segmentation import CODES, TOKENISER, Moses
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.convert.huggingface import export
 from fairseq_posenc.tools.convert.huggingface.export import to_huggingface
+from fairseq_posenc.tools.convert.huggingface.families import EXPORTED
 
 transformers = pytest.importorskip("transformers")
 
@@ -84,9 +85,11 @@ def test_the_card_of_a_model_of_moses_tokens_tokenises(checkpoint, binarised, tm
 def test_check_refuses_what_computes_otherwise(checkpoint, binarised, tmp_path, monkeypatch):
     path, _ = checkpoint("sinusoidal")
     key = ("posenc_transformer", "after", "sinusoids")
-    layout = export.TABLE[key]
-    wrong = layout._replace(config=lambda s: {**layout.config(s), "activation_function": "gelu"})
-    monkeypatch.setitem(export.TABLE, key, wrong)
+    to_config = EXPORTED[key].to_config
+    wrong = replace(
+        EXPORTED[key], to_config=lambda s: {**to_config(s), "activation_function": "gelu"}
+    )
+    monkeypatch.setitem(EXPORTED, key, wrong)
     with pytest.raises(UsageError, match="scores of FSMT.* differ by up to"):
         to_huggingface(str(path), str(tmp_path / "hf"), str(binarised), check=True)
     assert not (tmp_path / "hf").exists()

@@ -8,18 +8,10 @@ import pytest
 import torch
 
 from fairseq_posenc.tools.convert.huggingface.export import to_huggingface
+from tests.tools.convert.conftest import PRE_NORM
 
 transformers = pytest.importorskip("transformers")
-PRE_NORM = dict(
-    encoder_normalize_before=True, decoder_normalize_before=True, share_all_embeddings=True
-)
 SEGMENTS = {"position_segments": "input"}
-
-
-@pytest.fixture(autouse=True)
-def offline(monkeypatch):
-    """Nothing is fetched."""
-    monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 
 
 @pytest.mark.parametrize(

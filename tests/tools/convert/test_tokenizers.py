@@ -15,7 +15,11 @@ from fairseq_posenc.data.subwords import SentencePiece, WordPiece
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert.vocabulary import learn_sentencepiece, learn_wordpiece
 from fairseq_posenc.tools.convert.huggingface.export import to_huggingface
-from fairseq_posenc.tools.convert.huggingface.tokenizers import Cut, compare_cuts, cut_as
+from fairseq_posenc.tools.convert.huggingface.tokenizers import (
+    TokenizerPair,
+    compare_tokenizers,
+    read_tokenizer,
+)
 from fairseq_posenc.tools.convert.huggingface.verify import inputs, padded
 from fairseq_posenc.tools.translation import bpe, pieces
 
@@ -63,13 +67,13 @@ def learnt(kind, folder):
 @pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece", "raw", "bpe"])
 def test_ids_of_the_tokenizer_are_ours_on_odd_lines(tmp_path, kind):
     dictionary, lines = learnt(kind, tmp_path)
-    cut = cut_as(dictionary, str(tmp_path))
-    cut.tokeniser.add_special_tokens(["<unk>"])
-    found = cut.tokeniser.encode_batch(lines, add_special_tokens=False)
+    pair = read_tokenizer(dictionary, str(tmp_path))
+    pair.tokenizer.add_special_tokens(["<unk>"])
+    found = pair.tokenizer.encode_batch(lines, add_special_tokens=False)
     for line, encoding in zip(lines, found):
         # what is beyond the dictionary is replaced, as the model card says
         theirs = [n if n < len(dictionary) else dictionary.unk() for n in encoding.ids]
-        assert theirs == [dictionary.index(piece) for piece in cut.pieces(line)], ascii(line)
+        assert theirs == [dictionary.index(piece) for piece in pair.pieces(line)], ascii(line)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +95,7 @@ def test_sentencepieces_of_another_kind_are_refused_without_any_text(tmp_path, o
     )  # fmt: skip
     reason = "pieces with spaces" if option == "split_by_whitespace" else option
     with pytest.raises(UsageError, match=f"unigram model of the library tokenizers.*{reason}"):
-        cut_as(Dictionary(), str(tmp_path))
+        read_tokenizer(Dictionary(), str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -110,14 +114,14 @@ def test_of_two_ways_to_cut_with_equal_scores_either_counts(theirs, scores, ties
     numbers = [dictionary.add_symbol(piece) for piece in ["9", "99", "4", "999", "5"]][:3]
     found = theirs.split("|")
     encoding = SimpleNamespace(ids=[dictionary.index(piece) for piece in found], tokens=found)
-    tokeniser = SimpleNamespace(encode=lambda text, add_special_tokens: encoding)
+    tokenizer = SimpleNamespace(encode=lambda text, add_special_tokens: encoding)
     scores = {"9": -2.0, "4": -2.0, **scores} if scores else {}
-    cut = Cut(tokeniser, "plain text", lambda text: ours, "".join, scores)
+    pair = TokenizerPair(tokenizer, "plain text", lambda text: ours, "".join, scores)
     if ties is None:
         with pytest.raises(UsageError, match="cuts otherwise than .*: 9994"):
-            compare_cuts(cut, dictionary, [numbers], "bin")
+            compare_tokenizers(pair, dictionary, [numbers], "bin")
     else:
-        assert compare_cuts(cut, dictionary, [numbers], "bin") == ties
+        assert compare_tokenizers(pair, dictionary, [numbers], "bin") == ties
 
 
 def taught(model):
@@ -218,14 +222,14 @@ def test_no_word_begins_behind_a_mask_where_the_text_has_no_space(tmp_path):
     learn_sentencepiece(lambda: iter(lines), str(tmp_path), 80)
     model = SentencePiece(str(tmp_path / "sentencepiece.model"))
     dictionary = model.dictionary()
-    tokeniser = cut_as(dictionary, str(tmp_path)).tokeniser
-    tokeniser.add_special_tokens(["<unk>", "<mask>"])
+    tokenizer = read_tokenizer(dictionary, str(tmp_path)).tokenizer
+    tokenizer.add_special_tokens(["<unk>", "<mask>"])
     for text in TEXTS:
         first, *others = text.split("<mask>")
         pieces = model.pieces(first)
         for part in others:
             pieces += ["<mask>", *model.pieces(part, after_special=True)]
-        encoded = tokeniser.encode(text, add_special_tokens=False)
+        encoded = tokenizer.encode(text, add_special_tokens=False)
         assert pieces == [
             t if t in dictionary or t == "<mask>" else "<unk>" for t in encoded.tokens
         ]

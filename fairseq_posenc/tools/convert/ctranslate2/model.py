@@ -1,6 +1,5 @@
 """From a checkpoint to the folder of a CTranslate2 model, weight by weight."""
 
-import os
 from typing import Any, Dict, List, Optional
 
 import numpy as np
@@ -10,8 +9,8 @@ from torch import Tensor
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.convert.checkpoint import (
-    SIDES,
     ExportSource,
+    check_output,
     read_checkpoint,
     read_dictionaries,
 )
@@ -77,15 +76,11 @@ def to_ctranslate2(
         raise UsageError(
             f"--quantization {quantization} is not known; choose {', '.join(accepted)}"
         )
-    if os.path.lexists(output):
-        if not os.path.isfile(os.path.join(output, "model.bin")):
-            raise UsageError(f"{output} exists and is not a CTranslate2 model; name another folder")
-        if not force:
-            raise UsageError(f"{output} exists; name another folder, or replace it with --force")
+    check_output(output, "model.bin", "a CTranslate2 model", force)
     source = read_checkpoint(path)
     dictionaries = read_dictionaries(source, data)
     vocabularies = {side: ct2_types(dictionary) for side, dictionary in dictionaries.items()}
-    length = positions or max(DEFAULT_POSITIONS, *map(source.limit, SIDES))
+    length = positions or max(DEFAULT_POSITIONS, source.max_positions)
     spec = _specification(source, vocabularies, length)
     spec.validate()
     spec.optimize(quantization=quantization)
@@ -158,7 +153,7 @@ def _stack(
     specs = import_ctranslate2().specs
     module = getattr(source.model, side)
     stack = module.embed_positions.stack
-    tables = to_ct2_tables(source.portable(side, length), stack, length)
+    tables = to_ct2_tables(source.exported_positions(side, length), stack, length)
     spec = spec_class(
         stack.layers,
         stack.heads,

@@ -39,20 +39,20 @@ class Ct2Tables:
     added_channels: int = 0
 
 
-def to_ct2_tables(portable: ExportedPositions, stack: StackConfig, length: int) -> Ct2Tables:
+def to_ct2_tables(exported: ExportedPositions, stack: StackConfig, length: int) -> Ct2Tables:
     """Return what an encoding computes for up to ``length`` tokens as CTranslate2 has it."""
-    tables = (portable.input, portable.bias, portable.relative_keys, portable.rotation)
-    without_keys = portable.relative_values is not None and portable.relative_keys is None
+    tables = (exported.input, exported.bias, exported.relative_keys, exported.rotation)
+    without_keys = exported.relative_values is not None and exported.relative_keys is None
     if without_keys or sum(table is not None for table in tables) > 1:
         raise UsageError("CTranslate2 has no place for positions of several kinds in one model")
-    if portable.bias is not None:
-        return _bias(portable.bias, stack)
-    if portable.relative_keys is not None:
-        return _relative(portable.relative_keys, portable.relative_values)
-    if portable.rotation is not None:
-        return _rotation(portable.rotation, stack.head_channels)
+    if exported.bias is not None:
+        return _bias(exported.bias, stack)
+    if exported.relative_keys is not None:
+        return _relative(exported.relative_keys, exported.relative_values)
+    if exported.rotation is not None:
+        return _rotation(exported.rotation, stack.head_channels)
     none = torch.zeros(length, stack.channels)
-    return Ct2Tables(input=none if portable.input is None else portable.input)
+    return Ct2Tables(input=none if exported.input is None else exported.input)
 
 
 def _rotation(speeds: Tensor, width: int) -> Ct2Tables:

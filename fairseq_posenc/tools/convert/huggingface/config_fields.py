@@ -1,15 +1,17 @@
 """Fields of transformers' ``config.json``: those that are understood, and any other is refused.
 
-A field that is read has its value checked where it is read. ``UNDERSTOOD`` has the values of others
-with which a model computes what ours does. ``HARMLESS`` are those that no score depends on. What a
-later version of transformers adds is in neither, and so is refused by its name.
+A field that is read has its value checked where it is read. An adapter's ``accepted_values`` are
+those of other fields with which a model computes what fairseq's does. No score depends on
+``IGNORED``. What a later version of transformers adds is in neither, and so is refused by its name.
 """
 
 import os
-from typing import Any, Dict, List, Tuple
+from typing import List
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import read_json
+from fairseq_posenc.json_files import check_schema
+from fairseq_posenc.tools.convert.huggingface.adapters import Adapter
+from fairseq_posenc.tools.convert.huggingface.folder import HfConfig
 
 # more types, positions or channels than any model has; a list of them fits into memory
 _LARGEST_SIZE = 1_000_000
@@ -20,7 +22,7 @@ _ABOUT = frozenset(
     "architectures model_type transformers_version _name_or_path name_or_path dtype "
     "torch_dtype".split()
 ) | {OUR_OPTIONS}
-HARMLESS = frozenset(
+IGNORED = frozenset(
     "output_hidden_states return_dict return_dict_in_generate output_scores output_attentions "
     "output_past torchscript use_bfloat16 use_cache chunk_size_feed_forward gradient_checkpointing "
     "id2label label2id num_labels problem_type finetuning_task task_specific_params "
@@ -33,109 +35,50 @@ HARMLESS = frozenset(
     "directionality pooler_fc_size pooler_num_attention_heads pooler_num_fc_layers "
     "pooler_size_per_head pooler_type".split()
 )
-_ANY = {
-    "is_decoder": (False,),
-    "add_cross_attention": (False,),
-    "tie_encoder_decoder": (False,),
-    "output_hidden_states": (False, True),
-}
-_BERT = {**_ANY, "is_encoder_decoder": (False,)}
-_ROBERTA = {**_BERT, "pad_token_id": (1,), "hidden_act": ("gelu",)}
-_ANY_NUMBER = ("pad_token_id", "bos_token_id", "eos_token_id", "sep_token_id")
-_FSMT: Dict[str, Tuple[Any, ...]] = {
-    **_ANY,
-    "is_encoder_decoder": (True,),
-    "pad_token_id": (1,),
-    "bos_token_id": (0,),
-    "eos_token_id": (2,),
-    "decoder_start_token_id": (2,),
-    "add_bias_logits": (False,),
-    "add_final_layer_norm": (False,),
-    "normalize_before": (False,),
-    "normalize_embedding": (False,),
-    "static_position_embeddings": (True,),
-}
-_MULTILINGUAL = {
-    **_FSMT,
-    "tie_word_embeddings": (True,),
-    "add_final_layer_norm": (True,),
-    "normalize_before": (True,),
-    "normalize_embedding": (True,),
-    "static_position_embeddings": (False,),
-}
-# the reader says why it has to start so
-del _MULTILINGUAL["decoder_start_token_id"]
-UNDERSTOOD: Dict[str, Dict[str, Tuple[Any, ...]]] = {
-    "bert": _BERT,
-    "roformer": _BERT,
-    "roberta": _ROBERTA,
-    "xlm-roberta": _ROBERTA,
-    "fsmt": _FSMT,
-    "m2m_100": _MULTILINGUAL,
-    "mbart": _MULTILINGUAL,
-}
-# by kind, fields that no score depends on there
-_HARMLESS_THERE = {
-    "bert": frozenset(_ANY_NUMBER),
-    "roformer": frozenset(_ANY_NUMBER),
-    "roberta": frozenset({"bos_token_id", "eos_token_id", "sep_token_id"}),
-    "xlm-roberta": frozenset({"bos_token_id", "eos_token_id", "sep_token_id"}),
-    "fsmt": frozenset({"decoder", "encoder", "num_hidden_layers", "src_vocab_size", "hidden_size"})
-    | {"tgt_vocab_size", "vocab_size", "num_attention_heads", "tie_word_embeddings"},
-    "m2m_100": frozenset({"num_hidden_layers", "hidden_size", "num_attention_heads"}),
-    "mbart": frozenset({"num_hidden_layers", "hidden_size", "num_attention_heads"})
-    | {"classif_dropout", "_num_labels"},
-}
-_CLASSES = {
-    "bert": ("BertForMaskedLM", "BertForPreTraining"),
-    "roformer": ("RoFormerForMaskedLM",),
-    "roberta": ("RobertaForMaskedLM",),
-    "xlm-roberta": ("XLMRobertaForMaskedLM", "RobertaForMaskedLM"),
-    "fsmt": ("FSMTForConditionalGeneration",),
-    "m2m_100": ("M2M100ForConditionalGeneration",),
-    "mbart": ("MBartForConditionalGeneration",),
-}
 
 
-def check_fields(path: str, model_type: str, read: Dict[str, Any]) -> List[str]:
-    """Check that nothing in ``config.json`` makes the model compute what ours does not.
-
-    Args:
-        path: the file.
-        model_type: of the file.
-        read: the fields that the reader reads itself, with their shapes; numbers are sizes.
+def check_config(config: HfConfig, adapter: Adapter) -> List[str]:
+    """Check that nothing in ``config.json`` makes a model compute what fairseq does not.
 
     Returns:
         A line that names the fields that were left out, if there are any.
 
     Raises:
-        UsageError: a field is not known, or has a value that is not understood; a size is none.
+        UsageError: a field is missing, not known, or has a value that is not accepted; a size is
+            none.
     """
-    fields = read_json(path)
-    for name in (name for name, shape in read.items() if shape is int):
-        if not 1 <= fields[name] <= _LARGEST_SIZE:
-            raise UsageError(f"{path}: {name} is {fields[name]}; it should be 1…{_LARGEST_SIZE}")
-    classes = fields.get("architectures") or []
+    path = config.path
+    schema = {
+        **{field.name: field.schema for field in adapter.config_fields},
+        **adapter.more_fields,
+    }
+    check_schema(config.fields, schema, path, "transformers")
+    for name in (name for name, field_schema in schema.items() if field_schema is int):
+        if not 1 <= config.fields[name] <= _LARGEST_SIZE:
+            size = config.fields[name]
+            raise UsageError(f"{path}: {name} is {size}; it should be 1…{_LARGEST_SIZE}")
+    classes = config.get("architectures", [])
     if not isinstance(classes, list):
         raise UsageError(f"{path}: architectures should be a list")
-    if classes and not set(map(str, classes)) & set(_CLASSES[model_type]):
-        supported = " or ".join(_CLASSES[model_type])
+    if classes and not set(map(str, classes)) & set(adapter.classes):
+        supported = " or ".join(adapter.classes)
         raise UsageError(f"{path}: a {classes[0]!s:.60} is not imported, only a {supported}")
-    harmless, left = HARMLESS | _HARMLESS_THERE[model_type], []
-    for name, value in fields.items():
-        if name in UNDERSTOOD[model_type]:
-            accepted = UNDERSTOOD[model_type][name]
+    ignored, left_out = IGNORED | adapter.ignored_fields, []
+    for name, value in config.fields.items():
+        if name in adapter.accepted_values:
+            accepted = adapter.accepted_values[name]
             if value is not None and value not in accepted:
                 shown = " or ".join(map(repr, accepted))
                 raise UsageError(f"{path}: {name} is {value!r:.60}; understood is {shown} alone")
-        elif name in harmless and name not in read:
-            left += [name] if value else []
-        elif name not in read and name not in _ABOUT and value not in (None, {}, [], ""):
+        elif name in ignored and name not in schema:
+            left_out += [name] if value else []
+        elif name not in schema and name not in _ABOUT and value not in (None, {}, [], ""):
             raise UsageError(
                 f"{path}: {name:.60} is {value!r:.60}, which import does not understand; "
                 "a model that does not need the field loads without it"
             )
-    return [f"left out, as no score depends on it: {', '.join(sorted(left))}"] if left else []
+    names = ", ".join(sorted(left_out))
+    return [f"left out, as no score depends on it: {names}"] if left_out else []
 
 
 def check_files(folder: str) -> None:

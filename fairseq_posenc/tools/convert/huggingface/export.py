@@ -14,6 +14,7 @@ from fairseq_posenc.tools.convert.checkpoint import (
     ALL,
     SIDES,
     ExportSource,
+    check_output,
     read_checkpoint,
     read_dictionaries,
 )
@@ -23,14 +24,13 @@ from fairseq_posenc.tools.convert.huggingface.adapters import (
     ACTIVATIONS,
     EMBEDDINGS_TOO,
     SPECIAL_IDS,
-    TABLE,
-    Layout,
-    rename,
+    Adapter,
 )
 from fairseq_posenc.tools.convert.huggingface.config_fields import OUR_OPTIONS
-from fairseq_posenc.tools.convert.huggingface.language_models import LANGUAGE_MODELS
+from fairseq_posenc.tools.convert.huggingface.families import EXPORTED
+from fairseq_posenc.tools.convert.huggingface.folder import rename
 from fairseq_posenc.tools.convert.huggingface.multilingual import copy_tokenizer
-from fairseq_posenc.tools.convert.huggingface.positions import kind_of_positions
+from fairseq_posenc.tools.convert.huggingface.positions import position_type
 from fairseq_posenc.tools.convert.huggingface.tokenizers import write_tokenizers
 from fairseq_posenc.tools.writing import replacing_folder
 
@@ -52,7 +52,7 @@ def to_safetensors(path: str, output: str, data: str, force: bool = False) -> Li
         UsageError: the checkpoint is of no model of ours; ``output`` exists and ``force`` is not
             set, or cannot be written.
     """
-    _check_output(output, force)
+    check_output(output, DESCRIPTION, "of posenc export", force)
     safetensors()
     source = read_checkpoint(path, ALL)
     dictionaries = read_dictionaries(source, data)
@@ -82,23 +82,25 @@ def to_huggingface(
             checkpoint is of no model of ours; the dictionaries are missing or others; ``output``
             exists.
     """
-    _check_output(output, force)
+    check_output(output, DESCRIPTION, "of posenc export", force)
     safetensors()
     source = read_checkpoint(path, ALL)
     source.check_eos()
-    layout = choose_layout(source)
+    adapter = choose_adapter(source)
     dictionaries = read_dictionaries(source, data)
     weights = source.state["model"]
-    names, tied = _names(source, layout)
-    dtype = weights[next(iter(names))].dtype
-    computed = layout.computed(source)
-    hf_weights = {name: weight.to(dtype) for name, weight in computed.items()}
-    tied = tied and hf_weights.keys().isdisjoint(layout.shared)
-    names = {own_name: name for own_name, name in names.items() if name not in hf_weights}
-    hf_weights.update({name: weights[own_name] for own_name, name in names.items()})
-    config = _config(source, layout, str(dtype).split(".")[-1], tied)
+    names, hf_weights, tied = _rename_weights(source, adapter)
+    description = _description(source)
+    config = {
+        "architectures": [adapter.model_class],
+        "model_type": adapter.model_type,
+        "dtype": str(next(iter(hf_weights.values())).dtype).split(".")[-1],
+        "tie_word_embeddings": tied,
+        **adapter.to_config(source),
+        OUR_OPTIONS: description,  # which ``save_pretrained`` keeps
+    }
     with replacing_folder(output) as folder:
-        write_folder(folder, _description(source), weights, names, hf_weights)
+        write_folder(folder, description, weights, names, hf_weights)
         _write_json(config, folder, "config.json")
         if "decoder" in source.stacks:
             generation = translations if len(source.stacks) == 2 else continuations
@@ -108,38 +110,18 @@ def to_huggingface(
             notes = copy_tokenizer(source, target, data, folder)
         else:
             notes = write_tokenizers(source, dictionaries, data, folder)
-        notes += layout.notes
+        notes += adapter.notes
         model_card.copy_text_files(source, dictionaries, data, folder)
-        measured = verify.compare(source, layout, data, folder) if check else None
-        has_table = any("position" in name for name in computed)
-        model_card.write(source, layout, target, folder, notes, measured, has_table)
+        measured = verify.compare(source, adapter, data, folder) if check else None
+        has_table = any("position" in name for name in hf_weights)
+        model_card.write(source, adapter, target, folder, notes, measured, has_table)
     if any(_HEADS & set(name.split(".")) for name in weights):
         notes.append("heads of fine-tuning are kept for posenc import alone")
     agreement = measured or "not compared with transformers; --check does that"
-    return [f"for {layout.model}: {agreement}", *notes]
+    return [f"for {adapter.model_class}: {agreement}", *notes]
 
 
-def _config(source: ExportSource, layout: Layout, dtype: str, tied: bool) -> Dict[str, Any]:
-    """Return ``config.json``; our options are in it, as ``save_pretrained`` keeps them."""
-    return {
-        "architectures": [layout.model],
-        "model_type": layout.model_type,
-        "dtype": dtype,
-        "tie_word_embeddings": tied,
-        **layout.config(source),
-        OUR_OPTIONS: _description(source),
-    }
-
-
-def _check_output(output: str, force: bool) -> None:
-    if os.path.lexists(output):
-        if not os.path.isfile(os.path.join(output, DESCRIPTION)):
-            raise UsageError(f"{output} exists and is not of posenc export; name another folder")
-        if not force:
-            raise UsageError(f"{output} exists; name another folder, or replace it with --force")
-
-
-def choose_layout(source: ExportSource) -> Layout:
+def choose_adapter(source: ExportSource) -> Adapter:
     """Return how a model is written.
 
     Raises:
@@ -151,46 +133,53 @@ def choose_layout(source: ExportSource) -> Layout:
         for stack in source.stacks
     }
     encoding = f"--position-encoding {options.position_encoding}"
-    positions = kind_of_positions(source)
+    positions = position_type(source)
     norm_order = "before" if norms == {True} else "after"
     normed = [getattr(stack, "layernorm_embedding", None) for stack in source.stacks.values()]
     if norm_order == "before" and len(normed) == 2 and None not in normed:
         norm_order = EMBEDDINGS_TOO
-    layout = {**TABLE, **LANGUAGE_MODELS}.get((source.kind, norm_order, positions or ""))
-    if layout is None or len(norms) > 1:
+    adapter = EXPORTED.get((source.model_name, norm_order, positions or ""))
+    if adapter is None or len(norms) > 1:
         raise source.refusal(
             f"transformers has no class for {encoding} and LayerNorm {norm_order} each sub-layer"
             + (", which CTranslate2 takes: --to ctranslate2" if _fits_ctranslate2(source) else "")
         )
     for option in ("cross_self_attention", "no_cross_attention"):
         if getattr(options, option, False):
-            raise source.refusal(f"{layout.model} has no --{option.replace('_', '-')}")
+            raise source.refusal(f"{adapter.model_class} has no --{option.replace('_', '-')}")
     if options.activation_fn not in ACTIVATIONS:
         raise source.refusal(f"transformers has no --activation-fn {options.activation_fn}")
-    fixed = layout.model in ("RobertaForMaskedLM", "MPNetForMaskedLM")
-    if fixed and ACTIVATIONS[options.activation_fn] != "gelu":
-        raise source.refusal(f"the head of {layout.model} needs --activation-fn gelu")
+    accepted = adapter.accepted_values.get("hidden_act")
+    if accepted and ACTIVATIONS[options.activation_fn] not in accepted:
+        needed = " or ".join(accepted)
+        raise source.refusal(f"the head of {adapter.model_class} needs --activation-fn {needed}")
     widths = [getattr(options, f"{side}_embed_dim", None) for side in SIDES]
     if None not in widths and widths[0] != widths[1]:
-        raise source.refusal(f"{layout.model} has one width for both sides")
-    if layout.needs(source):
-        raise source.refusal(f"{layout.model} needs a model with {layout.needs(source)}")
+        raise source.refusal(f"{adapter.model_class} has one width for both sides")
+    if adapter.needs(source):
+        raise source.refusal(f"{adapter.model_class} needs a model with {adapter.needs(source)}")
     if norm_order != "after" and any(stack.layer_norm is None for stack in source.stacks.values()):
-        raise source.refusal(f"{layout.model} needs a last LayerNorm (--no-decoder-final-norm)")
-    return layout
+        raise source.refusal(
+            f"{adapter.model_class} needs a last LayerNorm (--no-decoder-final-norm)"
+        )
+    return adapter
 
 
 def _fits_ctranslate2(source: ExportSource) -> bool:
     try:
         for side, module in source.stacks.items():
-            to_ct2_tables(source.portable(side, 8), module.embed_positions.stack, 8)
+            to_ct2_tables(source.exported_positions(side, 8), module.embed_positions.stack, 8)
     except UsageError:
         return False
     return len(source.stacks) == 2  # it is for translation
 
 
-def _names(source: ExportSource, layout: Layout) -> Tuple[Dict[str, str], bool]:
-    """Return the names of our weights there, and whether all our embeddings are one.
+def _rename_weights(
+    source: ExportSource, adapter: Adapter
+) -> Tuple[Dict[str, str], Dict[str, Tensor], bool]:
+    """Return the weights of the class, and whether embeddings are one.
+
+    Before them come the names of those that are the checkpoint's unchanged.
 
     Raises:
         UsageError: the class has no place for a weight, or wants one for several that differ.
@@ -199,27 +188,32 @@ def _names(source: ExportSource, layout: Layout) -> Tuple[Dict[str, str], bool]:
     names = {}
     for name in weights:
         if _OWN_PARTS.isdisjoint(name.split(".")):
-            renamed = rename(name, layout.rules)
-            if renamed is None:
-                raise source.refusal(f"{layout.model} has no place for {name}")
-            if renamed:
-                names[name] = renamed
-    shared = [name for name, renamed in names.items() if renamed in layout.shared]
+            hf_name = rename(name, adapter.key_map)
+            if hf_name is None:
+                raise source.refusal(f"{adapter.model_class} has no place for {name}")
+            if hf_name:
+                names[name] = hf_name
+    shared = [name for name, hf_name in names.items() if hf_name in adapter.shared_weights]
     first = weights[shared[0]]
     tied = all(torch.equal(weights[name], first) for name in shared)
     if tied:
-        names.update(dict.fromkeys(shared, layout.shared[0]))
-    elif not layout.may_differ:
+        names.update(dict.fromkeys(shared, adapter.shared_weights[0]))
+    elif not adapter.may_be_untied:
         raise source.refusal(
-            f"{layout.model} has one set of embeddings, as after --share-all-embeddings"
+            f"{adapter.model_class} has one set of embeddings, as after --share-all-embeddings"
         )
-    return names, tied
+    dtype = weights[next(iter(names))].dtype
+    hf_weights = {name: x.to(dtype) for name, x in adapter.extra_weights(source).items()}
+    tied = tied and hf_weights.keys().isdisjoint(adapter.shared_weights)
+    names = {name: hf_name for name, hf_name in names.items() if hf_name not in hf_weights}
+    hf_weights.update({hf_name: weights[name] for name, hf_name in names.items()})
+    return names, hf_weights, tied
 
 
 def _description(source: ExportSource) -> Dict[str, Any]:
     options = {**vars(source.options), "dictionary_hash": source.dictionaries}
     return {
-        "kind": source.kind,
+        "kind": source.model_name,
         "signature": signatures.of_checkpoint(source.state),
         "model": {name: value for name, value in options.items() if _is_plain(value)},
         "task": {name: value for name, value in source.task.items() if _is_plain(value)},
@@ -238,7 +232,7 @@ def translations(source: ExportSource) -> Dict[str, Any]:
     fairseq chooses neither padding nor an end at once, forces the end after 200 tokens, and stops
     when as many hypotheses have ended as the beam is wide.
     """
-    longest = min(_LONGEST, source.limit("decoder") - 1)
+    longest = min(_LONGEST, source.limits["decoder"] - 1)
     eos = SPECIAL_IDS["eos_token_id"]
     return {
         **SPECIAL_IDS,
@@ -257,9 +251,9 @@ def continuations(source: ExportSource) -> Dict[str, Any]:
     """Return how transformers goes on with a text: by the best type, but padding, to the end."""
     return {
         **SPECIAL_IDS,
-        "bos_token_id": source.beginning,
+        "bos_token_id": source.first_token,
         "suppress_tokens": [SPECIAL_IDS["pad_token_id"]],
-        "max_length": source.limit("decoder"),
+        "max_length": source.limits["decoder"],
     }
 
 

@@ -36,9 +36,7 @@ nl no ns oc or pa pl ps pt ro ru sd si sk sl so sq sr ss su sv sw ta th tl tn tr
 xh yi yo zh zu
 """.split()
 # M2M-100's relatives for WMT 2021 (``language_codes`` in tokenizer_config.json)
-WMT21 = """
-en ha is ja cs ru zh de
-""".split()
+WMT21 = "en ha is ja cs ru zh de".split()
 # mBART-50: language and country, or XX
 MBART50 = """
 ar_AR cs_CZ de_DE en_XX es_XX et_EE fi_FI fr_XX gu_IN hi_IN it_IT ja_XX kk_KZ ko_KR lt_LT lv_LV

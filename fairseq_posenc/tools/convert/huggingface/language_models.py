@@ -1,11 +1,11 @@
-"""Language models of ours as classes of Hugging Face's transformers; see ``adapters``.
+"""Language models: XGLM, OPT, GPT-NeoX and BLOOM.
 
-XGLM multiplies embeddings by √channels as fairseq does; the others do not, so that theirs are
-multiplied here, and are then other weights than the output's. GPT-NeoX and BLOOM have queries, keys
-and values as one projection, head by head.
+XGLM multiplies embeddings by √channels as fairseq does; the others do not, so that an export does,
+and embeddings are then other weights than the output's.
 """
 
-from typing import Any, Dict, List, Tuple
+from dataclasses import replace
+from typing import Any, Dict, List
 
 import torch
 from torch import Tensor
@@ -14,31 +14,26 @@ from fairseq_posenc.tools.convert.checkpoint import LANGUAGE_MODEL, ExportSource
 from fairseq_posenc.tools.convert.huggingface.adapters import (
     ACTIVATIONS,
     SPECIAL_IDS,
-    Layout,
-    Rules,
+    Adapter,
+    FusedAttention,
 )
-from fairseq_posenc.tools.convert.huggingface.positions import input_table, most_positions
+from fairseq_posenc.tools.convert.huggingface.folder import KeyMap
+from fairseq_posenc.tools.convert.huggingface.positions import input_table
 
 _OUTPUT = ("decoder.output_projection", "lm_head")
-# classes with one projection: its module, and whether pairs of channels are turned
-FUSED: Dict[str, Tuple[str, bool]] = {
-    "gpt_neox": ("gpt_neox.layers.#.attention", True),
-    "bloom": ("transformer.h.#.self_attention", False),
-}
-# classes that do not multiply embeddings
-SCALED = ("opt", *FUSED)
+_EMBEDDINGS = ("decoder.embed_tokens.weight", "decoder.output_projection.weight")
 
 
 def _config(source: ExportSource, **specific: Any) -> Dict[str, Any]:
     options = source.options
     return {
         **SPECIAL_IDS,
-        "bos_token_id": source.beginning,
-        "vocab_size": source.model.decoder.embed_tokens.num_embeddings,
+        "bos_token_id": source.first_token,
+        "vocab_size": source.vocab_sizes["decoder"],
         "hidden_size": options.decoder_embed_dim,
         "num_hidden_layers": options.decoder_layers,
         "num_attention_heads": options.decoder_attention_heads,
-        "max_position_embeddings": most_positions(source),
+        "max_position_embeddings": source.max_positions,
         "attention_dropout": options.attention_dropout,
         **specific,
     }
@@ -54,16 +49,18 @@ def _like_fairseq(source: ExportSource) -> Dict[str, Any]:
     )
 
 
-def _fairseq_rules(body: str, last_norm: str) -> Rules:
-    """Return the rules of a class that has fairseq's own names below ``body``."""
+def _fairseq_key_map(body: str, last_norm: str) -> KeyMap:
+    """Return the names of a class that has fairseq's own below ``body``."""
     parts = ("self_attn", "self_attn_layer_norm", "fc1", "fc2", "final_layer_norm")
     modules = ("embed_tokens", *(f"layers.#.{part}" for part in parts))
     same = ((f"decoder.{name}", f"{body}.{name}") for name in modules)
     return (_OUTPUT, ("decoder.layer_norm", f"{body}.{last_norm}"), *same)
 
 
-def _fused_rules(body: str, layers: str, attention: str, names: Dict[str, str]) -> Rules:
-    """Return the rules of GPT-NeoX and BLOOM, with the ``names`` that only one of them has."""
+def _fused_key_map(fused: FusedAttention, names: Dict[str, str]) -> KeyMap:
+    """Return the names of GPT-NeoX and BLOOM, with the ``names`` that only one of them has."""
+    layers, _, attention = fused.module.rpartition(".")
+    body = fused.module.partition(".")[0]
     layer = {
         "self_attn.out_proj": f"{attention}.dense",
         "self_attn": "",
@@ -76,7 +73,7 @@ def _fused_rules(body: str, layers: str, attention: str, names: Dict[str, str]) 
         _OUTPUT,
         *((f"decoder.{module}", f"{body}.{hf_module}") for module, hf_module in names.items()),
         *(
-            (f"decoder.layers.#.{module}", hf_module and f"{body}.{layers}.#.{hf_module}")
+            (f"decoder.layers.#.{module}", hf_module and f"{layers}.{hf_module}")
             for module, hf_module in layer.items()
         ),
     )
@@ -89,15 +86,8 @@ def _scaled_embeddings(source: ExportSource, name: str) -> Dict[str, Tensor]:
     return {} if decoder.embed_scale == 1 else {name: scaled}
 
 
-def _fused(source: ExportSource, attention: str, turned: bool) -> Dict[str, Tensor]:
-    """Return queries, keys and values of all layers as one projection each.
-
-    Args:
-        source: the model.
-        attention: its name there, ``#`` being the number of the layer.
-        turned: whether pairs of channels are turned: ``2c`` and ``2c + 1`` with us, and there ``c``
-            and ``c + d / 2`` of the d channels of a head.
-    """
+def _fuse(source: ExportSource, fused: FusedAttention) -> Dict[str, Tensor]:
+    """Return queries, keys and values of all layers as one projection each."""
     projections = {}
     for number, layer in enumerate(source.model.decoder.layers):
         for ending in ("weight", "bias"):
@@ -108,17 +98,17 @@ def _fused(source: ExportSource, attention: str, turned: bool) -> Dict[str, Tens
                 )
                 for part in "qkv"
             )
-            if turned:
+            if fused.rotated:
                 queries, keys = (torch.cat([x[:, ::2], x[:, 1::2]], 1) for x in (queries, keys))
-            name = f"{attention.replace('#', str(number))}.query_key_value.{ending}"
+            name = f"{fused.module.replace('#', str(number))}.query_key_value.{ending}"
             projections[name] = torch.stack([queries, keys, values], 1).flatten(0, 2)
     return projections
 
 
-def separate(weight: Tensor, heads: int, turned: bool) -> List[Tensor]:
-    """Return queries, keys and values of one projection, ``(channels, …)`` each; see ``_fused``."""
+def separate(weight: Tensor, heads: int, rotated: bool) -> List[Tensor]:
+    """Return queries, keys and values of a ``FusedAttention``, ``(channels, …)`` each."""
     queries, keys, values = weight.unflatten(0, (heads, 3, -1)).unbind(1)
-    if turned:
+    if rotated:
         queries, keys = (torch.stack(x.chunk(2, dim=1), 2).flatten(1, 2) for x in (queries, keys))
     return [part.flatten(0, 1) for part in (queries, keys, values)]
 
@@ -156,70 +146,69 @@ def _bloom_needs(source: ExportSource) -> str:
     return ", ".join(option for option, there in has.items() if not there)
 
 
-XGLM = Layout(
-    "XGLMForCausalLM",
+_NEOX_ATTENTION = FusedAttention("gpt_neox.layers.#.attention", rotated=True)
+_BLOOM_ATTENTION = FusedAttention("transformer.h.#.self_attention", rotated=False)
+XGLM = Adapter(
     "xglm",
-    _fairseq_rules("model", "layer_norm"),
+    ("XGLMForCausalLM",),
+    _fairseq_key_map("model", "layer_norm"),
+    _EMBEDDINGS,
     ("lm_head.weight", "model.embed_tokens.weight"),
-    lambda source: {
+    exported=((LANGUAGE_MODEL, "before", "sinusoids"),),
+    to_config=lambda source: {
         **_like_fairseq(source),
         "activation_dropout": getattr(source.options, "activation_dropout", 0.0),
         "scale_embedding": not source.options.no_scale_embedding,
     },
-    lambda source: {},
-    may_differ=True,
+    may_be_untied=True,
 )
-OPT = Layout(
-    "OPTForCausalLM",
-    "opt",
-    _fairseq_rules("model.decoder", "final_layer_norm"),
-    ("lm_head.weight", "model.decoder.embed_tokens.weight"),
-    _like_fairseq,
-    _opt_weights,
-    may_differ=True,
+OPT = replace(
+    XGLM,
+    model_type="opt",
+    classes=("OPTForCausalLM",),
+    key_map=_fairseq_key_map("model.decoder", "final_layer_norm"),
+    shared_weights=("lm_head.weight", "model.decoder.embed_tokens.weight"),
+    position_tables={"decoder": "model.decoder.embed_positions.weight"},
+    exported=((LANGUAGE_MODEL, "before", "table"),),
+    to_config=_like_fairseq,
+    extra_weights=_opt_weights,
+    scales_embeddings=False,
 )
-GPT_NEOX = Layout(
-    "GPTNeoXForCausalLM",
+GPT_NEOX = Adapter(
     "gpt_neox",
-    _fused_rules(
-        "gpt_neox",
-        "layers",
-        "attention",
-        {"embed_tokens": "embed_in", "layer_norm": "final_layer_norm"},
-    ),
+    ("GPTNeoXForCausalLM",),
+    _fused_key_map(_NEOX_ATTENTION, {"embed_tokens": "embed_in", "layer_norm": "final_layer_norm"}),
+    _EMBEDDINGS,
     ("lm_head.weight", "gpt_neox.embed_in.weight"),
-    _gpt_neox_config,
-    lambda source: {
-        **_fused(source, *FUSED["gpt_neox"]),
+    exported=((LANGUAGE_MODEL, "before", "rotary"),),
+    to_config=_gpt_neox_config,
+    extra_weights=lambda source: {
+        **_fuse(source, _NEOX_ATTENTION),
         **_scaled_embeddings(source, "gpt_neox.embed_in.weight"),
     },
-    may_differ=True,
+    may_be_untied=True,
+    scales_embeddings=False,
+    fused_attention=_NEOX_ATTENTION,
 )
-BLOOM = Layout(
-    "BloomForCausalLM",
-    "bloom",
-    _fused_rules(
-        "transformer",
-        "h",
-        "self_attention",
+BLOOM = replace(
+    GPT_NEOX,
+    model_type="bloom",
+    classes=("BloomForCausalLM",),
+    key_map=_fused_key_map(
+        _BLOOM_ATTENTION,
         {
             "embed_tokens": "word_embeddings",
             "layernorm_embedding": "word_embeddings_layernorm",
             "layer_norm": "ln_f",
         },
     ),
-    ("lm_head.weight", "transformer.word_embeddings.weight"),
-    lambda source: _config(source, hidden_dropout=source.options.dropout),
-    lambda source: {
-        **_fused(source, *FUSED["bloom"]),
+    shared_weights=("lm_head.weight", "transformer.word_embeddings.weight"),
+    exported=((LANGUAGE_MODEL, "before", "alibi"),),
+    to_config=lambda source: _config(source, hidden_dropout=source.options.dropout),
+    extra_weights=lambda source: {
+        **_fuse(source, _BLOOM_ATTENTION),
         **_scaled_embeddings(source, "transformer.word_embeddings.weight"),
     },
-    may_differ=True,
     needs=_bloom_needs,
+    fused_attention=_BLOOM_ATTENTION,
 )
-LANGUAGE_MODELS: Dict[Tuple[str, str, str], Layout] = {
-    (LANGUAGE_MODEL, "before", "sinusoids"): XGLM,
-    (LANGUAGE_MODEL, "before", "table"): OPT,
-    (LANGUAGE_MODEL, "before", "rotary"): GPT_NEOX,
-    (LANGUAGE_MODEL, "before", "alibi"): BLOOM,
-}

@@ -5,35 +5,23 @@ Weights, configuration and vocabulary are read as data: nothing in the folder is
 
 import os
 import shutil
-from typing import Callable, Dict, List, Optional
+from dataclasses import replace
+from typing import List, Optional
 
 from fairseq_posenc.checkpoints.folders import DESCRIPTION, as_checkpoint, read_folder
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.loading import one_line
-from fairseq_posenc.json_files import load_json
 from fairseq_posenc.tools.averaging import save
 from fairseq_posenc.tools.convert.checkpoint import ALL, read_state
-from fairseq_posenc.tools.convert.huggingface.bert import BERT_READERS
-from fairseq_posenc.tools.convert.huggingface.config_fields import check_files
-from fairseq_posenc.tools.convert.huggingface.imported import ImportedModel, read_fsmt
+from fairseq_posenc.tools.convert.huggingface.config_fields import check_config, check_files
+from fairseq_posenc.tools.convert.huggingface.families import imported_family
+from fairseq_posenc.tools.convert.huggingface.folder import ImportedModel, read_config
 from fairseq_posenc.tools.convert.huggingface.language_codes import LANGUAGES
 from fairseq_posenc.tools.convert.huggingface.load_trained import is_trained, read_trained
 from fairseq_posenc.tools.convert.huggingface.model_card import text_files
-from fairseq_posenc.tools.convert.huggingface.multilingual import (
-    MULTILINGUAL_READERS,
-    tokenizer_files,
-)
-from fairseq_posenc.tools.convert.huggingface.verify_import import compare_imported
+from fairseq_posenc.tools.convert.huggingface.multilingual import tokenizer_files
+from fairseq_posenc.tools.convert.huggingface.verify import compare_imported
 from fairseq_posenc.tools.writing import replacing_files
-
-_READERS: Dict[str, Callable[[str, str], ImportedModel]] = {
-    "fsmt": read_fsmt,
-    **BERT_READERS,
-    **MULTILINGUAL_READERS,
-}
-_REASONS = {
-    "marian": "its output has a bias, and its decoder starts with padding, which fairseq has not",
-}
 
 
 def import_model(
@@ -59,7 +47,11 @@ def import_model(
     check_files(folder)
     if os.path.lexists(output) and not force:
         raise UsageError(f"{output} exists; name another file, or overwrite it with --force")
-    imported = _exported(folder) if os.path.exists(_path(folder)) else _of_transformers(folder)
+    imported = (
+        _exported(folder)
+        if os.path.exists(os.path.join(folder, DESCRIPTION))
+        else _of_transformers(folder)
+    )
     if text and not imported.hf_ids:
         raise UsageError(
             f"posenc export wrote the model of {folder}, so import it without --check; then "
@@ -91,10 +83,6 @@ def import_model(
     return [f"beside it: {', '.join(names)}"] * bool(names) + imported.notes
 
 
-def _path(folder: str) -> str:
-    return os.path.join(folder, DESCRIPTION)
-
-
 def _exported(folder: str) -> ImportedModel:
     """Return what ``posenc export`` has written, weight by weight as it was."""
     description, weights = read_folder(folder)
@@ -105,14 +93,11 @@ def _exported(folder: str) -> ImportedModel:
 
 
 def _of_transformers(folder: str) -> ImportedModel:
-    config = os.path.join(folder, "config.json")
-    model_type = load_json(config, {"model_type": str}, "transformers")["model_type"]
-    reader = read_trained if is_trained(config) else _READERS.get(model_type)
-    if reader:
-        with one_line(f"{folder}: its weights do not fit its {os.path.basename(config)}"):
-            return reader(folder, config)
-    types = ", ".join(_READERS)
-    reason = _REASONS.get(model_type, f"only {types} and what posenc export writes are imported")
-    raise UsageError(
-        f"{folder} is a model of type {model_type:.40}, which is not imported: {reason}"
-    )
+    config = read_config(folder)
+    adapter = None if is_trained(config) else imported_family(config)
+    with one_line(f"{folder}: its weights do not fit its config.json"):
+        if adapter is None or adapter.read is None:
+            return read_trained(config)
+        notes = check_config(config, adapter)
+        imported = adapter.read(adapter, config)
+    return replace(imported, notes=[*notes, *imported.notes], tokenizers=adapter.tokenizers)

@@ -12,7 +12,7 @@ from fairseq_posenc.data.segmentation import CODES, TOKENISER, read_tokeniser
 from fairseq_posenc.data.subwords import DICTIONARY, MASK, SentencePiece, WordPiece
 from fairseq_posenc.guards import signatures
 from fairseq_posenc.tools.convert.checkpoint import LANGUAGE_MODEL, ExportSource
-from fairseq_posenc.tools.convert.huggingface.adapters import Layout
+from fairseq_posenc.tools.convert.huggingface.adapters import Adapter
 from fairseq_posenc.tools.convert.huggingface.language_codes import LANGUAGES
 
 TEXT_FILES = (CODES, TOKENISER, SentencePiece.name, WordPiece.name, LANGUAGES)
@@ -89,7 +89,7 @@ _LONGEST = 'min(int(1.5 * batch["input_ids"].size(1)) + 11, {most})'
 
 def write(
     source: ExportSource,
-    layout: Layout,
+    adapter: Adapter,
     dictionary: Dictionary,
     folder: str,
     notes: List[str],
@@ -105,7 +105,7 @@ def write(
     languages = [str(source.task.get(f"{side}_lang") or "") for side in ("source", "target")]
     parts["cut"] = ", truncation=True" * has_table
     if "decoder" in source.stacks:
-        parts["longest"] = _LONGEST.format(most=source.limit("decoder"))
+        parts["longest"] = _LONGEST.format(most=source.limits["decoder"])
     if source.is_multilingual:
         model_name, tag, code = "Translation of many languages", "translation", _MULTILINGUAL
         first, target, *_ = source.task["langs"]
@@ -115,12 +115,12 @@ def write(
         model_name, tag, code = "Translation", "translation", _TRANSLATION
         if os.path.isfile(os.path.join(folder, TOKENISER)):
             parts.update(_moses(os.path.join(folder, TOKENISER), *languages))
-    elif source.kind == LANGUAGE_MODEL:
+    elif source.model_name == LANGUAGE_MODEL:
         model_name, tag, code = "Language model", "text-generation", _LANGUAGE_MODEL
     else:
         model_name, tag, code = "BERT", "fill-mask", _BERT
     if any("not in the dictionary" in note for note in notes):
-        types = next(iter(source.stacks.values())).embed_tokens.num_embeddings
+        types = next(iter(source.vocab_sizes.values()))
         parts["unknown"] = f'batch["input_ids"][batch["input_ids"] >= {types}] = 3\n'
     if os.path.isdir(os.path.join(folder, TARGET)):
         parts["second"] = f'tokenizer = AutoTokenizer.from_pretrained(f"{{folder}}/{TARGET}")\n'
@@ -128,7 +128,7 @@ def write(
         tags=tag,
         title=f"{model_name}, {' to '.join(languages)}" if languages[0] else model_name,
         signature=signatures.of_checkpoint(source.state),
-        model=layout.model,
+        model=adapter.model_class,
         agreement=measured or "not measured (`--check` does)",
         notes="\n".join(f"- {note}" for note in notes),
         code=_VERSION + code.format(text=_TEXT, **parts),

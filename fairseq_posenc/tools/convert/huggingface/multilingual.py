@@ -1,103 +1,89 @@
-"""NLLB-200, M2M-100 and mBART-50 of transformers, read as models of ours.
+"""NLLB-200, M2M-100 and mBART-50, read and written.
 
 Their vocabularies are in fairseq's order already. Languages get fairseq's names: ``__eng_Latn__``,
 ``__en__``, ``[en_XX]``. Sources begin with the token of their language, and so do targets.
 """
 
-import functools
 import os
 import re
 import shutil
-from typing import Any, Callable, Dict, List, NamedTuple, Sequence, Tuple
+from dataclasses import replace
+from typing import Any, Dict, List, Sequence, Tuple
 
 import torch
 from fairseq.data import Dictionary
 from fairseq.data.multilingual.multilingual_utils import get_lang_tok
+from torch import Tensor
 
 from fairseq_posenc.data.subwords import DICTIONARY, MASK, SPECIALS, SentencePiece
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, Maybe, load_json
 from fairseq_posenc.tasks.multilingual import OUR_MULTILINGUAL, default_options
-from fairseq_posenc.tools.convert.checkpoint import ExportSource
+from fairseq_posenc.tools.convert.checkpoint import LIMITS, SIDES, ExportSource
 from fairseq_posenc.tools.convert.huggingface import language_codes
-from fairseq_posenc.tools.convert.huggingface.adapters import M2M100, MBART, Layout
-from fairseq_posenc.tools.convert.huggingface.bert import (
-    numbered_types,
-    refuse_two,
-    types_of_tokenizer,
-)
-from fairseq_posenc.tools.convert.huggingface.config_fields import check_fields, check_files
-from fairseq_posenc.tools.convert.huggingface.imported import (
-    ForeignWeights,
+from fairseq_posenc.tools.convert.huggingface.adapters import EMBEDDINGS_TOO, Adapter
+from fairseq_posenc.tools.convert.huggingface.config_fields import check_files
+from fairseq_posenc.tools.convert.huggingface.folder import (
+    HfConfig,
+    HfWeights,
     ImportedModel,
-    default_if_none,
     dictionary_of,
     keep_last_norms,
-    our_activation,
+    numbered_types,
     refuse_small,
+    refuse_two,
     refuse_unexpected,
     tokenizer_field,
+    types_of_tokenizer,
     with_signatures,
 )
+from fairseq_posenc.tools.convert.huggingface.translation import (
+    BLENDERBOT,
+    TRANSLATION_VALUES,
+    output_bias,
+    position_tables,
+    translation_config,
+    translation_fields,
+    translation_key_map,
+)
 
-ARGUMENTS, THEIRS = "train.args", "hf"
-_SIDES = ("encoder", "decoder")
-_SCHEMA = {
-    **{"d_model": int, "vocab_size": int, "activation_function": str},
-    **{f"{side}_{part}": int for side in _SIDES for part in ("layers", "ffn_dim")},
-    **{f"{side}_attention_heads": int for side in _SIDES},
-    **{"max_position_embeddings": int, "scale_embedding": Maybe(bool)},
-    **{f"{part}dropout": Maybe(float) for part in ("", "attention_", "activation_")},
-    "decoder_start_token_id": Maybe(int),
-}
-_PIECES = "sentencepiece.bpe.model"
+SENTENCEPIECE = "sentencepiece.bpe.model"
 _ADDED = "added_tokens.json"
 # a language that was added to NLLB-200 or mBART-50
 _CODE = {"multilingual": "[a-z]{3}_[A-Z][a-z]{3}", "mbart": "[a-z]{2}_[A-Z]{2}"}
 # what transformers' own tokenizers are made of
-_TOKENIZER_FILES = (
-    _PIECES,
+TOKENIZER_FILES = (
+    SENTENCEPIECE,
     *"tokenizer.json tokenizer_config.json vocab.json special_tokens_map.json".split(),
     _ADDED,
 )
+# beside an imported model: options to train it on, the folder of its tokenizer in transformers
+TRAIN_OPTIONS, HF_TOKENIZER = "train.args", "hf"
 
 
-class _Class(NamedTuple):
-    """What differs between the classes of transformers.
-
-    Attributes:
-        layout: how our models are written for the class.
-        scaled: whether embeddings are multiplied by √width where the file does not say.
-        start: what the decoder starts with where the file does not say.
-        style: fairseq's name for the way in which languages are written.
-    """
-
-    layout: Layout
-    scaled: bool
-    start: int
-    style: str
-
-
-_CLASSES = {
-    "m2m_100": _Class(M2M100, True, 2, "multilingual"),
-    # cc25 and en-ro do not say, and start with a language
-    "mbart": _Class(MBART, False, -1, "mbart"),
-}
-
-
-def _read(folder: str, config: str, name: str) -> ImportedModel:
-    fields = load_json(config, _SCHEMA, "transformers")
-    notes, hf_class = check_fields(config, name, _SCHEMA), _CLASSES[name]
-    if default_if_none(fields.get("decoder_start_token_id"), hf_class.start) != 2:
+def _read(adapter: Adapter, config: HfConfig) -> ImportedModel:
+    folder, vocab_size = config.folder, config.fields["vocab_size"]
+    if config.get("decoder_start_token_id", adapter.decoder_start_token_id) != 2:
         raise UsageError(
-            f"{config}: decoder_start_token_id should be 2; models whose decoder starts with a "
-            "language, such as mbart-large-cc25 and mbart-large-en-ro, have it at the end of the "
+            f"{config.path}: decoder_start_token_id should be 2; models whose decoder starts with "
+            "a language, such as mbart-large-cc25 and mbart-large-en-ro, have it at the end of the "
             "source, and are not imported"
         )
-    weights = _weights(folder, hf_class, fields["vocab_size"])
-    symbols, languages, tags = _vocabulary(folder, fields["vocab_size"], hf_class.style)
+    weights, style = _read_weights(adapter, folder, vocab_size), adapter.lang_tok_style
+    symbols, languages, tags = _vocabulary(folder, vocab_size, style)
     dictionary = dictionary_of(symbols, range(len(symbols)), False, folder)
-    model = _model(fields, hf_class, config)
+    has_tables = bool(adapter.position_tables)
+    model = {
+        "arch": "posenc_transformer",
+        **adapter.options_of(config),
+        "share_all_embeddings": True,
+        "share_decoder_input_output_embed": True,
+        "encoder_normalize_before": True,
+        "decoder_normalize_before": True,
+        # of these two, mBART alone has tables of positions and such a LayerNorm
+        "layernorm_embedding": has_tables,
+        "position_encoding": "learned" if has_tables else "sinusoidal",
+    }
     task = {
         **default_options(),
         # a task without a dataclass is found by ``task``
@@ -105,21 +91,20 @@ def _read(folder: str, config: str, name: str) -> ImportedModel:
         "langs": languages,
         "encoder_langtok": "src",
         "decoder_langtok": True,
-        "lang_tok_style": hf_class.style,
-        "max_source_positions": model["max_source_positions"],
-        "max_target_positions": model["max_target_positions"],
+        "lang_tok_style": style,
+        **{limit: model[limit] for limit in LIMITS.values()},
     }
     signed = with_signatures(model, dictionary, dictionary)
-    imported = ImportedModel(signed, task, weights, {DICTIONARY: dictionary}, notes=notes)
+    imported = ImportedModel(signed, task, weights, {DICTIONARY: dictionary})
     imported.hf_ids = [range(len(symbols))] * 2
     imported.texts[language_codes.LANGUAGES] = "".join(f"{language}\n" for language in languages)
-    imported.texts[ARGUMENTS] = _arguments(model, hf_class.style)
+    imported.texts[TRAIN_OPTIONS] = _train_options(model, style)
     imported.files.update(tokenizer_files(folder))
-    if os.path.isfile(os.path.join(folder, _PIECES)):
-        imported.files[SentencePiece.name] = os.path.join(folder, _PIECES)
+    if os.path.isfile(os.path.join(folder, SENTENCEPIECE)):
+        imported.files[SentencePiece.name] = os.path.join(folder, SENTENCEPIECE)
     else:
         imported.notes.append(
-            f"{folder} has no {_PIECES}, which cuts text; put it beside the checkpoint as "
+            f"{folder} has no {SENTENCEPIECE}, which cuts text; put it beside the checkpoint as "
             f"{SentencePiece.name}"
         )
     if tags:
@@ -136,7 +121,9 @@ def _read(folder: str, config: str, name: str) -> ImportedModel:
 
 def tokenizer_files(folder: str) -> Dict[str, str]:
     """Return the files of the tokenizer of transformers, by their names beside a checkpoint."""
-    paths = {os.path.join(THEIRS, name): os.path.join(folder, name) for name in _TOKENIZER_FILES}
+    paths = {
+        os.path.join(HF_TOKENIZER, name): os.path.join(folder, name) for name in TOKENIZER_FILES
+    }
     return {name: path for name, path in paths.items() if os.path.isfile(path)}
 
 
@@ -151,7 +138,7 @@ def copy_tokenizer(
     Raises:
         UsageError: there is none in the folder ``data``, or it is of other types.
     """
-    tokenizer = os.path.join(data, THEIRS)
+    tokenizer = os.path.join(data, HF_TOKENIZER)
     if not os.path.isdir(tokenizer):
         raise source.refusal(
             f"there is no {tokenizer} with the tokenizer of transformers; name the folder of "
@@ -166,14 +153,14 @@ def copy_tokenizer(
     return ["the tokenizer is that of the imported model"]
 
 
-def _weights(folder: str, hf_class: _Class, types: int) -> Dict[str, torch.Tensor]:
-    """Return the weights by our names; all embeddings are one."""
-    weights = ForeignWeights(folder, hf_class.layout.rules)
-    shared, *copies = hf_class.layout.shared
+def _read_weights(adapter: Adapter, folder: str, vocab_size: int) -> Dict[str, Tensor]:
+    """Return the weights by fairseq's names; all embeddings are one."""
+    weights = HfWeights(folder, adapter.key_map)
+    shared, *copies = adapter.shared_weights
     embeddings = weights.get(shared)
-    if len(embeddings) != types:
+    if len(embeddings) != vocab_size:
         raise UsageError(
-            f"{folder}: {shared} has {len(embeddings)} rows, and not vocab_size {types}"
+            f"{folder}: {shared} has {len(embeddings)} rows, and not vocab_size {vocab_size}"
         )
     for name in (name for name in copies if name in weights.hf):
         if not torch.equal(weights.hf[name], embeddings):
@@ -182,50 +169,17 @@ def _weights(folder: str, hf_class: _Class, types: int) -> Dict[str, torch.Tenso
     if bias is not None and bias.any():
         raise UsageError(f"{folder}: its output has a bias (final_logits_bias), fairseq's has none")
     # M2M-100's older files have sinusoids, which are computed
-    ending = "weight" if hf_class.layout is MBART else "weights"
-    tables = [f"model.{side}.embed_positions.{ending}" for side in _SIDES]
-    expected = {shared, "final_logits_bias", *tables}
+    sinusoids = [f"model.{side}.embed_positions.weights" for side in SIDES]
+    expected = {shared, "final_logits_bias", *(adapter.position_tables.values() or sinusoids)}
     refuse_unexpected(folder, [name for name in weights.unexpected if name not in expected])
     renamed = weights.fairseq
-    if hf_class.layout is MBART:
-        renamed.update({name[len("model.") :]: weights.get(name) for name in tables})
-    for module in ("encoder.embed_tokens", "decoder.embed_tokens", "decoder.output_projection"):
-        renamed[f"{module}.weight"] = embeddings
-    keep_last_norms(renamed, _SIDES)
+    renamed.update(adapter.tables(weights, required=True))
+    renamed.update(dict.fromkeys(adapter.embeddings, embeddings))
+    keep_last_norms(renamed, SIDES)
     return renamed
 
 
-def _model(fields: Dict[str, Any], hf_class: _Class, config: str) -> Dict[str, Any]:
-    """Return the options of our model."""
-    length = fields["max_position_embeddings"]
-    is_mbart = hf_class.layout is MBART
-    model = {
-        "arch": "posenc_transformer",
-        "encoder_embed_dim": fields["d_model"],
-        "decoder_embed_dim": fields["d_model"],
-        "activation_fn": our_activation(fields["activation_function"], config),
-        **{
-            f"{part}dropout": default_if_none(fields.get(f"{part}dropout"), 0.0)
-            for part in ("", "attention_", "activation_")
-        },
-        "no_scale_embedding": not default_if_none(fields.get("scale_embedding"), hf_class.scaled),
-        "max_source_positions": length,
-        "max_target_positions": length,
-        "share_all_embeddings": True,
-        "share_decoder_input_output_embed": True,
-        "encoder_normalize_before": True,
-        "decoder_normalize_before": True,
-        "layernorm_embedding": is_mbart,
-        "position_encoding": "learned" if is_mbart else "sinusoidal",
-    }
-    for side in _SIDES:
-        model[f"{side}_layers"] = fields[f"{side}_layers"]
-        model[f"{side}_ffn_embed_dim"] = fields[f"{side}_ffn_dim"]
-        model[f"{side}_attention_heads"] = fields[f"{side}_attention_heads"]
-    return model
-
-
-def _arguments(model: Dict[str, Any], style: str) -> str:
+def _train_options(model: Dict[str, Any], style: str) -> str:
     """Return the options of ``fairseq-train`` that go on with the model, one a line."""
     lines = [f"--task {OUR_MULTILINGUAL}", "--encoder-langtok src", "--decoder-langtok"]
     lines.append(f"--lang-tok-style {style}")
@@ -241,7 +195,7 @@ def _vocabulary(folder: str, types: int, style: str) -> Tuple[List[str], List[st
 
     Tags are tokens that somebody added to the tokenizer, and no languages.
     """
-    by_number, codes = _read_vocabulary(folder, style)
+    by_number, codes = __vocabulary(folder, style)
     named = {*SPECIALS[:4], MASK, *codes, *(get_lang_tok(code, style) for code in codes)}
     added = {n: token for n, token in _added_tokens(folder).items() if token not in named}
     new_codes = [token for token in added.values() if re.fullmatch(_CODE[style], token)]
@@ -281,9 +235,9 @@ def _added_tokens(folder: str) -> Dict[int, str]:
     return {}
 
 
-def _read_vocabulary(folder: str, style: str) -> Tuple[Dict[int, str], Sequence[str]]:
+def __vocabulary(folder: str, style: str) -> Tuple[Dict[int, str], Sequence[str]]:
     """Return the types by number, and the languages that may be among them, in their order."""
-    path = {name: os.path.join(folder, name) for name in _TOKENIZER_FILES}
+    path = {name: os.path.join(folder, name) for name in TOKENIZER_FILES}
     if style == "multilingual" and os.path.exists(path["vocab.json"]):
         # of M2M-100, behind which its tokenizer puts the languages
         numbered = numbered_types(path["vocab.json"])
@@ -296,11 +250,13 @@ def _read_vocabulary(folder: str, style: str) -> Tuple[Dict[int, str], Sequence[
     codes = language_codes.MBART50 if style == "mbart" else language_codes.NLLB
     if os.path.exists(path["tokenizer.json"]):
         by_number = types_of_tokenizer(path["tokenizer.json"])
-    elif os.path.exists(path[_PIECES]):
-        pieces = SentencePiece(path[_PIECES]).vocabulary()
+    elif os.path.exists(path[SENTENCEPIECE]):
+        pieces = SentencePiece(path[SENTENCEPIECE]).vocabulary()
         by_number = dict(enumerate([*SPECIALS[:4], *pieces, *codes, MASK]))
     else:
-        raise UsageError(f"{folder} has no vocabulary: tokenizer.json, {_PIECES} or vocab.json")
+        raise UsageError(
+            f"{folder} has no vocabulary: tokenizer.json, {SENTENCEPIECE} or vocab.json"
+        )
     named = {code: get_lang_tok(code, style) for code in codes}
     return {number: named.get(symbol, symbol) for number, symbol in by_number.items()}, codes
 
@@ -315,6 +271,56 @@ def _codes(folder: str) -> str:
     return languages
 
 
-MULTILINGUAL_READERS: Dict[str, Callable[[str, str], ImportedModel]] = {
-    name: functools.partial(_read, name=name) for name in _CLASSES
-}
+M2M100 = replace(
+    BLENDERBOT,
+    model_type="m2m_100",
+    classes=("M2M100ForConditionalGeneration",),
+    config_fields=translation_fields(scale_embedding=True),
+    position_tables={},
+    exported=(("posenc_transformer", "before", "sinusoids"),),
+    extra_weights=lambda source: {},
+    read=_read,
+    more_fields={"vocab_size": int, "decoder_start_token_id": Maybe(int)},
+    accepted_values={
+        **TRANSLATION_VALUES,
+        "tie_word_embeddings": (True,),
+        "add_final_layer_norm": (True,),
+        "normalize_before": (True,),
+        "normalize_embedding": (True,),
+        "static_position_embeddings": (False,),
+    },
+    ignored_fields=frozenset({"num_hidden_layers", "hidden_size", "num_attention_heads"}),
+    lang_tok_style="multilingual",
+    tokenizers=("M2M100Tokenizer", "NllbTokenizer", "NllbTokenizerFast"),
+)
+
+
+def _mbart_config(source: ExportSource) -> Dict[str, Any]:
+    return {
+        **translation_config(source),
+        # which CTranslate2 asks for: mBART-50's decoder starts with EOS
+        "normalize_before": True,
+        "normalize_embedding": True,
+        "tokenizer_class": "MBart50Tokenizer",
+    }
+
+
+MBART = replace(
+    M2M100,
+    model_type="mbart",
+    classes=("MBartForConditionalGeneration",),
+    key_map=translation_key_map("lm_head", "embed_tokens", "layer_norm", "layernorm_embedding"),
+    config_fields=translation_fields(scale_embedding=False),
+    position_tables=BLENDERBOT.position_tables,
+    unused_rows=2,
+    exported=tuple(
+        ("posenc_transformer", EMBEDDINGS_TOO, positions) for positions in ("sinusoids", "table")
+    ),
+    to_config=_mbart_config,
+    extra_weights=lambda source: {**position_tables(source), **output_bias(source)},
+    ignored_fields=M2M100.ignored_fields | {"classif_dropout", "_num_labels"},
+    # cc25 and en-ro do not say, and start with a language
+    decoder_start_token_id=-1,
+    lang_tok_style="mbart",
+    tokenizers=("MBart50Tokenizer", "MBart50TokenizerFast"),
+)

@@ -1,4 +1,4 @@
-"""What kind of positions a model of ours has, as the classes of transformers know them."""
+"""Which positions a model has, of those that classes of transformers know."""
 
 from typing import Any, Optional
 
@@ -11,47 +11,42 @@ from fairseq_posenc.encodings.t5 import Buckets
 from fairseq_posenc.tools.convert.checkpoint import ExportSource
 
 
-def most_positions(source: ExportSource) -> int:
-    """Return the most tokens of a sentence, of either side."""
-    return max(map(source.limit, source.stacks))
-
-
 def input_table(source: ExportSource, stack: str, unused: bool = True) -> Tensor:
     """Return the vectors ``(n, channels)`` that are added at the input, zeros without any.
 
     With ``unused`` rows before them, as many as fairseq has: padding index + 1.
     """
-    module, length = source.stacks[stack], most_positions(source)
-    vectors = source.portable(stack, length).input
+    module, length = source.stacks[stack], source.max_positions
+    vectors = source.exported_positions(stack, length).input
     if vectors is None:
         vectors = torch.zeros(length, module.embed_tokens.embedding_dim)
     first = module.padding_idx + 1 if unused else 0
     return torch.cat([vectors.new_zeros(first, vectors.size(1)), vectors])
 
 
-def kind_of_positions(source: ExportSource) -> Optional[str]:
+def position_type(source: ExportSource) -> Optional[str]:
     """Return ``sinusoids`` (fairseq's), ``table``, ``rotary``, ``t5``, ``alibi``; or ``None``."""
-    kinds = {_kind(source, stack) for stack in source.stacks}
-    if kinds == {"sinusoids", "table"}:
+    types = {_type_of_stack(source, stack) for stack in source.stacks}
+    if types == {"sinusoids", "table"}:
         return "table"  # CAPE scales the positions of the source alone
-    return kinds.pop() if len(kinds) == 1 else None
+    return types.pop() if len(types) == 1 else None
 
 
-def _kind(source: ExportSource, stack: str) -> Optional[str]:
-    portable, module = source.portable(stack, source.limit(stack)), source.stacks[stack]
-    if portable.attention:
-        encoding, [inside, *further] = module.embed_positions, portable.attention
-        if further or portable.input is not None:
+def _type_of_stack(source: ExportSource, stack: str) -> Optional[str]:
+    exported, module = source.exported_positions(stack, source.limits[stack]), source.stacks[stack]
+    if exported.attention:
+        encoding, [term, *more_terms] = module.embed_positions, exported.attention
+        if more_terms or exported.input is not None:
             return None
-        if inside == "rotation":
+        if term == "rotation":
             return "rotary"
-        if inside == "bias" and _has_alibi_slopes(portable.bias, encoding.stack.heads):
+        if term == "bias" and _has_alibi_slopes(exported.bias, encoding.stack.heads):
             return "alibi"
         return "t5" if _has_t5_buckets(encoding.in_evaluation) else None
-    if portable.input is None:
+    if exported.input is None:
         return "table"
-    numbers = torch.arange(len(portable.input)).float() + module.padding_idx + 1
-    same = torch.equal(portable.input, sinusoid(numbers, portable.input.size(1)))
+    numbers = torch.arange(len(exported.input)).float() + module.padding_idx + 1
+    same = torch.equal(exported.input, sinusoid(numbers, exported.input.size(1)))
     return "sinusoids" if same else "table"
 
 

@@ -24,7 +24,6 @@ from fairseq_posenc.data.wordpiece_file import read_wordpiece
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.convert.checkpoint import LANGUAGE_MODEL, ExportSource, read_sentences
-from fairseq_posenc.tools.convert.huggingface.positions import most_positions
 
 _END = "</w>"  # what BPE puts behind the last piece of a word, as subword-nmt does
 _CONTINUES = "@@"
@@ -38,13 +37,13 @@ _UNIGRAM = {"model_type": 1, "byte_fallback": 0, "treat_whitespace_as_suffix": 0
 _UNIGRAM.update(add_dummy_prefix=1, escape_whitespaces=1)
 
 
-class Cut(NamedTuple):
-    """A tokeniser, what it takes, and ours: from such a text to its pieces, and back.
+class TokenizerPair(NamedTuple):
+    """A tokenizer of the library, what it takes, and ours: from such a text to pieces, and back.
 
     ``scores`` are those of the pieces, if text is cut into those of the largest sum.
     """
 
-    tokeniser: Any
+    tokenizer: Any
     takes: str
     pieces: Any
     text: Any
@@ -54,7 +53,7 @@ class Cut(NamedTuple):
 def write_tokenizers(
     source: ExportSource, dictionaries: Mapping[str, Dictionary], data: str, folder: str
 ) -> List[str]:
-    """Write the files of a tokeniser, and in ``target`` those of the target if it is another.
+    """Write the files of a tokenizer, and in ``target`` those of the target if it is another.
 
     Returns:
         What the user should know, one line each.
@@ -75,29 +74,29 @@ def write_tokenizers(
 def _write(
     source: ExportSource, stack: str, dictionary: Dictionary, data: str, folder: str
 ) -> List[str]:
-    """Write the tokeniser of one stack of layers, and return what to know of it."""
-    cut, is_bert = cut_as(dictionary, data), MASK in dictionary
+    """Write the tokenizer of one stack of layers, and return what to know of it."""
+    pair, is_bert = read_tokenizer(dictionary, data), MASK in dictionary
     sentences = read_sentences(source, data, _PROBES)[stack]
-    ties = compare_cuts(cut, dictionary, sentences, data)
-    tokeniser, notes = cut.tokeniser, [f"tokenizer.json takes {cut.takes}"]
+    ties = compare_tokenizers(pair, dictionary, sentences, data)
+    tokenizer, notes = pair.tokenizer, [f"tokenizer.json takes {pair.takes}"]
     if ties:
         notes.append(f"{ties} of {len(sentences)} sentences are cut otherwise, with equal scores")
     if not sentences:
         notes.append("0 sentences compared with it: there is no binarised test, valid or train")
     bos, eos = "<s> " if is_bert or source.source_bos else "", " </s>"
-    if source.kind == LANGUAGE_MODEL:
-        bos, eos = f"{dictionary[source.beginning]} ", ""  # the text goes on
+    if source.model_name == LANGUAGE_MODEL:
+        bos, eos = f"{dictionary[source.first_token]} ", ""  # the text goes on
     second = int(source.has_segments)  # a model without segments has no vector for a second one
-    tokeniser.post_processor = library("tokenizers").processors.TemplateProcessing(
+    tokenizer.post_processor = library("tokenizers").processors.TemplateProcessing(
         single=f"{bos}$A{eos}",
         pair=f"{bos}$A </s> $B:{second} </s>:{second}",
         special_tokens=[("<s>", dictionary.bos()), ("</s>", dictionary.eos())],
     )
-    tokeniser.add_special_tokens([UNKNOWN] + [MASK] * is_bert)
-    tokeniser.save(os.path.join(folder, "tokenizer.json"))
+    tokenizer.add_special_tokens([UNKNOWN] + [MASK] * is_bert)
+    tokenizer.save(os.path.join(folder, "tokenizer.json"))
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
-        "model_max_length": most_positions(source),
+        "model_max_length": source.max_positions,
         "padding_side": "right",
         "clean_up_tokenization_spaces": False,
         "model_input_names": ["input_ids", "attention_mask"] + ["token_type_ids"] * second,
@@ -109,7 +108,7 @@ def _write(
     }
     with open(os.path.join(folder, "tokenizer_config.json"), "w", encoding="utf-8") as stream:
         json.dump(config, stream, indent=1, ensure_ascii=False)
-    beyond = tokeniser.get_vocab_size() - len(dictionary)
+    beyond = tokenizer.get_vocab_size() - len(dictionary)
     if beyond:
         notes.append(
             f"{beyond} of its pieces are not in the dictionary: replace numbers from "
@@ -118,25 +117,25 @@ def _write(
     return notes
 
 
-def cut_as(dictionary: Dictionary, data: str) -> Cut:
-    """Return a tokeniser that does what cut the training's text."""
+def read_tokenizer(dictionary: Dictionary, data: str) -> TokenizerPair:
+    """Return a tokenizer that does what cut the training's text."""
     path = {name: os.path.join(data, name) for name in (WordPiece.name, SentencePiece.name, CODES)}
     if os.path.isfile(path[WordPiece.name]):
         words = WordPiece(path[WordPiece.name])
-        return Cut(_wordpiece(words, dictionary), "plain text", words.pieces, words.text)
+        return TokenizerPair(_wordpiece(words, dictionary), "plain text", words.pieces, words.text)
     if os.path.isfile(path[SentencePiece.name]):
         model = SentencePiece(path[SentencePiece.name])
-        tokeniser = _sentencepiece(model, dictionary)
-        return Cut(tokeniser, "plain text", model.pieces, model.text, model.scores())
+        tokenizer = _sentencepiece(model, dictionary)
+        return TokenizerPair(tokenizer, "plain text", model.pieces, model.text, model.scores())
     if os.path.isfile(path[CODES]):
         bpe = BytePairEncoder(path[CODES])
-        return Cut(
+        return TokenizerPair(
             _bpe(path[CODES], dictionary),
             "text that is tokenised as by posenc prepare tokenise",
             lambda text: bpe.cut(text).split(),
             lambda pieces: (" ".join(pieces) + " ").replace(f"{_CONTINUES} ", "").rstrip(),
         )
-    return Cut(_words(dictionary), "types separated by spaces", str.split, " ".join)
+    return TokenizerPair(_words(dictionary), "types separated by spaces", str.split, " ".join)
 
 
 def _numbered(dictionary: Dictionary, pieces: Sequence[str]) -> Dict[str, int]:
@@ -150,9 +149,9 @@ def _numbered(dictionary: Dictionary, pieces: Sequence[str]) -> Dict[str, int]:
 def _words(dictionary: Dictionary) -> Any:
     tokenizers = library("tokenizers")
     model = tokenizers.models.WordLevel(_numbered(dictionary, []), unk_token=UNKNOWN)
-    tokeniser = tokenizers.Tokenizer(model)
-    tokeniser.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    return tokeniser
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    return tokenizer
 
 
 def _wordpiece(model: WordPiece, dictionary: Dictionary) -> Any:
@@ -183,12 +182,12 @@ def _bpe(codes: str, dictionary: Dictionary) -> Any:
     model = tokenizers.models.BPE(
         vocabulary, merges, unk_token=UNKNOWN, end_of_word_suffix=_END, fuse_unk=False
     )
-    tokeniser = tokenizers.Tokenizer(model)
-    tokeniser.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
-    tokeniser.decoder = tokenizers.decoders.BPEDecoder(suffix=_END)
+    tokenizer = tokenizers.Tokenizer(model)
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.WhitespaceSplit()
+    tokenizer.decoder = tokenizers.decoders.BPEDecoder(suffix=_END)
     if SEPARATOR in dictionary:  # which is never cut
-        tokeniser.add_tokens([tokenizers.AddedToken(SEPARATOR, normalized=False)])
-    return tokeniser
+        tokenizer.add_tokens([tokenizers.AddedToken(SEPARATOR, normalized=False)])
+    return tokenizer
 
 
 def _sentencepiece(model: SentencePiece, dictionary: Dictionary) -> Any:
@@ -212,7 +211,7 @@ def _sentencepiece(model: SentencePiece, dictionary: Dictionary) -> Any:
     tokenizers, scores = library("tokenizers"), model.scores()
     pieces = _numbered(dictionary, list(scores))
     vocabulary = [(piece, scores.get(piece, 0.0)) for piece in pieces]
-    tokeniser = tokenizers.Tokenizer(tokenizers.models.Unigram(vocabulary, unk_id=dictionary.unk()))
+    tokenizer = tokenizers.Tokenizer(tokenizers.models.Unigram(vocabulary, unk_id=dictionary.unk()))
     normalizers, regex = tokenizers.normalizers, tokenizers.Regex
     parted = regex(r"(?=[\p{M}\u200c\u200d\uff9e\uff9f\u1100-\u11ff])")
     steps = []
@@ -224,14 +223,16 @@ def _sentencepiece(model: SentencePiece, dictionary: Dictionary) -> Any:
         steps += [normalizers.Replace(regex(" {2,}"), " "), normalizers.Strip(left=False)]
     else:  # where Metaspace would put none before a space
         steps.append(normalizers.Replace(regex(r"\A "), "  "))
-    tokeniser.normalizer = normalizers.Sequence(steps)
+    tokenizer.normalizer = normalizers.Sequence(steps)
     # not behind a special token, where a word may go on
-    tokeniser.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace("▁", "first")
-    tokeniser.decoder = tokenizers.decoders.Metaspace("▁", "always")
-    return tokeniser
+    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Metaspace("▁", "first")
+    tokenizer.decoder = tokenizers.decoders.Metaspace("▁", "always")
+    return tokenizer
 
 
-def compare_cuts(cut: Cut, dictionary: Dictionary, sentences: List[List[int]], data: str) -> int:
+def compare_tokenizers(
+    pair: TokenizerPair, dictionary: Dictionary, sentences: List[List[int]], data: str
+) -> int:
     """Cut sentences of the data both ways, and return how many differ by equal scores alone.
 
     Which of several ways to cut counts, if the sums of their scores are equal (``99|9`` and
@@ -242,18 +243,18 @@ def compare_cuts(cut: Cut, dictionary: Dictionary, sentences: List[List[int]], d
     """
     ties = 0
     for sentence in sentences:
-        text = cut.text([dictionary[n] for n in sentence if n >= dictionary.nspecial])
-        pieces, encoding = cut.pieces(text), cut.tokeniser.encode(text, add_special_tokens=False)
+        text = pair.text([dictionary[n] for n in sentence if n >= dictionary.nspecial])
+        pieces, encoding = pair.pieces(text), pair.tokenizer.encode(text, add_special_tokens=False)
         hf_ids = [n if n < len(dictionary) else dictionary.unk() for n in encoding.ids]
         if [dictionary.index(piece) for piece in pieces] == hf_ids:
             continue
         sums = [
-            sum(cut.scores.get(piece, 0.0) for piece in segmentation)
+            sum(pair.scores.get(piece, 0.0) for piece in segmentation)
             for segmentation in (pieces, encoding.tokens)
         ]
         if (
             "".join(pieces) != "".join(encoding.tokens)
-            or not cut.scores
+            or not pair.scores
             or not math.isclose(*sums, rel_tol=1e-6)
         ):
             raise UsageError(

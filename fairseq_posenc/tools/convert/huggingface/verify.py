@@ -1,17 +1,34 @@
-"""Whether transformers computes what our model computes, measured on sentences of the data."""
+"""Whether transformers computes what our model computes, and cuts text as we do: measured."""
 
+import os
 from typing import Any, Dict, List, Sequence
 
 import torch
+from fairseq.data.multilingual.multilingual_utils import get_lang_tok
 from torch import Tensor
 
+from fairseq_posenc.data.segmentation import CODES
+from fairseq_posenc.data.subwords import DICTIONARY, SentencePiece, WordPiece
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.convert.checkpoint import LANGUAGE_MODEL, ExportSource, read_sentences
-from fairseq_posenc.tools.convert.huggingface.adapters import SPECIAL_IDS, Layout
-from fairseq_posenc.tools.convert.huggingface.positions import most_positions
+from fairseq_posenc.files import read_lines
+from fairseq_posenc.guards.loading import one_line
+from fairseq_posenc.models.bert import PosencBertModel
+from fairseq_posenc.models.transformer import PosencTransformerModel
+from fairseq_posenc.tools.convert.checkpoint import (
+    ALL,
+    LANGUAGE_MODEL,
+    ExportSource,
+    read_checkpoint,
+    read_sentences,
+)
+from fairseq_posenc.tools.convert.huggingface.adapters import SPECIAL_IDS, Adapter
+from fairseq_posenc.tools.convert.huggingface.bert_tokenizers import ANY_TOKENIZER
+from fairseq_posenc.tools.convert.huggingface.folder import ImportedModel, tokenizer_field
 
 SENTENCES, _BATCH = 50, 10
 LARGEST = 1e-3
+_BOS, _EOS, _SPECIAL = 0, 2, 4
+_LENGTH = 20  # of sentences that are drawn
 
 
 def import_transformers() -> Any:
@@ -25,7 +42,7 @@ def import_transformers() -> Any:
     return transformers
 
 
-def compare(source: ExportSource, layout: Layout, data: str, folder: str) -> str:
+def compare(source: ExportSource, adapter: Adapter, data: str, folder: str) -> str:
     """Return what was measured, in words.
 
     Raises:
@@ -36,10 +53,12 @@ def compare(source: ExportSource, layout: Layout, data: str, folder: str) -> str
     sentences = list(zip(*by_stack.values()))
     if not sentences:
         raise UsageError(f"--check needs a binarised test, valid or train set in {data}")
-    model = getattr(transformers, layout.model).from_pretrained(folder, local_files_only=True)
+    model = getattr(transformers, adapter.model_class).from_pretrained(
+        folder, local_files_only=True
+    )
     largest = largest_difference(source, model.eval().float(), sentences)
     if not largest <= LARGEST:
-        raise source.refusal(f"the scores of {layout.model} differ by up to {largest:.2g}")
+        raise source.refusal(f"the scores of {adapter.model_class} differ by up to {largest:.2g}")
     return (
         f"largest difference of scores {largest:.1e} on {len(sentences)} sentences, "
         f"transformers {transformers.__version__}"
@@ -47,39 +66,47 @@ def compare(source: ExportSource, layout: Layout, data: str, folder: str) -> str
 
 
 def largest_difference(
-    source: ExportSource, model: Any, sentences: Sequence[Sequence[List[int]]]
+    source: ExportSource,
+    model: Any,
+    sentences: Sequence[Sequence[List[int]]],
+    hf_ids: Sequence[Sequence[int]] = (),
 ) -> float:
-    """Return the largest :func:`difference` on sentences, which may have translations."""
-    batches = range(0, len(sentences), _BATCH)
-    differences = [
-        difference(source, model, list(zip(*sentences[n : n + _BATCH]))) for n in batches
-    ]
+    """Return the largest :func:`difference` on sentences, which may have translations.
+
+    ``hf_ids`` are the token ids of transformers for each of ours; without them, they are the same.
+    """
+    orders = [torch.tensor(ids) for ids in hf_ids or map(range, source.vocab_sizes.values())]
+    batches = [list(zip(*sentences[n : n + _BATCH])) for n in range(0, len(sentences), _BATCH)]
+    differences = [difference(source, model, batch, orders) for batch in batches]
     return float(torch.tensor(differences).max())  # also of not a number
 
 
 @torch.no_grad()
-def difference(source: ExportSource, model: Any, batch: Sequence[Sequence[List[int]]]) -> float:
+def difference(
+    source: ExportSource, model: Any, batch: Sequence[Sequence[List[int]]], hf_ids: List[Tensor]
+) -> float:
     """Return the largest difference of scores between our model and that of transformers.
 
     ``batch`` has the sentences as numbers with EOS, of the source and, in translation, the target.
     """
-    longest, eos = most_positions(source) - 1, SPECIAL_IDS["eos_token_id"]
+    longest, eos = source.max_positions - 1, SPECIAL_IDS["eos_token_id"]
     bos = [SPECIAL_IDS["bos_token_id"]]
     if len(batch) == 2:
         begun = bos if source.source_bos else []
         sources = padded([begun + sentence for sentence in batch[0]], longest)
         # the decoder starts with EOS
-        targets = padded([[eos, *sentence[:-1]] for sentence in batch[1]], longest)
-        fairseq_scores = source.model(sources, None, targets)[0]
-        hf_output = model(**inputs(sources), decoder_input_ids=targets, use_cache=False)
-        real = targets.ne(SPECIAL_IDS["pad_token_id"])
+        tokens = padded([[eos, *sentence[:-1]] for sentence in batch[1]], longest)
+        fairseq_scores = source.model(sources, None, tokens)[0]
+        decoder_inputs = {"decoder_input_ids": hf_ids[1][tokens], "use_cache": False}
     else:
-        begun = [source.beginning] if source.kind == LANGUAGE_MODEL else bos
-        sources = padded([begun + sentence for sentence in batch[0]], longest)
-        fairseq_scores, hf_output = source.model(sources)[0], model(**inputs(sources))
-        real = sources.ne(SPECIAL_IDS["pad_token_id"])
+        begun = [source.first_token] if source.model_name == LANGUAGE_MODEL else bos
+        sources = tokens = padded([begun + sentence for sentence in batch[0]], longest)
+        fairseq_scores, decoder_inputs = source.model(sources)[0], {}
+    hf_inputs = {**inputs(sources), **decoder_inputs, "input_ids": hf_ids[0][sources]}
+    hf_scores = model(**hf_inputs).logits[..., hf_ids[-1]]
+    real = tokens.ne(SPECIAL_IDS["pad_token_id"])
     # (real tokens, types)
-    return float((fairseq_scores[real] - hf_output.logits[real]).abs().max())
+    return float((fairseq_scores[real] - hf_scores[real]).abs().max())
 
 
 def inputs(tokens: Tensor) -> Dict[str, Tensor]:
@@ -93,3 +120,104 @@ def padded(sentences: Sequence[List[int]], longest: int) -> Tensor:
     cut = [torch.tensor(sentence[:longest]) for sentence in sentences]
     padding = float(SPECIAL_IDS["pad_token_id"])
     return torch.nn.utils.rnn.pad_sequence(cut, batch_first=True, padding_value=padding)
+
+
+def compare_imported(imported: ImportedModel, folder: str, checkpoint: str, text: str) -> List[str]:
+    """Return what was measured on the first lines of a text, in words.
+
+    Args:
+        imported: what was read in ``folder``, which has a model of transformers.
+        folder: the same.
+        checkpoint: where it was written, with all that belongs beside it.
+        text: a file with a sentence a line.
+
+    Raises:
+        UsageError: scores or pieces are others, or transformers does not read the folder.
+    """
+    transformers = import_transformers()
+    lines = [line for line in map(str.strip, read_lines(text)) if line][:SENTENCES]
+    if not lines:
+        raise UsageError(f"{text} has no sentences to compare")
+    torch.manual_seed(1)
+    drawn = [[_draw(order) for order in imported.hf_ids] for _ in lines]
+    notes = ["0 sentences are cut both ways; scores are compared on drawn ones"]
+    files = {*imported.files, *imported.texts} & {CODES, WordPiece.name, SentencePiece.name}
+    if files:
+        cut = _cut(imported, checkpoint, lines)
+        notes = _compare_pieces(imported, folder, cut, lines, SentencePiece.name in files)
+        drawn = [[sentence, *drawn_sides[1:]] for sentence, drawn_sides in zip(cut, drawn)]
+    tags = _tags(imported) or [[], []]
+    sentences = [[tag + side for tag, side in zip(tags, sides)] for sides in drawn]
+    transformers.logging.disable_progress_bar()
+    name = "AutoModelForSeq2SeqLM" if len(imported.hf_ids) > 1 else "AutoModelForMaskedLM"
+    with one_line(f"transformers does not read {folder}"):
+        # what the folder may hold of Python is never run
+        model = getattr(transformers, name).from_pretrained(
+            folder, local_files_only=True, trust_remote_code=False
+        )
+    source, hf_model = read_checkpoint(checkpoint, ALL), model.eval().float()
+    largest = largest_difference(source, hf_model, sentences, imported.hf_ids)
+    if not largest <= LARGEST:
+        raise UsageError(f"{folder}: the scores of transformers differ by up to {largest:.2g}")
+    about = f"{len(sentences)} sentences, transformers {transformers.__version__}"
+    return [*notes, f"largest difference of scores {largest:.1e} on {about}"]
+
+
+def _draw(order: Sequence[int]) -> List[int]:
+    return [*torch.randint(_SPECIAL, len(order), (_LENGTH,)).tolist(), _EOS]
+
+
+def _tags(imported: ImportedModel) -> List[List[int]]:
+    """Return the numbers that sources and targets begin with, of a model of many languages."""
+    languages, style = imported.task.get("langs", [])[:2], imported.task.get("lang_tok_style")
+    return [[imported.dictionaries[DICTIONARY].index(get_lang_tok(n, style))] for n in languages]
+
+
+def _cut(imported: ImportedModel, checkpoint: str, lines: List[str]) -> List[List[int]]:
+    """Return sentences as our numbers with EOS, as ``from_pretrained`` makes them of text."""
+    directory, name = os.path.split(checkpoint)
+    hub_class = PosencTransformerModel if len(imported.hf_ids) > 1 else PosencBertModel
+    languages = dict(zip(("source_lang", "target_lang"), imported.task.get("langs", [])))
+    hub = hub_class.from_pretrained(directory, name, directory, **languages)
+    return [[n for n in hub.encode(line).tolist() if n != _BOS] for line in lines]
+
+
+def _compare_pieces(
+    imported: ImportedModel, folder: str, cut: List[List[int]], lines: List[str], tolerant: bool
+) -> List[str]:
+    """Compare numbers with those of the tokenizer of transformers.
+
+    If ``tolerant``, text may be cut otherwise there, but pieces of one name have one number. Then
+    both have the same SentencePiece model, of which transformers uses a copy in another format.
+    """
+    tokenizer = _tokenizer(folder, imported.tokenizers)
+    for language in imported.task.get("langs", [])[:1]:
+        tokenizer.src_lang = language
+    dictionary = next(iter(imported.dictionaries.values()))
+    fairseq_ids = {number: n for n, number in enumerate(imported.hf_ids[0])}
+    begins = {_BOS, *(number for tag in _tags(imported) for number in tag)}
+    differing = []
+    for line, sentence in zip(lines, cut):
+        numbers = [fairseq_ids.get(n, -1) for n in tokenizer(line)["input_ids"]]
+        hf_sentence = [n for n in numbers if n not in begins]
+        if hf_sentence == sentence:
+            continue
+        spelt = tokenizer.convert_ids_to_tokens(tokenizer.encode(line, add_special_tokens=False))
+        if not tolerant or spelt == [dictionary[n] for n in sentence[:-1]]:
+            pieces = " ".join(dictionary[n] for n in sentence[:-1])
+            raise UsageError(
+                f"{folder}: its tokenizer in transformers makes {' '.join(spelt):.60} of "
+                f"{line:.60}, and posenc {pieces:.60}"
+            )
+        differing.append(line)
+    note = f"{len(lines) - len(differing)} of {len(lines)} sentences are cut as by transformers"
+    return [note + (f"; not {differing[0]:.100}" if differing else "")]
+
+
+def _tokenizer(folder: str, classes: Sequence[str]) -> Any:
+    """Return the tokenizer of transformers that a folder names, if it is one of those known."""
+    name = tokenizer_field(folder, "tokenizer_class", classes[0])
+    if name not in (*classes, *ANY_TOKENIZER):
+        raise UsageError(f"{folder}: {name:.60} cannot be compared; known are {', '.join(classes)}")
+    with one_line(f"transformers does not read the tokenizer of {folder}"):
+        return getattr(import_transformers(), name).from_pretrained(folder, local_files_only=True)
