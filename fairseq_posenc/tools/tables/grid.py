@@ -14,15 +14,16 @@ from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Seq
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, Maybe, load_json
-from fairseq_posenc.tools.scores.result import FIGURES
+from fairseq_posenc.tools.scores.result import FIGURES, nothing_learned
 from fairseq_posenc.tools.scores.task_score import TaskScore
 from fairseq_posenc.tools.tables.papers import CHOICES, parse_options
 
 _CELL = dict.fromkeys(("setting", "row", "options", "seed", "lr"), str)
 _FACTS = dict.fromkeys(("seconds", "tokens_per_second"), Maybe(float))
 _FACTS.update(parameters=Maybe(int), gpus=Maybe(int), hardware=Maybe(str), precision=Maybe(str))
+_CHANCE = {"chance": Maybe(float), "above_chance": Maybe(bool)}
 _TRANSLATION = {
-    "tests": Each({"all": {"sentences": int, **FIGURES}, "signatures": Each(str)}),
+    "tests": Each({"all": {"sentences": int, **FIGURES, **_CHANCE}, "signatures": Each(str)}),
     "training": Maybe({"updates": int, **_FACTS}),
 }
 _FINE_TUNING = {"scores": Each(Each(float))}
@@ -130,6 +131,13 @@ def _translation_cell(path: Path, place: str, about: Dict[str, str]) -> Tuple[Ce
     figures = {name: score["all"] for name, score in tests.items()}
     figures["training"] = result.get("training") or {}
     cell = Cell(place, **about, state=state, figures=figures)
+    failures = [
+        f"{cell.setting}/{cell.row}, seed {cell.seed}, {nothing_learned(*scores)} of {name}."
+        for name, score in tests.items()
+        for scores in [(score["all"].get("sacrebleu"), score["all"].get("chance"))]
+        if score["all"].get("above_chance") is False and None not in scores
+    ]
+    cell = cell._replace(failures=failures[:1])  # of several test sets one tells
     facts = {
         f"numbers of sentences or signatures of {name} in {cell.setting}": (
             score["all"]["sentences"],

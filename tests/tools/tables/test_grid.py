@@ -49,6 +49,17 @@ def test_cells_of_translation_are_what_they_say_they_are(runs, write):
     assert cells[0].hardware == ("V100", 8) and cells[1].training == {}
 
 
+def test_translation_that_is_not_above_chance_is_said_once(runs):
+    low, high = ({"chance": 1.25, "above_chance": above} for above in (False, True))
+    tests = {"news": {**score(), "all": {**score()["all"], **low}}}
+    [cell] = read_cells(runs("a", result(**tests, more=tests["news"])))
+    [sentence] = cell.failures
+    assert sentence.startswith("vanilla/a, seed 1, has hardly learned anything: its sacreBLEU is")
+    assert sentence.endswith("1.50, and 1.25 with the references of other sentences of news.")
+    tests["news"]["all"].update(high)
+    assert read_cells(runs("a", result(**tests)))[0].failures == []
+
+
 def test_cells_of_fine_tuning_are_what_they_say_they_are(runs):
     runs("pretrain/learned/seed1", setting="")
     scores = {"valid": {"matthews": 50.0}}
