@@ -24,7 +24,7 @@ from fairseq_posenc.tools.convert.checkpoint import (
     read_sentences,
 )
 from fairseq_posenc.tools.convert.ctranslate2.model import import_ctranslate2, to_ctranslate2
-from fairseq_posenc.tools.scores.bleu import tokeniser
+from fairseq_posenc.tools.scores.tokenizers import tokeniser
 from fairseq_posenc.tools.text_tables import markdown_table
 from fairseq_posenc.version import __version__
 

@@ -12,9 +12,9 @@ from fairseq_posenc.data.segmentation import detokenise_lines
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.analyses.models import LoadedModel, load_models, sample, without_bos
 from fairseq_posenc.tools.analyses.report import Report
-from fairseq_posenc.tools.scores.bleu import tokeniser
 from fairseq_posenc.tools.scores.data_folder import subwords_of_symbols
 from fairseq_posenc.tools.scores.texts import join_subwords
+from fairseq_posenc.tools.scores.tokenizers import tokeniser
 from fairseq_posenc.tools.tables.plots import COLOURS, new_figure
 
 Parts = List[List[int]]

@@ -33,7 +33,8 @@ from fairseq_posenc.tools.arguments import (
     whole_numbers,
 )
 from fairseq_posenc.tools.outputs import SCORE, TEXT, add_output
-from fairseq_posenc.tools.scores.bleu import DEFAULT, METRICS
+from fairseq_posenc.tools.scores.bleu import DEFAULT
+from fairseq_posenc.tools.scores.metrics import SACREBLEU
 from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
 from fairseq_posenc.tools.writing import replacing
 
@@ -90,8 +91,8 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
         type=lambda text: text.split(","),
         default=DEFAULT,
         metavar="LIST",
-        help=f"of {','.join(METRICS)} (default: {','.join(DEFAULT)}); sacrebleu and tokenised_bleu "
-        "are always computed",
+        help=f"of {','.join(SACREBLEU)} (default: {','.join(DEFAULT)}); sacrebleu and "
+        "tokenised_bleu are always computed",
     )
     add_notes(parser)
 

@@ -15,7 +15,7 @@ from typing import Iterator, List, Sequence, Tuple
 
 import numpy as np
 
-from fairseq_posenc.tools.scores.bleu import are_counted, corpus_score
+from fairseq_posenc.tools.scores.metrics import corpus_score, metric_of
 
 SAMPLES, SEED = 1000, 1
 
@@ -52,7 +52,7 @@ def resampled_scores(
         samples, seed: as of :func:`bootstrap`.
     """
     columns = [(name, np.asarray(rows, float)) for name, rows in tables]
-    counted = [are_counted(name, rows).astype(float) for name, rows in columns]
+    counted = [metric_of(name).counts(rows).astype(float) for name, rows in columns]
     scores = np.empty((len(columns), samples))
     for sample, drawn in enumerate(resampled(len(tables[0][1]), samples, seed)):
         for at, (name, rows) in enumerate(columns):

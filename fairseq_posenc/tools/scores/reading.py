@@ -12,7 +12,6 @@ from fairseq_posenc.data.segmentation import SentencePieces, detokenise_lines
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.scores.belonging import check_reference, raw_references
-from fairseq_posenc.tools.scores.bleu import tokeniser_remarks
 from fairseq_posenc.tools.scores.data_folder import (
     check_pieces,
     languages_of_data,
@@ -30,6 +29,7 @@ from fairseq_posenc.tools.scores.texts import (
     TestSet,
     join_subwords,
 )
+from fairseq_posenc.tools.scores.tokenizers import tokeniser_remarks
 
 # with these, joining glues everything together: no mark means that the wrong kind was named
 _GLUING = ("sentencepiece", "wordpiece", "letter", "_EOW")

@@ -7,11 +7,11 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError, printable
 from fairseq_posenc.json_files import Each, Maybe, OrNull, read_json, schema_error
-from fairseq_posenc.tools.scores.bleu import SEGMENTS, TITLES, WIDTHS, source_of
 from fairseq_posenc.tools.scores.lengths import Bin, length_label
+from fairseq_posenc.tools.scores.metrics import METRICS, SACREBLEU, metric_of, source_of
 
 # a metric may be missing, as from older results
-FIGURES = dict.fromkeys(TITLES, Maybe(float))
+FIGURES = dict.fromkeys(METRICS, Maybe(float))
 _PART = {"sentences": int, "within": Maybe(int), **FIGURES}
 _BIN = {"name": str, "longer_than": float, "up_to": OrNull(float), **_PART}
 _MORE = "more_references"
@@ -232,13 +232,13 @@ def nothing_learned(sacrebleu: float, chance: float) -> str:
 
 
 def _part(name: str, edges: Optional[Bin], content: Mapping[str, Any]) -> Subset:
-    figures = {metric: content[metric] for metric in TITLES if metric in content}
+    figures = {metric: content[metric] for metric in METRICS if metric in content}
     return Subset(name, edges, content["sentences"], content.get("within"), figures)
 
 
 def _are_whole(metric: str, rows: Sequence[Sequence[float]]) -> bool:
     """Return whether all statistics of a metric are numbers that it can have."""
-    width = WIDTHS.get(metric, SEGMENTS)
+    width = metric_of(metric).width
     # scores of sentences from a file may be negative
-    lowest = 0 if metric in WIDTHS else -1e9
+    lowest = 0 if metric in SACREBLEU else -1e9
     return all(len(row) == width and lowest <= min(row) <= max(row) < 1e9 for row in rows)

@@ -38,25 +38,18 @@ import torch
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import lengths, reference_bits
-from fairseq_posenc.tools.scores.bleu import (
-    DEFAULT,
-    METRICS,
-    Figures,
-    Scorer,
-    Statistics,
-    title_of,
-    why_undefined,
-    word_remarks,
-)
+from fairseq_posenc.tools.scores.bleu import DEFAULT, Figures, Scorer, Statistics
 from fairseq_posenc.tools.scores.ceiling import Ceiling, ceiling, ceiling_lines
 from fairseq_posenc.tools.scores.chance import chance
 from fairseq_posenc.tools.scores.data_folder import languages_of_data, longest_trained
 from fairseq_posenc.tools.scores.intervals import interval, resampled_scores
+from fairseq_posenc.tools.scores.metrics import SACREBLEU, metric_of, why_undefined
 from fairseq_posenc.tools.scores.reading import read_numbers, read_texts
 from fairseq_posenc.tools.scores.reference_bits import BITS, read_reference_bits
 from fairseq_posenc.tools.scores.result import nothing_learned
 from fairseq_posenc.tools.scores.segments import SIGNATURE, read_segment_scores
 from fairseq_posenc.tools.scores.texts import TestSet
+from fairseq_posenc.tools.scores.tokenizers import word_remarks
 from fairseq_posenc.tools.text_tables import padded
 from fairseq_posenc.tools.writing import replacing
 from fairseq_posenc.version import __version__
@@ -168,7 +161,7 @@ def render(result: Mapping[str, Any]) -> str:
     """Return the result of :func:`evaluate` as a table to read, with details and signatures."""
     overall, by_length = result["all"], result["by_length"]
     metrics = list(result["signatures"])
-    titles = ["", "sentences", "sacreBLEU [95 %]", *map(title_of, metrics[1:])]
+    titles = ["", "sentences", "sacreBLEU [95 %]", *(metric_of(name).title for name in metrics[1:])]
     rows = [[*titles, "no penalty", "length ratio", "within trained length"]]
     for part in ({"name": "all", **overall}, *(by_length["bins"] if by_length else ())):
         names = [*metrics, "bleu_without_penalty"]
@@ -198,7 +191,9 @@ def render(result: Mapping[str, Any]) -> str:
         )
     if without:
         scores = {name: without["all"][name] for name in metrics if without["all"].get(name)}
-        figures = ", ".join(f"{title_of(name)} {value:.2f}" for name, value in scores.items())
+        figures = ", ".join(
+            f"{metric_of(name).title} {value:.2f}" for name, value in scores.items()
+        )
         out.append(f"without {without['token']}: {figures}")
     if overall["above_chance"] is False:
         said = nothing_learned(overall["sacrebleu"], overall["chance"])
@@ -212,7 +207,7 @@ def render(result: Mapping[str, Any]) -> str:
         f"hyp_len={detail['hypothesis_tokens']}, ref_len={detail['reference_tokens']})",
         f"language: {result['language']}, source: {result['source_language'] or 'unknown'}",
     ]
-    out += [f"{title_of(name)}: {text}" for name, text in result["signatures"].items()]
+    out += [f"{metric_of(name).title}: {text}" for name, text in result["signatures"].items()]
     return "\n".join(out)
 
 
@@ -312,7 +307,7 @@ def _by_length(
 
 def _rows(name: str, rows: np.ndarray) -> List[List[float]]:
     """Return statistics as lists; sacreBLEU's are whole numbers, but for averaged lengths."""
-    is_whole = name in METRICS and bool((rows == np.floor(rows)).all())
+    is_whole = name in SACREBLEU and bool((rows == np.floor(rows)).all())
     return rows.astype(int).tolist() if is_whole else rows.tolist()
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import parse_number, read_lines
 from fairseq_posenc.json_files import Each, parse_json, schema_error
-from fairseq_posenc.tools.scores.bleu import TITLES
+from fairseq_posenc.tools.scores.metrics import METRICS
 from fairseq_posenc.tools.scores.texts import TestSet
 
 SIGNATURE = "mean of the scores of sentences"
@@ -37,7 +37,7 @@ def read_segment_scores(name: str, path: str, texts: TestSet) -> np.ndarray:
     """
     if not re.fullmatch(r"[A-Za-z][\w.+-]{0,39}", name):
         raise UsageError(f"--segment-scores: {name!r} is not a name such as COMET")
-    if name in TITLES:
+    if name in METRICS:
         raise UsageError(f"--segment-scores: {name} is computed here; give another name")
     lines = read_lines(path)
     hypotheses = texts.hypothesis

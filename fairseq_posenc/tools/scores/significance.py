@@ -5,16 +5,14 @@ intervals over seeds are in :mod:`.intervals`.
 """
 
 from types import SimpleNamespace
-from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
+from typing import Any, List, Optional, Sequence, Tuple, Union
 
 import numpy as np
 from sacrebleu.metrics.base import Signature
 from sacrebleu.significance import PairedTest
 
-from fairseq_posenc.tools.scores.bleu import corpus_score, sacrebleus_metrics
+from fairseq_posenc.tools.scores.metrics import SACREBLEU, corpus_score, sacrebleu_metric
 
-# its statistics are of tokens, which a result does not keep
-UNTESTED = ("tokenised_bleu",)
 EQUAL = "equal"
 """In the place of a p-value: sacreBLEU's test counts samples that differ by more than the scores,
 and would call no difference a significant one."""
@@ -31,15 +29,16 @@ def paired_bootstrap(
     That of an output with the same score is ``EQUAL``.
 
     Args:
-        metric: of ``METRICS`` but for ``UNTESTED``, or another one of which sentences have scores.
+        metric: one of plain text, or one of which sentences have scores.
         outputs: names with the plain text of the translations, or their statistics where the metric
             is of another kind.
         references: plain text, a list for each reference of a sentence; None where statistics are
             given.
         language: the target language, which chooses sacreBLEU's tokeniser.
     """
-    metrics: Dict[str, Any] = sacrebleus_metrics(language)
-    chosen: Any = metrics[metric] if metric in metrics else _Segments(metric)
+    chosen: Any = _Segments(metric)
+    if metric in SACREBLEU:
+        chosen = sacrebleu_metric(metric, language)
     lists = None if references is None else [list(lines) for lines in references]
     test = PairedTest([*outputs], {metric: chosen}, lists, test_type="bs")
     signatures, results = test()

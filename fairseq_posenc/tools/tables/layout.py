@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
-from fairseq_posenc.tools.scores.bleu import DIRECTIONS, title_of
 from fairseq_posenc.tools.scores.lengths import share
+from fairseq_posenc.tools.scores.metrics import metric_of
 from fairseq_posenc.tools.tables.estimates import Estimate, Sampled
 from fairseq_posenc.tools.text_tables import csv_table, markdown_table, markdown_text
 
@@ -61,7 +61,7 @@ class Table:
 
     def __post_init__(self) -> None:
         first = next(iter(self.sampled.values()))
-        self.signs = self.signs or [DIRECTIONS.get(self.metric, 1)] * len(self.columns)
+        self.signs = self.signs or [metric_of(self.metric).direction] * len(self.columns)
         self.rows = {
             name: [sample.estimate() for sample in row] for name, row in self.sampled.items()
         }
@@ -78,7 +78,7 @@ class Table:
     @property
     def title(self) -> str:
         """What the table is of."""
-        return f"{title_of(self.metric)} by {self.label}"
+        return f"{metric_of(self.metric).title} by {self.label}"
 
     def markdown(self) -> str:
         """Return the tables as Markdown whose columns stand below each other as text too."""

@@ -4,7 +4,7 @@ import statistics
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.bleu import corpus_score
+from fairseq_posenc.tools.scores.metrics import corpus_score
 from fairseq_posenc.tools.scores.result import Score
 from fairseq_posenc.tools.tables.runs import Runs
 

@@ -6,7 +6,7 @@ import os
 from typing import Any, Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.bleu import title_of
+from fairseq_posenc.tools.scores.metrics import metric_of
 from fairseq_posenc.tools.scores.training_log import Curves, over_seeds
 from fairseq_posenc.tools.tables.layout import Table
 from fairseq_posenc.tools.writing import replacing
@@ -28,7 +28,7 @@ def plot_by_length(table: Table, output: str, differences: bool = False) -> None
     are the table's intervals. Bins all of whose sentences are within the trained
     length are shaded. The ending of ``output`` names the format.
     """
-    rows, title = table.rows, title_of(table.metric)
+    rows, title = table.rows, metric_of(table.metric).title
     if differences:
         if len(rows) < 2:
             raise UsageError("--differences takes two encodings or more")

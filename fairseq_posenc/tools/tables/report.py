@@ -10,9 +10,9 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from jinja2 import Environment, StrictUndefined
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.bleu import DIRECTIONS, METRICS, TITLES, title_of
+from fairseq_posenc.tools.scores.metrics import METRICS, SACREBLEU, metric_of
 from fairseq_posenc.tools.scores.result import Score, named_path
-from fairseq_posenc.tools.scores.significance import UNTESTED, paired_bootstrap
+from fairseq_posenc.tools.scores.significance import paired_bootstrap
 from fairseq_posenc.tools.scores.training_log import (
     curves_rows,
     curves_table,
@@ -103,14 +103,14 @@ def _by_length(runs: Runs, metric: str, sign: int) -> Table:
     table = by_length(runs, metric)
     table.signs = [sign] * len(table.columns)
     if sign < 0:
-        table.notes.insert(0, f"Of {title_of(metric)} a lower figure is better.")
+        table.notes.insert(0, f"Of {metric_of(metric).title} a lower figure is better.")
     return table
 
 
 def _words_of_further(table: Table, further: Sequence[Table]) -> List[str]:
     """Return what the tables of further metrics say in words, each after its metric."""
     return [
-        f"{title_of(one.metric)}, {line}"
+        f"{metric_of(one.metric).title}, {line}"
         for one in further
         for line in one.words
         if line not in table.words
@@ -129,7 +129,7 @@ def _write(
     name = _BY_TASK if table.is_by_task else _BY_LENGTH
 
     def clear() -> None:
-        stems = map(_stem, TITLES)
+        stems = map(_stem, METRICS)
         names = [f"{stem}{end}" for stem in stems for end in (".md", ".csv", ".tex", ".svg")]
         for file in (*_CURVES, _BY_LENGTH, _BY_TASK, *names):
             # of an earlier report, where this one has none
@@ -163,7 +163,7 @@ def _further(table: Table, folder: str) -> Dict[str, Any]:
     stem = _stem(table.metric)
     picture = os.path.join(folder, f"{stem}.svg")
     plot_by_length(table, picture)
-    section = {"name": title_of(table.metric), "stem": stem, "table": table}
+    section = {"name": metric_of(table.metric).title, "stem": stem, "table": table}
     return {**section, "best": best_rows(table), "picture": _picture(picture)}
 
 
@@ -188,9 +188,11 @@ def _baseline_first(
 def _direction(metric: str, lower_is_better: bool) -> int:
     """Return 1 if higher figures of a metric are better, -1 if lower ones, 0 if neither."""
     if not lower_is_better:
-        return DIRECTIONS.get(metric, 1)
-    if metric in TITLES and DIRECTIONS.get(metric) != -1:
-        raise UsageError(f"--lower-is-better: lower figures of {title_of(metric)} are not better")
+        return metric_of(metric).direction
+    if metric in METRICS and metric_of(metric).direction != -1:
+        raise UsageError(
+            f"--lower-is-better: lower figures of {metric_of(metric).title} are not better"
+        )
     return -1
 
 
@@ -213,7 +215,7 @@ def _content(runs: Runs, table: Table, metric: str) -> Dict[str, Any]:
     scores = [score for seeds in runs.values() for score in seeds]
     has_tokens = all("tokenised_bleu" in score.statistics for score in scores)
     return {
-        "metric": title_of(metric),
+        "metric": metric_of(metric).title,
         "about_outputs": ABOUT_OUTPUTS,
         "about_lengths": ABOUT_LENGTHS,
         "faults": length_faults(runs, table.columns) if has_tokens else None,
@@ -236,11 +238,13 @@ def _origin(results: Sequence[Tuple[str, Any]]) -> Dict[str, Any]:
 def _signatures(scores: Sequence[Score]) -> List[Tuple[str, str]]:
     """Return the metrics with their signatures, each that there is."""
     pairs = (pair for score in scores for pair in score.signatures.items())
-    return sorted(dict.fromkeys(pairs), key=lambda pair: [*TITLES, pair[0]].index(pair[0]))
+    return sorted(dict.fromkeys(pairs), key=lambda pair: [*METRICS, pair[0]].index(pair[0]))
 
 
 def _p_values(runs: Runs, metric: str) -> Optional[Dict[str, Any]]:
     """Return p-values by run and seed against the first run, and the test's signature."""
+    if not metric_of(metric).has_plain_text:
+        return None
     (first, seeds), *rest = runs.items()
     rows: Dict[str, Dict[str, str]] = {}
     signature = ""
@@ -248,9 +252,9 @@ def _p_values(runs: Runs, metric: str) -> Optional[Dict[str, Any]]:
         for seed, pair in common_seeds(seeds, other_seeds).items():
             outputs: List[Any] = [score.hypothesis for score in pair]
             references: Any = pair[0].reference and [pair[0].reference, *pair[0].more_references]
-            if metric not in METRICS:
+            if metric not in SACREBLEU:
                 references, outputs = None, [score.statistics.get(metric) for score in pair]
-            if metric in UNTESTED or None in outputs or (metric in METRICS and not references):
+            if None in outputs or (metric in SACREBLEU and not references):
                 return None
             named = list(zip((first, name), outputs))
             row = rows.setdefault(name, {})

@@ -3,7 +3,7 @@
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.bleu import source_of, title_of
+from fairseq_posenc.tools.scores.metrics import metric_of, source_of
 from fairseq_posenc.tools.scores.result import Score, named_path, read_score
 from fairseq_posenc.tools.tables.grid import without_version
 
@@ -62,7 +62,9 @@ def conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:
     stored = source_of(metric)
     if stored not in score.signatures:
         available = ", ".join(score.signatures)
-        raise UsageError(f"{name} has no {title_of(stored)}, only {available}; score it again")
+        raise UsageError(
+            f"{name} has no {metric_of(stored).title}, only {available}; score it again"
+        )
     # rows that declare other training text may differ in its lengths
     trained = "".join(f" ({value})" for key, value in score.notes.items() if key == "longest")
     edges = [part.edges for part in score.bins if part.edges]

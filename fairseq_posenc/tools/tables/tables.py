@@ -5,8 +5,8 @@ from typing import List, Mapping, Sequence
 
 import numpy as np
 
-from fairseq_posenc.tools.scores.bleu import DECIMALS, corpus_score, source_of, why_undefined
 from fairseq_posenc.tools.scores.intervals import SAMPLES, bootstrap
+from fairseq_posenc.tools.scores.metrics import corpus_score, metric_of, source_of, why_undefined
 from fairseq_posenc.tools.scores.result import Score, nothing_learned
 from fairseq_posenc.tools.tables.estimates import Sampled
 from fairseq_posenc.tools.tables.grid import check_comparable
@@ -83,7 +83,7 @@ def differences_in_words(table: Table, several: Sequence[str], unit: str = "") -
         unit: of the bins.
     """
     first, lines = next(iter(table.rows)), []
-    decimals = DECIMALS.get(table.metric, 1)
+    decimals = metric_of(table.metric).decimals
     for at, column in enumerate(table.columns):
         if unit and at == 0:
             continue

@@ -3,7 +3,7 @@
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores import bleu
+from fairseq_posenc.tools.scores import tokenizers
 from fairseq_posenc.tools.scores.score import evaluate, render
 from fairseq_posenc.tools.translation.preparation import TranslationOptions, prepare
 
@@ -66,11 +66,11 @@ def test_a_translation_that_gets_what_the_references_get_has_learned_something(t
     ],
 )  # fmt: skip
 def test_the_tokeniser_is_that_of_the_script(monkeypatch, tmp_path, language, expected):
-    for module in bleu._MECAB.values():
+    for module in tokenizers._MECAB.values():
         monkeypatch.setattr(module, "MeCab", None)
-    monkeypatch.setattr(bleu, "SACREBLEU_DIR", str(tmp_path))
-    assert bleu.tokeniser(language) == expected
-    assert bool(bleu.tokeniser_remarks(language)) == (expected == "char")
+    monkeypatch.setattr(tokenizers, "SACREBLEU_DIR", str(tmp_path))
+    assert tokenizers.tokeniser(language) == expected
+    assert bool(tokenizers.tokeniser_remarks(language)) == (expected == "char")
 
 
 def test_lengths_are_of_characters_where_no_spaces_part_words(write):

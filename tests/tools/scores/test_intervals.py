@@ -9,13 +9,14 @@ from sacrebleu.metrics import BLEU, CHRF
 from scipy import stats
 
 from fairseq_posenc.tools.scores import texts
-from fairseq_posenc.tools.scores.bleu import WIDTHS, Scorer
+from fairseq_posenc.tools.scores.bleu import Scorer
 from fairseq_posenc.tools.scores.intervals import (
     bootstrap,
     interval,
     t_interval,
     welch_interval,
 )
+from fairseq_posenc.tools.scores.metrics import metric_of
 
 WORDS = "der die das Hund Katze Haus läuft schläft sieht heute , schnell .".split()
 
@@ -40,7 +41,7 @@ def test_samples_are_those_of_slow_loops(name, metric):
     references = corpus(0, 0)[1]
     models = [corpus(seed, rate)[0] for seed, rate in ((1, 0.3), (2, 0.1))]
     summands = [[statistics(model, references)[name]] for model in models]
-    assert all(one[0].shape == (12, WIDTHS[name]) for one in summands)
+    assert all(one[0].shape == (12, metric_of(name).width) for one in summands)
     found = bootstrap(name, summands, 20, seed=3)
     draw = np.random.RandomState(3)
     for scores in found.T:

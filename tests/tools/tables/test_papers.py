@@ -5,7 +5,7 @@ import statistics
 import pytest
 
 from fairseq_posenc.encodings import names as encodings
-from fairseq_posenc.tools.scores.bleu import METRICS
+from fairseq_posenc.tools.scores.metrics import METRICS
 from fairseq_posenc.tools.tables.papers import PaperRow, load, names, parse_options
 
 TRANSLATION, FINE_TUNING = names(translation=True), names()

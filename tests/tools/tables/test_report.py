@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.bleu import title_of
+from fairseq_posenc.tools.scores.metrics import metric_of
 from fairseq_posenc.tools.scores.score import evaluate
 from fairseq_posenc.tools.scores.significance import paired_bootstrap
 from fairseq_posenc.tools.tables.latex import best_rows, escaped, latex
@@ -222,7 +222,7 @@ def test_a_metric_says_whether_higher_or_lower_is_better(scored, tmp_path, optio
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert set(re.findall(r'<span class="(better|worse)">', page)) == shown
     picture = (tmp_path / "by_length.svg").read_text(encoding="utf-8")
-    assert f"<!-- {title_of(options['metric'])} -->" in picture
+    assert f"<!-- {metric_of(options['metric']).title} -->" in picture
     rows = (tmp_path / "table.tex").read_text(encoding="utf-8").splitlines()
     marked = [row.partition(" & $")[0] for row in rows if r"\mathbf" in row]
     assert marked == ([escaped(bold)] if bold else [])

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.bleu import corpus_score
 from fairseq_posenc.tools.scores.intervals import (
     bootstrap,
     interval,
     t_interval,
     welch_interval,
 )
+from fairseq_posenc.tools.scores.metrics import corpus_score
 from fairseq_posenc.tools.scores.result import Score
 from fairseq_posenc.tools.tables import tables
 from fairseq_posenc.tools.tables.runs import read_runs

@@ -1,0 +1,153 @@
+"""The metrics of translations: one table, and what a metric's statistics of sentences give.
+
+A metric that is added to ``METRICS`` is computed, read, compared and drawn. All that build an
+object of sacreBLEU are computed by it, which signs them.
+"""
+
+import math
+from typing import Any, Callable, Dict, NamedTuple, Optional, Sequence
+
+import numpy as np
+from sacrebleu.metrics import BLEU, CHRF, TER
+
+from fairseq_posenc.data.languages import has_spaces
+from fairseq_posenc.tools.scores.tokenizers import tokeniser
+
+_ORDER = 4  # of BLEU's n-grams
+_EMPTY = "all references are empty"
+_SHORT = f"no reference has {_ORDER} tokens"
+
+
+def _has_ngrams(rows: np.ndarray) -> np.ndarray:
+    return rows[:, 1] >= _ORDER
+
+
+class Metric(NamedTuple):
+    """What a metric is called, and how it is computed and compared.
+
+    Attributes:
+        title: its name in tables.
+        build: makes sacreBLEU's object for a target language; None where ``source`` is another
+            metric, or the scores of sentences come from a file.
+        source: the metric from whose statistics it is computed; None: its own.
+        width: how many numbers the statistics of a sentence are. sacreBLEU's: lengths, matches and
+            n-grams by order; from a file: the score, and 1 or the number of tokens.
+        direction: 1: higher is better; -1: lower; 0: neither, best is near 1.
+        decimals: of differences in words.
+        counts: of statistics ``(sentences, width)``, which sentences have something in their
+            references that it counts; of no such sentence it is not defined.
+        undefined: where that is.
+        has_plain_text: whether it is of plain text; tokens are not kept in a result.
+    """
+
+    title: str
+    build: Optional[Callable[[str], Any]] = None
+    source: Optional[str] = None
+    width: int = 2
+    direction: int = 1
+    decimals: int = 1
+    counts: Callable[[np.ndarray], np.ndarray] = lambda rows: np.ones(len(rows), bool)
+    undefined: str = _EMPTY
+    has_plain_text: bool = True
+
+
+def _bleu(title: str, build: Callable[[str], BLEU], **fields: Any) -> Metric:
+    width = 2 + 2 * _ORDER
+    return Metric(title, build, width=width, counts=_has_ngrams, undefined=_SHORT, **fields)
+
+
+def _chrf(title: str, word_order: int) -> Metric:
+    # three numbers for each order of characters, of 6, and of words
+    return Metric(
+        title,
+        lambda language: CHRF(word_order=word_order),
+        width=3 * (6 + word_order),
+        counts=lambda rows: np.asarray(rows[:, 1::3].any(axis=1)),
+    )
+
+
+def _ter(language: str) -> TER:
+    asian = not has_spaces(language)  # of Chinese and Japanese, characters are words
+    return TER(normalized=asian, asian_support=asian)
+
+
+METRICS: Dict[str, Metric] = {
+    "sacrebleu": _bleu("sacreBLEU", lambda language: BLEU(tokenize=tokeniser(language))),
+    "sacrebleu_lowercase": _bleu(
+        "sacreBLEU lower-cased",
+        lambda language: BLEU(lowercase=True, tokenize=tokeniser(language)),
+    ),
+    # what Tensor2Tensor calls BLEU_uncased
+    "sacrebleu_lowercase_intl": _bleu(
+        "sacreBLEU lower-cased, international tokenisation",
+        lambda language: BLEU(lowercase=True, tokenize="intl"),
+    ),
+    # what Moses' multi-bleu.perl gives for the tokens: cased, no smoothing, 0 as soon as an order
+    # of n-grams has no match; for comparison with papers, as it depends on the tokenisation
+    "tokenised_bleu": _bleu(
+        "tokenised BLEU",
+        lambda language: BLEU(tokenize="none", smooth_method="none", force=True),
+        has_plain_text=False,
+    ),
+    "chrf": _chrf("chrF", word_order=0),
+    "chrf++": _chrf("chrF++", word_order=2),
+    "ter": Metric("TER", _ter, direction=-1, counts=lambda rows: rows[:, 1] >= 1),
+    # as if no output were too short
+    "bleu_without_penalty": Metric(
+        "sacreBLEU without brevity penalty",
+        source="sacrebleu",
+        counts=_has_ngrams,
+        undefined=_SHORT,
+    ),
+    "length_ratio": Metric(
+        "tokens of the outputs / of the references", source="tokenised_bleu", direction=0
+    ),
+    "bits": Metric("bits per token of the references", direction=-1, decimals=2),
+}
+SACREBLEU = tuple(name for name, metric in METRICS.items() if metric.build)
+DERIVED = {name: metric.source for name, metric in METRICS.items() if metric.source}
+
+
+def metric_of(name: str) -> Metric:
+    """Return a metric; one whose scores of sentences come from a file is called by its name."""
+    return METRICS.get(name) or Metric(name)
+
+
+def source_of(name: str) -> str:
+    """Return the metric from whose statistics a metric is computed."""
+    return metric_of(name).source or name
+
+
+def sacrebleu_metric(name: str, language: str) -> Any:
+    """Return sacreBLEU's object; the target language chooses the tokeniser."""
+    build = METRICS[name].build
+    assert build is not None, f"{name} is none of sacreBLEU's"
+    return build(language)
+
+
+def corpus_score(name: str, total: Sequence[float]) -> float:
+    """Return a metric from the sum of the statistics of its source over sentences.
+
+    sacreBLEU's are in percent. ``length_ratio`` is not a number where references are empty. Any
+    other metric is the mean of the scores of sentences that were read from a file.
+    """
+    if name == "length_ratio" or source_of(name) not in SACREBLEU:
+        return float(total[0] / total[1]) if total[1] else math.nan
+    # an average of the references' lengths, in TER
+    numbers = [float(value) if name == "ter" else int(value) for value in total]
+    if name == "bleu_without_penalty":
+        # the references' length; outputs that are longer have no penalty
+        numbers[1] = 0
+    return _BY_SUMS[source_of(name)]._compute_score_from_stats(numbers).score
+
+
+def why_undefined(name: str, rows: np.ndarray) -> Optional[str]:
+    """Return why a metric is not defined on sentences with these statistics; None where it is."""
+    metric = metric_of(name)
+    if not len(rows) or metric.counts(np.asarray(rows)).any():
+        return None
+    return f"{metric.title} is not defined (-) where {metric.undefined}"
+
+
+# sums need no tokeniser, and so no language
+_BY_SUMS = {name: sacrebleu_metric(name, "") for name in SACREBLEU}
