@@ -65,48 +65,43 @@ def compare(source: ExportSource, adapter: Adapter, data: str, folder: str) -> s
     )
 
 
+@torch.no_grad()
 def largest_difference(
     source: ExportSource,
     model: Any,
     sentences: Sequence[Sequence[List[int]]],
     hf_ids: Sequence[Sequence[int]] = (),
 ) -> float:
-    """Return the largest :func:`difference` on sentences, which may have translations.
-
-    ``hf_ids`` are the token ids of transformers for each of ours; without them, they are the same.
-    """
-    orders = [torch.tensor(ids) for ids in hf_ids or map(range, source.vocab_sizes.values())]
-    batches = [list(zip(*sentences[n : n + _BATCH])) for n in range(0, len(sentences), _BATCH)]
-    differences = [difference(source, model, batch, orders) for batch in batches]
-    return float(torch.tensor(differences).max())  # also of not a number
-
-
-@torch.no_grad()
-def difference(
-    source: ExportSource, model: Any, batch: Sequence[Sequence[List[int]]], hf_ids: List[Tensor]
-) -> float:
     """Return the largest difference of scores between our model and that of transformers.
 
-    ``batch`` has the sentences as numbers with EOS, of the source and, in translation, the target.
+    Args:
+        source: our model.
+        model: that of transformers.
+        sentences: as numbers with EOS, of the source and, in translation, the target.
+        hf_ids: the token ids of transformers for each of ours; without them, they are the same.
     """
-    longest, eos = source.max_positions - 1, SPECIAL_IDS["eos_token_id"]
-    bos = [SPECIAL_IDS["bos_token_id"]]
-    if len(batch) == 2:
-        begun = bos if source.source_bos else []
-        sources = padded([begun + sentence for sentence in batch[0]], longest)
-        # the decoder starts with EOS
-        tokens = padded([[eos, *sentence[:-1]] for sentence in batch[1]], longest)
-        fairseq_scores = source.model(sources, None, tokens)[0]
-        decoder_inputs = {"decoder_input_ids": hf_ids[1][tokens], "use_cache": False}
-    else:
-        begun = [source.first_token] if source.model_name == LANGUAGE_MODEL else bos
-        sources = tokens = padded([begun + sentence for sentence in batch[0]], longest)
-        fairseq_scores, decoder_inputs = source.model(sources)[0], {}
-    hf_inputs = {**inputs(sources), **decoder_inputs, "input_ids": hf_ids[0][sources]}
-    hf_scores = model(**hf_inputs).logits[..., hf_ids[-1]]
-    real = tokens.ne(SPECIAL_IDS["pad_token_id"])
-    # (real tokens, types)
-    return float((fairseq_scores[real] - hf_scores[real]).abs().max())
+    orders = [torch.tensor(ids) for ids in hf_ids or map(range, source.vocab_sizes.values())]
+    longest = source.max_positions - 1
+    differences = []
+    for n in range(0, len(sentences), _BATCH):
+        first, *target = zip(*sentences[n : n + _BATCH])
+        if target:
+            prefix = [_BOS] if source.source_bos else []
+            sources = padded([prefix + sentence for sentence in first], longest)
+            # the decoder starts with EOS
+            tokens = padded([[_EOS, *sentence[:-1]] for sentence in target[0]], longest)
+            fairseq_scores = source.model(sources, None, tokens)[0]
+            decoder_inputs = {"decoder_input_ids": orders[1][tokens], "use_cache": False}
+        else:
+            prefix = [source.first_token] if source.model_name == LANGUAGE_MODEL else [_BOS]
+            sources = tokens = padded([prefix + sentence for sentence in first], longest)
+            fairseq_scores, decoder_inputs = source.model(sources)[0], {}
+        hf_inputs = {**inputs(sources), **decoder_inputs, "input_ids": orders[0][sources]}
+        hf_scores = model(**hf_inputs).logits[..., orders[-1]]
+        real = tokens.ne(SPECIAL_IDS["pad_token_id"])
+        # (real tokens, types)
+        differences.append((fairseq_scores[real] - hf_scores[real]).abs().max())
+    return float(torch.stack(differences).max())  # also of not a number
 
 
 def inputs(tokens: Tensor) -> Dict[str, Tensor]:
