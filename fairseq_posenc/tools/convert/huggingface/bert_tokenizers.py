@@ -11,10 +11,10 @@ from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import Maybe, OrNull, check_schema, load_json
 from fairseq_posenc.tools.convert.huggingface.folder import (
     ImportedModel,
-    numbered_types,
-    refuse_small,
-    refuse_two,
-    types_of_tokenizer,
+    check_same_vocabulary,
+    check_vocab_size,
+    read_tokenizer_json,
+    read_vocab_json,
 )
 
 # fields of tokenizer_config.json, and what they are called here
@@ -34,15 +34,15 @@ def read_vocabulary(folder: str, vocab_size: int) -> List[str]:
     """Return the vocabulary of a model in its order; rows without an entry get fairseq's filler."""
     readers: Dict[str, Callable[[str], Dict[int, str]]] = {
         "vocab.txt": lambda path: dict(enumerate(read_lines(path))),
-        "tokenizer.json": types_of_tokenizer,
-        "vocab.json": numbered_types,
+        "tokenizer.json": read_tokenizer_json,
+        "vocab.json": read_vocab_json,
     }
     vocabularies = {
         name: read(os.path.join(folder, name))
         for name, read in readers.items()
         if os.path.exists(os.path.join(folder, name))
     }
-    refuse_two(vocabularies, folder)
+    check_same_vocabulary(vocabularies, folder)
     pieces = _sentencepieces(folder)
     if not vocabularies and pieces:
         # fairseq's order, which XLM-R has
@@ -53,7 +53,7 @@ def read_vocabulary(folder: str, vocab_size: int) -> List[str]:
     by_number = next(filter(None, vocabularies.values()))
     if max(by_number) >= vocab_size:
         raise UsageError(f"{folder}: its vocabulary has more than the model's {vocab_size} types")
-    refuse_small(len(by_number), vocab_size, folder)
+    check_vocab_size(len(by_number), vocab_size, folder)
     return [by_number.get(number, f"madeupword{number:04d}") for number in range(vocab_size)]
 
 

@@ -225,8 +225,8 @@ def dictionary_of(
     return dictionary
 
 
-def refuse_small(vocabulary: int, types: int, folder: str) -> None:
-    """Refuse a vocabulary that lacks more types than embeddings may have rows without one."""
+def check_vocab_size(vocabulary: int, types: int, folder: str) -> None:
+    """Refuse a vocabulary that has fewer entries than embeddings have rows, but for padding."""
     if types - vocabulary >= _ROWS_MULTIPLE:
         raise UsageError(
             f"{folder}: its vocabulary has {vocabulary} types, its model {types}; put the "
@@ -243,8 +243,8 @@ def tokenizer_field(folder: str, name: str, default: Any) -> Any:
     return default if value is None else value
 
 
-def refuse_two(vocabularies: Mapping[str, Mapping[int, str]], folder: str) -> None:
-    """Refuse files that have other types for a number, which are then of two models."""
+def check_same_vocabulary(vocabularies: Mapping[str, Mapping[int, str]], folder: str) -> None:
+    """Refuse files that have different entries for a number, and so are of two models."""
     for (name, types), (other_name, other_types) in combinations(vocabularies.items(), 2):
         for number in sorted(types.keys() & other_types.keys()):
             if types[number] != other_types[number]:
@@ -254,13 +254,13 @@ def refuse_two(vocabularies: Mapping[str, Mapping[int, str]], folder: str) -> No
                 )
 
 
-def numbered_types(path: str) -> Dict[int, str]:
-    """Return the types of ``vocab.json`` by number."""
+def read_vocab_json(path: str) -> Dict[int, str]:
+    """Return the entries of ``vocab.json`` by number."""
     return {number: symbol for symbol, number in load_json(path, Each(int), "transformers").items()}
 
 
-def types_of_tokenizer(path: str) -> Dict[int, str]:
-    """Return the types of ``tokenizer.json``, a list with scores or numbered ones, and added."""
+def read_tokenizer_json(path: str) -> Dict[int, str]:
+    """Return the entries of ``tokenizer.json`` by number, added tokens included."""
     content = load_json(path, {"model": {"type": str}}, "tokenizers")
     is_unigram = content["model"]["type"] == "Unigram"
     # each entry of a unigram model is a pair of a type and its score

@@ -27,14 +27,14 @@ from fairseq_posenc.tools.convert.huggingface.folder import (
     HfConfig,
     HfWeights,
     ImportedModel,
+    check_same_vocabulary,
+    check_vocab_size,
     dictionary_of,
     keep_last_norms,
-    numbered_types,
-    refuse_small,
-    refuse_two,
+    read_tokenizer_json,
+    read_vocab_json,
     refuse_unexpected,
     tokenizer_field,
-    types_of_tokenizer,
     with_signatures,
 )
 from fairseq_posenc.tools.convert.huggingface.translation import (
@@ -208,7 +208,7 @@ def _vocabulary(folder: str, types: int, style: str) -> Tuple[List[str], List[st
             f"{folder}: the numbers of its vocabulary should be 0…{len(by_number) - 1}, and no "
             f"more than vocab_size {types}"
         )
-    refuse_small(len(by_number), types, folder)
+    check_vocab_size(len(by_number), types, folder)
     symbols = [by_number[number] for number in range(len(by_number))]
     symbols += [f"madeupword{number:04d}" for number in range(types - len(by_number))]
     if tuple(symbols[:4]) != SPECIALS[:4]:
@@ -240,16 +240,16 @@ def __vocabulary(folder: str, style: str) -> Tuple[Dict[int, str], Sequence[str]
     path = {name: os.path.join(folder, name) for name in TOKENIZER_FILES}
     if style == "multilingual" and os.path.exists(path["vocab.json"]):
         # of M2M-100, behind which its tokenizer puts the languages
-        numbered = numbered_types(path["vocab.json"])
+        numbered = read_vocab_json(path["vocab.json"])
         if os.path.exists(path["tokenizer.json"]):
-            tokenizer = types_of_tokenizer(path["tokenizer.json"])
-            refuse_two({"vocab.json": numbered, "tokenizer.json": tokenizer}, folder)
+            tokenizer = read_tokenizer_json(path["tokenizer.json"])
+            check_same_vocabulary({"vocab.json": numbered, "tokenizer.json": tokenizer}, folder)
         codes = language_codes.WMT21 if _codes(folder) == "wmt21" else language_codes.M2M100
         tags = {len(numbered) + n: get_lang_tok(code, style) for n, code in enumerate(codes)}
         return {**numbered, **tags}, codes
     codes = language_codes.MBART50 if style == "mbart" else language_codes.NLLB
     if os.path.exists(path["tokenizer.json"]):
-        by_number = types_of_tokenizer(path["tokenizer.json"])
+        by_number = read_tokenizer_json(path["tokenizer.json"])
     elif os.path.exists(path[SENTENCEPIECE]):
         pieces = SentencePiece(path[SENTENCEPIECE]).vocabulary()
         by_number = dict(enumerate([*SPECIALS[:4], *pieces, *codes, MASK]))
