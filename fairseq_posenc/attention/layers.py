@@ -6,10 +6,8 @@ object, they would get no gradients under ``--checkpoint-activations``. Hidden s
 ``(batch, length)`` bool, true at padding.
 """
 
-import math
 from typing import Any, Dict, List, Optional, Tuple
 
-import torch
 from fairseq.distributed import fsdp_wrap
 from fairseq.modules.checkpoint_activations import checkpoint_wrapper
 from fairseq.modules.transformer_layer import (
@@ -165,43 +163,3 @@ class DecoderLayer(TransformerDecoderLayerBase):
         x = x if self.w_resid is None else self.w_resid * x
         x = self.residual(y, x, self.fc_ratio_change)
         return x if before else self.final_layer_norm(x), weights
-
-
-class JointDecoderLayer(TransformerDecoderLayerBase):
-    """fairseq's layer for ``--cross-self-attention``, called like :class:`DecoderLayer`.
-
-    Its one attention sees the source and the target, between which there are no distances.
-    """
-
-    def forward(
-        self,
-        x: Tensor,
-        encoder_out: Tensor,
-        encoder_padding_mask: Optional[Tensor] = None,
-        incremental_state: Optional[State] = None,
-        self_attn_padding_mask: Optional[Tensor] = None,
-        causal: bool = False,
-        need_attn: bool = False,
-        **terms: Any,
-    ) -> Tuple[Tensor, Optional[Tensor]]:
-        """Return the output, and weights ``(batch, 1, length, source length)`` if ``need_attn``.
-
-        Weights are of the attention to the encoder, if there is one besides.
-        """
-        if terms:
-            raise UsageError(
-                "with --cross-self-attention, distances mean nothing; leave it out, or choose a "
-                "--position-encoding that works at the input"
-            )
-        if self_attn_padding_mask is None:
-            self_attn_padding_mask = x.new_zeros(x.size(1), x.size(0), dtype=torch.bool)
-        x, weights, _ = super().forward(
-            x,
-            encoder_out,
-            encoder_padding_mask,
-            incremental_state,
-            self_attn_mask=x.new_full((len(x), len(x)), -math.inf).triu(1) if causal else None,
-            self_attn_padding_mask=self_attn_padding_mask,
-            need_attn=need_attn,
-        )
-        return x, weights if weights is None else weights.unsqueeze(1)

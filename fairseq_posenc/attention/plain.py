@@ -48,14 +48,13 @@ def rotated(x: Tensor, rotation: Tensor) -> Tensor:
 
     Args:
         x: computed with in float32 at least.
-        rotation: ``(length, batch or 1, 1, head channels // 2)``; absolute values stretch.
+        rotation: ``(length, batch or 1, 1, head channels // 2)``; absolute values stretch. If it
+            has the batch first, so has ``x``.
     """
-    length, batch, channels = x.shape
     # channel_pairs: (length, batch, heads, head channels / 2) complex
     precise = x.to(torch.promote_types(x.dtype, torch.float32))
-    by_pair = precise.view(length, batch, -1, rotation.size(-1), 2)
-    channel_pairs = torch.view_as_complex(by_pair)
-    return torch.view_as_real(channel_pairs * rotation).view(length, batch, channels).to(x.dtype)
+    channel_pairs = torch.view_as_complex(precise.unflatten(-1, (-1, rotation.size(-1), 2)))
+    return torch.view_as_real(channel_pairs * rotation).flatten(-3).to(x.dtype)
 
 
 def attention_weights(inputs: Inputs) -> Tensor:

@@ -10,9 +10,9 @@ from fairseq_posenc import options
 from fairseq_posenc.attention import admin
 from fairseq_posenc.attention.attention import ON_HOST, REORDERING, State
 from fairseq_posenc.attention.cache import beam_size
+from fairseq_posenc.attention.joint import JointDecoderLayer
 from fairseq_posenc.attention.layers import (
     DecoderLayer,
-    JointDecoderLayer,
     as_arguments,
     layers_after_layerdrop,
     wrapped,

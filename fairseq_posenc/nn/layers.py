@@ -1,20 +1,18 @@
 """Attention with position terms, and a small stack of layers."""
 
 import copy
-from dataclasses import replace
 from typing import Any, Callable, Optional
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from fairseq_posenc.attention import core
-from fairseq_posenc.attention.plain import rotated
+from fairseq_posenc.attention import projections
 from fairseq_posenc.encodings import Encoding, Positions, StackConfig, build
 from fairseq_posenc.encodings.base import AttentionTerms, Terms
 
 
-class SelfAttention(nn.Module):
+class SelfAttention(projections.SelfAttentionBase):
     """Multi-head self-attention with the position terms of its layer; it names no encoding.
 
     The formula is that of :class:`fairseq_posenc.encodings.base.AttentionTerms`. Parameters are
@@ -27,15 +25,18 @@ class SelfAttention(nn.Module):
         dropout: of the attention weights, in training.
     """
 
+    batch_first = True
+
     def __init__(self, channels: int, heads: int, causal: bool = False, dropout: float = 0.0):
-        super().__init__()
         if channels % heads:
             raise ValueError(f"{heads} heads do not divide {channels} channels")
-        self.heads, self.causal, self.dropout = heads, causal, dropout
-        self.q_proj = nn.Linear(channels, channels)
-        self.k_proj = nn.Linear(channels, channels)
-        self.v_proj = nn.Linear(channels, channels)
-        self.out_proj = nn.Linear(channels, channels)
+        super().__init__(channels, heads)
+        self.causal, self.dropout = causal, dropout
+
+    @property
+    def dropout_p(self) -> float:  # type: ignore[override]
+        """Probability that a weight is dropped now."""
+        return self.dropout if self.training else 0.0
 
     def forward(
         self,
@@ -50,35 +51,8 @@ class SelfAttention(nn.Module):
             terms: this layer's, ``encoding(positions).attention[layer]``; ``None`` for none.
             padding_mask: ``(batch, length)`` bool, true at padding, which is not looked at.
         """
-        terms = terms or AttentionTerms()
-        # each (batch, length, channels)
-        queries, keys, values = self.q_proj(x), self.k_proj(x), self.v_proj(x)
-        if terms.rotation is not None:
-            # (length, batch or 1, 1, head channels / 2); ONNX has no unsqueeze of complex numbers
-            turn = torch.complex(*(part.unsqueeze(-2) for part in terms.rotation))
-            queries, keys = (
-                rotated(y.transpose(0, 1), turn).transpose(0, 1) for y in (queries, keys)
-            )
-        if terms.distances is not None:
-            # distances are projected as keys are: (heads, 2 length - 1, head channels); the bias
-            # adds the same to all scores of a query, which the softmax does not see
-            projected = self.k_proj(terms.distances.to(x.dtype))
-            by_head = projected.unflatten(-1, (self.heads, -1)).transpose(0, 1)
-            terms = replace(terms, distances=None, distance_keys=by_head)
-        # each (batch, heads, length, head channels)
-        queries, keys, values = (
-            y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in (queries, keys, values)
-        )
-        outputs, _ = core.attend(
-            queries,
-            keys,
-            values,
-            replace(terms, rotation=None),
-            padding_mask,
-            causal=self.causal,
-            dropout_p=self.dropout if self.training else 0.0,
-        )
-        return self.out_proj(outputs.transpose(1, 2).flatten(2))
+        outputs, _ = self.attend(x, terms or AttentionTerms(), padding_mask, self.causal)
+        return outputs
 
 
 class EncoderLayer(nn.Module):
@@ -156,7 +130,7 @@ class Encoder(nn.Module):
     ):
         super().__init__()
         attention: Any = layer.self_attn
-        if attention.heads != stack.heads or attention.q_proj.in_features != stack.channels:
+        if attention.num_heads != stack.heads or attention.q_proj.in_features != stack.channels:
             raise ValueError("the layer has other channels or heads than the stack")
         attention.causal = stack.decoder
         self.layers = nn.ModuleList(copy.deepcopy(layer) for _ in range(stack.layers))

@@ -11,11 +11,12 @@ from torch.nn import functional as F
 
 from fairseq_posenc import options
 from fairseq_posenc.attention import core
+from fairseq_posenc.attention.projections import Projections
 from fairseq_posenc.encodings import StackConfig
 from fairseq_posenc.encodings.base import AttentionTerms
 from fairseq_posenc.encodings.segments import SEGMENT_MODULES
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.nn.layers import Encoder, EncoderLayer, SelfAttention
+from fairseq_posenc.nn.layers import Encoder, EncoderLayer
 
 _PADDING = 1  # in every dictionary
 _BERT_STD = 0.02
@@ -56,23 +57,21 @@ class States(NamedTuple):
     shared: List[Tensor]
 
 
-class CrossAttention(SelfAttention):
-    """Attention to a source of ``key_channels``, without position terms."""
+class CrossAttention(Projections):
+    """Attention to a source, without position terms."""
 
-    def __init__(self, channels: int, heads: int, key_channels: int):
-        super().__init__(channels, heads)
-        self.k_proj = nn.Linear(key_channels, channels)
-        self.v_proj = nn.Linear(key_channels, channels)
+    batch_first = True
 
-    def to_source(self, x: Tensor, source: States) -> Tensor:
+    def forward(self, x: Tensor, source: States) -> Tensor:
         """Return the output ``(batch, length, channels)``."""
-        projected = self.q_proj(x), self.k_proj(source.states), self.v_proj(source.states)
-        # each (batch, heads, length, head channels)
-        queries, keys, values = (
-            y.unflatten(-1, (self.heads, -1)).transpose(1, 2) for y in projected
+        outputs, _ = core.attend(
+            self.split(self.q_proj(x)),
+            self.split(self.k_proj(source.states)),
+            self.split(self.v_proj(source.states)),
+            AttentionTerms(),
+            source.padding_mask,
         )
-        y, _ = core.attend(queries, keys, values, AttentionTerms(), source.padding_mask)
-        return self.out_proj(y.transpose(1, 2).flatten(2))
+        return self.join(outputs)
 
 
 class DecoderLayer(EncoderLayer):
@@ -88,9 +87,7 @@ class DecoderLayer(EncoderLayer):
         x = self.added(
             x, self.self_attn_layer_norm, lambda y: self.self_attn(y, terms, padding_mask)
         )
-        x = self.added(
-            x, self.encoder_attn_layer_norm, lambda y: self.encoder_attn.to_source(y, source)
-        )
+        x = self.added(x, self.encoder_attn_layer_norm, lambda y: self.encoder_attn(y, source))
         return self.feed_forward(x)
 
 

@@ -8,7 +8,8 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from fairseq_posenc.attention import core
-from fairseq_posenc.attention.attention import SelfAttention, rotated
+from fairseq_posenc.attention.attention import SelfAttention
+from fairseq_posenc.attention.plain import rotated
 from fairseq_posenc.encodings import Encoding, Positions, StackConfig, build
 from fairseq_posenc.encodings.base import AttentionTerms
 from recipes.benchmark.settings import PADDING, STOCK, Setting, Step, Steps
