@@ -30,7 +30,8 @@ _OTHER_FORMATS = {
     rb"PK\x03\x04": "a ZIP archive: unzip {0}",
     rb"\xff\xfe|\xfe\xff": "UTF-16: iconv -f UTF-16 -t UTF-8 {0} > FILE",
     _DECLARATIONS + rb"<tmx\b": "TMX: tmxt.py --codelist en,fr {0} FILE.tsv (pip install tmxt "
-    "docopt) writes a pair a line; cut -f 1 FILE.tsv > train.en, and -f 2 > train.fr",
+    "docopt) writes a pair a line, inline tags too; "
+    "cut -f 1 FILE.tsv > train.en, and -f 2 > train.fr",
     rb"(?="
     + _XML
     + rb")"
