@@ -22,9 +22,10 @@ def locked(
 ) -> Iterator[bool]:
     """Hold the lock of a file, which is made where it is missing, or of a folder.
 
-    Programs that are started meanwhile inherit it, unless they close the files of their parent.
-    The kernel frees it when all that have it have ended, however they do. A library's lock would
-    leave a file in the folder, or empty the file; its own rules change from version to version.
+    Programs that are started meanwhile inherit it, unless they close the files of their parent: if
+    this process is killed, the kernel frees it when all that have it have ended. The end of the
+    block frees it for all. ``filelock`` would leave a file beside a folder, and in some versions
+    falls back to a lock that a killed process leaves.
 
     Args:
         path: of the file or folder; what it holds stays.
@@ -33,10 +34,10 @@ def locked(
         on_wait: called once if there is something to wait for.
 
     Yields:
-        Whether the file system has locks.
+        Whether the file system has locks; without, nothing keeps another process out.
 
     Raises:
-        UsageError: another process has the lock, or the file cannot be opened.
+        UsageError: another process has the lock all these seconds, or the file cannot be opened.
     """
     flags = os.O_RDONLY if os.path.isdir(path) else os.O_RDWR | os.O_CREAT
     try:
@@ -44,9 +45,9 @@ def locked(
     except OSError as error:
         raise file_error("write", path, error) from None
     try:
-        is_held = _acquire(descriptor, seconds, busy, on_wait or (lambda: None))
+        has_locks = _acquire(descriptor, seconds, busy, on_wait or (lambda: None))
         os.set_inheritable(descriptor, True)
-        yield is_held
+        yield has_locks
     finally:
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_UN)  # also of what has inherited it

@@ -1,6 +1,6 @@
 """Writing files such that half a file is never taken for a whole one.
 
-What is not whole yet is called ``NAME.part-MACHINE-PROCESS-NUMBER``. A process that was killed
+What is not whole yet is called ``NAME.part-MACHINE-PROCESS-RANDOM``. A process that was killed
 leaves it; the next one that writes NAME on that machine removes it.
 """
 
@@ -44,7 +44,7 @@ def replacing(path: str, mode: str = "w") -> Iterator:
 def replacing_all(mode: str = "w") -> Iterator[Callable]:
     """Give a function that opens a file as :func:`replacing` does; any number may be begun.
 
-    They take their names together, once the block has ended well and all are on the disk.
+    They take their names one after another, once the block has ended well and all are on the disk.
     """
     encoding = None if "b" in mode else "utf-8"
     partials: Dict[str, str] = {}
@@ -103,7 +103,7 @@ def replacing_folder(path: str) -> Iterator[str]:
     finally:
         shutil.rmtree(partial, ignore_errors=True)
         if os.path.lexists(path):
-            shutil.rmtree(old, ignore_errors=True)
+            _remove(old)
         elif os.path.lexists(old):
             os.replace(old, path)
 
@@ -115,8 +115,8 @@ def replacing_files(
     """Make a temporary folder in ``folder``, whose files are moved there if the block ends well.
 
     Other files of ``folder`` stay. The file called ``last``, if any, is removed before the first is
-    moved and is the last to come: without it, the others are of different runs. ``clear`` is called
-    in between, and may remove files that are not to stay.
+    moved and is the last to come: without it, the others may be of different runs. ``clear`` is
+    called before the first is moved, and may remove files that are not to stay.
 
     Raises:
         UsageError: the folder cannot be made or written, or the disk is full.
@@ -204,13 +204,17 @@ def _temporary(path: str, kind: str) -> str:
     ``path`` before, while there is nothing in its place.
     """
     for left in glob.glob(f"{glob.escape(path)}.*-{_machine()}-*"):
-        found = _TEMPORARY.search(left)
-        superseded = found and (found[1] == "part" or os.path.lexists(path))
-        if found and superseded and not _is_running(int(found[2])):
-            shutil.rmtree(left, ignore_errors=True)
-            with suppress(OSError):
-                os.remove(left)
+        match = _TEMPORARY.fullmatch(left, len(path))  # not what is beside path.something
+        superseded = match and (match[1] == "part" or os.path.lexists(path))
+        if match and superseded and not _is_running(int(match[2])):
+            _remove(left)
     return f"{path}.{kind}-{_machine()}-{os.getpid()}-{secrets.token_hex(6)}"
+
+
+def _remove(path: str) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    with suppress(OSError):  # a file, or nothing any more
+        os.remove(path)
 
 
 def _is_running(process: int) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Set, Tuple
 
 from fairseq_posenc.encodings import format_value, options
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.metrics import SACREBLEU, metric_of, sacrebleu_metric
+from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, metric_of, sacrebleu_metric
 from fairseq_posenc.tools.tables.grid import without_version
 from fairseq_posenc.tools.tables.papers import load
 from fairseq_posenc.tools.translation.corpora import named
@@ -101,7 +101,7 @@ def _options(words: List[str]) -> Dict[str, str]:
 def _metric(name: str) -> str:
     """Return how a metric is called, and, of sacreBLEU's, its signature but for the version."""
     title = metric_of(name).title
-    if name not in SACREBLEU:
+    if name not in SACREBLEU_METRICS:
         return title
     metric = sacrebleu_metric(name, "")
     metric.num_refs = 1

@@ -23,7 +23,7 @@ CHARACTER_COVERAGE, COVERAGE_OF_MANY = 0.9995, 0.99995
 SPLITS = ("valid", "train")
 _COUNTED_TOGETHER = 1 << 22  # tokens
 _FEW_DOCUMENTS = 10  # by so few, models can hardly be compared
-_LEARNING_OPTIONS = (
+_VOCABULARY_OPTIONS = (
     "kind", "vocabulary_size", "vocabulary_lines", "cased", "character_coverage",
 )  # fmt: skip
 
@@ -105,12 +105,13 @@ def prepare(options: Options, say: Callable[[str], object] = print) -> Dict[str,
 
 def _check(options: Options) -> None:
     values = vars(options)
-    learning = [name for name in _LEARNING_OPTIONS if values[name] not in (None, False)]
+    defaults = (None, False)  # by identity, as 0 equals False
+    learning = [n for n in _VOCABULARY_OPTIONS if not any(values[n] is one for one in defaults)]
     if options.subwords is not None and learning:
         raise UsageError(f"{_flag(learning[0])} and --subwords exclude each other")
     unread = "character_coverage" if options.subword_kind == "wordpiece" else "cased"
     if unread in learning:
-        raise UsageError(f"{options.subword_kind} does not read {_flag(unread)}")
+        raise UsageError(f"{options.subword_kind} has no {_flag(unread)}")
     if bool(options.valid) == (options.hold_out is not None):
         raise UsageError("give either --valid or --hold-out, for text to validate on")
     for name, bound in {"hold_out": 2, "workers": 1, "vocabulary_lines": 0}.items():
@@ -126,7 +127,7 @@ def _flag(name: str) -> str:
 
 
 class _TextFolder:
-    """A text folder and the steps that make it, whose order is that of :func:`prepare`.
+    """A text folder and the steps that make it; :func:`prepare` takes them in order.
 
     Attributes:
         corpora: files by language, of ``train`` and, without ``--hold-out``, of ``valid``.
@@ -141,7 +142,7 @@ class _TextFolder:
         }
 
     def settings(self) -> Dict[str, Any]:
-        """Return all that decides about the folder's content."""
+        """Return the options (None: a default) and the texts that make the folder's content."""
         settings = asdict(self.options)
         for name in ("output", "workers", "train", "valid"):
             del settings[name]

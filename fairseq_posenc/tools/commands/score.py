@@ -33,8 +33,8 @@ from fairseq_posenc.tools.arguments import (
     whole_numbers,
 )
 from fairseq_posenc.tools.outputs import SCORE, TEXT, add_output
-from fairseq_posenc.tools.scores.bleu import DEFAULT
-from fairseq_posenc.tools.scores.metrics import SACREBLEU
+from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS
+from fairseq_posenc.tools.scores.scorer import DEFAULT
 from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
 from fairseq_posenc.tools.writing import replacing
 
@@ -91,7 +91,7 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
         type=lambda text: text.split(","),
         default=DEFAULT,
         metavar="LIST",
-        help=f"of {','.join(SACREBLEU)} (default: {','.join(DEFAULT)}); sacrebleu and "
+        help=f"of {','.join(SACREBLEU_METRICS)} (default: {','.join(DEFAULT)}); sacrebleu and "
         "tokenised_bleu are always computed",
     )
     add_notes(parser)

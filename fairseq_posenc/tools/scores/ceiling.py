@@ -23,8 +23,8 @@ from fairseq_posenc.data.segmentation import (
 )
 from fairseq_posenc.data.subwords import UNKNOWN, SentencePiece
 from fairseq_posenc.errors import printable
-from fairseq_posenc.tools.scores.bleu import Scorer
 from fairseq_posenc.tools.scores.data_folder import first_folder
+from fairseq_posenc.tools.scores.scorer import Scorer
 
 LOW = 99.0  # in BLEU; below, what is lost is named
 _NAMED = 10  # characters

@@ -4,10 +4,10 @@ from typing import Optional
 
 import numpy as np
 
-from fairseq_posenc.tools.scores.bleu import Figures, Scorer, Statistics
 from fairseq_posenc.tools.scores.ceiling import Ceiling
 from fairseq_posenc.tools.scores.intervals import bootstrap, interval
 from fairseq_posenc.tools.scores.metrics import corpus_score
+from fairseq_posenc.tools.scores.scorer import Figures, Scorer, Statistics
 from fairseq_posenc.tools.scores.texts import TestSet
 
 # in BLEU: a model that is less above chance has learned nothing

@@ -1,7 +1,7 @@
 """The metrics of translations: one table, and what a metric's statistics of sentences give.
 
-A metric that is added to ``METRICS`` is computed, read, compared and drawn. All that build an
-object of sacreBLEU are computed by it, which signs them.
+A metric that is added to ``METRICS`` with an object of sacreBLEU is computed by it, which signs it,
+and is read, compared and drawn. One with a ``base`` also needs its formula in :func:`corpus_score`.
 """
 
 import math
@@ -27,22 +27,23 @@ class Metric(NamedTuple):
 
     Attributes:
         title: its name in tables.
-        build: makes sacreBLEU's object for a target language; None where ``source`` is another
-            metric, or the scores of sentences come from a file.
-        source: the metric from whose statistics it is computed; None: its own.
-        width: how many numbers the statistics of a sentence are. sacreBLEU's: lengths, matches and
-            n-grams by order; from a file: the score, and 1 or the number of tokens.
+        build: makes sacreBLEU's object for a target language; None where it has a ``base``, or the
+            scores of sentences come from a file.
+        base: the metric from whose statistics it is computed; None: its own.
+        width: how many numbers the statistics of a sentence are. BLEU: lengths, matches and
+            n-grams by order; chrF: n-grams of the hypothesis, the reference and both by order; TER:
+            edits and the reference's length; from a file: the score, and 1 or the number of tokens.
         direction: 1: higher is better; -1: lower; 0: neither, best is near 1.
-        decimals: of differences in words.
+        decimals: with which sentences that compare rows print differences.
         counts: of statistics ``(sentences, width)``, which sentences have something in their
             references that it counts; of no such sentence it is not defined.
-        undefined: where that is.
+        undefined: where it is not, for messages.
         has_plain_text: whether it is of plain text; tokens are not kept in a result.
     """
 
     title: str
     build: Optional[Callable[[str], Any]] = None
-    source: Optional[str] = None
+    base: Optional[str] = None
     width: int = 2
     direction: int = 1
     decimals: int = 1
@@ -95,17 +96,17 @@ METRICS: Dict[str, Metric] = {
     # as if no output were too short
     "bleu_without_penalty": Metric(
         "sacreBLEU without brevity penalty",
-        source="sacrebleu",
+        base="sacrebleu",
         counts=_has_ngrams,
         undefined=_SHORT,
     ),
     "length_ratio": Metric(
-        "tokens of the outputs / of the references", source="tokenised_bleu", direction=0
+        "tokens of the outputs / of the references", base="tokenised_bleu", direction=0
     ),
     "bits": Metric("bits per token of the references", direction=-1, decimals=2),
 }
-SACREBLEU = tuple(name for name, metric in METRICS.items() if metric.build)
-DERIVED = {name: metric.source for name, metric in METRICS.items() if metric.source}
+SACREBLEU_METRICS = tuple(name for name, metric in METRICS.items() if metric.build)
+DERIVED = {name: metric.base for name, metric in METRICS.items() if metric.base}
 
 
 def metric_of(name: str) -> Metric:
@@ -113,9 +114,9 @@ def metric_of(name: str) -> Metric:
     return METRICS.get(name) or Metric(name)
 
 
-def source_of(name: str) -> str:
+def base_metric(name: str) -> str:
     """Return the metric from whose statistics a metric is computed."""
-    return metric_of(name).source or name
+    return metric_of(name).base or name
 
 
 def sacrebleu_metric(name: str, language: str) -> Any:
@@ -126,19 +127,20 @@ def sacrebleu_metric(name: str, language: str) -> Any:
 
 
 def corpus_score(name: str, total: Sequence[float]) -> float:
-    """Return a metric from the sum of the statistics of its source over sentences.
+    """Return a metric from the sum of the statistics of its base over sentences.
 
     sacreBLEU's are in percent. ``length_ratio`` is not a number where references are empty. Any
-    other metric is the mean of the scores of sentences that were read from a file.
+    other metric was read from a file, and is the sum of its scores by that of its counts: bits per
+    token, or the mean over sentences.
     """
-    if name == "length_ratio" or source_of(name) not in SACREBLEU:
+    if name == "length_ratio" or base_metric(name) not in SACREBLEU_METRICS:
         return float(total[0] / total[1]) if total[1] else math.nan
     # an average of the references' lengths, in TER
     numbers = [float(value) if name == "ter" else int(value) for value in total]
     if name == "bleu_without_penalty":
         # the references' length; outputs that are longer have no penalty
         numbers[1] = 0
-    return _BY_SUMS[source_of(name)]._compute_score_from_stats(numbers).score
+    return _BY_SUMS[base_metric(name)]._compute_score_from_stats(numbers).score
 
 
 def why_undefined(name: str, rows: np.ndarray) -> Optional[str]:
@@ -150,4 +152,4 @@ def why_undefined(name: str, rows: np.ndarray) -> Optional[str]:
 
 
 # sums need no tokeniser, and so no language
-_BY_SUMS = {name: sacrebleu_metric(name, "") for name in SACREBLEU}
+_BY_SUMS = {name: sacrebleu_metric(name, "") for name in SACREBLEU_METRICS}

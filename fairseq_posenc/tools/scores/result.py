@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from fairseq_posenc.errors import UsageError, printable
 from fairseq_posenc.json_files import Each, Maybe, OrNull, read_json, schema_error
 from fairseq_posenc.tools.scores.lengths import Bin, length_label
-from fairseq_posenc.tools.scores.metrics import METRICS, SACREBLEU, metric_of, source_of
+from fairseq_posenc.tools.scores.metrics import METRICS, SACREBLEU_METRICS, base_metric, metric_of
 
 # a metric may be missing, as from older results
 FIGURES = dict.fromkeys(METRICS, Maybe(float))
@@ -44,7 +44,7 @@ class Subset:
         edges: the range; None for all sentences.
         sentences: how many there are.
         within: how many of them are no longer than the longest trained on; None: not known.
-        figures: by metric; None where there is no sentence.
+        figures: by metric; None where it is not defined.
     """
 
     name: str
@@ -68,12 +68,12 @@ class Score:
         source, reference, hypothesis: plain text by sentence; None where it was not kept.
         more_references: the others where sentences have several, by sentence in each list.
         ceiling: by metric, what the references themselves get.
-        with_unknown: sacreBLEU's ceiling without the characters that the dictionary lacks.
+        without_unknown: sacreBLEU's ceiling if characters that the dictionary lacks are left out.
         chance: sacreBLEU with the references of other sentences.
         above_chance: whether the training is above it; None: the test set cannot tell.
         longest_trained: subwords of ``source`` and ``reference`` of the training set.
         language: the target's, or an empty text.
-        sources, references: digests of both sides of the test set.
+        source_digest, reference_digest: of both sides of the test set.
         precision: of ``generation``, and of ``training`` with its hardware, where known.
         notes, command, versions: by what the result was made.
     """
@@ -90,13 +90,13 @@ class Score:
     hypothesis: Optional[Sequence[str]] = None
     more_references: Sequence[Sequence[str]] = ()
     ceiling: Mapping[str, float] = field(default_factory=dict)
-    with_unknown: Optional[float] = None
+    without_unknown: Optional[float] = None
     chance: Optional[float] = None
     above_chance: Optional[bool] = None
     longest_trained: Optional[Mapping[str, int]] = None
     language: str = ""
-    sources: Optional[str] = None
-    references: Optional[str] = None
+    source_digest: Optional[str] = None
+    reference_digest: Optional[str] = None
     precision: Mapping[str, Optional[str]] = field(default_factory=dict)
     notes: Mapping[str, str] = field(default_factory=dict)
     command: Sequence[str] = ()
@@ -128,13 +128,13 @@ class Score:
             **{side: sentences.get(side) for side in _TEXTS},
             more_references=sentences.get(_MORE) or (),
             ceiling=ceiling.get("figures", {}),
-            with_unknown=ceiling.get("with_unknown"),
+            without_unknown=ceiling.get("with_unknown"),
             chance=content["all"].get("chance"),
             above_chance=content["all"].get("above_chance"),
             longest_trained=content.get("longest_trained"),
             language=content.get("language") or "",
-            sources=members["test_set"].get("source"),
-            references=members["test_set"].get("reference"),
+            source_digest=members["test_set"].get("source"),
+            reference_digest=members["test_set"].get("reference"),
             precision=members["precision"],
             notes=members["notes"],
             command=content.get("command") or [],
@@ -175,7 +175,7 @@ class Score:
 
     def check_sentences(self, name: str, metric: str) -> None:
         """Raise :class:`UsageError` unless statistics of the sentences are there, and whole."""
-        if source_of(metric) not in self.statistics:
+        if base_metric(metric) not in self.statistics:
             raise UsageError(
                 f"{name} has no statistics of its sentences, from which intervals are drawn: an "
                 f"older version scored it; {_AGAIN} (in a recipe: delete score.json, and start it "
@@ -187,10 +187,13 @@ class Score:
             if lines is not None
         ]
         counts = {len(lines) for lines in (*self.statistics.values(), *texts)}
-        are_whole = all(_are_whole(metric, rows) for metric, rows in self.statistics.items())
+        are_valid = all(_are_valid(metric, rows) for metric, rows in self.statistics.items())
         by_part = [*map(len, self.members())] == [part.sentences for part in self.parts]
-        if not are_whole or counts != {self.whole.sentences} or not by_part:
-            raise UsageError(f"{name} has statistics of other sentences than its figures; {_AGAIN}")
+        if not are_valid or counts != {self.whole.sentences} or not by_part:
+            raise UsageError(
+                f"{name} has statistics that are damaged, or of other sentences than its figures; "
+                f"{_AGAIN}"
+            )
 
 
 def read_score(path: str, test: Optional[str] = None) -> Score:
@@ -236,9 +239,9 @@ def _part(name: str, edges: Optional[Bin], content: Mapping[str, Any]) -> Subset
     return Subset(name, edges, content["sentences"], content.get("within"), figures)
 
 
-def _are_whole(metric: str, rows: Sequence[Sequence[float]]) -> bool:
+def _are_valid(metric: str, rows: Sequence[Sequence[float]]) -> bool:
     """Return whether all statistics of a metric are numbers that it can have."""
     width = metric_of(metric).width
     # scores of sentences from a file may be negative
-    lowest = 0 if metric in SACREBLEU else -1e9
+    lowest = 0 if metric in SACREBLEU_METRICS else -1e9
     return all(len(row) == width and lowest <= min(row) <= max(row) < 1e9 for row in rows)

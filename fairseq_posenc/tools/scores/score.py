@@ -5,13 +5,13 @@ What ``score.json`` holds:
 - ``all``: what :meth:`Scorer.score` returns, and by metric the ``interval`` of 95 % of bootstrap
   samples of the sentences; ``within``, the number of sentences that are no longer, on both sides,
   than the longest trained on (None: not known); ``chance``, sacreBLEU with each reference given to
-  another hypothesis, and ``above_chance`` (None: the test set cannot tell); ``empty_hypotheses``
-  and ``empty_references``, numbers of lines from 1.
+  another hypothesis, and ``above_chance`` (None: the test set cannot tell); ``undefined``, why
+  metrics are not; ``empty_hypotheses`` and ``empty_references``, numbers of lines from 1.
 - ``by_length``: in ``bins``, for each, ``name``, ``longer_than``, ``up_to`` and its figures, and
   ``of`` what they count the ``unit`` (of a file of numbers: ``sentence``, and the file's ending).
   None without bins, as ``sentences``: of every sentence the ``length`` (or number), the plain
-  ``hypothesis`` and ``reference``, ``source`` (tokens, or None) and, by metric, the ``statistics``,
-  from which tables draw their samples.
+  ``hypothesis``, ``reference`` (``more_references`` where there are several) and ``source`` (or
+  None) and, by metric, the ``statistics``, from which tables draw their samples.
 - ``ceiling``: what the references themselves get after the preparation of the training text and
   back, see :class:`Ceiling`; None where it is not known.
 - ``longest_trained``: subwords of ``source`` and ``reference`` of the training set, or None.
@@ -38,15 +38,15 @@ import torch
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import lengths, reference_bits
-from fairseq_posenc.tools.scores.bleu import DEFAULT, Figures, Scorer, Statistics
 from fairseq_posenc.tools.scores.ceiling import Ceiling, ceiling, ceiling_lines
 from fairseq_posenc.tools.scores.chance import chance
 from fairseq_posenc.tools.scores.data_folder import languages_of_data, longest_trained
 from fairseq_posenc.tools.scores.intervals import interval, resampled_scores
-from fairseq_posenc.tools.scores.metrics import SACREBLEU, metric_of, why_undefined
+from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, metric_of, why_undefined
 from fairseq_posenc.tools.scores.reading import read_numbers, read_texts
 from fairseq_posenc.tools.scores.reference_bits import BITS, read_reference_bits
 from fairseq_posenc.tools.scores.result import nothing_learned
+from fairseq_posenc.tools.scores.scorer import DEFAULT, Figures, Scorer, Statistics
 from fairseq_posenc.tools.scores.segments import SIGNATURE, read_segment_scores
 from fairseq_posenc.tools.scores.texts import TestSet
 from fairseq_posenc.tools.scores.tokenizers import word_remarks
@@ -307,7 +307,7 @@ def _by_length(
 
 def _rows(name: str, rows: np.ndarray) -> List[List[float]]:
     """Return statistics as lists; sacreBLEU's are whole numbers, but for averaged lengths."""
-    is_whole = name in SACREBLEU and bool((rows == np.floor(rows)).all())
+    is_whole = name in SACREBLEU_METRICS and bool((rows == np.floor(rows)).all())
     return rows.astype(int).tolist() if is_whole else rows.tolist()
 
 

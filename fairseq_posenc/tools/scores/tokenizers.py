@@ -1,4 +1,4 @@
-"""The tokeniser by which sacreBLEU's metrics count the words of a language."""
+"""The tokeniser by which BLEU counts the words of a language."""
 
 import os
 from typing import List, Sequence

@@ -27,12 +27,14 @@ class Outputs(NamedTuple):
 
 @dataclass
 class Table:
-    """A metric by length: a row per run, each column a set of sentences, the first all of them.
+    """A metric by length, a row per run: each column a set of sentences, the first all of them.
+
+    Or metrics by task: each column examples of a task.
 
     Attributes:
-        metric: its name, of ``METRICS`` or of a file.
+        metric: its name, of ``METRICS`` or of a file; by task, what the table is of in words.
         label: what the columns are ranges of.
-        columns, sentences: their names, and how many sentences are in each.
+        columns, sentences: their names, and how many sentences or examples are in each.
         within: how many of them are no longer, on both sides, than the longest trained on, or None
             where not known.
         sampled: of each run and column the scores, and those of bootstrap samples.
@@ -42,7 +44,8 @@ class Table:
             of the outputs' length by the references'; empty where they are not known.
         signs: of each column 1 if the highest figure is the best, -1 if the lowest, 0 if neither.
         items: what is counted in ``sentences``.
-        words, notes: what is clear, and how it was computed; both are printed below.
+        decimals: of each column's differences in words.
+        words, notes: what the figures say in sentences, and how they were computed.
     """
 
     metric: str
@@ -56,12 +59,14 @@ class Table:
     outputs: Dict[str, List[Outputs]] = field(default_factory=dict)
     signs: List[int] = field(default_factory=list)
     items: str = "sentences"
+    decimals: List[int] = field(default_factory=list)
     words: List[str] = field(default_factory=list)
     notes: List[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         first = next(iter(self.sampled.values()))
         self.signs = self.signs or [metric_of(self.metric).direction] * len(self.columns)
+        self.decimals = self.decimals or [metric_of(self.metric).decimals] * len(self.columns)
         self.rows = {
             name: [sample.estimate() for sample in row] for name, row in self.sampled.items()
         }

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 from jinja2 import Environment, StrictUndefined
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.metrics import METRICS, SACREBLEU, metric_of
+from fairseq_posenc.tools.scores.metrics import METRICS, SACREBLEU_METRICS, metric_of
 from fairseq_posenc.tools.scores.result import Score, named_path
 from fairseq_posenc.tools.scores.significance import paired_bootstrap
 from fairseq_posenc.tools.scores.training_log import (
@@ -54,18 +54,18 @@ def write_report(
     """Write ``report.html`` and its tables and pictures into the folder ``output``.
 
     Args:
-        arguments: results, as :func:`table_of` takes them; a ``train.log`` beside one is of its
-            training.
+        arguments: results, as :func:`.tasks.table_of` takes them; a ``train.log`` beside one is of
+            its training.
         baseline: the run that others are compared with; the first without one.
         beside: the run whose translations stand beside the baseline's; without one the best other.
-        metric, test: as of :func:`table_of`; of translations several metrics, with commas: each
-            has a table and a picture, and the first chooses sentences and has p-values.
+        metric, test: as of :func:`.tasks.table_of`; of translations several metrics, with commas:
+            each has a table and a picture, and the first chooses sentences and has p-values.
         lower_is_better: of a first metric that was read from a file; of ours it is known.
         command, remarks: by which it was made, and sentences that come before its own.
 
     Raises:
-        UsageError: as those functions, a run that is not there, or a metric whose higher figures
-            are better.
+        UsageError: as that function, a run that is not there, or ``lower_is_better`` of a metric
+            of ours of which it is not.
     """
     if of_tasks(arguments):
         refused = {"--beside": beside, "--lower-is-better": lower_is_better, "--test": test}
@@ -129,11 +129,14 @@ def _write(
     name = _BY_TASK if table.is_by_task else _BY_LENGTH
 
     def clear() -> None:
-        stems = map(_stem, METRICS)
-        names = [f"{stem}{end}" for stem in stems for end in (".md", ".csv", ".tex", ".svg")]
-        for file in (*_CURVES, _BY_LENGTH, _BY_TASK, *names):
-            # of an earlier report, where this one has none
+        # of an earlier report, where this one has none
+        for file in (*_CURVES, _BY_LENGTH, _BY_TASK):
             Path(output, file).unlink(missing_ok=True)
+        for table in Path(output).glob("table_*.tex"):
+            names = [table.with_suffix(ending) for ending in (".tex", ".md", ".csv", ".svg")]
+            if all(name.is_file() for name in names):  # a further metric's
+                for name in names:
+                    name.unlink()
 
     with replacing_files(output, "report.html", clear) as folder:
         texts = _files("table", table)
@@ -252,9 +255,9 @@ def _p_values(runs: Runs, metric: str) -> Optional[Dict[str, Any]]:
         for seed, pair in common_seeds(seeds, other_seeds).items():
             outputs: List[Any] = [score.hypothesis for score in pair]
             references: Any = pair[0].reference and [pair[0].reference, *pair[0].more_references]
-            if metric not in SACREBLEU:
+            if metric not in SACREBLEU_METRICS:
                 references, outputs = None, [score.statistics.get(metric) for score in pair]
-            if None in outputs or (metric in SACREBLEU and not references):
+            if None in outputs or (metric in SACREBLEU_METRICS and not references):
                 return None
             named = list(zip((first, name), outputs))
             row = rows.setdefault(name, {})

@@ -3,7 +3,7 @@
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.metrics import metric_of, source_of
+from fairseq_posenc.tools.scores.metrics import base_metric, metric_of
 from fairseq_posenc.tools.scores.result import Score, named_path, read_score
 from fairseq_posenc.tools.tables.grid import without_version
 
@@ -59,7 +59,7 @@ def conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:
     """Return what must be alike in results that are compared."""
     if not score.bins:
         raise UsageError(f"{name} has no bins: score it with --bins or --percentiles")
-    stored = source_of(metric)
+    stored = base_metric(metric)
     if stored not in score.signatures:
         available = ", ".join(score.signatures)
         raise UsageError(
@@ -74,8 +74,8 @@ def conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:
         "sentences per bin": [part.sentences for part in score.bins],
         "signatures": without_version(score.signatures[stored]),
         "target languages": score.language,
-        "references": score.references,
-        "sources": score.sources,
+        "references": score.reference_digest,
+        "sources": score.source_digest,
         f"longest sentences trained on{trained}": score.longest_trained,
         f"sentences within the trained length{trained}": [part.within for part in score.bins],
     }

@@ -6,7 +6,7 @@ from typing import List, Mapping, Sequence
 import numpy as np
 
 from fairseq_posenc.tools.scores.intervals import SAMPLES, bootstrap
-from fairseq_posenc.tools.scores.metrics import corpus_score, metric_of, source_of, why_undefined
+from fairseq_posenc.tools.scores.metrics import base_metric, corpus_score, why_undefined
 from fairseq_posenc.tools.scores.result import Score, nothing_learned
 from fairseq_posenc.tools.tables.estimates import Sampled
 from fairseq_posenc.tools.tables.grid import check_comparable
@@ -19,9 +19,9 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
     """Return ``metric`` for the whole test set and each bin of length.
 
     Intervals of one training are percentiles of the paired bootstrap over sentences. Of several
-    they are over seeds and sentences, see :mod:`.intervals`; a difference of two runs is that of
-    pairs of seeds where both have the same, which ``posenc score --note seed=…`` tells (without
-    that note, as many, in their order), and otherwise Welch's.
+    they are over seeds and sentences, see :mod:`fairseq_posenc.tools.scores.intervals`; a
+    difference of two runs is that of pairs of seeds where both have the same, which ``posenc score
+    --note seed=…`` tells (without that note, as many, in their order), and otherwise Welch's.
 
     Raises:
         UsageError: results without bins or statistics, or that cannot be compared: of other bins,
@@ -43,10 +43,10 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
         sampled=dict(zip(runs, map(list, zip(*columns)))),
         notes=_notes(runs, metric),
     )
-    rows = np.array(first.statistics[source_of(metric)])
+    rows = np.array(first.statistics[base_metric(metric)])
     reasons = (why_undefined(metric, rows[members]) for members in first.members() if members)
     table.notes += dict.fromkeys(filter(None, reasons))
-    ratio = source_of("length_ratio")
+    ratio = base_metric("length_ratio")
     if metric == "sacrebleu" and all(ratio in score.statistics for _, score in scores):
         table.outputs = {
             name: [_outputs(seeds, members) for members in first.members()]
@@ -65,7 +65,7 @@ def _sampled(runs: Runs, metric: str, members: Sequence[int]) -> List[Sampled]:
     seeds = [[score.seed for score in run] for run in runs.values()]
     if not members:
         return [Sampled(own, [], np.empty(0)) for own in seeds]
-    stored = source_of(metric)
+    stored = base_metric(metric)
     rows = [[np.array(one.statistics[stored])[members] for one in run] for run in runs.values()]
     if why_undefined(metric, rows[0][0]):
         return [Sampled(own, [], np.empty(0)) for own in seeds]
@@ -83,8 +83,7 @@ def differences_in_words(table: Table, several: Sequence[str], unit: str = "") -
         unit: of the bins.
     """
     first, lines = next(iter(table.rows)), []
-    decimals = metric_of(table.metric).decimals
-    for at, column in enumerate(table.columns):
+    for at, (column, decimals) in enumerate(zip(table.columns, table.decimals)):
         if unit and at == 0:
             continue
         clear, unclear = [], []
@@ -106,12 +105,12 @@ def differences_in_words(table: Table, several: Sequence[str], unit: str = "") -
 
 def _outputs(seeds: Sequence[Score], members: Sequence[int]) -> Outputs:
     """Return the means over seeds of the sentences ``members``."""
-    rows = np.array(seeds[0].statistics[source_of("sacrebleu")])
+    rows = np.array(seeds[0].statistics[base_metric("sacrebleu")])
     if not members or why_undefined("sacrebleu", rows[members]):
         return Outputs()
     means = (
         statistics.mean(
-            corpus_score(name, np.array(score.statistics[source_of(name)])[members].sum(axis=0))
+            corpus_score(name, np.array(score.statistics[base_metric(name)])[members].sum(axis=0))
             for score in seeds
         )
         for name in ("bleu_without_penalty", "length_ratio")
@@ -138,7 +137,8 @@ def _failures(runs: Runs) -> List[str]:
         for number, score in enumerate(seeds, 1):
             bleu = score.whole.figures.get("sacrebleu")
             if score.above_chance is False and bleu is not None and score.chance is not None:
-                which = f", seed {number} of {len(seeds)}," if len(seeds) > 1 else ""
+                seed = score.seed or f"{number} of {len(seeds)}"
+                which = f", seed {seed}," if len(seeds) > 1 else ""
                 sentences.append(f"{name}{which} {nothing_learned(bleu, score.chance)}.")
     return sentences
 
@@ -202,12 +202,12 @@ def _notes(runs: Runs, metric: str) -> List[str]:
             "Ceiling, which the references get that go through the preparation of the training "
             f"text and back: {' and '.join(f'{value:.2f}' for value in sorted(ceilings))}."
         )
-        lower = {training.with_unknown for training in scores if training.with_unknown is not None}
+        lower = {score.without_unknown for score in scores if score.without_unknown is not None}
         if metric == "sacrebleu" and lower and min(lower) < min(ceilings) - 0.005:
             notes[-1] += (
                 f" It is {' and '.join(f'{value:.2f}' for value in sorted(lower))} without the "
                 "characters that the dictionary lacks, which no model writes."
             )
     language = f"Target language: {score.language}. " if score.language else ""
-    signed = dict.fromkeys(training.signatures[source_of(metric)] for training in scores)
+    signed = dict.fromkeys(training.signatures[base_metric(metric)] for training in scores)
     return [*notes, f"{language}Signature: {' and '.join(signed)}"]

@@ -9,6 +9,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.intervals import resampled
 from fairseq_posenc.tools.scores.result import named_path
 from fairseq_posenc.tools.scores.task_score import (
+    BITS,
     DIRECTIONS,
     TITLES,
     Examples,
@@ -146,6 +147,7 @@ def by_task(runs: TaskRuns, metric: Optional[str] = None) -> Table:
         sampled=dict(zip(chosen, map(list, zip(*sampled)))),
         signs=[DIRECTIONS.get(column.metric, 1) for column in columns],
         items="examples",
+        decimals=[2 if column.metric == BITS else 1 for column in columns],
     )
     counts = {name: _seeds(results) for name, results in chosen.items()}
     table.notes = interval_notes(counts, "examples")

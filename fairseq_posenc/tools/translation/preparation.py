@@ -30,9 +30,9 @@ from fairseq_posenc.tools.resumable import (
     describe_files,
     only_process,
 )
-from fairseq_posenc.tools.scores.bleu import Scorer
 from fairseq_posenc.tools.scores.ceiling import ceiling, ceiling_lines
 from fairseq_posenc.tools.scores.data_folder import RAW_TEST
+from fairseq_posenc.tools.scores.scorer import Scorer
 from fairseq_posenc.tools.translation import bpe, perl, pieces
 from fairseq_posenc.tools.translation.cleaning import Cleaning, clean_pairs
 from fairseq_posenc.tools.translation.options import (

@@ -9,7 +9,6 @@ from sacrebleu.metrics import BLEU, CHRF
 from scipy import stats
 
 from fairseq_posenc.tools.scores import texts
-from fairseq_posenc.tools.scores.bleu import Scorer
 from fairseq_posenc.tools.scores.intervals import (
     bootstrap,
     interval,
@@ -17,6 +16,7 @@ from fairseq_posenc.tools.scores.intervals import (
     welch_interval,
 )
 from fairseq_posenc.tools.scores.metrics import metric_of
+from fairseq_posenc.tools.scores.scorer import Scorer
 
 WORDS = "der die das Hund Katze Haus läuft schläft sieht heute , schnell .".split()
 

@@ -9,10 +9,10 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import score
-from fairseq_posenc.tools.scores.bleu import DEFAULT as METRICS
 from fairseq_posenc.tools.scores.intervals import resampled_scores
-from fairseq_posenc.tools.scores.metrics import SACREBLEU, sacrebleu_metric
+from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, sacrebleu_metric
 from fairseq_posenc.tools.scores.score import render
+from fairseq_posenc.tools.scores.scorer import DEFAULT as METRICS
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length
 
@@ -275,7 +275,7 @@ def test_several_references_are_scored_as_by_sacrebleu(write, run, tmp_path, for
         "--without-token", "Haus")  # fmt: skip
     result = json.loads(output.read_text(encoding="utf-8"))
     references = [REFERENCES, MORE]
-    for name in SACREBLEU:
+    for name in SACREBLEU_METRICS:
         metric = sacrebleu_metric(name, "de")
         if name in ("sacrebleu", "chrf", "ter"):
             expected = metric.corpus_score(HYPOTHESES, references).score

@@ -243,6 +243,8 @@ def test_further_metrics_have_tables_pictures_and_words_of_their_own(scored, tmp
         f"table_ter.{ending}" for ending in ("md", "csv", "tex", "svg")
     }
     (tmp_path / "table_of_mine.tex").touch()
+    for ending in ("md", "csv", "tex", "svg"):  # of a metric that came from a file
+        (tmp_path / f"table_COMET.{ending}").touch()
     write_report(pair, str(tmp_path))  # once more without: what was another's stays
     assert [path.name for path in tmp_path.glob("table_*")] == ["table_of_mine.tex"]
 

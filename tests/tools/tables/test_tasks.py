@@ -108,7 +108,7 @@ def test_the_command_compares_every_kind_of_result(runs, posenc, tmp_path):
     paths = runs(**results)
     printed = posenc("compare", *paths, "--output", tmp_path / "report").out
     assert "MNLI accuracy, against learned: shaw +" in printed
-    assert "masked_lm bits per hidden token, against learned: shaw -3.0 ± " in printed
+    assert "masked_lm bits per hidden token, against learned: shaw -3.00 ± " in printed
     files = {file.name: file.read_text() for file in (tmp_path / "report").iterdir()}
     assert set(files) == {"report.html", "table.md", "table.csv", "table.tex", "by_task.svg"}
     tex, html = files["table.tex"], files["report.html"]

@@ -80,11 +80,11 @@ def test_cut_results_are_refused(results, write, tmp_path, place, spoil):
         inner = inner[name]
     inner[place[-1]] = spoil(inner[place[-1]])
     paths = [f"p={write('p.json', results[0])}", f"q={write('q.json', cut)}"]
-    with pytest.raises(UsageError, match="q has statistics of other sentences"):
+    with pytest.raises(UsageError, match="q has statistics that are damaged"):
         write_report(paths, str(tmp_path / "report"))
     if place[0] == "statistics":
         inner[place[-1]] = [row[:-1] for row in results[1]["sentences"]["statistics"][place[-1]]]
-        with pytest.raises(UsageError, match="q has statistics of other sentences"):
+        with pytest.raises(UsageError, match="q has statistics that are damaged"):
             write_report([paths[0], f"q={write('q.json', cut)}"], str(tmp_path / "report"))
 
 

@@ -9,10 +9,10 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.metrics import (
     DERIVED,
     METRICS,
-    SACREBLEU,
+    SACREBLEU_METRICS,
+    base_metric,
     corpus_score,
     sacrebleu_metric,
-    source_of,
     why_undefined,
 )
 from fairseq_posenc.tools.scores.texts import TestSet
@@ -31,14 +31,16 @@ class Scorer:
 
     Args:
         language: the target language, which chooses sacreBLEU's tokeniser.
-        metrics: of ``SACREBLEU``; ``sacrebleu`` and ``tokenised_bleu`` are always among them.
+        metrics: of ``SACREBLEU_METRICS``; ``sacrebleu`` and ``tokenised_bleu`` are always computed.
     """
 
     def __init__(self, language: str, metrics: Sequence[str] = DEFAULT):
-        unknown = [name for name in metrics if name not in SACREBLEU]
+        unknown = [name for name in metrics if name not in SACREBLEU_METRICS]
         if unknown:
-            raise UsageError(f"no metric is called {unknown[0]!r}; known: {', '.join(SACREBLEU)}")
-        wanted = [name for name in SACREBLEU if name in (*metrics, *_ALWAYS)]
+            raise UsageError(
+                f"no metric is called {unknown[0]!r}; known: {', '.join(SACREBLEU_METRICS)}"
+            )
+        wanted = [name for name in SACREBLEU_METRICS if name in (*metrics, *_ALWAYS)]
         self.metrics = {name: sacrebleu_metric(name, language) for name in wanted}
 
     def statistics(self, texts: TestSet, metrics: Optional[Iterable[str]] = None) -> Statistics:
@@ -62,9 +64,9 @@ class Scorer:
     def score(self, statistics: Statistics, members: Optional[Sequence[int]] = None) -> Figures:
         """Return the figures of the sentences ``members`` (all when None).
 
-        sacreBLEU's metrics are in percent, others means over sentences; those of no sentences are
-        None. ``bleu_without_penalty`` is sacreBLEU as if no output were too short. ``length_ratio``
-        is tokens of the hypotheses by tokens of the references. ``tokenised_detail`` has n-gram
+        They are :func:`corpus_score`'s, and None where a metric is not defined.
+        ``bleu_without_penalty`` is sacreBLEU as if no output were too short. ``length_ratio`` is
+        tokens of the hypotheses by tokens of the references. ``tokenised_detail`` has n-gram
         precisions (in percent) and brevity penalty.
         """
         count = len(next(iter(statistics.values()))) if members is None else len(members)
@@ -75,8 +77,8 @@ class Scorer:
         parts = {name: rows[chosen] for name, rows in statistics.items()}
         totals = {name: rows.sum(axis=0).tolist() for name, rows in parts.items()}
         for name in (*statistics, *DERIVED):
-            value = corpus_score(name, totals[source_of(name)])
-            is_defined = not (math.isnan(value) or why_undefined(name, parts[source_of(name)]))
+            value = corpus_score(name, totals[base_metric(name)])
+            is_defined = not (math.isnan(value) or why_undefined(name, parts[base_metric(name)]))
             figures[name] = value if is_defined else None
         tokenised = self.metrics["tokenised_bleu"]._compute_score_from_stats(
             [*map(int, totals["tokenised_bleu"])]

@@ -5,7 +5,7 @@ import pytest
 import sacrebleu
 
 from fairseq_posenc.tools.scores import texts as results
-from fairseq_posenc.tools.scores.bleu import DEFAULT, Scorer
+from fairseq_posenc.tools.scores.scorer import DEFAULT, Scorer
 
 
 def slow_bleu(hypotheses, references):
