@@ -29,8 +29,8 @@ from fairseq_posenc.attention.plain import Inputs
 from fairseq_posenc.encodings.base import AttentionTerms
 
 # These limits are measured: forward and backward, or forward alone, heads 64 wide, lengths from 12
-# to 1500. Below so many queries, as when decoding step by step, starting the operations is what
-# costs.
+# to 1500. Below so many queries, as when decoding step by step, the cost of each operation's
+# start outweighs the rest.
 _FEW_QUERIES = 16
 # Between these lengths our own attention is at least as fast as torch's. Above, ours is so
 # in training alone, but torch's does not keep the weights, so it needs less memory.
@@ -44,7 +44,7 @@ class AttentionBackend:
 
     @staticmethod
     def supports(inputs: Inputs) -> bool:
-        """Return whether the backend can take these inputs, and is faster than those below it."""
+        """Return whether the backend can take these inputs, and is preferred to those below it."""
         raise NotImplementedError
 
     @staticmethod
@@ -88,8 +88,8 @@ class CpuChunks(AttentionBackend):
 
 
 class CpuSdpa(AttentionBackend):
-    """torch's attention on a CPU, where it is faster than ours: dropout and trained biases make it
-    slow, and so does a mask per sentence, which segments need.
+    """torch's attention on a CPU, where it is faster than ours, or needs less memory: dropout and
+    trained biases make it slow, and so does a mask per sentence, which segments need.
     """
 
     @staticmethod
@@ -100,7 +100,7 @@ class CpuSdpa(AttentionBackend):
             return False
         if terms.bias_by_distance is not None:  # given to save the memory of a matrix
             return False
-        if not CpuChunks.supports(inputs):  # the plain backend's
+        if not CpuChunks.supports(inputs):  # few queries, or what only the plain backend takes
             return False
         has_gradient = cpu.needs_gradient(inputs)
         if has_gradient and terms.bias is not None and terms.bias.requires_grad:

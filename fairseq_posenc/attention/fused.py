@@ -58,7 +58,7 @@ def attend(inputs: Inputs) -> Tensor:
 
 
 def with_one_mask(inputs: Inputs) -> Inputs:
-    """Return inputs that need the same mask for every sentence, or none at all.
+    """Return inputs that need no mask ``(B, H, Q, K)``: one for all sentences, or of padding alone.
 
     On a GPU torch's attention is fastest with a mask ``(1, H, Q, K)`` or without one; padding and
     segments would need ``(B, H, Q, K)``. So they become further channels of queries and keys, whose

@@ -24,7 +24,7 @@ class Inputs(NamedTuple):
         padding_mask: ``(B, K)`` bool, true where a key must not be looked at. A query that may look
             at nothing gets some finite output.
         causal: whether a query sees no later key; ``Q = K``.
-        dropout_p: probability that a weight is dropped; 0 when not training.
+        dropout_p: probability that a weight is dropped; 0 where dropout is not active.
     """
 
     queries: Tensor

@@ -1,4 +1,4 @@
-"""Multi-head attention in PyTorch alone, below fairseq's modules and those of :mod:`.nn`."""
+"""Multi-head attention in PyTorch alone, shared by fairseq's layers and ``fairseq_posenc.nn``."""
 
 from dataclasses import replace
 from typing import Optional, Tuple
@@ -76,7 +76,7 @@ class SelfAttentionBase(Projections):
         # each of x's shape
         queries, keys, values = self.q_proj(x), self.k_proj(x), self.v_proj(x)
         if terms.rotation is not None:
-            # (length, batch or 1, 1, head channels / 2); ONNX has no views of complex numbers
+            # (length, batch or 1, 1, channel pairs), or batch first; ONNX unsqueezes real numbers
             parts = (part.unsqueeze(-2) for part in terms.rotation)
             rotation = torch.complex(*(p.transpose(0, 1) if self.batch_first else p for p in parts))
             queries, keys = rotated(queries, rotation), rotated(keys, rotation)
@@ -107,7 +107,7 @@ class SelfAttentionBase(Projections):
 
         The scale is filled in, and distances are projected as keys of that ``dtype`` are. If
         ``causal``, distances of the future are left out but one. Step by step only the newest
-        distance is projected, which is the largest and the first row.
+        distance is projected, which is the largest and the first row; ``prefix`` keeps it.
         """
         scale = self.head_dim**-0.5 if terms.scale is None else terms.scale
         distances = terms.distances

@@ -1,4 +1,7 @@
-"""Checks and patches in fairseq's own programs, so that a mistake of a user is refused in one line.
+"""Checks and patches in fairseq's own programs.
+
+They refuse a mistake of a user in one line, let nothing in an untrusted file run, and mend where
+fairseq does something else than asked.
 
 Which file checks what, and when:
 
@@ -21,7 +24,8 @@ When the models are imported, these places of fairseq are replaced, once (a test
 - ``checkpoint_utils.load_checkpoint_to_cpu`` and ``checkpoint_utils.torch`` (its ``torch.load``):
   files are read by our reader (``checkpoints/reader.py``), and their options are checked
   (``loading``)
-- ``checkpoint_utils.load_model_ensemble_and_task``: errors in one line (``loading``)
+- ``checkpoint_utils.load_model_ensemble_and_task``: dictionaries, languages and the models of an
+  ensemble are compared, errors are in one line (``loading``)
 - ``checkpoint_utils.load_checkpoint``, where a training begins or goes on (``loading``); from then
   on the trainer's ``state_dict`` has the metadata of the run (``run_comparison``)
 - ``checkpoint_utils.verify_checkpoint_directory`` and ``FairseqTask.filter_indices_by_size``, which

@@ -1,7 +1,7 @@
 """Trainings by ``fairseq-hydra-train``, whose options stand in groups instead of one namespace.
 
 On the command line an option has one value, whoever reads it. Here one of ours has its effect if it
-stands in its group, and is refused in any other.
+stands in its group, and is refused in another with another value.
 """
 
 import argparse
@@ -74,7 +74,7 @@ def patch_configurations() -> None:
 
 
 def check_groups(cfg: DictConfig) -> None:
-    """Check that options of our model and task stand in their groups: no other is read.
+    """Check that options of our model and task have no other value outside their groups.
 
     Args:
         cfg: a whole configuration; one that is made of a command line is let pass.

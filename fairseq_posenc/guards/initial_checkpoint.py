@@ -56,7 +56,8 @@ class InitialCheckpoint(NamedTuple):
 def inherit_options(args: Any, *additional: str) -> Optional[InitialCheckpoint]:
     """Complete the options of a model that is to be built, and return its initial checkpoint.
 
-    In fine-tuning, options that the user leaves out get the values of the checkpoint; with
+    In fine-tuning, and when it is resumed, options that the user leaves out get the values of the
+    checkpoint; with
     another encoding than the checkpoint's, its segments alone are taken.
 
     Args:
@@ -210,7 +211,7 @@ class CheckedLoading(BaseFairseqModel):
         return nn.Module.load_state_dict(self, state_dict, strict, assign)
 
     def _pruned(self, state_dict: Dict[str, Any], cfg: Any) -> Dict[str, Any]:
-        """Return the layers that are kept (``--encoder-layers-to-keep``), and their positions.
+        """Return the weights with the layers that are kept alone (``--encoder-layers-to-keep``).
 
         Tables of positions that differ by layer have the layers as their first dimension.
         """

@@ -2,8 +2,8 @@
 
 A checkpoint has the options of its model and task, from which fairseq builds both. All of them
 count but those of a list here: a change of an option that nobody has thought of is refused, not
-followed in silence. Beside them :func:`attach_run_metadata` writes checksums of the training text
-and of the dictionaries. A checksum that a checkpoint of an earlier version lacks is taken as equal.
+followed in silence. :func:`attach_run_metadata` writes them, and checksums of the training text and
+of the dictionaries. A checksum that a checkpoint of an earlier version lacks is taken as equal.
 """
 
 import argparse
@@ -118,7 +118,7 @@ class RunComparison:
         """Compare a checkpoint; without a training the first one becomes the reference.
 
         Raises:
-            UsageError: it differs, and in what.
+            UsageError: it differs, and in what; a policy that does not refuse warns.
         """
         metadata = run_metadata(state)
         if self.reference is None:

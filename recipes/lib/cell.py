@@ -15,7 +15,7 @@ from recipes.lib.settings import as_lines, continues, read_lines
 
 
 class Placement(str):
-    """A word of a command that says where or on what it works, and not what it does.
+    """A word of a command that is no setting: where or on what it works, not what it does.
 
     Results are known by all words but these: by no folders, devices, GPUs and processes.
     """
@@ -52,11 +52,12 @@ class Step(NamedTuple):
     """A command of a cell.
 
     Attributes:
-        stage: train, translate or score, in which it runs.
+        stage: in which it runs: train, translate, score, or one of the recipe's own.
         words: of the command.
         done_files: patterns of files in the cell's folder that are there when it is done; a step
             without them runs every time, says nothing, and is not part of the settings.
-        output: the folder's file for what it prints; all else is in ``<program>.log``.
+        output: the folder's file for what it prints; all else is in ``<program>.log``, or lost
+            without ``done_files``.
         subfolder: of the cell's, of a training that begins anew whenever it is cut: it takes
             seconds.
     """

@@ -6,13 +6,13 @@ it reproduces; ``--help`` prints that comment. Of the arrays, all kinds of recip
     options    its own options, as lines of help: ``"--pairs N   joined pairs of Table 1"``
     defaults   values of options, as one would give them, and of names that only the page can give
     rows       ``label=encoding option…`` or ``encoding option…``, one word each
-    smoke, gpu, tiny …   other defaults, for --smoke and --preset NAME
+    smoke, gpu, tiny …   other defaults, for --smoke and the names in ``presets``
     train, generate, score   words of a command; {name} in them is the value of an option
 
 An option ``--updates N`` has a whole number, ``--lr X`` a number, ``LIST`` is divided by commas,
-``a|b`` is one of these, any other word anything; one without a word is a flag. A ``{field}`` that
-is no option and has no default is an error, and so is an option that the user gives and nothing
-reads: :meth:`Values.check_read`. ``DIR``, ``FOLDER``, ``PREFIX``,
+``a|b`` is one of these, other words are read by their kind; one without a word is a flag. A
+``{field}`` that is no option and has no default is an error, and so is an option that the user
+gives and nothing reads: :meth:`Values.check_read`. ``DIR``, ``FOLDER``, ``PREFIX``,
 ``TEXT`` and ``ROW=CHECKPOINT`` are paths: a user names them from where the recipe was started,
 and all runs from the top of the repository. What the user gives goes before --smoke, a preset,
 the setting's own array, and the defaults. Options of fairseq-train behind ``--`` are added to the

@@ -54,7 +54,7 @@ def check_passthrough(recipe: Recipe, cells: Callable[[], Sequence[PlannedCell]]
 
 
 def check_cells(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
-    """Write down what each cell is, which tables count; with --cell of that one.
+    """Compare settings with those of before, and write each cell's ``cell.json``, for tables.
 
     Raises:
         UsageError: one has results of other settings.
@@ -76,7 +76,7 @@ def chosen(recipe: Recipe, cells: Sequence[PlannedCell]) -> Sequence[PlannedCell
     """Return all cells; with --cell that one.
 
     Raises:
-        UsageError: there are not as many.
+        UsageError: --cell is beyond the last one.
     """
     if recipe.cell > len(cells):
         raise UsageError(f"--cell is {recipe.cell}, and there are {len(cells)}")
@@ -96,12 +96,12 @@ def run_cells(
         recipe: whose they are.
         cells: all of them.
         stages: of :class:`Step`.
-        after: is called with each cell that is done, one at a time. If it fails, as a table
-            may, trainings go on.
+        after: is called with each cell whose stages have ended well, one at a time. If it fails,
+            as a table may, trainings go on.
         stop_diverged: whether a training that diverges is stopped.
 
     Raises:
-        UsageError: not all are done. SystemExit: because their time was up.
+        UsageError: one has failed. SystemExit: with --cell that one has, or the time was up.
     """
     check_cells(recipe, cells)
     slots: queue.Queue[int] = queue.Queue()

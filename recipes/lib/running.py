@@ -17,7 +17,7 @@ from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.locks import locked
 from fairseq_posenc.tools.writing import replacing
-from recipes.lib.cell import PlannedCell, Step
+from recipes.lib.cell import PlannedCell, Step, typed
 from recipes.lib.log_lines import Progress, Watch
 from recipes.lib.processes import call, exit_status, printed, started
 from recipes.lib.recipe import TIME_IS_UP
@@ -80,7 +80,11 @@ class CellRun(NamedTuple):
         return 0
 
     def _keep_settings(self) -> None:
-        """Write down what the cell is made by, unless another run makes it by something else."""
+        """Write the cell's settings, and remove what was made of fewer epochs, if it goes on.
+
+        Raises:
+            UsageError: another run makes the cell with other settings.
+        """
         cell = self.cell
         locks = glob.glob(f"{glob.escape(cell.row_folder)}/*/lock")
         locks_of_peers = [path for path in locks if path != cell.path("lock")]
@@ -125,7 +129,8 @@ class CellRun(NamedTuple):
             stream = files.enter_context(replacing(str(output))) if step.output else errors
             if call(step.words, stdout=stream, stderr=errors, env=self.environment):
                 last = (_read(log).splitlines() or [""])[-1]
-                raise UsageError(f"{step.program} failed, see {log}: {last}")
+                reason = f", see {log}: {last}" if step.done_files else f": {typed(step.words)}"
+                raise UsageError(f"{step.program} failed{reason}")
         _touch_done_files(cell, step)
         if output.name == "score.txt":
             shown = re.findall("^(?:all|valid|masked_lm_bits).*", _read(output), re.M)

@@ -1,4 +1,4 @@
-"""Attention for training on a CPU in float32, written by hand; :func:`attend` is the entrance.
+"""Attention on a CPU in float32, written by hand; :func:`attend` is the entrance.
 
 On a CPU, torch's own fused attention leaves its fast kernel as soon as a mask needs a gradient or
 weights are dropped. Here scores are computed in chunks that stay in the cache (``chunks``) while

@@ -113,8 +113,8 @@ class Adapter:
     Attributes:
         model_type: its name in ``config.json``.
         classes: those of transformers whose folders are read; the first one is written.
-        key_map: names of weights in fairseq and there. What has no name there alone, as it is part
-            of one of the ``extra_weights``, has the name ``""``.
+        key_map: names of weights in fairseq and in transformers; ``""`` for what is there a part of
+            one of the ``extra_weights``.
         embeddings: weights with a row per vocabulary entry, by fairseq's names; the output's last.
         shared_weights: weights that are one there, by names of transformers; the first one is in
             the file.
@@ -125,7 +125,7 @@ class Adapter:
             and the kind of positions (``positions.position_type``).
         to_config: what ``config.json`` says of a model.
         extra_weights: weights that the model has not, or not so: positions, and what is fused.
-        may_be_untied: whether the ``shared_weights`` may also be different ones.
+        may_be_untied: whether the ``shared_weights`` may also be different ones in an export.
         needs: the options that the class needs and a model was trained without.
         notes: what the user of an exported model should know.
         scales_embeddings: whether the class multiplies them by √channels, as fairseq does.

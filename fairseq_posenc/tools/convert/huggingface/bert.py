@@ -1,4 +1,4 @@
-"""BERT, RoBERTa, XLM-R, RoFormer and MPNet: how they are read and written."""
+"""The BERT family: BERT and XLM-R are read, RoBERTa, RoFormer and MPNet also written."""
 
 from dataclasses import replace
 from typing import Any, Dict, Mapping

@@ -2,7 +2,8 @@
 
 A field that is read has its value checked where it is read. An adapter's ``accepted_values`` are
 those of other fields with which a model computes what fairseq's does. No score depends on
-``IGNORED``. What a later version of transformers adds is in neither, and so is refused by its name.
+``IGNORED`` or an adapter's ``ignored_fields``. What a later version of transformers adds is in none
+of them, and so is refused by its name, unless it is empty.
 """
 
 import os
