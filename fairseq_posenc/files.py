@@ -32,11 +32,7 @@ _OTHER_FORMATS = {
     _DECLARATIONS + rb"<tmx\b": "TMX: tmxt.py --codelist en,fr {0} FILE.tsv (pip install tmxt "
     "docopt) writes a pair a line, inline tags too; "
     "cut -f 1 FILE.tsv > train.en, and -f 2 > train.fr",
-    rb"(?="
-    + _XML
-    + rb")"
-    + _DECLARATIONS
-    + rb"<(?:cesAlign|text|document)\b": "XML as OPUS has it: "
+    rb"(?=%b)%b<(?:cesAlign|text|document)\b" % (_XML, _DECLARATIONS): "XML as OPUS has it: "
     "opus_read -d CORPUS -s en -t fr -wm moses -w train.en train.fr (pip install opustools) writes "
     "a file of each language",
     _DECLARATIONS + rb"<(?:dataset|srcset|refset|tstset)\b": "a test set in WMT's XML: sacrebleu "

@@ -57,8 +57,7 @@ def inherit_options(args: Any, *additional: str) -> Optional[InitialCheckpoint]:
     """Complete the options of a model that is to be built, and return its initial checkpoint.
 
     In fine-tuning, and when it is resumed, options that the user leaves out get the values of the
-    checkpoint; with
-    another encoding than the checkpoint's, its segments alone are taken.
+    checkpoint; with another encoding than the checkpoint's, its segments alone are taken.
 
     Args:
         args: changed in place.

@@ -96,9 +96,8 @@ class Parser(argparse.ArgumentParser):
 class _Once(argparse._StoreAction):
     """An option with a value that may be given once: of two values argparse takes the last."""
 
-    namespace: Optional[argparse.Namespace] = (
-        None  # fairseq parses several times, each into its own
-    )
+    # of the last value: fairseq parses several times, each time into another
+    namespace: Optional[argparse.Namespace] = None
 
     def __call__(self, parser, namespace, values, option_string=None):  # type: ignore
         """Keep the value."""

@@ -105,8 +105,7 @@ def prepare(options: Options, say: Callable[[str], object] = print) -> Dict[str,
 
 def _check(options: Options) -> None:
     values = vars(options)
-    defaults = (None, False)  # by identity, as 0 equals False
-    learning = [n for n in _VOCABULARY_OPTIONS if not any(values[n] is one for one in defaults)]
+    learning = [name for name in _VOCABULARY_OPTIONS if values[name] != getattr(Options, name)]
     if options.subwords is not None and learning:
         raise UsageError(f"{_flag(learning[0])} and --subwords exclude each other")
     unread = "character_coverage" if options.subword_kind == "wordpiece" else "cased"
