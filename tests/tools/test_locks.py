@@ -79,7 +79,7 @@ def test_a_lock_ends_with_its_block_whatever_has_inherited_it_and_who_waits_gets
         holder.stdin.write("\n")
         holder.stdin.flush()
 
-    with locked(path, on_wait=on_wait) as is_held:
+    with locked(path, 10, "the heir keeps it", on_wait) as is_held:  # the heir lives for 30 s
         assert is_held and waited == [path]
     with pytest.raises(ZeroDivisionError), locked(path):
         raise ZeroDivisionError
