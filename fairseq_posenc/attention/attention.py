@@ -82,7 +82,10 @@ class SelfAttention(_FairseqProjections, projections.SelfAttentionBase):
         """
         prefix = None
         if incremental_state is not None:
-            prefix = self.own_state(incremental_state).setdefault("cache", Prefix())
+            own = self.own_state(incremental_state)
+            if "cache" not in own:  # torch.compile cannot make one
+                own["cache"] = Prefix()
+            prefix = own["cache"]
         return self.attend(x, terms, padding_mask, causal, prefix, need_weights)
 
 

@@ -54,10 +54,11 @@ class _Product(torch.autograd.Function):
         narrow = weight.to(torch.bfloat16)
         ctx.save_for_backward(rows, narrow)
         ctx.shape, ctx.has_bias = x.shape, bias is not None
-        outputs = (rows @ narrow.t())[: x.shape[:-1].numel()].float()
+        outputs = (rows @ narrow.t())[: x.shape[:-1].numel()].view(*x.shape[:-1], -1)
+        outputs = outputs.float()  # no view: fairseq scales its queries in place
         if bias is not None:
             outputs += bias
-        return outputs.view(*x.shape[:-1], -1)
+        return outputs
 
     @staticmethod
     @torch.autograd.function.once_differentiable

@@ -140,6 +140,18 @@ def test_a_step_projects_the_newest_distance_alone(attention):
 
 
 @torch.no_grad()
+@torch.no_grad()
+def test_torch_compile_takes_a_step_whole(attention):
+    """As tests/models/test_compiled.py of whole decoders, which takes minutes."""
+    state = {}
+    attention(rand(1, 2, CHANNELS), AttentionTerms(), incremental_state=state)
+    compiled = torch.compile(attention, backend="eager", fullgraph=True)
+    found, _ = compiled(rand(1, 2, CHANNELS, seed=1), AttentionTerms(), incremental_state=state)
+    x = torch.cat([rand(1, 2, CHANNELS), rand(1, 2, CHANNELS, seed=1)])
+    expected, _ = attention(x, AttentionTerms(), causal=True)
+    assert torch.allclose(found[0], expected[1], atol=1e-6)
+
+
 def test_memory_is_reused(attention):
     """It grows rarely, and an order that changes nothing copies nothing."""
     state, places = {}, set()

@@ -31,6 +31,17 @@ def test_outputs_and_gradients_are_those_of_float32_but_for_the_rounding(shape, 
     assert torch.equal(layer.eval()(x), narrow.eval()(x))
 
 
+@pytest.mark.parametrize("bias", [True, False])
+def test_outputs_can_be_scaled_in_place(bias):
+    """fairseq's attention does so with its queries."""
+    layer = nn.Linear(4, 4, bias=bias)
+    bfloat16.use_bfloat16_products(layer)
+    output = layer(torch.randn(3, 2, 4))
+    output *= 0.5
+    output.sum().backward()
+    assert layer.weight.grad is not None
+
+
 def test_products_have_few_shapes(monkeypatch):
     """oneDNN builds a kernel for each."""
     layer, rows = nn.Linear(8, 8), set()
