@@ -15,6 +15,7 @@ VARIANTS = {
     "attention": {NAIVE_SHAW},
     "bert": {"learned --position-segments input", "rel_scalar --position-segments per_head"},
 }
+SUBJECTS = ["training", "updates", "generation", "attention", "bert"]
 ENDS = [("", 2), ("_low", 1.5), ("_high", 3)]
 WORDS = [
     "CUDA out of memory. Tried to allocate 20.00 MiB",
@@ -28,7 +29,8 @@ WORDS = [
 def command(monkeypatch):
     """A function that runs the command; figures are made up, and settings in `measured`.
 
-    It is interrupted before setting number ``interrupt``, if that is not None.
+    It is interrupted before setting number ``interrupt``, if that is not None. Each step is taken
+    once.
     """
 
     def command(line, interrupt=None):
@@ -36,6 +38,8 @@ def command(monkeypatch):
             if len(command.measured) == interrupt:
                 raise KeyboardInterrupt
             command.measured.append(title)
+            for step in steps.values():
+                step()
             ratios = {f"{one}{end}": figure for one in ("base", "stock") for end, figure in ENDS}
             return dict.fromkeys(steps, {"seconds": 0.5, "megabytes": 1, **ratios})
 
@@ -47,27 +51,41 @@ def command(monkeypatch):
     return command
 
 
-def test_every_encoding_is_timed_in_every_subject(run, tmp_path):
+def by_subject(path):
+    """The rows of a table in a file: from subject to contestant to row."""
+    table = {}
+    with open(path, encoding="utf-8") as stream:
+        for row in csv.DictReader(stream):
+            table.setdefault(row["subject"], {})[row["encoding"]] = row
+    assert list(table) == SUBJECTS
+    return table
+
+
+def test_every_subject_is_timed(run, tmp_path):
     output = tmp_path / "speed.csv"
     options = "--shape tiny --lengths 8 --tokens 16 --rounds 5 --dropout 0.1 --device cpu".split()
+    options += ["--encodings", "learned"]
     printed = run("python", "-m", "recipes.benchmark", *options, "--output", output)
-    with open(output, encoding="utf-8") as stream:
-        rows = list(csv.DictReader(stream))
-    subjects = ["training", "updates", "generation", "attention", "bert"]
-    assert list(dict.fromkeys(row["subject"] for row in rows)) == subjects
-    for subject in subjects:
-        found = {row["encoding"]: row for row in rows if row["subject"] == subject}
-        timed = ["sinusoidal", *amp_variants()] if subject == "updates" else names()
-        assert set(found) == {"stock", *timed} | VARIANTS.get(subject, set())
+    for subject, rows in by_subject(output).items():
         base = "learned" if subject == "bert" else "sinusoidal"
-        assert float(found[base]["base"]) == float(found["stock"]["stock"]) == 1
-        for row in found.values():
+        assert {"stock", "learned", base} <= set(rows)
+        assert float(rows[base]["base"]) == float(rows["stock"]["stock"]) == 1
+        for row in rows.values():
             assert (row["shape"], row["length"], row["batch"]) == ("tiny", "8", "2")
             low, middle, high = (float(row[f"base{end}"]) for end in ("_low", "", "_high"))
             assert low <= middle <= high and float(row["megabytes"]) > 0
             assert (
                 row["encoding"] == "stock" or f"| `{row['encoding']}` | {middle:.3f} (" in printed
             )
+
+
+@pytest.mark.filterwarnings("ignore:.torch.cuda.amp.autocast")
+def test_every_encoding_takes_the_steps_of_every_subject(command, tmp_path):
+    output = tmp_path / "speed.csv"
+    command(f"--shape tiny --lengths 4 --tokens 8 --rounds 5 --device cpu --output {output}")
+    for subject, rows in by_subject(output).items():
+        timed = ["sinusoidal", *amp_variants()] if subject == "updates" else names()
+        assert set(rows) == {"stock", *timed} | VARIANTS.get(subject, set())
 
 
 def test_what_was_measured_stays_when_the_command_is_interrupted(command, tmp_path):
@@ -102,13 +120,17 @@ def test_too_little_memory_is_reported_and_other_errors_are_not_hidden(monkeypat
     assert words == WORDS[-1] or "6 sentences of 10 tokens" in str(caught.value)
 
 
+def idle_steps(setting):
+    """Steps that do nothing."""
+    return dict.fromkeys(["stock", *setting.contestants], lambda: None)
+
+
 @pytest.fixture
 def unbuilt(monkeypatch):
     """No model is built: those of the papers' tables have up to 12 layers, 768 wide."""
     for subjects in (benchmark.SUBJECTS, benchmark.PARTS):
         for name, subject in subjects.items():
-            names_only = subject._replace(prepare=lambda setting: ["stock", *setting.contestants])
-            monkeypatch.setitem(subjects, name, names_only)
+            monkeypatch.setitem(subjects, name, subject._replace(prepare=idle_steps))
 
 
 @pytest.mark.usefixtures("unbuilt")
