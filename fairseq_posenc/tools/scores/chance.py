@@ -5,7 +5,7 @@ from typing import Optional
 import numpy as np
 
 from fairseq_posenc.tools.scores.ceiling import Ceiling
-from fairseq_posenc.tools.scores.intervals import bootstrap, interval
+from fairseq_posenc.tools.scores.intervals import bootstrap, drawn_score, interval
 from fairseq_posenc.tools.scores.metrics import corpus_score
 from fairseq_posenc.tools.scores.scorer import Figures, Scorer, Statistics
 from fairseq_posenc.tools.scores.texts import TestSet
@@ -33,8 +33,9 @@ def chance(
     more = [[lines[sentence_of[i]] for i in range(count)] for lines in texts.more_references]
     shuffled = TestSet(texts.hypothesis, references, [], [], more_references=more)
     by_chance = scorer.statistics(shuffled, [name])[name]
-    own, by_luck = bootstrap(name, [[statistics[name]], [by_chance]])
-    scores = [corpus_score(name, rows.sum(axis=0)) for rows in (statistics[name], by_chance)]
+    pair = statistics[name], by_chance
+    own, by_luck = bootstrap([drawn_score(name, rows) for rows in pair], count)
+    scores = [corpus_score(name, rows.sum(axis=0)) for rows in pair]
     best = (
         round_trip.figures if round_trip else scorer.plain_scores(texts.reference, texts.reference)
     )[name]

@@ -11,65 +11,57 @@ far less than 95 %: two or three of them say little about their own spread.
 
 import math
 import statistics
-from typing import Iterator, List, Sequence, Tuple
+from typing import Any, Callable, Iterator, Sequence, Tuple
 
 import numpy as np
 
 from fairseq_posenc.tools.scores.metrics import corpus_score, metric_of
 
 SAMPLES, SEED = 1000, 1
+# of how often each sentence or example is drawn, ``(count,)``
+Figure = Callable[[np.ndarray], float]
 
 
 def bootstrap(
-    metric: str, runs: Sequence[Sequence[np.ndarray]], samples: int = SAMPLES, seed: int = SEED
+    figures: Sequence[Figure], count: int, samples: int = SAMPLES, seed: int = SEED
 ) -> np.ndarray:
-    """Return the score of each run on resampled test sets, ``(runs, samples)``.
+    """Return figures of the same resampled test sets, ``(figures, samples)``.
 
-    A sample is as many sentences as there are, drawn with replacement, the same for all runs and
-    seeds (Koehn 2004). Of a run with several seeds, it has the mean of their scores.
+    A sample is as many sentences or examples as there are, drawn with replacement (Koehn 2004). One
+    is drawn at a time, so that memory is that of the statistics.
 
     Args:
-        metric: one of ``METRICS``.
-        runs: for each run, by seed, its statistics of the same sentences, ``(sentences, numbers)``.
+        figures: of translations those of :func:`drawn_score`.
+        count: of sentences or examples.
         samples: how many.
-        seed: of NumPy's ``RandomState``; a test set is ``randint(sentences, size=sentences)``.
+        seed: of NumPy's ``RandomState``; a test set is ``randint(count, size=count)``.
     """
-    tables = [(metric, rows) for run in runs for rows in run]
-    scores = iter(resampled_scores(tables, samples, seed))
-    return np.array([np.mean([next(scores) for _ in run], axis=0) for run in runs])
-
-
-def resampled_scores(
-    tables: Sequence[Tuple[str, np.ndarray]], samples: int = SAMPLES, seed: int = SEED
-) -> List[np.ndarray]:
-    """Return scores on the same resampled test sets, ``(samples,)`` for each table.
-
-    One test set is drawn at a time, so that memory is that of the statistics. A score is not a
-    number where the metric is not defined, as of references without four tokens.
-
-    Args:
-        tables: metrics, with statistics of the same sentences, ``(sentences, numbers)``.
-        samples, seed: as of :func:`bootstrap`.
-    """
-    columns = [(name, np.asarray(rows, float)) for name, rows in tables]
-    counted = [metric_of(name).counts(rows).astype(float) for name, rows in columns]
-    scores = np.empty((len(columns), samples))
-    for sample, drawn in enumerate(resampled(len(tables[0][1]), samples, seed)):
-        for at, (name, rows) in enumerate(columns):
-            is_defined = drawn @ counted[at] > 0
-            scores[at, sample] = corpus_score(name, drawn @ rows) if is_defined else math.nan
-    return list(scores)
+    drawn = resampled(count, samples, seed)
+    return np.transpose([[figure(times) for figure in figures] for times in drawn])
 
 
 def resampled(count: int, samples: int = SAMPLES, seed: int = SEED) -> Iterator[np.ndarray]:
-    """Yield how often each of ``count`` sentences or examples is drawn in a sample, ``(count,)``.
-
-    The arguments are those of :func:`bootstrap`.
-    """
+    """Yield how often each of ``count`` sentences is drawn in a sample of :func:`bootstrap`."""
     random = np.random.RandomState(seed)
     for _ in range(samples):
         drawn = random.randint(count, size=count)
         yield np.bincount(drawn, minlength=count).astype(float)
+
+
+def drawn_score(metric: str, rows: Any) -> Figure:
+    """Return a metric as a function of how often each sentence is drawn.
+
+    It is not a number where the metric is not defined, as of references without four tokens.
+
+    Args:
+        metric: one of ``METRICS``.
+        rows: its statistics, ``(sentences, numbers)``.
+    """
+    statistics = np.asarray(rows, float)
+    counted = metric_of(metric).counts(statistics).astype(float)
+    return lambda times: (
+        corpus_score(metric, times @ statistics) if times @ counted > 0 else math.nan
+    )
 
 
 def interval(values: np.ndarray) -> Tuple[float, float]:

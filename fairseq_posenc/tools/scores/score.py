@@ -41,7 +41,7 @@ from fairseq_posenc.tools.scores import lengths, reference_bits
 from fairseq_posenc.tools.scores.ceiling import Ceiling, ceiling, ceiling_lines
 from fairseq_posenc.tools.scores.chance import chance
 from fairseq_posenc.tools.scores.data_folder import languages_of_data, longest_trained
-from fairseq_posenc.tools.scores.intervals import interval, resampled_scores
+from fairseq_posenc.tools.scores.intervals import bootstrap, drawn_score, interval
 from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, metric_of, why_undefined
 from fairseq_posenc.tools.scores.reading import read_numbers, read_texts
 from fairseq_posenc.tools.scores.reference_bits import BITS, read_reference_bits
@@ -219,8 +219,8 @@ def _figures(
     chosen = slice(None) if len(members) == len(next(iter(statistics.values()))) else [*members]
     tables = [(name, rows[chosen]) for name, rows in statistics.items()]
     defined = [table for table in tables if figures[table[0]] is not None]
-    scores = zip((name for name, _ in defined), resampled_scores(defined) if defined else ())
-    intervals = {name: list(interval(values)) for name, values in scores}
+    samples = bootstrap([drawn_score(*table) for table in defined], len(members)) if defined else ()
+    intervals = {name: list(interval(drawn)) for (name, _), drawn in zip(defined, samples)}
     figures["interval"] = {name: intervals.get(name) for name in statistics}
     figures["undefined"] = [*filter(None, (why_undefined(*table) for table in tables))]
     figures["within"] = None if within is None else sum(within[i] for i in members)

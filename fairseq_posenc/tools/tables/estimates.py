@@ -1,7 +1,7 @@
 """Scores of a set of sentences with their 95 % intervals, and the differences of two."""
 
 import statistics
-from typing import NamedTuple, Optional, Sequence
+from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
@@ -56,10 +56,21 @@ class Sampled(NamedTuple):
         if not (self.values and other.values):
             return Estimate(None)
         drawn = self.drawn - other.drawn
-        if self.seeds == other.seeds or len(self.values) == len(other.values) == 1:
-            return _estimate([one - two for one, two in zip(self.values, other.values)], drawn)
+        pairs = paired_seeds(self.seeds, other.seeds)
+        if len(self.values) == len(other.values) == 1:
+            pairs = [(0, 0)]
+        if len(pairs) == len(self.values) == len(other.values):
+            return _estimate([self.values[at] - other.values[to] for at, to in pairs], drawn)
         bounds = welch_interval(self.values, other.values, np.nanvar(drawn, ddof=1))
         return Estimate(statistics.mean(self.values) - statistics.mean(other.values), *bounds)
+
+
+def paired_seeds(first: Sequence[str], second: Sequence[str]) -> List[Tuple[int, int]]:
+    """Return the places of equal seeds in both; seeds that are not noted are paired in order."""
+    places: Dict[str, List[int]] = {}
+    for place, seed in enumerate(second):
+        places.setdefault(seed, []).append(place)
+    return [(place, places[seed].pop(0)) for place, seed in enumerate(first) if places.get(seed)]
 
 
 def _estimate(values: Sequence[float], drawn: np.ndarray) -> Estimate:

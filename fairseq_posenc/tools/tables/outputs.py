@@ -6,6 +6,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.metrics import corpus_score
 from fairseq_posenc.tools.scores.result import Score
+from fairseq_posenc.tools.tables.estimates import paired_seeds
 from fairseq_posenc.tools.tables.runs import Runs
 
 SHORT, LONG = 0.5, 2.0
@@ -94,13 +95,12 @@ def differing(first: Sequence[Score], second: Sequence[Score]) -> Dict[str, List
 
 
 def common_seeds(first: Sequence[Score], second: Sequence[Score]) -> Dict[str, Tuple[Any, Any]]:
-    """Return the results of each seed that both have; without notes of seeds, by their order."""
-    if all(score.seed for score in (*first, *second)):
-        second_of = {score.seed: score for score in second}
-        return {
-            score.seed: (score, second_of[score.seed]) for score in first if score.seed in second_of
-        }
-    return {str(number): pair for number, pair in enumerate(zip(first, second), 1)}
+    """Return the results of each seed that both have, see :func:`.estimates.paired_seeds`."""
+    pairs = paired_seeds([score.seed for score in first], [score.seed for score in second])
+    return {
+        first[at].seed or str(number): (first[at], second[to])
+        for number, (at, to) in enumerate(pairs, 1)
+    }
 
 
 def best_of_others(means: Dict[str, Optional[float]], sign: int) -> Optional[str]:

@@ -5,7 +5,7 @@ from typing import List, Mapping, Sequence
 
 import numpy as np
 
-from fairseq_posenc.tools.scores.intervals import SAMPLES, bootstrap
+from fairseq_posenc.tools.scores.intervals import SAMPLES, bootstrap, drawn_score
 from fairseq_posenc.tools.scores.metrics import base_metric, corpus_score, why_undefined
 from fairseq_posenc.tools.scores.result import Score, nothing_learned
 from fairseq_posenc.tools.tables.estimates import Sampled
@@ -27,7 +27,6 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
         UsageError: results without bins or statistics, or that cannot be compared: of other bins,
             test sets, training sets or signatures (the version of sacreBLEU aside).
     """
-    runs = {name: sorted(seeds, key=lambda score: score.seed) for name, seeds in runs.items()}
     scores = [(name, score) for name, seeds in runs.items() for score in seeds]
     check_comparable((name, conditions(name, score, metric)) for name, score in scores)
     for name, score in scores:
@@ -69,9 +68,11 @@ def _sampled(runs: Runs, metric: str, members: Sequence[int]) -> List[Sampled]:
     rows = [[np.array(one.statistics[stored])[members] for one in run] for run in runs.values()]
     if why_undefined(metric, rows[0][0]):
         return [Sampled(own, [], np.empty(0)) for own in seeds]
-    drawn = bootstrap(metric, rows)
+    figures = [drawn_score(metric, one) for run in rows for one in run]
+    drawn = iter(bootstrap(figures, len(members)))
+    means = [np.mean([next(drawn) for _ in run], axis=0) for run in rows]
     values = [[corpus_score(metric, one.sum(axis=0)) for one in run] for run in rows]
-    return [Sampled(*one) for one in zip(seeds, values, drawn)]
+    return [Sampled(*one) for one in zip(seeds, values, means)]
 
 
 def differences_in_words(table: Table, several: Sequence[str], unit: str = "") -> List[str]:

@@ -1,18 +1,17 @@
 """Tables of results of ``posenc predict``: encodings by task, each column a metric of a subset."""
 
-import itertools
+from functools import partial
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 import numpy as np
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.intervals import resampled
+from fairseq_posenc.tools.scores.intervals import bootstrap
 from fairseq_posenc.tools.scores.result import named_path
 from fairseq_posenc.tools.scores.task_score import (
     BITS,
     DIRECTIONS,
     TITLES,
-    Examples,
     TaskScore,
     is_task_score,
     measure,
@@ -185,9 +184,7 @@ def _of_best_learning_rates(runs: TaskRuns) -> Tuple[TaskRuns, List[str]]:
             if len(by_rate) > 1:
                 rate = _best_rate(by_rate, name)
                 rates.append(f"{name} on {task} {rate}")
-            chosen.setdefault(name, []).extend(
-                sorted(by_rate[rate], key=lambda training: training.seed)
-            )
+            chosen.setdefault(name, []).extend(by_rate[rate])
     return chosen, rates
 
 
@@ -237,20 +234,11 @@ def _bootstrap(scores: Sequence[TaskScore], columns: Sequence[Column]) -> Figure
         trainings = [score for score in scores if score.task == task]
         for subset in subsets:
             if (task, subset, metric) not in figures:
-                examples = [score.columns(subset) for score in trainings]
-                figures[task, subset, metric] = _resampled_figures(metric, examples)
+                examples = [partial(measure, metric, score.columns(subset)) for score in trainings]
+                values = [[figure()] for figure in examples]
+                drawn = bootstrap(examples, trainings[0].count(subset))
+                figures[task, subset, metric] = np.hstack([values, drawn])
     return figures
-
-
-def _resampled_figures(metric: str, examples: Sequence[Examples]) -> np.ndarray:
-    """Return a figure and that of every bootstrap sample, ``(trainings, 1 + samples)``.
-
-    Each sample is drawn once, for all trainings.
-    """
-    count = len(next(iter(examples[0].values())))
-    samples = itertools.chain([None], resampled(count))
-    drawn = [[measure(metric, columns, times) for columns in examples] for times in samples]
-    return np.transpose(drawn)
 
 
 def _sampled(runs: TaskRuns, column: Column, figures: Figures) -> List[Sampled]:

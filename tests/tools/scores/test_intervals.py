@@ -11,12 +11,14 @@ from scipy import stats
 from fairseq_posenc.tools.scores import texts
 from fairseq_posenc.tools.scores.intervals import (
     bootstrap,
+    drawn_score,
     interval,
     t_interval,
     welch_interval,
 )
 from fairseq_posenc.tools.scores.metrics import metric_of
 from fairseq_posenc.tools.scores.scorer import Scorer
+from fairseq_posenc.tools.tables.estimates import paired_seeds
 
 WORDS = "der die das Hund Katze Haus läuft schläft sieht heute , schnell .".split()
 
@@ -40,9 +42,9 @@ def statistics(hypotheses, references):
 def test_samples_are_those_of_slow_loops(name, metric):
     references = corpus(0, 0)[1]
     models = [corpus(seed, rate)[0] for seed, rate in ((1, 0.3), (2, 0.1))]
-    summands = [[statistics(model, references)[name]] for model in models]
-    assert all(one[0].shape == (12, metric_of(name).width) for one in summands)
-    found = bootstrap(name, summands, 20, seed=3)
+    summands = [statistics(model, references)[name] for model in models]
+    assert all(one.shape == (12, metric_of(name).width) for one in summands)
+    found = bootstrap([drawn_score(name, one) for one in summands], 12, 20, seed=3)
     draw = np.random.RandomState(3)
     for scores in found.T:
         chosen = draw.randint(12, size=12)
@@ -50,13 +52,6 @@ def test_samples_are_those_of_slow_loops(name, metric):
         expected = [metric.corpus_score([m[i] for i in chosen], drawn).score for m in models]
         assert scores == pytest.approx(expected, abs=1e-9)
     assert found.shape == (2, 20) and len(set(found[0])) == 20
-
-
-def test_samples_of_several_seeds_are_their_means_on_the_same_sentences():
-    references = corpus(0, 0)[1]
-    good, bad = (statistics(corpus(1, rate)[0], references)["sacrebleu"] for rate in (0.05, 0.6))
-    both, *single = bootstrap("sacrebleu", [[good, bad], [good], [bad]], 50)
-    assert both == pytest.approx(np.mean(single, axis=0))
 
 
 def test_intervals_over_seeds_are_students_and_welchs():
@@ -76,6 +71,12 @@ def test_intervals_over_seeds_are_students_and_welchs():
     assert welch_interval([1, 1], [2, 2]) == (-1, -1)
 
 
+def test_seeds_are_paired_by_their_names_and_unnamed_ones_in_order():
+    assert paired_seeds(["1", "2", "3"], ["3", "1"]) == [(0, 1), (2, 0)]
+    assert paired_seeds(["", ""], ["", "", ""]) == [(0, 0), (1, 1)]
+    assert paired_seeds(["1", ""], ["", "2"]) == [(1, 0)]
+
+
 def test_a_single_training_tells_nothing_of_other_seeds():
     assert t_interval([3.0]) == welch_interval([3.0], [4.0]) == (-math.inf, math.inf)
     # its standard deviation is taken to be that of the other side, with its degrees of freedom
@@ -91,5 +92,5 @@ def test_intervals_cover_the_score_of_all_sentences():
     summands = statistics(hypotheses, references)["sacrebleu"]
     whole = BLEU().corpus_score(hypotheses, [references]).score
     parts = np.array_split(summands, 100)
-    bounds = [interval(bootstrap("sacrebleu", [[part]], 200)[0]) for part in parts]
+    bounds = [interval(bootstrap([drawn_score("sacrebleu", part)], 40, 200)[0]) for part in parts]
     assert 86 <= sum(low <= whole <= high for low, high in bounds) <= 100

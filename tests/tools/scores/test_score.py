@@ -9,7 +9,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import score
-from fairseq_posenc.tools.scores.intervals import resampled_scores
+from fairseq_posenc.tools.scores.intervals import bootstrap, drawn_score
 from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, sacrebleu_metric
 from fairseq_posenc.tools.scores.score import render
 from fairseq_posenc.tools.scores.scorer import DEFAULT as METRICS
@@ -342,6 +342,6 @@ def test_many_sentences_and_draws_take_little_memory():
     """Of 1,000 test sets, one is drawn at a time."""
     rows = np.ones((20_000, 10))
     tracemalloc.start()
-    resampled_scores([("sacrebleu", rows)] * 3, samples=50)
+    bootstrap([drawn_score("sacrebleu", rows)] * 3, len(rows), samples=50)
     assert tracemalloc.get_traced_memory()[1] < 3e6
     tracemalloc.stop()

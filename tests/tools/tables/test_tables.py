@@ -6,6 +6,7 @@ import pytest
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.intervals import (
     bootstrap,
+    drawn_score,
     interval,
     t_interval,
     welch_interval,
@@ -143,9 +144,9 @@ A = {"1": 0.7, "2": 0.8, "3": 0.95}
 def test_differences_are_of_pairs_of_equal_seeds_or_welchs(other, order):
     runs = {"a": by_seed(A), "b": other}
     found = by_length(runs).differences["b"][0]
-    rows = [[np.array(one["sentences"]["statistics"]["sacrebleu"]) for one in run]
-            for run in runs.values()]  # fmt: skip
-    a, b = bootstrap("sacrebleu", rows)
+    rows = [[one["sentences"]["statistics"]["sacrebleu"] for one in run] for run in runs.values()]
+    figures = [[drawn_score("sacrebleu", one) for one in run] for run in rows]
+    a, b = (bootstrap(run, 12).mean(axis=0) for run in figures)
     first, second = [[bleu(one) for one in run] for run in rows]
     variance = np.var(b - a, ddof=1)
     expected = welch_interval(second, first, variance)
@@ -167,7 +168,7 @@ def test_seeds_without_notes_are_paired_in_order():
 def test_one_training_per_row_has_percentiles_of_the_bootstrap():
     rows = [np.array(statistics(right)) for right in (0.8, 0.9)]
     table = by_length({"a": by_seed({"1": 0.8}), "b": by_seed({"2": 0.9})})
-    a, b = bootstrap("sacrebleu", [[one] for one in rows])
+    a, b = bootstrap([drawn_score("sacrebleu", one) for one in rows], 12)
     assert table.rows["b"][0][1:3] == interval(b)
     assert table.differences["b"][0][1:3] == interval(b - a)
 

@@ -8,7 +8,7 @@ from scipy.stats import pearsonr, spearmanr
 from sklearn.metrics import f1_score, matthews_corrcoef
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.intervals import interval, resampled, t_interval
+from fairseq_posenc.tools.scores.intervals import bootstrap, interval, resampled, t_interval
 from fairseq_posenc.tools.scores.task_score import TaskScore, frequency_bits, measure
 from fairseq_posenc.tools.tables.tasks import by_task, read_task_runs
 
@@ -131,11 +131,11 @@ def test_a_sample_is_drawn_once_for_all_trainings_and_columns(runs, monkeypatch)
     results = [{**result, **about, "notes": {"seed": str(seed)}} for seed in range(4)]
     counts = []
 
-    def counted(count):
+    def counted(figures, count):
         counts.append(count)
-        return resampled(count, 2)
+        return bootstrap(figures, count, 2)
 
-    monkeypatch.setattr("fairseq_posenc.tools.tables.tasks.resampled", counted)
+    monkeypatch.setattr("fairseq_posenc.tools.tables.tasks.bootstrap", counted)
     table = by_task(read_task_runs(runs(shaw=results[:2], cape=results[2:])))
     assert len(table.columns) == 4 and counts == [60] * 3
     assert table.columns[0] == "XNLI mean of 3 accuracy" and table.sentences == [180, 60, 60, 60]
