@@ -21,6 +21,8 @@ PAGES = {
 LINK = re.compile(r"\]\(([^)#]*)(?:#([^)]*))?\)")
 # a score with its interval, three ratios in a row, or a score: no coincidence
 FIGURES = re.compile(r"\d+\.\d\d (?:\[.*?\]|± [\d.]+)|\d+\.\d\d(?:, \d+\.\d\d){2}|\b\d\d\.\d\d\b")
+SOURCES = re.compile(r"`((?:fairseq_posenc|recipes|scripts|tests|findings)/[\w./-]+)`")
+AN_EXAMPLE = "fairseq_posenc/encodings/power.py"  # which a reader writes
 # options of programs that are neither ours nor fairseq's
 FOREIGN = {"nproc_per_node", "to_json", "unsafe_deserialization"}
 
@@ -45,6 +47,12 @@ def test_links_and_pictures_of_a_page_lead_somewhere(page):
         path = (ROOT / page).parent.joinpath(target).resolve() if target else ROOT / page
         assert path.exists(), target
         assert not heading or heading in slugs(path.read_text(encoding="utf-8")), heading
+
+
+@pytest.mark.parametrize("page", sorted(PAGES.keys() - {"docs/CHANGELOG.md"}))
+def test_files_that_a_page_names_exist(page):
+    for path in set(SOURCES.findall(PAGES[page])) - {AN_EXAMPLE}:
+        assert (ROOT / path).exists(), path
 
 
 def test_every_page_is_linked_and_every_picture_shown():

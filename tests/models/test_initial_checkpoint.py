@@ -252,7 +252,7 @@ def test_parameters_of_one_name_and_size_are_not_taken_from_another_encoding(bui
 )
 def test_another_width_is_not_another_vocabulary(build, save, tiny_task, change, told):
     state = save("posenc_transformer", **OURS["cape"])
-    for side in ("source", "target") * ("types" in change):
+    for side in ("source", "target") if "types" in change else ():
         setattr(tiny_task, f"{side}_dictionary", Dictionary())
     with pytest.raises(UsageError, match=told):
         build("posenc_transformer", **OURS["cape"], **change).load_state_dict(state["model"])

@@ -49,7 +49,7 @@ def paragraphs(language, count=2, sentences=4):
                     question = f"{sentence} {part[:2]}?"
                     qas.append({"id": key, "question": question, "answers": [gold]})
                 context += answer + rest if bracket else part
-            context += " " * (language in ("en", "ar"))
+            context += " " if language in ("en", "ar") else ""
         found.append({"context": context, "qas": qas})
     return found
 

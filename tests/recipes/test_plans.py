@@ -83,7 +83,7 @@ WITH_LINES = [
 
 @pytest.mark.parametrize("command", WITH_LINES)
 def test_a_line_feed_in_a_value_runs_nothing_where_a_plan_is_pasted(command, tmp_path):
-    lines = LINES.format(")\n" * ("--slurm" in command))
+    lines = LINES.format(")\n" if "--slurm" in command else "")
     name, *options = (word.replace("HERE", lines) for word in command.split())
     printed = subprocess.run(
         ["bash", f"recipes/{name}", *options], capture_output=True, encoding="utf-8", check=True

@@ -58,7 +58,7 @@ def test_a_dictionary_with_types_of_one_name_can_be_read_again(run, text, tmp_pa
 def test_a_carriage_return_inside_a_line_is_refused_with_its_line(text, tmp_path, end, is_refused):
     options = [str(word) for word in (*LANGUAGES, *text(30), "--destdir", tmp_path / "bin")]
     lines = (tmp_path / "train.de").read_text().split("\n")
-    lines[2] = "w1 w2" + end + "w3" * (end == "\r")
+    lines[2] = "w1 w2" + end + ("w3" if end == "\r" else "")
     (tmp_path / "train.de").write_bytes("\n".join(lines).replace("\r\n\n", "\r\n").encode())
     if not is_refused:
         preprocess(options)

@@ -173,7 +173,7 @@ def running_text(loaded: LoadedModel, subset: str, length: int, count: int) -> T
     if not rows:
         raise UsageError(f"'{subset}' has {len(text)} tokens, which make no input of {length}")
     bos, eos = (text.new_full((rows, 1), mark) for mark in (dictionary.bos(), dictionary.eos()))
-    parts = [*[bos] * has_bos, text[: rows * inner].view(rows, inner), eos]
+    parts = [*([bos] if has_bos else []), text[: rows * inner].view(rows, inner), eos]
     return torch.cat(parts, dim=1).to(next(loaded.model.parameters()).device)
 
 

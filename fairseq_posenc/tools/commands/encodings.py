@@ -24,7 +24,7 @@ def main() -> None:
         raise UsageError(f"no encoding {unknown[0]}; choose from {', '.join(encodings.names())}")
     for name in chosen or encodings.names():
         title = str(encodings.TABLE[name].__doc__).split("\n")[0]
-        print(f"{name}{' (default)' * (name == DEFAULT)}: {title}")
+        print(f"{name}{' (default)' if name == DEFAULT else ''}: {title}")
         for option, default in encodings.options(name).items():
             flag = f"--position-{option.replace('_', '-')} {encodings.format_value(default)}"
             print(f"    {flag:34} {OPTIONS[option].help}")

@@ -110,7 +110,7 @@ def build_report(
 ) -> Report:
     """Return tables and picture of what was predicted."""
     piece, count = max(args.lengths), len(text.tokens)
-    table, data = [[*HEADER, *([f"minus {args.baseline}"] * bool(args.baseline))]], []
+    table, data = [[*HEADER, *([f"minus {args.baseline}"] if args.baseline else [])]], []
     means: Dict[str, List[perplexity.Mean]] = {}
     for name, by_length in results.items():
         for length, seeds in by_length.items():

@@ -49,7 +49,7 @@ def tokenise(lines: List[str], moses: Moses, checkout: Optional[str] = None) -> 
     if checkout is None:
         return tokenise_lines(lines, moses)
     scripts, language = check_moses(checkout), moses.language
-    options = ["-a"] * moses.aggressive + ["-no-escape"] * (not moses.escape)
+    options = (["-a"] if moses.aggressive else []) + (["-no-escape"] if not moses.escape else [])
     if moses.plain_quotes:
         lines = [line.replace("’", "'") for line in lines]
     if moses.normalise:

@@ -38,7 +38,8 @@ def joined_sentences(dictionary, generator):
     for number in range(3):
         size = int(torch.randint(2, 6, (), generator=generator))
         words = torch.randint(WORDS, (size,), generator=generator).tolist()
-        line += [dictionary.index(SEPARATOR)] * (number > 0)
+        if number > 0:
+            line.append(dictionary.index(SEPARATOR))
         line += [dictionary.index(f"w{word}") for word in words]
     return [*line, dictionary.eos()]
 

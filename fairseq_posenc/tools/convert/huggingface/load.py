@@ -80,7 +80,7 @@ def import_model(
                 stream.write(content)
         if text:
             imported.notes += compare_imported(imported, folder, os.path.join(partial, name), text)
-    return [f"beside it: {', '.join(names)}"] * bool(names) + imported.notes
+    return ([f"beside it: {', '.join(names)}"] if names else []) + imported.notes
 
 
 def _exported(folder: str) -> ImportedModel:

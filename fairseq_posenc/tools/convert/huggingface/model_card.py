@@ -103,7 +103,7 @@ def write(
     """
     parts: Dict[str, Any] = dict.fromkeys(("imports", "tokenise", "unknown", "second", "plain"), "")
     languages = [str(source.task.get(f"{side}_lang") or "") for side in ("source", "target")]
-    parts["cut"] = ", truncation=True" * has_table
+    parts["cut"] = ", truncation=True" if has_table else ""
     if "decoder" in source.stacks:
         parts["longest"] = _LONGEST.format(most=source.limits["decoder"])
     if source.is_multilingual:

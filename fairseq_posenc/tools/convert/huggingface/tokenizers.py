@@ -92,14 +92,15 @@ def _write(
         pair=f"{bos}$A </s> $B:{second} </s>:{second}",
         special_tokens=[("<s>", dictionary.bos()), ("</s>", dictionary.eos())],
     )
-    tokenizer.add_special_tokens([UNKNOWN] + [MASK] * is_bert)
+    tokenizer.add_special_tokens([UNKNOWN, MASK] if is_bert else [UNKNOWN])
     tokenizer.save(os.path.join(folder, "tokenizer.json"))
+    names = ["input_ids", "attention_mask", "token_type_ids"]
     config = {
         "tokenizer_class": "PreTrainedTokenizerFast",
         "model_max_length": source.max_positions,
         "padding_side": "right",
         "clean_up_tokenization_spaces": False,
-        "model_input_names": ["input_ids", "attention_mask"] + ["token_type_ids"] * second,
+        "model_input_names": names if second else names[:2],
         "bos_token": bos.strip() or "<s>",
         "eos_token": "</s>",
         "unk_token": UNKNOWN,
