@@ -1,8 +1,6 @@
 """What people see of an error that they can mend: one line, whatever is in it."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,10 +12,10 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 NAME, WRITTEN_OUT = "no\n\x1b[2Jwhere", r"no\n\x1b[2Jwhere"
 TASK = "--user-dir fairseq_posenc --task posenc_translation --cpu --max-tokens 9"
 COMMANDS = {
-    "posenc": ["-m", "fairseq_posenc.tools", "score", "--hypothesis", NAME, "--reference", NAME],
-    "fairseq-train": ["-m", "fairseq_cli.train", NAME, *TASK.split(), "--arch", "transformer"],
-    "fairseq-hydra-train": ["-m", "fairseq_cli.hydra_train", "--config-name", "run"],
-    "recipe": ["-m", "recipes.claims.probes", NAME, "--data", NAME, "--output", "x"],
+    "posenc": ["posenc", "score", "--hypothesis", NAME, "--reference", NAME],
+    "fairseq-train": ["fairseq-train", NAME, *TASK.split(), "--arch", "transformer"],
+    "fairseq-hydra-train": ["fairseq-hydra-train", "--config-name", "run"],
+    "recipe": ["python", "-m", "recipes.claims.probes", NAME, "--data", NAME, "--output", "x"],
 }
 HYDRA = {
     "common": {"user_dir": str(REPOSITORY / "fairseq_posenc")},
@@ -32,14 +30,13 @@ def test_what_cannot_be_printed_is_written_out():
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
-def test_a_command_ends_in_one_line(command, tmp_path):
+def test_a_command_ends_in_one_line(start, command, tmp_path):
     if "--config-name" in command:
         (tmp_path / "run.yaml").write_text(json.dumps(HYDRA))
         command = [*command, "--config-dir", tmp_path, f"hydra.run.dir={tmp_path}"]
-    done = subprocess.run(
-        [sys.executable, *command], cwd=REPOSITORY, capture_output=True, encoding="utf-8"
-    )
-    assert done.returncode == 1 and "Traceback" not in done.stderr
-    [line] = [line for line in done.stderr.splitlines() if "error: " in line]
-    assert line == done.stderr.splitlines()[-1]
+    process = start(*command)
+    printed = process.communicate()[0]
+    assert process.returncode == 1 and "Traceback" not in printed
+    [line] = [line for line in printed.splitlines() if "error: " in line]
+    assert line == printed.splitlines()[-1]
     assert line.startswith("fairseq_posenc: error: ") and WRITTEN_OUT in line

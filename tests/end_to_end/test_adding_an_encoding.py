@@ -54,9 +54,9 @@ def extended(tmp_path_factory):
     return folder
 
 
-def run_in(folder, command):
+def run_in(folder, command, programs):
     """Run a command line of the page; return what it printed."""
-    path = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+    path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
         command, cwd=folder, shell=True, encoding="utf-8",
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -75,15 +75,14 @@ def commands():
 def test_the_tests_of_encodings_and_models_test_the_new_one(extended, commands):
     # one file counts graphs of all encodings anew, which takes as long as all else
     others = " -n 0 --ignore tests/models/test_compiled.py"
-    printed = run_in(extended, commands[0].strip() + others)
+    printed = run_in(extended, commands[0].strip() + others, os.path.dirname(sys.executable))
     found = {kind: int(number) for number, kind in re.findall(r"(\d+) (passed|skipped)", printed)}
     # some torch has no half precision on a CPU
     assert found["passed"] > 40 and found.get("skipped", 0) < 10
 
 
-def test_it_trains(extended, commands, binarised):
-    printed = run_in(
-        extended, commands[1].replace("fairseq-train bin", f"fairseq-train {binarised}")
-    )
+def test_it_trains(extended, commands, binarised, copies):
+    command = commands[1].replace("fairseq-train bin", f"fairseq-train {binarised}")
+    printed = run_in(extended, command, copies.bin)
     assert "position:power|version:" in printed
     assert "done training" in printed

@@ -30,7 +30,7 @@ def test_raw_text_becomes_a_model_that_translates(run, tmp_path, subwords, updat
     run("fairseq-train", data, *plugin, "--arch", "posenc_transformer_tiny", "--optimizer", "adam",
         "--share-all-embeddings", "--lr", 0.005, "--lr-scheduler", "inverse_sqrt", "--dropout", 0,
         "--warmup-updates", 40, "--max-tokens", 1000, "--max-update", updates,
-        "--disable-validation", "--no-epoch-checkpoints", "--save-dir", model)  # fmt: skip
+        "--disable-validation", "--save-interval", 999, "--save-dir", model)  # fmt: skip
     generated = run("fairseq-generate", data, *plugin, "--path", model / "checkpoint_last.pt",
                     "--beam", 2, "--required-batch-size-multiple", 1)  # fmt: skip
     (tmp_path / "out").write_text(generated)
