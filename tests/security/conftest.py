@@ -1,22 +1,28 @@
 """A checkpoint that loads, for tests to put something hostile into."""
 
+import copy
+import functools
 import logging
 import os
 import sys
+from types import SimpleNamespace
 
 import pytest
 import torch
 from fairseq import file_utils, options, tasks
+from fairseq.dataclass.configs import FairseqConfig
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from omegaconf import OmegaConf
 
 import fairseq_posenc.models.bert
 import fairseq_posenc.models.transformer  # noqa: F401 (registers it)
+from fairseq_posenc.guards import option_checks
 
 SIZES = "--encoder-layers 1 --encoder-embed-dim 4 --encoder-ffn-embed-dim 4"
 SIZES += " --encoder-attention-heads 2"
 TRANSLATION = f"--arch posenc_transformer_tiny --task posenc_translation -s en -t de {SIZES} "
 TRANSLATION += SIZES.replace("encoder", "decoder")
+DECLARED = {}
 BERT = f"--arch posenc_bert_tiny --task posenc_masked_lm --tokens-per-sample 8 {SIZES}"
 
 
@@ -66,6 +72,32 @@ def translation(tmp_path_factory):
 def bert(tmp_path_factory):
     """A checkpoint of a tiny BERT."""
     return Trained(tmp_path_factory.mktemp("bert"), BERT)
+
+
+@functools.cache
+def _defaults():
+    defaults = OmegaConf.structured(FairseqConfig())
+    return OmegaConf.to_container(defaults, resolve=True, enum_to_str=True)
+
+
+@pytest.fixture
+def defaults_once(monkeypatch):
+    """fairseq's defaults, and what models and tasks declare, are found once, not for each check.
+
+    That takes nearly all of a check's time.
+    """
+    declared = option_checks._declared
+
+    def declared_once(asked):
+        if repr(asked) not in DECLARED:
+            DECLARED[repr(asked)] = declared(asked)
+        return DECLARED[repr(asked)]
+
+    found_once = SimpleNamespace(
+        structured=lambda _: None, to_container=lambda *_, **__: copy.deepcopy(_defaults())
+    )
+    monkeypatch.setattr(option_checks, "_declared", declared_once)
+    monkeypatch.setattr(option_checks, "OmegaConf", found_once)
 
 
 @pytest.fixture

@@ -45,6 +45,7 @@ def test_all_options_that_fairseq_evaluates_are_known():
     assert found <= set(EVALUATED)
 
 
+@pytest.mark.usefixtures("defaults_once")
 def test_a_command_in_an_option_that_is_evaluated_is_not_run(trained, witness, quiet):
     command = f"__import__('pathlib').Path({str(witness)!r}).touch()"
     cfg, args = trained.cfg, vars(trained.args)

@@ -129,27 +129,15 @@ PLACES = [
     "\x01ht\ntp:x",
     "/a",
 ]
-DECLARED = {}
 
 
+@pytest.mark.usefixtures("defaults_once")
 @pytest.mark.parametrize("value", PLACES)
-def test_no_option_keeps_a_place_in_the_environment_the_web_or_the_files(
-    trained, monkeypatch, value
-):
-    """In old checkpoints; in new ones, of which OmegaConf is slow to read, each by one value."""
-    declared = option_checks._declared
-
-    def declared_once(asked):
-        """The same for the same models and tasks; to find it takes most of the time."""
-        if repr(asked) not in DECLARED:
-            DECLARED[repr(asked)] = declared(asked)
-        return DECLARED[repr(asked)]
-
-    monkeypatch.setattr(option_checks, "_declared", declared_once)
+def test_no_option_keeps_a_place_in_the_environment_the_web_or_the_files(trained, value):
     is_bert = trained.args.arch.startswith("posenc_bert")  # other groups are those of translation
-    for number, place in enumerate(places(trained.cfg), PLACES.index(value)):
+    for place in places(trained.cfg):
         new, old = in_both_forms(trained, place, value)
-        in_new = number % len(PLACES) == 0 and (place[0] in ("model", "task") or not is_bert)
+        in_new = place[0] in ("model", "task") or not is_bert
         for parts in [old, new] if in_new else [old]:
             state = trained.state(**parts)
             try:
