@@ -20,7 +20,6 @@ defaults=(
     --run-dir runs/lm --language en --length 128 --lengths 128,256,512,1024 --bpe 6000
     --arch posenc_transformer_lm_small --updates 4000 --warmup 0.1 --seeds 1,2,3
     --url https://s3.amazonaws.com/research.metamind.io/wikitext/wikitext-103-v1.zip
-    --stages "1 set-up, 2 data, 3 subwords, 4 binarise, 5 train, 6 measure"
 )
 rows=(sinusoidal rotary alibi kerple t5 shaw)
 train=(

@@ -32,7 +32,6 @@ options=(
 defaults=(
     --run-dir runs/longer_inputs --text longer --seeds 1,2,3 --preset cpu --keep 0 --warmup 0.1 --neighbours 4
     --edges 32,64,128,256 --shortest 5 --pairs 200 --updates 200 --lr 0.001
-    --stages "1 set-up, 2 model, 3 paragraphs, 4 binarise, 5 train, 6 translate, 7 score, 8 table, 9 bits, 10 CTranslate2"
 )
 rows=(before=sinusoidal sinusoidal rotary shape unifpe)
 train=(

@@ -29,7 +29,6 @@ defaults=(
     --setting vanilla --longest 16 --epochs 15 --dim 128 --layers 3 --heads 4 --max-tokens 2048
     --url https://raw.githubusercontent.com/multi30k/dataset/c9be912dc05a3ebf9ae5bb5f7f58c1791cda43ab/data/task1/raw
     --bpe 6000 --keep 5 --bins 10,15,20 --lr 0.005 --train-of short
-    --stages "1 set-up, 2 data, 3 subwords, 4 binarise, 5 train, 6 translate, 7 score, 8 table"
 )
 vanilla=()
 extrapolate=(--run-dir runs/multi30k_extrapolate)

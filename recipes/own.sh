@@ -34,7 +34,6 @@ options=(
 )
 defaults=(
     --run-dir runs/own --text own --seeds 1,2,3 --bins 10,20,30,auto --keep 5 --preset tiny
-    --stages "1 set-up, 2 data, 3 train, 4 translate, 5 score, 6 table and report"
 )
 rows=(sinusoidal kerple rotary alibi shaw "cape=cape --position-source-scale auto")
 prepare=(--sentencepiece {sentencepiece} --bpe {bpe} --max-length {longest})

@@ -21,7 +21,6 @@ defaults=(
     --run-dir runs/python_docs --text python_docs --source-lang en --target-lang es --preset small
     --pieces 6000 --test 300 --warmup 0.2 --keep 0 --interval 300
     --url https://github.com/python/python-docs-es/archive/91f4ccc0.tar.gz
-    --stages "1 set-up, 2 data, 3 subwords, 4 binarise, 5 train, 6 translate, 7 score, 8 table, 9 bits per token"
 )
 rows=(
     sinusoidal "shape=shape --position-max-shift {reach}" # 2 × longest

@@ -18,7 +18,6 @@ defaults=(
     --run-dir runs/quickstart --text corpus --source-lang en --target-lang de --seeds 1,2,3
     --train 60000 --train-length 4-20 --test 300 --test-lengths 4-20,21-30,31-45,46-60 --join 1
     --bpe 1000 --updates 2000 --warmup 0.15 --keep 0
-    --stages "1 set-up, 2 corpus, 3 subwords, 4 binarise, 5 train, 6 translate, 7 score, 8 table"
 )
 # K = 40 is what the SHAPE paper found best when long sentences are kept from training (section 3.3)
 rows=(

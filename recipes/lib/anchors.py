@@ -34,7 +34,7 @@ def main(page: Page, arguments: List[str]) -> None:
         name, *arguments = arguments
     command_line = read_options(page, HELP, arguments)
     values = command_line.values.over(pairs(page.arrays[name]))
-    anchor = {"wmt14": Translation, "bert": Bert}[name]
+    anchor = {"wmt14": TranslationAnchor, "bert": BertAnchor}[name]
     anchor(page, command_line._replace(values=values), name).run()
 
 
@@ -96,7 +96,7 @@ class Anchor(Recipe):
         raise NotImplementedError
 
 
-class Translation(Anchor):
+class TranslationAnchor(Anchor):
     """fairseq's transformer.wmt16.en-de on newstest2014."""
 
     titles = "text", "translate"
@@ -179,7 +179,7 @@ class Translation(Anchor):
             self.say(f"newstest2014: sacreBLEU {bleu}; fairseq's page has {self.values['known']}")
 
 
-class Bert(Anchor):
+class BertAnchor(Anchor):
     """bert-base-uncased on three tasks of GLUE."""
 
     titles = "import", "fine-tune"

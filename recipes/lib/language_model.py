@@ -4,29 +4,30 @@ one.
 
 import os
 import shutil
-from typing import List, Sequence
+from typing import List
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import existing
-from recipes.lib.cell import PlannedCell, Step, placement, plan
+from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.devices import cores
+from recipes.lib.experiment import Experiment, stage_help
 from recipes.lib.page import CommandLine, Page, read_options
-from recipes.lib.recipe import Recipe
-from recipes.lib.rows import PlannedRow
-from recipes.lib.runner import check_passthrough, in_order, run_cells
 from recipes.lib.settings import make_folder
 from recipes.lib.texts import SPLITS
-from recipes.lib.translation import HELP, draw_curves, rows_of, tell_single_seed
+from recipes.lib.translation import HELP, draw_curves, rows_of
 
 
 def main(page: Page, arguments: List[str]) -> None:
     """Run the recipe."""
-    page.arrays["defaults"] += ["--rows", ", ".join(page.arrays["rows"])]
+    stages = stage_help(LanguageModels.stages)
+    page.arrays["defaults"] += ["--rows", ", ".join(page.arrays["rows"]), "--stages", stages]
     LanguageModels(page, read_options(page, HELP, arguments)).run()
 
 
-class LanguageModels(Recipe):
+class LanguageModels(Experiment):
     """Models of one text."""
+
+    stages = "set-up", "data", "subwords", "binarise", "train", "measure"
 
     def __init__(self, page: Page, command_line: CommandLine):
         super().__init__(page, command_line)
@@ -41,29 +42,25 @@ class LanguageModels(Recipe):
         for file in files if self.folder and not self.is_plan and self.first <= 2 else []:
             if not os.access(file, os.R_OK):
                 raise UsageError(f"{file} is missing (--data-dir)")
-        text = self.values["url"]
-        if self.folder and not self.is_plan:
-            text = self.known_sum("--text", files)
-        self.settings = self.values.fill(
-            ["--language", "{language}", "--bpe", "{bpe}", "--text"]
-        ) + [text]
         self.files = dict(zip(SPLITS, files))
+        self.text = self.values["url"]
+        if self.folder and not self.is_plan:
+            self.text = self.known_sum("--text", files)
 
-    def run(self) -> None:
-        """Run all stages, or print them."""
-        self.set_up()
-        self.choose_devices()
-        cells = in_order(self.cell_of(row, seed) for row in self.rows
-                         for seed in self.values.list("seeds"))  # fmt: skip
-        check_passthrough(self, lambda: cells)
-        tell_single_seed(self)
-        self.open_folder(*self.settings)
-        made, codes = self.settings, self.path("bpe.codes")
-        self.stage(2, "data", self.get, self.path("data.done"), made)
-        self.stage(3, "subwords", self.learn_subwords, self.path("subwords.done"), made, codes)
-        self.stage(4, "binarise", self.binarise, self.path("binarise.done"), made, self.path("bin"))
-        self.stage(5, "train", lambda: self.train(cells), of_cells=True)
-        self.stage(6, "measure", lambda: self.measure(cells))
+    def made_from(self) -> List[str]:
+        """The text, and how it is cut into subwords."""
+        return [*self.values.fill(["--language", "{language}", "--bpe", "{bpe}", "--text"]),
+                self.text]  # fmt: skip
+
+    def data(self) -> None:
+        """Text, subwords, binary data."""
+        self.data_stage("data", self.get)
+        self.data_stage("subwords", self.learn_subwords, self.path("bpe.codes"))
+        self.data_stage("binarise", self.binarise, self.path("bin"))
+
+    def tables(self) -> None:
+        """Bits per subword."""
+        self.run_stage("measure", self.measure)
 
     def get(self) -> None:
         """Text of space-separated tokens: RUN_DIR/{train,valid,test}.tok."""
@@ -103,38 +100,21 @@ class LanguageModels(Recipe):
                       self.path("bin"),
                       "--workers", str(cores()), *texts])  # fmt: skip
 
-    def cell_of(self, row: PlannedRow, seed: str) -> PlannedCell:
-        """The training of a row."""
-        folder = self.path(row.label, f"seed{seed}")
-        step = Step("train", [
+    def steps(self, cell: PlannedCell) -> List[Step]:
+        """Its training."""
+        words = [
             "fairseq-train", *placement(self.path("bin")),
             "--user-dir", "fairseq_posenc", "--task", "language_modeling",
-            *self.values.fill(self.page.arrays["train"]), "--seed", seed, *self.extra,
-            "--position-encoding", *row.options, *placement(*self.devices.options, "--save-dir",
-                                                        folder),
+            *self.values.fill(self.page.arrays["train"]), "--seed", cell.seed, *self.extra,
+            "--position-encoding", *cell.options,
+            *placement(*self.devices.options, "--save-dir", cell.folder),
             "--log-format", "simple", "--log-interval", "100",
-        ], ("train.done",))  # fmt: skip
-        return PlannedCell(
-            "",
-            row.label,
-            row.options,
-            seed,
-            "",
-            folder,
-            self.path(row.label),
-            [step],
-            self.settings,
-        )
+        ]  # fmt: skip
+        return [Step("train", words, ("train.done",))]
 
-    def train(self, cells: Sequence[PlannedCell]) -> None:
-        """Train all cells, or print their commands."""
-        if self.is_plan:
-            print(*plan(cells), sep="\n")
-        else:
-            run_cells(self, cells, ["train"])
-
-    def measure(self, cells: Sequence[PlannedCell]) -> None:
+    def measure(self) -> None:
         """Measure all models at all lengths; bits per word are of the text before it was cut."""
+        cells = self.cells()
         there = [cell for cell in cells if self.is_plan or cell.is_finished]
         if not there:
             raise UsageError("no cell is finished: run the stages before")

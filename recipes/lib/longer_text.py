@@ -1,7 +1,7 @@
 """Paragraphs for a model that was trained on sentences: neighbouring lines of a text joined."""
 
 import os
-from typing import Dict, List, Sequence
+from typing import Dict, List
 
 from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
@@ -9,10 +9,9 @@ from fairseq_posenc.files import existing
 from fairseq_posenc.json_files import load_json
 from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.devices import cores
+from recipes.lib.experiment import Experiment
 from recipes.lib.figures import bits_by_range
 from recipes.lib.page import FLAG
-from recipes.lib.recipe import Recipe
-from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import checksum, read_lines
 from recipes.lib.texts import SPLITS, RecipeText
 
@@ -24,9 +23,11 @@ _STYLES = {"m2m_100": "multilingual", "mbart": "mbart"}
 class LongerText(RecipeText):
     """A model that is there, and text in the order of its documents, of which lines are joined."""
 
+    data_stages = "model", "paragraphs", "binarise"
+    analyses = "bits per token", "CTranslate2"
     job_per_gpu = True
 
-    def __init__(self, recipe: Recipe):
+    def __init__(self, recipe: Experiment):
         super().__init__(recipe)
         values, self.is_smoke = self.values, self.values["smoke"] == FLAG
         made, self.imported = recipe.path("model"), values["from"]
@@ -75,12 +76,17 @@ class LongerText(RecipeText):
             files = [entry.path for entry in os.scandir(self.imported) if entry.is_file()]
             self.settings += ["--from", recipe.known_sum("--from", sorted(files))]
         self._sums: Dict[str, str] = {}
-        self.stages = [
-            ("model", self.make_model, "model.done", ""),
-            ("paragraphs", self.join, "paragraphs.done", recipe.path("text")),
-            ("binarise", self.binarise_all, "binarise.done", self.data),
-        ]
-        self.analyses = [("bits per token", self.bits), ("CTranslate2", self.export)]
+
+    def data(self) -> None:
+        """See :meth:`RecipeText.data`."""
+        self.recipe.data_stage("model", self.make_model)
+        self.recipe.data_stage("paragraphs", self.join, self.recipe.path("text"))
+        self.recipe.data_stage("binarise", self.binarise_all, self.bin)
+
+    def analyse(self) -> None:
+        """See :meth:`RecipeText.analyse`."""
+        self.recipe.run_stage("bits per token", self.bits)
+        self.recipe.run_stage("CTranslate2", self.export)
 
     def _read_kind(self, made: str) -> None:
         """Take the task of the model of many languages that --from names."""
@@ -112,16 +118,16 @@ class LongerText(RecipeText):
             self._sums[model] = checksum([model])
         return [*self.settings, "--model", self._sums.get(model, "")]
 
-    def notes(self, row: PlannedRow) -> List[str]:
+    def notes(self, cell: PlannedCell) -> List[str]:
         """Return that all seeds of the model as it was given are one model."""
-        is_one = row.label == UNTOUCHED and not os.path.isdir(self.values["model"])
+        is_one = cell.row == UNTOUCHED and not os.path.isdir(self.values["model"])
         return ["--note", "one-model=yes"] * is_one
 
-    def train_step(self, row: PlannedRow, seed: str, folder: str, words: List[str]) -> Step:
+    def train_step(self, cell: PlannedCell, words: List[str]) -> Step:
         """Fine-tune; the first row's model stays as it is."""
-        model = self.model(seed)
-        if row.label == UNTOUCHED:
-            copy = ["cp", *placement(model, f"{folder}/checkpoint_last.pt")]
+        model = self.model(cell.seed)
+        if cell.row == UNTOUCHED:
+            copy = ["cp", *placement(model, cell.path("checkpoint_last.pt"))]
             return Step("train", copy, ("checkpoint_last.pt",))
         begin = ["python", "-m", "recipes.lib.train_from"]
         words = [*begin, *words, *placement("--finetune-from-model", model)]
@@ -194,25 +200,25 @@ class LongerText(RecipeText):
         self.recipe.execute(
             [*self.prepare, "--train", self.path("train.joined"), "--valid", self.path("valid"),
              "--test", self.path("test"), "--subwords", self.values["subwords"],
-             "--max-length", str(self.edges[-1]), "--output", self.data]
+             "--max-length", str(self.edges[-1]), "--output", self.bin]
         )  # fmt: skip
 
-    def bits(self, cells: Sequence[PlannedCell]) -> None:
+    def bits(self) -> None:
         """Bits per token of the references by range: less the given model's, then of the fine-tuned
         models less the first of them.
         """
-        recipe, arrays = self.recipe, self.recipe.page.arrays
-        bits_by_range(recipe, self.data, cells, arrays["expect"])
+        recipe, arrays, cells = self.recipe, self.recipe.page.arrays, self.recipe.cells()
+        bits_by_range(recipe, self.bin, cells, arrays["expect"])
         tuned = [cell for cell in cells if cell.row != UNTOUCHED]
-        bits_by_range(recipe, self.data, tuned, arrays["expect_tuned"], "bits_tuned")
+        bits_by_range(recipe, self.bin, tuned, arrays["expect_tuned"], "bits_tuned")
 
-    def export(self, cells: Sequence[PlannedCell]) -> None:
+    def export(self) -> None:
         """Write the first seed of each row for CTranslate2, where that has the encoding."""
         first = self.values.list("seeds")[0]
-        for cell in [cell for cell in cells if cell.seed == first]:
+        for cell in [cell for cell in self.recipe.cells() if cell.seed == first]:
             output = f"{cell.row_folder}/ctranslate2"
             # an imported model's dictionary is of all languages
-            data = self.values["subwords"] if self.imported else self.data
+            data = self.values["subwords"] if self.imported else self.bin
             try:
                 self.recipe.execute(
                     ["posenc", "export", "--path", cell.path("checkpoint_last.pt"), "--data",

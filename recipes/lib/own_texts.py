@@ -4,32 +4,26 @@ documentation.
 
 import os
 import re
-from typing import Dict, List, Sequence, Type
+from typing import List, Sequence
 
 from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import existing
 from recipes.lib.cell import PlannedCell
 from recipes.lib.devices import cores
+from recipes.lib.experiment import Experiment
 from recipes.lib.figures import bits_by_range
-from recipes.lib.recipe import Recipe
-from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import make_folder, read_lines
-from recipes.lib.texts import (
-    ALL_LENGTHS,
-    SPLITS,
-    GrammarText,
-    Multi30k,
-    RecipeText,
-)
+from recipes.lib.texts import ALL_LENGTHS, SPLITS, RecipeText
 
 
 class Own(RecipeText):
     """The user's own text, which `posenc prepare translation` makes binary in one stage."""
 
+    data_stages = ("data",)
     job_per_gpu = True
 
-    def __init__(self, recipe: Recipe):
+    def __init__(self, recipe: Experiment):
         super().__init__(recipe)
         for name in ("source-lang", "target-lang", *SPLITS):
             if not self.values[name]:
@@ -55,16 +49,19 @@ class Own(RecipeText):
                          *self.score, "--text", recipe.known_sum("--text", files)]  # fmt: skip
         if match[2]:
             self.beside = _LongTextToo(self, longest)
+
+    def data(self) -> None:
+        """See :meth:`RecipeText.data`."""
         # it continues what was cut, and refuses a folder of other texts; test pairs are never left
         # out
-        makes = f"{self.beside.data}/dict.{self.target}.txt" if self.beside else self.data
-        self.stages = [("data", self.make, "data.done", makes)]
+        makes = f"{self.beside.bin}/dict.{self.target}.txt" if self.beside else self.bin
+        self.recipe.data_stage("data", self.make, makes)
 
     def make(self) -> None:
         """Make binary data, and with ``--longest N,none`` that of all lengths by its subwords."""
-        self._prepare(self.prepare, self.data)
+        self._prepare(self.prepare, self.bin)
         if isinstance(self.beside, _LongTextToo):
-            self._prepare(self.beside.prepare, self.beside.data)
+            self._prepare(self.beside.prepare, self.beside.bin)
 
     def _prepare(self, options: Sequence[str], output: str) -> None:
         recipe, log = self.recipe, self.recipe.path("prepare.log")
@@ -108,15 +105,15 @@ class _LongTextToo(RecipeText):
 
     def __init__(self, limited: Own, longest: str):
         super().__init__(limited.recipe)
-        self.data, self.score = self.recipe.path("bin-all"), limited.score
-        self.prepare = ["--subwords", limited.data]
+        self.bin, self.score = self.recipe.path("bin-all"), limited.score
+        self.prepare = ["--subwords", limited.bin]
         # of the text, all words but the limit
         self.settings = [*limited.settings]
         start = self.settings.index("--max-length")
         del self.settings[start : start + 2]
         self.settings += ["--all-lengths-beside", longest]
 
-    def notes(self, row: PlannedRow) -> List[str]:
+    def notes(self, cell: PlannedCell) -> List[str]:
         """Return that the trained lengths are others than those of the rows beside."""
         return ["--note", "longest=none"]
 
@@ -126,7 +123,10 @@ class PythonDocs(RecipeText):
     lengths.
     """
 
-    def __init__(self, recipe: Recipe):
+    data_stages = "data", "subwords", "binarise"
+    analyses = ("bits",)
+
+    def __init__(self, recipe: Experiment):
         super().__init__(recipe)
         longest = self.values.number("longest")
         # up to the trained length, then up to 1.5, 2 and 3 times that
@@ -149,12 +149,16 @@ class PythonDocs(RecipeText):
         self.settings.append(recipe.known_sum("--text", files) if data_dir else self.values["url"])
         self.prepare = ["posenc", "prepare", "translation", "--source-lang", self.source,
                         "--target-lang", self.target, "--workers", str(cores())]  # fmt: skip
-        self.stages = [
-            ("data", self.get, "data.done", ""),
-            ("subwords", self.learn, "subwords.done", recipe.path("subwords")),
-            ("binarise", self.cut, "binarise.done", self.data),
-        ]
-        self.analyses = [("bits", self.bits)]
+
+    def data(self) -> None:
+        """See :meth:`RecipeText.data`."""
+        self.recipe.data_stage("data", self.get)
+        self.recipe.data_stage("subwords", self.learn, self.recipe.path("subwords"))
+        self.recipe.data_stage("binarise", self.cut, self.bin)
+
+    def analyse(self) -> None:
+        """See :meth:`RecipeText.analyse`."""
+        self.recipe.run_stage("bits", self.bits)
 
     def get(self) -> None:
         """Download the translations at a pinned commit, as text."""
@@ -203,14 +207,10 @@ class PythonDocs(RecipeText):
         self.recipe.execute(
             [*self.prepare, "--train", f"{self.raw}/train", "--valid", self.path("valid"),
              "--test", self.path("test"), "--subwords", subwords, "--max-length", str(longest),
-             "--output", self.data]
+             "--output", self.bin]
         )  # fmt: skip
 
-    def bits(self, cells: Sequence[PlannedCell]) -> None:
+    def bits(self) -> None:
         """Bits per token of the references, by range, and what they say of the expectations."""
-        bits_by_range(self.recipe, self.data, cells, self.recipe.page.arrays["expect"])
-
-
-TEXTS: Dict[str, Type[RecipeText]] = {
-    "corpus": GrammarText, "multi30k": Multi30k, "own": Own, "python_docs": PythonDocs,
-}  # fmt: skip
+        recipe = self.recipe
+        bits_by_range(recipe, self.bin, recipe.cells(), recipe.page.arrays["expect"])

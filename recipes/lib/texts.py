@@ -11,16 +11,13 @@ from typing import Callable, List, Optional, Sequence, Tuple
 from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.devices import cores
-from recipes.lib.recipe import Recipe
-from recipes.lib.rows import PlannedRow
+from recipes.lib.experiment import Experiment
 from recipes.lib.settings import read_lines
 
 SPLITS = "train", "valid", "test"
 ALL_LENGTHS = "-all"  # ends the labels of rows that are trained on long pairs, too
 # options of fairseq-train that end a training
 _ENDS = "--max-update", "--max-epoch", "--patience", "--stop-min-lr", "--stop-time-hours"
-# title, what makes it, its done file, and a path without which it is not made
-Stage = Tuple[str, Callable[[], object], str, str]
 
 
 class RecipeText:
@@ -28,24 +25,25 @@ class RecipeText:
 
     Attributes:
         source, target: languages.
-        data: the folder of binary data.
+        bin: the folder of binary data.
         keep: checkpoints to be averaged; 0: the last one translates.
         settings: what the text was made from.
-        stages: that make the binary data.
+        data_stages: titles of those that make the binary data.
         score: options for posenc score.
-        analyses: titles of further stages, and what is done in them with all cells.
+        analyses: titles of further stages behind the table.
         beside: text on which each row is trained, too, if any.
         task: options of fairseq-train and fairseq-generate; ``pair`` are of the latter alone.
     """
 
     pair: Sequence[str] = ()
-    analyses: Sequence[Tuple[str, Callable[[Sequence[PlannedCell]], object]]] = ()
+    data_stages: Sequence[str] = ()
+    analyses: Sequence[str] = ()
     job_per_gpu = False
 
-    def __init__(self, recipe: Recipe):
+    def __init__(self, recipe: Experiment):
         self.recipe, self.values = recipe, recipe.values
         self.source, self.target = self.values["source-lang"], self.values["target-lang"]
-        self.data = recipe.path("bin")
+        self.bin = recipe.path("bin")
         self.keep = min(self.values.number("keep"), self.values.number("epochs"))
         ends = [word for word in recipe.extra if word.partition("=")[0] in _ENDS]
         if ends and self.keep and not self.values.given("keep"):
@@ -61,9 +59,15 @@ class RecipeText:
         self.task = ["--task", "posenc_translation",
                      "--source-lang", self.source, "--target-lang", self.target]  # fmt: skip
         self.settings: List[str] = []
-        self.stages: List[Stage] = []
         self.beside: Optional[RecipeText] = None
         self.score = self.values.fill(recipe.page.arrays.get("score", []))
+
+    def data(self) -> None:
+        """Run the stages that make the binary data."""
+        raise NotImplementedError
+
+    def analyse(self) -> None:
+        """Run the stages behind the table."""
 
     def remarks(self) -> List[str]:
         """Return what a reader of the report should know of the text."""
@@ -74,7 +78,7 @@ class RecipeText:
         """Both of them."""
         return self.source, self.target
 
-    def train_step(self, row: PlannedRow, seed: str, folder: str, words: List[str]) -> Step:
+    def train_step(self, cell: PlannedCell, words: List[str]) -> Step:
         """Return the first step of a cell, of the words of its training."""
         return Step("train", words, ("train.done",))
 
@@ -82,8 +86,8 @@ class RecipeText:
         """Return what the cells of a seed are known by beside the words of their steps."""
         return self.settings
 
-    def notes(self, row: PlannedRow) -> List[str]:
-        """Return options of posenc score that say more of a row's results."""
+    def notes(self, cell: PlannedCell) -> List[str]:
+        """Return options of posenc score that say more of a cell's results."""
         return []
 
     def path(self, name: str) -> str:
@@ -112,34 +116,34 @@ class RecipeText:
         prefixes = [word for split in SPLITS
                     for word in (f"--{split}pref", recipe.path(f"{split}.{ending}"))]  # fmt: skip
         if not recipe.is_plan:
-            shutil.rmtree(self.data, ignore_errors=True)
+            shutil.rmtree(self.bin, ignore_errors=True)
         recipe.execute(
             ["posenc", "prepare", "binarise", "--source-lang", self.source, "--target-lang",
              self.target,
-             "--joined-dictionary", *prefixes, "--destdir", self.data, "--workers", str(cores())],
+             "--joined-dictionary", *prefixes, "--destdir", self.bin, "--workers", str(cores())],
             log=recipe.path("preprocess.out"),
         )  # fmt: skip
         keep = ["posenc", "prepare", "pairs", "bpe-keep", "--normalise-punctuation",
                 "--codes", recipe.path("bpe.codes")]  # fmt: skip
-        recipe.execute([*keep, "--output", self.data])
+        recipe.execute([*keep, "--output", self.bin])
 
     def three_stages(
         self, title: str, get: Callable[[], object], cut: Callable[[], object]
     ) -> None:
-        """Set the stages of a recipe that gets tokens, cuts them into subwords, and makes them
+        """Run the stages of a recipe that gets tokens, cuts them into subwords, and makes them
         binary.
         """
-        self.stages = [
-            (title, get, f"{title}.done", ""),
-            ("subwords", self.learn_subwords, "subwords.done", self.recipe.path("bpe.codes")),
-            ("binarise", cut, "binarise.done", self.data),
-        ]
+        self.recipe.data_stage(title, get)
+        self.recipe.data_stage("subwords", self.learn_subwords, self.recipe.path("bpe.codes"))
+        self.recipe.data_stage("binarise", cut, self.bin)
 
 
 class GrammarText(RecipeText):
     """The embedded English-German grammar, of which a test set has ranges of lengths."""
 
-    def __init__(self, recipe: Recipe):
+    data_stages = "corpus", "subwords", "binarise"
+
+    def __init__(self, recipe: Experiment):
         super().__init__(recipe)
         self.made = self.values.fill(
             ["--train", "{train}", "--train-length", "{train-length}", "--valid", "300",
@@ -147,7 +151,6 @@ class GrammarText(RecipeText):
         )  # fmt: skip
         self.join = self.values.number("join")
         self.settings = [*self.made, "--join", str(self.join)]
-        self.three_stages("corpus", self.make, self.cut)
         ranges = self.values["test-lengths"].split(",")
         ends = re.findall(r"(\d+)-(\d+)", self.values["test-lengths"])
         if any(int(low) <= int(before) for (_, before), (low, _) in zip(ends, ends[1:])):
@@ -166,6 +169,10 @@ class GrammarText(RecipeText):
         self.score += (
             ["--bins", ",".join(edges)] if edges else ["--percentiles", "--length-of", "source"]
         )
+
+    def data(self) -> None:
+        """See :meth:`RecipeText.data`."""
+        self.three_stages("corpus", self.make, self.cut)
 
     def make(self) -> None:
         """Make the corpus, and its tokens."""
@@ -204,9 +211,10 @@ class GrammarText(RecipeText):
 class Multi30k(RecipeText):
     """Multi30k, as it is, or in one of the forms of SHAPE, section 3.1."""
 
+    data_stages = "data", "subwords", "binarise"
     raw = {"train": "train", "valid": "val", "test": "test_2016_flickr"}
 
-    def __init__(self, recipe: Recipe):
+    def __init__(self, recipe: Experiment):
         super().__init__(recipe)
         self.form, self.longest = self.values["setting"], self.values.number("longest")
         self.score += recipe.page.arrays.get(f"score_{self.form}", [])
@@ -226,6 +234,9 @@ class Multi30k(RecipeText):
             "--text",
             recipe.known_sum("--text", names) if self.folder else self.values["url"],
         ]
+
+    def data(self) -> None:
+        """See :meth:`RecipeText.data`."""
         self.three_stages("data", self.get, self.cut)
 
     def get(self) -> None:

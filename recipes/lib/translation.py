@@ -1,24 +1,22 @@
 """Translation recipes on small text: from parallel text to a table of BLEU by length.
 
-A page names its text, one of :data:`recipes.lib.own_texts.TEXTS` or ``longer``, as ``--text``. Its
-other arrays are train, generate and score; ``--keep`` checkpoints of epochs are averaged, with 0
-the last one translates.
+A page names its text, one of :data:`TEXTS`, as ``--text``. Its other arrays are train, generate and
+score; ``--keep`` checkpoints of epochs are averaged, with 0 the last one translates.
 """
 
-from functools import partial
-from typing import List, Sequence
+from typing import Dict, List, Sequence, Tuple, Type
 
 from fairseq_posenc.errors import UsageError
-from recipes.lib import slurm
-from recipes.lib.cell import PlannedCell, Step, placement, plan
+from recipes.lib.cell import PlannedCell, Step, placement
+from recipes.lib.experiment import Experiment, stage_help
 from recipes.lib.longer_text import LongerText
-from recipes.lib.own_texts import TEXTS
-from recipes.lib.page import FLAG, Page, Values, no_repeats, own_options, pairs, read_options
+from recipes.lib.own_texts import Own, PythonDocs
+from recipes.lib.page import CommandLine, Page, Values, no_repeats, own_options, pairs, read_options
 from recipes.lib.recipe import Recipe, labelled
 from recipes.lib.rows import PlannedRow, read_rows
-from recipes.lib.runner import check_passthrough, chosen, in_order, run_cells
+from recipes.lib.runner import run_cells
 from recipes.lib.settings import as_lines, epochs_of, read_lines
-from recipes.lib.texts import ALL_LENGTHS, RecipeText
+from recipes.lib.texts import ALL_LENGTHS, GrammarText, Multi30k, RecipeText
 
 HELP = """{own options}
   --run-dir DIR       results ({run-dir})
@@ -31,7 +29,10 @@ HELP = """{own options}
   --stage N           start at this stage: {stages}
   --stop-stage N      stop after this one
 """
-STAGES = "train", "translate", "score"
+TEXTS: Dict[str, Type[RecipeText]] = {
+    "corpus": GrammarText, "multi30k": Multi30k, "own": Own, "python_docs": PythonDocs,
+    "longer": LongerText,
+}  # fmt: skip
 
 
 def rows_of(page: Page, values: Values) -> List[PlannedRow]:
@@ -41,145 +42,142 @@ def rows_of(page: Page, values: Values) -> List[PlannedRow]:
     return read_rows([values.text(row) for row in rows] if not values.given("encodings") else rows)
 
 
+def stages_of(text: Type[RecipeText]) -> Tuple[str, ...]:
+    """Return the titles of all stages of a recipe with this text."""
+    return ("set-up", *text.data_stages, *Translation.cell_stages, "table", *text.analyses)
+
+
 def main(page: Page, arguments: List[str]) -> None:
     """Run a recipe."""
-    page.arrays.setdefault("defaults", []).extend(["--rows", ", ".join(page.arrays["rows"])])
-    presets = page.arrays.get("presets", [])
-    command_line = read_options(page, HELP, arguments, presets)
+    defaults = page.arrays["defaults"]
+    stages = stage_help(stages_of(TEXTS[pairs(defaults)["text"]]))
+    defaults += ["--rows", ", ".join(page.arrays["rows"]), "--stages", stages]
+    command_line = read_options(page, HELP, arguments, page.arrays.get("presets", []))
     setting = command_line.values["setting"]
     if setting:
-        command_line = command_line._replace(
-            values=command_line.values.over(pairs(page.arrays[setting]))
-        )
-    values = command_line.values
-    if values.given("encodings"):
-        rows_of(page, values)  # a mistake is told before the text is looked at
-    recipe = Recipe(page, command_line)
-    text = {**TEXTS, "longer": LongerText}[values["text"]](recipe)
-    rows = rows_of(page, values)
-    if values["slurm"] == FLAG:
-        if values.number("gpus", 1) > 1:
+        values = command_line.values.over(pairs(page.arrays[setting]))
+        command_line = command_line._replace(values=values)
+    if command_line.values.given("encodings"):
+        rows_of(page, command_line.values)  # a mistake is told before the text is looked at
+    Translation(page, command_line).run()
+
+
+class Translation(Experiment):
+    """Translation models of one text.
+
+    Attributes:
+        text: of the recipe.
+        text_of: text by the label of a row.
+    """
+
+    cell_stages = "train", "translate", "score"
+
+    def __init__(self, page: Page, command_line: CommandLine):
+        super().__init__(page, command_line)
+        self.text: RecipeText = TEXTS[self.values["text"]](self)
+        self.stages, self.job_per_gpu = stages_of(type(self.text)), self.text.job_per_gpu
+        rows = rows_of(page, self.values)
+        self.text_of = {row.label: self.text for row in rows}
+        self.rows = rows
+        if self.text.beside:
+            beside = [PlannedRow(f"{row.label}{ALL_LENGTHS}", row.options) for row in rows]
+            self.rows = [*rows, *beside]
+            no_repeats("--encodings", [row.label for row in self.rows])
+            self.text_of.update((row.label, self.text.beside) for row in beside)
+
+    def made_from(self) -> List[str]:
+        """See :meth:`Experiment.made_from`."""
+        return self.text.settings
+
+    def known_by(self, cell: PlannedCell) -> List[str]:
+        """See :meth:`Experiment.known_by`."""
+        return self.text_of[cell.row].made_from(cell.seed)
+
+    def check(self) -> None:
+        """See :meth:`Experiment.check`."""
+        self.values.number("hours")  # read where a training begins
+        self.cells()  # read the options that count
+        self.values.check_read(own_options(self.page))
+        super().check()
+
+    def submit(self) -> None:
+        """See :meth:`Experiment.submit`."""
+        if self.values.number("gpus", 1) > 1:
             raise UsageError("each training has one GPU: with --slurm leave out --gpus")
-        data = len(text.stages) + 1
-        slurm.print_script(recipe, cells_of(recipe, text, rows), 1, data, data + 4)
-        return
-    recipe.set_up()
-    recipe.choose_devices(job_per_gpu=text.job_per_gpu)
-    values.number("hours")  # read where a training begins
-    planned = cells_of(recipe, text, rows)
-    values.check_read(own_options(page))
-    check_passthrough(recipe, lambda: planned)
-    tell_single_seed(recipe)
-    recipe.open_folder(*text.settings)
-    number = 1
-    for number, (title, action, done_file, makes) in enumerate(text.stages, 2):
-        recipe.stage(
-            number, title, action, done_file and recipe.path(done_file), text.settings, makes
-        )
-    cells = cells_of(recipe, text, rows)
-    _train_translate_score(recipe, cells, number + 1)
-    if not recipe.cell:
-        for remark in () if recipe.is_plan else text.remarks():
-            recipe.say(f"note: {remark}")
-    recipe.stage(number + 4, "table", lambda: make_table(recipe, cells, text.remarks()))
-    for title, finish in text.analyses:
-        number += 1
-        recipe.stage(number + 4, title, partial(finish, cells))
+        super().submit()
 
+    def data(self) -> None:
+        """See :meth:`Experiment.data`."""
+        self.text.data()
 
-def tell_single_seed(recipe: Recipe) -> None:
-    """Say that ``--seeds 3`` is one seed, where three may have been meant."""
-    seed = recipe.values["seeds"]
-    if recipe.values.given("seeds") and seed.isdecimal() and int(seed) > 1 and not recipe.cell:
-        several = ",".join(str(number) for number in range(1, min(int(seed), 5) + 1))
-        recipe.say(f"note: --seeds {seed} is seed {seed} alone; several are listed: {several}")
+    def steps(self, cell: PlannedCell) -> List[Step]:
+        """Train, translate, score."""
+        page, values, text = self.page, self.values, self.text_of[cell.row]
+        row, folder = PlannedRow(cell.row, cell.options), cell.folder
+        device = placement(*self.devices.options)
+        data, keep = text.bin, text.keep
+        about = ["--user-dir", "fairseq_posenc", *text.task]
+        train = values.fill([*page.arrays["train"], *page.arrays.get(values["train-of"], [])])
+        steps = [text.train_step(cell, [
+            "fairseq-train", *placement(data), *about, "--seed", cell.seed, *train, *self.extra,
+            "--position-encoding", *cell.options, *device, *placement("--save-dir", folder),
+            "--keep-last-epochs", str(keep), "--log-format", "simple", "--log-interval", "100",
+        ])]  # fmt: skip
+        log = placement("--training-log", f"{folder}/train.log") * (steps[0].program == "train")
+        model = f"{folder}/checkpoint_last.pt"
+        if keep:
+            model = f"{folder}/average.pt"
+            average = ["posenc", "average", *placement("--inputs", folder), "--last", str(keep)]
+            average += placement("--output", model)
+            steps.append(Step("translate", average, ("average.pt",)))
+        generate = ["fairseq-generate", *placement(data), *about, *text.pair,
+                    *placement("--path", model), "--required-batch-size-multiple", "1"]  # fmt: skip
+        beam_search = [*generate, *values.fill(page.arrays["generate"]), *device]
+        steps.append(Step("translate", beam_search, ("generate.out",), "generate.out"))
+        bits = []
+        if "references" in page.arrays:
+            # not among the settings: a cell that was finished without it gains it, and nothing else
+            forced = placement(*generate, *values.fill(page.arrays["references"]), *device)
+            steps.append(Step("translate", forced, ("references.out",), "references.out"))
+            bits = placement("--reference-scores", f"{folder}/references.out")
+        steps.append(Step("score", [
+            "posenc", "score", *placement("--generated", f"{folder}/generate.out"),
+            *placement("--output", f"{folder}/score.json", "--data", data),
+            "--note", f"row={row.spec}", "--note", f"seed={cell.seed}",
+            *placement("--note", f"epochs={values['epochs']}") * bool(values["epochs"]),
+            *text.notes(cell), *log, *text.score, *bits,
+        ], ("score.json",), "score.txt"))  # fmt: skip
+        return steps
 
+    def run_cells(self, titles: Sequence[str]) -> None:
+        """Do the stages; show a table and a picture after two trainings, and after each seed."""
+        cells = self.cells()
+        drawn: List[str] = []  # seeds; the first may be a part of one
 
-def _train_translate_score(recipe: Recipe, cells: Sequence[PlannedCell], first: int) -> None:
-    stages = [name for number, name in enumerate(STAGES, first) if recipe.wants(number)]
-    if not stages:
-        return
-    number = first + STAGES.index(stages[0])
-    if recipe.is_plan:
-        last = f" to {number + len(stages) - 1}" * (len(stages) > 1)
-        recipe.say(f"stage{'s' * bool(last)} {number}{last}: {', '.join(stages)}")
-        print(*plan(chosen(recipe, cells), stages), sep="\n")
-        return
-    drawn: List[str] = []  # seeds; the first may be a part of one
+        def draw(cell: PlannedCell) -> None:
+            seed = [peer.is_finished for peer in cells if peer.seed == cell.seed]
+            finished = [peer for peer in cells if peer.is_finished]
+            is_first = not drawn and sum(seed) >= 2
+            if self.cell or len(finished) == len(cells) or not (all(seed) or is_first):
+                return
+            name = cell.seed if all(seed) else f"part of {cell.seed}"
+            if name not in drawn:
+                drawn.append(name)
+                seeds = len({peer.seed for peer in finished})
+                self.say(f"{len(finished)} of {len(cells)} cells are finished: "
+                         + ("one seed alone, nothing is ranked" if seeds == 1
+                            else f"{seeds} seeds"))  # fmt: skip
+                draw_scores(self, finished)
 
-    def draw(cell: PlannedCell) -> None:
-        """Show a table and a picture after the first two trainings, and after each seed."""
-        seed = [peer.is_finished for peer in cells if peer.seed == cell.seed]
-        there = [peer for peer in cells if peer.is_finished]
-        is_first = not drawn and sum(seed) >= 2
-        if recipe.cell or len(there) == len(cells) or not (all(seed) or is_first):
-            return
-        name = cell.seed if all(seed) else f"part of {cell.seed}"
-        if name not in drawn:
-            drawn.append(name)
-            seeds = len({peer.seed for peer in there})
-            recipe.say(f"{len(there)} of {len(cells)} cells are finished: "
-                       + ("one seed alone, nothing is ranked" if seeds == 1 else f"{seeds} "
-                          "seeds"))  # fmt: skip
-            draw_scores(recipe, there)
+        run_cells(self, cells, titles, draw if "score" in titles else lambda cell: None)
 
-    def work() -> None:
-        run_cells(recipe, cells, stages, draw if "score" in stages else lambda cell: None)
-
-    recipe.stage(number, ", ".join(stages), work, of_cells=True)
-
-
-def cells_of(recipe: Recipe, text: RecipeText, rows: Sequence[PlannedRow]) -> List[PlannedCell]:
-    """Return the cells: each trains, translates and scores."""
-    planned = [(text, row) for row in rows]
-    if text.beside:
-        labels = [f"{row.label}{ALL_LENGTHS}" for row in rows]
-        no_repeats("--encodings", [*labels, *(row.label for row in rows)])
-        planned += [
-            (text.beside, PlannedRow(*pair)) for pair in zip(labels, (r.options for r in rows))
-        ]
-    seeds = recipe.values.list("seeds")
-    return in_order(_cell(recipe, text, row, seed) for text, row in planned for seed in seeds)
-
-
-def _cell(recipe: Recipe, text: RecipeText, row: PlannedRow, seed: str) -> PlannedCell:
-    page, values, device = recipe.page, recipe.values, placement(*recipe.devices.options)
-    folder = recipe.path(row.label, f"seed{seed}")
-    data, keep = text.data, text.keep
-    about = ["--user-dir", "fairseq_posenc", *text.task]
-    train = values.fill([*page.arrays["train"], *page.arrays.get(values["train-of"], [])])
-    steps = [text.train_step(row, seed, folder, [
-        "fairseq-train", *placement(data), *about, "--seed", seed, *train, *recipe.extra,
-        "--position-encoding", *row.options, *device, *placement("--save-dir", folder),
-        "--keep-last-epochs", str(keep), "--log-format", "simple", "--log-interval", "100",
-    ])]  # fmt: skip
-    log = placement("--training-log", f"{folder}/train.log") * (steps[0].program == "train")
-    model = f"{folder}/checkpoint_last.pt"
-    if keep:
-        model = f"{folder}/average.pt"
-        average = ["posenc", "average", *placement("--inputs", folder), "--last", str(keep)]
-        steps.append(Step("translate", [*average, *placement("--output", model)], ("average.pt",)))
-    generate = ["fairseq-generate", *placement(data), *about, *text.pair,
-                *placement("--path", model), "--required-batch-size-multiple", "1"]  # fmt: skip
-    beam_search = [*generate, *values.fill(page.arrays["generate"]), *device]
-    steps.append(Step("translate", beam_search, ("generate.out",), "generate.out"))
-    bits = []
-    if "references" in page.arrays:
-        forced = [*generate, *values.fill(page.arrays["references"]), *device]
-        # not among the settings: a cell that was finished without it gains it, and nothing else
-        steps.append(Step("translate", placement(*forced), ("references.out",), "references.out"))
-        bits = placement("--reference-scores", f"{folder}/references.out")
-    steps.append(Step("score", [
-        "posenc", "score", *placement("--generated", f"{folder}/generate.out"),
-        *placement("--output", f"{folder}/score.json", "--data", data),
-        "--note", f"row={row.spec}", "--note", f"seed={seed}",
-        *placement("--note", f"epochs={values['epochs']}") * bool(values["epochs"]),
-        *text.notes(row), *log, *text.score, *bits,
-    ], ("score.json",), "score.txt"))  # fmt: skip
-    made_from = text.made_from(seed)
-    return PlannedCell(
-        "", row.label, row.options, seed, "", folder, recipe.path(row.label), steps, made_from
-    )
+    def tables(self) -> None:
+        """Table, picture and report, and what the text has beside."""
+        remarks = [] if self.is_plan else self.text.remarks()
+        for remark in [] if self.cell else remarks:
+            self.say(f"note: {remark}")
+        self.run_stage("table", lambda: make_table(self, self.cells(), remarks))
+        self.text.analyse()
 
 
 def labelled_results(recipe: Recipe, cells: Sequence[PlannedCell], name: str) -> List[str]:
@@ -222,7 +220,7 @@ def make_table(recipe: Recipe, cells: Sequence[PlannedCell], remarks: Sequence[s
     """
     files = labelled_results(recipe, cells, "score.json")
     draw_scores(recipe, [cell for cell in cells if cell.labelled_path("score.json") in files])
-    shown = [] if recipe.is_plan else [word for text in remarks for word in ("--remark", text)]
+    shown = [word for text in remarks for word in ("--remark", text)]
     metrics = ["--metric", "sacrebleu,bits"] if "references" in recipe.page.arrays else []
     report = ["posenc", "compare", *files, *metrics, *shown, "--output", recipe.path("report")]
     recipe.execute(report)

@@ -24,10 +24,7 @@ def test_a_picture_is_drawn_after_two_trainings_and_after_each_seed(tmp_path, mo
 
     monkeypatch.setattr(translation, "run_cells", run_cells)
     monkeypatch.setattr(translation, "draw_scores", lambda recipe, there: drawn.append(len(there)))
-    recipe = SimpleNamespace(
-        cell=0, is_plan=False, say=said.append, wants=lambda number: number == 3,
-        stage=lambda number, title, action, of_cells: action(),
-    )  # fmt: skip
-    translation._train_translate_score(recipe, cells, 1)
+    recipe = SimpleNamespace(cell=0, say=said.append, cells=lambda: cells)
+    translation.Translation.run_cells(recipe, ["score"])
     assert drawn == [2, 3, 6]  # the last is the table's own stage
     assert said[0] == "2 of 9 cells are finished: one seed alone, nothing is ranked"

@@ -1,0 +1,155 @@
+"""The order in which every kind of recipe works: set up, data, train, evaluate, table."""
+
+import textwrap
+from typing import Callable, List, Sequence
+
+from recipes.lib import slurm
+from recipes.lib.cell import PlannedCell, Step, plan
+from recipes.lib.page import FLAG
+from recipes.lib.recipe import Recipe
+from recipes.lib.rows import PlannedRow
+from recipes.lib.runner import check_passthrough, chosen, in_order, run_cells
+
+
+def stage_help(stages: Sequence[str]) -> str:
+    """Return the numbered titles, as they stand behind --stage in a help text."""
+    start, space = "  --stage N           start at this stage: ", "\N{NO-BREAK SPACE}"
+    numbered = [f"{number} {title}" for number, title in enumerate(stages, 1)]
+    listed = ", ".join(text.replace(" ", space) for text in numbered)
+    filled = textwrap.fill(start + listed, 100, subsequent_indent=" " * 22)
+    return filled[len(start) :].replace(space, " ")
+
+
+class Experiment(Recipe):
+    """A recipe with cells; its kinds are subclasses that give data, steps and tables.
+
+    Attributes:
+        stages: titles of all stages, in their order; the first is stage 1.
+        cell_stages: those that are stages of the cells' steps. They run cell by cell.
+        load_stage: the last one for which a computer needs the network.
+        rows: of the table.
+        several_gpus: whether a training may have several.
+        job_per_gpu: whether there are as many trainings at a time as GPUs by default.
+        default_device: of trainings; empty: cuda if there is one.
+        is_script: whether a plan is a script that sets up, for a GPU unless the user says cpu.
+        stop_diverged: whether a training that diverges is stopped.
+    """
+
+    stages: Sequence[str]
+    cell_stages: Sequence[str] = ("train",)
+    load_stage = "set-up"
+    rows: Sequence[PlannedRow] = ()
+    several_gpus = False
+    job_per_gpu = False
+    default_device = ""
+    is_script = False
+    stop_diverged = False
+
+    def made_from(self) -> List[str]:
+        """Options and checksums that the data are made from; the run folder is known by them."""
+        return []
+
+    def data(self) -> None:
+        """Run the stages that make the data."""
+        raise NotImplementedError
+
+    def grid(self) -> List[PlannedCell]:
+        """All cells, without their steps."""
+        return [
+            PlannedCell("", row.label, row.options, seed, "", self.path(row.label, f"seed{seed}"),
+                        self.path(row.label))
+            for row in self.rows for seed in self.values.list("seeds")
+        ]  # fmt: skip
+
+    def steps(self, cell: PlannedCell) -> List[Step]:
+        """The commands that train and evaluate a cell."""
+        raise NotImplementedError
+
+    def known_by(self, cell: PlannedCell) -> List[str]:
+        """What a cell is known by beside the words of its steps."""
+        return self.made_from()
+
+    def tables(self) -> None:
+        """Run the stages that make tables of the cells."""
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Raise a UsageError for options that do not go together; say what may be a mistake."""
+        check_passthrough(self, self.cells)
+        seed = self.values["seeds"]
+        if self.values.given("seeds") and seed.isdecimal() and int(seed) > 1 and not self.cell:
+            several = ",".join(str(number) for number in range(1, min(int(seed), 5) + 1))
+            self.say(f"note: --seeds {seed} is seed {seed} alone; several are listed: {several}")
+
+    def run(self) -> None:
+        """Run all stages that are wanted, or print them, or the script that submits them."""
+        if self.values["slurm"] == FLAG:
+            self.submit()
+            return
+        self.set_up(shown=self.is_script)
+        default = "cuda" if self.is_script and self.is_plan else self.default_device
+        self.choose_devices(self.several_gpus, default, self.job_per_gpu)
+        self.check()
+        self.open_folder(*self.made_from())
+        if self.is_plan:
+            self.print_plan()
+        else:
+            self.run_stages()
+
+    def run_stages(self) -> None:
+        """Run the stages behind set-up."""
+        self.data()
+        self.train_and_evaluate()
+        self.tables()
+
+    def print_plan(self) -> None:
+        """Print the stages behind set-up; a kind says here what its stages cannot print."""
+        self.run_stages()
+
+    def number(self, title: str) -> int:
+        """The number of a stage."""
+        return self.stages.index(title) + 1
+
+    def run_stage(self, title: str, action: Callable[[], object], done_file: str = "") -> None:
+        """Run a stage by its title; see :meth:`Recipe.stage`."""
+        self.stage(self.number(title), title, action, done_file)
+
+    def data_stage(self, title: str, action: Callable[[], object], makes: str = "") -> None:
+        """Run a stage of the data, unless RUN_DIR/<title>.done says that it is done."""
+        done_file = self.path(f"{title}.done")
+        self.stage(self.number(title), title, action, done_file, self.made_from(), makes)
+
+    def cells(self) -> List[PlannedCell]:
+        """All cells with their steps, in the order in which they run."""
+        return in_order(
+            cell._replace(steps=self.steps(cell), made_from=self.known_by(cell))
+            for cell in self.grid()
+        )
+
+    def train_and_evaluate(self) -> None:
+        """Run the stages of the cells, or print them."""
+        titles = [title for title in self.cell_stages if self.wants(self.number(title))]
+        if not titles:
+            return
+        first, last, title = self.number(titles[0]), self.number(titles[-1]), ", ".join(titles)
+        if self.is_plan:
+            numbers = f"stage {first}" if first == last else f"stages {first} to {last}"
+            self.say(f"{numbers}: {title}")
+            self.print_cells(titles)
+        else:
+            self.stage(first, title, lambda: self.run_cells(titles), of_cells=True)
+
+    def print_cells(self, titles: Sequence[str]) -> None:
+        """Print the commands of these stages of all cells."""
+        print(*plan(chosen(self, self.cells()), titles), sep="\n")
+
+    def run_cells(self, titles: Sequence[str]) -> None:
+        """Do what is left of these stages of all cells."""
+        run_cells(self, self.cells(), titles, stop_diverged=self.stop_diverged)
+
+    def submit(self) -> None:
+        """Print the script that submits the trainings to SLURM."""
+        before = self.stages.index(self.cell_stages[0])
+        gpus = self.values.number("gpus") if self.several_gpus else 1
+        slurm.print_script(self, self.cells(), self.number(self.load_stage), before,
+                           before + len(self.cell_stages) + 1, gpus)  # fmt: skip
