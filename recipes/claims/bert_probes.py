@@ -1,13 +1,12 @@
 """The recipe of probes: small BERTs on generated documents, fine-tuned and asked."""
 
-from functools import partial
 from typing import List
 
 from recipes.lib.cell import PlannedCell, Step, placement
-from recipes.lib.page import Page, read_options
+from recipes.lib.experiment import stage_help
+from recipes.lib.page import CommandLine, Page, read_options
 from recipes.lib.pretrain import Pretraining
 from recipes.lib.rows import PlannedRow
-from recipes.lib.runner import check_passthrough, run_cells
 from recipes.lib.settings import make_folder, read_lines, write
 from recipes.lib.translation import rows_of
 
@@ -28,49 +27,50 @@ HELP = """\
   --pairs N           sentences whose order is asked ({pairs})
   --device cpu|cuda   (cpu; on a GPU such small models are no faster)
   --jobs N            cells at a time (number of cores)
-  --stage N           start at this stage: 1 set-up, 2 corpus, 3 prepare, 4 pre-train,
-  --stop-stage N      stop after this one: 5 fine-tune, 6 probe
+  --stage N           start at this stage: {stages}
+  --stop-stage N      stop after this one
 """
 
 
 def main(page: Page, arguments: List[str]) -> None:
     """Run the recipe."""
-    page.arrays["defaults"] += ["--row-list", ",\n                      ".join(page.arrays["rows"])]
+    rows = ",\n                      ".join(page.arrays["rows"])
+    page.arrays["defaults"] += ["--row-list", rows, "--stages", stage_help(Probes.stages)]
     Probes(page, read_options(page, HELP, arguments)).run()
 
 
 class Probes(Pretraining):
     """Rows that are pre-trained, fine-tuned and probed."""
 
+    stages = "set-up", "corpus", "prepare", "pre-train", "fine-tune", "probe"
+    cell_stages = "pre-train", "fine-tune", "probe"
+    default_device = "cpu"
+    stop_diverged = False
+
+    def __init__(self, page: Page, command_line: CommandLine):
+        super().__init__(page, command_line)
+        updates = self.values.number("updates")
+        self.values.layers[-1].update(
+            {"interval": str(updates // 4 if updates > 4 else 1),
+             "text": self.path("text/train.txt"), "valid": self.path("text/valid.txt")}
+        )  # fmt: skip
+
     def choose_rows(self) -> List[PlannedRow]:
         """The page's, or the user's."""
         return rows_of(self.page, self.values)
 
-    def settings(self) -> List[str]:
+    def made_from(self) -> List[str]:
         """What the text is generated from."""
         names = "sentences", "length", "examples", "task-updates", "pairs"
         return [word for name in names for word in (f"--{name}", self.values[name])]
 
-    def run(self) -> None:
-        """Run all stages."""
-        self.set_up()
-        self.choose_devices(gpus=True, default="cpu")
-        layer, updates = self.values.layers[-1], self.values.number("updates")
-        layer["interval"] = str(updates // 4 if updates > 4 else 1)
-        layer["text"], layer["valid"] = (
-            self.path(f"text/{split}.txt") for split in ("train", "valid")
-        )
-        check_passthrough(self, self.cells)
-        self.open_folder(*self.settings())
-        self.stage(2, "corpus", self.make_corpus, self.path("corpus.done"), self.settings())
-        self.stage(
-            3, "prepare", self.prepare, self.path("prepare.done"), self.settings(), self.path("bin")
-        )
-        cells = self.cells()
-        stages = {"pre-train": "train", "fine-tune": "tune", "probe": "probe"}
-        for number, title in enumerate(stages, 4):
-            work = partial(run_cells, self, cells, [stages[title]])
-            self.stage(number, title, work)
+    def data(self) -> None:
+        """Documents and tasks, as binary data."""
+        self.data_stage("corpus", self.make_corpus)
+        self.data_stage("prepare", self.prepare, self.path("bin"))
+
+    def tables(self) -> None:
+        """None: recipes/claims.sh has tables of the probes."""
 
     def make_corpus(self) -> None:
         """Documents, and the tasks of one and of two sentences."""
@@ -105,23 +105,23 @@ class Probes(Pretraining):
                           "--subwords", binary, "--output", f"{binary}/{name}", "--workers",
                           "1"])  # fmt: skip
 
-    def cell_of(self, row: PlannedRow, seed: str) -> PlannedCell:
+    def steps(self, cell: PlannedCell) -> List[Step]:
         """Pre-train, fine-tune where the row is to be, probe."""
-        cell = super().cell_of(row, seed)
         binary, model = self.path("bin"), cell.path("checkpoint_last.pt")
-        arrays, steps = self.page.arrays, list(cell.steps)
-        tunings = arrays["tunings"] if row.label in arrays["tuned_row"] else []
+        arrays, steps = self.page.arrays, super().steps(cell)
+        tunings = arrays["tunings"] if cell.row in arrays["tuned_row"] else []
         asked = []
         for name in tunings:
             task, _, segments = name.partition("_")
             segment_type = segments.replace("_5000", "")
             updates = self.values.number("task-updates") * (10 if segment_type != segments else 1)
-            steps.append(Step("tune", [
+            steps.append(Step("fine-tune", [
                 "fairseq-train", *placement(f"{binary}/{task}"), "--user-dir", "fairseq_posenc",
                 "--task", "posenc_sentence_prediction", "--criterion", "posenc_sentence_prediction",
                 "--arch", self.values["arch"], "--max-positions", self.values["length"],
-                *placement("--finetune-from-model", model), "--position-encoding", *row.options,
-                "--position-segments", segment_type, *arrays["tune"], *self.extra, "--seed", seed,
+                *placement("--finetune-from-model", model), "--position-encoding", *cell.options,
+                "--position-segments", segment_type, *arrays["tune"], *self.extra,
+                "--seed", cell.seed,
                 "--warmup-updates", str(updates // 10), "--total-num-update", str(updates),
                 "--max-update", str(updates), *placement(*self.devices.options, "--save-dir",
                                                      cell.path(name)),
@@ -136,8 +136,8 @@ class Probes(Pretraining):
             ]
         steps.append(Step("probe", [
             "python", "-m", "recipes.claims.probes", *placement(model, "--data", binary),
-            "--pairs", self.values["pairs"], "--note", f"encoding={row.label}",
-            "--note", f"options={' '.join(row.options)}", "--note", f"seed={seed}", *asked,
+            "--pairs", self.values["pairs"], "--note", f"encoding={cell.row}",
+            "--note", f"options={' '.join(cell.options)}", "--note", f"seed={cell.seed}", *asked,
             *placement("--output", cell.path("probes.json")),
         ], ("probes.json",), "score.txt"))  # fmt: skip
-        return cell._replace(steps=steps)
+        return steps

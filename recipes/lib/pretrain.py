@@ -5,17 +5,16 @@ import re
 from typing import List, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
-from recipes.lib import slurm, wikipedia
+from recipes.lib import wikipedia
 from recipes.lib.batch import Division, division, sequences
 from recipes.lib.bert_rows import HELP as ROWS_HELP
 from recipes.lib.bert_rows import default_rows, rows_of
 from recipes.lib.cell import PlannedCell, Step, placement, plan
 from recipes.lib.devices import cores
+from recipes.lib.experiment import Experiment, stage_help
 from recipes.lib.figures import once
-from recipes.lib.page import FLAG, CommandLine, Page, read_options
-from recipes.lib.recipe import Recipe
+from recipes.lib.page import CommandLine, Page, read_options
 from recipes.lib.rows import PlannedRow
-from recipes.lib.runner import check_passthrough, in_order, run_cells
 from recipes.lib.settings import check_disk, checksum, same_settings
 
 SNAPSHOT = "20231101"
@@ -57,8 +56,8 @@ HELP = f"""{{own options}}
   --plan              print the commands, tokens per update and --update-freq, and stop
   --slurm             print a script that submits the trainings to SLURM as an array of jobs, and
                       stop
-  --stage N           start at this stage: 1 set-up, 2 download, 3 prepare, 4 train,
-  --stop-stage N      stop after this one: 5 attention (Figures 2 and 4)
+  --stage N           start at this stage: {{stages}}
+  --stop-stage N      stop after this one
 
 The batch stays the same on any number of GPUs: sequences per GPU × --update-freq × GPUs. With
 several of them a training runs under torchrun; in a SLURM job of several nodes, started once
@@ -83,17 +82,18 @@ def main(page: Page, arguments: List[str]) -> None:
     own = page.arrays["defaults"]
     rows = ",\n                      ".join(default_rows())
     numbers = own[own.index("--tables") + 1].replace("chen2021-", "")
-    page.arrays["defaults"] = ["--table-rows", rows, "--table-numbers", numbers, *own]
-    command_line = read_options(page, HELP, arguments, page.arrays.get("presets", []))
-    recipe = Pretraining(page, command_line)
-    if command_line.values["slurm"] == FLAG:
-        slurm.print_script(recipe, recipe.cells(), 2, 3, 5, command_line.values.number("gpus"))
-        return
-    recipe.run()
+    page.arrays["defaults"] = ["--table-rows", rows, "--table-numbers", numbers, "--stages",
+                               stage_help(Pretraining.stages), *own]  # fmt: skip
+    Pretraining(page, read_options(page, HELP, arguments, page.arrays.get("presets", []))).run()
 
 
-class Pretraining(Recipe):
-    """A recipe that pre-trains the rows on one text."""
+class Pretraining(Experiment):
+    """Masked language models of one text."""
+
+    stages: Sequence[str] = ("set-up", "download", "prepare", "train", "attention")
+    load_stage = "download"
+    several_gpus = True
+    stop_diverged = True
 
     def __init__(self, page: Page, command_line: CommandLine):
         super().__init__(page, command_line)
@@ -108,39 +108,40 @@ class Pretraining(Recipe):
             self.rows = [PlannedRow(row.label, _without_segments(row.options)) for row in self.rows]
         self.raw = values["raw-dir"] or values["data-dir"] or self.path("raw")
         self.subwords = values.fill(page.arrays["kind"])
-        self._settings: List[str] = []
+        self._made_from: List[str] = []
 
     def choose_rows(self) -> List[PlannedRow]:
         """The models of Chen et al., or the user's."""
         return rows_of(self.values)
 
-    def run(self) -> None:
-        """Run all stages, or print them."""
-        self.set_up()
-        self.choose_devices(gpus=True)
-        check_passthrough(self, self.cells)
-        self.open_folder(*self.settings())
-        made = self.divide()
-        if made.note:
-            self.say(made.note)
-        on = "on the CPU" if self.devices.type == "cpu" else f"on each of {self.devices.each} GPUs"
-        length = self.values.number("length")
-        self.say(f"an update: {made.made} sequences = {made.each} {on} × --update-freq "
-                 f"{made.steps}, "
-                 f"{made.made * length} tokens")  # fmt: skip
-        cells = self.cells()
-        if self.is_plan:
-            self.print_plan(cells, made.made * length)
-            return
+    def data(self) -> None:
+        """Wikipedia, unless there is other text, as binary data."""
+        self.say_batch()
         if not self.values["text"]:
-            self.stage(2, "download", self.download)
-        prepared = self.path("prepare.done")
-        self.stage(3, "prepare", lambda: self.execute(self.prepare_command()), prepared,
-                   self.settings(), self.path("bin"))  # fmt: skip
-        self.stage(
-            4, "train", lambda: run_cells(self, cells, ["train"], stop_diverged=True), of_cells=True
-        )
-        self.stage(5, "attention", lambda: self.draw_attention(cells))
+            self.run_stage("download", self.download)
+        self.data_stage("prepare", self.prepare, self.path("bin"))
+
+    def prepare(self) -> None:
+        """Make the binary data."""
+        self.execute(self.prepare_command())
+
+    def say_batch(self) -> None:
+        """Tell how the batch is divided."""
+        division = self.divide()
+        if division.note:
+            self.say(division.note)
+        on = "on the CPU" if self.devices.type == "cpu" else f"on each of {self.devices.each} GPUs"
+        self.say(f"an update: {division.made} sequences = {division.each} {on} × --update-freq "
+                 f"{division.steps}, {self.tokens_per_update} tokens")  # fmt: skip
+
+    @property
+    def tokens_per_update(self) -> int:
+        """Tokens per update, of all GPUs."""
+        return self.divide().made * self.values.number("length")
+
+    def tables(self) -> None:
+        """Pictures of attention."""
+        self.run_stage("attention", self.draw_attention)
 
     def text_of(self, language: str) -> str:
         """The folder of a language's Wikipedia."""
@@ -159,10 +160,10 @@ class Pretraining(Recipe):
                 texts.append((name, [text]))
         return texts
 
-    def settings(self) -> List[str]:
+    def made_from(self) -> List[str]:
         """What the binary data are made from, beside Wikipedia's files, and how."""
-        if self.is_plan or self._settings:
-            return self._settings
+        if self.is_plan or self._made_from:
+            return self._made_from
         values = self.values
         made = [*self.subwords, "--vocabulary", values["vocabulary"]]
         if values["text"]:
@@ -173,7 +174,7 @@ class Pretraining(Recipe):
             made += ["--hold-out", values["hold-out"]]
         for name, paths in self.given_texts:
             made += [f"--{name}", checksum(paths)]
-        self._settings = made
+        self._made_from = made
         return made
 
     def prepare_command(self) -> List[str]:
@@ -209,36 +210,32 @@ class Pretraining(Recipe):
             most = sequences(memory, length, vocabulary, values["arch"], self.extra)
         return division(values.number("batch"), devices.each, most, "sequences")
 
-    def cells(self) -> List[PlannedCell]:
-        """All trainings."""
-        seeds = self.values.list("seeds")
-        return in_order(self.cell_of(row, seed) for row in self.rows for seed in seeds)
+    def known_by(self, cell: PlannedCell) -> List[str]:
+        """The batch, on whatever GPUs, and the data."""
+        return ["--batch", str(self.divide().named), *self.made_from()]
 
-    def cell_of(self, row: PlannedRow, seed: str) -> PlannedCell:
-        """The training of a row."""
+    def steps(self, cell: PlannedCell) -> List[Step]:
+        """The training."""
         values, made = self.values, self.divide()
-        folder, interval = self.path(row.label, f"seed{seed}"), values["interval"]
+        interval = values["interval"]
         arrays = self.page.arrays
         options = [*arrays["model"], *arrays[values["optimizer"]], *arrays["train"]]
         train = [
             "--user-dir", "fairseq_posenc", "--task", "posenc_masked_lm", "--criterion",
             "masked_lm", *values.fill(options), *self.extra,
-            "--position-encoding", *row.options, "--seed", seed,
+            "--position-encoding", *cell.options, "--seed", cell.seed,
         ]  # fmt: skip
-        step = Step("train", [
+        step = Step(self.cell_stages[0], [
             *placement(*self.devices.launch(), self.path("bin")), *train,
             *placement("--batch-size", made.each, "--update-freq", made.steps),
             *placement(*self.devices.options),
-            *placement("--save-dir", folder),
+            *placement("--save-dir", cell.folder),
             "--save-interval-updates", interval, "--validate-interval-updates", interval,
             "--keep-interval-updates", "1", "--no-epoch-checkpoints", "--save-interval", "1000000",
             "--validate-interval", "1000000", "--log-format", "simple",
             "--log-interval", str(min(int(interval), 100)),
         ], ("train.done",))  # fmt: skip
-        made_from = ["--batch", str(made.named), *self.settings()]
-        return PlannedCell(
-            "", row.label, row.options, seed, "", folder, self.path(row.label), [step], made_from
-        )
+        return [step]
 
     def list_files(self, language: str) -> List[Tuple[str, str, int]]:
         """Path, SHA-256 and size of the snapshot's files, from the list of the hub."""
@@ -275,8 +272,9 @@ class Pretraining(Recipe):
         folders = [self.text_of(language) for language in self.values.list("languages")]
         same_settings(self.path("files.settings"), ["--files", checksum(folders)])
 
-    def print_plan(self, cells: Sequence[PlannedCell], tokens: int) -> None:
+    def print_plan(self) -> None:
         """Print the commands of all stages."""
+        self.say_batch()
         languages, url = self.values.list("languages"), self.values["url"]
         if not self.values["text"] and not self.values["raw-dir"]:
             self.say(f"stage 2, for each of {len(languages)} languages, and each file of its "
@@ -290,18 +288,20 @@ class Pretraining(Recipe):
         self.say("stage 3:")
         self.execute(self.prepare_command())
         updates = self.values.number("updates")
-        self.say(f"stage 4: {tokens * updates // 10**6} million tokens per training")
-        print(*plan(cells), sep="\n")
+        millions = self.tokens_per_update * updates // 10**6
+        self.say(f"stage 4: {millions} million tokens per training")
+        print(*plan(self.cells()), sep="\n")
         self.say("stage 5:")
-        self.draw_attention(cells)
+        self.draw_attention()
 
-    def draw_attention(self, cells: Sequence[PlannedCell]) -> None:
+    def draw_attention(self) -> None:
         """Figures 2 (.ranks.png) and 4 (.png) of the first seed.
 
         Shaw's and Transformer-XL's models have no such scores.
         """
         first = self.values.list("seeds")[0]
-        models = [cell.labelled_path("checkpoint_last.pt") for cell in cells if cell.seed == first]
+        cells = [cell for cell in self.cells() if cell.seed == first]
+        models = [cell.labelled_path("checkpoint_last.pt") for cell in cells]
         length = str(min(self.values.number("length"), 64))
         attention = [
             "posenc",
