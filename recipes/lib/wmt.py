@@ -20,13 +20,12 @@ with what differs there, and names that only it can give
 from typing import Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
-from recipes.lib import figures, slurm
+from recipes.lib import figures
 from recipes.lib.batch import Division, division, tokens
 from recipes.lib.cell import PlannedCell, Step, placement, plan
-from recipes.lib.page import FLAG, CommandLine, Page, Values, pairs, read_options
-from recipes.lib.recipe import Recipe
+from recipes.lib.experiment import Experiment, stage_help
+from recipes.lib.page import CommandLine, Page, Values, pairs, read_options
 from recipes.lib.rows import PlannedRow, read_rows
-from recipes.lib.runner import check_passthrough, in_order, run_cells
 from recipes.lib.wmt_data import Corpora, CorpusSetting
 
 HELP = """{own options}
@@ -65,37 +64,36 @@ HELP = """{own options}
                       75
   --workers N         processes for preparation (number of cores)
   --keep-checkpoints yes|no  of finished trainings, beside the scored model ({keep-checkpoints})
-  --stage N           start at this stage: 1 set-up, 2 download, 3 text, 4 subwords, 5 binarise,
-  --stop-stage N      stop after this one: 6 train, 7 translate, 8 score,
-                      9 analyse (the paper's figures), 10 table
+  --stage N           start at this stage: {stages}
+  --stop-stage N      stop after this one
 
 Tokens per update are the paper's on any number of GPUs: --max-tokens × --update-freq × GPUs. With
 several GPUs a training runs under torchrun; in a SLURM job of several nodes, started once there,
 under srun. Add `-- --fp16` or `-- --bf16`. Started again, the recipe continues where it was.
 """
-STAGES = {6: "train", 7: "translate", 8: "score"}
 
 
 def main(page: Page, arguments: List[str]) -> None:
     """Run a recipe."""
     lines = ",\n                      ".join(page.arrays["rows"])
-    page.arrays["defaults"] += ["--rows", lines, "--keep-checkpoints", "no"]
-    presets = page.arrays.get("presets", [])
-    command_line = read_options(page, HELP, arguments, presets)
+    page.arrays["defaults"] += ["--rows", lines, "--keep-checkpoints", "no",
+                                "--stages", stage_help(Wmt.stages)]  # fmt: skip
+    command_line = read_options(page, HELP, arguments, page.arrays.get("presets", []))
     if command_line.values["ready"] and command_line.values["add"]:
         raise UsageError("--ready and --add exclude each other")
     if command_line.values["ready"] and command_line.values["moses"]:
         raise UsageError("--ready and --moses exclude each other: that text has its tokens")
-    recipe = Wmt(page, command_line)
-    if command_line.values["slurm"] == FLAG:
-        gpus = command_line.values.number("gpus")
-        slurm.print_script(recipe, recipe.cells(), 2, 5, 9, gpus)
-        return
-    recipe.run()
+    Wmt(page, command_line).run()
 
 
-class Wmt(Recipe):
-    """A recipe with settings, each with a corpus of its own or a form of it."""
+class Wmt(Experiment):
+    """Translation models of settings, each with a corpus of its own or a form of it."""
+
+    stages = ("set-up", "download", "text", "subwords", "binarise", "train", "translate", "score",
+              "analyse", "table")  # fmt: skip
+    cell_stages = "train", "translate", "score"
+    load_stage = "download"
+    several_gpus = True
 
     def __init__(self, page: Page, command_line: CommandLine):
         super().__init__(page, command_line)
@@ -109,34 +107,32 @@ class Wmt(Recipe):
             for array in values["regime"], name.replace("-", "_"):
                 values = values.over(pairs(page.arrays.get(array, [])))
             self.settings[name] = CorpusSetting(name, values, self.run_dir)
-        self.rows = {name: _rows(page, setting.values) for name, setting in self.settings.items()}
+        self.rows_of = {
+            name: _rows(page, setting.values) for name, setting in self.settings.items()
+        }
         for name, setting in self.settings.items():
-            _sweep(setting.values, self.rows[name])
+            _sweep(setting.values, self.rows_of[name])
         self.corpora = Corpora(self, list(self.settings.values()))
 
-    def run(self) -> None:
-        """Run all stages, or print them."""
-        self.set_up()
-        self.choose_devices(gpus=True)
-        check_passthrough(self, self.cells)
-        if self.is_plan:
-            self.print_plan()
-            return
-        self.open_folder(*self.corpora.settings())
-        self.corpora.run_stages()
-        if self.last < 6:
-            return
-        cells = self.cells()
-        for setting in self.settings.values():
+    def made_from(self) -> List[str]:
+        """What the text is made from, beside the archives, and how."""
+        return self.corpora.settings()
+
+    def data(self) -> None:
+        """From archives to binary data."""
+        corpora = self.corpora
+        self.run_stage("download", corpora.download)
+        self.run_stage("text", lambda: corpora.each("text.done", corpora.prepare_text))
+        self.run_stage("subwords", lambda: corpora.each("subwords.done", corpora.learn_subwords))
+        self.run_stage("binarise", corpora.binarise_all)
+        for setting in self.settings.values() if self.last >= self.number("train") else ():
             self.say_batch(setting)
-        stages = [name for number, name in STAGES.items() if self.wants(number)]
-        if stages:
-            title = ", ".join(stages)
-            number = next(number for number, name in STAGES.items() if name == stages[0])
-            self.stage(number, title, lambda: run_cells(self, cells, stages), of_cells=True)
+
+    def tables(self) -> None:
+        """The paper's figures and tables."""
         if self.values["figures"]:
-            self.stage(9, "analyse", lambda: self.draw(cells))
-        self.stage(10, "table", lambda: figures.make_tables(self, cells))
+            self.run_stage("analyse", self.draw)
+        self.run_stage("table", lambda: figures.make_tables(self, self.cells()))
 
     def print_plan(self) -> None:
         """What goes before the cells, but for commands that go over single files; cells; tables."""
@@ -146,12 +142,13 @@ class Wmt(Recipe):
         print(*plan(cells), sep="\n")
         if self.values["figures"]:
             self.say("figures")
-            self.draw(cells)
+            self.draw()
         self.say("tables")
         figures.make_tables(self, cells)
 
-    def draw(self, cells: Sequence[PlannedCell]) -> None:
+    def draw(self) -> None:
         """Draw the paper's figures of what is scored."""
+        cells = self.cells()
         for setting in self.settings.values():
             there = [cell for cell in cells if cell.setting == setting.name]
             there = [cell for cell in there if self.is_plan or cell.is_finished]
@@ -180,36 +177,37 @@ class Wmt(Recipe):
         self.say(f"[{setting.name}] an update: {made.made} tokens = --max-tokens {made.each} × "
                  f"--update-freq {made.steps} × {self.devices.each} {unit}")  # fmt: skip
 
-    def cells(self) -> List[PlannedCell]:
-        """All of them, of each setting its rows and seeds."""
+    def grid(self) -> List[PlannedCell]:
+        """All cells without their steps, of each setting its rows and seeds."""
         cells: List[PlannedCell] = []
         for setting in self.settings.values():
-            rows, seeds = self.rows[setting.name], setting.values.list("seeds")
+            rows, seeds = self.rows_of[setting.name], setting.values.list("seeds")
             swept = seeds[:1] if setting.values["sweep-seeds"] == "first" else seeds
             both = [(row, seed) for row in rows for seed in seeds]
             both += [(row, seed) for row in _sweep(setting.values, rows) for seed in swept]
-            cells += [self.cell_of(setting, row, seed) for row, seed in both]
-        return in_order(cells)
+            for row, seed in both:
+                folder = f"{self.run_dir}/{setting.name}/{row.label}"
+                cells.append(PlannedCell(setting.name, row.label, row.options, seed, "",
+                                         f"{folder}/seed{seed}", folder))  # fmt: skip
+        return cells
 
-    def cell_of(self, setting: CorpusSetting, row: PlannedRow, seed: str) -> PlannedCell:
+    def known_by(self, cell: PlannedCell) -> List[str]:
+        """The batch, on whatever GPUs, and the text."""
+        named = self.divide(self.settings[cell.setting]).named
+        return ["--batch", str(named), *self.corpora.settings()]
+
+    def steps(self, cell: PlannedCell) -> List[Step]:
         """The training of a row, what is kept of it, its translations, and their scores."""
-        values, page = setting.values, self.page
-        folder, device = (
-            f"{self.run_dir}/{setting.name}/{row.label}/seed{seed}",
-            self.devices.options,
-        )
-        batch, admin, keep = (
-            self.divide(setting),
-            bool(values["profile-tokens"]),
-            values.number("keep"),
-        )
+        setting, page, folder = self.settings[cell.setting], self.page, cell.folder
+        values, device, batch = setting.values, self.devices.options, self.divide(setting)
+        admin, keep = bool(values["profile-tokens"]), values.number("keep")
         about = ["--user-dir", "fairseq_posenc", "--task", "posenc_translation",
                  "--source-lang", setting.source, "--target-lang", setting.target]  # fmt: skip
         training = [
-            *about, "--seed", seed, *values.fill([*page.arrays["train"],
+            *about, "--seed", cell.seed, *values.fill([*page.arrays["train"],
                                                   *page.arrays.get(values["train-of"], [])]),
             "--required-batch-size-multiple", values["multiple"] or "1",
-            "--position-encoding", *row.options, *self.extra,
+            "--position-encoding", *cell.options, *self.extra,
         ]  # fmt: skip
         steps = []
         if admin:
@@ -237,10 +235,7 @@ class Wmt(Recipe):
         if values["keep-checkpoints"] == "no":
             steps.append(Step("train", ["find", folder, "-name", "checkpoint*.pt", "-delete"]))
         steps += self.translations(setting, about, folder, model)
-        steps += self.scores(setting, row, seed, folder)
-        return PlannedCell(setting.name, row.label, row.options, seed, "", folder,
-                    f"{self.run_dir}/{setting.name}/{row.label}", steps,
-                    ["--batch", str(batch.named), *self.corpora.settings()])  # fmt: skip
+        return [*steps, *self.scores(setting, cell)]
 
     def translations(
         self, setting: CorpusSetting, about: List[str], folder: str, model: str
@@ -262,15 +257,16 @@ class Wmt(Recipe):
         cut = ["python", "-m", "recipes.lib.test_sets", *placement(folder, *sources)]
         return [*steps, Step("translate", cut, ("translate.done",))]
 
-    def scores(self, setting: CorpusSetting, row: PlannedRow, seed: str, folder: str) -> List[Step]:
+    def scores(self, setting: CorpusSetting, cell: PlannedCell) -> List[Step]:
         """The scores of each test set, and by length of all together."""
-        steps, bins = [], setting.values["bins"]
+        steps, bins, folder = [], setting.values["bins"], cell.folder
+        row = PlannedRow(cell.row, cell.options)
         if bins and setting.values["pooled"]:
             steps.append(Step("score", [
                 "posenc", "score", *placement("--generated", f"{folder}/test.out", "--data",
                                           setting.bin),
                 *placement("--reference", f"{setting.data}/tests.raw.{setting.target}"),
-                "--bins", bins, "--length-unit", "subwords", "--note", f"seed={seed}",
+                "--bins", bins, "--length-unit", "subwords", "--note", f"seed={cell.seed}",
                 *placement("--output", f"{folder}/by_length.json"),
             ], ("by_length.json",), "by_length.txt"))  # fmt: skip
         tests = []
@@ -286,7 +282,7 @@ class Wmt(Recipe):
             "python", "-m", "recipes.lib.score_cell", *placement(folder), *tests, "--language",
             setting.target,
             "--source-language", setting.source, *options,
-            "--note", f"row={row.spec}", "--note", f"seed={seed}",
+            "--note", f"row={row.spec}", "--note", f"seed={cell.seed}",
         ], ("score.json",), "score.txt"))  # fmt: skip
         return steps
 

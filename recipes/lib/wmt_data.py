@@ -93,14 +93,7 @@ class Corpora:
         self._settings = made
         return made
 
-    def run_stages(self) -> None:
-        """From archives to binary data."""
-        self.recipe.stage(2, "download", self.download)
-        self.recipe.stage(3, "text", lambda: self._each("text.done", self.prepare_text))
-        self.recipe.stage(4, "subwords", lambda: self._each("subwords.done", self.learn_subwords))
-        self.recipe.stage(5, "binarise", self.binarise_all)
-
-    def _each(self, done_file: str, action: Callable[[str, str], object]) -> None:
+    def each(self, done_file: str, action: Callable[[str, str], object]) -> None:
         """Do something with each corpus that is not done of the same text, says its done file."""
         for name in self.names:
             folder = self.recipe.path("text", name)
