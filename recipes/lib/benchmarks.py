@@ -5,7 +5,7 @@ them.
 import os
 import shutil
 import tempfile
-from typing import TYPE_CHECKING, Dict, List, NamedTuple, Type
+from typing import TYPE_CHECKING, Dict, List, NamedTuple, Sequence, Type
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
@@ -22,7 +22,13 @@ _SUBWORDS = "dict.txt", "wordpiece.json", "sentencepiece.model"
 
 
 class TaskSet:
-    """What the tasks of a benchmark have in common."""
+    """What the tasks of a benchmark have in common.
+
+    Attributes:
+        further_stages: titles of stages behind the table.
+    """
+
+    further_stages: Sequence[str] = ()
 
     def __init__(self, recipe: "FineTuning"):
         self.recipe, self.values = recipe, recipe.values
@@ -109,6 +115,8 @@ class Glue(TaskSet):
     """The General Language Understanding Evaluation, on development sets, and for its
     leaderboard.
     """
+
+    further_stages = ("submissions",)
 
     def tasks(self) -> List[str]:
         """All nine for a submission, unless the user says otherwise."""

@@ -121,10 +121,11 @@ class Experiment(Recipe):
 
     def cells(self) -> List[PlannedCell]:
         """All cells with their steps, in the order in which they run."""
-        return in_order(
-            cell._replace(steps=self.steps(cell), made_from=self.known_by(cell))
-            for cell in self.grid()
-        )
+        return in_order(self.complete(cell) for cell in self.grid())
+
+    def complete(self, cell: PlannedCell) -> PlannedCell:
+        """A cell with its steps."""
+        return cell._replace(steps=self.steps(cell), made_from=self.known_by(cell))
 
     def train_and_evaluate(self) -> None:
         """Run the stages of the cells, or print them."""
@@ -151,5 +152,5 @@ class Experiment(Recipe):
         """Print the script that submits the trainings to SLURM."""
         before = self.stages.index(self.cell_stages[0])
         gpus = self.values.number("gpus") if self.several_gpus else 1
-        slurm.print_script(self, self.cells(), self.number(self.load_stage), before,
+        slurm.print_script(self, self.grid(), self.number(self.load_stage), before,
                            before + len(self.cell_stages) + 1, gpus)  # fmt: skip

@@ -10,16 +10,15 @@ import shlex
 from typing import Dict, List, NamedTuple, Sequence
 
 from fairseq_posenc.errors import UsageError
-from recipes.lib import figures, slurm
+from recipes.lib import figures
 from recipes.lib.benchmarks import BENCHMARKS
 from recipes.lib.bert_rows import HELP as ROWS_HELP
 from recipes.lib.bert_rows import default_rows, rows_of, whole_tables
 from recipes.lib.cell import PlannedCell, Step, placement, plan, typed, variable
-from recipes.lib.page import FLAG, CommandLine, Page, read_options
+from recipes.lib.experiment import Experiment, stage_help
+from recipes.lib.page import FLAG, CommandLine, Page, pairs, read_options
 from recipes.lib.processes import printed
-from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
-from recipes.lib.runner import check_passthrough, in_order, run_cells
 from recipes.lib.settings import check_disk, checksum, read_lines, write
 
 HELP = f"""{{own options}}
@@ -55,8 +54,8 @@ HELP = f"""{{own options}}
   --cell N            only the N-th cell
   --hours N           end a training with a checkpoint before N hours are over; the exit status is
                       75
-  --stage N           start at this stage: 1 set-up, 2 pre-trained models, 3 data, 4 fine-tune,
-  --stop-stage N      stop after this one: 5 table
+  --stage N           start at this stage: {{stages}}
+  --stop-stage N      stop after this one
 
 Every cell runs on one GPU; there are as many at a time as there are GPUs. Started again, it
 continues where it was, with more rows, tasks, learning rates or seeds if you like.
@@ -80,12 +79,21 @@ def main(page: Page, arguments: List[str]) -> None:
     own = page.arrays["defaults"]
     numbers = own[own.index("--tables") + 1].replace("chen2021-", "")
     rows = ",\n                      ".join(default_rows())
-    page.arrays["defaults"] = ["--table-rows", rows, "--table-numbers", numbers, *own]
+    benchmark = BENCHMARKS[pairs(own)["benchmark"]]
+    stages = stage_help([*FineTuning.stages, *benchmark.further_stages])
+    page.arrays["defaults"] = ["--table-rows", rows, "--table-numbers", numbers, "--stages", stages,
+                               *own]  # fmt: skip
     FineTuning(page, read_options(page, HELP, arguments)).run()
 
 
-class FineTuning(Recipe):
-    """A recipe that fine-tunes pre-trained models, and applies them to test sets."""
+class FineTuning(Experiment):
+    """Pre-trained models, fine-tuned, and applied to test sets."""
+
+    stages: Sequence[str] = ("set-up", "pre-trained models", "data", "fine-tune", "table")
+    cell_stages = ("fine-tune",)
+    load_stage = "data"
+    is_script = True
+    job_per_gpu = True
 
     def __init__(self, page: Page, command_line: CommandLine):
         super().__init__(page, command_line)
@@ -101,13 +109,18 @@ class FineTuning(Recipe):
         self.pretrain_dir = pretrain_dir
         self.text = values["text"] or f"{pretrain_dir}/bin"
         self.benchmark = BENCHMARKS[values["benchmark"]](self)
+        self.stages = [*self.stages, *self.benchmark.further_stages]
         self.tasks = self.benchmark.tasks()
         self._checksums: Dict[str, str] = {}
+        self._lengths: Dict[str, Length] = {}
+        if not values.given("tables"):
+            tables = whole_tables(values.list("tables"), self.rows)
+            values.layers[0]["tables"] = ",".join(tables)
 
     def _pretrained(self) -> Dict[str, str]:
         checkpoints: Dict[str, str] = {}
-        pairs = self.values["pretrained"]
-        for pair in pairs.split("\n") if pairs else []:
+        texts = self.values["pretrained"]
+        for pair in texts.split("\n") if texts else []:
             label, _, path = pair.partition("=")
             if not (label and path):
                 raise UsageError(f"--pretrained wants ROW=CHECKPOINT, not {pair}")
@@ -120,35 +133,31 @@ class FineTuning(Recipe):
         return checkpoints
 
     def run(self) -> None:
-        """Run all stages, or print them."""
-        values = self.values
-        if not values.given("tables"):
-            tables = whole_tables(values.list("tables"), self.rows)
-            values.layers[0]["tables"] = ",".join(tables)
-        if values["slurm"] == FLAG:
-            self.submit()
-            return
-        if self.is_plan:
+        """See :meth:`Experiment.run`."""
+        if self.is_plan and self.values["slurm"] != FLAG:
             self.say(
                 f"what {self.page.name} runs, one after the other, from the top of the repository"
             )
-        self.set_up(shown=True)
-        check_passthrough(self, lambda: self.cells({task: Length("", "") for task in self.tasks}))
-        self.choose_devices(default="cuda" if self.is_plan else "", job_per_gpu=True)
-        self.open_folder()
+        super().run()
+
+    def data(self) -> None:
+        """The models, and the tasks as binary data."""
+        models, values = "pre-trained models", self.values
         if self.is_smoke:
             unpack = ["python", "-m", "tarfile", "-e", "recipes/smoke/benchmarks.tar.xz"]
-            self.stage(2, "small benchmarks", lambda: self.execute([*unpack,
-                                                                    self.path("benchmarks")]),
+            self.stage(self.number(models), "small benchmarks",
+                       lambda: self.execute([*unpack, self.path("benchmarks")]),
                        self.path("benchmarks.done"))  # fmt: skip
-        if not self.is_plan and not values["raw-dir"] and not self.is_smoke:
+        elif not self.is_plan and not values["raw-dir"]:
             check_disk(self.run_dir, values.number("archives"))
-        self.stage(2, "pre-trained models", self.pretrain)
-        self.stage(3, "data", self.benchmark.make_data)
-        self.stage(4, "fine-tune", self.fine_tune, of_cells=True)
-        self.stage(5, "table", lambda: figures.make_tables(self))
-        if values["submission"] == FLAG:
-            self.stage(6, "submissions", self.write_submissions)
+        self.run_stage(models, self.pretrain)
+        self.run_stage("data", self.benchmark.make_data)
+
+    def tables(self) -> None:
+        """The papers' tables, and what GLUE's leaderboard takes."""
+        self.run_stage("table", lambda: figures.make_tables(self))
+        if self.values["submission"] == FLAG:
+            self.run_stage("submissions", self.write_submissions)
 
     def submit(self) -> None:
         """The cells as jobs of SLURM, a GPU for each; the data are made where the script is
@@ -159,7 +168,7 @@ class FineTuning(Recipe):
             raise UsageError(
                 f"--slurm needs models that are there: run {recipe} first, and leave out --pretrain"
             )
-        slurm.print_script(self, self.cells({}), 3, 3, 5)
+        super().submit()
 
     def pretrain(self) -> None:
         """Pre-train the rows without --pretrained, if that is asked."""
@@ -213,28 +222,28 @@ class FineTuning(Recipe):
         percent = self.values.number("warmup-percent")
         return Length(str(updates), str(updates * percent // 100))
 
-    def cells(
-        self, lengths: Dict[str, Length], lrs: Sequence[str] = (), seeds: Sequence[str] = ()
-    ) -> List[PlannedCell]:
-        """All cells; of tasks without a length, without steps."""
+    def grid(self, lrs: Sequence[str] = (), seeds: Sequence[str] = ()) -> List[PlannedCell]:
+        """All cells without their steps: tasks × rows × learning rates × seeds."""
         lrs, seeds = lrs or self.values.list("lrs"), seeds or self.values.list("seeds")
-        return in_order(
-            self.cell_of(task, row, lr, seed, lengths)
+        return [
+            PlannedCell(task, row.label, row.options, seed, lr,
+                        self.path(row.label, task, f"lr{lr}", f"seed{seed}"), self.path(row.label))
             for task in self.tasks for row in self.rows for lr in lrs for seed in seeds
-        )  # fmt: skip
+        ]  # fmt: skip
 
-    def cell_of(
-        self, task: str, row: PlannedRow, lr: str, seed: str, lengths: Dict[str, Length]
-    ) -> PlannedCell:
+    def known_by(self, cell: PlannedCell) -> List[str]:
+        """The model, and the data of the task."""
+        checksum = self._checksums.get(cell.row, "")
+        return ["--pretrained", checksum, *self.benchmark.made_from(cell.setting)]
+
+    def steps(self, cell: PlannedCell) -> List[Step]:
         """Fine-tune, predict, tidy."""
-        folder = self.path(row.label, task, f"lr{lr}", f"seed{seed}")
-        cell = PlannedCell(task, row.label, row.options, seed, lr, folder, self.path(row.label))
-        if task not in lengths:
-            return cell
-        values, length, device = self.values, lengths[task], self.devices.options
+        task, lr, seed, folder = cell.setting, cell.lr, cell.seed, cell.folder
+        row, length = PlannedRow(cell.row, cell.options), self._lengths.get(task, Length("", ""))
+        values, device = self.values, self.devices.options
         model, checksum = self.models[row.label], self._checksums.get(row.label, "")
         metric = self.benchmark.metric(task)
-        steps = [Step("train", [
+        steps = [Step("fine-tune", [
             "fairseq-train", *placement(self.benchmark.data(task)), *self.training(task, metric),
             "--position-encoding", *row.options, "--seed", seed,
             *values.over({"lr": lr, **length._asdict()}).fill(self.page.arrays["schedule"]),
@@ -246,7 +255,7 @@ class FineTuning(Recipe):
         subsets = self.benchmark.subsets(task)
         notes = {"row": row.spec, "task": task, "lr": lr, "seed": seed,
                  "pretrained": f"{model} {checksum}".rstrip()}  # fmt: skip
-        steps.append(Step("train", placement(
+        steps.append(Step("fine-tune", placement(
             "posenc", "predict", "--path", f"{folder}/checkpoint_best.pt",
             "--data", self.benchmark.tested_on(task), "--subsets", ",".join(subsets), "--output",
             folder,
@@ -256,15 +265,11 @@ class FineTuning(Recipe):
         ), ("score.json", *(f"predictions.{subset}.*" for subset in subsets)),
         "score.txt"))  # fmt: skip
         if values["keep-checkpoints"] == "no":
-            steps.append(Step("train", ["find", folder, "-name", "checkpoint*.pt", "-delete"]))
-        made_from = ["--pretrained", checksum, *self.benchmark.made_from(task)]
-        return cell._replace(steps=steps, made_from=made_from)
+            steps.append(Step("fine-tune", ["find", folder, "-name", "checkpoint*.pt", "-delete"]))
+        return steps
 
-    def fine_tune(self) -> None:
-        """Fine-tune and score all cells; in a plan print them."""
-        if self.is_plan:
-            self.print_cells()
-            return
+    def run_cells(self, titles: Sequence[str]) -> None:
+        """Fine-tune and score all cells."""
         for label, model in self.models.items():
             if not os.access(model, os.R_OK):
                 raise UsageError(
@@ -272,19 +277,19 @@ class FineTuning(Recipe):
                     f"{self.values['pretrain-recipe']}, or give --pretrained or --pretrain"
                 )
             self._checksums[label] = checksum([model])
-        run_cells(
-            self, self.cells({task: self.count_updates(task) for task in self.tasks}), ["train"]
-        )
+        self._lengths = {task: self.count_updates(task) for task in self.tasks}
+        super().run_cells(titles)
 
-    def print_cells(self) -> None:
+    def print_cells(self, titles: Sequence[str]) -> None:
         """Print the commands of all cells, for each task in loops over seeds and learning rates."""
         values, tasks, rows = self.values, self.tasks, self.rows
         lrs, seeds = values.list("lrs"), values.list("seeds")
-        self.say(f"{len(self.cells({}))} trainings: {len(rows)} rows × {len(tasks)} tasks × "
+        self.say(f"{len(self.grid())} trainings: {len(rows)} rows × {len(tasks)} tasks × "
                  f"{len(lrs)} learning rates × {len(seeds)} seeds")  # fmt: skip
         batch = values["batch"]
         self.say(f"an update: {batch} examples = --batch-size {batch}, on one GPU or CPU")
         length = Length(variable("updates"), variable("warmup"))
+        self._lengths = {task: length for task in tasks}
         for task in tasks:
             self.say(task)
             print(f"per_epoch=$({typed(self.counting(task))})")
@@ -292,8 +297,9 @@ class FineTuning(Recipe):
             print(f"warmup=$((updates * {values['warmup-percent']} / 100))")
             for name, several in ("seed", seeds), ("lr", lrs):
                 print(f"for {name} in {typed(several)}; do")
-            cells = self.cells({task: length}, [variable("lr")], [variable("seed")])
-            print(*plan([cell for cell in cells if cell.setting == task]), sep="\n")
+            grid = self.grid([variable("lr")], [variable("seed")])
+            cells = [self.complete(cell) for cell in grid if cell.setting == task]
+            print(*plan(cells), sep="\n")
             print("done\ndone")
 
     def write_submissions(self) -> None:
