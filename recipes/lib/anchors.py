@@ -8,8 +8,8 @@ import statistics
 from typing import List, Sequence
 
 from fairseq_posenc.errors import UsageError
+from recipes.lib.experiment import Experiment
 from recipes.lib.page import FLAG, CommandLine, Page, pairs, read_options
-from recipes.lib.recipe import Recipe
 from recipes.lib.settings import make_folder
 
 HELP = """\
@@ -38,7 +38,7 @@ def main(page: Page, arguments: List[str]) -> None:
     anchor(page, command_line._replace(values=values), name).run()
 
 
-class Anchor(Recipe):
+class Anchor(Experiment):
     """A published model.
 
     Attributes:
@@ -47,7 +47,8 @@ class Anchor(Recipe):
         is_smoke: whether a tiny stand-in takes its place.
     """
 
-    titles: Sequence[str] = ()
+    cell_stages = ()
+    is_script = True
     done_file = ""  # of stage 4, which without one looks after its own parts
 
     def __init__(self, page: Page, command_line: CommandLine, name: str):
@@ -56,18 +57,22 @@ class Anchor(Recipe):
         self.run_dir = self.path(name)
         self.is_smoke = self.values["smoke"] == FLAG
 
-    def run(self) -> None:
-        """Run all stages, or print them."""
-        self.set_up(shown=True)
-        self.choose_devices(default="cuda" if self.is_plan else "")
-        self.open_folder("--smoke", "yes" if self.is_smoke else "no")
+    def made_from(self) -> List[str]:
+        """Whether it is of a stand-in."""
+        return ["--smoke", "yes" if self.is_smoke else "no"]
+
+    def data(self) -> None:
+        """The model, and what it is tried on."""
         if self.is_smoke and not self.is_plan:
             self.stage(2, "stand-ins", self.stand_in, self.path("stand_in.done"))
-        self.stage(2, "download", self.download, self.path("download.done"))
-        third, fourth = self.titles
-        self.stage(3, third, self.prepare, self.path(f"{third}.done"))
-        self.stage(4, fourth, self.use, self.done_file and self.path(self.done_file))
-        self.stage(5, "compare", self.compare)
+        self.run_stage("download", self.download, self.path("download.done"))
+        title = self.stages[2]
+        self.run_stage(title, self.prepare, self.path(f"{title}.done"))
+
+    def tables(self) -> None:
+        """Translate or fine-tune, and compare."""
+        self.run_stage(self.stages[3], self.use, self.done_file and self.path(self.done_file))
+        self.run_stage("compare", self.compare)
 
     def get(self, name: str, address: str, *options: str) -> None:
         """Download a file."""
@@ -99,7 +104,7 @@ class Anchor(Recipe):
 class TranslationAnchor(Anchor):
     """fairseq's transformer.wmt16.en-de on newstest2014."""
 
-    titles = "text", "translate"
+    stages = "set-up", "download", "text", "translate", "compare"
     done_file = "run.done"
 
     @property
@@ -182,7 +187,7 @@ class TranslationAnchor(Anchor):
 class BertAnchor(Anchor):
     """bert-base-uncased on three tasks of GLUE."""
 
-    titles = "import", "fine-tune"
+    stages = "set-up", "download", "import", "fine-tune", "compare"
 
     @property
     def row(self) -> str:
