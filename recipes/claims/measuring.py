@@ -4,13 +4,13 @@ import os
 from typing import Callable, Sequence
 
 from recipes.lib.cell import PlannedCell
-from recipes.lib.recipe import Recipe
+from recipes.lib.experiment import Experiment
 from recipes.lib.runner import map_parallel
 
 LANGUAGES = "en", "de"
 
 
-class Measuring(Recipe):
+class Measuring(Experiment):
     """A recipe whose models are measured; what is there is not measured again."""
 
     def measure(

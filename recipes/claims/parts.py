@@ -54,7 +54,9 @@ def main(page: Page, arguments: List[str]) -> None:
 
 
 class Claims(Measuring):
-    """All parts of a run."""
+    """All parts of a run: each is a stage, which trains and measures a few small models."""
+
+    cell_stages = ()
 
     def __init__(self, page: Page, command_line: CommandLine):
         super().__init__(page, command_line)
@@ -68,6 +70,7 @@ class Claims(Measuring):
         for part in self.parts:
             if part not in self.all_parts:
                 raise UsageError(f"no part is called {part} (--parts; see --help)")
+        self.stages = ["set-up", *self.parts, "page"]
         self.chosen = values.list("rows")
         if self.chosen and not values["parts"]:
             raise UsageError("--rows needs --parts: give those whose rows it chooses")
@@ -78,22 +81,26 @@ class Claims(Measuring):
                     row_labels = ",".join(dict.fromkeys(labels))
                     raise UsageError(f"no row is called {label} (--rows): there are {row_labels}")
             for part in self.parts:
-                self.rows(part)
+                self.rows_of(part)
 
-    def run(self) -> None:
-        """Run all parts, and write the page."""
-        self.set_up()
-        self.choose_devices()
-        self.open_folder("--updates", str(self.updates))
+    def made_from(self) -> List[str]:
+        """How long models are trained."""
+        return ["--updates", str(self.updates)]
+
+    def data(self) -> None:
+        """Run all parts."""
         kinds: Dict[str, Callable[[str], None]] = {
             "length": self.by_length, "longer": self.by_length, "longest": self.by_length,
             "joined": self.joined, "joined_longer": self.joined, "switch": self.switch,
             "switch_long": self.switch, "deep": self.deep, "deep_400": self.deep,
             "plain": self.plain, "speed": self.speed, "bert": self.bert,
         }  # fmt: skip
-        for number, part in enumerate(self.parts, 2):
-            self.stage(number, part, partial(kinds[part], part))
-        self.stage(len(self.parts) + 2, "page", self.write_page)
+        for part in self.parts:
+            self.run_stage(part, partial(kinds[part], part))
+
+    def tables(self) -> None:
+        """The page of claims."""
+        self.run_stage("page", self.write_page)
 
     def write_page(self) -> None:
         """Write the page of what is there."""
@@ -112,7 +119,7 @@ class Claims(Measuring):
             )
         return read_rows(rows)
 
-    def rows(self, part: str) -> List[PlannedRow]:
+    def rows_of(self, part: str) -> List[PlannedRow]:
         """Its rows, with --rows those of them."""
         there = self.all_rows(part)
         rows = [row for row in there if not self.chosen or row.label in self.chosen]
@@ -121,7 +128,7 @@ class Claims(Measuring):
             raise UsageError(f"part {part} has none of these rows (--rows), but {labels}")
         return rows
 
-    def cells(self, part: str, rows: Sequence[PlannedRow]) -> List[PlannedCell]:
+    def cells_of(self, part: str, rows: Sequence[PlannedRow]) -> List[PlannedCell]:
         """The cells of a part, without steps."""
         folder = self.path(part)
         return in_order(
@@ -140,7 +147,7 @@ class Claims(Measuring):
 
     def quickstart(self, part: str, *options: str) -> None:
         """The stages of quickstart.sh, in the folder of a part."""
-        rows = ",".join(row.spec for row in self.rows(part))
+        rows = ",".join(row.spec for row in self.rows_of(part))
         self.execute(
             ["bash", "recipes/quickstart.sh", "--run-dir", self.path(part), "--seeds",
              ",".join(self.seeds),
@@ -157,7 +164,7 @@ class Claims(Measuring):
     def by_length(self, part: str) -> None:
         """Train on short sentences, test on longer ones."""
         self.quickstart(part, "--updates", str(self.updates_of(part)))
-        cells = self.cells(part, self.rows(part))
+        cells = self.cells_of(part, self.rows_of(part))
         self.measure(part, cells, self.analyse_length)
         if part == "length":
             self.measure(part, cells, self.score_groups)
@@ -170,7 +177,7 @@ class Claims(Measuring):
                         "20000",
                         "--train-length", "4-10", "--test-lengths", "4-10", "--test",
                         tests)  # fmt: skip
-        self.measure(part, self.cells(part, self.rows(part)), self.analyse_joined)
+        self.measure(part, self.cells_of(part, self.rows_of(part)), self.analyse_joined)
         self.write_tables(part)
 
     def switch(self, part: str) -> None:
@@ -263,7 +270,7 @@ class Claims(Measuring):
                 *placement(*device, "--save-dir", cell.folder),
                 "--keep-last-epochs", "0", "--log-format", "simple", "--log-interval", "100",
             ], ("train.done",))])
-            for cell in self.cells(part, rows)
+            for cell in self.cells_of(part, rows)
         ]  # fmt: skip
         if self.is_plan:
             print(*plan(cells), sep="\n")
@@ -280,7 +287,7 @@ class Claims(Measuring):
                       "--jobs", str(self.devices.jobs), "--stage", "2", *["--fast"] * self.is_fast],
                      failure="part bert failed, see above")  # fmt: skip
         rows = read_rows(["learned", "abs_scalar", "rel_scalar"])
-        self.measure(part, self.cells(part, rows), self.analyse_bert)
+        self.measure(part, self.cells_of(part, rows), self.analyse_bert)
 
     def plain(self, part: str) -> None:
         """The same models as a plain torch.nn.Transformer."""
@@ -298,7 +305,7 @@ class Claims(Measuring):
                 self.say(f"[{cell.row}] train torch.nn.Transformer")
             self.execute(words, log=cell.path("train.log"))
 
-        map_parallel(self, self.cells(part, self.rows(part)), train)
+        map_parallel(self, self.cells_of(part, self.rows_of(part)), train)
 
     def speed(self, part: str) -> None:
         """Interleaved rounds in one process, as many times as there are seeds."""
