@@ -66,7 +66,7 @@ class Experiment(Recipe):
         raise NotImplementedError
 
     def known_by(self, cell: PlannedCell) -> List[str]:
-        """What a cell is known by beside the words of its steps."""
+        """Words of a cell's settings beside those of its steps: a batch, checksums of data."""
         return self.made_from()
 
     def tables(self) -> None:

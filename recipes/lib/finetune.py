@@ -119,8 +119,8 @@ class FineTuning(Experiment):
 
     def _pretrained(self) -> Dict[str, str]:
         checkpoints: Dict[str, str] = {}
-        texts = self.values["pretrained"]
-        for pair in texts.split("\n") if texts else []:
+        named_paths = self.values["pretrained"]
+        for pair in named_paths.split("\n") if named_paths else []:
             label, _, path = pair.partition("=")
             if not (label and path):
                 raise UsageError(f"--pretrained wants ROW=CHECKPOINT, not {pair}")
