@@ -22,13 +22,9 @@ _SUBWORDS = "dict.txt", "wordpiece.json", "sentencepiece.model"
 
 
 class TaskSet:
-    """What the tasks of a benchmark have in common.
+    """What the tasks of a benchmark have in common."""
 
-    Attributes:
-        further_stages: titles of stages behind the table.
-    """
-
-    further_stages: Sequence[str] = ()
+    further_stages: Sequence[str] = ()  # titles of stages behind the table
 
     def __init__(self, recipe: "FineTuning"):
         self.recipe, self.values = recipe, recipe.values
