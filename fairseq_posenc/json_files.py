@@ -13,13 +13,31 @@ The schema of a value is written with these:
 import json
 import os
 import re
-from typing import IO, Any, Iterator, Mapping, NamedTuple, Optional
+from collections import abc
+from dataclasses import MISSING, fields, is_dataclass
+from typing import (
+    IO,
+    Any,
+    Iterator,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Type,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 
 _LARGEST = 1e18
 _MISSING = object()
+NAMES = "names"
+"""A field of a dataclass with these ``metadata`` stands in JSON as members of these names."""
+_Record = TypeVar("_Record")
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _WORDS = {
     str: "text", bool: "true or false", int: "a whole number", float: "a number",
@@ -91,6 +109,63 @@ def check_schema(value: Any, schema: Any, path: str, origin: str) -> None:
     error = schema_error(value, schema)
     if error:
         raise UsageError(f"{path} is not from {origin}, or damaged: {error}")
+
+
+def from_json(record: Type[_Record], value: Any, path: str, origin: str) -> _Record:
+    """Return the dataclass whose fields are the members of an object of JSON.
+
+    Members may be missing or null where the field has a default, and others are left out.
+
+    Args:
+        record: its fields are ``str``, ``bool``, ``int``, ``float``, dataclasses, and ``Optional``,
+            ``Sequence`` and ``Mapping`` of these.
+        value: of the file ``path``.
+        origin: what writes such files.
+
+    Raises:
+        UsageError: a member has another type, or the dataclass refuses it with a ``ValueError``.
+    """
+    try:
+        return _of_type(record, value, "")
+    except ValueError as error:
+        raise UsageError(f"{path} is not from {origin}, or damaged: {error}") from None
+
+
+def _of_type(python_type: Any, value: Any, path: str) -> Any:
+    origin, arguments = get_origin(python_type), get_args(python_type)
+    if origin is Union:
+        return None if value is None else _of_type(arguments[0], value, path)
+    is_list, is_record = origin is abc.Sequence, is_dataclass(python_type)
+    schema = list if is_list else dict if origin or is_record else python_type
+    if is_list and arguments[0] in _WORDS:
+        schema = [arguments[0]]
+    error = schema_error(value, schema, path)
+    if error:
+        raise ValueError(error)
+
+    def member(member_type: Any, name: Any) -> Any:
+        return _of_type(member_type, value[name], f"{path}.{name}" if path else f"{name}")
+
+    if is_list and arguments[0] in _WORDS:
+        return value  # statistics are many numbers
+    if is_list:
+        return [member(arguments[0], number) for number in range(len(value))]
+    if origin:
+        return {name: member(arguments[1], name) for name in value}
+    if not is_record:
+        return value
+    types, members = get_type_hints(python_type), {}
+    for field in fields(python_type):
+        name, names = field.name, field.metadata.get(NAMES)
+        is_required = field.default is MISSING and field.default_factory is MISSING
+        if names:
+            of_names = get_args(types[name])[1]
+            members[name] = {one: member(of_names, one) for one in names if one in value}
+        elif is_required and name not in value:
+            raise ValueError(f"{path}.{name} is missing" if path else f"{name} is missing")
+        elif is_required or value.get(name) is not None:
+            members[name] = member(types[name], name)
+    return python_type(**members)
 
 
 def schema_error(value: Any, schema: Any, path: str = "") -> Optional[str]:

@@ -1,9 +1,21 @@
 """JSON is read, or what is wrong with it is told with its place."""
 
+from dataclasses import dataclass, field
+from typing import Mapping, Optional, Sequence
+
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Each, Maybe, OrNull, load_json, parse_json, schema_error
+from fairseq_posenc.json_files import (
+    NAMES,
+    Each,
+    Maybe,
+    OrNull,
+    from_json,
+    load_json,
+    parse_json,
+    schema_error,
+)  # fmt: skip
 
 SHAPE = {
     "count": int,
@@ -57,3 +69,42 @@ def test_a_file_of_another_origin_is_reported(tmp_path):
     (tmp_path / "a.json").write_text('{"count": 1}')
     with pytest.raises(UsageError, match="a.json is not from b.py, or damaged: bins is missing"):
         load_json(str(tmp_path / "a.json"), SHAPE, "b.py")
+
+
+@dataclass(frozen=True)
+class Part:
+    count: int
+    figures: Mapping[str, Optional[float]] = field(default_factory=dict, metadata={NAMES: "ab"})
+
+
+@dataclass(frozen=True)
+class Record:
+    name: Optional[str]
+    parts: Sequence[Part] = ()
+    rows: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ({"name": None}, Record(None)),
+        ({"name": "x", "parts": None, "more": 1}, Record("x")),
+        (
+            {"name": "x", "parts": [{"count": 1, "a": 2.5, "c": "x"}]},
+            Record("x", [Part(1, {"a": 2.5})]),
+        ),
+        ({"name": "x", "rows": {"r": [[1, 2]]}}, Record("x", rows={"r": [[1, 2]]})),
+        ({}, "name is missing"),
+        ([], "it should be an object"),
+        ({"name": 1}, "name should be text"),
+        ({"name": "x", "parts": [{"count": 1}, {}]}, "parts.1.count is missing"),
+        ({"name": "x", "parts": [{"count": 1, "b": "2"}]}, "parts.0.b should be a number"),
+        ({"name": "x", "rows": {"r": [[1, "2"]]}}, "rows.r.0.1 should be a number"),
+    ],
+)
+def test_a_dataclass_is_read_with_checked_types(content, expected):
+    if isinstance(expected, Record):
+        assert from_json(Record, content, "a.json", "b.py") == expected
+        return
+    with pytest.raises(UsageError, match=f"a.json is not from b.py, or damaged: {expected}"):
+        from_json(Record, content, "a.json", "b.py")

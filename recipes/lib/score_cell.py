@@ -17,6 +17,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import write_json
 from fairseq_posenc.tools.arguments import by_key, command_parser, key_value, read_notes
 from fairseq_posenc.tools.commands.score import add_scoring
+from fairseq_posenc.tools.scores.result import Score
 from fairseq_posenc.tools.scores.score import evaluate, render, versions
 from fairseq_posenc.tools.scores.training_log import read_log
 from fairseq_posenc.tools.writing import replacing
@@ -28,15 +29,15 @@ def score_cell(
     notes: Optional[Mapping[str, str]] = None,
     command: Sequence[str] = (),
     **options: Any,
-) -> Dict[str, Any]:
+) -> Dict[str, Score]:
     """Score ``folder/<test>.out`` of each test set and write ``folder/score.json``.
 
     ``tests`` has the raw text of the references by test set; without one, the T-lines are taken.
     ``options`` are those of :func:`evaluate`, for every test set.
 
     Returns:
-        ``tests`` (by name, what :func:`evaluate` returns), ``training`` (see :func:`read_log`; also
-        ``versions``, of what scored), ``notes`` and ``command``.
+        By test set what :func:`evaluate` returns. The file has them as ``tests``, ``training`` (see
+        :func:`read_log`; also ``versions``, of what scored), ``notes`` and ``command``.
 
     Raises:
         UsageError: no test sets, or whatever is wrong with the files; nothing is written then.
@@ -50,11 +51,12 @@ def score_cell(
     }
     training = {**read_log(str(cell / "train.log")), "versions": versions()}
     result = {
-        "tests": scores, "training": training, "notes": dict(notes or {}), "command": list(command),
+        "tests": {name: score.to_json() for name, score in scores.items()},
+        "training": training, "notes": dict(notes or {}), "command": list(command),
     }  # fmt: skip
     with replacing(str(cell / "score.json")) as stream:
         write_json(result, stream)
-    return result
+    return scores
 
 
 def main() -> None:
@@ -76,10 +78,10 @@ def main() -> None:
     read_notes(options)
     options["tests"] = by_key("--test", options["tests"])
     command = [os.path.basename(sys.argv[0]), *sys.argv[1:]]
-    for name, result in score_cell(**options, command=command)["tests"].items():
-        for remark in result["remarks"]:
+    for name, score in score_cell(**options, command=command).items():
+        for remark in score.remarks:
             print(f"note: {name}: {remark}", file=sys.stderr)
-        print(f"{name}\n{render(result)}\n")
+        print(f"{name}\n{render(score)}\n")
 
 
 if __name__ == "__main__":

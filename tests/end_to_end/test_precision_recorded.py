@@ -48,7 +48,7 @@ def test_log_checkpoint_and_score_say_the_precision(
     expected = {"generation": "float32", "training": f"{name} on {record['hardware']}"}
     assert read_generated(str(output)).precision == expected
     score = evaluate(generated=str(output), source_language="en", language="de")
-    assert json.loads(json.dumps(score))["precision"] == expected
+    assert json.loads(json.dumps(score.to_json()))["precision"] == expected
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -86,7 +86,7 @@ def bleu(folder, pairs):
     ours = evaluate(
         generated=f"{folder}/out", remove_bpe="none", language="en", source_language="de"
     )
-    return ours["all"]["tokenised_bleu"], scorer.score()
+    return ours.all.metrics["tokenised_bleu"], scorer.score()
 
 
 def test_tokenised_bleu_is_that_of_fairseqs_scorer_but_for_empty_hypotheses(tmp_path):

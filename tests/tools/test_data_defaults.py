@@ -92,7 +92,7 @@ def test_an_output_is_scored_by_the_dictionary_of_its_data(write, tmp_path, kind
     output = write("out", lines)
     reference = write("raw", ["das Haus ist alt."])
     result = evaluate(generated=output, data=str(tmp_path / "bin"), reference=reference)
-    assert result["all"]["sacrebleu"] == pytest.approx(100)
+    assert result.all.metrics["sacrebleu"] == pytest.approx(100)
 
 
 def test_mlqa_has_no_language_of_its_own(tmp_path):

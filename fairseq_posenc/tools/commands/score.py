@@ -144,13 +144,13 @@ def main() -> None:
     as_json, output = options.pop("json"), options.pop("output")
     read_notes(options)
     options["segment_scores"] = by_key("--segment-scores", options["segment_scores"])
-    result = evaluate(**options, command=command_line())
-    for remark in result["remarks"]:
+    score = evaluate(**options, command=command_line())
+    for remark in score.remarks:
         print(f"note: {remark}", file=sys.stderr)
     if output:
         with replacing(output) as stream:
-            write_json(result, stream)
+            write_json(score.to_json(), stream)
     if as_json:
-        write_json(result, sys.stdout)
+        write_json(score.to_json(), sys.stdout)
     else:
-        print(render(result))
+        print(render(score))

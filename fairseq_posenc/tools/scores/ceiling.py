@@ -7,7 +7,7 @@ references go the way of the training text and back, and are scored against them
 
 import os
 from collections import Counter
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional
+from typing import Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional
 
 from fairseq.data.data_utils import post_process
 
@@ -24,6 +24,7 @@ from fairseq_posenc.data.segmentation import (
 from fairseq_posenc.data.subwords import UNKNOWN, SentencePiece
 from fairseq_posenc.errors import printable
 from fairseq_posenc.tools.scores.data_folder import first_folder
+from fairseq_posenc.tools.scores.result import Ceiling
 from fairseq_posenc.tools.scores.scorer import Scorer
 
 LOW = 99.0  # in BLEU; below, what is lost is named
@@ -35,25 +36,6 @@ class Preparation(NamedTuple):
 
     cut: Callable[[List[str]], List[str]]
     join: Callable[[Iterable[str]], List[str]]
-
-
-class Ceiling(NamedTuple):
-    """Figures of references that went the way of the training text.
-
-    Attributes:
-        exact, references: how many of how many references came back as they were.
-        figures: value by metric.
-        lost: how often characters of the references did not come back.
-        unknown: how often characters were lost since the dictionary lacks their subwords.
-        with_unknown: sacreBLEU if these are left out; the same where none is unknown.
-    """
-
-    exact: int
-    references: int
-    figures: Dict[str, float]
-    lost: Dict[str, int]
-    unknown: Dict[str, int]
-    with_unknown: float
 
 
 def preparation_of(data: Optional[str], language: Optional[str]) -> Optional[Preparation]:
@@ -107,17 +89,17 @@ def ceiling(
     else:
         return None
     same = sum(restored.strip() == line.strip() for restored, line in zip(back, references))
-    exact = same, len(references)
     figures, lost = scorer.plain_scores(back, references), lost_characters(references, back)
     dictionary = os.path.join(first_folder(data), f"dict.{language}.txt")
     symbols = set(read_dictionary(dictionary).symbols) if pieces else set()
     left = [" ".join(p if p in symbols else UNKNOWN for p in line.split()) for line in pieces]
     if not preparation or left == [" ".join(line.split()) for line in pieces]:
-        return Ceiling(*exact, figures, lost, {}, figures["sacrebleu"])
+        return Ceiling(figures, same, len(references), lost, {}, figures["sacrebleu"])
     came = preparation.join(left)
     unknown = Counter(lost_characters(references, came)) - Counter(lost)
     with_unknown = scorer.plain_scores(came, references)["sacrebleu"]
-    return Ceiling(*exact, figures, lost, dict(unknown.most_common()), with_unknown)
+    unknown_counts = dict(unknown.most_common())
+    return Ceiling(figures, same, len(references), lost, unknown_counts, with_unknown)
 
 
 def lost_characters(before: Iterable[str], after: Iterable[str]) -> Dict[str, int]:
@@ -128,24 +110,23 @@ def lost_characters(before: Iterable[str], after: Iterable[str]) -> Dict[str, in
     return dict(lost.most_common())
 
 
-def ceiling_lines(result: Optional[Mapping[str, Any]]) -> List[str]:
-    """Return what to say of a ceiling, as ``score.json`` has it; nothing of one not known."""
-    if not result:
+def ceiling_lines(ceiling: Optional[Ceiling]) -> List[str]:
+    """Return what to say of a ceiling; nothing of one that is not known."""
+    if not ceiling:
         return []
-    value, least = result["figures"]["sacrebleu"], result["with_unknown"]
+    value, least = ceiling.figures["sacrebleu"], ceiling.with_unknown
     lines = [
         f"ceiling: sacreBLEU {value:.2f}, of the references themselves after the preparation of "
-        "the training text and back"
+        f"the training text and back; {ceiling.exact} of {ceiling.references} references come back "
+        "exactly"
     ]
-    if "exact" in result:
-        lines[0] += f"; {result['exact']} of {result['references']} references come back exactly"
     if value < LOW:
-        lost = _named(result["lost"]) or "nothing but order; spaces are added"
+        lost = _named(ceiling.lost) or "nothing but order; spaces are added"
         lines.append(f"lost by the preparation: {lost}")
-    if result["unknown"]:
+    if ceiling.unknown:
         lines.append(
             f"not in the dictionary, so that no model writes them (ceiling {least:.2f}): "
-            + _named(result["unknown"])
+            + _named(ceiling.unknown)
         )
     return lines
 

@@ -1,13 +1,13 @@
 """Is a model above chance: better than with the references of other sentences?"""
 
-from typing import Optional
+from typing import Optional, Tuple
 
 import numpy as np
 
-from fairseq_posenc.tools.scores.ceiling import Ceiling
 from fairseq_posenc.tools.scores.intervals import bootstrap, drawn_score, interval
 from fairseq_posenc.tools.scores.metrics import corpus_score
-from fairseq_posenc.tools.scores.scorer import Figures, Scorer, Statistics
+from fairseq_posenc.tools.scores.result import Ceiling
+from fairseq_posenc.tools.scores.scorer import Scorer, Statistics
 from fairseq_posenc.tools.scores.texts import TestSet
 
 # in BLEU: a model that is less above chance has learned nothing
@@ -16,16 +16,17 @@ _LEAST = 1.0
 
 def chance(
     texts: TestSet, scorer: Scorer, statistics: Statistics, round_trip: Optional[Ceiling]
-) -> Figures:
+) -> Tuple[Optional[float], Optional[bool]]:
     """Return sacreBLEU by chance, and whether the hypotheses are above it.
 
-    ``chance``: with each reference given to another hypothesis, in a fixed order. ``above_chance``:
-    the difference is 1 or more, and the interval of its paired bootstrap leaves out 0; None where
-    the references themselves would not be above it, as of a single sentence or very short ones.
+    By chance is with each reference given to another hypothesis, in a fixed order. They are above
+    it where the difference is 1 or more, and the interval of its paired bootstrap leaves out 0;
+    None where the references themselves would not be above it, as of a single sentence or very
+    short ones.
     """
     count = len(texts)
     if count < 2:
-        return {"chance": None, "above_chance": None}
+        return None, None
     order = np.random.RandomState(1).permutation(count)
     sentence_of = dict(zip(order.tolist(), np.roll(order, 1).tolist()))
     name = "sacrebleu"
@@ -41,7 +42,5 @@ def chance(
     )[name]
     # whoever gets what the references get is not told that it has learned nothing
     if scores[0] >= best - _LEAST / 2 or best - scores[1] < _LEAST:
-        above: Optional[bool] = True if scores[0] - scores[1] >= _LEAST else None
-        return {"chance": scores[1], "above_chance": above}
-    above = scores[0] - scores[1] >= _LEAST and bool(interval(own - by_luck)[0] > 0)
-    return {"chance": scores[1], "above_chance": above}
+        return scores[1], True if scores[0] - scores[1] >= _LEAST else None
+    return scores[1], scores[0] - scores[1] >= _LEAST and bool(interval(own - by_luck)[0] > 0)

@@ -4,7 +4,7 @@ import glob
 import os
 import re
 from collections import Counter
-from typing import Dict, Iterable, Mapping, Optional, Sequence
+from typing import Iterable, Mapping, Optional, Sequence
 
 import numpy as np
 from fairseq import utils
@@ -14,6 +14,7 @@ from fairseq_posenc.data.indexed import check_indexed, check_split, read_diction
 from fairseq_posenc.data.subwords import SentencePiece
 from fairseq_posenc.data.token_ratio import training_sizes
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores.result import TrainedLengths
 from fairseq_posenc.tools.scores.texts import CONTINUES, Languages
 
 _MOST_LACKING = 0.05  # of tokens: --replace-unk brings some in
@@ -62,8 +63,8 @@ def languages_of_data(
     return directions[target == pair[0] != pair[1]]
 
 
-def longest_trained(data: str, languages: Languages) -> Optional[Dict[str, int]]:
-    """Return the subwords of the longest ``source`` and ``reference`` of the training set.
+def longest_trained(data: str, languages: Languages) -> Optional[TrainedLengths]:
+    """Return the subwords of the longest source and reference of the training set.
 
     None without a training set. Pairs that fairseq-train left out as longer than the model's
     positions count too.
@@ -75,7 +76,7 @@ def longest_trained(data: str, languages: Languages) -> Optional[Dict[str, int]]
     if not sizes:
         return None
     longest = (max(int(part.max(initial=0)) for part in side) for side in zip(*sizes))
-    return dict(zip(("source", "reference"), longest))
+    return TrainedLengths(*longest)
 
 
 def sentences_of_split(data: Optional[str], lines: Mapping[int, str], count: int) -> Optional[int]:

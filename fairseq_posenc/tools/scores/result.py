@@ -1,38 +1,26 @@
-"""``Score``: what ``posenc score`` found of a training, read from its ``score.json``."""
+"""``Score``: what ``posenc score`` writes into ``score.json``, and tables read from it."""
 
 import re
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError, printable
-from fairseq_posenc.json_files import Each, Maybe, OrNull, read_json, schema_error
-from fairseq_posenc.tools.scores.lengths import Bin, length_label
+from fairseq_posenc.json_files import NAMES, from_json, read_json
+from fairseq_posenc.tools.scores.lengths import Bin
 from fairseq_posenc.tools.scores.metrics import METRICS, SACREBLEU_METRICS, base_metric, metric_of
 
-# a metric may be missing, as from older results
-FIGURES = dict.fromkeys(METRICS, Maybe(float))
-_PART = {"sentences": int, "within": Maybe(int), **FIGURES}
-_BIN = {"name": str, "longer_than": float, "up_to": OrNull(float), **_PART}
-_MORE = "more_references"
-_TEXTS = dict.fromkeys(("source", "reference", "hypothesis"), Maybe([str]))
-_SCHEMA = {
-    "all": {**_PART, "chance": Maybe(float), "above_chance": Maybe(bool)},
-    "by_length": OrNull({"of": str, "unit": str, "bins": [_BIN]}),
-    "signatures": Each(str),
-    "sentences": Maybe(
-        {"length": [int], "statistics": Each([[float]]), **_TEXTS, _MORE: Maybe([[str]])}
-    ),
-    "ceiling": Maybe({"figures": Each(float), "with_unknown": Maybe(float)}),
-    "longest_trained": Maybe({"source": int, "reference": int}),
-    "language": Maybe(str),
-    "precision": Maybe(Each(OrNull(str))),
-    "test_set": Maybe({"source": Maybe(str), "reference": str}),
-    "notes": Maybe(Each(str)),
-    "command": Maybe([str]),
-    "versions": Maybe(Each(str)),
-}
 _AGAIN = "score it again"
+
+
+@dataclass(frozen=True)
+class TokenisedDetail:
+    """Of tokenised BLEU: n-gram precisions in percent, brevity penalty, numbers of tokens."""
+
+    precisions: Sequence[float]
+    brevity_penalty: float
+    hypothesis_tokens: int
+    reference_tokens: int
 
 
 @dataclass(frozen=True)
@@ -40,116 +28,171 @@ class Subset:
     """A set of sentences, and what a training got on it.
 
     Attributes:
-        name: ``all``, or that of a range of lengths.
-        edges: the range; None for all sentences.
         sentences: how many there are.
-        within: how many of them are no longer than the longest trained on; None: not known.
-        figures: by metric; None where it is not defined.
+        metrics: a member for each; None where it is not defined.
+        tokenised_detail: of ``tokenised_bleu``; None without sentences.
+        interval: by metric, 95 % of bootstrap samples of the sentences.
+        undefined: why metrics are not defined.
+        within: how many of them are no longer, on both sides, than the longest trained on; None:
+            not known.
     """
 
-    name: str
-    edges: Optional[Bin]
     sentences: int
-    within: Optional[int]
-    figures: Mapping[str, Optional[float]]
+    metrics: Mapping[str, Optional[float]] = field(default_factory=dict, metadata={NAMES: METRICS})
+    tokenised_detail: Optional[TokenisedDetail] = None
+    interval: Mapping[str, Optional[Sequence[float]]] = field(default_factory=dict)
+    undefined: Sequence[str] = ()
+    within: Optional[int] = None
 
 
 @dataclass(frozen=True)
-class Score:
-    """A result of ``posenc score``.
+class CorpusScore(Subset):
+    """The figures of all sentences.
 
     Attributes:
-        whole: the test set as a whole.
-        bins: its ranges of length; empty if it was not split.
-        lengths_of, unit: what the ranges count, see :attr:`label`.
-        signatures: sacreBLEU's, by metric.
-        lengths: of every sentence the length or number by which it was put into a range.
-        statistics: by metric, a row of numbers per sentence, from which samples are drawn.
-        source, reference, hypothesis: plain text by sentence; None where it was not kept.
-        more_references: the others where sentences have several, by sentence in each list.
-        ceiling: by metric, what the references themselves get.
-        without_unknown: sacreBLEU's ceiling if characters that the dictionary lacks are left out.
-        chance: sacreBLEU with the references of other sentences.
+        chance: sacreBLEU with each reference given to another hypothesis.
         above_chance: whether the training is above it; None: the test set cannot tell.
-        longest_trained: subwords of ``source`` and ``reference`` of the training set.
-        language: the target's, or an empty text.
-        source_digest, reference_digest: of both sides of the test set.
-        precision: of ``generation``, and of ``training`` with its hardware, where known.
-        notes, command, versions: by what the result was made.
+        empty_hypotheses, empty_references: numbers of lines, from 1.
     """
 
-    whole: Subset
-    bins: Sequence[Subset] = ()
-    lengths_of: str = ""
-    unit: str = ""
-    signatures: Mapping[str, str] = field(default_factory=dict)
-    lengths: Sequence[int] = ()
+    chance: Optional[float] = None
+    above_chance: Optional[bool] = None
+    empty_hypotheses: Sequence[int] = ()
+    empty_references: Sequence[int] = ()
+
+
+@dataclass(frozen=True)
+class LengthRange(Subset, Bin):
+    """The figures of a range of lengths."""
+
+
+@dataclass(frozen=True)
+class ByLength:
+    """The ranges, and ``of`` what they count the ``unit``.
+
+    Of a file of numbers that is ``sentence``, and the file's ending.
+    """
+
+    of: str
+    unit: str
+    bins: Sequence[LengthRange]
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Every sentence.
+
+    Attributes:
+        length: or the number by which it was put into a range.
+        statistics: by metric, a row of numbers per sentence, from which samples are drawn.
+        source, reference, hypothesis: plain text; None where it was not kept.
+        more_references: the others where sentences have several, by sentence in each list.
+    """
+
+    length: Sequence[int] = ()
     statistics: Mapping[str, Sequence[Sequence[float]]] = field(default_factory=dict)
     source: Optional[Sequence[str]] = None
     reference: Optional[Sequence[str]] = None
     hypothesis: Optional[Sequence[str]] = None
     more_references: Sequence[Sequence[str]] = ()
-    ceiling: Mapping[str, float] = field(default_factory=dict)
-    without_unknown: Optional[float] = None
-    chance: Optional[float] = None
-    above_chance: Optional[bool] = None
-    longest_trained: Optional[Mapping[str, int]] = None
-    language: str = ""
-    source_digest: Optional[str] = None
-    reference_digest: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Ceiling:
+    """Figures of references that went the way of the training text.
+
+    Attributes:
+        figures: value by metric.
+        exact, references: how many of how many references came back as they were.
+        lost: how often characters of the references did not come back.
+        unknown: how often characters were lost since the dictionary lacks their subwords.
+        with_unknown: sacreBLEU if these are left out; the same where none is unknown.
+    """
+
+    figures: Mapping[str, float]
+    exact: Optional[int] = None
+    references: Optional[int] = None
+    lost: Mapping[str, int] = field(default_factory=dict)
+    unknown: Mapping[str, int] = field(default_factory=dict)
+    with_unknown: Optional[float] = None
+
+
+@dataclass(frozen=True)
+class TrainedLengths:
+    """Subwords of the longest ``source`` and ``reference`` of the training set."""
+
+    source: int
+    reference: int
+
+
+@dataclass(frozen=True)
+class WithoutToken:
+    """The figures without a token in both texts, as ``<sep>`` between joined sentences.
+
+    Our reading of Kiyono et al. 2021, whose BLEU of ten sentences joined by ``<sep>`` is 8 points
+    above that of the same sentences one by one: separators count in the figures of the whole.
+    """
+
+    token: str
+    all: Subset
+
+
+@dataclass(frozen=True)
+class Digests:
+    """Of both sides of the test set."""
+
+    reference: str
+    source: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class Score:
+    """A result of ``posenc score``: the fields are the members of ``score.json``.
+
+    Attributes:
+        all: the test set as a whole.
+        signatures: sacreBLEU's, by metric.
+        by_length: None if the test set was not split.
+        sentences: None without ranges of length.
+        ceiling: what the references themselves get; None: not known.
+        longest_trained: None: not known.
+        without_token: None if there is no such token.
+        language, source_language: None: not known.
+        test_set: digests.
+        precision: of ``generation``, and of ``training`` with its hardware, where known.
+        remarks: what the user should know of the texts.
+        versions, command, notes: by what the result was made.
+    """
+
+    all: CorpusScore
+    signatures: Mapping[str, str]
+    by_length: Optional[ByLength] = None
+    sentences: Optional[Sentences] = None
+    ceiling: Optional[Ceiling] = None
+    longest_trained: Optional[TrainedLengths] = None
+    without_token: Optional[WithoutToken] = None
+    language: Optional[str] = None
+    source_language: Optional[str] = None
+    test_set: Optional[Digests] = None
     precision: Mapping[str, Optional[str]] = field(default_factory=dict)
-    notes: Mapping[str, str] = field(default_factory=dict)
-    command: Sequence[str] = ()
+    remarks: Sequence[str] = ()
     versions: Mapping[str, str] = field(default_factory=dict)
+    command: Sequence[str] = ()
+    notes: Mapping[str, str] = field(default_factory=dict)
 
-    @classmethod
-    def of(cls, content: Any, path: str = "it", origin: str = "posenc score --output") -> "Score":
-        """Return the result that a ``score.json`` holds; older ones lack some members.
-
-        Raises:
-            UsageError: ``content``, of ``path``, is not what ``origin`` writes.
-        """
-        misfit = schema_error(content, _SCHEMA)
-        if misfit:
-            raise UsageError(f"{path} is not from {origin}, or damaged: {misfit}")
-        members: Dict[str, Any] = {name: content.get(name) or {} for name in _SCHEMA}
-        split, sentences, ceiling = members["by_length"], members["sentences"], members["ceiling"]
-        return cls(
-            whole=_part("all", None, content["all"]),
-            bins=[
-                _part(part["name"], Bin(part["name"], part["longer_than"], part["up_to"]), part)
-                for part in split.get("bins", [])
-            ],
-            lengths_of=split.get("of", ""),
-            unit=split.get("unit", ""),
-            signatures=members["signatures"],
-            lengths=sentences.get("length", []),
-            statistics=sentences.get("statistics", {}),
-            **{side: sentences.get(side) for side in _TEXTS},
-            more_references=sentences.get(_MORE) or (),
-            ceiling=ceiling.get("figures", {}),
-            without_unknown=ceiling.get("with_unknown"),
-            chance=content["all"].get("chance"),
-            above_chance=content["all"].get("above_chance"),
-            longest_trained=content.get("longest_trained"),
-            language=content.get("language") or "",
-            source_digest=members["test_set"].get("source"),
-            reference_digest=members["test_set"].get("reference"),
-            precision=members["precision"],
-            notes=members["notes"],
-            command=content.get("command") or [],
-            versions=members["versions"],
-        )
+    def to_json(self) -> Dict[str, Any]:
+        """Return what ``score.json`` holds."""
+        return asdict(self, dict_factory=_members)
 
     @property
-    def parts(self) -> List[Subset]:
-        """The whole test set, and the ranges."""
-        return [self.whole, *self.bins]
+    def bins(self) -> Sequence[LengthRange]:
+        """The ranges of length."""
+        return self.by_length.bins if self.by_length else ()
 
     @property
-    def label(self) -> str:
-        """What the ranges count, in words: "source length (words)"."""
-        return length_label(self.lengths_of, self.unit)
+    def texts(self) -> Sentences:
+        """The sentences, none of a result without them."""
+        return self.sentences or Sentences()
 
     @property
     def is_one_model(self) -> bool:
@@ -161,39 +204,71 @@ class Score:
         """The seed that the result notes, or an empty text."""
         return self.notes.get("seed", "")
 
-    def members(self) -> List[List[int]]:
-        """Return the sentences of each of :attr:`parts`."""
+    def nothing_learned(self) -> List[str]:
+        """Return what a note says of a model whose BLEU on the whole test set is not above chance.
+
+        It is a list of one, and empty of any other model.
+        """
+        bleu, chance = self.all.metrics.get("sacrebleu"), self.all.chance
+        if self.all.above_chance is not False or bleu is None or chance is None:
+            return []
         return [
-            part.edges.members(self.lengths) if part.edges else list(range(len(self.lengths)))
-            for part in self.parts
+            f"has hardly learned anything: its sacreBLEU is {bleu:.2f}, and {chance:.2f} with the "
+            "references of other sentences"
         ]
+
+    def members(self) -> List[List[int]]:
+        """Return the sentences of the whole test set, and those of each range."""
+        lengths = self.texts.length
+        return [[*range(len(lengths))], *(part.members(lengths) for part in self.bins)]
 
     def without_trained_lengths(self) -> "Score":
         """Return the result as if it were not known how long the sentences of training were."""
-        unknown = [replace(part, within=None) for part in self.parts]
-        return replace(self, whole=unknown[0], bins=unknown[1:], longest_trained=None)
+        bins = [replace(part, within=None) for part in self.bins]
+        by_length = self.by_length and replace(self.by_length, bins=bins)
+        whole = replace(self.all, within=None)
+        return replace(self, all=whole, by_length=by_length, longest_trained=None)
 
     def check_sentences(self, name: str, metric: str) -> None:
         """Raise :class:`UsageError` unless statistics of the sentences are there, and whole."""
-        if base_metric(metric) not in self.statistics:
+        texts = self.texts
+        if base_metric(metric) not in texts.statistics:
             raise UsageError(
                 f"{name} has no statistics of its sentences, from which intervals are drawn: an "
                 f"older version scored it; {_AGAIN} (in a recipe: delete score.json, and start it "
                 "again)"
             )
-        texts = [
-            lines
-            for lines in (self.source, self.reference, self.hypothesis, *self.more_references)
-            if lines is not None
-        ]
-        counts = {len(lines) for lines in (*self.statistics.values(), *texts)}
-        are_valid = all(_are_valid(metric, rows) for metric, rows in self.statistics.items())
-        by_part = [*map(len, self.members())] == [part.sentences for part in self.parts]
-        if not are_valid or counts != {self.whole.sentences} or not by_part:
+        sides = (texts.source, texts.reference, texts.hypothesis, *texts.more_references)
+        columns = (*texts.statistics.values(), *(lines for lines in sides if lines is not None))
+        are_valid = all(_are_valid(metric, rows) for metric, rows in texts.statistics.items())
+        by_part = [*map(len, self.members())] == [p.sentences for p in (self.all, *self.bins)]
+        if not are_valid or {*map(len, columns)} != {self.all.sentences} or not by_part:
             raise UsageError(
                 f"{name} has statistics that are damaged, or of other sentences than its figures; "
                 f"{_AGAIN}"
             )
+
+
+@dataclass(frozen=True)
+class Training:
+    """The facts of a training, of its log; see :func:`.training_log.read_log`."""
+
+    updates: int
+    seconds: Optional[float] = None
+    tokens_per_second: Optional[float] = None
+    parameters: Optional[int] = None
+    gpus: Optional[int] = None
+    hardware: Optional[str] = None
+    precision: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class CellScore:
+    """A ``score.json`` of ``score_cell``: results by test set, and facts of the training."""
+
+    tests: Mapping[str, Score]
+    training: Optional[Training] = None
+    notes: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_score(path: str, test: Optional[str] = None) -> Score:
@@ -202,13 +277,13 @@ def read_score(path: str, test: Optional[str] = None) -> Score:
     Raises:
         UsageError: it is missing, or not such a file; the message names the member that is wrong.
     """
-    content, origin = read_json(path), "score_cell" if test else "posenc score --output"
+    content = read_json(path)
     if not test:
-        return Score.of(content, path, origin)
-    misfit = schema_error(content, {"tests": {test: _SCHEMA}, "notes": _SCHEMA["notes"]})
-    if misfit:
-        raise UsageError(f"{path} is not from {origin}, or damaged: {misfit}")
-    return Score.of({**content["tests"][test], "notes": content.get("notes")})
+        return from_json(Score, content, path, "posenc score --output")
+    cell = from_json(CellScore, content, path, "score_cell")
+    if test not in cell.tests:
+        raise UsageError(f"{path} is not from score_cell, or damaged: tests.{test} is missing")
+    return replace(cell.tests[test], notes=cell.notes)
 
 
 def named_path(argument: str, task: str = "") -> Tuple[str, str]:
@@ -226,17 +301,10 @@ def named_path(argument: str, task: str = "") -> Tuple[str, str]:
     return printable(folder.name), argument
 
 
-def nothing_learned(sacrebleu: float, chance: float) -> str:
-    """Return what a note says of a model whose BLEU on the whole test set is not above chance."""
-    return (
-        f"has hardly learned anything: its sacreBLEU is {sacrebleu:.2f}, and {chance:.2f} with "
-        "the references of other sentences"
-    )
-
-
-def _part(name: str, edges: Optional[Bin], content: Mapping[str, Any]) -> Subset:
-    figures = {metric: content[metric] for metric in METRICS if metric in content}
-    return Subset(name, edges, content["sentences"], content.get("within"), figures)
+def _members(pairs: List[Tuple[str, Any]]) -> Dict[str, Any]:
+    """Return the members of JSON of a dataclass's fields: metrics stand beside the others."""
+    members = dict(pairs)
+    return {**members.pop("metrics", {}), **members}
 
 
 def _are_valid(metric: str, rows: Sequence[Sequence[float]]) -> bool:

@@ -1,7 +1,7 @@
 """``Scorer``: the figures of a test set, and of its parts."""
 
 import math
-from typing import Any, Dict, Iterable, List, Optional, Sequence
+from typing import Dict, Iterable, List, Optional, Sequence
 
 import numpy as np
 
@@ -15,13 +15,13 @@ from fairseq_posenc.tools.scores.metrics import (
     sacrebleu_metric,
     why_undefined,
 )
+from fairseq_posenc.tools.scores.result import Subset, TokenisedDetail
 from fairseq_posenc.tools.scores.texts import TestSet
 
 DEFAULT = ("sacrebleu", "sacrebleu_lowercase", "tokenised_bleu", "chrf")
 # always computed: by the first a model is told from chance, by the second lengths are compared
 _ALWAYS = ("sacrebleu", "tokenised_bleu")
 _CHUNK = 1000  # sentences whose n-grams are counted at once: sacreBLEU keeps those of all
-Figures = Dict[str, Any]
 # by metric, (sentences, numbers): sacreBLEU's sufficient statistics, which add up over sentences
 Statistics = Dict[str, np.ndarray]
 
@@ -61,35 +61,30 @@ class Scorer:
             )
         return statistics
 
-    def score(self, statistics: Statistics, members: Optional[Sequence[int]] = None) -> Figures:
+    def score(self, statistics: Statistics, members: Optional[Sequence[int]] = None) -> Subset:
         """Return the figures of the sentences ``members`` (all when None).
 
         They are :func:`corpus_score`'s, and None where a metric is not defined.
         ``bleu_without_penalty`` is sacreBLEU as if no output were too short. ``length_ratio`` is
-        tokens of the hypotheses by tokens of the references. ``tokenised_detail`` has n-gram
-        precisions (in percent) and brevity penalty.
+        tokens of the hypotheses by tokens of the references.
         """
         count = len(next(iter(statistics.values()))) if members is None else len(members)
-        figures: Figures = {"sentences": count}
+        figures: Dict[str, Optional[float]] = dict.fromkeys((*statistics, *DERIVED))
         if not count:
-            return {**figures, **dict.fromkeys([*statistics, *DERIVED, "tokenised_detail"])}
+            return Subset(0, figures)
         chosen = slice(None) if members is None else list(members)
         parts = {name: rows[chosen] for name, rows in statistics.items()}
         totals = {name: rows.sum(axis=0).tolist() for name, rows in parts.items()}
-        for name in (*statistics, *DERIVED):
+        for name in figures:
             value = corpus_score(name, totals[base_metric(name)])
             is_defined = not (math.isnan(value) or why_undefined(name, parts[base_metric(name)]))
             figures[name] = value if is_defined else None
         tokenised = self.metrics["tokenised_bleu"]._compute_score_from_stats(
             [*map(int, totals["tokenised_bleu"])]
         )
-        figures["tokenised_detail"] = {
-            "precisions": list(tokenised.precisions),
-            "brevity_penalty": tokenised.bp,
-            "hypothesis_tokens": tokenised.sys_len,
-            "reference_tokens": tokenised.ref_len,
-        }
-        return figures
+        lengths = tokenised.sys_len, tokenised.ref_len
+        detail = TokenisedDetail(list(tokenised.precisions), tokenised.bp, *lengths)
+        return Subset(count, figures, detail)
 
     def plain_scores(self, hypotheses: List[str], references: List[str]) -> Dict[str, float]:
         """Return all metrics of plain text but tokenised BLEU."""

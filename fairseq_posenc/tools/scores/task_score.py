@@ -15,8 +15,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 
-from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Each, Maybe, OrNull, read_json, schema_error
+from fairseq_posenc.json_files import from_json, read_json
 
 BITS = "bits_per_token"
 TITLES = {
@@ -26,19 +25,6 @@ TITLES = {
 }  # fmt: skip
 # 1: higher is better, as of all others; -1: lower
 DIRECTIONS = {BITS: -1}
-_SCHEMA = {
-    "scores": Each(Each(float)),
-    "task": Maybe(str),
-    "main_metrics": Maybe([str]),
-    "labels": Maybe([str]),
-    "per_example": Maybe(Each(Each([float]))),
-    "gold": Maybe(Each(str)),
-    "chance": Maybe(Each(float)),
-    "notes": Maybe(Each(str)),
-    "command": Maybe([str]),
-    "versions": Maybe(Each(str)),
-    "precision": Maybe(Each(OrNull(str))),
-}
 Examples = Mapping[str, np.ndarray]
 
 
@@ -74,23 +60,11 @@ class TaskScore:
     hardware: str = ""
     seconds: float = 0.0
 
-    @classmethod
-    def of(cls, content: Any, path: str) -> "TaskScore":
-        """Return the result that a ``score.json`` holds; older ones lack results by example.
-
-        Raises:
-            UsageError: ``content``, of ``path``, is not what ``posenc predict`` writes.
-        """
-        misfit = schema_error(content, _SCHEMA)
-        if misfit:
-            raise UsageError(f"{path} is not from posenc predict, or damaged: {misfit}")
-        members = {name: content[name] for name in _SCHEMA if content.get(name) is not None}
-        score = cls(**members)
-        for subset, columns in score.per_example.items():
+    def __post_init__(self) -> None:
+        for subset, columns in self.per_example.items():
             sizes = {len(column) for column in columns.values()}
-            if len(sizes) != 1 or not min(sizes) or subset not in score.scores:
-                raise UsageError(f"{path} is damaged: the examples of {subset} are not whole")
-        return score
+            if len(sizes) != 1 or not min(sizes) or subset not in self.scores:
+                raise ValueError(f"the examples of {subset} are not whole")
 
     @property
     def seed(self) -> str:
@@ -155,7 +129,7 @@ def read_task_score(path: str) -> TaskScore:
     Raises:
         UsageError: it is missing, or not such a file; the message names the member that is wrong.
     """
-    return TaskScore.of(read_json(path), path)
+    return from_json(TaskScore, read_json(path), path, "posenc predict")
 
 
 def is_task_score(path: str) -> bool:

@@ -10,23 +10,15 @@ its ``setting`` (of translation a corpus with its way of training, of fine-tunin
 import math
 import re
 from pathlib import Path
-from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Type
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.json_files import Each, Maybe, load_json
-from fairseq_posenc.tools.scores.result import FIGURES, nothing_learned
+from fairseq_posenc.json_files import Each, Maybe, from_json, load_json, read_json
+from fairseq_posenc.tools.scores.result import CellScore, Score
 from fairseq_posenc.tools.scores.task_score import TaskScore
 from fairseq_posenc.tools.tables.papers import CHOICES, parse_options
 
 _CELL = dict.fromkeys(("setting", "row", "options", "seed", "lr"), str)
-_FACTS = dict.fromkeys(("seconds", "tokens_per_second"), Maybe(float))
-_FACTS.update(parameters=Maybe(int), gpus=Maybe(int), hardware=Maybe(str), precision=Maybe(str))
-_CHANCE = {"chance": Maybe(float), "above_chance": Maybe(bool)}
-_TRANSLATION = {
-    "tests": Each({"all": {"sentences": int, **FIGURES, **_CHANCE}, "signatures": Each(str)}),
-    "training": Maybe({"updates": int, **_FACTS}),
-}
-_FINE_TUNING = {"scores": Each(Each(float))}
 _SWAP = {"models": Each(dict.fromkeys(("original", "swapped", "drop"), Maybe(float)))}
 
 
@@ -126,22 +118,21 @@ def _about(path: Path) -> Dict[str, str]:
 
 def _translation_cell(path: Path, place: str, about: Dict[str, str]) -> Tuple[Cell, Dict[str, Any]]:
     """Return a cell, and by what is scored the conditions of the scores."""
-    result, state = _result(path, _TRANSLATION, "score_cell")
-    tests = result.get("tests", {})
-    figures = {name: score["all"] for name, score in tests.items()}
-    figures["training"] = result.get("training") or {}
+    result, state = _result(path, CellScore, "score_cell")
+    tests: Mapping[str, Score] = result.tests if result else {}
+    figures: Dict[str, Any] = {name: score.all.metrics for name, score in tests.items()}
+    figures["training"] = vars(result.training) if result and result.training else {}
     cell = Cell(place, **about, state=state, figures=figures)
     failures = [
-        f"{cell.setting}/{cell.row}, seed {cell.seed}, {nothing_learned(*scores)} of {name}."
+        f"{cell.setting}/{cell.row}, seed {cell.seed}, {reason} of {name}."
         for name, score in tests.items()
-        for scores in [(score["all"].get("sacrebleu"), score["all"].get("chance"))]
-        if score["all"].get("above_chance") is False and None not in scores
+        for reason in score.nothing_learned()
     ]
     cell = cell._replace(failures=failures[:1])  # of several test sets one tells
     facts = {
         f"numbers of sentences or signatures of {name} in {cell.setting}": (
-            score["all"]["sentences"],
-            {metric: without_version(text) for metric, text in score["signatures"].items()},
+            score.all.sentences,
+            {metric: without_version(text) for metric, text in score.signatures.items()},
         )
         for name, score in tests.items()
     }
@@ -149,13 +140,12 @@ def _translation_cell(path: Path, place: str, about: Dict[str, str]) -> Tuple[Ce
 
 
 def _fine_tuning_cell(path: Path, place: str, about: Dict[str, str]) -> Tuple[Cell, Dict[str, Any]]:
-    result, state = _result(path, _FINE_TUNING, "posenc predict")
-    scores = result.get("scores", {})
+    result, state = _result(path, TaskScore, "posenc predict")
+    scores = result.scores if result else {}
     task = about["setting"]
     cell = Cell(place, **about, task=task, state=state, figures=scores)._replace(setting=None)
     if result:
-        score = TaskScore.of(result, str(path / "score.json"))
-        cell = cell._replace(failures=score.failures(cell.row, cell.seed))
+        cell = cell._replace(failures=result.failures(cell.row, cell.seed))
     # of a set without labels there is nothing to compare
     labelled = {subset: metrics for subset, metrics in scores.items() if metrics}
     names = sorted(
@@ -177,13 +167,13 @@ def _swaps(folder: Path, cells: Sequence[Cell]) -> List[Cell]:
     return swaps
 
 
-def _result(path: Path, shape: Any, origin: str) -> Tuple[Dict[str, Any], str]:
-    """Return the content of ``score.json``, empty if it is not there, and the state of its cell."""
+def _result(path: Path, record: Type[Any], origin: str) -> Tuple[Any, str]:
+    """Return the content of ``score.json``, None if it is not there, and the state of its cell."""
     file = path / "score.json"
     if file.exists():
-        return load_json(str(file), shape, origin), "finished"
+        return from_json(record, read_json(str(file)), str(file), origin), "finished"
     begun = any(path.glob("checkpoint*.pt")) or (path / "train.done").exists()
-    return {}, "begun" if begun else "open"
+    return None, "begun" if begun else "open"
 
 
 def _naturally(path: Path) -> Tuple[Path, int, str]:

@@ -47,7 +47,7 @@ def length_faults(runs: Runs, columns: Sequence[str]) -> List[List[str]]:
 
 def _faults(score: Score, members: Sequence[int]) -> Tuple[float, float, float]:
     """Return the percentages of empty, short and long outputs."""
-    rows = score.statistics["tokenised_bleu"]
+    rows = score.texts.statistics["tokenised_bleu"]
     lengths = [(rows[i][0], rows[i][1]) for i in members]
     empty = sum(not length for length, _ in lengths)
     short = sum(0 < length < SHORT * reference_length for length, reference_length in lengths)
@@ -61,35 +61,29 @@ def differing(first: Sequence[Score], second: Sequence[Score]) -> Dict[str, List
     Raises:
         UsageError: results without translations, or without chrF.
     """
-    first_score, second_score = next(
-        iter(common_seeds(first, second).values()), (first[0], second[0])
-    )
-    if not (
-        first_score.hypothesis
-        and second_score.hypothesis
-        and "chrf" in first_score.statistics.keys() & second_score.statistics
-    ):
+    pair = next(iter(common_seeds(first, second).values()), (first[0], second[0]))
+    one, two = (score.texts for score in pair)
+    if not (one.hypothesis and two.hypothesis and "chrf" in one.statistics.keys() & two.statistics):
         raise UsageError("an older version scored, without translations; score again")
     scores = [
-        [corpus_score("chrf", row) for row in score.statistics["chrf"]]
-        for score in (first_score, second_score)
+        [corpus_score("chrf", row) for row in texts.statistics["chrf"]] for texts in (one, two)
     ]
     sentences: Dict[str, List[Differing]] = {}
-    for part, members in zip(first_score.bins, first_score.members()[1:]):
+    for part, members in zip(pair[0].bins, pair[0].members()[1:]):
         # of equal differences the first
         order = sorted(members, key=lambda i: -abs(scores[0][i] - scores[1][i]))[:_EACH]
         sentences[part.name] = [
             Differing(
                 number=i + 1,
-                source=_cut(first_score.source[i]) if first_score.source else "",
-                reference=_cut(first_score.reference[i]) if first_score.reference else "",
-                first=_cut(first_score.hypothesis[i]),
-                second=_cut(second_score.hypothesis[i]),
+                source=_cut(one.source[i]) if one.source else "",
+                reference=_cut(one.reference[i]) if one.reference else "",
+                first=_cut(one.hypothesis[i]),
+                second=_cut(two.hypothesis[i]),
                 first_score=scores[0][i],
                 second_score=scores[1][i],
             )
             for i in order
-            if first_score.hypothesis[i] != second_score.hypothesis[i]
+            if one.hypothesis[i] != two.hypothesis[i]
         ]
     return sentences
 

@@ -216,14 +216,14 @@ def _render(content: Mapping[str, Any]) -> str:
 def _content(runs: Runs, table: Table, metric: str) -> Dict[str, Any]:
     """Return what the template shows of translations alone."""
     scores = [score for seeds in runs.values() for score in seeds]
-    has_tokens = all("tokenised_bleu" in score.statistics for score in scores)
+    has_tokens = all("tokenised_bleu" in score.texts.statistics for score in scores)
     return {
         "metric": metric_of(metric).title,
         "about_outputs": ABOUT_OUTPUTS,
         "about_lengths": ABOUT_LENGTHS,
         "faults": length_faults(runs, table.columns) if has_tokens else None,
         "p_values": _p_values(runs, metric),
-        "language": scores[0].language,
+        "language": scores[0].language or "",
         "signatures": _signatures(scores),
         **_origin([(name, score) for name, seeds in runs.items() for score in seeds]),
     }
@@ -253,18 +253,20 @@ def _p_values(runs: Runs, metric: str) -> Optional[Dict[str, Any]]:
     signature = ""
     for name, other_seeds in rest:
         for seed, pair in common_seeds(seeds, other_seeds).items():
-            outputs: List[Any] = [score.hypothesis for score in pair]
-            references: Any = pair[0].reference and [pair[0].reference, *pair[0].more_references]
+            outputs: List[Any] = [score.texts.hypothesis for score in pair]
+            texts = pair[0].texts
+            references: Any = texts.reference and [texts.reference, *texts.more_references]
             if metric not in SACREBLEU_METRICS:
-                references, outputs = None, [score.statistics.get(metric) for score in pair]
+                references, outputs = None, [score.texts.statistics.get(metric) for score in pair]
             if None in outputs or (metric in SACREBLEU_METRICS and not references):
                 return None
             named = list(zip((first, name), outputs))
             row = rows.setdefault(name, {})
-            if any(score.above_chance is False for score in pair):
+            if any(score.all.above_chance is False for score in pair):
                 row[seed] = "nothing learned"
                 continue
-            values, signature = paired_bootstrap(metric, named, references, pair[0].language)
+            language = pair[0].language or ""
+            values, signature = paired_bootstrap(metric, named, references, language)
             row[seed] = f"{values[1]:.4f}" if isinstance(values[1], float) else str(values[1])
     if not rows:
         return None

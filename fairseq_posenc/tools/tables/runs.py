@@ -3,6 +3,7 @@
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.scores.lengths import length_label
 from fairseq_posenc.tools.scores.metrics import base_metric, metric_of
 from fairseq_posenc.tools.scores.result import Score, named_path, read_score
 from fairseq_posenc.tools.tables.grid import without_version
@@ -38,12 +39,14 @@ def _check_new(places: Dict[Any, Tuple[str, str]], name: str, path: str, score: 
         places: where seeds and outputs were found, and the name of those that are one model, to
             be completed.
     """
-    outputs: Sequence[Any] = score.hypothesis or next(iter(score.statistics.values()), [])
+    outputs: Sequence[Any] = score.texts.hypothesis or next(
+        iter(score.texts.statistics.values()), []
+    )
     facts: Dict[Any, str] = {}
-    is_right = (score.whole.figures.get("sacrebleu") or 0) > _ALL_RIGHT
+    is_right = (score.all.metrics.get("sacrebleu") or 0) > _ALL_RIGHT
     if score.seed:
         facts["seed", name, score.seed] = f"seed {score.seed} of {name}"
-    learned = score.above_chance is not False
+    learned = score.all.above_chance is not False
     if len({*map(str, outputs)}) > 1 and learned and not is_right:
         facts["outputs", str(outputs)] = "the same outputs"
     one_model = name if score.is_one_model else ""
@@ -57,7 +60,7 @@ def _check_new(places: Dict[Any, Tuple[str, str]], name: str, path: str, score: 
 
 def conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:
     """Return what must be alike in results that are compared."""
-    if not score.bins:
+    if not (score.by_length and score.bins):
         raise UsageError(f"{name} has no bins: score it with --bins or --percentiles")
     stored = base_metric(metric)
     if stored not in score.signatures:
@@ -67,15 +70,15 @@ def conditions(name: str, score: Score, metric: str) -> Dict[str, Any]:
         )
     # rows that declare other training text may differ in its lengths
     trained = "".join(f" ({value})" for key, value in score.notes.items() if key == "longest")
-    edges = [part.edges for part in score.bins if part.edges]
+    by_length, test_set, longest = score.by_length, score.test_set, score.longest_trained
     return {
-        "lengths": score.label,
-        "bins": ", ".join(f"{edge.name} up to {edge.up_to}" for edge in edges),
+        "lengths": length_label(by_length.of, by_length.unit),
+        "bins": ", ".join(f"{part.name} up to {part.up_to}" for part in score.bins),
         "sentences per bin": [part.sentences for part in score.bins],
         "signatures": without_version(score.signatures[stored]),
-        "target languages": score.language,
-        "references": score.reference_digest,
-        "sources": score.source_digest,
-        f"longest sentences trained on{trained}": score.longest_trained,
+        "target languages": score.language or "",
+        "references": test_set and test_set.reference,
+        "sources": test_set and test_set.source,
+        f"longest sentences trained on{trained}": longest and vars(longest),
         f"sentences within the trained length{trained}": [part.within for part in score.bins],
     }

@@ -6,8 +6,9 @@ from typing import List, Mapping, Sequence
 import numpy as np
 
 from fairseq_posenc.tools.scores.intervals import SAMPLES, bootstrap, drawn_score
+from fairseq_posenc.tools.scores.lengths import length_label
 from fairseq_posenc.tools.scores.metrics import base_metric, corpus_score, why_undefined
-from fairseq_posenc.tools.scores.result import Score, nothing_learned
+from fairseq_posenc.tools.scores.result import Score
 from fairseq_posenc.tools.tables.estimates import Sampled
 from fairseq_posenc.tools.tables.grid import check_comparable
 from fairseq_posenc.tools.tables.layout import Outputs, Table
@@ -32,21 +33,23 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
     for name, score in scores:
         score.check_sentences(name, metric)
     first = scores[0][1]
+    of_lengths = first.by_length
+    assert of_lengths is not None, "conditions() has refused such results"
     columns = [_sampled(runs, metric, members) for members in first.members()]
     table = Table(
         metric=metric,
-        label=first.label,
-        columns=[part.name for part in first.parts],
-        sentences=[part.sentences for part in first.parts],
-        within=[part.within for part in first.parts],
+        label=length_label(of_lengths.of, of_lengths.unit),
+        columns=["all", *(part.name for part in of_lengths.bins)],
+        sentences=[part.sentences for part in (first.all, *of_lengths.bins)],
+        within=[part.within for part in (first.all, *of_lengths.bins)],
         sampled=dict(zip(runs, map(list, zip(*columns)))),
         notes=_notes(runs, metric),
     )
-    rows = np.array(first.statistics[base_metric(metric)])
+    rows = np.array(first.texts.statistics[base_metric(metric)])
     reasons = (why_undefined(metric, rows[members]) for members in first.members() if members)
     table.notes += dict.fromkeys(filter(None, reasons))
     ratio = base_metric("length_ratio")
-    if metric == "sacrebleu" and all(ratio in score.statistics for _, score in scores):
+    if metric == "sacrebleu" and all(ratio in score.texts.statistics for _, score in scores):
         table.outputs = {
             name: [_outputs(seeds, members) for members in first.members()]
             for name, seeds in runs.items()
@@ -55,7 +58,7 @@ def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:
     # a reader should not compare what has learned nothing
     unlike = precision_words({name: [one.precision for one in runs[name]] for name in runs})
     unlike += _unlike_epochs(runs)
-    table.words = unlike + _failures(runs) + differences_in_words(table, several, first.unit)
+    table.words = unlike + _failures(runs) + differences_in_words(table, several, of_lengths.unit)
     return table
 
 
@@ -65,7 +68,9 @@ def _sampled(runs: Runs, metric: str, members: Sequence[int]) -> List[Sampled]:
     if not members:
         return [Sampled(own, [], np.empty(0)) for own in seeds]
     stored = base_metric(metric)
-    rows = [[np.array(one.statistics[stored])[members] for one in run] for run in runs.values()]
+    rows = [
+        [np.array(one.texts.statistics[stored])[members] for one in run] for run in runs.values()
+    ]
     if why_undefined(metric, rows[0][0]):
         return [Sampled(own, [], np.empty(0)) for own in seeds]
     figures = [drawn_score(metric, one) for run in rows for one in run]
@@ -106,16 +111,14 @@ def differences_in_words(table: Table, several: Sequence[str], unit: str = "") -
 
 def _outputs(seeds: Sequence[Score], members: Sequence[int]) -> Outputs:
     """Return the means over seeds of the sentences ``members``."""
-    rows = np.array(seeds[0].statistics[base_metric("sacrebleu")])
+    rows = np.array(seeds[0].texts.statistics[base_metric("sacrebleu")])
     if not members or why_undefined("sacrebleu", rows[members]):
         return Outputs()
-    means = (
-        statistics.mean(
-            corpus_score(name, np.array(score.statistics[base_metric(name)])[members].sum(axis=0))
-            for score in seeds
-        )
-        for name in ("bleu_without_penalty", "length_ratio")
-    )
+    means = []
+    for name in ("bleu_without_penalty", "length_ratio"):
+        rows_of_seeds = (np.array(score.texts.statistics[base_metric(name)]) for score in seeds)
+        scores = (corpus_score(name, rows[members].sum(axis=0)) for rows in rows_of_seeds)
+        means.append(statistics.mean(scores))
     return Outputs(*means)
 
 
@@ -136,11 +139,9 @@ def _failures(runs: Runs) -> List[str]:
     sentences = []
     for name, seeds in runs.items():
         for number, score in enumerate(seeds, 1):
-            bleu = score.whole.figures.get("sacrebleu")
-            if score.above_chance is False and bleu is not None and score.chance is not None:
-                seed = score.seed or f"{number} of {len(seeds)}"
-                which = f", seed {seed}," if len(seeds) > 1 else ""
-                sentences.append(f"{name}{which} {nothing_learned(bleu, score.chance)}.")
+            seed = score.seed or f"{number} of {len(seeds)}"
+            which = f", seed {seed}," if len(seeds) > 1 else ""
+            sentences += [f"{name}{which} {reason}." for reason in score.nothing_learned()]
     return sentences
 
 
@@ -182,8 +183,8 @@ def _notes(runs: Runs, metric: str) -> List[str]:
     longest = score.longest_trained
     if longest:
         notes.append(
-            f"Within trained length: source of at most {longest['source']} and target of at most "
-            f"{longest['reference']} subwords, the longest of the training set."
+            f"Within trained length: source of at most {longest.source} and target of at most "
+            f"{longest.reference} subwords, the longest of the training set."
         )
     longer = {
         name: seeds[0].longest_trained
@@ -191,19 +192,20 @@ def _notes(runs: Runs, metric: str) -> List[str]:
         if longest and seeds[0].longest_trained not in (None, longest)
     }
     notes += [
-        f"{name} was trained on other lengths: source of at most {lengths['source']} and target of "
-        f"at most {lengths['reference']} subwords."
+        f"{name} was trained on other lengths: source of at most {lengths.source} and target of "
+        f"at most {lengths.reference} subwords."
         for name, lengths in longer.items()
         if lengths
     ]
     scores = [training for seeds in runs.values() for training in seeds]
-    ceilings = {training.ceiling[metric] for training in scores if metric in training.ceiling}
+    known = [training.ceiling for training in scores if training.ceiling]
+    ceilings = {ceiling.figures[metric] for ceiling in known if metric in ceiling.figures}
     if ceilings:
         notes.append(
             "Ceiling, which the references get that go through the preparation of the training "
             f"text and back: {' and '.join(f'{value:.2f}' for value in sorted(ceilings))}."
         )
-        lower = {score.without_unknown for score in scores if score.without_unknown is not None}
+        lower = {c.with_unknown for c in known if c.with_unknown is not None}
         if metric == "sacrebleu" and lower and min(lower) < min(ceilings) - 0.005:
             notes[-1] += (
                 f" It is {' and '.join(f'{value:.2f}' for value in sorted(lower))} without the "

@@ -271,7 +271,7 @@ class _Preparation:
         if self.options.test:
             references = read_lines(f"{self.options.output}/{RAW_TEST}.{target}")
             found = ceiling(self.options.output, references, target, Scorer(target))
-            for line in ceiling_lines(found._asdict() if found else None):
+            for line in ceiling_lines(found):
                 self.say(f"test: {line}")
 
 

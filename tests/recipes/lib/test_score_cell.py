@@ -36,13 +36,12 @@ def cell(tmp_path):
 def test_every_test_set_is_scored_as_by_evaluate(cell):
     tests = {"first": str(cell / "reference"), "second": ""}
     options = {"percentiles": True, "language": "de"}
-    result = score_cell(str(cell), tests, {"seed": "1"}, ["x"], **options)
-    assert result == json.loads((cell / "score.json").read_text(encoding="utf-8"))
+    scores = score_cell(str(cell), tests, {"seed": "1"}, ["x"], **options)
+    result = json.loads((cell / "score.json").read_text(encoding="utf-8"))
     for name, path in tests.items():
         output = str(cell / f"{name}.out")
-        assert result["tests"][name] == evaluate(
-            generated=output, reference=path or None, **options
-        )
+        assert scores[name] == evaluate(generated=output, reference=path or None, **options)
+        assert json.loads(json.dumps(scores[name].to_json())) == result["tests"][name]
     assert result["tests"]["first"]["all"]["sacrebleu"] < 90
     assert result["tests"]["second"]["all"]["sacrebleu"] == pytest.approx(100)
     assert (result["notes"], result["command"]) == ({"seed": "1"}, ["x"])

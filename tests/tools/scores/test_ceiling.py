@@ -32,16 +32,16 @@ def test_the_references_go_through_the_preparation_and_back(tmp_path, options, l
     said: list = []
     files = bin_of(tmp_path, said, **options)
     score = evaluate(hypothesis=files["reference"], **files)
-    found = score["ceiling"]["figures"]["sacrebleu"]
+    found = score.ceiling.figures["sacrebleu"]
     assert least - 1e-6 <= found <= most + 1e-6
     printed = render(score)
     assert f"ceiling: sacreBLEU {found:.2f}" in printed
     assert any(line.startswith(f"test: ceiling: sacreBLEU {found:.2f}") for line in said)
-    exact, total = score["ceiling"]["exact"], score["all"]["sentences"]
+    exact, total = score.ceiling.exact, score.all.sentences
     assert f"; {exact} of {total} references come back exactly" in printed
     assert (exact == total) == (not options)
     assert ("„ (12)" in printed and "… (12)" in printed) == bool(options)
-    assert score["language"] == "deu_Latn"
+    assert score.language == "deu_Latn"
 
 
 def test_a_translation_that_gets_what_the_references_get_has_learned_something(tmp_path):
@@ -53,7 +53,7 @@ def test_a_translation_that_gets_what_the_references_get_has_learned_something(t
     for lines in (["kurz da"] * 4, ["gleich ist gleich und gleich"] * 9):
         path.write_text("\n".join(lines) + "\n")
         score = evaluate(hypothesis=str(path), reference=str(path), language="de")
-        assert score["all"]["above_chance"] is None and "hardly" not in render(score)
+        assert score.all.above_chance is None and "hardly" not in render(score)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_lengths_are_of_characters_where_no_spaces_part_words(write):
     lines = ["แมวนอน หลับ", "หมาวิ่ง"]
     files = {"hypothesis": write("out", lines), "reference": write("ref", lines)}
     score = evaluate(**files, language="tha_Thai", bins=[8], length_of="reference")
-    assert score["by_length"]["unit"] == "characters"
-    assert score["sentences"]["length"] == [10, 7] and score["all"]["sacrebleu"] > 99
+    assert score.by_length.unit == "characters"
+    assert score.sentences.length == [10, 7] and score.all.metrics["sacrebleu"] > 99
     with pytest.raises(UsageError, match="no spaces part the words of the reference"):
         evaluate(**files, language="th", bins=[8], length_of="reference", length_unit="words")

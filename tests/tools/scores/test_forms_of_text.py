@@ -54,11 +54,11 @@ def test_a_target_whose_name_is_no_language_is_scored_by_its_script(write, name,
         bins=[5],
         length_of="reference",
     )
-    assert result["language"] == language
+    assert result.language == language
     remark = f"the text of {name!r} has no spaces between words: scored as {language}"
-    assert (remark in result["remarks"]) == (name != language)
-    assert result["by_length"]["unit"] == ("words" if name == language else "characters")
-    assert result["all"]["sacrebleu"] > 50
+    assert (remark in result.remarks) == (name != language)
+    assert result.by_length.unit == ("words" if name == language else "characters")
+    assert result.all.metrics["sacrebleu"] > 50
 
 
 @pytest.mark.parametrize("word", ["می\u200cروم", "ශ්\u200dරී", "o\u0323\u0301de"])
@@ -67,11 +67,11 @@ def test_words_are_counted_by_blanks(write, word):
     lines = [f"{word} {word}.", f"x{word}", f"{word} {word} {word}"] * 3
     files = {"hypothesis": write("h", lines), "reference": write("r", lines)}
     result = evaluate(**files, bins=[3], length_of="reference")
-    assert result["sentences"]["length"] == [2, 1, 3] * 3
+    assert result.sentences.length == [2, 1, 3] * 3
     files = {name: write(name, REFERENCES * 3) for name in files}
     result = evaluate(**files, bins=[3], source=write("s", lines))
-    assert result["sentences"]["length"] == [2, 1, 3] * 3
-    assert result["sentences"]["source"] == lines
+    assert result.sentences.length == [2, 1, 3] * 3
+    assert result.sentences.source == lines
 
 
 @pytest.mark.parametrize(
@@ -81,8 +81,8 @@ def test_tags_are_no_words_of_a_source(write, tags):
     sources = [f"{tags} {source}" for source in SOURCES * 3]
     files = {"hypothesis": write("h", HYPOTHESES * 3), "reference": write("r", REFERENCES * 3)}
     result = evaluate(**files, source=write("s", sources), bins=[3])
-    assert result["sentences"]["length"] == [2, 5, 9] * 3
-    assert any("not counted as words" in remark for remark in result["remarks"])
+    assert result.sentences.length == [2, 5, 9] * 3
+    assert any("not counted as words" in remark for remark in result.remarks)
 
 
 METRICX = [
@@ -94,7 +94,7 @@ METRICX = [
 def test_scores_of_sentences_are_read_from_lines_of_json_of_the_same_texts(files, write):
     def scored(segments):
         path = write("m", [json.dumps(one) for one in segments])
-        return evaluate(**files, segment_scores={"MetricX": path})["all"]["MetricX"]
+        return evaluate(**files, segment_scores={"MetricX": path}).all.metrics["MetricX"]
 
     assert scored(METRICX) == 1.5
     for key, text, said in (
@@ -118,7 +118,7 @@ def test_scores_of_sentences_are_read_from_lines_of_json_of_the_same_texts(files
 )
 def test_forms_of_references_that_no_hypothesis_has_are_told(write, hypothesis, reference, said):
     files = {"hypothesis": write("h", [hypothesis] * 3), "reference": write("r", [reference] * 3)}
-    told = evaluate(**files)["remarks"]
+    told = evaluate(**files).remarks
     assert [line.startswith(said) for line in told] == [True] if said else not told
 
 

@@ -8,6 +8,7 @@ from fairseq.data import indexed_dataset
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import reading
+from fairseq_posenc.tools.scores.result import TrainedLengths
 from fairseq_posenc.tools.scores.score import evaluate, render
 
 HYPOTHESES = ["ein H@@ aus , rot .", "der H@@ und l@@ äu@@ ft ."]
@@ -121,8 +122,8 @@ def test_empty_hypotheses_count_0_with_every_kind_of_subwords(generated):
         score = evaluate(generated=path, language="de", remove_bpe=symbol)
         # of references of two words it is not defined
         expected = None if symbol == "sentencepiece" else 0
-        assert score["all"]["sacrebleu"] == score["all"]["tokenised_bleu"] == expected
-        assert score["all"]["empty_hypotheses"] == [1, 2]
+        assert score.all.metrics["sacrebleu"] == score.all.metrics["tokenised_bleu"] == expected
+        assert score.all.empty_hypotheses == [1, 2]
 
 
 def test_tags_of_languages_are_no_words(french, data, write):
@@ -222,7 +223,7 @@ def french(generated):
 
 def languages(**options):
     score = evaluate(**options)
-    return score["source_language"], score["language"]
+    return score.source_language, score.language
 
 
 def test_the_language_comes_from_the_data_the_log_or_the_user(french, write, data):
@@ -241,21 +242,22 @@ def test_french_is_detokenised_as_french_and_the_score_says_so(french, data, wri
     raw = write("raw", ["où est l'animal ?", "c'est la maison."])
     files = {"generated": french(), "reference": raw}
     right, wrong = evaluate(**files, data=str(data)), evaluate(**files, language="de")
-    assert right["all"]["sacrebleu"] == pytest.approx(100) and wrong["all"]["sacrebleu"] < 80
+    bleu, low = (score.all.metrics["sacrebleu"] for score in (right, wrong))
+    assert bleu == pytest.approx(100) and low < 80
     assert "language: fr, source: de" in render(right)
     assert "language: de, source: unknown" in render(wrong)
     for code in ("fr_XX", "FR", "fr-CA"):
         score = evaluate(**files, language=code)
-        assert score["all"]["sacrebleu"] == right["all"]["sacrebleu"] and score["language"] == code
+        assert score.all.metrics["sacrebleu"] == bleu and score.language == code
 
 
 def test_a_model_of_the_other_direction_on_the_same_data_is_noticed(french, data):
     score = evaluate(generated=french(sources=FRENCH, targets=GERMAN), data=str(data))
-    assert (score["source_language"], score["language"]) == ("fr", "de")
-    assert score["longest_trained"] == {"source": 7, "reference": 5}
+    assert (score.source_language, score.language) == ("fr", "de")
+    assert score.longest_trained == TrainedLengths(7, 5)
     path = french(sources=joined(FRENCH), targets=joined(GERMAN))
     score = evaluate(generated=path, data=str(data), language="de")
-    assert score["longest_trained"] == {"source": 7, "reference": 5}
+    assert score.longest_trained == TrainedLengths(7, 5)
 
 
 def test_raw_references_of_the_folder_are_taken_for_its_own_test_set_alone(french, data, write):
@@ -282,7 +284,7 @@ def test_plain_sources_need_their_language(french, write):
     files = {"generated": french(), "source": write("source", ["Wo ist er?", "Das ist es."])}
     with pytest.raises(UsageError, match="--source-language"):
         evaluate(**files, bins=[4], language="fr")
-    assert evaluate(**files, bins=[4], language="fr", source_language="de")["by_length"]
+    assert evaluate(**files, bins=[4], language="fr", source_language="de").by_length
 
 
 @pytest.mark.parametrize(
@@ -298,28 +300,28 @@ def test_languages_without_rules_or_spaces_are_remarked(generated, write, langua
 def test_sentences_within_the_trained_length_are_counted_on_both_sides(french, data):
     score = evaluate(generated=french(), data=str(data), bins=[4, 5])
     # trained: 5 and 7 subwords; test: (6, 5) and (5, 6)
-    assert score["longest_trained"] == {"source": 5, "reference": 7}
-    assert score["all"]["within"] == 1
-    assert [part["within"] for part in score["by_length"]["bins"]] == [0, 1, 0]
+    assert score.longest_trained == TrainedLengths(5, 7)
+    assert score.all.within == 1
+    assert [part.within for part in score.by_length.bins] == [0, 1, 0]
     assert "5 subwords of the source, 7 of the target" in render(score)
-    json.dumps(score, allow_nan=False)
+    json.dumps(score.to_json(), allow_nan=False)
 
 
 def test_ranges_of_the_longer_side_go_on_by_the_data(french, data):
     options = {"length_of": "longer", "length_unit": "subwords", "bins": [2, "auto"]}
-    split = evaluate(generated=french(), data=str(data), **options)["by_length"]
-    assert split["of"] == "longer"
-    assert [part["sentences"] for part in split["bins"]] == [0, 2]
+    split = evaluate(generated=french(), data=str(data), **options).by_length
+    assert split.of == "longer"
+    assert [part.sentences for part in split.bins] == [0, 2]
 
 
 def test_lengths_that_are_not_known_are_never_called_within(french, data):
     path = french(sources=joined(GERMAN), targets=joined(FRENCH))
     score = evaluate(generated=path, data=str(data))
-    assert score["all"]["within"] is None and "not known" in " ".join(score["remarks"])
+    assert score.all.within is None and "not known" in " ".join(score.remarks)
     for path in data.glob("train*"):
         path.unlink()
     score = evaluate(generated=french(), data=str(data))
-    assert score["longest_trained"] is None and "no training set" in " ".join(score["remarks"])
+    assert score.longest_trained is None and "no training set" in " ".join(score.remarks)
 
 
 def test_a_folder_without_data_is_refused(french, tmp_path):

@@ -1,6 +1,5 @@
 """Bits per token of the references, from what fairseq-generate --score-reference prints."""
 
-import json
 from functools import partial
 
 import pytest
@@ -31,22 +30,18 @@ def files(write):
 
 def test_bits_are_summed_over_tokens_by_range(files):
     result = score(**files())
-    assert result["all"]["bits"] == 8 / 6 and result["signatures"]["bits"].startswith("-log2 p")
-    assert [part["bits"] for part in result["by_length"]["bins"]] == [5 / 3, 1.0]
-    low, high = result["all"]["interval"]["bits"]
+    assert result.all.metrics["bits"] == 8 / 6 and result.signatures["bits"].startswith("-log2 p")
+    assert [part.metrics["bits"] for part in result.by_length.bins] == [5 / 3, 1.0]
+    low, high = result.all.interval["bits"]
     assert 1 <= low < 8 / 6 < high <= 3
-    assert json.loads(json.dumps(result))["sentences"]["statistics"]["bits"] == [
-        [2, 2],
-        [3, 3],
-        [3, 1],
-    ]
+    assert result.sentences.statistics["bits"] == [[2, 2], [3, 3], [3, 1]]
     assert "bits per token of the references" in render(result)
 
 
 def test_unknown_words_are_marked_in_t_lines_alone(files):
     outputs = [f"{text} <unk>" for text in REFERENCES]
     marked = [text.replace("<unk>", "<<unk>>") for text in outputs]
-    assert score(**files(references=marked, hypotheses=outputs))["all"]["bits"] == 8 / 6
+    assert score(**files(references=marked, hypotheses=outputs)).all.metrics["bits"] == 8 / 6
 
 
 @pytest.mark.parametrize(

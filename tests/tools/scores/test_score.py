@@ -51,24 +51,24 @@ def generated(write):
     ],
 )  # fmt: skip
 def test_bins_count_what_is_asked_for(generated, options, of, unit, sizes):
-    result = evaluate(generated=generated, **options)["by_length"]
-    assert (result["of"], result["unit"]) == (of, unit)
-    assert {part["name"]: part["sentences"] for part in result["bins"]} == sizes
+    result = evaluate(generated=generated, **options).by_length
+    assert (result.of, result.unit) == (of, unit)
+    assert {part.name: part.sentences for part in result.bins} == sizes
 
 
 def test_bins_of_a_file_of_numbers_are_scored_from_their_own_sentences(files, tmp_path, write):
     path = write("test.clauses", ["3", "0", "3"])
     result = evaluate(**files, bins=[1, 2], group_by=path)
-    assert [part["sentences"] for part in result["by_length"]["bins"]] == [1, 0, 2]
+    assert [part.sentences for part in result.by_length.bins] == [1, 0, 2]
     assert "\nby number of clauses\n" in render(result)
     alone = {
         "hypothesis": write("h", HYPOTHESES[::2]),
         "reference": write("r", REFERENCES[::2]),
     }
-    expected = evaluate(**alone)["all"]
-    both = result["by_length"]["bins"][2]
+    expected = evaluate(**alone).all.metrics
+    both = result.by_length.bins[2].metrics
     assert {name: both[name] for name in METRICS} == {name: expected[name] for name in METRICS}
-    (tmp_path / "score.json").write_text(json.dumps(result), encoding="utf-8")
+    (tmp_path / "score.json").write_text(json.dumps(result.to_json()), encoding="utf-8")
     assert by_length(read_runs([str(tmp_path / "score.json")])).title.endswith("number of clauses")
 
 
@@ -89,7 +89,7 @@ def test_numbers_that_cannot_be_bins_are_refused(files, numbers, options, messag
 
 
 def test_generated_and_plain_give_equal_figures(files, generated):
-    assert evaluate(generated=generated)["all"] == evaluate(**files)["all"]
+    assert evaluate(generated=generated).all == evaluate(**files).all
 
 
 def test_empty_lines_are_counted_and_remarked(write):
@@ -97,10 +97,10 @@ def test_empty_lines_are_counted_and_remarked(write):
         hypothesis=write("h", ["a", "", "c"]),
         reference=write("r", ["a", "b", " "]),
     )
-    assert result["all"]["sentences"] == 3
-    assert result["all"]["empty_hypotheses"] == [2]
-    assert result["all"]["empty_references"] == [3]
-    assert result["remarks"] == ["1 empty hypotheses: line 2", "1 empty references: line 3"]
+    assert result.all.sentences == 3
+    assert result.all.empty_hypotheses == [2]
+    assert result.all.empty_references == [3]
+    assert result.remarks == ["1 empty hypotheses: line 2", "1 empty references: line 3"]
 
 
 def test_a_token_is_left_out_of_a_second_score_of_the_whole_set(write):
@@ -110,14 +110,14 @@ def test_a_token_is_left_out_of_a_second_score_of_the_whole_set(write):
 
     texts = ("ein Haus . <sep> der Hund läuft heute", "ein Haus . <sep> die Katze läuft heute")
     result = scored(*texts, without_token="<sep>")
-    plain = scored(*(text.replace("<sep> ", "") for text in texts))["all"]
-    assert result["without_token"]["token"] == "<sep>"
-    assert {name: result["without_token"]["all"][name] for name in METRICS} == {
+    plain = scored(*(text.replace("<sep> ", "") for text in texts)).all.metrics
+    assert result.without_token.token == "<sep>"
+    assert {name: result.without_token.all.metrics[name] for name in METRICS} == {
         name: plain[name] for name in METRICS
     }
-    assert result["all"]["sacrebleu"] > plain["sacrebleu"]
-    assert result["all"] == scored(*texts)["all"]
-    assert scored(*texts)["without_token"] is None
+    assert result.all.metrics["sacrebleu"] > plain["sacrebleu"]
+    assert result.all == scored(*texts).all
+    assert scored(*texts).without_token is None
     line = f"without <sep>: sacreBLEU {plain['sacrebleu']:.2f}, "
     assert line in render(result) and line not in render(scored(*texts))
 
@@ -162,8 +162,8 @@ LINES = [" ".join(random.Random(i).choices(WORDS, k=6 + i % 9)) for i in range(4
 def test_outputs_that_do_not_depend_on_their_source_are_reported(translate, learned, write):
     files = {"hypothesis": write("h", map(translate, range(40)))}
     result = evaluate(**files, reference=write("r", LINES))
-    assert result["all"]["above_chance"] is learned
-    said = f"hardly learned anything: its sacreBLEU is {result['all']['sacrebleu']:.2f}, "
+    assert result.all.above_chance is learned
+    said = f"hardly learned anything: its sacreBLEU is {result.all.metrics['sacrebleu']:.2f}, "
     assert (said in render(result)) != learned
 
 
@@ -171,19 +171,20 @@ def test_empty_bins_are_dashes_to_read_and_null_in_json(files):
     result = evaluate(**files, bins=[6, 7, 50])
     line = next(line for line in render(result).splitlines() if line.startswith("7-7"))
     assert line.split() == ["7-7", "0"] + ["-"] * 6 + ["?"]
-    assert json.loads(json.dumps(result, allow_nan=False))["by_length"]["bins"][1]["chrf"] is None
+    content = json.loads(json.dumps(result.to_json(), allow_nan=False))
+    assert content["by_length"]["bins"][1]["chrf"] is None
 
 
 def test_what_is_printed_is_what_was_computed(files):
     result = evaluate(**files, percentiles=True)
     text = render(result)
-    figures = result["all"]
+    figures = result.all.metrics
     row = next(line for line in text.splitlines() if line.startswith("all")).split()
     expected = [f"{figures[name]:.2f}" for name in [*METRICS, "bleu_without_penalty"]]
     assert [*row[:3], *row[5:-1]] == ["all", "3", *expected, f"{figures['length_ratio']:.3f}"]
-    assert " ".join(row[3:5]) == "[{:.2f}, {:.2f}]".format(*figures["interval"]["sacrebleu"])
+    assert " ".join(row[3:5]) == "[{:.2f}, {:.2f}]".format(*result.all.interval["sacrebleu"])
     assert f"BLEU = {figures['tokenised_bleu']:.2f}, 84.6/" in text
-    for signature in result["signatures"].values():
+    for signature in result.signatures.values():
         assert signature in text
 
 
@@ -216,12 +217,12 @@ COMET = {"out.txt": [{"src": "s", "mt": f" {line} ", "COMET": 0.5 * i}
 def test_scores_of_sentences_from_elsewhere_are_averaged_by_length_too(files, write, content):
     path = write("scores", content)
     result = evaluate(**files, bins=[2], segment_scores={"COMET": path}, metrics=["chrf++"])
-    assert list(result["signatures"]) == ["sacrebleu", "tokenised_bleu", "chrf++", "COMET"]
-    parts = [result["all"], *result["by_length"]["bins"]]
-    assert [part["COMET"] for part in parts] == [0.5, 0.0, 0.75]
-    assert result["all"]["interval"]["COMET"] == [0.0, 1.0]
+    assert list(result.signatures) == ["sacrebleu", "tokenised_bleu", "chrf++", "COMET"]
+    parts = [result.all, *result.by_length.bins]
+    assert [part.metrics["COMET"] for part in parts] == [0.5, 0.0, 0.75]
+    assert result.all.interval["COMET"] == (0.0, 1.0)
     assert " COMET " in render(result) and "COMET: mean of the scores" in render(result)
-    score = write("runs/score.json", json.loads(json.dumps(result)))
+    score = write("runs/score.json", result.to_json())
     assert by_length(read_runs([score]), "COMET").rows["runs"][2].mean == 0.75
 
 
@@ -255,9 +256,9 @@ def test_hypotheses_are_written_as_plain_text(files, generated, tmp_path):
     plain, references = ([line.replace(" .", ".") for line in side]
                          for side in (HYPOTHESES, REFERENCES))  # fmt: skip
     assert output.read_text(encoding="utf-8").splitlines() == plain
-    kept = result["sentences"]
-    assert (kept["hypothesis"], kept["reference"]) == (plain, references)
-    assert kept["source"] == [line.replace(" .", ".") for line in SOURCES]  # text, not tokens
+    kept = result.sentences
+    assert (kept.hypothesis, kept.reference) == (plain, references)
+    assert kept.source == [line.replace(" .", ".") for line in SOURCES]  # text, not tokens
 
 
 MORE = ["das Haus", "der Hund rennt heute schnell", "zwei Kinder spielen in dem Garten dort ."]
@@ -282,7 +283,7 @@ def test_several_references_are_scored_as_by_sacrebleu(write, run, tmp_path, for
             assert result["all"][name] == pytest.approx(expected, abs=1e-9), name
             assert "nrefs:2" in result["signatures"][name]
     [[score]] = read_runs([str(output)]).values()
-    assert list(score.more_references) == [MORE]
+    assert list(score.texts.more_references) == [MORE]
     score.check_sentences("it", "sacrebleu")
 
 
@@ -294,7 +295,7 @@ def test_references_of_unequal_number_are_refused(write):
     with pytest.raises(UsageError, match="line 2 has 1: .* a tab at its end"):
         evaluate(hypothesis=write("h", HYPOTHESES), reference=lacking)
     few = write("f", ["a\tb", *REFERENCES[1:]])
-    remarks = evaluate(hypothesis=write("h", HYPOTHESES), reference=few)["remarks"]
+    remarks = evaluate(hypothesis=write("h", HYPOTHESES), reference=few).remarks
     assert [line for line in remarks if line.startswith("1 references hold tabs, taken as blanks")]
     short = [write("one", REFERENCES), write("two", REFERENCES[:2])]
     with pytest.raises(UsageError, match="two has 2 lines, but there are 3"):
@@ -307,32 +308,33 @@ def test_bleu_of_references_without_four_tokens_is_not_defined(write, tmp_path):
     files = {"hypothesis": write("h", lines), "reference": write("r", lines)}
     options = {"bins": [1, 2], "length_of": "reference", "metrics": ["chrf++", "ter"]}
     result = evaluate(**files, **options)
-    few, two, many = result["by_length"]["bins"]
-    assert [two["sacrebleu"], two["tokenised_bleu"], two["interval"]["sacrebleu"]] == [None] * 3
+    few, two, many = (part.metrics for part in result.by_length.bins)
+    assert [two["sacrebleu"], two["tokenised_bleu"]] == [None] * 2
+    assert result.by_length.bins[1].interval["sacrebleu"] is None
     assert two["chrf++"] == pytest.approx(100) and two["ter"] == 0
     assert [few["chrf++"], few["ter"]] == [None, None]
     assert many["sacrebleu"] == pytest.approx(100)
-    assert result["all"]["interval"]["sacrebleu"] == pytest.approx([100, 100])
+    assert result.all.interval["sacrebleu"] == pytest.approx([100, 100])
     shown = render(result)
     assert "sacreBLEU is not defined (-) where no reference has 4 tokens" in shown
     assert "TER is not defined (-) where all references are empty" in shown
     path = tmp_path / "score.json"
-    path.write_text(json.dumps(result), encoding="utf-8")
+    path.write_text(json.dumps(result.to_json()), encoding="utf-8")
     table = by_length(read_runs([f"a={path}", f"b={path}"]))
     assert [one.mean is None for one in table.rows["a"]] == [False, True, True, False]
     assert "sacreBLEU is not defined (-) where no reference has 4 tokens" in table.notes
     only = evaluate(hypothesis=write("h", lines[:2]), reference=write("r", lines[:2]))
-    assert only["all"]["sacrebleu"] is None and "not defined" in render(only)
+    assert only.all.metrics["sacrebleu"] is None and "not defined" in render(only)
 
 
 def test_words_of_scripts_without_spaces_are_not_whole_lines(write):
     def scored(language, hypothesis, reference):
         files = {"hypothesis": write("h", hypothesis), "reference": write("r", reference)}
         result = score.evaluate(**files, language=language, metrics=["ter", "chrf++"])
-        return result, "\n".join(result["remarks"])
+        return result, "\n".join(result.remarks)
 
     result, told = scored("zh", ["我今天很高兴见到你"] * 3, ["我今天很开心见到你"] * 3)
-    assert 20 < result["all"]["ter"] < 25 and "asian:yes" in result["signatures"]["ter"]
+    assert 20 < result.all.metrics["ter"] < 25 and "asian:yes" in result.signatures["ter"]
     assert "chrF++ counts words between spaces" in told and "TER" not in told
     _, told = scored("th", ["ฉันดีใจที่ได้พบคุณ"] * 3, ["ฉันดีใจที่ได้เจอคุณ"] * 3)
     assert "TER counts words between spaces, which th does not have, so whole lines" in told

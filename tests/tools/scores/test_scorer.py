@@ -78,21 +78,21 @@ CASES += [
 @pytest.mark.parametrize(("hypotheses", "references"), CASES)
 def test_tokenised_bleu_is_that_of_multi_bleu(hypotheses, references):
     score, precisions, penalty, length, reference_length = slow_bleu(hypotheses, references)
-    figures = scored(texts_of(hypotheses, references))
+    subset = scored(texts_of(hypotheses, references))
+    figures, detail = subset.metrics, subset.tokenised_detail
     if has_four_tokens(references):
         assert figures["tokenised_bleu"] == pytest.approx(score, abs=1e-9)
     else:
         assert figures["tokenised_bleu"] is None
-    detail = figures["tokenised_detail"]
-    assert detail["precisions"] == pytest.approx(precisions)
-    assert detail["brevity_penalty"] == pytest.approx(penalty)
-    assert (detail["hypothesis_tokens"], detail["reference_tokens"]) == (length, reference_length)
+    assert detail.precisions == pytest.approx(precisions)
+    assert detail.brevity_penalty == pytest.approx(penalty)
+    assert (detail.hypothesis_tokens, detail.reference_tokens) == (length, reference_length)
     assert figures["length_ratio"] == pytest.approx(length / reference_length)
 
 
 def test_tokens_and_plain_text_are_not_confused():
     texts = results.TestSet(["a b, c d."], ["a b, c d."], ["x"], ["y y y y"])
-    figures = scored(texts)
+    figures = scored(texts).metrics
     assert figures["sacrebleu"] == pytest.approx(100)
     assert figures["tokenised_bleu"] == 0
 
@@ -105,10 +105,10 @@ def test_a_part_is_scored_like_a_test_set_of_its_own():
 
 
 def test_what_is_not_there_has_no_score_and_no_ratio_of_lengths():
-    figures = scored(texts_of(["a"], ["a"]), [])
-    assert figures["sentences"] == 0
-    assert all(figures[name] is None for name in DEFAULT)
-    figures = scored(texts_of(["a", ""], ["", ""]))
+    nothing = scored(texts_of(["a"], ["a"]), [])
+    assert nothing.sentences == 0
+    assert all(nothing.metrics[name] is None for name in DEFAULT)
+    figures = scored(texts_of(["a", ""], ["", ""])).metrics
     assert figures["length_ratio"] is None
     assert figures["tokenised_bleu"] is figures["sacrebleu"] is figures["chrf"] is None
 
@@ -127,7 +127,7 @@ def test_signatures_name_the_choices(language, tokeniser):
 
 @pytest.mark.parametrize(("hypotheses", "references"), CASES)
 def test_bleu_without_penalty_is_that_of_equal_precisions_and_enough_words(hypotheses, references):
-    figures = scored(texts_of(hypotheses, references))
+    figures = scored(texts_of(hypotheses, references)).metrics
     bleu = sacrebleu.corpus_bleu(hypotheses, [references])
     expected = bleu.score / bleu.bp if bleu.bp else 0.0
     if not has_four_tokens(references):

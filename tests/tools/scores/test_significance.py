@@ -56,7 +56,7 @@ def test_figures_and_p_values_are_those_of_sacrebleus_command(metric, command, w
     scores = json.loads(command(*options, "--format", "json", "-w", "12"))
     for row, lines in zip(scores, OUTPUTS.values()):
         files = {"hypothesis": write("h", lines), "reference": write("r", REFERENCES)}
-        found = evaluate(**files, language="de", metrics=[metric])["all"]
+        found = evaluate(**files, language="de", metrics=[metric]).all.metrics
         [printed] = [value for name, value in row.items() if name != "system"]
         assert f"{found[metric]:.12f}" == f"{float(printed):.12f}"
     values, signature = paired_bootstrap(metric, [*OUTPUTS.items()], [REFERENCES], "de")
@@ -79,7 +79,7 @@ def test_scores_of_sentences_have_p_values_of_the_same_samples(write):
             language="de",
             bins=[5],
             length_of="reference",
-        )["sentences"]["statistics"]["sacrebleu"]
+        ).sentences.statistics["sacrebleu"]
         for name, lines in OUTPUTS.items()
     }
     # shares of right words: a mean, so that slow loops are short

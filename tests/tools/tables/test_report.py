@@ -57,7 +57,7 @@ def scored(tmp_path_factory):
                 **files, language="he", bins=[8], length_of="reference",
                 command=["posenc", "score"], metrics=["chrf", "ter"], notes={"seed": str(seed)},
                 segment_scores={"errors": str(folder / "errors")},
-            )  # fmt: skip
+            ).to_json()  # fmt: skip
             for part in (result["all"], *result["by_length"]["bins"]):
                 part["within"] = part["sentences"] // 3
             place = folder / f"run{len(paths)}"
@@ -154,8 +154,8 @@ def test_p_values_are_those_of_sacrebleus_test_for_each_seed_of_both(report, sco
     for name in (NAME, "none"):
         values = []
         for one, other in zip(runs["bad"], runs[name]):
-            pair = [(n, score.hypothesis) for n, score in zip("ab", (one, other))]
-            references = [one.reference]
+            pair = [(n, score.texts.hypothesis) for n, score in zip("ab", (one, other))]
+            references = [one.texts.reference]
             (_, value), signature = paired_bootstrap("sacrebleu", pair, references, "he")
             values.append("nothing learned" if name == "none" else f"{value:.4f}")
         assert f" {name} {' '.join(values)} " in shown and signature in shown
@@ -170,14 +170,14 @@ def test_sentences_that_differ_most_stand_beside_each_other_by_range(report, sco
         assert gaps == sorted(gaps, reverse=True) and gaps[-1] > 0
     one = found["9+"][0]
     scores = [runs[name][0] for name in ("bad", NAME)]
-    assert [one.first, one.second] == [each.hypothesis[one.number - 1] for each in scores]
-    assert one.reference == scores[0].reference[one.number - 1]
+    assert [one.first, one.second] == [score.texts.hypothesis[one.number - 1] for score in scores]
+    assert one.reference == scores[0].texts.reference[one.number - 1]
     shown = text_of(report / "report.html")
     assert (
         f"Sentence {one.number} {one.reference} bad, chrF {one.first_score:.1f} {one.first} "
         f"{NAME}, chrF {one.second_score:.1f} {one.second} "
     ) in shown and "(empty)" in shown
-    scores[1].hypothesis[one.number - 1] = "x" * 100_000
+    scores[1].texts.hypothesis[one.number - 1] = "x" * 100_000
     assert len(differing(runs["bad"], runs[NAME])["9+"][0].second) == 600
 
 
@@ -185,7 +185,7 @@ def test_empty_short_and_long_outputs_are_counted(scored):
     runs = read_runs(scored)
     whole = runs["bad"][0]
     for i, (own, other) in enumerate([(0, 4), (1, 4), (9, 4), (4, 4)]):
-        whole.statistics["tokenised_bleu"][i][:2] = own, other
+        whole.texts.statistics["tokenised_bleu"][i][:2] = own, other
     lines = length_faults({"bad": [whole]}, ["all"])
     # the eighth is empty as well
     assert lines == [["", "all"], ["bad", *lines[1][1:]]] and lines[1][1] == "5.0, 2.5, 2.5"

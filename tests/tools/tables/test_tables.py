@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import from_json
 from fairseq_posenc.tools.scores.intervals import (
     bootstrap,
     drawn_score,
@@ -54,7 +55,7 @@ def score(right, **changes):
 
 
 def by_length(runs, metric="sacrebleu"):
-    read = {name: [Score.of(one) for one in seeds] for name, seeds in runs.items()}
+    read = {name: [from_json(Score, one, "", "") for one in seeds] for name, seeds in runs.items()}
     return tables.by_length(read, metric)
 
 
@@ -288,7 +289,8 @@ def test_results_of_a_recipe_are_those_of_one_test_set_with_their_seed(write):
     cell = {"tests": {"a": score(1), "b": score(0.5)}, "notes": {"seed": "7"}}
     path = write("shape/seed7/score.json", cell)
     [found] = read_runs([path], "b")["shape"]
-    assert found == Score.of({**score(0.5), "notes": {"seed": "7"}}) and found.seed == "7"
+    assert found == from_json(Score, {**score(0.5), "notes": {"seed": "7"}}, "", "")
+    assert found.seed == "7"
     with pytest.raises(UsageError, match="score_cell.*tests.c is missing"):
         read_runs([path], "c")
 

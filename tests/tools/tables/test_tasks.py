@@ -87,7 +87,7 @@ def test_one_training_has_percentiles_and_several_students_interval(runs):
     table = by_task(read_task_runs(runs(shaw=one, cape=many)))
     assert table.columns == ["MNLI accuracy"] and table.sentences == [60]
     drawn = [
-        [measure("accuracy", TaskScore.of(score, "").columns("valid"), times)
+        [measure("accuracy", TaskScore(**score).columns("valid"), times)
          for times in resampled(60)]
         for score in (*one, *many)
     ]  # fmt: skip
@@ -204,4 +204,4 @@ def test_a_training_counts_once(runs):
 
 def test_frequencies_predict_frequent_tokens_better():
     assert frequency_bits([1] * 99 + [2], 10) < 1 < 3 < frequency_bits([*range(10)], 10)
-    assert json.dumps(TaskScore.of(classes(1), "").to_dict())
+    assert json.dumps(TaskScore(**classes(1)).to_dict())

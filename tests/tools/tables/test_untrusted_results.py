@@ -27,7 +27,8 @@ def results(tmp_path_factory):
         (folder / "hypothesis").write_text("\n".join(map("".join, spoilt)) + "\n")
         files = {name: str(folder / name) for name in ("hypothesis", "reference")}
         bins = {"bins": [8], "length_of": "reference", "metrics": ["chrf"]}
-        found.append(evaluate(**files, language="de", **bins, notes={"seed": seed}))
+        score = evaluate(**files, language="de", **bins, notes={"seed": seed})
+        found.append(json.loads(json.dumps(score.to_json())))
     return [json.loads(json.dumps(one)) for one in found]
 
 
