@@ -132,11 +132,12 @@ def from_json(record: Type[_Record], value: Any, path: str, origin: str) -> _Rec
 
 
 def _of_type(python_type: Any, value: Any, path: str) -> Any:
-    origin, arguments = get_origin(python_type), get_args(python_type)
-    if origin is Union:
+    """Return a member, whose ``path`` is for messages, as a type that :func:`from_json` takes."""
+    container, arguments = get_origin(python_type), get_args(python_type)
+    if container is Union:  # Optional
         return None if value is None else _of_type(arguments[0], value, path)
-    is_list, is_record = origin is abc.Sequence, is_dataclass(python_type)
-    schema = list if is_list else dict if origin or is_record else python_type
+    is_list, is_record = container is abc.Sequence, is_dataclass(python_type)
+    schema = list if is_list else dict if container or is_record else python_type
     if is_list and arguments[0] in _WORDS:
         schema = [arguments[0]]
     error = schema_error(value, schema, path)
@@ -150,7 +151,7 @@ def _of_type(python_type: Any, value: Any, path: str) -> Any:
         return value  # statistics are many numbers
     if is_list:
         return [member(arguments[0], number) for number in range(len(value))]
-    if origin:
+    if container:
         return {name: member(arguments[1], name) for name in value}
     if not is_record:
         return value
@@ -159,8 +160,8 @@ def _of_type(python_type: Any, value: Any, path: str) -> Any:
         name, names = field.name, field.metadata.get(NAMES)
         is_required = field.default is MISSING and field.default_factory is MISSING
         if names:
-            of_names = get_args(types[name])[1]
-            members[name] = {one: member(of_names, one) for one in names if one in value}
+            figure_type = get_args(types[name])[1]
+            members[name] = {key: member(figure_type, key) for key in names if key in value}
         elif is_required and name not in value:
             raise ValueError(f"{path}.{name} is missing" if path else f"{name} is missing")
         elif is_required or value.get(name) is not None:

@@ -83,9 +83,8 @@ class SelfAttention(_FairseqProjections, projections.SelfAttentionBase):
         prefix = None
         if incremental_state is not None:
             own = self.own_state(incremental_state)
-            if "cache" not in own:  # torch.compile cannot make one
-                own["cache"] = Prefix()
-            prefix = own["cache"]
+            # not setdefault: torch.compile cannot make a Prefix
+            prefix = own["cache"] = own["cache"] if "cache" in own else Prefix()
         return self.attend(x, terms, padding_mask, causal, prefix, need_weights)
 
 

@@ -21,9 +21,7 @@ class Projections(nn.Module):
         key_channels: width of what keys and values are made from, if another.
     """
 
-    batch_first = (
-        False  # whether inputs are (batch, length, channels), or (length, batch, channels)
-    )
+    batch_first = False  # inputs: (batch, length, channels); else (length, batch, channels)
     dropout_p = 0.0  # probability that a weight is dropped now
 
     def __init__(self, channels: int, heads: int, key_channels: Optional[int] = None):

@@ -89,7 +89,7 @@ class Probes(Pretraining):
             )
             for document, sentence in zip(documents, sentences):
                 # a blank line between documents
-                lines += [""] * (bool(lines) and document != last) + [sentence]
+                lines += ([""] if lines and document != last else []) + [sentence]
                 last = document
             write(self.path(f"text/{split}.txt"), "".join(f"{line}\n" for line in lines))
         self.execute(["python", "-m", "recipes.claims.probe_tasks", f"{corpus}/test",

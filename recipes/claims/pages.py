@@ -155,7 +155,8 @@ def _by_length(content: Content, rows: Sequence[Row], pictures: Mapping[str, str
                 ranges = [name for name in of_run[-1].by_length if name != "all"]
                 anew = ", trained anew" if run == 2 else ""
                 text += [f"`{part}`{anew}:", _plain(_columns([["row", "n", *ranges], *lines]))]
-        text += [f"![{part}]({pictures[part]})"] if part in pictures else []
+        if part in pictures:
+            text += [f"![{part}]({pictures[part]})"]
     return "\n\n".join(text)
 
 
@@ -251,7 +252,7 @@ def _trainings(content: Content, rows: Sequence[Row]) -> List[str]:
             if not of_run:
                 continue
             ranges = [name for name in of_run[0].by_length if name != "all"]
-            lines = [["row", "n", "loss", "fell", *ranges, *["length"] * bool(ranges)]]
+            lines = [["row", "n", "loss", "fell", *ranges, *(["length"] if ranges else [])]]
             lines += [_reached(row, ranges) for row in of_run]
             anew = ", trained anew" if run == 2 else ""
             tables += [f"{part}{anew}, {of_run[0].updates:,} updates\n{_columns(lines)}"]

@@ -112,7 +112,7 @@ class Claims(Measuring):
         """The rows that a part can have."""
         name = {"joined_longer": "joined", "switch_long": "switch"}.get(part, part)
         arrays = self.page.arrays
-        rows = arrays.get(f"{name}_fast" * self.is_fast) or arrays.get(f"{name}_rows")
+        rows = arrays.get(f"{name}_fast" if self.is_fast else "") or arrays.get(f"{name}_rows")
         if not rows:
             raise UsageError(
                 f"part {part} has no choice of rows: leave it out of --parts, or --rows"
@@ -284,7 +284,8 @@ class Claims(Measuring):
         """Small BERTs, and where they attend."""
         self.execute(["bash", "recipes/claims/bert.sh", "--run-dir", self.path(part),
                       "--seeds", ",".join(self.seeds), "--device", self.devices.type,
-                      "--jobs", str(self.devices.jobs), "--stage", "2", *["--fast"] * self.is_fast],
+                      "--jobs", str(self.devices.jobs), "--stage", "2",
+                      *(["--fast"] if self.is_fast else [])],
                      failure="part bert failed, see above")  # fmt: skip
         rows = read_rows(["learned", "abs_scalar", "rel_scalar"])
         self.measure(part, self.cells_of(part, rows), self.analyse_bert)

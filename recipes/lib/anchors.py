@@ -150,7 +150,7 @@ class TranslationAnchor(Anchor):
         for line in self.read(files).splitlines():
             url, checksum, name, *_ = line.split("\t")
             # the small one of recipes/smoke has another
-            self.get(name, url, *["--checksum", checksum] * (not self.is_smoke))
+            self.get(name, url, *(["--checksum", checksum] if not self.is_smoke else []))
 
     def prepare(self) -> None:
         """The test set in the model's subwords, as binary data."""

@@ -161,7 +161,7 @@ class Glue(TaskSet):
                 self.download(task)
             self.same_data(settings, f"{raw}/{task}")
             # some lines of the official training file have no label
-            skip = ["--skip-malformed"] * (task == "QQP")
+            skip = ["--skip-malformed"] if task == "QQP" else []
             recipe.execute(
                 ["posenc", "prepare", "glue", "--task", task, "--input", f"{raw}/{task}",
                  "--subwords", recipe.text, "--output", self.data(task), *skip]
@@ -239,7 +239,7 @@ class Xtreme(TaskSet):
         if self.recipe.is_plan:
             subsets += ["valid-en"] if task == "XNLI" else [file.name for file in self.questions()]
             return sorted(subsets)
-        folder = self.tested_on(task) + "/input0" * (task == "XNLI")
+        folder = self.tested_on(task) + ("/input0" if task == "XNLI" else "")
         kinds = ("test-", "valid-en") if task == "XNLI" else ("mlqa-", "tydiqa-", "valid", "xquad-")
         ending = ".idx" if task == "XNLI" else ".json"
         names = os.listdir(folder) if os.path.isdir(folder) else []

@@ -122,7 +122,7 @@ def list_gpus(wanted: int, is_plan: bool = False) -> Tuple[str, ...]:
     if not visible:
         raise UsageError("there is no GPU; give --device cpu")
     if len(visible) < wanted:
-        names = "CUDA_VISIBLE_DEVICES names" * bool(os.environ.get("CUDA_VISIBLE_DEVICES"))
+        names = "CUDA_VISIBLE_DEVICES names" if os.environ.get("CUDA_VISIBLE_DEVICES") else ""
         raise UsageError(f"--gpus is {wanted}, but {names or 'there are'} {len(visible)}")
     return tuple(visible[: wanted or len(visible)])
 

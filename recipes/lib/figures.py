@@ -16,7 +16,7 @@ SMOKE = "Ours are of tiny models on a generated corpus, and say nothing about en
 
 def make_tables(recipe: Recipe, cells: Sequence[PlannedCell] = ()) -> None:
     """Make the papers' tables of a run; of a recipe without papers, tables of metrics by length."""
-    note = ["--note", SMOKE] * (recipe.values["smoke"] == FLAG)
+    note = ["--note", SMOKE] if recipe.values["smoke"] == FLAG else []
     test = recipe.values["tables-of"]
     files = [
         cell.labelled_path("score.json") for cell in cells if recipe.is_plan or cell.is_finished

@@ -247,7 +247,7 @@ class FineTuning(Experiment):
             "fairseq-train", *placement(self.benchmark.data(task)), *self.training(task, metric),
             "--position-encoding", *row.options, "--seed", seed,
             *values.over({"lr": lr, **length._asdict()}).fill(self.page.arrays["schedule"]),
-            *placement(*device, *["--num-workers", "0"] * bool(device), "--save-dir", folder),
+            *placement(*device, *(["--num-workers", "0"] if device else []), "--save-dir", folder),
             "--no-epoch-checkpoints", "--keep-interval-updates", "1", "--save-interval", "1000000",
             "--save-interval-updates", values["interval"], "--log-format", "simple",
             "--log-interval", "100", *placement("--finetune-from-model", model),
@@ -306,7 +306,7 @@ class FineTuning(Experiment):
         """What GLUE's leaderboard takes."""
         for row in self.rows:
             listing = self.path(row.label, "submission.txt")
-            size = ["--any-size"] * self.is_smoke
+            size = ["--any-size"] if self.is_smoke else []
             submit = ["posenc", "glue-submission", self.run_dir, row.label, *size]
             self.execute(submit, output=listing, log=self.path("submission.log"))
             self.say(f"{self.path(row.label, 'submission.zip')}, from the cells in {listing}")

@@ -43,7 +43,7 @@ class Progress:
 
     def _inner(self, epoch: str, length: Optional[str], loss: str, speed: str, update: str) -> str:
         now, done = time.time(), int(update)
-        ends = [self._updates] * bool(self._updates)
+        ends = [self._updates] if self._updates else []
         if length and self._epochs:
             ends.append(self._epochs * int(length))
         self._first = self._first or (now, done)

@@ -121,7 +121,7 @@ class LongerText(RecipeText):
     def notes(self, cell: PlannedCell) -> List[str]:
         """Return that all seeds of the model as it was given are one model."""
         is_one = cell.row == UNTOUCHED and not os.path.isdir(self.values["model"])
-        return ["--note", "one-model=yes"] * is_one
+        return ["--note", "one-model=yes"] if is_one else []
 
     def train_step(self, cell: PlannedCell, words: List[str]) -> Step:
         """Fine-tune; the first row's model stays as it is."""

@@ -242,7 +242,7 @@ def _read_words(
     for name in left:
         if forms.get(name) == "":
             chosen[name[2:]] = FLAG
-            words += [name] * (name not in ("--plan", "--slurm"))
+            words += [name] if name not in ("--plan", "--slurm") else []
             continue
         value = next(left, None)
         if value is None:

@@ -187,8 +187,8 @@ class Pretraining(Experiment):
         if values["books-folder"]:
             train.append(values["books-folder"])
         command = ["posenc", "prepare", "text", "--train", *train]
-        command += ["--language-folders"] * bool(
-            values["per-language"] and text and "=" not in text
+        command += (
+            ["--language-folders"] if values["per-language"] and text and "=" not in text else []
         )
         command += [*self.subwords, "--split-sentences", "--vocabulary-size", values["vocabulary"],
                     "--workers", values["workers"] or str(cores()), "--output",
@@ -196,7 +196,7 @@ class Pretraining(Experiment):
         valid = (
             ["--valid", values["valid"]] if values["valid"] else ["--hold-out", values["hold-out"]]
         )
-        return [*command, *valid, *["--documents", values["documents"]] * bool(text)]
+        return [*command, *valid, *(["--documents", values["documents"]] if text else [])]
 
     def divide(self) -> Division:
         """Divide the sequences of an update among the GPUs."""

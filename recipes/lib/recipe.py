@@ -157,7 +157,7 @@ class Recipe:
             status = call(words, stdin=stdin, stdout=stream, stderr=errors)
             if status:
                 last = (read_lines(log) if log else [])[-1:]
-                where = f", see {log}: {''.join(last)}" * bool(log)
+                where = f", see {log}: {''.join(last)}" if log else ""
                 raise UsageError(failure or f"{' '.join(words[:3])} failed{where}")
 
     def read(self, words: Sequence[str]) -> str:

@@ -190,9 +190,12 @@ class CellRun(NamedTuple):
         """
         update_freq, folder = option(command, "--update-freq"), Path(self.cell.folder)
         ask = ["python", "-m", "recipes.lib.newest_checkpoint", str(folder)]
-        ask += ["--best"] * ("--best-checkpoint-metric" in command)
-        ask += ["--update-freq", update_freq] * bool(update_freq)
-        ask += ["--seconds"] * bool(self.until)
+        if "--best-checkpoint-metric" in command:
+            ask += ["--best"]
+        if update_freq:
+            ask += ["--update-freq", update_freq]
+        if self.until:
+            ask += ["--seconds"]
         printed_line = ""
         if any(folder.glob("checkpoint*.pt")):
             printed_line, status = printed(ask)

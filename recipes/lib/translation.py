@@ -123,7 +123,9 @@ class Translation(Experiment):
             "--position-encoding", *cell.options, *device, *placement("--save-dir", folder),
             "--keep-last-epochs", str(keep), "--log-format", "simple", "--log-interval", "100",
         ])]  # fmt: skip
-        log = placement("--training-log", f"{folder}/train.log") * (steps[0].program == "train")
+        log = []
+        if steps[0].program == "train":
+            log = placement("--training-log", f"{folder}/train.log")
         model = f"{folder}/checkpoint_last.pt"
         if keep:
             model = f"{folder}/average.pt"
@@ -134,7 +136,9 @@ class Translation(Experiment):
                     *placement("--path", model), "--required-batch-size-multiple", "1"]  # fmt: skip
         beam_search = [*generate, *values.fill(page.arrays["generate"]), *device]
         steps.append(Step("translate", beam_search, ("generate.out",), "generate.out"))
-        bits = []
+        epochs, bits = [], []
+        if values["epochs"]:
+            epochs = placement("--note", f"epochs={values['epochs']}")
         if "references" in page.arrays:
             # not among the settings: a cell that was finished without it gains it, and nothing else
             forced = placement(*generate, *values.fill(page.arrays["references"]), *device)
@@ -144,8 +148,7 @@ class Translation(Experiment):
             "posenc", "score", *placement("--generated", f"{folder}/generate.out"),
             *placement("--output", f"{folder}/score.json", "--data", data),
             "--note", f"row={row.spec}", "--note", f"seed={cell.seed}",
-            *placement("--note", f"epochs={values['epochs']}") * bool(values["epochs"]),
-            *text.notes(cell), *log, *text.score, *bits,
+            *epochs, *text.notes(cell), *log, *text.score, *bits,
         ], ("score.json",), "score.txt"))  # fmt: skip
         return steps
 

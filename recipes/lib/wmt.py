@@ -245,7 +245,7 @@ class Wmt(Experiment):
         """
         steps = []
         generate = setting.values.fill(self.page.arrays["generate"])
-        for subset in ["valid"] * ("valid" in setting.tests) + ["test"]:
+        for subset in (["valid"] if "valid" in setting.tests else []) + ["test"]:
             steps.append(Step("translate", [
                 "fairseq-generate", *placement(setting.bin), *about, *placement("--path", model),
                 "--gen-subset", subset, "--required-batch-size-multiple", "1", *generate,

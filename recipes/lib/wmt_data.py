@@ -77,7 +77,8 @@ class Corpora:
         if self.recipe.is_plan or self._settings:
             return self._settings
         made = ["--bpe", self.values["bpe"] or "default"]
-        made += ["--dictionary", self.values["dictionary"]] * bool(self.values["dictionary"])
+        if self.values["dictionary"]:
+            made += ["--dictionary", self.values["dictionary"]]
         ready, moses, prefixes = (self.values[name] for name in ("ready", "moses", "add"))
         if ready:
             made += ["--ready", checksum([ready])]
@@ -105,7 +106,8 @@ class Corpora:
     def files(self, corpus: str) -> List[Tuple[str, str, str, str]]:
         """Address, checksum, name and size of what is to be downloaded; - where it is not known."""
         command = ["posenc", "prepare", "pairs", "files", corpus]
-        command += ["--tests-only"] * bool(self.values["ready"])
+        if self.values["ready"]:
+            command += ["--tests-only"]
         lines = self.recipe.read(command).splitlines()
         return [tuple(line.split("\t")) for line in lines]  # type: ignore[misc]
 
@@ -138,7 +140,7 @@ class Corpora:
         mirrors = self.values.list("url")
         urls = [f"{mirror}/{url.split('/', 3)[3]}" for mirror in mirrors] or [url]
         self.recipe.say(f"download {' '.join(urls)}")
-        checksum = ["--checksum", digest] * (digest != "-" and not self.is_smoke)
+        checksum = ["--checksum", digest] if digest != "-" and not self.is_smoke else []
         self.recipe.execute(
             ["posenc", "prepare", "download", "--output", path, *checksum, *urls],
             failure=f"cannot get {name}; fetch it by hand and give --raw-dir",
@@ -151,7 +153,8 @@ class Corpora:
             ready = ["posenc", "prepare", "pairs", "ready", corpus, "--input", self.values["ready"]]
             return [*ready, "--raw", self.raw, *output]
         command = ["posenc", "prepare", "pairs", "text", corpus, "--raw", self.raw, *output]
-        command += ["--moses", self.values["moses"]] * bool(self.values["moses"])
+        if self.values["moses"]:
+            command += ["--moses", self.values["moses"]]
         added = self.values["add"]
         return [*command, *(word for text in added.split("\n") if text for word in ("--add", text))]
 
@@ -184,7 +187,8 @@ class Corpora:
         ):
             recipe.say("the text is cut into subwords already")
             return
-        cleaned = ["train"] + ["valid"] * (not os.path.exists(f"{text}/valid.raw.{about.target}"))
+        has_valid = os.path.exists(f"{text}/valid.raw.{about.target}")
+        cleaned = ["train"] if has_valid else ["train", "valid"]
         if not os.path.exists(f"{text}/codes"):
             recipe.say("learn the BPE operations")
             recipe.execute(self.learn_command(corpus))
@@ -234,7 +238,7 @@ class Corpora:
                         name = f"{split}.{suffix}.{language}"
                         _link(f"../../text/{setting.corpus}/{name}", f"{data}/{name}")
                     continue
-                rest = ["--keep-rest"] * (split != "train")
+                rest = ["--keep-rest"] if split != "train" else []
                 counts = self.recipe.read([*self.form_command(setting, split, suffix), *rest])
             if counts:
                 self.recipe.say(f"[{setting.name}] {split}: {counts}")
@@ -242,13 +246,13 @@ class Corpora:
     def binarise_command(self, setting: CorpusSetting) -> List[str]:
         """What makes a setting's binary data."""
         data, size = setting.data, self.values["dictionary"]
-        tests = f"{data}/tests" + f",{data}/pooled" * bool(setting.pooled)
+        tests = f"{data}/tests" + (f",{data}/pooled" if setting.pooled else "")
         joined = [] if setting.values["dictionaries"] == "two" else ["--joined-dictionary"]
         return ["posenc", "prepare", "binarise", "--source-lang", setting.source,
                 "--target-lang", setting.target, *joined, "--trainpref", f"{data}/train.bpe",
                 "--validpref", f"{data}/valid.bpe", "--testpref", tests, "--destdir", setting.bin,
                 "--workers", self.workers,
-                *["--nwordssrc", size, "--nwordstgt", size] * bool(size)]  # fmt: skip
+                *(["--nwordssrc", size, "--nwordstgt", size] if size else [])]  # fmt: skip
 
     def binarise_all(self) -> None:
         """Make the binary data of all settings; all test sets become one, and so do the pooled

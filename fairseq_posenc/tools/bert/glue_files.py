@@ -198,7 +198,7 @@ def _read_file(task: GlueTask, source: _Source, problems: List[str]) -> Dict[str
     found = {name: part for name, part in found.items() if part.sentences}
     if not found:
         why = "".join(f": {problem}, and so on" for problem in wrong[:1])
-        raise UsageError(f"{path} holds no examples{f' of {split}' * bool(task.original)}{why}")
+        raise UsageError(f"{path} holds no examples{f' of {split}' if task.original else ''}{why}")
     problems += wrong
     return found
 

@@ -110,7 +110,7 @@ def read(
     if not questions:
         wanted = f" with an id that begins with {prefix}" if prefix else ""
         raise UsageError(
-            f"{path} holds no question{wanted}" + " that is well formed" * bool(dropped)
+            f"{path} holds no question{wanted}" + (" that is well formed" if dropped else "")
         )
     return squad_file
 

@@ -250,7 +250,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingFacts:
     """The facts of a training, of its log; see :func:`.training_log.read_log`."""
 
     updates: int
@@ -267,7 +267,7 @@ class CellScore:
     """A ``score.json`` of ``score_cell``: results by test set, and facts of the training."""
 
     tests: Mapping[str, Score]
-    training: Optional[Training] = None
+    training: Optional[TrainingFacts] = None
     notes: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -296,7 +296,7 @@ def named_path(argument: str, task: str = "") -> Tuple[str, str]:
     if sign and "/" not in name:
         return printable(name), path
     folder = Path(argument).resolve().parent
-    for pattern in (r"seed\d+", *[r"lr[\d.]+(e-?\d+)?", re.escape(task)] * bool(task)):
+    for pattern in (r"seed\d+", *([r"lr[\d.]+(e-?\d+)?", re.escape(task)] if task else [])):
         folder = folder.parent if re.fullmatch(pattern, folder.name) else folder
     return printable(folder.name), argument
 

@@ -45,7 +45,7 @@ class Column(NamedTuple):
     def __str__(self) -> str:
         several = len(self.subsets) > 1
         shown = f"mean of {len(self.subsets)}" if several else self.subsets[0]
-        return " ".join([self.task, *[shown] * (shown != "valid"), TITLES[self.metric]])
+        return " ".join([self.task, *([shown] if shown != "valid" else []), TITLES[self.metric]])
 
 
 def of_tasks(arguments: Sequence[str]) -> bool:

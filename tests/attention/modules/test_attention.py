@@ -140,7 +140,6 @@ def test_a_step_projects_the_newest_distance_alone(attention):
 
 
 @torch.no_grad()
-@torch.no_grad()
 def test_torch_compile_takes_a_step_whole(attention):
     """As tests/models/test_compiled.py of whole decoders, which takes minutes."""
     state = {}
@@ -152,6 +151,7 @@ def test_torch_compile_takes_a_step_whole(attention):
     assert torch.allclose(found[0], expected[1], atol=1e-6)
 
 
+@torch.no_grad()
 def test_memory_is_reused(attention):
     """It grows rarely, and an order that changes nothing copies nothing."""
     state, places = {}, set()

@@ -126,7 +126,7 @@ def test_hypotheses_made_with_the_references_in_sight_are_refused(write, logged,
 
 
 def test_a_prefix_that_is_a_tag_of_the_language_gives_nothing_away(write, logged):
-    lines = [f"{kind}-{n}\t{'-1' * (kind in 'HD')}\t__de__ w{n}".replace("\t\t", "\t")
+    lines = [f"{kind}-{n}\t{'-1' if kind in 'HD' else ''}\t__de__ w{n}".replace("\t\t", "\t")
              for n in range(3) for kind in "THD"]  # fmt: skip
     read_generated(write("out", [logged("--prefix-size", "1"), *lines]))
     with pytest.raises(UsageError, match="--prefix-size 2"):
