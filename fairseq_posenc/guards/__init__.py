@@ -37,6 +37,9 @@ When the models are imported, these places of fairseq are replaced, once (a test
 - ``options.parse_args_and_arch``, too: no option of precision without an effect (``precision``)
 - ``EpochBatchIterator.state_dict``, ``EpochBatchIterator.load_state_dict``: the place in an epoch,
   whatever batches are made of it (``resumed_state``)
+- ``FairseqTask.train_step``: random positions are the same on any number of workers
+  (``tasks/batch_draws.py``)
+- ``FairseqTask.get_batch_iterator``: the batches of an unbroken run (``resumed_state``)
 - ``Trainer.__init__``: precision on a CPU (``precision``)
 - ``FairseqAdam.__init__``: torch's fused kernel on a CPU (``optim/adam.py``)
 - ``LabelSmoothedCrossEntropyCriterion.compute_loss``: one tensor of the logits' size, on a CPU

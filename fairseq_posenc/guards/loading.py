@@ -27,6 +27,7 @@ from fairseq_posenc.guards.resumed_state import (
     check_first_step,
     check_progress,
     checked_optimizer_state,
+    patch_batches,
     patch_epoch_position,
 )
 from fairseq_posenc.guards.run_comparison import LanguageComparison, RunComparison
@@ -83,6 +84,7 @@ def install_loading_patches() -> None:
     _patch_model_loading()
     _patch_training_start()
     patch_epoch_position()
+    patch_batches()
     training_start.patch_start()
     scoring.patch_scoring()
     # the object that a worker sends the others when a run is resumed holds options, which torch

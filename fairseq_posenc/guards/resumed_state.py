@@ -9,6 +9,7 @@ from typing import Any, Dict, List
 
 import numpy as np
 from fairseq.data.iterators import EpochBatchIterator
+from fairseq.tasks import FairseqTask
 from torch import Tensor
 
 from fairseq_posenc.errors import UsageError, first_line
@@ -63,6 +64,31 @@ def patch_epoch_position() -> None:
             ) from None
 
     EpochBatchIterator.state_dict, EpochBatchIterator.load_state_dict = state_dict, load_state_dict
+
+
+def patch_batches() -> None:
+    """Let a run that is resumed have the batches of an unbroken one.
+
+    fairseq's fork groups sentences of equal lengths by the epoch in which a run starts, where it
+    keeps the batches for all epochs.
+    """
+    iterate = FairseqTask.get_batch_iterator
+
+    @functools.wraps(iterate)
+    def get_batch_iterator(
+        self: FairseqTask, dataset: Any, *args: Any, epoch: int = 1, **kwargs: Any
+    ) -> EpochBatchIterator:
+        made_anew = kwargs.get("update_epoch_batch_itr") or kwargs.get("disable_iterator_cache")
+        if made_anew or not self.can_reuse_epoch_itr(dataset):
+            return iterate(self, dataset, *args, epoch=epoch, **kwargs)
+        cached = self.dataset_to_epoch_iter.get(dataset)
+        iterator = iterate(self, dataset, *args, epoch=1, **kwargs)
+        if iterator is not cached:
+            iterator.epoch = epoch
+            dataset.set_epoch(epoch)
+        return iterator
+
+    FairseqTask.get_batch_iterator = get_batch_iterator
 
 
 def check_progress(extra_state: Any, trainer: Any) -> None:

@@ -9,16 +9,16 @@ from fairseq.data import Dictionary
 from fairseq.distributed import utils as distributed_utils
 from fairseq.logging import metrics
 from fairseq.logging.meters import MetersDict
+from fairseq.tasks import FairseqTask
 from omegaconf import OmegaConf, open_dict
 
 from fairseq_posenc.criterions.fine_tuning import FineTuningCriterion
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tasks.batch_draws import BatchDraws
 
 Predictions = List[Tuple[int, Any]]
 
 
-class FineTuningTask(BatchDraws):
+class FineTuningTask(FairseqTask):
     """Base of tasks whose scores are computed over whole sets, from all batches and workers.
 
     A subclass has ``add_head``, for new models, ``metric``, of what :meth:`valid_step` has found so

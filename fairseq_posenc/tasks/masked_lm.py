@@ -22,7 +22,6 @@ from fairseq_posenc.data.masking import MaskedDataset, Masking
 from fairseq_posenc.data.packing import MODES, PackedDataset
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.options import option
-from fairseq_posenc.tasks.batch_draws import BatchDraws
 
 logger = logging.getLogger(__name__)
 Predictions = List[Tuple[int, Tuple[float, int]]]
@@ -58,7 +57,7 @@ class PosencMaskedLMConfig(FairseqDataclass):
 
 
 @register_task("posenc_masked_lm", dataclass=PosencMaskedLMConfig)
-class PosencMaskedLMTask(BatchDraws, MaskedLMTask):
+class PosencMaskedLMTask(MaskedLMTask):
     """Masked language models on sentences packed into blocks.
 
     Works with fairseq's criterion ``masked_lm`` and its ``roberta``; models that know of segments

@@ -11,13 +11,12 @@ from fairseq.tasks.translation_multi_simple_epoch import TranslationMultiSimpleE
 from fairseq_posenc.data.indexed import check_split, read_dictionary
 from fairseq_posenc.data.subwords import DICTIONARY
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tasks.batch_draws import BatchDraws
 
 OUR_MULTILINGUAL = "posenc_multilingual"
 
 
 @register_task(OUR_MULTILINGUAL)
-class PosencMultilingualTask(BatchDraws, TranslationMultiSimpleEpochTask):
+class PosencMultilingualTask(TranslationMultiSimpleEpochTask):
     """fairseq's ``translation_multi_simple_epoch``, with a search that leaves the language out.
 
     With ``--decoder-langtok`` every translation begins with the token of its language. It is not

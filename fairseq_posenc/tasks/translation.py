@@ -15,7 +15,6 @@ from fairseq_posenc.data.indexed import check_split, read_dictionary
 from fairseq_posenc.data.source_bos import align_without_bos, with_source_bos
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.options import option
-from fairseq_posenc.tasks.batch_draws import BatchDraws
 
 OUR_TRANSLATION = "posenc_translation"
 
@@ -31,7 +30,7 @@ class PosencTranslationConfig(TranslationConfig):
 
 
 @register_task(OUR_TRANSLATION, dataclass=PosencTranslationConfig)
-class PosencTranslationTask(BatchDraws, TranslationTask):
+class PosencTranslationTask(TranslationTask):
     """Translation from binarised parallel data, as in fairseq.
 
     A model that was trained with ``--prepend-source-bos`` gets its BOS whether or not the option is
@@ -87,16 +86,6 @@ class PosencTranslationTask(BatchDraws, TranslationTask):
         if self.cfg.prepend_source_bos and getattr(args, "print_alignment", None):
             align_without_bos(generator)
         return generator
-
-    def get_batch_iterator(self, dataset, *args, epoch: int = 1, **kwargs):
-        """Return fairseq's iterator, with the batches of an unbroken run where one resumes.
-
-        fairseq's fork groups sentences of equal lengths by the epoch in which a run starts, where
-        it keeps the batches for all epochs.
-        """
-        if not (kwargs.get("update_epoch_batch_itr") or kwargs.get("disable_iterator_cache")):
-            epoch = 1
-        return super().get_batch_iterator(dataset, *args, epoch=epoch, **kwargs)
 
     def load_dataset(self, split: str, epoch: int = 1, combine: bool = False, **kwargs):
         """Load a split.

@@ -21,6 +21,8 @@ from recipes.lib.newest_checkpoint import restore
 BERT = "--user-dir fairseq_posenc --task posenc_masked_lm --arch posenc_bert_tiny --cpu".split()
 BERT += "--criterion masked_lm --tokens-per-sample 16 --batch-size 8 --optimizer adam".split()
 BERT += "--lr 0.003 --log-format json --log-interval 1 --num-workers 0".split()
+LANGUAGE_MODEL = "--task language_modeling --arch posenc_transformer_lm_tiny".split()
+LANGUAGE_MODEL += "--tokens-per-sample 16 --max-tokens 400 --position-encoding shape".split()
 
 
 def losses(printed):
@@ -90,12 +92,15 @@ def test_alpha_is_measured_and_kept_in_the_checkpoint(run, training, tmp_path, b
     assert kept.position_signature.startswith("position:cape|global-shift:5|local-shift:0.5|")
 
 
-@pytest.mark.parametrize("kind", ["shape", "cape", "bert"])
+@pytest.mark.parametrize("kind", ["translation", "language model", "bert"])
 def test_two_workers_train_as_one_does_and_each_goes_on_where_the_other_stopped(
     run, start, training, binarised, tmp_path, kind
 ):
     """Shifts and masks included; dropout is drawn by each worker, as in fairseq."""
-    options = training("--position-encoding", kind)
+    options = training("--position-encoding", "cape")
+    if kind == "language model":
+        options = [word for word in options if word != "--share-all-embeddings"]
+        options[1:] = [_lines(binarised, tmp_path / "lines"), *options[2:], *LANGUAGE_MODEL]
     if kind == "bert":
         options = ["fairseq-train", tmp_path / "bin", *BERT]
         files = [f"--{split}={binarised.parent / split}.en" for split in ("train", "valid")]
@@ -195,6 +200,15 @@ def test_a_model_that_a_fork_has_named_is_fine_tuned_translated_and_validated(
     assert re.search(r" loss [\d.]+ ", run("fairseq-validate", *command, "--log-format", "simple"))
     command += ["--gen-subset", "valid", "--max-len-b", "3"]
     assert "\nH-0\t" in run("fairseq-generate", *command)
+
+
+def _lines(binarised, folder):
+    """A folder with the English sides of the pairs, as fairseq-preprocess --only-source writes."""
+    folder.mkdir()
+    shutil.copy(binarised / "dict.en.txt", folder / "dict.txt")
+    for path in binarised.glob("*.en-de.en.*"):
+        shutil.copy(path, folder / path.name.replace(".en-de.en", ""))
+    return folder
 
 
 def _language_model(folder):
