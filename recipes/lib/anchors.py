@@ -69,9 +69,12 @@ class Anchor(Experiment):
         title = self.stages[2]
         self.run_stage(title, self.prepare, self.path(f"{title}.done"))
 
-    def tables(self) -> None:
-        """Translate or fine-tune, and compare."""
+    def train_and_evaluate(self) -> None:
+        """Translate or fine-tune."""
         self.run_stage(self.stages[3], self.use, self.done_file and self.path(self.done_file))
+
+    def tables(self) -> None:
+        """Our figure beside the known one."""
         self.run_stage("compare", self.compare)
 
     def get(self, name: str, address: str, *options: str) -> None:

@@ -176,8 +176,8 @@ class Translation(Experiment):
 
     def tables(self) -> None:
         """Table, picture and report, and what the text has beside."""
-        remarks = [] if self.is_plan else self.text.remarks()
-        for remark in [] if self.cell else remarks:
+        remarks = [] if self.is_plan or self.cell else self.text.remarks()
+        for remark in remarks:
             self.say(f"note: {remark}")
         self.run_stage("table", lambda: make_table(self, self.cells(), remarks))
         self.text.analyse()
