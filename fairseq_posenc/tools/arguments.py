@@ -18,7 +18,8 @@ def command_parser(text: Optional[str], **options: Any) -> Parser:
 
 def command_line() -> List[str]:
     """Return the words of this call, as results keep them."""
-    return [os.path.basename(sys.argv[0]), *sys.argv[1:]]
+    # the dispatcher of posenc puts its command behind its name
+    return [*os.path.basename(sys.argv[0]).split(), *sys.argv[1:]]
 
 
 def positive(text: str) -> int:

@@ -57,7 +57,9 @@ def main() -> None:
     options = vars(parser.parse_args())
     # after the options, as it imports torch
     from fairseq_posenc.tools.tables.report import write_report
+    from fairseq_posenc.tools.tables.report_content import read_report
 
     output = options.pop("output")
-    table = write_report(options.pop("scores"), output, command=command_line(), **options)
-    print(*map(printable, table.words), os.path.join(output, "report.html"), sep="\n")
+    report = read_report(options.pop("scores"), **options)
+    write_report(report, output, command_line())
+    print(*map(printable, report.table.words), os.path.join(output, "report.html"), sep="\n")

@@ -10,6 +10,7 @@ import pytest
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.score import evaluate
 from fairseq_posenc.tools.tables.report import write_report
+from fairseq_posenc.tools.tables.report_content import read_report
 from fairseq_posenc.tools.tables.runs import read_runs
 from fairseq_posenc.tools.tables.tables import by_length
 from fairseq_posenc.tools.text_tables import csv_table, markdown_table
@@ -82,11 +83,11 @@ def test_cut_results_are_refused(results, write, tmp_path, place, spoil):
     inner[place[-1]] = spoil(inner[place[-1]])
     paths = [f"p={write('p.json', results[0])}", f"q={write('q.json', cut)}"]
     with pytest.raises(UsageError, match="q has statistics that are damaged"):
-        write_report(paths, str(tmp_path / "report"))
+        read_report(paths)
     if place[0] == "statistics":
         inner[place[-1]] = [row[:-1] for row in results[1]["sentences"]["statistics"][place[-1]]]
         with pytest.raises(UsageError, match="q has statistics that are damaged"):
-            write_report([paths[0], f"q={write('q.json', cut)}"], str(tmp_path / "report"))
+            read_report([paths[0], f"q={write('q.json', cut)}"])
 
 
 def test_a_pipe_is_not_waited_for(results, write, tmp_path):
@@ -95,7 +96,7 @@ def test_a_pipe_is_not_waited_for(results, write, tmp_path):
         read_runs([f"p={tmp_path / 'pipe'}"])
     paths = [f"{n}={write(f'{n}/score.json', one)}" for n, one in zip("pq", results)]
     os.mkfifo(tmp_path / "p" / "train.log")
-    write_report(paths, str(tmp_path / "report"))
+    write_report(read_report(paths), str(tmp_path / "report"))
 
 
 def test_every_signature_of_a_column_is_shown(results, write, tmp_path):
@@ -103,7 +104,9 @@ def test_every_signature_of_a_column_is_shown(results, write, tmp_path):
     for name, text in other["signatures"].items():
         other["signatures"][name] = text.replace("version:", "version:9.")
     paths = [f"p={write('p.json', results[0])}", f"q={write('q.json', other)}"]
-    table = write_report(paths, str(tmp_path / "report"))
+    report = read_report(paths)
+    table = report.table
+    write_report(report, str(tmp_path / "report"))
     shown = (tmp_path / "report" / "report.html").read_text()
     for one in (results[0], other):
         assert one["signatures"]["sacrebleu"] in table.notes[-1]
