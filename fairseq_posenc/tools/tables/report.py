@@ -16,14 +16,14 @@ from fairseq_posenc.tools.tables.latex import best_rows, latex
 from fairseq_posenc.tools.tables.layout import ABOUT_OUTPUTS, Table
 from fairseq_posenc.tools.tables.outputs import ABOUT_LENGTHS
 from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
-from fairseq_posenc.tools.tables.report_content import Report, Trainings
+from fairseq_posenc.tools.tables.report_content import ReportContent, Trainings
 from fairseq_posenc.tools.writing import replacing_files
 
 _TEMPLATE = Path(__file__).with_name("report.html.jinja")
 _CURVES, _BY_LENGTH, _BY_TASK = ("curves.svg", "curves.md"), "by_length.svg", "by_task.svg"
 
 
-def write_report(report: Report, output: str, command: Sequence[str] = ()) -> None:
+def write_report(report: ReportContent, output: str, command: Sequence[str] = ()) -> None:
     """Write ``report.html``, its tables and its pictures into the folder ``output``.
 
     Args:

@@ -65,7 +65,7 @@ class Translations:
 
 
 @dataclass
-class Report:
+class ReportContent:
     """What a report says.
 
     Attributes:
@@ -91,7 +91,7 @@ def read_report(
     lower_is_better: bool = False,
     test: Optional[str] = None,
     remarks: Sequence[str] = (),
-) -> Report:
+) -> ReportContent:
     """Return what a report says of results.
 
     Args:
@@ -113,7 +113,7 @@ def read_report(
         for option in (option for option, value in refused.items() if value):
             raise UsageError(f"{option} is for translations; these results are of posenc predict")
         tasks = _baseline_first(read_task_runs(arguments), baseline, None)
-        report = Report(by_task(tasks, metric), *_origin(tasks))
+        report = ReportContent(by_task(tasks, metric), *_origin(tasks))
     else:
         runs = _baseline_first(read_runs(arguments, test), baseline, beside)
         logs = _logs(arguments, next(iter(runs)))
@@ -129,7 +129,7 @@ def _of_translations(
     lower_is_better: bool,
     beside: Optional[str],
     logs: List[str],
-) -> Report:
+) -> ReportContent:
     metric, *others = metrics
     sign = _direction(metric, lower_is_better)
     table = _by_length(runs, metric, sign)
@@ -148,7 +148,7 @@ def _of_translations(
         sentences=_sentences(runs, second),
         trainings=_trainings(logs),
     )
-    return Report(table, *_origin(runs), further, translations)
+    return ReportContent(table, *_origin(runs), further, translations)
 
 
 def _by_length(runs: Runs, metric: str, sign: int) -> Table:
