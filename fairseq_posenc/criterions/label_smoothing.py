@@ -52,6 +52,8 @@ class LabelSmoothedNLL(torch.autograd.Function):
 
 def _is_taken(model: Any, logits: Any) -> bool:
     """Whether the model's probabilities are the plain softmax of its decoder's logits."""
+    while hasattr(model, "module"):  # of several workers
+        model = model.module
     decoder = getattr(model, "decoder", None)
     return (
         isinstance(logits, Tensor)

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from fairseq.criterions import label_smoothed_cross_entropy as stock
+from fairseq.distributed import ModuleProxyWrapper
 from fairseq.models import FairseqDecoder
 
 from fairseq_posenc.criterions.label_smoothing import LabelSmoothedNLL
@@ -34,7 +35,7 @@ def test_loss_and_gradient_are_fairseqs(targets, scale, epsilon):
 @pytest.mark.parametrize("prefix", [0, 2])
 @pytest.mark.parametrize(
     ("altered", "taken"),
-    [(None, True), ("precision", False), ("probabilities", False)],
+    [(None, True), ("workers", True), ("precision", False), ("probabilities", False)],
 )
 def test_the_criterion_has_the_loss_of_fairseqs(
     altered, taken, prefix, build_model, tiny_task, monkeypatch
@@ -42,6 +43,8 @@ def test_the_criterion_has_the_loss_of_fairseqs(
     model = build_model().train()
     if altered == "precision":
         model.double()
+    elif altered == "workers":  # as fairseq wraps the model of several
+        model = ModuleProxyWrapper(torch.nn.DataParallel(model))
     elif altered == "probabilities":
 
         class Decoder(type(model.decoder)):

@@ -98,6 +98,8 @@ def test_two_workers_train_as_one_does_and_each_goes_on_where_the_other_stopped(
 ):
     """Shifts and masks included; dropout is drawn by each worker, as in fairseq."""
     options = training("--position-encoding", "cape")
+    if kind == "translation":
+        options += "--criterion label_smoothed_cross_entropy --label-smoothing 0.1".split()
     if kind == "language model":
         options = [word for word in options if word != "--share-all-embeddings"]
         options[1:] = [_lines(binarised, tmp_path / "lines"), *options[2:], *LANGUAGE_MODEL]
