@@ -31,6 +31,7 @@ TASKS = {
     "posenc_translation": ("posenc_transformer", TRANSFORMER, "pairs", LANGUAGES, PROGRAMS),
     "translation": ("posenc_transformer", TRANSFORMER, "pairs", LANGUAGES, PROGRAMS),
     "posenc_multilingual": ("posenc_transformer", TRANSFORMER, "pairs", PAIRS, PROGRAMS),
+    "translation_multi_simple_epoch": ("posenc_transformer", TRANSFORMER, "pairs", PAIRS, PROGRAMS),
     "language_modeling": ("posenc_transformer_lm", LANGUAGE_MODEL, "lines", LINES, PROGRAMS),
     "posenc_masked_lm": ("posenc_bert", BERT, "lines", LINES, ["validate"]),
     "posenc_sentence_prediction": ("posenc_bert", BERT, "glue", [], ["validate"]),

@@ -4,7 +4,7 @@ import glob
 import os
 import re
 from collections import Counter
-from typing import Iterable, Mapping, Optional, Sequence
+from typing import Iterable, Mapping, Optional, Sequence, Tuple
 
 import numpy as np
 from fairseq import utils
@@ -19,6 +19,7 @@ from fairseq_posenc.tools.scores.texts import CONTINUES, Languages
 
 _MOST_LACKING = 0.05  # of tokens: --replace-unk brings some in
 _COMPARED = 20  # sentences, by which a split of the folder is known
+_UNKNOWN = Languages()
 RAW_TEST = "test.raw"
 """Before ``.<language>``: the raw text of the test set, which posenc prepare translation keeps."""
 
@@ -29,18 +30,23 @@ def first_folder(data: Optional[str]) -> str:
 
 
 def languages_of_data(
-    data: Optional[str], subwords: Mapping[str, Sequence[int]], target: Optional[str] = None
+    data: Optional[str],
+    subwords: Mapping[str, Sequence[int]],
+    target: Optional[str] = None,
+    output: Languages = _UNKNOWN,
 ) -> Languages:
     """Return the languages of a folder of fairseq-preprocess, in the direction of the model.
 
-    Models of both directions may have been trained on one folder: the direction is that in which
-    a set of the folder has sentences as long as those of the output; where none has, the one that
-    ends in ``target``, or that of the names of the files.
+    Models of both directions may have been trained on one folder: the direction is that of the
+    ``output``; where it does not tell, the one in which a set of the folder has sentences as long
+    as those of the output; where none has, the one that ends in ``target``, or that of the names of
+    the files.
 
     Args:
         data: the folder; of several, joined by colons, the first; without one, none is known.
         subwords: numbers per sentence of ``source`` and ``reference`` in an output, if known.
         target: the target language, if given.
+        output: languages of an output of fairseq-generate, as far as it tells.
     """
     if not data:
         return Languages()
@@ -51,6 +57,9 @@ def languages_of_data(
     pair = [str(language) for language in inferred]
     name = "-".join(pair)
     directions = [Languages(*pair), Languages(*reversed(pair))]
+    for direction in directions if any(output) else ():
+        if all(name in (None, own) for name, own in zip(output, direction)):
+            return direction
     for path in glob.glob(os.path.join(glob.escape(folder), f"*.{name}.{pair[0]}.idx")):
         split = os.path.basename(path).split(".")[0]
         if split.startswith("train") or len(subwords) < 2:
@@ -79,8 +88,10 @@ def longest_trained(data: str, languages: Languages) -> Optional[TrainedLengths]
     return TrainedLengths(*longest)
 
 
-def sentences_of_split(data: Optional[str], lines: Mapping[int, str], count: int) -> Optional[int]:
-    """Return how many sentences the split has that an output translates.
+def side_of_split(
+    data: Optional[str], lines: Mapping[int, str], count: int
+) -> Tuple[int, Optional[str]]:
+    """Return how many sentences the split has that an output translates, and the text's language.
 
     It is the split whose sentences have the text of the output's; their subwords may be joined.
 
@@ -90,7 +101,7 @@ def sentences_of_split(data: Optional[str], lines: Mapping[int, str], count: int
         count: of the output's sentences: a split of as many is taken where several have the text.
 
     Returns:
-        None where no split of at least ``count`` sentences has the text.
+        0 and None where no split of at least ``count`` sentences has the text.
 
     Raises:
         UsageError: the data are damaged.
@@ -98,7 +109,7 @@ def sentences_of_split(data: Optional[str], lines: Mapping[int, str], count: int
     folder = first_folder(data)
     some = sorted(number for number, line in lines.items() if line.strip())
     some = some[:: max(1, len(some) // _COMPARED)][:_COMPARED]
-    sizes, dictionaries = [], {}
+    sides, dictionaries = [], {}
     for index in sorted(glob.glob(os.path.join(glob.escape(folder), "*.*-*.*.idx"))):
         path, language = index[: -len(".idx")], index.split(".")[-2]
         dictionary = os.path.join(folder, f"dict.{language}.txt")
@@ -113,8 +124,8 @@ def sentences_of_split(data: Optional[str], lines: Mapping[int, str], count: int
             continue
         # tags of languages may stand before or behind
         if all(_letters(types.string(split[n])) in _letters(lines[n]) for n in some):
-            sizes.append(len(split))
-    return min(sizes, default=None)
+            sides.append((len(split), language))
+    return min(sides, default=(0, None))
 
 
 def _letters(line: str) -> str:
@@ -185,26 +196,6 @@ def model_of_data(data: Optional[str]) -> str:
 def raw_test(data: Optional[str]) -> str:
     """Return where a folder has the raw text of its test set, without the language."""
     return os.path.join(first_folder(data), RAW_TEST) if data else ""
-
-
-def raw_reference(
-    data: Optional[str], languages: Languages, subwords: Mapping[str, Sequence[int]]
-) -> str:
-    """Return the path of the raw references of an output, empty where they are not known.
-
-    The folder keeps those of its test set, which is the one translated if all its sentences are as
-    long as those of the output.
-    """
-    folder = first_folder(data)
-    path = f"{raw_test(data)}.{languages.target}"
-    if not folder or len(subwords) < 2 or not os.path.exists(path):
-        return ""
-    pair = "-".join(str(language) for language in data_utils.infer_language_pair(folder))
-    for side, language in zip(("source", "reference"), languages):
-        check_split(folder, "test")
-        if not _as_long(os.path.join(folder, f"test.{pair}.{language}"), subwords[side]):
-            return ""
-    return path
 
 
 def _as_long(path: str, counts: Sequence[int]) -> bool:

@@ -7,14 +7,14 @@ from typing import Dict, List, Mapping, Optional, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import parse_number, read_lines
-from fairseq_posenc.tools.scores.data_folder import sentences_of_split
+from fairseq_posenc.tools.scores.data_folder import side_of_split
 from fairseq_posenc.tools.scores.generation_options import (
     GenerationOptions,
     read_options,
     shared_beginning,
 )
 from fairseq_posenc.tools.scores.tags import Untagged, cut_tags, without_tags
-from fairseq_posenc.tools.scores.texts import Languages
+from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS, Languages
 
 _LINE = re.compile(r"([STHD])-([0-9]{1,15})\t(.*)", re.DOTALL)
 _POSITIONS = re.compile(r"P-([0-9]{1,15})\t(.*)")
@@ -31,9 +31,10 @@ class Generated:
 
     ``hypotheses`` are H-lines: tokens as the model made them; ``decoded`` D-lines: the same after
     fairseq's ``--bpe`` and ``--tokenizer``, if given. The output may lack T- and S-lines.
-    ``languages`` are those that fairseq's log names, where it is part of the output. Tags of
+    ``languages`` are those that fairseq's log names, or those of the data's text. Tags of
     languages are left out; ``remarks`` are what the user should know; for ``precision`` see
-    :meth:`GenerationOptions.precision`.
+    :meth:`GenerationOptions.precision`. ``joined`` is the kind of subwords that fairseq has joined,
+    as its log says.
     """
 
     hypotheses: List[str]
@@ -43,6 +44,7 @@ class Generated:
     languages: Languages = Languages()
     remarks: List[str] = field(default_factory=list)
     precision: Mapping[str, Optional[str]] = field(default_factory=dict)
+    joined: str = ""
 
 
 def read_generated(
@@ -74,11 +76,12 @@ def read_generated(
                 f"{path} has no {letter}-lines: give the whole output of fairseq-generate"
             )
     count = 1 + max(max(of, default=0) for of in texts_of.values())
-    size = sentences_of_split(data, texts_of["S"] or texts_of["T"], count)
+    size, side = side_of_split(data, texts_of["S"] or texts_of["T"], count)
     if size:
         expected = max(size, expected or 0)
     else:
         _check_count(path, count, expected)
+    of_text = Languages(source=side) if texts_of["S"] else Languages(target=side)
     is_cut = bool(size and size - count >= _BATCH_MULTIPLE)
     count = expected or count
     for letter, texts in texts_of.items():
@@ -92,17 +95,31 @@ def read_generated(
     cut = options.limit_remark(lengths, texts_of["S"])
     remarks += [cut] if cut else []
     hypotheses, references = untagged["H"].lines, untagged["T"].lines
+    joined = options.value("post_process")
     remarks += _reference_remarks(hypotheses, references, options)
-    named_languages = [match.group(1) for match in map(_DICTIONARY.search, lines) if match]
     return Generated(
         hypotheses=hypotheses,
         decoded=untagged["D"].lines,
         references=references or None,
         sources=untagged["S"].lines or None,
-        languages=Languages(*named_languages) if len(named_languages) == 2 else Languages(),
+        languages=_languages(log, options, of_text),
         remarks=remarks,
         precision=options.precision(),
+        joined=joined if joined in BPE_SYMBOLS else "",
     )
+
+
+def _languages(log: List[str], options: GenerationOptions, of_text: Languages) -> Languages:
+    """Return the languages of the options, of the dictionaries that the log names, or of the text.
+
+    A task of many languages names its dictionaries in the order of the alphabet, and is given the
+    languages as options.
+    """
+    of_options = Languages(*(options.value(f"{side}_lang") or None for side in Languages._fields))
+    dictionaries = [match.group(1) for match in map(_DICTIONARY.search, log) if match]
+    if all(of_options):
+        return of_options
+    return Languages(*dictionaries) if len(dictionaries) == 2 else of_text
 
 
 def _reference_remarks(
@@ -191,6 +208,11 @@ def _incomplete(
         advice = (
             "it was cut off, as the data have the others; run fairseq-generate again, or, to score "
             "a part on purpose, give --language and --source-language instead of --data"
+        )
+    elif missing >= _BATCH_MULTIPLE:
+        advice = (
+            "it was cut off, or sentences were skipped as too long: run fairseq-generate again, "
+            "with larger --max-source-positions and --max-target-positions"
         )
     return UsageError(
         f"{path} has no {letter}-line for {missing} of {count} sentences (ids {named}): {advice}"

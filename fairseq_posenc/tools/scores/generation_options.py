@@ -26,7 +26,10 @@ _REMARKS = {
     "truncate_source": "sources were cut to --max-source-positions (--truncate-source)",
     "model_overrides": "the model's own options were changed (--model-overrides {})",
 }
-_TASK = ("decoder_langtok", "lm_weight", "gen_subset", "path", "post_process")
+_TASK = (
+    "source_lang", "target_lang", "decoder_langtok", "lm_weight", "gen_subset", "path",
+    "post_process",
+)  # fmt: skip
 _LENGTH = ("max_len_a", "max_len_b")
 _DEFAULT_LENGTH = 200  # fairseq's max_len_b; its max_len_a is 0
 _PILED_UP = 3  # translations of one length, the longest of all
@@ -104,6 +107,7 @@ class GenerationOptions(NamedTuple):
         if not lengths:
             return None
         a, b = (self.values.get(name, "") for name in _LENGTH)
+        per_token, least = float(a or 0), float(b or _DEFAULT_LENGTH)
         longest = max(lengths.values())
         if not b:  # no log
             count = list(lengths.values()).count(longest)
@@ -111,7 +115,6 @@ class GenerationOptions(NamedTuple):
                 return None
             limit = f"at {longest} tokens"
         else:
-            per_token, least = float(a or 0), float(b)
             if per_token and (self.value("post_process") or not lengths.keys() <= sources.keys()):
                 return None  # how many subwords the sources have is not known
             # fairseq takes the longest source of a batch, so that others may be longer than this
@@ -121,11 +124,11 @@ class GenerationOptions(NamedTuple):
             }
             count = sum(length >= limits[n] for n, length in lengths.items())
             limit = f"at the limit of length (--max-len-a {per_token:g} --max-len-b {least:g})"
+        if not count:
+            return None
         return (
-            f"{count} of {len(lengths)} translations end {limit} and may be cut: give "
-            "fairseq-generate more, as --max-len-a 1.5 --max-len-b 10"
-            if count
-            else None
+            f"{count} of {len(lengths)} translations end {limit} and may be cut: give fairseq-"
+            f"generate more, as --max-len-a {max(1.5, 2 * per_token):g} --max-len-b {least:g}"
         )
 
 

@@ -16,13 +16,12 @@ from fairseq_posenc.tools.scores.data_folder import (
     check_pieces,
     languages_of_data,
     model_of_data,
-    raw_reference,
     raw_test,
     subwords_of_data,
 )
 from fairseq_posenc.tools.scores.generated import Generated, read_generated
 from fairseq_posenc.tools.scores.tags import without_tags
-from fairseq_posenc.tools.scores.text_remarks import text_remarks
+from fairseq_posenc.tools.scores.text_remarks import check_joined, text_remarks
 from fairseq_posenc.tools.scores.texts import (
     SUBWORD_MARKS,
     Languages,
@@ -88,6 +87,7 @@ def read_texts(
                 "the binarised data"
             )
         _set_sources(texts, _read_aligned(source, len(texts)))
+    check_joined(texts)
     texts.remarks += text_remarks(texts)
     return texts
 
@@ -171,7 +171,8 @@ def _from_generated(
     text but H as tokens. Then D and T are taken as plain text, and tokenised like plain files.
     """
     lines = read_generated(path, len(raw) or None, data)
-    model, symbol = model_of_data(data), remove_bpe or subwords_of_data(data)
+    model = model_of_data(data)
+    symbol = remove_bpe or (not data and lines.joined) or subwords_of_data(data)
     if remove_bpe and not model:
         _check_marks(lines.hypotheses, remove_bpe, path)
     check_pieces(path, data, lines.hypotheses, requested.target)
@@ -179,10 +180,11 @@ def _from_generated(
     joined, plain = join(lines.hypotheses), _restored(lines.decoded, model)
     decoded = any(d not in (h, j) for d, h, j in zip(plain, lines.hypotheses, joined))
     subwords = {} if decoded else _subword_counts(lines, symbol)
-    data_languages = languages_of_data(data, subwords, requested.target)
+    data_languages = languages_of_data(data, subwords, requested.target, lines.languages)
     languages = _choose(requested, data_languages, lines.languages)
-    raw_path = "" if raw else raw_reference(data, languages, subwords)
-    raw = read_lines(raw_path) if raw_path else raw
+    of_folder = raw_references(raw_test(data), languages, lines.sources)
+    raw_path = f"{raw_test(data)}.{languages.target}" if of_folder and not raw else ""
+    raw = raw or of_folder or []
     written = raw or lines.references
     if not written:
         raise UsageError(f"{path} has no T-lines: give the references with --reference")
@@ -202,7 +204,7 @@ def _from_generated(
     texts.remarks += lines.remarks
     texts.precision = lines.precision
     if raw:
-        form = lines.references or raw_references(raw_test(data), languages, lines.sources)
+        form = lines.references or of_folder
         compared = raw_path or named, raw, form, lines.sources, lines.decoded, languages
         texts.remarks += check_reference(*compared)
     if raw_path:
@@ -228,11 +230,14 @@ def _of_tokens(
     """
     target = language_of_text(languages.target, raw or lines.references or []) or ""
     tokens = join(lines.references) if lines.references else _tokenise(raw, target)
+    words = (
+        [joined, tokens] if has_spaces(target) else [_tokenise(s, target) for s in (joined, tokens)]
+    )
     return TestSet(
         hypothesis=detokenise_lines(joined, target),
         reference=raw or detokenise_lines(tokens, target),
-        hypothesis_tokens=joined,
-        reference_tokens=tokens,
+        hypothesis_tokens=words[0],
+        reference_tokens=words[1],
         source_tokens=join(lines.sources) if lines.sources else None,
         languages=Languages(language_of_text(languages.source, lines.sources or []), target),
         names=languages,

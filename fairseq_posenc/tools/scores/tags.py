@@ -15,6 +15,7 @@ _SHAPES = (
     r"<s>|</s>|<pad>",
 )
 _TAG = re.compile("|".join(_SHAPES))
+_UNKNOWN = ("<unk>", "<<unk>>")  # as fairseq prints it, and in T-lines
 _FEW = 5  # lines, of which an equal first token proves nothing
 _MOST = 2  # languages of source and target, one after the other
 _PIECE = "\u2581"  # SentencePiece may leave the mark of a word's beginning before a tag
@@ -33,7 +34,7 @@ def without_tags(lines: Optional[Sequence[str]], is_source: bool = False) -> Unt
     """Return lines without the tags with which every line begins or ends.
 
     A line that is empty tells nothing. The same first token of every source is a tag, too, but not
-    where the sources are few or all the same.
+    where it is unknown, or the sources are few or all the same.
     """
     words = [line.split() for line in lines or ()]
     told = [line for line in words if line]
@@ -43,7 +44,7 @@ def without_tags(lines: Optional[Sequence[str]], is_source: bool = False) -> Unt
     while told and last < _MOST and all(_is_tag(line, -1 - last) for line in told):
         last += 1
     if is_source and not first and len(told) > _FEW and len({line[0] for line in told}) == 1:
-        first = int(len({*map(tuple, told)}) > 1)
+        first = int(told[0][0] not in _UNKNOWN and len({*map(tuple, told)}) > 1)
     if not first + last:
         return Untagged(list(lines or ()), 0, 0, [])
     tags = {line[n] for line in told for n in (*range(first), *range(-last, 0))}

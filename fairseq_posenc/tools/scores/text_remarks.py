@@ -1,12 +1,31 @@
-"""What a user should know of references beside the hypotheses: case, Unicode form, entities."""
+"""What a user should know of references beside the hypotheses: case, Unicode, entities, pieces."""
 
 import re
 import unicodedata
 from typing import List, Sequence
 
+from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.texts import TestSet
 
+_PIECE = re.compile(r"@@(?= |$)|\u2581|(?<!\S)##(?=\w)")
 _ENTITY = re.compile("&(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-fA-F]+);")
+
+
+def check_joined(texts: TestSet) -> None:
+    """Refuse hypotheses of subwords beside references of words.
+
+    Raises:
+        UsageError: most have marks of subwords, and few references have.
+    """
+    sides = texts.hypothesis, texts.reference
+    pieces, words = (sum(bool(_PIECE.search(line)) for line in lines) for lines in sides)
+    if 2 * pieces > len(texts) and 10 * words < len(texts):
+        example = next(filter(None, map(_PIECE.search, texts.hypothesis)))
+        raise UsageError(
+            f"{pieces} hypotheses hold subwords, marked {example[0]!r}, and the references are "
+            "words: join them, or give the output of fairseq-generate itself with --generated, and "
+            "--remove-bpe"
+        )
 
 
 def text_remarks(texts: TestSet) -> List[str]:
@@ -24,7 +43,8 @@ def text_remarks(texts: TestSet) -> List[str]:
             f"{tabs} references hold tabs, taken as blanks; several references of a sentence are "
             "separated by tabs in all lines"
         )
-    if _has_capitals(texts.reference) and not _has_capitals(texts.hypothesis):
+    has_small = any(line != line.upper() for line in texts.hypothesis)
+    if has_small and _has_capitals(texts.reference) and not _has_capitals(texts.hypothesis):
         remarks.append(
             "the references have capitals, and the hypotheses none: sacrebleu_lowercase compares "
             "without case"

@@ -1,6 +1,7 @@
 """What a binarised folder knows of an output."""
 
 from functools import partial
+from pathlib import Path
 
 import pytest
 from fairseq.data import Dictionary, indexed_dataset
@@ -49,6 +50,10 @@ def test_an_output_that_lacks_sentences_of_the_folders_set_is_refused(tmp_path, 
             read(generated=output(58, form, tag))
         for count in (60, 30):
             assert len(read(generated=output(count, form, tag))) == count
+    # the text tells the direction, too, where it is not that of the names
+    straight = Path(output(60, joined)).read_text(encoding="utf-8").splitlines()
+    back = write("back.txt", [line.translate(str.maketrans("ST", "TS")) for line in straight])
+    assert read(generated=back).languages == ("de", "en")
     # references that were cut likewise
     raw = write("raw", [*map(joined, lines["de"][:40])])
     with pytest.raises(UsageError, match="20 of 60 sentences"):

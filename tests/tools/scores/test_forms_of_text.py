@@ -9,6 +9,7 @@ import pytest
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import score
 from fairseq_posenc.tools.scores.data_folder import check_pieces
+from fairseq_posenc.tools.scores.reading import read_texts
 
 evaluate = partial(score.evaluate, language="de", source_language="en")
 SOURCES = ["a house", "the dog runs fast today", "two children play in the big garden there ."]
@@ -85,6 +86,16 @@ def test_tags_are_no_words_of_a_source(write, tags):
     assert any("not counted as words" in remark for remark in result.remarks)
 
 
+def test_an_unknown_word_is_no_tag(write):
+    output = []
+    for n, (source, target) in enumerate(zip(SOURCES * 3, REFERENCES * 3)):
+        output += [f"S-{n}\t<unk> {source}", f"T-{n}\t{target}"]
+        output += [f"{letter}-{n}\t-0.5\t{target} ." for letter in "HD"]
+    result = evaluate(generated=write("out", output), bins=[3])
+    assert result.sentences.length == [3, 6, 10] * 3
+    assert not any("not counted as words" in remark for remark in result.remarks)
+
+
 METRICX = [
     {"source": s, "reference": r, "hypothesis": h, "prediction": n + 0.5}
     for n, (s, r, h) in enumerate(zip(SOURCES, REFERENCES, HYPOTHESES))
@@ -114,6 +125,7 @@ def test_scores_of_sentences_are_read_from_lines_of_json_of_the_same_texts(files
         ("caf\u00e9", "cafe\u0301", "the references are not in Unicode's form NFC"),
         ("cafe\u0301", "caf\u00e9", "the references are not in Unicode's form NFD"),
         ("The caf\u00e9", "A caf\u00e9", None),
+        ("\u092f\u0939", "\u092f\u0939 NATO", None),  # Hindi has no capitals
     ],
 )
 def test_forms_of_references_that_no_hypothesis_has_are_told(write, hypothesis, reference, said):
@@ -128,3 +140,27 @@ def test_an_output_of_other_subwords_than_the_folders_is_refused(write, tmp_path
     check_pieces(generated, str(tmp_path), ["spiel@@ en ein"], "de")
     with pytest.raises(UsageError, match="2 of 4 subwords that .* lacks, such as .*--data"):
         check_pieces(generated, os.path.dirname(dictionary), ["spi@@ elen ein Haus"], "de")
+
+
+@pytest.mark.parametrize("pieces", ["d@@ as Haus", "\u2581das \u2581Haus", "ein Ha ##us"])
+def test_hypotheses_of_subwords_are_not_compared_with_words(write, pieces):
+    """As lines of fairseq-generate's output that were cut out by hand."""
+    files = {"hypothesis": write("h", [pieces] * 3), "reference": write("r", REFERENCES)}
+    with pytest.raises(UsageError, match="3 hypotheses hold subwords, marked .*--generated"):
+        evaluate(**files)
+    files["reference"] = files["hypothesis"]
+    assert evaluate(**files)
+
+
+def test_pieces_that_fairseq_has_joined_are_plain_text(write):
+    """Its log says which kind they were; words of such text are not those between blanks."""
+
+    def read(hypothesis, reference, language, *log):
+        lines = [*log, "S-0\ta cat", f"T-0\t{reference}"]
+        lines += [f"{letter}-0\t-0.5\t{hypothesis}" for letter in "HD"]
+        return read_texts(generated=write("out", lines), language=language)
+
+    log = "'common_eval': {'post_process': 'sentencepiece'}"
+    assert read("ein Haus, rot.", "das Haus.", "de", log).hypothesis_tokens == ["ein Haus , rot ."]
+    texts = read("猫。", "猫 跑。", "zh")
+    assert texts.hypothesis_tokens == ["猫 。"] and texts.reference_tokens == ["猫 跑 。"]

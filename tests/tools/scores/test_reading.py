@@ -260,6 +260,26 @@ def test_a_model_of_the_other_direction_on_the_same_data_is_noticed(french, data
     assert score.longest_trained == TrainedLengths(7, 5)
 
 
+@pytest.mark.parametrize("form", [list, joined])
+@pytest.mark.parametrize(
+    "log",
+    [("fr", "de"), ("de", "fr", "'source_lang': 'fr', 'target_lang': 'de'")],
+    ids=["dictionaries", "options"],  # a task of many languages sorts its dictionaries
+)
+def test_an_output_tells_its_direction(french, generated, data, write, form, log):
+    """Also where its subwords are joined, so that their lengths tell nothing."""
+    for language, lines in (("de", GERMAN), ("fr", FRENCH)):
+        write(f"bin/test.raw.{language}", joined(lines))
+    lines = [LOG.format(name) if len(name) == 2 else name for name in log]
+    path = generated(form(GERMAN), form(GERMAN), form(FRENCH), log=lines)
+    score = evaluate(generated=path, data=str(data))
+    assert (score.source_language, score.language) == ("fr", "de")
+    assert score.longest_trained == TrainedLengths(7, 5)
+    assert f"references are the raw text of {data}/test.raw.de" in score.remarks
+    if len(log) > 2:
+        assert languages(generated=path) == ("fr", "de")
+
+
 def test_raw_references_of_the_folder_are_taken_for_its_own_test_set_alone(french, data, write):
     raw = {
         "fr": ["Où est l'animal ?", "C'est la maison."],
