@@ -8,7 +8,7 @@ from argparse import Namespace
 from typing import Any, Dict, List, Mapping, Optional
 
 from fairseq.data import Dictionary
-from fairseq.models import ARCH_MODEL_REGISTRY
+from fairseq.models import ARCH_MODEL_REGISTRY, FairseqLanguageModel
 from fairseq.models.roberta.model import RobertaModel
 
 from fairseq_posenc import encodings, options, register_all
@@ -92,7 +92,7 @@ def encoding_of(args: Mapping[str, Any]) -> Optional[str]:
     if args.get("position_encoding"):
         return options.encoding_name(Namespace(**args))
     types = set(_stock_types(args))
-    if len(types) > 1 or (_is_roberta(args) and types == {"sinusoidal"}):
+    if len(types) > 1 or (_is_a(args, RobertaModel) and types == {"sinusoidal"}):
         return None
     return types.pop()
 
@@ -115,20 +115,24 @@ def _fields(signature: str) -> Dict[str, str]:
     return {**absent, **fields}
 
 
-def _is_roberta(args: Mapping[str, Any]) -> bool:
+def _is_a(args: Mapping[str, Any], kind: type) -> bool:
+    """Return whether the architecture that options name is of a class of models."""
     register_all()
     name = args.get("arch") or args.get("_name")
     model = ARCH_MODEL_REGISTRY.get(name) if isinstance(name, str) else None
-    return model is not None and issubclass(model, RobertaModel)
+    return model is not None and issubclass(model, kind)
 
 
 def _stock_types(args: Mapping[str, Any]) -> List[str]:
     """Return the type of fairseq's own positions, for each side of the model."""
     if args.get("no_token_positional_embeddings"):
         return ["none"]
-    is_roberta = _is_roberta(args)
+    is_roberta = _is_a(args, RobertaModel)
+    sides = ["encoder", "decoder"]
+    if is_roberta or _is_a(args, FairseqLanguageModel):
+        sides = ["encoder" if is_roberta else "decoder"]
     types = []
-    for side in ["encoder"] if is_roberta else ["encoder", "decoder"]:
+    for side in sides:
         # models with a dataclass have a part for each side
         part = args.get(side)
         learned = part.get("learned_pos") if isinstance(part, Mapping) else None

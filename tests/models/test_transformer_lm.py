@@ -27,7 +27,7 @@ def build_lm(tiny_task):
         stock_architecture(args)
         if encoding is None:
             return TransformerLanguageModel.build_model(args, tiny_task).eval()
-        args.position_encoding = encoding
+        args.position_encoding = encoding or None
         model = PosencTransformerLanguageModel.build_model(args, tiny_task).eval()
         for parameter in model.decoder.embed_positions.parameters():
             parameter.data += 0.3 * torch.randn(parameter.shape)
@@ -70,6 +70,23 @@ def test_weights_travel_to_the_stock_model_and_back(build_lm, tokens, encoding, 
     again = build_lm(encoding, seed=3, **options)
     again.load_state_dict(stock.state_dict())
     assert torch.equal(again(tokens)[0], ours(tokens)[0])
+
+
+@pytest.mark.parametrize("encoding, learned", [("sinusoidal", False), ("learned", True)])
+def test_a_stock_run_is_resumed_and_fine_tuned(build_lm, tmp_path, encoding, learned):
+    stock = build_lm(None, decoder_learned_pos=learned)
+    options = Namespace(**SIZES, decoder_learned_pos=learned, arch="transformer_lm")
+    state = {"args": None, "cfg": {"model": options}, "model": stock.state_dict()}
+    torch.save(state, tmp_path / "checkpoint_last.pt")
+    run = {"restore_file": "checkpoint_last.pt", "save_dir": str(tmp_path)}
+    build_lm(encoding, **run).load_state_dict(stock.state_dict())
+    with pytest.raises(UsageError, match=f"trained with position:{encoding}.*has position:shaw"):
+        build_lm("shaw", **run)
+    run["save_dir"] = str(tmp_path / "new")
+    run["finetune_from_model"] = str(tmp_path / "checkpoint_last.pt")
+    # no encoding is named
+    tuned = build_lm("", **run)
+    assert tuned.signature.startswith(f"position:{encoding}|")
 
 
 def test_post_norm_is_what_stock_fairseq_calls_transformer_lm(tokens, tiny_task):
