@@ -78,7 +78,8 @@ class Measuring(Experiment):
             output=cell.path("stock.out"), log=log,
         )  # fmt: skip
         os.unlink(stock)
-        self.score(part, cell, "stock.out", "stock.json", "--bins", "20,30,45")
+        lengths = "--bins", "20,30,45", "--length-unit", "tokens"
+        self.score(part, cell, "stock.out", "stock.json", *lengths)
 
     def score(
         self, part: str, cell: PlannedCell, generated: str, output: str, *options: str

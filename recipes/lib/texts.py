@@ -169,6 +169,8 @@ class GrammarText(RecipeText):
         self.score += (
             ["--bins", ",".join(edges)] if edges else ["--percentiles", "--length-of", "source"]
         )
+        # in which the corpus has its lengths; cells that were scored in another stay finished
+        self.score += placement("--length-unit", "tokens")
 
     def data(self) -> None:
         """See :meth:`RecipeText.data`."""

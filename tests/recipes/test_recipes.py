@@ -1,7 +1,9 @@
 """Stages, plans and notes of recipes. What they train is tested end to end."""
 
 import gzip
+import json
 import os
+import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -172,6 +174,24 @@ def test_a_test_set_of_a_single_range_is_cut_by_its_own_lengths(run, tmp_path):
     for lengths, bins in ("4-12", "--percentiles --length-of source"), ("4-9,10-12", "--bins 9"):
         scoring = run(*command, "--test-lengths", lengths).partition("\nposenc score ")[2]
         assert f" {bins} " in f"{scoring.partition(' >')[0]} "
+
+
+def test_each_bin_has_the_sentences_of_a_range_of_the_grammar(run, tmp_path):
+    """The grammar counts words and marks, and raw text has marks glued to words."""
+    made = f"{tmp_path}/corpus"
+    sizes = "--train 1 --valid 1 --test 20 --train-length 4-20 --test-lengths 4-20,21-30,31-45"
+    run(*f"python -m recipes.corpus --output {made} --seed 1 --quiet".split(), *sizes.split())
+    plan = ["bash", "recipes/quickstart.sh", "--plan", "--run-dir", tmp_path / "run"]
+    printed = run(*plan, "--test-lengths", "4-20,21-30,31-45")
+    scoring = shlex.split(printed.partition("\nposenc score ")[2].partition("\n")[0])
+    edges = scoring[scoring.index("--bins") + 1]
+    unit = scoring[scoring.index("--length-unit") + 1]
+    run("posenc", "score", "--hypothesis", f"{made}/test.de", "--reference", f"{made}/test.de",
+        "--language", "de", "--source", f"{made}/test.en", "--source-language", "en",
+        "--bins", edges, "--length-unit", unit, "--output", tmp_path / "score.json")  # fmt: skip
+    score = json.loads((tmp_path / "score.json").read_text())
+    parts = {part["name"]: part["sentences"] for part in score["by_length"]["bins"]}
+    assert parts == {"1-20": 20, "21-30": 20, "31+": 20}
 
 
 @pytest.mark.parametrize("plan", ["", "yes"])

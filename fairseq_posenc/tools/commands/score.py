@@ -78,8 +78,9 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--length-unit",
-        choices=("words", "subwords", "characters"),
-        help="default: words; characters where no spaces part words, as in Chinese",
+        choices=("words", "tokens", "subwords", "characters"),
+        help="default: words; characters where no spaces part words, as in Chinese; tokens are "
+        "words and marks, as Moses parts them",
     )
     add(
         "--without-token",

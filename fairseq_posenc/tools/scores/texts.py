@@ -102,8 +102,9 @@ class TestSet:
     def lengths(self, side: str, unit: str) -> List[int]:
         """Return the length of each sentence, without the end of sentence.
 
-        The unit is ``words`` (between blanks, with subwords joined), ``characters`` (but spaces),
-        or ``subwords`` (as the model saw them). The side ``longer`` has the larger of both lengths.
+        The unit is ``words`` (between blanks, with subwords joined), ``tokens`` (words and marks,
+        as the tokenizer parts them), ``characters`` (but spaces), or ``subwords`` (as the model
+        saw them). The side ``longer`` has the larger of both lengths.
         """
         if side == LONGER:
             sides = (self.lengths(one, unit) for one in ("source", "reference"))
@@ -124,6 +125,8 @@ class TestSet:
             )
         if unit == "characters":
             return [sum(map(len, line.split())) for line in tokens]
+        if unit == "tokens":
+            return [len(line.split()) for line in tokens]
         if not self._has_words(side):
             raise UsageError(
                 f"--length-unit words: no spaces part the words of the {side}; take characters or "
