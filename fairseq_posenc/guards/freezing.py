@@ -66,22 +66,21 @@ def freeze_others(model: nn.Module, pattern: Optional[str]) -> None:
     A parameter that several modules share has several names.
 
     Raises:
-        UsageError: no name matches.
+        UsageError: no name matches one of the patterns.
     """
     if pattern is None:
         return
     named = list(model.named_parameters(remove_duplicate=False))
-    chosen = {
-        id(parameter)
-        for name, parameter in named
-        if any(fnmatch.fnmatchcase(name, glob) for glob in pattern.split(","))
-    }
-    if not chosen:
-        raise UsageError(
-            f"--train-only {pattern} matches no parameter; their names are like {named[0][0]}"
-        )
+    matching = set()
+    for glob in pattern.split(","):
+        matches = {id(parameter) for name, parameter in named if fnmatch.fnmatchcase(name, glob)}
+        if not matches:
+            raise UsageError(
+                f"--train-only {glob} matches no parameter; their names are like {named[0][0]}"
+            )
+        matching |= matches
     for _, parameter in named:
-        parameter.requires_grad_(id(parameter) in chosen)
+        parameter.requires_grad_(id(parameter) in matching)
     every = list(model.parameters())
     trained = [parameter for parameter in every if parameter.requires_grad]
     logger.info(

@@ -77,19 +77,20 @@ def recorded_in_words(state: Any) -> Optional[str]:
 def checkpoint_record(state: Any) -> Dict[str, Optional[str]]:
     """Return ``precision`` and ``hardware`` of a checkpoint's training, None where not known.
 
-    Of one without our record, its options tell the precision, but where an earlier version of ours
-    wrote them with ``--amp``: on a CPU they say no more.
+    Of one without our record, its options tell the precision. They do not where it has none, as an
+    imported model, or where an earlier version of ours wrote ``--amp`` on a CPU, which it recorded
+    as no option.
     """
     state = state if isinstance(state, Mapping) else {}
     record, cfg = state.get(KEY), state.get("cfg")
     if isinstance(record, Mapping):
         values = {name: record.get(name) for name in ("precision", "hardware")}
         return {name: str(value)[:100] if value else None for name, value in values.items()}
-    common = state.get("args") or (cfg.get("common") if isinstance(cfg, Mapping) else None)
-    common = common if isinstance(common, Namespace) else Namespace(**(common or {}))
+    options = state.get("args") or (cfg.get("common") if isinstance(cfg, Mapping) else None)
+    common = options if isinstance(options, Namespace) else Namespace(**(options or {}))
     # fairseq's --amp does nothing on a CPU
     precision = precision_of(common, amp=None if getattr(common, "cpu", False) else "float16")
-    is_known = bool(state) and not (METADATA_KEY in state and getattr(common, "amp", False))
+    is_known = bool(options) and not (METADATA_KEY in state and getattr(common, "amp", False))
     return {"precision": precision if is_known else None, "hardware": None}
 
 

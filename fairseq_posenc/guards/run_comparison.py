@@ -20,7 +20,7 @@ from omegaconf import OmegaConf
 from fairseq_posenc import register_all
 from fairseq_posenc.data.training_text import checksum
 from fairseq_posenc.errors import UsageError, printable
-from fairseq_posenc.guards import signatures
+from fairseq_posenc.guards import signatures, source_bos
 
 logger = logging.getLogger(__name__)
 
@@ -50,18 +50,20 @@ MAY_CHANGE = {
     "max_source_positions", "max_target_positions",
     # the name of the folder; its content is compared
     "data",
-    # guards of their own look at these
-    "train_only", "dictionary_hash",
+    # guards of their own look at these, and the signature of positions at the last
+    "train_only", "dictionary_hash", source_bos.OPTION,
 }  # fmt: skip
 # The same for an ensemble, beside all options of models, as each is built by its own. The task is
 # one for all, so only what leaves the models' input alone may differ.
 _DATA_BLOCKING = {
     "training text", "tokens_per_sample", "sample_break_mode", "max_positions", "upsample_primary"
 }  # fmt: skip
-MAY_CHANGE_IN_ENSEMBLE = MAY_CHANGE | _DATA_BLOCKING | {
+_MAY_CHANGE_BETWEEN_MODELS = MAY_CHANGE | _DATA_BLOCKING | {
     "positions", "mask_prob", "leave_unmasked_prob", "random_token_prob",
     "freq_weighted_replacement", "mask_whole_words", "no_shuffle",
 }  # fmt: skip
+# positions may differ there, but not where sources begin
+MAY_CHANGE_IN_ENSEMBLE = _MAY_CHANGE_BETWEEN_MODELS - {source_bos.OPTION}
 # where weights begin, and which there are: the value may change, but not whether there is one
 _COMPARED_BY_PRESENCE = {"admin_profile"}
 # options in the signature of positions, beside position_…
@@ -95,7 +97,7 @@ RESUME = ComparisonPolicy(
 # with --reset-dataloader
 RESUME_ON_OTHER_TEXT = RESUME._replace(may_change=MAY_CHANGE | _DATA_BLOCKING)
 FINE_TUNE = ComparisonPolicy(
-    MAY_CHANGE_IN_ENSEMBLE - {"positions"},
+    _MAY_CHANGE_BETWEEN_MODELS - {"positions"},
     "fine-tuning goes on so",
     ignored_group="task",
     refuses=False,
@@ -226,7 +228,11 @@ def run_metadata(state: Any) -> RunMetadata:
     metadata = {
         "model": _options(model, ARCH_MODEL_REGISTRY.get(arch), ARCH_CONFIG_REGISTRY.get(arch)),
         "task": _options(task, TASK_REGISTRY.get(task_name)),
-        "run": {"positions": signatures.of_checkpoint(state), **_as_dict(state.get(METADATA_KEY))},
+        "run": {
+            "positions": signatures.of_checkpoint(state),
+            source_bos.OPTION: source_bos.of_checkpoint(state) or None,
+            **_as_dict(state.get(METADATA_KEY)),
+        },
     }
     if metadata["task"]:
         metadata["task"]["task"] = _TASK_ALIASES.get(task_name, task_name)

@@ -72,6 +72,8 @@ def test_a_training_that_goes_on_in_another_precision_is_told_in_a_line(train, t
         ({"args": Namespace(fp16=True)}, "float16"),
         ({"args": Namespace(arch="transformer")}, "float32"),
         ({}, None),
+        # an imported model
+        ({"cfg": {"model": {"arch": "transformer"}, "task": {}}}, None),
         ({"computed_in": {"precision": 3}}, "3"),
     ],
 )  # fmt: skip

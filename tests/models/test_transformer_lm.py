@@ -111,6 +111,7 @@ def test_parameters_whose_names_do_not_match_are_frozen(build_lm):
     ({"decoder_learned_pos": True}, "--decoder-learned-pos chooses fairseq's own positions"),
     ({"position_source_scale": "auto"}, "has no source"),
     ({"train_only": "*posit"}, "matches no parameter"),
+    ({"train_only": "*self_attn*,*self_atn*"}, "--train-only \\*self_atn\\* matches no parameter"),
     ({"position_max_shift": 3}, "is not read by --position-encoding cape"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused(build_lm, options, wanted):

@@ -48,7 +48,7 @@ def test_every_analysis_prints_and_writes(analyse, checkpoint, corpus, name):
     text = Path(f"{prefix}.md").read_text(encoding="utf-8")
     assert printed == text and text.startswith(title)
     data = json.loads(Path(f"{prefix}.json").read_text(encoding="utf-8"))
-    assert data["command"][:2] == ["posenc analyse", name] and "torch" in data["versions"]
+    assert data["command"][:3] == ["posenc", "analyse", name] and "torch" in data["versions"]
     assert {key: data[key] for key in expected} == expected
     described = data.get("encodings", data.get("models"))
     assert "position:sinusoidal|" in json.dumps(described) or name == "tokens"
