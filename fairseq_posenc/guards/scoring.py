@@ -91,9 +91,9 @@ def patch_task_to_read_all(task: Any) -> None:
 
     Where batches cannot be shared out evenly, a worker gets an empty one at the end.
     """
+    if "get_batch_iterator" in vars(task):
+        return  # by this function: a task may have several models, one after the other
     iterate, step = task.get_batch_iterator, task.valid_step
-    if hasattr(iterate, "__wrapped__"):
-        return
 
     @functools.wraps(iterate)
     def get_batch_iterator(*args: Any, **kwargs: Any) -> Any:
