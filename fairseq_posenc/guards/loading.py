@@ -162,6 +162,7 @@ def _patch_training_start() -> None:
     def load_checkpoint_to_train(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
         with one_line("cannot begin or continue the training"):
             training_start.check_workers(trainer.cfg.distributed_training)
+            training_start.check_metric(trainer.cfg)
             resumed = save_folder.check_start(cfg, trainer.checkpoint_suffix or "")
             if distributed_utils.is_master(trainer.cfg.distributed_training) and not cfg.no_save:
                 save_folder.lock(cfg.save_dir)

@@ -7,17 +7,20 @@ from typing import Any
 
 from fairseq import checkpoint_utils
 from fairseq.tasks import FairseqTask
+from fairseq_cli import train
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import file_error
 
 logger = logging.getLogger(__name__)
+BLEU = "bleu"  # the metric of --eval-bleu
 
 
 def patch_start() -> None:
-    """Let fairseq say in one line that it cannot write, or has nothing to read."""
+    """Let fairseq say in one line that it cannot write, has nothing to read, or lacks a metric."""
     verify = checkpoint_utils.verify_checkpoint_directory
     filter_indices = FairseqTask.filter_indices_by_size
+    valid_stats = train.get_valid_stats
 
     @functools.wraps(verify)
     def verify_checkpoint_directory(save_dir: str) -> None:
@@ -44,6 +47,18 @@ def patch_start() -> None:
             )
         return remaining
 
+    @functools.wraps(valid_stats)
+    def get_valid_stats(cfg: Any, trainer: Any, stats: Any, *args: Any) -> Any:
+        if getattr(cfg.task, "eval_bleu", False):
+            stats.setdefault(BLEU, 0.0)  # fairseq has none where all translations are empty
+        metric = cfg.checkpoint.best_checkpoint_metric
+        if metric not in stats:
+            raise UsageError(
+                f"--best-checkpoint-metric {metric}: the validation has {', '.join(stats)}"
+            )
+        return valid_stats(cfg, trainer, stats, *args)
+
+    train.get_valid_stats = get_valid_stats
     checkpoint_utils.verify_checkpoint_directory = verify_checkpoint_directory
     FairseqTask.filter_indices_by_size = filter_indices_by_size
 
@@ -62,6 +77,19 @@ def check_workers(cfg: Any) -> None:
         raise UsageError(
             f"torchrun has started {count} workers, and each would train a model of its own, as it "
             f"sees one GPU at most; give --distributed-world-size {count}"
+        )
+
+
+def check_metric(cfg: Any) -> None:
+    """Check that the metric by which checkpoints are chosen is computed; ``cfg`` is the whole.
+
+    Raises:
+        UsageError: it is BLEU, without ``--eval-bleu``.
+    """
+    is_bleu = cfg.checkpoint.best_checkpoint_metric == BLEU and not cfg.dataset.disable_validation
+    if is_bleu and getattr(cfg.task, "eval_bleu", None) is False:
+        raise UsageError(
+            "--best-checkpoint-metric bleu: give --eval-bleu, by which a validation computes it"
         )
 
 

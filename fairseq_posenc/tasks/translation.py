@@ -15,6 +15,7 @@ from fairseq_posenc.data.indexed import check_split, read_dictionary
 from fairseq_posenc.data.source_bos import align_without_bos, with_source_bos
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.options import option
+from fairseq_posenc.tasks.bleu_options import check_bleu_options
 
 OUR_TRANSLATION = "posenc_translation"
 
@@ -52,6 +53,8 @@ class PosencTranslationTask(TranslationTask):
                 f"no binarised parallel data in {folder}: dict.<language>.txt is missing; posenc "
                 "prepare translation makes such a folder"
             )
+        if cfg.eval_bleu:
+            check_bleu_options(cfg, folder)
         return super().setup_task(cfg, **kwargs)
 
     @classmethod

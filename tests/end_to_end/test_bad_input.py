@@ -12,6 +12,10 @@ WRONG_OPTIONS = {
     "--fp16": "--fp16 needs a GPU; on a CPU leave it out, or give --amp for products in bfloat16",
     "--bf16 --task translation": "--bf16 needs a GPU; on a CPU leave it out, or give --amp",
     "--memory-efficient-bf16": "--memory-efficient-bf16 needs a GPU; on a CPU",
+    "--best-checkpoint-metric bleu": "bleu: give --eval-bleu, by which a validation computes it",
+    "--eval-bleu --eval-bleu-args {beam:2}": "--eval-bleu-args is not JSON",
+    '--eval-bleu --eval-bleu-args {"beem":2}': "beem is no option of fairseq-generate",
+    "--eval-bleu --eval-bleu-detok mosess": "--eval-bleu-detok mosess: choose one of moses, ",
     "--position-encoding shape --max-source-positions 5": "more than --max-source-positions 5",
 }
 

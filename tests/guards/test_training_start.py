@@ -10,6 +10,7 @@ from fairseq import checkpoint_utils
 from fairseq.data import FairseqDataset
 from fairseq.tasks import FairseqTask
 from fairseq.tasks.masked_lm import MaskedLMTask
+from fairseq_cli import train
 
 from fairseq_posenc.encodings import StackConfig, build, cape
 from fairseq_posenc.errors import UsageError
@@ -48,6 +49,20 @@ def test_a_folder_that_cannot_be_written_is_refused(tmp_path):
     for folder in (tmp_path / "file", tmp_path / "file" / "run"):
         with pytest.raises(UsageError, match=f"^cannot write to --save-dir {folder}: Not a direct"):
             checkpoint_utils.verify_checkpoint_directory(str(folder))
+
+
+def test_a_metric_that_a_validation_lacks_is_named():
+    cfg = Namespace(
+        checkpoint=Namespace(best_checkpoint_metric="nll", maximize_best_checkpoint_metric=False),
+        task=Namespace(eval_bleu=True),
+    )
+    trainer = Namespace(get_num_updates=lambda: 3)
+    with pytest.raises(UsageError, match="-metric nll: the validation has loss, bleu$"):
+        train.get_valid_stats(cfg, trainer, {"loss": 2.0}, False)
+    # of a model whose translations are all empty
+    cfg.checkpoint.best_checkpoint_metric = "bleu"
+    stats = train.get_valid_stats(cfg, trainer, {"loss": 2.0}, False)
+    assert stats == {"loss": 2.0, "bleu": 0.0, "num_updates": 3}
 
 
 @pytest.mark.parametrize(

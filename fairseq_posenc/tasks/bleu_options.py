@@ -1,0 +1,36 @@
+"""Options of ``--eval-bleu``, which fairseq reads after the data, or not at all."""
+
+import logging
+import os
+
+from fairseq.data.encoders import TOKENIZER_REGISTRY
+from fairseq.dataclass.configs import GenerationConfig
+from fairseq.tasks.translation import TranslationConfig
+
+from fairseq_posenc.data.subwords import SentencePiece
+from fairseq_posenc.errors import UsageError
+from fairseq_posenc.json_files import parse_json
+
+logger = logging.getLogger(__name__)
+
+
+def check_bleu_options(cfg: TranslationConfig, folder: str) -> None:
+    """Check the options of ``--eval-bleu``; warn where words would be pieces.
+
+    Raises:
+        UsageError: some are no JSON, or nothing reads them.
+    """
+    for name in ("eval_bleu_args", "eval_bleu_detok_args"):
+        option = f"--{name.replace('_', '-')}"
+        values = parse_json(getattr(cfg, name) or "{}", option)
+        if not isinstance(values, dict):
+            raise UsageError(f"""{option}: expected an object of JSON, such as '{{"beam": 5}}'""")
+        unread = set(values) - set(GenerationConfig.__dataclass_fields__)
+        if name == "eval_bleu_args" and unread:
+            raise UsageError(f"{option}: {min(unread)} is no option of fairseq-generate")
+    if cfg.eval_bleu_detok not in TOKENIZER_REGISTRY:
+        choices = ", ".join(sorted(TOKENIZER_REGISTRY))
+        raise UsageError(f"--eval-bleu-detok {cfg.eval_bleu_detok}: choose one of {choices}")
+    has_pieces = os.path.exists(os.path.join(folder, SentencePiece.name))
+    if has_pieces and cfg.eval_bleu_remove_bpe != "sentencepiece":
+        logger.warning("BLEU is of pieces, not of words: give --eval-bleu-remove-bpe sentencepiece")
