@@ -41,6 +41,14 @@ def patch_scoring() -> None:
         words = parser.parse_known_args(input_args)[0]
         if getattr(words, "path", None) and getattr(words, "task", "") is None:
             parser.set_defaults(task=_task_of(words.path))
+        shards = getattr(words, "num_shards", None) or 1
+        # fairseq-eval-lm alone reads it
+        if getattr(words, "path", None) and shards > 1 and not hasattr(words, "context_window"):
+            raise UsageError(
+                "--num-shards has no effect here, and each process would take the whole set: "
+                f"fairseq-generate shares it out by --distributed-world-size {shards} and "
+                f"--distributed-rank 0 to {shards - 1}"
+            )
         return parse(parser, input_args, *args, **kwargs)
 
     gather = distributed_utils.all_gather_list

@@ -140,3 +140,18 @@ def test_a_model_of_many_languages_asks_which_to_translate(checkpoint, data, mon
     words = ["--task", "posenc_multilingual", *PAIRS, "--path", checkpoint("posenc_multilingual")]
     with pytest.raises(UsageError, match="as in --source-lang en --target-lang de"):
         call(monkeypatch, "generate", data / "pairs", [*words, "--batch-size", "8"])
+
+
+def test_a_set_is_shared_out_once_and_not_by_an_option_without_effect(
+    checkpoint, data, monkeypatch, capsys
+):
+    """By ``--num-shards``, fairseq-generate would translate the whole set in every process."""
+    words = [*LANGUAGES, "--task", "posenc_translation", "--path", checkpoint("posenc_translation")]
+    words += ["--max-tokens", "130", "--max-len-b", "2"]
+    with pytest.raises(UsageError, match="no effect.*--distributed-world-size 2 .*-rank 0 to 1"):
+        call(monkeypatch, "generate", data / "pairs", [*words, "--num-shards", "2"])
+    for rank in "01":
+        workers = ["--distributed-world-size", "2", "--distributed-rank", rank]
+        call(monkeypatch, "generate", data / "pairs", [*words, *workers])
+    hypotheses = re.findall(r"^H-(\d+)\t", capsys.readouterr().out, re.MULTILINE)
+    assert sorted(map(int, hypotheses)) == list(range(COUNTS["test"]))
