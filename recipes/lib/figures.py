@@ -7,7 +7,7 @@ from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell, typed
 from recipes.lib.page import FLAG
 from recipes.lib.recipe import Recipe
-from recipes.lib.runner import map_parallel
+from recipes.lib.runner import finished_cells, map_parallel
 from recipes.lib.settings import read_lines, write
 from recipes.lib.wmt_data import CorpusSetting
 
@@ -108,7 +108,7 @@ def bits_by_range(
     recipe: Recipe, data: str, cells: Sequence[PlannedCell], expect: List[str], name: str = "bits"
 ) -> None:
     """Bits per token of the references by range of lengths: of each model, and tables of all."""
-    there = [cell for cell in cells if recipe.is_plan or cell.is_finished]
+    finished = finished_cells(recipe, cells)
 
     def measure(cell: PlannedCell) -> None:
         once(recipe, cell.path("bits.json"), [
@@ -116,11 +116,9 @@ def bits_by_range(
             "--score", cell.path("score.json"), *recipe.devices.options,
         ])  # fmt: skip
 
-    if not there:
-        raise UsageError("no cell is finished: run the stages before")
     if not recipe.is_plan:
-        map_parallel(recipe, there, measure)
-    files = [cell.labelled_path("bits.json") for cell in there]
+        map_parallel(recipe, finished, measure)
+    files = [cell.labelled_path("bits.json") for cell in finished]
     table = ["python", "-m", "recipes.claims.bits_table", *files, "--output", recipe.path(name)]
     recipe.execute([*table, *expect])
 

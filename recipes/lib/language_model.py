@@ -12,6 +12,7 @@ from recipes.lib.cell import PlannedCell, Step, placement
 from recipes.lib.devices import cores
 from recipes.lib.experiment import Experiment, stage_help
 from recipes.lib.page import CommandLine, Page, read_options
+from recipes.lib.runner import finished_cells
 from recipes.lib.settings import make_folder
 from recipes.lib.texts import SPLITS
 from recipes.lib.translation import HELP, draw_curves, rows_of
@@ -114,17 +115,12 @@ class LanguageModels(Experiment):
 
     def measure(self) -> None:
         """Measure all models at all lengths; bits per word are of the text before it was cut."""
-        cells = self.cells()
-        there = [cell for cell in cells if self.is_plan or cell.is_finished]
-        if not there:
-            raise UsageError("no cell is finished: run the stages before")
-        if len(there) < len(cells):
-            self.say(f"note: {len(cells) - len(there)} of {len(cells)} cells are not finished")
-        models = [cell.labelled_path("checkpoint_best.pt") for cell in there]
+        cells = finished_cells(self, self.cells())
+        models = [cell.labelled_path("checkpoint_best.pt") for cell in cells]
         values, output = self.values, self.path("perplexity")
         self.execute(["posenc", "perplexity", "--models", *models, "--data", self.path("bin"),
                       "--lengths", values["lengths"], "--text", self.path("test.tok"),
-                      "--baseline", there[0].row, "--by-position", values["length"],
+                      "--baseline", cells[0].row, "--by-position", values["length"],
                       *self.devices.options, "--output", output])  # fmt: skip
         self.say(f"table and picture: {output}.md, .png")
-        draw_curves(self, there)
+        draw_curves(self, cells)

@@ -83,6 +83,24 @@ def chosen(recipe: Recipe, cells: Sequence[PlannedCell]) -> Sequence[PlannedCell
     return cells[recipe.cell - 1 : recipe.cell] if recipe.cell else cells
 
 
+def finished_cells(recipe: Recipe, cells: Sequence[PlannedCell]) -> List[PlannedCell]:
+    """Return the cells that a table is made of: those that are finished; of a plan all.
+
+    Raises:
+        UsageError: none is finished, or one was made with other settings.
+    """
+    if recipe.is_plan:
+        return list(cells)
+    finished = [cell for cell in cells if cell.is_finished]
+    for cell in finished:
+        check_settings(cell.path("settings"), cell.settings)
+    if not finished:
+        raise UsageError("no cell is finished: run the stages before")
+    if len(finished) < len(cells):
+        recipe.say(f"note: {len(cells) - len(finished)} of {len(cells)} cells are not finished")
+    return finished
+
+
 def run_cells(
     recipe: Recipe,
     cells: Sequence[PlannedCell],

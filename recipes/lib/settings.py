@@ -101,9 +101,11 @@ def continues(then: Sequence[str], now: Sequence[str]) -> bool:
 
 
 def epochs_of(lines: Iterable[str]) -> str:
-    """Return the number of epochs in settings, or an empty text."""
-    words = (line.split() for line in lines)
-    return next((values[0] for name, *values in words if name == EPOCHS and values), "")
+    """Return the number of epochs in settings, of several the last, as fairseq; or an empty
+    text.
+    """
+    matches = [re.fullmatch(rf"{EPOCHS}[ =](\d+).*", line) for line in lines]
+    return next((match[1] for match in reversed(matches) if match), "")
 
 
 def has_results(folder: str) -> bool:

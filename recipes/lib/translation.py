@@ -14,8 +14,8 @@ from recipes.lib.own_texts import Own, PythonDocs
 from recipes.lib.page import CommandLine, Page, Values, no_repeats, own_options, pairs, read_options
 from recipes.lib.recipe import Recipe, labelled
 from recipes.lib.rows import PlannedRow, read_rows
-from recipes.lib.runner import run_cells
-from recipes.lib.settings import as_lines, epochs_of, read_lines
+from recipes.lib.runner import finished_cells, run_cells
+from recipes.lib.settings import as_lines, epochs_of
 from recipes.lib.texts import ALL_LENGTHS, GrammarText, Multi30k, RecipeText
 
 HELP = """{own options}
@@ -137,8 +137,9 @@ class Translation(Experiment):
         beam_search = [*generate, *values.fill(page.arrays["generate"]), *device]
         steps.append(Step("translate", beam_search, ("generate.out",), "generate.out"))
         epochs, bits = [], []
-        if values["epochs"]:
-            epochs = placement("--note", f"epochs={values['epochs']}")
+        number = epochs_of(as_lines(steps[0].words))
+        if values["epochs"] and number:
+            epochs = placement("--note", f"epochs={number}")
         if "references" in page.arrays:
             # not among the settings: a cell that was finished without it gains it, and nothing else
             forced = placement(*generate, *values.fill(page.arrays["references"]), *device)
@@ -183,28 +184,6 @@ class Translation(Experiment):
         self.text.analyse()
 
 
-def labelled_results(recipe: Recipe, cells: Sequence[PlannedCell], name: str) -> List[str]:
-    """Return `label=path` of a file of each cell that is finished; for a plan of each.
-
-    Raises:
-        UsageError: none is, or one is of more epochs.
-    """
-    for cell in () if recipe.is_plan else cells:
-        epochs, trained = map(
-            epochs_of, (as_lines(cell.settings), read_lines(cell.path("settings")))
-        )
-        if epochs and trained and int(trained) > int(epochs):
-            raise UsageError(
-                f"{cell.folder} is of {trained} epochs, not {epochs}: give --epochs {trained}"
-            )
-    there = [cell for cell in cells if recipe.is_plan or cell.is_finished]
-    if not there:
-        raise UsageError("no cell is finished: run the stages before")
-    if len(there) < len(cells):
-        recipe.say(f"note: {len(cells) - len(there)} of {len(cells)} cells are not finished")
-    return [cell.labelled_path(name) for cell in there]
-
-
 def draw_scores(recipe: Recipe, cells: Sequence[PlannedCell]) -> None:
     """Write the table and the picture of BLEU by length."""
     files = [cell.labelled_path("score.json") for cell in cells]
@@ -221,8 +200,9 @@ def make_table(recipe: Recipe, cells: Sequence[PlannedCell], remarks: Sequence[s
 
     Remarks are shown at the top of the report.
     """
-    files = labelled_results(recipe, cells, "score.json")
-    draw_scores(recipe, [cell for cell in cells if cell.labelled_path("score.json") in files])
+    finished = finished_cells(recipe, cells)
+    draw_scores(recipe, finished)
+    files = [cell.labelled_path("score.json") for cell in finished]
     shown = [word for text in remarks for word in ("--remark", text)]
     metrics = ["--metric", "sacrebleu,bits"] if "references" in recipe.page.arrays else []
     report = ["posenc", "compare", *files, *metrics, *shown, "--output", recipe.path("report")]

@@ -181,7 +181,11 @@ def test_jobs_of_a_cell_go_on_with_more_epochs_one_by_one(own, tmp_path):
 
 @pytest.mark.parametrize("options, told", [
     (["--epochs", "2"], "was made with other settings (then: --max-epoch 3"),
-    (["--epochs", "2", "--stage", "6"], "is of 3 epochs, not 2: give --epochs 3"),
+    # a table alone, too
+    (["--epochs", "2", "--stage", "6"], "was made with other settings (then: --max-epoch 3"),
+    (["--epochs", "3", "--stage", "6", "--", "--lr", "1"], "was made with other settings"),
+    (["--epochs", "3", "--stage", "6", "--encodings", "shaw=shaw --position-max-distance 3"],
+     "was made with other settings"),
     (["--epochs", "4", "--stage", "6"], "no cell is finished"),
     (["--epochs", "4", "--keep", "1"], "was made with other settings"),
     (["--epochs", "4", "--", "--lr", "1"], "was made with other settings"),
@@ -192,6 +196,12 @@ def test_results_of_other_epochs_are_not_taken_for_these(own, tmp_path, options,
     printed, status = own(*options)
     assert status == 1 and told in printed, printed
     assert (tmp_path / "run/shaw/seed1/score.json").exists() and len(trainings(tmp_path)) == 1
+
+
+def test_a_score_notes_the_epochs_that_the_training_has(own, tmp_path):
+    own("--epochs", "3", "--keep", "2", "--", "--max-epoch=9")
+    [score] = [words for words in log(tmp_path) if words[:2] == ["posenc", "score"]]
+    assert "epochs=9" in score and "epochs=3" not in score
 
 
 def test_how_many_pairs_longest_leaves_out_is_told_and_goes_into_the_report(own, tmp_path):

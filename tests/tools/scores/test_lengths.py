@@ -2,6 +2,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.lengths import by_edges, by_percentiles, edges_of_data
+from fairseq_posenc.tools.scores.score import evaluate
 
 
 def members(bins, lengths):
@@ -36,3 +37,13 @@ def test_sentences_of_equal_length_stay_together():
     lengths = [5] * 8 + [9, 10]
     found = members(by_percentiles(lengths), lengths)
     assert found == {"short": [5] * 8, "medium": [], "long": [9, 10]}
+
+
+def test_tokens_are_words_and_marks(write):
+    texts = {"source": ["A house.", "The dog runs, fast."], "reference": ["a", "b"]}
+    files = {name: write(name, lines) for name, lines in texts.items()}
+    files["hypothesis"] = files["reference"]
+    for unit, lengths in ("words", [2, 4]), ("tokens", [3, 6]):
+        options = {"length_unit": unit, "language": "de", "source_language": "en"}
+        score = evaluate(**files, **options, bins=[3])
+        assert (score.by_length.unit, score.sentences.length) == (unit, lengths)

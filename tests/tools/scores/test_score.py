@@ -56,13 +56,6 @@ def test_bins_count_what_is_asked_for(generated, options, of, unit, sizes):
     assert {part.name: part.sentences for part in result.bins} == sizes
 
 
-def test_tokens_are_words_and_marks(files, write):
-    files["source"] = write("raw", ["A house.", "The dog runs, fast.", "Two."])
-    for unit, first in ("words", 1), ("tokens", 0):
-        result = evaluate(**files, bins=[1, 3], length_unit=unit).by_length
-        assert (result.unit, result.bins[0].sentences) == (unit, first)
-
-
 def test_bins_of_a_file_of_numbers_are_scored_from_their_own_sentences(files, tmp_path, write):
     path = write("test.clauses", ["3", "0", "3"])
     result = evaluate(**files, bins=[1, 2], group_by=path)
