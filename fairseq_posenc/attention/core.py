@@ -32,8 +32,8 @@ from fairseq_posenc.encodings.base import AttentionTerms
 # to 1500. Below so many queries, as when decoding step by step, the cost of each operation's
 # start outweighs the rest.
 _FEW_QUERIES = 16
-# Between these lengths our own attention is at least as fast as torch's. Above, ours is so
-# in training alone, but torch's does not keep the weights, so it needs less memory.
+# With gradients our own attention is at least as fast as torch's between these lengths. Above it
+# keeps no weights, as torch's, and computes them again in the backward pass, which takes longer.
 _SHORT, _LONG = 64, 1024
 # From this length on, our own causal attention is faster, as it leaves out the masked half.
 _LONG_CAUSAL = 256
@@ -54,7 +54,7 @@ class AttentionBackend:
 
 
 class SharedMaskSdpa(AttentionBackend):
-    """torch's attention on a GPU, with the same mask for all sentences.
+    """torch's attention on a GPU, with one mask for all sequences of a batch where there is a bias.
 
     Under ``torch.compile`` it serves on a CPU, too: what is written by hand would break the graph
     in every layer.
@@ -88,8 +88,8 @@ class CpuChunks(AttentionBackend):
 
 
 class CpuSdpa(AttentionBackend):
-    """torch's attention on a CPU, where it is faster than ours, or needs less memory: dropout and
-    trained biases make it slow, and so does a mask per sentence, which segments need.
+    """torch's attention on a CPU, where it is faster than ours: dropout and trained biases make it
+    slow, and so does a mask per sequence, which segments need.
     """
 
     @staticmethod
@@ -98,7 +98,7 @@ class CpuSdpa(AttentionBackend):
         terms, length = inputs.terms, inputs.keys.size(2)
         if not fused.supports(inputs) or terms.segments is not None or inputs.dropout_p:
             return False
-        if terms.bias_by_distance is not None:  # given to save the memory of a matrix
+        if terms.bias_by_distance is not None:  # a vector, so that no (Q, K) matrix is made
             return False
         if not CpuChunks.supports(inputs):  # few queries, or what only the plain backend takes
             return False

@@ -56,8 +56,9 @@ class InitialCheckpoint(NamedTuple):
 def inherit_options(args: Any, *additional: str) -> Optional[InitialCheckpoint]:
     """Complete the options of a model that is to be built, and return its initial checkpoint.
 
-    In fine-tuning, and when it is resumed, options that the user leaves out get the values of the
-    checkpoint; with another encoding than the checkpoint's, its segments alone are taken.
+    In fine-tuning, and when that is resumed, options that the user leaves out get the values of the
+    checkpoint. Where the user names an encoding, be it the checkpoint's own, it has its defaults,
+    and segments alone are taken.
 
     Args:
         args: changed in place.

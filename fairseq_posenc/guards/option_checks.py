@@ -98,8 +98,9 @@ def check_options(
         overrides: options that the caller gives instead; they, and those of the command line, may
             name the checkpoint's architecture, task or criterion, whose options then are kept as
             they are, or a known one to build in its place.
-        builds: whether a model is built from the options. A training builds its own and compares
-            the weights, so there the checkpoint's model, task and criterion may be unknown.
+        builds: whether an unknown model, task or criterion is refused. It is not where a training
+            builds its own model and compares the weights, and where an export names what is unknown
+            itself.
 
     Raises:
         UsageError: it asks for another model, or an option has a value that it cannot have.

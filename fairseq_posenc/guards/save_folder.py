@@ -1,4 +1,6 @@
-"""Checks of ``--save-dir``: one training at a time, which writes over its own checkpoints alone."""
+"""Checks of ``--save-dir``: one training at a time, which writes over its own checkpoints alone, or
+over those of the model in that folder with which it begins.
+"""
 
 import errno
 import fcntl

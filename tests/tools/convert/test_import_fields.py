@@ -7,6 +7,7 @@ import pytest
 from fairseq_posenc.data.subwords import WordPiece
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.convert.huggingface import adapters, bert
+from fairseq_posenc.tools.convert.huggingface.families import FAMILIES
 from fairseq_posenc.tools.convert.huggingface.load import import_model
 from tests.tools.convert.conftest import TINY, TYPES, change, imported
 
@@ -167,3 +168,12 @@ def test_a_unigram_vocabulary_is_read(save):
     (folder / "tokenizer.json").write_text(json.dumps(content))
     with pytest.raises(UsageError, match="is not from tokenizers, or damaged"):
         imported(folder)
+
+
+@pytest.mark.parametrize("model_type", [name for name, one in FAMILIES.items() if one.read])
+def test_defaults_are_those_of_transformers(model_type):
+    """Of a file that leaves a field out, save_pretrained's among them."""
+    config = transformers.AutoConfig.for_model(model_type)
+    for field in FAMILIES[model_type].config_fields:
+        if field.default is not None:
+            assert getattr(config, field.name) == field.default, field.name

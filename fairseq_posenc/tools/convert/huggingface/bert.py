@@ -1,4 +1,6 @@
-"""The BERT family: BERT and XLM-R are read, RoBERTa, RoFormer and MPNet also written."""
+"""The BERT family: BERT and XLM-R are read, RoBERTa and RoFormer also written, MPNet is written
+alone.
+"""
 
 from dataclasses import replace
 from typing import Any, Dict, Mapping

@@ -275,7 +275,7 @@ M2M100 = replace(
     BLENDERBOT,
     model_type="m2m_100",
     classes=("M2M100ForConditionalGeneration",),
-    config_fields=translation_fields(scale_embedding=True),
+    config_fields=translation_fields(scale_embedding=True, attention_dropout=0.1),
     position_tables={},
     exported=(("posenc_transformer", "before", "sinusoids"),),
     extra_weights=lambda source: {},

@@ -46,8 +46,10 @@ OUTPUT = "decoder.output_projection.weight"
 POSITION_TABLES = {side: f"model.{side}.embed_positions.weight" for side in SIDES}
 
 
-def translation_fields(scale_embedding: bool) -> Tuple[ConfigField, ...]:
-    """Return the fields of a class that does, or does not, scale embeddings by default."""
+def translation_fields(
+    scale_embedding: bool, attention_dropout: float = 0.0
+) -> Tuple[ConfigField, ...]:
+    """Return the fields of a class with these defaults."""
     layer_fields = {"layers": "layers", "ffn_dim": "ffn_embed_dim"}
     layer_fields["attention_heads"] = "attention_heads"
     return (
@@ -60,10 +62,9 @@ def translation_fields(scale_embedding: bool) -> Tuple[ConfigField, ...]:
         ConfigField("activation_function", "activation_fn"),
         ConfigField("scale_embedding", "no_scale_embedding", scale_embedding),
         *(ConfigField("max_position_embeddings", LIMITS[side]) for side in SIDES),
-        *(
-            ConfigField(f"{part}dropout", f"{part}dropout", 0.0)
-            for part in ("", "attention_", "activation_")
-        ),
+        ConfigField("dropout", "dropout", 0.1),
+        ConfigField("attention_dropout", "attention_dropout", attention_dropout),
+        ConfigField("activation_dropout", "activation_dropout", 0.0),
     )
 
 
