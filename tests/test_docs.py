@@ -186,6 +186,11 @@ SAID = {
 }
 
 
+def test_commands_of_the_readme_need_no_scrolling():
+    blocks = re.findall(r"^```.*?^```", PAGES["README.md"], re.MULTILINE | re.DOTALL)
+    assert blocks and max(len(line) for block in blocks for line in block.splitlines()) <= 90
+
+
 def test_no_sentence_on_the_choice_goes_beyond_its_table():
     text = " ".join((PAGES["README.md"] + PAGES["docs/compare.md"]).split())
     comparisons, rows = read_kept(str(ROOT / "recipes" / "claims" / "kept.json"))
