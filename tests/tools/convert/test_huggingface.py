@@ -97,9 +97,13 @@ def difference(model, hf_model, segments=None):
 
 
 def train(model, all_of_it=False):
-    """Three steps of AdamW on random text; our t5 has no place for MPNet's table."""
-    if model.config.model_type == "mpnet" and not all_of_it:
-        model.mpnet.embeddings.position_embeddings.requires_grad_(False)
+    """Three steps of AdamW on random text, without tables that ours has no place for."""
+    frozen = {
+        "mpnet": "mpnet.embeddings.position_embeddings",
+        "roformer": "roformer.encoder.embed_positions",  # trained from transformers 5.24 on
+    }.get(model.config.model_type)
+    if frozen and not all_of_it:
+        model.get_submodule(frozen).requires_grad_(False)
     before = {name: weight.clone() for name, weight in model.named_parameters()}
     optimizer = torch.optim.AdamW(model.parameters(), lr=0.01, weight_decay=0.1)
     vocabulary = getattr(model.config, "tgt_vocab_size", model.config.vocab_size)
