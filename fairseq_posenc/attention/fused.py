@@ -39,7 +39,8 @@ def attend(inputs: Inputs) -> Tensor:
     options: Dict[str, Any] = {}
     if abs(terms.scale * math.sqrt(queries.size(-1)) - 1) > 1e-9:
         options["scale"] = terms.scale  # torch divides by √d
-    # mask: (B or 1, H or 1, Q or 1, K), added to the scores, or None
+    # mask: (B or 1, H or 1, Q or 1, K), added to the scores, or None; torch wants it in the type of
+    # the queries, so that in half precision the bias is rounded, which plain does not
     mask = plain.additive_bias(terms, queries.dtype)
     if padding_mask is not None:
         padding = plain.padding_bias(padding_mask, queries.dtype)
@@ -58,7 +59,7 @@ def attend(inputs: Inputs) -> Tensor:
 
 
 def with_one_mask(inputs: Inputs) -> Inputs:
-    """Return inputs that need no mask ``(B, H, Q, K)``: one for all sentences, or of padding alone.
+    """Return inputs that need no mask ``(B, H, Q, K)``: one for all sequences, or of padding alone.
 
     On a GPU torch's attention is fastest with a mask ``(1, H, Q, K)`` or without one; padding and
     segments would need ``(B, H, Q, K)``. So they become further channels of queries and keys, whose
@@ -66,8 +67,8 @@ def with_one_mask(inputs: Inputs) -> Inputs:
     number that hides the key. What is left for the mask is the bias; without a bias causal
     attention stays torch's own.
 
-    It does not pay where padding alone needs a small mask ``(B, 1, 1, K)``: without a bias that is
-    not causal, and for a single query.
+    It does not pay where padding alone needs a small mask ``(B, 1, 1, K)``: in attention that has
+    no bias and is not causal, and for a single query.
     """
     queries, keys, values, terms, padding_mask, causal, dropout_p = inputs
     needs_large_mask = causal or terms.bias is not None

@@ -17,8 +17,9 @@ class Inputs(NamedTuple):
     """The arguments of attention.
 
     Attributes:
-        queries: ``(B, H, Q, d)``, the last ``Q`` of ``K`` positions; rotated, but not scaled yet.
-        keys: ``(B, H, K, d)``, rotated.
+        queries: ``(B, H, Q, d)``; in self-attention the last ``Q`` of ``K`` positions, rotated, but
+            not scaled yet.
+        keys: ``(B, H, K, d)``; in self-attention rotated.
         values: ``(B, H, K, d)``.
         terms: what the encoding adds, with the scale and, if there are distances, their keys.
         padding_mask: ``(B, K)`` bool, true where a key must not be looked at. A query that may look

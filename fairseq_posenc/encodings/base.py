@@ -135,8 +135,8 @@ class Positions:
 class AttentionTerms:
     """Terms of an encoding in the self-attention of one layer.
 
-    Queries are the last ``Q`` of ``K`` keys: ``Q = K`` for whole sequences, ``Q = 1`` when decoding
-    step by step. With query ``i`` and key ``j`` counted along the keys, and their distance
+    Queries are the last ``Q`` of ``K`` keys: ``Q = K`` for whole sequences, ``Q = 1`` in
+    incremental decoding. With query ``i`` and key ``j`` counted along the keys, and their distance
     ``i - j``, head ``h`` computes::
 
         score[i, j]  = scale · (q[i] + u[h]) · k[j]

@@ -21,7 +21,9 @@ def stage_help(stages: Sequence[str]) -> str:
 
 
 class Experiment(Recipe):
-    """A recipe with cells; its kinds are subclasses that give data, steps and tables.
+    """A recipe in one order; its kinds are subclasses that give data, steps and tables.
+
+    A kind without cells, whose ``cell_stages`` are empty, overrides :meth:`train_and_evaluate`.
 
     Attributes:
         stages: titles of all stages, in their order; the first is stage 1.

@@ -11,14 +11,14 @@ it reproduces; ``--help`` prints that comment. Of the arrays, all kinds of recip
 
 An option ``--updates N`` has a whole number, ``--lr X`` a number, ``LIST`` is divided by commas,
 ``a|b`` is one of these, other words are read by their kind; one without a word is a flag. A
-``{field}`` that is no option and has no default is an error, and so is an option that the user
-gives and nothing reads: :meth:`Values.check_read`. ``DIR``, ``FOLDER``, ``PREFIX``,
-``TEXT`` and ``ROW=CHECKPOINT`` are paths: a user names them from where the recipe was started,
-and all runs from the top of the repository. What the user gives goes before --smoke, a preset,
-the setting's own array, and the defaults. Options of fairseq-train behind ``--`` are added to the
-preset's own, ``gpu_train``, whose precision is left out if there is one behind ``--``. Those that
-each training has of its own are refused there. A user's words are filled in once, and never read
-again: a folder may be called ``x{seed}``.
+``{field}`` that is no option and has no default is an error, and so is in recipes for translation
+an option that the user gives and nothing reads: :meth:`Values.check_read`. ``DIR``, ``FOLDER``,
+``PREFIX``, ``TEXT`` and ``ROW=CHECKPOINT`` are paths: a user names them from where the recipe was
+started, and all runs from the top of the repository. What the user gives goes before --smoke, a
+preset, the setting's own array, and the defaults. Options of fairseq-train behind ``--`` are added
+to the preset's own, ``gpu_train``, whose precision is left out if there is one behind ``--``. Those
+that each training has of its own are refused there. A user's words are filled in once, and never
+read again: a folder may be called ``x{seed}``.
 """
 
 import math
@@ -99,7 +99,7 @@ class Values:
         return next((layer[name] for layer in self.layers if name in layer), "")
 
     def _warmup(self) -> str:
-        """A share of the updates, or a number of them, but no more than half."""
+        """A share of the updates, or a number of them, which is at most half."""
         warmup, updates = self["warmup"], self["updates"]
         if Fraction(warmup or 0) < 1:
             return str(int(Fraction(warmup or 0) * int(updates or 0)))

@@ -40,7 +40,7 @@ class Recipe:
         page, values, extra: what the script and the user say.
         run_dir: of all results.
         is_plan: whether commands are printed, and nothing is done.
-        cell: number of the only cell, from 1, or nothing.
+        cell: number of the only cell, from 1; 0: all.
         devices: see :meth:`choose_devices`.
     """
 
@@ -196,7 +196,8 @@ class Recipe:
     def known_sum(self, option: str, paths: Sequence[str]) -> str:
         """Return the checksum of text that the user gives.
 
-        Where the text is gone it is that in the settings of what was made of it.
+        Where the text is gone it is that in the settings of what was made of it. A plan and a
+        script for SLURM need none, and get an empty text.
         """
         if self.is_plan or self.values["slurm"] == FLAG:
             return ""

@@ -113,7 +113,7 @@ def run_cells(
     Args:
         recipe: whose they are.
         cells: all of them.
-        stages: of :class:`Step`.
+        stages: titles, as :class:`Step` has them.
         after: is called with each cell whose stages have ended well, one at a time. If it fails,
             as a table may, trainings go on.
         stop_diverged: whether a training that diverges is stopped.

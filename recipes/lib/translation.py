@@ -1,7 +1,8 @@
 """Translation recipes on small text: from parallel text to a table of BLEU by length.
 
-A page names its text, one of :data:`TEXTS`, as ``--text``. Its other arrays are train, generate and
-score; ``--keep`` checkpoints of epochs are averaged, with 0 the last one translates.
+A page names its text, one of :data:`TEXTS`, as ``--text``. Its arrays are train, generate and
+score, and, where it has them, references, presets and those of its settings. ``--keep`` checkpoints
+of epochs are averaged; on a page with 0 the last one translates.
 """
 
 from typing import Dict, List, Sequence, Tuple, Type
