@@ -23,6 +23,7 @@ from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
 from fairseq_posenc import register_all
+from fairseq_posenc.checkpoints.groups import as_dict
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.signatures import RECORDED
 
@@ -161,8 +162,8 @@ def _replace_unknown(state: Dict[str, Any], overrides: Mapping[str, Any], builds
     for group, registry in _BUILT.items():
         names += [(cfg.get(group), registry, key) for key in ("_name", registry)]
     for options, registry, key in names:
-        options = vars(options) if isinstance(options, argparse.Namespace) else options
-        name = options.get(key) if isinstance(options, dict) else None
+        options = as_dict(options)
+        name = options.get(key)
         chosen = overrides.get(registry) if builds else similar[registry]
         if not name or not isinstance(name, str) or name == chosen or _is_known(registry, name):
             continue

@@ -18,6 +18,7 @@ from fairseq.trainer import Trainer
 from torch import nn
 
 from fairseq_posenc.attention.bfloat16 import has_fast_bfloat16, use_bfloat16_products
+from fairseq_posenc.checkpoints.groups import as_dict, group_options
 from fairseq_posenc.errors import UsageError, printable
 from fairseq_posenc.guards.run_comparison import METADATA_KEY
 from fairseq_posenc.hardware import hardware
@@ -81,13 +82,13 @@ def checkpoint_record(state: Any) -> Dict[str, Optional[str]]:
     imported model, or where an earlier version of ours wrote ``--amp`` on a CPU, which it recorded
     as no option.
     """
-    state = state if isinstance(state, Mapping) else {}
-    record, cfg = state.get(KEY), state.get("cfg")
+    state = as_dict(state)
+    record = state.get(KEY)
     if isinstance(record, Mapping):
         values = {name: record.get(name) for name in ("precision", "hardware")}
         return {name: str(value)[:100] if value else None for name, value in values.items()}
-    options = state.get("args") or (cfg.get("common") if isinstance(cfg, Mapping) else None)
-    common = options if isinstance(options, Namespace) else Namespace(**(options or {}))
+    options = group_options(state, "common")
+    common = Namespace(**options)
     # fairseq's --amp does nothing on a CPU
     precision = precision_of(common, amp=None if getattr(common, "cpu", False) else "float16")
     is_known = bool(options) and not (METADATA_KEY in state and getattr(common, "amp", False))

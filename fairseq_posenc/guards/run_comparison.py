@@ -18,6 +18,7 @@ from fairseq.tasks import TASK_REGISTRY
 from omegaconf import OmegaConf
 
 from fairseq_posenc import register_all
+from fairseq_posenc.checkpoints.groups import as_dict, group_options
 from fairseq_posenc.data.training_text import checksum
 from fairseq_posenc.errors import UsageError, printable
 from fairseq_posenc.guards import signatures, source_bos
@@ -155,8 +156,7 @@ class LanguageComparison:
         Raises:
             UsageError: they are swapped, but in fine-tuning. Other languages are a warning.
         """
-        state = state if isinstance(state, Mapping) else {}
-        task = _as_dict(state.get("args")) or _as_dict(_as_dict(state.get("cfg")).get("task"))
+        task = group_options(state, "task")
         trained = task.get("source_lang"), task.get("target_lang")
         is_multilingual = task.get("lang_pairs") is not None
         if is_multilingual or None in trained or None in self.asked or trained == self.asked:
@@ -220,10 +220,7 @@ def run_metadata(state: Any) -> RunMetadata:
         UsageError: its options name an encoding that does not exist.
     """
     register_all()
-    state = state if isinstance(state, Mapping) else {}
-    cfg, old = _as_dict(state.get("cfg")), _as_dict(state.get("args"))
-    # up to fairseq 0.10 all options are in one namespace
-    model, task = (old or _as_dict(cfg.get(group)) for group in ("model", "task"))
+    model, task = (group_options(state, group) for group in ("model", "task"))
     arch, task_name = _name_in(model, "arch"), _name_in(task, "task")
     metadata = {
         "model": _options(model, ARCH_MODEL_REGISTRY.get(arch), ARCH_CONFIG_REGISTRY.get(arch)),
@@ -231,7 +228,7 @@ def run_metadata(state: Any) -> RunMetadata:
         "run": {
             "positions": signatures.of_checkpoint(state),
             source_bos.OPTION: source_bos.of_checkpoint(state) or None,
-            **_as_dict(state.get(METADATA_KEY)),
+            **as_dict(as_dict(state).get(METADATA_KEY)),
         },
     }
     if metadata["task"]:
@@ -300,7 +297,7 @@ def training_metadata(trainer: Any) -> Dict[str, Any]:
     cfg: Any = OmegaConf.to_container(trainer.cfg, resolve=True, enum_to_str=True)
     # on a CPU the trainer must not know of it, see precision.py
     cfg["common"]["amp"] = cfg["common"]["amp"] or getattr(trainer, "bfloat16_products", False)
-    task = _as_dict(cfg["task"])
+    task = as_dict(cfg["task"])
     for name in ("source_lang", "target_lang"):
         # the task has found them in the names of files if they were not given
         if hasattr(getattr(trainer.task, "cfg", None), name):
@@ -334,9 +331,3 @@ def _dictionaries(task: Any) -> List[Any]:
         if hasattr(dictionary, "symbols") and not any(dictionary is x for x in dictionaries):
             dictionaries.append(dictionary)
     return dictionaries
-
-
-def _as_dict(options: Any) -> Dict[str, Any]:
-    """Return the options themselves; none if they are of another type."""
-    options = vars(options) if isinstance(options, Namespace) else options
-    return options if isinstance(options, dict) else {}

@@ -3,7 +3,7 @@
 import functools
 import os
 from argparse import ArgumentParser
-from typing import Any, Dict, List, Optional
+from typing import Any, List, Optional
 
 import torch
 from fairseq import options, utils
@@ -12,6 +12,7 @@ from fairseq.distributed import utils as distributed_utils
 from fairseq.trainer import Trainer
 
 from fairseq_posenc.checkpoints import load_checkpoint
+from fairseq_posenc.checkpoints.groups import group_options
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.option_checks import check_options
 
@@ -72,9 +73,8 @@ def _task_of(path: str) -> Optional[str]:
     """Return the name of the task that a model was trained for."""
     state = load_checkpoint(path, mmap=True)
     check_options(state, path, builds=False)
-    old, task = state.get("args"), (state.get("cfg") or {}).get("task") or {}
-    group: Dict[str, Any] = vars(old) if old else task if isinstance(task, dict) else vars(task)
-    return group.get("_name") or group.get("task")
+    task = group_options(state, "task")
+    return task.get("_name") or task.get("task")
 
 
 def check_dictionary(path: str, data: str) -> None:

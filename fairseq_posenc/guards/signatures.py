@@ -12,6 +12,7 @@ from fairseq.models import ARCH_MODEL_REGISTRY, FairseqLanguageModel
 from fairseq.models.roberta.model import RobertaModel
 
 from fairseq_posenc import encodings, options, register_all
+from fairseq_posenc.checkpoints.groups import group_options
 from fairseq_posenc.errors import printable
 from fairseq_posenc.guards import source_bos
 
@@ -30,13 +31,7 @@ def dictionary_hash(*dictionaries: Dictionary) -> str:
 
 def model_options(state: Any) -> Dict[str, Any]:
     """Return the options of the model in a checkpoint; none if it has none."""
-    state = state if isinstance(state, Mapping) else {}
-    # up to fairseq 0.10 all options are in one namespace; since then, the model's own are apart
-    group = state.get("args")
-    if group is None and isinstance(state.get("cfg"), Mapping):
-        group = state["cfg"].get("model")
-    group = vars(group) if isinstance(group, Namespace) else group
-    args = dict(group) if isinstance(group, Mapping) else {}
+    args = dict(group_options(state, "model"))
     if source_bos.of_checkpoint(state):
         args[source_bos.OPTION] = True
     name_older_defaults(args)

@@ -4,11 +4,11 @@ It is an option of the task, but the model sees it. So the model's options keep 
 part of the signature.
 """
 
-from argparse import Namespace
-from typing import Any, Dict, Mapping
+from typing import Any
 
 from fairseq.tasks import FairseqTask
 
+from fairseq_posenc.checkpoints.groups import group_options
 from fairseq_posenc.errors import UsageError
 
 OPTION = "prepend_source_bos"
@@ -19,16 +19,13 @@ def of_checkpoint(state: Any) -> bool:
 
     Its model's options say so. Under Hydra, earlier versions wrote it into those of the task alone.
     """
-    state = state if isinstance(state, Mapping) else {}
-    cfg = state.get("cfg") if isinstance(state.get("cfg"), Mapping) else {}
-    groups = (state.get("args"), cfg.get("model"), cfg.get("task"))
-    return any(_as_dict(group).get(OPTION) for group in groups)
+    return any(group_options(state, group).get(OPTION) for group in ("model", "task"))
 
 
 def record_option(state: Any) -> None:
     """Write the option into the model's in ``state``, from which fairseq builds the model."""
-    if of_checkpoint(state) and isinstance(state.get("cfg"), Mapping):
-        _as_dict(state["cfg"].get("model"))[OPTION] = True
+    if of_checkpoint(state):
+        group_options(state, "model")[OPTION] = True
 
 
 def check_task(model: Any, task: Any) -> None:
@@ -47,9 +44,3 @@ def check_task(model: Any, task: Any) -> None:
             "the model was trained with --prepend-source-bos, and this task does not put BOS "
             "before the sources; give --task posenc_translation"
         )
-
-
-def _as_dict(options: Any) -> Dict[str, Any]:
-    """Return the options themselves, to be read or changed; none if they are of another type."""
-    options = vars(options) if isinstance(options, Namespace) else options
-    return options if isinstance(options, dict) else {}

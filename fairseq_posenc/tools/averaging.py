@@ -12,6 +12,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from fairseq_posenc.checkpoints import load_checkpoint
+from fairseq_posenc.checkpoints.groups import as_dict, group_options
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import signatures
 from fairseq_posenc.guards.run_comparison import AVERAGE, AVERAGE_ACROSS, RunComparison
@@ -101,14 +102,9 @@ def _check_same_run(
 
 def _options_of_run(state: Any) -> Dict[str, Any]:
     """Return the values of ``_OF_A_RUN``, of folders the last name: a run may have been moved."""
-
-    def options(group: Any) -> Dict[str, Any]:
-        group = vars(group) if isinstance(group, Namespace) else group
-        return group if isinstance(group, dict) else {}
-
-    old, new = options(options(state).get("args")), options(options(state).get("cfg"))
+    is_old = bool(as_dict(as_dict(state).get("args")))
     values = {
-        name: old.get(name) if old else options(new.get(group)).get(key)
+        name: group_options(state, group).get(name if is_old else key)
         for name, (group, key) in _OF_A_RUN.items()
     }
     for name in ("data", "save_dir"):
