@@ -200,7 +200,7 @@ PLUGIN_ALONE = """
 import sys
 from importlib import import_module
 import torch, fairseq.models, fairseq.tasks, fairseq.criterions, fairseq.optim, fairseq.data
-import fairseq.checkpoint_utils, fairseq.sequence_generator, fairseq_cli.train
+import fairseq.checkpoint_utils, fairseq.sequence_generator
 before = {name.partition(".")[0] for name in sys.modules}
 for part in "encodings", "models", "tasks", "criterions", "optim":
     import_module(f"fairseq_posenc.{part}")

@@ -161,6 +161,7 @@ def _patch_training_start() -> None:
     @functools.wraps(original_load)
     def load_checkpoint_to_train(cfg: Any, trainer: Any, **kwargs: Any) -> Any:
         with one_line("cannot begin or continue the training"):
+            training_start.patch_valid_stats()
             training_start.check_workers(trainer.cfg.distributed_training)
             training_start.check_metric(trainer.cfg)
             resumed = save_folder.check_start(cfg, trainer.checkpoint_suffix or "")

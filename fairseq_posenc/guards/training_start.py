@@ -3,11 +3,11 @@
 import functools
 import logging
 import os
+import sys
 from typing import Any
 
 from fairseq import checkpoint_utils
 from fairseq.tasks import FairseqTask
-from fairseq_cli import train
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import file_error
@@ -17,10 +17,9 @@ BLEU = "bleu"  # the metric of --eval-bleu
 
 
 def patch_start() -> None:
-    """Let fairseq say in one line that it cannot write, has nothing to read, or lacks a metric."""
+    """Let fairseq say in one line that it cannot write, or has nothing to read."""
     verify = checkpoint_utils.verify_checkpoint_directory
     filter_indices = FairseqTask.filter_indices_by_size
-    valid_stats = train.get_valid_stats
 
     @functools.wraps(verify)
     def verify_checkpoint_directory(save_dir: str) -> None:
@@ -47,6 +46,20 @@ def patch_start() -> None:
             )
         return remaining
 
+    checkpoint_utils.verify_checkpoint_directory = verify_checkpoint_directory
+    FairseqTask.filter_indices_by_size = filter_indices_by_size
+
+
+def patch_valid_stats() -> None:
+    """Let the program that trains name a metric that its validation lacks.
+
+    It is there already: who imports it sets up a log, and ``fairseq-generate`` has its own.
+    """
+    program: Any = sys.modules.get("fairseq_cli.train", sys.modules["__main__"])
+    valid_stats = getattr(program, "get_valid_stats", None)
+    if valid_stats is None or hasattr(valid_stats, "__wrapped__"):
+        return
+
     @functools.wraps(valid_stats)
     def get_valid_stats(cfg: Any, trainer: Any, stats: Any, *args: Any) -> Any:
         if getattr(cfg.task, "eval_bleu", False):
@@ -58,9 +71,7 @@ def patch_start() -> None:
             )
         return valid_stats(cfg, trainer, stats, *args)
 
-    train.get_valid_stats = get_valid_stats
-    checkpoint_utils.verify_checkpoint_directory = verify_checkpoint_directory
-    FairseqTask.filter_indices_by_size = filter_indices_by_size
+    program.get_valid_stats = get_valid_stats
 
 
 def check_workers(cfg: Any) -> None:

@@ -27,6 +27,13 @@ def test_a_wrong_option_is_answered_in_one_line(fails, training, tmp_path, optio
     assert list(tmp_path.glob("run/*")) == []
 
 
+def test_a_metric_that_the_validation_lacks_is_named(fails, training, tmp_path):
+    words = "--best-checkpoint-metric nll_los --max-update 1 --save-dir".split()
+    printed = fails(*training(*words, tmp_path / "run"))
+    last = printed.splitlines()[-1]
+    assert "--best-checkpoint-metric nll_los: the validation has loss, ppl" in last
+
+
 def test_hydra_refuses_an_option_without_a_traceback(fails, tmp_path, binarised):
     options = {
         "common": {"user_dir": str(REPOSITORY / "fairseq_posenc"), "cpu": True},

@@ -57,6 +57,7 @@ def test_a_metric_that_a_validation_lacks_is_named():
         task=Namespace(eval_bleu=True),
     )
     trainer = Namespace(get_num_updates=lambda: 3)
+    training_start.patch_valid_stats()
     with pytest.raises(UsageError, match="-metric nll: the validation has loss, bleu$"):
         train.get_valid_stats(cfg, trainer, {"loss": 2.0}, False)
     # of a model whose translations are all empty
