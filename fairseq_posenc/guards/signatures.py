@@ -110,12 +110,12 @@ def _fields(signature: str) -> Dict[str, str]:
     return {**absent, **fields}
 
 
-def _is_a(args: Mapping[str, Any], kind: type) -> bool:
+def _is_a(args: Mapping[str, Any], model_class: type) -> bool:
     """Return whether the architecture that options name is of a class of models."""
     register_all()
     name = args.get("arch") or args.get("_name")
     model = ARCH_MODEL_REGISTRY.get(name) if isinstance(name, str) else None
-    return model is not None and issubclass(model, kind)
+    return model is not None and issubclass(model, model_class)
 
 
 def _stock_types(args: Mapping[str, Any]) -> List[str]:
@@ -123,10 +123,11 @@ def _stock_types(args: Mapping[str, Any]) -> List[str]:
     if args.get("no_token_positional_embeddings"):
         return ["none"]
     is_roberta = _is_a(args, RobertaModel)
-    sides = ["encoder", "decoder"]
-    if is_roberta or _is_a(args, FairseqLanguageModel):
-        sides = ["encoder" if is_roberta else "decoder"]
-    types = []
+    sides, types = ["encoder", "decoder"], []
+    if is_roberta:
+        sides = ["encoder"]
+    elif _is_a(args, FairseqLanguageModel):
+        sides = ["decoder"]
     for side in sides:
         # models with a dataclass have a part for each side
         part = args.get(side)

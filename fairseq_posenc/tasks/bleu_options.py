@@ -25,9 +25,10 @@ def check_bleu_options(cfg: TranslationConfig, folder: str) -> None:
         values = parse_json(getattr(cfg, name) or "{}", option)
         if not isinstance(values, dict):
             raise UsageError(f"""{option}: expected an object of JSON, such as '{{"beam": 5}}'""")
-        unread = set(values) - set(GenerationConfig.__dataclass_fields__)
-        if name == "eval_bleu_args" and unread:
-            raise UsageError(f"{option}: {min(unread)} is no option of fairseq-generate")
+        if name == "eval_bleu_args":  # the other's are those of a detokenizer
+            unread = set(values) - set(GenerationConfig.__dataclass_fields__)
+            if unread:
+                raise UsageError(f"{option}: {min(unread)} is no option of fairseq-generate")
     if cfg.eval_bleu_detok not in TOKENIZER_REGISTRY:
         choices = ", ".join(sorted(TOKENIZER_REGISTRY))
         raise UsageError(f"--eval-bleu-detok {cfg.eval_bleu_detok}: choose one of {choices}")

@@ -151,7 +151,6 @@ class GrammarText(RecipeText):
         )  # fmt: skip
         self.join = self.values.number("join")
         self.settings = [*self.made, "--join", str(self.join)]
-        ranges = self.values["test-lengths"].split(",")
         ends = re.findall(r"(\d+)-(\d+)", self.values["test-lengths"])
         if any(int(low) <= int(before) for (_, before), (low, _) in zip(ends, ends[1:])):
             raise UsageError(
@@ -165,7 +164,7 @@ class GrammarText(RecipeText):
         self.score = placement("--reference", raw[1], "--source", raw[0])
         # the upper ends of all ranges but the last are the edges of the bins; a single range has
         # none
-        edges = [name.rpartition("-")[2] for name in ranges[:-1]]
+        edges = [high for _, high in ends[:-1]]
         self.score += (
             ["--bins", ",".join(edges)] if edges else ["--percentiles", "--length-of", "source"]
         )

@@ -30,8 +30,6 @@ FAMILIES: Dict[str, Adapter] = {
 EXPORTED: Dict[Tuple[str, str, str], Adapter] = {
     model: adapter for adapter in FAMILIES.values() for model in adapter.exported
 }
-# a relative made by ``replace`` would else take the place of the first
-assert len(EXPORTED) == sum(len(adapter.exported) for adapter in FAMILIES.values())
 _REASONS = {
     "marian": "its output has a bias, and its decoder starts with padding, which fairseq has not",
 }
