@@ -122,7 +122,7 @@ class CrossAttention(_FairseqProjections):
             self.split(queries),
             source.keys,
             source.values,
-            AttentionTerms(scale=self.head_dim**-0.5),
+            AttentionTerms(),
             source.padding_mask,
             dropout_p=self.dropout_p,
             need_weights=need_weights,

@@ -103,14 +103,13 @@ class SelfAttentionBase(Projections):
     ) -> AttentionTerms:
         """Return the terms as :func:`core.attend` takes them, once the rotation is done.
 
-        The scale is filled in, and distances are projected as keys of that ``dtype`` are. If
-        ``causal``, distances of the future are left out but one. Step by step only the newest
-        distance is projected, which is the largest and the first row; ``prefix`` keeps it.
+        Distances are projected as keys of that ``dtype`` are. If ``causal``, distances of the
+        future are left out but one. Step by step only the newest distance is projected, which is
+        the largest and the first row; ``prefix`` keeps it.
         """
-        scale = self.head_dim**-0.5 if terms.scale is None else terms.scale
         distances = terms.distances
         if distances is None:
-            return replace(terms, scale=scale, rotation=None)
+            return replace(terms, rotation=None)
         if causal:
             distances = distances[: distances.size(0) // 2 + 2]
         past = None if prefix is None else prefix.distances
@@ -124,4 +123,4 @@ class SelfAttentionBase(Projections):
             prefix.distances = projected
         # (heads, distances, head channels)
         by_head = projected.unflatten(-1, (self.num_heads, -1)).transpose(0, 1)
-        return replace(terms, scale=scale, rotation=None, distances=None, distance_keys=by_head)
+        return replace(terms, rotation=None, distances=None, distance_keys=by_head)

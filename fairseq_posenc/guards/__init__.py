@@ -32,11 +32,10 @@ When the models are imported, these places of fairseq are replaced, once (a test
   find that nothing can be written or read (``training_start``)
 - ``train.get_valid_stats``, once a training begins: a metric that is missing is named
   (``training_start``)
-- ``Trainer.get_valid_iterator`` and ``options.parse_args_and_arch``: all of a set is validated, and
-  fairseq-validate takes the task of the model (``scoring``)
+- ``Trainer.get_valid_iterator`` and ``options.parse_args_and_arch``: all of a set is validated,
+  fairseq-validate takes the task of the model, and no option is without an effect (``scoring``)
 - ``distributed.utils.all_gather_list``, by which workers of fairseq-validate share what they have
   found: also on CPUs (``scoring``)
-- ``options.parse_args_and_arch``, too: no option of precision without an effect (``precision``)
 - ``EpochBatchIterator.state_dict``, ``EpochBatchIterator.load_state_dict``: the place in an epoch,
   whatever batches are made of it (``resumed_state``)
 - ``FairseqTask.train_step``: random positions are the same on any number of workers

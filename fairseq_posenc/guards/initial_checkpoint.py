@@ -22,10 +22,10 @@ from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import signatures, source_bos
 from fairseq_posenc.guards.option_checks import check_options
+from fairseq_posenc.guards.save_folder import FINE_TUNING, first_checkpoint
 
 logger = logging.getLogger(__name__)
 
-_LAST = "checkpoint_last.pt"
 _OTHER_VOCABULARY = (
     "the vocabulary (dict.txt) is another one: prepare the data with the subwords that the model "
     "was trained with"
@@ -88,25 +88,14 @@ def find_initial_checkpoint(args: Any) -> Optional[InitialCheckpoint]:
     """Return the checkpoint that fairseq will begin with, if there is one."""
     if getattr(args, "position_signature", None):
         return None  # the options are those of a checkpoint
-    restore_file = getattr(args, "restore_file", None)
-    if restore_file is None:
+    if getattr(args, "restore_file", None) is None:
         return None
-    # the rest is as in fairseq's checkpoint_utils.load_checkpoint
-    suffix = getattr(args, "checkpoint_suffix", None) or ""
-    fine_tuning = bool(getattr(args, "reset_optimizer", False))
-    pretrained = getattr(args, "finetune_from_model", None)
-    inherits_options = fine_tuning or pretrained is not None
-    path = restore_file.replace(".pt", suffix + ".pt")
-    if restore_file == _LAST:
-        path = os.path.join(args.save_dir, path)
-        if not os.path.exists(path):
-            continue_once = getattr(args, "continue_once", None)
-            if continue_once:
-                path = continue_once
-            else:
-                path, fine_tuning = pretrained, True
-    if path is None or not (path == pretrained or os.path.exists(path)):
+    path, option = first_checkpoint(args, getattr(args, "checkpoint_suffix", None) or "")
+    if path is None or not (option == FINE_TUNING or os.path.exists(path)):
         return None
+    resets = bool(getattr(args, "reset_optimizer", False))
+    fine_tuning = resets or option == FINE_TUNING
+    inherits_options = resets or getattr(args, "finetune_from_model", None) is not None
     state = load_checkpoint(path)
     check_options(state, path, builds=False)
     model_options = signatures.model_options(state)

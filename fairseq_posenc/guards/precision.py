@@ -7,12 +7,11 @@ Its names are ``float32``, ``float16``, ``bfloat16``, and of ``--amp``, whose we
 
 import functools
 import logging
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from importlib.util import find_spec
 from typing import Any, Dict, List, Mapping, Optional
 
 import torch
-from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 from fairseq.trainer import Trainer
 from torch import nn
@@ -152,28 +151,6 @@ def patch_precision() -> None:
         logger.info("torch: %s", torch.__version__)
 
     Trainer.__init__ = __init__
-    _patch_evaluation()
-
-
-def _patch_evaluation() -> None:
-    """Refuse what fairseq's programs for trained models take and do nothing with."""
-    parse = options.parse_args_and_arch
-
-    @functools.wraps(parse)
-    def parse_args_and_arch(
-        parser: ArgumentParser, input_args: Optional[List[str]] = None, *args: Any, **kwargs: Any
-    ) -> Any:
-        arguments = parser.parse_known_args(input_args)[0]
-        for name in ("amp", "bf16", "memory_efficient_bf16"):
-            # --path is of programs that do not train
-            if getattr(arguments, "path", None) and getattr(arguments, name, False):
-                raise UsageError(
-                    f"--{name.replace('_', '-')} has no effect here: trained models compute in "
-                    "float32, or with --fp16 in float16; leave it out"
-                )
-        return parse(parser, input_args, *args, **kwargs)
-
-    options.parse_args_and_arch = parse_args_and_arch
 
 
 def refuse_half_precision(common: Any) -> None:

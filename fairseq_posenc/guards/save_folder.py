@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import socket
-from typing import Any, Dict, List, Optional, TextIO
+from typing import Any, Dict, List, Optional, TextIO, Tuple
 
 from fairseq_posenc.errors import UsageError
 
@@ -20,6 +20,23 @@ LOCK = ".training.lock"
 _NAMES = r"checkpoint(\d+|_\d+_\d+|_best|_last|\.best_.+)"
 # folder -> its lock file, which stays open as long as the process lives
 _locks: Dict[str, TextIO] = {}
+FINE_TUNING = "--finetune-from-model"
+
+
+def first_checkpoint(cfg: Any, suffix: str = "") -> Tuple[Optional[str], str]:
+    """Return the checkpoint that fairseq begins with, and the option that names it.
+
+    As ``load_checkpoint`` of its ``checkpoint_utils`` chooses. The file may be missing. No option
+    names the last one of ``--save-dir``; without any checkpoint it is ``(None, FINE_TUNING)``.
+    """
+    if cfg.restore_file != LAST:
+        return cfg.restore_file.replace(".pt", f"{suffix}.pt"), "--restore-file"
+    last = os.path.join(cfg.save_dir, LAST.replace(".pt", f"{suffix}.pt"))
+    if os.path.exists(last):
+        return last, ""
+    if getattr(cfg, "continue_once", None):
+        return cfg.continue_once, "--continue-once"
+    return getattr(cfg, "finetune_from_model", None), FINE_TUNING
 
 
 def check_start(cfg: Any, suffix: str = "") -> bool:
@@ -37,24 +54,22 @@ def check_start(cfg: Any, suffix: str = "") -> bool:
             The folder holds checkpoints, and the training begins with none of them: fairseq would
             write over them.
     """
-    last = os.path.join(cfg.save_dir, LAST.replace(".pt", f"{suffix}.pt"))
-    pretrained = cfg.finetune_from_model
-    if cfg.restore_file != LAST:
-        start = _named("--restore-file", cfg.restore_file.replace(".pt", f"{suffix}.pt"), cfg)
-    elif os.path.exists(last):
-        start = last
-        if pretrained:
-            logger.info("continuing %s; --finetune-from-model %s is not read", last, pretrained)
-    elif getattr(cfg, "continue_once", None):
-        start = _named("--continue-once", cfg.continue_once, cfg)
-    else:
-        start = pretrained
-    resumed = start != pretrained and not cfg.reset_optimizer
+    start, option = first_checkpoint(cfg, suffix)
+    if not option and cfg.finetune_from_model:
+        logger.info("continuing %s; %s %s is not read", start, FINE_TUNING, cfg.finetune_from_model)
+    elif start and option != FINE_TUNING and not os.path.isfile(start):
+        saved = os.path.join(cfg.save_dir, os.path.basename(start))
+        raise UsageError(
+            f"there is no checkpoint {start} ({option})"
+            + (f"; is {saved} meant?" if os.path.isfile(saved) else "")
+        )
+    resumed = option != FINE_TUNING and not cfg.reset_optimizer
     folder = os.path.realpath(cfg.save_dir)
     if cfg.no_save or (start and os.path.dirname(os.path.realpath(start)) == folder):
         return resumed
     written = _checkpoints(cfg.save_dir, suffix)
     if written:
+        last = os.path.join(cfg.save_dir, LAST.replace(".pt", f"{suffix}.pt"))
         newest = last if last in written else max(written, key=os.path.getmtime)
         raise UsageError(
             f"{cfg.save_dir} holds checkpoints of another training, and this one would write over "
@@ -62,17 +77,6 @@ def check_start(cfg: Any, suffix: str = "") -> bool:
             f"that training with --restore-file {newest}"
         )
     return resumed
-
-
-def _named(option: str, path: str, cfg: Any) -> str:
-    """Return a checkpoint that the user named, which must be there."""
-    if os.path.isfile(path):
-        return path
-    saved = os.path.join(cfg.save_dir, os.path.basename(path))
-    raise UsageError(
-        f"there is no checkpoint {path} ({option})"
-        + (f"; is {saved} meant?" if os.path.isfile(saved) else "")
-    )
 
 
 def _checkpoints(folder: str, suffix: str) -> List[str]:

@@ -2,7 +2,7 @@
 
 import functools
 import os
-from argparse import ArgumentParser
+from argparse import ArgumentParser, Namespace
 from typing import Any, List, Optional
 
 import torch
@@ -22,7 +22,8 @@ _MULTIPLE = "required_batch_size_multiple"  # fairseq drops the end of a set by 
 def patch_scoring() -> None:
     """Let validations of a training lose nothing, and fairseq-validate find the model's task.
 
-    Workers on CPUs also gather what they have found, which fairseq's needs GPUs for.
+    Workers on CPUs also gather what they have found, which fairseq's needs GPUs for. Options that
+    programs for trained models take and do nothing with are refused.
     """
     validate, parse = Trainer.get_valid_iterator, options.parse_args_and_arch
 
@@ -39,17 +40,11 @@ def patch_scoring() -> None:
     def parse_args_and_arch(
         parser: ArgumentParser, input_args: Optional[List[str]] = None, *args: Any, **kwargs: Any
     ) -> Any:
-        words = parser.parse_known_args(input_args)[0]
-        if getattr(words, "path", None) and getattr(words, "task", "") is None:
-            parser.set_defaults(task=_task_of(words.path))
-        shards = getattr(words, "num_shards", None) or 1
-        # fairseq-eval-lm alone reads it
-        if getattr(words, "path", None) and shards > 1 and not hasattr(words, "context_window"):
-            raise UsageError(
-                "--num-shards has no effect here, and each process would take the whole set: "
-                f"fairseq-generate shares it out by --distributed-world-size {shards} and "
-                f"--distributed-rank 0 to {shards - 1}"
-            )
+        arguments = parser.parse_known_args(input_args)[0]
+        if getattr(arguments, "path", None):  # which programs that train do not have
+            _refuse_without_effect(arguments)
+            if getattr(arguments, "task", "") is None:
+                parser.set_defaults(task=_task_of(arguments.path))
         return parse(parser, input_args, *args, **kwargs)
 
     gather = distributed_utils.all_gather_list
@@ -67,6 +62,22 @@ def patch_scoring() -> None:
     Trainer.get_valid_iterator = get_valid_iterator
     options.parse_args_and_arch = parse_args_and_arch
     distributed_utils.all_gather_list = all_gather_list
+
+
+def _refuse_without_effect(arguments: Namespace) -> None:
+    for name in ("amp", "bf16", "memory_efficient_bf16"):
+        if getattr(arguments, name, False):
+            raise UsageError(
+                f"--{name.replace('_', '-')} has no effect here: trained models compute in "
+                "float32, or with --fp16 in float16; leave it out"
+            )
+    shards = getattr(arguments, "num_shards", None) or 1
+    if shards > 1 and not hasattr(arguments, "context_window"):  # fairseq-eval-lm's, which reads it
+        raise UsageError(
+            "--num-shards has no effect here, and each process would take the whole set: "
+            f"fairseq-generate shares it out by --distributed-world-size {shards} and "
+            f"--distributed-rank 0 to {shards - 1}"
+        )
 
 
 def _task_of(path: str) -> Optional[str]:
