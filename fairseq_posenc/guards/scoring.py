@@ -7,14 +7,17 @@ from typing import Any, List, Optional
 
 import torch
 from fairseq import options, utils
+from fairseq.data import Dictionary
 from fairseq.data.data_utils import infer_language_pair
 from fairseq.distributed import utils as distributed_utils
+from fairseq.models import FairseqLanguageModel
 from fairseq.trainer import Trainer
 
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.checkpoints.groups import group_options
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.option_checks import check_options
+from fairseq_posenc.guards.signatures import dictionary_hash
 
 _MULTIPLE = "required_batch_size_multiple"  # fairseq drops the end of a set by it
 
@@ -78,6 +81,8 @@ def _refuse_without_effect(arguments: Namespace) -> None:
             f"fairseq-generate shares it out by --distributed-world-size {shards} and "
             f"--distributed-rank 0 to {shards - 1}"
         )
+    if getattr(arguments, "lm_path", None) and hasattr(arguments, "buffer_size"):
+        raise UsageError("fairseq-interactive does not read --lm-path; fairseq-generate does")
 
 
 def _task_of(path: str) -> Optional[str]:
@@ -105,14 +110,30 @@ def check_dictionary(path: str, data: str) -> None:
         )
 
 
+def _check_language_model(model: Any, dictionary: Dictionary) -> None:
+    """Check that a language model's scores are of the tokens that are translated to.
+
+    Raises:
+        UsageError: it is another kind of model, or has another dictionary.
+    """
+    if not isinstance(model, FairseqLanguageModel):
+        raise UsageError("--lm-path names no language model")
+    if dictionary_hash(model.decoder.dictionary) != dictionary_hash(dictionary):
+        raise UsageError(
+            "the language model's dict.txt is not the target's dictionary, so its scores are of "
+            "other tokens: train one on text with the subwords and dict.txt of the translations"
+        )
+
+
 def patch_task_to_read_all(task: Any) -> None:
     """Let a task with a trained model give all of a set, and take the empty batches of workers.
 
-    Where batches cannot be shared out evenly, a worker gets an empty one at the end.
+    Where batches cannot be shared out evenly, a worker gets an empty one at the end. A language
+    model that takes part in a translation is checked.
     """
     if "get_batch_iterator" in vars(task):
         return  # by this function: a task may have several models, one after the other
-    iterate, step = task.get_batch_iterator, task.valid_step
+    iterate, step, build = task.get_batch_iterator, task.valid_step, task.build_generator
 
     @functools.wraps(iterate)
     def get_batch_iterator(*args: Any, **kwargs: Any) -> Any:
@@ -124,4 +145,12 @@ def patch_task_to_read_all(task: Any) -> None:
         getattr(task, "share_predictions", lambda _: None)({})
         return 0.0, 0, {}
 
+    @functools.wraps(build)
+    def build_generator(*args: Any, **kwargs: Any) -> Any:
+        model = (kwargs.get("extra_gen_cls_kwargs") or {}).get("lm_model")
+        if model is not None:
+            _check_language_model(model, task.target_dictionary)
+        return build(*args, **kwargs)
+
     task.get_batch_iterator, task.valid_step = get_batch_iterator, valid_step
+    task.build_generator = build_generator

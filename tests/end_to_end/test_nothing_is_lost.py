@@ -6,6 +6,7 @@ import shutil
 import sys
 
 import pytest
+import torch
 from fairseq.models import MODEL_REGISTRY
 from fairseq.tasks import TASK_REGISTRY, FairseqTask
 from fairseq_cli import generate, interactive, validate
@@ -155,3 +156,23 @@ def test_a_set_is_shared_out_once_and_not_by_an_option_without_effect(
         call(monkeypatch, "generate", data / "pairs", [*words, *workers])
     hypotheses = re.findall(r"^H-(\d+)\t", capsys.readouterr().out, re.MULTILINE)
     assert sorted(map(int, hypotheses)) == list(range(COUNTS["test"]))
+
+
+def test_a_language_model_takes_part_if_its_scores_are_of_the_targets_tokens(
+    checkpoint, data, tmp_path, monkeypatch
+):
+    words = [*LANGUAGES, "--task", "posenc_translation", "--path", checkpoint("posenc_translation")]
+    words += ["--max-tokens", "130", "--max-len-b", "2", "--lm-path"]
+    state = torch.load(checkpoint("language_modeling"), weights_only=False)
+    state["cfg"]["model"].dictionary_hash = None  # as stock fairseq's models
+    torch.save(state, tmp_path / "lm.pt")
+    folder = shutil.copytree(data / "pairs", tmp_path / "pairs")
+    call(monkeypatch, "generate", folder, [*words, tmp_path / "lm.pt"])
+    with pytest.raises(UsageError, match="fairseq-interactive does not read --lm-path"):
+        call(monkeypatch, "interactive", folder, [*words, tmp_path / "lm.pt"])
+    with pytest.raises(UsageError, match="--lm-path names no language model"):
+        call(monkeypatch, "generate", folder, [*words, checkpoint("posenc_translation")])
+    lines = (folder / "dict.txt").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "dict.txt").write_text("".join(reversed(lines)), encoding="utf-8")
+    with pytest.raises(UsageError, match="dict.txt is not the target's dictionary"):
+        call(monkeypatch, "generate", folder, [*words, tmp_path / "lm.pt"])

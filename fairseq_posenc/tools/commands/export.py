@@ -3,7 +3,7 @@
     posenc export --path checkpoints/average.pt --to fairseq --output stock.pt
 
 makes a stock `transformer` of fairseq, which needs no --user-dir: of every encoding that acts at
-the input (none, sinusoidal, learned, shape, cape).
+the input (none, sinusoidal, learned, shape, unifpe, cape).
 
     posenc export --path checkpoints/average.pt --to ctranslate2 --data bin --output ct2
 

@@ -65,11 +65,11 @@ def _has_capitals(lines: Sequence[str]) -> bool:
 
 
 def _share_in(form: str, lines: Sequence[str]) -> float:
-    """Return the share in a Unicode form of those lines that have several forms."""
+    """Return the share in a Unicode form of the lines that have several; half where none has."""
     several = [
         line
         for line in lines
         if unicodedata.normalize("NFC", line) != unicodedata.normalize("NFD", line)
     ]
     same = sum(unicodedata.is_normalized(form, line) for line in several)  # type: ignore
-    return same / len(several) if several else 1.0
+    return same / len(several) if several else 0.5

@@ -125,6 +125,8 @@ def test_scores_of_sentences_are_read_from_lines_of_json_of_the_same_texts(files
         ("caf\u00e9", "cafe\u0301", "the references are not in Unicode's form NFC"),
         ("cafe\u0301", "caf\u00e9", "the references are not in Unicode's form NFD"),
         ("The caf\u00e9", "A caf\u00e9", None),
+        ("The cat", "A caf\u00e9", None),
+        ("The cat", "A cafe\u0301", None),
         ("\u092f\u0939", "\u092f\u0939 NATO", None),  # Hindi has no capitals
     ],
 )
