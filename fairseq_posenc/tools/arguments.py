@@ -29,6 +29,11 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def comma_separated(text: str) -> List[str]:
+    """Parse ``chrf,ter``; blanks beside a comma do not count."""
+    return [part.strip() for part in text.split(",")]
+
+
 def whole_numbers(text: str) -> List[int]:
     """Parse ``10,20,30``."""
     return [int(number) for number in text.split(",")]

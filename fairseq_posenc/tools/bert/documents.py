@@ -198,7 +198,7 @@ def _languages(argument: str, language_folders: bool) -> List[Tuple[str, str]]:
         return folders
     if os.path.exists(argument) or "=" not in argument:
         return [("", argument)]
-    parts = [part.partition("=") for part in argument.split(",") if part]
+    parts = [part.strip().partition("=") for part in argument.split(",") if part.strip()]
     for language, _, path in parts:
         if not language or not path:
             raise UsageError(f"expected LANGUAGE=PATH,LANGUAGE=PATH…, not {argument!r}")

@@ -12,7 +12,13 @@ hidden tokens of a folder of posenc prepare text, those of --seed 1 whatever its
 import logging
 import warnings
 
-from fairseq_posenc.tools.arguments import add_notes, command_line, command_parser, read_notes
+from fairseq_posenc.tools.arguments import (
+    add_notes,
+    comma_separated,
+    command_line,
+    command_parser,
+    read_notes,
+)
 from fairseq_posenc.tools.outputs import add_output, folder_with
 
 # a folder of a training, or of earlier predictions
@@ -25,7 +31,8 @@ def main() -> None:
     add = parser.add_argument
     add("--path", required=True, metavar="FILE", help="checkpoint")
     add("--data", required=True, metavar="FOLDER", help="prepared folder")
-    add("--subsets", default="valid", help="separated by commas (default: valid)")
+    about = "separated by commas (default: valid)"
+    add("--subsets", type=comma_separated, default="valid", help=about)
     add_output(parser, "--output", output_type=_FOLDER, required=True, metavar="FOLDER")
     add("--max-tokens", type=int, default=8192, help="of a batch, with padding (default: 8192)")
     add("--cpu", action="store_true", help="leave a GPU alone")
@@ -34,7 +41,6 @@ def main() -> None:
     from fairseq_posenc.tools.bert.predict import predict
 
     read_notes(options)
-    options["subsets"] = options["subsets"].split(",")
     logging.getLogger("fairseq").setLevel(logging.WARNING)
     warnings.filterwarnings("ignore", "'pin_memory'")  # fairseq always asks for it
     result = predict(**options, command=command_line())

@@ -26,6 +26,7 @@ from fairseq_posenc.json_files import write_json
 from fairseq_posenc.tools.arguments import (
     add_notes,
     by_key,
+    comma_separated,
     command_line,
     command_parser,
     key_value,
@@ -41,7 +42,7 @@ from fairseq_posenc.tools.writing import replacing
 
 def _edges(text: str) -> List[Union[int, str]]:
     """Parse ``10,20,30``, ``40,auto`` or ``auto``."""
-    *given, last = text.split(",")
+    *given, last = comma_separated(text)
     if last != "auto":
         return [*whole_numbers(text)]
     return [*(whole_numbers(",".join(given)) if given else ()), last]
@@ -89,7 +90,7 @@ def add_scoring(parser: argparse.ArgumentParser) -> None:
     )
     add(
         "--metrics",
-        type=lambda text: text.split(","),
+        type=comma_separated,
         default=DEFAULT,
         metavar="LIST",
         help=f"of {','.join(SACREBLEU_METRICS)} (default: {','.join(DEFAULT)}); sacrebleu and "

@@ -77,16 +77,19 @@ def read_generated(
             )
     count = 1 + max(max(of, default=0) for of in texts_of.values())
     size, side = side_of_split(data, texts_of["S"] or texts_of["T"], count)
-    if size:
-        expected = max(size, expected or 0)
-    else:
+    if not size:
         _check_count(path, count, expected)
     of_text = Languages(source=side) if texts_of["S"] else Languages(target=side)
     is_cut = bool(size and size - count >= _BATCH_MULTIPLE)
-    count = expected or count
+    count = size or expected or count
     for letter, texts in texts_of.items():
         if texts and len(texts) < count:
             raise _incomplete(path, letter, texts, count, options, log, is_cut)
+    if expected not in (None, count):
+        raise UsageError(
+            f"the reference has {expected} lines, and {path} all {count} sentences of {data}: give "
+            "the references of these sentences, one a line"
+        )
     ordered = {letter: [texts[i] for i in sorted(texts)] for letter, texts in texts_of.items()}
     untagged, remarks = _without_tags(ordered)
     tags = untagged["T"].first

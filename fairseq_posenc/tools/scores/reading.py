@@ -87,6 +87,9 @@ def read_texts(
                 "the binarised data"
             )
         _set_sources(texts, _read_aligned(source, len(texts)))
+    for lines in more:
+        sources = texts.source or texts.source_tokens
+        check_reference(named, lines, None, sources, texts.hypothesis, texts.languages)
     check_joined(texts)
     texts.remarks += text_remarks(texts)
     return texts

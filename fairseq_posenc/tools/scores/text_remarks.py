@@ -12,20 +12,26 @@ _ENTITY = re.compile("&(?:amp|lt|gt|quot|apos|#[0-9]+|#x[0-9a-fA-F]+);")
 
 
 def check_joined(texts: TestSet) -> None:
-    """Refuse hypotheses of subwords beside references of words.
+    """Refuse subwords on one side beside words on the other.
 
     Raises:
-        UsageError: most have marks of subwords, and few references have.
+        UsageError: most lines have marks of subwords, and few of the other side have.
     """
-    sides = texts.hypothesis, texts.reference
-    pieces, words = (sum(bool(_PIECE.search(line)) for line in lines) for lines in sides)
-    if 2 * pieces > len(texts) and 10 * words < len(texts):
-        example = next(filter(None, map(_PIECE.search, texts.hypothesis)))
-        raise UsageError(
-            f"{pieces} hypotheses hold subwords, marked {example[0]!r}, and the references are "
-            "words: join them, or give the output of fairseq-generate itself with --generated, and "
-            "--remove-bpe"
-        )
+    sides = {"hypotheses": texts.hypothesis, "references": texts.reference}
+    marked = {side: sum(bool(_PIECE.search(s)) for s in lines) for side, lines in sides.items()}
+    for side, beside in (("hypotheses", "references"), ("references", "hypotheses")):
+        if 2 * marked[side] > len(texts) and 10 * marked[beside] < len(texts):
+            example = next(filter(None, map(_PIECE.search, sides[side])))
+            advice = "give raw text"
+            if side == "hypotheses":
+                advice = (
+                    "join them, or give the output of fairseq-generate itself with --generated, "
+                    "and --remove-bpe"
+                )
+            raise UsageError(
+                f"{marked[side]} {side} hold subwords, marked {example[0]!r}, and the {beside} are "
+                f"words: {advice}"
+            )
 
 
 def text_remarks(texts: TestSet) -> List[str]:
@@ -43,10 +49,15 @@ def text_remarks(texts: TestSet) -> List[str]:
             f"{tabs} references hold tabs, taken as blanks; several references of a sentence are "
             "separated by tabs in all lines"
         )
-    has_small = any(line != line.upper() for line in texts.hypothesis)
-    if has_small and _has_capitals(texts.reference) and not _has_capitals(texts.hypothesis):
+    capitals = {
+        side: _has_capitals(lines)
+        for side, lines in (("references", texts.reference), ("hypotheses", texts.hypothesis))
+        if any(line != line.upper() for line in lines)
+    }
+    if len(set(capitals.values())) == 2:
+        cased, other = sorted(capitals, key=capitals.__getitem__, reverse=True)
         remarks.append(
-            "the references have capitals, and the hypotheses none: sacrebleu_lowercase compares "
+            f"the {cased} have capitals, and the {other} none: sacrebleu_lowercase compares "
             "without case"
         )
     for form in ("NFC", "NFD"):

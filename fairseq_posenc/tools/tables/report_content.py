@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Dict, List, Optional, Sequence, Tuple, Union
 
 from fairseq_posenc.errors import UsageError
+from fairseq_posenc.tools.arguments import comma_separated
 from fairseq_posenc.tools.scores.metrics import METRICS, SACREBLEU_METRICS, metric_of
 from fairseq_posenc.tools.scores.result import Score, named_path
 from fairseq_posenc.tools.scores.significance import paired_bootstrap
@@ -117,7 +118,7 @@ def read_report(
     else:
         runs = _baseline_first(read_runs(arguments, test), baseline, beside)
         logs = _logs(arguments, next(iter(runs)))
-        names = (metric or "sacrebleu").split(",")
+        names = comma_separated(metric or "sacrebleu")
         report = _of_translations(runs, names, lower_is_better, beside, logs)
     report.table.words = [*remarks, *report.table.words]
     return report

@@ -170,7 +170,7 @@ def test_languages_are_named_or_are_folders(tmp_path):
     make(tmp_path, "de/1", "de/2", "en/1", "x=y", ".cache/1")
     de, en = tmp_path / "de", tmp_path / "en"
     expected = [("de", (f"{de}/1", f"{de}/2")), ("en", (f"{en}/1",))]
-    assert find_corpora([f"de={de},en={en}"]) == expected
+    assert find_corpora([f"de={de}, en={en}"]) == expected
     assert find_corpora([f"de={de}/1", f"en={en}", f"de={de}/2"]) == expected
     assert find_corpora([str(tmp_path)], language_folders=True) == expected
     assert find_corpora([f"{tmp_path}/x=y"]) == [("", (f"{tmp_path}/x=y",))]

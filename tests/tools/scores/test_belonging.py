@@ -95,3 +95,10 @@ def test_without_anything_to_compare_a_shift_shows_in_the_hypotheses(write):
     with pytest.raises(UsageError, match="holds the sources"):
         score(write, SOURCES)
     score(write, SOURCES, source_language="de")  # to learn to copy
+
+
+def test_none_of_several_references_holds_the_sources_or_is_shifted(write):
+    assert score(write, [f"{line}\t{line.lower()}" for line in LINES], LINES)
+    for lines, said in ((SOURCES, "holds the sources"), ([*LINES[1:], LINES[0]], "is shifted")):
+        with pytest.raises(UsageError, match=said):
+            score(write, ["\t".join(pair) for pair in zip(LINES, lines)], LINES)

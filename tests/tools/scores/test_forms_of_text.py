@@ -126,6 +126,7 @@ def test_scores_of_sentences_are_read_from_lines_of_json_of_the_same_texts(files
         ("cafe\u0301", "caf\u00e9", "the references are not in Unicode's form NFD"),
         ("The caf\u00e9", "A caf\u00e9", None),
         ("The cat", "A caf\u00e9", None),
+        ("The cat", "the cat", "the hypotheses have capitals, and the references none"),
         ("The cat", "A cafe\u0301", None),
         ("\u092f\u0939", "\u092f\u0939 NATO", None),  # Hindi has no capitals
     ],
@@ -150,7 +151,10 @@ def test_hypotheses_of_subwords_are_not_compared_with_words(write, pieces):
     files = {"hypothesis": write("h", [pieces] * 3), "reference": write("r", REFERENCES)}
     with pytest.raises(UsageError, match="3 hypotheses hold subwords, marked .*--generated"):
         evaluate(**files)
-    files["reference"] = files["hypothesis"]
+    files = {"hypothesis": files["reference"], "reference": files["hypothesis"]}
+    with pytest.raises(UsageError, match="3 references hold subwords, .* words: give raw text"):
+        evaluate(**files)
+    files["hypothesis"] = files["reference"]
     assert evaluate(**files)
 
 

@@ -272,7 +272,7 @@ def test_several_references_are_scored_as_by_sacrebleu(write, run, tmp_path, for
         given = ["--reference", write("ab", ["\t".join(pair) for pair in zip(REFERENCES, MORE)])]
     output = tmp_path / "score.json"
     run("posenc", "score", "--hypothesis", write("h", HYPOTHESES), *given, "--language", "de",
-        "--output", output, "--metrics", "chrf,ter", "--bins", 3, "--length-of", "reference",
+        "--output", output, "--metrics", "chrf, ter", "--bins", 3, "--length-of", "reference",
         "--without-token", "Haus")  # fmt: skip
     result = json.loads(output.read_text(encoding="utf-8"))
     references = [REFERENCES, MORE]
