@@ -85,11 +85,7 @@ def read_generated(
     for letter, texts in texts_of.items():
         if texts and len(texts) < count:
             raise _incomplete(path, letter, texts, count, options, log, is_cut)
-    if expected not in (None, count):
-        raise UsageError(
-            f"the reference has {expected} lines, and {path} all {count} sentences of {data}: give "
-            "the references of these sentences, one a line"
-        )
+    _check_reference_count(path, count, expected)
     ordered = {letter: [texts[i] for i in sorted(texts)] for letter, texts in texts_of.items()}
     untagged, remarks = _without_tags(ordered)
     tags = untagged["T"].first
@@ -179,6 +175,15 @@ def _check_count(path: str, count: int, expected: Optional[int]) -> None:
         raise UsageError(
             f"{path} has {count} sentences, but the reference has {expected} lines: they are of "
             "different test sets, or the output was cut off"
+        )
+
+
+def _check_reference_count(path: str, count: int, expected: Optional[int]) -> None:
+    """Refuse references that are fewer or more than the sentences of a complete output."""
+    if expected not in (None, count):
+        raise UsageError(
+            f"the reference has {expected} lines, and {path} all {count} sentences of the data: "
+            "give the references of these sentences, one a line"
         )
 
 

@@ -60,6 +60,8 @@ def test_an_output_that_lacks_sentences_of_the_folders_set_is_refused(tmp_path, 
         read(generated=output(40), reference=raw)
     for count in (59, 61):
         other = write("other", [f"Haus {n} ." for n in range(count)])
-        with pytest.raises(UsageError, match=f"the reference has {count} lines, .* all 60 sent"):
+        with pytest.raises(
+            UsageError, match=f"the reference has {count} lines, .* all 60 sentences"
+        ):
             read(generated=output(60), reference=other)
     assert len(read_texts(generated=output(40), reference=raw, language="de")) == 40
