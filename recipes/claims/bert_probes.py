@@ -3,8 +3,8 @@
 from typing import List
 
 from recipes.lib.cell import PlannedCell, Step, placement
+from recipes.lib.config import ParsedArguments, RecipeScript, read_options
 from recipes.lib.experiment import stage_help
-from recipes.lib.page import CommandLine, Page, read_options
 from recipes.lib.pretrain import Pretraining
 from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import make_folder, read_lines, write
@@ -32,11 +32,11 @@ HELP = """\
 """
 
 
-def main(page: Page, arguments: List[str]) -> None:
+def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run the recipe."""
-    rows = ",\n                      ".join(page.arrays["rows"])
-    page.arrays["defaults"] += ["--row-list", rows, "--stages", stage_help(Probes.stages)]
-    Probes(page, read_options(page, HELP, arguments)).run()
+    rows = ",\n                      ".join(script.arrays["rows"])
+    script.arrays["defaults"] += ["--row-list", rows, "--stages", stage_help(Probes.stages)]
+    Probes(script, read_options(script, HELP, arguments)).run()
 
 
 class Probes(Pretraining):
@@ -47,22 +47,22 @@ class Probes(Pretraining):
     default_device = "cpu"
     stop_diverged = False
 
-    def __init__(self, page: Page, command_line: CommandLine):
-        super().__init__(page, command_line)
-        updates = self.values.number("updates")
-        self.values.layers[-1].update(
+    def __init__(self, script: RecipeScript, parsed: ParsedArguments):
+        super().__init__(script, parsed)
+        updates = self.config.number("updates")
+        self.config.set_defaults(
             {"interval": str(updates // 4 if updates > 4 else 1),
              "text": self.path("text/train.txt"), "valid": self.path("text/valid.txt")}
         )  # fmt: skip
 
     def choose_rows(self) -> List[PlannedRow]:
         """The page's, or the user's."""
-        return rows_of(self.page, self.values)
+        return rows_of(self.script, self.config)
 
-    def made_from(self) -> List[str]:
+    def data_settings(self) -> List[str]:
         """What the text is generated from."""
         names = "sentences", "length", "examples", "task-updates", "pairs"
-        return [word for name in names for word in (f"--{name}", self.values[name])]
+        return [word for name in names for word in (f"--{name}", self.config[name])]
 
     def data(self) -> None:
         """Documents and tasks, as binary data."""
@@ -74,10 +74,10 @@ class Probes(Pretraining):
 
     def make_corpus(self) -> None:
         """Documents, and the tasks of one and of two sentences."""
-        corpus, examples = self.path("corpus"), self.values.number("examples")
+        corpus, examples = self.path("corpus"), self.config.number("examples")
         self.execute(["python", "-m", "recipes.corpus", "--output", corpus, "--seed", "1",
                       "--quiet",
-                      "--train", self.values["sentences"], "--train-length", "4-12", "--valid",
+                      "--train", self.config["sentences"], "--train-length", "4-12", "--valid",
                       "3000",
                       "--test", str(2 * examples + 2000), "--test-lengths", "4-12"])  # fmt: skip
         make_folder(self.path("text"))
@@ -108,17 +108,17 @@ class Probes(Pretraining):
     def steps(self, cell: PlannedCell) -> List[Step]:
         """Pre-train, fine-tune where the row is to be, probe."""
         binary, model = self.path("bin"), cell.path("checkpoint_last.pt")
-        arrays, steps = self.page.arrays, super().steps(cell)
+        arrays, steps = self.script.arrays, super().steps(cell)
         tunings = arrays["tunings"] if cell.row in arrays["tuned_row"] else []
         asked = []
         for name in tunings:
             task, _, segments = name.partition("_")
             segment_type = segments.replace("_5000", "")
-            updates = self.values.number("task-updates") * (10 if segment_type != segments else 1)
+            updates = self.config.number("task-updates") * (10 if segment_type != segments else 1)
             steps.append(Step("fine-tune", [
                 "fairseq-train", *placement(f"{binary}/{task}"), "--user-dir", "fairseq_posenc",
                 "--task", "posenc_sentence_prediction", "--criterion", "posenc_sentence_prediction",
-                "--arch", self.values["arch"], "--max-positions", self.values["length"],
+                "--arch", self.config["arch"], "--max-positions", self.config["length"],
                 *placement("--finetune-from-model", model), "--position-encoding", *cell.options,
                 "--position-segments", segment_type, *arrays["tune"], *self.extra,
                 "--seed", cell.seed,
@@ -136,7 +136,7 @@ class Probes(Pretraining):
             ]
         steps.append(Step("probe", [
             "python", "-m", "recipes.claims.probes", *placement(model, "--data", binary),
-            "--pairs", self.values["pairs"], "--note", f"encoding={cell.row}",
+            "--pairs", self.config["pairs"], "--note", f"encoding={cell.row}",
             "--note", f"options={' '.join(cell.options)}", "--note", f"seed={cell.seed}", *asked,
             *placement("--output", cell.path("probes.json")),
         ], ("probes.json",), "score.txt"))  # fmt: skip

@@ -15,7 +15,7 @@ from typing import Callable, Dict, List, Sequence
 from fairseq_posenc.errors import UsageError
 from recipes.claims.measuring import LANGUAGES, Measuring
 from recipes.lib.cell import PlannedCell, Step, placement, plan
-from recipes.lib.page import FLAG, CommandLine, Page, read_options
+from recipes.lib.config import FLAG, ParsedArguments, RecipeScript, read_options
 from recipes.lib.rows import PlannedRow, read_rows
 from recipes.lib.runner import in_order, map_parallel, run_cells
 from recipes.lib.settings import make_folder
@@ -46,11 +46,11 @@ TENTHS = {
 RANGES = "4-20,21-30,31-45,46-60"
 
 
-def main(page: Page, arguments: List[str]) -> None:
+def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run the recipe."""
     if "--encodings" in arguments:
         raise UsageError("the rows are those that the claims need: there is no --encodings here")
-    Claims(page, read_options(page, HELP, arguments)).run()
+    Claims(script, read_options(script, HELP, arguments)).run()
 
 
 class Claims(Measuring):
@@ -58,21 +58,21 @@ class Claims(Measuring):
 
     cell_stages = ()
 
-    def __init__(self, page: Page, command_line: CommandLine):
-        super().__init__(page, command_line)
-        values = self.values
-        self.is_fast = values["fast"] == FLAG
-        self.all_parts = values.list("all-parts")
-        self.seeds, self.updates = values.list("seeds"), values.number("updates")
-        self.parts = values.list("parts")
+    def __init__(self, script: RecipeScript, parsed: ParsedArguments):
+        super().__init__(script, parsed)
+        config = self.config
+        self.is_fast = config["fast"] == FLAG
+        self.all_parts = config.list("all-parts")
+        self.seeds, self.updates = config.list("seeds"), config.number("updates")
+        self.parts = config.list("parts")
         if not self.parts:
-            self.parts = values.list("fast-parts") if self.is_fast else self.all_parts
+            self.parts = config.list("fast-parts") if self.is_fast else self.all_parts
         for part in self.parts:
             if part not in self.all_parts:
                 raise UsageError(f"no part is called {part} (--parts; see --help)")
         self.stages = ["set-up", *self.parts, "page"]
-        self.chosen = values.list("rows")
-        if self.chosen and not values["parts"]:
+        self.chosen = config.list("rows")
+        if self.chosen and not config["parts"]:
             raise UsageError("--rows needs --parts: give those whose rows it chooses")
         if self.chosen:
             labels = [row.label for part in self.parts for row in self.all_rows(part)]
@@ -83,7 +83,7 @@ class Claims(Measuring):
             for part in self.parts:
                 self.rows_of(part)
 
-    def made_from(self) -> List[str]:
+    def data_settings(self) -> List[str]:
         """How long models are trained."""
         return ["--updates", str(self.updates)]
 
@@ -114,7 +114,7 @@ class Claims(Measuring):
     def all_rows(self, part: str) -> List[PlannedRow]:
         """The rows that a part can have."""
         name = {"joined_longer": "joined", "switch_long": "switch"}.get(part, part)
-        arrays = self.page.arrays
+        arrays = self.script.arrays
         rows = arrays.get(f"{name}_fast" if self.is_fast else "") or arrays.get(f"{name}_rows")
         if not rows:
             raise UsageError(
@@ -155,7 +155,7 @@ class Claims(Measuring):
             ["bash", "recipes/quickstart.sh", "--run-dir", self.path(part), "--seeds",
              ",".join(self.seeds),
              "--device", self.devices.type, "--jobs", str(self.devices.jobs),
-             "--updates", str(self.updates), "--test", self.values["test"], "--stage", "2",
+             "--updates", str(self.updates), "--test", self.config["test"], "--stage", "2",
              "--encodings", rows, *options],
             failure=f"part {part} failed, see above",
         )  # fmt: skip
@@ -175,7 +175,7 @@ class Claims(Measuring):
 
     def joined(self, part: str) -> None:
         """Train on four sentences joined to one."""
-        tests = str(4 * self.values.number("test"))
+        tests = str(4 * self.config.number("test"))
         self.quickstart(part, "--updates", str(self.updates_of(part)), "--join", "4", "--train",
                         "20000",
                         "--train-length", "4-10", "--test-lengths", "4-10", "--test",
@@ -219,7 +219,7 @@ class Claims(Measuring):
         self.execute(["python", "-m", "recipes.corpus", "--output", folder, "--seed", "1",
                       "--quiet",
                       "--train", "2000", "--train-length", "21-60", "--valid", "1",
-                      "--test", self.values["test"], "--test-lengths", RANGES])  # fmt: skip
+                      "--test", self.config["test"], "--test-lengths", RANGES])  # fmt: skip
         if not filecmp.cmp(
             f"{length}/corpus/test.{source}", f"{folder}/test.{source}", shallow=False
         ):
@@ -255,9 +255,10 @@ class Claims(Measuring):
         self.execute(["mkdir", "-p", folder])
         self.execute(["ln", "-sfn", "../length/bin", f"{folder}/bin"])
         updates = self.updates_of(part)
-        self.values.layers[-1].update({"deep-updates": str(updates), "quarter": str(updates // 4)})
+        self.config.set_defaults({"deep-updates": str(updates), "quarter": str(updates // 4)})
         about = ["--user-dir", "fairseq_posenc", "--task", "posenc_translation"]
-        train, device = self.values.fill(self.page.arrays["deep_train"]), self.devices.options
+        train = self.config.interpolate(self.script.arrays["deep_train"])
+        device = self.devices.options
         if self.is_plan or not os.path.exists(profile):
             self.execute(["posenc", "profile-admin", f"{folder}/bin", *about, *train, *device,
                           "--output", profile], log=f"{folder}/admin.log")  # fmt: skip
@@ -319,7 +320,7 @@ class Claims(Measuring):
             self.execute(["mkdir", "-p", folder])
             self.say(f"[speed] round {seed}")
             for name in "training", "bert":
-                words = self.page.arrays[f"speed_{name}"]
+                words = self.script.arrays[f"speed_{name}"]
                 self.execute([*benchmark, name, *words, "--output", f"{folder}/{name}.csv"],
                              output=f"{folder}/{name}.md")  # fmt: skip
 

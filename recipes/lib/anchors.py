@@ -8,8 +8,8 @@ import statistics
 from typing import List, Sequence
 
 from fairseq_posenc.errors import UsageError
+from recipes.lib.config import FLAG, ParsedArguments, RecipeScript, pairs, read_options
 from recipes.lib.experiment import Experiment
-from recipes.lib.page import FLAG, CommandLine, Page, pairs, read_options
 from recipes.lib.settings import make_folder
 
 HELP = """\
@@ -27,15 +27,15 @@ HELP = """\
 LANGUAGES = "en", "de"
 
 
-def main(page: Page, arguments: List[str]) -> None:
+def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run the anchor that the first argument names."""
     name = "wmt14"
     if arguments[:1] in (["wmt14"], ["bert"]):
         name, *arguments = arguments
-    command_line = read_options(page, HELP, arguments)
-    values = command_line.values.over(pairs(page.arrays[name]))
+    parsed = read_options(script, HELP, arguments)
+    config = parsed.config.with_overrides(pairs(script.arrays[name]))
     anchor = {"wmt14": TranslationAnchor, "bert": BertAnchor}[name]
-    anchor(page, command_line._replace(values=values), name).run()
+    anchor(script, parsed._replace(config=config), name).run()
 
 
 class Anchor(Experiment):
@@ -51,13 +51,13 @@ class Anchor(Experiment):
     is_script = True
     done_file = ""  # of stage 4, which without one looks after its own parts
 
-    def __init__(self, page: Page, command_line: CommandLine, name: str):
-        super().__init__(page, command_line)
-        self.raw = self.values["data-dir"] or self.path("raw")
+    def __init__(self, script: RecipeScript, parsed: ParsedArguments, name: str):
+        super().__init__(script, parsed)
+        self.raw = self.config["data-dir"] or self.path("raw")
         self.run_dir = self.path(name)
-        self.is_smoke = self.values["smoke"] == FLAG
+        self.is_smoke = self.config["smoke"] == FLAG
 
-    def made_from(self) -> List[str]:
+    def data_settings(self) -> List[str]:
         """Whether it is of a stand-in."""
         return ["--smoke", "yes" if self.is_smoke else "no"]
 
@@ -113,7 +113,7 @@ class TranslationAnchor(Anchor):
     @property
     def archive(self) -> str:
         """The name of the model's archive."""
-        return self.values["model"].rpartition("/")[2]
+        return self.config["model"].rpartition("/")[2]
 
     @property
     def model(self) -> str:
@@ -144,7 +144,7 @@ class TranslationAnchor(Anchor):
 
     def download(self) -> None:
         """Get the model and the test set."""
-        self.get(self.archive, self.values["model"], "--unpack", self.path("model"))
+        self.get(self.archive, self.config["model"], "--unpack", self.path("model"))
         files = ["posenc", "prepare", "pairs", "files", "newstest2014_en_de"]
         if self.is_plan:
             named = " ".join(files)
@@ -172,7 +172,7 @@ class TranslationAnchor(Anchor):
     def use(self) -> None:
         """Translate."""
         self.execute(["fairseq-generate", self.path("bin"), "--user-dir", "fairseq_posenc",
-                      "--path", self.model, *self.page.arrays["generate"], *self.devices.options],
+                      "--path", self.model, *self.script.arrays["generate"], *self.devices.options],
                      output=self.path("generate.out"), log=self.path("generate.log"))  # fmt: skip
 
     def compare(self) -> None:
@@ -184,7 +184,7 @@ class TranslationAnchor(Anchor):
                       output=self.path("score.txt"))  # fmt: skip
         if not self.is_plan:
             bleu = _figure([score], "all", "sacrebleu")
-            self.say(f"newstest2014: sacreBLEU {bleu}; fairseq's page has {self.values['known']}")
+            self.say(f"newstest2014: sacreBLEU {bleu}; fairseq's page has {self.config['known']}")
 
 
 class BertAnchor(Anchor):
@@ -195,7 +195,7 @@ class BertAnchor(Anchor):
     @property
     def row(self) -> str:
         """The row of the model."""
-        return " ".join(self.page.arrays["row"])
+        return " ".join(self.script.arrays["row"])
 
     def stand_in(self) -> None:
         """A folder of transformers, of a tiny model of ours."""
@@ -217,7 +217,7 @@ class BertAnchor(Anchor):
         """Get the model."""
         names = "config.json", "vocab.txt", "tokenizer_config.json", "model.safetensors"
         for name in names if self.is_plan or not self.is_smoke else ():
-            self.get(f"bert/{name}", f"{self.values['hub']}/{name}")
+            self.get(f"bert/{name}", f"{self.config['hub']}/{name}")
 
     def prepare(self) -> None:
         """Make it a model of ours."""
@@ -226,11 +226,11 @@ class BertAnchor(Anchor):
 
     def use(self) -> None:
         """Fine-tune it by GLUE's recipe."""
-        options = self.page.arrays["glue"]
+        options = self.script.arrays["glue"]
         if self.is_smoke:
-            options = [*self.page.arrays["glue_smoke"], "--raw-dir", self.path("made/glue")]
+            options = [*self.script.arrays["glue_smoke"], "--raw-dir", self.path("made/glue")]
         self.execute(["bash", "recipes/glue/run.sh", "--stage", "2", "--run-dir", self.path("glue"),
-                      "--text", self.path("import"), "--seeds", self.values["seeds"],
+                      "--text", self.path("import"), "--seeds", self.config["seeds"],
                       "--encodings", f"bert={self.row} --layer-norm-eps 1e-12",
                       "--pretrained", f"bert={self.path('import/model.pt')}",
                       "--device", self.devices.type, "--jobs", str(self.devices.jobs),
@@ -238,7 +238,7 @@ class BertAnchor(Anchor):
 
     def compare(self) -> None:
         """Accuracy on the development sets, the median over seeds."""
-        published, seeds = self.page.arrays["known"], ", ".join(self.values.list("seeds"))
+        published, seeds = self.script.arrays["known"], ", ".join(self.config.list("seeds"))
         for task, published_accuracy in zip(published[::2], published[1::2]):
             files = glob.glob(f"{glob.escape(self.path('glue/bert', task))}/*/*/score.json")
             if files:

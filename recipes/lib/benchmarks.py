@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Dict, List, NamedTuple, Sequence, Type
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
 from fairseq_posenc.tools.bert.xtreme import SENTENCE_PAIRS, find_questions
-from recipes.lib.page import FLAG
+from recipes.lib.config import FLAG
 from recipes.lib.runner import map_parallel
-from recipes.lib.settings import checksum, make_folder, read_lines, same_settings
+from recipes.lib.settings import checksum, make_folder, read_lines, record_settings
 
 if TYPE_CHECKING:
     from recipes.lib.finetune import FineTuning
@@ -27,15 +27,15 @@ class TaskSet:
     further_stages: Sequence[str] = ()  # titles of stages behind the table
 
     def __init__(self, recipe: "FineTuning"):
-        self.recipe, self.values = recipe, recipe.values
-        self.raw = self.values["raw-dir"] or recipe.path("raw")
-        self.is_given = bool(self.values["raw-dir"]) or recipe.is_smoke
-        if recipe.is_smoke and not self.values.given("raw-dir"):
-            self.raw = recipe.path("benchmarks", self.values["smoke-raw"]).rstrip("/")
+        self.recipe, self.config = recipe, recipe.config
+        self.raw = self.config["raw-dir"] or recipe.path("raw")
+        self.is_given = bool(self.config["raw-dir"]) or recipe.is_smoke
+        if recipe.is_smoke and not self.config.is_given("raw-dir"):
+            self.raw = recipe.path("benchmarks", self.config["smoke-raw"]).rstrip("/")
 
     def tasks(self) -> List[str]:
         """Those that are wanted."""
-        return self.values.list("tasks")
+        return self.config.list("tasks")
 
     def data(self, task: str) -> str:
         """The folder to train on."""
@@ -45,13 +45,13 @@ class TaskSet:
         """The folder to predict on."""
         return self.recipe.path("data", task)
 
-    def made_from(self, task: str) -> List[str]:
+    def data_settings(self, task: str) -> List[str]:
         """What its data were made from."""
         return read_lines(f"{self.data(task)}/settings")
 
     def epochs(self, task: str) -> str:
         """Of a training."""
-        return self.values["epochs"]
+        return self.config["epochs"]
 
     def metric(self, task: str) -> str:
         """That chooses checkpoints."""
@@ -64,7 +64,7 @@ class TaskSet:
     def options(self, task: str) -> List[str]:
         """Of fairseq-train."""
         return ["--task", "posenc_sentence_prediction", "--criterion", "posenc_sentence_prediction",
-                "--max-positions", self.values["length"]]  # fmt: skip
+                "--max-positions", self.config["length"]]  # fmt: skip
 
     def make_data(self) -> None:
         """From files, which are downloaded if they are not given, to binary data."""
@@ -72,9 +72,9 @@ class TaskSet:
 
     def smoke_pretraining(self) -> List[str]:
         """Options of the small pre-training of --smoke."""
-        values = self.values
-        return [*values.fill(self.recipe.page.arrays["pretrain_smoke"]), "--arch", values["arch"],
-                "--length", values["length"]]  # fmt: skip
+        config, options = self.config, self.recipe.script.arrays["pretrain_smoke"]
+        return [*config.interpolate(options), "--arch", config["arch"],
+                "--length", config["length"]]  # fmt: skip
 
     def is_made(self, path: str) -> bool:
         """Return whether what is complete with this file is there; for a plan nothing is."""
@@ -88,7 +88,7 @@ class TaskSet:
         if self.is_made(raw):
             subwords = [f"{self.recipe.text}/{name}" for name in _SUBWORDS]
             there = [path for path in subwords if os.path.exists(path)]
-            same_settings(settings, ["--raw-files-and-subwords", checksum([raw, *there])])
+            record_settings(settings, ["--raw-files-and-subwords", checksum([raw, *there])])
 
     def fetch(self, folder: str, address: str, digest: str = "") -> None:
         """Download a file into a folder, and unpack it there if it is an archive."""
@@ -97,7 +97,7 @@ class TaskSet:
             return
         unpack = ["--unpack", folder] if name.endswith((".zip", ".tgz")) else []
         check = ["--checksum", digest] if digest else []
-        url = f"{self.values['url'] or base}/{name}"
+        url = f"{self.config['url'] or base}/{name}"
         self.recipe.execute(
             ["posenc", "prepare", "download", "--output", f"{folder}/{name}", *unpack, *check, url],
             failure=f"cannot get {name}; fetch the files by hand and give --raw-dir",
@@ -116,9 +116,9 @@ class Glue(TaskSet):
 
     def tasks(self) -> List[str]:
         """All nine for a submission, unless the user says otherwise."""
-        chosen = self.values.list("tasks")
-        if self.values["submission"] == FLAG and not self.values.given("tasks"):
-            chosen = self.values.list("submitted-tasks")
+        chosen = self.config.list("tasks")
+        if self.config["submission"] == FLAG and not self.config.is_given("tasks"):
+            chosen = self.config.list("submitted-tasks")
         for task in chosen:
             if task not in TASKS:
                 raise UsageError(f"no task of GLUE is called {task} (--tasks)")
@@ -129,7 +129,7 @@ class Glue(TaskSet):
         valid, tests = ["valid"], ["test"]
         if task == "MNLI":
             valid, tests = ["valid", "valid1"], ["test", "test1", "ax"]
-        if self.values["submission"] != FLAG:
+        if self.config["submission"] != FLAG:
             return valid
         folder = f"{self.data(task)}/input0"
         there = [
@@ -144,7 +144,7 @@ class Glue(TaskSet):
     def epochs(self, task: str) -> str:
         """10 below 10,000 examples."""
         small = task in ("CoLA", "STS-B", "MRPC", "RTE", "WNLI")
-        return self.values["epochs"] or ("10" if small else "5")
+        return self.config["epochs"] or ("10" if small else "5")
 
     def make_data(self) -> None:
         """Of each task."""
@@ -203,19 +203,19 @@ class Xtreme(TaskSet):
 
     def tasks(self) -> List[str]:
         """XNLI and SQuAD."""
-        for task in self.values.list("tasks"):
+        for task in self.config.list("tasks"):
             if task not in ("XNLI", "SQuAD"):
                 raise UsageError(f"--tasks are XNLI and SQuAD, not {task}")
-        return self.values.list("tasks")
+        return self.config.list("tasks")
 
     def data(self, task: str) -> str:
         """Sentence pairs are learned from MNLI."""
         return self.recipe.path("data", "MNLI" if task == "XNLI" else task)
 
-    def made_from(self, task: str) -> List[str]:
+    def data_settings(self, task: str) -> List[str]:
         """Of questions, what each split was made from."""
         if task == "XNLI":
-            return super().made_from(task)
+            return super().data_settings(task)
         return read_lines(f"{self.data(task)}/train.settings")
 
     def metric(self, task: str) -> str:
@@ -227,13 +227,13 @@ class Xtreme(TaskSet):
         if task == "XNLI":
             return super().options(task)
         return ["--task", "posenc_question_answering", "--criterion", "posenc_question_answering",
-                "--max-positions", self.values["length"], "--stride",
-                self.values["stride"]]  # fmt: skip
+                "--max-positions", self.config["length"], "--stride",
+                self.config["stride"]]  # fmt: skip
 
     def subsets(self, task: str) -> List[str]:
         """The languages that are there; for a plan those that are to be there."""
         if task == "XNLI":
-            subsets = [f"test-{language}" for language in self.values.list("languages")]
+            subsets = [f"test-{language}" for language in self.config.list("languages")]
         else:
             subsets = ["valid"]
         if self.recipe.is_plan:
@@ -251,7 +251,7 @@ class Xtreme(TaskSet):
         folder = self.recipe.path("benchmarks", "text-multilingual")
         texts = {}
         for split in "train", "valid":
-            languages = self.values.list("languages")
+            languages = self.config.list("languages")
             files = (f"{language}={folder}/{language}/{split}.txt" for language in languages)
             texts[split] = ",".join(files)
         return ["--text", texts["train"], "--valid", texts["valid"], *super().smoke_pretraining()]
@@ -329,7 +329,7 @@ class Xtreme(TaskSet):
     def download(self) -> None:
         """Get the official files. Some addresses name a branch: their SHA-256 is known."""
         github, raw = "https://raw.githubusercontent.com", self.raw
-        arrays = self.recipe.page.arrays
+        arrays = self.recipe.script.arrays
         if "XNLI" in self.recipe.tasks:
             self.fetch(raw, f"{_FACEBOOK}/glue/data/MNLI.zip")
             self.fetch(raw, f"{_FACEBOOK}/XNLI/XNLI-1.0.zip")

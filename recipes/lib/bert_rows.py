@@ -3,7 +3,7 @@
 from typing import Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
-from recipes.lib.page import Values
+from recipes.lib.config import Config
 from recipes.lib.rows import PlannedRow, read_rows
 
 HELP = """\
@@ -37,9 +37,9 @@ MODELS_OF: Dict[str, List[str]] = {
 }
 
 
-def numbers_of(values: Values) -> List[str]:
+def numbers_of(config: Config) -> List[str]:
     """The paper's tables of a recipe, by their numbers."""
-    return values.layers[-1]["tables"].replace("chen2021-", "").split(",")
+    return config.overrides[-1]["tables"].replace("chen2021-", "").split(",")
 
 
 def default_rows() -> List[str]:
@@ -47,20 +47,20 @@ def default_rows() -> List[str]:
     return [f"{label}={MODELS[label]}" for label in _FIRST]
 
 
-def rows_of(values: Values) -> List[PlannedRow]:
+def rows_of(config: Config) -> List[PlannedRow]:
     """Return the rows that --encodings or --rows has chosen, or those of Table 4.
 
     Raises:
         UsageError: both are given, or no table has that number.
     """
-    if values.given("rows") and values.given("encodings"):
+    if config.is_given("rows") and config.is_given("encodings"):
         raise UsageError("--rows and --encodings exclude each other")
-    if not values.given("rows"):
-        chosen = values["encodings"]
-        rows = chosen.split(",") if chosen or values.given("encodings") else default_rows()
+    if not config.is_given("rows"):
+        chosen = config["encodings"]
+        rows = chosen.split(",") if chosen or config.is_given("encodings") else default_rows()
         return read_rows(rows)
-    numbers, labels = numbers_of(values), []
-    chosen = ",".join(numbers) if values["rows"] == "all" else values["rows"]
+    numbers, labels = numbers_of(config), []
+    chosen = ",".join(numbers) if config["rows"] == "all" else config["rows"]
     for number in chosen.split(","):
         if number not in numbers:
             raise UsageError(f"--rows are of the tables {' '.join(numbers)}, or all, not {number}")

@@ -105,7 +105,7 @@ class PlannedCell(NamedTuple):
     folder: str
     row_folder: str
     steps: Sequence[Step] = ()
-    made_from: Sequence[str] = ()
+    data_settings: Sequence[str] = ()
 
     @property
     def name(self) -> str:
@@ -125,7 +125,7 @@ class PlannedCell(NamedTuple):
         """All words of its steps that say what is done."""
         steps = (step for step in self.steps if step.done_files)
         words = [word for step in steps for word in step.words if not isinstance(word, Placement)]
-        return [*words, *self.made_from]
+        return [*words, *self.data_settings]
 
     def path(self, name: str) -> str:
         """A file in its folder."""

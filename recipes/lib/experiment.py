@@ -5,7 +5,7 @@ from typing import Callable, List, Sequence
 
 from recipes.lib import slurm
 from recipes.lib.cell import PlannedCell, Step, plan
-from recipes.lib.page import FLAG
+from recipes.lib.config import FLAG
 from recipes.lib.recipe import Recipe
 from recipes.lib.rows import PlannedRow
 from recipes.lib.runner import check_passthrough, chosen, in_order, run_cells
@@ -47,7 +47,7 @@ class Experiment(Recipe):
     is_script = False
     stop_diverged = False
 
-    def made_from(self) -> List[str]:
+    def data_settings(self) -> List[str]:
         """Options and checksums that the data are made from; the run folder is known by them."""
         return []
 
@@ -60,16 +60,16 @@ class Experiment(Recipe):
         return [
             PlannedCell("", row.label, row.options, seed, "", self.path(row.label, f"seed{seed}"),
                         self.path(row.label))
-            for row in self.rows for seed in self.values.list("seeds")
+            for row in self.rows for seed in self.config.list("seeds")
         ]  # fmt: skip
 
     def steps(self, cell: PlannedCell) -> List[Step]:
         """The commands that train and evaluate a cell."""
         raise NotImplementedError
 
-    def known_by(self, cell: PlannedCell) -> List[str]:
+    def cell_settings(self, cell: PlannedCell) -> List[str]:
         """Words of a cell's settings beside those of its steps: a batch, checksums of data."""
-        return self.made_from()
+        return self.data_settings()
 
     def tables(self) -> None:
         """Run the stages that make tables of the cells."""
@@ -78,21 +78,21 @@ class Experiment(Recipe):
     def check(self) -> None:
         """Raise a UsageError for options that do not go together; say what may be a mistake."""
         check_passthrough(self, self.cells)
-        seed = self.values["seeds"]
-        if self.values.given("seeds") and seed.isdecimal() and int(seed) > 1 and not self.cell:
+        seed = self.config["seeds"]
+        if self.config.is_given("seeds") and seed.isdecimal() and int(seed) > 1 and not self.cell:
             several = ",".join(str(number) for number in range(1, min(int(seed), 5) + 1))
             self.say(f"note: --seeds {seed} is seed {seed} alone; several are listed: {several}")
 
     def run(self) -> None:
         """Run all stages that are wanted, or print them, or the script that submits them."""
-        if self.values["slurm"] == FLAG:
+        if self.config["slurm"] == FLAG:
             self.submit()
             return
         self.set_up(shown=self.is_script)
         default = "cuda" if self.is_script and self.is_plan else self.default_device
         self.choose_devices(self.several_gpus, default, self.job_per_gpu)
         self.check()
-        self.open_folder(*self.made_from())
+        self.open_folder(*self.data_settings())
         if self.is_plan:
             self.print_plan()
         else:
@@ -119,7 +119,7 @@ class Experiment(Recipe):
     def data_stage(self, title: str, action: Callable[[], object], makes: str = "") -> None:
         """Run a stage of the data, unless RUN_DIR/<title>.done says that it is done."""
         done_file = self.path(f"{title}.done")
-        self.stage(self.number(title), title, action, done_file, self.made_from(), makes)
+        self.stage(self.number(title), title, action, done_file, self.data_settings(), makes)
 
     def cells(self) -> List[PlannedCell]:
         """All cells with their steps, in the order in which they run."""
@@ -127,7 +127,7 @@ class Experiment(Recipe):
 
     def complete(self, cell: PlannedCell) -> PlannedCell:
         """A cell with its steps."""
-        return cell._replace(steps=self.steps(cell), made_from=self.known_by(cell))
+        return cell._replace(steps=self.steps(cell), data_settings=self.cell_settings(cell))
 
     def train_and_evaluate(self) -> None:
         """Run the stages of the cells, or print them."""
@@ -153,6 +153,6 @@ class Experiment(Recipe):
     def submit(self) -> None:
         """Print the script that submits the trainings to SLURM."""
         before = self.stages.index(self.cell_stages[0])
-        gpus = self.values.number("gpus") if self.several_gpus else 1
+        gpus = self.config.number("gpus") if self.several_gpus else 1
         slurm.print_script(self, self.grid(), self.number(self.load_stage), before,
                            before + len(self.cell_stages) + 1, gpus)  # fmt: skip

@@ -5,7 +5,7 @@ from typing import Callable, Dict, List, Sequence
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell, typed
-from recipes.lib.page import FLAG
+from recipes.lib.config import FLAG
 from recipes.lib.recipe import Recipe
 from recipes.lib.runner import finished_cells, map_parallel
 from recipes.lib.settings import read_lines, write
@@ -16,14 +16,14 @@ SMOKE = "Ours are of tiny models on a generated corpus, and say nothing about en
 
 def make_tables(recipe: Recipe, cells: Sequence[PlannedCell] = ()) -> None:
     """Make the papers' tables of a run; of a recipe without papers, tables of metrics by length."""
-    note = ["--note", SMOKE] if recipe.values["smoke"] == FLAG else []
-    test = recipe.values["tables-of"]
+    note = ["--note", SMOKE] if recipe.config["smoke"] == FLAG else []
+    test = recipe.config["tables-of"]
     files = [
         cell.labelled_path("score.json") for cell in cells if recipe.is_plan or cell.is_finished
     ]
     if test and not files:
         raise UsageError("no training has been scored: run stages 2 to 8 first")
-    for name in recipe.values.list("tables"):
+    for name in recipe.config.list("tables"):
         outputs = [recipe.path(f"{name}.md"), recipe.path(f"{name}.csv")]
         if test:
             about = ["--by-length", *files, "--test", test, "--metric", name]
@@ -54,7 +54,7 @@ def shape(recipe: Recipe, setting: CorpusSetting, cells: Sequence[PlannedCell]) 
     Figures 3, 7 and 8 are of all seeds; of the first seed Figure 4, and of INTERPOLATE, as in
     section 3.2, Table 1 and Figure 2.
     """
-    folder, values = f"{recipe.run_dir}/{setting.name}", setting.values
+    folder, config = f"{recipe.run_dir}/{setting.name}", setting.config
     about = ["--data", setting.bin, *recipe.devices.options]
     lengths = [cell.labelled_path("by_length.json") for cell in cells]
     plot = ["posenc", "plot", "--by-length", *lengths]
@@ -62,7 +62,7 @@ def shape(recipe: Recipe, setting: CorpusSetting, cells: Sequence[PlannedCell]) 
     recipe.execute([*plot, "--differences", "--output", f"{folder}/figure_3.png"])
     curves = ["posenc", "plot", "--curves", *(cell.labelled_path("train.log") for cell in cells)]
     recipe.execute([*curves, "--output", f"{folder}/figure_8.png"], output=f"{folder}/figure_8.md")
-    first = [cell for cell in cells if cell.seed == values.list("seeds")[0]]
+    first = [cell for cell in cells if cell.seed == config.list("seeds")[0]]
     models = [cell.labelled_path("average.pt") for cell in first]
     compared = [
         cell.labelled_path("average.pt") for cell in first if cell.row in ("sinusoidal", "shape")
@@ -70,7 +70,7 @@ def shape(recipe: Recipe, setting: CorpusSetting, cells: Sequence[PlannedCell]) 
     if setting.form != "vanilla" and len(compared) == 2:
         once(recipe, f"{folder}/figure_4", ["posenc", "analyse", "tokens", "--models", *compared,
                                             *about,
-             "--subset", "test1", "--position-bins", values["bins"]])  # fmt: skip
+             "--subset", "test1", "--position-bins", config["bins"]])  # fmt: skip
     if setting.form != "interpolate":
         return
     shift = [
@@ -84,11 +84,11 @@ def shape(recipe: Recipe, setting: CorpusSetting, cells: Sequence[PlannedCell]) 
         "1000",
     ]
     once(recipe, f"{folder}/figure_2", shift)
-    pairs = values["pairs"]
+    pairs = config["pairs"]
     recipe.say(
         f"[{setting.name}] translate {pairs} joined pairs of the training text in two orders"
     )
-    generate = values.fill(recipe.page.arrays["generate"])
+    generate = config.interpolate(recipe.script.arrays["generate"])
     swap = ["posenc", "analyse", "swap", "--models", *models, *about, "--pairs", pairs, *generate]
     once(recipe, f"{folder}/swap", swap)
 

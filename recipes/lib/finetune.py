@@ -1,7 +1,7 @@
 """The fine-tuning recipes: a grid of cells row × task × learning rate × seed, on GLUE or XTREME.
 
 Each cell is in RUN_DIR/<row>/<task>/lr<lr>/seed<n>. What the benchmarks differ in is in
-:mod:`recipes.lib.benchmarks`; a page names one as ``--benchmark``.
+:mod:`recipes.lib.benchmarks`; a script names one as ``--benchmark``.
 """
 
 import hashlib
@@ -15,8 +15,8 @@ from recipes.lib.benchmarks import BENCHMARKS
 from recipes.lib.bert_rows import HELP as ROWS_HELP
 from recipes.lib.bert_rows import default_rows, rows_of, whole_tables
 from recipes.lib.cell import PlannedCell, Step, placement, plan, typed, variable
+from recipes.lib.config import FLAG, ParsedArguments, RecipeScript, pairs, read_options
 from recipes.lib.experiment import Experiment, stage_help
-from recipes.lib.page import FLAG, CommandLine, Page, pairs, read_options
 from recipes.lib.processes import printed
 from recipes.lib.rows import PlannedRow
 from recipes.lib.settings import check_disk, checksum, read_lines, write
@@ -74,16 +74,16 @@ class Length(NamedTuple):
     warmup: str
 
 
-def main(page: Page, arguments: List[str]) -> None:
+def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run a recipe."""
-    own = page.arrays["defaults"]
+    own = script.arrays["defaults"]
     numbers = own[own.index("--tables") + 1].replace("chen2021-", "")
     rows = ",\n                      ".join(default_rows())
     benchmark = BENCHMARKS[pairs(own)["benchmark"]]
     stages = stage_help([*FineTuning.stages, *benchmark.further_stages])
-    page.arrays["defaults"] = ["--table-rows", rows, "--table-numbers", numbers, "--stages", stages,
-                               *own]  # fmt: skip
-    FineTuning(page, read_options(page, HELP, arguments)).run()
+    script.arrays["defaults"] = ["--table-rows", rows, "--table-numbers", numbers,
+                                 "--stages", stages, *own]  # fmt: skip
+    FineTuning(script, read_options(script, HELP, arguments)).run()
 
 
 class FineTuning(Experiment):
@@ -95,31 +95,31 @@ class FineTuning(Experiment):
     is_script = True
     job_per_gpu = True
 
-    def __init__(self, page: Page, command_line: CommandLine):
-        super().__init__(page, command_line)
-        values = self.values
-        self.is_smoke = values["smoke"] == FLAG
-        self.rows = rows_of(values)
+    def __init__(self, script: RecipeScript, parsed: ParsedArguments):
+        super().__init__(script, parsed)
+        config = self.config
+        self.is_smoke = config["smoke"] == FLAG
+        self.rows = rows_of(config)
         self.pretrained = self._pretrained()
-        pretrain_dir = self.path("pretrain") if self.is_smoke else values["pretrain-dir"]
+        pretrain_dir = self.path("pretrain") if self.is_smoke else config["pretrain-dir"]
         made = {
             row.label: f"{pretrain_dir}/{row.label}/seed1/checkpoint_last.pt" for row in self.rows
         }
         self.models = {**made, **self.pretrained}
         self.pretrain_dir = pretrain_dir
-        self.text = values["text"] or f"{pretrain_dir}/bin"
-        self.benchmark = BENCHMARKS[values["benchmark"]](self)
+        self.text = config["text"] or f"{pretrain_dir}/bin"
+        self.benchmark = BENCHMARKS[config["benchmark"]](self)
         self.stages = [*self.stages, *self.benchmark.further_stages]
         self.tasks = self.benchmark.tasks()
         self._checksums: Dict[str, str] = {}
         self._lengths: Dict[str, Length] = {}
-        if not values.given("tables"):
-            tables = whole_tables(values.list("tables"), self.rows)
-            values.layers[0]["tables"] = ",".join(tables)
+        if not config.is_given("tables"):
+            tables = whole_tables(config.list("tables"), self.rows)
+            config.set({"tables": ",".join(tables)})
 
     def _pretrained(self) -> Dict[str, str]:
         checkpoints: Dict[str, str] = {}
-        named_paths = self.values["pretrained"]
+        named_paths = self.config["pretrained"]
         for pair in named_paths.split("\n") if named_paths else []:
             label, _, path = pair.partition("=")
             if not (label and path):
@@ -134,37 +134,37 @@ class FineTuning(Experiment):
 
     def run(self) -> None:
         """See :meth:`Experiment.run`."""
-        if self.is_plan and self.values["slurm"] != FLAG:
+        if self.is_plan and self.config["slurm"] != FLAG:
             self.say(
-                f"what {self.page.name} runs, one after the other, from the top of the repository"
+                f"what {self.script.name} runs, one after the other, from the top of the repository"
             )
         super().run()
 
     def data(self) -> None:
         """The models, and the tasks as binary data."""
-        models, values = "pre-trained models", self.values
+        models, config = "pre-trained models", self.config
         if self.is_smoke:
             unpack = ["python", "-m", "tarfile", "-e", "recipes/smoke/benchmarks.tar.xz"]
             self.stage(self.number(models), "small benchmarks",
                        lambda: self.execute([*unpack, self.path("benchmarks")]),
                        self.path("benchmarks.done"))  # fmt: skip
-        elif not self.is_plan and not values["raw-dir"]:
-            check_disk(self.run_dir, values.number("archives"))
+        elif not self.is_plan and not config["raw-dir"]:
+            check_disk(self.run_dir, config.number("archives"))
         self.run_stage(models, self.pretrain)
         self.run_stage("data", self.benchmark.make_data)
 
     def tables(self) -> None:
         """The papers' tables, and what GLUE's leaderboard takes."""
         self.run_stage("table", lambda: figures.make_tables(self))
-        if self.values["submission"] == FLAG:
+        if self.config["submission"] == FLAG:
             self.run_stage("submissions", self.write_submissions)
 
     def submit(self) -> None:
         """The cells as jobs of SLURM, a GPU for each; the data are made where the script is
         started.
         """
-        if self.values["pretrain"] or self.is_smoke:
-            recipe = self.values["pretrain-recipe"]
+        if self.config["pretrain"] or self.is_smoke:
+            recipe = self.config["pretrain-recipe"]
             raise UsageError(
                 f"--slurm needs models that are there: run {recipe} first, and leave out --pretrain"
             )
@@ -173,8 +173,8 @@ class FineTuning(Experiment):
     def pretrain(self) -> None:
         """Pre-train the rows without --pretrained, if that is asked."""
         rows = [row for row in self.rows if row.label not in self.pretrained]
-        recipe = self.values["pretrain-recipe"]
-        options = shlex.split(self.values["pretrain"])
+        recipe = self.config["pretrain-recipe"]
+        options = shlex.split(self.config["pretrain"])
         if self.is_smoke:
             options = self.benchmark.smoke_pretraining()
         if rows and options:
@@ -189,11 +189,12 @@ class FineTuning(Experiment):
 
     def training(self, task: str, metric: str) -> List[str]:
         """The options that the trainings of a task share, but for those of the learning rate."""
-        values = self.values.over({"epochs": self.benchmark.epochs(task)})
-        arrays, interval = self.page.arrays, values["interval"]
+        config = self.config.with_overrides({"epochs": self.benchmark.epochs(task)})
+        arrays, interval = self.script.arrays, config["interval"]
         return [
             "--user-dir", "fairseq_posenc", *self.benchmark.options(task),
-            *values.fill(arrays["train"]), *self.extra, *values.fill(arrays["examples"]),
+            *config.interpolate(arrays["train"]), *self.extra,
+            *config.interpolate(arrays["examples"]),
             "--best-checkpoint-metric", metric, "--maximize-best-checkpoint-metric",
             "--validate-interval", "1000000", "--validate-interval-updates", interval,
         ]  # fmt: skip
@@ -219,37 +220,38 @@ class FineTuning(Experiment):
             write(file, text)
         updates = int(read_lines(file)[0]) * epochs
         self.say(f"{task}: {updates} updates in {epochs} epochs")
-        percent = self.values.number("warmup-percent")
+        percent = self.config.number("warmup-percent")
         return Length(str(updates), str(updates * percent // 100))
 
     def grid(self, lrs: Sequence[str] = (), seeds: Sequence[str] = ()) -> List[PlannedCell]:
         """All cells without their steps: tasks × rows × learning rates × seeds."""
-        lrs, seeds = lrs or self.values.list("lrs"), seeds or self.values.list("seeds")
+        lrs, seeds = lrs or self.config.list("lrs"), seeds or self.config.list("seeds")
         return [
             PlannedCell(task, row.label, row.options, seed, lr,
                         self.path(row.label, task, f"lr{lr}", f"seed{seed}"), self.path(row.label))
             for task in self.tasks for row in self.rows for lr in lrs for seed in seeds
         ]  # fmt: skip
 
-    def known_by(self, cell: PlannedCell) -> List[str]:
+    def cell_settings(self, cell: PlannedCell) -> List[str]:
         """The model, and the data of the task."""
         checksum = self._checksums.get(cell.row, "")
-        return ["--pretrained", checksum, *self.benchmark.made_from(cell.setting)]
+        return ["--pretrained", checksum, *self.benchmark.data_settings(cell.setting)]
 
     def steps(self, cell: PlannedCell) -> List[Step]:
         """Fine-tune, predict, tidy."""
         task, lr, seed, folder = cell.setting, cell.lr, cell.seed, cell.folder
         row, length = PlannedRow(cell.row, cell.options), self._lengths.get(task, Length("", ""))
-        values, device = self.values, self.devices.options
+        config, device = self.config, self.devices.options
         model, checksum = self.models[row.label], self._checksums.get(row.label, "")
         metric = self.benchmark.metric(task)
+        schedule = config.with_overrides({"lr": lr, **length._asdict()})
         steps = [Step("fine-tune", [
             "fairseq-train", *placement(self.benchmark.data(task)), *self.training(task, metric),
             "--position-encoding", *row.options, "--seed", seed,
-            *values.over({"lr": lr, **length._asdict()}).fill(self.page.arrays["schedule"]),
+            *schedule.interpolate(self.script.arrays["schedule"]),
             *placement(*device, *(["--num-workers", "0"] if device else []), "--save-dir", folder),
             "--no-epoch-checkpoints", "--keep-interval-updates", "1", "--save-interval", "1000000",
-            "--save-interval-updates", values["interval"], "--log-format", "simple",
+            "--save-interval-updates", config["interval"], "--log-format", "simple",
             "--log-interval", "100", *placement("--finetune-from-model", model),
         ], ("train.done",))]  # fmt: skip
         subsets = self.benchmark.subsets(task)
@@ -264,7 +266,7 @@ class FineTuning(Experiment):
             "--training-log", f"{folder}/train.log",
         ), ("score.json", *(f"predictions.{subset}.*" for subset in subsets)),
         "score.txt"))  # fmt: skip
-        if values["keep-checkpoints"] == "no":
+        if config["keep-checkpoints"] == "no":
             steps.append(Step("fine-tune", ["find", folder, "-name", "checkpoint*.pt", "-delete"]))
         return steps
 
@@ -274,7 +276,7 @@ class FineTuning(Experiment):
             if not os.access(model, os.R_OK):
                 raise UsageError(
                     f"there is no model of {label}, {model}; run "
-                    f"{self.values['pretrain-recipe']}, or give --pretrained or --pretrain"
+                    f"{self.config['pretrain-recipe']}, or give --pretrained or --pretrain"
                 )
             self._checksums[label] = checksum([model])
         self._lengths = {task: self.count_updates(task) for task in self.tasks}
@@ -282,11 +284,11 @@ class FineTuning(Experiment):
 
     def print_cells(self, titles: Sequence[str]) -> None:
         """Print the commands of all cells, for each task in loops over seeds and learning rates."""
-        values, tasks, rows = self.values, self.tasks, self.rows
-        lrs, seeds = values.list("lrs"), values.list("seeds")
+        config, tasks, rows = self.config, self.tasks, self.rows
+        lrs, seeds = config.list("lrs"), config.list("seeds")
         self.say(f"{len(self.grid())} trainings: {len(rows)} rows × {len(tasks)} tasks × "
                  f"{len(lrs)} learning rates × {len(seeds)} seeds")  # fmt: skip
-        batch = values["batch"]
+        batch = config["batch"]
         self.say(f"an update: {batch} examples = --batch-size {batch}, on one GPU or CPU")
         length = Length(variable("updates"), variable("warmup"))
         self._lengths = {task: length for task in tasks}
@@ -294,7 +296,7 @@ class FineTuning(Experiment):
             self.say(task)
             print(f"per_epoch=$({typed(self.counting(task))})")
             print(f"updates=$(({self.benchmark.epochs(task)} * per_epoch))")
-            print(f"warmup=$((updates * {values['warmup-percent']} / 100))")
+            print(f"warmup=$((updates * {config['warmup-percent']} / 100))")
             for name, several in ("seed", seeds), ("lr", lrs):
                 print(f"for {name} in {typed(several)}; do")
             grid = self.grid([variable("lr")], [variable("seed")])

@@ -9,20 +9,20 @@ from typing import List
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import existing
 from recipes.lib.cell import PlannedCell, Step, placement
+from recipes.lib.config import ParsedArguments, RecipeScript, read_options
 from recipes.lib.devices import cores
 from recipes.lib.experiment import Experiment, stage_help
-from recipes.lib.page import CommandLine, Page, read_options
 from recipes.lib.runner import finished_cells
 from recipes.lib.settings import make_folder
 from recipes.lib.texts import SPLITS
 from recipes.lib.translation import HELP, draw_curves, rows_of
 
 
-def main(page: Page, arguments: List[str]) -> None:
+def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run the recipe."""
     stages = stage_help(LanguageModels.stages)
-    page.arrays["defaults"] += ["--rows", ", ".join(page.arrays["rows"]), "--stages", stages]
-    LanguageModels(page, read_options(page, HELP, arguments)).run()
+    script.arrays["defaults"] += ["--rows", ", ".join(script.arrays["rows"]), "--stages", stages]
+    LanguageModels(script, read_options(script, HELP, arguments)).run()
 
 
 class LanguageModels(Experiment):
@@ -30,11 +30,11 @@ class LanguageModels(Experiment):
 
     stages = "set-up", "data", "subwords", "binarise", "train", "measure"
 
-    def __init__(self, page: Page, command_line: CommandLine):
-        super().__init__(page, command_line)
-        self.rows = rows_of(page, self.values)
-        self.folder = self.values["data-dir"]
-        if self.folder and not self.values.given("language"):
+    def __init__(self, script: RecipeScript, parsed: ParsedArguments):
+        super().__init__(script, parsed)
+        self.rows = rows_of(script, self.config)
+        self.folder = self.config["data-dir"]
+        if self.folder and not self.config.is_given("language"):
             raise UsageError(
                 "--data-dir needs --language: Moses' tokeniser takes the text for one of that "
                 "language, as in --language en"
@@ -44,13 +44,13 @@ class LanguageModels(Experiment):
             if not os.access(file, os.R_OK):
                 raise UsageError(f"{file} is missing (--data-dir)")
         self.files = dict(zip(SPLITS, files))
-        self.text = self.values["url"]
+        self.text = self.config["url"]
         if self.folder and not self.is_plan:
             self.text = self.known_sum("--text", files)
 
-    def made_from(self) -> List[str]:
+    def data_settings(self) -> List[str]:
         """The text, and how it is cut into subwords."""
-        return [*self.values.fill(["--language", "{language}", "--bpe", "{bpe}", "--text"]),
+        return [*self.config.interpolate(["--language", "{language}", "--bpe", "{bpe}", "--text"]),
                 self.text]  # fmt: skip
 
     def data(self) -> None:
@@ -65,7 +65,7 @@ class LanguageModels(Experiment):
 
     def get(self) -> None:
         """Text of space-separated tokens: RUN_DIR/{train,valid,test}.tok."""
-        raw, url = self.path("raw"), self.values["url"]
+        raw, url = self.path("raw"), self.config["url"]
         if not self.is_plan:
             make_folder(raw)
         if not self.folder:
@@ -79,13 +79,13 @@ class LanguageModels(Experiment):
                 self.execute(["cp", f"{raw}/wikitext-103/wiki.{split}.tokens", tokens])
                 continue
             self.execute(["posenc", "prepare", "tokenise", "--normalise-punctuation", "--language",
-                          self.values["language"], "--input", self.files[split], "--output",
+                          self.config["language"], "--input", self.files[split], "--output",
                           tokens])  # fmt: skip
 
     def learn_subwords(self) -> None:
         """Learn BPE, and apply it."""
         codes = self.path("bpe.codes")
-        learn = ["subword-nmt", "learn-bpe", "--symbols", self.values["bpe"]]
+        learn = ["subword-nmt", "learn-bpe", "--symbols", self.config["bpe"]]
         self.execute(learn, inputs=[self.path("train.tok")], output=codes)
         for split in SPLITS:
             self.execute(["subword-nmt", "apply-bpe", "--codes", codes],
@@ -106,7 +106,7 @@ class LanguageModels(Experiment):
         words = [
             "fairseq-train", *placement(self.path("bin")),
             "--user-dir", "fairseq_posenc", "--task", "language_modeling",
-            *self.values.fill(self.page.arrays["train"]), "--seed", cell.seed, *self.extra,
+            *self.config.interpolate(self.script.arrays["train"]), "--seed", cell.seed, *self.extra,
             "--position-encoding", *cell.options,
             *placement(*self.devices.options, "--save-dir", cell.folder),
             "--log-format", "simple", "--log-interval", "100",
@@ -117,10 +117,10 @@ class LanguageModels(Experiment):
         """Measure all models at all lengths; bits per word are of the text before it was cut."""
         cells = finished_cells(self, self.cells())
         models = [cell.labelled_path("checkpoint_best.pt") for cell in cells]
-        values, output = self.values, self.path("perplexity")
+        config, output = self.config, self.path("perplexity")
         self.execute(["posenc", "perplexity", "--models", *models, "--data", self.path("bin"),
-                      "--lengths", values["lengths"], "--text", self.path("test.tok"),
-                      "--baseline", cells[0].row, "--by-position", values["length"],
+                      "--lengths", config["lengths"], "--text", self.path("test.tok"),
+                      "--baseline", cells[0].row, "--by-position", config["length"],
                       *self.devices.options, "--output", output])  # fmt: skip
         self.say(f"table and picture: {output}.md, .png")
         draw_curves(self, cells)

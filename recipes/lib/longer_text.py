@@ -8,10 +8,10 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import existing
 from fairseq_posenc.json_files import load_json
 from recipes.lib.cell import PlannedCell, Step, placement
+from recipes.lib.config import FLAG
 from recipes.lib.devices import cores
 from recipes.lib.experiment import Experiment
 from recipes.lib.figures import bits_by_range
-from recipes.lib.page import FLAG
 from recipes.lib.settings import checksum, read_lines
 from recipes.lib.texts import SPLITS, RecipeText
 
@@ -29,47 +29,47 @@ class LongerText(RecipeText):
 
     def __init__(self, recipe: Experiment):
         super().__init__(recipe)
-        values, self.is_smoke = self.values, self.values["smoke"] == FLAG
-        made, self.imported = recipe.path("model"), values["from"]
+        config, self.is_smoke = self.config, self.config["smoke"] == FLAG
+        made, self.imported = recipe.path("model"), config["from"]
         self.is_made = self.is_smoke or bool(self.imported)
-        if self.imported and (self.is_smoke or values["model"] or values["subwords"]):
+        if self.imported and (self.is_smoke or config["model"] or config["subwords"]):
             raise UsageError(
                 "--from has a model and subwords: leave --model, --subwords, --smoke out"
             )
         if self.imported:
             self._read_kind(made)
-            values.layers[0].update(model=f"{made}/model.pt", subwords=made)
+            config.set({"model": f"{made}/model.pt", "subwords": made})
         if self.is_smoke:
             for name in ("model", "subwords", *SPLITS):
-                if values[name]:
+                if config[name]:
                     raise UsageError(f"--smoke makes its own model and text: leave out --{name}")
-            values.layers[0].update(
+            config.set(
                 {"model": f"{made}/checkpoint_last.pt", "subwords": f"{made}/bin",
                  **{split: f"{made}/{split}" for split in SPLITS}}
             )  # fmt: skip
         for name in ("source-lang", "target-lang", *SPLITS, "model", "subwords"):
-            if not values[name]:
+            if not config[name]:
                 raise UsageError(f"--{name} is missing; see --help")
             if name.endswith("-lang"):
-                check_language(values[name], f"--{name}")
-        self.source, self.target = values["source-lang"], values["target-lang"]
-        self.edges = [int(edge) for edge in values.list("edges")]
+                check_language(config[name], f"--{name}")
+        self.source, self.target = config["source-lang"], config["target-lang"]
+        self.edges = [int(edge) for edge in config.list("edges")]
         inner = ",".join(map(str, self.edges[:-1]))
         self.score = ["--bins", inner, "--length-unit", "subwords"]
-        texts = [existing(f"{values[split]}.{language}")
+        texts = [existing(f"{config[split]}.{language}")
                  for split in SPLITS for language in self.languages]  # fmt: skip
-        models = sorted({self.model(seed) for seed in values.list("seeds")})
+        models = sorted({self.model(seed) for seed in config.list("seeds")})
         for file in () if recipe.is_plan or self.is_made or recipe.first > 4 else models:
             if not os.access(file, os.R_OK):
                 raise UsageError(f"cannot read the checkpoint {file} (--model)")
-        self.settings = values.fill(
+        self.settings = config.interpolate(
             ["--neighbours", "{neighbours}", "--edges", "{edges}", "--test", "{pairs}"]
         )
         if not self.is_smoke:
             self.settings += ["--text", recipe.known_sum("--text", texts)]
         if not self.is_made:
             names = "sentencepiece.model", "wordpiece.json"
-            paths = [f"{values['subwords']}/{name}" for name in names]
+            paths = [f"{config['subwords']}/{name}" for name in names]
             there = [path for path in paths if os.path.exists(path)] or paths[:1]
             self.settings += ["--subwords", recipe.known_sum("--subwords", there)]
         if self.imported:
@@ -90,15 +90,15 @@ class LongerText(RecipeText):
 
     def _read_kind(self, made: str) -> None:
         """Take the task of the model of many languages that --from names."""
-        config = os.path.join(self.imported, "config.json")
-        model_type = load_json(config, {"model_type": str}, "transformers")["model_type"]
+        config_file = os.path.join(self.imported, "config.json")
+        model_type = load_json(config_file, {"model_type": str}, "transformers")["model_type"]
         if model_type not in _STYLES:
             raise UsageError(
-                f"{config} is of type {model_type:.40}; --from takes {' and '.join(_STYLES)} "
+                f"{config_file} is of type {model_type:.40}; --from takes {' and '.join(_STYLES)} "
                 "(NLLB-200, M2M-100, mBART-50); for others see posenc import, and give --model"
             )
-        if model_type == "mbart" and not self.values["encodings"]:  # its own are learned
-            self.values.layers[0]["encodings"] = "before=learned,learned,rotary"
+        if model_type == "mbart" and not self.config["encodings"]:  # its own are learned
+            self.config.set({"encodings": "before=learned,learned,rotary"})
         source, target = self.languages
         self.pair = ["--source-lang", source, "--target-lang", target]
         self.task = ["--task", "posenc_multilingual",
@@ -108,10 +108,10 @@ class LongerText(RecipeText):
 
     def model(self, seed: str) -> str:
         """The checkpoint that a seed begins with: each its own where a folder has several."""
-        model = self.values["model"]
+        model = self.config["model"]
         return f"{model}/seed{seed}/checkpoint_last.pt" if os.path.isdir(model) else model
 
-    def made_from(self, seed: str) -> List[str]:
+    def data_settings(self, seed: str) -> List[str]:
         """Return what the cells of a seed are made from: the text, and the seed's model."""
         model = self.model(seed)
         if not (self.recipe.is_plan or self.is_made) and model not in self._sums:
@@ -120,7 +120,7 @@ class LongerText(RecipeText):
 
     def notes(self, cell: PlannedCell) -> List[str]:
         """Return that all seeds of the model as it was given are one model."""
-        is_one = cell.row == UNTOUCHED and not os.path.isdir(self.values["model"])
+        is_one = cell.row == UNTOUCHED and not os.path.isdir(self.config["model"])
         return ["--note", "one-model=yes"] if is_one else []
 
     def train_step(self, cell: PlannedCell, words: List[str]) -> Step:
@@ -168,29 +168,29 @@ class LongerText(RecipeText):
         """Join neighbouring lines; the test has as many pairs of each range of lengths, of lines as
         they are and of joined ones.
         """
-        recipe, values = self.recipe, self.values
-        joined = {"train": values["neighbours"], "valid": values["neighbours"],
-                  "test": values["neighbours"], "lines": "1"}  # fmt: skip
+        recipe, config = self.recipe, self.config
+        joined = {"train": config["neighbours"], "valid": config["neighbours"],
+                  "test": config["neighbours"], "lines": "1"}  # fmt: skip
         for name, neighbours in joined.items():
-            text = values["test" if name == "lines" else name]
+            text = config["test" if name == "lines" else name]
             recipe.execute(
                 ["posenc", "prepare", "pairs", "setting", "interpolate", "--input", text,
                  "--output", self.path(f"{name}.joined"), "--languages", ",".join(self.languages),
                  "--neighbours", neighbours, "--separator", "", "--keep-rest"]
             )  # fmt: skip
         # of one line each, the joined ones are the same pairs again
-        names = ("lines", "test") if values.number("neighbours") > 1 else ("lines",)
+        names = ("lines", "test") if config.number("neighbours") > 1 else ("lines",)
         for language in self.languages:
             texts = [self.path(f"{name}.joined.{language}") for name in names]
             recipe.execute(["cat"], inputs=texts, output=self.path(f"all.{language}"))
-        starts = [values["shortest"], *(str(edge + 1) for edge in self.edges)]
+        starts = [config["shortest"], *(str(edge + 1) for edge in self.edges)]
         ranges = ",".join(f"{start}-{edge}" for start, edge in zip(starts, self.edges))
-        self._pick("all", ranges, "test", "--each", values["pairs"])
+        self._pick("all", ranges, "test", "--each", config["pairs"])
         self._pick("valid.joined", f"1-{self.edges[-1]}", "valid")
 
     def _pick(self, name: str, ranges: str, output: str, *options: str) -> None:
         self.recipe.execute(
-            ["python", "-m", "recipes.lib.pick_pairs", "--subwords", self.values["subwords"],
+            ["python", "-m", "recipes.lib.pick_pairs", "--subwords", self.config["subwords"],
              "--languages", ",".join(self.languages), "--input", self.path(name),
              "--ranges", ranges, *options, "--output", self.path(output)]
         )  # fmt: skip
@@ -199,7 +199,7 @@ class LongerText(RecipeText):
         """Make binary data by the model's own subwords and dictionary."""
         self.recipe.execute(
             [*self.prepare, "--train", self.path("train.joined"), "--valid", self.path("valid"),
-             "--test", self.path("test"), "--subwords", self.values["subwords"],
+             "--test", self.path("test"), "--subwords", self.config["subwords"],
              "--max-length", str(self.edges[-1]), "--output", self.bin]
         )  # fmt: skip
 
@@ -207,18 +207,18 @@ class LongerText(RecipeText):
         """Bits per token of the references by range: less the given model's, then of the fine-tuned
         models less the first of them.
         """
-        recipe, arrays, cells = self.recipe, self.recipe.page.arrays, self.recipe.cells()
+        recipe, arrays, cells = self.recipe, self.recipe.script.arrays, self.recipe.cells()
         bits_by_range(recipe, self.bin, cells, arrays["expect"])
         tuned = [cell for cell in cells if cell.row != UNTOUCHED]
         bits_by_range(recipe, self.bin, tuned, arrays["expect_tuned"], "bits_tuned")
 
     def export(self) -> None:
         """Write the first seed of each row for CTranslate2, where that has the encoding."""
-        first = self.values.list("seeds")[0]
+        first = self.config.list("seeds")[0]
         for cell in [cell for cell in self.recipe.cells() if cell.seed == first]:
             output = f"{cell.row_folder}/ctranslate2"
             # an imported model's dictionary is of all languages
-            data = self.values["subwords"] if self.imported else self.bin
+            data = self.config["subwords"] if self.imported else self.bin
             try:
                 self.recipe.execute(
                     ["posenc", "export", "--path", cell.path("checkpoint_last.pt"), "--data",

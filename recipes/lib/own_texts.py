@@ -26,21 +26,21 @@ class Own(RecipeText):
     def __init__(self, recipe: Experiment):
         super().__init__(recipe)
         for name in ("source-lang", "target-lang", *SPLITS):
-            if not self.values[name]:
+            if not self.config[name]:
                 raise UsageError(f"--{name} is missing; see --help")
             if name.endswith("-lang"):
-                check_language(self.values[name], f"--{name}")
-        self.prefixes = {split: self.values[split] for split in SPLITS}
-        match = re.fullmatch("([1-9][0-9]*)(,none)?|", self.values["longest"])
+                check_language(self.config[name], f"--{name}")
+        self.prefixes = {split: self.config[split] for split in SPLITS}
+        match = re.fullmatch("([1-9][0-9]*)(,none)?|", self.config["longest"])
         if not match:
-            raise UsageError(f"--longest is N or N,none, not {self.values['longest']}")
+            raise UsageError(f"--longest is N or N,none, not {self.config['longest']}")
         longest = match[1]
         if longest:
             # the rest of the program knows the limit alone
-            self.values.layers[0]["longest"] = longest
-            bins = self.values["bins"] if self.values.given("bins") else f"{longest},auto"
+            self.config.set({"longest": longest})
+            bins = self.config["bins"] if self.config.is_given("bins") else f"{longest},auto"
             self.score = ["--length-unit", "subwords", "--length-of", "longer", "--bins", bins]
-        self.prepare = self.values.fill(recipe.page.arrays["prepare"])
+        self.prepare = self.config.interpolate(recipe.script.arrays["prepare"])
         if longest:
             self.prepare.append("--clean-valid")
         files = [existing(f"{prefix}.{language}")
@@ -79,7 +79,7 @@ class Own(RecipeText):
 
     def remarks(self) -> List[str]:
         """Return which training pairs were left out and why, as the log of the data has it."""
-        longest = self.values["longest"]
+        longest = self.config["longest"]
         # the first is of the limited text, which is made first
         for line in read_lines(self.recipe.path("prepare.log")):
             counts = re.search(r"train: [\d,]+ of ([\d,]+) pairs kept; (.*) left out: (.*)", line)
@@ -128,25 +128,24 @@ class PythonDocs(RecipeText):
 
     def __init__(self, recipe: Experiment):
         super().__init__(recipe)
-        longest = self.values.number("longest")
+        longest = self.config.number("longest")
         # up to the trained length, then up to 1.5, 2 and 3 times that
         self.edges = [longest, longest * 3 // 2, longest * 2, longest * 3]
         # SHAPE's K lets training reach the positions of the longest tests
-        self.values.layers[-1]["reach"] = str(2 * longest)
         # as many positions as the longest tests have, with the end of the sentence
-        self.values.layers[-1]["positions"] = str(3 * longest + 1)
+        self.config.set_defaults({"reach": str(2 * longest), "positions": str(3 * longest + 1)})
         self.score = ["--bins", ",".join(map(str, self.edges[:3])), "--length-unit", "subwords"]
-        data_dir = self.values["data-dir"]
+        data_dir = self.config["data-dir"]
         self.raw = data_dir or recipe.path("raw")
         files = [existing(f"{self.raw}/{split}.{language}")
                  for split in SPLITS for language in self.languages]  # fmt: skip
         for file in files if data_dir and not recipe.is_plan else []:
             if not os.path.exists(file) and recipe.first <= 2:
                 raise UsageError(f"{file} is missing (--data-dir)")
-        self.settings = self.values.fill(
+        self.settings = self.config.interpolate(
             ["--longest", "{longest}", "--pieces", "{pieces}", "--test", "{test}", "--text"]
         )
-        self.settings.append(recipe.known_sum("--text", files) if data_dir else self.values["url"])
+        self.settings.append(recipe.known_sum("--text", files) if data_dir else self.config["url"])
         self.prepare = ["posenc", "prepare", "translation", "--source-lang", self.source,
                         "--target-lang", self.target, "--workers", str(cores())]  # fmt: skip
 
@@ -163,11 +162,11 @@ class PythonDocs(RecipeText):
     def get(self) -> None:
         """Download the translations at a pinned commit, as text."""
         recipe, raw = self.recipe, self.raw
-        if self.values["data-dir"]:
+        if self.config["data-dir"]:
             return
         if not recipe.is_plan:
             make_folder(raw)
-        url = self.values["url"]
+        url = self.config["url"]
         recipe.say(f"download {url}")
         archive = f"{raw}/docs.tar.gz"
         download = ["posenc", "prepare", "download", "--output", archive, "--unpack", raw, url]
@@ -187,7 +186,7 @@ class PythonDocs(RecipeText):
         """
         self.recipe.execute(
             [*self.prepare, "--train", f"{self.raw}/train", "--valid", f"{self.raw}/valid",
-             "--sentencepiece", self.values["pieces"], "--output", self.recipe.path("subwords")]
+             "--sentencepiece", self.config["pieces"], "--output", self.recipe.path("subwords")]
         )  # fmt: skip
 
     def cut(self) -> None:
@@ -202,7 +201,7 @@ class PythonDocs(RecipeText):
         self.recipe.execute([*pick, "--input", f"{self.raw}/valid", "--ranges", f"1-{longest}",
                              "--output", self.path("valid")])  # fmt: skip
         self.recipe.execute([*pick, "--input", f"{self.raw}/test", "--ranges", ranges,
-                             "--each", self.values["test"], "--output",
+                             "--each", self.config["test"], "--output",
                              self.path("test")])  # fmt: skip
         self.recipe.execute(
             [*self.prepare, "--train", f"{self.raw}/train", "--valid", self.path("valid"),
@@ -213,4 +212,4 @@ class PythonDocs(RecipeText):
     def bits(self) -> None:
         """Bits per token of the references, by range, and what they say of the expectations."""
         recipe = self.recipe
-        bits_by_range(recipe, self.bin, recipe.cells(), recipe.page.arrays["expect"])
+        bits_by_range(recipe, self.bin, recipe.cells(), recipe.script.arrays["expect"])

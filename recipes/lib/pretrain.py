@@ -10,12 +10,12 @@ from recipes.lib.batch import Division, division, sequences
 from recipes.lib.bert_rows import HELP as ROWS_HELP
 from recipes.lib.bert_rows import default_rows, rows_of
 from recipes.lib.cell import PlannedCell, Step, placement, plan
+from recipes.lib.config import ParsedArguments, RecipeScript, read_options
 from recipes.lib.devices import cores
 from recipes.lib.experiment import Experiment, stage_help
 from recipes.lib.figures import once
-from recipes.lib.page import CommandLine, Page, read_options
 from recipes.lib.rows import PlannedRow
-from recipes.lib.settings import check_disk, checksum, same_settings
+from recipes.lib.settings import check_disk, checksum, record_settings
 
 SNAPSHOT = "20231101"
 DATASET = "datasets/wikimedia/wikipedia"
@@ -77,14 +77,16 @@ A training whose loss is higher after warm-up than it was within is stopped, whe
 """
 
 
-def main(page: Page, arguments: List[str]) -> None:
+def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run a recipe."""
-    own = page.arrays["defaults"]
+    own = script.arrays["defaults"]
     rows = ",\n                      ".join(default_rows())
     numbers = own[own.index("--tables") + 1].replace("chen2021-", "")
-    page.arrays["defaults"] = ["--table-rows", rows, "--table-numbers", numbers, "--stages",
+    script.arrays["defaults"] = ["--table-rows", rows, "--table-numbers", numbers, "--stages",
                                stage_help(Pretraining.stages), *own]  # fmt: skip
-    Pretraining(page, read_options(page, HELP, arguments, page.arrays.get("presets", []))).run()
+    Pretraining(
+        script, read_options(script, HELP, arguments, script.arrays.get("presets", []))
+    ).run()
 
 
 class Pretraining(Experiment):
@@ -95,29 +97,29 @@ class Pretraining(Experiment):
     several_gpus = True
     stop_diverged = True
 
-    def __init__(self, page: Page, command_line: CommandLine):
-        super().__init__(page, command_line)
-        values = self.values
-        if not re.fullmatch(r"0|0?\.[0-9]+", values["warmup"]):
-            raise UsageError(f"--warmup is a share below 1, not {values['warmup']}")
-        coverage = values["character-coverage"]
+    def __init__(self, script: RecipeScript, parsed: ParsedArguments):
+        super().__init__(script, parsed)
+        config = self.config
+        if not re.fullmatch(r"0|0?\.[0-9]+", config["warmup"]):
+            raise UsageError(f"--warmup is a share below 1, not {config['warmup']}")
+        coverage = config["character-coverage"]
         if coverage and not re.fullmatch(r"1|0?\.9[0-9]*", coverage):
             raise UsageError(f"--character-coverage is a share from 0.9 to 1, not {coverage}")
         self.rows = self.choose_rows()
-        if values["segments"] == "none":
+        if config["segments"] == "none":
             self.rows = [PlannedRow(row.label, _without_segments(row.options)) for row in self.rows]
-        self.raw = values["raw-dir"] or values["data-dir"] or self.path("raw")
-        self.subwords = values.fill(page.arrays["kind"])
+        self.raw = config["raw-dir"] or config["data-dir"] or self.path("raw")
+        self.subwords = config.interpolate(script.arrays["kind"])
         self._made_from: List[str] = []
 
     def choose_rows(self) -> List[PlannedRow]:
         """The models of Chen et al., or the user's."""
-        return rows_of(self.values)
+        return rows_of(self.config)
 
     def data(self) -> None:
         """Wikipedia, unless there is other text, as binary data."""
         self.say_batch()
-        if not self.values["text"]:
+        if not self.config["text"]:
             self.run_stage("download", self.download)
         self.data_stage("prepare", self.prepare, self.path("bin"))
 
@@ -137,7 +139,7 @@ class Pretraining(Experiment):
     @property
     def tokens_per_update(self) -> int:
         """Tokens per update, of all GPUs."""
-        return self.divide().made * self.values.number("length")
+        return self.divide().made * self.config.number("length")
 
     def tables(self) -> None:
         """Pictures of attention."""
@@ -152,7 +154,7 @@ class Pretraining(Experiment):
         """What the user gives in place of Wikipedia, and beside it: option and paths."""
         texts = []
         for name in "text", "valid", "books-folder":
-            text = self.values[name]
+            text = self.config[name]
             if text and not os.path.exists(text) and "=" in text:
                 # LANGUAGE=PATH,LANGUAGE=PATH…
                 texts.append((name, [part.partition("=")[2] for part in text.split(",")]))
@@ -160,18 +162,18 @@ class Pretraining(Experiment):
                 texts.append((name, [text]))
         return texts
 
-    def made_from(self) -> List[str]:
+    def data_settings(self) -> List[str]:
         """What the binary data are made from, beside Wikipedia's files, and how."""
         if self.is_plan or self._made_from:
             return self._made_from
-        values = self.values
-        made = [*self.subwords, "--vocabulary", values["vocabulary"]]
-        if values["text"]:
-            made += ["--documents", values["documents"]]
+        config = self.config
+        made = [*self.subwords, "--vocabulary", config["vocabulary"]]
+        if config["text"]:
+            made += ["--documents", config["documents"]]
         else:
-            made += ["--snapshot", SNAPSHOT, "--languages", *values.list("languages")]
-        if not values["valid"]:
-            made += ["--hold-out", values["hold-out"]]
+            made += ["--snapshot", SNAPSHOT, "--languages", *config.list("languages")]
+        if not config["valid"]:
+            made += ["--hold-out", config["hold-out"]]
         for name, paths in self.given_texts:
             made += [f"--{name}", checksum(paths)]
         self._made_from = made
@@ -179,50 +181,50 @@ class Pretraining(Experiment):
 
     def prepare_command(self) -> List[str]:
         """What makes the binary data."""
-        values, text = self.values, self.values["text"]
-        languages = values.list("languages")
+        config, text = self.config, self.config["text"]
+        languages = config.list("languages")
         train = [text] if text else [self.text_of(language) for language in languages]
-        if values["per-language"] and not text:
+        if config["per-language"] and not text:
             train = [f"{language}={path}" for language, path in zip(languages, train)]
-        if values["books-folder"]:
-            train.append(values["books-folder"])
+        if config["books-folder"]:
+            train.append(config["books-folder"])
         command = ["posenc", "prepare", "text", "--train", *train]
         command += (
-            ["--language-folders"] if values["per-language"] and text and "=" not in text else []
+            ["--language-folders"] if config["per-language"] and text and "=" not in text else []
         )
-        command += [*self.subwords, "--split-sentences", "--vocabulary-size", values["vocabulary"],
-                    "--workers", values["workers"] or str(cores()), "--output",
+        command += [*self.subwords, "--split-sentences", "--vocabulary-size", config["vocabulary"],
+                    "--workers", config["workers"] or str(cores()), "--output",
                     self.path("bin")]  # fmt: skip
         valid = (
-            ["--valid", values["valid"]] if values["valid"] else ["--hold-out", values["hold-out"]]
+            ["--valid", config["valid"]] if config["valid"] else ["--hold-out", config["hold-out"]]
         )
-        return [*command, *valid, *(["--documents", values["documents"]] if text else [])]
+        return [*command, *valid, *(["--documents", config["documents"]] if text else [])]
 
     def divide(self) -> Division:
         """Divide the sequences of an update among the GPUs."""
-        values, devices = self.values, self.devices
-        most = values.number("sequences")
+        config, devices = self.config, self.devices
+        most = config.number("sequences")
         if not most and devices.type == "cpu":
             most = 16
         elif not most:
             memory = devices.memory * 1024 // devices.trainings_per_gpu
-            length, vocabulary = values.number("length"), values.number("vocabulary")
-            most = sequences(memory, length, vocabulary, values["arch"], self.extra)
-        return division(values.number("batch"), devices.each, most, "sequences")
+            length, vocabulary = config.number("length"), config.number("vocabulary")
+            most = sequences(memory, length, vocabulary, config["arch"], self.extra)
+        return division(config.number("batch"), devices.each, most, "sequences")
 
-    def known_by(self, cell: PlannedCell) -> List[str]:
+    def cell_settings(self, cell: PlannedCell) -> List[str]:
         """The batch, on whatever GPUs, and the data."""
-        return ["--batch", str(self.divide().named), *self.made_from()]
+        return ["--batch", str(self.divide().named), *self.data_settings()]
 
     def steps(self, cell: PlannedCell) -> List[Step]:
         """The training."""
-        values, made = self.values, self.divide()
-        interval = values["interval"]
-        arrays = self.page.arrays
-        options = [*arrays["model"], *arrays[values["optimizer"]], *arrays["train"]]
+        config, made = self.config, self.divide()
+        interval = config["interval"]
+        arrays = self.script.arrays
+        options = [*arrays["model"], *arrays[config["optimizer"]], *arrays["train"]]
         train = [
             "--user-dir", "fairseq_posenc", "--task", "posenc_masked_lm", "--criterion",
-            "masked_lm", *values.fill(options), *self.extra,
+            "masked_lm", *config.interpolate(options), *self.extra,
             "--position-encoding", *cell.options, "--seed", cell.seed,
         ]  # fmt: skip
         step = Step(self.cell_stages[0], [
@@ -239,7 +241,7 @@ class Pretraining(Experiment):
 
     def list_files(self, language: str) -> List[Tuple[str, str, int]]:
         """Path, SHA-256 and size of the snapshot's files, from the list of the hub."""
-        listed, url = f"{self.text_of(language)}.json", self.values["url"]
+        listed, url = f"{self.text_of(language)}.json", self.config["url"]
         failure = f"cannot list the files of {language}; fetch {DATASET} by hand and give --raw-dir"
         address = f"{url}/api/{DATASET}/tree/main/{SNAPSHOT}.{language}"
         self.execute(
@@ -250,11 +252,11 @@ class Pretraining(Experiment):
 
     def download(self) -> None:
         """Get the text of all languages; what is prepared needs it no more."""
-        raw_dir, url = self.values["raw-dir"], self.values["url"]
+        raw_dir, url = self.config["raw-dir"], self.config["url"]
         if os.path.exists(self.path("prepare.done")) and not raw_dir:
             return
         files: List[Tuple[str, str, int]] = []
-        for language in self.values.list("languages"):
+        for language in self.config.list("languages"):
             if not raw_dir:
                 files += self.list_files(language)
             elif not os.path.isdir(self.text_of(language)):
@@ -269,14 +271,14 @@ class Pretraining(Experiment):
                      "--checksum", digest, f"{url}/{DATASET}/resolve/main/{path}"],
                     failure=f"cannot get {path}; fetch it by hand and give --raw-dir",
                 )  # fmt: skip
-        folders = [self.text_of(language) for language in self.values.list("languages")]
-        same_settings(self.path("files.settings"), ["--files", checksum(folders)])
+        folders = [self.text_of(language) for language in self.config.list("languages")]
+        record_settings(self.path("files.settings"), ["--files", checksum(folders)])
 
     def print_plan(self) -> None:
         """Print the commands of all stages."""
         self.say_batch()
-        languages, url = self.values.list("languages"), self.values["url"]
-        if not self.values["text"] and not self.values["raw-dir"]:
+        languages, url = self.config.list("languages"), self.config["url"]
+        if not self.config["text"] and not self.config["raw-dir"]:
             self.say(f"stage 2, for each of {len(languages)} languages, and each file of its "
                      f"list, with "
                      "its SHA-256:")  # fmt: skip
@@ -287,7 +289,7 @@ class Pretraining(Experiment):
                      f"{url}/{DATASET}/resolve/main/FILE")  # fmt: skip
         self.say("stage 3:")
         self.execute(self.prepare_command())
-        updates = self.values.number("updates")
+        updates = self.config.number("updates")
         millions = self.tokens_per_update * updates // 10**6
         self.say(f"stage 4: {millions} million tokens per training")
         print(*plan(self.cells()), sep="\n")
@@ -299,10 +301,10 @@ class Pretraining(Experiment):
 
         Shaw's and Transformer-XL's models have no such scores.
         """
-        first = self.values.list("seeds")[0]
+        first = self.config.list("seeds")[0]
         cells = [cell for cell in self.cells() if cell.seed == first]
         models = [cell.labelled_path("checkpoint_last.pt") for cell in cells]
-        length = str(min(self.values.number("length"), 64))
+        length = str(min(self.config.number("length"), 64))
         attention = [
             "posenc",
             "analyse",

@@ -14,8 +14,8 @@ from fairseq_posenc.tools.writing import replacing
 from fairseq_posenc.version import __version__
 from recipes.lib import devices as machine
 from recipes.lib.cell import typed
+from recipes.lib.config import FLAG, ParsedArguments, RecipeScript
 from recipes.lib.devices import Devices
-from recipes.lib.page import FLAG, CommandLine, Page
 from recipes.lib.processes import call, printed, started
 from recipes.lib.settings import (
     LOCK_SECONDS,
@@ -25,7 +25,7 @@ from recipes.lib.settings import (
     difference,
     make_folder,
     read_lines,
-    same_settings,
+    record_settings,
     write,
 )
 
@@ -37,23 +37,23 @@ class Recipe:
     """What a recipe's kinds have in common.
 
     Attributes:
-        page, values, extra: what the script and the user say.
+        script, config, extra: what the script and the user say.
         run_dir: of all results.
         is_plan: whether commands are printed, and nothing is done.
         cell: number of the only cell, from 1; 0: all.
         devices: see :meth:`choose_devices`.
     """
 
-    def __init__(self, page: Page, command_line: CommandLine):
-        self.page, self.command_line = page, command_line
-        self.values, self.extra = command_line.values, command_line.extra
-        self.run_dir = place(self.values["run-dir"])
-        self.is_plan = self.values["plan"] == FLAG
-        self.first = self.values.number("stage", 1)
-        self.last = self.values.number("stop-stage", 99)
+    def __init__(self, script: RecipeScript, parsed: ParsedArguments):
+        self.script, self.parsed = script, parsed
+        self.config, self.extra = parsed.config, parsed.extra
+        self.run_dir = place(self.config["run-dir"])
+        self.is_plan = self.config["plan"] == FLAG
+        self.first = self.config.number("stage", 1)
+        self.last = self.config.number("stop-stage", 99)
         if self.first > self.last:
             raise UsageError(f"--stage {self.first} is behind --stop-stage {self.last}")
-        self.cell = self.values.number("cell")
+        self.cell = self.config.number("cell")
         self.devices = Devices("cpu", 1)
         self.began = time.time()
         self._held = ExitStack()
@@ -77,7 +77,7 @@ class Recipe:
         title: str,
         action: Callable[[], object],
         done_file: str = "",
-        made_from: Sequence[str] = (),
+        data_settings: Sequence[str] = (),
         makes: str = "",
         of_cells: bool = False,
     ) -> None:
@@ -87,7 +87,7 @@ class Recipe:
             number: by which --stage and --stop-stage know it.
             title: what it does.
             action: that does it, or in a plan prints it.
-            done_file: tells that it is done, and of what: ``made_from``. Without one the action
+            done_file: tells that it is done, and of what: ``data_settings``. Without one the action
                 runs every time, and looks after its own parts.
             made_from: words, such as options, and checksums of files.
             makes: a file or folder without which it is not done.
@@ -102,7 +102,7 @@ class Recipe:
         if self.is_plan:
             action()
             return
-        now = as_lines(made_from) or [""]
+        now = as_lines(data_settings) or [""]
         if done_file and os.path.exists(done_file) and os.path.exists(makes or done_file):
             then = read_lines(done_file)
             if then != now:
@@ -189,7 +189,7 @@ class Recipe:
         if not self._held.enter_context(locked(self.path("lock"), LOCK_SECONDS, busy)):
             self.say(f"note: there are no file locks in {self.run_dir}: let no second "
                      "recipe use it meanwhile")  # fmt: skip
-        same_settings(self.path("settings"), [f"--version {__version__}", *settings])
+        record_settings(self.path("settings"), [f"--version {__version__}", *settings])
         if self.cell:
             self._held.close()  # from now on the cell's own lock is held
 
@@ -199,7 +199,7 @@ class Recipe:
         Where the text is gone it is that in the settings of what was made of it. A plan and a
         script for SLURM need none, and get an empty text.
         """
-        if self.is_plan or self.values["slurm"] == FLAG:
+        if self.is_plan or self.config["slurm"] == FLAG:
             return ""
         if not all(os.path.exists(path) for path in paths):
             for line in read_lines(self.path("settings")):
@@ -258,10 +258,10 @@ class Recipe:
             default: cpu or cuda; or whether there is a GPU.
             job_per_gpu: whether there are as many trainings at a time as GPUs by default.
         """
-        device, jobs = self.values["device"] or default, self.values.number("jobs")
-        if job_per_gpu and self.values["gpus"]:
+        device, jobs = self.config["device"] or default, self.config.number("jobs")
+        if job_per_gpu and self.config["gpus"]:
             device = device or "cuda"
-        wanted, memory = self.values.number("gpus"), self.values.number("gpu-memory")
+        wanted, memory = self.config.number("gpus"), self.config.number("gpu-memory")
         if self.is_plan and not self.has_environment:
             self.say(
                 "note: there is no environment: the sizes and addresses of downloads are left out"
@@ -299,7 +299,7 @@ class Recipe:
         """When a training is to stop with a checkpoint: a quarter of an hour is for what is
         behind.
         """
-        hours = self.values.number("hours")
+        hours = self.config.number("hours")
         return self.began + 3600 * hours - 900 if hours else None
 
 

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# A recipe is a page of arrays and ends with `recipe KIND "$@"`, which hands them, word for word, to the one
-# program behind all recipes, python -m recipes.lib; recipes/lib/page.py tells what the arrays of all kinds mean.
+# A recipe's script has arrays and ends with `recipe KIND "$@"`, which hands them, word for word, to the one
+# program behind all recipes, python -m recipes.lib; recipes/lib/config.py tells what the arrays of all kinds mean.
 # Any python3 can print a plan; for all else the program makes or finds the environment itself.
 set -euo pipefail
 unset CDPATH # with one, cd may go to a folder of the same name elsewhere

@@ -7,7 +7,7 @@ from typing import List, NamedTuple, Sequence
 
 from fairseq_posenc import errors
 from fairseq_posenc.errors import UsageError
-from recipes.lib.page import no_repeats
+from recipes.lib.value_checks import no_repeats
 
 # what else is in a run folder
 _OTHERS = (

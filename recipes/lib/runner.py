@@ -38,9 +38,7 @@ def check_passthrough(recipe: Recipe, cells: Callable[[], Sequence[PlannedCell]]
     Raises:
         UsageError: a training has an option of it again, further behind.
     """
-    named = {
-        word.partition("=")[0] for word in recipe.command_line.passthrough if word.startswith("--")
-    }
+    named = {word.partition("=")[0] for word in recipe.parsed.passthrough if word.startswith("--")}
     extra = list(recipe.extra)
     for step in (step for cell in cells() for step in cell.steps) if named else ():
         words = list(step.words)

@@ -26,7 +26,7 @@ from recipes.lib.settings import (
     clock,
     is_locked,
     make_folder,
-    same_settings,
+    record_settings,
     write,
 )
 
@@ -93,8 +93,8 @@ class CellRun(NamedTuple):
             for path in (path for pattern in patterns for path in Path(cell.folder).glob(pattern)):
                 path.unlink()
         row_settings = f"{cell.row_folder}/settings"
-        same_settings(row_settings, cell.options, in_use=any(map(is_locked, locks_of_peers)))
-        same_settings(cell.path("settings"), cell.settings)
+        record_settings(row_settings, cell.options, in_use=any(map(is_locked, locks_of_peers)))
+        record_settings(cell.path("settings"), cell.settings)
         write(cell.path("cell.json"), f"{cell.about}\n")
 
     def _left(self) -> List[Step]:

@@ -43,7 +43,7 @@ def difference(then: Sequence[str], now: Sequence[str]) -> str:
     return "then: {}; now: {}".format(*(" ".join(part) or "nothing more" for part in parts))
 
 
-def same_settings(path: str, words: Sequence[str], in_use: bool = False) -> None:
+def record_settings(path: str, words: Sequence[str], in_use: bool = False) -> None:
     """Keep in a file what has made the results in its folder, or make sure that it is the same.
 
     Its caller has the lock of whatever makes results there.
@@ -63,7 +63,7 @@ def same_settings(path: str, words: Sequence[str], in_use: bool = False) -> None
 
 
 def check_settings(path: str, words: Sequence[str], in_use: bool = False) -> None:
-    """Make sure that what has made the results in a folder is the same, as :func:`same_settings`;
+    """Make sure that what has made the results in a folder is the same, as :func:`record_settings`;
     the folder is made.
     """
     folder, now = os.path.dirname(path), as_lines(words)

@@ -66,23 +66,23 @@ def print_script(
         UsageError: an option does not go with it, or --gpus is missing.
     """
     for name in "jobs", "cell":
-        if recipe.values[name]:
+        if recipe.config[name]:
             raise UsageError(f"--slurm has a job for each training: leave out --{name}")
-    if recipe.values["hours"]:
+    if recipe.config["hours"]:
         raise UsageError("the hours of a job are given to the script: HOURS=12 bash FILE")
-    on_gpu = recipe.values["device"] != "cpu"
+    on_gpu = recipe.config["device"] != "cpu"
     if on_gpu and not gpus:
         raise UsageError("--slurm needs --gpus N: how many of a node a training is to have")
     cpus, memory = (4 * gpus, 32 * gpus) if on_gpu else (8, 32)
     resources = f"--cpus-per-task={cpus} --mem={memory}G"
     device = ["--device", "cuda"] * on_gpu
     variables = '--cell "$SLURM_ARRAY_TASK_ID" --hours "$HOURS"'
-    end, words = "JOB", [*recipe.command_line.words, *recipe.command_line.passthrough]
+    end, words = "JOB", [*recipe.parsed.words, *recipe.parsed.passthrough]
     while any(end in word for word in words):  # the line that ends a here-document
         end += "_"
     print(SCRIPT.format(
         end=end,
-        count=len(cells), recipe=recipe.page.name, here=typed([os.getcwd()]),
+        count=len(cells), recipe=recipe.script.name, here=typed([os.getcwd()]),
         set_up="bash scripts/setup.sh --gpu\n" * on_gpu,
         load=_command(recipe, ["--device", "cpu", "--stop-stage", str(load)]),
         logs=typed([f"{recipe.run_dir}/slurm-%j.log"]),
@@ -95,7 +95,7 @@ def print_script(
 
 def _command(recipe: Recipe, words: List[str], variables: str = "") -> str:
     """What the user has given, with these options."""
-    command = typed(["bash", recipe.page.name, *recipe.command_line.words, *words])
-    options = recipe.command_line.passthrough
+    command = typed(["bash", recipe.script.name, *recipe.parsed.words, *words])
+    options = recipe.parsed.passthrough
     passthrough = typed(["--", *options]) if options else ""
     return " ".join(filter(None, [command, variables, passthrough]))

@@ -41,12 +41,12 @@ class RecipeText:
     job_per_gpu = False
 
     def __init__(self, recipe: Experiment):
-        self.recipe, self.values = recipe, recipe.values
-        self.source, self.target = self.values["source-lang"], self.values["target-lang"]
+        self.recipe, self.config = recipe, recipe.config
+        self.source, self.target = self.config["source-lang"], self.config["target-lang"]
         self.bin = recipe.path("bin")
-        self.keep = min(self.values.number("keep"), self.values.number("epochs"))
+        self.keep = min(self.config.number("keep"), self.config.number("epochs"))
         ends = [word for word in recipe.extra if word.partition("=")[0] in _ENDS]
-        if ends and self.keep and not self.values.given("keep"):
+        if ends and self.keep and not self.config.is_given("keep"):
             raise UsageError(
                 f"with {ends[0]} a training may end before {self.keep} epochs, whose "
                 "checkpoints are averaged: give --epochs in its place, or say how many with --keep"
@@ -60,7 +60,7 @@ class RecipeText:
                      "--source-lang", self.source, "--target-lang", self.target]  # fmt: skip
         self.settings: List[str] = []
         self.beside: Optional[RecipeText] = None
-        self.score = self.values.fill(recipe.page.arrays.get("score", []))
+        self.score = self.config.interpolate(recipe.script.arrays.get("score", []))
 
     def data(self) -> None:
         """Run the stages that make the binary data."""
@@ -82,7 +82,7 @@ class RecipeText:
         """Return the first step of a cell, of the words of its training."""
         return Step("train", words, ("train.done",))
 
-    def made_from(self, seed: str) -> List[str]:
+    def data_settings(self, seed: str) -> List[str]:
         """Return what the cells of a seed are known by beside the words of their steps."""
         return self.settings
 
@@ -98,7 +98,7 @@ class RecipeText:
         """Learn joint BPE from the tokens of the training text, and apply it to all."""
         recipe, codes = self.recipe, self.recipe.path("bpe.codes")
         tokens = [self.path(f"train.tok.{language}") for language in self.languages]
-        learn = ["subword-nmt", "learn-bpe", "--symbols", self.values["bpe"]]
+        learn = ["subword-nmt", "learn-bpe", "--symbols", self.config["bpe"]]
         recipe.execute(learn, inputs=tokens, output=codes)
         for split in SPLITS:
             for language in self.languages:
@@ -145,17 +145,17 @@ class GrammarText(RecipeText):
 
     def __init__(self, recipe: Experiment):
         super().__init__(recipe)
-        self.made = self.values.fill(
+        self.made = self.config.interpolate(
             ["--train", "{train}", "--train-length", "{train-length}", "--valid", "300",
              "--test", "{test}", "--test-lengths", "{test-lengths}"]
         )  # fmt: skip
-        self.join = self.values.number("join")
+        self.join = self.config.number("join")
         self.settings = [*self.made, "--join", str(self.join)]
-        ends = re.findall(r"(\d+)-(\d+)", self.values["test-lengths"])
+        ends = re.findall(r"(\d+)-(\d+)", self.config["test-lengths"])
         if any(int(low) <= int(before) for (_, before), (low, _) in zip(ends, ends[1:])):
             raise UsageError(
                 "--test-lengths takes rising ranges such as 4-20,21-30, not "
-                + self.values["test-lengths"]
+                + self.config["test-lengths"]
             )
         raw = [recipe.path(f"corpus/test.{language}") for language in self.languages]
         if self.join > 1:
@@ -217,23 +217,23 @@ class Multi30k(RecipeText):
 
     def __init__(self, recipe: Experiment):
         super().__init__(recipe)
-        self.form, self.longest = self.values["setting"], self.values.number("longest")
-        self.score += recipe.page.arrays.get(f"score_{self.form}", [])
-        if self.values.given("longest") and self.form != "extrapolate":
+        self.form, self.longest = self.config["setting"], self.config.number("longest")
+        self.score += recipe.script.arrays.get(f"score_{self.form}", [])
+        if self.config.is_given("longest") and self.form != "extrapolate":
             raise UsageError("--longest needs --setting extrapolate: leave it out")
-        self.values.layers[-1]["ffn"] = str(2 * self.values.number("dim"))
+        self.config.set_defaults({"ffn": str(2 * self.config.number("dim"))})
         self.settings = ["--setting", self.form]
         if self.form == "extrapolate":
             self.settings += ["--longest", str(self.longest)]
             edges = self.longest, self.longest * 3 // 2, self.longest * 2
             # the limit of training is one of subwords
             self.score = ["--bins", ",".join(map(str, edges)), "--length-unit", "subwords"]
-        self.folder = self.values["raw-dir"]
+        self.folder = self.config["raw-dir"]
         names = [f"{self.folder}/{name}.{language}.gz"
                  for name in self.raw.values() for language in self.languages]  # fmt: skip
         self.settings += [
             "--text",
-            recipe.known_sum("--text", names) if self.folder else self.values["url"],
+            recipe.known_sum("--text", names) if self.folder else self.config["url"],
         ]
 
     def data(self) -> None:
@@ -262,7 +262,7 @@ class Multi30k(RecipeText):
             recipe.execute(["cat", source], output=file, failure=f"{source} is missing")
         else:
             recipe.execute(
-                ["posenc", "prepare", "download", "--output", file, f"{self.values['url']}/{name}"],
+                ["posenc", "prepare", "download", "--output", file, f"{self.config['url']}/{name}"],
                 failure=f"cannot download {name}; fetch the files by hand and give --raw-dir",
             )
         if not recipe.is_plan:

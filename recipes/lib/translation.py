@@ -1,23 +1,31 @@
 """Translation recipes on small text: from parallel text to a table of BLEU by length.
 
-A page names its text, one of :data:`TEXTS`, as ``--text``. Its arrays are train, generate and
+A script names its text, one of :data:`TEXTS`, as ``--text``. Its arrays are train, generate and
 score, and, where it has them, references, presets and those of its settings. ``--keep`` checkpoints
-of epochs are averaged; on a page with 0 the last one translates.
+of epochs are averaged; in a script with 0 the last one translates.
 """
 
 from typing import Dict, List, Sequence, Tuple, Type
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib.cell import PlannedCell, Step, placement
+from recipes.lib.config import (
+    Config,
+    ParsedArguments,
+    RecipeScript,
+    own_options,
+    pairs,
+    read_options,
+)
 from recipes.lib.experiment import Experiment, stage_help
 from recipes.lib.longer_text import LongerText
 from recipes.lib.own_texts import Own, PythonDocs
-from recipes.lib.page import CommandLine, Page, Values, no_repeats, own_options, pairs, read_options
 from recipes.lib.recipe import Recipe, labelled
 from recipes.lib.rows import PlannedRow, read_rows
 from recipes.lib.runner import finished_cells, run_cells
 from recipes.lib.settings import as_lines, epochs_of
 from recipes.lib.texts import ALL_LENGTHS, GrammarText, Multi30k, RecipeText
+from recipes.lib.value_checks import no_repeats
 
 HELP = """{own options}
   --run-dir DIR       results ({run-dir})
@@ -36,11 +44,13 @@ TEXTS: Dict[str, Type[RecipeText]] = {
 }  # fmt: skip
 
 
-def rows_of(page: Page, values: Values) -> List[PlannedRow]:
-    """Return the rows that the user, a preset or the page has chosen."""
-    chosen = values["encodings"]
-    rows = chosen.split(",") if chosen else page.arrays.get("rows", [])
-    return read_rows([values.text(row) for row in rows] if not values.given("encodings") else rows)
+def rows_of(script: RecipeScript, config: Config) -> List[PlannedRow]:
+    """Return the rows that the user, a preset or the script has chosen."""
+    chosen = config["encodings"]
+    rows = chosen.split(",") if chosen else script.arrays.get("rows", [])
+    return read_rows(
+        [config.text(row) for row in rows] if not config.is_given("encodings") else rows
+    )
 
 
 def stages_of(text: Type[RecipeText]) -> Tuple[str, ...]:
@@ -48,19 +58,19 @@ def stages_of(text: Type[RecipeText]) -> Tuple[str, ...]:
     return ("set-up", *text.data_stages, *Translation.cell_stages, "table", *text.analyses)
 
 
-def main(page: Page, arguments: List[str]) -> None:
+def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run a recipe."""
-    defaults = page.arrays["defaults"]
+    defaults = script.arrays["defaults"]
     stages = stage_help(stages_of(TEXTS[pairs(defaults)["text"]]))
-    defaults += ["--rows", ", ".join(page.arrays["rows"]), "--stages", stages]
-    command_line = read_options(page, HELP, arguments, page.arrays.get("presets", []))
-    setting = command_line.values["setting"]
+    defaults += ["--rows", ", ".join(script.arrays["rows"]), "--stages", stages]
+    parsed = read_options(script, HELP, arguments, script.arrays.get("presets", []))
+    setting = parsed.config["setting"]
     if setting:
-        values = command_line.values.over(pairs(page.arrays[setting]))
-        command_line = command_line._replace(values=values)
-    if command_line.values.given("encodings"):
-        rows_of(page, command_line.values)  # a mistake is told before the text is looked at
-    Translation(page, command_line).run()
+        config = parsed.config.with_overrides(pairs(script.arrays[setting]))
+        parsed = parsed._replace(config=config)
+    if parsed.config.is_given("encodings"):
+        rows_of(script, parsed.config)  # a mistake is told before the text is looked at
+    Translation(script, parsed).run()
 
 
 class Translation(Experiment):
@@ -73,11 +83,11 @@ class Translation(Experiment):
 
     cell_stages = "train", "translate", "score"
 
-    def __init__(self, page: Page, command_line: CommandLine):
-        super().__init__(page, command_line)
-        self.text: RecipeText = TEXTS[self.values["text"]](self)
+    def __init__(self, script: RecipeScript, parsed: ParsedArguments):
+        super().__init__(script, parsed)
+        self.text: RecipeText = TEXTS[self.config["text"]](self)
         self.stages, self.job_per_gpu = stages_of(type(self.text)), self.text.job_per_gpu
-        rows = rows_of(page, self.values)
+        rows = rows_of(script, self.config)
         self.text_of = {row.label: self.text for row in rows}
         self.rows = rows
         if self.text.beside:
@@ -86,24 +96,24 @@ class Translation(Experiment):
             no_repeats("--encodings", [row.label for row in self.rows])
             self.text_of.update((row.label, self.text.beside) for row in beside)
 
-    def made_from(self) -> List[str]:
-        """See :meth:`Experiment.made_from`."""
+    def data_settings(self) -> List[str]:
+        """See :meth:`Experiment.data_settings`."""
         return self.text.settings
 
-    def known_by(self, cell: PlannedCell) -> List[str]:
-        """See :meth:`Experiment.known_by`."""
-        return self.text_of[cell.row].made_from(cell.seed)
+    def cell_settings(self, cell: PlannedCell) -> List[str]:
+        """See :meth:`Experiment.cell_settings`."""
+        return self.text_of[cell.row].data_settings(cell.seed)
 
     def check(self) -> None:
         """See :meth:`Experiment.check`."""
-        self.values.number("hours")  # read where a training begins
+        self.config.number("hours")  # read where a training begins
         self.cells()  # read the options that count
-        self.values.check_read(own_options(self.page))
+        self.config.check_read(own_options(self.script))
         super().check()
 
     def submit(self) -> None:
         """See :meth:`Experiment.submit`."""
-        if self.values.number("gpus", 1) > 1:
+        if self.config.number("gpus", 1) > 1:
             raise UsageError("each training has one GPU: with --slurm leave out --gpus")
         super().submit()
 
@@ -113,12 +123,14 @@ class Translation(Experiment):
 
     def steps(self, cell: PlannedCell) -> List[Step]:
         """Train, translate, score."""
-        page, values, text = self.page, self.values, self.text_of[cell.row]
+        script, config, text = self.script, self.config, self.text_of[cell.row]
         row, folder = PlannedRow(cell.row, cell.options), cell.folder
         device = placement(*self.devices.options)
         data, keep = text.bin, text.keep
         about = ["--user-dir", "fairseq_posenc", *text.task]
-        train = values.fill([*page.arrays["train"], *page.arrays.get(values["train-of"], [])])
+        train = config.interpolate(
+            [*script.arrays["train"], *script.arrays.get(config["train-of"], [])]
+        )
         steps = [text.train_step(cell, [
             "fairseq-train", *placement(data), *about, "--seed", cell.seed, *train, *self.extra,
             "--position-encoding", *cell.options, *device, *placement("--save-dir", folder),
@@ -135,15 +147,15 @@ class Translation(Experiment):
             steps.append(Step("translate", average, ("average.pt",)))
         generate = ["fairseq-generate", *placement(data), *about, *text.pair,
                     *placement("--path", model), "--required-batch-size-multiple", "1"]  # fmt: skip
-        beam_search = [*generate, *values.fill(page.arrays["generate"]), *device]
+        beam_search = [*generate, *config.interpolate(script.arrays["generate"]), *device]
         steps.append(Step("translate", beam_search, ("generate.out",), "generate.out"))
         epochs, bits = [], []
         number = epochs_of(as_lines(steps[0].words))
-        if values["epochs"] and number:
+        if config["epochs"] and number:
             epochs = placement("--note", f"epochs={number}")
-        if "references" in page.arrays:
+        if "references" in script.arrays:
             # not among the settings: a cell that was finished without it gains it, and nothing else
-            forced = placement(*generate, *values.fill(page.arrays["references"]), *device)
+            forced = placement(*generate, *config.interpolate(script.arrays["references"]), *device)
             steps.append(Step("translate", forced, ("references.out",), "references.out"))
             bits = placement("--reference-scores", f"{folder}/references.out")
         steps.append(Step("score", [
@@ -205,7 +217,7 @@ def make_table(recipe: Recipe, cells: Sequence[PlannedCell], remarks: Sequence[s
     draw_scores(recipe, finished)
     files = [cell.labelled_path("score.json") for cell in finished]
     shown = [word for text in remarks for word in ("--remark", text)]
-    metrics = ["--metric", "sacrebleu,bits"] if "references" in recipe.page.arrays else []
+    metrics = ["--metric", "sacrebleu,bits"] if "references" in recipe.script.arrays else []
     report = ["posenc", "compare", *files, *metrics, *shown, "--output", recipe.path("report")]
     recipe.execute(report)
     recipe.say(f"report:  {recipe.path('report/report.html')}")

@@ -1,8 +1,8 @@
 """The WMT recipes and IWSLT14: from the archives of a corpus to a paper's table.
 
 Cells are settings (corpus and training) × rows (encodings) × seeds, each in
-RUN_DIR/<setting>/<row>/seed<n>. A page has, beside what all pages have, an array for each setting
-with what differs there, and names that only it can give
+RUN_DIR/<setting>/<row>/seed<n>. A script has, beside what all scripts have, an array for each
+setting with what differs there, and names that only it can give
 
     --corpus, --form       of fairseq_posenc/tools/translation/corpora.py; vanilla, or a form of
                       SHAPE
@@ -23,8 +23,8 @@ from fairseq_posenc.errors import UsageError
 from recipes.lib import figures
 from recipes.lib.batch import Division, division, tokens
 from recipes.lib.cell import PlannedCell, Step, placement, plan
+from recipes.lib.config import Config, ParsedArguments, RecipeScript, pairs, read_options
 from recipes.lib.experiment import Experiment, stage_help
-from recipes.lib.page import CommandLine, Page, Values, pairs, read_options
 from recipes.lib.rows import PlannedRow, read_rows
 from recipes.lib.wmt_data import Corpora, CorpusSetting
 
@@ -73,17 +73,17 @@ under srun. Add `-- --fp16` or `-- --bf16`. Started again, the recipe continues 
 """
 
 
-def main(page: Page, arguments: List[str]) -> None:
+def main(script: RecipeScript, arguments: List[str]) -> None:
     """Run a recipe."""
-    lines = ",\n                      ".join(page.arrays["rows"])
-    page.arrays["defaults"] += ["--rows", lines, "--keep-checkpoints", "no",
+    lines = ",\n                      ".join(script.arrays["rows"])
+    script.arrays["defaults"] += ["--rows", lines, "--keep-checkpoints", "no",
                                 "--stages", stage_help(Wmt.stages)]  # fmt: skip
-    command_line = read_options(page, HELP, arguments, page.arrays.get("presets", []))
-    if command_line.values["ready"] and command_line.values["add"]:
+    parsed = read_options(script, HELP, arguments, script.arrays.get("presets", []))
+    if parsed.config["ready"] and parsed.config["add"]:
         raise UsageError("--ready and --add exclude each other")
-    if command_line.values["ready"] and command_line.values["moses"]:
+    if parsed.config["ready"] and parsed.config["moses"]:
         raise UsageError("--ready and --moses exclude each other: that text has its tokens")
-    Wmt(page, command_line).run()
+    Wmt(script, parsed).run()
 
 
 class Wmt(Experiment):
@@ -95,26 +95,26 @@ class Wmt(Experiment):
     load_stage = "download"
     several_gpus = True
 
-    def __init__(self, page: Page, command_line: CommandLine):
-        super().__init__(page, command_line)
+    def __init__(self, script: RecipeScript, parsed: ParsedArguments):
+        super().__init__(script, parsed)
         self.settings: Dict[str, CorpusSetting] = {}
-        defaults = page.arrays["defaults"]
+        defaults = script.arrays["defaults"]
         settings = defaults[defaults.index("--settings") + 1].split(",")
-        for name in self.values.list("settings"):
+        for name in self.config.list("settings"):
             if name not in settings:
                 raise UsageError(f"--settings are {','.join(settings)}, not {name}")
-            values = self.values
-            for array in values["regime"], name.replace("-", "_"):
-                values = values.over(pairs(page.arrays.get(array, [])))
-            self.settings[name] = CorpusSetting(name, values, self.run_dir)
+            config = self.config
+            for array in config["regime"], name.replace("-", "_"):
+                config = config.with_overrides(pairs(script.arrays.get(array, [])))
+            self.settings[name] = CorpusSetting(name, config, self.run_dir)
         self.rows_of = {
-            name: _rows(page, setting.values) for name, setting in self.settings.items()
+            name: _rows(script, setting.config) for name, setting in self.settings.items()
         }
         for name, setting in self.settings.items():
-            _sweep(setting.values, self.rows_of[name])
+            _sweep(setting.config, self.rows_of[name])
         self.corpora = Corpora(self, list(self.settings.values()))
 
-    def made_from(self) -> List[str]:
+    def data_settings(self) -> List[str]:
         """What the text is made from, beside the archives, and how."""
         return self.corpora.settings()
 
@@ -130,7 +130,7 @@ class Wmt(Experiment):
 
     def tables(self) -> None:
         """The paper's figures and tables."""
-        if self.values["figures"]:
+        if self.config["figures"]:
             self.run_stage("analyse", self.draw)
         self.run_stage("table", lambda: figures.make_tables(self, self.cells()))
 
@@ -140,7 +140,7 @@ class Wmt(Experiment):
         cells = self.cells()
         self.say(f"trainings: {len(cells)}")
         print(*plan(cells), sep="\n")
-        if self.values["figures"]:
+        if self.config["figures"]:
             self.say("figures")
             self.draw()
         self.say("tables")
@@ -153,19 +153,19 @@ class Wmt(Experiment):
             there = [cell for cell in cells if cell.setting == setting.name]
             there = [cell for cell in there if self.is_plan or cell.is_finished]
             if there:
-                figures.FIGURES[self.values["figures"]](self, setting, there)
+                figures.FIGURES[self.config["figures"]](self, setting, there)
 
     def divide(self, setting: CorpusSetting) -> Division:
         """Divide the tokens of an update among the GPUs."""
-        values, devices = setting.values, self.devices
-        most = values.number("max-tokens")
+        config, devices = setting.config, self.devices
+        most = config.number("max-tokens")
         if not most and devices.type == "cpu":
             most = 4096
         elif not most:
             memory = devices.memory * 1024 // devices.trainings_per_gpu
-            layers, channels, heads = map(int, values.list("shape"))
+            layers, channels, heads = map(int, config.list("shape"))
             most = tokens(memory, 33000, layers, channels, heads, self.extra)
-        wanted = values.number("batch") or values.number("tokens")
+        wanted = config.number("batch") or config.number("tokens")
         return division(wanted, devices.each, most, "tokens")
 
     def say_batch(self, setting: CorpusSetting) -> None:
@@ -181,39 +181,39 @@ class Wmt(Experiment):
         """All cells without their steps, of each setting its rows and seeds."""
         cells: List[PlannedCell] = []
         for setting in self.settings.values():
-            rows, seeds = self.rows_of[setting.name], setting.values.list("seeds")
-            swept = seeds[:1] if setting.values["sweep-seeds"] == "first" else seeds
+            rows, seeds = self.rows_of[setting.name], setting.config.list("seeds")
+            swept = seeds[:1] if setting.config["sweep-seeds"] == "first" else seeds
             both = [(row, seed) for row in rows for seed in seeds]
-            both += [(row, seed) for row in _sweep(setting.values, rows) for seed in swept]
+            both += [(row, seed) for row in _sweep(setting.config, rows) for seed in swept]
             for row, seed in both:
                 folder = f"{self.run_dir}/{setting.name}/{row.label}"
                 cells.append(PlannedCell(setting.name, row.label, row.options, seed, "",
                                          f"{folder}/seed{seed}", folder))  # fmt: skip
         return cells
 
-    def known_by(self, cell: PlannedCell) -> List[str]:
+    def cell_settings(self, cell: PlannedCell) -> List[str]:
         """The batch, on whatever GPUs, and the text."""
         named = self.divide(self.settings[cell.setting]).named
         return ["--batch", str(named), *self.corpora.settings()]
 
     def steps(self, cell: PlannedCell) -> List[Step]:
         """The training of a row, what is kept of it, its translations, and their scores."""
-        setting, page, folder = self.settings[cell.setting], self.page, cell.folder
-        values, device, batch = setting.values, self.devices.options, self.divide(setting)
-        admin, keep = bool(values["profile-tokens"]), values.number("keep")
+        setting, script, folder = self.settings[cell.setting], self.script, cell.folder
+        config, device, batch = setting.config, self.devices.options, self.divide(setting)
+        admin, keep = bool(config["profile-tokens"]), config.number("keep")
         about = ["--user-dir", "fairseq_posenc", "--task", "posenc_translation",
                  "--source-lang", setting.source, "--target-lang", setting.target]  # fmt: skip
         training = [
-            *about, "--seed", cell.seed, *values.fill([*page.arrays["train"],
-                                                  *page.arrays.get(values["train-of"], [])]),
-            "--required-batch-size-multiple", values["multiple"] or "1",
+            *about, "--seed", cell.seed, *config.interpolate([*script.arrays["train"],
+                                                  *script.arrays.get(config["train-of"], [])]),
+            "--required-batch-size-multiple", config["multiple"] or "1",
             "--position-encoding", *cell.options, *self.extra,
         ]  # fmt: skip
         steps = []
         if admin:
             steps.append(Step("train", [
                 "posenc", "profile-admin", *placement(setting.bin), *training, "--max-tokens",
-                values["profile-tokens"],
+                config["profile-tokens"],
                 *placement(*device, "--output", f"{folder}/admin.json"),
             ], ("admin.json",)))  # fmt: skip
         steps.append(Step("train", [
@@ -232,7 +232,7 @@ class Wmt(Experiment):
         steps.append(
             Step("train", [*average, *placement("--output", model)], (model.rpartition("/")[2],))
         )
-        if values["keep-checkpoints"] == "no":
+        if config["keep-checkpoints"] == "no":
             steps.append(Step("train", ["find", folder, "-name", "checkpoint*.pt", "-delete"]))
         steps += self.translations(setting, about, folder, model)
         return [*steps, *self.scores(setting, cell)]
@@ -244,7 +244,7 @@ class Wmt(Experiment):
         counts.
         """
         steps = []
-        generate = setting.values.fill(self.page.arrays["generate"])
+        generate = setting.config.interpolate(self.script.arrays["generate"])
         for subset in (["valid"] if "valid" in setting.tests else []) + ["test"]:
             steps.append(Step("translate", [
                 "fairseq-generate", *placement(setting.bin), *about, *placement("--path", model),
@@ -259,9 +259,9 @@ class Wmt(Experiment):
 
     def scores(self, setting: CorpusSetting, cell: PlannedCell) -> List[Step]:
         """The scores of each test set, and by length of all together."""
-        steps, bins, folder = [], setting.values["bins"], cell.folder
+        steps, bins, folder = [], setting.config["bins"], cell.folder
         row = PlannedRow(cell.row, cell.options)
-        if bins and setting.values["pooled"]:
+        if bins and setting.config["pooled"]:
             steps.append(Step("score", [
                 "posenc", "score", *placement("--generated", f"{folder}/test.out", "--data",
                                           setting.bin),
@@ -272,10 +272,10 @@ class Wmt(Experiment):
         tests = []
         for test in setting.tests:
             tests += ["--test", *placement(f"{test}={setting.reference(test, self.is_plan)}")]
-        options = setting.values.fill(
+        options = setting.config.interpolate(
             [
-                *self.page.arrays.get("score", []),
-                *self.page.arrays.get(setting.values["score-of"], []),
+                *self.script.arrays.get("score", []),
+                *self.script.arrays.get(setting.config["score-of"], []),
             ]
         )
         steps.append(Step("score", [
@@ -287,25 +287,25 @@ class Wmt(Experiment):
         return steps
 
 
-def _rows(page: Page, values: Values) -> List[PlannedRow]:
-    """The user's rows, or those of --smoke, a preset, the setting or the page."""
-    if values.given("encodings"):
-        return read_rows(values["encodings"].split(","))
-    chosen = values["encodings"]
-    return read_rows([values.text(row) for row in chosen.split(",") if row]
-                     or [values.text(row) for row in page.arrays["rows"]])  # fmt: skip
+def _rows(script: RecipeScript, config: Config) -> List[PlannedRow]:
+    """The user's rows, or those of --smoke, a preset, the setting or the script."""
+    if config.is_given("encodings"):
+        return read_rows(config["encodings"].split(","))
+    chosen = config["encodings"]
+    return read_rows([config.text(row) for row in chosen.split(",") if row]
+                     or [config.text(row) for row in script.arrays["rows"]])  # fmt: skip
 
 
-def _sweep(values: Values, rows: Sequence[PlannedRow]) -> List[PlannedRow]:
+def _sweep(config: Config, rows: Sequence[PlannedRow]) -> List[PlannedRow]:
     """Further rows of --sweep, where the setting has any; a user's own rows have none by
     default.
     """
-    form = values["sweep-row"]
-    numbers = values.list("sweep")
-    for number in values["sweep"].split(",") if values["sweep"] else []:
+    form = config["sweep-row"]
+    numbers = config.list("sweep")
+    for number in config["sweep"].split(",") if config["sweep"] else []:
         if not (number.isdigit() and number[0] != "0"):
             raise UsageError(f"{number} is not a whole number above 0 (--sweep; see --help)")
-    if not form or (values.given("encodings") and not values.given("sweep")):
+    if not form or (config.is_given("encodings") and not config.is_given("sweep")):
         return []
     swept = read_rows([form.replace("{}", number) for number in numbers])
     labels = {row.label for row in rows}

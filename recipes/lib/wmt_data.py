@@ -12,11 +12,18 @@ from typing import Callable, List, Sequence, Tuple
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.translation.corpora import named
 from recipes.lib.cell import typed
+from recipes.lib.config import FLAG, Config
 from recipes.lib.devices import cores
-from recipes.lib.page import FLAG, Values
 from recipes.lib.paper_numbers import compare_with_paper
 from recipes.lib.recipe import Recipe
-from recipes.lib.settings import check_disk, checksum, make_folder, read_lines, same_settings, write
+from recipes.lib.settings import (
+    check_disk,
+    checksum,
+    make_folder,
+    read_lines,
+    record_settings,
+    write,
+)
 
 
 class CorpusSetting:
@@ -24,14 +31,14 @@ class CorpusSetting:
 
     Attributes:
         name: of the setting.
-        values: what is said for it.
+        config: its options.
         corpus, form, source, target: of its text.
         text, data, bin: folders: of the corpus, of what the form makes of it, of binary data.
     """
 
-    def __init__(self, name: str, values: Values, run_dir: str):
-        self.name, self.values = name, values
-        self.corpus, self.form = values["corpus"], values["form"] or "vanilla"
+    def __init__(self, name: str, config: Config, run_dir: str):
+        self.name, self.config = name, config
+        self.corpus, self.form = config["corpus"], config["form"] or "vanilla"
         _, self.source, self.target = self.corpus.split("_")
         self.text = f"{run_dir}/text/{self.corpus}"
         self.data = self.text if self.form == "vanilla" else f"{run_dir}/data/{name}"
@@ -45,13 +52,13 @@ class CorpusSetting:
     @property
     def tests(self) -> List[str]:
         """What is scored; the validation set if it is to be, too."""
-        chosen = self.values.list("tests")
+        chosen = self.config.list("tests")
         return self.all_tests if chosen == ["all"] else chosen
 
     @property
     def pooled(self) -> List[str]:
         """Test sets that together are test1, for analyses."""
-        return self.values.list("pooled")
+        return self.config.list("pooled")
 
     def reference(self, test: str, is_plan: bool) -> str:
         """Raw text, or nothing where a set was held out from training text, as a plan cannot
@@ -65,21 +72,21 @@ class Corpora:
     """The text of all settings of a recipe."""
 
     def __init__(self, recipe: Recipe, settings: Sequence[CorpusSetting]):
-        self.recipe, self.values, self.settings_ = recipe, recipe.values, settings
+        self.recipe, self.config, self.settings_ = recipe, recipe.config, settings
         self.names = sorted({setting.corpus for setting in settings})
-        self.raw = self.values["raw-dir"] or self.values["data-dir"] or recipe.path("raw")
-        self.workers = self.values["workers"] or str(cores())
-        self.is_smoke = self.values["smoke"] == FLAG
+        self.raw = self.config["raw-dir"] or self.config["data-dir"] or recipe.path("raw")
+        self.workers = self.config["workers"] or str(cores())
+        self.is_smoke = self.config["smoke"] == FLAG
         self._settings: List[str] = []
 
     def settings(self) -> List[str]:
         """What the text is made from, beside the archives, and how."""
         if self.recipe.is_plan or self._settings:
             return self._settings
-        made = ["--bpe", self.values["bpe"] or "default"]
-        if self.values["dictionary"]:
-            made += ["--dictionary", self.values["dictionary"]]
-        ready, moses, prefixes = (self.values[name] for name in ("ready", "moses", "add"))
+        made = ["--bpe", self.config["bpe"] or "default"]
+        if self.config["dictionary"]:
+            made += ["--dictionary", self.config["dictionary"]]
+        ready, moses, prefixes = (self.config[name] for name in ("ready", "moses", "add"))
         if ready:
             made += ["--ready", checksum([ready])]
         if moses:
@@ -106,7 +113,7 @@ class Corpora:
     def files(self, corpus: str) -> List[Tuple[str, str, str, str]]:
         """Address, checksum, name and size of what is to be downloaded; - where it is not known."""
         command = ["posenc", "prepare", "pairs", "files", corpus]
-        if self.values["ready"]:
+        if self.config["ready"]:
             command += ["--tests-only"]
         lines = self.recipe.read(command).splitlines()
         return [tuple(line.split("\t")) for line in lines]  # type: ignore[misc]
@@ -124,7 +131,7 @@ class Corpora:
             for url, digest, name, size in several:
                 self._fetch(url, digest, name, size)
             archives = [f"{self.raw}/{file[2]}" for file in several]
-            same_settings(
+            record_settings(
                 self.recipe.path("text", corpus, "settings"), ["--archives", checksum(archives)]
             )
 
@@ -135,9 +142,9 @@ class Corpora:
             if size not in ("-", there) and not self.is_smoke:
                 self.recipe.say(f"note: {path} has {there} bytes, not the {size} of {url}")
             return
-        if self.values["raw-dir"]:
+        if self.config["raw-dir"]:
             raise UsageError(f"{path} is missing: it is {url}")
-        mirrors = self.values.list("url")
+        mirrors = self.config.list("url")
         urls = [f"{mirror}/{url.split('/', 3)[3]}" for mirror in mirrors] or [url]
         self.recipe.say(f"download {' '.join(urls)}")
         checksum = ["--checksum", digest] if digest != "-" and not self.is_smoke else []
@@ -149,13 +156,13 @@ class Corpora:
     def prepare_command(self, corpus: str) -> List[str]:
         """What makes the tokenised text of a corpus."""
         output = ["--output", self.recipe.path("text", corpus), "--workers", self.workers]
-        if self.values["ready"]:
-            ready = ["posenc", "prepare", "pairs", "ready", corpus, "--input", self.values["ready"]]
+        if self.config["ready"]:
+            ready = ["posenc", "prepare", "pairs", "ready", corpus, "--input", self.config["ready"]]
             return [*ready, "--raw", self.raw, *output]
         command = ["posenc", "prepare", "pairs", "text", corpus, "--raw", self.raw, *output]
-        if self.values["moses"]:
-            command += ["--moses", self.values["moses"]]
-        added = self.values["add"]
+        if self.config["moses"]:
+            command += ["--moses", self.config["moses"]]
+        added = self.config["add"]
         return [*command, *(word for text in added.split("\n") if text for word in ("--add", text))]
 
     def learn_command(self, corpus: str) -> List[str]:
@@ -163,7 +170,7 @@ class Corpora:
         text, about = self.recipe.path("text", corpus), named(corpus)
         tokens = [f"{text}/train.tok.{language}" for language in (about.source, about.target)]
         return ["posenc", "prepare", "pairs", "bpe-learn", "--input", *tokens, "--operations",
-                self.values["bpe"] or str(about.operations), "--output", f"{text}/codes",
+                self.config["bpe"] or str(about.operations), "--output", f"{text}/codes",
                 "--workers", self.workers]  # fmt: skip
 
     def prepare_text(self, corpus: str, text: str) -> None:
@@ -181,7 +188,7 @@ class Corpora:
         languages = about.source, about.target
         is_cut = os.path.exists(f"{text}/train.bpe.{about.source}")
         if (
-            self.values["ready"]
+            self.config["ready"]
             and is_cut
             and not os.path.exists(f"{text}/train.tok.{about.source}")
         ):
@@ -245,9 +252,9 @@ class Corpora:
 
     def binarise_command(self, setting: CorpusSetting) -> List[str]:
         """What makes a setting's binary data."""
-        data, size = setting.data, self.values["dictionary"]
+        data, size = setting.data, self.config["dictionary"]
         tests = f"{data}/tests" + (f",{data}/pooled" if setting.pooled else "")
-        joined = [] if setting.values["dictionaries"] == "two" else ["--joined-dictionary"]
+        joined = [] if setting.config["dictionaries"] == "two" else ["--joined-dictionary"]
         return ["posenc", "prepare", "binarise", "--source-lang", setting.source,
                 "--target-lang", setting.target, *joined, "--trainpref", f"{data}/train.bpe",
                 "--validpref", f"{data}/valid.bpe", "--testpref", tests, "--destdir", setting.bin,
@@ -294,7 +301,7 @@ class Corpora:
                 print(typed(["posenc", "prepare", "pairs", "files", corpus]))
             recipe.say(f"[{corpus}] text and subwords")
             recipe.execute(self.prepare_command(corpus))
-            if not self.values["ready"]:
+            if not self.config["ready"]:
                 recipe.execute(self.learn_command(corpus))
         for setting in self.settings_:
             recipe.say(f"[{setting.name}] binarise")

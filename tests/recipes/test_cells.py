@@ -13,8 +13,8 @@ import pytest
 from fairseq_posenc.errors import UsageError
 from recipes.lib import runner
 from recipes.lib.cell import PlannedCell, Step, placement, plan, typed, variable
+from recipes.lib.config import Config, read_options, read_script
 from recipes.lib.devices import Devices
-from recipes.lib.page import Values, read_options, read_page
 from recipes.lib.recipe import TIME_IS_UP
 from recipes.lib.rows import read_row
 from recipes.lib.running import CellRun
@@ -49,7 +49,7 @@ def test_settings_are_the_words_that_say_what_is_done():
         "train", ["train", *placement("bin"), "--lr", "1", *placement("--save-dir", "x")], ("a",)
     )
     tidy = Step("train", ["find", "-delete"])
-    one = cell("run", train, tidy)._replace(made_from=["--text", "12"])
+    one = cell("run", train, tidy)._replace(data_settings=["--text", "12"])
     assert one.settings == ["train", "--lr", "1", "--text", "12"]
 
 
@@ -247,7 +247,7 @@ def page(*words, **arrays):
     told = ["kind", "recipes/quickstart.sh", "/here"]
     for name, several in arrays.items():
         told += [name, str(len(several)), *several]
-    return read_page([*told, "--", *words])
+    return read_script([*told, "--", *words])
 
 
 def test_the_users_words_go_before_presets_settings_and_defaults():
@@ -257,7 +257,7 @@ def test_the_users_words_go_before_presets_settings_and_defaults():
         gpu=["--b", "5", "--c", "6"], gpu_train=["--bf16", "--update-freq", "2"],
     )  # fmt: skip
     given = read_options(about, "  --b N  x\n  --preset NAME  x\n", arguments, ["gpu"])
-    values = given.values.over({"a": "7", "c": "8"})
+    values = given.config.with_overrides({"a": "7", "c": "8"})
     assert [values[name] for name in "abcd"] == ["7", "9", "6", ""]
     assert (given.words, given.passthrough) == (["--b", "9", "--preset", "gpu"], ["--fp16"])
     assert given.extra == ["--update-freq", "2", "--fp16"]
@@ -275,31 +275,31 @@ def test_a_folder_may_have_an_equals_sign_in_its_name():
     text = "".join(f"  {form}  x\n" for form in forms)
     words = ["--run-dir", "lr=0.1", "--train", "of=en/train", "--text", "en=a,fr=b"]
     about, arguments = page(*words, "--pretrained", "shaw=m.pt")
-    values = read_options(about, text, arguments).values
+    values = read_options(about, text, arguments).config
     assert (values["run-dir"], values["train"]) == ("/here/lr=0.1", "/here/of=en/train")
     assert (values["text"], values["pretrained"]) == ("en=/here/a,fr=/here/b", "shaw=/here/m.pt")
 
 
 def test_values_are_filled_in_once_and_an_option_without_a_value_is_left_out():
     layers = [{"folder": "x{seed}"}, {"seed": "1", "updates": "10", "warmup": "0.25"}]
-    values = Values(layers, ["none"])
+    values = Config(layers, ["none"])
     words = ["--save", "{folder}/{seed}", "--max", "{none}", '{"beam":{seed}}', "{warmup-updates}"]
-    assert values.fill(words) == ["--save", "x{seed}/1", '{"beam":1}', "2"]
-    values.layers[0]["warmup"] = "8000"
+    assert values.interpolate(words) == ["--save", "x{seed}/1", '{"beam":1}', "2"]
+    values.overrides[0]["warmup"] = "8000"
     assert values["warmup-updates"] == "5"
 
 
 def test_a_field_of_a_page_that_nothing_declares_is_an_error():
-    with pytest.raises(UsageError, match="the page has {learning-rate}, which is neither"):
-        Values([{}, {"lr": "1"}], ["updates"]).fill(["--lr", "{learning-rate}"])
+    with pytest.raises(UsageError, match="the script has {learning-rate}, which is neither"):
+        Config([{}, {"lr": "1"}], ["updates"]).interpolate(["--lr", "{learning-rate}"])
 
 
 def test_blanks_beside_commas_of_lists_are_left_out():
     text = "  --seeds LIST  x\n  --encodings LIST  x\n"
     words = ["--seeds", "1, 2 ,3", "--encodings", "shaw, a=cape --position-source-scale auto"]
     given = read_options(*[page(*words)[0], text, words])
-    assert given.values["seeds"] == "1,2,3"
-    assert given.values["encodings"] == "shaw,a=cape --position-source-scale auto"
+    assert given.config["seeds"] == "1,2,3"
+    assert given.config["encodings"] == "shaw,a=cape --position-source-scale auto"
 
 
 def test_paths_behind_are_named_from_where_the_recipe_was_started():

@@ -12,7 +12,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from recipes.lib import devices
-from recipes.lib.page import CommandLine, Page, Values
+from recipes.lib.config import Config, ParsedArguments, RecipeScript
 from recipes.lib.recipe import Recipe
 
 
@@ -21,10 +21,10 @@ def recipe(tmp_path):
     """A function that makes a recipe in the temporary folder, from values of its options."""
 
     def recipe(*extra, **values):
-        page = Page("kind", "recipes/quickstart.sh", "/", {})
+        page = RecipeScript("kind", "recipes/quickstart.sh", "/", {})
         words = {name.replace("_", "-"): value for name, value in values.items()}
         layers = [{"run-dir": str(tmp_path / "run"), **words}, {}]
-        return Recipe(page, CommandLine(Values(layers), [], [], list(extra)))
+        return Recipe(page, ParsedArguments(Config(layers), [], [], list(extra)))
 
     return recipe
 

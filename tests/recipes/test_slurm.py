@@ -16,7 +16,7 @@ KIND = """
 import sys
 from recipes.lib import slurm
 from recipes.lib.cell import PlannedCell, Step
-from recipes.lib.page import Page, read_options
+from recipes.lib.config import RecipeScript, read_options
 from recipes.lib.recipe import Recipe
 from recipes.lib.runner import run_cells
 
@@ -31,7 +31,7 @@ HELP = '''
   --stage N           x
   --stop-stage N      x
 '''
-page = Page("tiny", {script!r}, "/", {{"defaults": []}})
+page = RecipeScript("tiny", {script!r}, "/", {{"defaults": []}})
 recipe = Recipe(page, read_options(page, HELP, sys.argv[1:]))
 run, home = recipe.run_dir, {home!r}
 cells = [
@@ -40,8 +40,8 @@ cells = [
              ("train.done",))])
     for row in ("sinusoidal", "shape", "cape")
 ]
-if recipe.values["slurm"]:
-    slurm.print_script(recipe, cells, 2, 3, 5, recipe.values.number("gpus"))
+if recipe.config["slurm"]:
+    slurm.print_script(recipe, cells, 2, 3, 5, recipe.config.number("gpus"))
     sys.exit()
 
 

@@ -11,7 +11,7 @@ import pytest
 from fairseq_posenc.tools.tables.papers import load
 from fairseq_posenc.tools.translation.corpora import named
 from recipes.lib import paper_numbers
-from recipes.lib.page import CommandLine, Page, Values
+from recipes.lib.config import Config, ParsedArguments, RecipeScript
 from recipes.lib.recipe import Recipe
 from recipes.lib.wmt_data import Corpora, CorpusSetting
 
@@ -145,8 +145,8 @@ def test_regimes_of_chen_are_tensor2tensors_and_that_of_vaswani(run):
 
 def corpora(tmp_path, **words):
     """The text of a recipe's run folder, with values of its options, and a setting of it."""
-    values = Values([{"run-dir": str(tmp_path), "workers": "1", **words}, {}])
-    recipe = Recipe(Page("wmt", SHAPE, "/", {}), CommandLine(values, [], [], []))
+    values = Config([{"run-dir": str(tmp_path), "workers": "1", **words}, {}])
+    recipe = Recipe(RecipeScript("wmt", SHAPE, "/", {}), ParsedArguments(values, [], [], []))
     setting = CorpusSetting("de6", values, str(tmp_path))
     return Corpora(recipe, [setting]), setting
 
