@@ -27,6 +27,7 @@ _UNPRINTABLE = regex.compile(r"(?!\n)\p{C}")
 _LARGEST_CACHE = 300_000  # words per process, some 100 MB
 _MARGIN = "\r\n "
 _VERSION = re.compile(r"#version: 0\.[12]")
+_BYTE = re.compile("(<0x[0-9A-F]{2}>)")  # SentencePiece's piece for it, with --byte_fallback
 
 
 class Moses(NamedTuple):
@@ -164,7 +165,7 @@ class SentencePieces:
 
     def restore(self, line: str) -> str:
         """Return the text of a line that another program joined, by making spaces of ▁ alone."""
-        return self._model.decode([line])
+        return self._model.decode([part for part in _BYTE.split(line) if part])
 
 
 class BytePairEncoder:

@@ -56,6 +56,23 @@ def test_every_character_comes_back(model, script):
         assert model[0].restore(cut.replace(" ", "").replace("\u2581", " ").strip()) == line.strip()
 
 
+def test_bytes_of_another_model_are_characters_again(tmp_path):
+    path = tmp_path / "bytes"
+    subwords.library("sentencepiece").SentencePieceTrainer.train(
+        sentence_iterator=iter(["a house", "the house"] * 20),
+        model_prefix=str(path),
+        vocab_size=300,
+        hard_vocab_limit=False,
+        byte_fallback=True,
+        minloglevel=2,
+    )
+    model = SentencePieces(f"{path}.model")
+    cut = model.cut("the 猫 house")
+    assert "<0xE7>" in cut
+    assert model.join(cut) == "the 猫 house"
+    assert model.restore(cut.replace(" ", "").replace("\u2581", " ").strip()) == "the 猫 house"
+
+
 def test_the_library_alone_cuts_and_joins_alike(model):
     import sentencepiece
 
