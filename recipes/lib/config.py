@@ -261,7 +261,7 @@ def _read_words(
             raise UsageError(f"{name} needs a value, or is not an option; see --help")
         if name not in forms:
             raise UsageError(f"unknown option {name}; see --help")
-        if forms[name] == "LIST":
+        if forms[name] in ("LIST", "N[,none]"):
             value = re.sub(r"\s*,\s*", ",", value).strip()
         check_value(name, forms[name], value)
         value = _from_top(script, forms[name], value)

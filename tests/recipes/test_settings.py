@@ -229,7 +229,7 @@ def test_each_encoding_is_trained_on_all_lengths_too_and_stands_in_the_same_repo
     own("--longest", "40")
     before = len(log(tmp_path))
     settings_of_first = (tmp_path / "run/settings").read_text()
-    printed, status = own("--longest", "40,none")
+    printed, status = own("--longest", "40, none")
     assert status == 0 and "2 cells, 1 finished before" in printed, printed
     words = log(tmp_path)[before:]
     limited, everything = [
