@@ -1,5 +1,6 @@
 """The command ``posenc``: a table of sub-commands, each imported when it is called."""
 
+import errno
 import importlib
 import io
 import os
@@ -36,6 +37,8 @@ PREPARATIONS: Dict[str, str] = {
     "squad": "SQuAD, XQuAD, MLQA or TyDiQA-GoldP to a binarised folder",
     "download": "download a file, check it, unpack it",
 }
+# a disk, a quota or a limit of size: what is printed may go into a file
+_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def usage(program: str, commands: Dict[str, str]) -> str:
@@ -88,6 +91,11 @@ def main() -> None:
         # posenc score … | head: nobody reads on, nor what Python prints at its end
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise SystemExit(1) from None
+    except OSError as error:
+        if error.errno not in _FULL or error.filename:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise SystemExit(f"{command}: error: cannot print: {error.strerror}") from None
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("fairseq_posenc"):
             raise

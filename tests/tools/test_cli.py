@@ -134,3 +134,12 @@ def test_a_library_that_is_missing_is_named(monkeypatch):
     monkeypatch.setattr(cli.importlib, "import_module", missing)
     with pytest.raises(SystemExit, match="matplotlib is missing: bash scripts/setup.sh"):
         cli.main()
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a device that is always full")
+def test_a_full_disk_under_what_is_printed_is_one_line():
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "fairseq_posenc.tools", "encodings"]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, encoding="utf-8")
+    assert ended.returncode == 1
+    assert ended.stderr == "posenc encodings: error: cannot print: No space left on device\n"
