@@ -59,6 +59,7 @@ def main() -> None:
     for logger in ("fairseq", "fairseq_posenc"):
         logging.getLogger(logger).setLevel(logging.WARNING)
     stride = args.stride if args.mode == "sliding" else None
+    args.lengths = [*dict.fromkeys(args.lengths)]
     if min(args.lengths) < (stride or 1):
         parser.error(f"--lengths must be at least {'--stride' if stride else 1}")
     names = list(dict.fromkeys(name for name, _ in args.models))

@@ -21,6 +21,7 @@ from tqdm import tqdm
 from fairseq_posenc.data.indexed import repeated_types
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
+from fairseq_posenc.tools.scores.belonging import LineGrams, misfit
 from fairseq_posenc.tools.scores.data_folder import subwords_of_symbols
 from fairseq_posenc.tools.scores.intervals import t_interval
 from fairseq_posenc.tools.scores.texts import join_subwords
@@ -80,21 +81,27 @@ def read_text(
     nothing, so that a text with unknown tokens and no ``raw`` has none.
 
     Raises:
-        UsageError: the subset is missing or empty, or ``raw`` has other lines.
+        UsageError: the subset is missing or empty, or ``raw`` has other sentences.
     """
     lines = data_utils.load_indexed_dataset(os.path.join(folder, subset), dictionary)
     if lines is None or not len(lines):
         raise UsageError(f"there is no binarised '{subset}' set in {folder}, or it is empty")
     tokens = torch.cat([lines[number] for number in range(len(lines))]).long()
+    pieces = (dictionary.string(lines[number]) for number in range(len(lines)))
     if raw is not None:
         spelt = read_lines(raw)
         if len(spelt) != len(lines):
             raise UsageError(f"{raw} has {len(spelt)} lines, and '{subset}' has {len(lines)}")
+        differing = misfit(LineGrams(spelt), LineGrams([*pieces]))
+        if differing.refused(len(spelt)):
+            raise UsageError(
+                f"{raw} has other sentences than '{subset}' in {folder}, the first on line "
+                f"{differing.lines[0] + 1}: give the text that these data were made of"
+            )
     elif torch.isin(tokens, torch.tensor([dictionary.unk(), *repeated_types(dictionary)])).any():
         return Text(tokens, None, None)
     else:
         symbol = subwords or subwords_of_symbols(dictionary.symbols)
-        pieces = (dictionary.string(lines[number]) for number in range(len(lines)))
         spelt = [join_subwords(line, symbol) for line in pieces]
     return Text(
         tokens,

@@ -8,6 +8,7 @@ import pytest
 import torch
 from fairseq.data import Dictionary
 
+from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import perplexity
 
 EOS = 2
@@ -80,8 +81,11 @@ def test_words_and_bytes_of_a_text(tmp_path, monkeypatch):
     lines[0][0] = 3
     assert perplexity.read_text("bin", "test", dictionary, "@@ ")[1:] == (None, None)
     raw = tmp_path / "raw"
-    raw.write_text("abc c\nd\n")
+    raw.write_text("ab  c\nu\n")
     assert perplexity.read_text("bin", "test", dictionary, "@@ ", str(raw))[1:] == (5, 8)
+    raw.write_text("de\nf\n")
+    with pytest.raises(UsageError, match="other sentences than 'test' in bin, .* line 1: give"):
+        perplexity.read_text("bin", "test", dictionary, "@@ ", str(raw))
 
 
 @pytest.fixture(scope="session")
@@ -112,7 +116,7 @@ def language_model(tmp_path_factory, run):
 
 @pytest.mark.parametrize("name, mode, evaluation", [
     ("a", ["--lengths", 16], ["--tokens-per-sample", 16]),
-    ("a", ["--lengths", 40], ["--tokens-per-sample", 40]),
+    ("a", ["--lengths", "40,40"], ["--tokens-per-sample", 40]),
     ("a", ["--lengths", 16, "--mode", "sliding", "--stride", 8],
      ["--tokens-per-sample", 16, "--context-window", 8]),
     ("b", ["--lengths", 16], ["--tokens-per-sample", 16]),
