@@ -33,7 +33,7 @@ class Blocks(NamedTuple):
     size: np.ndarray  # tokens of the block, without <s>
 
 
-def cut(sizes: np.ndarray, room: int, mode: str) -> Blocks:
+def cut_blocks(sizes: np.ndarray, room: int, mode: str) -> Blocks:
     """Cut a text into blocks.
 
     Args:
@@ -132,7 +132,7 @@ class PackedDataset(FairseqDataset):
     def __init__(self, sentences: Any, tokens_per_sample: int, mode: str, bos: int):
         super().__init__()
         self.sentences = sentences
-        self.blocks = cut(sentences.sizes, tokens_per_sample - 1, mode)
+        self.blocks = cut_blocks(sentences.sizes, tokens_per_sample - 1, mode)
         self.sizes = (self.blocks.size + 1).astype(np.int32)
         self.bos = torch.tensor([bos])
 

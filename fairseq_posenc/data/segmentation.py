@@ -18,7 +18,7 @@ from fairseq_posenc.files import read_lines
 from fairseq_posenc.json_files import Maybe, load_json
 
 CODES = "codes"
-TOKENISER = "tokeniser.json"
+TOKENIZER = "tokeniser.json"
 TRAINING = "training"  # in it: how training text was tokenised, where that differs
 SEPARATOR = "<sep>"  # stands between sentences that were joined, and is never cut
 # constructs by which a regular expression looks beyond the end of a line
@@ -53,7 +53,7 @@ class Moses(NamedTuple):
     lowercase: bool = False
 
 
-def read_tokeniser(path: str, language: str, training: bool = False) -> Moses:
+def read_moses(path: str, language: str, training: bool = False) -> Moses:
     """Return the tokeniser that ``tokeniser.json`` describes, for a language.
 
     Args:
@@ -81,7 +81,7 @@ def _substitutions(language: str) -> list:
 
 
 @functools.cache
-def _tokeniser(language: str) -> Any:
+def _moses_tokenizer(language: str) -> Any:
     from sacremoses import MosesTokenizer
 
     return MosesTokenizer(language)
@@ -114,7 +114,7 @@ def tokenise_lines(lines: List[str], moses: Moses) -> List[str]:
         lines = normalise(lines, moses.language)
     if moses.printable:
         lines = _UNPRINTABLE.sub(" ", "\n".join(lines)).split("\n")
-    tokenise = _tokeniser(moses.language).tokenize
+    tokenise = _moses_tokenizer(moses.language).tokenize
     lines = [
         tokenise(line, moses.aggressive, return_str=True, escape=moses.escape) for line in lines
     ]
@@ -149,11 +149,11 @@ class SentencePieces:
         except (OSError, RuntimeError) as error:
             raise UsageError(f"{path} is not a SentencePiece model: {first_line(error)}") from None
 
-    def cut(self, line: str) -> str:
+    def encode(self, line: str) -> str:
         """Return the pieces of a line of text, separated by spaces."""
         return " ".join(self._model.encode(line.strip(), out_type=str))
 
-    def join(self, line: str) -> str:
+    def decode(self, line: str) -> str:
         """Return the text of pieces that spaces separate."""
         return self._model.decode(line.split()).strip()
 
@@ -187,18 +187,18 @@ class BytePairEncoder:
             raise UsageError(f"{path} holds no BPE operations")
         codes = io.StringIO("".join(f"{line}\n" for line in lines))
         self._bpe = BPE(codes, glossaries=[SEPARATOR])
-        self._cut_words: Dict[str, str] = {}
+        self._encoded: Dict[str, str] = {}
 
-    def cut(self, line: str) -> str:
+    def encode(self, line: str) -> str:
         """Return a line with its words cut; all but the last subword of a word end in ``@@``."""
         if line != line.strip(_MARGIN):
             return self._bpe.process_line(line)
         words = (word for word in line.split(" ") if word)
-        return " ".join([self._cut_words.get(word) or self._cut(word) for word in words])
+        return " ".join([self._encoded.get(word) or self._encode_word(word) for word in words])
 
-    def _cut(self, word: str) -> str:
-        if len(self._cut_words) >= _LARGEST_CACHE:
-            self._cut_words.clear()
+    def _encode_word(self, word: str) -> str:
+        if len(self._encoded) >= _LARGEST_CACHE:
+            self._encoded.clear()
             self._bpe.cache.clear()
-        self._cut_words[word] = " ".join(self._bpe.segment_tokens([word]))
-        return self._cut_words[word]
+        self._encoded[word] = " ".join(self._bpe.segment_tokens([word]))
+        return self._encoded[word]

@@ -52,15 +52,15 @@ class Subwords(ABC):
     def __init__(self, file: str):
         self.file = file
 
-    def pieces(self, text: str, after_special: bool = False) -> List[str]:
+    def encode(self, text: str, after_special: bool = False) -> List[str]:
         """Return the pieces of a text; characters that the model does not have are ``<unk>``.
 
         ``after_special`` says that a special token precedes: SentencePiece then lets a word go on,
         if the text has no space there.
         """
-        return self._pieces_with_raw_offsets(text, after_special)[0]
+        return self._encode_with_raw_offsets(text, after_special)[0]
 
-    def pieces_with_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
+    def encode_with_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
         """Return the pieces of a text, and for each the characters (start, end) it stands for.
 
         Offsets count characters of the very string ``text``, whatever normalisation makes of it:
@@ -69,11 +69,11 @@ class Subwords(ABC):
         that stands for a part of a character (½ is 1, ⁄ and 2) or for the mere beginning of a word
         gets that character or that word's first one.
         """
-        pieces, spans = self._pieces_with_raw_offsets(text)
+        pieces, spans = self._encode_with_raw_offsets(text)
         return pieces, _tidy(text, spans)
 
     @abstractmethod
-    def text(self, pieces: List[str]) -> str:
+    def decode(self, pieces: List[str]) -> str:
         """Return the text of pieces; it differs from the original by normalisation only."""
 
     @abstractmethod
@@ -92,7 +92,7 @@ class Subwords(ABC):
         return dictionary
 
     @abstractmethod
-    def _pieces_with_raw_offsets(
+    def _encode_with_raw_offsets(
         self, text: str, after_special: bool = False
     ) -> Tuple[List[str], List[Span]]:
         """Return pieces, and their spans as the library has them."""
@@ -107,13 +107,13 @@ class WordPiece(Subwords):
         super().__init__(file)
         self._model = library("tokenizers").Tokenizer.from_str(read_wordpiece(file))
 
-    def _pieces_with_raw_offsets(
+    def _encode_with_raw_offsets(
         self, text: str, after_special: bool = False
     ) -> Tuple[List[str], List[Span]]:
         encoding = self._model.encode(text, add_special_tokens=False)
         return encoding.tokens, encoding.offsets
 
-    def text(self, pieces: List[str]) -> str:  # noqa: D102
+    def decode(self, pieces: List[str]) -> str:  # noqa: D102
         return " ".join(pieces).replace(" ##", "")
 
     def begins_word(self, piece: str) -> bool:  # noqa: D102
@@ -139,9 +139,9 @@ class SentencePiece(Subwords):
         pieces[self._model.unk_id()] = UNKNOWN
         self._names = [UNKNOWN if piece in SPECIALS else piece for piece in pieces]
 
-    def pieces(self, text: str, after_special: bool = False) -> List[str]:  # noqa: D102
+    def encode(self, text: str, after_special: bool = False) -> List[str]:  # noqa: D102
         if after_special or UNKNOWN in text:
-            return self._pieces_with_raw_offsets(text, after_special)[0]
+            return self._encode_with_raw_offsets(text, after_special)[0]
         return [self._names[index] for index in self._model.encode(text)]
 
     def _encode(self, text: str, after_special: bool) -> Tuple[List[str], List[Span]]:
@@ -163,7 +163,7 @@ class SentencePiece(Subwords):
         spans = [(max(start - added, 0), end - added) for start, end in spans[first:]]
         return [self._names[index] for index in ids[first:]], spans
 
-    def _pieces_with_raw_offsets(
+    def _encode_with_raw_offsets(
         self, text: str, after_special: bool = False
     ) -> Tuple[List[str], List[Span]]:
         first, *following = text.split(UNKNOWN)
@@ -176,7 +176,7 @@ class SentencePiece(Subwords):
             spans += [(start - len(UNKNOWN), start), *((start + a, start + b) for a, b in offsets)]
         return pieces, spans
 
-    def text(self, pieces: List[str]) -> str:  # noqa: D102
+    def decode(self, pieces: List[str]) -> str:  # noqa: D102
         marked = ("▁" + piece if piece == UNKNOWN else piece for piece in pieces)
         return " ".join("".join(marked).replace("▁", " ").split())
 
@@ -216,7 +216,7 @@ class AnswerAlignedSubwords:
         self._subwords = subwords
         self._vocabulary = frozenset(subwords.vocabulary())
 
-    def pieces_with_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
+    def encode_with_offsets(self, text: str) -> Tuple[List[str], List[Span]]:
         """Return pieces and the characters each stands for, as the model does, but more of them.
 
         A piece stays whole if the vocabulary has no pieces for its parts, or if normalisation
@@ -225,7 +225,7 @@ class AnswerAlignedSubwords:
         pieces: List[str] = []
         spans: List[Span] = []
         cuts = _boundaries(text)
-        for piece, (start, end) in zip(*self._subwords.pieces_with_offsets(text)):
+        for piece, (start, end) in zip(*self._subwords.encode_with_offsets(text)):
             inner = [cut - start for cut in range(start + 1, end) if cut in cuts]
             parts = self._cut(piece, end - start, inner) if inner and piece != UNKNOWN else None
             for name, (first, last) in parts or [(piece, (0, end - start))]:
@@ -278,7 +278,7 @@ def load(folder: str) -> Subwords:
     try:
         model = subword_class(file)
         # a damaged model may fail at a word that it does not know
-        model.pieces(_RARE_WORD)
+        model.encode(_RARE_WORD)
         return model
     except UsageError:
         raise

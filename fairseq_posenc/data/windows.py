@@ -39,7 +39,7 @@ class WindowLayout(NamedTuple):
                 "tokens"
             )
 
-    def cut(self, question: int, context: int) -> List[Tuple[int, int]]:
+    def windows(self, question: int, context: int) -> List[Tuple[int, int]]:
         """Return the windows of a context, each as its first token and its length.
 
         Every token is in at least one: windows move by less than the stride if they are shorter
@@ -59,7 +59,7 @@ def widest_context(windows: Sequence[Tuple[int, int]], number: int) -> np.ndarra
     token to exactly one window.
 
     Args:
-        windows: all windows of one question, as :meth:`WindowLayout.cut` returns them.
+        windows: all windows of one question, as :meth:`WindowLayout.windows` returns them.
         number: of the window that is asked for; the result is ``(its length,)``.
     """
     first, length = windows[number]
@@ -133,7 +133,7 @@ class WindowDataset(PairDataset):
 
     def _windows(self, question: int) -> List[Tuple[int, int]]:
         context = self.split.questions[question].context
-        return self.layout.cut(self._question_sizes[question], self._context_sizes[context])
+        return self.layout.windows(self._question_sizes[question], self._context_sizes[context])
 
     def window(self, index: int) -> Window:
         """Return where a window lies."""

@@ -39,7 +39,7 @@ When the models are imported, these places of fairseq are replaced, once (a test
 - ``EpochBatchIterator.state_dict``, ``EpochBatchIterator.load_state_dict``: the place in an epoch,
   whatever batches are made of it (``resumed_state``)
 - ``FairseqTask.train_step``: random positions are the same on any number of workers
-  (``tasks/batch_draws.py``)
+  (``tasks/batch_rng.py``)
 - ``FairseqTask.get_batch_iterator``: the batches of an unbroken run (``resumed_state``)
 - ``Trainer.__init__``: precision on a CPU (``precision``)
 - ``FairseqAdam.__init__``: torch's fused kernel on a CPU (``optim/adam.py``)

@@ -13,7 +13,7 @@ from fairseq_posenc.guards.precision import patch_precision
 from fairseq_posenc.optim import lamb, radam
 from fairseq_posenc.optim.adam import patch_adam
 from fairseq_posenc.tasks import masked_lm, question_answering, sentence_prediction, translation
-from fairseq_posenc.tasks.batch_draws import patch_train_step
+from fairseq_posenc.tasks.batch_rng import patch_train_step
 
 __all__ = ["lamb", "masked_lm", "question_answering", "radam", "sentence_prediction", "translation"]
 

@@ -164,7 +164,7 @@ class BertHub(nn.Module):
         before, after = text.split(MASK)
         token = self.dictionary[index]
         # after other text, a piece shows whether it begins a word or continues one
-        shown = self.subwords.text(["a", token])[1:].strip()
+        shown = self.subwords.decode(["a", token])[1:].strip()
         before = before if self.subwords.begins_word(token) else before.rstrip()
         return before + shown + after, token
 
@@ -243,7 +243,7 @@ class BertHub(nn.Module):
 
     def _cut(self, text: str) -> Tuple[Tensor, List[Tuple[int, int]]]:
         """Return the tokens ``(length,)`` of a text and the characters that each stands for."""
-        pieces, offsets = self._cutter.pieces_with_offsets(text)
+        pieces, offsets = self._cutter.encode_with_offsets(text)
         return torch.tensor([self.dictionary.index(p) for p in pieces], dtype=torch.long), offsets
 
     def _sentence(self, text: str) -> Tensor:
@@ -251,7 +251,7 @@ class BertHub(nn.Module):
         first, *following = text.split(MASK)
         parts = [self._cut(first)[0]]
         for part in following:
-            pieces = [MASK, *self.subwords.pieces(part, after_special=True)]
+            pieces = [MASK, *self.subwords.encode(part, after_special=True)]
             parts.append(torch.tensor([self.dictionary.index(piece) for piece in pieces]))
         return torch.cat([*parts, torch.tensor([self.dictionary.eos()])])
 

@@ -21,11 +21,11 @@ from torch import Tensor
 
 from fairseq_posenc.data.segmentation import (
     CODES,
-    TOKENISER,
+    TOKENIZER,
     BytePairEncoder,
     SentencePieces,
     detokenise_lines,
-    read_tokeniser,
+    read_moses,
     tokenise_lines,
 )
 from fairseq_posenc.errors import UsageError
@@ -55,7 +55,7 @@ class _TextCodec(NamedTuple):
 
 def _moses(path: str, source: str, target: str) -> _TextCodec:
     """Tokenise as ``posenc prepare`` did, and detokenise as ``posenc score`` does."""
-    moses = read_tokeniser(path, source)
+    moses = read_moses(path, source)
     return _TextCodec(
         lambda text: tokenise_lines([_one_line(text)], moses)[0],
         lambda text: detokenise_lines([text], target)[0],
@@ -65,7 +65,7 @@ def _moses(path: str, source: str, target: str) -> _TextCodec:
 def _sentence_pieces(path: str) -> _TextCodec:
     """Encode as ``posenc prepare`` did."""
     model = SentencePieces(path)
-    return _TextCodec(lambda text: model.cut(_one_line(text)), model.join)
+    return _TextCodec(lambda text: model.encode(_one_line(text)), model.decode)
 
 
 class _Hub(hub_utils.GeneratorHubInterface):
@@ -147,7 +147,7 @@ def load(
     arguments.update({name: _find(folders, files) for name, files in _FILES.items()})
     arguments.update({name: value for name, value in options.items() if value is not None})
     hub.bpe = _build_subwords(arguments, options, folders, task)
-    hub.tokenizer = _build_tokeniser(arguments, options, folders)
+    hub.tokenizer = _build_tokenizer(arguments, options, folders)
     return hub
 
 
@@ -163,7 +163,7 @@ def _build_subwords(
     codes, pieces = arguments["bpe_codes"], arguments["sentencepiece_model"]
     if codes and options.get("bpe", "subword_nmt") == "subword_nmt":
         return _TextCodec(
-            BytePairEncoder(codes).cut, lambda text: post_process(text, "subword_nmt")
+            BytePairEncoder(codes).encode, lambda text: post_process(text, "subword_nmt")
         )
     if pieces and "bpe" not in options:
         return _sentence_pieces(pieces)
@@ -179,7 +179,7 @@ def _build_subwords(
     return encoders.build_bpe(Namespace(**{**arguments, "bpe": bpe})) if bpe else None
 
 
-def _build_tokeniser(arguments: Dict[str, Any], options: Dict[str, Any], folders: List[str]) -> Any:
+def _build_tokenizer(arguments: Dict[str, Any], options: Dict[str, Any], folders: List[str]) -> Any:
     """Return the tokenizer of the options, or of ``tokeniser.json``."""
     if "tokenizer" in options:
         return encoders.build_tokenizer(
@@ -187,14 +187,14 @@ def _build_tokeniser(arguments: Dict[str, Any], options: Dict[str, Any], folders
         )
     if "bpe" in options and options["bpe"] is None:
         return None
-    path = _find(folders, [TOKENISER])
+    path = _find(folders, [TOKENIZER])
     if path:
         return _moses(path, arguments["source_lang"], arguments["target_lang"])
     if arguments["bpe_codes"] and options.get("bpe", "subword_nmt") == "subword_nmt":
         logger.warning(
             "sentences are taken as tokenised: no %s in %s says how (posenc prepare pairs "
             "bpe-keep writes it; or give tokenizer='moses', or None)",
-            TOKENISER,
+            TOKENIZER,
             " or ".join(folders),
         )
     return None

@@ -7,7 +7,7 @@ import sys
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.outputs import Parser
+from fairseq_posenc.tools.output_options import Parser
 
 
 def command_parser(text: Optional[str], **options: Any) -> Parser:

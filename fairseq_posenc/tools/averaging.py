@@ -16,7 +16,7 @@ from fairseq_posenc.checkpoints.groups import as_dict, group_options
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import signatures
 from fairseq_posenc.guards.run_comparison import AVERAGE, AVERAGE_ACROSS, RunComparison
-from fairseq_posenc.tools.outputs import refuse_inputs
+from fairseq_posenc.tools.output_options import refuse_inputs
 from fairseq_posenc.tools.writing import replacing
 
 # The names that fairseq gives: the number that orders them is the last one.

@@ -11,7 +11,7 @@ from fairseq_posenc.encodings.sinusoidal import sinusoid
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards import signatures
 from fairseq_posenc.tools.averaging import read_trained, save
-from fairseq_posenc.tools.outputs import refuse_inputs
+from fairseq_posenc.tools.output_options import refuse_inputs
 
 HOW = ("interpolate", "repeat", "sinusoid")
 # option -> the table's parameter, and the options of model and task that say how long it is

@@ -21,7 +21,7 @@ from fairseq_posenc import encodings
 from fairseq_posenc.errors import UsageError, first_line
 from fairseq_posenc.hardware import hardware
 from fairseq_posenc.tools.arguments import command_parser, positive
-from fairseq_posenc.tools.outputs import TABLE, add_output
+from fairseq_posenc.tools.output_options import TABLE, add_output
 from fairseq_posenc.tools.writing import replacing
 from fairseq_posenc.version import __version__
 from recipes.benchmark import attention, papers, steps

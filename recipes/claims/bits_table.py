@@ -16,7 +16,7 @@ from typing import List, Mapping, Optional, Sequence
 
 import numpy as np
 
-from fairseq_posenc.tools.tables.estimates import Estimate
+from fairseq_posenc.tools.tables.intervals import Estimate
 from fairseq_posenc.tools.tables.latex import escaped
 from fairseq_posenc.tools.tables.plots import line_style, new_figure, plain_label, save
 from fairseq_posenc.tools.text_tables import markdown_table

@@ -89,7 +89,7 @@ def main() -> None:
     rows = [
         row
         for part in content["parts"]
-        for row in rows_of.join(
+        for row in rows_of.merge(
             [earlier_row for earlier_row in earlier_rows if earlier_row.part == part],
             rows_of.measure(runs, part),
         )

@@ -15,8 +15,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, Maybe, load_json
 from fairseq_posenc.tools.scores.intervals import t_interval
+from fairseq_posenc.tools.tables.length_table import by_length
 from fairseq_posenc.tools.tables.runs import read_runs
-from fairseq_posenc.tools.tables.tables import by_length
 from fairseq_posenc.tools.writing import replacing
 from recipes.claims.claim_figures import drawn_bits, figures_by_seed, seed_folders
 from recipes.claims.rows import APART, BASE, SHAPE, Row, pair

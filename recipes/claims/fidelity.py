@@ -17,7 +17,7 @@ from typing import Any, Dict, List, Set, Tuple
 from fairseq_posenc.encodings import format_value, options
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, metric_of, sacrebleu_metric
-from fairseq_posenc.tools.tables.grid import without_version
+from fairseq_posenc.tools.tables.cells import without_version
 from fairseq_posenc.tools.tables.papers import load
 from fairseq_posenc.tools.translation.corpora import named
 from fairseq_posenc.tools.translation.settings import LONGEST, NEIGHBOURS, SEPARATOR

@@ -12,8 +12,8 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tup
 from fairseq_posenc.json_files import Each, Maybe
 from fairseq_posenc.tools.scores.intervals import t_interval
 from fairseq_posenc.tools.scores.training_log import reached, validation_losses
+from fairseq_posenc.tools.tables.length_table import by_length
 from fairseq_posenc.tools.tables.runs import read_runs
-from fairseq_posenc.tools.tables.tables import by_length
 from recipes.claims.claim_figures import seed_folders
 
 BASE = "sinusoidal"
@@ -103,7 +103,7 @@ def _by_length(scores: Sequence[str]) -> Dict[str, Dict[str, Any]]:
     return by_row
 
 
-def join(earlier: Sequence[Row], now: Sequence[Row]) -> List[Row]:
+def merge(earlier: Sequence[Row], now: Sequence[Row]) -> List[Row]:
     """Return the rows of a part, those of an earlier run and of this one.
 
     A run that has every row of the first, with as many seeds, takes its place. Any other is the

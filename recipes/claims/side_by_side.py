@@ -12,9 +12,9 @@ from typing import Any, Dict, List, NamedTuple, Sequence, Tuple
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.intervals import t_interval
+from fairseq_posenc.tools.tables.length_table import by_length
 from fairseq_posenc.tools.tables.plots import line_style, new_figure, save
 from fairseq_posenc.tools.tables.runs import read_runs
-from fairseq_posenc.tools.tables.tables import by_length
 from recipes.claims.claim_figures import drawn_bits, figures_by_seed
 
 _CAPTION = (

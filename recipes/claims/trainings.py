@@ -19,7 +19,7 @@ import numpy as np
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import Each, load_json
 from fairseq_posenc.tools.scores.intervals import SAMPLES, SEED, t_interval
-from fairseq_posenc.tools.tables.estimates import Estimate
+from fairseq_posenc.tools.tables.intervals import Estimate
 
 # by range of lengths: bits and tokens of each sentence, (sentences, 2)
 SentenceBits = Mapping[str, np.ndarray]

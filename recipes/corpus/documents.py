@@ -106,7 +106,7 @@ def generate(
             refused.add(text)
         tokens = german.sentence(tree)
         numbers = count_clauses(tree), german.agreement_distance(tokens), document
-        yield Pair(text, english.join(tokens), *numbers)
+        yield Pair(text, english.to_text(tokens), *numbers)
 
 
 def _new_sentence(

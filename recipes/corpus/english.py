@@ -5,7 +5,7 @@ from typing import List
 from recipes.corpus import lexicon, tree
 
 
-def join(tokens: List[str]) -> str:
+def to_text(tokens: List[str]) -> str:
     """Return the tokens as text: no blank before a mark, a capital at the start."""
     text = " ".join(tokens).replace(" ,", ",").replace(" .", ".")
     return text[0].upper() + text[1:]
@@ -16,7 +16,7 @@ def sentence(mains: tree.Sentence) -> str:
     tokens = clause(mains[0].clause)
     for main in mains[1:]:
         tokens += [",", *linked(main)]
-    return join([*tokens, "."])
+    return to_text([*tokens, "."])
 
 
 def linked(node: tree.Linked) -> List[str]:

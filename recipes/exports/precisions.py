@@ -24,7 +24,7 @@ from fairseq_posenc.tools.convert.checkpoint import (
     read_sentences,
 )
 from fairseq_posenc.tools.convert.ctranslate2.model import import_ctranslate2, to_ctranslate2
-from fairseq_posenc.tools.scores.tokenizers import tokeniser
+from fairseq_posenc.tools.scores.tokenizers import sacrebleu_tokenizer
 from fairseq_posenc.tools.text_tables import markdown_table
 from fairseq_posenc.version import __version__
 
@@ -75,7 +75,7 @@ def table(path: str, data: str, sentences: int) -> str:
     lines = [["", "computed in", "MB", "time ÷ fairseq (quartiles)", "BLEU", "as by fairseq"]]
     for name, contestant in contestants.items():
         texts = [post_process(" ".join(pieces), "sentencepiece") for pieces in translations[name]]
-        bleu = sacrebleu.corpus_bleu(texts, [references], tokenize=tokeniser(language))
+        bleu = sacrebleu.corpus_bleu(texts, [references], tokenize=sacrebleu_tokenizer(language))
         equal = sum(map(list.__eq__, translations[name], translations[_FAIRSEQ]))
         ratios = [own / base for own, base in zip(seconds[name], seconds[_FAIRSEQ])]
         low, middle, high = statistics.quantiles(ratios, n=4)

@@ -82,7 +82,7 @@ def main() -> None:
     source, target = args.languages.split(",")
     model = subwords.load(args.subwords)
     pairs = list(pairs_of_files(args.input, (source, target)))
-    lengths = [(len(model.pieces(first)), len(model.pieces(second))) for first, second in pairs]
+    lengths = [(len(model.encode(first)), len(model.encode(second))) for first, second in pairs]
     picked = pick(pairs, lengths, args.ranges, args.each, args.seed)
     write_pairs(args.output, (source, target), picked)
     print(f"{args.output}: {len(picked):,} of {len(pairs):,} pairs")

@@ -13,7 +13,7 @@ from typing import Dict
 from fairseq_posenc.tools.writing import replacing
 
 
-def cut(folder: str, sizes: Dict[str, int]) -> None:
+def divide(folder: str, sizes: Dict[str, int]) -> None:
     """Write ``<test set>.out`` for each test set and its number of sentences."""
     with open(f"{folder}/test.out", encoding="utf-8", newline="\n") as stream:
         lines = [
@@ -37,7 +37,7 @@ def main() -> None:
         name, _, path = words.partition("=")
         with open(path, "rb") as stream:
             sizes[name] = sum(1 for _ in stream)
-    cut(folder, sizes)
+    divide(folder, sizes)
 
 
 if __name__ == "__main__":

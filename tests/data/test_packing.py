@@ -6,7 +6,7 @@ import torch
 from fairseq.data import ListDataset
 
 from fairseq_posenc.data import packing
-from fairseq_posenc.data.packing import MODES, PackedDataset, cut
+from fairseq_posenc.data.packing import MODES, PackedDataset, cut_blocks
 
 BOS, EOS = 0, 2
 CASES = [
@@ -102,5 +102,5 @@ def test_documents_share_a_block_unless_told_otherwise():
 
 @pytest.mark.parametrize("mode", MODES)
 def test_a_text_without_sentences_has_no_blocks(mode):
-    assert len(cut(np.array([], np.int32), 8, mode).size) == 0
-    assert len(cut(np.array([1, 1], np.int32), 8, mode).size) == (mode == "none")
+    assert len(cut_blocks(np.array([], np.int32), 8, mode).size) == 0
+    assert len(cut_blocks(np.array([1, 1], np.int32), 8, mode).size) == (mode == "none")

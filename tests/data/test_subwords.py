@@ -73,7 +73,7 @@ def test_sentencepieces_unknown_piece_is_known_by_its_number(tmp_path):
         minloglevel=2,
     )
     model = subwords.load(tmp_path)
-    assert model.pieces("the \u16a0 the").count(subwords.UNKNOWN) == 1
+    assert model.encode("the \u16a0 the").count(subwords.UNKNOWN) == 1
     assert not {"[UNK]", subwords.UNKNOWN} & {*model.vocabulary()}
     assert model.dictionary().index("[UNK]") == model.dictionary().unk()
 
@@ -87,12 +87,12 @@ def test_offsets_are_characters_of_the_original_text_in_every_script(models, nam
     model = models[name]
     aligned, known = AnswerAlignedSubwords(model), {*model.vocabulary(), subwords.UNKNOWN}
     for text in [*tricky_texts(1000), "", "   "]:
-        pieces, spans = model.pieces_with_offsets(text)
-        assert pieces == model.pieces(text)
-        parts, cuts = aligned.pieces_with_offsets(text)
+        pieces, spans = model.encode_with_offsets(text)
+        assert pieces == model.encode(text)
+        parts, cuts = aligned.encode_with_offsets(text)
         assert set(pieces + parts) <= known and places(cuts) == places(spans)
         assert parts.count(subwords.UNKNOWN) == pieces.count(subwords.UNKNOWN)
-        assert model.text(parts) == model.text(pieces)
+        assert model.decode(parts) == model.decode(pieces)
         for found in (spans, cuts):
             assert all(0 <= start < end <= len(text) for start, end in found), (text, found)
             for part in (text[start:end] for start, end in found):
@@ -104,7 +104,7 @@ def test_offsets_are_characters_of_the_original_text_in_every_script(models, nam
 @each_kind
 @pytest.mark.parametrize("line", [*LANGUAGES, "  Two  spaces\tand cafe\u0301s ½ of it  "])
 def test_the_offsets_of_every_word_cover_that_word_and_no_space(models, name, line):
-    pieces, spans = models[name].pieces_with_offsets(line)
+    pieces, spans = models[name].encode_with_offsets(line)
     for start, end in spans:
         assert line[start:end] == line[start:end].strip()
     assert places(spans) == {place for place, letter in enumerate(line) if not letter.isspace()}
@@ -116,10 +116,10 @@ def test_the_offsets_of_every_word_cover_that_word_and_no_space(models, name, li
 
 def test_offsets_where_normalisation_changes_the_length(models):
     text = "x  cafe\u0301 ½ ㍿"
-    spans = models["wordpiece"].pieces_with_offsets(text)[1]
+    spans = models["wordpiece"].encode_with_offsets(text)[1]
     assert [text[start:end] for start, end in spans][-2:] == ["½", "㍿"]
     assert "e\u0301" in [text[start:end][-2:] for start, end in spans]
-    spans = models["sentencepiece"].pieces_with_offsets(text)[1]
+    spans = models["sentencepiece"].encode_with_offsets(text)[1]
     assert [text[start:end] for start, end in spans].count("½") >= 2
     assert text[slice(*spans[-1])] == "㍿"
 
@@ -127,17 +127,17 @@ def test_offsets_where_normalisation_changes_the_length(models):
 @each_kind
 def test_a_literal_unknown_token_is_one_piece_with_its_own_offsets(models, name):
     text = "the <unk>idea<unk>"
-    pieces, spans = models[name].pieces_with_offsets(text)
+    pieces, spans = models[name].encode_with_offsets(text)
     unknown = [span for piece, span in zip(pieces, spans) if piece == "<unk>"]
     assert unknown == [(4, 9), (13, 18)] and not {"<", ">"} & set(pieces)
     assert "unk" not in "".join(models[name].vocabulary())
-    assert models[name].pieces("龘")[-1] == "<unk>"
+    assert models[name].encode("龘")[-1] == "<unk>"
 
 
 @each_kind
 def test_no_text_yields_another_special_token(models, name):
     for text in ("<s> the </s>", "<pad>", "<mask> <mask>"):
-        assert not {"<s>", "</s>", "<pad>", "<mask>"} & set(models[name].pieces(text))
+        assert not {"<s>", "</s>", "<pad>", "<mask>"} & set(models[name].encode(text))
 
 
 def test_special_tokens_of_a_model_from_elsewhere_stay_out(tmp_path):
@@ -152,22 +152,22 @@ def test_special_tokens_of_a_model_from_elsewhere_stay_out(tmp_path):
         minloglevel=2,
     )
     model = subwords.load(tmp_path)
-    assert "<mask>" not in model.pieces("the <mask>") and "<mask>" not in model.vocabulary()
+    assert "<mask>" not in model.encode("the <mask>") and "<mask>" not in model.vocabulary()
 
 
 @each_kind
 def test_pieces_become_the_text_again_and_know_where_words_begin(models, name):
     for text in ("whoever learnt <unk> letterers called wholes", "words are madeof letters . ."):
-        pieces = models[name].pieces(text)
-        assert models[name].text(pieces) == text
+        pieces = models[name].encode(text)
+        assert models[name].decode(pieces) == text
         beginnings = [models[name].begins_word(piece) for piece in pieces]
         assert beginnings[0] and sum(beginnings) == 6 and len(pieces) > 6
 
 
 def test_uncased_lowers_and_drops_accents_and_cased_keeps_both(models):
     text = "The naïve café"
-    assert models["wordpiece"].text(models["wordpiece"].pieces(text)) == "the naive cafe"
-    assert models["cased"].text(models["cased"].pieces(text)) == text
+    assert models["wordpiece"].decode(models["wordpiece"].encode(text)) == "the naive cafe"
+    assert models["cased"].decode(models["cased"].encode(text)) == text
 
 
 @each_kind
@@ -175,9 +175,9 @@ def test_every_piece_has_an_index_that_survives_the_file(models, name, tmp_path)
     copy_subwords(models[name], tmp_path)
     dictionary = subwords.load_dictionary(tmp_path)
     assert dictionary.symbols == models[name].dictionary().symbols
-    assert subwords.load(tmp_path).pieces("the café") == models[name].pieces("the café")
+    assert subwords.load(tmp_path).encode("the café") == models[name].encode("the café")
     for text in tricky_texts(200):
-        for piece in models[name].pieces(text):
+        for piece in models[name].encode(text):
             assert (dictionary.index(piece) == dictionary.unk()) == (piece == "<unk>")
 
 
@@ -252,13 +252,13 @@ def test_a_wordpiece_model_of_other_parts_than_ours_is_refused(models, tmp_path,
     part[name] = value
     (tmp_path / "wordpiece.json").write_text(json.dumps(content), encoding="utf-8")
     # the library ends the process where its memory does
-    assert "wordpiece.json" in outcome(lambda: subwords.load(tmp_path).pieces(LONG))
+    assert "wordpiece.json" in outcome(lambda: subwords.load(tmp_path).encode(LONG))
 
 
 @each_kind
 def test_letters_digits_and_punctuation_are_parted_and_grouped_numbers_cut_to_digits(models, name):
     text = LANGUAGES[-1]
-    spans = AnswerAlignedSubwords(models[name]).pieces_with_offsets(text)[1]
+    spans = AnswerAlignedSubwords(models[name]).encode_with_offsets(text)[1]
     inside = {cut for start, end in spans for cut in range(start + 1, end)}
     for part, offset in [("(1185", 1), ("1185–", 4), ("–1226", 1), ("1226)", 4), ("1990s", 4)]:
         assert text.index(part) + offset not in inside
@@ -267,7 +267,7 @@ def test_letters_digits_and_punctuation_are_parted_and_grouped_numbers_cut_to_di
         assert inside.isdisjoint(range(start, start + len(number) + 1))
     within_words = "the people of Dresden in 1999"
     aligned = AnswerAlignedSubwords(models[name])
-    assert aligned.pieces_with_offsets(within_words) == models[name].pieces_with_offsets(
+    assert aligned.encode_with_offsets(within_words) == models[name].encode_with_offsets(
         within_words
     )
 
@@ -276,7 +276,7 @@ class Fixed:
     """A model that cuts in one way, with a vocabulary to choose."""
 
     def __init__(self, piece, span, known, continues):
-        self.pieces_with_offsets = lambda text: ([piece], [span])
+        self.encode_with_offsets = lambda text: ([piece], [span])
         self.vocabulary = lambda: known.split()
         self.continues, self.begins = continues, "" if continues else "▁"
 
@@ -301,6 +301,6 @@ def test_pieces_are_cut_into_those_of_the_vocabulary_or_stay_whole(
     text, piece, known, pieces, stand_for
 ):
     model = Fixed(piece, (0, len(text)), known, "" if "▁" in piece else "##")
-    found, spans = AnswerAlignedSubwords(model).pieces_with_offsets(text)
+    found, spans = AnswerAlignedSubwords(model).encode_with_offsets(text)
     assert found == pieces.split()
     assert [text[slice(*span)] for span in spans] == stand_for.split()

@@ -11,7 +11,7 @@ LAYOUTS = [WindowLayout(12, 3, 4), WindowLayout(12, 100, 4), WindowLayout(8, 1, 
 @pytest.mark.parametrize("question", [0, 3, 4, 70])
 @pytest.mark.parametrize("context", [0, 1, 5, 6, 23, 700])
 def test_every_token_is_in_a_window_and_no_window_is_too_long(layout, question, context):
-    windows = layout.cut(question, context)
+    windows = layout.windows(question, context)
     kept = min(question, layout.max_query_length)
     covered = np.zeros(context, dtype=int)
     for first, length in windows:
@@ -26,10 +26,10 @@ def test_every_token_is_in_a_window_and_no_window_is_too_long(layout, question, 
 
 
 def test_windows_begin_every_stride_as_in_bert():
-    assert WindowLayout(13, 3, 4).cut(4, 14) == [(0, 6), (3, 6), (6, 6), (9, 5)]
-    assert WindowLayout(13, 3, 4).cut(4, 12) == [(0, 6), (3, 6), (6, 6)]
+    assert WindowLayout(13, 3, 4).windows(4, 14) == [(0, 6), (3, 6), (6, 6), (9, 5)]
+    assert WindowLayout(13, 3, 4).windows(4, 12) == [(0, 6), (3, 6), (6, 6)]
     # a stride longer than the window would skip tokens
-    assert WindowLayout(13, 9, 4).cut(4, 14) == [(0, 6), (6, 6), (12, 2)]
+    assert WindowLayout(13, 9, 4).windows(4, 14) == [(0, 6), (6, 6), (12, 2)]
 
 
 def window_with_most_around(windows, token):
@@ -43,7 +43,7 @@ def window_with_most_around(windows, token):
 @pytest.mark.parametrize(
     "windows",
     [
-        *(layout.cut(4, length) for layout in LAYOUTS for length in (1, 14, 40, 301)),
+        *(layout.windows(4, length) for layout in LAYOUTS for length in (1, 14, 40, 301)),
         [(0, 3), (2, 5)],
         [(0, 300), (128, 173)],
     ],

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from fairseq_posenc.tools.scores.reading import read_texts
+from fairseq_posenc.tools.scores.inputs import read_texts
 
 ODD = ["“A man – asleep – isn’t well-known.”", "Rock & roll: 5,300 <b>!", "The dog sleeps. "]
 SCRIPT = """

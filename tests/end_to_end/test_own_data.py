@@ -6,7 +6,7 @@ import re
 import pytest
 
 from fairseq_posenc.models.transformer import PosencTransformerModel
-from fairseq_posenc.tools.scores.reading import read_texts
+from fairseq_posenc.tools.scores.inputs import read_texts
 
 FRENCH = dict(zip("the cat dog sleeps runs here today".split(),
                   "le chat chien dort court ici aujourd'hui".split()))  # fmt: skip

@@ -11,7 +11,7 @@ from fairseq import options
 from fairseq_posenc.checkpoints import load_checkpoint
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.guards.precision import checkpoint_record
-from fairseq_posenc.tools.scores.generated import read_generated
+from fairseq_posenc.tools.scores.generate_output import read_generate_output
 from fairseq_posenc.tools.scores.score import evaluate
 
 MODELS = {"float32": "", "amp bfloat16": "--amp"}
@@ -46,7 +46,7 @@ def test_log_checkpoint_and_score_say_the_precision(
     log = "".join(f"| {one.name} | {one.getMessage()}\n" for one in caplog.records)
     output.write_text(log + lines, encoding="utf-8")
     expected = {"generation": "float32", "training": f"{name} on {record['hardware']}"}
-    assert read_generated(str(output)).precision == expected
+    assert read_generate_output(str(output)).precision == expected
     score = evaluate(generated=str(output), source_language="en", language="de")
     assert json.loads(json.dumps(score.to_json()))["precision"] == expected
 

@@ -75,7 +75,7 @@ def targets(name, split="valid"):
 def use(kind):
     def read(folder):
         model = subwords.load(str(folder / kind))
-        model.pieces_with_offsets("the dog häuser ½ zz")
+        model.encode_with_offsets("the dog häuser ½ zz")
         return model.dictionary()
 
     return read

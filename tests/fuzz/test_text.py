@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.bert.documents import read_documents
-from fairseq_posenc.tools.scores.generated import read_generated
+from fairseq_posenc.tools.scores.generate_output import read_generate_output
 from fairseq_posenc.tools.scores.training_log import read_log
 from fairseq_posenc.tools.translation import bpe
 from fairseq_posenc.tools.translation.pairs import pairs_of_archive
@@ -84,7 +84,7 @@ READERS = {
         "a.parquet", parquet_of(["One two .\nThree .", "Four ä"] * 9),
         lambda path: list(read_documents([path], "blank")), None),
     "output of fairseq-generate": (
-        "a.out", GENERATED.encode(), read_generated,
+        "a.out", GENERATED.encode(), read_generate_output,
         lambda found, _: len(found.hypotheses) != len(found.decoded) and "no text"),
     "log of fairseq-train": (
         "a.log", (LOG * 2).encode(), read_log,

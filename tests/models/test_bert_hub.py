@@ -127,7 +127,7 @@ def test_masks_are_filled_by_the_model_s_best_tokens(masked):
     for text, found in zip(texts, masked.fill_mask(texts, topk=30)):
         before, after = text.split("<mask>")
         own, dictionary = masked.subwords, masked.task.source_dictionary
-        pieces = [*own.pieces(before), "<mask>", *own.pieces(after, after_special=True)]
+        pieces = [*own.encode(before), "<mask>", *own.encode(after, after_special=True)]
         tokens = torch.tensor([[0, *map(dictionary.index, pieces), 2]])
         assert masked.encode(text).tolist() == tokens[0].tolist()
         with torch.no_grad():

@@ -108,7 +108,7 @@ def test_a_sentencepiece_model_beside_the_data_is_used(load, folders):
     path, text = folders[1] / "text", "a  man\xa0is…  “asleep”."
     path.write_text("\n".join([" ".join(TEXT), text] * 9), encoding="utf-8")
     pieces.learn([str(path)], str(folders[1]))
-    hub, cut = load(), SentencePieces(str(folders[1] / "sentencepiece.model")).cut(text)
+    hub, cut = load(), SentencePieces(str(folders[1] / "sentencepiece.model")).encode(text)
     assert hub.apply_bpe(hub.tokenize(text)) == cut
     assert hub.remove_bpe(cut) == text
     (folders[1] / "sentencepiece.model").write_bytes(b"none")

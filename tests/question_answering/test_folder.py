@@ -63,10 +63,10 @@ def test_tokens_are_those_of_the_dictionary_and_lie_where_the_offsets_say(
         tokens, offsets = split.context_tokens(number), split.offsets(number)
         assert len(tokens) == len(offsets) and dictionary.unk() not in tokens
         pieces = [dictionary[token] for token in tokens]
-        assert model.text(pieces) == model.text(model.pieces(context))
+        assert model.decode(pieces) == model.decode(model.encode(context))
         assert offsets[:, 0].min() >= 0 and offsets[:, 1].max() <= len(context)
         question = [dictionary[token] for token in split.question_tokens(number)]
-        assert model.text(question) == model.text(model.pieces(split.questions[number].text))
+        assert model.decode(question) == model.decode(model.encode(split.questions[number].text))
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

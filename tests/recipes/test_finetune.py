@@ -6,7 +6,7 @@ from itertools import groupby
 import pytest
 
 from fairseq_posenc.tools.bert.xtreme import BENCHMARKS, SENTENCE_PAIRS
-from fairseq_posenc.tools.tables.grid import read_cells
+from fairseq_posenc.tools.tables.cells import read_cells
 
 
 @pytest.fixture

@@ -258,7 +258,7 @@ def test_the_output_for_all_test_sets_is_cut_into_theirs(tmp_path):
         *(f"{kind}-{n}\t-1\ta\u2028{n}\tb" for n in (11, 3, 9, 10) for kind in "SH"),
     ]
     (tmp_path / "test.out").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    test_sets.cut(str(tmp_path), {"first": 9, "second": 2})
+    test_sets.divide(str(tmp_path), {"first": 9, "second": 2})
     expected = [f"{kind}-{n - 9}\t-1\ta\u2028{n}\tb\n" for n in (9, 10) for kind in "SH"]
     assert (tmp_path / "second.out").read_text(encoding="utf-8") == "".join(expected)
     assert (tmp_path / "first.out").read_text().startswith("S-3\t")

@@ -14,7 +14,7 @@ from fairseq_posenc.tools.analyses.models import LoadedModel, load_models, sampl
 from fairseq_posenc.tools.analyses.report import Report
 from fairseq_posenc.tools.scores.data_folder import subwords_of_symbols
 from fairseq_posenc.tools.scores.texts import join_subwords
-from fairseq_posenc.tools.scores.tokenizers import tokeniser
+from fairseq_posenc.tools.scores.tokenizers import sacrebleu_tokenizer
 from fairseq_posenc.tools.tables.plots import COLOURS, new_figure
 
 Parts = List[List[int]]
@@ -143,7 +143,7 @@ def _compare(
     language = task.cfg.target_lang
     references = _texts([t[0] for _, t in joined], target, symbol, language, escape_unk=True)
     language = language_of_text(language, references) or language
-    metric, figures = BLEU(tokenize=tokeniser(language)), {}
+    metric, figures = BLEU(tokenize=sacrebleu_tokenizer(language)), {}
     for (order, sources), index in zip(orders.items(), (0, -1)):
         translated = _translate(loaded, sources, search, max_tokens)
         outputs = [parts(tokens, target_mark) for tokens in translated]

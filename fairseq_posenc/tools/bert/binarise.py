@@ -158,7 +158,7 @@ def _encode(chunk: TextChunk, folder: str, split_lines: bool) -> _Encoded:
             sizes.append(1)
             continue
         for sentence in split_sentences(line) if split_lines else (line,):
-            pieces = model.pieces(sentence)
+            pieces = model.encode(sentence)
             # an item without pieces would mean the end of a document
             if pieces:
                 tokens += [indices.get(piece, unknown) for piece in pieces]

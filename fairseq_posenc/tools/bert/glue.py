@@ -125,7 +125,7 @@ def _model_and_dictionary(folder: str) -> Tuple[subwords.Subwords, Dictionary]:
 def _encode(sentences: List[str], folder: str) -> List[np.ndarray]:
     model, dictionary = _model_and_dictionary(folder)
     return [
-        np.array([*map(dictionary.index, model.pieces(line)), dictionary.eos()], dtype=np.int32)
+        np.array([*map(dictionary.index, model.encode(line)), dictionary.eos()], dtype=np.int32)
         for line in sentences
     ]
 

@@ -175,7 +175,7 @@ def _model_and_dictionary(folder: str) -> Tuple[subwords.AnswerAlignedSubwords, 
 
 def _encode(texts: List[str], folder: str) -> List[Encoded]:
     model, dictionary = _model_and_dictionary(folder)
-    cut = (model.pieces_with_offsets(text) for text in texts)
+    cut = (model.encode_with_offsets(text) for text in texts)
     return [([dictionary.index(piece) for piece in pieces], spans) for pieces, spans in cut]
 
 

@@ -22,7 +22,7 @@ from fairseq_posenc.tools.analyses.shift_invariance import shift_invariance
 from fairseq_posenc.tools.analyses.swap import swap
 from fairseq_posenc.tools.analyses.tokens import tokens
 from fairseq_posenc.tools.arguments import command_line, command_parser, whole_numbers
-from fairseq_posenc.tools.outputs import ANALYSIS, add_output
+from fairseq_posenc.tools.output_options import ANALYSIS, add_output
 from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
 
 

@@ -13,7 +13,7 @@ import os
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
-from fairseq_posenc.tools.outputs import CHECKPOINT, add_output, refuse_inputs
+from fairseq_posenc.tools.output_options import CHECKPOINT, add_output, refuse_inputs
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ import os
 
 from fairseq_posenc.errors import printable
 from fairseq_posenc.tools.arguments import command_line, command_parser
-from fairseq_posenc.tools.outputs import add_output, folder_with
+from fairseq_posenc.tools.output_options import add_output, folder_with
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ from typing import List
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
-from fairseq_posenc.tools.outputs import EXPORT, add_output
+from fairseq_posenc.tools.output_options import EXPORT, add_output
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ checkpoint may be one of stock fairseq's. The output can be resumed, with the sa
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
-from fairseq_posenc.tools.outputs import CHECKPOINT, add_output
+from fairseq_posenc.tools.output_options import CHECKPOINT, add_output
 
 
 def main() -> None:

@@ -10,7 +10,7 @@ Nothing in the folder is run.
 import logging
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.outputs import CHECKED_FILE, add_output
+from fairseq_posenc.tools.output_options import CHECKED_FILE, add_output
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ from fairseq_posenc.tools.arguments import (
     whole_numbers,
 )
 from fairseq_posenc.tools.bert.predict import load_any
-from fairseq_posenc.tools.outputs import ANALYSIS, add_output
+from fairseq_posenc.tools.output_options import ANALYSIS, add_output
 from fairseq_posenc.tools.scores import perplexity
 from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS
 from fairseq_posenc.tools.tables.plots import line_style, new_figure

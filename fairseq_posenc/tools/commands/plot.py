@@ -14,7 +14,7 @@ not, with several of one name for its seeds; prints a Markdown table, too:
 """
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.outputs import PICTURE, add_output
+from fairseq_posenc.tools.output_options import PICTURE, add_output
 from fairseq_posenc.tools.scores.training_log import curves_table, read_curves
 from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
 from fairseq_posenc.tools.tables.tasks import table_of

@@ -19,7 +19,7 @@ from fairseq_posenc.tools.arguments import (
     command_parser,
     read_notes,
 )
-from fairseq_posenc.tools.outputs import add_output, folder_with
+from fairseq_posenc.tools.output_options import add_output, folder_with
 
 # a folder of a training, or of earlier predictions
 _FOLDER = folder_with("checkpoint*.pt", "predictions.*", "cell.json")

@@ -7,7 +7,12 @@ takes the options of fairseq-preprocess and writes the same files.
 
 import sys
 
-from fairseq_posenc.tools.outputs import add_force, check_outputs, folder_with, refuse_repeated
+from fairseq_posenc.tools.output_options import (
+    add_force,
+    check_outputs,
+    folder_with,
+    refuse_repeated,
+)
 
 
 def main() -> None:

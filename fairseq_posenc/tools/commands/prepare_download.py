@@ -9,7 +9,7 @@ one, that an archive can be read to its end. Started again, it does nothing, or 
 from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.downloads.archives import unpack
 from fairseq_posenc.tools.downloads.download import Checksum, download
-from fairseq_posenc.tools.outputs import CHECKED_FILE, CHECKED_FOLDER, add_output
+from fairseq_posenc.tools.output_options import CHECKED_FILE, CHECKED_FOLDER, add_output
 
 
 def main() -> None:

@@ -17,7 +17,7 @@ import sys
 
 from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
-from fairseq_posenc.tools.outputs import add_output, folder_with
+from fairseq_posenc.tools.output_options import add_output, folder_with
 
 
 def main() -> None:

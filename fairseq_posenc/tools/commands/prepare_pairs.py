@@ -23,7 +23,7 @@ from typing import Any, Tuple
 from fairseq_posenc.data.languages import check_language
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.arguments import command_parser, positive
-from fairseq_posenc.tools.outputs import CODES, TEXT, TEXTS, add_output, folder_with
+from fairseq_posenc.tools.output_options import CODES, TEXT, TEXTS, add_output, folder_with
 from fairseq_posenc.tools.translation import cleaning, settings
 from fairseq_posenc.tools.translation.corpora import CORPORA, Corpus, named
 

@@ -21,7 +21,7 @@ import sys
 
 from fairseq_posenc.metrics.answers import METRICS
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.outputs import add_output, folder_with
+from fairseq_posenc.tools.output_options import add_output, folder_with
 
 
 def main() -> None:

@@ -19,7 +19,7 @@ import os
 
 from fairseq_posenc.tools.arguments import command_parser
 from fairseq_posenc.tools.bert import documents, sampling
-from fairseq_posenc.tools.outputs import add_output, folder_with
+from fairseq_posenc.tools.output_options import add_output, folder_with
 
 
 # fmt: off

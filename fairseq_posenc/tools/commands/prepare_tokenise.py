@@ -8,7 +8,7 @@ With --moses, Moses' own Perl scripts do it; sacremoses differs from them in a f
 import os
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.outputs import TEXT, add_output
+from fairseq_posenc.tools.output_options import TEXT, add_output
 
 
 def main() -> None:

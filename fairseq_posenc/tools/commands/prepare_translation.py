@@ -20,7 +20,7 @@ import argparse
 import os
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.outputs import CHECKED_FOLDER, add_output
+from fairseq_posenc.tools.output_options import CHECKED_FOLDER, add_output
 
 
 # fmt: off

@@ -10,7 +10,7 @@ import argparse
 
 from fairseq import options
 
-from fairseq_posenc.tools.outputs import (
+from fairseq_posenc.tools.output_options import (
     PROFILE,
     add_force,
     add_output,

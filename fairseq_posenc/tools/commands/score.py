@@ -33,7 +33,7 @@ from fairseq_posenc.tools.arguments import (
     read_notes,
     whole_numbers,
 )
-from fairseq_posenc.tools.outputs import SCORE, TEXT, add_output
+from fairseq_posenc.tools.output_options import SCORE, TEXT, add_output
 from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS
 from fairseq_posenc.tools.scores.scorer import DEFAULT
 from fairseq_posenc.tools.scores.texts import BPE_SYMBOLS

@@ -25,10 +25,10 @@ recipes/rel_scalar/translate.sh (means over seeds), of recipes/glue and recipes/
 import os
 
 from fairseq_posenc.tools.arguments import command_parser
-from fairseq_posenc.tools.outputs import TABLE, add_output
+from fairseq_posenc.tools.output_options import TABLE, add_output
 from fairseq_posenc.tools.tables import papers
+from fairseq_posenc.tools.tables.cells import read_cells
 from fairseq_posenc.tools.tables.comparison import compare
-from fairseq_posenc.tools.tables.grid import read_cells
 from fairseq_posenc.tools.tables.latex import best_rows, latex
 from fairseq_posenc.tools.tables.tasks import table_of
 from fairseq_posenc.tools.writing import replacing

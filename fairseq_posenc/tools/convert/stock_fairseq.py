@@ -18,7 +18,7 @@ from fairseq_posenc.tools.convert.checkpoint import (
     read_checkpoint,
     task_of,
 )
-from fairseq_posenc.tools.outputs import refuse_inputs
+from fairseq_posenc.tools.output_options import refuse_inputs
 
 _BOS = (
     "it was trained with --prepend-source-bos, which stock fairseq does not know; with "

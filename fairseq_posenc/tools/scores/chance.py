@@ -6,7 +6,7 @@ import numpy as np
 
 from fairseq_posenc.tools.scores.intervals import bootstrap, drawn_score, interval
 from fairseq_posenc.tools.scores.metrics import corpus_score
-from fairseq_posenc.tools.scores.result import Ceiling
+from fairseq_posenc.tools.scores.result import RoundTripScore
 from fairseq_posenc.tools.scores.scorer import Scorer, Statistics
 from fairseq_posenc.tools.scores.texts import TestSet
 
@@ -15,7 +15,7 @@ _LEAST = 1.0
 
 
 def chance(
-    texts: TestSet, scorer: Scorer, statistics: Statistics, round_trip: Optional[Ceiling]
+    texts: TestSet, scorer: Scorer, statistics: Statistics, round_trip: Optional[RoundTripScore]
 ) -> Tuple[Optional[float], Optional[bool]]:
     """Return sacreBLEU by chance, and whether the hypotheses are above it.
 

@@ -11,7 +11,7 @@ import numpy as np
 from sacrebleu.metrics import BLEU, CHRF, TER
 
 from fairseq_posenc.data.languages import has_spaces
-from fairseq_posenc.tools.scores.tokenizers import tokeniser
+from fairseq_posenc.tools.scores.tokenizers import sacrebleu_tokenizer
 
 _ORDER = 4  # of BLEU's n-grams
 _EMPTY = "all references are empty"
@@ -73,10 +73,10 @@ def _ter(language: str) -> TER:
 
 
 METRICS: Dict[str, Metric] = {
-    "sacrebleu": _bleu("sacreBLEU", lambda language: BLEU(tokenize=tokeniser(language))),
+    "sacrebleu": _bleu("sacreBLEU", lambda language: BLEU(tokenize=sacrebleu_tokenizer(language))),
     "sacrebleu_lowercase": _bleu(
         "sacreBLEU lower-cased",
-        lambda language: BLEU(lowercase=True, tokenize=tokeniser(language)),
+        lambda language: BLEU(lowercase=True, tokenize=sacrebleu_tokenizer(language)),
     ),
     # what Tensor2Tensor calls BLEU_uncased
     "sacrebleu_lowercase_intl": _bleu(

@@ -11,7 +11,7 @@ import numpy as np
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import parse_number, stream_lines
-from fairseq_posenc.tools.scores.belonging import check_reference
+from fairseq_posenc.tools.scores.reference_check import check_reference
 from fairseq_posenc.tools.scores.texts import TestSet
 
 BITS = "bits"

@@ -98,7 +98,7 @@ class Sentences:
 
 
 @dataclass(frozen=True)
-class Ceiling:
+class RoundTripScore:
     """Figures of references that went the way of the training text.
 
     Attributes:
@@ -168,7 +168,7 @@ class Score:
     signatures: Mapping[str, str]
     by_length: Optional[ByLength] = None
     sentences: Optional[Sentences] = None
-    ceiling: Optional[Ceiling] = None
+    ceiling: Optional[RoundTripScore] = None
     longest_trained: Optional[TrainedLengths] = None
     without_token: Optional[WithoutToken] = None
     language: Optional[str] = None

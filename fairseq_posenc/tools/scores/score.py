@@ -16,25 +16,25 @@ import torch
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import lengths, reference_bits
-from fairseq_posenc.tools.scores.ceiling import ceiling, ceiling_lines
 from fairseq_posenc.tools.scores.chance import chance
 from fairseq_posenc.tools.scores.data_folder import languages_of_data, longest_trained
+from fairseq_posenc.tools.scores.inputs import read_numbers, read_texts
 from fairseq_posenc.tools.scores.intervals import bootstrap, drawn_score, interval
 from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, metric_of, why_undefined
-from fairseq_posenc.tools.scores.reading import read_numbers, read_texts
 from fairseq_posenc.tools.scores.reference_bits import BITS, read_reference_bits
 from fairseq_posenc.tools.scores.result import (
     ByLength,
-    Ceiling,
     CorpusScore,
     Digests,
     LengthRange,
+    RoundTripScore,
     Score,
     Sentences,
     Subset,
     TrainedLengths,
     WithoutToken,
 )
+from fairseq_posenc.tools.scores.round_trip import round_trip_lines, round_trip_score
 from fairseq_posenc.tools.scores.scorer import DEFAULT, Scorer, Statistics
 from fairseq_posenc.tools.scores.segments import SIGNATURE, read_segment_scores
 from fairseq_posenc.tools.scores.texts import TestSet
@@ -97,7 +97,7 @@ def evaluate(
     figures = partial(_figures, scorer, statistics, within)
     lengths = LengthOptions(bins, percentiles, length_of, length_unit, group_by)
     by_length, sentences = _by_length(texts, lengths, statistics, figures)
-    round_trip = _ceiling(texts, scorer, data)
+    round_trip = _round_trip_score(texts, scorer, data)
     texts.remarks += word_remarks(texts.languages.target or "", metrics)
     by_chance = chance(texts, scorer, statistics, round_trip)
     return Score(
@@ -179,7 +179,7 @@ def render(score: Score) -> str:
     if by_length:
         out.append(f"by {lengths.length_label(by_length.of, by_length.unit)}")
     out += dict.fromkeys(reason for _, part in parts for reason in part.undefined)
-    out += ceiling_lines(score.ceiling)
+    out += round_trip_lines(score.ceiling)
     longest, without = score.longest_trained, score.without_token
     if longest:
         out.append(
@@ -229,7 +229,9 @@ def _figures(
     )
 
 
-def _ceiling(texts: TestSet, scorer: Scorer, data: Optional[str]) -> Optional[Ceiling]:
+def _round_trip_score(
+    texts: TestSet, scorer: Scorer, data: Optional[str]
+) -> Optional[RoundTripScore]:
     """Return the ceiling of what was trained on binarised data, and remark where it is not known.
 
     Tokenised BLEU has none: its references are tokens as the model's are.
@@ -237,7 +239,7 @@ def _ceiling(texts: TestSet, scorer: Scorer, data: Optional[str]) -> Optional[Ce
     if not data:
         return None
     target = texts.names.target or ""
-    round_trip = ceiling(data, texts.reference, target, scorer, texts.tokens_back)
+    round_trip = round_trip_score(data, texts.reference, target, scorer, texts.tokens_back)
     if round_trip is None:
         texts.remarks.append(
             f"{data} does not say how its text was prepared: the ceiling of scores is not known"

@@ -14,7 +14,7 @@ _FLORES = "flores200"
 _MECAB = {"ja": tokenizer_ja_mecab, "ko": tokenizer_ko_mecab}
 
 
-def tokeniser(language: str) -> str:
+def sacrebleu_tokenizer(language: str) -> str:
     """Return the tokeniser of sacreBLEU for a target language.
 
     sacreBLEU's own choice: ``zh`` for Chinese characters, ``ja-mecab``, ``ko-mecab``, and ``13a``,
@@ -32,9 +32,9 @@ def tokeniser(language: str) -> str:
     return _FLORES if os.path.exists(_flores_model()) else "char"
 
 
-def tokeniser_remarks(language: str) -> List[str]:
+def tokenizer_remarks(language: str) -> List[str]:
     """Return what the user should know of the tokeniser for a language; nothing of a usual one."""
-    name, code = tokeniser(language), language_code(language)
+    name, code = sacrebleu_tokenizer(language), language_code(language)
     if name not in (_FLORES, "char"):
         return []
     unit = "single characters" if name == "char" else "the sentencepieces of FLORES-200"

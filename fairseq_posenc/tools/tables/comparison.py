@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from fairseq_posenc.tools.scores.intervals import t_interval
-from fairseq_posenc.tools.tables.grid import Cell
+from fairseq_posenc.tools.tables.cells import Cell
 from fairseq_posenc.tools.tables.latex import escaped, tabular
 from fairseq_posenc.tools.tables.papers import (
     CHOICES,

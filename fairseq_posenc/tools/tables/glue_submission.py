@@ -7,7 +7,7 @@ from typing import Dict, List, NamedTuple, Sequence
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import parse_number, read_lines
 from fairseq_posenc.tools.bert.glue_tasks import TASKS
-from fairseq_posenc.tools.tables.grid import Cell, read_cells
+from fairseq_posenc.tools.tables.cells import Cell, read_cells
 from fairseq_posenc.tools.tables.papers import CHOICES
 from fairseq_posenc.tools.writing import replacing, replacing_folder
 

@@ -3,8 +3,8 @@
 import re
 from typing import List, Optional, Sequence
 
-from fairseq_posenc.tools.tables.estimates import Estimate
-from fairseq_posenc.tools.tables.layout import Table
+from fairseq_posenc.tools.tables.intervals import Estimate
+from fairseq_posenc.tools.tables.table import Table
 
 _SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",

@@ -8,7 +8,7 @@ from typing import Any, Dict, List, Sequence
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.metrics import metric_of
 from fairseq_posenc.tools.scores.training_log import Curves, over_seeds
-from fairseq_posenc.tools.tables.layout import Table
+from fairseq_posenc.tools.tables.table import Table
 from fairseq_posenc.tools.writing import replacing
 
 # Okabe and Ito's colours, which people with any colour vision can tell apart; the markers and

@@ -13,10 +13,10 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.metrics import metric_of
 from fairseq_posenc.tools.scores.training_log import curves_rows, curves_table
 from fairseq_posenc.tools.tables.latex import best_rows, latex
-from fairseq_posenc.tools.tables.layout import ABOUT_OUTPUTS, Table
-from fairseq_posenc.tools.tables.outputs import ABOUT_LENGTHS
 from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
 from fairseq_posenc.tools.tables.report_content import ReportContent, Trainings
+from fairseq_posenc.tools.tables.sentences import ABOUT_LENGTHS
+from fairseq_posenc.tools.tables.table import ABOUT_OUTPUTS, Table
 from fairseq_posenc.tools.writing import replacing_files
 
 _TEMPLATE = Path(__file__).with_name("report.html.jinja")

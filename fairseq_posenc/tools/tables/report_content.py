@@ -11,16 +11,16 @@ from fairseq_posenc.tools.scores.metrics import METRICS, SACREBLEU_METRICS, metr
 from fairseq_posenc.tools.scores.result import Score, named_path
 from fairseq_posenc.tools.scores.significance import paired_bootstrap
 from fairseq_posenc.tools.scores.training_log import read_curves, read_log
-from fairseq_posenc.tools.tables.layout import Table
-from fairseq_posenc.tools.tables.outputs import (
+from fairseq_posenc.tools.tables.length_table import by_length
+from fairseq_posenc.tools.tables.runs import Runs, read_runs
+from fairseq_posenc.tools.tables.sentences import (
     Differing,
     best_of_others,
     common_seeds,
     differing,
     length_faults,
 )
-from fairseq_posenc.tools.tables.runs import Runs, read_runs
-from fairseq_posenc.tools.tables.tables import by_length
+from fairseq_posenc.tools.tables.table import Table
 from fairseq_posenc.tools.tables.tasks import by_task, of_tasks, read_task_runs
 
 _LOG = "train.log"

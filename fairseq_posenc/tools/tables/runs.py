@@ -6,7 +6,7 @@ from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.lengths import length_label
 from fairseq_posenc.tools.scores.metrics import base_metric, metric_of
 from fairseq_posenc.tools.scores.result import Score, named_path, read_score
-from fairseq_posenc.tools.tables.grid import without_version
+from fairseq_posenc.tools.tables.cells import without_version
 
 _ALL_RIGHT = 99.99  # sacreBLEU
 Runs = Dict[str, List[Score]]

@@ -17,13 +17,13 @@ from fairseq_posenc.tools.scores.task_score import (
     measure,
     read_task_score,
 )
-from fairseq_posenc.tools.tables.estimates import Sampled
-from fairseq_posenc.tools.tables.grid import check_comparable
-from fairseq_posenc.tools.tables.layout import Table
+from fairseq_posenc.tools.tables.cells import check_comparable
+from fairseq_posenc.tools.tables.intervals import Sampled
+from fairseq_posenc.tools.tables.length_table import by_length, differences_in_words, interval_notes
 from fairseq_posenc.tools.tables.papers import CHOICES, best_learning_rate
 from fairseq_posenc.tools.tables.precisions import precision_words
 from fairseq_posenc.tools.tables.runs import read_runs
-from fairseq_posenc.tools.tables.tables import by_length, differences_in_words, interval_notes
+from fairseq_posenc.tools.tables.table import Table
 
 TaskRuns = Dict[str, List[TaskScore]]
 # by task, subset and metric: of every training and sample, (trainings, 1 + samples)
@@ -109,8 +109,8 @@ def read_task_runs(arguments: Sequence[str]) -> TaskRuns:
 def by_task(runs: TaskRuns, metric: Optional[str] = None) -> Table:
     """Return the metrics of every task.
 
-    Intervals are those of :func:`fairseq_posenc.tools.tables.tables.by_length`, over seeds and
-    examples.
+    Intervals are those of :func:`fairseq_posenc.tools.tables.length_table.by_length`, over seeds
+    and examples.
 
     Args:
         runs: of :func:`read_task_runs`.

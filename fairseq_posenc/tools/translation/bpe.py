@@ -90,7 +90,7 @@ def _unbroken_lines(path: str) -> Iterator[str]:
 
 
 def _apply(lines: List[str], codes: str) -> List[str]:
-    return [_encoder(codes).cut(line) for line in lines]
+    return [_encoder(codes).encode(line) for line in lines]
 
 
 _encoder = functools.lru_cache(maxsize=None)(BytePairEncoder)

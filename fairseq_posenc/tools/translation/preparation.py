@@ -14,11 +14,11 @@ from fairseq_posenc.data import subwords
 from fairseq_posenc.data.indexed import read_dictionary
 from fairseq_posenc.data.segmentation import (
     CODES,
-    TOKENISER,
+    TOKENIZER,
     BytePairEncoder,
     Moses,
     SentencePieces,
-    read_tokeniser,
+    read_moses,
 )
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
@@ -30,8 +30,8 @@ from fairseq_posenc.tools.resumable import (
     describe_files,
     only_process,
 )
-from fairseq_posenc.tools.scores.ceiling import ceiling, ceiling_lines
 from fairseq_posenc.tools.scores.data_folder import RAW_TEST
+from fairseq_posenc.tools.scores.round_trip import round_trip_lines, round_trip_score
 from fairseq_posenc.tools.scores.scorer import Scorer
 from fairseq_posenc.tools.translation import bpe, perl, pieces
 from fairseq_posenc.tools.translation.cleaning import Cleaning, clean_pairs
@@ -98,7 +98,7 @@ def prepare(options: TranslationOptions, say: Callable[[str], object] = print) -
             if not options.subwords:
                 job.learn()
             for split in SPLITS:
-                job.cut(split)
+                job.encode(split)
             job.binarise(last)
         shutil.rmtree(job.text, ignore_errors=True)
 
@@ -137,7 +137,7 @@ class _Preparation:
         for split, prefix in self.options.splits().items():
             settings[split] = describe_files(find_files(prefix, self.languages))
         if self.options.subwords:
-            names = CODES, TOKENISER, subwords.SentencePiece.name
+            names = CODES, TOKENIZER, subwords.SentencePiece.name
             files = [os.path.join(self.model, name) for name in names]
             files += [dictionary_path(self.options, language) for language in self.languages]
             settings["subwords"] = describe_files(filter(os.path.exists, files))
@@ -174,18 +174,18 @@ class _Preparation:
         self.say(
             f"{split}: {total:,} pairs" + (f", {wanted:,} of them to validate on" if wanted else "")
         )
-        tokenisers = None
+        tokenizers = None
         if not self.has_sentencepieces:
-            path = os.path.join(self.options.subwords or "", TOKENISER)
+            path = os.path.join(self.options.subwords or "", TOKENIZER)
             known = self.options.subwords and os.path.exists(path)
-            tokenisers = [
-                read_tokeniser(path, language)
+            tokenizers = [
+                read_moses(path, language)
                 if known
                 else moses(language, self.options.normalise_punctuation)
                 for language in self.languages
             ]
         work = functools.partial(
-            _tokenise_pairs, tokenisers=tokenisers, checkout=self.options.moses
+            _tokenise_pairs, tokenizers=tokenizers, checkout=self.options.moses
         )
         with ExitStack() as opened:
             write = opened.enter_context(writing(self.prefix(split, "tok"), self.languages))
@@ -208,12 +208,12 @@ class _Preparation:
             self.say(f"learn {self.options.bpe:,} operations of byte pair encoding")
             bpe.learn(files, codes, self.options.bpe, self.options.workers)
 
-    def cut(self, split: str) -> None:
+    def encode(self, split: str) -> None:
         """Write ``<split>.cut``, without the pairs that cleaning drops if they are of --train."""
         if not self.has(split, "tok") or self.has(split, "cut"):
             return
-        _cutter.cache_clear()
-        work = functools.partial(_cut_pairs, model=self.model)
+        _encoder_of.cache_clear()
+        work = functools.partial(_encode_pairs, model=self.model)
         pairs = self.map_pairs(work, self.prefix(split, "tok"), f"{split}: cut")
         dropped: Counter = Counter()
         cleaned = {"train": True, "valid": self.options.valid_lines or self.options.clean_valid}
@@ -262,37 +262,37 @@ class _Preparation:
             else:
                 normalised = self.options.normalise_punctuation
                 keep(os.path.join(self.model, CODES), partial, None, normalised)
-                if os.path.exists(os.path.join(self.model, TOKENISER)):
-                    shutil.copy(os.path.join(self.model, TOKENISER), partial)
+                if os.path.exists(os.path.join(self.model, TOKENIZER)):
+                    shutil.copy(os.path.join(self.model, TOKENIZER), partial)
         types = len(read_dictionary(os.path.join(self.options.output, last)))
         self.say(f"{self.options.output}: {', '.join(splits)}; dictionary of {types:,} types")
         for line in unknown_summary(self.options.output, splits, self.languages):
             self.say(line)
         if self.options.test:
             references = read_lines(f"{self.options.output}/{RAW_TEST}.{target}")
-            found = ceiling(self.options.output, references, target, Scorer(target))
-            for line in ceiling_lines(found):
+            round_trip = round_trip_score(self.options.output, references, target, Scorer(target))
+            for line in round_trip_lines(round_trip):
                 self.say(f"test: {line}")
 
 
 def _tokenise_pairs(
-    pairs: List[Pair], tokenisers: Optional[List[Moses]], checkout: Optional[str]
+    pairs: List[Pair], tokenizers: Optional[List[Moses]], checkout: Optional[str]
 ) -> List[Pair]:
     """Tokenise both sides; without tokenisers, only leave out blanks at the ends of lines."""
     sides = [list(side) for side in zip(*pairs)]
-    if tokenisers is None:
+    if tokenizers is None:
         return list(zip(*([line.strip() for line in side] for side in sides)))
-    return list(zip(*(perl.tokenise(*side, checkout) for side in zip(sides, tokenisers))))
+    return list(zip(*(perl.tokenise(*side, checkout) for side in zip(sides, tokenizers))))
 
 
 @functools.lru_cache(maxsize=1)
-def _cutter(folder: str) -> Callable[[str], str]:
+def _encoder_of(folder: str) -> Callable[[str], str]:
     """Return what cuts a line into subwords, by the model in a folder."""
     if os.path.exists(os.path.join(folder, CODES)):
-        return BytePairEncoder(os.path.join(folder, CODES)).cut
-    return SentencePieces(os.path.join(folder, subwords.SentencePiece.name)).cut
+        return BytePairEncoder(os.path.join(folder, CODES)).encode
+    return SentencePieces(os.path.join(folder, subwords.SentencePiece.name)).encode
 
 
-def _cut_pairs(pairs: List[Pair], model: str) -> List[Pair]:
-    cut = _cutter(model)
-    return [(cut(source), cut(target)) for source, target in pairs]
+def _encode_pairs(pairs: List[Pair], model: str) -> List[Pair]:
+    encode = _encoder_of(model)
+    return [(encode(source), encode(target)) for source, target in pairs]

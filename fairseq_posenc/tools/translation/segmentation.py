@@ -9,7 +9,7 @@ import os
 from typing import Optional
 
 from fairseq_posenc.data.languages import language_code
-from fairseq_posenc.data.segmentation import CODES, TOKENISER, TRAINING, BytePairEncoder, Moses
+from fairseq_posenc.data.segmentation import CODES, TOKENIZER, TRAINING, BytePairEncoder, Moses
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
 from fairseq_posenc.tools.translation.corpora import Corpus
@@ -68,5 +68,5 @@ def keep(
     lines = read_lines(codes)
     with replacing(os.path.join(folder, CODES)) as stream:
         stream.writelines(f"{line}\n" for line in lines)
-    with replacing(os.path.join(folder, TOKENISER)) as stream:
+    with replacing(os.path.join(folder, TOKENIZER)) as stream:
         stream.write(json.dumps(how, indent=2) + "\n")

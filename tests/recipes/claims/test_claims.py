@@ -189,7 +189,7 @@ def test_rows_of_a_smaller_run_stand_beside_those_of_the_earlier_one(runs, left,
     known = []
     for run in runs.split(" "):
         names = zip(run[::2], run[1::2])
-        known = rows.join(known, [row(name, seeds=int(seeds)) for name, seeds in names])
+        known = rows.merge(known, [row(name, seeds=int(seeds)) for name, seeds in names])
     assert " ".join(f"{one.run}{one.row}{one.seeds}" for one in known) == left
 
 

@@ -88,7 +88,7 @@ SENTENCES = [
 def test_sentences_as_a_person_would_write_and_count_them(tree, source, target, clauses, distance):
     assert english.sentence([Linked(None, tree)]) == source
     tokens = german.sentence([Linked(None, tree)])
-    assert english.join(tokens) == target
+    assert english.to_text(tokens) == target
     assert count_clauses([Linked(None, tree)]) == clauses
     assert german.agreement_distance(tokens) == distance
 
@@ -98,5 +98,5 @@ def test_main_clauses_are_joined_with_commas():
     tree = [Linked(None, first), Linked(lexicon.BUT, clause(SHE, verb("sleep")))]
     assert english.sentence(tree) == "The king who sings laughs, but she sleeps."
     tokens = german.sentence(tree)
-    assert english.join(tokens) == "Der König, der singt, lacht, aber sie schläft."
+    assert english.to_text(tokens) == "Der König, der singt, lacht, aber sie schläft."
     assert (count_clauses(tree), german.agreement_distance(tokens)) == (3, 3)

@@ -54,7 +54,7 @@ def test_fairseq_reads_what_was_cut(folder):
     model, dictionary = subwords.load(folder), subwords.load_dictionary(folder)
     data = data_utils.load_indexed_dataset(str(folder / "train"), dictionary)
     expected = [
-        [*map(dictionary.index, model.pieces(line or "")), dictionary.eos()] for line in LINES
+        [*map(dictionary.index, model.encode(line or "")), dictionary.eos()] for line in LINES
     ]
     assert [item.tolist() for item in data] == expected
     assert totals == Totals(

@@ -257,7 +257,7 @@ def test_sentences_and_labels_come_back_also_in_the_stock_task(text, mnli, tmp_p
     for number, pair in enumerate(PAIRS):
         for part, sentence in zip(inputs, pair):
             *indices, last = part[number].tolist()
-            assert [dictionary[index] for index in indices] == model.pieces(sentence)
+            assert [dictionary[index] for index in indices] == model.encode(sentence)
             assert last == dictionary.eos()
     assert sentence_folder.targets(output, "train", 3).tolist() == [2, 0, 1]
     description = Description.read(output)

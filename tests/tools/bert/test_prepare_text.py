@@ -56,7 +56,7 @@ def sentences(folder, split):
     for item in data_utils.load_indexed_dataset(str(folder / split), dictionary):
         pieces = [dictionary[int(index)] for index in item[:-1]]
         if pieces:
-            found[-1].append(model.text(pieces))
+            found[-1].append(model.decode(pieces))
         else:
             found.append([])
     assert found.pop() == []
@@ -112,7 +112,7 @@ def test_the_dictionary_counts_the_training_text_in_the_order_of_the_vocabulary(
     prepare(options(raw, kind=kind))
     model = subwords.load(raw / "out")
     expected = collections.Counter(
-        piece for document in given(raw / "en") for line in document for piece in model.pieces(line)
+        piece for document in given(raw / "en") for line in document for piece in model.encode(line)
     )
     found = counts(raw / "out")
     assert list(found) == model.vocabulary()

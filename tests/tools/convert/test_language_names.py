@@ -22,7 +22,7 @@ def test_a_language_with_a_hyphen_from_text_to_score_export_and_back(
     posenc, write, checkpoint, tmp_path, monkeypatch, name
 ):
     monkeypatch.chdir(tmp_path)
-    target, tokeniser = TARGETS[name]
+    target, tokenizer = TARGETS[name]
     text = {split: f"--{split} text" for split in ("train", "valid", "test")}
     command = f"prepare translation --source-lang en {' '.join(text.values())} --output data "
     command += "--sentencepiece 60 --ratio 9 --workers 1 --target-lang"
@@ -51,4 +51,4 @@ def test_a_language_with_a_hyphen_from_text_to_score_export_and_back(
     write("out", lines)
     printed = posenc(*"score --generated out --data data".split())
     assert f"language: {advised}, source: en" in printed.out
-    assert f"|tok:{tokeniser}|" in printed.out and "100.00" in printed.out
+    assert f"|tok:{tokenizer}|" in printed.out and "100.00" in printed.out

@@ -8,7 +8,7 @@ import pytest
 import torch
 from fairseq.data import indexed_dataset
 
-from fairseq_posenc.data.segmentation import CODES, TOKENISER, Moses
+from fairseq_posenc.data.segmentation import CODES, TOKENIZER, Moses
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.convert.huggingface.export import to_huggingface
 from fairseq_posenc.tools.convert.huggingface.families import EXPORTED
@@ -73,7 +73,7 @@ def test_the_card_of_a_model_of_moses_tokens_tokenises(checkpoint, binarised, ru
     """Also where source and target have dictionaries of their own."""
     path, _ = checkpoint("cape")
     how = dict.fromkeys(Moses._fields[1:], True)
-    (binarised / TOKENISER).write_text(json.dumps(how))
+    (binarised / TOKENIZER).write_text(json.dumps(how))
     (binarised / CODES).write_text("#version: 0.2\nw 1</w>\n")
     to_huggingface(str(path), str(tmp_path / "hf"), str(binarised))
     card = (tmp_path / "hf" / "README.md").read_text(encoding="utf-8")

@@ -18,7 +18,7 @@ from fairseq_posenc.tools.convert.huggingface.export import to_huggingface
 from fairseq_posenc.tools.convert.huggingface.tokenizers import (
     TokenizerPair,
     compare_tokenizers,
-    read_tokenizer,
+    read_moses,
 )
 from fairseq_posenc.tools.convert.huggingface.verify import inputs, padded
 from fairseq_posenc.tools.translation import bpe, pieces
@@ -50,7 +50,7 @@ def learnt(kind, folder):
         (folder / "text").write_text("\n".join(text) + "\n", encoding="utf-8")
         bpe.learn([str(folder / "text")], str(folder / "codes"), 40, 1)
         encoder, dictionary = BytePairEncoder(str(folder / "codes")), Dictionary()
-        for piece in encoder.cut(" ".join(WORDS)).split():
+        for piece in encoder.encode(" ".join(WORDS)).split():
             dictionary.add_symbol(piece)
         return dictionary, tokenise_lines(lines, Moses("en"))
     if kind == "wordpiece":
@@ -67,7 +67,7 @@ def learnt(kind, folder):
 @pytest.mark.parametrize("kind", ["wordpiece", "sentencepiece", "raw", "bpe"])
 def test_ids_of_the_tokenizer_are_ours_on_odd_lines(tmp_path, kind):
     dictionary, lines = learnt(kind, tmp_path)
-    pair = read_tokenizer(dictionary, str(tmp_path))
+    pair = read_moses(dictionary, str(tmp_path))
     pair.tokenizer.add_special_tokens(["<unk>"])
     found = pair.tokenizer.encode_batch(lines, add_special_tokens=False)
     for line, encoding in zip(lines, found):
@@ -95,7 +95,7 @@ def test_sentencepieces_of_another_kind_are_refused_without_any_text(tmp_path, o
     )  # fmt: skip
     reason = "pieces with spaces" if option == "split_by_whitespace" else option
     with pytest.raises(UsageError, match=f"unigram model of the library tokenizers.*{reason}"):
-        read_tokenizer(Dictionary(), str(tmp_path))
+        read_moses(Dictionary(), str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -222,18 +222,18 @@ def test_no_word_begins_behind_a_mask_where_the_text_has_no_space(tmp_path):
     learn_sentencepiece(lambda: iter(lines), str(tmp_path), 80)
     model = SentencePiece(str(tmp_path / "sentencepiece.model"))
     dictionary = model.dictionary()
-    tokenizer = read_tokenizer(dictionary, str(tmp_path)).tokenizer
+    tokenizer = read_moses(dictionary, str(tmp_path)).tokenizer
     tokenizer.add_special_tokens(["<unk>", "<mask>"])
     for text in TEXTS:
         first, *others = text.split("<mask>")
-        pieces = model.pieces(first)
+        pieces = model.encode(first)
         for part in others:
-            pieces += ["<mask>", *model.pieces(part, after_special=True)]
+            pieces += ["<mask>", *model.encode(part, after_special=True)]
         encoded = tokenizer.encode(text, add_special_tokens=False)
         assert pieces == [
             t if t in dictionary or t == "<mask>" else "<unk>" for t in encoded.tokens
         ]
-    assert model.pieces("北京") == ["▁", "北", "京"]
-    assert model.pieces("北京", after_special=True) == ["北", "京"]
-    pieces, spans = model.pieces_with_offsets("<unk>house")
+    assert model.encode("北京") == ["▁", "北", "京"]
+    assert model.encode("北京", after_special=True) == ["北", "京"]
+    pieces, spans = model.encode_with_offsets("<unk>house")
     assert "▁" not in "".join(pieces) and spans[:2] == [(0, 5), (5, 5 + len(pieces[1]))]

@@ -7,7 +7,7 @@ import pytest
 from fairseq.data import Dictionary, indexed_dataset
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.reading import read_texts
+from fairseq_posenc.tools.scores.inputs import read_texts
 
 
 def test_an_output_that_lacks_sentences_of_the_folders_set_is_refused(tmp_path, write):

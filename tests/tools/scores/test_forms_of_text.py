@@ -9,7 +9,7 @@ import pytest
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores import score
 from fairseq_posenc.tools.scores.data_folder import check_pieces
-from fairseq_posenc.tools.scores.reading import read_texts
+from fairseq_posenc.tools.scores.inputs import read_texts
 
 evaluate = partial(score.evaluate, language="de", source_language="en")
 SOURCES = ["a house", "the dog runs fast today", "two children play in the big garden there ."]

@@ -18,7 +18,7 @@ from fairseq_posenc.tools.scores.intervals import (
 )
 from fairseq_posenc.tools.scores.metrics import metric_of
 from fairseq_posenc.tools.scores.scorer import Scorer
-from fairseq_posenc.tools.tables.estimates import paired_seeds
+from fairseq_posenc.tools.tables.intervals import paired_seeds
 
 WORDS = "der die das Hund Katze Haus läuft schläft sieht heute , schnell .".split()
 

@@ -5,7 +5,7 @@ import json
 import tracemalloc
 
 from fairseq_posenc.json_files import write_json
-from fairseq_posenc.tools.scores.belonging import check_reference
+from fairseq_posenc.tools.scores.reference_check import check_reference
 from fairseq_posenc.tools.scores.texts import Languages
 
 LINES = [f"{n} " + " ".join(f"w{(n * k) % 977}" for k in range(1, 20)) for n in range(400)]

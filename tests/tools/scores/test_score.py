@@ -13,8 +13,8 @@ from fairseq_posenc.tools.scores.intervals import bootstrap, drawn_score
 from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, sacrebleu_metric
 from fairseq_posenc.tools.scores.score import render
 from fairseq_posenc.tools.scores.scorer import DEFAULT as METRICS
+from fairseq_posenc.tools.tables.length_table import by_length
 from fairseq_posenc.tools.tables.runs import read_runs
-from fairseq_posenc.tools.tables.tables import by_length
 
 evaluate = partial(score.evaluate, language="de", source_language="en")
 SOURCES = ["a house", "the dog runs fast today", "two children play in the big garden there ."]

@@ -114,12 +114,12 @@ def test_what_is_not_there_has_no_score_and_no_ratio_of_lengths():
 
 
 @pytest.mark.parametrize(("language", "tokeniser"), [("de", "13a"), ("zh", "zh")])
-def test_signatures_name_the_choices(language, tokeniser):
+def test_signatures_name_the_choices(language, tokenizer):
     scorer = Scorer(language)
     scorer.statistics(texts_of(["你好"], ["你好"]))
     signatures = scorer.signatures()
     assert set(signatures) == set(DEFAULT)
-    start = f"nrefs:1|case:mixed|eff:no|tok:{tokeniser}|smooth:exp|"
+    start = f"nrefs:1|case:mixed|eff:no|tok:{tokenizer}|smooth:exp|"
     assert signatures["sacrebleu"] == f"{start}version:{sacrebleu.__version__}"
     assert "case:lc" in signatures["sacrebleu_lowercase"]
     assert "tok:none|smooth:none" in signatures["tokenised_bleu"]

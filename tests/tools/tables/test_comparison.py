@@ -7,8 +7,8 @@ import statistics
 
 import pytest
 
+from fairseq_posenc.tools.tables.cells import Cell
 from fairseq_posenc.tools.tables.comparison import compare, summarise
-from fairseq_posenc.tools.tables.grid import Cell
 from fairseq_posenc.tools.tables.papers import CHOICES, FINE_TUNING, Measure, load
 
 BLEU = Measure(["a", "b"], "sacrebleu")

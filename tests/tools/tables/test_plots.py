@@ -7,7 +7,7 @@ import pytest
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.json_files import from_json
 from fairseq_posenc.tools.scores.result import Score
-from fairseq_posenc.tools.tables import tables
+from fairseq_posenc.tools.tables import length_table
 from fairseq_posenc.tools.tables.plots import plot_by_length, plot_curves
 
 
@@ -33,7 +33,7 @@ def score(*rights, within=(9, 4, 0, 0)):
 
 def by_length(runs):
     read = {name: [from_json(Score, one, "", "") for one in seeds] for name, seeds in runs.items()}
-    return tables.by_length(read)
+    return length_table.by_length(read)
 
 
 RUNS = {"shape": [score(0.9, 0.8, 0.6, 0.4), score(0.8, 0.8, 0.7, 0.4)]}

@@ -15,11 +15,11 @@ from fairseq_posenc.tools.scores.metrics import metric_of
 from fairseq_posenc.tools.scores.score import evaluate
 from fairseq_posenc.tools.scores.significance import paired_bootstrap
 from fairseq_posenc.tools.tables.latex import best_rows, escaped, latex
-from fairseq_posenc.tools.tables.outputs import differing, length_faults
+from fairseq_posenc.tools.tables.length_table import by_length
 from fairseq_posenc.tools.tables.report import write_report
 from fairseq_posenc.tools.tables.report_content import read_report
 from fairseq_posenc.tools.tables.runs import read_runs
-from fairseq_posenc.tools.tables.tables import by_length
+from fairseq_posenc.tools.tables.sentences import differing, length_faults
 
 STRANGE = "<script>alert(1)</script> & 50% {x}_y|z"
 HEBREW = "הכלב רץ מהר היום בגן הגדול".split()

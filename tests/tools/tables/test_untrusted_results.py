@@ -9,10 +9,10 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.score import evaluate
+from fairseq_posenc.tools.tables.length_table import by_length
 from fairseq_posenc.tools.tables.report import write_report
 from fairseq_posenc.tools.tables.report_content import read_report
 from fairseq_posenc.tools.tables.runs import read_runs
-from fairseq_posenc.tools.tables.tables import by_length
 from fairseq_posenc.tools.text_tables import csv_table, markdown_table
 
 

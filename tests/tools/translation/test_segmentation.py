@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fairseq_posenc.data.segmentation import read_tokeniser, tokenise_lines
+from fairseq_posenc.data.segmentation import read_moses, tokenise_lines
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.translation.corpora import CORPORA
 from fairseq_posenc.tools.translation.segmentation import (
@@ -36,7 +36,7 @@ def bin_folder(tmp_path):
 
 def kept_tokens(folder, path):
     lines = path.read_text(encoding="utf-8").split("\n")[:-1]
-    return tokenise_lines(lines, read_tokeniser(str(folder / "tokeniser.json"), "en"))
+    return tokenise_lines(lines, read_moses(str(folder / "tokeniser.json"), "en"))
 
 
 @pytest.mark.parametrize("changes", [{}, {"aggressive": False}, {"plain_quotes": False}])
@@ -71,7 +71,7 @@ def test_a_description_of_an_earlier_version_keeps_the_case(codes, bin_folder):
     how = json.loads(path.read_text())
     del how["lowercase"]
     path.write_text(json.dumps(how))
-    assert not read_tokeniser(str(path), "en").lowercase
+    assert not read_moses(str(path), "en").lowercase
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_damaged_description_is_refused(codes, bin_folder, change, told):
     change(how)
     path.write_text(json.dumps(how))
     with pytest.raises(UsageError, match=told):
-        read_tokeniser(str(path), "en")
+        read_moses(str(path), "en")
 
 
 def test_nothing_is_kept_without_codes_or_data(codes, bin_folder):

@@ -26,10 +26,10 @@ def slowly(pairs, corpus):
     kept = []
     for pair in pairs:
         tokens = []
-        for line, (normaliser, tokeniser) in zip(pair, tools):
+        for line, (normaliser, tokenizer) in zip(pair, tools):
             if corpus.normalise:
                 line = regex.sub(r"\p{C}", " ", normaliser.normalize(line.strip()))
-            tokens.append(tokeniser.tokenize(line, corpus.aggressive, return_str=True))
+            tokens.append(tokenizer.tokenize(line, corpus.aggressive, return_str=True))
         lengths = [len(line.split()) for line in tokens]
         if not corpus.before_bpe or (
             min(lengths) > 0 and max(lengths) <= 80 and max(lengths) <= 9 * min(lengths)

@@ -11,13 +11,16 @@ from fairseq_posenc.tools.translation.tokens import tokenise_file
 
 
 def slowly(lines, moses):
-    normaliser, tokeniser = MosesPunctNormalizer(moses.language), MosesTokenizer(moses.language)
+    normaliser, tokenizer = (
+        MosesPunctNormalizer(moses.language),
+        MosesTokenizer(moses.language),
+    )
     for line in lines:
         if moses.normalise:
             line = normaliser.normalize(line.strip())
         if moses.printable:
             line = regex.sub(r"\p{C}", " ", line)
-        yield tokeniser.tokenize(line, moses.aggressive, return_str=True, escape=moses.escape)
+        yield tokenizer.tokenize(line, moses.aggressive, return_str=True, escape=moses.escape)
 
 
 OPTIONS = [

@@ -8,14 +8,14 @@ from fairseq.data import Dictionary
 from fairseq.data.multilingual.multilingual_utils import get_lang_tok
 
 from fairseq_posenc.data.languages import language_code
-from fairseq_posenc.data.segmentation import CODES, TOKENISER, read_tokeniser
+from fairseq_posenc.data.segmentation import CODES, TOKENIZER, read_moses
 from fairseq_posenc.data.subwords import DICTIONARY, MASK, SentencePiece, WordPiece
 from fairseq_posenc.guards import signatures
 from fairseq_posenc.tools.convert.checkpoint import LANGUAGE_MODEL, ExportSource
 from fairseq_posenc.tools.convert.huggingface.adapters import Adapter
 from fairseq_posenc.tools.convert.huggingface.language_codes import LANGUAGES
 
-TEXT_FILES = (CODES, TOKENISER, SentencePiece.name, WordPiece.name, LANGUAGES)
+TEXT_FILES = (CODES, TOKENIZER, SentencePiece.name, WordPiece.name, LANGUAGES)
 _CARD = """---
 library_name: transformers
 tags: [{tags}]
@@ -113,8 +113,8 @@ def write(
         parts.update(source=first, target=target, number=number)
     elif len(source.stacks) == 2:
         model_name, tag, code = "Translation", "translation", _TRANSLATION
-        if os.path.isfile(os.path.join(folder, TOKENISER)):
-            parts.update(_moses(os.path.join(folder, TOKENISER), *languages))
+        if os.path.isfile(os.path.join(folder, TOKENIZER)):
+            parts.update(_moses(os.path.join(folder, TOKENIZER), *languages))
     elif source.model_name == LANGUAGE_MODEL:
         model_name, tag, code = "Language model", "text-generation", _LANGUAGE_MODEL
     else:
@@ -139,7 +139,7 @@ def write(
 
 def _moses(file: str, source: str, target: str) -> Dict[str, str]:
     """Return what makes raw text Moses' tokens as ``tokeniser.json`` says, and raw text of them."""
-    settings = read_tokeniser(file, source)
+    settings = read_moses(file, source)
     normalise = f'text = sacremoses.MosesPunctNormalizer("{settings.language}").normalize(text)'
     lines = {
         'text = text.replace("’", "\'")': settings.plain_quotes,

@@ -123,17 +123,19 @@ def read_tokenizer(dictionary: Dictionary, data: str) -> TokenizerPair:
     path = {name: os.path.join(data, name) for name in (WordPiece.name, SentencePiece.name, CODES)}
     if os.path.isfile(path[WordPiece.name]):
         words = WordPiece(path[WordPiece.name])
-        return TokenizerPair(_wordpiece(words, dictionary), "plain text", words.pieces, words.text)
+        return TokenizerPair(
+            _wordpiece(words, dictionary), "plain text", words.encode, words.decode
+        )
     if os.path.isfile(path[SentencePiece.name]):
         model = SentencePiece(path[SentencePiece.name])
         tokenizer = _sentencepiece(model, dictionary)
-        return TokenizerPair(tokenizer, "plain text", model.pieces, model.text, model.scores())
+        return TokenizerPair(tokenizer, "plain text", model.encode, model.decode, model.scores())
     if os.path.isfile(path[CODES]):
         bpe = BytePairEncoder(path[CODES])
         return TokenizerPair(
             _bpe(path[CODES], dictionary),
             "text that is tokenised as by posenc prepare tokenise",
-            lambda text: bpe.cut(text).split(),
+            lambda text: bpe.encode(text).split(),
             lambda pieces: (" ".join(pieces) + " ").replace(f"{_CONTINUES} ", "").rstrip(),
         )
     return TokenizerPair(_words(dictionary), "types separated by spaces", str.split, " ".join)

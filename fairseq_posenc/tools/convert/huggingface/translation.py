@@ -11,7 +11,7 @@ from typing import Any, Dict, Tuple
 import torch
 from torch import Tensor
 
-from fairseq_posenc.data.segmentation import CODES, TOKENISER
+from fairseq_posenc.data.segmentation import CODES, TOKENIZER
 from fairseq_posenc.data.subwords import SPECIALS
 from fairseq_posenc.encodings.sinusoidal import sinusoid
 from fairseq_posenc.errors import UsageError
@@ -166,7 +166,7 @@ def _subword_files(folder: str) -> Dict[str, str]:
     moses = dict(normalise=True, printable=True, aggressive=True, escape=True)
     return {
         CODES: "".join(f"{line}\n" for line in ["#version: 0.2", *pairs]),
-        TOKENISER: json.dumps({**moses, "plain_quotes": False, "lowercase": lower}),
+        TOKENIZER: json.dumps({**moses, "plain_quotes": False, "lowercase": lower}),
     }
 
 

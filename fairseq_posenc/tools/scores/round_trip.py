@@ -14,17 +14,17 @@ from fairseq.data.data_utils import post_process
 from fairseq_posenc.data.indexed import read_dictionary
 from fairseq_posenc.data.segmentation import (
     CODES,
-    TOKENISER,
+    TOKENIZER,
     BytePairEncoder,
     SentencePieces,
     detokenise_lines,
-    read_tokeniser,
+    read_moses,
     tokenise_lines,
 )
 from fairseq_posenc.data.subwords import UNKNOWN, SentencePiece
 from fairseq_posenc.errors import printable
 from fairseq_posenc.tools.scores.data_folder import first_folder
-from fairseq_posenc.tools.scores.result import Ceiling
+from fairseq_posenc.tools.scores.result import RoundTripScore
 from fairseq_posenc.tools.scores.scorer import Scorer
 
 LOW = 99.0  # in BLEU; below, what is lost is named
@@ -34,8 +34,8 @@ _NAMED = 10  # characters
 class Preparation(NamedTuple):
     """How text became subwords, and how subwords become text."""
 
-    cut: Callable[[List[str]], List[str]]
-    join: Callable[[Iterable[str]], List[str]]
+    encode: Callable[[List[str]], List[str]]
+    decode: Callable[[Iterable[str]], List[str]]
 
 
 def preparation_of(data: Optional[str], language: Optional[str]) -> Optional[Preparation]:
@@ -44,32 +44,32 @@ def preparation_of(data: Optional[str], language: Optional[str]) -> Optional[Pre
     None where it records none. Of several folders joined by colons the first counts.
     """
     folder = first_folder(data)
-    paths = {name: os.path.join(folder, name) for name in (SentencePiece.name, TOKENISER, CODES)}
+    paths = {name: os.path.join(folder, name) for name in (SentencePiece.name, TOKENIZER, CODES)}
     if not data or not language:
         return None
     if os.path.exists(paths[SentencePiece.name]):
         model = SentencePieces(paths[SentencePiece.name])
         return Preparation(
-            lambda lines: [model.cut(line) for line in lines],
-            lambda lines: [model.join(line) for line in lines],
+            lambda lines: [model.encode(line) for line in lines],
+            lambda lines: [model.decode(line) for line in lines],
         )
-    if not (os.path.exists(paths[TOKENISER]) and os.path.exists(paths[CODES])):
+    if not (os.path.exists(paths[TOKENIZER]) and os.path.exists(paths[CODES])):
         return None
-    moses = read_tokeniser(paths[TOKENISER], language, training=True)
+    moses = read_moses(paths[TOKENIZER], language, training=True)
     encoder = BytePairEncoder(paths[CODES])
     return Preparation(
-        lambda lines: [encoder.cut(line) for line in tokenise_lines(lines, moses)],
+        lambda lines: [encoder.encode(line) for line in tokenise_lines(lines, moses)],
         lambda lines: detokenise_lines((post_process(line, "@@ ") for line in lines), language),
     )
 
 
-def ceiling(
+def round_trip_score(
     data: str,
     references: List[str],
     language: str,
     scorer: Scorer,
     tokens_back: Optional[List[str]] = None,
-) -> Optional[Ceiling]:
+) -> Optional[RoundTripScore]:
     """Return the ceiling of models trained on a folder; None where it is not known.
 
     Args:
@@ -82,8 +82,8 @@ def ceiling(
     """
     preparation = preparation_of(data, language)
     if preparation:
-        pieces = preparation.cut(references)
-        back = preparation.join(pieces)
+        pieces = preparation.encode(references)
+        back = preparation.decode(pieces)
     elif tokens_back:
         pieces, back = [], tokens_back
     else:
@@ -94,12 +94,12 @@ def ceiling(
     symbols = set(read_dictionary(dictionary).symbols) if pieces else set()
     left = [" ".join(p if p in symbols else UNKNOWN for p in line.split()) for line in pieces]
     if not preparation or left == [" ".join(line.split()) for line in pieces]:
-        return Ceiling(figures, same, len(references), lost, {}, figures["sacrebleu"])
-    came = preparation.join(left)
+        return RoundTripScore(figures, same, len(references), lost, {}, figures["sacrebleu"])
+    came = preparation.decode(left)
     unknown = Counter(lost_characters(references, came)) - Counter(lost)
     with_unknown = scorer.plain_scores(came, references)["sacrebleu"]
     unknown_counts = dict(unknown.most_common())
-    return Ceiling(figures, same, len(references), lost, unknown_counts, with_unknown)
+    return RoundTripScore(figures, same, len(references), lost, unknown_counts, with_unknown)
 
 
 def lost_characters(before: Iterable[str], after: Iterable[str]) -> Dict[str, int]:
@@ -110,23 +110,23 @@ def lost_characters(before: Iterable[str], after: Iterable[str]) -> Dict[str, in
     return dict(lost.most_common())
 
 
-def ceiling_lines(ceiling: Optional[Ceiling]) -> List[str]:
+def round_trip_lines(round_trip: Optional[RoundTripScore]) -> List[str]:
     """Return what to say of a ceiling; nothing of one that is not known."""
-    if not ceiling:
+    if not round_trip:
         return []
-    value, least = ceiling.figures["sacrebleu"], ceiling.with_unknown
+    value, least = round_trip.figures["sacrebleu"], round_trip.with_unknown
     lines = [
         f"ceiling: sacreBLEU {value:.2f}, of the references themselves after the preparation of "
-        f"the training text and back; {ceiling.exact} of {ceiling.references} references come back "
-        "exactly"
+        f"the training text and back; {round_trip.exact} of {round_trip.references} references "
+        "come back exactly"
     ]
     if value < LOW:
-        lost = _named(ceiling.lost) or "nothing but order; spaces are added"
+        lost = _named(round_trip.lost) or "nothing but order; spaces are added"
         lines.append(f"lost by the preparation: {lost}")
-    if ceiling.unknown:
+    if round_trip.unknown:
         lines.append(
             f"not in the dictionary, so that no model writes them (ceiling {least:.2f}): "
-            + _named(ceiling.unknown)
+            + _named(round_trip.unknown)
         )
     return lines
 

@@ -14,7 +14,7 @@ from fairseq_posenc.tools.scores.intervals import (
 )
 from fairseq_posenc.tools.scores.metrics import corpus_score
 from fairseq_posenc.tools.scores.result import Score
-from fairseq_posenc.tools.tables import tables
+from fairseq_posenc.tools.tables import length_table
 from fairseq_posenc.tools.tables.runs import read_runs
 
 LENGTHS = [4, 5, 6, 7, 8, 11, 12, 13, 14, 15, 16, 17]
@@ -56,7 +56,7 @@ def score(right, **changes):
 
 def by_length(runs, metric="sacrebleu"):
     read = {name: [from_json(Score, one, "", "") for one in seeds] for name, seeds in runs.items()}
-    return tables.by_length(read, metric)
+    return length_table.by_length(read, metric)
 
 
 def test_rows_are_runs_and_columns_are_bins_with_their_sentences():

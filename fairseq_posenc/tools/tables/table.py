@@ -5,7 +5,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence
 
 from fairseq_posenc.tools.scores.lengths import share
 from fairseq_posenc.tools.scores.metrics import metric_of
-from fairseq_posenc.tools.tables.estimates import Estimate, Sampled
+from fairseq_posenc.tools.tables.intervals import Estimate, Sampled
 from fairseq_posenc.tools.text_tables import csv_table, markdown_table, markdown_text
 
 ABOUT_OUTPUTS = (

@@ -11,7 +11,6 @@ from fairseq_posenc.data.languages import has_spaces, language_code, language_of
 from fairseq_posenc.data.segmentation import SentencePieces, detokenise_lines
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.tools.scores.belonging import check_reference, raw_references
 from fairseq_posenc.tools.scores.data_folder import (
     check_pieces,
     languages_of_data,
@@ -19,7 +18,8 @@ from fairseq_posenc.tools.scores.data_folder import (
     raw_test,
     subwords_of_data,
 )
-from fairseq_posenc.tools.scores.generated import Generated, read_generated
+from fairseq_posenc.tools.scores.generate_output import GenerateOutput, read_generate_output
+from fairseq_posenc.tools.scores.reference_check import check_reference, raw_references
 from fairseq_posenc.tools.scores.tags import without_tags
 from fairseq_posenc.tools.scores.text_remarks import check_joined, text_remarks
 from fairseq_posenc.tools.scores.texts import (
@@ -28,7 +28,7 @@ from fairseq_posenc.tools.scores.texts import (
     TestSet,
     join_subwords,
 )
-from fairseq_posenc.tools.scores.tokenizers import tokeniser_remarks
+from fairseq_posenc.tools.scores.tokenizers import tokenizer_remarks
 
 # with these, joining glues everything together: no mark means that the wrong kind was named
 _GLUING = ("sentencepiece", "wordpiece", "letter", "_EOW")
@@ -143,7 +143,7 @@ def read_numbers(path: str, count: int) -> List[int]:
 
 def remarks(name: str, language: str) -> List[str]:
     """Return what the user should know of scores in a language, which files call ``name``."""
-    code, lines = language_code(language), tokeniser_remarks(language)
+    code, lines = language_code(language), tokenizer_remarks(language)
     if name != language:
         lines.insert(0, f"the text of {name!r} has no spaces between words: scored as {language}")
     if not has_spaces(language):
@@ -173,7 +173,7 @@ def _from_generated(
     Where fairseq was told to decode (``--bpe``, ``--tokenizer``), it prints S, T and D as plain
     text but H as tokens. Then D and T are taken as plain text, and tokenised like plain files.
     """
-    lines = read_generated(path, len(raw) or None, data)
+    lines = read_generate_output(path, len(raw) or None, data)
     model = model_of_data(data)
     symbol = remove_bpe or (not data and lines.joined) or subwords_of_data(data)
     if remove_bpe and not model:
@@ -216,7 +216,7 @@ def _from_generated(
 
 
 def _of_tokens(
-    lines: Generated,
+    lines: GenerateOutput,
     joined: List[str],
     raw: List[str],
     languages: Languages,
@@ -249,7 +249,7 @@ def _of_tokens(
     )
 
 
-def _with_remark_on_unknown(texts: TestSet, lines: Generated, is_raw: bool) -> TestSet:
+def _with_remark_on_unknown(texts: TestSet, lines: GenerateOutput, is_raw: bool) -> TestSet:
     unknown = sum("<<unk>>" in line for line in lines.references or ())
     if unknown:
         texts.remarks.append(
@@ -298,7 +298,7 @@ def _join(lines: Sequence[str], symbol: str, path: str, model: str) -> List[str]
     if symbol == "sentencepiece" and model:
         if any("\u2581" in line for line in lines):
             pieces = SentencePieces(model)
-            return [pieces.join(line) for line in lines]
+            return [pieces.decode(line) for line in lines]
         return _restored(lines, model)
     if mark == "@@" and some and all(line.startswith("\u2581") for line in some):
         raise UsageError(f"{path} holds sentencepieces: pass --remove-bpe sentencepiece")
@@ -318,7 +318,7 @@ def _restored(lines: Sequence[str], model: str) -> List[str]:
     return [pieces.restore(line) for line in lines]
 
 
-def _subword_counts(lines: Generated, symbol: str) -> Dict[str, List[int]]:
+def _subword_counts(lines: GenerateOutput, symbol: str) -> Dict[str, List[int]]:
     mark = SUBWORD_MARKS[symbol]
     sides = {"source": lines.sources, "reference": lines.references}
     return {

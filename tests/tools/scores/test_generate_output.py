@@ -6,7 +6,7 @@ from fairseq import options
 from fairseq.dataclass.utils import convert_namespace_to_omegaconf
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.generated import read_generated
+from fairseq_posenc.tools.scores.generate_output import read_generate_output
 
 LOG = [
     "2026-01-31 10:00:00 | INFO | fairseq_cli.generate | loading model(s) from a.pt",
@@ -28,7 +28,7 @@ def lines_of(sentence, text="a b@@ c", kinds="STHDP"):
 def test_lines_in_any_order_come_out_in_the_order_of_the_test_set(write):
     lines = LOG + [line for i in range(12) for line in lines_of(i, f"hypothesis {i}")]
     random.Random(3).shuffle(lines)
-    found = read_generated(write("out", lines))
+    found = read_generate_output(write("out", lines))
     assert found.hypotheses == [f"hypothesis {i}" for i in range(12)]
     assert found.references == [f"target {i}" for i in range(12)]
     assert found.sources == [f"{i} source" for i in range(12)]
@@ -36,29 +36,29 @@ def test_lines_in_any_order_come_out_in_the_order_of_the_test_set(write):
 
 def test_the_best_scored_of_several_hypotheses_is_taken(write):
     lines = lines_of(0) + ["H-0\t-0.1\tbest", "D-0\t-0.1\tbest", "H-0\t-2\tworse", "D-0\t-2\tworse"]
-    found = read_generated(write("out", lines))
+    found = read_generate_output(write("out", lines))
     assert (found.hypotheses, found.decoded) == (["best"], ["best"])
 
 
 def test_a_hypothesis_without_a_finite_score_is_a_hypothesis(write):
     lines = ["H-0\t-inf\tx", "D-0\t-inf\tx", "H-1\tnan\ty", "D-1\tnan\ty"]
-    assert read_generated(write("out", lines)).hypotheses == ["x", "y"]
+    assert read_generate_output(write("out", lines)).hypotheses == ["x", "y"]
 
 
 def test_odd_output_is_read(write):
-    found = read_generated(write("out", ["S-0\t", "T-0\t", "H-0\t-1\t", "D-0\t-1\t"]))
+    found = read_generate_output(write("out", ["S-0\t", "T-0\t", "H-0\t-1\t", "D-0\t-1\t"]))
     assert (found.sources, found.references, found.hypotheses) == ([""], [""], [""])
-    found = read_generated(write("out", lines_of(0, kinds="HD")))
+    found = read_generate_output(write("out", lines_of(0, kinds="HD")))
     assert (found.references, found.sources) == (None, None)
     # separators that do not end a line
     text = "a \u2028 b \x0b c \x85 d"
-    assert read_generated(write("out", lines_of(0, text)), expected=1).hypotheses == [text]
+    assert read_generate_output(write("out", lines_of(0, text)), expected=1).hypotheses == [text]
 
 
 def test_missing_sentences_are_named_with_the_remedy(write):
     lines = [line for i in range(14) if i % 2 for line in lines_of(i)]
     with pytest.raises(UsageError) as error:
-        read_generated(write("out", lines))
+        read_generate_output(write("out", lines))
     message = str(error.value)
     assert "7 of 14 sentences (ids 0, 2, 4, 6, 8, ...)" in message
     assert "--required-batch-size-multiple 1" in message
@@ -89,7 +89,7 @@ def test_missing_sentences_are_named_with_the_remedy(write):
 )
 def test_output_that_is_broken_or_incomplete_is_refused(write, lines, expected, message):
     with pytest.raises(UsageError, match=message):
-        read_generated(write("out", lines), expected)
+        read_generate_output(write("out", lines), expected)
 
 
 @pytest.fixture(scope="module")
@@ -118,26 +118,26 @@ def test_hypotheses_made_with_the_references_in_sight_are_refused(write, logged,
     for task in ([], MULTILINGUAL):
         lines = [logged(*given.split(), *task), *lines_of(0), *lines_of(1)]
         with pytest.raises(UsageError, match=f"out was made with {said}.*to translate"):
-            read_generated(write("out", lines))
+            read_generate_output(write("out", lines))
     # as Namespace, before fairseq 0.10
     namespace = f"Namespace(beam=5, {given[2:].split()[0].replace('-', '_')}=7, quiet=False)"
     with pytest.raises(UsageError, match="was made with"):
-        read_generated(write("out", [namespace, *lines_of(0)]))
+        read_generate_output(write("out", [namespace, *lines_of(0)]))
 
 
 def test_a_prefix_that_is_a_tag_of_the_language_gives_nothing_away(write, logged):
     lines = [f"{kind}-{n}\t{'-1' if kind in 'HD' else ''}\t__de__ w{n}".replace("\t\t", "\t")
              for n in range(3) for kind in "THD"]  # fmt: skip
-    read_generated(write("out", [logged("--prefix-size", "1"), *lines]))
+    read_generate_output(write("out", [logged("--prefix-size", "1"), *lines]))
     with pytest.raises(UsageError, match="--prefix-size 2"):
-        read_generated(write("out", [logged("--prefix-size", "2"), *lines]))
+        read_generate_output(write("out", [logged("--prefix-size", "2"), *lines]))
     forced = logged("--prefix-size", "1", *MULTILINGUAL, "--decoder-langtok")
-    read_generated(write("out", [forced, *lines_of(0)]))
+    read_generate_output(write("out", [forced, *lines_of(0)]))
 
 
 def test_constraints_of_fairseq_interactive_are_noticed(write):
     with pytest.raises(UsageError, match="--constraints"):
-        read_generated(write("out", ["C-0\tHaus", *lines_of(0)]))
+        read_generate_output(write("out", ["C-0\tHaus", *lines_of(0)]))
 
 
 @pytest.mark.parametrize("given, said", [
@@ -154,7 +154,7 @@ def test_constraints_of_fairseq_interactive_are_noticed(write):
     ("--beam 7 --lenpen 0.6 --nbest 2 --max-len-b 100 --gen-subset valid", None),
 ])  # fmt: skip
 def test_options_that_lend_the_model_a_hand_are_remarked(write, logged, given, said):
-    remarks = read_generated(write("out", [logged(*given.split()), *lines_of(0)])).remarks
+    remarks = read_generate_output(write("out", [logged(*given.split()), *lines_of(0)])).remarks
     assert bool(remarks) == bool(said) and all(re.search(said, line) for line in remarks)
 
 
@@ -164,17 +164,17 @@ def test_without_a_log_words_that_all_hypotheses_share_with_references_are_remar
         for n in range(30)
         for line in (f"T-{n}\tw{n} v{n} a", f"H-{n}\t-1\tw{n} v{n} b", f"D-{n}\t-1\tw{n} v{n} b")
     ]
-    [remark] = read_generated(write("out", lines)).remarks
+    [remark] = read_generate_output(write("out", lines)).remarks
     assert "begins with 2 words of its reference" in remark and "--prefix-size" in remark
-    assert read_generated(write("out", [logged(), *lines])).remarks == []
+    assert read_generate_output(write("out", [logged(), *lines])).remarks == []
     lines[4] = "H-1\t-1\ta b"
-    assert read_generated(write("out", lines)).remarks == []
+    assert read_generate_output(write("out", lines)).remarks == []
 
 
 def test_missing_sentences_have_their_true_cause_named(write, logged):
     fifty = [line for n in range(50) for line in lines_of(n)]
     with pytest.raises(UsageError, match="50 sentences, but the reference has 200.*test sets"):
-        read_generated(write("out", fifty), expected=200)
+        read_generate_output(write("out", fifty), expected=200)
     some = [line for n in range(0, 50, 2) for line in lines_of(n)]
     skipped = "WARNING | 25 samples have invalid sizes and will be skipped, max_positions=(9, 9)"
     for log, said in (
@@ -184,7 +184,7 @@ def test_missing_sentences_have_their_true_cause_named(write, logged):
         (logged("--distributed-world-size", "1"), "it was cut off, or sentences were skipped"),
     ):
         with pytest.raises(UsageError, match=f"24 of 49 sentences.*{said}"):
-            read_generated(write("out", [log, *some]))
+            read_generate_output(write("out", [log, *some]))
 
 
 @pytest.mark.parametrize(
@@ -212,6 +212,6 @@ def test_translations_that_end_at_the_limit_are_counted(
     for n, length in enumerate(lengths):
         lines += [f"S-{n}\t{' '.join('w' * sources)}", f"T-{n}\tein Haus", f"H-{n}\t-0.5\tein w"]
         lines += [f"D-{n}\t-0.5\tein w", f"P-{n}\t{'-0.5 ' * length}-0.1"]
-    remarks = read_generated(write("out", lines)).remarks
+    remarks = read_generate_output(write("out", lines)).remarks
     told = [line for line in remarks if " end at " in line]
     assert len(told) == bool(cut) and all(re.match(cut, line) for line in told)

@@ -9,11 +9,11 @@ from fairseq_posenc.tools.scores.intervals import SAMPLES, bootstrap, drawn_scor
 from fairseq_posenc.tools.scores.lengths import length_label
 from fairseq_posenc.tools.scores.metrics import base_metric, corpus_score, why_undefined
 from fairseq_posenc.tools.scores.result import Score
-from fairseq_posenc.tools.tables.estimates import Sampled
-from fairseq_posenc.tools.tables.grid import check_comparable
-from fairseq_posenc.tools.tables.layout import Outputs, Table
+from fairseq_posenc.tools.tables.cells import check_comparable
+from fairseq_posenc.tools.tables.intervals import Sampled
 from fairseq_posenc.tools.tables.precisions import precision_words
 from fairseq_posenc.tools.tables.runs import Runs, conditions
+from fairseq_posenc.tools.tables.table import Outputs, Table
 
 
 def by_length(runs: Runs, metric: str = "sacrebleu") -> Table:

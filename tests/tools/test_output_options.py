@@ -9,7 +9,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools import cli
-from fairseq_posenc.tools.outputs import Parser, check_outputs, refuse_repeated
+from fairseq_posenc.tools.output_options import Parser, check_outputs, refuse_repeated
 
 COMMANDS = [name for name in cli.COMMANDS if name != "prepare"]
 COMMANDS += [f"prepare {name}" for name in cli.PREPARATIONS]

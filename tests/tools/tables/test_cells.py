@@ -3,7 +3,7 @@
 import pytest
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.tables.grid import read_cells
+from fairseq_posenc.tools.tables.cells import read_cells
 
 
 def score(sentences=3, signature="tok:13a|version:2.6.0"):

@@ -69,8 +69,8 @@ def test_the_tokeniser_is_that_of_the_script(monkeypatch, tmp_path, language, ex
     for module in tokenizers._MECAB.values():
         monkeypatch.setattr(module, "MeCab", None)
     monkeypatch.setattr(tokenizers, "SACREBLEU_DIR", str(tmp_path))
-    assert tokenizers.tokeniser(language) == expected
-    assert bool(tokenizers.tokeniser_remarks(language)) == (expected == "char")
+    assert tokenizers.sacrebleu_tokenizer(language) == expected
+    assert bool(tokenizers.tokenizer_remarks(language)) == (expected == "char")
 
 
 def test_lengths_are_of_characters_where_no_spaces_part_words(write):

@@ -6,7 +6,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.tools.scores.metrics import corpus_score
 from fairseq_posenc.tools.scores.result import Score
-from fairseq_posenc.tools.tables.estimates import paired_seeds
+from fairseq_posenc.tools.tables.intervals import paired_seeds
 from fairseq_posenc.tools.tables.runs import Runs
 
 SHORT, LONG = 0.5, 2.0

@@ -26,7 +26,7 @@ _LOG_MESSAGE = re.compile(r"\| (?:INFO|WARNING) \| fairseq|(?:INFO|WARNING):fair
 
 
 @dataclass
-class Generated:
+class GenerateOutput:
     """The sentences of one output of ``fairseq-generate``, in the order of the test set.
 
     ``hypotheses`` are H-lines: tokens as the model made them; ``decoded`` D-lines: the same after
@@ -47,9 +47,9 @@ class Generated:
     joined: str = ""
 
 
-def read_generated(
+def read_generate_output(
     path: str, expected: Optional[int] = None, data: Optional[str] = None
-) -> Generated:
+) -> GenerateOutput:
     """Read an output of ``fairseq-generate``: lines in any order, log lines in between.
 
     Of several hypotheses of a sentence (``--nbest``) the one with the best score is taken, the
@@ -96,7 +96,7 @@ def read_generated(
     hypotheses, references = untagged["H"].lines, untagged["T"].lines
     joined = options.value("post_process")
     remarks += _reference_remarks(hypotheses, references, options)
-    return Generated(
+    return GenerateOutput(
         hypotheses=hypotheses,
         decoded=untagged["D"].lines,
         references=references or None,

@@ -7,7 +7,7 @@ import torch
 from fairseq.data import indexed_dataset
 
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores import reading
+from fairseq_posenc.tools.scores import inputs
 from fairseq_posenc.tools.scores.result import TrainedLengths
 from fairseq_posenc.tools.scores.score import evaluate, render
 
@@ -22,7 +22,7 @@ LOG = "2026-11-21 03:59:51 | INFO | fairseq.tasks.translation | [{}] dictionary:
 
 def read(generated=None, **options):
     options = {"language": "de", "source_language": "en", **options}
-    return reading.read_texts(generated=generated, **options)
+    return inputs.read_texts(generated=generated, **options)
 
 
 @pytest.fixture

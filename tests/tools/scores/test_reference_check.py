@@ -6,7 +6,7 @@ import pytest
 
 from fairseq_posenc.data.segmentation import Moses, tokenise_lines
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.tools.scores.reading import read_texts
+from fairseq_posenc.tools.scores.inputs import read_texts
 
 DICE = random.Random(1)
 WORDS = [
