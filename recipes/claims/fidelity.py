@@ -20,7 +20,7 @@ from fairseq_posenc.tools.scores.metrics import SACREBLEU_METRICS, metric_of, sa
 from fairseq_posenc.tools.tables.cells import without_version
 from fairseq_posenc.tools.tables.papers import load
 from fairseq_posenc.tools.translation.corpora import named
-from fairseq_posenc.tools.translation.settings import LONGEST, NEIGHBOURS, SEPARATOR
+from fairseq_posenc.tools.translation.shape_data import LONGEST, NEIGHBOURS, SEPARATOR
 from fairseq_posenc.tools.writing import replacing
 
 REPOSITORY = Path(__file__).resolve().parents[2]

@@ -6,7 +6,7 @@ import pytest
 
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.tools.translation.settings import interpolate, write_setting
+from fairseq_posenc.tools.translation.shape_data import interpolate, write_setting
 
 PAIRS = 123
 LANGUAGES = ("en", "de")
