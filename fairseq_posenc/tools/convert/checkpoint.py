@@ -20,10 +20,9 @@ from fairseq_posenc.data.indexed import check_indexed, read_dictionary, repeated
 from fairseq_posenc.data.subwords import DICTIONARY, MASK
 from fairseq_posenc.encodings.base import ExportedPositions
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.guards import source_bos
+from fairseq_posenc.guards import signatures, source_bos
 from fairseq_posenc.guards.loading import one_line
 from fairseq_posenc.guards.option_checks import check_options
-from fairseq_posenc.guards.signatures import dictionary_hash
 from fairseq_posenc.models.bert import PosencBertModel
 from fairseq_posenc.models.transformer import PosencTransformerModel
 from fairseq_posenc.models.transformer_lm import PosencTransformerLanguageModel
@@ -61,6 +60,7 @@ class ExportSource:
         limits: for each of them, the most tokens that a sentence may have.
         dictionaries: the hash of those that it was trained with, if it has one.
         source_bos: whether it was trained with ``--prepend-source-bos``.
+        signature: of its positions.
     """
 
     path: str
@@ -76,6 +76,7 @@ class ExportSource:
 
     def __post_init__(self) -> None:
         self.max_positions = max(self.limits.values())
+        self.signature = signatures.of_checkpoint(self.state)
         # entries of the vocabulary of each stack
         self.vocab_sizes = {
             name: stack.embed_tokens.num_embeddings for name, stack in self.stacks.items()
@@ -256,7 +257,7 @@ def read_dictionaries(source: ExportSource, folder: str) -> Dict[str, Dictionary
         dictionaries[stack] = dictionary
     # a language model has one dictionary for source and target
     hashed = list(dictionaries.values()) * (2 if source.model_name == LANGUAGE_MODEL else 1)
-    if source.dictionaries not in (None, dictionary_hash(*hashed)):
+    if source.dictionaries not in (None, signatures.dictionary_hash(*hashed)):
         raise UsageError(
             f"the dictionaries in {folder or 'the current folder'} have other symbols than in "
             "training, or another order; name the folder of the data that it was trained on with "

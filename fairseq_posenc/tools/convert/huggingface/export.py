@@ -9,7 +9,6 @@ from torch import Tensor
 
 from fairseq_posenc.checkpoints.folders import DESCRIPTION, safetensors, write_folder
 from fairseq_posenc.errors import UsageError
-from fairseq_posenc.guards import signatures
 from fairseq_posenc.tools.convert.checkpoint import (
     ALL,
     SIDES,
@@ -17,6 +16,7 @@ from fairseq_posenc.tools.convert.checkpoint import (
     check_output,
     read_checkpoint,
     read_dictionaries,
+    read_sentences,
 )
 from fairseq_posenc.tools.convert.ctranslate2.positions import to_ct2_tables
 from fairseq_posenc.tools.convert.huggingface import model_card, verify
@@ -38,6 +38,7 @@ from fairseq_posenc.tools.writing import replacing_folder
 _OWN_PARTS = {"embed_positions", "version", "classification_heads", "span_heads"}
 _HEADS = {"classification_heads", "span_heads"}
 _PLAIN = (bool, int, float, str, type(None))
+_SENTENCES = 200  # of the data that both tokenizers get
 # fairseq-generate's --max-len-b
 _LONGEST = 200
 
@@ -88,6 +89,7 @@ def to_huggingface(
     source.check_eos()
     adapter = choose_adapter(source)
     dictionaries = read_dictionaries(source, data)
+    sentences = read_sentences(source, data, _SENTENCES)
     weights = source.state["model"]
     names, hf_weights, tied = _rename_weights(source, adapter)
     description = _description(source)
@@ -109,10 +111,10 @@ def to_huggingface(
         if source.is_multilingual:
             notes = copy_tokenizer(source, target, data, folder)
         else:
-            notes = write_tokenizers(source, dictionaries, data, folder)
+            notes = write_tokenizers(source, dictionaries, sentences, data, folder)
         notes += adapter.notes
         model_card.copy_text_files(source, dictionaries, data, folder)
-        measured = verify.compare(source, adapter, data, folder) if check else None
+        measured = verify.compare(source, adapter, sentences, folder) if check else None
         has_table = any("position" in name for name in hf_weights)
         model_card.write(source, adapter, target, folder, notes, measured, has_table)
     if any(_HEADS & set(name.split(".")) for name in weights):
@@ -214,7 +216,7 @@ def _description(source: ExportSource) -> Dict[str, Any]:
     options = {**vars(source.options), "dictionary_hash": source.dictionaries}
     return {
         "kind": source.model_name,
-        "signature": signatures.of_checkpoint(source.state),
+        "signature": source.signature,
         "model": {name: value for name, value in options.items() if _is_plain(value)},
         "task": {name: value for name, value in source.task.items() if _is_plain(value)},
     }

@@ -10,7 +10,6 @@ from fairseq.data.multilingual.multilingual_utils import get_lang_tok
 from fairseq_posenc.data.languages import language_code
 from fairseq_posenc.data.segmentation import CODES, TOKENIZER, read_moses
 from fairseq_posenc.data.subwords import DICTIONARY, MASK, SentencePiece, WordPiece
-from fairseq_posenc.guards import signatures
 from fairseq_posenc.tools.convert.checkpoint import LANGUAGE_MODEL, ExportSource
 from fairseq_posenc.tools.convert.huggingface.adapters import Adapter
 from fairseq_posenc.tools.convert.huggingface.language_codes import LANGUAGES
@@ -127,7 +126,7 @@ def write(
     text = _CARD.format(
         tags=tag,
         title=f"{model_name}, {' to '.join(languages)}" if languages[0] else model_name,
-        signature=signatures.of_checkpoint(source.state),
+        signature=source.signature,
         model=adapter.model_class,
         agreement=measured or "not measured (`--check` does)",
         notes="\n".join(f"- {note}" for note in notes),

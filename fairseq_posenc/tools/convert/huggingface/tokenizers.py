@@ -23,13 +23,12 @@ from fairseq_posenc.data.subwords import (
 from fairseq_posenc.data.wordpiece_file import read_wordpiece
 from fairseq_posenc.errors import UsageError
 from fairseq_posenc.files import read_lines
-from fairseq_posenc.tools.convert.checkpoint import LANGUAGE_MODEL, ExportSource, read_sentences
+from fairseq_posenc.tools.convert.checkpoint import LANGUAGE_MODEL, ExportSource
 
 _END = "</w>"  # what BPE puts behind the last piece of a word, as subword-nmt does
 _CONTINUES = "@@"
 # SentencePiece deletes it, and no character is in one grapheme with it
 _BREAK = "\x01"
-_PROBES = 200  # sentences of the data that are cut both ways
 
 
 # how the unigram model of the library tokenizers cuts
@@ -51,9 +50,20 @@ class TokenizerPair(NamedTuple):
 
 
 def write_tokenizers(
-    source: ExportSource, dictionaries: Mapping[str, Dictionary], data: str, folder: str
+    source: ExportSource,
+    dictionaries: Mapping[str, Dictionary],
+    sentences: Mapping[str, List[List[int]]],
+    data: str,
+    folder: str,
 ) -> List[str]:
     """Write the files of a tokenizer, and in ``target`` those of the target if it is another.
+
+    Args:
+        source: the model.
+        dictionaries: by its stacks of layers.
+        sentences: of the data by its stacks, as ``read_sentences`` returns them.
+        data: the folder of the subwords.
+        folder: to write to.
 
     Returns:
         What the user should know, one line each.
@@ -62,21 +72,25 @@ def write_tokenizers(
         UsageError: the subwords of the data are damaged, or ``tokenizers`` cuts otherwise.
     """
     first, *further = dictionaries
-    notes = _write(source, first, dictionaries[first], data, folder)
+    notes = _write(source, dictionaries[first], sentences[first], data, folder)
     for stack in further:
         if dictionaries[stack].symbols != dictionaries[first].symbols:
             os.makedirs(os.path.join(folder, "target"))
-            _write(source, stack, dictionaries[stack], data, os.path.join(folder, "target"))
+            target = os.path.join(folder, "target")
+            _write(source, dictionaries[stack], sentences[stack], data, target)
             notes.append("translations are decoded with the tokenizer in the folder target")
     return notes
 
 
 def _write(
-    source: ExportSource, stack: str, dictionary: Dictionary, data: str, folder: str
+    source: ExportSource,
+    dictionary: Dictionary,
+    sentences: List[List[int]],
+    data: str,
+    folder: str,
 ) -> List[str]:
-    """Write the tokenizer of one stack of layers, and return what to know of it."""
+    """Write the tokenizer of one dictionary, and return what to know of it."""
     pair, is_bert = read_tokenizer(dictionary, data), MASK in dictionary
-    sentences = read_sentences(source, data, _PROBES)[stack]
     ties = compare_tokenizers(pair, dictionary, sentences, data)
     tokenizer, notes = pair.tokenizer, [f"tokenizer.json takes {pair.takes}"]
     if ties:

@@ -1,7 +1,7 @@
 """Whether transformers computes what our model computes, and cuts text as we do: measured."""
 
 import os
-from typing import Any, Dict, List, Sequence
+from typing import Any, Dict, List, Mapping, Sequence
 
 import torch
 from fairseq.data.multilingual.multilingual_utils import get_lang_tok
@@ -19,7 +19,6 @@ from fairseq_posenc.tools.convert.checkpoint import (
     LANGUAGE_MODEL,
     ExportSource,
     read_checkpoint,
-    read_sentences,
 )
 from fairseq_posenc.tools.convert.huggingface.adapters import SPECIAL_IDS, Adapter
 from fairseq_posenc.tools.convert.huggingface.bert_tokenizers import ANY_TOKENIZER
@@ -42,17 +41,18 @@ def import_transformers() -> Any:
     return transformers
 
 
-def compare(source: ExportSource, adapter: Adapter, data: str, folder: str) -> str:
-    """Return what was measured, in words.
+def compare(
+    source: ExportSource, adapter: Adapter, by_stack: Mapping[str, List[List[int]]], folder: str
+) -> str:
+    """Return the largest difference of scores on sentences of the data, in words.
 
     Raises:
         UsageError: the scores differ, or there are no sentences to compare them on.
     """
     transformers = import_transformers()
-    by_stack = read_sentences(source, data, SENTENCES)
-    sentences = list(zip(*by_stack.values()))
+    sentences = list(zip(*by_stack.values()))[:SENTENCES]
     if not sentences:
-        raise UsageError(f"--check needs a binarised test, valid or train set in {data}")
+        raise UsageError("--check needs a binarised test, valid or train set in the --data")
     model = getattr(transformers, adapter.model_class).from_pretrained(
         folder, local_files_only=True
     )
